@@ -1,0 +1,80 @@
+"""MiniGrid's worlds as JAX values: levels, rules, views, and navix's interface to them.
+
+    environment = envs.minigrid.make("KeyCorridorS3R3")     # a navix environment
+    timestep = environment.reset(jax.random.key(0))
+    timestep = environment.step(timestep, 2)
+    envs.minigrid.panorama(timestep.state)                  # uint8[4, 7, 7, 3]
+    envs.minigrid.export(timestep.state)                    # numpy, in MiniGrid's own terms
+
+After `import envs.minigrid`, `navix.make("CBET-KeyCorridorS3R3-v0")` works too. Learners take
+many worlds at once, from `make_world`.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from jaxtyping import Array, UInt8
+
+from envs.errors import UnknownEnvironment
+from envs.minigrid import views
+from envs.minigrid.export import Export, export, world_of
+from envs.minigrid.generators import GENERATORS, find
+from envs.minigrid.registration import register_with_navix
+from envs.minigrid.world import gridworld
+from envs.types import World
+
+if TYPE_CHECKING:
+    from envs.minigrid.environment import CbetEnvironment
+
+__all__ = [
+    "NAMES",
+    "Export",
+    "UnknownEnvironment",
+    "export",
+    "make",
+    "make_world",
+    "panorama",
+]
+
+NAMES = tuple(GENERATORS)
+
+register_with_navix()
+
+
+def make(name: str, *, explore: bool = False, **options: Any) -> "CbetEnvironment":
+    """Builds one environment, with navix's interface (imports navix, which takes seconds).
+
+    Args:
+        name: one of `NAMES`.
+        explore: success does not end the episode.
+        **options: fields of `navix.Environment`, such as `max_steps` or `gamma`.
+
+    Raises:
+        UnknownEnvironment: no environment has that name.
+    """
+    from envs.minigrid import environment
+
+    return environment.make(name, explore=explore, **options)
+
+
+def make_world(names: Sequence[str], num_worlds: int, *, explore: bool) -> World:
+    """Builds worlds that are played side by side, as learners take them.
+
+    Args:
+        names: environments (of `NAMES`) that each world walks through, one an episode.
+        num_worlds: how many worlds.
+        explore: success does not end the episode.
+
+    Raises:
+        UnknownEnvironment: no environment has one of the names.
+    """
+    return gridworld([find(name) for name in names], num_worlds, explore=explore)
+
+
+def panorama(state: Any) -> UInt8[Array, "4 7 7 3"]:
+    """Returns the views to the right, down, left and up from where the agent stands.
+
+    Args:
+        state: a `dynamics.State`, or the state of a navix `Timestep` of ours.
+    """
+    return views.panorama(world_of(state))

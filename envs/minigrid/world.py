@@ -1,0 +1,133 @@
+"""Many gridworlds side by side: rules, automatic resets from the pool, and what is seen."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+
+from envs.minigrid import dynamics, views
+from envs.minigrid.dynamics import Outcome, State
+from envs.minigrid.generators import Generator
+from envs.minigrid.pool import Pool, make_pool, take, top_up
+from envs.types import Step, World
+
+
+class Worlds(NamedTuple):
+    """`N` gridworlds and the levels that wait for them."""
+
+    states: State  # arrays [N, ...]
+    environment: Int[Array, " N"]  # which environment each world plays
+    pool: Pool
+    key: PRNGKeyArray  # for fresh levels
+
+
+def gridworld(generators: Sequence[Generator], num_worlds: int, *, explore: bool) -> World:
+    """Returns `num_worlds` worlds that walk through `generators`, one environment an episode.
+
+    Every world starts with the first environment, as the published code's actors do.
+
+    Args:
+        generators: the environments, in the order in which they are played.
+        num_worlds: how many worlds are played side by side.
+        explore: no task (paper, section 3.2): success does not end an episode, only the time
+            limit and lava do.
+    """
+    generators = tuple(generators)
+    # Exploring worlds need one level of each environment in the time that all of them take;
+    # where success ends episodes, any world may need one at any time.
+    capacity, fresh = 2 * num_worlds, max(-(-num_worlds // 8), 4) if explore else num_worlds
+
+    def init(key: PRNGKeyArray) -> tuple[Worlds, Step]:
+        pool_key, key = jax.random.split(key)
+        pool = make_pool(pool_key, generators, capacity)
+        environment = jnp.zeros(num_worlds, jnp.int32)
+        pool, levels = take(pool, environment, jnp.ones(num_worlds, bool))
+        states = jax.vmap(dynamics.start)(levels)
+        return Worlds(states, environment, pool, key), _first_step(states, environment)
+
+    def step(worlds: Worlds, actions: Int[Array, " N"]) -> tuple[Worlds, Step]:
+        states, outcome = jax.vmap(dynamics.step)(worlds.states, actions)
+        terminated = outcome.died if explore else outcome.died | outcome.success
+        truncated = outcome.timed_out & ~terminated
+        next_worlds = _reset(worlds._replace(states=states), terminated | truncated, generators)
+        return next_worlds, _see(
+            next_worlds.states, outcome, terminated, truncated, states, worlds.environment
+        )
+
+    def refresh(worlds: Worlds) -> Worlds:
+        key, pool_key = jax.random.split(worlds.key)
+        return worlds._replace(pool=top_up(worlds.pool, pool_key, generators, fresh), key=key)
+
+    return World(
+        init=init,
+        step=step,
+        refresh=refresh,
+        report=report,
+        num_worlds=num_worlds,
+        num_actions=len(dynamics.ACTIONS),
+        view_shape=(views.VIEW_SIZE, views.VIEW_SIZE, 3),
+        environments=tuple(generator.name for generator in generators),
+    )
+
+
+def report(worlds: Worlds) -> dict[str, Float[Array, ""]]:
+    """Returns the share of levels that had been played before."""
+    taken = jnp.maximum(worlds.pool.taken.sum(), 1)
+    return {"levels_replayed": worlds.pool.replayed / taken}
+
+
+def _reset(worlds: Worlds, ended: Bool[Array, " N"], generators: Sequence[Generator]) -> Worlds:
+    """Starts the next episode, in the next environment, in every world whose episode ended."""
+
+    def start_anew(worlds: Worlds) -> Worlds:
+        environment = (worlds.environment + ended.astype(jnp.int32)) % len(generators)
+        pool, levels = take(worlds.pool, environment, ended)
+        fresh = jax.vmap(dynamics.start)(levels)
+        states = jax.tree.map(lambda new, old: _where(ended, new, old), fresh, worlds.states)
+        return worlds._replace(states=states, environment=environment, pool=pool)
+
+    return jax.lax.cond(ended.any(), start_anew, lambda worlds: worlds, worlds)
+
+
+def _where(mask: Bool[Array, " N"], new: Array, old: Array) -> Array:
+    return jnp.where(mask.reshape(-1, *[1] * (new.ndim - 1)), new, old)
+
+
+def _see(
+    states: State,
+    outcome: Outcome,
+    terminated: Bool[Array, " N"],
+    truncated: Bool[Array, " N"],
+    played: State,
+    environment: Int[Array, " N"],
+) -> Step:
+    """Returns what the agents see now, and what the action brought in the state `played`."""
+    apart = jax.lax.optimization_barrier  # or every use of a view would look around again
+    seen = apart(jax.vmap(views.look_around)(states))
+    step = Step(
+        view=jax.vmap(views.egocentric)(states, seen),
+        panorama=jax.vmap(views.panorama_code)(seen),
+        reward=outcome.reward,
+        success=outcome.success,
+        terminated=terminated,
+        truncated=truncated,
+        length=played.step_count,
+        environment=environment,
+        interaction=outcome.interaction,
+    )
+    return apart(step)
+
+
+def _first_step(states: State, environment: Int[Array, " N"]) -> Step:
+    nothing = jnp.zeros_like(states.succeeded)
+    outcome = Outcome(
+        reward=jnp.zeros(nothing.shape),
+        success=nothing,
+        died=nothing,
+        timed_out=nothing,
+        interacted=nothing,
+        interaction=jnp.zeros_like(states.changes),
+    )
+    return _see(states, outcome, nothing, nothing, states, environment)

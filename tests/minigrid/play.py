@@ -1,0 +1,125 @@
+"""Plays our worlds in bulk, with a random policy that likes to handle things."""
+
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from envs.minigrid import cells as c
+from envs.minigrid import dynamics, views
+from envs.minigrid.export import Export, decode, export, trim
+from envs.minigrid.generators import GENERATORS, draw
+from envs.minigrid.level import DIRECTIONS, MARGIN, Level
+from envs.minigrid.solver import solve
+
+CHUNK = 500  # levels drawn at once: one size, so that each world's draw is compiled once
+
+
+class Record(NamedTuple):
+    """`B` worlds over time: index 0 is the start, index t what the t-th action brought."""
+
+    states: dynamics.State  # arrays [T + 1, B, ...]
+    panorama: np.ndarray  # [T + 1, B, 4, 7, 7, 3]
+    view: np.ndarray  # [T + 1, B, 7, 7, 3]
+    actions: np.ndarray  # [T, B]
+    outcomes: dynamics.Outcome  # arrays [T, B]
+
+
+def draw_levels(name: str, key, count: int) -> Level:
+    """Draws `count` levels of one of the environments."""
+    keys = jax.random.split(key, -(-count // CHUNK))
+    chunks = [_draw_chunk(name, chunk_key) for chunk_key in keys]
+    assert all(ok.all() for _, ok in chunks)
+    return jax.tree.map(
+        lambda *leaves: jnp.concatenate(leaves)[:count], *(levels for levels, _ in chunks)
+    )
+
+
+@partial(jax.jit, static_argnames="name")
+def _draw_chunk(name: str, key):
+    return draw(GENERATORS[name], key, CHUNK)
+
+
+def exports(levels: Level) -> list[Export]:
+    """Exports the first state of each level."""
+    states = jax.device_get(jax.vmap(dynamics.start)(levels))
+    count = len(states.step_count)
+    return [export(jax.tree.map(lambda leaf, i=i: leaf[i], states)) for i in range(count)]
+
+
+@partial(jax.jit, static_argnames="steps")
+def play(levels: Level, key, plans, steps: int) -> Record:
+    """Plays `steps` actions in each of the levels (leading axis `[B]`), success or not.
+
+    `plans` (`[steps, B]`) holds actions to play; where it is negative, they are random.
+    """
+    states = jax.vmap(dynamics.start)(levels)
+
+    def step(states, xs):
+        key, planned = xs
+        keys = jax.random.split(key, levels.task.shape[0])
+        actions = jnp.where(planned < 0, jax.vmap(handle_things)(keys, states), planned)
+        after, outcomes = jax.vmap(dynamics.step)(states, actions)
+        return after, (after, _look(after), actions, outcomes)
+
+    _, (after, seen, actions, outcomes) = jax.lax.scan(
+        step, states, (jax.random.split(key, steps), plans)
+    )
+    whole = jax.tree.map(
+        lambda first, rest: jnp.concatenate([first[None], rest]),
+        (states, _look(states)),
+        (after, seen),
+    )
+    return Record(whole[0], *whole[1], actions, outcomes)
+
+
+def solutions(levels: Level, steps: int, every: int) -> np.ndarray:
+    """Returns plans that solve every `every`-th level first, and leave the rest to chance."""
+    count = levels.task.shape[0]
+    plans = np.full((steps, count), -1, np.int32)
+    for world, level in list(enumerate(exports(levels)))[::every]:
+        plan = solve(level)
+        if plan is not None:
+            plans[: len(plan), world] = plan[:steps]
+    return plans
+
+
+def _look(states):
+    def look(state):
+        return views.panorama(state), views.egocentric(state, views.look_around(state))
+
+    return jax.vmap(look)(states)
+
+
+def handle_things(key, state: dynamics.State):
+    """Draws an action: often one that does something to what stands in front."""
+    level = state.level
+    x, y = level.agent_position + jnp.array(DIRECTIONS)[level.agent_direction] + MARGIN
+    front = level.cells[y, x]
+    key_kind, key_any, key_handle = jax.random.split(key, 3)
+    moving = jax.random.choice(key_any, jnp.array([0, 1, 2, 2, 2]))
+    handles = c.can_pick_up(front) | c.is_door(front) | (state.carrying != c.EMPTY)
+    handling = jax.random.choice(
+        key_handle,
+        jnp.array([dynamics.PICKUP, dynamics.DROP, dynamics.TOGGLE]),
+        p=jnp.where(c.is_door(front), jnp.array([0.05, 0.05, 0.9]), jnp.array([0.8, 0.15, 0.05])),
+    )
+    share = jax.random.uniform(key_kind)
+    usual = jnp.where(handles & (share < 0.4), handling, moving)
+    anything = jax.random.randint(key_any, (), 0, len(dynamics.ACTIONS))
+    return jnp.where(share > 0.95, anything, usual)
+
+
+def full_states(record: Record, world: int) -> tuple[np.ndarray, ...]:
+    """Returns grid, contents, agent and what is carried of one world, at every moment."""
+    level = record.states.level
+    grid, contents = decode(trim(level.cells[:, world], level.size[0, world]))
+    agent = np.concatenate(
+        [level.agent_position[:, world], level.agent_direction[:, world, None]], axis=1
+    )
+    carried, inside = decode(record.states.carrying[:, None, None, world])
+    things = np.concatenate([carried[:, 0, 0, :2], inside[:, 0, 0]], axis=1)
+    things[record.states.carrying[:, world] == c.EMPTY] = 0
+    return grid, contents, agent, things
