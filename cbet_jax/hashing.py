@@ -1,0 +1,46 @@
+"""Hash keys of observations: 64 bits, as two 32-bit lanes.
+
+The first stage is linear (modulo 2^32): a random multiple of each number, summed. So the
+hash of a difference is the difference of the hashes, and a change of the world is hashed
+without ever subtracting two panoramas. Two observations that differ share a lane with
+probability 2^(k - 32) at most, 2^k being the largest power of two that divides all their
+differences; k is at most 7 for the codes of a gridworld, so 2^-50 for the pair of lanes.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Integer, PRNGKeyArray, UInt32
+
+LANES = 2
+
+
+class LinearHash(NamedTuple):
+    """The multipliers of the linear stage, drawn once for a run."""
+
+    multipliers: UInt32[Array, "lanes numbers"]
+
+
+def make_linear_hash(key: PRNGKeyArray, numbers: int) -> LinearHash:
+    """Draws odd multipliers for observations of `numbers` integers."""
+    return LinearHash(jax.random.bits(key, (LANES, numbers), jnp.uint32) | 1)
+
+
+def linear(hash_: LinearHash, observation: Integer[Array, "*shape"]) -> UInt32[Array, "lanes"]:
+    """Returns the linear stage of the hash of one observation."""
+    numbers = observation.reshape(-1).astype(jnp.uint32)
+    return (hash_.multipliers * numbers).sum(-1, dtype=jnp.uint32)
+
+
+def finish(lanes: UInt32[Array, "lanes"]) -> UInt32[Array, "lanes"]:
+    """Mixes the lanes so that every bit of them moves every bit of the key (MurmurHash3)."""
+    first = _mix(lanes[0])
+    second = _mix(lanes[1] ^ first)
+    return jnp.stack([first + second, second])
+
+
+def _mix(bits: UInt32[Array, ""]) -> UInt32[Array, ""]:
+    bits = (bits ^ (bits >> 16)) * jnp.uint32(0x85EBCA6B)
+    bits = (bits ^ (bits >> 13)) * jnp.uint32(0xC2B2AE35)
+    return bits ^ (bits >> 16)

@@ -1,0 +1,105 @@
+"""One update: loss of a batch of sequences, gradient, RMSProp step."""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Float
+
+from cbet_jax.config import OptimizerSettings, TrainSettings
+from cbet_jax.intrinsic.types import Intrinsic
+from cbet_jax.losses import ActorCriticLoss, actor_critic_loss
+from cbet_jax.networks import PolicyNetwork, run
+from cbet_jax.types import Trajectory
+
+
+class LearnerState(NamedTuple):
+    """What learning changes: the policy and the intrinsic method's networks, each by itself."""
+
+    policy: Any
+    intrinsic: Any
+    policy_optimizer: Any
+    intrinsic_optimizer: Any
+
+
+def make_optimizer(
+    settings: OptimizerSettings, frames: int, update_frames: int
+) -> optax.GradientTransformation:
+    """Returns clipping by global norm, then RMSProp with a linearly decaying rate.
+
+    Args:
+        settings: rates and constants.
+        frames: length of the run; the rate reaches 0 after max(frames, decay_frames).
+        update_frames: frames learnt from in each update.
+    """
+    end = max(frames, settings.decay_frames)
+
+    def rate(update: Array) -> Float[Array, ""]:
+        return settings.learning_rate * jnp.maximum(1.0 - update * (update_frames / end), 0.0)
+
+    return optax.chain(
+        optax.clip_by_global_norm(settings.max_gradient_norm),
+        optax.scale_by_rms(settings.rms_decay, settings.rms_epsilon, 0.0, eps_in_sqrt=False),
+        optax.scale_by_learning_rate(rate),
+    )
+
+
+def update(
+    state: LearnerState,
+    batch: Trajectory,
+    network: PolicyNetwork,
+    intrinsic: Intrinsic,
+    optimizer: optax.GradientTransformation,
+    settings: TrainSettings,
+) -> tuple[LearnerState, dict[str, Float[Array, ""]]]:
+    """Learns once from a batch of sequences: the policy, then the method's own networks."""
+    reward = intrinsic_reward(state.intrinsic, batch, intrinsic)
+    scaled = jnp.clip(settings.intrinsic_coefficient * reward, -1.0, 1.0)
+
+    def policy_loss(params: Any) -> tuple[Float[Array, ""], ActorCriticLoss]:
+        loss = batch_loss(params, batch, scaled, network, settings)
+        return loss.total, loss
+
+    gradient, loss = jax.grad(policy_loss, has_aux=True)(state.policy)
+    policy, policy_optimizer = _apply(optimizer, gradient, state.policy, state.policy_optimizer)
+    intrinsic_gradient = jax.grad(intrinsic.loss)(state.intrinsic, batch)
+    auxiliary, auxiliary_optimizer = _apply(
+        optimizer, intrinsic_gradient, state.intrinsic, state.intrinsic_optimizer
+    )
+    metrics = {
+        "intrinsic_reward": reward.mean(),
+        "loss": loss.total,
+        "policy_loss": loss.policy,
+        "value_loss": loss.value,
+        "entropy": -loss.entropy / settings.unroll,
+        "gradient_norm": optax.tree.norm(gradient),
+    }
+    return LearnerState(policy, auxiliary, policy_optimizer, auxiliary_optimizer), metrics
+
+
+def intrinsic_reward(params: Any, batch: Trajectory, intrinsic: Intrinsic) -> Float[Array, "T N"]:
+    """Returns the method's reward, before the coefficient; nothing learns through it."""
+    return jax.lax.stop_gradient(intrinsic.reward(params, batch))
+
+
+def batch_loss(
+    params: Any,
+    batch: Trajectory,
+    reward: Float[Array, "T N"],
+    network: PolicyNetwork,
+    settings: TrainSettings,
+) -> ActorCriticLoss:
+    """Returns the actor-critic loss of `params` on a batch of sequences."""
+    logits, value, _ = run(network, params, batch.view, batch.first, batch.initial_state)
+    discount = settings.loss.discount * (1.0 - batch.terminated)
+    return actor_critic_loss(
+        logits[:-1], value, batch.action, batch.logits, reward, discount, settings.loss
+    )
+
+
+def _apply(
+    optimizer: optax.GradientTransformation, gradient: Any, params: Any, state: Any
+) -> tuple[Any, Any]:
+    steps, state = optimizer.update(gradient, state, params)
+    return optax.apply_updates(params, steps), state

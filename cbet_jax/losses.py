@@ -1,0 +1,59 @@
+"""The actor-critic loss: each term summed over the steps and averaged over the batch."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from cbet_jax.config import LossSettings
+from cbet_jax.vtrace import vtrace
+
+
+class ActorCriticLoss(NamedTuple):
+    """The loss and its terms, unweighted."""
+
+    total: Float[Array, ""]
+    policy: Float[Array, ""]
+    value: Float[Array, ""]
+    entropy: Float[Array, ""]  # the negative entropy, summed over the steps
+
+
+def actor_critic_loss(
+    logits: Float[Array, "T N actions"],
+    value: Float[Array, "T+1 N"],
+    action: Int[Array, "T N"],
+    behaviour_logits: Float[Array, "T N actions"],
+    reward: Float[Array, "T N"],
+    discount: Float[Array, "T N"],
+    settings: LossSettings,
+) -> ActorCriticLoss:
+    """Returns the V-trace actor-critic loss of a batch of sequences.
+
+    Args:
+        logits: of the policy that learns, for the views acted on.
+        value: of all views, the last of them only bootstraps.
+        action: what was done.
+        behaviour_logits: of the policy that acted.
+        reward: of each action.
+        discount: gamma, or 0 where nothing of value follows.
+        settings: the weights of the terms.
+    """
+    log_policy = jax.nn.log_softmax(logits)
+    log_action = _pick(log_policy, action)
+    log_rho = jax.lax.stop_gradient(log_action) - _pick(
+        jax.nn.log_softmax(behaviour_logits), action
+    )
+    batched_vtrace = jax.vmap(vtrace, in_axes=1, out_axes=1)
+    targets = batched_vtrace(value[:-1], value[1:], reward, discount, log_rho)
+
+    policy = -(targets.advantage * log_action)
+    squared_error = 0.5 * (targets.value_target - value[:-1]) ** 2
+    negative_entropy = (jnp.exp(log_policy) * log_policy).sum(-1)
+    terms = [term.sum(0).mean() for term in (policy, squared_error, negative_entropy)]
+    total = terms[0] + settings.value_weight * terms[1] + settings.entropy_weight * terms[2]
+    return ActorCriticLoss(total, *terms)
+
+
+def _pick(values: Float[Array, "T N actions"], action: Int[Array, "T N"]) -> Float[Array, "T N"]:
+    return jnp.take_along_axis(values, action[..., None], axis=-1)[..., 0]

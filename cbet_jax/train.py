@@ -1,0 +1,227 @@
+"""Training as one pure function of settings and key, for any number of seeds at once.
+
+An iteration plays `rollouts` sequences in every world, then learns from all of them in
+batches, oldest first (V-trace corrects the lag). A chunk is a scan over iterations; the
+host calls it again and again.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Float, Int, Key, PRNGKeyArray
+
+from cbet_jax.config import TrainSettings
+from cbet_jax.intrinsic import make_intrinsic
+from cbet_jax.intrinsic.types import Intrinsic
+from cbet_jax.learner import LearnerState, make_optimizer, update
+from cbet_jax.networks import PolicyNetwork, init_params, zero_state
+from cbet_jax.rollout import ActorState, Events, begin_actor, rollout
+from cbet_jax.types import Trajectory
+from envs.types import World
+
+Metrics = dict[str, Float[Array, ""]]
+
+
+class TrainState(NamedTuple):
+    """Everything that training carries on; a run continues from it bit for bit."""
+
+    learner: LearnerState
+    actor: ActorState
+    key: PRNGKeyArray
+    iteration: Int[Array, ""]  # iterations done
+
+    @property
+    def params(self) -> Any:
+        """The policy's parameters."""
+        return self.learner.policy
+
+
+class Program(NamedTuple):
+    """A compiled training run. States and metrics have a leading axis of seeds."""
+
+    init: Callable[[PRNGKeyArray], TrainState]  # keys [seeds]
+    advance: Any  # jitted: TrainState -> (TrainState, metrics [iterations, seeds]); donates
+    iterations_per_chunk: int
+    frames_per_iteration: int  # for each seed
+
+
+class Trainer(NamedTuple):
+    """The parts of a run, for one seed."""
+
+    settings: TrainSettings
+    world: World
+    intrinsic: Intrinsic
+    network: PolicyNetwork
+    optimizer: optax.GradientTransformation
+
+
+def make_trainer(settings: TrainSettings, world: World) -> Trainer:
+    """Puts the parts of a run together.
+
+    Raises:
+        SettingsError: the method is unknown.
+    """
+    return Trainer(
+        settings=settings,
+        world=world,
+        intrinsic=make_intrinsic(settings),
+        network=PolicyNetwork(settings.network, world.num_actions),
+        optimizer=make_optimizer(
+            settings.optimizer, settings.frames, settings.batch * settings.unroll
+        ),
+    )
+
+
+def make_program(
+    settings: TrainSettings,
+    world: World,
+    seeds: int,
+    iterations_per_chunk: int,
+    seeds_at_once: int | None = None,
+) -> Program:
+    """Returns the compiled program that trains `seeds` agents, each with its own worlds.
+
+    Args:
+        settings: of the run.
+        world: the worlds of one seed.
+        seeds: how many agents.
+        iterations_per_chunk: iterations in one call of `advance`.
+        seeds_at_once: how many seeds are computed side by side, the rest after them. One on
+            a CPU, where a wider batch only leaves the cache; all on an accelerator.
+    """
+    trainer = make_trainer(settings, world)
+    at_once = seeds_at_once or (1 if jax.default_backend() == "cpu" else seeds)
+
+    def over_seeds(function: Callable) -> Callable:
+        if seeds == 1:
+            return lambda tree: _grow(function(jax.tree.map(lambda leaf: leaf[0], tree)))
+        batch_size = at_once if at_once > 1 else None
+        return lambda tree: jax.lax.map(function, tree, batch_size=batch_size)
+
+    def advance(state: TrainState) -> tuple[TrainState, dict[str, Array]]:
+        chunk = lambda state: jax.lax.scan(  # noqa: E731
+            lambda state, _: iterate(trainer, state), state, length=iterations_per_chunk
+        )
+        state, metrics = over_seeds(chunk)(state)
+        return state, {name: values.T for name, values in metrics.items()}
+
+    return Program(
+        init=jax.jit(over_seeds(lambda key: init(trainer, key))),
+        advance=jax.jit(advance, donate_argnums=0),
+        iterations_per_chunk=iterations_per_chunk,
+        frames_per_iteration=settings.iteration_frames,
+    )
+
+
+def seed_keys(seeds: int, first_seed: int = 0) -> Key[Array, " seeds"]:
+    """Returns one key a seed: `[seeds]`."""
+    return jax.vmap(jax.random.key)(jnp.arange(first_seed, first_seed + seeds))
+
+
+def init(trainer: Trainer, key: PRNGKeyArray) -> TrainState:
+    """Returns the state of one seed before its first step."""
+    network_key, world_key, memory_key, train_key = jax.random.split(key, 4)
+    settings, world = trainer.settings, trainer.world
+    policy = init_params(trainer.network, network_key, world.view_shape)
+    recurrent = zero_state(settings.network, world.num_worlds)
+    actor = begin_actor(world_key, world, (), recurrent)
+    auxiliary, memory = trainer.intrinsic.init(memory_key, actor.step)
+    learner = LearnerState(
+        policy, auxiliary, trainer.optimizer.init(policy), trainer.optimizer.init(auxiliary)
+    )
+    return TrainState(learner, actor._replace(memory=memory), train_key, jnp.zeros((), jnp.int32))
+
+
+def iterate(trainer: Trainer, state: TrainState) -> tuple[TrainState, Metrics]:
+    """Plays and learns once: rollouts, then updates."""
+    key, rollout_key = jax.random.split(state.key)
+    actor, trajectories, events = _play(trainer, state.params, state.actor, rollout_key)
+    learner, update_metrics = _learn(trainer, state.learner, trajectories)
+    metrics = {
+        **update_metrics,
+        **_episode_metrics(events, trainer.world.environments),
+        **trainer.intrinsic.report(actor.memory),
+        **trainer.world.report(actor.world),
+    }
+    return TrainState(learner, actor, key, state.iteration + 1), metrics
+
+
+def _play(
+    trainer: Trainer, params: Any, actor: ActorState, key: PRNGKeyArray
+) -> tuple[ActorState, Trajectory, Events]:
+    """Plays the rollouts of an iteration; trajectories get a leading axis of rollouts."""
+
+    def play(actor: ActorState, key: PRNGKeyArray) -> tuple[ActorState, tuple[Trajectory, Events]]:
+        actor = actor._replace(world=trainer.world.refresh(actor.world))
+        actor, trajectory, events = rollout(
+            params,
+            actor,
+            key,
+            trainer.network,
+            trainer.world,
+            trainer.intrinsic,
+            trainer.settings.unroll,
+        )
+        return actor, (trajectory, events)
+
+    keys = jax.random.split(key, trainer.settings.rollouts)
+    actor, (trajectories, events) = jax.lax.scan(play, actor, keys)
+    return actor, trajectories, events
+
+
+def _learn(
+    trainer: Trainer, learner: LearnerState, trajectories: Trajectory
+) -> tuple[LearnerState, Metrics]:
+    """Learns from every sequence once, batch by batch, oldest first."""
+    batches = split_batches(trajectories, trainer.settings.updates)
+
+    def learn(learner: LearnerState, batch: Trajectory) -> tuple[LearnerState, Metrics]:
+        return update(
+            learner,
+            batch,
+            trainer.network,
+            trainer.intrinsic,
+            trainer.optimizer,
+            trainer.settings,
+        )
+
+    learner, metrics = jax.lax.scan(learn, learner, batches)
+    loss = metrics.pop("loss")
+    means = {name: values.mean(0) for name, values in metrics.items()}
+    return learner, {**means, "first_bad_update": _first_bad(loss)}
+
+
+def split_batches(trajectories: Trajectory, batches: int) -> Trajectory:
+    """Regroups `[rollouts, T, worlds]` into `[batches, T, sequences]`, oldest sequences first."""
+
+    def regroup(leaf: Array) -> Array:  # [rollouts, X, worlds, ...]
+        sequences = jnp.moveaxis(leaf, 1, 2).reshape(batches, -1, leaf.shape[1], *leaf.shape[3:])
+        return jnp.moveaxis(sequences, 2, 1)
+
+    return jax.tree.map(regroup, trajectories)
+
+
+def _first_bad(loss: Float[Array, " updates"]) -> Float[Array, ""]:
+    """Returns the index of the first update whose loss is not finite, NaN if all are."""
+    bad = ~jnp.isfinite(loss)
+    return jnp.where(bad.any(), jnp.argmax(bad), jnp.nan)
+
+
+def _episode_metrics(events: Events, environments: tuple[str, ...]) -> Metrics:
+    """Returns means over the episodes that ended, of all worlds and of each; NaN if none did."""
+    metrics = {}
+    for index, name in [(None, ""), *((i, f"/{e}") for i, e in enumerate(environments))]:
+        mask = events.ended if index is None else events.ended & (events.environment == index)
+        mean = lambda values: jnp.where(mask, values, 0).sum() / mask.sum()  # noqa: B023, E731
+        metrics[f"success{name}"] = mean(events.episode_success)
+        metrics[f"extrinsic_return{name}"] = mean(events.episode_return)
+        metrics[f"episode_length{name}"] = mean(events.episode_length)
+        metrics[f"interactions{name}"] = mean(events.episode_interactions)
+    return metrics
+
+
+def _grow(tree: Any) -> Any:
+    return jax.tree.map(lambda leaf: leaf[None], tree)

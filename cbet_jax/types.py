@@ -1,0 +1,41 @@
+"""The records that pass between acting and learning. Time is the first axis, worlds the second."""
+
+from typing import Any, NamedTuple
+
+from jaxtyping import Array, Bool, Float, Int, UInt8
+
+
+class LSTMState(NamedTuple):
+    """The recurrent state of `N` agents, one pair a layer."""
+
+    hidden: Float[Array, "layers N units"]
+    cell: Float[Array, "layers N units"]
+
+
+class Transition(NamedTuple):
+    """One step of `N` worlds: `Trajectory` without its ends."""
+
+    view: UInt8[Array, "N height width 3"]
+    first: Bool[Array, " N"]
+    action: Int[Array, " N"]
+    logits: Float[Array, "N actions"]
+    extrinsic_reward: Float[Array, " N"]
+    terminated: Bool[Array, " N"]
+    signal: Any
+
+
+class Trajectory(NamedTuple):
+    """`T` steps of `N` worlds, and what the policy was when it acted.
+
+    `view[t]` is what the agent saw when it chose `action[t]`; everything else at `t` is
+    what that action brought. `view[T]` is the view that the next sequence begins with.
+    """
+
+    view: UInt8[Array, "T+1 N height width 3"]
+    first: Bool[Array, "T+1 N"]  # the recurrent state is zeroed before this view is read
+    action: Int[Array, "T N"]
+    logits: Float[Array, "T N actions"]  # of the policy that acted
+    extrinsic_reward: Float[Array, "T N"]
+    terminated: Bool[Array, "T N"]  # the value of what follows is zero
+    signal: Any  # what the intrinsic method observed, arrays [T, N, ...]
+    initial_state: LSTMState  # before view[0] is read

@@ -1,0 +1,50 @@
+"""V-trace targets (Espeholt et al., 2018, equations 1 and 2), for one sequence."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+
+class VTrace(NamedTuple):
+    """Targets of one sequence of `T` steps. No gradient flows through them."""
+
+    value_target: Float[Array, " T"]  # v_s
+    advantage: Float[Array, " T"]  # rho_s (r_s + gamma_s v_{s+1} - V(x_s))
+
+
+def vtrace(
+    value_tm1: Float[Array, " T"],
+    value_t: Float[Array, " T"],
+    reward_t: Float[Array, " T"],
+    discount_t: Float[Array, " T"],
+    log_rho_tm1: Float[Array, " T"],
+) -> VTrace:
+    """Computes V-trace targets with rho-bar = c-bar = 1 and policy-gradient rho clipped at 1.
+
+    Args:
+        value_tm1: V(x_s), the values of the views that were acted on.
+        value_t: V(x_{s+1}), the values of the views that followed.
+        reward_t: rewards of the actions.
+        discount_t: gamma, or 0 where nothing of value follows.
+        log_rho_tm1: log pi(a | x) - log mu(a | x), the learner's policy over the actor's.
+
+    Returns:
+        The value targets v_s and the advantages of the policy gradient.
+    """
+    rho = jnp.minimum(jnp.exp(log_rho_tm1), 1.0)  # both rho and c, since both bars are 1
+    temporal_difference = rho * (reward_t + discount_t * value_t - value_tm1)
+
+    def accumulate(correction: Array, step: tuple[Array, Array]) -> tuple[Array, Array]:
+        difference, weight = step
+        correction = difference + weight * correction
+        return correction, correction
+
+    start = jnp.zeros_like(value_tm1[0])
+    steps = (temporal_difference, discount_t * rho)
+    _, correction = jax.lax.scan(accumulate, start, steps, reverse=True)
+    value_target = value_tm1 + correction  # v_s
+    next_target = jnp.concatenate([value_target[1:], value_t[-1:]])
+    advantage = rho * (reward_t + discount_t * next_target - value_tm1)
+    return jax.lax.stop_gradient(VTrace(value_target, advantage))

@@ -1,0 +1,72 @@
+"""Losses and RMSProp against numbers computed by hand."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from cbet_jax.config import LossSettings, OptimizerSettings
+from cbet_jax.learner import make_optimizer
+from cbet_jax.losses import actor_critic_loss
+
+
+def test_rmsprop_follows_pytorchs_formula_step_by_step():
+    """The formula: s = 0.99 s + 0.01 g^2, p = p - rate g / (sqrt(s) + eps)."""
+    settings = OptimizerSettings(learning_rate=0.1, decay_frames=1000)
+    optimizer = make_optimizer(settings, frames=10, update_frames=100)
+    params = np.array([1.0, -2.0])
+    square, state = np.zeros(2), optimizer.init(jnp.asarray(params))
+    ours = jnp.asarray(params)
+    for step, gradient in enumerate(np.array([[0.5, -1.0], [0.1, 0.0], [-3.0, 2.0]])):
+        rate = 0.1 * (1 - step * 100 / 1000)
+        square = 0.99 * square + 0.01 * gradient**2
+        params = params - rate * gradient / (np.sqrt(square) + 1e-5)
+        change, state = optimizer.update(jnp.asarray(gradient), state, ours)
+        ours = ours + change
+        np.testing.assert_allclose(ours, params, atol=1e-6)
+
+
+def test_the_learning_rate_falls_to_zero_and_stays_there():
+    optimizer = make_optimizer(OptimizerSettings(decay_frames=200), frames=50, update_frames=100)
+    state, params = optimizer.init(jnp.ones(())), jnp.ones(())
+    sizes = []
+    for _ in range(4):
+        change, state = optimizer.update(jnp.ones(()), state, params)
+        sizes.append(abs(float(change)))
+    assert sizes[0] > sizes[1] > 0
+    assert sizes[2:] == [0, 0]
+
+
+@pytest.mark.parametrize("scale", [1.0, 100.0])
+def test_gradients_are_clipped_by_their_global_norm(scale):
+    optimizer = make_optimizer(OptimizerSettings(learning_rate=1.0), frames=1, update_frames=1)
+    gradient = {"a": jnp.full(4, scale), "b": jnp.full(5, scale)}  # norm 3 * scale
+    _, state = optimizer.update(gradient, optimizer.init(gradient), gradient)
+    (square,) = [leaf for leaf in jax.tree.leaves(state) if leaf.shape == (4,)]
+    clipped = min(scale, 40 / 3)
+    np.testing.assert_allclose(square, 0.01 * clipped**2, rtol=1e-5)
+
+
+def test_loss_of_one_step_by_hand():
+    """Two actions with logits (0, 0), on policy: rho = 1, advantage = r + gamma v' - v."""
+    value, reward, discount = jnp.array([[0.5], [2.0]]), jnp.array([[1.0]]), jnp.array([[0.9]])
+    logits = jnp.zeros((1, 1, 2))
+    settings = LossSettings(value_weight=0.5, entropy_weight=0.1)
+    loss = actor_critic_loss(logits, value, jnp.array([[1]]), logits, reward, discount, settings)
+    advantage = 1.0 + 0.9 * 2.0 - 0.5
+    np.testing.assert_allclose(loss.policy, advantage * np.log(2), rtol=1e-6)
+    np.testing.assert_allclose(loss.value, 0.5 * advantage**2, rtol=1e-6)
+    np.testing.assert_allclose(loss.entropy, -np.log(2), rtol=1e-6)
+    total = loss.policy + 0.5 * loss.value + 0.1 * loss.entropy
+    np.testing.assert_allclose(loss.total, total, rtol=1e-6)
+
+
+def test_the_loss_is_summed_over_steps_and_averaged_over_the_batch():
+    def loss(steps, sequences):
+        logits = jnp.zeros((steps, sequences, 3))
+        value, reward = jnp.zeros((steps + 1, sequences)), jnp.ones((steps, sequences))
+        action, discount = jnp.zeros((steps, sequences), jnp.int32), jnp.zeros((steps, sequences))
+        return actor_critic_loss(logits, value, action, logits, reward, discount, LossSettings())
+
+    np.testing.assert_allclose(loss(6, 1).total, 6 * loss(1, 1).total, rtol=1e-6)
+    np.testing.assert_allclose(loss(1, 6).total, loss(1, 1).total, rtol=1e-6)
