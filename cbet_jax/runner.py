@@ -1,0 +1,205 @@
+"""The host's side of training: what happens between two chunks of the compiled program.
+
+Nothing here decides what is computed. How often a checkpoint is written depends on the
+clock, but where the chunks begin and end does not, so a run that was killed and resumed
+finishes with the same numbers, bit for bit.
+"""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, NamedTuple, NoReturn
+
+import jax
+import numpy as np
+from rich.console import Console
+
+from cbet_jax import checkpoint, figures, manifest, metrics, telemetry
+from cbet_jax.checkpoint import Position
+from cbet_jax.interrupt import stop_on_signals
+from cbet_jax.run_directory import RunDirectory, RunSettings, to_json
+from cbet_jax.train import Program, seed_keys
+
+
+class NonFiniteLossError(Exception):
+    """The loss is no longer a number; one line says since which update."""
+
+
+class Outcome(NamedTuple):
+    """How a run ended."""
+
+    frames: int  # played so far by each seed
+    finished: bool
+    trained: bool  # False: there was nothing left to do
+    signal: int  # what asked it to stop, or 0
+
+
+@dataclass(frozen=True)
+class HostSettings:
+    """What the host does while the program computes; none of it changes the numbers."""
+
+    console: Console
+    command: tuple[str, ...] = ()  # for the manifest
+    checkpoint_seconds: float = 120.0  # at least this long between two checkpoints
+
+
+def train(
+    directory: RunDirectory, settings: RunSettings, program: Program, host: HostSettings
+) -> Outcome:
+    """Trains until the last frame, or until it is asked to stop.
+
+    Args:
+        directory: holds the run's configuration; an unfinished run in it is continued.
+        settings: that configuration.
+        program: the compiled program that the settings ask for.
+        host: what to show, and how often to save.
+
+    Returns:
+        How far it came, and why it ended.
+
+    Raises:
+        RunDirectoryError: what lies in the directory does not fit the settings.
+        NonFiniteLossError: a loss was not a number; the last checkpoint is from before.
+    """
+    with directory.lock(), stop_on_signals() as stop:
+        run = _Run(directory, settings, program, host)
+        state, position = start = run.restore()
+        if position.iterations < run.iterations:
+            state = run.compile(state)
+            with run.metrics_table(position), run.display(position):
+                while position.iterations < run.iterations and not stop.signal:
+                    state, chunk = run.advance(state)
+                    position = run.write(chunk, position)
+                    run.refuse_non_finite(chunk, position)
+                    run.show(chunk, position)
+                    run.save_if_due(state, position)
+                run.save(state, position)
+        finished = position.iterations >= run.iterations
+        if finished:
+            figures.learning_curves(directory.metrics, directory.figures)
+        return Outcome(position.frames, finished, position != start[1], stop.signal)
+
+
+class _Run:
+    """The steps that `train` is made of, and what they share."""
+
+    def __init__(
+        self,
+        directory: RunDirectory,
+        settings: RunSettings,
+        program: Program,
+        host: HostSettings,
+    ) -> None:
+        self.directory = directory
+        self.settings = settings
+        self.program = program
+        self.host = host
+        self.keys = seed_keys(settings.seeds, settings.first_seed)
+        self.template = jax.eval_shape(program.init, self.keys)
+        chunks = -(-settings.train.iterations // program.iterations_per_chunk)
+        self.iterations = chunks * program.iterations_per_chunk
+        self.manifest = manifest.describe(host.command)
+        self.saved = Position()
+
+    def restore(self) -> tuple[Any, Position]:
+        """Reads the newest good checkpoint; without one the run begins at its beginning."""
+        folder = self.directory.checkpoints
+        loaded = checkpoint.load_newest(folder, self.template, to_json(self.settings))
+        if loaded is None:
+            return None, Position()
+        for path in loaded.damaged:
+            aside = checkpoint.set_aside(path)
+            self._say(
+                f"checkpoint {path} is damaged: set aside as {aside.name}, "
+                f"going on from {loaded.path.name}"
+            )
+        self.saved = loaded.position
+        return loaded.state, loaded.position
+
+    def compile(self, state: Any) -> Any:
+        """Compiles the training step, and makes the first state where there is none."""
+        began = time.monotonic()
+        with telemetry.waiting(self.host.console, "compiling"):
+            # Lowered from the template, so that a resumed run compiles the very same program.
+            self._advance = self.program.advance.lower(self.template).compile()
+            if state is None:
+                state = jax.block_until_ready(self.program.init(self.keys))
+        seconds = time.monotonic() - began
+        self._say(f"compiled in {seconds:.1f} s")
+        self.manifest |= {"compile_seconds": round(seconds, 2), "from_frames": self.saved.frames}
+        manifest.record(self.directory.manifest, self.manifest, first=True)
+        return state
+
+    @contextmanager
+    def metrics_table(self, position: Position) -> Iterator[None]:
+        """Opens the table, cut back to what it held at `position`."""
+        path, first_seed = self.directory.metrics, self.settings.first_seed
+        with metrics.table(path, first_seed, position.metrics_bytes) as self._table:
+            yield
+
+    @contextmanager
+    def display(self, position: Position) -> Iterator[None]:
+        """Shows progress from `position` on."""
+        total = self.iterations * self.program.frames_per_iteration
+        self._speed = telemetry.Speedometer(position.frames, total, self.settings.seeds)
+        with telemetry.display(self.host.console, self._speed) as self._display:
+            self._saved_at = time.monotonic()
+            yield
+
+    def advance(self, state: Any) -> tuple[Any, metrics.Chunk]:
+        """Plays one chunk; `state` is gone afterwards."""
+        state, chunk = self._advance(state)
+        return state, {name: np.asarray(values) for name, values in chunk.items()}
+
+    def write(self, chunk: metrics.Chunk, position: Position) -> Position:
+        """Writes a chunk's metrics and returns the position after it."""
+        length = self._table.append(chunk, position.frames, self.program.frames_per_iteration)
+        iterations = position.iterations + self.program.iterations_per_chunk
+        return Position(iterations, iterations * self.program.frames_per_iteration, length)
+
+    def refuse_non_finite(self, chunk: metrics.Chunk, position: Position) -> None:
+        """Stops the run at a loss that is not a finite number."""
+        updates = self.settings.train.updates
+        before = (position.iterations - self.program.iterations_per_chunk) * updates
+        bad = chunk["first_bad_update"]  # counted within its iteration; NaN: none
+        numbers = before + np.arange(len(bad))[:, None] * updates + bad + 1
+        if not np.isnan(bad).all():
+            self._stop_at(f"the loss of update {int(np.nanmin(numbers))} is not a finite number")
+
+    def _stop_at(self, trouble: str) -> NoReturn:
+        kept = f"is the one at {self.saved.frames:,} frames" if self.saved.frames else "is none"
+        raise NonFiniteLossError(f"{trouble}; the last good checkpoint {kept}")
+
+    def show(self, chunk: metrics.Chunk, position: Position) -> None:
+        """Shows the speed and the means that matter."""
+        self._display.update(position.frames, metrics.means(chunk))
+
+    def save_if_due(self, state: Any, position: Position) -> None:
+        """Saves a checkpoint if the last one is old enough."""
+        if time.monotonic() - self._saved_at >= self.host.checkpoint_seconds:
+            self.save(state, position)
+
+    def save(self, state: Any, position: Position) -> None:
+        """Saves a checkpoint, unless this very state was saved already.
+
+        Raises:
+            NonFiniteLossError: the state is no longer numbers, and is not saved.
+        """
+        if position == self.saved:
+            return
+        if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(state.params)):
+            last = position.iterations * self.settings.train.updates
+            self._stop_at(f"a parameter is not a finite number after update {last}")
+        self._table.sync()
+        checkpoint.save(self.directory.checkpoints, state, position, to_json(self.settings))
+        self.saved, self._saved_at = position, time.monotonic()
+        self.manifest |= {
+            "frames": position.frames,
+            "frames_per_second": round(self._speed.frames_per_second),
+            "last_checkpoint": manifest.now(),
+        }
+        manifest.record(self.directory.manifest, self.manifest, first=False)
+
+    def _say(self, line: str) -> None:
+        self.host.console.print(line, soft_wrap=True, highlight=False)

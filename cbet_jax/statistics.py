@@ -1,0 +1,48 @@
+"""Means with their 95 % confidence intervals."""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy import special
+
+LEVEL = 0.95
+
+
+class Estimate(NamedTuple):
+    """A mean and the ends of its confidence interval."""
+
+    value: float
+    low: float
+    high: float
+
+    def text(self, digits: int) -> str:
+        """Returns the mean, then the interval in brackets."""
+        low, high = f"{self.low:.{digits}f}", f"{self.high:.{digits}f}"
+        return f"{self.value:.{digits}f} [{low}, {high}]"
+
+
+def share(outcomes: np.ndarray) -> Estimate:
+    """Estimates a probability from independent outcomes (Wilson's score interval).
+
+    Args:
+        outcomes: bool[n], n >= 1.
+    """
+    n, p = len(outcomes), float(np.mean(outcomes))
+    z = float(special.ndtri((1 + LEVEL) / 2))
+    middle = (p + z**2 / (2 * n)) / (1 + z**2 / n)
+    half = z / (1 + z**2 / n) * np.sqrt(p * (1 - p) / n + z**2 / (4 * n**2))
+    return Estimate(p, float(min(p, middle - half)), float(max(p, middle + half)))
+
+
+def mean(values: np.ndarray) -> Estimate:
+    """Estimates a mean from independent values (Student's t; no width for a single value).
+
+    Args:
+        values: numbers[n], n >= 1.
+    """
+    n, center = len(values), float(np.mean(values))
+    if n == 1:
+        return Estimate(center, center, center)
+    error = float(np.std(values, ddof=1)) / np.sqrt(n)
+    half = float(special.stdtrit(n - 1, (1 + LEVEL) / 2)) * error
+    return Estimate(center, center - half, center + half)

@@ -1,0 +1,61 @@
+"""The presets, and settings on their way to disk and back."""
+
+import json
+
+import pytest
+
+from cbet_jax.run_directory import RunSettings, first_difference, from_json, to_json
+from experiments import minigrid_pretrain
+from experiments.presets import PRESETS
+
+
+def test_paper_has_the_published_settings():
+    run = PRESETS["paper"]
+    train = run.train
+    assert run.environments == ("MultiRoom-N4-S5", "KeyCorridorS3R3", "BlockedUnlockPickup")
+    assert (train.method, train.intrinsic_coefficient) == ("cbet", 0.005)
+    assert (train.frames, train.worlds, train.batch, train.unroll) == (50_000_000, 40, 32, 100)
+    network = train.network
+    assert (network.conv_layers, network.channels) == (3, 32)
+    assert (network.dense_layers, network.dense_units) == (2, 1024)
+    assert (network.lstm_layers, network.lstm_units) == (2, 1024)
+    optimizer = train.optimizer
+    assert (optimizer.learning_rate, optimizer.decay_frames) == (1e-4, 100_000_000)
+    assert (optimizer.rms_decay, optimizer.rms_epsilon) == (0.99, 1e-5)
+    assert optimizer.max_gradient_norm == 40
+    loss = train.loss
+    assert (loss.discount, loss.value_weight, loss.entropy_weight) == (0.99, 0.5, 0.0005)
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_settings_come_back_from_json(name):
+    settings = PRESETS[name]
+    assert from_json(RunSettings, json.loads(json.dumps(to_json(settings)))) == settings
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_preset_is_what_the_command_line_gives(name):
+    assert minigrid_pretrain.read(["--preset", name]).settings == PRESETS[name]
+
+
+def test_every_field_can_be_overridden():
+    arguments = ["--frames", "7", "--preset=smoke", "--counts.capacity", "64", "--envs", "X", "Y"]
+    settings = minigrid_pretrain.read(arguments).settings
+    assert settings.train.frames == 7
+    assert settings.train.counts.capacity == 64
+    assert settings.environments == ("X", "Y")
+    assert settings.train.network == PRESETS["smoke"].train.network
+
+
+def test_the_first_difference_is_named():
+    one = {"a": 1, "b": {"c": [1, 2], "d": 4}}
+    assert first_difference(one, one) is None
+    assert first_difference(one, {"a": 1, "b": {"c": [1, 3], "d": 5}}) == "b.c is 1 2, not 1 3"
+    assert first_difference({"a": 1}, {"a": 1, "z": 2}) == "z is None, not 2"
+
+
+def test_help_goes_to_stdout(capsys):
+    with pytest.raises(SystemExit) as stop:
+        minigrid_pretrain.main(["--help"])
+    assert stop.value.code == 0
+    assert "--network.lstm-units" in capsys.readouterr().out
