@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from cbet_jax.config import NetworkSettings
-from cbet_jax.networks import PolicyNetwork, run, sample_actions, zero_state
+from cbet_jax.networks import PolicyNetwork, fold, run, sample_actions, zero_state
 from cbet_jax.rollout import ActorState, begin_actor, follow
 from envs.types import World
 
@@ -86,6 +86,8 @@ def _evaluate(
         over=nothing > 0,
         key=action_key,
     )
+    if network is not None:
+        params = fold(network, params, start.actor.step.view)
     step = partial(_step, network, world, params)
     return jax.lax.while_loop(lambda play: ~play.over.all(), step, start).episodes
 

@@ -8,7 +8,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from cbet_jax.counts import CountTable, empty_tables, reset, visit
 from cbet_jax.intrinsic.types import Intrinsic
-from cbet_jax.networks import PolicyNetwork, run, sample_actions
+from cbet_jax.networks import PolicyNetwork, fold, run, sample_actions
 from cbet_jax.types import LSTMState, Trajectory, Transition
 from envs.types import Step, World
 
@@ -51,6 +51,7 @@ def rollout(
 ) -> tuple[ActorState, Trajectory, Events]:
     """Plays `unroll` steps in every world with one policy."""
     begin_key, scan_key = jax.random.split(key)
+    params = fold(network, params, actor.step.view)
     actor = actor._replace(memory=intrinsic.begin(actor.memory, begin_key, actor.step))
 
     def act(actor: ActorState, key: PRNGKeyArray) -> tuple[ActorState, Any]:

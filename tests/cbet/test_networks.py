@@ -22,10 +22,8 @@ def test_the_papers_network_has_17_9_million_parameters():
     assert count == 17_904_584
 
 
-@pytest.mark.parametrize("images", [2, 300])
-def test_convolve_is_a_convolution(images):
-    """Few images and many take different ways to the same numbers."""
-    image = jax.random.normal(jax.random.key(0), (images, 7, 7, 3))
+def test_the_matrix_of_a_convolution_is_that_convolution():
+    image = jax.random.normal(jax.random.key(0), (5, 7, 7, 3))
     kernel = jax.random.normal(jax.random.key(1), (27, 4))
     expected = jax.lax.conv_general_dilated(
         image,
@@ -34,7 +32,35 @@ def test_convolve_is_a_convolution(images):
         padding=((1, 1), (1, 1)),
         dimension_numbers=("NHWC", "HWIO", "NHWC"),
     )
-    np.testing.assert_allclose(networks.convolve(image, kernel), expected, atol=1e-4)
+    matrix = networks.convolution_matrix(kernel, image.shape[1:])
+    np.testing.assert_allclose(jnp.tensordot(image, matrix, axes=3), expected, atol=1e-4)
+
+
+def test_a_large_image_is_convolved_without_its_matrix():
+    image = jax.random.normal(jax.random.key(0), (2, 33, 16, 3))
+    layer = networks.Convolution(channels=4)
+    params = layer.init(jax.random.key(1), image)
+    expected = jax.lax.conv_general_dilated(
+        image,
+        params["params"]["kernel"].reshape(3, 3, 3, 4),
+        window_strides=(2, 2),
+        padding=((1, 1), (1, 1)),
+        dimension_numbers=("NHWC", "HWIO", "NHWC"),
+    )
+    np.testing.assert_allclose(layer.apply(params, image), expected, atol=1e-4)
+
+
+def test_folded_parameters_act_alike_and_hold_the_matrices():
+    network = networks.PolicyNetwork(SMALL, 7)
+    params = networks.init_params(network, jax.random.key(0), (7, 7, 3))
+    view = jax.random.randint(jax.random.key(1), (AGENTS, 7, 7, 3), 0, 11).astype(jnp.uint8)
+    folded = networks.fold(network, params, view)
+    matrix = folded["matrices"]["convolution_0"]["matrix"]
+    assert matrix.shape == (7, 7, 3, 4, 4, 4)
+    first, state = jnp.ones((1, AGENTS), bool), networks.zero_state(SMALL, AGENTS)
+    plain = networks.run(network, params, view[None], first, state)
+    fast = networks.run(network, folded, view[None], first, state)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-5), plain, fast)
 
 
 @pytest.fixture
