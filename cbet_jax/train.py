@@ -42,7 +42,7 @@ class TrainState(NamedTuple):
 class Program(NamedTuple):
     """A compiled training run. States and metrics have a leading axis of seeds."""
 
-    init: Callable[[PRNGKeyArray], TrainState]  # keys [seeds]
+    init: Any  # jitted: keys [seeds] -> TrainState
     advance: Any  # jitted: TrainState -> (TrainState, metrics [iterations, seeds]); donates
     iterations_per_chunk: int
     frames_per_iteration: int  # for each seed

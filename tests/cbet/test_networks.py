@@ -36,6 +36,13 @@ def test_the_matrix_of_a_convolution_is_that_convolution():
     np.testing.assert_allclose(jnp.tensordot(image, matrix, axes=3), expected, atol=1e-4)
 
 
+def test_elu_and_its_gradient():
+    x = jnp.linspace(-20, 5, 101)
+    np.testing.assert_allclose(networks.elu(x), jax.nn.elu(x), atol=1e-6)
+    ours, theirs = (jax.grad(lambda x, f=f: f(x).sum())(x) for f in (networks.elu, jax.nn.elu))
+    np.testing.assert_allclose(ours, theirs, atol=1e-6)
+
+
 def test_a_large_image_is_convolved_without_its_matrix():
     image = jax.random.normal(jax.random.key(0), (2, 33, 16, 3))
     layer = networks.Convolution(channels=4)

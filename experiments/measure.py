@@ -1,0 +1,84 @@
+"""How the benchmark measures: in turn, several rounds, so that a noisy machine hits all alike."""
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from cbet_jax.config import NetworkSettings
+
+MATRIX_SHAPE = (1024, 1024, 4096)  # rows, inner, columns of the product that sets the ceiling
+
+
+class Task(NamedTuple):
+    """Something to time."""
+
+    run: Callable[[], None]  # returns when its results are there
+    amount: float  # how much it does, in `unit`s
+    unit: str  # of the amount: its speed is in units a second
+
+
+def speeds(tasks: Mapping[str, Task], rounds: int) -> dict[str, float]:
+    """Times every task once a round, in turn, and returns each one's median speed.
+
+    The first call of each, which may compile, is not timed.
+    """
+    for task in tasks.values():
+        task.run()
+    seconds: dict[str, list[float]] = {name: [] for name in tasks}
+    for _ in range(rounds):
+        for name, task in tasks.items():
+            began = time.perf_counter()
+            task.run()
+            seconds[name].append(time.perf_counter() - began)
+    return {name: task.amount / float(np.median(seconds[name])) for name, task in tasks.items()}
+
+
+def repeated(advance: Callable[[Any], Any], state: Any) -> Callable[[], None]:
+    """Returns a function that moves `state` on by one call of `advance`, which may donate it."""
+    cell = [state]
+
+    def run() -> None:
+        cell[0] = jax.block_until_ready(advance(cell[0]))
+
+    return run
+
+
+def matrix_product() -> Task:
+    """Returns the plain float32 matrix product that other speeds are compared with."""
+    rows, inner, columns = MATRIX_SHAPE
+    left = jax.random.normal(jax.random.key(0), (rows, inner))
+    right = jax.random.normal(jax.random.key(1), (inner, columns))
+    product = jax.jit(jnp.matmul)
+    return Task(
+        run=lambda: jax.block_until_ready(product(left, right)),
+        amount=2.0 * rows * inner * columns,
+        unit="FLOP",
+    )
+
+
+def forward_flops(
+    settings: NetworkSettings, view_shape: tuple[int, int, int], actions: int
+) -> float:
+    """Returns the floating-point operations of the policy network for one view.
+
+    Two for each weight and each place it is used at. A frame of training takes four times
+    as many: forward to act, forward and (twice as much) backward to learn.
+    """
+    height, width, channels = view_shape
+    products = 0
+    for _ in range(settings.conv_layers):
+        height, width = (height + 1) // 2, (width + 1) // 2
+        products += height * width * 9 * channels * settings.channels
+        channels = settings.channels
+    features = height * width * channels
+    for _ in range(settings.dense_layers):
+        products += features * settings.dense_units
+        features = settings.dense_units
+    for _ in range(settings.lstm_layers):
+        products += 4 * settings.lstm_units * (features + settings.lstm_units)
+        features = settings.lstm_units
+    return 2.0 * (products + features * (actions + 1))
