@@ -43,6 +43,11 @@ MINIGRID_IDS = (
 )
 NAVIX_ID = "Navix-KeyCorridorS3R3-v0"
 STEPS = 100  # in each call of a compiled loop
+CAPTION = (
+    "cbet-jax: the paper's three worlds mixed, with view, panorama, hashes, both counts, reward "
+    "and resets. minigrid: the same three, one process, views alone. navix: its own "
+    "KeyCorridorS3R3 with automatic resets, no occlusion, panorama or counts."
+)
 
 
 @dataclass(frozen=True)
@@ -58,13 +63,12 @@ class Options:
 
 
 class Row(NamedTuple):
-    """One measured number, and what it is compared with."""
+    """One measured number, and how many times another one it is."""
 
     what: str
     value: float
     unit: str
-    ratio: float | None = None
-    ratio_to: str = ""
+    ratios: dict[str, float]  # to what -> ratio
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -106,22 +110,22 @@ def check(options: Options) -> Path:
 
 def measure_worlds(options: Options) -> list[Row]:
     """Steps a second of the worlds, of MiniGrid and of navix."""
-    tasks = {"minigrid": minigrid_steps()}
     ours = {f"cbet-jax, {number} worlds": number for number in options.worlds}
-    tasks |= {name: counted_steps(number) for name, number in ours.items()}
     navix = {f"navix, {number} worlds": number for number in options.worlds}
+    tasks = {"minigrid": minigrid_steps()}
+    tasks |= {name: counted_steps(number) for name, number in ours.items()}
     tasks |= {name: navix_steps(number) for name, number in navix.items()}
     found = speeds(tasks, options.rounds)
-    peers = {"minigrid": "one process, views", **dict.fromkeys(navix, "KeyCorridorS3R3")}
-    rows = [Row(f"{name} ({what})", found[name], "steps/s") for name, what in peers.items()]
-    fastest_navix = max(found[name] for name in navix)
-    for name in ours:
-        what = f"{name} (view, panorama, hashes, counts, reward, resets)"
-        rows.append(Row(what, found[name], "steps/s", found[name] / found["minigrid"], "minigrid"))
-        rows.append(
-            Row(what, found[name], "steps/s", found[name] / fastest_navix, "navix at its fastest")
+    peers = {"minigrid": found["minigrid"], "navix at its fastest": max(found[name] for name in navix)}
+    return [
+        Row(
+            name,
+            speed,
+            "steps/s",
+            {peer: speed / other for peer, other in peers.items() if name in ours},
         )
-    return rows
+        for name, speed in found.items()
+    ]
 
 
 def counted_steps(num_worlds: int, capacity: int = CountSettings.capacity) -> Task:
@@ -212,10 +216,9 @@ def measure_counts(options: Options) -> list[Row]:
     found = speeds(tasks, options.rounds)
     smallest = next(iter(names))
     return [
-        Row(f"{name}, {number} worlds", found[name], "steps/s", found[name] / found[smallest],
-            f"{names[smallest]} slots")
-        for name in names
-    ]  # fmt: skip
+        Row(f"{name}, {number} worlds", speed, "steps/s", {smallest: speed / found[smallest]})
+        for name, speed in found.items()
+    ]
 
 
 def measure_training(options: Options) -> list[Row]:
@@ -231,13 +234,12 @@ def measure_training(options: Options) -> list[Row]:
         flops[name] = 4 * forward
     found = speeds(tasks, options.rounds)
     shape = "x".join(map(str, measure.MATRIX_SHAPE))
-    rows = [Row(f"{matrix}, {shape}, float32", found[matrix] / 1e9, "GFLOP/s")]
+    rows = [Row(f"{matrix}, {shape}, float32", found[matrix] / 1e9, "GFLOP/s", {})]
     for name in options.presets:
         rate = found[name] * flops[name]
-        rows.append(Row(f"training, {name} preset", found[name], "frames/s"))
-        rows.append(
-            Row(f"training, {name} preset", rate / 1e9, "GFLOP/s", rate / found[matrix], matrix)
-        )
+        ratios = {matrix: rate / found[matrix]}
+        rows.append(Row(f"training, {name} preset", found[name], "frames/s", {}))
+        rows.append(Row(f"training, {name} preset", rate / 1e9, "GFLOP/s", ratios))
     return rows
 
 
@@ -262,7 +264,7 @@ def measure_compilation(options: Options) -> list[Row]:
         keys = seed_keys(preset.seeds)
         program.init.lower(keys).compile()
         program.advance.lower(jax.eval_shape(program.init, keys)).compile()
-        rows.append(Row(f"compiling, {name} preset", time.perf_counter() - began, "s"))
+        rows.append(Row(f"compiling, {name} preset", time.perf_counter() - began, "s", {}))
     jax.config.update("jax_enable_compilation_cache", cached)
     return rows
 
@@ -276,14 +278,14 @@ def write(path: Path, rows: Sequence[Row], arguments: Sequence[str]) -> None:
 
 def show(console: Console, rows: Sequence[Row]) -> None:
     """Prints the rows."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, caption=CAPTION, caption_justify="left")
     table.add_column("measured")
-    for heading in ("value", "unit", "ratio"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("to")
+    table.add_column("value", justify="right", no_wrap=True)
+    table.add_column("unit", no_wrap=True)
+    table.add_column("times as much as")
     for row in rows:
-        ratio = "" if row.ratio is None else f"{row.ratio:.2f}"
-        table.add_row(row.what, f"{row.value:,.1f}", row.unit, ratio, row.ratio_to)
+        ratios = ", ".join(f"{ratio:.2f} x {peer}" for peer, ratio in row.ratios.items())
+        table.add_row(row.what, f"{row.value:,.0f}", row.unit, ratios)
     console.print(table)
 
 

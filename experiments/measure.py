@@ -10,6 +10,7 @@ import numpy as np
 
 from cbet_jax.config import NetworkSettings
 
+ROUND_SECONDS = 0.5  # that a task is timed for in each round, at least
 MATRIX_SHAPE = (1024, 1024, 4096)  # rows, inner, columns of the product that sets the ceiling
 
 
@@ -24,17 +25,31 @@ class Task(NamedTuple):
 def speeds(tasks: Mapping[str, Task], rounds: int) -> dict[str, float]:
     """Times every task once a round, in turn, and returns each one's median speed.
 
-    The first call of each, which may compile, is not timed.
+    The first call of each, which may compile, is not timed. Short tasks are called as often
+    as it takes to fill `ROUND_SECONDS`, so that what the last task left in the caches does
+    not count.
     """
-    for task in tasks.values():
-        task.run()
+    calls = {name: _calls(task) for name, task in tasks.items()}
     seconds: dict[str, list[float]] = {name: [] for name in tasks}
     for _ in range(rounds):
         for name, task in tasks.items():
-            began = time.perf_counter()
-            task.run()
-            seconds[name].append(time.perf_counter() - began)
-    return {name: task.amount / float(np.median(seconds[name])) for name, task in tasks.items()}
+            seconds[name].append(_seconds(task, calls[name]))
+    return {
+        name: task.amount * calls[name] / float(np.median(seconds[name]))
+        for name, task in tasks.items()
+    }
+
+
+def _calls(task: Task) -> int:
+    task.run()
+    return max(1, round(ROUND_SECONDS / _seconds(task, 1)))
+
+
+def _seconds(task: Task, calls: int) -> float:
+    began = time.perf_counter()
+    for _ in range(calls):
+        task.run()
+    return time.perf_counter() - began
 
 
 def repeated(advance: Callable[[Any], Any], state: Any) -> Callable[[], None]:

@@ -9,7 +9,7 @@ PRESETS: dict[str, RunSettings] = {
     # The same algorithm with a network that learns within minutes on two CPU cores.
     "laptop": RunSettings(
         train=TrainSettings(
-            frames=12_000_000,
+            frames=9_000_000,
             worlds=64,
             batch=32,
             network=NetworkSettings(dense_layers=2, dense_units=256, lstm_layers=1, lstm_units=256),
