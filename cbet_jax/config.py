@@ -51,6 +51,14 @@ class CountSettings:
     reset_probability: float = 0.001  # p, for each table at each step
     capacity: int = 2**14  # slots in a table (static)
 
+    def __post_init__(self) -> None:
+        if not 0 <= self.reset_probability <= 1:
+            raise SettingsError("counts.reset_probability must lie between 0 and 1")
+        if self.capacity < 16 or self.capacity & (self.capacity - 1):
+            raise SettingsError(
+                f"counts.capacity must be a power of two of 16 or more, not {self.capacity}"
+            )
+
 
 @dataclass(frozen=True)
 class TrainSettings:
@@ -115,11 +123,6 @@ def check(settings: TrainSettings) -> None:
             raise SettingsError(f"network.{name} must be at least 1")
     if network.lstm_units < 1:
         raise SettingsError("network.lstm_units must be at least 1")
-    if not 0 <= settings.counts.reset_probability <= 1:
-        raise SettingsError("counts.reset_probability must lie between 0 and 1")
-    capacity = settings.counts.capacity
-    if capacity < 16 or capacity & (capacity - 1):
-        raise SettingsError(f"counts.capacity must be a power of two of 16 or more, not {capacity}")
     if not 0 <= settings.loss.discount < 1:
         raise SettingsError("loss.discount must be at least 0 and below 1")
     if settings.optimizer.learning_rate <= 0:

@@ -3,8 +3,9 @@
 The first stage is linear (modulo 2^32): a random multiple of each number, summed. So the
 hash of a difference is the difference of the hashes, and a change of the world is hashed
 without ever subtracting two panoramas. Two observations that differ share a lane with
-probability 2^(k - 32) at most, 2^k being the largest power of two that divides all their
-differences; k is at most 7 for the codes of a gridworld, so 2^-50 for the pair of lanes.
+probability 2^(k - 31) at most, 2^k being the largest power of two that divides all their
+differences; k is at most 10 for the codes of a gridworld, so both lanes agree by chance once
+in 2^42.
 """
 
 from typing import NamedTuple

@@ -98,9 +98,10 @@ def check(options: Options) -> Path:
             raise SettingsError(f"unknown group {group!r}; there are {', '.join(GROUPS)}")
     for name in options.presets:
         cli.preset(name)
-    for name in ("rounds", *(["worlds"] if not options.worlds else [])):
-        if not getattr(options, name):
-            raise SettingsError(f"{name} must be at least 1")
+    for slots in options.capacities:
+        CountSettings(capacity=slots)
+    if min(options.rounds, len(options.capacities), *(options.worlds or (0,))) < 1:
+        raise SettingsError("rounds, worlds and capacities must be at least 1, and not left out")
     path = options.out or Path("runs") / f"benchmark-{datetime.now():%Y%m%d-%H%M%S}.json"
     if path.exists():
         raise SettingsError(f"{path} exists already: choose another file")
@@ -116,7 +117,10 @@ def measure_worlds(options: Options) -> list[Row]:
     tasks |= {name: counted_steps(number) for name, number in ours.items()}
     tasks |= {name: navix_steps(number) for name, number in navix.items()}
     found = speeds(tasks, options.rounds)
-    peers = {"minigrid": found["minigrid"], "navix at its fastest": max(found[name] for name in navix)}
+    peers = {
+        "minigrid": found["minigrid"],
+        "navix at its fastest": max(found[name] for name in navix),
+    }
     return [
         Row(
             name,

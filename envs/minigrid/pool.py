@@ -68,20 +68,34 @@ def take(
 
 
 def top_up(pool: Pool, key: PRNGKeyArray, generators: Sequence[Generator], count: int) -> Pool:
-    """Makes up to `count` fresh levels for each environment whose ring has room for them."""
-    capacity = pool.levels.task.shape[1]
-    for index, (generator, generator_key) in enumerate(
-        zip(generators, jax.random.split(key, len(generators)), strict=True)
-    ):
+    """Fills the rings with fresh levels, `count` at a time, for as long as so many find room."""
+    keys = jax.random.split(key, len(generators))
+    for index, (generator, ring_key) in enumerate(zip(generators, keys, strict=True)):
         made = jnp.maximum(pool.made[index], pool.taken[index])  # a ring that ran dry starts anew
         pool = pool._replace(made=pool.made.at[index].set(made))
-        pool = jax.lax.cond(
-            made + count - pool.taken[index] <= capacity,
-            lambda pool, k, i=index, g=generator: _add(pool, i, *_draw_for(pool, g, k, count)),
-            lambda pool, k: pool,
-            pool,
-            generator_key,
-        )
+        pool = _fill(pool, index, ring_key, generator, count)
+    return pool
+
+
+def _fill(pool: Pool, index: int, key: PRNGKeyArray, generator: Generator, count: int) -> Pool:
+    capacity = pool.levels.task.shape[1]
+    most_rounds = capacity // count  # a generator whose draws are not valid must not hold us up
+
+    def has_room(carry: tuple[Pool, PRNGKeyArray, Int[Array, ""]]) -> Bool[Array, ""]:
+        pool, _, rounds = carry
+        has_room: Array = pool.made[index] + count - pool.taken[index] <= capacity
+        return has_room & (rounds < most_rounds)
+
+    def add(
+        carry: tuple[Pool, PRNGKeyArray, Int[Array, ""]],
+    ) -> tuple[Pool, PRNGKeyArray, Int[Array, ""]]:
+        pool, key, rounds = carry
+        key, draw_key = jax.random.split(key)
+        rows, columns = pool.levels.cells.shape[-2:]
+        levels, valid = _draw_on(rows, columns, generator, draw_key, count)
+        return _add(pool, index, levels, valid), key, rounds + 1
+
+    pool, _, _ = jax.lax.while_loop(has_room, add, (pool, key, jnp.int32(0)))
     return pool
 
 
@@ -95,13 +109,6 @@ def _add(pool: Pool, index: int, levels: Level, valid: Bool[Array, " count"]) ->
     )
     made = pool.made.at[index].add(valid.sum(dtype=jnp.int32))
     return pool._replace(levels=stored, made=made)
-
-
-def _draw_for(
-    pool: Pool, generator: Generator, key: PRNGKeyArray, count: int
-) -> tuple[Level, Bool[Array, " count"]]:
-    rows, columns = pool.levels.cells.shape[-2:]
-    return _draw_on(rows, columns, generator, key, count)
 
 
 def _draw_on(

@@ -13,6 +13,10 @@ from envs.minigrid.generators import Generator
 from envs.minigrid.pool import Pool, make_pool, take, top_up
 from envs.types import Step, World
 
+STEPS_BETWEEN_REFRESHES = 100  # that the pool is made for; should there be more, levels may
+# be played twice, which `report` tells
+LEVELS_IF_EPISODES_MAY_BE_SHORT = 8
+
 
 class Worlds(NamedTuple):
     """`N` gridworlds and the levels that wait for them."""
@@ -35,9 +39,7 @@ def gridworld(generators: Sequence[Generator], num_worlds: int, *, explore: bool
             limit and lava do.
     """
     generators = tuple(generators)
-    # Exploring worlds need one level of each environment in the time that all of them take;
-    # where success ends episodes, any world may need one at any time.
-    capacity, fresh = 2 * num_worlds, max(-(-num_worlds // 8), 4) if explore else num_worlds
+    capacity, fresh = num_worlds * _levels_waiting(generators, explore), max(num_worlds // 8, 4)
 
     def init(key: PRNGKeyArray) -> tuple[Worlds, Step]:
         pool_key, key = jax.random.split(key)
@@ -70,6 +72,17 @@ def gridworld(generators: Sequence[Generator], num_worlds: int, *, explore: bool
         view_shape=(views.VIEW_SIZE, views.VIEW_SIZE, 3),
         environments=tuple(generator.name for generator in generators),
     )
+
+
+def _levels_waiting(generators: Sequence[Generator], explore: bool) -> int:
+    """Returns how many levels a world may need of one environment before the next refresh.
+
+    The time limits say how many episodes can begin; where success ends them, it is a guess.
+    """
+    if not explore:
+        return LEVELS_IF_EPISODES_MAY_BE_SHORT
+    shortest = min(generator.max_steps for generator in generators)
+    return 1 + -(-STEPS_BETWEEN_REFRESHES // shortest)
 
 
 def report(worlds: Worlds) -> dict[str, Float[Array, ""]]:

@@ -7,6 +7,7 @@ import numpy as np
 from envs.minigrid.generators import GENERATORS
 from envs.minigrid.level import MARGIN
 from envs.minigrid.pool import canvas, make_pool, take, top_up
+from envs.minigrid.world import gridworld
 
 TWO = (GENERATORS["KeyCorridorS3R3"], GENERATORS["BlockedUnlockPickup"])
 CAPACITY = 8
@@ -58,6 +59,23 @@ def test_topping_up_adds_fresh_levels_and_leaves_those_that_wait():
     assert pool.made.tolist() == [CAPACITY + 4]
     assert after & before == before - set(_prints(taken))
     assert len(after) == CAPACITY
+
+
+def test_a_single_environment_of_short_episodes_never_replays_a_level():
+    """MultiRoom-N4-S5 alone: every world needs a fresh level every 80 steps."""
+    world = gridworld([GENERATORS["MultiRoom-N4-S5"]], num_worlds=8, explore=True)
+
+    @jax.jit
+    def play(worlds):
+        worlds = world.refresh(worlds)
+        action = jnp.zeros(8, jnp.int32)
+        return jax.lax.scan(lambda w, _: (world.step(w, action)[0], None), worlds, length=100)[0]
+
+    worlds, _ = world.init(jax.random.key(0))
+    for _ in range(8):
+        worlds = play(worlds)
+    assert int(worlds.pool.taken[0]) == 8 * 11
+    assert float(world.report(worlds)["levels_replayed"]) == 0
 
 
 def test_levels_of_all_sizes_share_the_largest_canvas():
