@@ -58,8 +58,10 @@ def rows(method: str, first_seed: int, environment: str, episodes: Episodes) -> 
         for seed in range(seeds)
     ]
     if seeds > 1:
-        over_seeds = statistics.mean(success.mean(axis=1)), statistics.mean(interactions.mean(1))
-        table.append(Row(method, ALL, environment, seeds * count, *over_seeds))
+        rate = statistics.mean(success.mean(axis=1))
+        within = Estimate(rate.value, max(rate.low, 0.0), min(rate.high, 1.0))  # it is a share
+        unique = statistics.mean(interactions.mean(axis=1))
+        table.append(Row(method, ALL, environment, seeds * count, within, unique))
     return table
 
 
