@@ -13,3 +13,10 @@ class UnknownEnvironment(ValueError):  # noqa: N818 (it names what is wrong, not
         near = difflib.get_close_matches(name.lower(), by_lower_case, n=3, cutoff=0.4)
         suggestion = " or ".join(by_lower_case[match] for match in near) or ", ".join(names)
         super().__init__(f"unknown environment {name!r}; did you mean {suggestion}?")
+
+
+class ImpossibleEnvironment(UnknownEnvironment):
+    """A name whose numbers no level can have; the message is one line and says why."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        ValueError.__init__(self, f"there is no environment {name!r}: {reason}")

@@ -4,6 +4,9 @@ The key is kept after unlocking, a door can be closed again, a toggled box leave
 contents behind, and only one object is carried at a time. Success is MiniGrid's
 `terminated` without lava: it can fire again while the episode goes on (a second `pickup`
 while the target is carried, a second step onto the goal), as it does in pre-training.
+
+Where a level has a noisy ball (MultiRoomNoisyTV, paper, appendix "noisy environment"), DROP drops
+nothing and recolours that ball instead; it can be picked up, as in the published code.
 """
 
 from typing import NamedTuple
@@ -55,21 +58,21 @@ def step(state: State, action: Int[Array, ""]) -> tuple[State, Outcome]:
     """Plays one action in one world."""
     level = state.level
     front_position = level.agent_position + jnp.array(DIRECTIONS)[level.agent_direction]
-    row, column = front_position[1] + MARGIN, front_position[0] + MARGIN
-    front = level.cells[row, column]
-
-    front_after, carrying = _handle(front, state.carrying, action)
-    changes = state.changes + _difference(front_position, front, front_after)
+    front = _cell_at(level, front_position)
+    handled = _handle(state, front_position, front, action)
+    carrying = handled.carrying
+    changes = state.changes + _difference(handled.position, handled.before, handled.after)
     changes = changes + _difference(jnp.asarray(CARRIED), state.carrying, carrying)
     moves = (action == FORWARD) & c.can_enter(front)
     turn = (action == RIGHT).astype(jnp.int32) - (action == LEFT).astype(jnp.int32)
     level = level._replace(
-        cells=_set_cell(level.cells, row, column, front_after),
+        cells=_set_cell(level.cells, handled.position, handled.after),
         agent_position=jnp.where(moves, front_position, level.agent_position),
         agent_direction=(level.agent_direction + turn) % 4,
     )
 
     success = _fulfils(level, front, carrying, action)
+    interacted = (handled.before != handled.after) | (state.carrying != carrying)
     step_count = state.step_count + 1
     first_success = success & ~state.succeeded
     outcome = Outcome(
@@ -77,22 +80,49 @@ def step(state: State, action: Int[Array, ""]) -> tuple[State, Outcome]:
         success=success,
         died=(action == FORWARD) & (c.kind_of(front) == c.KIND_LAVA),
         timed_out=step_count >= level.max_steps,
-        interacted=front != front_after,
-        interaction=jnp.where(front != front_after, _pair(state.changes, changes), 0),
+        interacted=interacted,
+        interaction=jnp.where(interacted, _pair(state.changes, changes), 0),
     )
     return State(level, carrying, step_count, state.succeeded | success, changes), outcome
 
 
+class Handled(NamedTuple):
+    """What an action does to things: one cell and what is carried, as they are afterwards."""
+
+    position: Int[Array, "2"]  # (x, y) of the only cell that may change
+    before: UInt8[Array, ""]
+    after: UInt8[Array, ""]
+    carrying: UInt8[Array, ""]
+
+
 def _handle(
-    front: UInt8[Array, ""], carrying: UInt8[Array, ""], action: Int[Array, ""]
-) -> tuple[UInt8[Array, ""], UInt8[Array, ""]]:
-    """Returns the cell in front and the carried cell after `action`."""
+    state: State, front_position: Int[Array, "2"], front: UInt8[Array, ""], action: Int[Array, ""]
+) -> Handled:
+    """Picks up, drops, toggles; or has the noisy ball change its colour, wherever it is."""
+    carrying, noisy_ball = state.carrying, state.level.noisy_ball
+    is_noisy = noisy_ball > 0
     picks = (action == PICKUP) & c.can_pick_up(front) & (carrying == c.EMPTY)
-    drops = (action == DROP) & (front == c.EMPTY) & (carrying != c.EMPTY)
+    drops = (action == DROP) & (front == c.EMPTY) & (carrying != c.EMPTY) & ~is_noisy
     toggled = jnp.where(action == TOGGLE, _toggle(front, carrying), front)
     front_after = jnp.where(picks, c.EMPTY, jnp.where(drops, carrying, toggled))
     carrying_after = jnp.where(picks, front, jnp.where(drops, c.EMPTY, carrying))
-    return front_after.astype(jnp.uint8), carrying_after.astype(jnp.uint8)
+
+    recolours = (action == DROP) & is_noisy
+    ball = _random_ball(state.level.seed, state.step_count)
+    lies = recolours & (carrying == c.EMPTY)
+    ball_position = jnp.stack([noisy_ball & 255, noisy_ball >> 8])
+    return Handled(
+        position=jnp.where(lies, ball_position, front_position),
+        before=jnp.where(lies, _cell_at(state.level, ball_position), front),
+        after=jnp.where(lies, ball, front_after).astype(jnp.uint8),
+        carrying=jnp.where(recolours & ~lies, ball, carrying_after).astype(jnp.uint8),
+    )
+
+
+def _random_ball(seed: UInt32[Array, ""], step_count: Int[Array, ""]) -> UInt8[Array, ""]:
+    """Returns a ball of one of the six colours, by chance and yet the same on every replay."""
+    color = _mix(_mix(seed) + step_count.astype(jnp.uint32)) % len(c.COLORS)
+    return (c.KIND_BALL << 3 | color).astype(jnp.uint8)
 
 
 def _toggle(front: UInt8[Array, ""], carrying: UInt8[Array, ""]) -> UInt8[Array, ""]:
@@ -146,20 +176,21 @@ def _pair(before: UInt32[Array, "2"], after: UInt32[Array, "2"]) -> UInt32[Array
     return _mix(_mix(before) * 3 + after) | 1
 
 
-def _mix(bits: UInt32[Array, "2"]) -> UInt32[Array, "2"]:
+def _mix(bits: UInt32[Array, "*shape"]) -> UInt32[Array, "*shape"]:
     """Moves every bit of the result with every bit of the input (MurmurHash3's finalizer)."""
     bits = (bits ^ (bits >> 16)) * jnp.uint32(0x85EBCA6B)
     bits = (bits ^ (bits >> 13)) * jnp.uint32(0xC2B2AE35)
     return bits ^ (bits >> 16)
 
 
+def _cell_at(level: Level, position: Int[Array, "2"]) -> UInt8[Array, ""]:
+    return level.cells[position[1] + MARGIN, position[0] + MARGIN]
+
+
 def _set_cell(
-    cells: UInt8[Array, "rows columns"],
-    row: Int[Array, ""],
-    column: Int[Array, ""],
-    value: UInt8[Array, ""],
+    cells: UInt8[Array, "rows columns"], position: Int[Array, "2"], value: UInt8[Array, ""]
 ) -> UInt8[Array, "rows columns"]:
     """Returns `cells` with one cell replaced (a mask: faster than a scatter on every device)."""
-    rows = jnp.arange(cells.shape[0])[:, None] == row
-    columns = jnp.arange(cells.shape[1])[None, :] == column
+    rows = jnp.arange(cells.shape[0])[:, None] == position[1] + MARGIN
+    columns = jnp.arange(cells.shape[1])[None, :] == position[0] + MARGIN
     return jnp.where(rows & columns, value, cells)

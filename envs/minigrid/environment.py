@@ -1,7 +1,7 @@
 """Our gridworlds as navix environments: navix's interface, MiniGrid's rules and views.
 
 Importing this module imports navix, which takes seconds, and registers every environment as
-`CBET-<name>-v0`. `import envs.minigrid` alone sees to it that this happens as soon as
+`CBET-<name>-v0` (`-v1` if the name itself ends so). `import envs.minigrid` alone sees to it that this happens as soon as
 somebody imports navix (`envs/minigrid/registration.py`).
 
 navix's own `reset`, `step` and auto-reset (deferred by one call) are inherited as they are.
@@ -144,7 +144,7 @@ def _typed(key: Array) -> PRNGKeyArray:
 
 def navix_id(name: str) -> str:
     """Returns the id under which navix knows the environment of that name."""
-    return f"CBET-{name}-v0"
+    return f"CBET-{name}" if name.endswith("-v1") else f"CBET-{name}-v0"
 
 
 for _name in GENERATORS:

@@ -8,7 +8,7 @@ Directions are MiniGrid's: 0 right, 1 down, 2 left, 3 up.
 from typing import NamedTuple
 
 import jax.numpy as jnp
-from jaxtyping import Array, Int, UInt8
+from jaxtyping import Array, Int, UInt8, UInt32
 
 from envs.minigrid import cells as c
 
@@ -33,6 +33,8 @@ class Level(NamedTuple):
     task: Int[Array, ""]  # REACH_GOAL, OPEN_DOOR, PICK_UP or NO_TASK
     target: Int[Array, ""]  # PICK_UP: the byte of the object; OPEN_DOOR: `place(x, y)` of the door
     max_steps: Int[Array, ""]  # the episode's time limit
+    noisy_ball: Int[Array, ""]  # `place(x, y)` of a ball that DROP recolours at random, 0 if none
+    seed: UInt32[Array, ""]  # of those colours: the only chance left once a level is drawn
 
 
 def place(x: Int[Array, ""] | int, y: Int[Array, ""] | int) -> Int[Array, ""] | int:
@@ -48,6 +50,8 @@ def make_level(
     task: int,
     target: Int[Array, ""] | int = 0,
     max_steps: Int[Array, ""] | int,
+    noisy_ball: Int[Array, ""] | int = 0,
+    seed: UInt32[Array, ""] | int = 0,
 ) -> Level:
     """Builds a level from a grid of cells.
 
@@ -59,6 +63,8 @@ def make_level(
         target: for PICK_UP, the byte of the object to pick up; for OPEN_DOOR, the door's
             `place(x, y)`; not used otherwise.
         max_steps: time limit in steps.
+        noisy_ball: `place(x, y)` of the ball that DROP recolours (MultiRoomNoisyTV), 0 if none.
+        seed: of the ball's colours.
     """
     height, width = grid.shape
     as_int = lambda value: jnp.asarray(value, jnp.int32)  # noqa: E731
@@ -70,6 +76,8 @@ def make_level(
         task=as_int(task),
         target=as_int(target),
         max_steps=as_int(max_steps),
+        noisy_ball=as_int(noisy_ball),
+        seed=jnp.asarray(seed, jnp.uint32),
     )
 
 

@@ -2,41 +2,39 @@
 
 from jaxtyping import Array, Bool, PRNGKeyArray
 
-from envs.errors import UnknownEnvironment
+from envs.minigrid.generators.catalogue import FAMILIES, GENERATORS, NAMES, TRANSFER, find
+from envs.minigrid.generators.crossing import crossing, gap
+from envs.minigrid.generators.door_key import door_key
 from envs.minigrid.generators.generator import Generator
 from envs.minigrid.generators.multi_room import multi_room
-from envs.minigrid.generators.room_grid import blocked_unlock_pickup, key_corridor
+from envs.minigrid.generators.obstructed_maze import one_door, quarters
+from envs.minigrid.generators.room_grid import (
+    blocked_unlock_pickup,
+    key_corridor,
+    unlock,
+    unlock_pickup,
+)
 from envs.minigrid.level import Level
 
 __all__ = [
+    "FAMILIES",
     "GENERATORS",
+    "NAMES",
+    "TRANSFER",
     "Generator",
     "blocked_unlock_pickup",
+    "crossing",
+    "door_key",
     "draw",
     "find",
+    "gap",
     "key_corridor",
     "multi_room",
+    "one_door",
+    "quarters",
+    "unlock",
+    "unlock_pickup",
 ]
-
-GENERATORS = {
-    generator.name: generator
-    for generator in (
-        multi_room("MultiRoom-N4-S5", num_rooms=4, max_room_size=5),
-        key_corridor("KeyCorridorS3R3", room_size=3, rows=3),
-        blocked_unlock_pickup("BlockedUnlockPickup"),
-    )
-}
-
-
-def find(name: str) -> Generator:
-    """Returns the generator of the environment of that name.
-
-    Raises:
-        UnknownEnvironment: there is none; the message names the nearest.
-    """
-    if name not in GENERATORS:
-        raise UnknownEnvironment(name, GENERATORS)
-    return GENERATORS[name]
 
 
 def draw(

@@ -12,6 +12,7 @@ waits for another one's bad luck. Whether a chain is handed out depends on nothi
 being complete, and all take the same time from their start, so the distribution is MiniGrid's.
 """
 
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -19,11 +20,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int, PRNGKeyArray, UInt8, UInt32
 
 from envs.minigrid import cells as c
-from envs.minigrid.generators.generator import Generator, coordinates, random_color
-from envs.minigrid.level import DIRECTIONS, REACH_GOAL, Level, make_level
+from envs.minigrid.generators.generator import Generator, coordinates, put, random_color
+from envs.minigrid.level import DIRECTIONS, REACH_GOAL, Level, make_level, place
 
 SIZE = 25  # of the grid
 MIN_ROOM_SIZE = 4  # walls included
+MAX_ROOM_SIZE = 10  # MiniGrid's default
 TRIES = 8  # for each next room
 CHAINS_PER_LEVEL = 2  # chains that grow side by side, for each level asked for
 MAX_ROUNDS = 1_000_000  # far beyond what any draw takes; then a level is not `ok`
@@ -58,13 +60,17 @@ class Growth(NamedTuple):
     rounds: Int[Array, ""]
 
 
-def multi_room(name: str, num_rooms: int, max_room_size: int) -> Generator:
+def multi_room(
+    name: str, num_rooms: int, max_room_size: int = MAX_ROOM_SIZE, *, noisy_ball: bool = False
+) -> Generator:
     """MultiRoom with a fixed number of rooms, as all of MiniGrid's registered ones have.
 
     Args:
         name: the environment's name.
         num_rooms: rooms in the chain.
         max_room_size: greatest width and height of a room, walls included (at least 4).
+        noisy_ball: a ball in the first room changes its colour at every `drop` (MultiRoomNoisyTV;
+            paper, appendix "noisy environment").
 
     Raises:
         ValueError: fewer than two rooms, or rooms too small.
@@ -72,12 +78,13 @@ def multi_room(name: str, num_rooms: int, max_room_size: int) -> Generator:
     if num_rooms < 2 or max_room_size < MIN_ROOM_SIZE:
         raise ValueError(f"no chain of {num_rooms} rooms of size {max_room_size}")
     max_steps = num_rooms * STEPS_PER_ROOM
+    furnish = partial(_furnish, max_steps=max_steps, noisy_ball=noisy_ball)
 
     def draw(key: PRNGKeyArray, count: int) -> tuple[Level, Bool[Array, " count"]]:
         key_chains, key_levels = jax.random.split(key)
         chains, ok = _draw_chains(key_chains, count, num_rooms, max_room_size)
         keys = jax.random.split(key_levels, count)
-        return jax.vmap(_furnish, (0, 0, None))(keys, chains, max_steps), ok
+        return jax.vmap(furnish)(keys, chains), ok
 
     return Generator(name, SIZE, SIZE, max_steps, REACH_GOAL, draw)
 
@@ -168,11 +175,9 @@ def _fits(room: Room, chain: Chain) -> Bool[Array, ""]:
     return on_grid & (clear | ~tested).all()
 
 
-def _furnish(key: PRNGKeyArray, rooms: Room, max_steps: int) -> Level:
-    """Builds walls and doors, and places the agent and the goal."""
-    keys = jax.random.split(key, 4)
-    agent = _inside(keys[0], rooms, 0)
-    direction = jax.random.randint(keys[1], (), 0, len(DIRECTIONS))
+def _furnish(key: PRNGKeyArray, rooms: Room, *, max_steps: int, noisy_ball: bool) -> Level:
+    """Builds walls and doors, and places the agent, the goal and the noisy ball if there is one."""
+    keys = jax.random.split(key, 7)
     goal = _inside(keys[2], rooms, -1)
     colors = _door_colors(keys[3], len(rooms.entry))
     x, y = coordinates(SIZE, SIZE)
@@ -181,13 +186,37 @@ def _furnish(key: PRNGKeyArray, rooms: Room, max_steps: int) -> Level:
     is_door = (x == rooms.door[1:, 0][for_each]) & (y == rooms.door[1:, 1][for_each])
     doors = (is_door * (c.KIND_CLOSED << 3 | colors[1:])[for_each]).sum(0)
     grid = jnp.where(doors > 0, doors, grid)
-    grid = jnp.where((x == goal[0]) & (y == goal[1]), c.GOAL, grid).astype(jnp.uint8)
-    return make_level(grid, agent, direction, task=REACH_GOAL, max_steps=max_steps)
+    grid = put(grid.astype(jnp.uint8), goal, c.GOAL)
+    ball = jnp.zeros(2, jnp.int32)
+    if noisy_ball:
+        ball = _inside(keys[4], rooms, 0)
+        grid = put(grid, ball, c.KIND_BALL << 3 | random_color(keys[5]))
+    return make_level(
+        grid,
+        _inside(keys[0], rooms, 0, away_from=ball),
+        jax.random.randint(keys[1], (), 0, len(DIRECTIONS)),
+        task=REACH_GOAL,
+        max_steps=max_steps,
+        noisy_ball=place(ball[0], ball[1]),
+        seed=jax.random.bits(keys[6]),
+    )
 
 
-def _inside(key: PRNGKeyArray, rooms: Room, which: int) -> Int[Array, "2"]:
-    """Draws a cell of one room, its walls excluded: (x, y)."""
-    return rooms.top[which] + jax.random.randint(key, (2,), 1, rooms.size[which] - 1)
+def _inside(
+    key: PRNGKeyArray, rooms: Room, which: int, away_from: Int[Array, "2"] | None = None
+) -> Int[Array, "2"]:
+    """Draws a cell of one room, its walls and one other cell excluded: (x, y)."""
+    width, height = rooms.size[which] - 2
+    corner = rooms.top[which] + 1
+    cells = width * height
+    taken = cells
+    if away_from is not None:
+        x, y = away_from - corner
+        is_here = (x >= 0) & (x < width) & (y >= 0) & (y < height)
+        taken = jnp.where(is_here, y * width + x, cells)
+    number = jax.random.randint(key, (), 0, cells - (taken < cells))
+    number = number + (number >= taken)
+    return corner + jnp.stack([number % width, number // width])
 
 
 def _walls(rooms: Room) -> UInt8[Array, "SIZE SIZE"]:

@@ -19,11 +19,12 @@ from jaxtyping import Array, Bool, Int, PRNGKeyArray, UInt8
 
 from envs.minigrid import cells as c
 from envs.minigrid.generators.generator import choose, coordinates, put, random_color
-from envs.minigrid.level import DIRECTIONS
+from envs.minigrid.level import DIRECTIONS, Level, make_level
 
 RIGHT, DOWN, LEFT, UP = range(4)
 
 Room = tuple[int | Int[Array, ""], int | Int[Array, ""]]  # (column, row)
+Drawn = tuple[Level, Bool[Array, ""]]  # a level, and whether it may be played
 
 
 class Layout(NamedTuple):
@@ -190,6 +191,19 @@ def connect_all(layout: Layout, rooms: Rooms, key: PRNGKeyArray) -> Rooms:
         joined=rooms.joined | added,
         complete=rooms.complete & (farthest <= count),
     )
+
+
+def finish(rooms: Rooms, task: int, target: Int[Array, ""], max_steps: int) -> Drawn:
+    """Returns the level that was built; it may be played if everything found its place."""
+    level = make_level(
+        rooms.cells,
+        rooms.agent_position,
+        rooms.agent_direction,
+        task=task,
+        target=target,
+        max_steps=max_steps,
+    )
+    return level, rooms.complete
 
 
 def _greatest_rank_between_rooms(

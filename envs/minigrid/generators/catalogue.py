@@ -1,0 +1,158 @@
+"""Which environments there are: the paper's, MiniGrid's others, and any size of each family."""
+
+import re
+from collections.abc import Callable
+from functools import cache, partial
+
+from envs.errors import ImpossibleEnvironment, UnknownEnvironment
+from envs.minigrid import cells as c
+from envs.minigrid.generators.crossing import crossing, gap
+from envs.minigrid.generators.door_key import door_key
+from envs.minigrid.generators.generator import Generator
+from envs.minigrid.generators.multi_room import multi_room
+from envs.minigrid.generators.obstructed_maze import one_door, quarters
+from envs.minigrid.generators.room_grid import (
+    blocked_unlock_pickup,
+    key_corridor,
+    unlock,
+    unlock_pickup,
+)
+
+MAX_SIDE = 255  # a place is two bytes
+
+_2D = partial(quarters, number=1, agent_room=(2, 1), num_rooms_visited=4)
+_1Q = partial(quarters, number=1, agent_room=(1, 1), num_rooms_visited=5)
+_2Q = partial(quarters, number=2, agent_room=(2, 1), num_rooms_visited=11)
+_FULL = partial(quarters, number=4, agent_room=(1, 1), num_rooms_visited=25)
+
+SINGLES: dict[str, Callable[[str], Generator]] = {
+    "Unlock": unlock,
+    "UnlockPickup": unlock_pickup,
+    "BlockedUnlockPickup": blocked_unlock_pickup,
+    "ObstructedMaze-1Dl": partial(one_door, key_in_box=False, blocked=False),
+    "ObstructedMaze-1Dlh": partial(one_door, key_in_box=True, blocked=False),
+    "ObstructedMaze-1Dlhb": partial(one_door, key_in_box=True, blocked=True),
+    "ObstructedMaze-2Dl": partial(_2D, key_in_box=False, blocked=False),
+    "ObstructedMaze-2Dlh": partial(_2D, blocked=False),
+    "ObstructedMaze-2Dlhb": _2D,
+    "ObstructedMaze-1Q": _1Q,
+    "ObstructedMaze-2Q": _2Q,
+    "ObstructedMaze-Full": _FULL,
+    "ObstructedMaze-2Dlhb-v1": partial(_2D, keys_last=True),
+    "ObstructedMaze-1Q-v1": partial(_1Q, keys_last=True),
+    "ObstructedMaze-2Q-v1": partial(_2Q, keys_last=True),
+    "ObstructedMaze-Full-v1": partial(_FULL, keys_last=True),
+}
+
+# Where `#` stands a number, which is passed on in this order.
+FAMILIES: dict[str, Callable[..., Generator]] = {
+    "DoorKey-#x#": lambda name, width, height: _square(door_key, name, width, height),
+    "KeyCorridorS#R#": key_corridor,
+    "MultiRoom-N#": multi_room,
+    "MultiRoom-N#-S#": multi_room,
+    "MultiRoomNoisyTV-N#-S#": partial(multi_room, noisy_ball=True),
+    "LavaCrossingS#N#": crossing,
+    "SimpleCrossingS#N#": partial(crossing, obstacle=c.WALL),
+    "LavaGapS#": gap,
+}
+
+NAMES = (
+    "MultiRoom-N4-S5",
+    "KeyCorridorS3R3",
+    "BlockedUnlockPickup",  # the paper's MultiEnv
+    "Unlock",
+    "DoorKey-8x8",
+    "UnlockPickup",
+    "MultiRoom-N6",
+    "MultiRoom-N12-S10",
+    "ObstructedMaze-1Dlh",
+    "ObstructedMaze-2Dlh",
+    "ObstructedMaze-2Dlhb",
+    "MultiRoom-N7-S4",
+    "MultiRoomNoisyTV-N7-S4",
+    "DoorKey-5x5",
+    "DoorKey-6x6",
+    "DoorKey-16x16",
+    "KeyCorridorS3R1",
+    "KeyCorridorS3R2",
+    "KeyCorridorS4R3",
+    "KeyCorridorS5R3",
+    "KeyCorridorS6R3",
+    "MultiRoom-N2-S4",
+    "ObstructedMaze-1Dl",
+    "ObstructedMaze-1Dlhb",
+    "ObstructedMaze-2Dl",
+    "ObstructedMaze-1Q",
+    "ObstructedMaze-2Q",
+    "ObstructedMaze-Full",
+    "ObstructedMaze-2Dlhb-v1",
+    "ObstructedMaze-1Q-v1",
+    "ObstructedMaze-2Q-v1",
+    "ObstructedMaze-Full-v1",
+    "LavaCrossingS9N1",
+    "LavaCrossingS9N2",
+    "LavaCrossingS9N3",
+    "LavaCrossingS11N5",
+    "SimpleCrossingS9N1",
+    "SimpleCrossingS9N2",
+    "SimpleCrossingS9N3",
+    "SimpleCrossingS11N5",
+    "LavaGapS5",
+    "LavaGapS6",
+    "LavaGapS7",
+)
+
+# The ten worlds to which the paper transfers what was learnt (its section 4.1).
+TRANSFER = (
+    "Unlock",
+    "DoorKey-8x8",
+    "KeyCorridorS3R3",
+    "UnlockPickup",
+    "BlockedUnlockPickup",
+    "MultiRoom-N6",
+    "MultiRoom-N12-S10",
+    "ObstructedMaze-1Dlh",
+    "ObstructedMaze-2Dlh",
+    "ObstructedMaze-2Dlhb",
+)
+
+
+@cache
+def find(name: str) -> Generator:
+    """Returns the generator of the environment of that name.
+
+    Args:
+        name: one of `NAMES`, or any other size of `FAMILIES` (`MultiRoom-N5-S7`).
+
+    Raises:
+        UnknownEnvironment: there is none; the message names the nearest.
+        ImpossibleEnvironment: no level of that size can be drawn.
+    """
+    try:
+        generator = _make(name)
+    except ValueError as error:
+        raise ImpossibleEnvironment(name, str(error)) from None
+    if generator is None:
+        raise UnknownEnvironment(name, NAMES)
+    if max(generator.width, generator.height) > MAX_SIDE:
+        raise ImpossibleEnvironment(name, f"a grid has at most {MAX_SIDE} cells along a side")
+    return generator
+
+
+def _make(name: str) -> Generator | None:
+    if name in SINGLES:
+        return SINGLES[name](name)
+    for pattern, make in FAMILIES.items():
+        match = re.fullmatch(pattern.replace("#", r"([1-9]\d{0,3})"), name)
+        if match:
+            return make(name, *(int(number) for number in match.groups()))
+    return None
+
+
+def _square(make: Callable[[str, int], Generator], name: str, width: int, height: int) -> Generator:
+    if width != height:
+        raise ValueError(f"its grid is a square, not {width}x{height}")
+    return make(name, width)
+
+
+GENERATORS = {name: find(name) for name in NAMES}
