@@ -1,8 +1,8 @@
 """Our gridworlds as navix environments: navix's interface, MiniGrid's rules and views.
 
 Importing this module imports navix, which takes seconds, and registers every environment as
-`CBET-<name>-v0` (`-v1` if the name itself ends so). `import envs.minigrid` alone sees to it that this happens as soon as
-somebody imports navix (`envs/minigrid/registration.py`).
+`CBET-<name>-v0` (`-v1` if the name itself ends so). `import envs.minigrid` alone sees to it
+that this happens as soon as somebody imports navix (`envs/minigrid/registration.py`).
 
 navix's own `reset`, `step` and auto-reset (deferred by one call) are inherited as they are.
 """
