@@ -40,7 +40,7 @@ class Outcome(NamedTuple):
     died: Bool[Array, ""]  # the action led into lava
     timed_out: Bool[Array, ""]  # the time limit is reached
     interacted: Bool[Array, ""]  # grid or carried object changed
-    interaction: UInt32[Array, "2"]  # key of the pair (before, after); zeros if none
+    interaction: UInt32[Array, "2"]  # key of the full states (before, after); zeros if none
 
 
 def start(level: Level) -> State:
@@ -81,7 +81,7 @@ def step(state: State, action: Int[Array, ""]) -> tuple[State, Outcome]:
         died=(action == FORWARD) & (c.kind_of(front) == c.KIND_LAVA),
         timed_out=step_count >= level.max_steps,
         interacted=interacted,
-        interaction=jnp.where(interacted, _pair(state.changes, changes), 0),
+        interaction=jnp.where(interacted, _pair(state.changes, changes, level.agent_position), 0),
     )
     return State(level, carrying, step_count, state.succeeded | success, changes), outcome
 
@@ -172,8 +172,16 @@ def _difference(
     return weight * (after.astype(jnp.uint32) - before.astype(jnp.uint32))
 
 
-def _pair(before: UInt32[Array, "2"], after: UInt32[Array, "2"]) -> UInt32[Array, "2"]:
-    return _mix(_mix(before) * 3 + after) | 1
+def _pair(
+    before: UInt32[Array, "2"], after: UInt32[Array, "2"], agent: Int[Array, "2"]
+) -> UInt32[Array, "2"]:
+    """Returns a key of the full states before and after, the agent's place included.
+
+    The published code compares drawings of the grid, which show the agent: picking up the same
+    key from two sides is two interactions. Where it faces follows from what it changed.
+    """
+    here = jnp.asarray(place(agent[0], agent[1]), jnp.uint32)
+    return _mix(_mix(_mix(before) * 3 + after) + here) | 1
 
 
 def _mix(bits: UInt32[Array, "*shape"]) -> UInt32[Array, "*shape"]:
