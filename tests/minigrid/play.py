@@ -11,18 +11,20 @@ from envs.minigrid import cells as c
 from envs.minigrid import dynamics, views
 from envs.minigrid.export import Export, decode, export, trim
 from envs.minigrid.generators import GENERATORS, draw
-from envs.minigrid.level import DIRECTIONS, MARGIN, Level
+from envs.minigrid.level import DIRECTIONS, MARGIN, Level, enlarge
 from envs.minigrid.solver import solve
 
+CANVAS = 25 + 2 * MARGIN  # holds every level
+PIECE = 120  # steps of one call of the compiled program
 CHUNK = 500  # levels drawn at once: one size, so that each world's draw is compiled once
 
 
 class Record(NamedTuple):
-    """`B` worlds over time: index 0 is the start, index t what the t-th action brought."""
+    """`B` worlds over time: index t is the moment before action t, and what it brought."""
 
-    states: dynamics.State  # arrays [T + 1, B, ...]
-    panorama: np.ndarray  # [T + 1, B, 4, 7, 7, 3]
-    view: np.ndarray  # [T + 1, B, 7, 7, 3]
+    states: dynamics.State  # arrays [T, B, ...]
+    panorama: np.ndarray  # [T, B, 4, 7, 7, 3]
+    view: np.ndarray  # [T, B, 7, 7, 3]
     actions: np.ndarray  # [T, B]
     outcomes: dynamics.Outcome  # arrays [T, B]
 
@@ -49,40 +51,44 @@ def exports(levels: Level) -> list[Export]:
     return [export(jax.tree.map(lambda leaf, i=i: leaf[i], states)) for i in range(count)]
 
 
-@partial(jax.jit, static_argnames="steps")
-def play(levels: Level, key, plans, steps: int) -> Record:
-    """Plays `steps` actions in each of the levels (leading axis `[B]`), success or not.
+def play(levels: Level, key, plans: np.ndarray) -> Record:
+    """Plays as many actions as `plans` has in each of the levels (`[B]`), success or not.
 
-    `plans` (`[steps, B]`) holds actions to play; where it is negative, they are random.
+    `plans` (`[steps, B]`) holds actions to play; where it is negative, they are random. All
+    levels lie on one canvas and time is cut in pieces, so that one compiled program plays all.
     """
+    levels = jax.vmap(lambda level: enlarge(level, CANVAS, CANVAS))(levels)
     states = jax.vmap(dynamics.start)(levels)
+    pieces = -(-len(plans) // PIECE)
+    missing = pieces * PIECE - len(plans)
+    padded = np.pad(plans, ((0, missing), (0, 0)), constant_values=dynamics.DONE)
+    records = []
+    for keys, part in zip(jax.random.split(key, pieces), np.split(padded, pieces), strict=True):
+        states, record = _play_piece(states, keys, part)
+        records.append(jax.device_get(record))
+    return jax.tree.map(lambda *parts: np.concatenate(parts)[: len(plans)], *records)
 
+
+@jax.jit
+def _play_piece(states, key, plans):
     def step(states, xs):
         key, planned = xs
-        keys = jax.random.split(key, levels.task.shape[0])
+        keys = jax.random.split(key, plans.shape[1])
         actions = jnp.where(planned < 0, jax.vmap(handle_things)(keys, states), planned)
         after, outcomes = jax.vmap(dynamics.step)(states, actions)
-        return after, (after, _look(after), actions, outcomes)
+        return after, Record(states, *_look(states), actions, outcomes)
 
-    _, (after, seen, actions, outcomes) = jax.lax.scan(
-        step, states, (jax.random.split(key, steps), plans)
-    )
-    whole = jax.tree.map(
-        lambda first, rest: jnp.concatenate([first[None], rest]),
-        (states, _look(states)),
-        (after, seen),
-    )
-    return Record(whole[0], *whole[1], actions, outcomes)
+    return jax.lax.scan(step, states, (jax.random.split(key, PIECE), plans))
 
 
-def solutions(levels: Level, steps: int, every: int) -> np.ndarray:
+def plans_for(levels: Level, steps: int, every: int) -> np.ndarray:
     """Returns plans that solve every `every`-th level first, and leave the rest to chance."""
     count = levels.task.shape[0]
     plans = np.full((steps, count), -1, np.int32)
     for world, level in list(enumerate(exports(levels)))[::every]:
-        plan = solve(level)
-        if plan is not None:
-            plans[: len(plan), world] = plan[:steps]
+        found = solve(level)
+        if found is not None:
+            plans[: len(found), world] = found[:steps]
     return plans
 
 

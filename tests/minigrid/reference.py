@@ -1,30 +1,63 @@
 """Farama's `minigrid`: our exported worlds rebuilt there, and what is read from them."""
 
-from functools import partial
+import warnings
 from typing import NamedTuple
 
+import gymnasium
+import minigrid  # noqa: F401  (registers its environments)
 import numpy as np
 from minigrid.core.grid import Grid
 from minigrid.core.world_object import Ball, Box, Key, WorldObj
-from minigrid.envs.blockedunlockpickup import BlockedUnlockPickupEnv
-from minigrid.envs.keycorridor import KeyCorridorEnv
 from minigrid.envs.multiroom import MultiRoomEnv
-from minigrid.envs.unlock import UnlockEnv
 from minigrid.minigrid_env import MiniGridEnv
 
 from envs.minigrid.export import Export
 
-ENVIRONMENTS = {
-    "MultiRoom-N4-S5": partial(MultiRoomEnv, minNumRooms=4, maxNumRooms=4, maxRoomSize=5),
-    "KeyCorridorS3R3": partial(KeyCorridorEnv, room_size=3, num_rows=3),
-    "BlockedUnlockPickup": BlockedUnlockPickupEnv,
-}
 # Of each task, one environment of MiniGrid that has it.
 TASK_ENVIRONMENTS = {
-    "reach the goal": ENVIRONMENTS["MultiRoom-N4-S5"],
-    "pick up the object": BlockedUnlockPickupEnv,
-    "open the door": UnlockEnv,
+    "reach the goal": "DoorKey-5x5",
+    "pick up the object": "BlockedUnlockPickup",
+    "open the door": "Unlock",
 }
+# Environments that are not registered as `MiniGrid-<name>-v0`: rooms and their greatest size.
+MULTI_ROOMS = {
+    "MultiRoom-N4-S5": (4, 5),
+    "MultiRoom-N7-S4": (7, 4),
+    "MultiRoom-N12-S10": (12, 10),
+}
+NOISY = {"MultiRoomNoisyTV-N7-S4": (7, 4)}
+
+
+class MultiRoomNoisyTV(MultiRoomEnv):
+    """MultiRoom with a ball in the first room; `drop` does nothing but change its colour."""
+
+    next_color: str | None = None  # of the ball at the next `drop`, if not drawn at random
+
+    def _gen_grid(self, width, height):
+        super()._gen_grid(width, height)
+        first = self.rooms[0]
+        self.ball = Ball(self._rand_color())
+        self.place_obj(self.ball, first.top, first.size)
+
+    def step(self, action):
+        if action != self.actions.drop:
+            return super().step(action)
+        self.ball.color = self.next_color or self._rand_color()
+        return super().step(self.actions.done)
+
+
+def make(name: str) -> MiniGridEnv:
+    """Makes MiniGrid's environment of the name that the paper uses, and resets it once."""
+    if name in MULTI_ROOMS or name in NOISY:
+        kind = MultiRoomNoisyTV if name in NOISY else MultiRoomEnv
+        rooms, size = (MULTI_ROOMS | NOISY)[name]
+        env = kind(minNumRooms=rooms, maxNumRooms=rooms, maxRoomSize=size)
+    else:
+        version = "" if name.endswith("-v1") else "-v0"
+        with warnings.catch_warnings(action="ignore"):  # that there is a v1 of some
+            env = gymnasium.make(f"MiniGrid-{name}{version}", disable_env_checker=True).unwrapped
+    env.reset(seed=0)
+    return env
 
 
 class Moment(NamedTuple):
@@ -39,10 +72,9 @@ class Moment(NamedTuple):
     step_count: int
 
 
-def rebuild(export: Export, make=None) -> MiniGridEnv:
-    """Builds the exported world in `minigrid`."""
-    env = (make or TASK_ENVIRONMENTS[export.task])(max_steps=export.max_steps)
-    env.reset(seed=0)
+def rebuild(export: Export, env: MiniGridEnv) -> None:
+    """Turns `env` into the exported world."""
+    env.max_steps = export.max_steps
     env.width, env.height = export.grid.shape[:2]
     env.grid = Grid(env.width, env.height)
     for x, y in np.ndindex(env.width, env.height):
@@ -56,7 +88,8 @@ def rebuild(export: Export, make=None) -> MiniGridEnv:
         env.obj = _find(env, export.target)
     if export.task == "open the door":
         env.door = env.grid.get(*export.target)
-    return env
+    if isinstance(env, MultiRoomNoisyTV):
+        env.ball = next(thing for thing in env.grid.grid if isinstance(thing, Ball))
 
 
 def export_from(env: MiniGridEnv, task: str) -> Export:
@@ -70,9 +103,15 @@ def export_from(env: MiniGridEnv, task: str) -> Export:
         step_count=env.step_count,
         max_steps=env.max_steps,
         task=task,
-        target=env.obj.encode()[:2] if task == "pick up the object" else None,
+        target=_target(env, task),
         carrying_contents=None,
     )
+
+
+def _target(env: MiniGridEnv, task: str) -> tuple[int, int] | None:
+    if task == "pick up the object":
+        return env.obj.encode()[:2]
+    return tuple(map(int, env.door.cur_pos)) if task == "open the door" else None
 
 
 def build_object(triple, contents) -> WorldObj | None:
@@ -89,16 +128,22 @@ def _find(env: MiniGridEnv, target: tuple[int, int]) -> WorldObj | None:
     return next((thing for thing in things if thing and thing.encode()[:2] == target), None)
 
 
-def look(env: MiniGridEnv, view: np.ndarray) -> Moment:
-    """Reads the whole state, given the view that the last step returned."""
+def look(env: MiniGridEnv, view: np.ndarray, before: Moment | None = None) -> Moment:
+    """Reads the whole state, given the view that the last step returned.
+
+    Args:
+        env: the world.
+        view: what the agent sees.
+        before: a moment since which nothing was handled, so that the grid is still the same.
+    """
     carried = (0, 0, 0, 0)
     if env.carrying:
         carried = (*env.carrying.encode()[:2], *_inside(env.carrying))
     return Moment(
         panorama=panorama(env, view),
         view=view,
-        grid=env.grid.encode(),
-        contents=contents_of(env),
+        grid=env.grid.encode() if before is None else before.grid,
+        contents=contents_of(env) if before is None else before.contents,
         agent=(int(env.agent_pos[0]), int(env.agent_pos[1]), int(env.agent_dir)),
         carrying=carried,
         step_count=env.step_count,

@@ -5,96 +5,141 @@ from collections import Counter
 import jax
 import numpy as np
 import pytest
+from scipy.stats import chisquare
 
 from envs.minigrid import cells as c
 from envs.minigrid import dynamics
 from envs.minigrid.export import export
-from envs.minigrid.generators import GENERATORS
+from envs.minigrid.generators import GENERATORS, find
 from tests.minigrid import reference
 from tests.minigrid.handmade import MAX_STEPS, random_levels
-from tests.minigrid.play import Record, draw_levels, full_states, play, solutions
+from tests.minigrid.play import Record, draw_levels, full_states, plans_for, play
 
-BATCH = 50
-# What happens in each world, besides success, at least once in four episodes.
+BATCH = 20
+STEPS = 1200  # about as many of each world are compared by default
+# What happens in each family, besides success, in every fourth episode or more.
 HANDLED = {
-    "MultiRoom-N4-S5": ("opened", "closed", "succeeded"),
-    "KeyCorridorS3R3": ("opened", "closed", "unlocked", "picked up", "dropped", "succeeded"),
-    "BlockedUnlockPickup": ("unlocked", "picked up", "dropped", "succeeded"),
+    "MultiRoom-": ("opened", "closed"),
+    "MultiRoomNoisyTV": ("opened", "picked up", "recoloured"),
+    "KeyCorridor": ("opened", "unlocked", "picked up", "dropped"),
+    "DoorKey": ("unlocked", "picked up", "dropped", "closed"),
+    "Unlock": ("unlocked", "picked up", "dropped"),
+    "BlockedUnlockPickup": ("unlocked", "picked up", "dropped"),
+    "ObstructedMaze-1Dl": ("unlocked", "picked up", "dropped"),
+    "ObstructedMaze-1Dlh": ("unpacked",),
+    "ObstructedMaze-2Dlh": ("unpacked",),
+    "Lava": ("died",),
 }
+HANDLES = (dynamics.PICKUP, dynamics.DROP, dynamics.TOGGLE)
 
 
 @pytest.mark.parametrize("name", GENERATORS)
-def test_twenty_episodes_equal_minigrid(name):
-    play_and_compare(name, episodes=20)
+def test_some_episodes_equal_minigrid(name):
+    steps = GENERATORS[name].max_steps
+    play_and_compare(name, batches=1, episodes=min(max(STEPS // steps, 1), BATCH))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", GENERATORS)
 def test_five_hundred_episodes_equal_minigrid(name):
-    play_and_compare(name, episodes=500)
+    play_and_compare(name, batches=25, episodes=BATCH)
 
 
 def test_every_kind_of_cell_behaves_as_in_minigrid():
     things: Counter[str] = Counter()
-    for task, make in reference.TASK_ENVIRONMENTS.items():
-        levels = random_levels(np.random.default_rng(0), task, count=25)
-        plans = solutions(levels, MAX_STEPS, every=2)
-        record = jax.device_get(play(levels, jax.random.key(1), plans, MAX_STEPS))
-        for world in range(25):
-            compare(record, world, make)
+    for task, name in reference.TASK_ENVIRONMENTS.items():
+        levels = random_levels(np.random.default_rng(0), task, count=BATCH)
+        plans = plans_for(levels, MAX_STEPS + 1, every=2)
+        record = play(levels, jax.random.key(1), plans)
+        env = reference.make(name)
+        for world in range(BATCH):
+            compare(record, world, env)
         things.update(what_happened(record))
-    assert min(things.values()) >= 5, things
+    assert min(things[what] for what in things if what != "recoloured") >= 5, things
 
 
-def play_and_compare(name: str, episodes: int) -> None:
+def test_the_noisy_ball_takes_all_colours_alike():
+    levels = draw_levels("MultiRoomNoisyTV-N7-S4", jax.random.key(0), BATCH)
+    plans = np.full((140, BATCH), dynamics.DROP, np.int32)
+    cells = play(levels, jax.random.key(1), plans).states.level.cells
+    balls = cells[1:][cells[1:] >> 3 == c.KIND_BALL] & 7
+    assert len(balls) == 139 * BATCH
+    assert chisquare(np.bincount(balls, minlength=6)).pvalue > 0.01
+
+
+def play_and_compare(name: str, batches: int, episodes: int) -> None:
     """Plays whole episodes (to the time limit: success ends none) in both."""
-    steps = GENERATORS[name].max_steps
-    for batch, first in enumerate(range(0, episodes, BATCH)):
-        count = min(BATCH, episodes - first)
+    steps = find(name).max_steps
+    env = reference.make(name)
+    for batch in range(batches):
         key_level, key_play = jax.random.split(jax.random.key(batch))
-        levels = draw_levels(name, key_level, count)
-        plans = solutions(levels, steps, every=2)
-        record = jax.device_get(play(levels, key_play, plans, steps))
-        assert record.outcomes.timed_out.sum(0).tolist() == [1] * count
-        for world in range(count):
-            compare(record, world, reference.ENVIRONMENTS[name])
+        levels = draw_levels(name, key_level, BATCH)
+        plans = plans_for(levels, steps + 1, every=2)
+        record = play(levels, key_play, plans)
+        assert record.outcomes.timed_out[:-1].sum(0).tolist() == [1] * BATCH
+        for world in range(episodes):
+            compare(record, world, env)
         things = what_happened(record)
-        used = HANDLED[name]
-        assert min(things[what] for what in used) >= count // 4, things
+        used = {what for family in HANDLED if name.startswith(family) for what in HANDLED[family]}
+        assert min(things[what] for what in used | {"succeeded"}) >= BATCH // 4, things
 
 
-def compare(record: Record, world: int, make) -> None:
-    """Plays one recorded world again in `minigrid` and compares every moment."""
-    start = jax.tree.map(lambda leaf: leaf[0, world], record.states)
-    env = reference.rebuild(export(start), make)
-    actions = record.actions[:, world]
-    outcomes = jax.tree.map(lambda leaf: leaf[:, world], record.outcomes)
+def compare(record: Record, world: int, env) -> None:
+    """Plays one recorded world again in `minigrid` and compares every moment.
+
+    The last recorded action is not played: what the one before it led to has been compared.
+    """
+    mine = jax.tree.map(lambda leaf: leaf[:, world], record)
+    reference.rebuild(export(jax.tree.map(lambda leaf: leaf[0], mine.states)), env)
     moments = [reference.look(env, env.gen_obs()["image"])]
-    succeeded = False
-    for step, action in enumerate(actions):
-        observation, reward, terminated, truncated, _ = env.step(int(action))
-        moments.append(reference.look(env, observation["image"]))
+    succeeded, pairs, keys = False, set(), set()
+    for step, action in enumerate(mine.actions[:-1].tolist()):
+        handles = action in HANDLES
+        if isinstance(env, reference.MultiRoomNoisyTV):
+            env.next_color = c.COLORS[_ball_color(mine.states, step + 1)]
+        observation, reward, terminated, truncated, _ = env.step(action)
+        moments.append(reference.look(env, observation["image"], None if handles else moments[-1]))
         success = reward > 0
-        assert outcomes.success[step] == success
-        assert outcomes.reward[step] == pytest.approx(0 if succeeded else reward, abs=1e-6)
-        assert outcomes.died[step] == (terminated and not success)
-        assert outcomes.timed_out[step] == truncated
+        assert mine.outcomes.success[step] == success
+        assert mine.outcomes.reward[step] == pytest.approx(0 if succeeded else reward, abs=1e-6)
+        assert mine.outcomes.died[step] == (terminated and not success)
+        assert mine.outcomes.timed_out[step] == truncated
         succeeded |= success
+        before, after = map(full_state, moments[-2:])
+        if handles and before != after:
+            pairs.add((before, after))
+        if mine.outcomes.interaction[step].any():
+            keys.add(tuple(mine.outcomes.interaction[step].tolist()))
+        assert len(keys) == len(pairs), f"unique interactions differ at step {step}"
     theirs = [np.array(part) for part in zip(*moments, strict=True)]
     ours = [record.panorama[:, world], record.view[:, world], *full_states(record, world)]
-    ours.append(record.states.step_count[:, world])
-    for field, mine, other in zip(reference.Moment._fields, ours, theirs, strict=True):
-        differs = (mine != other).reshape(len(mine), -1).any(1)
+    ours.append(mine.states.step_count)
+    for field, part, other in zip(reference.Moment._fields, ours, theirs, strict=True):
+        differs = (part != other).reshape(len(part), -1).any(1)
         assert not differs.any(), f"{field} differs at step {differs.argmax()}"
+
+
+def full_state(moment: reference.Moment) -> tuple:
+    """Returns what tells an interaction from another: grid, agent and what it carries."""
+    return moment.grid.tobytes(), moment.agent, moment.carrying
+
+
+def _ball_color(states: dynamics.State, moment: int) -> int:
+    """Returns the colour of the only ball, carried or not."""
+    carried, cells = states.carrying[moment], states.level.cells[moment]
+    return int(
+        (carried if carried >> 3 == c.KIND_BALL else cells[cells >> 3 == c.KIND_BALL][0]) & 7
+    )
 
 
 def what_happened(record: Record) -> dict[str, int]:
     """Counts, over all worlds, what the actions did: a policy that does nothing proves nothing."""
     cells, carrying = record.states.level.cells, record.states.carrying
     before, after = cells[:-1] >> 3, cells[1:] >> 3
-    toggled = (record.actions == dynamics.TOGGLE)[..., None, None]
+    toggled = (record.actions[:-1] == dynamics.TOGGLE)[..., None, None]
     empty = carrying == c.EMPTY
     closed, is_open = before == c.KIND_CLOSED, before == c.KIND_OPEN
+    ball = (before == c.KIND_BALL) & (after == c.KIND_BALL)
     return {
         "opened": int((closed & (after == c.KIND_OPEN)).sum()),
         "unlocked": int(((before == c.KIND_LOCKED) & (after == c.KIND_OPEN)).sum()),
@@ -102,5 +147,7 @@ def what_happened(record: Record) -> dict[str, int]:
         "unpacked": int((toggled & (before >= c.KIND_BOX) & (before != after)).sum()),
         "picked up": int((empty[:-1] & ~empty[1:]).sum()),
         "dropped": int((~empty[:-1] & empty[1:]).sum()),
+        "recoloured": int((ball & (cells[:-1] != cells[1:])).sum()),
+        "died": int(record.outcomes.died.sum()),
         "succeeded": int(record.outcomes.success.sum()),
     }
