@@ -1,6 +1,6 @@
 """Plays our worlds in bulk, with a random policy that likes to handle things."""
 
-from functools import partial
+from functools import cache
 from typing import NamedTuple
 
 import jax
@@ -10,11 +10,12 @@ import numpy as np
 from envs.minigrid import cells as c
 from envs.minigrid import dynamics, views
 from envs.minigrid.export import Export, decode, export, trim
-from envs.minigrid.generators import GENERATORS, draw
+from envs.minigrid.generators import draw, find
 from envs.minigrid.level import DIRECTIONS, MARGIN, Level, enlarge
 from envs.minigrid.solver import solve
 
 CANVAS = 25 + 2 * MARGIN  # holds every level
+BATCH = 20  # worlds played at once: one size, so that the program is compiled once
 PIECE = 120  # steps of one call of the compiled program
 CHUNK = 500  # levels drawn at once: one size, so that each world's draw is compiled once
 
@@ -32,16 +33,17 @@ class Record(NamedTuple):
 def draw_levels(name: str, key, count: int) -> Level:
     """Draws `count` levels of one of the environments."""
     keys = jax.random.split(key, -(-count // CHUNK))
-    chunks = [_draw_chunk(name, chunk_key) for chunk_key in keys]
+    chunks = [draw_program(name)(chunk_key) for chunk_key in keys]
     assert all(ok.all() for _, ok in chunks)
     return jax.tree.map(
         lambda *leaves: jnp.concatenate(leaves)[:count], *(levels for levels, _ in chunks)
     )
 
 
-@partial(jax.jit, static_argnames="name")
-def _draw_chunk(name: str, key):
-    return draw(GENERATORS[name], key, CHUNK)
+@cache
+def draw_program(name: str):
+    """Returns the compiled draw of `CHUNK` levels from a key."""
+    return jax.jit(lambda key: draw(find(name), key, CHUNK))
 
 
 def exports(levels: Level) -> list[Export]:

@@ -13,9 +13,8 @@ from envs.minigrid.export import export
 from envs.minigrid.generators import GENERATORS, find
 from tests.minigrid import reference
 from tests.minigrid.handmade import MAX_STEPS, random_levels
-from tests.minigrid.play import Record, draw_levels, full_states, plans_for, play
+from tests.minigrid.play import BATCH, Record, draw_levels, full_states, plans_for, play
 
-BATCH = 20
 STEPS = 1200  # about as many of each world are compared by default
 # What happens in each family, besides success, in every fourth episode or more.
 HANDLED = {
