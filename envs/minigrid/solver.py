@@ -31,7 +31,7 @@ def solve(export: Export) -> list[int] | None:
     Raises:
         SearchTooLongError: more than `MAX_STATES` states were looked at.
     """
-    puzzle, start = _read(export)
+    puzzle, start = read(export)
     estimate = Estimate(puzzle, start)
     order = count()
     best = {start: 0}
@@ -99,7 +99,7 @@ def _with(cells: bytes, place: int, cell: int) -> bytes:
     return cells[:place] + bytes([cell]) + cells[place + 1 :]
 
 
-def _read(export: Export) -> tuple[Puzzle, Node]:
+def read(export: Export) -> tuple[Puzzle, Node]:
     """Packs an export back into one byte a cell."""
     codes = _codes()
     width, height = export.grid.shape[:2]
