@@ -12,7 +12,7 @@ from envs.minigrid import dynamics, views
 from envs.minigrid.export import Export, decode, export, trim
 from envs.minigrid.generators import draw, find
 from envs.minigrid.level import DIRECTIONS, MARGIN, Level, enlarge
-from envs.minigrid.solver import solve
+from envs.minigrid.planner import plan
 
 CANVAS = 25 + 2 * MARGIN  # holds every level
 BATCH = 20  # worlds played at once: one size, so that the program is compiled once
@@ -88,7 +88,7 @@ def plans_for(levels: Level, steps: int, every: int) -> np.ndarray:
     count = levels.task.shape[0]
     plans = np.full((steps, count), -1, np.int32)
     for world, level in list(enumerate(exports(levels)))[::every]:
-        found = solve(level)
+        found = plan(level)
         if found is not None:
             plans[: len(found), world] = found[:steps]
     return plans
