@@ -1,0 +1,158 @@
+"""Watches a policy play: `python -m experiments.watch DIR`, or `--env NAME` for a random one.
+
+Draws the whole grid, the agent's view, and the rewards of each step to a GIF or an MP4, the
+first moment of a level to a PNG, or all of it as text in the terminal.
+"""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import jax
+import tyro
+from rich.console import Console
+
+from cbet_jax.config import SettingsError, TrainSettings
+from cbet_jax.intrinsic import make_intrinsic
+from cbet_jax.networks import PolicyNetwork
+from cbet_jax.run_directory import RunDirectory, RunSettings
+from envs.minigrid import make_world
+from envs.registry import UnknownEnvironment, find, names
+from experiments import cli, film, minigrid_evaluate, terminal
+from experiments.minigrid_pretrain import RUNS
+from experiments.playing import Player, play
+
+PROGRAM = "python -m experiments.watch"
+FASTEST = 50  # frames a second that a GIF can show
+RUN = tyro.conf.arg(metavar="[DIR]", help="of the run (without: actions drawn with equal chances)")
+
+
+@dataclass(frozen=True)
+class Options:
+    """Shows a run's policy, or a random one, at play in one world."""
+
+    directory: Annotated[Path | None, tyro.conf.Positional, RUN] = None
+    env: str | None = None  # the world (default: the run's first)
+    out: Path | None = None  # .gif, .mp4 or .png, a level's first moment (default: a new .gif)
+    terminal: bool = False  # play as text in the terminal, write no file
+    explore: bool = False  # success does not end the episode
+    episodes: int = 1  # to play
+    steps: int | None = None  # to play at most, in all episodes together
+    seed: int = 0  # of the levels and the actions
+    seed_index: int = 0  # which of the run's seeds plays
+    checkpoint: int | None = None  # frames of the checkpoint (default: the newest)
+    fps: int = 8  # frames a second
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Shows what the command line asks for."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    console = Console()
+    with cli.user_errors(UnknownEnvironment):
+        options: Options = cli.parse(Options, arguments, prog=PROGRAM)
+        settings = RunDirectory(options.directory).settings() if options.directory else None
+        env = check(options, settings)
+        player = trained(options, settings, console) if settings else random_player()
+        world = make_world((env,), 1, explore=options.explore)
+        key = jax.random.key(options.seed)
+        moments = play(world, player, key, options.episodes, options.steps)
+        title = f"{env}: {player.title}"
+        if options.terminal:
+            terminal.show(console, title, moments, options.fps)
+            return
+        out = options.out or new_path(options.directory or RUNS, f"watch-{env}")
+        with console.status(f"playing {env}"):
+            frames = (film.frame(title, moment) for moment in moments)
+            count = film.write(out, frames, options.fps)
+    console.print(f"saved: {out} ({count} frames)", soft_wrap=True, highlight=False)
+
+
+def check(options: Options, settings: RunSettings | None) -> str:
+    """Returns the world to play.
+
+    Args:
+        options: the command line.
+        settings: of the run, None for a random policy.
+
+    Raises:
+        SettingsError: what is asked for cannot be done. UnknownEnvironment: no such world.
+    """
+    for name, least in (("episodes", 1), ("steps", 1), ("seed", 0), ("fps", 1)):
+        value = getattr(options, name)
+        if value is not None and value < least:
+            raise SettingsError(f"{name} must be at least {least}, not {value}")
+    if options.fps > FASTEST:
+        raise SettingsError(f"fps must be at most {FASTEST}, not {options.fps}")
+    seeds = settings.seeds if settings else 1
+    if not 0 <= options.seed_index < seeds:
+        raise SettingsError(f"seed_index must lie in 0..{seeds - 1}, not {options.seed_index}")
+    if settings is None and options.checkpoint is not None:
+        raise SettingsError("--checkpoint needs DIR, the run that it belongs to")
+    check_out(options)
+    env = options.env or (settings.environments[0] if settings else None)
+    if env is None:
+        raise SettingsError(f"give a run, DIR, or a world, --env NAME (such as {names()[0]})")
+    find(env)
+    return env
+
+
+def check_out(options: Options) -> None:
+    """Refuses a file that cannot be written.
+
+    Raises:
+        SettingsError: always, if there is something to refuse.
+    """
+    out = options.out
+    if out is None:
+        return
+    if options.terminal:
+        raise SettingsError("--terminal writes no file: leave out --out")
+    if out.suffix.lower() not in film.WRITERS:
+        known = ", ".join(film.WRITERS)
+        raise SettingsError(f"the name of --out must end in one of {known}; {out} does not")
+    if out.exists():
+        raise SettingsError(f"{out} already exists: choose another name")
+
+
+def new_path(folder: Path, stem: str) -> Path:
+    """Returns the name of a GIF that does not exist yet."""
+    number = 1
+    path = folder / f"{stem}.gif"
+    while path.exists():
+        number += 1
+        path = folder / f"{stem}-{number}.gif"
+    return path
+
+
+def random_player() -> Player:
+    """Returns who draws every action with the same chance, rewarded by C-BET."""
+    return Player("uniformly random", None, (), make_intrinsic(TrainSettings()), None)
+
+
+def trained(options: Options, settings: RunSettings, console: Console) -> Player:
+    """Returns one of a run's seeds, rewarded by the run's method.
+
+    Raises:
+        RunDirectoryError: there is no good checkpoint.
+    """
+    assert options.directory is not None
+    world = make_world(settings.environments, settings.train.worlds, explore=True)
+    wanted = minigrid_evaluate.Options(options.directory, checkpoint=options.checkpoint)
+    loaded = minigrid_evaluate.load(
+        RunDirectory(options.directory), settings, world, wanted, console
+    )
+    learner = jax.tree.map(lambda leaf: leaf[options.seed_index], loaded.state.learner)
+    seed = settings.first_seed + options.seed_index
+    return Player(
+        title=f"{settings.train.method}, seed {seed}, {loaded.position.frames:,} frames",
+        network=PolicyNetwork(settings.train.network, world.num_actions),
+        params=learner.policy,
+        intrinsic=make_intrinsic(settings.train),
+        intrinsic_params=learner.intrinsic,
+    )
+
+
+if __name__ == "__main__":
+    main()
