@@ -12,7 +12,7 @@ from envs.minigrid.level import PICK_UP
 from envs.minigrid.text import from_text, to_text
 from tests.minigrid.handmade import random_levels
 from tests.minigrid.play import draw_levels
-from tests.minigrid.reference import rebuild
+from tests.minigrid.reference import make, rebuild
 
 BOX_HIDES_KEY = """\
 WGWGWGWGWGWG
@@ -45,10 +45,11 @@ def test_every_level_survives_being_written_and_read(task):
 
 
 def test_the_text_of_a_real_level_is_minigrids_own():
-
     levels = draw_levels("KeyCorridorS3R3", jax.random.key(0), 1)
     level = jax.tree.map(lambda leaf: leaf[0], levels)
-    theirs = rebuild(export(start(level))).pprint_grid()
+    env = make("KeyCorridorS3R3")
+    rebuild(export(start(level)), env)
+    theirs = env.pprint_grid()
     in_their_colours = to_text(level).replace("E", "G")
     assert in_their_colours == theirs
 
