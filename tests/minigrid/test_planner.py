@@ -127,9 +127,17 @@ def test_an_open_door_is_noticed_by_a_toggle(agent):
     check_all_solved([from_text(drawing, task=OPEN_DOOR, target=place(2, 1))])
 
 
-@pytest.mark.parametrize(("inside", "solvable"), [(c.key(c.RED), True), (c.EMPTY, False)])
-def test_a_box_in_hand_is_put_down_and_unpacked(inside, solvable):
-    level = find_ball("WGWGWGWGWG\nWG  >>LRAB\nWGWGWGWGWG")
+@pytest.mark.parametrize(
+    ("inside", "corridor", "solvable"),
+    [
+        (c.key(c.RED), "WG  >>LRABWG\nWGWGWGWGWGWG", True),
+        (c.EMPTY, "WG  >>LRABWG\nWGWGWGWGWGWG", False),
+        (c.EMPTY, "WG>>  KRLRAB\nWGWGWGWGWGWG\n(1, 1) under FB", True),
+        (c.ball(c.BLUE), "WG  >>LRWGWG\nWGWGWGWGWGWG", True),
+    ],
+)
+def test_a_box_in_hand_is_put_down_and_unpacked(inside, corridor, solvable):
+    level = find_ball(f"WGWGWGWGWGWG\n{corridor}")
     states = start_all(stacked([level]))
     states = states._replace(carrying=jnp.array([c.box(c.GREY, inside)], jnp.uint8))
     assert plan_all(states) == [solvable]
@@ -249,7 +257,8 @@ def cramped_level(rng: np.random.Generator, task: str):
     )
     wanted, agent = rng.permutation(12)[:2].tolist()
     target = {"open the door": place(wanted % 4 + 1, wanted // 4 + 1)}.get(task, c.ball(c.BLUE))
-    targets = {"reach the goal": c.GOAL, "open the door": c.locked_door(c.RED)}
+    door = (c.closed_door, c.locked_door)[rng.integers(2)]
+    targets = {"reach the goal": c.GOAL, "open the door": door(c.RED)}
     inner[wanted], inner[agent] = targets.get(task, c.ball(c.BLUE)), c.EMPTY
     grid = np.full((5, 6), c.WALL, np.uint8)
     grid[1:-1, 1:-1] = inner.reshape(3, 4)
