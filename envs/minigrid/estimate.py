@@ -104,7 +104,7 @@ class Estimate:
         if node.carrying != c.EMPTY:
             return (("drop", 0), *take_key)
         before = cells[self._before_lock]
-        if before != self._key and before >> 3 in (c.KIND_KEY, c.KIND_BALL, c.KIND_BOX):
+        if before != self._key and before >> 3 in (c.KIND_KEY, c.KIND_BALL):
             return (("pick", self._before_lock), ("drop", 0), *take_key)
         return take_key
 

@@ -2,7 +2,7 @@
 
 The state is all that actions change: cells, the agent's position and direction, and what it
 carries. The only moves left out are those that can never shorten a solution (`done`, closing
-a door, unpacking an empty box or the target, stepping into lava). The estimate of what is
+a door, unpacking the target, stepping into lava). The estimate of what is
 left never exceeds the truth (`Estimate`), so the length found is exactly the shortest.
 """
 
@@ -89,7 +89,7 @@ def _moves(puzzle: Puzzle, node: Node) -> list[tuple[int, Node, bool]]:
     if kind == c.KIND_CLOSED or unlocks:
         after = Node(_with(cells, ahead, c.open_door(front & 7)), place, direction, carrying)
         moves.append((TOGGLE, after, puzzle.task == OPEN_DOOR and ahead == puzzle.target))
-    if kind > c.KIND_BOX and not (puzzle.task == PICK_UP and front == puzzle.target):
+    if kind >= c.KIND_BOX and not (puzzle.task == PICK_UP and front == puzzle.target):
         after = Node(_with(cells, ahead, content_of(front)), place, direction, carrying)
         moves.append((TOGGLE, after, False))
     return moves

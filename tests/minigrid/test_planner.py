@@ -230,23 +230,20 @@ def replay(states, plans):
 
 
 def cramped_levels(rng: np.random.Generator, task: str, count: int):
-    """Draws small levels, stacked, with so much in them that many cannot be solved.
-
-    There is no empty box: the solver never unpacks one, which here is at times the only way.
-    """
+    """Draws small levels, stacked, with so much in them that many cannot be solved."""
     levels = [cramped_level(rng, task) for _ in range(count)]
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *levels)
 
 
 def cramped_level(rng: np.random.Generator, task: str):
-    contents = (c.key(c.RED), c.key(c.GREEN), c.ball(c.RED))
+    contents = (c.EMPTY, c.key(c.RED), c.key(c.GREEN), c.ball(c.RED))
     makers = (
         (0.30, lambda color: c.EMPTY),
         (0.20, lambda color: c.WALL),
         (0.02, lambda color: c.LAVA),
         (0.14, c.ball),
         (0.14, c.key),
-        (0.06, lambda color: c.box(color, contents[rng.integers(3)])),
+        (0.06, lambda color: c.box(color, contents[rng.integers(4)])),
         (0.08, c.locked_door),
         (0.03, c.closed_door),
         (0.03, lambda color: c.cell(c.KIND_FLOOR, color)),
