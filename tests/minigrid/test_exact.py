@@ -16,6 +16,7 @@ from tests.minigrid.handmade import MAX_STEPS, random_levels
 from tests.minigrid.play import BATCH, Record, draw_levels, full_states, plans_for, play
 
 STEPS = 1200  # about as many of each world are compared by default
+AFTER_SUCCESS = 25  # steps that an episode which is cut goes on
 # What happens in each family, besides success, in every fourth episode or more.
 HANDLED = {
     "MultiRoom-": ("opened", "closed"),
@@ -34,14 +35,15 @@ HANDLES = (dynamics.PICKUP, dynamics.DROP, dynamics.TOGGLE)
 
 @pytest.mark.parametrize("name", GENERATORS)
 def test_some_episodes_equal_minigrid(name):
-    steps = GENERATORS[name].max_steps
-    play_and_compare(name, batches=1, episodes=min(max(STEPS // steps, 1), BATCH))
+    episodes = min(max(STEPS // GENERATORS[name].max_steps, 1), BATCH)
+    play_and_compare(name, batches=1, episodes=episodes, whole=episodes)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", GENERATORS)
 def test_five_hundred_episodes_equal_minigrid(name):
-    play_and_compare(name, batches=25, episodes=BATCH)
+    """A fifth of the episodes goes on to the time limit, the others end soon after success."""
+    play_and_compare(name, batches=25, episodes=BATCH, whole=BATCH // 5)
 
 
 def test_every_kind_of_cell_behaves_as_in_minigrid():
@@ -52,7 +54,7 @@ def test_every_kind_of_cell_behaves_as_in_minigrid():
         record = play(levels, jax.random.key(1), plans)
         env = reference.make(name)
         for world in range(BATCH):
-            compare(record, world, env)
+            compare(record, world, env, MAX_STEPS)
         things.update(what_happened(record))
     assert min(things[what] for what in things if what != "recoloured") >= 5, things
 
@@ -66,28 +68,30 @@ def test_the_noisy_ball_takes_all_colours_alike():
     assert chisquare(np.bincount(balls, minlength=6)).pvalue > 0.01
 
 
-def play_and_compare(name: str, batches: int, episodes: int) -> None:
-    """Plays whole episodes (to the time limit: success ends none) in both."""
+def play_and_compare(name: str, batches: int, episodes: int, whole: int) -> None:
+    """Plays episodes in both; success ends none, but all except `whole` are cut after it."""
     steps = find(name).max_steps
     env = reference.make(name)
     for batch in range(batches):
         key_level, key_play = jax.random.split(jax.random.key(batch))
         levels = draw_levels(name, key_level, BATCH)
-        plans = plans_for(levels, steps + 1, every=2)
+        plans = plans_for(levels, steps + 1, every=2 if whole == episodes else 1)
+        plans[:, 1:whole:2] = -1
         record = play(levels, key_play, plans)
         assert record.outcomes.timed_out[:-1].sum(0).tolist() == [1] * BATCH
+        success = record.outcomes.success
+        ends = np.where(success.any(0), success.argmax(0) + AFTER_SUCCESS, steps)
+        ends[:whole] = steps
         for world in range(episodes):
-            compare(record, world, env)
+            compare(record, world, env, min(ends[world], steps))
         things = what_happened(record)
         used = {what for family in HANDLED if name.startswith(family) for what in HANDLED[family]}
         assert min(things[what] for what in used | {"succeeded"}) >= BATCH // 4, things
 
 
-def compare(record: Record, world: int, env) -> None:
-    """Plays one recorded world again in `minigrid` and compares every moment.
-
-    The last recorded action is not played: what the one before it led to has been compared.
-    """
+def compare(record: Record, world: int, env, steps: int) -> None:
+    """Plays `steps` of one recorded world again in `minigrid` and compares every moment."""
+    record = jax.tree.map(lambda leaf: leaf[: steps + 1], record)
     mine = jax.tree.map(lambda leaf: leaf[:, world], record)
     reference.rebuild(export(jax.tree.map(lambda leaf: leaf[0], mine.states)), env)
     moments = [reference.look(env, env.gen_obs()["image"])]
