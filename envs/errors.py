@@ -20,3 +20,10 @@ class ImpossibleEnvironment(UnknownEnvironment):
 
     def __init__(self, name: str, reason: str) -> None:
         ValueError.__init__(self, f"there is no environment {name!r}: {reason}")
+
+
+class UnsupportedEnvironment(UnknownEnvironment):
+    """A name of another library's that cannot be played here; the message is one line, says why."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        ValueError.__init__(self, f"environment {name!r} cannot be imported: {reason}")

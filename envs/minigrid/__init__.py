@@ -7,7 +7,8 @@
     envs.minigrid.export(timestep.state)                    # numpy, in MiniGrid's own terms
 
 After `import envs.minigrid`, `navix.make("CBET-KeyCorridorS3R3-v0")` works too. Learners take
-many worlds at once, from `make_world`.
+many worlds at once, from `make_world`. Wherever a name is asked for, navix's name of one of its
+own environments, such as `Navix-FourRooms-v0`, has its levels played by our rules.
 """
 
 from collections.abc import Sequence
@@ -15,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 from jaxtyping import Array, UInt8
 
-from envs.errors import UnknownEnvironment
+from envs.errors import UnknownEnvironment, UnsupportedEnvironment
 from envs.minigrid import views
 from envs.minigrid.export import Export, export, world_of
-from envs.minigrid.generators import GENERATORS, find
+from envs.minigrid.generators import GENERATORS, Generator, find
 from envs.minigrid.registration import register_with_navix
 from envs.minigrid.world import gridworld
 from envs.types import World
@@ -30,7 +31,9 @@ __all__ = [
     "NAMES",
     "Export",
     "UnknownEnvironment",
+    "UnsupportedEnvironment",
     "export",
+    "from_navix",
     "make",
     "make_world",
     "panorama",
@@ -45,12 +48,13 @@ def make(name: str, *, explore: bool = False, **options: Any) -> "CbetEnvironmen
     """Builds one environment, with navix's interface (imports navix, which takes seconds).
 
     Args:
-        name: one of `NAMES`.
+        name: one of `NAMES`, or navix's name of one of its own environments.
         explore: success does not end the episode.
         **options: fields of `navix.Environment`, such as `max_steps` or `gamma`.
 
     Raises:
         UnknownEnvironment: no environment has that name.
+        UnsupportedEnvironment: it is one of navix's that cannot be played by our rules.
     """
     from envs.minigrid import environment
 
@@ -61,14 +65,31 @@ def make_world(names: Sequence[str], num_worlds: int, *, explore: bool) -> World
     """Builds worlds that are played side by side, as learners take them.
 
     Args:
-        names: environments (of `NAMES`) that each world walks through, one an episode.
+        names: environments (of `NAMES`, or of navix's own) that each world walks through, one
+            an episode.
         num_worlds: how many worlds.
         explore: success does not end the episode.
 
     Raises:
         UnknownEnvironment: no environment has one of the names.
+        UnsupportedEnvironment: one is navix's and cannot be played by our rules.
     """
     return gridworld([find(name) for name in names], num_worlds, explore=explore)
+
+
+def from_navix(name: str) -> Generator:
+    """Returns a generator of the levels of one of navix's own environments (imports navix).
+
+    Args:
+        name: its name in `navix.registry()`, such as `Navix-FourRooms-v0`.
+
+    Raises:
+        UnknownEnvironment: navix has no such environment; the message names the nearest.
+        UnsupportedEnvironment: it cannot be played by our rules; the message says why.
+    """
+    from envs.minigrid.generators import navix_environments
+
+    return navix_environments.from_navix(name)
 
 
 def panorama(state: Any) -> UInt8[Array, "4 7 7 3"]:

@@ -122,12 +122,18 @@ def find(name: str) -> Generator:
     """Returns the generator of the environment of that name.
 
     Args:
-        name: one of `NAMES`, or any other size of `FAMILIES` (`MultiRoom-N5-S7`).
+        name: one of `NAMES`, any other size of `FAMILIES` (`MultiRoom-N5-S7`), or navix's name of
+            one of its own environments (`Navix-FourRooms-v0`; imports navix, which takes seconds).
 
     Raises:
         UnknownEnvironment: there is none; the message names the nearest.
         ImpossibleEnvironment: no level of that size can be drawn.
+        UnsupportedEnvironment: it is one of navix's that cannot be played by our rules.
     """
+    if name.lower().startswith("navix-"):
+        from envs.minigrid.generators.navix_environments import from_navix
+
+        return from_navix(name)
     try:
         generator = _make(name)
     except ValueError as error:
