@@ -117,7 +117,7 @@ def play(
     both = jax.tree.map(lambda *leaves: jnp.concatenate(leaves), params, untrained)
     rows: list[Row] = []
     for name in environments:
-        world = make_world((name,), options.episodes, explore=False)
+        world = make_world((name,), options.episodes, explore=False, levels_per_world=1)
         with console.status(f"playing {name}"):
             played = evaluate(world, settings.train.network, both, world_key, action_key)
             uniform = evaluate_uniform(world, world_key, action_key)

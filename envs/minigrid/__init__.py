@@ -61,7 +61,9 @@ def make(name: str, *, explore: bool = False, **options: Any) -> "CbetEnvironmen
     return environment.make(name, explore=explore, **options)
 
 
-def make_world(names: Sequence[str], num_worlds: int, *, explore: bool) -> World:
+def make_world(
+    names: Sequence[str], num_worlds: int, *, explore: bool, levels_per_world: int | None = None
+) -> World:
     """Builds worlds that are played side by side, as learners take them.
 
     Args:
@@ -69,12 +71,15 @@ def make_world(names: Sequence[str], num_worlds: int, *, explore: bool) -> World
             an episode.
         num_worlds: how many worlds.
         explore: success does not end the episode.
+        levels_per_world: how many levels of each environment wait for each world. Where each
+            plays a single episode, one is enough; left out, as many as training may need.
 
     Raises:
         UnknownEnvironment: no environment has one of the names.
         UnsupportedEnvironment: one is navix's and cannot be played by our rules.
     """
-    return gridworld([find(name) for name in names], num_worlds, explore=explore)
+    generators = [find(name) for name in names]
+    return gridworld(generators, num_worlds, explore=explore, levels_per_world=levels_per_world)
 
 
 def from_navix(name: str) -> Generator:

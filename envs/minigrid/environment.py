@@ -66,7 +66,6 @@ class CbetEnvironment(Environment):
 
     def _draw_level(self, key: Array) -> Level:
         typed = key if jnp.issubdtype(key.dtype, jax.dtypes.prng_key) else _typed(key)
-        # Nothing else could be played if this one level were not valid, and it always is.
         levels, _ = draw(self.generator, typed, 1)
         level: Level = jax.tree.map(lambda leaf: leaf[0], levels)
         return level._replace(max_steps=jnp.int32(self.max_steps))

@@ -1,44 +1,58 @@
 """Levels made ahead: a ring of fresh levels for each environment.
 
 A reset takes the next level of its environment, which costs a copy. The rings are topped up
-in bulk, between rollouts. Should a ring run dry, an old level is played again and counted.
+in bulk, between rollouts; a generator's unfinished drafts stay until the next time. Should a ring
+run dry, an old level is played again and counted.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Int, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from envs.minigrid.generators import Generator, draw
+from envs.minigrid.generators import PATIENCE, Generator, no_level
 from envs.minigrid.level import MARGIN, Level, enlarge
 
 
 class Pool(NamedTuple):
-    """Levels of `E` environments, and how many were ever taken and made of each."""
+    """Levels of `E` environments, and what became of them since the beginning."""
 
-    levels: Level  # arrays [E, capacity, ...]
-    taken: Int[Array, " E"]
-    made: Int[Array, " E"]
-    replayed: Int[Array, ""]  # levels taken that had been played before
+    levels: Level  # arrays [E, places, ...]
+    drafts: tuple[Any, ...]  # of each environment's generator
+    made: Int[Array, " E"]  # levels
+    taken: Int[Array, " E"]  # of those, by worlds that play them for the first time
+    replayed: Int[Array, " E"]  # levels taken when no fresh one waited
 
 
-def make_pool(key: PRNGKeyArray, generators: Sequence[Generator], capacity: int) -> Pool:
-    """Returns a full pool; all levels lie on one canvas, as large as the largest needs."""
-    keys = jax.random.split(key, len(generators))
-    rows, columns = canvas(generators)
-    drawn = [
-        _draw_on(rows, columns, generator, key, capacity)
-        for generator, key in zip(generators, keys, strict=True)
-    ]
-    ordered = [_valid_first(levels, valid) for levels, valid in drawn]
-    return Pool(
-        levels=jax.tree.map(lambda *leaves: jnp.stack(leaves), *ordered),
-        taken=jnp.zeros(len(generators), jnp.int32),
-        made=jnp.stack([valid.sum(dtype=jnp.int32) for _, valid in drawn]),
-        replayed=jnp.zeros((), jnp.int32),
+def make_pool(
+    key: PRNGKeyArray, generators: Sequence[Generator], capacity: int, count: int
+) -> Pool:
+    """Returns a full pool; all levels lie on one canvas, as large as the largest needs.
+
+    A ring stays short of levels only if its generator does not make them with `PATIENCE`. Where
+    one has none at all, a walled cell stands in for a level (`no_level`), and counts as replayed.
+
+    Args:
+        key: draws the levels.
+        generators: of the environments.
+        capacity: levels that wait of each, at least, when the pool is full.
+        count: levels asked for at once of a generator.
+    """
+    shape = len(generators), capacity + count - 1  # with one level less, a batch finds room
+    nothing = jnp.zeros(len(generators), jnp.int32)
+    pool = Pool(
+        levels=jax.tree.map(
+            lambda leaf: jnp.broadcast_to(leaf, (*shape, *leaf.shape)),
+            no_level(*canvas(generators)),
+        ),
+        drafts=tuple(generator.begin(count) for generator in generators),
+        made=nothing,
+        taken=nothing,
+        replayed=nothing,
     )
+    return _fill(pool, key, generators, count, PATIENCE)
 
 
 def canvas(generators: Sequence[Generator]) -> tuple[int, int]:
@@ -55,69 +69,74 @@ def take(
     Returns:
         The pool, and levels with a leading axis `[N]`; where none was wanted, any level.
     """
-    number = pool.taken.shape[0]
+    number, places = pool.levels.task.shape
     wishes = (environment[:, None] == jnp.arange(number)) & wanted[:, None]  # [N, E]
     turn = jnp.cumsum(wishes, axis=0) - 1  # each gets its own
-    position = pool.taken + turn
-    mine = jnp.take_along_axis(position, environment[:, None], axis=1)[:, 0]
-    capacity = pool.levels.task.shape[1]
-    levels = jax.tree.map(lambda leaf: leaf[environment, mine % capacity], pool.levels)
-    replayed = pool.replayed + (wishes & (position >= pool.made)).sum(dtype=jnp.int32)
-    taken = pool.taken + wishes.sum(axis=0, dtype=jnp.int32)
-    return pool._replace(taken=taken, replayed=replayed), levels
+    old = pool.taken + turn - pool.made  # at least 0 where there is no fresh one
+    position = pool.taken + turn + jnp.where(old >= 0, pool.replayed, 0)
+    slot = position % jnp.clip(pool.made, 1, places)
+    mine = jnp.take_along_axis(slot, environment[:, None], axis=1)[:, 0]
+    levels = jax.tree.map(lambda leaf: leaf[environment, mine], pool.levels)
+    replayed = (wishes & (old >= 0)).sum(axis=0, dtype=jnp.int32)
+    taken = wishes.sum(axis=0, dtype=jnp.int32) - replayed
+    return pool._replace(taken=pool.taken + taken, replayed=pool.replayed + replayed), levels
+
+
+def shares_replayed(pool: Pool) -> tuple[Float[Array, ""], Float[Array, " E"]]:
+    """Returns the share of levels taken that were no fresh ones: of all, of each environment's."""
+    total = pool.taken + pool.replayed
+    return (
+        pool.replayed.sum() / jnp.maximum(total.sum(), 1),
+        pool.replayed / jnp.maximum(total, 1),
+    )
 
 
 def top_up(pool: Pool, key: PRNGKeyArray, generators: Sequence[Generator], count: int) -> Pool:
-    """Fills the rings with fresh levels, `count` at a time, for as long as so many find room."""
+    """Fills the rings with fresh levels, `count` at a time, for as long as so many find room.
+
+    The work is bounded: no generator is asked more often than it takes to fill a ring.
+    """
+    return _fill(pool, key, generators, count, patience=1)
+
+
+def _fill(
+    pool: Pool, key: PRNGKeyArray, generators: Sequence[Generator], count: int, patience: int
+) -> Pool:
     keys = jax.random.split(key, len(generators))
     for index, (generator, ring_key) in enumerate(zip(generators, keys, strict=True)):
-        made = jnp.maximum(pool.made[index], pool.taken[index])  # a ring that ran dry starts anew
-        pool = pool._replace(made=pool.made.at[index].set(made))
-        pool = _fill(pool, index, ring_key, generator, count)
+        pool = _fill_ring(pool, index, ring_key, generator, count, patience)
     return pool
 
 
-def _fill(pool: Pool, index: int, key: PRNGKeyArray, generator: Generator, count: int) -> Pool:
-    capacity = pool.levels.task.shape[1]
-    most_rounds = capacity // count  # a generator whose draws are not valid must not hold us up
+def _fill_ring(
+    pool: Pool, index: int, key: PRNGKeyArray, generator: Generator, count: int, patience: int
+) -> Pool:
+    places = pool.levels.task.shape[1]
+    most_calls = patience * -(-places // count)
 
-    def has_room(carry: tuple[Pool, PRNGKeyArray, Int[Array, ""]]) -> Bool[Array, ""]:
-        pool, _, rounds = carry
-        has_room: Array = pool.made[index] + count - pool.taken[index] <= capacity
-        return has_room & (rounds < most_rounds)
+    def has_room(carry: tuple[Pool, Int[Array, ""]]) -> Bool[Array, ""]:
+        pool, calls = carry
+        has_room: Array = pool.made[index] + count - pool.taken[index] <= places
+        return has_room & (calls < most_calls)
 
-    def add(
-        carry: tuple[Pool, PRNGKeyArray, Int[Array, ""]],
-    ) -> tuple[Pool, PRNGKeyArray, Int[Array, ""]]:
-        pool, key, rounds = carry
-        key, draw_key = jax.random.split(key)
-        rows, columns = pool.levels.cells.shape[-2:]
-        levels, valid = _draw_on(rows, columns, generator, draw_key, count)
-        return _add(pool, index, levels, valid), key, rounds + 1
+    def add(carry: tuple[Pool, Int[Array, ""]]) -> tuple[Pool, Int[Array, ""]]:
+        pool, calls = carry
+        key_now = jax.random.fold_in(key, calls)
+        drafts, levels, ready = generator.advance(pool.drafts[index], key_now, count)
+        drafts = (*pool.drafts[:index], drafts, *pool.drafts[index + 1 :])
+        return _add(pool._replace(drafts=drafts), index, levels, ready), calls + 1
 
-    pool, _, _ = jax.lax.while_loop(has_room, add, (pool, key, jnp.int32(0)))
-    return pool
+    return jax.lax.while_loop(has_room, add, (pool, jnp.int32(0)))[0]
 
 
-def _add(pool: Pool, index: int, levels: Level, valid: Bool[Array, " count"]) -> Pool:
-    """Stores the valid levels behind those that ring `index` holds."""
-    capacity = pool.levels.task.shape[1]
-    behind = pool.made[index] + jnp.cumsum(valid) - 1
-    place = jnp.where(valid, behind % capacity, capacity)  # out of range: dropped
+def _add(pool: Pool, index: int, levels: Level, ready: Bool[Array, " count"]) -> Pool:
+    """Stores the levels that are ready behind those that ring `index` holds."""
+    places, rows, columns = pool.levels.cells.shape[1:]
+    levels = jax.vmap(lambda level: enlarge(level, rows, columns))(levels)
+    behind = pool.made[index] + jnp.cumsum(ready) - 1
+    place = jnp.where(ready, behind % places, places)  # out of range: dropped
     stored = jax.tree.map(
         lambda ring, fresh: ring.at[index, place].set(fresh, mode="drop"), pool.levels, levels
     )
-    made = pool.made.at[index].add(valid.sum(dtype=jnp.int32))
+    made = pool.made.at[index].add(ready.sum(dtype=jnp.int32))
     return pool._replace(levels=stored, made=made)
-
-
-def _draw_on(
-    rows: int, columns: int, generator: Generator, key: PRNGKeyArray, count: int
-) -> tuple[Level, Bool[Array, " count"]]:
-    levels, valid = draw(generator, key, count)
-    return jax.vmap(lambda level: enlarge(level, rows, columns))(levels), valid
-
-
-def _valid_first(levels: Level, valid: Bool[Array, " count"]) -> Level:
-    order = jnp.argsort(~valid)
-    return jax.tree.map(lambda leaf: leaf[order], levels)

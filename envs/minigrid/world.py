@@ -1,6 +1,7 @@
 """Many gridworlds side by side: rules, automatic resets from the pool, and what is seen."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -10,7 +11,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from envs.minigrid import dynamics, views
 from envs.minigrid.dynamics import Outcome, State
 from envs.minigrid.generators import Generator
-from envs.minigrid.pool import Pool, make_pool, take, top_up
+from envs.minigrid.pool import Pool, make_pool, shares_replayed, take, top_up
 from envs.types import Step, World
 
 STEPS_BETWEEN_REFRESHES = 100  # that the pool is made for; should there be more, levels may
@@ -27,7 +28,13 @@ class Worlds(NamedTuple):
     key: PRNGKeyArray  # for fresh levels
 
 
-def gridworld(generators: Sequence[Generator], num_worlds: int, *, explore: bool) -> World:
+def gridworld(
+    generators: Sequence[Generator],
+    num_worlds: int,
+    *,
+    explore: bool,
+    levels_per_world: int | None = None,
+) -> World:
     """Returns `num_worlds` worlds that walk through `generators`, one environment an episode.
 
     Every world starts with the first environment, as the published code's actors do.
@@ -37,13 +44,17 @@ def gridworld(generators: Sequence[Generator], num_worlds: int, *, explore: bool
         num_worlds: how many worlds are played side by side.
         explore: no task (paper, section 3.2): success does not end an episode, only the time
             limit and lava do.
+        levels_per_world: how many levels of each environment wait for each world (default: as
+            many as it may need before the next refresh).
     """
     generators = tuple(generators)
-    capacity, fresh = num_worlds * _levels_waiting(generators, explore), max(num_worlds // 8, 4)
+    names = tuple(generator.name for generator in generators)
+    capacity = num_worlds * (levels_per_world or _levels_waiting(generators, explore))
+    fresh = max(num_worlds // 8, 4)
 
     def init(key: PRNGKeyArray) -> tuple[Worlds, Step]:
         pool_key, key = jax.random.split(key)
-        pool = make_pool(pool_key, generators, capacity)
+        pool = make_pool(pool_key, generators, capacity, fresh)
         environment = jnp.zeros(num_worlds, jnp.int32)
         pool, levels = take(pool, environment, jnp.ones(num_worlds, bool))
         states = jax.vmap(dynamics.start)(levels)
@@ -66,11 +77,11 @@ def gridworld(generators: Sequence[Generator], num_worlds: int, *, explore: bool
         init=init,
         step=step,
         refresh=refresh,
-        report=report,
+        report=partial(report, names),
         num_worlds=num_worlds,
         num_actions=len(dynamics.ACTIONS),
         view_shape=(views.VIEW_SIZE, views.VIEW_SIZE, 3),
-        environments=tuple(generator.name for generator in generators),
+        environments=names,
     )
 
 
@@ -85,10 +96,14 @@ def _levels_waiting(generators: Sequence[Generator], explore: bool) -> int:
     return 1 + -(-STEPS_BETWEEN_REFRESHES // shortest)
 
 
-def report(worlds: Worlds) -> dict[str, Float[Array, ""]]:
-    """Returns the share of levels that had been played before."""
-    taken = jnp.maximum(worlds.pool.taken.sum(), 1)
-    return {"levels_replayed": worlds.pool.replayed / taken}
+def report(names: Sequence[str], worlds: Worlds) -> dict[str, Float[Array, ""]]:
+    """Returns the share of levels taken that were no fresh ones: of all, and of each environment.
+
+    It is 1 where an environment's generator has not made a single level.
+    """
+    of_all, of_each = shares_replayed(worlds.pool)
+    each = {f"levels_replayed/{name}": of_each[index] for index, name in enumerate(names)}
+    return {"levels_replayed": of_all, **each}
 
 
 def _reset(worlds: Worlds, ended: Bool[Array, " N"], generators: Sequence[Generator]) -> Worlds:

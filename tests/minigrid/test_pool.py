@@ -1,84 +1,208 @@
 """The pool of levels: each is played once, and a ring that runs dry says so."""
 
+from functools import partial
+from typing import NamedTuple
+
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
-from envs.minigrid.generators import GENERATORS
-from envs.minigrid.level import MARGIN
-from envs.minigrid.pool import canvas, make_pool, take, top_up
+from envs.minigrid import make_world
+from envs.minigrid.generators import GENERATORS, Generator, draw, no_level
+from envs.minigrid.level import MARGIN, REACH_GOAL, Level
+from envs.minigrid.pool import Pool, canvas, make_pool, shares_replayed, take, top_up
 from envs.minigrid.world import gridworld
 
-TWO = (GENERATORS["KeyCorridorS3R3"], GENERATORS["BlockedUnlockPickup"])
-CAPACITY = 8
-ALL = jnp.ones(4, bool)
+MULTI_ENV = ("MultiRoom-N4-S5", "KeyCorridorS3R3", "BlockedUnlockPickup")
+TWO = (GENERATORS["DoorKey-16x16"], GENERATORS["MultiRoom-N2-S4"])
+CAPACITY, BATCH = 5, 4
+PLACES = 8  # in a ring: with one level less than its capacity, another batch finds room
+ALL = jnp.ones(BATCH, bool)
+FIRST = jnp.zeros(BATCH, jnp.int32)  # everybody plays the first environment
 
 
-def _prints(levels) -> list[bytes]:
+class Numbered(NamedTuple):
+    """The drafts of `numbered`."""
+
+    next: jax.Array  # number of the level under way
+    calls: jax.Array
+
+
+def numbered(every: int, ready_at_once: int = BATCH) -> Generator:
+    """Makes levels 0, 1, 2 ... (their `seed`), some at every `every`-th call, none if that is 0."""
+
+    def begin(count: int) -> Numbered:
+        return Numbered(jnp.int32(0), jnp.int32(0))
+
+    def advance(drafts: Numbered, key, count: int) -> tuple[Numbered, Level, jax.Array]:
+        calls = drafts.calls + 1
+        made = ready_at_once if every else 0
+        made = jnp.where(calls % max(every, 1) == 0, made, 0)
+        cell = no_level(3 + 2 * MARGIN, 3 + 2 * MARGIN)
+        levels = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (count, *leaf.shape)), cell)
+        seed = (drafts.next + jnp.arange(count)).astype(jnp.uint32)
+        levels = levels._replace(seed=seed, max_steps=jnp.full(count, 5))
+        return Numbered(drafts.next + made, calls), levels, jnp.arange(count) < made
+
+    return Generator(f"every {every}", 3, 3, 5, REACH_GOAL, begin, advance)
+
+
+@partial(jax.jit, static_argnums=0)
+def make(generators: tuple[Generator, ...]) -> Pool:
+    return make_pool(jax.random.key(0), generators, CAPACITY, BATCH)
+
+
+@partial(jax.jit, static_argnums=1)
+def fill(pool: Pool, generators: tuple[Generator, ...]) -> Pool:
+    return top_up(pool, jax.random.key(1), generators, BATCH)
+
+
+def prints(levels: Level) -> list[bytes]:
     """What tells one level from another."""
     return [np.asarray(cells).tobytes() for cells in levels.cells]
 
 
 def test_every_level_is_taken_once_by_the_world_that_plays_its_environment():
-    pool = make_pool(jax.random.key(0), TWO, CAPACITY)
-    environment = jnp.array([0, 1, 0, 1])
+    pool = make(TWO)
     seen = []
-    for _ in range(CAPACITY // 2):
-        pool, levels = take(pool, environment, ALL)
-        assert levels.max_steps.tolist() == [270, 576, 270, 576]
-        seen += _prints(levels)
-    assert len(set(seen)) == 2 * CAPACITY
-    assert int(pool.replayed) == 0
-    assert pool.taken.tolist() == [CAPACITY, CAPACITY]
+    for _ in range(PLACES // 2):
+        pool, levels = take(pool, jnp.array([0, 1, 0, 1]), ALL)
+        assert levels.max_steps.tolist() == [2560, 40, 2560, 40]
+        seen += prints(levels)
+    assert len(set(seen)) == 2 * PLACES
+    assert pool.replayed.tolist() == [0, 0]
+    assert pool.taken.tolist() == [PLACES, PLACES]
 
 
 def test_a_world_that_wants_nothing_takes_nothing():
-    pool = make_pool(jax.random.key(0), TWO, CAPACITY)
-    pool, _ = take(pool, jnp.zeros(4, jnp.int32), jnp.array([True, False, False, True]))
+    pool, _ = take(make(TWO), FIRST, jnp.array([True, False, False, True]))
     assert pool.taken.tolist() == [2, 0]
 
 
-def test_a_ring_that_ran_dry_counts_replays_and_recovers():
-    pool = make_pool(jax.random.key(0), TWO[:1], CAPACITY)
-    for _ in range(3):  # 12 of 8 levels
-        pool, _ = take(pool, jnp.zeros(4, jnp.int32), ALL)
-    assert int(pool.replayed) == 4
-    pool = top_up(pool, jax.random.key(1), TWO[:1], count=4)
-    pool, _ = take(pool, jnp.zeros(4, jnp.int32), ALL)
-    assert int(pool.replayed) == 4
+def test_topping_up_leaves_the_levels_that_wait_and_never_overfills():
+    pool = make(TWO)
+    before = set(prints(jax.tree.map(lambda leaf: leaf[0], pool.levels)))
+    assert fill(pool, TWO).made.tolist() == [PLACES, PLACES]  # no room
+    pool, taken = take(pool, FIRST, ALL)
+    pool = fill(pool, TWO)
+    after = set(prints(jax.tree.map(lambda leaf: leaf[0], pool.levels)))
+    assert pool.made.tolist() == [PLACES + BATCH, PLACES]
+    assert after & before == before - set(prints(taken))
+    assert len(after) == PLACES
 
 
-def test_topping_up_adds_fresh_levels_and_leaves_those_that_wait():
-    pool = make_pool(jax.random.key(0), TWO[:1], CAPACITY)
-    before = set(_prints(jax.tree.map(lambda leaf: leaf[0], pool.levels)))
-    full = top_up(pool, jax.random.key(1), TWO[:1], count=4)
-    assert full.made.tolist() == [CAPACITY]  # no room
-    pool, taken = take(pool, jnp.zeros(4, jnp.int32), ALL)
-    pool = top_up(pool, jax.random.key(1), TWO[:1], count=4)
-    after = set(_prints(jax.tree.map(lambda leaf: leaf[0], pool.levels)))
-    assert pool.made.tolist() == [CAPACITY + 4]
-    assert after & before == before - set(_prints(taken))
-    assert len(after) == CAPACITY
+def test_levels_are_played_in_the_order_in_which_they_were_made():
+    one = (numbered(every=1),)
+    pool, seen = make(one), []
+    for wanted in ([1, 0, 1, 1], [1, 1, 1, 1], [0, 0, 0, 1], [1, 0, 0, 0]) * 3:
+        pool, levels = take(pool, FIRST, jnp.array(wanted, bool))
+        seen += levels.seed[np.array(wanted, bool)].tolist()
+        pool = fill(pool, one)
+    assert seen == list(range(27))
+    assert shares_replayed(pool)[0] == 0
+
+
+def test_a_ring_that_ran_dry_counts_replays_of_its_environment_and_recovers():
+    two = numbered(every=1), numbered(every=1)
+    pool = make(two)
+    for expected in ([0, 1, 2, 3], [4, 5, 6, 7], [0, 1, 2, 3], [4, 5, 6, 7], [0, 1, 2, 3]):
+        pool, levels = take(pool, FIRST, ALL)
+        assert levels.seed.tolist() == expected
+    assert pool.replayed.tolist() == [12, 0]
+    of_all, of_each = shares_replayed(pool)
+    assert of_each.tolist() == pytest.approx([12 / 20, 0])
+    assert of_all == pytest.approx(12 / 20)
+    pool, levels = take(fill(pool, two), FIRST, ALL)
+    assert levels.seed.tolist() == [8, 9, 10, 11]
+    assert pool.replayed.tolist() == [12, 0]
+
+
+def test_a_refill_does_a_bounded_amount_of_work_and_goes_on_with_the_drafts():
+    one = (numbered(every=5, ready_at_once=2),)
+    pool = make(one)
+    assert pool.made >= CAPACITY
+    calls = int(pool.drafts[0].calls)
+    assert int(fill(pool, one).drafts[0].calls) == calls == 15  # a full pool asks for nothing
+    pool, _ = take(pool, FIRST, ALL)
+    for refill in range(1, 6):
+        pool = fill(pool, one)
+        assert int(pool.drafts[0].calls) == calls + refill * PLACES // BATCH
+    assert pool.made.tolist() == [10]  # though no refill had the five calls that two levels take
+    pool, levels = take(pool, FIRST, ALL)
+    assert levels.seed.tolist() == [4, 5, 6, 7]
+
+
+def test_a_ring_that_was_never_full_replays_only_levels_that_were_made():
+    pool = make((numbered(every=1),))._replace(made=jnp.array([3]))
+    for expected in ([0, 1, 2, 0], [1, 2, 0, 1]):
+        pool, levels = take(pool, FIRST, ALL)
+        assert levels.seed.tolist() == expected
+    assert pool.replayed.tolist() == [5]
+
+
+def test_a_generator_that_never_finishes_yields_no_level_and_is_reported():
+    never, always = numbered(every=0), numbered(every=1)
+    _, valid = draw(never, jax.random.key(0), 2)
+    assert not valid.any()
+    world = gridworld([always, never], num_worlds=4, explore=True)
+    worlds, _ = jax.jit(world.init)(jax.random.key(0))
+    step, refresh = jax.jit(world.step), jax.jit(world.refresh)
+    environments = []
+    for _ in range(12):
+        worlds, seen = step(refresh(worlds), jnp.full(4, 2))
+        assert not seen.success.any()
+        environments.append(int(seen.environment[0]))
+    assert environments == [0] * 5 + [1] + [0] * 5 + [1]  # leaves the walled cell after a step
+    told = world.report(worlds)
+    assert told["levels_replayed/every 0"] == 1
+    assert told["levels_replayed/every 1"] == 0
+    assert told["levels_replayed"] == pytest.approx(2 / 5)  # 3 levels, 2 cells
+    assert worlds.pool.made[1] == 0
 
 
 def test_a_single_environment_of_short_episodes_never_replays_a_level():
     """MultiRoom-N4-S5 alone: every world needs a fresh level every 80 steps."""
-    world = gridworld([GENERATORS["MultiRoom-N4-S5"]], num_worlds=8, explore=True)
+    worlds, report = play(("MultiRoom-N4-S5",), rollouts=8)
+    assert int(worlds.pool.taken[0]) == 8 * 11
+    assert report["levels_replayed"] == 0
+
+
+@pytest.mark.slow
+def test_multi_env_pre_training_replays_less_than_one_level_in_a_hundred():
+    worlds, report = play(MULTI_ENV, rollouts=30)
+    assert worlds.pool.taken.min() > 8 * 2
+    assert report.keys() == {"levels_replayed", *(f"levels_replayed/{n}" for n in MULTI_ENV)}
+    assert max(report.values()) < 0.01
+
+
+def play(names: tuple[str, ...], rollouts: int):
+    """Plays as pre-training does: the pool is refreshed before every 100 steps."""
+    world = make_world(names, 8, explore=True)
 
     @jax.jit
-    def play(worlds):
-        worlds = world.refresh(worlds)
+    def rollout(worlds):
         action = jnp.zeros(8, jnp.int32)
+        worlds = world.refresh(worlds)
         return jax.lax.scan(lambda w, _: (world.step(w, action)[0], None), worlds, length=100)[0]
 
-    worlds, _ = world.init(jax.random.key(0))
-    for _ in range(8):
-        worlds = play(worlds)
-    assert int(worlds.pool.taken[0]) == 8 * 11
-    assert float(world.report(worlds)["levels_replayed"]) == 0
+    worlds, _ = jax.jit(world.init)(jax.random.key(0))
+    for _ in range(rollouts):
+        worlds = rollout(worlds)
+    return worlds, world.report(worlds)
+
+
+def test_an_evaluation_has_one_level_for_each_world():
+    world = make_world(("MultiRoom-N2-S4",), 9, explore=False, levels_per_world=1)
+    worlds, _ = jax.jit(world.init)(jax.random.key(0))
+    assert worlds.pool.taken.tolist() == [9]
+    assert worlds.pool.levels.task.shape == (1, 9 + 3)
+    assert world.report(worlds)["levels_replayed"] == 0
+    assert len(set(prints(worlds.states.level))) == 9
 
 
 def test_levels_of_all_sizes_share_the_largest_canvas():
-    pool = make_pool(jax.random.key(0), TWO, CAPACITY)
-    assert canvas(TWO) == (7 + 2 * MARGIN, 11 + 2 * MARGIN)
-    assert pool.levels.cells.shape == (2, CAPACITY, *canvas(TWO))
+    pool = make(TWO)
+    assert canvas(TWO) == (25 + 2 * MARGIN, 25 + 2 * MARGIN)
+    assert canvas([GENERATORS[name] for name in MULTI_ENV[1:]]) == (7 + 2 * MARGIN, 11 + 2 * MARGIN)
+    assert pool.levels.cells.shape == (2, PLACES, *canvas(TWO))

@@ -1,11 +1,9 @@
 """The environments of the paper, by name, and how their levels are drawn."""
 
-from jaxtyping import Array, Bool, PRNGKeyArray
-
 from envs.minigrid.generators.catalogue import FAMILIES, GENERATORS, NAMES, TRANSFER, find
 from envs.minigrid.generators.crossing import crossing, gap
 from envs.minigrid.generators.door_key import door_key
-from envs.minigrid.generators.generator import Generator
+from envs.minigrid.generators.generator import PATIENCE, Generator, draw, no_level
 from envs.minigrid.generators.multi_room import multi_room
 from envs.minigrid.generators.obstructed_maze import one_door, quarters
 from envs.minigrid.generators.room_grid import (
@@ -14,12 +12,12 @@ from envs.minigrid.generators.room_grid import (
     unlock,
     unlock_pickup,
 )
-from envs.minigrid.level import Level
 
 __all__ = [
     "FAMILIES",
     "GENERATORS",
     "NAMES",
+    "PATIENCE",
     "TRANSFER",
     "Generator",
     "blocked_unlock_pickup",
@@ -30,20 +28,9 @@ __all__ = [
     "gap",
     "key_corridor",
     "multi_room",
+    "no_level",
     "one_door",
     "quarters",
     "unlock",
     "unlock_pickup",
 ]
-
-
-def draw(
-    generator: Generator, key: PRNGKeyArray, count: int
-) -> tuple[Level, Bool[Array, " count"]]:
-    """Draws `count` levels in bulk.
-
-    Returns:
-        Levels with a leading axis `[count]`, and which of them may be played. All of them may,
-        short of an accident that no run will ever see; whoever keeps levels checks all the same.
-    """
-    return generator.draw(key, count)

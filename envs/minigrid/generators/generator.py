@@ -1,21 +1,23 @@
-"""What a generator is, and the two random choices that every generator makes."""
+"""What a generator is, how levels are drawn from one, and the random choices they all make."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int, PRNGKeyArray, UInt8
 
 from envs.minigrid import cells as c
-from envs.minigrid.level import TASKS, Level
+from envs.minigrid.level import MARGIN, NO_TASK, TASKS, Level, enlarge, make_level
+
+PATIENCE = 1000  # how often a generator is asked for what it could give at once
 
 
 class Generator(NamedTuple):
     """Draws the levels of one environment, with the distribution of MiniGrid's own code.
 
-    `draw(key, count)` is a pure function: it returns levels with a leading axis `[count]`,
-    and `Bool[count]`, False for a level that could not be made and must not be played.
+    Levels are drawn in bulk, and what is not ready is gone on with at the next call. So that
+    the slowest draw never holds up the others, a call does a bounded amount of work.
     """
 
     name: str  # the name that the paper uses
@@ -23,7 +25,10 @@ class Generator(NamedTuple):
     height: int
     max_steps: int
     task: int  # one of `level.TASKS`
-    draw: Callable[[PRNGKeyArray, int], tuple[Level, Bool[Array, " count"]]]
+    begin: Callable[[int], Any]  # count -> drafts for `count` levels, nothing drawn yet
+    advance: Callable[[Any, PRNGKeyArray, int], tuple[Any, Level, Bool[Array, " count"]]]
+    # (drafts, key, count) -> drafts; levels with a leading axis `[count]`; which of them are
+    # ready. Those are handed out; the others must not be played
 
     def __str__(self) -> str:
         task = TASKS[self.task]
@@ -47,10 +52,62 @@ def one_by_one(
         draw_one: a pure function from a key to one level, and whether that may be played.
     """
 
-    def draw(key: PRNGKeyArray, count: int) -> tuple[Level, Bool[Array, " count"]]:
-        return jax.vmap(draw_one)(jax.random.split(key, count))
+    def begin(count: int) -> tuple[()]:
+        del count
+        return ()
 
-    return Generator(name, width, height, max_steps, task, draw)
+    def advance(
+        drafts: tuple[()], key: PRNGKeyArray, count: int
+    ) -> tuple[tuple[()], Level, Bool[Array, " count"]]:
+        levels, ready = jax.vmap(draw_one)(jax.random.split(key, count))
+        return drafts, levels, ready
+
+    return Generator(name, width, height, max_steps, task, begin, advance)
+
+
+class _Drawing(NamedTuple):
+    key: PRNGKeyArray
+    drafts: Any
+    levels: Level  # [count], of which the first `done` are drawn
+    done: Int[Array, ""]
+    calls: Int[Array, ""]
+
+
+def draw(
+    generator: Generator, key: PRNGKeyArray, count: int
+) -> tuple[Level, Bool[Array, " count"]]:
+    """Draws `count` levels, each by itself with the generator's distribution.
+
+    Returns:
+        Levels with a leading axis `[count]`, and which of them could be drawn with `PATIENCE`.
+        In place of each other one stands `no_level`.
+    """
+
+    def unfinished(drawing: _Drawing) -> Bool[Array, ""]:
+        return (drawing.done < count) & (drawing.calls < PATIENCE)
+
+    def go_on(drawing: _Drawing) -> _Drawing:
+        key, key_now = jax.random.split(drawing.key)
+        drafts, levels, ready = generator.advance(drawing.drafts, key_now, count)
+        place = jnp.where(ready, drawing.done + jnp.cumsum(ready) - 1, count)
+        levels = jax.tree.map(
+            lambda all_, new: all_.at[place].set(new, mode="drop"), drawing.levels, levels
+        )
+        done = jnp.minimum(drawing.done + ready.sum(dtype=jnp.int32), count)
+        return _Drawing(key, drafts, levels, done, drawing.calls + 1)
+
+    blank = no_level(generator.height + 2 * MARGIN, generator.width + 2 * MARGIN)
+    levels = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (count, *leaf.shape)), blank)
+    start = _Drawing(key, generator.begin(count), levels, jnp.int32(0), jnp.int32(0))
+    drawn = jax.lax.while_loop(unfinished, go_on, start)
+    return drawn.levels, jnp.arange(count) < drawn.done
+
+
+def no_level(rows: int, columns: int) -> Level:
+    """Returns what is played where no level can be had: a walled cell, left after one step."""
+    cell = empty_room(3, 3)
+    level = make_level(cell, jnp.array([1, 1]), 0, task=NO_TASK, max_steps=1)
+    return enlarge(level, rows, columns)
 
 
 def choose(
