@@ -17,6 +17,7 @@ from envs.minigrid.planner import plan
 CANVAS = 25 + 2 * MARGIN  # holds every level
 BATCH = 20  # worlds played at once: one size, so that the program is compiled once
 PIECE = 120  # steps of one call of the compiled program
+QUICKLY = {"xla_backend_optimization_level": 0}  # to compile: it takes a fifth of the time
 CHUNK = 500  # levels drawn at once: one size, so that each world's draw is compiled once
 
 
@@ -43,7 +44,7 @@ def draw_levels(name: str, key, count: int) -> Level:
 @cache
 def draw_program(name: str):
     """Returns the compiled draw of `CHUNK` levels from a key."""
-    return jax.jit(lambda key: draw(find(name), key, CHUNK))
+    return jax.jit(lambda key: draw(find(name), key, CHUNK), compiler_options=QUICKLY)
 
 
 def exports(levels: Level) -> list[Export]:

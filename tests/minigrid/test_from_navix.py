@@ -12,7 +12,7 @@ import envs.minigrid
 from envs.minigrid import cells as c
 from envs.minigrid import dynamics
 from envs.minigrid.export import export
-from envs.minigrid.generators import find
+from envs.minigrid.generators import draw, find
 from envs.minigrid.level import MARGIN, enlarge
 from envs.minigrid.solver import solve
 from experiments import minigrid_pretrain
@@ -210,7 +210,7 @@ one_step = jax.jit(dynamics.step)
 
 def test_draws_are_navixs_own_levels():
     name = "Navix-DistShift2-v0"  # has but one level
-    levels, ok = find(name).draw(jax.random.key(0), 3)
+    levels, ok = draw(find(name), jax.random.key(0), 3)
     assert ok.all()
     for drawn, read in zip(levels, shown(name).level, strict=True):
         np.testing.assert_array_equal(drawn, read[:3])
@@ -219,12 +219,12 @@ def test_draws_are_navixs_own_levels():
 def test_draws_leave_out_what_may_not_be_played():
     name = "Navix-ObstructedMaze-1Dlhb-v0"
     assert not shown(name).ok.all()
-    draw = jax.jit(lambda key: find(name).draw(key, 200), compiler_options=QUICKLY)
-    levels, ok = draw(jax.random.key(0))
+    draw_many = jax.jit(lambda key: draw(find(name), key, 200), compiler_options=QUICKLY)
+    levels, ok = draw_many(jax.random.key(0))
     assert ok.all()
     assert ((levels.cells == levels.target[:, None, None]).sum((1, 2)) == 1).all()
-    again, _ = draw(jax.random.key(0))
-    other, _ = draw(jax.random.key(1))
+    again, _ = draw_many(jax.random.key(0))
+    other, _ = draw_many(jax.random.key(1))
     np.testing.assert_array_equal(levels.cells, again.cells)
     assert (levels.cells != other.cells).any((1, 2)).mean() > 0.99
 
