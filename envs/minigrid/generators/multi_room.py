@@ -18,7 +18,7 @@ CHAINS_PER_LEVEL = 32  # chains that grow side by side, for each level asked for
 
 # Every room but the first has at least 3 x 4 cells that no other has; the lowest row stays free.
 MOST_ROOMS = 1 + (SIZE * (SIZE - 1) - 4 * 4) // (3 * 4)
-EASY_ROOMS, EASY_ROOM_SIZE = 12, 10  # no smaller number is harder; this takes 12,000 tries
+EASY_ROOMS, EASY_ROOM_SIZE = 12, 10  # no smaller size is harder; it takes 12,000 tries a level
 PROBE_CHAINS = 2048  # that a harder size is tried with
 
 
@@ -35,7 +35,8 @@ def multi_room(
             paper, appendix "noisy environment").
 
     Raises:
-        ValueError: fewer than two rooms, rooms too small, or more or larger rooms than fit.
+        ValueError: no level of that size exists, or none was drawn in two million tries (which
+            takes about a second, and is done for sizes beyond MiniGrid's alone).
     """
     _refuse_impossible(num_rooms, max_room_size)
     if num_rooms > EASY_ROOMS or max_room_size > EASY_ROOM_SIZE:
@@ -126,12 +127,12 @@ def _furnish(
 def _walls(boxes: Int[Array, "4 rooms"]) -> UInt8[Array, "SIZE SIZE"]:
     """Returns a grid with the walls of all rooms; what lies outside the rooms is empty."""
     left, top, right, bottom = boxes[..., None]
-    y = jnp.arange(SIZE)
+    x = y = jnp.arange(SIZE)
     both, all_between = 1 << left | 1 << right, (2 << right) - (1 << left)  # a bit for each x
     inside, edge = (top < y) & (y < bottom), (y == top) | (y == bottom)
     rows = jnp.where(inside, both, 0) | jnp.where(edge, all_between, 0)
     rows = jnp.bitwise_or.reduce(rows, axis=0)
-    return jnp.where(rows[:, None] >> y & 1, c.WALL, c.EMPTY).astype(jnp.uint8)
+    return jnp.where(rows[:, None] >> x & 1, c.WALL, c.EMPTY).astype(jnp.uint8)
 
 
 def _inside(
