@@ -68,6 +68,8 @@ def test_a_run_leaves_all_that_it_should(finished):
     assert sorted(table["entropy"]) == list(range(SEEDS))
     assert table["entropy"][0].frames[-1] == FRAMES
     assert not np.array_equal(table["entropy"][0].values, table["entropy"][1].values)
+    for name in ("", *(f"/{environment}" for environment in finished.settings().environments)):
+        assert max(table[f"levels_replayed{name}"][0].values) < 0.01
     assert saved_frames(finished) == [FRAMES]
     for name in ("learning_curves.png", "diagnostics.png"):
         assert (finished.figures / name).read_bytes().startswith(PNG)
