@@ -81,7 +81,7 @@ def step(state: State, action: Int[Array, ""]) -> tuple[State, Outcome]:
         died=(action == FORWARD) & (c.kind_of(front) == c.KIND_LAVA),
         timed_out=step_count >= level.max_steps,
         interacted=interacted,
-        interaction=jnp.where(interacted, _pair(state.changes, changes, level.agent_position), 0),
+        interaction=jnp.where(interacted, _interaction(state.changes, changes, level), 0),
     )
     return State(level, carrying, step_count, state.succeeded | success, changes), outcome
 
@@ -172,16 +172,17 @@ def _difference(
     return weight * (after.astype(jnp.uint32) - before.astype(jnp.uint32))
 
 
-def _pair(
-    before: UInt32[Array, "2"], after: UInt32[Array, "2"], agent: Int[Array, "2"]
+def _interaction(
+    before: UInt32[Array, "2"], after: UInt32[Array, "2"], level: Level
 ) -> UInt32[Array, "2"]:
-    """Returns a key of the full states before and after, the agent's place included.
+    """Returns a key of the full states before and after, the agent's place and heading included.
 
     The published code compares drawings of the grid, which show the agent: picking up the same
-    key from two sides is two interactions. Where it faces follows from what it changed.
+    key from two sides is two interactions.
     """
-    here = jnp.asarray(place(agent[0], agent[1]), jnp.uint32)
-    return _mix(_mix(_mix(before) * 3 + after) + here) | 1
+    here = place(level.agent_position[0], level.agent_position[1])
+    agent = jnp.asarray(here | level.agent_direction << 16, jnp.uint32)
+    return _mix(_mix(_mix(before) * 3 + after) + agent) | 1
 
 
 def _mix(bits: UInt32[Array, "*shape"]) -> UInt32[Array, "*shape"]:

@@ -18,7 +18,7 @@ from cbet_jax.networks import PolicyNetwork, init_params, run, zero_state
 from cbet_jax.run_directory import RunDirectory, RunSettings, to_json
 from cbet_jax.train import make_program, seed_keys
 from envs.minigrid import dynamics, make_world, views
-from envs.minigrid.generators import Generator
+from envs.minigrid.generators import one_by_one
 from envs.minigrid.level import REACH_GOAL
 from envs.minigrid.text import from_text, to_text
 from envs.minigrid.world import gridworld
@@ -37,11 +37,11 @@ SEEDS = 2
 def corridor(*, explore: bool):
     level = from_text(CORRIDOR, task=REACH_GOAL, max_steps=MAX_STEPS)
 
-    def draw(key, count):
-        levels = jax.tree.map(lambda leaf: jnp.stack([leaf] * count), level)
-        return levels, jnp.ones(count, bool)
+    def draw_one(key):
+        return level, jnp.array(True)
 
-    return gridworld([Generator(TITLE, 5, 3, MAX_STEPS, REACH_GOAL, draw)], 1, explore=explore)
+    generator = one_by_one(TITLE, 5, 3, MAX_STEPS, REACH_GOAL, draw_one)
+    return gridworld([generator], 1, explore=explore)
 
 
 def player(network=None, params=()) -> Player:
