@@ -6,6 +6,7 @@ Settings marked *static* shape the compiled program; the others only fill in num
 
 import math
 from dataclasses import dataclass, field
+from typing import Literal, get_args
 
 
 class SettingsError(ValueError):
@@ -44,28 +45,64 @@ class LossSettings:
     entropy_weight: float = 0.0005
 
 
+View = Literal["egocentric", "panoramic"]
+Keys = Literal["exact", "ternary"]
+Offsets = Literal["uniform", "normal"]
+
+
 @dataclass(frozen=True)
 class CountSettings:
-    """Count tables: one for states and one for changes, for each actor."""
+    """Count tables: of states and of changes, as far as the method counts them."""
 
-    reset_probability: float = 0.001  # p, for each table at each step
-    capacity: int = 2**14  # slots in a table (static)
+    reset_probability: float | None = None  # p, for each table at each step (None: the method's)
+    capacity: int | None = None  # slots in a table (None: enough for the method) (static)
+    shared: bool = False  # one table for all actors, instead of one for each (static)
+    states: View = "egocentric"  # the view that a state is told by (static)
+    changes: View = "panoramic"  # the view whose difference is a change (static)
+    keys: Keys = "exact"  # what is taken for the same: equal observations, or (for images) those
+    # of one ternary code (static)
+    offsets: Offsets = "uniform"  # w of that code: uniform in (-1, 1) as in the published code, or
+    # standard normal as in the paper (static)
 
     def __post_init__(self) -> None:
-        if not 0 <= self.reset_probability <= 1:
+        if self.reset_probability is not None and not 0 <= self.reset_probability <= 1:
             raise SettingsError("counts.reset_probability must lie between 0 and 1")
-        if self.capacity < 16 or self.capacity & (self.capacity - 1):
+        choices = {"states": View, "changes": View, "keys": Keys, "offsets": Offsets}
+        for name, names in choices.items():
+            if getattr(self, name) not in get_args(names):
+                raise SettingsError(f"counts.{name} must be {' or '.join(get_args(names))}")
+        slots = 16 if self.capacity is None else self.capacity
+        if slots < 16 or slots & (slots - 1):
             raise SettingsError(
-                f"counts.capacity must be a power of two of 16 or more, not {self.capacity}"
+                f"counts.capacity must be a power of two of 16 or more, not {slots}"
             )
 
 
 @dataclass(frozen=True)
-class TrainSettings:
-    """All that pre-training needs to know beside its worlds."""
+class AuxiliarySettings:
+    """The networks of RND, Curiosity and RIDE, and what they learn from."""
 
-    method: str = "cbet"
-    intrinsic_coefficient: float = 0.005
+    channels: tuple[int, ...] = (32, 32, 128)  # filters of an embedding's convolutions (static)
+    hidden_units: int = 256  # of the inverse and the forward model (static)
+    forward_weight: float = 10.0  # of the forward model's loss
+    inverse_weight: float = 0.1  # of the inverse model's loss
+    prediction_weight: float = 0.1  # of RND's loss
+    squared_norms: bool = False  # in rewards and losses, as the paper writes them (static)
+
+    def __post_init__(self) -> None:
+        if not self.channels or min(self.channels) < 1:
+            raise SettingsError("auxiliary.channels must be one or more numbers of at least 1")
+        if self.hidden_units < 1:
+            raise SettingsError("auxiliary.hidden_units must be at least 1")
+
+
+@dataclass(frozen=True)
+class TrainSettings:
+    """All that training needs to know beside its worlds."""
+
+    method: str = "cbet"  # or count, rnd, curiosity, ride, none, ablation-* (static)
+    intrinsic_coefficient: float | None = None  # of the intrinsic reward (None: the method's own)
+    extrinsic_weight: float = 0.0  # of the extrinsic reward, added to it: 0 in pre-training
     frames: int = 50_000_000  # for each seed; rounded up to whole iterations
     worlds: int = 40  # actors, for each seed (static)
     batch: int = 32  # sequences in an update (static)
@@ -74,6 +111,7 @@ class TrainSettings:
     optimizer: OptimizerSettings = field(default_factory=OptimizerSettings)
     loss: LossSettings = field(default_factory=LossSettings)
     counts: CountSettings = field(default_factory=CountSettings)
+    auxiliary: AuxiliarySettings = field(default_factory=AuxiliarySettings)
 
     def __post_init__(self) -> None:
         check(self)

@@ -8,7 +8,7 @@ import optax
 from jaxtyping import Array, Float
 
 from cbet_jax.config import OptimizerSettings, TrainSettings
-from cbet_jax.intrinsic.types import Intrinsic
+from cbet_jax.intrinsic.types import Intrinsic, Params
 from cbet_jax.losses import ActorCriticLoss, actor_critic_loss
 from cbet_jax.networks import PolicyNetwork, run
 from cbet_jax.types import Trajectory
@@ -18,9 +18,9 @@ class LearnerState(NamedTuple):
     """What learning changes: the policy and the intrinsic method's networks, each by itself."""
 
     policy: Any
-    intrinsic: Any
+    intrinsic: Params
     policy_optimizer: Any
-    intrinsic_optimizer: Any
+    intrinsic_optimizer: dict[str, Any]  # one for each network that learns
 
 
 def make_optimizer(
@@ -45,6 +45,14 @@ def make_optimizer(
     )
 
 
+def begin_learner(
+    policy: Any, intrinsic: Params, optimizer: optax.GradientTransformation
+) -> LearnerState:
+    """Returns the state before the first update; every network has an optimizer of its own."""
+    each = {name: optimizer.init(params) for name, params in intrinsic.learnt.items()}
+    return LearnerState(policy, intrinsic, optimizer.init(policy), each)
+
+
 def update(
     state: LearnerState,
     batch: Trajectory,
@@ -55,32 +63,65 @@ def update(
 ) -> tuple[LearnerState, dict[str, Float[Array, ""]]]:
     """Learns once from a batch of sequences: the policy, then the method's own networks."""
     reward = intrinsic_reward(state.intrinsic, batch, intrinsic)
-    scaled = jnp.clip(settings.intrinsic_coefficient * reward, -1.0, 1.0)
+    total = total_reward(reward, batch.extrinsic_reward, intrinsic.coefficient, settings)
 
     def policy_loss(params: Any) -> tuple[Float[Array, ""], ActorCriticLoss]:
-        loss = batch_loss(params, batch, scaled, network, settings)
+        loss = batch_loss(params, batch, total, network, settings)
         return loss.total, loss
 
     gradient, loss = jax.grad(policy_loss, has_aux=True)(state.policy)
     policy, policy_optimizer = _apply(optimizer, gradient, state.policy, state.policy_optimizer)
-    intrinsic_gradient = jax.grad(intrinsic.loss)(state.intrinsic, batch)
-    auxiliary, auxiliary_optimizer = _apply(
-        optimizer, intrinsic_gradient, state.intrinsic, state.intrinsic_optimizer
+    auxiliary, auxiliary_optimizer, auxiliary_loss, terms = _update_auxiliary(
+        state.intrinsic, state.intrinsic_optimizer, batch, intrinsic, optimizer
     )
     metrics = {
         "intrinsic_reward": reward.mean(),
-        "loss": loss.total,
+        "loss": loss.total + auxiliary_loss,
         "policy_loss": loss.policy,
         "value_loss": loss.value,
         "entropy": -loss.entropy / settings.unroll,
         "gradient_norm": optax.tree.norm(gradient),
+        **terms,
     }
     return LearnerState(policy, auxiliary, policy_optimizer, auxiliary_optimizer), metrics
+
+
+def _update_auxiliary(
+    params: Params,
+    states: dict[str, Any],
+    batch: Trajectory,
+    intrinsic: Intrinsic,
+    optimizer: optax.GradientTransformation,
+) -> tuple[Params, dict[str, Any], Float[Array, ""], dict[str, Float[Array, ""]]]:
+    """Clips and steps each of the method's networks by itself, by the gradient of one loss."""
+
+    def loss_of(learnt: dict[str, Any]) -> tuple[Float[Array, ""], dict[str, Float[Array, ""]]]:
+        return intrinsic.loss(params._replace(learnt=learnt), batch)
+
+    (loss, terms), gradients = jax.value_and_grad(loss_of, has_aux=True)(params.learnt)
+    stepped = {
+        name: _apply(optimizer, gradient, params.learnt[name], states[name])
+        for name, gradient in gradients.items()
+    }
+    learnt = {name: network for name, (network, _) in stepped.items()}
+    states = {name: state for name, (_, state) in stepped.items()}
+    return params._replace(learnt=learnt), states, loss, terms
 
 
 def intrinsic_reward(params: Any, batch: Trajectory, intrinsic: Intrinsic) -> Float[Array, "T N"]:
     """Returns the method's reward, before the coefficient; nothing learns through it."""
     return jax.lax.stop_gradient(intrinsic.reward(params, batch))
+
+
+def total_reward(
+    intrinsic: Float[Array, "T N"],
+    extrinsic: Float[Array, "T N"],
+    coefficient: float,
+    settings: TrainSettings,
+) -> Float[Array, "T N"]:
+    """Returns what the policy is to maximize: both rewards, weighted, their sum clipped."""
+    total = coefficient * intrinsic + settings.extrinsic_weight * extrinsic
+    return jnp.clip(total, -1.0, 1.0)
 
 
 def batch_loss(

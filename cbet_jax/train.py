@@ -16,7 +16,7 @@ from jaxtyping import Array, Float, Int, Key, PRNGKeyArray
 from cbet_jax.config import TrainSettings
 from cbet_jax.intrinsic import make_intrinsic
 from cbet_jax.intrinsic.types import Intrinsic
-from cbet_jax.learner import LearnerState, make_optimizer, update
+from cbet_jax.learner import LearnerState, begin_learner, make_optimizer, update
 from cbet_jax.networks import PolicyNetwork, init_params, zero_state
 from cbet_jax.rollout import ActorState, Events, begin_actor, rollout
 from cbet_jax.types import Trajectory
@@ -62,12 +62,12 @@ def make_trainer(settings: TrainSettings, world: World) -> Trainer:
     """Puts the parts of a run together.
 
     Raises:
-        SettingsError: the method is unknown.
+        SettingsError: the method is unknown, or cannot be had with these settings.
     """
     return Trainer(
         settings=settings,
         world=world,
-        intrinsic=make_intrinsic(settings),
+        intrinsic=make_intrinsic(settings, world.num_actions),
         network=PolicyNetwork(settings.network, world.num_actions),
         optimizer=make_optimizer(
             settings.optimizer, settings.frames, settings.batch * settings.unroll
@@ -129,9 +129,7 @@ def init(trainer: Trainer, key: PRNGKeyArray) -> TrainState:
     recurrent = zero_state(settings.network, world.num_worlds)
     actor = begin_actor(world_key, world, (), recurrent)
     auxiliary, memory = trainer.intrinsic.init(memory_key, actor.step)
-    learner = LearnerState(
-        policy, auxiliary, trainer.optimizer.init(policy), trainer.optimizer.init(auxiliary)
-    )
+    learner = begin_learner(policy, auxiliary, trainer.optimizer)
     return TrainState(learner, actor._replace(memory=memory), train_key, jnp.zeros((), jnp.int32))
 
 

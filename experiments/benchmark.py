@@ -25,7 +25,8 @@ from rich.table import Table
 
 from cbet_jax import manifest
 from cbet_jax.config import CountSettings, SettingsError, TrainSettings
-from cbet_jax.intrinsic.cbet import cbet, reward
+from cbet_jax.intrinsic.cbet import cbet
+from cbet_jax.intrinsic.types import Params
 from cbet_jax.train import make_program, seed_keys
 from cbet_jax.types import LSTMState, Trajectory
 from envs.minigrid import make_world
@@ -132,7 +133,7 @@ def measure_worlds(options: Options) -> list[Row]:
     ]
 
 
-def counted_steps(num_worlds: int, capacity: int = CountSettings.capacity) -> Task:
+def counted_steps(num_worlds: int, capacity: int | None = None) -> Task:
     """Returns random play in the three worlds mixed, with all that C-BET's reward needs."""
     world = make_world(ENVIRONMENTS, num_worlds, explore=True)
     method = cbet(CountSettings(capacity=capacity))
@@ -157,7 +158,7 @@ def counted_steps(num_worlds: int, capacity: int = CountSettings.capacity) -> Ta
 
         carry = world.refresh(state), memory
         (state, memory), signal = jax.lax.scan(step, carry, jax.random.split(scan_key, STEPS))
-        return (state, memory, key), reward((), _with_signal(signal))
+        return (state, memory, key), method.reward(Params({}, {}), _with_signal(signal))
 
     run = measure.repeated(lambda state: play(state)[0], jax.jit(start)(jax.random.key(0)))
     return Task(run, STEPS * num_worlds, "step")

@@ -1,4 +1,4 @@
-"""Pre-trains C-BET on MiniGrid: `python -m experiments.minigrid_pretrain --preset laptop`."""
+"""Pre-trains on MiniGrid: `python -m experiments.minigrid_pretrain --preset laptop`."""
 
 import sys
 from collections.abc import Sequence

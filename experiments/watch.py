@@ -18,7 +18,7 @@ from cbet_jax.config import SettingsError, TrainSettings
 from cbet_jax.intrinsic import make_intrinsic
 from cbet_jax.networks import PolicyNetwork
 from cbet_jax.run_directory import RunDirectory, RunSettings
-from envs.minigrid import make_world
+from envs.minigrid import dynamics, make_world
 from envs.registry import UnknownEnvironment, find, names
 from experiments import cli, film, minigrid_evaluate, terminal
 from experiments.minigrid_pretrain import RUNS
@@ -128,7 +128,8 @@ def new_path(folder: Path, stem: str) -> Path:
 
 def random_player() -> Player:
     """Returns who draws every action with the same chance, rewarded by C-BET."""
-    return Player("uniformly random", None, (), make_intrinsic(TrainSettings()), None)
+    intrinsic = make_intrinsic(TrainSettings(), len(dynamics.ACTIONS))
+    return Player("uniformly random", None, (), intrinsic, None)
 
 
 def trained(options: Options, settings: RunSettings, console: Console) -> Player:
@@ -149,7 +150,7 @@ def trained(options: Options, settings: RunSettings, console: Console) -> Player
         title=f"{settings.train.method}, seed {seed}, {loaded.position.frames:,} frames",
         network=PolicyNetwork(settings.train.network, world.num_actions),
         params=learner.policy,
-        intrinsic=make_intrinsic(settings.train),
+        intrinsic=make_intrinsic(settings.train, world.num_actions),
         intrinsic_params=learner.intrinsic,
     )
 

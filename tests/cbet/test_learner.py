@@ -1,13 +1,23 @@
 """Losses and RMSProp against numbers computed by hand."""
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from cbet_jax.config import LossSettings, OptimizerSettings
-from cbet_jax.learner import make_optimizer
+from cbet_jax.config import (
+    LossSettings,
+    NetworkSettings,
+    OptimizerSettings,
+    TrainSettings,
+)
+from cbet_jax.intrinsic.none import none
+from cbet_jax.intrinsic.types import Params
+from cbet_jax.learner import begin_learner, make_optimizer, total_reward, update
 from cbet_jax.losses import actor_critic_loss
+from cbet_jax.networks import PolicyNetwork, init_params, zero_state
+from tests.cbet.moments import trajectory
 
 
 def test_rmsprop_follows_pytorchs_formula_step_by_step():
@@ -70,3 +80,44 @@ def test_the_loss_is_summed_over_steps_and_averaged_over_the_batch():
 
     np.testing.assert_allclose(loss(6, 1).total, 6 * loss(1, 1).total, rtol=1e-6)
     np.testing.assert_allclose(loss(1, 6).total, loss(1, 1).total, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("weight", "expected"),
+    [(0.0, [0.0, 0.05, 1.0, -1.0]), (1.0, [1.0, 0.25, 1.0, -1.0]), (0.5, [0.5, 0.15, 1.0, -1.0])],
+)
+def test_rewards_are_weighted_summed_and_clipped(weight, expected):
+    intrinsic, extrinsic = jnp.array([[0.0, 0.5, 20.0, -20.0]]), jnp.array([[1.0, 0.2, 0.5, 0.0]])
+    settings = TrainSettings(extrinsic_weight=weight)
+    total = total_reward(intrinsic, extrinsic, 0.1, settings)
+    np.testing.assert_allclose(total[0], expected, rtol=1e-6)
+
+
+def test_a_methods_networks_are_clipped_by_themselves_and_leave_the_policy_alone():
+    """The gradients are 3, 100 and 5; the second is clipped to 40, the third never used."""
+    settings = TrainSettings(network=NetworkSettings(2, 2, 1, 4, 1, 4))
+    network, optimizer = (
+        PolicyNetwork(settings.network, 2),
+        make_optimizer(settings.optimizer, 1, 1),
+    )
+    batch = trajectory([[1], [2]], [[0]])._replace(initial_state=zero_state(settings.network, 1))
+    policy = init_params(network, jax.random.key(0), batch.view.shape[2:])
+    params = Params({"small": jnp.zeros(1), "large": jnp.zeros(1)}, {"still": jnp.zeros(1)})
+
+    @jax.jit
+    def learn(steepness):
+        def loss(params, batch):
+            slopes = 3 * params.learnt["small"] + 100 * params.learnt["large"]
+            return steepness * (slopes + 5 * params.fixed["still"]).sum(), {}
+
+        state = begin_learner(policy, params, optimizer)
+        return update(state, batch, network, none()._replace(loss=loss), optimizer, settings)[0]
+
+    steep, flat = learn(1.0), learn(0.0)
+    for name, square in (("small", 0.01 * 3**2), ("large", 0.01 * 40**2)):
+        leaves = jax.tree.leaves(steep.intrinsic_optimizer[name])
+        (found,) = [leaf for leaf in leaves if leaf.shape == (1,)]
+        np.testing.assert_allclose(found, square, rtol=1e-5)
+        assert float(steep.intrinsic.learnt[name][0]) < 0
+    assert float(steep.intrinsic.fixed["still"][0]) == 0
+    chex.assert_trees_all_equal(steep.policy, flat.policy)

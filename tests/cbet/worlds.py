@@ -1,8 +1,10 @@
-"""Worlds for the tests: the paper's three, few of them."""
+"""Worlds for the tests: the paper's three, few of them, and one that compiles at once."""
+
+import jax.numpy as jnp
 
 from envs.minigrid.generators import GENERATORS
 from envs.minigrid.world import gridworld
-from envs.types import World
+from envs.types import Step, World
 
 MULTI_ENV = ("MultiRoom-N4-S5", "KeyCorridorS3R3", "BlockedUnlockPickup")
 
@@ -13,3 +15,47 @@ def multi_env(num_worlds: int, *, explore: bool = True) -> World:
 
 def single_env(name: str, num_worlds: int, *, explore: bool = True) -> World:
     return gridworld([GENERATORS[name]], num_worlds, explore=explore)
+
+
+def corridor(num_worlds: int, *, length: int = 4, max_steps: int = 7) -> World:
+    """Agents in a corridor that go left, stay or go right; the right end is the goal.
+
+    Nothing but the time limit ends an episode. View and panorama are the place, all over.
+    """
+
+    def init(key):
+        start = jnp.zeros(num_worlds, jnp.int32)
+        return (start, start), _see(start, start, jnp.zeros(num_worlds, bool))
+
+    def step(state, action):
+        place, played = state
+        place, played = jnp.clip(place + action - 1, 0, length - 1), played + 1
+        ended = played == max_steps
+        seen = _see(jnp.where(ended, 0, place), played, place == length - 1)
+        state = jnp.where(ended, 0, place), jnp.where(ended, 0, played)
+        return state, seen._replace(truncated=ended)
+
+    def _see(place, played, success):
+        spread = place.astype(jnp.uint8)[:, None, None, None]
+        return Step(
+            view=jnp.broadcast_to(spread, (num_worlds, 7, 7, 3)),
+            panorama=place.astype(jnp.uint16)[:, None],
+            reward=success.astype(jnp.float32),
+            success=success,
+            terminated=jnp.zeros(num_worlds, bool),
+            truncated=jnp.zeros(num_worlds, bool),
+            length=played,
+            environment=jnp.zeros(num_worlds, jnp.int32),
+            interaction=jnp.zeros((num_worlds, 2), jnp.uint32),
+        )
+
+    return World(
+        init=init,
+        step=step,
+        refresh=lambda state: state,
+        report=lambda state: {},
+        num_worlds=num_worlds,
+        num_actions=3,
+        view_shape=(7, 7, 3),
+        environments=("corridor",),
+    )

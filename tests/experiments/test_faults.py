@@ -11,6 +11,11 @@ from tests.experiments.tiny import ARGUMENTS
 BAD_COMMAND_LINES = {
     "unknown world": (["--envs", "KeyCoridorS3R3"], "KeyCorridorS3R3"),
     "unknown method": (["--method", "cbett"], "cbet"),
+    "unknown ablation": (["--method", "ablation-produkt"], "ablation-product"),
+    "unknown view": (["--counts.states", "panorama"], "panoramic"),
+    "unknown keys": (["--counts.keys", "ternery"], "ternary"),
+    "episodic counts": (["--method", "ride", "--counts.reset-probability", "0"], "episode"),
+    "no filters": (["--auxiliary.channels", "32", "0"], "auxiliary.channels"),
     "unknown preset": (["--preset", "lptop"], "laptop"),
     "unknown option": (["--frmes", "10"], "--frames"),
     "not a number": (["--frames", "many"], "many"),

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from cbet_jax.intrinsic import make_intrinsic
 from cbet_jax.run_directory import RunSettings, first_difference, from_json, to_json
 from experiments import minigrid_pretrain
 from experiments.presets import PRESETS
@@ -13,7 +14,8 @@ def test_paper_has_the_published_settings():
     run = PRESETS["paper"]
     train = run.train
     assert run.environments == ("MultiRoom-N4-S5", "KeyCorridorS3R3", "BlockedUnlockPickup")
-    assert (train.method, train.intrinsic_coefficient) == ("cbet", 0.005)
+    assert make_intrinsic(train, num_actions=7).coefficient == 0.005
+    assert (train.method, train.extrinsic_weight) == ("cbet", 0)
     assert (train.frames, train.worlds, train.batch, train.unroll) == (50_000_000, 40, 32, 100)
     network = train.network
     assert (network.conv_layers, network.channels) == (3, 32)

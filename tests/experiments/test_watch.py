@@ -46,7 +46,8 @@ def corridor(*, explore: bool):
 
 def player(network=None, params=()) -> Player:
     settings = TrainSettings(counts=CountSettings(reset_probability=0.0))
-    return Player("somebody", network, params, make_intrinsic(settings), None)
+    intrinsic = make_intrinsic(settings, len(dynamics.ACTIONS))
+    return Player("somebody", network, params, intrinsic, None)
 
 
 @pytest.fixture(scope="module")
