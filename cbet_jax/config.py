@@ -43,6 +43,8 @@ class LossSettings:
     discount: float = 0.99
     value_weight: float = 0.5
     entropy_weight: float = 0.0005
+    cut_at_time_outs: bool = False  # a time-out is a truncation: bootstrap from the old episode's
+    # last view, not (as the published code does) from the next one's first (static)
 
 
 View = Literal["egocentric", "panoramic"]

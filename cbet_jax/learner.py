@@ -9,7 +9,7 @@ from jaxtyping import Array, Float
 
 from cbet_jax.config import OptimizerSettings, TrainSettings
 from cbet_jax.intrinsic.types import Intrinsic, Params
-from cbet_jax.losses import ActorCriticLoss, actor_critic_loss
+from cbet_jax.losses import ActorCriticLoss, actor_critic_loss, cut_at_time_outs
 from cbet_jax.networks import PolicyNetwork, run
 from cbet_jax.types import Trajectory
 
@@ -134,6 +134,8 @@ def batch_loss(
     """Returns the actor-critic loss of `params` on a batch of sequences."""
     logits, value, _ = run(network, params, batch.view, batch.first, batch.initial_state)
     discount = settings.loss.discount * (1.0 - batch.terminated)
+    if settings.loss.cut_at_time_outs:
+        reward, discount = cut_at_time_outs(reward, discount, value[:-1], batch.truncated)
     return actor_critic_loss(
         logits[:-1], value, batch.action, batch.logits, reward, discount, settings.loss
     )

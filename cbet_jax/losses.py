@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from cbet_jax.config import LossSettings
 from cbet_jax.vtrace import vtrace
@@ -53,6 +53,22 @@ def actor_critic_loss(
     terms = [term.sum(0).mean() for term in (policy, squared_error, negative_entropy)]
     total = terms[0] + settings.value_weight * terms[1] + settings.entropy_weight * terms[2]
     return ActorCriticLoss(total, *terms)
+
+
+def cut_at_time_outs(
+    reward: Float[Array, "T N"],
+    discount: Float[Array, "T N"],
+    value_tm1: Float[Array, "T N"],
+    truncated: Bool[Array, "T N"],
+) -> tuple[Float[Array, "T N"], Float[Array, "T N"]]:
+    """Returns rewards and discounts that let nothing of the next episode into the old one.
+
+    Worlds reset themselves and do not show what a time-out's action led to. So what would
+    have followed is taken to be worth as much as the last view of the old episode, the one
+    that was acted on: that value goes into the reward, and the discount becomes zero.
+    """
+    beyond = discount * jax.lax.stop_gradient(value_tm1)
+    return jnp.where(truncated, reward + beyond, reward), jnp.where(truncated, 0.0, discount)
 
 
 def _pick(values: Float[Array, "T N actions"], action: Int[Array, "T N"]) -> Float[Array, "T N"]:

@@ -68,6 +68,7 @@ def rollout(
             logits=logits[0],
             extrinsic_reward=step.reward,
             terminated=step.terminated,
+            truncated=step.truncated,
             signal=signal,
         )
         actor, events = follow(actor, step)

@@ -21,6 +21,7 @@ class Transition(NamedTuple):
     logits: Float[Array, "N actions"]
     extrinsic_reward: Float[Array, " N"]
     terminated: Bool[Array, " N"]
+    truncated: Bool[Array, " N"]
     signal: Any
 
 
@@ -37,5 +38,6 @@ class Trajectory(NamedTuple):
     logits: Float[Array, "T N actions"]  # of the policy that acted
     extrinsic_reward: Float[Array, "T N"]
     terminated: Bool[Array, "T N"]  # the value of what follows is zero
+    truncated: Bool[Array, "T N"]  # what follows belongs to another episode
     signal: Any  # what the intrinsic method observed, arrays [T, N, ...]
     initial_state: LSTMState  # before view[0] is read

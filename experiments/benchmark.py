@@ -167,7 +167,7 @@ def counted_steps(num_worlds: int, capacity: int | None = None) -> Task:
 def _with_signal(signal: Any) -> Trajectory:
     nothing = jnp.zeros(())
     state = LSTMState(nothing, nothing)
-    return Trajectory(nothing, nothing, nothing, nothing, nothing, nothing, signal, state)
+    return Trajectory(*(nothing,) * 7, signal, state)
 
 
 def minigrid_steps() -> Task:

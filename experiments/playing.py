@@ -147,6 +147,7 @@ def _advance(
         logits=logits[None],
         extrinsic_reward=step.reward[None],
         terminated=step.terminated[None],
+        truncated=step.truncated[None],
         signal=jax.tree.map(lambda leaf: leaf[None], signal),
         initial_state=actor.recurrent,
     )

@@ -41,6 +41,7 @@ def trajectory(view, action, *, signal=(), extrinsic_reward=None, num_actions=2)
         logits=jnp.zeros((*action.shape, num_actions)),
         extrinsic_reward=nothing if extrinsic_reward is None else jnp.asarray(extrinsic_reward),
         terminated=nothing > 0,
+        truncated=nothing > 0,
         signal=signal,
         initial_state=LSTMState(nothing[None, :1], nothing[None, :1]),
     )

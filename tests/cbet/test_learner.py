@@ -6,17 +6,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from cbet_jax.config import (
-    LossSettings,
-    NetworkSettings,
-    OptimizerSettings,
-    TrainSettings,
-)
+from cbet_jax.config import LossSettings, NetworkSettings, OptimizerSettings, TrainSettings
 from cbet_jax.intrinsic.none import none
 from cbet_jax.intrinsic.types import Params
-from cbet_jax.learner import begin_learner, make_optimizer, total_reward, update
-from cbet_jax.losses import actor_critic_loss
-from cbet_jax.networks import PolicyNetwork, init_params, zero_state
+from cbet_jax.learner import batch_loss, begin_learner, make_optimizer, total_reward, update
+from cbet_jax.losses import actor_critic_loss, cut_at_time_outs
+from cbet_jax.networks import PolicyNetwork, init_params, run, zero_state
+from cbet_jax.vtrace import vtrace
 from tests.cbet.moments import trajectory
 
 
@@ -82,6 +78,41 @@ def test_the_loss_is_summed_over_steps_and_averaged_over_the_batch():
     np.testing.assert_allclose(loss(1, 6).total, loss(1, 1).total, rtol=1e-6)
 
 
+def test_a_time_out_can_cut_the_old_episode_off_from_the_next():
+    """The second of three steps times out: it is followed by what its own view is worth."""
+    value, reward = jnp.array([[1.0], [2.0], [400.0], [800.0]]), jnp.array([[0.1], [0.2], [0.3]])
+    truncated = jnp.array([[False], [True], [False]])
+    reward, discount = cut_at_time_outs(reward, jnp.full((3, 1), 0.5), value[:-1], truncated)
+    value, reward, discount = value[:, 0], reward[:, 0], discount[:, 0]
+    targets = vtrace(value[:-1], value[1:], reward, discount, jnp.zeros(3)).value_target
+    np.testing.assert_allclose(targets, [0.1 + 0.5 * (0.2 + 0.5 * 2), 0.2 + 0.5 * 2, 400.3])
+
+
+def test_no_gradient_flows_through_the_value_after_a_time_out():
+    one = jnp.ones((1, 1))
+    cut = lambda value: cut_at_time_outs(one, one, value, one > 0)[0].sum()  # noqa: E731
+    assert float(cut(one)) == 2
+    assert float(jax.grad(cut)(one)[0, 0]) == 0
+
+
+@pytest.mark.parametrize("cut", [False, True])
+def test_values_bootstrap_across_time_outs_unless_these_cut(cut):
+    """One step and its time-out: what the next episode's first view is worth counts or not."""
+    settings = TrainSettings(
+        network=NetworkSettings(2, 2, 1, 4, 1, 4), loss=LossSettings(0.5, cut_at_time_outs=cut)
+    )
+    network, state = PolicyNetwork(settings.network, 2), zero_state(settings.network, 1)
+    batch = trajectory([[1], [200]], [[0]])
+    batch = batch._replace(truncated=jnp.array([[True]]), initial_state=state)
+    params = init_params(network, jax.random.key(0), batch.view.shape[2:])
+    logits, (old, new), _ = run(network, params, batch.view, batch.first, state)
+    batch = batch._replace(logits=logits[:-1])
+    target = 1 + 0.5 * (old if cut else new)
+    loss = batch_loss(params, batch, jnp.ones((1, 1)), network, settings)
+    np.testing.assert_allclose(loss.value, 0.5 * (target - old)[0] ** 2, rtol=1e-3)
+    assert abs(float((new - old)[0])) > 0.01
+
+
 @pytest.mark.parametrize(
     ("weight", "expected"),
     [(0.0, [0.0, 0.05, 1.0, -1.0]), (1.0, [1.0, 0.25, 1.0, -1.0]), (0.5, [0.5, 0.15, 1.0, -1.0])],
@@ -96,10 +127,8 @@ def test_rewards_are_weighted_summed_and_clipped(weight, expected):
 def test_a_methods_networks_are_clipped_by_themselves_and_leave_the_policy_alone():
     """The gradients are 3, 100 and 5; the second is clipped to 40, the third never used."""
     settings = TrainSettings(network=NetworkSettings(2, 2, 1, 4, 1, 4))
-    network, optimizer = (
-        PolicyNetwork(settings.network, 2),
-        make_optimizer(settings.optimizer, 1, 1),
-    )
+    network = PolicyNetwork(settings.network, 2)
+    optimizer = make_optimizer(settings.optimizer, 1, 1)
     batch = trajectory([[1], [2]], [[0]])._replace(initial_state=zero_state(settings.network, 1))
     policy = init_params(network, jax.random.key(0), batch.view.shape[2:])
     params = Params({"small": jnp.zeros(1), "large": jnp.zeros(1)}, {"still": jnp.zeros(1)})

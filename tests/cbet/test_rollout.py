@@ -55,6 +55,7 @@ def test_episodes_end_at_their_time_limit_and_the_next_world_begins(played):
     np.testing.assert_array_equal(events.episode_length[80], 1)
     np.testing.assert_array_equal(trajectory.first[80], True)
     assert not np.asarray(trajectory.terminated).any()
+    np.testing.assert_array_equal(trajectory.truncated, ended)
 
 
 def test_unique_interactions_never_fall_within_an_episode_and_start_anew(played):

@@ -92,7 +92,7 @@ def test_every_sequence_is_learnt_from_once_oldest_first():
     number = jnp.arange(rollouts * worlds).reshape(rollouts, 1, worlds)
     leaf = jnp.broadcast_to(number, (rollouts, steps, worlds))
     empty = LSTMState(leaf[..., None], leaf[..., None])
-    trajectory = Trajectory(leaf, leaf, leaf, leaf, leaf, leaf, (), empty)
+    trajectory = Trajectory(*[leaf] * 7, (), empty)
     batched = split_batches(trajectory, batches)
     chex.assert_shape(batched.view, (batches, steps, 4))
     chex.assert_shape(batched.initial_state.hidden, (batches, steps, 4, 1))
