@@ -50,16 +50,17 @@ def visit(table: CountTable, key: UInt32[Array, "2"]) -> tuple[CountTable, UInt3
     The barriers keep XLA from looking the same slots up again for every use of them.
     """
     apart = jax.lax.optimization_barrier
-    places = apart(_places(apart(key), table.slots.shape[0]))
-    slots = apart(table.slots[places])  # [2 * WAYS, 3]
-    current = slots[:, GENERATION] == table.generation
-    found = current & (slots[:, FINGERPRINT] == key[1])
-    place, stored = _choose(places, found, ~current)
+    capacity = table.slots.shape[0]
+    buckets = apart(_buckets(key, capacity))
+    slots = table.slots.reshape(-1, WAYS, 3).at[buckets].get(mode="promise_in_bounds")
+    slots = apart(slots)  # [2, WAYS, 3]
+    current = slots[..., GENERATION] == table.generation
+    found = current & (slots[..., FINGERPRINT] == key[1])
+    place, stored = _choose(buckets, found, ~current)
 
-    count = jnp.where(found, slots[:, COUNT], 0).sum(dtype=jnp.uint32) + 1
+    count = apart(jnp.where(found, slots[..., COUNT], 0).sum(dtype=jnp.uint32) + 1)
     entry = jnp.stack([key[1], table.generation, count])
-    entry = apart(jnp.where(stored, entry, slots[0]))
-    slots = table.slots.at[place].set(entry)
+    slots = table.slots.at[jnp.where(stored, place, capacity)].set(entry, mode="drop")
     overflow = table.overflow + ~stored
     return CountTable(slots, table.generation, overflow), count
 
@@ -69,24 +70,26 @@ def reset(table: CountTable, now: Bool[Array, ""]) -> CountTable:
     return table._replace(generation=table.generation + now.astype(jnp.uint32))
 
 
-def _places(key: UInt32[Array, "2"], capacity: int) -> Int[Array, "ways"]:
-    """Returns the slots of the two buckets that `key` may be stored in."""
+def _buckets(key: UInt32[Array, "2"], capacity: int) -> UInt32[Array, "2"]:
+    """Returns the two buckets that `key` may be stored in."""
     buckets = capacity // WAYS
     first = key[0] & (buckets - 1)
     second = first ^ (((key[0] >> 16) | 1) & (buckets - 1))  # another bucket than the first
-    starts = jnp.stack([first, second]) * WAYS
-    return (starts[:, None] + jnp.arange(WAYS, dtype=jnp.uint32)).reshape(-1).astype(jnp.int32)
+    return jnp.stack([first, second])
 
 
 def _choose(
-    places: Int[Array, "ways"], found: Bool[Array, "ways"], free: Bool[Array, "ways"]
-) -> tuple[Int[Array, ""], Bool[Array, ""]]:
-    """Returns the slot to write, and whether there is one (`places[0]` if not).
+    buckets: UInt32[Array, "2"], found: Bool[Array, "2 ways"], free: Bool[Array, "2 ways"]
+) -> tuple[UInt32[Array, ""], Bool[Array, ""]]:
+    """Returns the slot to write, and whether there is one.
 
     The slot that holds the key comes first, then the first free slot of the emptier bucket.
     """
-    room = free.reshape(2, WAYS).sum(1)
-    preferred = jnp.repeat(jnp.stack([room[0] >= room[1], room[0] < room[1]]), WAYS)
-    rank = jnp.where(found, 3, jnp.where(free, 1 + preferred, 0))
-    best = jnp.argmax(rank)
-    return jnp.where(rank[best] > 0, places[best], places[0]), rank[best] > 0
+    room = free.sum(1)
+    preferred = jnp.stack([room[0] >= room[1], room[0] < room[1]])
+    rank = jnp.where(found, 2, free & preferred[:, None])
+    last_first = jnp.arange(2 * WAYS)[::-1].reshape(2, WAYS)
+    best = jax.lax.optimization_barrier((rank * (2 * WAYS) + last_first).max())
+    slot = 2 * WAYS - 1 - best % (2 * WAYS)
+    bucket = jnp.where(slot < WAYS, buckets[0], buckets[1])
+    return bucket * WAYS + (slot % WAYS).astype(jnp.uint32), best >= 2 * WAYS

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Integer, PRNGKeyArray, UInt32
 
 LANES = 2
+MOST_TERMS = 8  # of a sum in one loop
 
 
 class LinearHash(NamedTuple):
@@ -28,10 +29,21 @@ def make_linear_hash(key: PRNGKeyArray, numbers: int) -> LinearHash:
     return LinearHash(jax.random.bits(key, (LANES, numbers), jnp.uint32) | 1)
 
 
-def linear(hash_: LinearHash, observation: Integer[Array, "*shape"]) -> UInt32[Array, "lanes"]:
-    """Returns the linear stage of the hash of one observation."""
-    numbers = observation.reshape(-1).astype(jnp.uint32)
-    return (hash_.multipliers * numbers).sum(-1, dtype=jnp.uint32)
+def linear(
+    hash_: LinearHash, observations: Integer[Array, "*shape worlds"]
+) -> UInt32[Array, "lanes worlds"]:
+    """Returns the linear stage of the hash of one observation in each of many worlds.
+
+    Worlds stand on the last axis, side by side in memory, and the sum is taken in two steps:
+    XLA's loops are then over worlds, and short enough to keep the sums in registers.
+    """
+    numbers = observations.reshape(-1, observations.shape[-1]).astype(jnp.uint32)
+    count = len(numbers)
+    at_once = max(size for size in range(1, MOST_TERMS + 1) if count % size == 0)
+    products = hash_.multipliers[..., None] * numbers
+    products = products.reshape(LANES, count // at_once, at_once, -1)
+    sums = jax.lax.optimization_barrier(products.sum(2, dtype=jnp.uint32))
+    return sums.sum(1, dtype=jnp.uint32)
 
 
 def finish(lanes: UInt32[Array, "lanes"]) -> UInt32[Array, "lanes"]:

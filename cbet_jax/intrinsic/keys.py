@@ -91,5 +91,5 @@ def ternary_keys(settings: CountSettings, *, of_changes: bool) -> Keys:
 
 
 def _lanes(hash_: LinearHash, seen: Seen) -> UInt32[Array, "N lanes"]:
-    lanes = jax.vmap(lambda observation: hashing.linear(hash_, observation))(seen)
+    lanes = hashing.linear(hash_, jnp.moveaxis(seen, 0, -1)).T
     return jax.lax.optimization_barrier(lanes)  # or every use of them would hash again

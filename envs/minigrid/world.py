@@ -133,10 +133,10 @@ def _see(
 ) -> Step:
     """Returns what the agents see now, and what the action brought in the state `played`."""
     apart = jax.lax.optimization_barrier  # or every use of a view would look around again
-    seen = apart(jax.vmap(views.look_around)(states))
+    seen = views.look_around_each(states)
     step = Step(
-        view=jax.vmap(views.egocentric)(states, seen),
-        panorama=jax.vmap(views.panorama_code)(seen),
+        view=jnp.moveaxis(views.egocentric(states, seen), -1, 0),
+        panorama=jnp.moveaxis(views.panorama_code(seen), -1, 0),
         reward=outcome.reward,
         success=outcome.success,
         terminated=terminated,
