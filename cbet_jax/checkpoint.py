@@ -33,6 +33,17 @@ class DamagedCheckpointError(Exception):
     """A checkpoint whose files are not the ones that were written."""
 
 
+class OtherProgramError(RunDirectoryError):
+    """A checkpoint that holds an array of another shape or type, or lacks it."""
+
+    def __init__(self, path: Path, name: str, found: Any, wanted: Any) -> None:
+        shown = lambda x: "missing" if x is None else f"{x.dtype}{list(x.shape)}"  # noqa: E731
+        problem = f"{name} is {shown(found)}, not {shown(wanted)}"
+        super().__init__(f"checkpoint {path} is of another program: {problem}")
+        self.name = name
+        self.found_shape = None if found is None else tuple(found.shape)
+
+
 class Position(NamedTuple):
     """How far a run has come."""
 
@@ -208,14 +219,10 @@ def _filled(template: Any, stored: dict[str, np.ndarray], path: Path) -> Any:
         if _is_key(leaf):
             data = jax.eval_shape(jax.random.key_data, leaf)
             shape, dtype = data.shape, data.dtype
-        numbers = stored.get(name, np.zeros((0,)))
-        if 0 in shape:
-            numbers = np.zeros(shape, dtype)
-        if numbers.shape != shape or numbers.dtype != dtype:
-            raise RunDirectoryError(
-                f"checkpoint {path} is of another program: {name} is "
-                f"{numbers.dtype}{list(numbers.shape)}, not {dtype}{list(shape)}"
-            )
+        wanted = jax.ShapeDtypeStruct(shape, dtype)
+        numbers = np.zeros(shape, dtype) if 0 in shape else stored.get(name)
+        if numbers is None or numbers.shape != shape or numbers.dtype != dtype:
+            raise OtherProgramError(path, name, numbers, wanted)
         # A copy, never the host's memory itself: the program will overwrite what it is given.
         array = jnp.array(numbers, copy=True)
         leaves.append(jax.random.wrap_key_data(array) if _is_key(leaf) else array)

@@ -57,6 +57,7 @@ class CountSettings:
     """Count tables: of states and of changes, as far as the method counts them."""
 
     reset_probability: float | None = None  # p, for each table at each step (None: the method's)
+    random_resets: bool = True  # no: the method's own p is 0, as in the paper without pre-training
     capacity: int | None = None  # slots in a table (None: enough for the method) (static)
     shared: bool = False  # one table for all actors, instead of one for each (static)
     states: View = "egocentric"  # the view that a state is told by (static)
@@ -96,6 +97,25 @@ class AuxiliarySettings:
             raise SettingsError("auxiliary.channels must be one or more numbers of at least 1")
         if self.hidden_units < 1:
             raise SettingsError("auxiliary.hidden_units must be at least 1")
+
+
+@dataclass(frozen=True)
+class TransferSettings:
+    """The pre-trained policy that biases a task's, and by how much (paper, section 3.3)."""
+
+    run: str  # directory of the run that it is taken from
+    frames: int  # of that run's checkpoint
+    network: NetworkSettings  # its own (static)
+    seed_index: int | None = None  # which of that run's seeds (None: each seed takes the one of
+    # the same index)
+    alpha: float = 1.0  # weight of its logits, which are added to the task's
+    alpha_frames: int | None = None  # alpha falls linearly to 0 over so many (None: it stays)
+
+    def __post_init__(self) -> None:
+        if self.alpha < 0 or not math.isfinite(self.alpha):
+            raise SettingsError(f"alpha must be at least 0, not {self.alpha}")
+        if self.alpha_frames is not None and self.alpha_frames < 1:
+            raise SettingsError(f"alpha_frames must be at least 1, not {self.alpha_frames}")
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,15 @@
 """Playing with a fixed policy and no learning (paper, section 4, "evaluation metrics")."""
 
+from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from cbet_jax.config import NetworkSettings
-from cbet_jax.networks import PolicyNetwork, fold, run, sample_actions, zero_state
+from cbet_jax.agent import Agent, AgentParams, uniform
+from cbet_jax.networks import sample_actions
 from cbet_jax.rollout import ActorState, begin_actor, follow
 from envs.types import World
 
@@ -30,52 +31,49 @@ class _Play(NamedTuple):
     key: PRNGKeyArray
 
 
-def evaluate(
-    world: World,
-    network: NetworkSettings,
-    params: Any,
-    world_key: PRNGKeyArray,
-    action_key: PRNGKeyArray,
-) -> Episodes:
-    """Plays one episode in each world with each of several policies, actions sampled.
+Evaluator = Callable[[AgentParams, PRNGKeyArray, PRNGKeyArray], Episodes]
 
-    All policies play the same levels. One episode a world, so that short episodes do not
-    crowd out long ones.
+
+def make_evaluator(world: World, agent: Agent) -> Evaluator:
+    """Returns the compiled function that plays one episode in each world, actions sampled.
+
+    It plays with each of several policies, all on the same levels. One episode a world, so
+    that short episodes do not crowd out long ones.
 
     Args:
         world: must not explore, so that success ends an episode.
-        network: the policy's network.
-        params: of the policies, arrays with a leading axis `[policies]`.
-        world_key: draws the levels.
-        action_key: draws the actions.
+        agent: who plays.
 
     Returns:
-        Episodes with a leading axis `[policies]`.
+        A function of the policies' parameters, arrays with a leading axis `[policies]`, of a
+        key that draws the levels, and of a key that draws the actions. What it returns has
+        that leading axis, too.
     """
-    policy = PolicyNetwork(network, world.num_actions)
 
-    def play_all(world_key: PRNGKeyArray, action_key: PRNGKeyArray, params: Any) -> Episodes:
-        return jax.lax.map(partial(_evaluate, policy, world, world_key, action_key), params)
+    def play_all(
+        params: AgentParams, world_key: PRNGKeyArray, action_key: PRNGKeyArray
+    ) -> Episodes:
+        return jax.lax.map(partial(_evaluate, agent, world, world_key, action_key), params)
 
-    return jax.jit(play_all)(world_key, action_key, params)
+    return jax.jit(play_all)
 
 
 def evaluate_uniform(world: World, world_key: PRNGKeyArray, action_key: PRNGKeyArray) -> Episodes:
     """Plays one episode in each world, every action with the same chance."""
-    return jax.jit(partial(_evaluate, None, world))(world_key, action_key, ())
+    play = partial(_evaluate, uniform(world.num_actions), world)
+    return jax.jit(play)(world_key, action_key, AgentParams(()))
 
 
 def _evaluate(
-    network: PolicyNetwork | None,
+    agent: Agent,
     world: World,
     world_key: PRNGKeyArray,
     action_key: PRNGKeyArray,
-    params: Any,
+    params: AgentParams,
 ) -> Episodes:
     nothing = jnp.zeros(world.num_worlds, jnp.int32)
-    settings = network.settings if network else NetworkSettings(lstm_layers=0)
     start = _Play(
-        actor=begin_actor(world_key, world, (), zero_state(settings, world.num_worlds)),
+        actor=begin_actor(world_key, world, (), agent.begin(world.num_worlds)),
         episodes=Episodes(
             success=nothing > 0,
             interactions=nothing,
@@ -86,24 +84,19 @@ def _evaluate(
         over=nothing > 0,
         key=action_key,
     )
-    if network is not None:
-        params = fold(network, params, start.actor.step.view)
-    step = partial(_step, network, world, params)
+    params = agent.fold(params, start.actor.step.view)
+    step = partial(_step, agent, world, params)
     return jax.lax.while_loop(lambda play: ~play.over.all(), step, start).episodes
 
 
-def _step(network: PolicyNetwork | None, world: World, params: Any, play: _Play) -> _Play:
+def _step(agent: Agent, world: World, params: AgentParams, play: _Play) -> _Play:
     key, action_key = jax.random.split(play.key)
     actor = play.actor
-    if network is None:
-        logits = jnp.zeros((world.num_worlds, world.num_actions))
-    else:
-        view, first = actor.step.view[None], actor.first[None]
-        (logits,), _, recurrent = run(network, params, view, first, actor.recurrent)
-        actor = actor._replace(recurrent=recurrent)
+    view, first = actor.step.view[None], actor.first[None]
+    (logits,), _, recurrent = agent.run(params, view, first, actor.recurrent)
     action = sample_actions(action_key, logits)
     world_state, step = world.step(actor.world, action)
-    actor, events = follow(actor._replace(world=world_state), step)
+    actor, events = follow(actor._replace(world=world_state, recurrent=recurrent), step)
 
     finishes = events.ended & ~play.over
     keep = lambda new, old: jnp.where(finishes, new, old)  # noqa: E731

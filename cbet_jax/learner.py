@@ -7,10 +7,10 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float
 
+from cbet_jax.agent import Agent, AgentParams
 from cbet_jax.config import OptimizerSettings, TrainSettings
 from cbet_jax.intrinsic.types import Intrinsic, Params
 from cbet_jax.losses import ActorCriticLoss, actor_critic_loss, cut_at_time_outs
-from cbet_jax.networks import PolicyNetwork, run
 from cbet_jax.types import Trajectory
 
 
@@ -21,6 +21,12 @@ class LearnerState(NamedTuple):
     intrinsic: Params
     policy_optimizer: Any
     intrinsic_optimizer: dict[str, Any]  # one for each network that learns
+    fixed: Any = ()  # what the policy is computed with, but no update changes
+
+    @property
+    def agent(self) -> AgentParams:
+        """The policy's parameters, learnt and fixed."""
+        return AgentParams(self.policy, self.fixed)
 
 
 def make_optimizer(
@@ -46,17 +52,18 @@ def make_optimizer(
 
 
 def begin_learner(
-    policy: Any, intrinsic: Params, optimizer: optax.GradientTransformation
+    params: AgentParams, intrinsic: Params, optimizer: optax.GradientTransformation
 ) -> LearnerState:
     """Returns the state before the first update; every network has an optimizer of its own."""
-    each = {name: optimizer.init(params) for name, params in intrinsic.learnt.items()}
-    return LearnerState(policy, intrinsic, optimizer.init(policy), each)
+    each = {name: optimizer.init(network) for name, network in intrinsic.learnt.items()}
+    policy, fixed = params
+    return LearnerState(policy, intrinsic, optimizer.init(policy), each, fixed)
 
 
 def update(
     state: LearnerState,
     batch: Trajectory,
-    network: PolicyNetwork,
+    agent: Agent,
     intrinsic: Intrinsic,
     optimizer: optax.GradientTransformation,
     settings: TrainSettings,
@@ -66,7 +73,7 @@ def update(
     total = total_reward(reward, batch.extrinsic_reward, intrinsic.coefficient, settings)
 
     def policy_loss(params: Any) -> tuple[Float[Array, ""], ActorCriticLoss]:
-        loss = batch_loss(params, batch, total, network, settings)
+        loss = batch_loss(AgentParams(params, state.fixed), batch, total, agent, settings)
         return loss.total, loss
 
     gradient, loss = jax.grad(policy_loss, has_aux=True)(state.policy)
@@ -83,7 +90,8 @@ def update(
         "gradient_norm": optax.tree.norm(gradient),
         **terms,
     }
-    return LearnerState(policy, auxiliary, policy_optimizer, auxiliary_optimizer), metrics
+    state = LearnerState(policy, auxiliary, policy_optimizer, auxiliary_optimizer, state.fixed)
+    return state, metrics
 
 
 def _update_auxiliary(
@@ -125,14 +133,14 @@ def total_reward(
 
 
 def batch_loss(
-    params: Any,
+    params: AgentParams,
     batch: Trajectory,
     reward: Float[Array, "T N"],
-    network: PolicyNetwork,
+    agent: Agent,
     settings: TrainSettings,
 ) -> ActorCriticLoss:
     """Returns the actor-critic loss of `params` on a batch of sequences."""
-    logits, value, _ = run(network, params, batch.view, batch.first, batch.initial_state)
+    logits, value, _ = agent.run(params, batch.view, batch.first, batch.initial_state)
     discount = settings.loss.discount * (1.0 - batch.terminated)
     if settings.loss.cut_at_time_outs:
         reward, discount = cut_at_time_outs(reward, discount, value[:-1], batch.truncated)

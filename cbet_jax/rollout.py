@@ -6,10 +6,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
+from cbet_jax.agent import Agent, AgentParams, Recurrent
 from cbet_jax.counts import CountTable, empty_tables, reset, visit
 from cbet_jax.intrinsic.types import Intrinsic
-from cbet_jax.networks import PolicyNetwork, fold, run, sample_actions
-from cbet_jax.types import LSTMState, Trajectory, Transition
+from cbet_jax.networks import sample_actions
+from cbet_jax.types import Trajectory, Transition
 from envs.types import Step, World
 
 INTERACTION_SLOTS = 1024  # of the table that tells an episode's interactions apart
@@ -21,7 +22,7 @@ class ActorState(NamedTuple):
     world: Any
     step: Step  # the last one; its view is acted on next
     first: Bool[Array, " N"]  # the recurrent state is zeroed before that view is read
-    recurrent: LSTMState
+    recurrent: Recurrent  # the agent's
     memory: Any  # the intrinsic method's
     episode_return: Float[Array, " N"]  # extrinsic, of the episode under way
     episode_success: Bool[Array, " N"]
@@ -41,23 +42,23 @@ class Events(NamedTuple):
 
 
 def rollout(
-    params: Any,
+    params: AgentParams,
     actor: ActorState,
     key: PRNGKeyArray,
-    network: PolicyNetwork,
+    agent: Agent,
     world: World,
     intrinsic: Intrinsic,
     unroll: int,
 ) -> tuple[ActorState, Trajectory, Events]:
     """Plays `unroll` steps in every world with one policy."""
     begin_key, scan_key = jax.random.split(key)
-    params = fold(network, params, actor.step.view)
+    params = agent.fold(params, actor.step.view)
     actor = actor._replace(memory=intrinsic.begin(actor.memory, begin_key, actor.step))
 
     def act(actor: ActorState, key: PRNGKeyArray) -> tuple[ActorState, Any]:
         action_key, intrinsic_key = jax.random.split(key)
         view, first = actor.step.view[None], actor.first[None]
-        logits, _, recurrent = run(network, params, view, first, actor.recurrent)
+        logits, _, recurrent = agent.run(params, view, first, actor.recurrent)
         action = sample_actions(action_key, logits[0])
         world_state, step = world.step(actor.world, action)
         memory, signal = intrinsic.observe(actor.memory, intrinsic_key, step)
@@ -88,7 +89,7 @@ def _trajectory(transitions: Transition, begin: ActorState, end: ActorState) -> 
 
 
 def begin_actor(
-    key: PRNGKeyArray, world: World, intrinsic_memory: Any, recurrent: LSTMState
+    key: PRNGKeyArray, world: World, intrinsic_memory: Any, recurrent: Recurrent
 ) -> ActorState:
     """Returns actors at the first moment of their first episode."""
     world_state, step = world.init(key)

@@ -15,9 +15,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
-from cbet_jax.config import SettingsError, TrainSettings
+from cbet_jax.config import SettingsError, TrainSettings, TransferSettings
 
 
 class RunDirectoryError(Exception):
@@ -33,6 +33,8 @@ class RunSettings:
     seeds: int = 1  # trained side by side in one compiled program
     first_seed: int = 0  # the seeds are first_seed, first_seed + 1, ...
     chunk: int = 5  # iterations between two looks of the host
+    explore: bool = True  # there is no task: success does not end an episode
+    transfer: TransferSettings | None = None  # what biases the policy, if anything does
 
     def __post_init__(self) -> None:
         for name in ("seeds", "chunk"):
@@ -42,6 +44,12 @@ class RunSettings:
             raise SettingsError(f"first_seed must be at least 0, not {self.first_seed}")
         if not self.environments:
             raise SettingsError("envs must name at least one environment")
+
+    @property
+    def stage(self) -> str:
+        """What people call such a run."""
+        task = "transfer" if self.transfer else "tabula rasa"
+        return "pre-training" if self.explore else task
 
 
 class RunDirectory:
@@ -127,8 +135,9 @@ def from_json[T](kind: type[T], nested: dict[str, Any]) -> T:
     values = {}
     for item in dataclasses.fields(kind):  # type: ignore[arg-type]
         value = nested[item.name]
-        if dataclasses.is_dataclass(item.type) and isinstance(item.type, type):
-            value = from_json(item.type, value)
+        for inner in get_args(item.type) or (item.type,):  # `X | None` is X where it is not null
+            if dataclasses.is_dataclass(inner) and isinstance(inner, type) and value is not None:
+                value = from_json(inner, value)
         values[item.name] = tuple(value) if isinstance(value, list) else value
     return kind(**values)
 

@@ -46,3 +46,12 @@ def mean(values: np.ndarray) -> Estimate:
     error = float(np.std(values, ddof=1)) / np.sqrt(n)
     half = float(special.stdtrit(n - 1, (1 + LEVEL) / 2)) * error
     return Estimate(center, center - half, center + half)
+
+
+def normalized_entropy(shares: np.ndarray) -> float:
+    """Returns the entropy of a distribution over that of the uniform one: 0 to 1.
+
+    Args:
+        shares: float[n], n >= 2, of sum 1.
+    """
+    return float(special.entr(shares).sum() / np.log(len(shares)))

@@ -13,11 +13,11 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float, Int, Key, PRNGKeyArray
 
+from cbet_jax.agent import Agent, AgentParams, network_agent
 from cbet_jax.config import TrainSettings
 from cbet_jax.intrinsic import make_intrinsic
 from cbet_jax.intrinsic.types import Intrinsic
 from cbet_jax.learner import LearnerState, begin_learner, make_optimizer, update
-from cbet_jax.networks import PolicyNetwork, init_params, zero_state
 from cbet_jax.rollout import ActorState, Events, begin_actor, rollout
 from cbet_jax.types import Trajectory
 from envs.types import World
@@ -35,7 +35,7 @@ class TrainState(NamedTuple):
 
     @property
     def params(self) -> Any:
-        """The policy's parameters."""
+        """What is learnt of the policy."""
         return self.learner.policy
 
 
@@ -54,12 +54,17 @@ class Trainer(NamedTuple):
     settings: TrainSettings
     world: World
     intrinsic: Intrinsic
-    network: PolicyNetwork
+    agent: Agent
     optimizer: optax.GradientTransformation
 
 
-def make_trainer(settings: TrainSettings, world: World) -> Trainer:
+def make_trainer(settings: TrainSettings, world: World, agent: Agent | None = None) -> Trainer:
     """Puts the parts of a run together.
+
+    Args:
+        settings: of the run.
+        world: the worlds of one seed.
+        agent: who acts and learns (None: one network, as the settings say).
 
     Raises:
         SettingsError: the method is unknown, or cannot be had with these settings.
@@ -68,7 +73,7 @@ def make_trainer(settings: TrainSettings, world: World) -> Trainer:
         settings=settings,
         world=world,
         intrinsic=make_intrinsic(settings, world.num_actions),
-        network=PolicyNetwork(settings.network, world.num_actions),
+        agent=agent or network_agent(settings.network, world.num_actions, world.view_shape),
         optimizer=make_optimizer(
             settings.optimizer, settings.frames, settings.batch * settings.unroll
         ),
@@ -81,6 +86,7 @@ def make_program(
     seeds: int,
     iterations_per_chunk: int,
     seeds_at_once: int | None = None,
+    agent: Agent | None = None,
 ) -> Program:
     """Returns the compiled program that trains `seeds` agents, each with its own worlds.
 
@@ -91,8 +97,9 @@ def make_program(
         iterations_per_chunk: iterations in one call of `advance`.
         seeds_at_once: how many seeds are computed side by side, the rest after them. One on
             a CPU, where a wider batch only leaves the cache; all on an accelerator.
+        agent: who acts and learns (None: one network, as the settings say).
     """
-    trainer = make_trainer(settings, world)
+    trainer = make_trainer(settings, world, agent)
     at_once = seeds_at_once or (1 if jax.default_backend() == "cpu" else seeds)
 
     def over_seeds(function: Callable) -> Callable:
@@ -123,21 +130,21 @@ def seed_keys(seeds: int, first_seed: int = 0) -> Key[Array, " seeds"]:
 
 def init(trainer: Trainer, key: PRNGKeyArray) -> TrainState:
     """Returns the state of one seed before its first step."""
-    network_key, world_key, memory_key, train_key = jax.random.split(key, 4)
-    settings, world = trainer.settings, trainer.world
-    policy = init_params(trainer.network, network_key, world.view_shape)
-    recurrent = zero_state(settings.network, world.num_worlds)
-    actor = begin_actor(world_key, world, (), recurrent)
+    agent_key, world_key, memory_key, train_key = jax.random.split(key, 4)
+    recurrent = trainer.agent.begin(trainer.world.num_worlds)
+    actor = begin_actor(world_key, trainer.world, (), recurrent)
     auxiliary, memory = trainer.intrinsic.init(memory_key, actor.step)
-    learner = begin_learner(policy, auxiliary, trainer.optimizer)
+    learner = begin_learner(trainer.agent.init(agent_key), auxiliary, trainer.optimizer)
     return TrainState(learner, actor._replace(memory=memory), train_key, jnp.zeros((), jnp.int32))
 
 
 def iterate(trainer: Trainer, state: TrainState) -> tuple[TrainState, Metrics]:
     """Plays and learns once: rollouts, then updates."""
     key, rollout_key = jax.random.split(state.key)
-    actor, trajectories, events = _play(trainer, state.params, state.actor, rollout_key)
-    learner, update_metrics = _learn(trainer, state.learner, trajectories)
+    frames = state.iteration.astype(jnp.float32) * trainer.settings.iteration_frames
+    learner = state.learner._replace(fixed=trainer.agent.at(state.learner.fixed, frames))
+    actor, trajectories, events = _play(trainer, learner.agent, state.actor, rollout_key)
+    learner, update_metrics = _learn(trainer, learner, trajectories)
     metrics = {
         **update_metrics,
         **_episode_metrics(events, trainer.world.environments),
@@ -148,7 +155,7 @@ def iterate(trainer: Trainer, state: TrainState) -> tuple[TrainState, Metrics]:
 
 
 def _play(
-    trainer: Trainer, params: Any, actor: ActorState, key: PRNGKeyArray
+    trainer: Trainer, params: AgentParams, actor: ActorState, key: PRNGKeyArray
 ) -> tuple[ActorState, Trajectory, Events]:
     """Plays the rollouts of an iteration; trajectories get a leading axis of rollouts."""
 
@@ -158,7 +165,7 @@ def _play(
             params,
             actor,
             key,
-            trainer.network,
+            trainer.agent,
             trainer.world,
             trainer.intrinsic,
             trainer.settings.unroll,
@@ -180,7 +187,7 @@ def _learn(
         return update(
             learner,
             batch,
-            trainer.network,
+            trainer.agent,
             trainer.intrinsic,
             trainer.optimizer,
             trainer.settings,

@@ -40,4 +40,4 @@ class Trajectory(NamedTuple):
     terminated: Bool[Array, "T N"]  # the value of what follows is zero
     truncated: Bool[Array, "T N"]  # what follows belongs to another episode
     signal: Any  # what the intrinsic method observed, arrays [T, N, ...]
-    initial_state: LSTMState  # before view[0] is read
+    initial_state: Any  # the agent's recurrent state before view[0] is read

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import tyro
 
@@ -29,10 +29,26 @@ class First:
     resume: bool = False
 
 
-def first(arguments: Sequence[str]) -> First:
-    """Reads `--preset`, `--out` and `--resume`, and leaves the rest for later."""
-    known: First
-    known, _ = parse(First, arguments, return_unknown_args=True, add_help=False)
+@dataclass(frozen=True)
+class FirstOfTask(First):
+    """The same, of a command line that names one task."""
+
+    env: str | None = None
+
+
+@dataclass(frozen=True)
+class FirstOfTransfer(FirstOfTask):
+    """The same, of a command line that names a pre-trained run, too."""
+
+    source: Annotated[Path | None, tyro.conf.arg(name="from")] = None
+    checkpoint: int | None = None
+    seed_index: int | None = None
+
+
+def first[F: First](arguments: Sequence[str], kind: type[F]) -> F:
+    """Reads the fields of `kind`, and leaves the rest for later."""
+    known: F
+    known, _ = parse(kind, arguments, return_unknown_args=True, add_help=False)
     return known
 
 

@@ -1,10 +1,12 @@
 """The table of an evaluation: its rows, its file, its picture, and how it is shown."""
 
 import csv
+import itertools
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import jax
 import numpy as np
 from rich import box
 from rich.console import Console
@@ -13,12 +15,18 @@ from rich.table import Table
 from cbet_jax import figures, statistics
 from cbet_jax.evaluate import Episodes
 from cbet_jax.statistics import Estimate
+from envs.minigrid.dynamics import ACTIONS
 
-ALL = "all"  # in place of a seed: the mean over seeds, its interval from their spread
+ALL = "all"  # in place of a seed: the mean over seeds, its interval from their spread; in place
+# of an environment: the episodes of all environments together
 HEADER = (
     *("method", "seed", "environment", "episodes"),
     *("success_rate", "success_rate_low", "success_rate_high"),
     *("unique_interactions", "unique_interactions_low", "unique_interactions_high"),
+    *("extrinsic_return", "extrinsic_return_low", "extrinsic_return_high"),
+    *("episode_length", "episode_length_low", "episode_length_high"),
+    *(f"share_of_{action}" for action in ACTIONS),
+    "action_entropy",
     *("checkpoint_frames", "evaluation_seed"),
 )
 
@@ -32,6 +40,10 @@ class Row(NamedTuple):
     episodes: int
     success: Estimate  # share of episodes
     interactions: Estimate  # unique ones, an episode
+    extrinsic_return: Estimate  # of an episode
+    length: Estimate  # of an episode, in steps
+    actions: tuple[float, ...]  # share of each in all that were played
+    entropy: float  # of those shares, over that of a uniform choice
 
 
 def rows(method: str, first_seed: int, environment: str, episodes: Episodes) -> list[Row]:
@@ -43,26 +55,49 @@ def rows(method: str, first_seed: int, environment: str, episodes: Episodes) -> 
         environment: name of the world.
         episodes: `[seeds, episodes]`.
     """
-    success = np.asarray(episodes.success)
-    interactions = np.asarray(episodes.interactions)
-    seeds, count = success.shape
+    episodes = jax.tree.map(np.asarray, episodes)
+    seeds, count = episodes.success.shape
     table = [
-        Row(
-            method,
-            str(first_seed + seed),
-            environment,
-            count,
-            statistics.share(success[seed]),
-            statistics.mean(interactions[seed]),
-        )
+        _row(method, str(first_seed + seed), environment, jax.tree.map(lambda x: x[seed], episodes))  # noqa: B023
         for seed in range(seeds)
     ]
     if seeds > 1:
-        rate = statistics.mean(success.mean(axis=1))
-        within = Estimate(rate.value, max(rate.low, 0.0), min(rate.high, 1.0))  # it is a share
-        unique = statistics.mean(interactions.mean(axis=1))
-        table.append(Row(method, ALL, environment, seeds * count, within, unique))
+        table.append(_over_seeds(table, seeds * count))
     return table
+
+
+def _row(method: str, seed: str, environment: str, episodes: Episodes) -> Row:
+    chosen = np.asarray(episodes.actions).sum(axis=0)
+    shares = chosen / chosen.sum()
+    return Row(
+        method,
+        seed,
+        environment,
+        len(np.asarray(episodes.success)),
+        success=statistics.share(np.asarray(episodes.success)),
+        interactions=statistics.mean(np.asarray(episodes.interactions)),
+        extrinsic_return=statistics.mean(np.asarray(episodes.extrinsic_return)),
+        length=statistics.mean(np.asarray(episodes.length)),
+        actions=tuple(map(float, shares)),
+        entropy=statistics.normalized_entropy(shares),
+    )
+
+
+def _over_seeds(table: Sequence[Row], episodes: int) -> Row:
+    mean = lambda name: statistics.mean(np.array([getattr(row, name).value for row in table]))  # noqa: E731
+    rate = mean("success")
+    return Row(
+        table[0].method,
+        ALL,
+        table[0].environment,
+        episodes,
+        success=Estimate(rate.value, max(rate.low, 0.0), min(rate.high, 1.0)),  # it is a share
+        interactions=mean("interactions"),
+        extrinsic_return=mean("extrinsic_return"),
+        length=mean("length"),
+        actions=tuple(np.mean([row.actions for row in table], axis=0).tolist()),
+        entropy=float(np.mean([row.entropy for row in table])),
+    )
 
 
 def write(root: Path, table: Sequence[Row], frames: int, seed: int) -> tuple[Path, Path]:
@@ -79,21 +114,46 @@ def write(root: Path, table: Sequence[Row], frames: int, seed: int) -> tuple[Pat
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(HEADER)
         for row in table:
-            numbers = [f"{number:.6g}" for number in (*row.success, *row.interactions)]
+            measured = (row.success, row.interactions, row.extrinsic_return, row.length)
+            of_actions = (*row.actions, row.entropy)
+            numbers = [f"{x:.6g}" for x in (*itertools.chain(*measured), *of_actions)]
             writer.writerow([*row[:4], *numbers, frames, seed])
     return path, _draw(path.with_suffix(".png"), table, frames)
 
 
 def show(console: Console, table: Sequence[Row], title: str) -> None:
-    """Prints the table."""
-    shown = Table(title=f"{title} (95 % confidence intervals)", box=box.SIMPLE_HEAD, pad_edge=False)
+    """Prints what the policies reached, then how they played."""
+    _print(
+        console,
+        f"{title} (95 % confidence intervals)",
+        {
+            "success rate": [row.success.text(2) for row in table],
+            "unique interactions": [row.interactions.text(1) for row in table],
+        },
+        table,
+    )
+    _print(
+        console,
+        "How they played",
+        {
+            "extrinsic return": [row.extrinsic_return.text(2) for row in table],
+            "length": [f"{row.length.value:.0f}" for row in table],
+            "action entropy": [f"{row.entropy:.2f}" for row in table],
+        },
+        table,
+    )
+
+
+def _print(
+    console: Console, title: str, columns: dict[str, list[str]], table: Sequence[Row]
+) -> None:
+    shown = Table(title=title, box=box.SIMPLE_HEAD, pad_edge=False)
     for heading in ("method", "seed", "environment"):
         shown.add_column(heading, no_wrap=True)
-    for heading in ("success rate", "unique interactions"):
+    for heading in columns:
         shown.add_column(heading, no_wrap=True, justify="right")
-    for row in table:
-        success, interactions = row.success.text(2), row.interactions.text(1)
-        shown.add_row(row.method, row.seed, row.environment, success, interactions)
+    for row, *cells in zip(table, *columns.values(), strict=True):
+        shown.add_row(row.method, row.seed, row.environment, *cells)
     console.print(shown)
 
 

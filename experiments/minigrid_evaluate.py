@@ -1,32 +1,32 @@
-"""Evaluates a pre-trained policy: `python -m experiments.minigrid_evaluate DIR`.
+"""Evaluates policies: `python -m experiments.minigrid_evaluate DIR [DIR ...]`.
 
 Plays episodes in each world (paper, section "offline transfer": actions sampled, success
-ends the episode) with the saved policy, with the network as it was before training
-("random" in the published evaluation), and with uniformly random actions.
+ends the episode) with the saved policies of each run, with the networks as they were before
+training ("random" in the published evaluation), and with uniformly random actions.
 """
 
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import tyro
 from rich.console import Console
 
-from cbet_jax import checkpoint
+from cbet_jax.agent import AgentParams
 from cbet_jax.config import SettingsError
-from cbet_jax.evaluate import evaluate, evaluate_uniform
-from cbet_jax.networks import PolicyNetwork, init_params
-from cbet_jax.run_directory import RunDirectory, RunDirectoryError, RunSettings, to_json
-from cbet_jax.train import make_program, seed_keys
+from cbet_jax.evaluate import Episodes, Evaluator, evaluate_uniform, make_evaluator
+from cbet_jax.policies import Policies, load_policies
+from cbet_jax.run_directory import RunDirectory, RunSettings
+from cbet_jax.train import seed_keys
 from envs.minigrid import make_world
+from envs.minigrid.generators.catalogue import TRANSFER
 from envs.registry import UnknownEnvironment, find
-from envs.types import World
-from experiments import cli, evaluation_table
-from experiments.evaluation_table import Row
+from experiments import cli, evaluation_table, training
+from experiments.evaluation_table import ALL, Row
 
 PROGRAM = "python -m experiments.minigrid_evaluate"
 UNTRAINED = "untrained"  # the network before training
@@ -35,13 +35,32 @@ UNIFORM = "uniform"  # every action with the same chance
 
 @dataclass(frozen=True)
 class Options:
-    """Plays episodes with the saved policy of a run, and with two random ones."""
+    """Plays episodes with the saved policies of runs, and with two random ones."""
 
-    directory: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="DIR")]  # of the run
+    directories: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="DIR ...")]
     episodes: int = 100  # of each seed in each world
-    envs: tuple[str, ...] = ()  # worlds (default: those of the run)
+    envs: tuple[str, ...] = ()  # worlds (default: the ten of the paper's transfer; of a run that
+    # learnt a task, the one with that task)
     seed: int = 0  # of the evaluation's levels and actions
     checkpoint: int | None = None  # frames of the checkpoint (default: the newest)
+
+
+class Run(NamedTuple):
+    """A run that is evaluated."""
+
+    directory: RunDirectory
+    settings: RunSettings
+    environments: tuple[str, ...]  # to play
+    policies: Policies
+
+    @property
+    def name(self) -> str:
+        """What its policies are called in the table."""
+        settings = self.settings
+        if settings.transfer:
+            return settings.stage
+        method = settings.train.method
+        return method if settings.explore else f"{method} {settings.stage}"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -50,92 +69,98 @@ def main(arguments: Sequence[str] | None = None) -> None:
     console = Console()
     with cli.user_errors(UnknownEnvironment):
         options: Options = cli.parse(Options, arguments, prog=PROGRAM)
-        directory = RunDirectory(options.directory)
-        settings = directory.settings()
-        environments = check(options, settings)
-        world = make_world(settings.environments, settings.train.worlds, explore=True)
-        loaded = load(directory, settings, world, options, console)
-        untrained = fresh_params(settings, world)
-        rows = play(settings, loaded.state.params, untrained, environments, options, console)
-        files = evaluation_table.write(directory.root, rows, loaded.position.frames, options.seed)
-    evaluation_table.show(console, rows, f"{loaded.position.frames:,} frames")
-    console.print(f"saved: {' and '.join(map(str, files))}", soft_wrap=True, highlight=False)
+        check(options)
+        runs = [open_run(path, options, console) for path in options.directories]
+        for run, rows in zip(runs, play(runs, options, console), strict=True):
+            frames = run.policies.loaded.position.frames
+            files = evaluation_table.write(run.directory.root, rows, frames, options.seed)
+            evaluation_table.show(console, rows, f"{run.directory.root}, {frames:,} frames")
+            saved = " and ".join(map(str, files))
+            console.print(f"saved: {saved}", soft_wrap=True, highlight=False)
 
 
-def check(options: Options, settings: RunSettings) -> tuple[str, ...]:
-    """Returns the worlds to play.
+def check(options: Options) -> None:
+    """Refuses what cannot be played.
 
     Raises:
         SettingsError: a number is out of range. UnknownEnvironment: no such world.
     """
+    if not options.directories:
+        raise SettingsError("give one or more runs: DIR ...")
     if options.episodes < 1:
         raise SettingsError(f"episodes must be at least 1, not {options.episodes}")
     if options.seed < 0:
         raise SettingsError(f"seed must be at least 0, not {options.seed}")
-    environments = options.envs or settings.environments
-    for name in environments:
+    for name in options.envs:
         find(name)
-    return environments
 
 
-def load(
-    directory: RunDirectory,
-    settings: RunSettings,
-    world: World,
-    options: Options,
-    console: Console,
-) -> checkpoint.Loaded:
-    """Reads the checkpoint to evaluate.
+def open_run(path: Path, options: Options, console: Console) -> Run:
+    """Reads a run's policies.
 
     Raises:
-        RunDirectoryError: there is no good one.
+        RunDirectoryError: there are none, or they cannot play the worlds asked for.
     """
-    program = make_program(settings.train, world, settings.seeds, settings.chunk)
-    template = jax.eval_shape(program.init, seed_keys(settings.seeds, settings.first_seed))
-    folder, saved_with = directory.checkpoints, to_json(settings)
-    if options.checkpoint is not None:
-        return checkpoint.load_at(folder, options.checkpoint, template, saved_with)
-    loaded = checkpoint.load_newest(folder, template, saved_with)
-    if loaded is None:
-        raise RunDirectoryError(f"{directory.root} holds no checkpoint yet")
-    for path in loaded.damaged:
-        console.print(f"checkpoint {path} is damaged: using {loaded.path.name}", soft_wrap=True)
-    return loaded
+    directory = RunDirectory(path)
+    settings = directory.settings()
+    environments = options.envs or (TRANSFER if settings.explore else settings.environments)
+    world = make_world(environments[:1], 1, explore=False)
+    policies = load_policies(directory, settings, world, options.checkpoint)
+    training.tell_damaged(policies.loaded, console)
+    return Run(directory, settings, environments, policies)
 
 
-def play(
-    settings: RunSettings,
-    params: Any,
-    untrained: Any,
-    environments: Sequence[str],
-    options: Options,
-    console: Console,
-) -> list[Row]:
-    """Plays every policy in every world, all on the same levels."""
+def play(runs: Sequence[Run], options: Options, console: Console) -> list[list[Row]]:
+    """Plays every policy in every world, all on the same levels.
+
+    Returns:
+        The rows of each run.
+    """
     world_key, action_key = jax.random.split(jax.random.key(options.seed))
-    seeds, first_seed = settings.seeds, settings.first_seed
-    both = jax.tree.map(lambda *leaves: jnp.concatenate(leaves), params, untrained)
-    rows: list[Row] = []
-    for name in environments:
+    played: list[dict[str, dict[str, Episodes]]] = [{} for _ in runs]
+    for name in dict.fromkeys(name for run in runs for name in run.environments):
         world = make_world((name,), options.episodes, explore=False, levels_per_world=1)
+        evaluators: dict[Any, Evaluator] = {}
         with console.status(f"playing {name}"):
-            played = evaluate(world, settings.train.network, both, world_key, action_key)
-            uniform = evaluate_uniform(world, world_key, action_key)
-        trained = jax.tree.map(lambda leaf: leaf[:seeds], played)
-        random = jax.tree.map(lambda leaf: leaf[seeds:], played)
-        rows += evaluation_table.rows(settings.train.method, first_seed, name, trained)
-        rows += evaluation_table.rows(UNTRAINED, first_seed, name, random)
-        rows += evaluation_table.rows(
-            UNIFORM, options.seed, name, jax.tree.map(lambda leaf: leaf[None], uniform)
-        )
+            uniform = jax.device_get(evaluate_uniform(world, world_key, action_key))
+            for run, found in zip(runs, played, strict=True):
+                if name not in run.environments:
+                    continue
+                # Programs differ by their networks alone: compiled once, they play for all runs.
+                transfer = run.settings.transfer
+                kind = run.settings.train.network, transfer and transfer.network
+                if kind not in evaluators:
+                    evaluators[kind] = make_evaluator(world, run.policies.agent)
+                trained = evaluators[kind](run.policies.params, world_key, action_key)
+                untrained = evaluators[kind](fresh_params(run), world_key, action_key)
+                found[name] = {
+                    run.name: jax.device_get(trained),
+                    UNTRAINED: jax.device_get(untrained),
+                    UNIFORM: jax.tree.map(lambda leaf: leaf[None], uniform),
+                }
+    return [table(run, found, options) for run, found in zip(runs, played, strict=True)]
+
+
+def table(run: Run, played: dict[str, dict[str, Episodes]], options: Options) -> list[Row]:
+    """Returns the rows of a run: of each world, and of all of them where there are several."""
+    if len(played) > 1:
+        names = next(iter(played.values()))
+        together = lambda *leaves: jnp.concatenate(leaves, axis=1)  # noqa: E731
+        worlds = list(played.values())
+        played[ALL] = {n: jax.tree.map(together, *(world[n] for world in worlds)) for n in names}
+    rows: list[Row] = []
+    for environment, policies in played.items():
+        for name, episodes in policies.items():
+            first_seed = options.seed if name == UNIFORM else run.settings.first_seed
+            rows += evaluation_table.rows(name, first_seed, environment, episodes)
     return rows
 
 
-def fresh_params(settings: RunSettings, world: World) -> Any:
-    """Returns one untrained network for each seed, with a leading axis of seeds."""
-    network = PolicyNetwork(settings.train.network, world.num_actions)
-    keys = seed_keys(settings.seeds, settings.first_seed)
-    return jax.vmap(lambda key: init_params(network, key, world.view_shape))(keys)
+def fresh_params(run: Run) -> AgentParams:
+    """Returns untrained networks for each seed, beside what is fixed: `[seeds, ...]`."""
+    keys = seed_keys(run.settings.seeds, run.settings.first_seed)
+    fresh = jax.vmap(run.policies.agent.init)(keys)
+    return fresh._replace(fixed=run.policies.params.fixed)
 
 
 if __name__ == "__main__":

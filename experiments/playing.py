@@ -8,9 +8,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from cbet_jax.config import NetworkSettings
+from cbet_jax.agent import Agent, AgentParams
 from cbet_jax.intrinsic.types import Intrinsic
-from cbet_jax.networks import PolicyNetwork, fold, run, sample_actions, zero_state
+from cbet_jax.networks import sample_actions
 from cbet_jax.rollout import ActorState, Events, begin_actor, follow
 from cbet_jax.types import Trajectory
 from envs.minigrid import cells as c
@@ -24,8 +24,8 @@ class Player(NamedTuple):
     """Who plays, and who rewards."""
 
     title: str  # as people may read it
-    network: PolicyNetwork | None  # None: every action with the same chance
-    params: Any  # of the network
+    agent: Agent
+    params: AgentParams  # the agent's
     intrinsic: Intrinsic
     intrinsic_params: Any  # of the method's networks, None for new ones
 
@@ -109,15 +109,13 @@ def _begin(
 ) -> tuple[ActorState, Player, PRNGKeyArray]:
     """Returns the actor at its first moment, the player ready to act, and a key to play with."""
     world_key, memory_key, begin_key, play_key = jax.random.split(key, 4)
-    settings = player.network.settings if player.network else NetworkSettings(lstm_layers=0)
 
     @jax.jit
-    def begin(params: Any) -> tuple[ActorState, Any, Any]:
-        actor = begin_actor(world_key, world, (), zero_state(settings, world.num_worlds))
+    def begin(params: AgentParams) -> tuple[ActorState, AgentParams, Any]:
+        actor = begin_actor(world_key, world, (), player.agent.begin(world.num_worlds))
         fresh_params, memory = player.intrinsic.init(memory_key, actor.step)
         memory = player.intrinsic.begin(memory, begin_key, actor.step)
-        if player.network is not None:
-            params = fold(player.network, params, actor.step.view)
+        params = player.agent.fold(params, actor.step.view)
         return actor._replace(memory=memory), params, fresh_params
 
     actor, params, fresh_params = begin(player.params)
@@ -131,10 +129,8 @@ def _advance(
     """Plays one action, in the order of `cbet_jax.rollout.rollout`."""
     policy_params, intrinsic_params = params
     action_key, intrinsic_key = jax.random.split(key)
-    logits, recurrent = jnp.zeros((1, world.num_actions)), actor.recurrent
-    if player.network is not None:
-        view, first = actor.step.view[None], actor.first[None]
-        (logits,), _, recurrent = run(player.network, policy_params, view, first, actor.recurrent)
+    view, first = actor.step.view[None], actor.first[None]
+    (logits,), _, recurrent = player.agent.run(policy_params, view, first, actor.recurrent)
     action = sample_actions(action_key, logits)
     played, _ = jax.vmap(dynamics.step)(actor.world.states, action)
     world_state, step = world.step(actor.world, action)

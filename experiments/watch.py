@@ -14,15 +14,17 @@ import jax
 import tyro
 from rich.console import Console
 
+from cbet_jax.agent import AgentParams, make_agent, uniform
 from cbet_jax.config import SettingsError, TrainSettings
 from cbet_jax.intrinsic import make_intrinsic
-from cbet_jax.networks import PolicyNetwork
+from cbet_jax.policies import load
 from cbet_jax.run_directory import RunDirectory, RunSettings
+from cbet_jax.train import seed_keys
 from envs.minigrid import dynamics, make_world
 from envs.registry import UnknownEnvironment, find, names
-from experiments import cli, film, minigrid_evaluate, terminal
-from experiments.minigrid_pretrain import RUNS
+from experiments import cli, film, terminal, training
 from experiments.playing import Player, play
+from experiments.training import RUNS
 
 PROGRAM = "python -m experiments.watch"
 FASTEST = 50  # frames a second that a GIF can show
@@ -128,8 +130,9 @@ def new_path(folder: Path, stem: str) -> Path:
 
 def random_player() -> Player:
     """Returns who draws every action with the same chance, rewarded by C-BET."""
-    intrinsic = make_intrinsic(TrainSettings(), len(dynamics.ACTIONS))
-    return Player("uniformly random", None, (), intrinsic, None)
+    actions = len(dynamics.ACTIONS)
+    intrinsic = make_intrinsic(TrainSettings(), actions)
+    return Player("uniformly random", uniform(actions), AgentParams(()), intrinsic, None)
 
 
 def trained(options: Options, settings: RunSettings, console: Console) -> Player:
@@ -139,17 +142,19 @@ def trained(options: Options, settings: RunSettings, console: Console) -> Player
         RunDirectoryError: there is no good checkpoint.
     """
     assert options.directory is not None
-    world = make_world(settings.environments, settings.train.worlds, explore=True)
-    wanted = minigrid_evaluate.Options(options.directory, checkpoint=options.checkpoint)
-    loaded = minigrid_evaluate.load(
-        RunDirectory(options.directory), settings, world, wanted, console
-    )
+    world = make_world(settings.environments, 1, explore=settings.explore)
+    keys = seed_keys(settings.seeds, settings.first_seed)
+    template = jax.eval_shape(training.build(settings).init, keys)
+    loaded = load(RunDirectory(options.directory), settings, template, options.checkpoint)
+    training.tell_damaged(loaded, console)
     learner = jax.tree.map(lambda leaf: leaf[options.seed_index], loaded.state.learner)
     seed = settings.first_seed + options.seed_index
     return Player(
         title=f"{settings.train.method}, seed {seed}, {loaded.position.frames:,} frames",
-        network=PolicyNetwork(settings.train.network, world.num_actions),
-        params=learner.policy,
+        agent=make_agent(
+            settings.train.network, settings.transfer, world.num_actions, world.view_shape
+        ),
+        params=learner.agent,
         intrinsic=make_intrinsic(settings.train, world.num_actions),
         intrinsic_params=learner.intrinsic,
     )

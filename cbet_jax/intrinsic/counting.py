@@ -61,6 +61,8 @@ def counting_with_resets(
         settings: of the tables.
         probability: that a table is cleared at a step, unless the settings say another.
     """
+    if not settings.random_resets:
+        probability = 0.0
     if settings.reset_probability is not None:
         probability = settings.reset_probability
     fills_up = probability == 0 or settings.shared

@@ -4,9 +4,9 @@ import jax
 import numpy as np
 import pytest
 
+from cbet_jax.agent import network_agent
 from cbet_jax.config import NetworkSettings
-from cbet_jax.evaluate import evaluate, evaluate_uniform
-from cbet_jax.networks import PolicyNetwork, init_params
+from cbet_jax.evaluate import evaluate_uniform, make_evaluator
 from tests.cbet.worlds import single_env
 
 NETWORK = NetworkSettings(channels=4, dense_units=8, lstm_layers=1, lstm_units=8)
@@ -39,11 +39,12 @@ def test_an_episode_ends_at_success_or_at_its_time_limit(world):
 
 
 def test_policies_side_by_side_play_as_they_do_alone(world):
-    network = PolicyNetwork(NETWORK, world.num_actions)
+    agent = network_agent(NETWORK, world.num_actions, world.view_shape)
     keys = jax.random.split(jax.random.key(1), 2)
-    both = jax.vmap(lambda key: init_params(network, key, world.view_shape))(keys)
+    both = jax.vmap(agent.init)(keys)
     second = jax.tree.map(lambda leaf: leaf[1:], both)
-    together = evaluate(world, NETWORK, both, WORLD_KEY, ACTION_KEY)
-    alone = evaluate(world, NETWORK, second, WORLD_KEY, ACTION_KEY)
+    evaluate = make_evaluator(world, agent)
+    together = evaluate(both, WORLD_KEY, ACTION_KEY)
+    alone = evaluate(second, WORLD_KEY, ACTION_KEY)
     assert together.actions.shape == (2, EPISODES, world.num_actions)
     jax.tree.map(lambda a, b: np.testing.assert_array_equal(a[1:], b), together, alone)

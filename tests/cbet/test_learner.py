@@ -6,14 +6,16 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from cbet_jax.agent import network_agent
 from cbet_jax.config import LossSettings, NetworkSettings, OptimizerSettings, TrainSettings
 from cbet_jax.intrinsic.none import none
 from cbet_jax.intrinsic.types import Params
 from cbet_jax.learner import batch_loss, begin_learner, make_optimizer, total_reward, update
 from cbet_jax.losses import actor_critic_loss, cut_at_time_outs
-from cbet_jax.networks import PolicyNetwork, init_params, run, zero_state
 from cbet_jax.vtrace import vtrace
 from tests.cbet.moments import trajectory
+
+VIEW = (7, 7, 3)
 
 
 def test_rmsprop_follows_pytorchs_formula_step_by_step():
@@ -101,14 +103,15 @@ def test_values_bootstrap_across_time_outs_unless_these_cut(cut):
     settings = TrainSettings(
         network=NetworkSettings(2, 2, 1, 4, 1, 4), loss=LossSettings(0.5, cut_at_time_outs=cut)
     )
-    network, state = PolicyNetwork(settings.network, 2), zero_state(settings.network, 1)
+    agent = network_agent(settings.network, 2, VIEW)
+    state = agent.begin(1)
     batch = trajectory([[1], [200]], [[0]])
     batch = batch._replace(truncated=jnp.array([[True]]), initial_state=state)
-    params = init_params(network, jax.random.key(0), batch.view.shape[2:])
-    logits, (old, new), _ = run(network, params, batch.view, batch.first, state)
+    params = agent.init(jax.random.key(0))
+    logits, (old, new), _ = agent.run(params, batch.view, batch.first, state)
     batch = batch._replace(logits=logits[:-1])
     target = 1 + 0.5 * (old if cut else new)
-    loss = batch_loss(params, batch, jnp.ones((1, 1)), network, settings)
+    loss = batch_loss(params, batch, jnp.ones((1, 1)), agent, settings)
     np.testing.assert_allclose(loss.value, 0.5 * (target - old)[0] ** 2, rtol=1e-3)
     assert abs(float((new - old)[0])) > 0.01
 
@@ -127,10 +130,10 @@ def test_rewards_are_weighted_summed_and_clipped(weight, expected):
 def test_a_methods_networks_are_clipped_by_themselves_and_leave_the_policy_alone():
     """The gradients are 3, 100 and 5; the second is clipped to 40, the third never used."""
     settings = TrainSettings(network=NetworkSettings(2, 2, 1, 4, 1, 4))
-    network = PolicyNetwork(settings.network, 2)
+    agent = network_agent(settings.network, 2, VIEW)
     optimizer = make_optimizer(settings.optimizer, 1, 1)
-    batch = trajectory([[1], [2]], [[0]])._replace(initial_state=zero_state(settings.network, 1))
-    policy = init_params(network, jax.random.key(0), batch.view.shape[2:])
+    batch = trajectory([[1], [2]], [[0]])._replace(initial_state=agent.begin(1))
+    policy = agent.init(jax.random.key(0))
     params = Params({"small": jnp.zeros(1), "large": jnp.zeros(1)}, {"still": jnp.zeros(1)})
 
     @jax.jit
@@ -140,7 +143,7 @@ def test_a_methods_networks_are_clipped_by_themselves_and_leave_the_policy_alone
             return steepness * (slopes + 5 * params.fixed["still"]).sum(), {}
 
         state = begin_learner(policy, params, optimizer)
-        return update(state, batch, network, none()._replace(loss=loss), optimizer, settings)[0]
+        return update(state, batch, agent, none()._replace(loss=loss), optimizer, settings)[0]
 
     steep, flat = learn(1.0), learn(0.0)
     for name, square in (("small", 0.01 * 3**2), ("large", 0.01 * 40**2)):

@@ -4,9 +4,9 @@ import jax
 import numpy as np
 import pytest
 
+from cbet_jax.agent import network_agent
 from cbet_jax.config import CountSettings, NetworkSettings
 from cbet_jax.intrinsic.cbet import cbet
-from cbet_jax.networks import PolicyNetwork, init_params, run, zero_state
 from cbet_jax.rollout import begin_actor, rollout
 from tests.cbet.worlds import multi_env
 
@@ -17,17 +17,17 @@ NETWORK = NetworkSettings(channels=4, dense_units=8, lstm_layers=1, lstm_units=8
 @pytest.fixture(scope="module")
 def played():
     world, method = multi_env(WORLDS), cbet(CountSettings(capacity=1024))
-    network = PolicyNetwork(NETWORK, world.num_actions)
-    params = init_params(network, jax.random.key(0), world.view_shape)
+    agent = network_agent(NETWORK, world.num_actions, world.view_shape)
+    params = agent.init(jax.random.key(0))
 
     @jax.jit
     def play(key):
-        actor = begin_actor(key, world, (), zero_state(NETWORK, WORLDS))
+        actor = begin_actor(key, world, (), agent.begin(WORLDS))
         actor = actor._replace(memory=method.init(key, actor.step)[1])
-        return actor, rollout(params, actor, key, network, world, method, STEPS)
+        return actor, rollout(params, actor, key, agent, world, method, STEPS)
 
     first, (last, trajectory, events) = play(jax.random.key(1))
-    return network, params, first, last, trajectory, events
+    return agent, params, first, last, trajectory, events
 
 
 def test_the_views_run_from_the_first_to_the_one_that_comes_next(played):
@@ -40,8 +40,8 @@ def test_the_views_run_from_the_first_to_the_one_that_comes_next(played):
 
 def test_the_logits_are_those_of_the_policy_that_learns_from_them(played):
     """Acting and learning see the same recurrent states, over ends of episodes."""
-    network, params, _, _, trajectory, _ = played
-    logits, _, _ = run(network, params, trajectory.view, trajectory.first, trajectory.initial_state)
+    agent, params, _, _, trajectory, _ = played
+    logits, _, _ = agent.run(params, trajectory.view, trajectory.first, trajectory.initial_state)
     np.testing.assert_allclose(logits[:-1], trajectory.logits, atol=1e-4)
 
 

@@ -12,9 +12,9 @@ from PIL import Image
 from rich.console import Console
 
 from cbet_jax import checkpoint
+from cbet_jax.agent import AgentParams, network_agent, uniform
 from cbet_jax.config import CountSettings, NetworkSettings, SettingsError, TrainSettings
 from cbet_jax.intrinsic import make_intrinsic
-from cbet_jax.networks import PolicyNetwork, init_params, run, zero_state
 from cbet_jax.run_directory import RunDirectory, RunSettings, to_json
 from cbet_jax.train import make_program, seed_keys
 from envs.minigrid import dynamics, make_world, views
@@ -44,10 +44,11 @@ def corridor(*, explore: bool):
     return gridworld([generator], 1, explore=explore)
 
 
-def player(network=None, params=()) -> Player:
+def player(agent=None, params=None) -> Player:
     settings = TrainSettings(counts=CountSettings(reset_probability=0.0))
     intrinsic = make_intrinsic(settings, len(dynamics.ACTIONS))
-    return Player("somebody", network, params, intrinsic, None)
+    agent, params = agent or uniform(len(dynamics.ACTIONS)), params or AgentParams(())
+    return Player("somebody", agent, params, intrinsic, None)
 
 
 @pytest.fixture(scope="module")
@@ -104,16 +105,17 @@ def test_each_step_has_the_reward_that_it_would_have_in_training(explored):
 
 
 def test_a_network_acts_with_its_memory():
-    network = PolicyNetwork(NetworkSettings(1, 4, 1, 16, 1, 16), len(dynamics.ACTIONS))
-    params = jax.jit(lambda key: init_params(network, key, (7, 7, 3)))(jax.random.key(6))
+    network = NetworkSettings(1, 4, 1, 16, 1, 16)
+    agent = network_agent(network, len(dynamics.ACTIONS), (7, 7, 3))
+    params = jax.jit(agent.init)(jax.random.key(6))
     params = jax.tree.map(lambda leaf: 2 * leaf, params)  # so that the memory has a say
-    params["params"]["policy"]["kernel"] *= 1e6  # and chance has not
-    played = list(play(corridor(explore=True), player(network, params), KEY, 1, steps=12))
+    params.learnt["params"]["policy"]["kernel"] *= 1e6  # and chance has not
+    played = list(play(corridor(explore=True), player(agent, params), KEY, 1, steps=12))
     seen = jnp.stack([look(moment.state)[0] for moment in played[:-1]])[:, None]
 
     @jax.jit
     def act(first):
-        logits, _, _ = run(network, params, seen, first[:, None], zero_state(network.settings, 1))
+        logits, _, _ = agent.run(params, seen, first[:, None], agent.begin(1))
         return logits[:, 0].argmax(-1)
 
     def actions(first):

@@ -1,0 +1,86 @@
+"""The policies that a run has saved, on their way out of its directory."""
+
+from typing import Any, NamedTuple
+
+import jax
+
+from cbet_jax import checkpoint
+from cbet_jax.agent import Agent, AgentParams, make_agent
+from cbet_jax.checkpoint import Loaded, OtherProgramError
+from cbet_jax.run_directory import RunDirectory, RunDirectoryError, RunSettings, to_json
+from cbet_jax.train import seed_keys
+from envs.types import World
+
+
+class Policies(NamedTuple):
+    """The policies of all seeds of a run at one checkpoint."""
+
+    agent: Agent
+    params: AgentParams  # arrays [seeds, ...]
+    loaded: Loaded  # the checkpoint that they are from
+
+
+def load_policies(
+    directory: RunDirectory, settings: RunSettings, world: World, frames: int | None = None
+) -> Policies:
+    """Reads a run's policies, which are to play in `world`.
+
+    Args:
+        directory: of the run.
+        settings: of the run.
+        world: which the policies must fit; it need not be the run's own.
+        frames: of the checkpoint (None: the newest good one).
+
+    Raises:
+        RunDirectoryError: there is no good checkpoint, it holds no policy, or one for another
+            number of actions or other views.
+    """
+    agent = make_agent(
+        settings.train.network, settings.transfer, world.num_actions, world.view_shape
+    )
+    keys = seed_keys(settings.seeds, settings.first_seed)
+    params = jax.eval_shape(jax.vmap(agent.init), keys)
+    template = {"learner": {"policy": params.learnt, "fixed": params.fixed}}
+    try:
+        loaded = load(directory, settings, template, frames)
+    except OtherProgramError as error:
+        raise RunDirectoryError(_misfit(directory, error, world)) from None
+    learner = loaded.state["learner"]
+    return Policies(agent, AgentParams(learner["policy"], learner["fixed"]), loaded)
+
+
+def load(
+    directory: RunDirectory, settings: RunSettings, template: Any, frames: int | None = None
+) -> Loaded:
+    """Reads a run's checkpoint, or those of its arrays that `template` names.
+
+    Args:
+        directory: of the run.
+        settings: of the run.
+        template: the tree to fill: arrays or `jax.ShapeDtypeStruct`.
+        frames: of the checkpoint (None: the newest good one).
+
+    Raises:
+        RunDirectoryError: there is no good one, or it does not fit the template.
+    """
+    folder, saved_with = directory.checkpoints, to_json(settings)
+    if frames is not None:
+        return checkpoint.load_at(folder, frames, template, saved_with)
+    loaded = checkpoint.load_newest(folder, template, saved_with)
+    if loaded is None:
+        raise RunDirectoryError(f"{directory.root} holds no checkpoint yet")
+    return loaded
+
+
+def _misfit(directory: RunDirectory, error: OtherProgramError, world: World) -> str:
+    """Says why a policy cannot play: its run's settings name every size of it but two."""
+    where = " ".join(world.environments)
+    if error.found_shape is None:
+        return f"{directory.root} holds no policy (its checkpoint lacks {error.name})"
+    if ".policy.kernel" in error.name or ".policy.bias" in error.name:
+        return (
+            f"the policy in {directory.root} chooses among {error.found_shape[-1]} actions, but "
+            f"{where} has {world.num_actions}"
+        )
+    shape = "x".join(map(str, world.view_shape))
+    return f"the policy in {directory.root} was made for other views than the {shape} of {where}"

@@ -1,0 +1,147 @@
+"""What the commands that train share: starting a run, going on with it, saying how it ended."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+from rich.console import Console
+
+from cbet_jax.agent import make_agent
+from cbet_jax.checkpoint import Loaded
+from cbet_jax.config import SettingsError, TrainSettings
+from cbet_jax.run_directory import (
+    RunDirectory,
+    RunDirectoryError,
+    RunSettings,
+    first_difference,
+    to_json,
+)
+from cbet_jax.runner import HostSettings, NonFiniteLossError, Outcome, train
+from cbet_jax.train import Program, make_program
+from envs.minigrid import make_world
+from experiments import cli
+
+EVALUATE = "python -m experiments.minigrid_evaluate"
+RUNS = Path("runs")
+STOPPED = 128  # exit status, plus the number of the signal
+NOT_FINITE = 1  # exit status
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """The options of every command that trains."""
+
+    train: Annotated[TrainSettings, tyro.conf.arg(name="")]
+    seeds: int  # agents trained side by side
+    first_seed: int  # the seeds are first_seed, first_seed + 1, ...
+    chunk: int  # iterations between two looks of the host
+    preset: str | None = None  # paper (default), laptop or smoke
+    out: Path | None = None  # the run's directory (default: a new one in runs/)
+    resume: bool = False  # go on with the run in --out
+    checkpoint_seconds: float = 120.0  # at least this long between two checkpoints
+
+
+def stored_settings(first: cli.First) -> RunSettings | None:
+    """Returns the settings of the run to resume, None for a new run.
+
+    Raises:
+        SettingsError: no directory is named. RunDirectoryError: there is no run in it.
+    """
+    if not first.resume:
+        return None
+    if first.out is None:
+        raise SettingsError("--resume needs --out DIR, the run to go on with")
+    return RunDirectory(first.out).settings()
+
+
+def refuse_other_settings(
+    options: Options, stored: RunSettings | None, settings: RunSettings
+) -> None:
+    """Checks that the command line does not contradict the run that it goes on with.
+
+    Raises:
+        RunDirectoryError: it does; the message names the first setting that differs.
+    """
+    if stored is None:
+        return
+    if stored.stage != settings.stage:
+        raise RunDirectoryError(f"{options.out} is a run of {stored.stage}, not {settings.stage}")
+    difference = first_difference(to_json(stored), to_json(settings))
+    if difference:
+        raise RunDirectoryError(f"{options.out} was started with other settings: {difference}")
+
+
+def build(settings: RunSettings) -> Program:
+    """Puts worlds and training together."""
+    train = settings.train
+    world = make_world(settings.environments, train.worlds, explore=settings.explore)
+    agent = make_agent(train.network, settings.transfer, world.num_actions, world.view_shape)
+    return make_program(train, world, settings.seeds, settings.chunk, agent=agent)
+
+
+def open_directory(options: Options, settings: RunSettings, prefix: str = "") -> RunDirectory:
+    """Returns the run's directory; a new run's is made.
+
+    Raises:
+        RunDirectoryError: something else lies there already.
+    """
+    preset = options.preset or cli.DEFAULT
+    name = f"{prefix}{settings.train.method}-{preset}-{datetime.now():%Y%m%d-%H%M%S}"
+    directory = RunDirectory(options.out or RUNS / name)
+    if not options.resume:
+        directory.create(settings)
+    return directory
+
+
+def execute(
+    directory: RunDirectory,
+    settings: RunSettings,
+    program: Program,
+    host: HostSettings,
+    command: str,
+) -> None:
+    """Trains, and says how the run ended and what to do next.
+
+    Args:
+        directory: of the run.
+        settings: of the run.
+        program: what they ask for.
+        host: what to show, and how often to save.
+        command: that goes on with the run.
+
+    Raises:
+        SystemExit: the run did not reach its end.
+    """
+    host.console.print(f"run directory: {directory.root}", soft_wrap=True, highlight=False)
+    try:
+        outcome = train(directory, settings, program, host)
+    except NonFiniteLossError as error:
+        cli.fail(str(error), NOT_FINITE)
+    report(outcome, directory, host.console, command)
+
+
+def host_settings(options: Options, arguments: Sequence[str], console: Console) -> HostSettings:
+    """Returns what the host is to do."""
+    return HostSettings(console, tuple(arguments), options.checkpoint_seconds)
+
+
+def report(outcome: Outcome, directory: RunDirectory, console: Console, command: str) -> None:
+    """Says how the run ended and what to do next; a stopped run ends the process."""
+    if outcome.finished:
+        how = "finished" if outcome.trained else "had already finished"
+        line = f"{how} at {outcome.frames:,} frames; next: {EVALUATE} {directory.root}"
+    else:
+        again = f"{command} --out {directory.root} --resume"
+        line = f"stopped and saved at {outcome.frames:,} frames; go on with: {again}"
+    console.print(line, soft_wrap=True, highlight=False)
+    if not outcome.finished:
+        raise SystemExit(STOPPED + outcome.signal)
+
+
+def tell_damaged(loaded: Loaded, console: Console) -> None:
+    """Says which checkpoints were passed over."""
+    for path in loaded.damaged:
+        console.print(f"checkpoint {path} is damaged: using {loaded.path.name}", soft_wrap=True)
