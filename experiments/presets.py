@@ -1,5 +1,7 @@
 """The presets: complete settings under a name. Every field can be overridden."""
 
+from dataclasses import replace
+
 from cbet_jax.config import NetworkSettings, OptimizerSettings, TrainSettings
 from cbet_jax.run_directory import RunSettings
 
@@ -32,3 +34,34 @@ PRESETS: dict[str, RunSettings] = {
     ),
 }
 DEFAULT = "paper"
+
+# Frames that the published code learns each task from; what is not here takes the preset's.
+MILLION = 1_000_000
+TASK_FRAMES = {
+    "Unlock": 5 * MILLION,
+    "DoorKey-8x8": 50 * MILLION,
+    "KeyCorridorS3R3": 25 * MILLION,
+    "UnlockPickup": 25 * MILLION,
+    "BlockedUnlockPickup": 50 * MILLION,
+    "MultiRoom-N6": 25 * MILLION,
+    "MultiRoom-N12-S10": 50 * MILLION,
+    "ObstructedMaze-1Dlh": 50 * MILLION,
+    "ObstructedMaze-2Dlh": 100 * MILLION,
+    "ObstructedMaze-2Dlhb": 200 * MILLION,
+}
+
+
+def for_task(preset: RunSettings, environment: str | None) -> TrainSettings:
+    """Returns a preset's settings for learning one task, with the task's own reward.
+
+    Args:
+        preset: made for pre-training.
+        environment: whose task it is, None where that is not known yet.
+    """
+    published = preset is PRESETS["paper"] and environment in TASK_FRAMES
+    return replace(
+        preset.train,
+        frames=TASK_FRAMES[environment] if environment and published else preset.train.frames,
+        extrinsic_weight=1.0,
+        counts=replace(preset.train.counts, random_resets=False),
+    )

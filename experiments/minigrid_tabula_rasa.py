@@ -1,0 +1,71 @@
+"""Learns one task from nothing: `python -m experiments.minigrid_tabula_rasa --env Unlock`.
+
+The policy learns from the task's own reward and an intrinsic one, added (paper, section 4.1,
+"tabula-rasa"); success ends an episode, and counts are not reset at random.
+"""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import tyro
+from rich.console import Console
+
+from cbet_jax.run_directory import RunSettings
+from envs.registry import UnknownEnvironment
+from experiments import cli, presets, training
+from experiments.training import build
+
+PROGRAM = "python -m experiments.minigrid_tabula_rasa"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(training.Options):
+    """Trains agents on one MiniGrid task with extrinsic and intrinsic rewards."""
+
+    env: str  # the world whose task it is
+
+    @property
+    def settings(self) -> RunSettings:
+        """What decides the numbers."""
+        return RunSettings(
+            train=self.train,
+            environments=(self.env,),
+            seeds=self.seeds,
+            first_seed=self.first_seed,
+            chunk=self.chunk,
+            explore=False,
+        )
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Runs the experiment that the command line asks for."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    console = Console()
+    with cli.user_errors(UnknownEnvironment):
+        options = read(arguments)
+        program = build(options.settings)
+        directory = training.open_directory(options, options.settings, f"{options.env}-")
+        host = training.host_settings(options, arguments, console)
+        training.execute(directory, options.settings, program, host, PROGRAM)
+
+
+def read(arguments: Sequence[str]) -> Options:
+    """Reads the command line; what it does not say comes from the preset or the resumed run."""
+    first = cli.first(arguments, cli.FirstOfTask)
+    stored = training.stored_settings(first)
+    base = cli.preset(first.preset) if stored is None or first.preset else stored
+    defaults = Options(
+        train=base.train if base is stored else presets.for_task(base, first.env),
+        env=stored.environments[0] if stored else tyro.MISSING,
+        seeds=base.seeds,
+        first_seed=base.first_seed,
+        chunk=base.chunk,
+    )
+    options: Options = cli.parse(Options, arguments, default=defaults, prog=PROGRAM)
+    training.refuse_other_settings(options, stored, options.settings)
+    return options
+
+
+if __name__ == "__main__":
+    main()
