@@ -18,7 +18,7 @@ from cbet_jax.intrinsic import make_intrinsic
 from cbet_jax.run_directory import RunDirectory, RunSettings, to_json
 from cbet_jax.train import make_program, seed_keys
 from envs.minigrid import dynamics, make_world, views
-from envs.minigrid.generators import one_by_one
+from envs.minigrid.generators.generator import one_by_one
 from envs.minigrid.level import REACH_GOAL
 from envs.minigrid.text import from_text, to_text
 from envs.minigrid.world import gridworld
