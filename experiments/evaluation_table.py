@@ -125,20 +125,20 @@ def show(console: Console, table: Sequence[Row], title: str) -> None:
     """Prints what the policies reached, then how they played."""
     _print(
         console,
-        f"{title} (95 % confidence intervals)",
+        f"{title} (intervals: 95 % confidence; interactions: unique ones)",
         {
             "success rate": [row.success.text(2) for row in table],
-            "unique interactions": [row.interactions.text(1) for row in table],
+            "interactions": [row.interactions.text(1) for row in table],
         },
         table,
     )
     _print(
         console,
-        "How they played",
+        "How they played: extrinsic return, steps, entropy of the actions (1: all alike)",
         {
-            "extrinsic return": [row.extrinsic_return.text(2) for row in table],
+            "return": [f"{row.extrinsic_return.value:.2f}" for row in table],
             "length": [f"{row.length.value:.0f}" for row in table],
-            "action entropy": [f"{row.entropy:.2f}" for row in table],
+            "entropy": [f"{row.entropy:.2f}" for row in table],
         },
         table,
     )
@@ -147,7 +147,7 @@ def show(console: Console, table: Sequence[Row], title: str) -> None:
 def _print(
     console: Console, title: str, columns: dict[str, list[str]], table: Sequence[Row]
 ) -> None:
-    shown = Table(title=title, box=box.SIMPLE_HEAD, pad_edge=False)
+    shown = Table(title=title, box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     for heading in ("method", "seed", "environment"):
         shown.add_column(heading, no_wrap=True)
     for heading in columns:
