@@ -13,7 +13,7 @@ from cbet_jax.networks import sample_actions
 from cbet_jax.types import Trajectory, Transition
 from envs.types import Step, World
 
-INTERACTION_SLOTS = 1024  # of the table that tells an episode's interactions apart
+FEWEST_SLOTS = 64
 
 
 class ActorState(NamedTuple):
@@ -102,8 +102,16 @@ def begin_actor(
         episode_return=jnp.zeros(world.num_worlds),
         episode_success=jnp.zeros(world.num_worlds, bool),
         episode_interactions=jnp.zeros(world.num_worlds, jnp.int32),
-        interactions=empty_tables(world.num_worlds, INTERACTION_SLOTS),
+        interactions=empty_tables(world.num_worlds, interaction_slots(world.max_steps)),
     )
+
+
+def interaction_slots(max_steps: int) -> int:
+    """Returns the slots of the table that tells an episode's interactions apart.
+
+    There are two for every step of the longest episode, so that it never fills beyond half.
+    """
+    return max(FEWEST_SLOTS, 2 << (max_steps - 1).bit_length())
 
 
 def follow(actor: ActorState, step: Step) -> tuple[ActorState, Events]:

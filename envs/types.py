@@ -47,3 +47,4 @@ class World(NamedTuple):
     num_actions: int
     view_shape: tuple[int, int, int]
     environments: tuple[str, ...]  # names; `Step.environment` indexes them
+    max_steps: int  # of the longest episode

@@ -82,6 +82,7 @@ def gridworld(
         num_actions=len(dynamics.ACTIONS),
         view_shape=(views.VIEW_SIZE, views.VIEW_SIZE, 3),
         environments=names,
+        max_steps=max(generator.max_steps for generator in generators),
     )
 
 

@@ -6,8 +6,9 @@ import pytest
 
 from cbet_jax.agent import network_agent
 from cbet_jax.config import CountSettings, NetworkSettings
+from cbet_jax.counts import empty_table, visit
 from cbet_jax.intrinsic.cbet import cbet
-from cbet_jax.rollout import begin_actor, rollout
+from cbet_jax.rollout import begin_actor, interaction_slots, rollout
 from tests.cbet.worlds import multi_env
 
 WORLDS, STEPS = 6, 170  # two episodes of MultiRoom end within the steps, the first of all at 80
@@ -65,3 +66,13 @@ def test_unique_interactions_never_fall_within_an_episode_and_start_anew(played)
     assert (np.diff(interactions[:80], axis=0) >= 0).all()
     assert (np.diff(interactions[:80], axis=0) <= 1).all()
     assert interactions[80].max() <= 1
+
+
+@pytest.mark.parametrize("max_steps", [80, 2560, 3600])  # MultiRoom-N4-S5 to ObstructedMaze-Full
+def test_an_episode_of_nothing_but_interactions_finds_room_for_all(max_steps):
+    keys = jax.random.bits(jax.random.key(0), (max_steps, 2), "uint32")
+    table = empty_table(interaction_slots(max_steps))
+    table, counts = jax.lax.scan(visit, table, keys)
+    assert (counts == 1).all()
+    assert table.overflow == 0
+    assert (jax.lax.scan(visit, table, keys)[1] == 2).all()

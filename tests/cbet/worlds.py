@@ -58,4 +58,5 @@ def corridor(num_worlds: int, *, length: int = 4, max_steps: int = 7) -> World:
         num_actions=3,
         view_shape=(7, 7, 3),
         environments=("corridor",),
+        max_steps=max_steps,
     )
