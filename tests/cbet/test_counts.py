@@ -1,6 +1,7 @@
 """Count tables against Python dictionaries."""
 
 from collections import Counter
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -72,7 +73,7 @@ def test_equal_to_dictionaries_on_100_000_real_steps(probability):
 def _walk(world, method, steps):
     """Plays random actions; returns what was seen, counted and reset, step by step."""
 
-    @jax.jit
+    @partial(jax.jit, compiler_options={"xla_backend_optimization_level": 3})  # a long loop
     def run(key):
         world_key, memory_key, walk_key = jax.random.split(key, 3)
         state, first = world.init(world_key)
