@@ -3,13 +3,14 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
 
 from cbet_jax.config import TrainSettings
-from cbet_jax.train import make_program, seed_keys
+from cbet_jax.train import Program, make_program, seed_keys
 from envs.minigrid import NAMES, make_world
 from envs.minigrid.generators import draw, find
 from envs.types import World
@@ -91,7 +92,7 @@ def measure_environment(name: str, options: Options) -> list[Row]:
     """The rows of one environment."""
     ours, number = f"cbet-jax, {name}", options.worlds[-1]
     players = play((name,), number)
-    compiling = seconds_to_compile((players.start, jax.random.key(0)), players.play)
+    compiling = seconds_to_compile(players.compile)
     others = random_play.others(name, number)
     found = speeds({ours: players.task(), "levels": levels(name), **others}, options.rounds)
     ratios = {other: found[ours] / found[other] for other in others}
@@ -193,26 +194,25 @@ def measure_compilation(options: Options) -> list[Row]:
         preset = PRESETS[name]
         world = make_world(preset.environments, preset.train.worlds, explore=True)
         program = make_program(preset.train, world, preset.seeds, preset.chunk)
-        keys = seed_keys(preset.seeds)
-        seconds = seconds_to_compile((program.init, keys), program.advance)
+        seconds = seconds_to_compile(partial(compile_program, program, preset.seeds))
         rows.append(Row(f"compiling, {name} preset", seconds, "s", {}))
     return rows
 
 
-def seconds_to_compile(init: tuple[Any, Any], advance: Any) -> float:
-    """Returns how long two programs compile, nothing cached.
+def compile_program(program: Program, seeds: int) -> None:
+    """Compiles what a run needs."""
+    keys = seed_keys(seeds)
+    program.init.lower(keys).compile()
+    program.advance.lower(jax.eval_shape(program.init, keys)).compile()
 
-    Args:
-        init: the first program, and what it takes.
-        advance: the second, which takes what the first returns.
-    """
+
+def seconds_to_compile(compile_all: Callable[[], Any]) -> float:
+    """Returns how long that compiles, nothing cached."""
     cached = jax.config.jax_enable_compilation_cache
     jax.config.update("jax_enable_compilation_cache", False)
     jax.clear_caches()
     began = time.perf_counter()
-    first, argument = init
-    first.lower(argument).compile()
-    advance.lower(jax.eval_shape(first, argument)).compile()
+    compile_all()
     seconds = time.perf_counter() - began
     jax.config.update("jax_enable_compilation_cache", cached)
     return seconds

@@ -40,8 +40,15 @@ class Play:
     def __init__(self, world: World, capacity: int | None = None) -> None:
         self.world = world
         self.method = cbet(CountSettings(capacity=capacity))
-        self.start = jax.jit(self._start)
-        self.play = jax.jit(self._play, donate_argnums=0)
+        self.start: Any = jax.jit(self._start)
+        self.play: Any = jax.jit(self._play, donate_argnums=0)
+
+    def compile(self) -> None:
+        """Compiles both programs ahead of time, for this object alone."""
+        key = jax.random.key(0)
+        begun = jax.eval_shape(self.start, key)
+        self.start = self.start.lower(key).compile()
+        self.play = self.play.lower(begun).compile()
 
     def task(self) -> Task:
         """Returns what is to be timed."""
