@@ -89,9 +89,10 @@ def gridworld(
 def _levels_waiting(generators: Sequence[Generator], explore: bool) -> int:
     """Returns how many levels a world may need of one environment before the next refresh.
 
-    The time limits say how many episodes can begin; where success ends them, it is a guess.
+    The time limits say how many episodes can begin; where success or lava ends them, it is a
+    guess.
     """
-    if not explore:
+    if not explore or any(generator.deadly for generator in generators):
         return LEVELS_IF_EPISODES_MAY_BE_SHORT
     shortest = min(generator.max_steps for generator in generators)
     return 1 + -(-STEPS_BETWEEN_REFRESHES // shortest)

@@ -168,6 +168,12 @@ def test_a_single_environment_of_short_episodes_never_replays_a_level():
     assert report["levels_replayed"] == 0
 
 
+def test_a_random_policy_that_dies_again_and_again_never_replays_a_level():
+    worlds, report = play(("LavaGapS5",), rollouts=4)
+    assert int(worlds.pool.taken[0]) > 8 * 5  # more than one in 100 steps, the time limit
+    assert report["levels_replayed"] == 0
+
+
 @pytest.mark.slow
 def test_multi_env_pre_training_replays_less_than_one_level_in_a_hundred():
     worlds, report = play(MULTI_ENV, rollouts=30)
@@ -177,18 +183,19 @@ def test_multi_env_pre_training_replays_less_than_one_level_in_a_hundred():
 
 
 def play(names: tuple[str, ...], rollouts: int):
-    """Plays as pre-training does: the pool is refreshed before every 100 steps."""
+    """Plays at random as pre-training does: the pool is refreshed before every 100 steps."""
     world = make_world(names, 8, explore=True)
 
     @jax.jit
-    def rollout(worlds):
-        action = jnp.zeros(8, jnp.int32)
-        worlds = world.refresh(worlds)
-        return jax.lax.scan(lambda w, _: (world.step(w, action)[0], None), worlds, length=100)[0]
+    def rollout(worlds, key):
+        actions = jax.random.randint(key, (100, 8), 0, world.num_actions)
+        return jax.lax.scan(
+            lambda w, a: (world.step(w, a)[0], None), world.refresh(worlds), actions
+        )[0]
 
     worlds, _ = jax.jit(world.init)(jax.random.key(0))
-    for _ in range(rollouts):
-        worlds = rollout(worlds)
+    for key in jax.random.split(jax.random.key(1), rollouts):
+        worlds = rollout(worlds, key)
     return worlds, world.report(worlds)
 
 

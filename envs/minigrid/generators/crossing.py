@@ -53,7 +53,7 @@ def crossing(name: str, size: int, num_crossings: int, obstacle: int = c.LAVA) -
         grid = _open_path(keys[2], grid, path, *(_with_borders(end, size) for end in ends))
         return _with_agent_and_goal(grid, max_steps), jnp.array(True)
 
-    return one_by_one(name, size, size, max_steps, REACH_GOAL, draw_one)
+    return one_by_one(name, size, size, max_steps, REACH_GOAL, draw_one, deadly=obstacle == c.LAVA)
 
 
 def gap(name: str, size: int, obstacle: int = c.LAVA) -> Generator:
@@ -80,7 +80,7 @@ def gap(name: str, size: int, obstacle: int = c.LAVA) -> Generator:
         grid = jnp.where(strip & (y != gap_y), obstacle, empty_room(size, size))
         return _with_agent_and_goal(grid.astype(jnp.uint8), max_steps), jnp.array(True)
 
-    return one_by_one(name, size, size, max_steps, REACH_GOAL, draw_one)
+    return one_by_one(name, size, size, max_steps, REACH_GOAL, draw_one, deadly=obstacle == c.LAVA)
 
 
 def _rivers(

@@ -29,6 +29,7 @@ class Generator(NamedTuple):
     advance: Callable[[Any, PRNGKeyArray, int], tuple[Any, Level, Bool[Array, " count"]]]
     # (drafts, key, count) -> drafts; levels with a leading axis `[count]`; which of them are
     # ready. Those are handed out; the others must not be played
+    deadly: bool = False  # there is lava, which ends an episode at any time
 
     def __str__(self) -> str:
         task = TASKS[self.task]
@@ -39,7 +40,14 @@ DrawOne = Callable[[PRNGKeyArray], tuple[Level, Bool[Array, ""]]]
 
 
 def one_by_one(
-    name: str, width: int, height: int, max_steps: int, task: int, draw_one: DrawOne
+    name: str,
+    width: int,
+    height: int,
+    max_steps: int,
+    task: int,
+    draw_one: DrawOne,
+    *,
+    deadly: bool = False,
 ) -> Generator:
     """Returns a generator whose levels are drawn apart from each other, all in the same time.
 
@@ -50,6 +58,7 @@ def one_by_one(
         max_steps: time limit in steps.
         task: one of `level.TASKS`.
         draw_one: a pure function from a key to one level, and whether that may be played.
+        deadly: there is lava in the levels.
     """
 
     def begin(count: int) -> tuple[()]:
@@ -62,7 +71,7 @@ def one_by_one(
         levels, ready = jax.vmap(draw_one)(jax.random.split(key, count))
         return drafts, levels, ready
 
-    return Generator(name, width, height, max_steps, task, begin, advance)
+    return Generator(name, width, height, max_steps, task, begin, advance, deadly)
 
 
 class _Drawing(NamedTuple):

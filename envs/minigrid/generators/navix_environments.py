@@ -75,7 +75,14 @@ def from_navix(name: str) -> Generator:
         return to_level(environment.reset(key).state, *aim, max_steps)
 
     height, width, draw = environment.height, environment.width, _until_ok(draw_one)
-    return one_by_one(name, width, height, max_steps, aim.task, draw)
+    deadly = Entities.LAVA in _things(environment)
+    return one_by_one(name, width, height, max_steps, aim.task, draw, deadly=deadly)
+
+
+def _things(environment: Any) -> dict[str, Any]:
+    """Returns the shapes of what is in an environment's levels, by kind."""
+    things: dict[str, Any] = jax.eval_shape(environment.reset, jax.random.key(0)).state.entities
+    return things
 
 
 def _why_refused(environment: Any) -> str | None:
@@ -83,7 +90,7 @@ def _why_refused(environment: Any) -> str | None:
     for refused, reason in REFUSED.items():
         if isinstance(environment, refused):
             return reason
-    things = jax.eval_shape(environment.reset, jax.random.key(0)).state.entities
+    things = _things(environment)
     balls_move = environment.transitions_fn != transitions.deterministic_transition
     if Entities.BALL in things and balls_move:
         return "its balls move by themselves"
