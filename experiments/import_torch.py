@@ -1,0 +1,262 @@
+"""Imports a policy of the published code: `python -m experiments.import_torch model.tar DIR`.
+
+DIR becomes a run that has finished: its policy can be evaluated, watched and transferred as
+that of any pre-trained run. What the published code's optimizer and counts held is left behind, so
+that it cannot go on learning. PyTorch is needed here alone (the extra `torch`).
+"""
+
+import hashlib
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import tyro
+from rich.console import Console
+
+from cbet_jax import checkpoint, manifest, metrics
+from cbet_jax.checkpoint import Position
+from cbet_jax.config import (
+    AuxiliarySettings,
+    CountSettings,
+    LossSettings,
+    NetworkSettings,
+    OptimizerSettings,
+    SettingsError,
+    TrainSettings,
+)
+from cbet_jax.run_directory import RunDirectory, RunSettings, to_json
+from cbet_jax.torch_weights import Policy, Tensors, WeightsError, convert
+from cbet_jax.train import seed_keys
+from envs.minigrid import make_world
+from envs.registry import UnknownEnvironment, find
+from experiments import cli, training
+
+PROGRAM = "python -m experiments.import_torch"
+POLICY, FLAGS, SCHEDULE = "actor_model_state_dict", "flags", "scheduler_state_dict"
+METHODS = {name: name for name in ("cbet", "count", "curiosity", "ride", "rnd")} | {
+    "vanilla": "none"
+}
+
+# Our setting -> the published code's flag.
+TRAIN = {
+    "batch": "batch_size",
+    "unroll": "unroll_length",
+    "intrinsic_coefficient": "intrinsic_reward_coef",
+}
+OPTIMIZER = {
+    "learning_rate": "learning_rate",
+    "rms_decay": "alpha",
+    "rms_epsilon": "epsilon",
+    "max_gradient_norm": "max_grad_norm",
+}
+LOSS = {
+    "discount": "discounting",
+    "value_weight": "baseline_cost",
+    "entropy_weight": "entropy_cost",
+}
+AUXILIARY = {
+    "forward_weight": "forward_loss_coef",
+    "inverse_weight": "inverse_loss_coef",
+    "prediction_weight": "rnd_loss_coef",
+}
+
+
+@dataclass(frozen=True)
+class Options:
+    """Makes a run of a checkpoint that the published PyTorch code has written."""
+
+    source: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="model.tar")]
+    directory: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="DIR")]
+    envs: tuple[str, ...] = ()  # worlds it was trained in (default: as the checkpoint says)
+
+
+class Stored(NamedTuple):
+    """What a checkpoint holds, as far as it is read."""
+
+    tensors: Tensors  # of the policy
+    flags: Mapping[str, Any]  # the published code's settings
+    updates: int  # of the policy, so far
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Imports what the command line names."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    console = Console()
+    with cli.user_errors(UnknownEnvironment):
+        options: Options = cli.parse(Options, arguments, prog=PROGRAM)
+        stored = read(options.source)
+        world = make_world(worlds(stored.flags, options.envs)[:1], 1, explore=True)
+        try:
+            policy = convert(stored.tensors, world.num_actions, world.view_shape)
+        except WeightsError as error:
+            raise SettingsError(f"{options.source} cannot be imported: {error}") from None
+        settings = run_settings(stored, policy.network, options.envs)
+        directory = RunDirectory(options.directory)
+        directory.create(settings)
+        with console.status("importing"):
+            write(directory, settings, policy, origin(options.source, stored, arguments))
+    line = f"imported at {settings.train.frames:,} frames; next: {training.EVALUATE} "
+    console.print(f"{line}{directory.root}", soft_wrap=True, highlight=False)
+
+
+def read(path: Path) -> Stored:
+    """Reads a checkpoint of the published code.
+
+    Raises:
+        SettingsError: there is none, it cannot be read, or PyTorch is not installed.
+    """
+    if not path.is_file():
+        raise SettingsError(f"there is no file {path}")
+    content = load(path)
+    parts = (POLICY, FLAGS, SCHEDULE)
+    if not isinstance(content, Mapping) or not all(
+        isinstance(content.get(part), Mapping) for part in parts
+    ):
+        raise SettingsError(
+            f"{path} is no checkpoint of the published code, which has {', '.join(parts)}"
+        )
+    policy, flags, schedule = (content[part] for part in parts)
+    try:
+        tensors = {str(name): np.asarray(tensor) for name, tensor in policy.items()}
+        return Stored(tensors, flags, int(schedule["last_epoch"]))
+    except (KeyError, TypeError, ValueError, RuntimeError) as error:
+        raise SettingsError(f"{path} cannot be read: {error!r}") from None
+
+
+def load(path: Path) -> Any:
+    """Unpickles tensors and plain settings, and nothing that could run code.
+
+    Raises:
+        SettingsError: that is not what the file holds, or PyTorch is not installed.
+    """
+    try:
+        import torch
+    except ImportError:
+        raise SettingsError(
+            "PyTorch reads its checkpoints, and is not installed: it is the extra `torch`"
+        ) from None
+    # The published code's learning rate is a numpy number, which numpy 1 wrote by another name.
+    scalar: Any = np.float64().__reduce__()[0]
+    harmless = [scalar, (scalar, "numpy.core.multiarray.scalar"), np.dtype, np.dtypes.Float64DType]
+    try:
+        with torch.serialization.safe_globals(harmless):
+            return torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # an unpickler of any bytes may raise anything
+        raise SettingsError(
+            f"{path} is no checkpoint of PyTorch's that holds tensors and plain settings alone "
+            f"({type(error).__name__})"
+        ) from None
+
+
+def worlds(flags: Mapping[str, Any], chosen: Sequence[str]) -> tuple[str, ...]:
+    """Returns the worlds that the policy was trained in, by the paper's names.
+
+    Args:
+        flags: the published code's settings.
+        chosen: what the command line says instead.
+
+    Raises:
+        UnknownEnvironment: we have no such world.
+    """
+    stored = str(flags.get("env", "")).split(",")
+    names = chosen or [n.removeprefix("MiniGrid-").removesuffix("-v0") for n in stored]
+    for name in names:
+        find(name)
+    return tuple(names)
+
+
+def run_settings(
+    stored: Stored, network: NetworkSettings, chosen: Sequence[str] = ()
+) -> RunSettings:
+    """Returns the settings of the run that would have made the checkpoint.
+
+    Args:
+        stored: the checkpoint.
+        network: of its policy.
+        chosen: worlds, where the checkpoint's are not the ones.
+
+    Raises:
+        SettingsError: no run of ours is such a run, or its policy is but half of one.
+    """
+    flags = stored.flags
+    if flags.get("checkpoint"):
+        raise SettingsError(
+            f"it learnt a task biased by {flags['checkpoint']}, without which its policy is not "
+            "whole: import that one, and transfer it"
+        )
+    name = flags.get("model")
+    if name not in METHODS:
+        raise SettingsError(f"it learnt by {name!r}; known: {', '.join(METHODS)}")
+    explores = bool(flags.get("no_reward"))
+    counts = CountSettings(random_resets=explores)
+    if explores and name == "cbet":
+        counts = _taken(flags, counts, {"reset_probability": "count_reset_prob"})
+    train = TrainSettings(METHODS[name], network=network)
+    try:
+        train = _taken(flags, train, {**TRAIN, "worlds": "num_actors"})
+    except SettingsError:  # the published code's actors need not make whole batches
+        train = _taken(flags, train, {**TRAIN, "worlds": "batch_size"})
+    optimizer = _taken(flags, OptimizerSettings(), OPTIMIZER)
+    decay = max(_taken(flags, train, {"frames": "total_frames"}).frames, optimizer.decay_frames)
+    train = replace(
+        train,
+        frames=stored.updates * train.batch * train.unroll,
+        extrinsic_weight=float(not explores),
+        optimizer=replace(optimizer, decay_frames=decay),
+        loss=_taken(flags, LossSettings(), LOSS),
+        auxiliary=_taken(flags, AuxiliarySettings(), AUXILIARY),
+        counts=counts,
+    )
+    return RunSettings(train, worlds(flags, chosen), chunk=1, explore=explores)
+
+
+def _taken[S](flags: Mapping[str, Any], settings: S, names: Mapping[str, str]) -> S:
+    """Returns settings with what the flags say in place of the defaults."""
+    found = {field: flags[flag] for field, flag in names.items() if flag in flags}
+    for field, value in found.items():
+        wanted = float if isinstance(getattr(settings, field), float | None) else int
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise SettingsError(f"its flag {names[field]} is {value!r}, which is no number")
+        found[field] = wanted(value)
+    return replace(settings, **found)  # type: ignore[type-var]
+
+
+def origin(source: Path, stored: Stored, arguments: Sequence[str]) -> dict[str, Any]:
+    """Returns what the run's manifest tells of where the policy is from."""
+    with open(source, "rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    flags = {str(name): _plain(value) for name, value in stored.flags.items()}
+    imported = {"file": source.name, "sha256": digest, "updates": stored.updates, "flags": flags}
+    return {**manifest.describe([PROGRAM, *arguments]), "imported": imported}
+
+
+def _plain(value: Any) -> Any:
+    return value if isinstance(value, bool | int | float | str | None) else str(value)
+
+
+def write(
+    directory: RunDirectory, settings: RunSettings, policy: Policy, session: dict[str, Any]
+) -> None:
+    """Writes the state that a run at its end has, but for what only learning needs."""
+    keys = seed_keys(settings.seeds, settings.first_seed)
+    state = training.build(settings).init(keys)
+    params = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], policy.params)
+    iterations = settings.train.iterations
+    state = state._replace(
+        learner=state.learner._replace(policy=params),
+        iteration=jnp.full_like(state.iteration, iterations),
+    )
+    with directory.lock(), metrics.table(directory.metrics, settings.first_seed, 0) as table:
+        table.sync()
+        position = Position(iterations, settings.train.frames, directory.metrics.stat().st_size)
+        checkpoint.save(directory.checkpoints, state, position, to_json(settings))
+        manifest.record(directory.manifest, session, first=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,316 @@
+"""Importing a policy of the published code: what it plays, what can be done with it, the faults."""
+
+import json
+import zipfile
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from rich.console import Console
+
+from cbet_jax import networks
+from cbet_jax.config import NetworkSettings
+from cbet_jax.policies import load_policies
+from cbet_jax.run_directory import RunDirectory
+from cbet_jax.torch_weights import convert
+from envs.minigrid import make_world
+from envs.minigrid.generators.catalogue import TRANSFER
+from experiments import (
+    import_torch,
+    minigrid_evaluate,
+    minigrid_pretrain,
+    minigrid_transfer,
+    training,
+    watch,
+)
+from tests.cbet.test_torch_weights import NETWORK, drawn
+from tests.experiments.test_faults import refused
+from tests.experiments.tiny import numbers
+
+UPDATES = 25
+FRAMES = UPDATES * 2 * 10
+FLAGS = {
+    "model": "cbet",
+    "env": "MiniGrid-Unlock-v0",
+    "no_reward": True,
+    "checkpoint": None,
+    "total_frames": 50_000_000,
+    "num_actors": 2,
+    "batch_size": 2,
+    "unroll_length": 10,
+    "learning_rate": 0.0002,
+    "alpha": 0.98,
+    "epsilon": 1e-4,
+    "max_grad_norm": 30.0,
+    "discounting": 0.98,
+    "baseline_cost": 0.25,
+    "entropy_cost": 0.001,
+    "intrinsic_reward_coef": 0.005,
+    "count_reset_prob": 0.002,
+    "forward_loss_coef": 10,
+    "xpid": None,
+}
+
+
+def content(tensors=None, **flags):
+    """Returns what a checkpoint holds, as numbers of numpy's."""
+    return {
+        "actor_model_state_dict": drawn() if tensors is None else tensors,
+        "learner_model_optimizer_state_dict": {},
+        "scheduler_state_dict": {"last_epoch": UPDATES},
+        "flags": FLAGS | flags,
+    }
+
+
+@pytest.fixture
+def file(tmp_path) -> Path:
+    path = tmp_path / "model.tar"
+    path.write_bytes(b"what a test puts into the place of load() is not read from here")
+    return path
+
+
+@pytest.fixture(scope="module")
+def imported(tmp_path_factory) -> RunDirectory:
+    root = tmp_path_factory.mktemp("imported")
+    (root / "model.tar").write_bytes(b"as above")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(import_torch, "load", lambda path: content())
+        import_torch.main([str(root / "model.tar"), str(root / "run")])
+    return RunDirectory(root / "run")
+
+
+def policies(directory: RunDirectory):
+    world = make_world(("Unlock",), 1, explore=False)
+    return load_policies(directory, directory.settings(), world)
+
+
+def test_an_imported_run_says_where_it_is_from(imported):
+    settings = imported.settings()
+    assert settings.environments == ("Unlock",)
+    assert (settings.stage, settings.seeds) == ("pre-training", 1)
+    train = settings.train
+    assert (train.method, train.network, train.frames) == ("cbet", NETWORK, FRAMES)
+    assert (train.worlds, train.batch, train.unroll) == (2, 2, 10)
+    assert (train.intrinsic_coefficient, train.counts.reset_probability) == (0.005, 0.002)
+    assert (train.optimizer.learning_rate, train.optimizer.rms_decay) == (0.0002, 0.98)
+    assert (train.optimizer.rms_epsilon, train.optimizer.max_gradient_norm) == (1e-4, 30)
+    assert train.loss.discount == 0.98
+    assert (train.loss.value_weight, train.loss.entropy_weight) == (0.25, 0.001)
+    (session,) = json.loads(imported.manifest.read_text())["sessions"]
+    assert session["imported"]["flags"] == FLAGS
+    assert session["imported"]["updates"] == UPDATES
+    assert len(session["imported"]["sha256"]) == 64
+
+
+def test_its_policy_is_the_converted_one(imported):
+    found = policies(imported)
+    assert found.loaded.position.frames == FRAMES
+    wanted = numbers(convert(drawn(), 7, (7, 7, 3)).params)
+    for name, value in numbers(found.params.learnt).items():
+        np.testing.assert_array_equal(value, wanted[name][None])
+
+
+def test_it_is_evaluated_like_any_other_run(imported):
+    options = minigrid_evaluate.Options((imported.root,))
+    run = minigrid_evaluate.open_run(imported.root, options, Console())
+    assert (run.name, run.environments) == ("cbet", TRANSFER)
+
+
+def test_it_is_watched_like_any_other_run(imported):
+    options = watch.Options(imported.root)
+    player = watch.trained(options, imported.settings(), Console())
+    assert player.title == f"cbet, seed 0, {FRAMES} frames"
+    wanted = numbers(policies(imported).params.learnt)
+    for name, value in numbers(player.params.learnt).items():
+        np.testing.assert_array_equal(value, wanted[name][0])
+
+
+def test_it_is_transferred_like_any_other_run(imported, tmp_path, monkeypatch):
+    started = []
+    monkeypatch.setattr(training, "execute", lambda *run: started.append(run))
+    monkeypatch.setattr(minigrid_transfer, "begin", lambda *run: started.append(run))
+    arguments = ("--preset", "smoke", "--env", "Unlock", "--out", str(tmp_path / "task"))
+    minigrid_transfer.main(["--from", str(imported.root), *arguments])
+    _, settings, _, biases = started[0]
+    assert (settings.transfer.network, settings.transfer.frames) == (NETWORK, FRAMES)
+    wanted = numbers(policies(imported).params.learnt)
+    for name, value in numbers(biases).items():
+        np.testing.assert_array_equal(value, wanted[name])
+
+
+def test_it_has_finished(imported, capsys):
+    minigrid_pretrain.main(["--out", str(imported.root), "--resume"])
+    assert f"had already finished at {FRAMES} frames" in capsys.readouterr().out
+
+
+def test_a_run_of_tabula_rasa_is_told_from_one_of_pretraining():
+    flags = FLAGS | {"model": "vanilla", "no_reward": False}
+    settings = import_torch.run_settings(import_torch.Stored({}, flags, UPDATES), NETWORK)
+    assert settings.stage == "tabula rasa"
+    assert (settings.train.method, settings.train.extrinsic_weight) == ("none", 1)
+    assert not settings.train.counts.random_resets
+    assert settings.train.counts.reset_probability is None
+
+
+def test_any_worlds_and_any_number_of_actors_can_be_imported():
+    env = "MiniGrid-MultiRoom-N4-S5-v0,MiniGrid-KeyCorridorS3R3-v0"
+    flags = FLAGS | {"env": env, "num_actors": 31, "batch_size": 32, "total_frames": 200_000_000}
+    settings = import_torch.run_settings(import_torch.Stored({}, flags, UPDATES), NETWORK)
+    assert settings.environments == ("MultiRoom-N4-S5", "KeyCorridorS3R3")
+    train = settings.train
+    assert (train.worlds, train.batch) == (32, 32)
+    assert train.optimizer.decay_frames == 200_000_000
+
+
+BAD_CONTENT = {
+    "of Habitat": (content(drawn(NetworkSettings(5, 4, 2, 8, 2, 6))), "Habitat"),
+    "another shape": (content(drawn(actions=3)), "policy.weight is 3x6, not 7x6"),
+    "no dictionary": ([], "no checkpoint of the published code"),
+    "of other code": ({"model": {}}, "actor_model_state_dict"),
+    "no schedule": (content() | {"scheduler_state_dict": {}}, "last_epoch"),
+    "no numbers": (content({"policy.weight": object()}), "model.tar"),
+    "of a task, biased": (content(checkpoint="a/model.tar"), "biased by a/model.tar"),
+    "unknown method": (content(model="icm"), "'icm'; known: cbet"),
+    "unknown world": (content(env="MiniGrid-Fetch-5x5-N2-v0"), "Fetch"),
+    "no world": (content(env=None), "unknown environment"),
+    "not a number": (content(learning_rate="fast"), "learning_rate is 'fast'"),
+    "not trained": (content() | {"scheduler_state_dict": {"last_epoch": 0}}, "frames"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_CONTENT)
+def test_other_checkpoints_are_refused(name, file, capsys, monkeypatch):
+    stored, expected = BAD_CONTENT[name]
+    monkeypatch.setattr(import_torch, "load", lambda path: stored)
+    run = file.parent / "run"
+    assert expected in refused(import_torch.main, [str(file), str(run)], capsys)
+    assert not run.exists()
+
+
+def test_what_is_not_there_or_in_the_way_is_refused(file, capsys, monkeypatch):
+    monkeypatch.setattr(import_torch, "load", lambda path: content())
+    run, nowhere = file.parent / "run", file.parent / "nowhere.tar"
+    assert "there is no file" in refused(import_torch.main, [str(nowhere), str(run)], capsys)
+    assert "DIR" in refused(import_torch.main, [str(file)], capsys)
+    run.mkdir()
+    (run / "thesis.tex").write_text("all my work")
+    assert "not empty" in refused(import_torch.main, [str(file), str(run)], capsys)
+    assert [path.name for path in run.iterdir()] == ["thesis.tex"]
+
+
+def test_without_pytorch_it_says_what_to_install(file, capsys, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "torch", None)
+    assert "the extra `torch`" in refused(import_torch.main, [str(file), "run"], capsys)
+
+
+# From here on with PyTorch.
+
+STEPS, AGENTS = 100, 3
+
+
+@pytest.fixture(scope="module")
+def published():
+    """A network of the published architecture, random weights."""
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(0)
+
+    class Network(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            nn, stages = torch.nn, []
+            for inputs in (3, 32, 32):
+                stages += [nn.Conv2d(inputs, 32, 3, stride=2, padding=1), nn.ELU()]
+            self.feat_extract = nn.Sequential(*stages)
+            self.fc = nn.Sequential(
+                nn.Linear(32, 1024), nn.ReLU(), nn.Linear(1024, 1024), nn.ReLU()
+            )
+            self.core = nn.LSTM(1024, 1024, num_layers=2)
+            self.policy, self.baseline = nn.Linear(1024, 7), nn.Linear(1024, 1)
+
+        def step(self, views, first, state):
+            features = self.fc(self.feat_extract(views.float().transpose(1, 3)).flatten(1))
+            state = tuple(part * ~first[None, :, None] for part in state)
+            outputs, state = self.core(features[None], state)
+            return self.policy(outputs[0]), self.baseline(outputs[0])[:, 0], state
+
+    network = Network()
+    for layer in (*network.feat_extract, *network.fc, network.policy, network.baseline):
+        if hasattr(layer, "weight"):
+            torch.nn.init.orthogonal_(layer.weight, 2**0.5)
+    return network
+
+
+def save(network, path: Path) -> None:
+    """Writes a checkpoint as the published code does, numbers of numpy 1 included."""
+    import torch
+
+    optimizer = torch.optim.RMSprop(network.parameters(), lr=1e-4)
+    decay = lambda update: 1 - min(update * 20, 1e8) / np.maximum(5e7, 1e8)  # noqa: E731
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, decay)
+    for _ in range(UPDATES):
+        optimizer.step()
+        schedule.step()
+    flags = FLAGS | {"device": torch.device("cpu")}
+    stored = {
+        "actor_model_state_dict": network.state_dict(),
+        "learner_model_optimizer_state_dict": optimizer.state_dict(),
+        "scheduler_state_dict": schedule.state_dict(),
+        "flags": flags,
+    }
+    torch.save(stored, path.with_suffix(".new"))
+    with zipfile.ZipFile(path.with_suffix(".new")) as new, zipfile.ZipFile(path, "w") as old:
+        for name in new.namelist():
+            part = new.read(name)
+            if name.endswith("data.pkl"):
+                assert b"cnumpy._core.multiarray\n" in part
+                part = part.replace(b"cnumpy._core.multiarray\n", b"cnumpy.core.multiarray\n")
+            old.writestr(name, part)
+
+
+def test_an_imported_network_computes_what_pytorch_does(published, tmp_path):
+    """Over 100 steps of play with episode ends: logits, values, recurrent state."""
+    import torch
+
+    save(published, tmp_path / "model.tar")
+    import_torch.main([str(tmp_path / "model.tar"), str(tmp_path / "run")])
+    found = policies(RunDirectory(tmp_path / "run"))
+    assert found.loaded.position.frames == FRAMES
+    random = np.random.default_rng(0)
+    views = random.integers(0, 11, (STEPS, AGENTS, 7, 7, 3), np.uint8)
+    first = random.random((STEPS, AGENTS)) < 0.05
+    assert 5 < first.sum() < 50
+
+    state = tuple(torch.zeros(2, AGENTS, 1024) for _ in range(2))
+    wanted = []
+    with torch.no_grad():
+        for view, is_first in zip(views, first, strict=True):
+            *outputs, state = published.step(torch.tensor(view), torch.tensor(is_first), state)
+            wanted.append(outputs)
+    logits, values = (np.stack(each) for each in zip(*wanted, strict=True))
+    assert np.ptp(logits, axis=(0, 1)).min() > 0.01
+
+    params = jax.tree.map(lambda leaf: leaf[0], found.params)
+    network = NetworkSettings()
+    assert RunDirectory(tmp_path / "run").settings().train.network == network
+    begin = networks.zero_state(network, AGENTS)
+    run = jax.jit(found.agent.run)
+    found_logits, found_values, after = run(params, jnp.asarray(views), jnp.asarray(first), begin)
+    np.testing.assert_allclose(found_logits, logits, atol=1e-5)
+    np.testing.assert_allclose(found_values, values, atol=1e-5)
+    for ours, theirs in zip(after, state, strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=1e-5)
+
+
+def test_files_that_are_no_safe_checkpoint_are_refused(tmp_path, capsys):
+    torch = pytest.importorskip("torch")
+    text, code, cut = (tmp_path / name for name in ("text.tar", "code.tar", "cut.tar"))
+    text.write_text("all my work")
+    torch.save(content() | {"flags": Path("anything that is no plain setting")}, code)
+    cut.write_bytes(code.read_bytes()[:200])
+    for path in (text, code, cut):
+        error = refused(import_torch.main, [str(path), str(tmp_path / "run")], capsys)
+        assert "holds tensors and plain settings alone" in error
+        assert path.name in error
+    assert not (tmp_path / "run").exists()
