@@ -1,0 +1,233 @@
+"""When to forget counts, on the paper's chain: `python -m experiments.chainworld`.
+
+An agent starts in A and goes to B or to D; from B it loops between B and C, in D it stays
+(paper, section 3.2, figure "chainworld"). With counts that are forgotten at each episode's
+end, ABCBCB... is worth more than ADDD... every time, and D is left out; with counts that live
+on until a random reset, what was visited more often is worth less, and every place is visited.
+"""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import jax
+import numpy as np
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from cbet_jax import statistics
+from cbet_jax.config import LossSettings, OptimizerSettings, SettingsError, TrainSettings
+from cbet_jax.figures import COLORS
+from cbet_jax.intrinsic.ablation import REWARDS as ABLATION
+from cbet_jax.intrinsic.cbet import REWARD as CBET
+from cbet_jax.intrinsic.count import REWARD as COUNT
+from cbet_jax.train import seed_keys
+from experiments import cli, outputs
+from experiments.chain import GO_TO_B, GO_TO_D, PLACES, Learnt, Rule, fresh_rewards, learn
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+PROGRAM = "python -m experiments.chainworld"
+NAME = "chainworld"
+REWARDS = {"cbet": CBET, "count": COUNT, **ABLATION}
+END = 5  # the last fifth of the episodes is called the end
+UNIFORM = 1 / 3  # of the steps outside of A, at each of three places
+PATHS = {"ABCBCB...": GO_TO_B, "ADDDDD...": GO_TO_D}
+
+
+@dataclass(frozen=True)
+class Options:
+    """Learns to explore a chain of four places, with counts forgotten by several rules."""
+
+    out: Path | None = None  # folder of the table and the figure (default: a new one in runs/)
+    method: str = "cbet"  # a reward made of counts: cbet, count or ablation-*
+    episodes: int = 500  # of each actor
+    steps: int = 100  # in an episode
+    actors: int = 32  # that play one policy, each with its own counts
+    seeds: int = 8  # policies learnt with each rule
+    first_seed: int = 0
+    reset_probabilities: tuple[float, ...] = (0.01, 0.001)  # p of random resets, of each table at
+    # each step: the most that the paper proposes, 1 - gamma, and what its experiments take
+    discount: float = 0.99
+    learning_rate: float = 0.02
+
+    def __post_init__(self) -> None:
+        for name, least in (("episodes", END), ("steps", 2), ("actors", 1), ("seeds", 1)):
+            if getattr(self, name) < least:
+                raise SettingsError(f"{name} must be at least {least}, not {getattr(self, name)}")
+        if self.first_seed < 0:
+            raise SettingsError(f"first_seed must be at least 0, not {self.first_seed}")
+        if not all(0 < probability <= 1 for probability in self.reset_probabilities):
+            raise SettingsError("reset_probabilities must lie above 0, and be at most 1")
+        if self.method not in REWARDS:
+            raise SettingsError(f"unknown method {self.method!r}; known: {', '.join(REWARDS)}")
+        _ = self.train  # refuses what cannot be learnt with
+
+    @property
+    def train(self) -> TrainSettings:
+        """What the learner needs to know."""
+        return TrainSettings(
+            frames=self.episodes * self.actors * self.steps,
+            worlds=self.actors,
+            batch=self.actors,
+            unroll=self.steps,
+            optimizer=OptimizerSettings(learning_rate=self.learning_rate),
+            loss=LossSettings(discount=self.discount),
+        )
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """What is compared."""
+        return (
+            Rule("at each episode's end", at_the_end=True, probability=0.0),
+            *(
+                Rule(f"at random, p = {p:g}", at_the_end=False, probability=p)
+                for p in self.reset_probabilities
+            ),
+            Rule("never", at_the_end=False, probability=0.0),
+        )
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Runs the study that the command line asks for."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    console = Console()
+    with cli.user_errors():
+        options: Options = cli.parse(Options, arguments, prog=PROGRAM)
+        folder = outputs.new_folder(options.out, NAME)
+        keys = seed_keys(options.seeds, options.first_seed)
+        with console.status("learning"):
+            learnt = learn(options.train, REWARDS[options.method], options.rules, keys)
+            learnt = jax.tree.map(np.asarray, learnt)
+        show(console, options, learnt)
+        files = write(folder, options, learnt)
+    console.print(f"saved: {' and '.join(map(str, files))}", soft_wrap=True, highlight=False)
+
+
+def at_the_end(learnt: Learnt) -> Learnt:
+    """Returns means over the last episodes: arrays [rules, seeds, ...]."""
+    last = learnt.to_d.shape[2] // END
+    return Learnt(*(leaf[:, :, -last:].mean(2) for leaf in learnt))
+
+
+def outside_of_a(share: np.ndarray) -> np.ndarray:
+    """Returns the shares of the steps that are spent in B, C and D, of those not spent in A."""
+    return share[..., 1:] / share[..., 1:].sum(-1, keepdims=True)
+
+
+def returns(options: Options) -> dict[str, float]:
+    """Returns what each path is worth to an agent that has forgotten all counts."""
+    discounts = options.discount ** np.arange(options.steps)
+    reward = REWARDS[options.method]
+    return {
+        path: float(discounts @ fresh_rewards(reward, action, options.steps))
+        for path, action in PATHS.items()
+    }
+
+
+def show(console: Console, options: Options, learnt: Learnt) -> None:
+    """Prints what the two paths are worth, and what was learnt with each rule."""
+    worth = ", ".join(f"{path} {value:.3f}" for path, value in returns(options).items())
+    console.print(f"intrinsic return with empty counts: {worth}", highlight=False)
+    shown = Table(
+        title="Last fifth of the episodes; intervals: 95 % confidence, over seeds",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+    )
+    for heading in ("counts forgotten", "from A to D", "in B", "in C", "in D", "reward"):
+        justify: Literal["left", "right"] = "left" if heading == "counts forgotten" else "right"
+        shown.add_column(heading, justify=justify, no_wrap=True)
+    end = at_the_end(learnt)
+    for rule, to_d, share, reward in zip(options.rules, *end, strict=True):
+        places = outside_of_a(share).mean(0)
+        goes = statistics.mean(to_d).text(3)
+        shown.add_row(rule.name, goes, *(f"{x:.3f}" for x in places), f"{reward.mean():.2g}")
+    console.print(shown)
+
+
+def write(folder: Path, options: Options, learnt: Learnt) -> tuple[Path, Path]:
+    """Writes one row for each rule and seed, and the figure."""
+    header = ("forgotten", "seed", "to_d", *(f"share_{p}" for p in PLACES), "reward")
+    end = at_the_end(learnt)
+    rows = [
+        (
+            rule.name,
+            options.first_seed + seed,
+            *map(float, (end.to_d[i, seed], *end.share[i, seed], end.reward[i, seed])),
+        )
+        for i, rule in enumerate(options.rules)
+        for seed in range(options.seeds)
+    ]
+    table = outputs.write_table(folder / f"{NAME}.csv", header, rows)
+    return table, draw(folder / f"{NAME}.png", options, learnt)
+
+
+def draw(path: Path, options: Options, learnt: Learnt) -> Path:
+    """Draws what the paths are worth, what is learnt, and where the agent goes."""
+    from matplotlib.figure import Figure  # imported here: it takes more than a second
+
+    figure = Figure(figsize=(13, 3.7), layout="constrained")
+    worth, policy, places = figure.subplots(1, 3)
+    for axis in (worth, policy, places):
+        axis.spines[["top", "right"]].set_visible(False)
+        axis.grid(alpha=0.25, linewidth=0.6)
+        axis.set_axisbelow(True)
+    _draw_worth(worth, options)
+    _draw_policies(policy, options, learnt)
+    _draw_places(places, options, learnt)
+    figure.legend(
+        *policy.get_legend_handles_labels(),
+        title="counts are forgotten",
+        loc="outside lower center",
+        ncols=4,
+        frameon=False,
+    )
+    return outputs.write_figure(path, figure)
+
+
+def _draw_worth(axis: "Axes", options: Options) -> None:
+    discounts = options.discount ** np.arange(options.steps)
+    for (path, action), style in zip(PATHS.items(), ("-", "--"), strict=True):
+        rewards = fresh_rewards(REWARDS[options.method], action, options.steps)
+        steps = np.arange(1, options.steps + 1)
+        axis.plot(steps, np.cumsum(discounts * rewards), style, color="black", label=path)
+    axis.set_title("An episode that begins with empty counts", fontsize=11)
+    axis.set_xlabel("step")
+    axis.set_ylabel("intrinsic return so far")
+    axis.legend(frameon=False)
+
+
+def _draw_policies(axis: "Axes", options: Options, learnt: Learnt) -> None:
+    episodes = np.arange(1, options.episodes + 1)
+    for rule, seeds, color in zip(options.rules, learnt.to_d, COLORS, strict=False):
+        axis.plot(episodes, seeds.mean(0), color=color, label=rule.name)
+        axis.fill_between(episodes, seeds.min(0), seeds.max(0), color=color, alpha=0.2, lw=0)
+    axis.set_title("The policy in A (band: lowest and highest seed)", fontsize=11)
+    axis.set_xlabel("episode")
+    axis.set_ylabel("chance to go to D")
+    axis.set_ylim(0, 1)
+
+
+def _draw_places(axis: "Axes", options: Options, learnt: Learnt) -> None:
+    spent = outside_of_a(at_the_end(learnt).share)  # [rules, seeds, 3]
+    width = 0.8 / len(spent)
+    for number, (seeds, color) in enumerate(zip(spent, COLORS, strict=False)):
+        found = [statistics.mean(seeds[:, place]) for place in range(3)]
+        values = np.array([estimate.value for estimate in found])
+        low, high = (np.array([getattr(e, end) for e in found]) for end in ("low", "high"))
+        at = np.arange(3) + (number - (len(spent) - 1) / 2) * width
+        axis.bar(
+            at, values, width * 0.9, yerr=[values - low, high - values], color=color, capsize=2
+        )
+    axis.axhline(UNIFORM, color="black", lw=0.8, ls=":")
+    axis.set_xticks(np.arange(3), list(PLACES[1:]))
+    axis.set_title("Where the last fifth of the episodes is spent", fontsize=11)
+    axis.set_ylabel("share of the steps outside of A\n(dotted: uniform)")
+
+
+if __name__ == "__main__":
+    main()

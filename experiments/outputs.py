@@ -1,0 +1,53 @@
+"""The folder that a study writes its table and its figure to."""
+
+import csv
+import os
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cbet_jax.run_directory import RunDirectoryError
+from experiments.training import RUNS
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def new_folder(out: Path | None, name: str) -> Path:
+    """Makes the folder that a study writes to.
+
+    Args:
+        out: what the command line says, None for a new folder in `runs/`.
+        name: of the study, and of its files.
+
+    Raises:
+        RunDirectoryError: it cannot be made, or the study's files lie there already.
+    """
+    folder = out or RUNS / f"{name}-{datetime.now():%Y%m%d-%H%M%S}"
+    for path in (folder / f"{name}.csv", folder / f"{name}.png"):
+        if path.exists():
+            raise RunDirectoryError(f"{path} already exists: choose another folder")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RunDirectoryError(f"cannot write to {folder}: {error.strerror}") from None
+    return folder
+
+
+def write_table(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> Path:
+    """Writes a new CSV file, numbers with six digits."""
+    with open(path, "x", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(header)
+        for row in rows:
+            writer.writerow([f"{x:.6g}" if isinstance(x, float) else x for x in row])
+    return path
+
+
+def write_figure(path: Path, figure: "Figure", dpi: int = 110) -> Path:
+    """Writes a PNG that is either complete or absent."""
+    temporary = path.with_name(f".{path.name}.tmp")
+    figure.savefig(temporary, dpi=dpi, format="png")
+    os.replace(temporary, path)
+    return path
