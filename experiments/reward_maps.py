@@ -1,0 +1,223 @@
+"""What each action is worth, cell by cell: `python -m experiments.reward_maps`.
+
+The paper's figure of intrinsic rewards (its section 3.1): a gridworld with a key and a door,
+in which the agent faces down in every cell, and the rewards 1 / sqrt(N(s')),
+||c||^2 / sqrt(N(s')) and C-BET's 1 / (N(s') + N(c)), the counts being those of what a random
+policy has visited, or a run's.
+"""
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import jax
+import numpy as np
+import tyro
+from rich.console import Console
+
+from cbet_jax.agent import Agent, AgentParams, uniform
+from cbet_jax.config import SettingsError
+from cbet_jax.policies import load_policies
+from cbet_jax.run_directory import RunDirectory
+from envs.minigrid import cells as c
+from envs.minigrid import dynamics
+from envs.minigrid.export import trim
+from envs.minigrid.generators import draw as draw_levels
+from envs.minigrid.level import Level
+from envs.minigrid.render import whole_grid
+from envs.registry import UnknownEnvironment, find
+from envs.types import World
+from experiments import cli, outputs, training, visits
+from experiments.visits import Probe
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+PROGRAM = "python -m experiments.reward_maps"
+NAME = "reward_maps"
+FACING = ("right", "down", "left", "up")
+LABELS = {
+    "count": r"$1 / \sqrt{N(s')}$",
+    "change_norm": r"$\|c\|^2 / \sqrt{N(s')}$",
+    "cbet": r"C-BET: $1 / (N(s') + N(c))$",
+}
+TITLES = {
+    "left": "turn left",
+    "right": "turn right",
+    "forward": "move forward",
+    "pickup": "pick up",
+}
+WALL, FAR = "0.35", "0.85"  # grey of what cannot be entered, and of what cannot be reached yet
+
+
+@dataclass(frozen=True)
+class Options:
+    """Draws the intrinsic reward of each action in each cell of a gridworld."""
+
+    out: Path | None = None  # folder of the table and the figure (default: a new one in runs/)
+    env: str = "DoorKey-8x8"  # the world
+    level_seed: int = 4  # which of its levels
+    source: Annotated[Path | None, tyro.conf.arg(name="from", metavar="RUN")] = None  # whose policy
+    # visits the level (default: every action with the same chance)
+    checkpoint: int | None = None  # frames of RUN's checkpoint (default: its newest)
+    seed_index: int = 0  # which of RUN's seeds plays
+    worlds: int = 64  # played side by side, counted together
+    steps: int = 1000  # of each world
+    seed: int = 0  # of the actions
+    facing: str = "down"  # where the agent faces: right, down, left or up
+    actions: tuple[str, ...] = ("left", "right", "forward", "pickup")  # columns of the figure
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Draws what the command line asks for."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    console = Console()
+    with cli.user_errors(UnknownEnvironment):
+        options: Options = cli.parse(Options, arguments, prog=PROGRAM)
+        check(options)
+        level = draw_level(options)
+        world = visits.one_level(level, options.worlds)
+        agent, params = player(options, world, console)
+        folder = outputs.new_folder(options.out, NAME)
+        with console.status("playing"):
+            key = jax.random.key(options.seed)
+            seen = visits.count_visits(world, agent, params, options.steps, key)
+        facing = FACING.index(options.facing)
+        probes = visits.probe(seen, level, facing, options.actions)
+        files = write(folder, level, probes, caption(options))
+    console.print(f"saved: {' and '.join(map(str, files))}", soft_wrap=True, highlight=False)
+
+
+def check(options: Options) -> None:
+    """Refuses what cannot be drawn.
+
+    Raises:
+        SettingsError: a setting is out of range. UnknownEnvironment: no such world.
+    """
+    for name, least in (("worlds", 1), ("steps", 1), ("seed", 0), ("level_seed", 0)):
+        if getattr(options, name) < least:
+            raise SettingsError(f"{name} must be at least {least}, not {getattr(options, name)}")
+    if options.facing not in FACING:
+        raise SettingsError(f"facing must be one of {', '.join(FACING)}, not {options.facing!r}")
+    unknown = [action for action in options.actions if action not in dynamics.ACTIONS]
+    if unknown or not options.actions:
+        known = ", ".join(dynamics.ACTIONS)
+        raise SettingsError(f"actions must be some of {known}, not {' '.join(unknown) or 'none'}")
+    if options.source is None and options.checkpoint is not None:
+        raise SettingsError("--checkpoint needs --from RUN, the run that it belongs to")
+    find(options.env)
+
+
+def draw_level(options: Options) -> Level:
+    """Returns the level that is played.
+
+    Raises:
+        SettingsError: that seed gives none.
+    """
+    levels, ready = draw_levels(find(options.env), jax.random.key(options.level_seed), 1)
+    if not ready[0]:
+        raise SettingsError(f"{options.env} has no level with level_seed {options.level_seed}")
+    level: Level = jax.tree.map(lambda leaf: leaf[0], levels)
+    return level
+
+
+def player(options: Options, world: World, console: Console) -> tuple[Agent, AgentParams]:
+    """Returns who visits the level.
+
+    Raises:
+        SettingsError: the run has no such seed. RunDirectoryError: it has no policy that fits.
+    """
+    if options.source is None:
+        return uniform(world.num_actions), AgentParams(())
+    directory = RunDirectory(options.source)
+    settings = directory.settings()
+    if not 0 <= options.seed_index < settings.seeds:
+        last = settings.seeds - 1
+        raise SettingsError(f"seed_index must lie in 0..{last}, not {options.seed_index}")
+    policies = load_policies(directory, settings, world, options.checkpoint)
+    training.tell_damaged(policies.loaded, console)
+    return policies.agent, jax.tree.map(lambda leaf: leaf[options.seed_index], policies.params)
+
+
+def caption(options: Options) -> str:
+    """Returns what is written below the figure."""
+    who = f"the policy of {options.source}" if options.source else "a random policy"
+    return (
+        f"{options.env}, counts of {options.worlds * options.steps:,} steps of {who}. In every "
+        f"cell the agent faces {options.facing}; light grey: not yet to be reached."
+    )
+
+
+def write(folder: Path, level: Level, probes: Sequence[Probe], caption: str) -> tuple[Path, Path]:
+    """Writes one row for each cell and action, and the figure."""
+    rewards = visits.rewards(probes)
+    rows = [
+        (*probe, *map(float, values))
+        for probe, *values in zip(probes, *rewards.values(), strict=True)
+    ]
+    table = outputs.write_table(folder / f"{NAME}.csv", (*Probe._fields, *rewards), rows)
+    return table, draw(folder / f"{NAME}.png", level, probes, rewards, caption)
+
+
+def draw(
+    path: Path,
+    level: Level,
+    probes: Sequence[Probe],
+    rewards: Mapping[str, np.ndarray],
+    caption: str,
+) -> Path:
+    """Draws one map for each reward (row) and action (column)."""
+    from matplotlib.figure import Figure  # imported here: it takes more than a second
+
+    actions = tuple(dict.fromkeys(probe.action for probe in probes))
+    state = jax.device_get(dynamics.start(level))
+    width, height = level.size.tolist()
+    size = (1.2 + 2.1 * len(actions), 0.6 + 2.1 * height / width * len(rewards))
+    figure = Figure(figsize=size, layout="constrained")
+    axes = figure.subplots(len(rewards), len(actions), squeeze=False)
+    for (name, values), row in zip(rewards.items(), axes, strict=True):
+        highest = float(values.max())
+        row[0].set_ylabel(f"{LABELS[name]}\nhighest: {highest:.3g}", fontsize=10)
+        for action, axis in zip(actions, row, strict=True):
+            chosen = [(p, v) for p, v in zip(probes, values, strict=True) if p.action == action]
+            shown = np.full((height, width), np.nan)
+            for each, value in chosen:
+                shown[each.y, each.x] = value / highest if highest else 0.0
+            image = _draw_map(axis, state, shown)
+    for action, axis in zip(actions, axes[0], strict=True):
+        axis.set_title(TITLES.get(action, action), fontsize=11)
+    bar = figure.colorbar(image, ax=axes, shrink=0.8, pad=0.02)
+    bar.set_label("reward, as a share of the highest of its row")
+    figure.supxlabel(caption, fontsize=9)
+    return outputs.write_figure(path, figure)
+
+
+def _draw_map(axis: "Axes", state: Any, shown: np.ndarray) -> Any:
+    """Draws rewards in cells, and what stands in the others."""
+    height, width = shown.shape
+    pixels = 32
+    tiles = whole_grid(state, pixels)
+    grid = trim(state.level.cells, state.level.size)
+    axis.imshow(np.zeros((height, width)), cmap="Greys_r", vmin=0, vmax=1)
+    for y, x in np.ndindex(height, width):
+        box = (x - 0.5, x + 0.5, y + 0.5, y - 0.5)
+        if np.isnan(shown[y, x]):
+            tile = tiles[y * pixels : (y + 1) * pixels, x * pixels : (x + 1) * pixels]
+            kind = int(grid[y, x]) >> 3
+            plain = {c.KIND_WALL: WALL, c.KIND_EMPTY: FAR, c.KIND_GOAL: FAR}.get(kind)
+            if plain is None:
+                axis.imshow(tile, extent=box)
+            else:
+                axis.fill((box[0], box[1], box[1], box[0]), (box[2], box[2], box[3], box[3]), plain)
+    image = axis.imshow(shown, cmap="inferno", vmin=0, vmax=1)
+    axis.set_xlim(-0.5, width - 0.5)
+    axis.set_ylim(height - 0.5, -0.5)
+    axis.set_xticks([])
+    axis.set_yticks([])
+    return image
+
+
+if __name__ == "__main__":
+    main()
