@@ -50,8 +50,8 @@ class Options:
     actors: int = 32  # that play one policy, each with its own counts
     seeds: int = 8  # policies learnt with each rule
     first_seed: int = 0
-    reset_probabilities: tuple[float, ...] = (0.01, 0.001)  # p of random resets, of each table at
-    # each step: the most that the paper proposes, 1 - gamma, and what its experiments take
+    # The most that the paper proposes, 1 - gamma, and what its experiments take.
+    reset_probabilities: tuple[float, ...] = (0.01, 0.001)  # p of random resets, at each step
     discount: float = 0.99
     learning_rate: float = 0.02
 

@@ -64,14 +64,16 @@ AUXILIARY = {
     "inverse_weight": "inverse_loss_coef",
     "prediction_weight": "rnd_loss_coef",
 }
+SOURCE = tyro.conf.arg(metavar="model.tar", help="the checkpoint")
+DIRECTORY = tyro.conf.arg(metavar="DIR", help="a new directory, of the run that is made of it")
 
 
 @dataclass(frozen=True)
 class Options:
     """Makes a run of a checkpoint that the published PyTorch code has written."""
 
-    source: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="model.tar")]
-    directory: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="DIR")]
+    source: Annotated[Path, tyro.conf.Positional, SOURCE]
+    directory: Annotated[Path, tyro.conf.Positional, DIRECTORY]
     envs: tuple[str, ...] = ()  # worlds it was trained in (default: as the checkpoint says)
 
 

@@ -50,6 +50,11 @@ TITLES = {
     "pickup": "pick up",
 }
 WALL, FAR = "0.35", "0.85"  # grey of what cannot be entered, and of what cannot be reached yet
+FROM = tyro.conf.arg(
+    name="from",
+    metavar="RUN",
+    help="whose policy visits the level (default: every action with the same chance)",
+)
 
 
 @dataclass(frozen=True)
@@ -59,8 +64,7 @@ class Options:
     out: Path | None = None  # folder of the table and the figure (default: a new one in runs/)
     env: str = "DoorKey-8x8"  # the world
     level_seed: int = 4  # which of its levels
-    source: Annotated[Path | None, tyro.conf.arg(name="from", metavar="RUN")] = None  # whose policy
-    # visits the level (default: every action with the same chance)
+    source: Annotated[Path | None, FROM] = None
     checkpoint: int | None = None  # frames of RUN's checkpoint (default: its newest)
     seed_index: int = 0  # which of RUN's seeds plays
     worlds: int = 64  # played side by side, counted together
