@@ -61,7 +61,13 @@ class Loaded(NamedTuple):
     damaged: tuple[Path, ...]
 
 
-def save(folder: Path, state: Any, position: Position, settings: dict[str, Any]) -> Path:
+def save(
+    folder: Path,
+    state: Any,
+    position: Position,
+    settings: dict[str, Any],
+    kept: int | None = KEPT,
+) -> Path:
     """Writes a checkpoint and deletes all but the newest few.
 
     Args:
@@ -69,11 +75,12 @@ def save(folder: Path, state: Any, position: Position, settings: dict[str, Any])
         state: any tree of arrays; typed keys are saved as their numbers.
         position: how far the run has come.
         settings: the run's settings as nested dictionaries.
+        kept: how many stay (None: all).
 
     Returns:
         The checkpoint's directory.
     """
-    final = folder / f"{position.frames:012d}"
+    final = path_at(folder, position.frames)
     temporary = folder / f".{final.name}.tmp"
     clean(folder)
     temporary.mkdir(parents=True)
@@ -86,7 +93,7 @@ def save(folder: Path, state: Any, position: Position, settings: dict[str, Any])
     }
     write_json(temporary / RECORD, record | {"digest": _digest_of(record)})
     os.rename(temporary, final)
-    for old in checkpoints(folder)[:-KEPT]:
+    for old in [] if kept is None else checkpoints(folder)[:-kept]:
         shutil.rmtree(old)
     return final
 
@@ -100,6 +107,11 @@ def clean(folder: Path) -> None:
 def checkpoints(folder: Path) -> list[Path]:
     """Lists the complete checkpoints in a folder, oldest first."""
     return sorted(p for p in folder.glob("[0-9]*") if p.name.isdigit() and p.is_dir())
+
+
+def path_at(folder: Path, frames: int) -> Path:
+    """Returns where the checkpoint at a number of frames lies, if there is one."""
+    return folder / f"{frames:012d}"
 
 
 def load_newest(folder: Path, template: Any, settings: dict[str, Any]) -> Loaded | None:
@@ -135,7 +147,7 @@ def load_at(folder: Path, frames: int, template: Any, settings: dict[str, Any]) 
     Raises:
         RunDirectoryError: there is none, it is damaged, or it is another run's.
     """
-    path = folder / f"{frames:012d}"
+    path = path_at(folder, frames)
     if path not in checkpoints(folder):
         there = ", ".join(str(int(p.name)) for p in checkpoints(folder)) or "none"
         raise RunDirectoryError(f"no checkpoint at {frames} frames in {folder}; there: {there}")

@@ -6,7 +6,7 @@ import jax
 
 from cbet_jax import checkpoint
 from cbet_jax.agent import Agent, AgentParams, make_agent
-from cbet_jax.checkpoint import Loaded, OtherProgramError
+from cbet_jax.checkpoint import Loaded, OtherProgramError, Position
 from cbet_jax.run_directory import RunDirectory, RunDirectoryError, RunSettings, to_json
 from cbet_jax.train import seed_keys
 from envs.types import World
@@ -29,7 +29,8 @@ def load_policies(
         directory: of the run.
         settings: of the run.
         world: which the policies must fit; it need not be the run's own.
-        frames: of the checkpoint (None: the newest good one).
+        frames: of the checkpoint, or of policies kept for good (None: the newest checkpoint
+            that is good).
 
     Raises:
         RunDirectoryError: there is no good checkpoint, it holds no policy, or one for another
@@ -42,11 +43,36 @@ def load_policies(
     params = jax.eval_shape(jax.vmap(agent.init), keys)
     template = {"learner": {"policy": params.learnt, "fixed": params.fixed}}
     try:
-        loaded = load(directory, settings, template, frames)
+        loaded = _load_kept(directory, settings, template, frames)
+        loaded = loaded or load(directory, settings, template, frames)
     except OtherProgramError as error:
         raise RunDirectoryError(_misfit(directory, error, world)) from None
     learner = loaded.state["learner"]
     return Policies(agent, AgentParams(learner["policy"], learner["fixed"]), loaded)
+
+
+def keep(
+    directory: RunDirectory, settings: RunSettings, params: AgentParams, position: Position
+) -> None:
+    """Saves a run's policies for good, unless they were kept there before.
+
+    Args:
+        directory: of the run.
+        settings: of the run.
+        params: of the policies, arrays [seeds, ...].
+        position: how far the run has come.
+    """
+    if not checkpoint.path_at(directory.policies, position.frames).exists():
+        state = {"learner": {"policy": params.learnt, "fixed": params.fixed}}
+        checkpoint.save(directory.policies, state, position, to_json(settings), kept=None)
+
+
+def _load_kept(
+    directory: RunDirectory, settings: RunSettings, template: Any, frames: int | None
+) -> Loaded | None:
+    if frames is None or not checkpoint.path_at(directory.policies, frames).exists():
+        return None
+    return checkpoint.load_at(directory.policies, frames, template, to_json(settings))
 
 
 def load(

@@ -4,6 +4,7 @@ config.json    the run's settings; written once, first of all
 manifest.json  what it ran on, and how fast
 metrics.csv    one long table
 checkpoints/   the last few states of the whole program
+policies/      those that were to be kept for good, without the rest of the program
 figures/       learning curves
 """
 
@@ -61,6 +62,7 @@ class RunDirectory:
         self.manifest = self.root / "manifest.json"
         self.metrics = self.root / "metrics.csv"
         self.checkpoints = self.root / "checkpoints"
+        self.policies = self.root / "policies"
         self.figures = self.root / "figures"
 
     def create(self, settings: RunSettings) -> None:

@@ -15,7 +15,7 @@ import jax
 import numpy as np
 from rich.console import Console
 
-from cbet_jax import checkpoint, figures, manifest, metrics, telemetry
+from cbet_jax import checkpoint, figures, manifest, metrics, policies, telemetry
 from cbet_jax.checkpoint import Position
 from cbet_jax.interrupt import stop_on_signals
 from cbet_jax.run_directory import RunDirectory, RunSettings, to_json
@@ -42,6 +42,7 @@ class HostSettings:
     console: Console
     command: tuple[str, ...] = ()  # for the manifest
     checkpoint_seconds: float = 120.0  # at least this long between two checkpoints
+    keep_at: tuple[int, ...] = ()  # frames at which the policies are kept for good
 
 
 def train(
@@ -73,6 +74,7 @@ def train(
                     position = run.write(chunk, position)
                     run.refuse_non_finite(chunk, position)
                     run.show(chunk, position)
+                    run.keep_if_due(state, position)
                     run.save_if_due(state, position)
                 run.save(state, position)
         finished = position.iterations >= run.iterations
@@ -175,6 +177,13 @@ class _Run:
         """Shows the speed and the means that matter."""
         self._display.update(position.frames, metrics.means(chunk))
 
+    def keep_if_due(self, state: Any, position: Position) -> None:
+        """Keeps the policies at the end of the first chunk that reaches the frames asked for."""
+        chunk = self.program.iterations_per_chunk * self.program.frames_per_iteration
+        if any(0 <= position.frames - frames < chunk for frames in self.host.keep_at):
+            self._refuse_non_finite_parameters(state, position)
+            policies.keep(self.directory, self.settings, state.learner.agent, position)
+
     def save_if_due(self, state: Any, position: Position) -> None:
         """Saves a checkpoint if the last one is old enough."""
         if time.monotonic() - self._saved_at >= self.host.checkpoint_seconds:
@@ -188,9 +197,7 @@ class _Run:
         """
         if position == self.saved:
             return
-        if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(state.params)):
-            last = position.iterations * self.settings.train.updates
-            self._stop_at(f"a parameter is not a finite number after update {last}")
+        self._refuse_non_finite_parameters(state, position)
         self._table.sync()
         checkpoint.save(self.directory.checkpoints, state, position, to_json(self.settings))
         self.saved, self._saved_at = position, time.monotonic()
@@ -200,6 +207,11 @@ class _Run:
             "last_checkpoint": manifest.now(),
         }
         manifest.record(self.directory.manifest, self.manifest, first=False)
+
+    def _refuse_non_finite_parameters(self, state: Any, position: Position) -> None:
+        if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(state.params)):
+            last = position.iterations * self.settings.train.updates
+            self._stop_at(f"a parameter is not a finite number after update {last}")
 
     def _say(self, line: str) -> None:
         self.host.console.print(line, soft_wrap=True, highlight=False)

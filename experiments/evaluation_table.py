@@ -110,6 +110,19 @@ def write(root: Path, table: Sequence[Row], frames: int, seed: int) -> tuple[Pat
         seed: of the evaluation.
     """
     path = _new_path(root)
+    save(path, table, frames, seed)
+    return path, _draw(path.with_suffix(".png"), table, frames)
+
+
+def save(path: Path, table: Sequence[Row], frames: int, seed: int) -> None:
+    """Saves the table into a new file.
+
+    Args:
+        path: the file.
+        table: the rows.
+        frames: of the checkpoint.
+        seed: of the evaluation.
+    """
     with open(path, "x", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(HEADER)
@@ -118,7 +131,6 @@ def write(root: Path, table: Sequence[Row], frames: int, seed: int) -> tuple[Pat
             of_actions = (*row.actions, row.entropy)
             numbers = [f"{x:.6g}" for x in (*itertools.chain(*measured), *of_actions)]
             writer.writerow([*row[:4], *numbers, frames, seed])
-    return path, _draw(path.with_suffix(".png"), table, frames)
 
 
 def show(console: Console, table: Sequence[Row], title: str) -> None:

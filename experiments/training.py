@@ -42,6 +42,7 @@ class Options:
     out: Path | None = None  # the run's directory (default: a new one in runs/)
     resume: bool = False  # go on with the run in --out
     checkpoint_seconds: float = 120.0  # at least this long between two checkpoints
+    keep_at: tuple[int, ...] = ()  # frames at which the policies are kept for good
 
 
 def stored_settings(first: cli.First) -> RunSettings | None:
@@ -125,7 +126,7 @@ def execute(
 
 def host_settings(options: Options, arguments: Sequence[str], console: Console) -> HostSettings:
     """Returns what the host is to do."""
-    return HostSettings(console, tuple(arguments), options.checkpoint_seconds)
+    return HostSettings(console, tuple(arguments), options.checkpoint_seconds, options.keep_at)
 
 
 def report(outcome: Outcome, directory: RunDirectory, console: Console, command: str) -> None:

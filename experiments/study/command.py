@@ -1,0 +1,158 @@
+"""The command line of a study: its plan, its runs, its report."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, NamedTuple
+
+import tyro
+from rich.console import Console
+
+from cbet_jax.run_directory import (
+    RunDirectory,
+    RunDirectoryError,
+    first_difference,
+    from_json,
+    write_json,
+)
+from envs.minigrid.generators.catalogue import TRANSFER as TEN_WORLDS
+from envs.registry import UnknownEnvironment, find
+from experiments import cli
+from experiments.study.execute import Host, execute
+from experiments.study.plan import EVALUATION, Job, Selection, StudySettings, plan
+from experiments.study.variants import SETUPS, VARIANTS, check_names
+from experiments.training import RUNS
+
+SEEDS = {"paper": 7}  # the published number; of the other presets:
+FEWER_SEEDS = 3
+RECORD = "study.json"
+
+
+class Study(NamedTuple):
+    """What one command runs unless it is told otherwise."""
+
+    name: str  # of its directory and its report
+    program: str  # as it is called
+    methods: tuple[str, ...]
+    setups: tuple[str, ...]
+    tasks: dict[str, tuple[str, ...]]  # preset -> worlds that are learnt, too
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Runs a study of the paper, goes on with it, and reports what it found."""
+
+    preset: str  # paper, laptop or smoke
+    out: Path | None = None  # the study's directory, new or begun (default: runs/STUDY-PRESET)
+    methods: tuple[str, ...]  # that are compared
+    setups: tuple[str, ...]  # what is pre-trained in: MultiEnv, DoorKey, KeyCorridor
+    tasks: tuple[str, ...]  # worlds learnt by transfer and tabula rasa
+    envs: tuple[str, ...] = TEN_WORLDS  # worlds that pre-trained policies are evaluated in
+    seeds: int  # of each run
+    budget: Annotated[int, tyro.conf.arg(metavar="FRAMES")]  # of each pre-training run, for each
+    # seed; those of tasks follow in the published proportion
+    episodes: int = 100  # of each seed in each world of an evaluation
+    evaluate_at: Annotated[tuple[int, ...], tyro.conf.arg(metavar="FRAMES ...")] = ()  # pre-trained
+    # policies are evaluated there, too, not only at the end
+    plan: bool = False  # prints what would be done, and does nothing
+    checkpoint_seconds: float = 120.0  # at least this long between two checkpoints
+
+    @property
+    def settings(self) -> StudySettings:
+        """What all runs have in common."""
+        return StudySettings(self.preset, self.budget, self.seeds, self.episodes, self.evaluate_at)
+
+
+def main(study: Study, arguments: Sequence[str]) -> None:
+    """Does what the command line asks for."""
+    console = Console()
+    with cli.user_errors(UnknownEnvironment):
+        options, root = read(study, arguments)
+        chosen = Selection(options.methods, options.setups, options.tasks, options.envs)
+        jobs = plan(root, options.settings, chosen)
+        if options.plan:
+            show(jobs, console)
+            return
+        open_study(root, options.settings)
+        with RunDirectory(root).lock():
+            host = Host(console, tuple(arguments), options.checkpoint_seconds)
+            execute(jobs, options.settings, host)
+
+
+def read(study: Study, arguments: Sequence[str]) -> tuple[Options, Path]:
+    """Reads the command line; what it does not say comes from the study begun, or the preset.
+
+    Returns:
+        The options, and the study's directory.
+
+    Raises:
+        SettingsError: a name is unknown, or a number out of range. RunDirectoryError: the
+            directory holds a study with other settings.
+    """
+    first = cli.first(arguments, cli.First)
+    root = first.out or RUNS / f"{study.name}-{first.preset or cli.DEFAULT}"
+    stored = stored_study(root)
+    name = first.preset or (stored.preset if stored else cli.DEFAULT)
+    frames = cli.preset(name).train.frames
+    base = stored or StudySettings(name, frames, SEEDS.get(name, FEWER_SEEDS), episodes=100)
+    defaults = Options(
+        **{**asdict(base), "preset": name},
+        methods=study.methods,
+        setups=study.setups,
+        tasks=study.tasks.get(name, ()),
+    )
+    options: Options = cli.parse(Options, arguments, default=defaults, prog=study.program)
+    difference = stored and first_difference(asdict(stored), asdict(options.settings))
+    if difference:
+        raise RunDirectoryError(f"{root} is a study with other settings: {difference}")
+    check_names("method", options.methods, VARIANTS)
+    check_names("setup", options.setups, SETUPS)
+    for world in (*options.tasks, *options.envs):
+        find(world)
+    return options, root
+
+
+def stored_study(root: Path) -> StudySettings | None:
+    """Returns the settings of the study in a directory, None where there is none.
+
+    Raises:
+        RunDirectoryError: they cannot be read.
+    """
+    path = root / RECORD
+    if not path.is_file():
+        return None
+    try:
+        return from_json(StudySettings, json.loads(path.read_text()))
+    except (ValueError, TypeError, KeyError, OSError) as error:
+        raise RunDirectoryError(f"{path} cannot be read: {str(error).splitlines()[0]}") from None
+
+
+def open_study(root: Path, settings: StudySettings) -> None:
+    """Makes the study's directory, unless it is there.
+
+    Raises:
+        RunDirectoryError: something else lies there already.
+    """
+    if (root / RECORD).exists():
+        return
+    if root.exists() and not root.is_dir():
+        raise RunDirectoryError(f"{root} is a file, not a directory")
+    if root.exists() and any(not path.name.startswith(".") for path in root.iterdir()):
+        raise RunDirectoryError(f"{root} is not empty and holds no study: choose another")
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        write_json(root / RECORD, asdict(settings))
+    except OSError as error:
+        raise RunDirectoryError(f"cannot write to {root}: {error.strerror}") from None
+
+
+def show(jobs: Sequence[Job], console: Console) -> None:
+    """Prints the plan, and how much of it is done."""
+    for job in jobs:
+        reached = "" if job.stage == EVALUATION or not job.reached else f"at {job.reached:,}"
+        state = "done" if job.done else reached or "to do"
+        console.print(f"{state:>12}  {job}", soft_wrap=True, highlight=False)
+    total = sum(job.new_frames for job in jobs)
+    left = sum(job.new_frames - job.reached * job.settings.seeds for job in jobs if job.new_frames)
+    console.print(f"{total:,} frames in all, {left:,} to go", highlight=False)

@@ -1,0 +1,170 @@
+"""Does the jobs of a plan: what is done is skipped, what was begun goes on, bit for bit."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from rich.console import Console
+
+from cbet_jax import checkpoint
+from cbet_jax.policies import load_policies
+from cbet_jax.run_directory import (
+    RunDirectory,
+    RunDirectoryError,
+    RunSettings,
+    first_difference,
+    to_json,
+)
+from cbet_jax.runner import HostSettings, NonFiniteLossError, train
+from cbet_jax.train import Program
+from envs.minigrid import make_world
+from experiments import cli, evaluation_table, minigrid_evaluate
+from experiments.minigrid_transfer import begin
+from experiments.study.plan import EVALUATION, Job, StudySettings
+from experiments.training import NOT_FINITE, STOPPED, build
+
+
+@dataclass(frozen=True)
+class Host:
+    """What is done beside the jobs; none of it changes a number."""
+
+    console: Console
+    command: tuple[str, ...]  # for the manifests
+    checkpoint_seconds: float
+
+    def say(self, line: str) -> None:
+        """Prints one line."""
+        self.console.print(line, soft_wrap=True, highlight=False)
+
+
+def execute(jobs: Sequence[Job], study: StudySettings, host: Host) -> None:
+    """Does all jobs that are not done, in their order, the evaluations together.
+
+    Raises:
+        RunDirectoryError: a run is there with other settings, or damaged.
+        SystemExit: a signal asked to stop, or a loss was not a number.
+    """
+    check(jobs)
+    for number, job in enumerate(jobs, 1):
+        if job.done:
+            continue
+        host.say(f"[{number}/{len(jobs)}] {job}")
+        if job.stage == EVALUATION:
+            evaluate([other for other in jobs if other.stage == EVALUATION], study, host)
+        else:
+            run(job, jobs, host)
+
+
+def check(jobs: Sequence[Job]) -> None:
+    """Looks at what is there before anything is computed.
+
+    Raises:
+        RunDirectoryError: a run has other settings, or cannot be read.
+    """
+    for job in jobs:
+        if job.stage != EVALUATION and job.root.exists():
+            stored_settings(job)
+
+
+def stored_settings(job: Job) -> RunSettings:
+    """Returns the settings that a run was begun with; the study may have been moved since.
+
+    Raises:
+        RunDirectoryError: they are not the job's, or cannot be read.
+    """
+    directory, wanted = RunDirectory(job.root), job.settings
+    if not directory.config.exists() and not any(job.root.iterdir()):
+        return wanted  # killed between making the directory and writing into it
+    stored = directory.settings()
+    if stored.transfer and wanted.transfer:
+        wanted = replace(wanted, transfer=replace(wanted.transfer, run=stored.transfer.run))
+    difference = first_difference(to_json(stored), to_json(wanted))
+    if difference:
+        raise RunDirectoryError(f"{job.root} was started with other settings: {difference}")
+    return stored
+
+
+def run(job: Job, jobs: Sequence[Job], host: Host) -> None:
+    """Trains one run to its end.
+
+    Raises:
+        SystemExit: it did not get there.
+    """
+    directory = RunDirectory(job.root)
+    settings = stored_settings(job) if job.root.exists() else job.settings
+    program = build(settings)
+    if not directory.config.exists():
+        directory.create(settings)
+    if job.source and not checkpoint.checkpoints(directory.checkpoints):
+        bias(job, program, settings)
+    keep_at = tuple(
+        other.frames for other in jobs if other.stage == EVALUATION and other.source == job.root
+    )
+    options = HostSettings(host.console, host.command, host.checkpoint_seconds, keep_at)
+    try:
+        outcome = train(directory, settings, program, options)
+    except NonFiniteLossError as error:
+        cli.fail(f"{job.root}: {error}", NOT_FINITE)
+    if not outcome.finished:
+        host.say(
+            f"stopped and saved at {outcome.frames:,} frames of {job.root}; "
+            "the same command goes on from there"
+        )
+        raise SystemExit(STOPPED + outcome.signal)
+
+
+def bias(job: Job, program: Program, settings: RunSettings) -> None:
+    """Saves the first state of a run of transfer: it holds the pre-trained policies.
+
+    Raises:
+        RunDirectoryError: they are not there.
+    """
+    assert job.source is not None
+    source = RunDirectory(job.source)
+    world = make_world(job.worlds, 1, explore=False)
+    policies = load_policies(source, source.settings(), world, settings.transfer.frames)  # type: ignore[union-attr]
+    begin(RunDirectory(job.root), settings, program, policies.params.learnt)
+
+
+def evaluate(jobs: Sequence[Job], study: StudySettings, host: Host) -> None:
+    """Plays with the policies of all runs, world by world; each world is compiled once.
+
+    Args:
+        jobs: evaluations, done or not.
+        study: settings of the study.
+        host: what to show.
+
+    Raises:
+        RunDirectoryError: a run holds no such policies, or damaged ones.
+    """
+    jobs = [job for job in jobs if not job.done]
+    runs = [_open(job, study, host) for job in jobs]
+    options = minigrid_evaluate.Options((), episodes=study.episodes)
+    for world in dict.fromkeys(world for job in jobs for world in job.worlds):
+        chosen = [
+            (job, run._replace(environments=(world,)))
+            for job, run in zip(jobs, runs, strict=True)
+            if world in job.worlds and not job.table(world).exists()
+        ]
+        host.say(f"{world}: {len(chosen)} evaluations, {study.episodes} episodes a seed")
+        tables = minigrid_evaluate.play([run for _, run in chosen], options, host.console)
+        for (job, _), rows in zip(chosen, tables, strict=True):
+            _save(job.table(world), rows, job.frames, options.seed)
+
+
+def _open(job: Job, study: StudySettings, host: Host) -> minigrid_evaluate.Run:
+    assert job.source is not None
+    options = minigrid_evaluate.Options(
+        (), episodes=study.episodes, envs=job.worlds, checkpoint=job.frames
+    )
+    return minigrid_evaluate.open_run(job.source, options, host.console)
+
+
+def _save(path: Path, rows: Sequence[evaluation_table.Row], frames: int, seed: int) -> None:
+    """Saves a table that is either complete or absent, whenever the process dies."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.tmp")
+    temporary.unlink(missing_ok=True)
+    evaluation_table.save(temporary, rows, frames, seed)
+    os.replace(temporary, path)

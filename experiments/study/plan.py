@@ -1,0 +1,198 @@
+"""The plan of a study: every run that it consists of, as values.
+
+    STUDY/study.json                            what all runs have in common
+    STUDY/pretrain/SETUP/METHOD/                runs, as every other command leaves them
+    STUDY/evaluation/SETUP/METHOD/FRAMES/       one table for each world
+    STUDY/transfer/TASK/SETUP-METHOD/           runs
+    STUDY/tabula_rasa/TASK/METHOD/              runs
+
+What is there is done: nothing else says so, so that a study goes on wherever it was stopped.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NamedTuple
+
+from cbet_jax.checkpoint import checkpoints
+from cbet_jax.config import SettingsError, TransferSettings
+from cbet_jax.run_directory import RunDirectory, RunSettings
+from experiments import presets
+from experiments.presets import PRESETS, TASK_FRAMES
+from experiments.study.variants import SETUPS, VARIANTS, Variant
+
+PRETRAIN, EVALUATION, TRANSFER, TABULA_RASA = "pretrain", "evaluation", "transfer", "tabula_rasa"
+PUBLISHED_FRAMES = PRESETS["paper"].train.frames  # of a pre-training run
+
+
+@dataclass(frozen=True)
+class StudySettings:
+    """What all runs of a study have in common."""
+
+    preset: str
+    budget: int  # frames of each pre-training run, for each seed
+    seeds: int  # of each run, trained side by side
+    episodes: int  # played in each world to evaluate a policy
+    evaluate_at: tuple[int, ...] = ()  # frames of a pre-training run, beside its end
+
+    def __post_init__(self) -> None:
+        for name in ("seeds", "episodes", "budget"):
+            if getattr(self, name) < 1:
+                raise SettingsError(f"{name} must be at least 1, not {getattr(self, name)}")
+        for frames in self.evaluate_at:
+            if not 0 < frames <= self.budget:
+                raise SettingsError(f"evaluate_at must lie in 1..{self.budget}, not {frames}")
+
+
+class Selection(NamedTuple):
+    """The runs that are asked for."""
+
+    methods: tuple[str, ...]  # keys of `VARIANTS`
+    setups: tuple[str, ...]  # keys of `SETUPS`
+    tasks: tuple[str, ...]  # worlds that are learnt after and without pre-training
+    worlds: tuple[str, ...]  # that pre-trained policies are evaluated in
+
+
+class Job(NamedTuple):
+    """One run of a study, or one evaluation."""
+
+    stage: str
+    setup: str  # what was pre-trained in; nothing, without pre-training
+    method: str
+    root: Path  # where it lies
+    settings: RunSettings  # of the run; of an evaluation, of the run that is evaluated
+    frames: int  # for each seed: that are played; of an evaluation, that had been
+    worlds: tuple[str, ...]  # that are played
+    source: Path | None = None  # the pre-trained run that it needs
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing is left to do."""
+        if self.stage == EVALUATION:
+            return all(self.table(world).exists() for world in self.worlds)
+        return self.reached == self.frames
+
+    @property
+    def reached(self) -> int:
+        """Frames of the newest checkpoint."""
+        saved = checkpoints(RunDirectory(self.root).checkpoints)
+        return int(saved[-1].name) if saved else 0
+
+    @property
+    def new_frames(self) -> int:
+        """Frames that all seeds together train on."""
+        return 0 if self.stage == EVALUATION else self.frames * self.settings.seeds
+
+    def table(self, world: str) -> Path:
+        """Returns the file of an evaluation in one world."""
+        return self.root / f"{world}.csv"
+
+    def __str__(self) -> str:
+        """Stage, setup, method, worlds, seeds, frames."""
+        where = f"{self.setup} " if self.setup else ""
+        worlds = self.worlds[0] if len(self.worlds) == 1 else f"{len(self.worlds)} worlds"
+        seeds = f"{self.settings.seeds} seeds" if self.settings.seeds > 1 else "one seed"
+        frames = f"{'after' if self.stage == EVALUATION else 'for'} {self.frames:,} frames"
+        return f"{self.stage} {where}{self.method} in {worlds}, {seeds} {frames}"
+
+
+def plan(root: Path, study: StudySettings, chosen: Selection) -> list[Job]:
+    """Returns the jobs of a study in the order in which they are done.
+
+    Args:
+        root: the study's directory.
+        study: its settings.
+        chosen: which of its runs.
+
+    Raises:
+        SettingsError: the budget does not fill a chunk of some run.
+    """
+    pretrained = [
+        _pretraining(root, study, setup, method)
+        for setup in chosen.setups
+        for method in chosen.methods
+    ]
+    evaluations = [
+        _evaluation(root, job, frames, chosen.worlds)
+        for job in pretrained
+        for frames in _evaluated(study, job)
+    ]
+    tasks: list[Job] = []
+    for task in chosen.tasks:
+        tasks += [_transfer(root, study, job, task) for job in pretrained]
+        plain = [method for method in chosen.methods if VARIANTS[method].plain]
+        tasks += [_tabula_rasa(root, study, method, task) for method in plain]
+    return [*pretrained, *evaluations, *tasks]
+
+
+def at_chunk_end(settings: RunSettings, frames: int) -> int:
+    """Returns the end of the chunk that reaches `frames`: runs are saved there alone."""
+    chunk = settings.chunk * settings.train.iteration_frames
+    return -(-frames // chunk) * chunk
+
+
+def _pretraining(root: Path, study: StudySettings, setup: str, method: str) -> Job:
+    preset = PRESETS[study.preset]
+    settings = replace(
+        preset,
+        train=replace(VARIANTS[method].apply(preset.train), frames=study.budget),
+        environments=SETUPS[setup],
+        seeds=study.seeds,
+    )
+    return _run(PRETRAIN, setup, method, root / PRETRAIN / setup / method, settings)
+
+
+def _run(
+    stage: str,
+    setup: str,
+    method: str,
+    root: Path,
+    settings: RunSettings,
+    source: Path | None = None,
+) -> Job:
+    chunk = at_chunk_end(settings, 1)
+    if settings.train.frames < chunk:
+        raise SettingsError(
+            f"the budget gives {stage} {root.name} {settings.train.frames} frames, less than a chunk "
+            f"({chunk}): choose a larger one"
+        )
+    frames = at_chunk_end(settings, settings.train.frames)
+    return Job(stage, setup, method, root, settings, frames, settings.environments, source)
+
+
+def _evaluated(study: StudySettings, job: Job) -> Sequence[int]:
+    asked = {at_chunk_end(job.settings, frames) for frames in study.evaluate_at}
+    return sorted(asked | {job.frames})
+
+
+def _evaluation(root: Path, job: Job, frames: int, worlds: tuple[str, ...]) -> Job:
+    folder = root / EVALUATION / job.setup / job.method / str(frames)
+    return job._replace(
+        stage=EVALUATION, root=folder, frames=frames, worlds=worlds, source=job.root
+    )
+
+
+def _task(study: StudySettings, variant: Variant, task: str) -> RunSettings:
+    """Returns the settings of a task, its frames in the published proportion to the budget."""
+    preset = PRESETS[study.preset]
+    published = TASK_FRAMES.get(task, PUBLISHED_FRAMES)
+    train = variant.apply(presets.for_task(preset, task))
+    return replace(
+        preset,
+        train=replace(train, frames=study.budget * published // PUBLISHED_FRAMES),
+        environments=(task,),
+        seeds=study.seeds,
+        explore=False,
+    )
+
+
+def _transfer(root: Path, study: StudySettings, job: Job, task: str) -> Job:
+    bias = TransferSettings(str(job.root), job.frames, job.settings.train.network)
+    settings = replace(_task(study, Variant("none"), task), transfer=bias)
+    folder = root / TRANSFER / task / f"{job.setup}-{job.method}"
+    return _run(TRANSFER, job.setup, job.method, folder, settings, source=job.root)
+
+
+def _tabula_rasa(root: Path, study: StudySettings, method: str, task: str) -> Job:
+    folder = root / TABULA_RASA / task / method
+    return _run(TABULA_RASA, "", method, folder, _task(study, VARIANTS[method], task))

@@ -1,0 +1,81 @@
+"""What a study compares: methods with settings of their own, and worlds to pre-train in."""
+
+import difflib
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from cbet_jax.config import SettingsError, TrainSettings
+from cbet_jax.intrinsic.counting import RESET_PROBABILITY
+
+
+class Variant(NamedTuple):
+    """A method, and the settings in which it differs from the preset."""
+
+    method: str
+    counts: Mapping[str, Any] = MappingProxyType({})  # fields of `CountSettings`
+    worlds: int | None = None  # actors
+
+    @property
+    def plain(self) -> bool:
+        """Whether it differs in nothing but the method."""
+        return not self.counts and self.worlds is None
+
+    def apply(self, train: TrainSettings) -> TrainSettings:
+        """Returns a preset's settings for this variant."""
+        return replace(
+            train,
+            method=self.method,
+            worlds=self.worlds or train.worlds,
+            counts=replace(train.counts, **self.counts),
+        )
+
+
+RESETS = {"reset_probability": RESET_PROBABILITY}
+REWARDS = ("product", "sum", "sum-squared", "sum-inside", "changes")  # of the ablation
+
+VARIANTS: dict[str, Variant] = {
+    # The paper's methods.
+    **{name: Variant(name) for name in ("cbet", "count", "ride", "curiosity", "rnd")},
+    # With and without resets, and what else may drive the order of methods.
+    "count-resets": Variant("count", RESETS),
+    "cbet-no-resets": Variant("cbet", {"random_resets": False}),
+    "count-shared": Variant("count", {"shared": True}),
+    "cbet-shared": Variant("cbet", {"shared": True}),
+    "count-16-actors": Variant("count", worlds=16),
+    "cbet-16-actors": Variant("cbet", worlds=16),
+    # The ablation: state-only rewards, combinations, and egocentric changes.
+    "states-squared": Variant("ablation-states-squared"),
+    "count-resets-panoramic": Variant("count", {**RESETS, "states": "panoramic"}),
+    "states-squared-panoramic": Variant("ablation-states-squared", {"states": "panoramic"}),
+    **{name: Variant(f"ablation-{name}") for name in REWARDS},
+    "cbet-egocentric": Variant("cbet", {"changes": "egocentric"}),
+    **{
+        f"{name}-egocentric": Variant(f"ablation-{name}", {"changes": "egocentric"})
+        for name in REWARDS
+    },
+}
+
+SETUPS: dict[str, tuple[str, ...]] = {
+    "MultiEnv": ("MultiRoom-N4-S5", "KeyCorridorS3R3", "BlockedUnlockPickup"),
+    "DoorKey": ("DoorKey-8x8",),
+    "KeyCorridor": ("KeyCorridorS3R3",),
+    "MultiRoom": ("MultiRoom-N7-S4",),
+    "NoisyTV": ("MultiRoomNoisyTV-N7-S4",),
+}
+
+
+def check_names(kind: str, names: Iterable[str], known: Iterable[str]) -> None:
+    """Refuses a name that is not known, or one given twice.
+
+    Raises:
+        SettingsError: the first such name; the message names the nearest ones.
+    """
+    names, known = list(names), list(known)
+    for name in names:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=3, cutoff=0)
+            raise SettingsError(f"unknown {kind} {name!r}; nearest: {', '.join(near)}")
+        if names.count(name) > 1:
+            raise SettingsError(f"{kind} {name!r} is named twice")
