@@ -153,8 +153,8 @@ def _run(
     chunk = at_chunk_end(settings, 1)
     if settings.train.frames < chunk:
         raise SettingsError(
-            f"the budget gives {stage} {root.name} {settings.train.frames} frames, less than a chunk "
-            f"({chunk}): choose a larger one"
+            f"the budget gives {stage} {root.name} {settings.train.frames} frames, less than a "
+            f"chunk ({chunk}): choose a larger one"
         )
     frames = at_chunk_end(settings, settings.train.frames)
     return Job(stage, setup, method, root, settings, frames, settings.environments, source)

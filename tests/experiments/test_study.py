@@ -151,7 +151,7 @@ def test_a_moved_study_goes_on(unbroken, small, tmp_path, monkeypatch):
         (["--budget", "39", "--evaluate-at", "20"], "less than a chunk (40)"),
         (
             ["--budget", "200", "--tasks", "Unlock"],
-            "gives Unlock 20 frames, less than a chunk (40)",
+            "gives transfer DoorKey-cbet 20 frames, less than a chunk (40)",
         ),
         (["--evaluate-at", "161"], "evaluate_at must lie in 1..160, not 161"),
     ],
