@@ -38,6 +38,7 @@ ALL = "all worlds"
 SPARSE = 20  # a curve with fewer points shows each of them
 POINTS = 150  # of a curve; more iterations than that are averaged in bins
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+DASHES = ("-", "--", ":")
 
 
 class Curve(NamedTuple):
@@ -77,6 +78,7 @@ def bars(
     title: str,
     panels: Mapping[str, Mapping[str, Sequence[Estimate]]],
     groups: Sequence[str],
+    columns: int | None = None,
 ) -> Path:
     """Draws values with confidence intervals as grouped bars.
 
@@ -85,8 +87,10 @@ def bars(
         title: of the whole picture.
         panels: label of the vertical axis -> name in the legend -> one bar a group.
         groups: names below the groups.
+        columns: of panels (None: all beside each other).
     """
-    figure, axes = _grid(len(panels), columns=len(panels), size=(1.2 + 1.4 * len(groups), 3.6))
+    size = (1.2 + 1.4 * len(groups), 3.6)
+    figure, axes = _grid(len(panels), columns=columns or len(panels), size=size)
     for axis, (label, series) in zip(axes, panels.items(), strict=True):
         width = 0.8 / len(series)
         for number, (name, measured) in enumerate(series.items()):
@@ -99,6 +103,46 @@ def bars(
         axis.set_ylabel(label)
         axis.set_ylim(bottom=0)
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
+    figure.suptitle(title)
+    return _save(figure, path)
+
+
+class Panel(NamedTuple):
+    """One panel of lines."""
+
+    title: str
+    horizontal: str  # label of the axis
+    vertical: str
+    lines: Mapping[str, Curve]  # name in the legend -> line
+    logarithmic: bool = False  # the vertical axis
+
+
+def lines(path: Path, title: str, panels: Sequence[Panel], columns: int = 3) -> Path:
+    """Draws curves with bands; a name has the same colour and dashes in all panels.
+
+    Args:
+        path: the picture.
+        title: of the whole picture.
+        panels: in their order.
+        columns: of panels.
+    """
+    figure, axes = _grid(len(panels), columns=columns, size=(4.6, 3.1))
+    names = list(dict.fromkeys(name for panel in panels for name in panel.lines))
+    drawn: dict[str, Any] = {}
+    for axis, panel in zip(axes, panels, strict=True):
+        for name, line in panel.lines.items():
+            number = names.index(name)
+            handle = _draw_curve(axis, line, 1.0, COLORS[number % len(COLORS)])
+            handle.set_linestyle(DASHES[number // len(COLORS) % len(DASHES)])
+            drawn[name] = handle
+        axis.set_title(panel.title, fontsize=11)
+        axis.set_xlabel(panel.horizontal)
+        axis.set_ylabel(panel.vertical)
+        axis.set_xlim(left=0)
+        axis.set_yscale("log" if panel.logarithmic else "linear")
+    if len(drawn) > 1:
+        handles = [drawn[name] for name in names]
+        figure.legend(handles, names, loc="outside lower center", ncols=4, frameon=False)
     figure.suptitle(title)
     return _save(figure, path)
 

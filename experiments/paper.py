@@ -12,13 +12,23 @@ from collections.abc import Sequence
 from envs.minigrid.generators.catalogue import TRANSFER
 from experiments.study import command
 from experiments.study.command import Study
+from experiments.study.contents import ABLATION, MAIN, METHODS, NOISY_TV, THREE
+from experiments.study.report import Contents
 
 STUDY = Study(
     name="paper",
     program="python -m experiments.paper",
-    methods=("cbet", "count", "ride", "curiosity", "rnd"),
-    setups=("MultiEnv", "DoorKey", "KeyCorridor"),
+    methods=METHODS,
+    setups=THREE,
     tasks={"paper": TRANSFER, "smoke": ("Unlock",)},
+    report="report",
+    contents=Contents(
+        title="The paper's study",
+        tables=(*MAIN, *ABLATION, *NOISY_TV),
+        setups=THREE,
+        methods=METHODS,
+        tasks=True,
+    ),
 )
 
 

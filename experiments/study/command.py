@@ -9,6 +9,7 @@ from typing import Annotated, NamedTuple
 import tyro
 from rich.console import Console
 
+from cbet_jax.config import SettingsError
 from cbet_jax.run_directory import (
     RunDirectory,
     RunDirectoryError,
@@ -19,14 +20,17 @@ from cbet_jax.run_directory import (
 from envs.minigrid.generators.catalogue import TRANSFER as TEN_WORLDS
 from envs.registry import UnknownEnvironment, find
 from experiments import cli
+from experiments.study import report, results
 from experiments.study.execute import Host, execute
-from experiments.study.plan import EVALUATION, Job, Selection, StudySettings, plan
+from experiments.study.plan import Job, Selection, StudySettings, plan, reached
+from experiments.study.report import Contents
 from experiments.study.variants import SETUPS, VARIANTS, check_names
 from experiments.training import RUNS
 
 SEEDS = {"paper": 7}  # the published number; of the other presets:
 FEWER_SEEDS = 3
 RECORD = "study.json"
+RESULTS = "results.csv"
 
 
 class Study(NamedTuple):
@@ -37,6 +41,8 @@ class Study(NamedTuple):
     methods: tuple[str, ...]
     setups: tuple[str, ...]
     tasks: dict[str, tuple[str, ...]]  # preset -> worlds that are learnt, too
+    report: str  # name of the report's file
+    contents: Contents
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,6 +62,8 @@ class Options:
     evaluate_at: Annotated[tuple[int, ...], tyro.conf.arg(metavar="FRAMES ...")] = ()  # pre-trained
     # policies are evaluated there, too, not only at the end
     plan: bool = False  # prints what would be done, and does nothing
+    report_only: bool = False  # trains nothing: reports what there is
+    results: Path | None = None  # trains nothing: draws the report of this results.csv into --out
     checkpoint_seconds: float = 120.0  # at least this long between two checkpoints
 
     @property
@@ -69,15 +77,48 @@ def main(study: Study, arguments: Sequence[str]) -> None:
     console = Console()
     with cli.user_errors(UnknownEnvironment):
         options, root = read(study, arguments)
+        if options.results:
+            redraw(study, options.results, options.out, console)
+            return
         chosen = Selection(options.methods, options.setups, options.tasks, options.envs)
         jobs = plan(root, options.settings, chosen)
         if options.plan:
             show(jobs, console)
             return
-        open_study(root, options.settings)
-        with RunDirectory(root).lock():
-            host = Host(console, tuple(arguments), options.checkpoint_seconds)
-            execute(jobs, options.settings, host)
+        if not options.report_only:
+            open_study(root, options.settings)
+            with RunDirectory(root).lock():
+                host = Host(console, tuple(arguments), options.checkpoint_seconds)
+                execute(jobs, options.settings, host)
+        elif stored_study(root) is None:
+            raise RunDirectoryError(f"{root} holds no study (no {RECORD})")
+        found = results.collect(root, options.settings)
+        results.write(root / RESULTS, found)
+        tell(report.write(root, study.report, study.contents, found), console)
+
+
+def redraw(study: Study, path: Path, root: Path | None, console: Console) -> None:
+    """Draws the report of a table of results.
+
+    Raises:
+        SettingsError: no directory is named. RunDirectoryError: the table cannot be read, or
+            something that is no such report lies in the directory.
+    """
+    if root is None:
+        raise SettingsError("--results needs --out DIR, where the report goes")
+    found = results.read(path)
+    earlier = root / f"{study.report}.md"
+    ours = earlier.is_file() and earlier.read_text().startswith(f"# {study.contents.title}\n")
+    if not ours and (root.is_file() or (root.exists() and any(root.iterdir()))):
+        raise RunDirectoryError(f"{root} is not empty and holds no such report: choose another")
+    root.mkdir(parents=True, exist_ok=True)
+    tell(report.write(root, study.report, study.contents, found), console)
+
+
+def tell(files: Sequence[Path], console: Console) -> None:
+    """Says where the report is."""
+    line = f"report: {files[0]}, with {len(files) - 1} pictures"
+    console.print(line, soft_wrap=True, highlight=False)
 
 
 def read(study: Study, arguments: Sequence[str]) -> tuple[Options, Path]:
@@ -150,9 +191,9 @@ def open_study(root: Path, settings: StudySettings) -> None:
 def show(jobs: Sequence[Job], console: Console) -> None:
     """Prints the plan, and how much of it is done."""
     for job in jobs:
-        reached = "" if job.stage == EVALUATION or not job.reached else f"at {job.reached:,}"
-        state = "done" if job.done else reached or "to do"
+        begun = reached(job.root)
+        state = "done" if job.done else f"at {begun:,}" if begun else "to do"
         console.print(f"{state:>12}  {job}", soft_wrap=True, highlight=False)
     total = sum(job.new_frames for job in jobs)
-    left = sum(job.new_frames - job.reached * job.settings.seeds for job in jobs if job.new_frames)
-    console.print(f"{total:,} frames in all, {left:,} to go", highlight=False)
+    done = sum(reached(job.root) * job.settings.seeds for job in jobs)
+    console.print(f"{total:,} frames in all, {total - done:,} to go", highlight=False)

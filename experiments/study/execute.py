@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import jax
 from rich.console import Console
 
 from cbet_jax import checkpoint
@@ -74,7 +75,7 @@ def stored_settings(job: Job) -> RunSettings:
         RunDirectoryError: they are not the job's, or cannot be read.
     """
     directory, wanted = RunDirectory(job.root), job.settings
-    if not directory.config.exists() and not any(job.root.iterdir()):
+    if not directory.config.exists() and all(p.name.startswith(".") for p in job.root.iterdir()):
         return wanted  # killed between making the directory and writing into it
     stored = directory.settings()
     if stored.transfer and wanted.transfer:
@@ -158,7 +159,10 @@ def _open(job: Job, study: StudySettings, host: Host) -> minigrid_evaluate.Run:
     options = minigrid_evaluate.Options(
         (), episodes=study.episodes, envs=job.worlds, checkpoint=job.frames
     )
-    return minigrid_evaluate.open_run(job.source, options, host.console)
+    run = minigrid_evaluate.open_run(job.source, options, host.console)
+    # On the host, all of them: an accelerator need not hold every policy of a study.
+    params = jax.device_get(run.policies.params)
+    return run._replace(policies=run.policies._replace(params=params))
 
 
 def _save(path: Path, rows: Sequence[evaluation_table.Row], frames: int, seed: int) -> None:

@@ -70,13 +70,7 @@ class Job(NamedTuple):
         """Whether nothing is left to do."""
         if self.stage == EVALUATION:
             return all(self.table(world).exists() for world in self.worlds)
-        return self.reached == self.frames
-
-    @property
-    def reached(self) -> int:
-        """Frames of the newest checkpoint."""
-        saved = checkpoints(RunDirectory(self.root).checkpoints)
-        return int(saved[-1].name) if saved else 0
+        return reached(self.root) == self.frames
 
     @property
     def new_frames(self) -> int:
@@ -123,6 +117,12 @@ def plan(root: Path, study: StudySettings, chosen: Selection) -> list[Job]:
         plain = [method for method in chosen.methods if VARIANTS[method].plain]
         tasks += [_tabula_rasa(root, study, method, task) for method in plain]
     return [*pretrained, *evaluations, *tasks]
+
+
+def reached(run: Path) -> int:
+    """Returns the frames of a run's newest checkpoint."""
+    saved = checkpoints(RunDirectory(run).checkpoints)
+    return int(saved[-1].name) if saved else 0
 
 
 def at_chunk_end(settings: RunSettings, frames: int) -> int:

@@ -1,4 +1,4 @@
-"""A study small enough for tests: real networks, but a stand-in for what trains them.
+"""A study small enough for tests: real networks, but stand-ins for what trains and plays them.
 
 As a program it runs the study with its arguments, and kills itself while it writes the
 metrics of the chunk that the first of them names.
@@ -7,31 +7,36 @@ metrics of the chunk that the first of them names.
 import os
 import signal
 import sys
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from cbet_jax import metrics
 from cbet_jax.agent import make_agent
 from cbet_jax.config import CountSettings, NetworkSettings, TrainSettings
+from cbet_jax.evaluate import Episodes
 from cbet_jax.learner import LearnerState
 from cbet_jax.run_directory import RunSettings
 from cbet_jax.train import Program
-from experiments import paper
+from experiments import evaluation_table, minigrid_evaluate, paper
+from experiments.evaluation_table import Row
+from experiments.minigrid_evaluate import UNTRAINED
 from experiments.presets import PRESETS
 from experiments.study import execute
 
 NETWORK = NetworkSettings(1, 2, 1, 4, 1, 4)
 TRAIN = TrainSettings(
-    frames=160, worlds=2, batch=2, unroll=10, network=NETWORK, counts=CountSettings(capacity=64)
+    frames=120, worlds=2, batch=2, unroll=10, network=NETWORK, counts=CountSettings(capacity=64)
 )
 TINY = RunSettings(train=TRAIN, chunk=2)
-CHUNK_FRAMES, FRAMES, CHUNKS, SEEDS = 40, 160, 4, 2
+CHUNK_FRAMES, FRAMES, CHUNKS, SEEDS = 40, 120, 3, 2
 ARGUMENTS = (
     *("--preset", "smoke", "--seeds", str(SEEDS), "--setups", "DoorKey", "--envs", "Unlock"),
-    *("--methods", "cbet", "count", "--tasks", "DoorKey-8x8", "--episodes", "2"),
+    *("--methods", "cbet", "--tasks", "DoorKey-8x8", "--episodes", "2"),
     *("--evaluate-at", "50", "--checkpoint-seconds", "0"),
 )
 
@@ -77,6 +82,26 @@ def walking(settings: RunSettings) -> Program:
     )
 
 
+def playing(
+    runs: Sequence[minigrid_evaluate.Run], options: minigrid_evaluate.Options, _: Any
+) -> list[list[Row]]:
+    """Answers with numbers that depend on the policies and on the world, without playing."""
+    return [
+        [row for name in (run.name, UNTRAINED) for row in _rows(run, name, options.episodes)]
+        for run in runs
+    ]
+
+
+def _rows(run: minigrid_evaluate.Run, name: str, episodes: int) -> list[Row]:
+    (world,) = run.environments
+    leaves = [] if name == UNTRAINED else jax.tree.leaves(run.policies.params)
+    draw = np.random.default_rng([len(world), *b"".join(np.asarray(x).tobytes() for x in leaves)])
+    number = draw.integers(1, 9, (run.settings.seeds, episodes))
+    actions = draw.integers(1, 9, (*number.shape, 7))
+    played = Episodes(number > 4, number, actions.sum(axis=2), number / 9, actions)
+    return evaluation_table.rows(name, run.settings.first_seed, world, played)
+
+
 def kill_at(chunk: int) -> None:
     """Lets this process kill itself when it has trained so many chunks in all."""
     append, written = metrics.Table.append, []
@@ -93,5 +118,6 @@ def kill_at(chunk: int) -> None:
 if __name__ == "__main__":
     PRESETS["smoke"] = TINY
     execute.build = walking  # type: ignore[attr-defined]
+    minigrid_evaluate.play = playing
     kill_at(int(sys.argv[1]))
     paper.main(sys.argv[2:])

@@ -1,5 +1,6 @@
 """The plan of a study, and its jobs with a stand-in for training."""
 
+import re
 import signal
 import subprocess
 import sys
@@ -10,7 +11,7 @@ import pytest
 
 from cbet_jax import checkpoint, metrics
 from cbet_jax.run_directory import RunDirectory
-from experiments import minigrid_evaluate, paper
+from experiments import minigrid_ablation, minigrid_evaluate, noisy_tv, paper
 from experiments.presets import PRESETS
 from experiments.study import execute
 from experiments.study.plan import Selection, StudySettings, plan
@@ -20,6 +21,7 @@ from tests.experiments.small_study import (
     CHUNKS,
     FRAMES,
     TINY,
+    playing,
     walking,
 )
 from tests.experiments.test_faults import refused
@@ -33,6 +35,7 @@ def small():
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(PRESETS, "smoke", TINY)
         patch.setattr(execute, "build", walking)
+        patch.setattr(minigrid_evaluate, "play", playing)
         yield patch
 
 
@@ -79,15 +82,19 @@ def test_a_study_leaves_all_that_it_should(unbroken):
     jobs = plan(
         unbroken,
         StudySettings("smoke", FRAMES, 2, 2, (50,)),
-        Selection(("cbet", "count"), ("DoorKey",), ("DoorKey-8x8",), ("Unlock",)),
+        Selection(("cbet",), ("DoorKey",), ("DoorKey-8x8",), ("Unlock",)),
     )
     assert all(job.done for job in jobs)
     kept = RunDirectory(unbroken / "pretrain/DoorKey/cbet").policies
     assert [int(path.name) for path in checkpoint.checkpoints(kept)] == [2 * CHUNK_FRAMES, FRAMES]
+    report = (unbroken / "report.md").read_text()
+    pictures = re.findall(r"\]\((.*\.png)\)", report)
+    assert {Path(name).stem for name in pictures} >= {"pretraining", "tasks"}
+    assert all((unbroken / name).read_bytes().startswith(b"\x89PNG") for name in pictures)
 
 
 def test_nothing_done_is_done_twice(unbroken, small, capsys):
-    before = {path: path.stat().st_mtime_ns for path in unbroken.rglob("*.csv")}
+    before = {path: path.stat().st_mtime_ns for path in unbroken.rglob("*/*/*.csv")}
 
     def never(*_):
         raise AssertionError
@@ -96,14 +103,12 @@ def test_nothing_done_is_done_twice(unbroken, small, capsys):
         patch.setattr(execute, "train", never)
         patch.setattr(minigrid_evaluate, "play", never)
         paper.main([*ARGUMENTS, "--out", str(unbroken)])
-    runs = [path for path in before if path.parent != unbroken]
-    assert {path: path.stat().st_mtime_ns for path in runs} == {p: before[p] for p in runs}
+    assert {path: path.stat().st_mtime_ns for path in before} == before
 
 
 def test_a_study_killed_again_and_again_ends_with_the_same_numbers(unbroken, small, tmp_path):
     root = tmp_path / "study"
-    # In the second pre-training run, in the second transfer, and in the first tabula rasa.
-    for chunk in (CHUNKS + 2, 2 * CHUNKS + 1, CHUNKS + 3):
+    for chunk in (2, CHUNKS):  # of pre-training, then (after what was left of it) of transfer
         program = [sys.executable, "-m", "tests.experiments.small_study", str(chunk)]
         ended = subprocess.run([*program, *ARGUMENTS, "--out", str(root)], check=False, timeout=300)
         assert ended.returncode == -signal.SIGKILL
@@ -127,6 +132,37 @@ def test_a_signal_saves_and_ends_the_study(unbroken, small, tmp_path, capsys):
     assert f"stopped and saved at {CHUNK_FRAMES} frames" in capsys.readouterr().out
     paper.main([*ARGUMENTS, "--out", str(root), "--plan"])
     assert f"at {CHUNK_FRAMES}  pretrain DoorKey cbet" in capsys.readouterr().out
+
+
+def test_the_report_is_drawn_anew_from_the_results_alone(unbroken, small, tmp_path, capsys):
+    root = tmp_path / "redrawn"
+    arguments = ["--results", str(unbroken / "results.csv")]
+    for _ in range(2):
+        paper.main([*arguments, "--out", str(root)])
+        assert (root / "report.md").read_text() == (unbroken / "report.md").read_text()
+    for picture in unbroken.glob("figures/report/*.png"):
+        assert (root / picture.relative_to(unbroken)).exists()
+    assert "needs --out" in refused(paper.main, arguments, capsys)
+    there = [*arguments, "--out", str(tmp_path)]
+    assert "holds no such report" in refused(paper.main, there, capsys)
+    (tmp_path / "results.csv").write_text("a,b\n1,2\n")
+    broken = ["--results", str(tmp_path / "results.csv"), "--out", str(tmp_path / "new")]
+    assert "its columns are not stage,setup" in refused(paper.main, broken, capsys)
+    nowhere = ["--results", "nowhere.csv", "--out", str(tmp_path / "new")]
+    assert "nowhere.csv cannot be read" in refused(paper.main, nowhere, capsys)
+    nothing = ["--report-only", "--out", str(tmp_path / "new")]
+    assert "new holds no study" in refused(paper.main, nothing, capsys)
+
+
+@pytest.mark.parametrize(
+    ("main", "runs"), [(minigrid_ablation.main, 54), (noisy_tv.main, 8), (paper.main, 15)]
+)
+def test_each_study_has_its_runs(main, runs, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    main(["--preset", "laptop", "--plan"])
+    shown = capsys.readouterr().out
+    assert shown.count("to do  pretrain ") == shown.count("to do  evaluation ") == runs
+    assert f"{runs * 3 * 9_024_000:,} frames in all" in shown
 
 
 def test_a_moved_study_goes_on(unbroken, small, tmp_path, monkeypatch):
@@ -153,7 +189,7 @@ def test_a_moved_study_goes_on(unbroken, small, tmp_path, monkeypatch):
             ["--budget", "200", "--tasks", "Unlock"],
             "gives transfer DoorKey-cbet 20 frames, less than a chunk (40)",
         ),
-        (["--evaluate-at", "161"], "evaluate_at must lie in 1..160, not 161"),
+        (["--evaluate-at", "121"], "evaluate_at must lie in 1..120, not 121"),
     ],
 )
 def test_bad_studies_are_refused(arguments, expected, small, tmp_path, capsys, monkeypatch):
@@ -165,7 +201,7 @@ def test_bad_studies_are_refused(arguments, expected, small, tmp_path, capsys, m
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (["--budget", "200"], "other settings: budget is 160, not 200"),
+        (["--budget", "200"], "other settings: budget is 120, not 200"),
         (["--seeds", "3"], "other settings: seeds is 2, not 3"),
         (["--preset", "laptop"], "other settings: preset is smoke, not laptop"),
     ],
@@ -181,12 +217,12 @@ def test_damaged_studies_are_refused(unbroken, small, tmp_path, capsys):
     assert "not empty and holds no study" in refused(paper.main, arguments, capsys)
     (tmp_path / "study.json").write_text("{")
     assert "study.json cannot be read" in refused(paper.main, arguments, capsys)
-    run = RunDirectory(unbroken / "pretrain/DoorKey/count")
+    run = RunDirectory(unbroken / "pretrain/DoorKey/cbet")
     config, arguments = run.config.read_text(), [*ARGUMENTS, "--out", str(unbroken)]
     try:
         run.config.write_text(config.replace('"discount": 0.99', '"discount": 0.9'))
         error = refused(paper.main, arguments, capsys)
-        assert "count was started with other settings: train.loss.discount is 0.9" in error
+        assert "cbet was started with other settings: train.loss.discount is 0.9" in error
         run.config.write_text("{")
         assert "config.json cannot be read" in refused(paper.main, arguments, capsys)
     finally:

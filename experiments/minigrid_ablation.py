@@ -1,0 +1,34 @@
+"""The paper's ablation: `python -m experiments.minigrid_ablation --preset laptop --out DIR`.
+
+Pre-trains on other rewards made of counts, with egocentric and panoramic states and changes,
+with and without resets, and evaluates the policies (paper, appendix "ablation study"). In the
+directory of `experiments.paper` it shares the runs that both have.
+"""
+
+import sys
+from collections.abc import Sequence
+
+from experiments.study import command
+from experiments.study.command import Study
+from experiments.study.contents import ABLATION, THREE
+from experiments.study.report import Contents
+
+METHODS = tuple(dict.fromkeys(method for table in ABLATION for method in table.methods))
+STUDY = Study(
+    name="ablation",
+    program="python -m experiments.minigrid_ablation",
+    methods=METHODS,
+    setups=THREE,
+    tasks={},
+    report="ablation",
+    contents=Contents("The ablation", ABLATION, THREE, METHODS),
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Runs the study that the command line asks for."""
+    command.main(STUDY, sys.argv[1:] if arguments is None else arguments)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,149 @@
+"""Numbers of the report from the table of results: means over worlds, setups and seeds."""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from cbet_jax import statistics
+from cbet_jax.figures import Curve
+from cbet_jax.statistics import Estimate
+from envs.minigrid.dynamics import ACTIONS
+from experiments.study.plan import EVALUATION
+from experiments.study.results import Result
+
+SHARES = tuple(f"share_of_{action}" for action in ACTIONS)
+ENTROPY = "action_entropy"
+
+
+class Measured(NamedTuple):
+    """A mean over worlds, setups and seeds."""
+
+    mean: Estimate  # its interval from the spread of the seeds
+    middle: Estimate  # the interquartile mean
+    seeds: int
+    frames: int  # of pre-training, for each seed
+
+
+Point = dict[int, float]  # seed -> value
+
+
+class Findings:
+    """A table of results, by what each number is."""
+
+    def __init__(self, results: Iterable[Result]) -> None:
+        self._points: dict[tuple[str, ...], dict[int, Point]] = {}  # -> frames -> seed -> value
+        self._actors: dict[tuple[str, str], int] = {}
+        for row in results:
+            key = row.stage, row.setup, row.method, row.environment, row.metric
+            self._points.setdefault(key, {}).setdefault(row.frames, {})[row.seed] = row.value
+            self._actors[row.setup, row.method] = row.actors
+
+    def actors(self, setup: str, method: str) -> int:
+        """Returns how many actors shared the frames."""
+        return self._actors.get((setup, method), 0)
+
+    def names(self, stage: str, field: int) -> list[str]:
+        """Returns what is there in one field of the keys: 1 setup, 2 method, 3 environment."""
+        return list(dict.fromkeys(key[field] for key in self._points if key[0] == stage))
+
+    def evaluated_at(self, setup: str, method: str) -> list[int]:
+        """Returns the frames after which a pre-trained policy was evaluated."""
+        found = {
+            frames
+            for key, points in self._points.items()
+            if key[:3] == (EVALUATION, setup, method)
+            for frames in points
+        }
+        return sorted(found)
+
+    def last(self, key: tuple[str, ...]) -> Point:
+        """Returns the last point of a curve: seed -> value."""
+        points = self._points.get(key, {})
+        return points[max(points)] if points else {}
+
+    def scores(
+        self,
+        setups: Sequence[str],
+        method: str,
+        metric: str,
+        worlds: Sequence[str],
+        frames: int | None = None,
+    ) -> np.ndarray | None:
+        """Returns what each seed reached in each setup and world; None where one is missing.
+
+        Args:
+            setups: that were pre-trained in.
+            method: which of them.
+            metric: of an evaluation.
+            worlds: that were played.
+            frames: of the policies (None: the latest).
+
+        Returns:
+            float[seeds, setups x worlds].
+        """
+        columns = []
+        for setup in setups:
+            at = max(self.evaluated_at(setup, method), default=0) if frames is None else frames
+            for world in worlds:
+                key = EVALUATION, setup, method, world, metric
+                columns.append(self._points.get(key, {}).get(at, {}))
+        seeds = sorted(set.intersection(*(set(column) for column in columns)))
+        if not seeds:
+            return None
+        return np.array([[column[seed] for column in columns] for seed in seeds])
+
+    def measure(
+        self,
+        setups: Sequence[str],
+        method: str,
+        metric: str,
+        worlds: Sequence[str],
+        frames: int | None = None,
+    ) -> Measured | None:
+        """Returns a mean with its intervals, None where a part of it was not run."""
+        if metric in (*SHARES, ENTROPY):
+            return self._measure_actions(setups, method, metric, worlds, frames)
+        scores = self.scores(setups, method, metric, worlds, frames)
+        if scores is None:
+            return None
+        at = self._frames(setups, method) if frames is None else frames
+        middle = statistics.interquartile_mean(scores)
+        return Measured(statistics.mean(scores.mean(axis=1)), middle, len(scores), at)
+
+    def _measure_actions(
+        self,
+        setups: Sequence[str],
+        method: str,
+        metric: str,
+        worlds: Sequence[str],
+        frames: int | None,
+    ) -> Measured | None:
+        """Returns a share of all actions of all worlds together, or those shares' entropy."""
+        lengths = self.scores(setups, method, "episode_length", worlds, frames)
+        shares = [self.scores(setups, method, name, worlds, frames) for name in SHARES]
+        if lengths is None or any(share is None for share in shares):
+            return None
+        pooled = (np.array(shares) * lengths).sum(axis=2) / lengths.sum(axis=1)  # [actions, seeds]
+        if metric == ENTROPY:
+            values = np.array([statistics.normalized_entropy(column) for column in pooled.T])
+        else:
+            values = pooled[SHARES.index(metric)]
+        mean, middle = statistics.mean(values), statistics.interquartile_mean(values[:, None])
+        return Measured(mean, middle, len(values), frames or self._frames(setups, method))
+
+    def _frames(self, setups: Sequence[str], method: str) -> int:
+        return max(max(self.evaluated_at(setup, method), default=0) for setup in setups)
+
+    def curve(self, key: tuple[str, ...]) -> Curve | None:
+        """Returns the mean of a curve over the seeds, and its confidence interval.
+
+        Args:
+            key: stage, setup, method, environment, metric.
+        """
+        points = self._points.get(key)
+        if not points:
+            return None
+        frames = sorted(points)
+        found = [statistics.mean(np.array(list(points[at].values()))) for at in frames]
+        return Curve(np.array(frames), *np.array(found).T)

@@ -1,0 +1,162 @@
+"""The report's pictures."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from cbet_jax import figures
+from cbet_jax.figures import Curve, Panel
+from cbet_jax.statistics import Estimate
+from envs.minigrid.dynamics import ACTIONS
+from envs.minigrid.generators.catalogue import TRANSFER as TEN_WORLDS
+from experiments.study.contents import (
+    INTERACTIONS,
+    RANDOM,
+    SUCCESS,
+    Actions,
+    Averages,
+)
+from experiments.study.estimates import SHARES, Findings, Measured
+from experiments.study.plan import EVALUATION, PRETRAIN, TABULA_RASA, TRANSFER
+from experiments.study.results import ALL
+from experiments.study.tables import measure
+
+MILLION = 1_000_000
+BAND = "band: 95 % confidence interval over seeds"
+WHISKERS = "whiskers: 95 % confidence intervals over seeds"
+
+
+def worlds(folder: Path, found: Findings, setup: str, methods: Sequence[str]) -> list[Path]:
+    """Draws bars of interactions and success in each of the ten worlds, for one setup."""
+    panels: dict[str, dict[str, list[Estimate]]] = {}
+    for metric, label in ((INTERACTIONS, "interactions an episode"), (SUCCESS, "success rate")):
+        for method in methods:
+            cells = [measure(found, (setup,), method, metric, (world,)) for world in TEN_WORLDS]
+            means = [cell.mean for cell in cells if cell]
+            if len(means) == len(cells):
+                panels.setdefault(label, {})[method] = means
+    if not any(method not in RANDOM for shown in panels.values() for method in shown):
+        return []
+    title = f"Pre-trained in {setup}, not trained further ({WHISKERS})"
+    path = folder / f"worlds_{setup}.png"
+    return [figures.bars(path, title, panels, TEN_WORLDS, columns=1)]
+
+
+def averages(folder: Path, found: Findings, table: Averages) -> list[Path]:
+    """Draws a table of averages as bars: a group for each setup that was run."""
+    groups = {" + ".join(setups): setups for setups in table.setups}
+    shown = {
+        name: {m: measure(found, setups, m, table.metric) for m in table.methods}
+        for name, setups in groups.items()
+    }
+    complete = {
+        name: cells
+        for name, cells in shown.items()
+        if any(cells[method] for method in cells if method not in RANDOM)
+    }
+    if not complete:
+        return []
+    nothing = Estimate(np.nan, np.nan, np.nan)
+    mean: Callable[[Measured | None], Estimate] = lambda cell: cell.mean if cell else nothing  # noqa: E731
+    bars = {m: [mean(cells[m]) for cells in complete.values()] for m in table.methods}
+    label = table.metric.replace("_", " ")
+    path = folder / f"{table.name}.png"
+    return [figures.bars(path, f"{table.title} ({WHISKERS})", {label: bars}, list(complete))]
+
+
+def actions(folder: Path, found: Findings, table: Actions) -> list[Path]:
+    """Draws how often each action was chosen, a panel for each setup."""
+    panels: dict[str, dict[str, list[Estimate]]] = {}
+    for setups in table.setups:
+        for method in table.methods:
+            cells = [measure(found, setups, method, share) for share in SHARES]
+            means = [cell.mean for cell in cells if cell]
+            if means:
+                panels.setdefault(f"share of actions, {'+'.join(setups)}", {})[method] = means
+    if not panels:
+        return []
+    title = f"{table.title} ({WHISKERS})"
+    return [figures.bars(folder / f"{table.name}.png", title, panels, ACTIONS, columns=1)]
+
+
+def pretraining(
+    folder: Path, found: Findings, name: str, methods: Sequence[str], setups: Sequence[str]
+) -> list[Path]:
+    """Draws interactions, return and intrinsic reward while pre-training, smoothed."""
+    kinds = (
+        ("interactions", "interactions an episode", False),
+        ("extrinsic_return", "extrinsic return (not learnt from)", False),
+        ("intrinsic_reward", "intrinsic reward a step", True),
+    )
+    panels = []
+    for metric, label, logarithmic in kinds:
+        for setup in setups:
+            keys = {m: (PRETRAIN, setup, m, ALL, metric) for m in methods}
+            lines = _curves(found, keys)
+            if lines:
+                panels.append(Panel(setup, "frames (millions)", label, lines, logarithmic))
+    if not panels:
+        return []
+    columns = len({panel.title for panel in panels})
+    path = folder / f"{name}.png"
+    return [figures.lines(path, f"While pre-training ({BAND})", panels, columns)]
+
+
+def tasks(folder: Path, found: Findings) -> list[Path]:
+    """Draws how each task was learnt, from each pre-trained policy and from nothing."""
+    panels = []
+    names = dict.fromkeys((*found.names(TRANSFER, 3), *found.names(TABULA_RASA, 3)))
+    for task in names:
+        for stage in (TRANSFER, TABULA_RASA):
+            for setup in found.names(stage, 1):
+                keys = {
+                    method: (stage, setup, method, task, "extrinsic_return")
+                    for method in found.names(stage, 2)
+                }
+                title = f"{task}, from {setup}" if setup else f"{task}, tabula rasa"
+                lines = _curves(found, keys)
+                if lines:
+                    panels.append(Panel(title, "frames (millions)", "extrinsic return", lines))
+    if not panels:
+        return []
+    return [figures.lines(folder / "tasks.png", f"Learning tasks ({BAND})", panels)]
+
+
+def drivers(folder: Path, found: Findings) -> list[Path]:
+    """Draws evaluations against frames, and against the steps of each actor."""
+    panels = []
+    for metric, label in ((INTERACTIONS, "interactions an episode"), (SUCCESS, "success rate")):
+        for per_actor in (False, True):
+            lines = {
+                f"{method}, {setup}": line
+                for setup in found.names(EVALUATION, 1)
+                for method in found.names(EVALUATION, 2)
+                if (line := _evaluations(found, setup, method, metric, per_actor))
+            }
+            horizontal = "steps an actor" if per_actor else "frames"
+            panels.append(Panel("", f"{horizontal} (millions)", label, lines))
+    if not any(panel.lines for panel in panels):
+        return []
+    title = f"What drives the order of methods: mean of ten worlds ({BAND})"
+    return [figures.lines(folder / "drivers.png", title, panels, columns=2)]
+
+
+def _evaluations(
+    found: Findings, setup: str, method: str, metric: str, per_actor: bool
+) -> Curve | None:
+    """Returns what a pre-trained policy reached after more and more frames."""
+    if not setup:
+        return None
+    scale = MILLION * (found.actors(setup, method) if per_actor else 1)
+    points = [
+        (at / scale, *cell.mean)
+        for at in found.evaluated_at(setup, method)
+        if (cell := measure(found, (setup,), method, metric, frames=at))
+    ]
+    return Curve(*np.array(points).T) if points else None
+
+
+def _curves(found: Findings, keys: Mapping[str, tuple[str, ...]]) -> dict[str, Curve]:
+    curves = {name: found.curve(key) for name, key in keys.items()}
+    return {n: c._replace(frames=c.frames / MILLION) for n, c in curves.items() if c}

@@ -1,0 +1,168 @@
+"""What a study found, as one long table: enough to draw its whole report anew."""
+
+import csv
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from cbet_jax import metrics
+from cbet_jax.metrics import Column
+from cbet_jax.run_directory import RunDirectory, RunDirectoryError
+from experiments import evaluation_table
+from experiments.minigrid_evaluate import UNIFORM, UNTRAINED
+from experiments.study.plan import (
+    EVALUATION,
+    PRETRAIN,
+    PUBLISHED_FRAMES,
+    TABULA_RASA,
+    TRANSFER,
+    StudySettings,
+    at_chunk_end,
+    reached,
+)
+
+STUDY = "study"  # the stage of rows that say what was asked for
+ALL = evaluation_table.ALL  # in place of a world: all that a run is trained in
+CURVES = ("interactions", "success", "extrinsic_return", "intrinsic_reward")
+POINTS = 60  # of a curve
+SMOOTHED_FRAMES = 300 * 3200  # of 50 M (paper, appendix "plot smoothing")
+SOLVED = 0.9  # extrinsic return
+FRAMES_TO_SOLVE = f"frames_to_return_{SOLVED}"
+
+
+class Result(NamedTuple):
+    """One number."""
+
+    stage: str
+    setup: str  # what was pre-trained in; nothing, without pre-training
+    method: str
+    seed: int
+    environment: str  # that was played in
+    metric: str
+    frames: int  # trained until then
+    actors: int  # that shared these frames; 0, where nothing was trained
+    value: float
+
+
+def write(path: Path, results: list[Result]) -> None:
+    """Saves the table; the file is complete or as it was, whenever the process dies."""
+    temporary = path.with_name(f".{path.name}.tmp")
+    with open(temporary, "w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(Result._fields)
+        writer.writerows([*row[:-1], f"{row.value:.6g}"] for row in results)
+    os.replace(temporary, path)
+
+
+def read(path: Path) -> list[Result]:
+    """Reads the table back.
+
+    Raises:
+        RunDirectoryError: it is not there, or no such table.
+    """
+    try:
+        with open(path, newline="") as file:
+            header, *rows = csv.reader(file)
+        if tuple(header) != Result._fields:
+            raise ValueError("its columns are not " + ",".join(Result._fields))
+        kinds = Result.__annotations__.values()
+        return [Result(*(k(x) for k, x in zip(kinds, row, strict=True))) for row in rows]
+    except (OSError, ValueError) as error:
+        raise RunDirectoryError(f"{path} cannot be read: {error}") from None
+
+
+def collect(root: Path, study: StudySettings) -> list[Result]:
+    """Returns all that lies finished in a study's directory, whatever was asked for this time.
+
+    Raises:
+        RunDirectoryError: a run or a table cannot be read.
+    """
+    asked = {"budget": study.budget, "seeds": study.seeds, "episodes": study.episodes}
+    found = [Result(STUDY, "", study.preset, 0, "", k, 0, 0, v) for k, v in asked.items()]
+    for path in sorted(root.glob(f"{PRETRAIN}/*/*/")):
+        found += _run(PRETRAIN, path.parent.name, path.name, path, study)
+    for path in sorted(root.glob(f"{TRANSFER}/*/*/")):
+        setup, _, method = path.name.partition("-")
+        found += _run(TRANSFER, setup, method, path, study)
+    for path in sorted(root.glob(f"{TABULA_RASA}/*/*/")):
+        found += _run(TABULA_RASA, "", path.name, path, study)
+    evaluated = [row for path in _tables(root) for row in _evaluation(root, path)]
+    return found + list(dict.fromkeys(evaluated))  # the untrained are the same in all tables
+
+
+def smoothed(column: Column, window: int, frames: np.ndarray) -> np.ndarray:
+    """Returns the mean over the window that ends at each of `frames`; NaN: there is no data.
+
+    Args:
+        column: a metric of one seed, in the order of its frames.
+        window: frames.
+        frames: int[points].
+    """
+    total = np.concatenate([[0.0], np.cumsum(column.values)])
+    first = np.searchsorted(column.frames, frames - window, side="right")
+    last = np.searchsorted(column.frames, frames, side="right")
+    with np.errstate(invalid="ignore"):
+        return (total[last] - total[first]) / (last - first)
+
+
+def frames_to_solve(column: Column, window: int) -> int | None:
+    """Returns the frames until the smoothed return was high enough, None if it never was.
+
+    The window must be full: the first episodes that end are the short ones.
+    """
+    frames = column.frames[column.frames >= window]
+    solved = smoothed(column, window, frames) >= SOLVED
+    return int(frames[np.argmax(solved)]) if solved.any() else None
+
+
+def _run(stage: str, setup: str, method: str, path: Path, study: StudySettings) -> Iterator[Result]:
+    """Returns a finished run's curves; of a task, when it was solved, too."""
+    directory = RunDirectory(path)
+    if not directory.config.exists():
+        return
+    settings = directory.settings()
+    end = at_chunk_end(settings, settings.train.frames)
+    if reached(path) != end:
+        return
+    window = max(1, SMOOTHED_FRAMES * study.budget // PUBLISHED_FRAMES)
+    grid = np.arange(1, POINTS + 1) * end // POINTS
+    world = ALL if settings.explore else settings.environments[0]
+    table = metrics.read(directory.metrics)
+    for metric in CURVES:
+        for seed, column in table.get(metric, {}).items():
+            here = Result(stage, setup, method, seed, world, metric, 0, settings.train.worlds, 0)
+            for frames, value in zip(grid, smoothed(column, window, grid), strict=True):
+                if not np.isnan(value):
+                    yield here._replace(frames=int(frames), value=float(value))
+            solved = frames_to_solve(column, window) if metric == "extrinsic_return" else None
+            if solved and not settings.explore:
+                yield here._replace(metric=FRAMES_TO_SOLVE, frames=end, value=solved)
+
+
+def _tables(root: Path) -> list[Path]:
+    return sorted(root.glob(f"{EVALUATION}/*/*/*/*.csv"))
+
+
+def _evaluation(root: Path, path: Path) -> Iterator[Result]:
+    """Returns what one table says of each seed."""
+    setup, method, frames = path.parts[-4:-1]
+    actors = RunDirectory(root / PRETRAIN / setup / method).settings().train.worlds
+    trained = Result(EVALUATION, setup, method, 0, path.stem, "", int(frames), actors, 0)
+    random = Result(EVALUATION, "", "", 0, path.stem, "", 0, 0, 0)
+    numbers = ("success_rate", "unique_interactions", "extrinsic_return", "episode_length")
+    try:
+        with open(path, newline="") as file:
+            for row in csv.DictReader(file):
+                if row["seed"] == evaluation_table.ALL:
+                    continue
+                known = row["method"] in (UNTRAINED, UNIFORM)
+                here = random._replace(method=row["method"]) if known else trained
+                here = here._replace(seed=int(row["seed"]))
+                shares = [name for name in row if name.startswith("share_of_")]
+                for metric in (*numbers, *shares):
+                    yield here._replace(metric=metric, value=float(row[metric]))
+    except (ValueError, KeyError) as error:
+        raise RunDirectoryError(f"{path} cannot be read: {error}") from None

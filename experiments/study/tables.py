@@ -1,0 +1,194 @@
+"""The report's tables as text: our numbers beside the published ones."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from cbet_jax import statistics
+from cbet_jax.statistics import Estimate
+from envs.minigrid.dynamics import ACTIONS
+from envs.minigrid.generators.catalogue import TRANSFER as TEN_WORLDS
+from experiments.study.contents import (
+    INTERACTIONS,
+    PERCENT,
+    RANDOM,
+    SUCCESS,
+    Actions,
+    Averages,
+    Published,
+    published,
+)
+from experiments.study.estimates import ENTROPY, SHARES, Findings, Measured
+from experiments.study.plan import EVALUATION, PRETRAIN, TABULA_RASA, TRANSFER
+from experiments.study.results import ALL, CURVES, FRAMES_TO_SOLVE, SOLVED
+
+NOT_RUN, NOT_PRINTED = "not run", "not printed"
+
+Lines = list[str]  # of Markdown
+
+
+def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Lines:
+    """Returns a table."""
+    line = lambda cells: f"| {' | '.join(cells)} |"  # noqa: E731
+    return [line(header), line(["---"] * len(header)), *(line(row) for row in rows), ""]
+
+
+def averages(table: Averages, found: Findings) -> Lines:
+    """Returns a table of our numbers, the published ones and the differences."""
+    known, scale = published(), _scale(table.metric)
+    rows = []
+    for setups in table.setups:
+        for method in table.methods:
+            measured = measure(found, setups, method, table.metric)
+            theirs = known.get((table.name, " ".join(setups), method, table.metric))
+            rows.append([_title(setups), method, *_compared(measured, theirs, scale)])
+    unit = " (%)" if table.metric in PERCENT else ""
+    header = ["setup", "method", f"ours{unit}, mean", "95 %", "interquartile mean", "95 %"]
+    return markdown([*header, "published", "difference", "seeds", "frames"], rows)
+
+
+def _compared(measured: Measured | None, theirs: Published | None, scale: float) -> list[str]:
+    text = theirs.text if theirs else NOT_PRINTED
+    if measured is None:
+        return [NOT_RUN, "", "", "", text, "", "", ""]
+    ours = scale * measured.mean.value
+    return [
+        f"{ours:.2f}",
+        interval(measured.mean, measured.seeds, scale),
+        f"{scale * measured.middle.value:.2f}",
+        interval(measured.middle, measured.seeds, scale),
+        text,
+        f"{ours - theirs.value:+.2f}" if theirs else "",
+        str(measured.seeds),
+        f"{measured.frames:,}",
+    ]
+
+
+def actions(table: Actions, found: Findings) -> Lines:
+    """Returns a table of the shares of all actions: ours, the published ones, the differences."""
+    known, columns, rows = published(), (*SHARES, ENTROPY), []
+    for setups in table.setups:
+        for method in table.methods:
+            where = [_title(setups), method]
+            ours = [measure(found, setups, method, metric) for metric in columns]
+            theirs = [known[table.name, " ".join(setups), method, metric] for metric in columns]
+            triples = list(zip(columns, ours, theirs, strict=True))
+            rows.append([*where, "ours", *(_cell(m, _scale(c)) for c, m, _ in triples)])
+            rows.append([*where, "published", *(t.text for t in theirs)])
+            rows.append([*where, "difference", *(_difference(*triple) for triple in triples)])
+    header = ["setup", "method", "", *(f"{action} (%)" for action in ACTIONS), "entropy"]
+    return markdown(header, rows)
+
+
+def _difference(metric: str, ours: Measured | None, theirs: Published) -> str:
+    return f"{_scale(metric) * ours.mean.value - theirs.value:+.2f}" if ours else ""
+
+
+def worlds(found: Findings, setup: str, metric: str, methods: Sequence[str]) -> Lines:
+    """Returns a table of our numbers in each world; the paper draws such bars without numbers."""
+    rows = [
+        [
+            world,
+            *(
+                _cell(measure(found, (setup,), m, metric, (world,)), _scale(metric))
+                for m in methods
+            ),
+        ]
+        for world in TEN_WORLDS
+    ]
+    return markdown(["world", *methods], rows)
+
+
+def trends(found: Findings, methods: Sequence[str], setups: Sequence[str]) -> Lines:
+    """Returns what was measured while pre-training: after a tenth, a half and all frames."""
+    rows = []
+    for metric in CURVES:
+        for setup in setups:
+            for method in methods:
+                curve = found.curve((PRETRAIN, setup, method, ALL, metric))
+                cells = [NOT_RUN, "", ""]
+                if curve:
+                    at = [abs(curve.frames - p * curve.frames[-1]).argmin() for p in (0.1, 0.5, 1)]
+                    cells = [
+                        f"{curve.mean[i]:.4g} [{curve.low[i]:.4g}, {curve.high[i]:.4g}]" for i in at
+                    ]
+                rows.append([metric.replace("_", " "), setup, method, *cells])
+    return markdown(["while pre-training", "setup", "method", "10 %", "50 %", "100 %"], rows)
+
+
+def tasks(found: Findings) -> Lines:
+    """Returns how tasks were learnt, with pre-training and without."""
+    rows = []
+    for task in dict.fromkeys((*found.names(TRANSFER, 3), *found.names(TABULA_RASA, 3))):
+        for stage in (TRANSFER, TABULA_RASA):
+            for setup in found.names(stage, 1):
+                for method in found.names(stage, 2):
+                    final = found.last((stage, setup, method, task, "extrinsic_return"))
+                    if not final:
+                        continue
+                    solved = found.last((stage, setup, method, task, FRAMES_TO_SOLVE))
+                    how = f"transfer from {setup}" if setup else "tabula rasa"
+                    rows.append([task, how, method, *_learnt(final, solved)])
+    if not rows:
+        return [f"{NOT_RUN.capitalize()}.", ""]
+    reached = f"frames to {SOLVED}: each seed"
+    return markdown(["task", "", "method", "final return", reached, "published"], rows)
+
+
+def _learnt(final: dict[int, float], solved: dict[int, float]) -> list[str]:
+    mean = statistics.mean(np.array(list(final.values())))
+    frames = ", ".join(
+        f"{solved[seed]:,.0f}" if seed in solved else "never" for seed in sorted(final)
+    )
+    return [f"{mean.value:.2f} {interval(mean, len(final))}", frames, NOT_PRINTED]
+
+
+def drivers(found: Findings) -> Lines:
+    """Returns all evaluations by setup, method, frames and steps of an actor."""
+    rows = []
+    for setup in [name for name in found.names(EVALUATION, 1) if name]:
+        for method in found.names(EVALUATION, 2):
+            for frames in found.evaluated_at(setup, method):
+                actors = found.actors(setup, method)
+                cells = [
+                    _cell(measure(found, (setup,), method, metric, frames=frames), _scale(metric))
+                    for metric in (INTERACTIONS, SUCCESS)
+                ]
+                each = f"{frames // actors:,}"
+                rows.append([setup, method, f"{frames:,}", str(actors), each, *cells])
+    header = ["setup", "method", "frames", "actors", "steps an actor", "interactions"]
+    return markdown([*header, "success (%)"], rows) if rows else [f"{NOT_RUN.capitalize()}.", ""]
+
+
+def measure(
+    found: Findings,
+    setups: Sequence[str],
+    method: str,
+    metric: str,
+    worlds: Sequence[str] = TEN_WORLDS,
+    frames: int | None = None,
+) -> Measured | None:
+    """Returns a mean over setups and worlds; policies without training belong to no setup."""
+    return found.measure(("",) if method in RANDOM else setups, method, metric, worlds, frames)
+
+
+def interval(estimate: Estimate, seeds: int, scale: float = 1.0) -> str:
+    """Returns a confidence interval; one seed has none."""
+    return f"[{scale * estimate.low:.2f}, {scale * estimate.high:.2f}]" if seeds > 1 else "one seed"
+
+
+def _cell(measured: Measured | None, scale: float) -> str:
+    if measured is None:
+        return NOT_RUN
+    value = f"{scale * measured.mean.value:.2f}"
+    return (
+        f"{value} {interval(measured.mean, measured.seeds, scale)}" if measured.seeds > 1 else value
+    )
+
+
+def _scale(metric: str) -> float:
+    return 100.0 if metric in PERCENT else 1.0
+
+
+def _title(setups: Sequence[str]) -> str:
+    return setups[0] if len(setups) == 1 else f"mean of {len(setups)}"

@@ -1,0 +1,163 @@
+"""The numbers of a study's report: by hand."""
+
+import numpy as np
+import pytest
+
+from cbet_jax import statistics
+from cbet_jax.metrics import Column
+from envs.minigrid.generators.catalogue import TRANSFER
+from experiments.study import results, tables
+from experiments.study.contents import (
+    ABLATION,
+    MAIN,
+    NOISY_METHODS,
+    NOISY_TV,
+    SUCCESS,
+    Averages,
+    published,
+)
+from experiments.study.estimates import ENTROPY, SHARES, Findings
+from experiments.study.plan import EVALUATION, PRETRAIN
+from experiments.study.results import ALL, Result
+from experiments.study.variants import SETUPS, VARIANTS
+
+
+def evaluations(setup: str, method: str, metric: str, values, frames: int = 100) -> list[Result]:
+    """Returns results of each seed, the same in all ten worlds."""
+    return [
+        Result(EVALUATION, setup, method, seed, world, metric, frames, 10, value)
+        for seed, value in enumerate(values)
+        for world in TRANSFER
+    ]
+
+
+def row_of(lines, *cells) -> list[str]:
+    """Returns the one row of a table that begins so."""
+    start = f"| {' | '.join(cells)} |"
+    (row,) = [line for line in lines if line.startswith(start)]
+    return row.removeprefix("| ").removesuffix(" |").split(" | ")
+
+
+def test_the_interquartile_mean_leaves_out_a_quarter_at_each_end():
+    scores = np.array([[0.0, 1.0], [2.0, 100.0]])
+    assert statistics.interquartile_mean(scores).value == 1.5
+    flat = statistics.interquartile_mean(np.full((3, 4), 7.0))
+    assert flat == (7, 7, 7)
+    one_run = statistics.interquartile_mean(np.arange(8.0)[None])
+    assert one_run == (3.5, 3.5, 3.5)
+
+
+def test_the_bootstrap_draws_runs_of_each_task_by_itself():
+    # Whole runs drawn together would always hold as many zeros as ones.
+    found = statistics.interquartile_mean(np.array([[0.0, 1.0], [1.0, 0.0]]))
+    assert found == (0.5, 0, 1)
+
+
+def test_curves_are_smoothed_over_the_window_that_ends_there():
+    column = Column(np.array([10, 20, 30, 40]), np.array([1.0, 3.0, 5.0, 7.0]))
+    found = results.smoothed(column, 20, np.array([5, 10, 25, 40, 70]))
+    np.testing.assert_array_equal(found, [np.nan, 1, 2, 6, np.nan])
+
+
+def test_a_task_is_solved_when_a_full_window_is():
+    frames = np.arange(1, 7) * 10
+    early = Column(frames, np.array([1.0, 0.5, 0.9, 0.95, 0.9, 1.0]))
+    assert results.frames_to_solve(early, 20) == 40
+    assert results.frames_to_solve(early, 60) is None
+    assert results.frames_to_solve(early, 70) is None
+
+
+def test_results_come_back_as_they_were(tmp_path):
+    found = evaluations("MultiEnv", "cbet", SUCCESS, [0.25, 0.125])
+    results.write(tmp_path / "results.csv", found)
+    assert results.read(tmp_path / "results.csv") == found
+
+
+def test_a_mean_over_setups_needs_all_of_them():
+    table, method = MAIN[1], "cbet"
+    assert (table.metric, table.setups[0]) == (SUCCESS, ("MultiEnv", "DoorKey", "KeyCorridor"))
+    known = [
+        *evaluations("MultiEnv", method, SUCCESS, [0.5, 0.7]),
+        *evaluations("DoorKey", method, SUCCESS, [0.2, 0.2]),
+    ]
+    lines = tables.averages(table, Findings(known))
+    assert row_of(lines, "mean of 3", method)[2:] == ["not run", "", "", "", "33.64", "", "", ""]
+    # mean 0.6, standard error 0.1, t(0.975, 1 degree) = 12.7062
+    row = row_of(lines, "MultiEnv", method)
+    assert row[2:4] == ["60.00", "[-67.06, 187.06]"]
+    assert row[6:] == ["not printed", "", "2", "100"]
+    known += evaluations("KeyCorridor", method, SUCCESS, [0.2, 0.3])
+    row = row_of(tables.averages(table, Findings(known)), "mean of 3", method)
+    assert (row[2], row[6], row[7]) == ("35.00", "33.64", "+1.36")
+
+
+def test_a_world_that_was_not_played_leaves_the_mean_out():
+    known = evaluations("MultiEnv", "cbet", SUCCESS, [0.5, 0.7])[:-1]
+    lines = tables.averages(MAIN[1], Findings(known))
+    # The other seed has been played everywhere.
+    assert row_of(lines, "MultiEnv", "cbet")[2:4] == ["50.00", "one seed"]
+    lines = tables.worlds(Findings(known[:-10]), "MultiEnv", SUCCESS, ["cbet", "count"])
+    assert row_of(lines, "Unlock") == ["Unlock", "50.00", "not run"]
+
+
+def test_the_latest_policies_count():
+    known = [
+        *evaluations("MultiEnv", "cbet", SUCCESS, [0.1], frames=50),
+        *evaluations("MultiEnv", "cbet", SUCCESS, [0.3], frames=100),
+    ]
+    assert row_of(tables.averages(MAIN[1], Findings(known)), "MultiEnv", "cbet")[2] == "30.00"
+    lines = tables.drivers(Findings(known))
+    assert row_of(lines, "MultiEnv", "cbet", "50")[3:] == ["10", "5", "not run", "10.00"]
+    assert row_of(lines, "MultiEnv", "cbet", "100")[3:] == ["10", "10", "not run", "30.00"]
+
+
+def test_actions_of_long_episodes_weigh_more():
+    known = []
+    for setup, length, share in (("MultiRoom", 30, 1.0), ("NoisyTV", 10, 0.0)):
+        known += evaluations(setup, "cbet", "episode_length", [length])
+        known += evaluations(setup, "cbet", SHARES[0], [share])
+        known += evaluations(setup, "cbet", SHARES[1], [1 - share])
+        for name in SHARES[2:]:
+            known += evaluations(setup, "cbet", name, [0.0])
+    both = Findings(known).measure(("MultiRoom", "NoisyTV"), "cbet", SHARES[0], TRANSFER)
+    assert both.mean.value == pytest.approx(0.75)
+    entropy = Findings(known).measure(("MultiRoom", "NoisyTV"), "cbet", ENTROPY, TRANSFER)
+    assert entropy.mean.value == pytest.approx(
+        -(0.75 * np.log(0.75) + 0.25 * np.log(0.25)) / np.log(7)
+    )
+    lines = tables.actions(NOISY_TV[1], Findings(known))
+    assert row_of(lines, "MultiRoom", "cbet", "ours")[3:5] == ["100.00", "0.00"]
+    assert row_of(lines, "MultiRoom", "cbet", "difference")[3:5] == ["+96.00", "-4.30"]
+    assert row_of(lines, "MultiRoom", "count", "ours")[3] == "not run"
+
+
+def test_trends_are_read_off_the_curves():
+    known = [
+        Result(PRETRAIN, "MultiEnv", "cbet", 0, ALL, "interactions", at, 10, at / 10)
+        for at in range(10, 110, 10)
+    ]
+    lines = tables.trends(Findings(known), ["cbet"], ["MultiEnv"])
+    row = row_of(lines, "interactions", "MultiEnv", "cbet")
+    assert [cell.split()[0] for cell in row[3:]] == ["1", "5", "10"]
+
+
+def test_what_is_published_belongs_to_a_table():
+    known = published()
+    shown = set()
+    for table in (*MAIN, *ABLATION, *NOISY_TV):
+        metrics = (table.metric,) if isinstance(table, Averages) else (*SHARES, ENTROPY)
+        shown |= {(table.name, metric) for metric in metrics}
+    assert {(table, metric) for table, _, _, metric in known} == shown
+    assert all(set(setups.split()) <= set(SETUPS) for _, setups, _, _ in known)
+    assert all(method in (*VARIANTS, "untrained") for _, _, method, _ in known)
+    assert len(known) == 128
+
+
+@pytest.mark.parametrize("setup", ["MultiRoom", "NoisyTV"])
+@pytest.mark.parametrize("method", NOISY_METHODS)
+def test_published_actions_add_up_and_have_the_published_entropy(setup, method):
+    known = published()
+    shares = np.array([known["noisy_tv_actions", setup, method, name].value for name in SHARES])
+    assert shares.sum() == pytest.approx(100, abs=0.5)
+    entropy = known["noisy_tv_actions", setup, method, ENTROPY].value
+    assert statistics.normalized_entropy(shares / shares.sum()) == pytest.approx(entropy, abs=0.03)
