@@ -38,7 +38,9 @@ ALL = "all worlds"
 SPARSE = 20  # a curve with fewer points shows each of them
 POINTS = 150  # of a curve; more iterations than that are averaged in bins
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-DASHES = ("-", "--", ":")
+DASHES = ("-", "--", ":", "-.")
+NARROWEST = 7.0  # inches, of a picture of bars
+CROWDED = 5  # with more groups their names are slanted
 
 
 class Curve(NamedTuple):
@@ -89,8 +91,9 @@ def bars(
         groups: names below the groups.
         columns: of panels (None: all beside each other).
     """
-    size = (1.2 + 1.4 * len(groups), 3.6)
-    figure, axes = _grid(len(panels), columns=columns or len(panels), size=size)
+    columns = min(columns or len(panels), len(panels))
+    size = (max(1.2 + 1.4 * len(groups), NARROWEST / columns), 3.6)
+    figure, axes = _grid(len(panels), columns=columns, size=size)
     for axis, (label, series) in zip(axes, panels.items(), strict=True):
         width = 0.8 / len(series)
         for number, (name, measured) in enumerate(series.items()):
@@ -100,10 +103,12 @@ def bars(
             color = COLORS[number % len(COLORS)]
             axis.bar(places, values, width * 0.9, yerr=spread, capsize=2, color=color, label=name)
         axis.set_xticks(np.arange(len(groups)), groups)
+        if len(groups) > CROWDED:
+            axis.tick_params("x", rotation=12)
         axis.set_ylabel(label)
         axis.set_ylim(bottom=0)
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
-    figure.suptitle(title)
+    figure.suptitle(title, wrap=True)
     return _save(figure, path)
 
 
@@ -120,6 +125,8 @@ class Panel(NamedTuple):
 def lines(path: Path, title: str, panels: Sequence[Panel], columns: int = 3) -> Path:
     """Draws curves with bands; a name has the same colour and dashes in all panels.
 
+    What stands before a comma in a name decides the colour, what follows it the dashes.
+
     Args:
         path: the picture.
         title: of the whole picture.
@@ -128,22 +135,25 @@ def lines(path: Path, title: str, panels: Sequence[Panel], columns: int = 3) -> 
     """
     figure, axes = _grid(len(panels), columns=columns, size=(4.6, 3.1))
     names = list(dict.fromkeys(name for panel in panels for name in panel.lines))
+    heads = list(dict.fromkeys(name.partition(", ")[0] for name in names))
+    tails = list(dict.fromkeys(name.partition(", ")[2] for name in names))
     drawn: dict[str, Any] = {}
     for axis, panel in zip(axes, panels, strict=True):
         for name, line in panel.lines.items():
-            number = names.index(name)
-            handle = _draw_curve(axis, line, 1.0, COLORS[number % len(COLORS)])
-            handle.set_linestyle(DASHES[number // len(COLORS) % len(DASHES)])
+            head, _, tail = name.partition(", ")
+            repeat, color = divmod(heads.index(head), len(COLORS))
+            handle = _draw_curve(axis, line, 1.0, COLORS[color])
+            handle.set_linestyle(DASHES[(tails.index(tail) + repeat) % len(DASHES)])
             drawn[name] = handle
         axis.set_title(panel.title, fontsize=11)
         axis.set_xlabel(panel.horizontal)
         axis.set_ylabel(panel.vertical)
         axis.set_xlim(left=0)
         axis.set_yscale("log" if panel.logarithmic else "linear")
-    if len(drawn) > 1:
-        handles = [drawn[name] for name in names]
-        figure.legend(handles, names, loc="outside lower center", ncols=4, frameon=False)
-    figure.suptitle(title)
+    handles = [drawn[name] for name in names]
+    legend_columns = min(4, 2 * min(columns, len(panels)))
+    figure.legend(handles, names, loc="outside lower center", ncols=legend_columns, frameon=False)
+    figure.suptitle(title, wrap=True)
     return _save(figure, path)
 
 

@@ -44,6 +44,11 @@ class Options:
     checkpoint_seconds: float = 120.0  # at least this long between two checkpoints
     keep_at: tuple[int, ...] = ()  # frames at which the policies are kept for good
 
+    def __post_init__(self) -> None:
+        for frames in self.keep_at:
+            if not 0 < frames <= self.train.frames:
+                raise SettingsError(f"keep_at must lie in 1..{self.train.frames}, not {frames}")
+
 
 def stored_settings(first: cli.First) -> RunSettings | None:
     """Returns the settings of the run to resume, None for a new run.

@@ -58,9 +58,11 @@ class Findings:
         return sorted(found)
 
     def last(self, key: tuple[str, ...]) -> Point:
-        """Returns the last point of a curve: seed -> value."""
-        points = self._points.get(key, {})
-        return points[max(points)] if points else {}
+        """Returns each seed's last point of a curve: seed -> value."""
+        last: Point = {}
+        for _, point in sorted(self._points.get(key, {}).items()):
+            last |= point
+        return last
 
     def scores(
         self,

@@ -59,7 +59,8 @@ def averages(folder: Path, found: Findings, table: Averages) -> list[Path]:
         return []
     nothing = Estimate(np.nan, np.nan, np.nan)
     mean: Callable[[Measured | None], Estimate] = lambda cell: cell.mean if cell else nothing  # noqa: E731
-    bars = {m: [mean(cells[m]) for cells in complete.values()] for m in table.methods}
+    ran = [m for m in table.methods if any(cells[m] for cells in complete.values())]
+    bars = {m: [mean(cells[m]) for cells in complete.values()] for m in ran}
     label = table.metric.replace("_", " ")
     path = folder / f"{table.name}.png"
     return [figures.bars(path, f"{table.title} ({WHISKERS})", {label: bars}, list(complete))]
@@ -104,20 +105,24 @@ def pretraining(
 
 
 def tasks(folder: Path, found: Findings) -> list[Path]:
-    """Draws how each task was learnt, from each pre-trained policy and from nothing."""
+    """Draws how each task was learnt: a panel for each setup, what began from nothing beside it."""
     panels = []
     names = dict.fromkeys((*found.names(TRANSFER, 3), *found.names(TABULA_RASA, 3)))
     for task in names:
-        for stage in (TRANSFER, TABULA_RASA):
-            for setup in found.names(stage, 1):
-                keys = {
-                    method: (stage, setup, method, task, "extrinsic_return")
-                    for method in found.names(stage, 2)
-                }
-                title = f"{task}, from {setup}" if setup else f"{task}, tabula rasa"
-                lines = _curves(found, keys)
-                if lines:
-                    panels.append(Panel(title, "frames (millions)", "extrinsic return", lines))
+        metric = task, "extrinsic_return"
+        plain = {
+            f"{method}, tabula rasa": (TABULA_RASA, "", method, *metric)
+            for method in found.names(TABULA_RASA, 2)
+        }
+        for setup in found.names(TRANSFER, 1) or [""]:
+            biased = {
+                f"{method}, transfer": (TRANSFER, setup, method, *metric)
+                for method in found.names(TRANSFER, 2)
+            }
+            title = f"{task}, from {setup}" if setup else task
+            lines = _curves(found, {**biased, **plain})
+            if lines:
+                panels.append(Panel(title, "frames (millions)", "extrinsic return", lines))
     if not panels:
         return []
     return [figures.lines(folder / "tasks.png", f"Learning tasks ({BAND})", panels)]

@@ -25,6 +25,7 @@ from experiments.study.results import ALL, CURVES, FRAMES_TO_SOLVE, SOLVED
 NOT_RUN, NOT_PRINTED = "not run", "not printed"
 
 Lines = list[str]  # of Markdown
+NOTHING = ["Not run.", ""]
 
 
 def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Lines:
@@ -34,14 +35,19 @@ def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Lines:
 
 
 def averages(table: Averages, found: Findings) -> Lines:
-    """Returns a table of our numbers, the published ones and the differences."""
+    """Returns a table of our numbers, the published ones and the differences.
+
+    A number that was neither run nor published has no row.
+    """
     known, scale = published(), _scale(table.metric)
     rows = []
     for setups in table.setups:
+        ran = any(found.evaluated_at(setup, m) for setup in setups for m in table.methods)
         for method in table.methods:
             measured = measure(found, setups, method, table.metric)
             theirs = known.get((table.name, " ".join(setups), method, table.metric))
-            rows.append([_title(setups), method, *_compared(measured, theirs, scale)])
+            if theirs or (ran and measured):
+                rows.append([_title(setups), method, *_compared(measured, theirs, scale)])
     unit = " (%)" if table.metric in PERCENT else ""
     header = ["setup", "method", f"ours{unit}, mean", "95 %", "interquartile mean", "95 %"]
     return markdown([*header, "published", "difference", "seeds", "frames"], rows)
@@ -86,6 +92,9 @@ def _difference(metric: str, ours: Measured | None, theirs: Published) -> str:
 
 def worlds(found: Findings, setup: str, metric: str, methods: Sequence[str]) -> Lines:
     """Returns a table of our numbers in each world; the paper draws such bars without numbers."""
+    methods = [m for m in methods if m in RANDOM or found.evaluated_at(setup, m)]
+    if set(methods) <= set(RANDOM):
+        return NOTHING
     rows = [
         [
             world,
@@ -106,14 +115,13 @@ def trends(found: Findings, methods: Sequence[str], setups: Sequence[str]) -> Li
         for setup in setups:
             for method in methods:
                 curve = found.curve((PRETRAIN, setup, method, ALL, metric))
-                cells = [NOT_RUN, "", ""]
-                if curve:
-                    at = [abs(curve.frames - p * curve.frames[-1]).argmin() for p in (0.1, 0.5, 1)]
-                    cells = [
-                        f"{curve.mean[i]:.4g} [{curve.low[i]:.4g}, {curve.high[i]:.4g}]" for i in at
-                    ]
-                rows.append([metric.replace("_", " "), setup, method, *cells])
-    return markdown(["while pre-training", "setup", "method", "10 %", "50 %", "100 %"], rows)
+                if curve is None:
+                    continue
+                at = [abs(curve.frames - p * curve.frames[-1]).argmin() for p in (0.1, 0.5, 1)]
+                cells = [Estimate(curve.mean[i], curve.low[i], curve.high[i]) for i in at]
+                rows.append([metric.replace("_", " "), setup, method, *map(_significant, cells)])
+    header = ["while pre-training", "setup", "method", "10 %", "50 %", "100 %"]
+    return markdown(header, rows) if rows else NOTHING
 
 
 def tasks(found: Findings) -> Lines:
@@ -130,7 +138,7 @@ def tasks(found: Findings) -> Lines:
                     how = f"transfer from {setup}" if setup else "tabula rasa"
                     rows.append([task, how, method, *_learnt(final, solved)])
     if not rows:
-        return [f"{NOT_RUN.capitalize()}.", ""]
+        return NOTHING
     reached = f"frames to {SOLVED}: each seed"
     return markdown(["task", "", "method", "final return", reached, "published"], rows)
 
@@ -157,7 +165,7 @@ def drivers(found: Findings) -> Lines:
                 each = f"{frames // actors:,}"
                 rows.append([setup, method, f"{frames:,}", str(actors), each, *cells])
     header = ["setup", "method", "frames", "actors", "steps an actor", "interactions"]
-    return markdown([*header, "success (%)"], rows) if rows else [f"{NOT_RUN.capitalize()}.", ""]
+    return markdown([*header, "success (%)"], rows) if rows else NOTHING
 
 
 def measure(
@@ -186,9 +194,16 @@ def _cell(measured: Measured | None, scale: float) -> str:
     )
 
 
+def _significant(estimate: Estimate) -> str:
+    """Returns a mean and its interval, of whatever size they are."""
+    if estimate.low == estimate.high:
+        return f"{estimate.value:.4g}"
+    return f"{estimate.value:.4g} [{estimate.low:.4g}, {estimate.high:.4g}]"
+
+
 def _scale(metric: str) -> float:
     return 100.0 if metric in PERCENT else 1.0
 
 
 def _title(setups: Sequence[str]) -> str:
-    return setups[0] if len(setups) == 1 else f"mean of {len(setups)}"
+    return setups[0] if len(setups) == 1 else f"mean of {len(setups)} setups"

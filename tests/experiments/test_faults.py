@@ -24,6 +24,7 @@ BAD_COMMAND_LINES = {
     "no frames": (["--frames", "0"], "frames must be at least 1"),
     "no seeds": (["--seeds", "0"], "seeds must be at least 1"),
     "negative seed": (["--first-seed", "-1"], "first_seed must be at least 0"),
+    "kept too late": (["--frames", "9", "--keep-at", "10"], "keep_at must lie in 1..9, not 10"),
     "no chunk": (["--chunk", "0"], "chunk must be at least 1"),
     "no worlds": (["--envs"], "envs must name"),
     "capacity": (["--counts.capacity", "100"], "power of two"),

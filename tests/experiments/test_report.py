@@ -81,13 +81,22 @@ def test_a_mean_over_setups_needs_all_of_them():
         *evaluations("DoorKey", method, SUCCESS, [0.2, 0.2]),
     ]
     lines = tables.averages(table, Findings(known))
-    assert row_of(lines, "mean of 3", method)[2:] == ["not run", "", "", "", "33.64", "", "", ""]
+    assert row_of(lines, "mean of 3 setups", method)[2:] == [
+        "not run",
+        "",
+        "",
+        "",
+        "33.64",
+        "",
+        "",
+        "",
+    ]
     # mean 0.6, standard error 0.1, t(0.975, 1 degree) = 12.7062
     row = row_of(lines, "MultiEnv", method)
     assert row[2:4] == ["60.00", "[-67.06, 187.06]"]
     assert row[6:] == ["not printed", "", "2", "100"]
     known += evaluations("KeyCorridor", method, SUCCESS, [0.2, 0.3])
-    row = row_of(tables.averages(table, Findings(known)), "mean of 3", method)
+    row = row_of(tables.averages(table, Findings(known)), "mean of 3 setups", method)
     assert (row[2], row[6], row[7]) == ("35.00", "33.64", "+1.36")
 
 
@@ -96,8 +105,9 @@ def test_a_world_that_was_not_played_leaves_the_mean_out():
     lines = tables.averages(MAIN[1], Findings(known))
     # The other seed has been played everywhere.
     assert row_of(lines, "MultiEnv", "cbet")[2:4] == ["50.00", "one seed"]
-    lines = tables.worlds(Findings(known[:-10]), "MultiEnv", SUCCESS, ["cbet", "count"])
-    assert row_of(lines, "Unlock") == ["Unlock", "50.00", "not run"]
+    lines = tables.worlds(Findings(known[:9]), "MultiEnv", SUCCESS, ["cbet", "count"])
+    assert row_of(lines, "Unlock") == ["Unlock", "50.00"]
+    assert row_of(lines, TRANSFER[-1]) == [TRANSFER[-1], "not run"]
 
 
 def test_the_latest_policies_count():
