@@ -5,13 +5,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from experiments.minigrid_evaluate import UNIFORM, UNTRAINED
-from experiments.study.estimates import SHARES
+from experiments.study.estimates import INTERACTIONS, SHARES, SUCCESS
 
 PUBLISHED = Path(__file__).with_name("published.csv")
 RANDOM = (UNTRAINED, UNIFORM)
 THREE = ("MultiEnv", "DoorKey", "KeyCorridor")
 METHODS = ("cbet", "count", "ride", "curiosity", "rnd")
-INTERACTIONS, SUCCESS = "unique_interactions", "success_rate"
 PERCENT = (SUCCESS, *SHARES)  # printed as percentages
 
 

@@ -14,6 +14,7 @@ from experiments.study.results import Result
 
 SHARES = tuple(f"share_of_{action}" for action in ACTIONS)
 ENTROPY = "action_entropy"
+INTERACTIONS, SUCCESS = "unique_interactions", "success_rate"
 
 
 class Measured(NamedTuple):
@@ -110,8 +111,8 @@ class Findings:
         if scores is None:
             return None
         at = self._frames(setups, method) if frames is None else frames
-        middle = statistics.interquartile_mean(scores)
-        return Measured(statistics.mean(scores.mean(axis=1)), middle, len(scores), at)
+        middle, mean = statistics.interquartile_mean(scores), statistics.mean(scores.mean(axis=1))
+        return Measured(_within(metric, mean), middle, len(scores), at)
 
     def _measure_actions(
         self,
@@ -132,7 +133,8 @@ class Findings:
         else:
             values = pooled[SHARES.index(metric)]
         mean, middle = statistics.mean(values), statistics.interquartile_mean(values[:, None])
-        return Measured(mean, middle, len(values), frames or self._frames(setups, method))
+        at = frames or self._frames(setups, method)
+        return Measured(_within(metric, mean), middle, len(values), at)
 
     def _frames(self, setups: Sequence[str], method: str) -> int:
         return max(max(self.evaluated_at(setup, method), default=0) for setup in setups)
@@ -149,3 +151,10 @@ class Findings:
         frames = sorted(points)
         found = [statistics.mean(np.array(list(points[at].values()))) for at in frames]
         return Curve(np.array(frames), *np.array(found).T)
+
+
+def _within(metric: str, estimate: Estimate) -> Estimate:
+    """Returns the interval of a share, which cannot leave 0..1."""
+    if metric not in (SUCCESS, ENTROPY, *SHARES):
+        return estimate
+    return Estimate(estimate.value, max(estimate.low, 0.0), min(estimate.high, 1.0))

@@ -11,13 +11,11 @@ from cbet_jax.statistics import Estimate
 from envs.minigrid.dynamics import ACTIONS
 from envs.minigrid.generators.catalogue import TRANSFER as TEN_WORLDS
 from experiments.study.contents import (
-    INTERACTIONS,
     RANDOM,
-    SUCCESS,
     Actions,
     Averages,
 )
-from experiments.study.estimates import SHARES, Findings, Measured
+from experiments.study.estimates import INTERACTIONS, SHARES, SUCCESS, Findings, Measured
 from experiments.study.plan import EVALUATION, PRETRAIN, TABULA_RASA, TRANSFER
 from experiments.study.results import ALL
 from experiments.study.tables import measure

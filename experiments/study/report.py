@@ -7,13 +7,11 @@ from typing import NamedTuple
 
 from experiments.study import pictures, tables
 from experiments.study.contents import (
-    INTERACTIONS,
     RANDOM,
-    SUCCESS,
     Actions,
     Averages,
 )
-from experiments.study.estimates import Findings
+from experiments.study.estimates import INTERACTIONS, SUCCESS, Findings
 from experiments.study.results import STUDY, Result
 from experiments.study.tables import Lines
 

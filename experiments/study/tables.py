@@ -9,16 +9,14 @@ from cbet_jax.statistics import Estimate
 from envs.minigrid.dynamics import ACTIONS
 from envs.minigrid.generators.catalogue import TRANSFER as TEN_WORLDS
 from experiments.study.contents import (
-    INTERACTIONS,
     PERCENT,
     RANDOM,
-    SUCCESS,
     Actions,
     Averages,
     Published,
     published,
 )
-from experiments.study.estimates import ENTROPY, SHARES, Findings, Measured
+from experiments.study.estimates import ENTROPY, INTERACTIONS, SHARES, SUCCESS, Findings, Measured
 from experiments.study.plan import EVALUATION, PRETRAIN, TABULA_RASA, TRANSFER
 from experiments.study.results import ALL, CURVES, FRAMES_TO_SOLVE, SOLVED
 

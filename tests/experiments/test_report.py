@@ -12,11 +12,10 @@ from experiments.study.contents import (
     MAIN,
     NOISY_METHODS,
     NOISY_TV,
-    SUCCESS,
     Averages,
     published,
 )
-from experiments.study.estimates import ENTROPY, SHARES, Findings
+from experiments.study.estimates import ENTROPY, SHARES, SUCCESS, Findings
 from experiments.study.plan import EVALUATION, PRETRAIN
 from experiments.study.results import ALL, Result
 from experiments.study.variants import SETUPS, VARIANTS
@@ -91,13 +90,19 @@ def test_a_mean_over_setups_needs_all_of_them():
         "",
         "",
     ]
-    # mean 0.6, standard error 0.1, t(0.975, 1 degree) = 12.7062
+    # mean 0.6, standard error 0.1, t(0.975, 1 degree) = 12.7062; but it is a share
     row = row_of(lines, "MultiEnv", method)
-    assert row[2:4] == ["60.00", "[-67.06, 187.06]"]
+    assert row[2:4] == ["60.00", "[0.00, 100.00]"]
     assert row[6:] == ["not printed", "", "2", "100"]
     known += evaluations("KeyCorridor", method, SUCCESS, [0.2, 0.3])
     row = row_of(tables.averages(table, Findings(known)), "mean of 3 setups", method)
     assert (row[2], row[6], row[7]) == ("35.00", "33.64", "+1.36")
+
+
+def test_an_interval_is_that_of_the_seeds():
+    known = evaluations("MultiEnv", "cbet", MAIN[0].metric, [30, 32])
+    row = row_of(tables.averages(MAIN[0], Findings(known)), "MultiEnv", "cbet")
+    assert row[2:4] == ["31.00", "[18.29, 43.71]"]  # standard error 1, t as above
 
 
 def test_a_world_that_was_not_played_leaves_the_mean_out():
