@@ -13,6 +13,9 @@ class SettingsError(ValueError):
     """Settings that cannot be run, with one line that says why."""
 
 
+Factors = Literal["float32", "bfloat16"]
+
+
 @dataclass(frozen=True)
 class NetworkSettings:
     """The policy's network (static)."""
@@ -23,6 +26,7 @@ class NetworkSettings:
     dense_units: int = 1024
     lstm_layers: int = 2
     lstm_units: int = 1024
+    factors: Factors = "float32"  # of its matrix products; their sums and all else are float32
 
 
 @dataclass(frozen=True)
@@ -183,6 +187,8 @@ def check(settings: TrainSettings) -> None:
             raise SettingsError(f"network.{name} must be at least 1")
     if network.lstm_units < 1:
         raise SettingsError("network.lstm_units must be at least 1")
+    if network.factors not in get_args(Factors):
+        raise SettingsError(f"network.factors must be {' or '.join(get_args(Factors))}")
     if not 0 <= settings.loss.discount < 1:
         raise SettingsError("loss.discount must be at least 0 and below 1")
     if settings.optimizer.learning_rate <= 0:

@@ -14,7 +14,8 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, UInt8
 
 from cbet_jax import recurrent
-from cbet_jax.config import NetworkSettings
+from cbet_jax.config import Factors, NetworkSettings
+from cbet_jax.products import product
 from cbet_jax.recurrent import Carry
 from cbet_jax.types import LSTMState
 
@@ -33,6 +34,7 @@ class Convolution(nn.Module):
     """
 
     channels: int
+    factors: Factors = "float32"
 
     @nn.compact
     def __call__(self, image: Float[Array, "N height width channels"]) -> Array:
@@ -40,14 +42,16 @@ class Convolution(nn.Module):
         kernel = self.param("kernel", ORTHOGONAL(np.sqrt(2)), (patch, self.channels))
         bias = self.param("bias", nn.initializers.zeros_init(), (self.channels,))
         if image[0].size > MATRIX_LIMIT:
-            return _patches(image) @ kernel + bias
+            return product(_patches(image), kernel, self.factors) + bias
         if self.has_variable(MATRICES, "matrix"):
             matrix: Array = self.get_variable(MATRICES, "matrix")
         else:
             matrix = convolution_matrix(kernel, image.shape[1:])
         if self.is_mutable_collection(MATRICES) and not self.is_initializing():
             self.put_variable(MATRICES, "matrix", matrix)
-        return jnp.tensordot(image, matrix, axes=3) + bias
+        numbers = image.reshape(len(image), -1)
+        response = product(numbers, matrix.reshape(numbers.shape[1], -1), self.factors)
+        return response.reshape(len(image), *matrix.shape[3:]) + bias
 
 
 def convolution_matrix(
@@ -82,6 +86,7 @@ class LSTMLayer(nn.Module):
     """One LSTM layer with PyTorch's initialisation and its two bias vectors."""
 
     units: int
+    factors: Factors = "float32"
 
     @nn.compact
     def __call__(
@@ -94,8 +99,8 @@ class LSTMLayer(nn.Module):
         hidden_weights = self.param("hidden_weights", uniform, (self.units, gates))
         input_bias = self.param("input_bias", uniform, (gates,))
         hidden_bias = self.param("hidden_bias", uniform, (gates,))
-        projected = inputs @ input_weights + (input_bias + hidden_bias)
-        return recurrent.unroll(projected, first, hidden_weights, carry)
+        projected = product(inputs, input_weights, self.factors) + (input_bias + hidden_bias)
+        return recurrent.unroll(projected, first, hidden_weights, carry, self.factors)
 
 
 class PolicyNetwork(nn.Module):
@@ -112,11 +117,12 @@ class PolicyNetwork(nn.Module):
         state: LSTMState,
     ) -> tuple[Float[Array, "T N actions"], Float[Array, "T N"], LSTMState]:
         """Returns the logits, the values and the recurrent state after the last step."""
+        factors = self.settings.factors
         features = self._features(view)
         hidden, cell = [], []
         for layer in range(self.settings.lstm_layers):
             carry = Carry(state.hidden[layer], state.cell[layer])
-            lstm = LSTMLayer(self.settings.lstm_units, name=f"lstm_{layer}")
+            lstm = LSTMLayer(self.settings.lstm_units, factors, name=f"lstm_{layer}")
             features, carry = lstm(features, first, carry)
             hidden.append(carry.hidden)
             cell.append(carry.cell)
@@ -126,13 +132,18 @@ class PolicyNetwork(nn.Module):
 
     def _features(self, view: UInt8[Array, "T N height width 3"]) -> Float[Array, "T N units"]:
         steps, agents = view.shape[:2]
+        factors = self.settings.factors
+        multiply = lambda x, kernel, *_, **__: product(x, kernel, factors)  # noqa: E731
         x = view.reshape(steps * agents, *view.shape[2:]).astype(jnp.float32)
         for layer in range(self.settings.conv_layers):
-            x = elu(Convolution(self.settings.channels, name=f"convolution_{layer}")(x))
+            x = elu(Convolution(self.settings.channels, factors, name=f"convolution_{layer}")(x))
         x = x.reshape(steps * agents, -1)
         for layer in range(self.settings.dense_layers):
             dense = nn.Dense(
-                self.settings.dense_units, kernel_init=ORTHOGONAL(np.sqrt(2)), name=f"dense_{layer}"
+                self.settings.dense_units,
+                kernel_init=ORTHOGONAL(np.sqrt(2)),
+                dot_general=multiply,
+                name=f"dense_{layer}",
             )
             x = nn.relu(dense(x))
         return x.reshape(steps, agents, -1)

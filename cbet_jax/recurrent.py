@@ -7,11 +7,15 @@ derivatives are taken for all steps at once between the loops, and the weights' 
 one matrix product over all steps after them.
 """
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
+
+from cbet_jax.config import Factors
+from cbet_jax.products import multiply, rounded
 
 INPUT, FORGET, CELL, OUTPUT = range(4)  # PyTorch's order of the gates
 
@@ -31,12 +35,13 @@ class Trace(NamedTuple):
     cell: Float[Array, "T N units"]
 
 
-@jax.custom_vjp
+@partial(jax.custom_vjp, nondiff_argnums=(4,))
 def unroll(
     projected: Float[Array, "T N gates"],
     first: Bool[Array, "T N"],
     weights: Float[Array, "units 4*units"],
     initial: Carry,
+    factors: Factors = "float32",
 ) -> tuple[Float[Array, "T N units"], Carry]:
     """Unrolls one LSTM layer over `T` steps.
 
@@ -45,18 +50,19 @@ def unroll(
         first: where true, the state is zeroed before the step.
         weights: recurrent weights; gates in the order input, forget, cell, output.
         initial: the state before the first step.
+        factors: precision in which the recurrent products take their factors.
 
     Returns:
         The hidden state after each step, and the last state.
     """
-    final, trace = _forward(projected, first, weights, initial)
+    final, trace = _forward(projected, first, rounded(weights, factors), initial)
     return trace.hidden, final
 
 
 def _forward(projected: Array, first: Array, weights: Array, initial: Carry) -> tuple[Carry, Trace]:
     def step(carry: Carry, inputs: tuple[Array, Array]) -> tuple[Carry, Trace]:
         projected_t, keep_t = inputs
-        gates = _activate(projected_t + (carry.hidden * keep_t) @ weights)
+        gates = _activate(projected_t + multiply(carry.hidden * keep_t, weights))
         cell = gates[:, FORGET] * (carry.cell * keep_t) + gates[:, INPUT] * gates[:, CELL]
         hidden = gates[:, OUTPUT] * jnp.tanh(cell)
         return Carry(hidden, cell), Trace(gates, hidden, cell)
@@ -75,12 +81,15 @@ def _activate(gates: Float[Array, "N gates"]) -> Float[Array, "N 4 units"]:
     return scale * jnp.tanh(scale * gates) + (1 - scale)
 
 
-def _unroll_forward(projected: Array, first: Array, weights: Array, initial: Carry) -> Any:
+def _unroll_forward(
+    projected: Array, first: Array, weights: Array, initial: Carry, factors: Factors
+) -> Any:
+    weights = rounded(weights, factors)
     final, trace = _forward(projected, first, weights, initial)
     return (trace.hidden, final), (trace, first, weights, initial)
 
 
-def _unroll_backward(residuals: Any, gradients: Any) -> Any:
+def _unroll_backward(factors: Factors, residuals: Any, gradients: Any) -> Any:
     trace, first, weights, initial = residuals
     hidden_gradient, final_gradient = gradients
     keep = _keep(first)
@@ -96,12 +105,13 @@ def _unroll_backward(residuals: Any, gradients: Any) -> Any:
         d_cell = carry.cell + d_hidden * cell_slope_t
         by_gate = jnp.stack([d_cell, d_cell, d_cell, d_hidden], axis=1)
         d_gates = (gates_slope_t * by_gate).reshape(d_cell.shape[0], -1)
-        return Carry((d_gates @ transposed) * keep_t, d_cell * forget_t), d_gates
+        return Carry(multiply(d_gates, transposed) * keep_t, d_cell * forget_t), d_gates
 
     slopes = _slopes(trace, before.cell)
     inputs = (hidden_gradient, *slopes, keep, trace.gates[:, :, FORGET] * keep)
     initial_gradient, d_gates = jax.lax.scan(step, final_gradient, inputs, reverse=True)
-    d_weights = jnp.einsum("tnh,tng->hg", before.hidden, d_gates)
+    flat = lambda x: x.reshape(-1, x.shape[-1])  # noqa: E731
+    d_weights = multiply(flat(before.hidden).T, rounded(flat(d_gates), factors))
     return d_gates, None, d_weights, initial_gradient
 
 

@@ -12,6 +12,7 @@ BAD_COMMAND_LINES = {
     "unknown world": (["--envs", "KeyCoridorS3R3"], "KeyCorridorS3R3"),
     "unknown method": (["--method", "cbett"], "cbet"),
     "unknown ablation": (["--method", "ablation-produkt"], "ablation-product"),
+    "unknown factors": (["--network.factors", "float16"], "bfloat16"),
     "unknown view": (["--counts.states", "panorama"], "panoramic"),
     "unknown keys": (["--counts.keys", "ternery"], "ternary"),
     "episodic counts": (["--method", "ride", "--counts.reset-probability", "0"], "episode"),

@@ -1,0 +1,55 @@
+"""Matrix products, with factors in the precision that is asked for and sums in float32.
+
+Processors multiply numbers of 16 bits (bfloat16: the range of float32, 8 bits of precision) two
+to sixteen times as fast as those of 32. Parameters, activations, gradients and the optimizer
+stay in float32: numbers are rounded on their way into a product alone, forward and backward.
+"""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from cbet_jax.config import Factors
+
+
+def rounded(x: Float[Array, "*shape"], factors: Factors) -> Float[Array, "*shape"]:
+    """Returns `x` as the factor of a product."""
+    return x.astype(factors)
+
+
+def product(
+    x: Float[Array, "*N inputs"], weights: Float[Array, "inputs outputs"], factors: Factors
+) -> Float[Array, "*N outputs"]:
+    """Returns `x @ weights` in float32; its gradient is computed from rounded factors, too."""
+    if factors == "float32":
+        return x @ weights
+    flat = x.reshape(-1, x.shape[-1])
+    return _rounded_product(flat, weights, factors).reshape(*x.shape[:-1], -1)
+
+
+def multiply(x: Float[Array, "N inputs"], weights: Float[Array, "inputs outputs"]) -> Array:
+    """Returns `x @ weights` in float32, `x` rounded as `weights` is; not to be differentiated."""
+    return jnp.matmul(x.astype(weights.dtype), weights, preferred_element_type=jnp.float32)
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(2,))
+def _rounded_product(x: Array, weights: Array, factors: Factors) -> Array:
+    return multiply(x, rounded(weights, factors))
+
+
+def _forward(x: Array, weights: Array, factors: Factors) -> tuple[Array, tuple[Array, Array]]:
+    factors_of_product = rounded(x, factors), rounded(weights, factors)
+    return multiply(*factors_of_product), factors_of_product
+
+
+def _backward(
+    factors: Factors, factors_of_product: tuple[Array, Array], gradient: Array
+) -> tuple[Array, Array]:
+    x, weights = factors_of_product
+    gradient = rounded(gradient, factors)
+    return multiply(gradient, weights.T), multiply(x.T, gradient)
+
+
+_rounded_product.defvjp(_forward, _backward)
