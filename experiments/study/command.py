@@ -9,7 +9,7 @@ from typing import Annotated, NamedTuple
 import tyro
 from rich.console import Console
 
-from cbet_jax.config import SettingsError
+from cbet_jax.config import Factors, SettingsError
 from cbet_jax.run_directory import (
     RunDirectory,
     RunDirectoryError,
@@ -61,6 +61,8 @@ class Options:
     episodes: int = 100  # of each seed in each world of an evaluation
     evaluate_at: Annotated[tuple[int, ...], tyro.conf.arg(metavar="FRAMES ...")] = ()  # pre-trained
     # policies are evaluated there, too, not only at the end
+    factors: Factors = "float32"  # of matrix products: bfloat16 is faster where the processor
+    # multiplies such numbers
     plan: bool = False  # prints what would be done, and does nothing
     report_only: bool = False  # trains nothing: reports what there is
     results: Path | None = None  # trains nothing: draws the report of this results.csv into --out
@@ -69,7 +71,9 @@ class Options:
     @property
     def settings(self) -> StudySettings:
         """What all runs have in common."""
-        return StudySettings(self.preset, self.budget, self.seeds, self.episodes, self.evaluate_at)
+        return StudySettings(
+            self.preset, self.budget, self.seeds, self.episodes, self.evaluate_at, self.factors
+        )
 
 
 def main(study: Study, arguments: Sequence[str]) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cbet_jax.checkpoint import checkpoints
-from cbet_jax.config import SettingsError, TransferSettings
+from cbet_jax.config import Factors, SettingsError, TransferSettings
 from cbet_jax.run_directory import RunDirectory, RunSettings
 from experiments import presets
 from experiments.presets import PRESETS, TASK_FRAMES
@@ -34,6 +34,7 @@ class StudySettings:
     seeds: int  # of each run, trained side by side
     episodes: int  # played in each world to evaluate a policy
     evaluate_at: tuple[int, ...] = ()  # frames of a pre-training run, beside its end
+    factors: Factors = "float32"  # of matrix products
 
     def __post_init__(self) -> None:
         for name in ("seeds", "episodes", "budget"):
@@ -131,8 +132,14 @@ def at_chunk_end(settings: RunSettings, frames: int) -> int:
     return -(-frames // chunk) * chunk
 
 
-def _pretraining(root: Path, study: StudySettings, setup: str, method: str) -> Job:
+def _preset(study: StudySettings) -> RunSettings:
     preset = PRESETS[study.preset]
+    network = replace(preset.train.network, factors=study.factors)
+    return replace(preset, train=replace(preset.train, network=network))
+
+
+def _pretraining(root: Path, study: StudySettings, setup: str, method: str) -> Job:
+    preset = _preset(study)
     settings = replace(
         preset,
         train=replace(VARIANTS[method].apply(preset.train), frames=study.budget),
@@ -174,7 +181,7 @@ def _evaluation(root: Path, job: Job, frames: int, worlds: tuple[str, ...]) -> J
 
 def _task(study: StudySettings, variant: Variant, task: str) -> RunSettings:
     """Returns the settings of a task, its frames in the published proportion to the budget."""
-    preset = PRESETS[study.preset]
+    preset = _preset(study)
     published = TASK_FRAMES.get(task, PUBLISHED_FRAMES)
     train = variant.apply(presets.for_task(preset, task))
     return replace(
