@@ -143,8 +143,8 @@ def iterate(trainer: Trainer, state: TrainState) -> tuple[TrainState, Metrics]:
     key, rollout_key = jax.random.split(state.key)
     frames = state.iteration.astype(jnp.float32) * trainer.settings.iteration_frames
     learner = state.learner._replace(fixed=trainer.agent.at(state.learner.fixed, frames))
-    actor, trajectories, events = _play(trainer, learner.agent, state.actor, rollout_key)
-    learner, update_metrics = _learn(trainer, learner, trajectories)
+    actor, trajectories, events = play(trainer, learner.agent, state.actor, rollout_key)
+    learner, update_metrics = learn(trainer, learner, trajectories)
     metrics = {
         **update_metrics,
         **_episode_metrics(events, trainer.world.environments),
@@ -154,12 +154,14 @@ def iterate(trainer: Trainer, state: TrainState) -> tuple[TrainState, Metrics]:
     return TrainState(learner, actor, key, state.iteration + 1), metrics
 
 
-def _play(
+def play(
     trainer: Trainer, params: AgentParams, actor: ActorState, key: PRNGKeyArray
 ) -> tuple[ActorState, Trajectory, Events]:
     """Plays the rollouts of an iteration; trajectories get a leading axis of rollouts."""
 
-    def play(actor: ActorState, key: PRNGKeyArray) -> tuple[ActorState, tuple[Trajectory, Events]]:
+    def play_once(
+        actor: ActorState, key: PRNGKeyArray
+    ) -> tuple[ActorState, tuple[Trajectory, Events]]:
         actor = actor._replace(world=trainer.world.refresh(actor.world))
         actor, trajectory, events = rollout(
             params,
@@ -173,17 +175,17 @@ def _play(
         return actor, (trajectory, events)
 
     keys = jax.random.split(key, trainer.settings.rollouts)
-    actor, (trajectories, events) = jax.lax.scan(play, actor, keys)
+    actor, (trajectories, events) = jax.lax.scan(play_once, actor, keys)
     return actor, trajectories, events
 
 
-def _learn(
+def learn(
     trainer: Trainer, learner: LearnerState, trajectories: Trajectory
 ) -> tuple[LearnerState, Metrics]:
     """Learns from every sequence once, batch by batch, oldest first."""
     batches = split_batches(trajectories, trainer.settings.updates)
 
-    def learn(learner: LearnerState, batch: Trajectory) -> tuple[LearnerState, Metrics]:
+    def learn_once(learner: LearnerState, batch: Trajectory) -> tuple[LearnerState, Metrics]:
         return update(
             learner,
             batch,
@@ -193,7 +195,7 @@ def _learn(
             trainer.settings,
         )
 
-    learner, metrics = jax.lax.scan(learn, learner, batches)
+    learner, metrics = jax.lax.scan(learn_once, learner, batches)
     loss = metrics.pop("loss")
     means = {name: values.mean(0) for name, values in metrics.items()}
     return learner, {**means, "first_bad_update": _first_bad(loss)}

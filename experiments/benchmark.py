@@ -7,6 +7,7 @@ the table says what was measured.
 import json
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from cbet_jax.config import CountSettings, SettingsError
 from envs.registry import UnknownEnvironment, find
 from experiments import cli
 from experiments.benchmark_groups import GROUPS, Options, Row
+from experiments.presets import PRESETS
 
 PROGRAM = "python -m experiments.benchmark"
 CAPTION = (
@@ -56,14 +58,17 @@ def check(options: Options) -> Path:
     for group in options.groups:
         if group not in GROUPS:
             raise SettingsError(f"unknown group {group!r}; there are {', '.join(GROUPS)}")
-    for name in options.presets:
+    for name in (*options.presets, options.scaled):
         cli.preset(name)
     for name in options.envs:
         find(name)
     for slots in options.capacities:
         CountSettings(capacity=slots)
-    if min(options.rounds, len(options.capacities), *(options.worlds or (0,))) < 1:
-        raise SettingsError("rounds, worlds and capacities must be at least 1, and not left out")
+    counted = (options.worlds, options.scaled_seeds, options.scaled_worlds)
+    if min(options.rounds, len(options.capacities), *(min(n, default=0) for n in counted)) < 1:
+        raise SettingsError("rounds, worlds, seeds and capacities must be at least 1, each given")
+    for worlds in options.scaled_worlds:
+        replace(PRESETS[options.scaled].train, worlds=worlds)  # refuses what does not divide
     path = options.out or Path("runs") / f"benchmark-{datetime.now():%Y%m%d-%H%M%S}.json"
     if path.exists():
         raise SettingsError(f"{path} exists already: choose another file")

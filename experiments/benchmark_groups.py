@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,7 +14,7 @@ from cbet_jax.train import Program, make_program, seed_keys
 from envs.minigrid import NAMES, make_world
 from envs.minigrid.generators import draw, find
 from envs.types import World
-from experiments import bounds, measure, random_play
+from experiments import bounds, measure, phases, random_play
 from experiments.measure import Task, speeds
 from experiments.presets import PRESETS
 from experiments.random_play import Play
@@ -35,6 +35,8 @@ class Options:
         "bounds",
         "counts",
         "training",
+        "phases",
+        "scaling",
         "compilation",
     )
     rounds: int = 5  # of each measurement; the median counts
@@ -43,6 +45,9 @@ class Options:
     envs: tuple[str, ...] = NAMES  # environments measured one by one
     capacities: tuple[int, ...] = (2**12, 2**14, 2**16, 2**18)  # slots of a count table
     presets: tuple[str, ...] = ("paper", "laptop")  # whose training is measured
+    scaled: str = "laptop"  # the preset that is trained with more and more seeds and worlds
+    scaled_seeds: tuple[int, ...] = (1, 2, 4, 8, 16, 32)
+    scaled_worlds: tuple[int, ...] = (32, 128, 512, 2048, 4096)
     out: Path | None = None  # JSON file (default: a new one in runs/)
 
 
@@ -183,8 +188,60 @@ def measure_training(options: Options) -> list[Row]:
 def training(settings: TrainSettings, world: World) -> Task:
     """Returns one iteration of training: rollouts and updates."""
     program = make_program(settings, world, seeds=1, iterations_per_chunk=1)
-    run = measure.repeated(lambda state: program.advance(state)[0], program.init(seed_keys(1)))
+    run = measure.repeated(measure.first_result(program.advance), program.init(seed_keys(1)))
     return Task(run, program.frames_per_iteration, "frame")
+
+
+def measure_phases(options: Options) -> list[Row]:
+    """Milliseconds that each phase of an iteration of training takes, and its operations."""
+    matrix = "matrix product"
+    rows = []
+    for name in options.presets:
+        settings = PRESETS[name].train
+        world = make_world(MIXED, settings.worlds, explore=True)
+        found = speeds(
+            {matrix: measure.matrix_product(), **phases.tasks(settings, world)}, options.rounds
+        )
+        peak = found.pop(matrix)
+        parts, whole = phases.phases(found, settings, world)
+        for part in (*parts, whole):
+            what, share = f"{name}, {part.name}", {"the iteration": part.seconds / whole.seconds}
+            rows.append(Row(what, 1e3 * part.seconds, "ms", share))
+            if part.operations and part.seconds:
+                rate = part.operations / part.seconds
+                rows.append(Row(what, rate / 1e9, "GFLOP/s", {matrix: rate / peak}))
+    return rows
+
+
+def measure_scaling(options: Options) -> list[Row]:
+    """Frames a second of all seeds together, and memory, for more and more seeds and worlds."""
+    preset = PRESETS[options.scaled]
+    programs = {
+        **{f"{n} seeds": (n, preset.train) for n in options.scaled_seeds},
+        **{f"{n} worlds": (1, replace(preset.train, worlds=n)) for n in options.scaled_worlds},
+    }
+    rows: list[Row] = []
+    first: dict[str, tuple[str, float]] = {}
+    for name, (seeds, settings) in programs.items():
+        world = make_world(MIXED, settings.worlds, explore=True)
+        program = make_program(settings, world, seeds, iterations_per_chunk=1)
+        state = program.init(seed_keys(seeds))
+        advance = program.advance.lower(state).compile()
+        run = measure.repeated(measure.first_result(advance), state)
+        frames = seeds * program.frames_per_iteration
+        speed = speeds({name: Task(run, frames, "frame")}, options.rounds)[name]
+        smallest, base = first.setdefault(name.split()[1], (name, speed))
+        what = f"{options.scaled} preset, {name}"
+        rows.append(Row(what, speed, "frames/s", {smallest: speed / base}))
+        rows.append(Row(f"{what}, memory", peak_memory(advance) / 2**20, "MiB", {}))
+    return rows
+
+
+def peak_memory(program: Any) -> float:
+    """Returns the bytes that a compiled program holds at once, at most."""
+    memory = program.memory_analysis()
+    held = memory.argument_size_in_bytes + memory.output_size_in_bytes + memory.temp_size_in_bytes
+    return float(held - memory.alias_size_in_bytes)
 
 
 def measure_compilation(options: Options) -> list[Row]:
@@ -224,5 +281,7 @@ GROUPS: dict[str, Callable[[Options], list[Row]]] = {
     "bounds": measure_bounds,
     "counts": measure_counts,
     "training": measure_training,
+    "phases": measure_phases,
+    "scaling": measure_scaling,
     "compilation": measure_compilation,
 }

@@ -62,6 +62,11 @@ def repeated(advance: Callable[[Any], Any], state: Any) -> Callable[[], None]:
     return run
 
 
+def first_result(program: Callable[[Any], tuple[Any, Any]]) -> Callable[[Any], Any]:
+    """Returns a function that gives the first of the two results of `program`."""
+    return lambda state: program(state)[0]
+
+
 def matrix_product() -> Task:
     """Returns the plain float32 matrix product that other speeds are compared with."""
     rows, inner, columns = MATRIX_SHAPE

@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from experiments import benchmark, benchmark_groups, measure
+from envs.minigrid import make_world
+from experiments import benchmark, benchmark_groups, measure, phases
 from experiments.presets import PRESETS
 from tests.experiments.test_faults import refused
 
@@ -13,6 +14,12 @@ TINY = (
     *("--rounds", "1", "--worlds", "4", "--capacities", "16", "64", "--presets", "smoke"),
     *("--envs", "DoorKey-5x5"),
 )
+SCALED = ("--scaled", "smoke", "--scaled-seeds", "1", "2", "--scaled-worlds", "8")
+PHASES = {
+    *(f"acting: {part}" for part in ("network", "rules, resets and views", "counts")),
+    *("acting: fresh levels", "acting: all else"),
+    *("learning: forward", "learning: backward", "learning: optimizer", "an iteration"),
+}
 ONE_ENVIRONMENT = {"4 worlds", "minigrid", "xminigrid", "fresh levels", "compiling"}
 
 
@@ -32,15 +39,44 @@ def test_the_paper_networks_operations():
     assert 35e6 < flops < 37e6
 
 
-def test_every_group_is_measured_and_written(no_waiting, tmp_path, capsys, monkeypatch):
-    path = tmp_path / "new" / "benchmark.json"
+@pytest.fixture
+def one_small_world(monkeypatch):
     small = replace(PRESETS["smoke"], environments=("Unlock",))
     monkeypatch.setitem(PRESETS, "smoke", small)
     monkeypatch.setattr(benchmark_groups, "MIXED", ("Unlock",))
     monkeypatch.setattr(benchmark_groups, "BOUNDED", ("Unlock",))
-    benchmark.main([*TINY, "--out", str(path)])
+
+
+def measured(path, groups):
+    benchmark.main([*TINY, *SCALED, "--groups", *groups, "--out", str(path)])
     content = json.loads(path.read_text())
-    rows = {row["what"]: row for row in content["rows"]}
+    return content, {row["what"]: row for row in content["rows"]}
+
+
+@pytest.mark.slow
+def test_the_phases_of_training_and_how_it_scales(no_waiting, one_small_world, tmp_path):
+    _, rows = measured(tmp_path / "benchmark.json", ("phases", "scaling"))
+    of_training = {w.removeprefix("smoke, "): rows.pop(w) for w in [*rows] if "smoke, " in w}
+    assert of_training.keys() == PHASES
+    assert {"smoke preset, 2 seeds", "smoke preset, 8 worlds, memory"} <= rows.keys()
+    assert all(row["value"] > 0 for row in rows.values())
+
+
+def test_phases_are_differences_of_programs():
+    world = make_world(("Unlock",), 8, explore=True)
+    took = {"network": 2, "worlds": 3, "counted": 4, "fresh": 6, "acting": 9}
+    took |= {"forward": 5, "gradient": 15, "learning": 14, "iteration": 30}
+    settings = PRESETS["smoke"].train
+    parts, whole = phases.phases({name: 1 / s for name, s in took.items()}, settings, world)
+    seconds = [round(part.seconds, 9) for part in parts]
+    assert seconds == [2, 3, 1, 2, 1, 5, 10, 0]  # the last would be negative
+    assert {part.name for part in (*parts, whole)} == PHASES
+    assert sum(part.operations for part in parts) == whole.operations > 0
+
+
+def test_other_groups_are_measured_and_written(no_waiting, one_small_world, tmp_path, capsys):
+    groups = [group for group in benchmark_groups.GROUPS if group not in ("phases", "scaling")]
+    content, rows = measured(tmp_path / "new" / "benchmark.json", groups)
     assert content["machine"]["packages"]["navix"] == "4.0.0"
     assert rows.pop("DoorKey-5x5, levels played twice")["value"] == 0
     assert all(row["value"] > 0 for row in rows.values())
@@ -65,6 +101,9 @@ def test_every_group_is_measured_and_written(no_waiting, tmp_path, capsys, monke
         (["--rounds", "0"], "rounds"),
         (["--worlds", "-4"], "worlds"),
         (["--capacities", "100"], "power of two"),
+        (["--scaled", "lptop"], "laptop"),
+        (["--scaled-worlds", "33"], "do not divide"),
+        (["--scaled-seeds", "0"], "seeds"),
     ],
 )
 def test_bad_command_lines_are_refused(arguments, expected, capsys, tmp_path, monkeypatch):
