@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import shapely
 
-from envs.habitat.floor import find_floor, put, sample, walk
+from envs.habitat.apartments import NAMES, draw
+from envs.habitat.floor import find_floor
 from envs.habitat.renderer import NAME, Renderer
 from envs.habitat.simulator import (
     FORWARD,
@@ -23,6 +24,7 @@ from envs.habitat.simulator import (
     turned,
 )
 from envs.habitat.surface import Surface, read
+from envs.habitat.walking import put, sample, walk
 
 _CANDIDATES = ("mesh.ply", "habitat/mesh_semantic.ply")  # in the folder of a Replica scene
 _TURNS = 36
@@ -51,7 +53,7 @@ class Raycast:
     def reset(self, seed: int) -> Moment:
         """Puts the agent to a place and heading drawn from `seed`."""
         heading = np.random.default_rng((seed, 1)).integers(_TURNS) * 360.0 / _TURNS
-        return self._stand(Place(sample(self._floor, seed)[0], float(heading)))
+        return self._stand(Place(sample(self._floor, seed, 1)[0], float(heading)))
 
     def teleport(self, place: Place) -> Moment:
         """Puts the agent to a given place.
@@ -104,11 +106,13 @@ def open_scene(scene: str, folder: Path | None = None) -> Raycast:
     """Opens a scene.
 
     Args:
-        scene: the path of a `.glb`, `.gltf` or `.ply` file (or of a `.stage_config.json`), or a
-            name within `folder`.
+        scene: the path of a `.glb`, `.gltf` or `.ply` file (or of a `.stage_config.json`), the
+            name of an apartment (`envs.habitat.apartments.NAMES`), or a name within `folder`.
         folder: where a data set such as Replica lies.
 
     Raises:
         SimulatorError: there is no such scene, or it is damaged or cannot be walked on.
     """
+    if folder is None and scene in NAMES:
+        return Raycast(draw(scene))
     return Raycast(read(find_scene(scene, folder, _CANDIDATES)))

@@ -25,6 +25,15 @@ AGENT_RADIUS = 0.18
 AGENT_HEIGHT = 0.88
 HIGHEST_STEP = 0.2  # what the agent walks over, as habitat-sim's navigation meshes have it
 
+SIMULATORS = {"raycast": "envs.habitat.raycast", "habitat_sim": "envs.habitat.habitat_sim"}
+INSTALL = {
+    "raycast": "; install it with: pip install 'cbet-jax[habitat]'",
+    "habitat_sim": (
+        "; install it into an environment of its own with: conda create -n habitat -c conda-forge"
+        " -c aihabitat python=3.9 habitat-sim headless, and name that environment's python"
+    ),
+}
+
 VIEW_SHAPE = (VIEW_SIZE, VIEW_SIZE, 3)
 PANORAMA_SHAPE = (len(COMPASS), *VIEW_SHAPE)
 

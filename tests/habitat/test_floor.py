@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 import shapely
 
-from envs.habitat.floor import Floor, find_floor, put, sample, walk
+from envs.habitat.floor import Floor, find_floor
 from envs.habitat.simulator import AGENT_RADIUS, STEP_LENGTH, SimulatorError
+from envs.habitat.walking import put, sample, walk
 from tests.habitat.scenes import box, room, together
 
 
@@ -99,7 +100,7 @@ def test_never_leaves_the_floor_nor_jumps() -> None:
     corners = generator.uniform(-1.6, 1.6, (12, 2))
     furniture = [box(((x, 0, z), (x + 0.3, 0.6, z + 0.4))) for x, z in corners]
     floor = floor_of(room(), *furniture)
-    place = sample(floor, 1)[0]
+    place = sample(floor, 1, 1)[0]
     visited = set()
     for angle in np.repeat(generator.uniform(0, 2 * np.pi, 600), 4):
         after = walk(floor, place, (STEP_LENGTH * np.cos(angle), STEP_LENGTH * np.sin(angle)))
@@ -123,7 +124,7 @@ def test_draws_positions_from_all_of_the_floor() -> None:
 def test_says_so_where_a_thin_floor_cannot_be_hit() -> None:
     thin = shapely.Polygon([(0, 0), (10, 10), (10, 10 + 1e-9)])
     with pytest.raises(SimulatorError, match="no start position"):
-        sample(floor_of(room())._replace(area=thin), 0)
+        sample(floor_of(room())._replace(area=thin), 0, 1)
 
 
 def test_puts_the_agent_on_the_floor_nearby_or_says_where_it_is() -> None:

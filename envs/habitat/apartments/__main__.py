@@ -1,0 +1,38 @@
+"""Writes the apartments as `.glb` files: `python -m envs.habitat.apartments DIR`."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from envs.habitat.apartments import NAMES
+from envs.habitat.apartments.files import paths, write
+
+
+def main(arguments: list[str]) -> int:
+    """Writes what the command line asks for; returns the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m envs.habitat.apartments", description=__doc__)
+    parser.add_argument("directory", type=Path, metavar="DIR", help="is made if it is not there")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(NAMES)}; all")
+    options = parser.parse_args(arguments)
+    names = options.names or NAMES
+    try:
+        unknown = [name for name in names if name not in NAMES]
+        if unknown:
+            raise ValueError(f"unknown apartment {unknown[0]!r}; there are {', '.join(NAMES)}")
+        options.directory.mkdir(parents=True, exist_ok=True)
+        for path in (path for name in names for path in paths(name, options.directory)):
+            if path.exists():
+                raise ValueError(f"{path} is there already; nothing was written")
+        for name in names:
+            print(write(name, options.directory))
+    except (ValueError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("error: interrupted", file=sys.stderr)
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
