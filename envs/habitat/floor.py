@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import shapely
 
-from envs.habitat.outline import between, footprint
+from envs.habitat.outline import footprint, slab_footprint
 from envs.habitat.simulator import AGENT_HEIGHT, AGENT_RADIUS, HIGHEST_STEP, SimulatorError
 
 _BAND = 0.05  # metres: heights nearer than this are one level
@@ -129,8 +129,8 @@ def _largest_island(triangles: np.ndarray, up: np.ndarray, level: float) -> shap
     near = up & (heights.max(axis=1) < level + HIGHEST_STEP) & (heights.min(axis=1) > level - 0.1)
     floor = footprint(triangles[near]).buffer(_SEAM, quad_segs=1, join_style="mitre")
     floor = _without_slits(floor).buffer(-_SEAM - AGENT_RADIUS, quad_segs=3)
-    slab = between(triangles, level + HIGHEST_STEP, level + AGENT_HEIGHT)
-    walkable = floor.difference(footprint(slab).buffer(AGENT_RADIUS, quad_segs=3))
+    obstacles = slab_footprint(triangles, level + HIGHEST_STEP, level + AGENT_HEIGHT)
+    walkable = floor.difference(obstacles.buffer(AGENT_RADIUS, quad_segs=3))
     walkable = walkable.simplify(0.005)
     islands = [part for part in shapely.get_parts(walkable) if part.area >= _LEAST_AREA]
     return max(islands, key=lambda part: part.area, default=None)

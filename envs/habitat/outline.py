@@ -2,7 +2,6 @@
 
 import numpy as np
 import shapely
-import trimesh
 
 _CELL = 0.025  # metres: triangles smaller than a few of these are drawn as cells
 _SMALL = 0.1  # metres
@@ -14,8 +13,7 @@ def footprint(triangles: np.ndarray) -> shapely.Geometry:
 
     Vertical ones cover lines. The many small ones of a scan are drawn as cells first.
     """
-    corners = triangles[:, :, [0, 2]]
-    size = np.ptp(corners, axis=1).max(axis=1, initial=0.0)
+    corners, size = triangles[:, :, [0, 2]], _sizes(triangles)
     large, small = corners[size >= _SMALL], corners[size < _SMALL]
     rings = np.concatenate([large, large[:, :1]], axis=1)
     lines = shapely.linestrings(rings) if len(rings) else np.array([])
@@ -43,14 +41,39 @@ def _cells(corners: np.ndarray) -> np.ndarray:
     return shapely.box(column[starts] * _CELL, z, (column[ends] + 1) * _CELL, z + _CELL)
 
 
-def between(triangles: np.ndarray, low: float, high: float) -> np.ndarray:
-    """Cuts triangles [F, 3, 3] to what lies between two heights; returns triangles."""
+def slab_footprint(triangles: np.ndarray, low: float, high: float) -> shapely.Geometry:
+    """Returns what triangles [F, 3, 3] cover between two heights, seen from above."""
     bottom, top = triangles[:, :, 1].min(axis=1), triangles[:, :, 1].max(axis=1)
-    touching = triangles[(bottom < high) & (top > low)]
-    corners = touching.reshape(-1, 3)
-    faces = np.arange(len(corners)).reshape(-1, 3)
-    for height, upwards in ((low, 1.0), (high, -1.0)):
-        corners, faces, _ = trimesh.intersections.slice_faces_plane(
-            corners, faces, plane_normal=(0.0, upwards, 0.0), plane_origin=(0.0, height, 0.0)
-        )
-    return corners[faces]
+    touching = (bottom < high) & (top > low)
+    # Small ones are not cut: they reach no further than a hand's breadth out of the slab.
+    whole = (bottom >= low) & (top <= high) | (_sizes(triangles) < _SMALL)
+    return shapely.union(
+        footprint(triangles[touching & whole]),
+        shapely.union_all(_cut(triangles[touching & ~whole], low, high)),
+    )
+
+
+def _cut(triangles: np.ndarray, low: float, high: float) -> np.ndarray:
+    """Returns what large triangles cover between two heights.
+
+    It is the hull of their corners in there, and of the points where edges cross either height.
+    """
+    following = np.roll(triangles, -1, axis=1)
+    points, inside = [triangles], [(triangles[..., 1] >= low) & (triangles[..., 1] <= high)]
+    for height in (low, high):
+        above, below = triangles[..., 1] - height, height - following[..., 1]
+        share = above / np.where(above + below == 0, 1.0, above + below)
+        points.append(triangles + share[..., None] * (following - triangles))
+        inside.append(above * below > 0)
+    candidates, valid = np.concatenate(points, axis=1), np.concatenate(inside, axis=1)
+    some = valid.argmax(axis=1)  # stands in for those that are not there
+    chosen = np.where(valid, np.arange(valid.shape[1]), some[:, None])
+    corners = np.take_along_axis(candidates, chosen[..., None], axis=1)[..., [0, 2]]
+    hulls = shapely.convex_hull(shapely.multipoints(corners))
+    flat = shapely.get_dimensions(hulls) < 2
+    return np.where(flat, shapely.buffer(hulls, _HAIR, quad_segs=1), hulls)
+
+
+def _sizes(triangles: np.ndarray) -> np.ndarray:
+    """Returns how far triangles reach along x or z."""
+    return np.ptp(triangles[:, :, [0, 2]], axis=1).max(axis=1, initial=0.0)

@@ -23,7 +23,7 @@ from envs.habitat.simulator import (
     find_scene,
     turned,
 )
-from envs.habitat.surface import Surface, read
+from envs.habitat.surface import Surface
 from envs.habitat.walking import put, sample, walk
 
 _CANDIDATES = ("mesh.ply", "habitat/mesh_semantic.ply")  # in the folder of a Replica scene
@@ -115,4 +115,6 @@ def open_scene(scene: str, folder: Path | None = None) -> Raycast:
     """
     if folder is None and scene in NAMES:
         return Raycast(draw(scene))
+    from envs.habitat.scene_file import read  # imports trimesh, which takes seconds
+
     return Raycast(read(find_scene(scene, folder, _CANDIDATES)))

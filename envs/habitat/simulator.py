@@ -34,6 +34,8 @@ INSTALL = {
     ),
 }
 
+STAGE_CONFIG = ".stage_config.json"  # habitat-sim's description of a scene, beside its file
+
 VIEW_SHAPE = (VIEW_SIZE, VIEW_SIZE, 3)
 PANORAMA_SHAPE = (len(COMPASS), *VIEW_SHAPE)
 

@@ -12,8 +12,9 @@ from envs.habitat.apartments.files import write
 from envs.habitat.apartments.plans import PLANS
 from envs.habitat.floor import find_floor
 from envs.habitat.raycast import Raycast
+from envs.habitat.scene_file import read
 from envs.habitat.simulator import AGENT_RADIUS
-from envs.habitat.surface import Surface, read
+from envs.habitat.surface import Surface
 
 
 @cache

@@ -16,6 +16,7 @@ from envs.habitat.simulator import (
     STEP_LENGTH,
     VIEW_SIZE,
     Place,
+    SimulatorError,
 )
 from tests.habitat.scenes import BLUE, GREEN, RED, WHITE, box, four_walls, painted, room
 
@@ -132,7 +133,30 @@ def test_map_shows_floor_and_furniture_from_above() -> None:
 
 
 def Raycast_of(*meshes: trimesh.Trimesh) -> Raycast:  # noqa: N802 (it builds one)
-    from envs.habitat.surface import _merge, _piece
+    from envs.habitat.scene_file import _merge, _piece
 
     surface = _merge([_piece(mesh, np.eye(4)) for mesh in meshes])
     return Raycast(surface._replace(vertices=surface.vertices.astype(np.float32)))
+
+
+def test_says_so_where_a_scene_is_not_there_or_has_no_floor(tmp_path) -> None:
+    with pytest.raises(SimulatorError, match=r"there is no scene '.*x.glb': no such file$"):
+        open_scene(str(tmp_path / "x.glb"))
+    with pytest.raises(SimulatorError, match=r"nor a scene of that name in "):
+        open_scene("apartment_0", tmp_path)
+    box(((0, 0, 0), (0.2, 2.0, 0.2))).export(tmp_path / "pole.glb")
+    with pytest.raises(SimulatorError, match="has no walkable floor"):
+        open_scene(str(tmp_path / "pole.glb"))
+    wall = trimesh.Trimesh([(0, 0, 0), (0, 1, 0), (0, 1, 1)], [(0, 1, 2)])
+    wall.export(tmp_path / "wall.glb")
+    with pytest.raises(SimulatorError, match="has no walkable floor"):
+        open_scene(str(tmp_path / "wall.glb"))
+
+
+def test_finds_a_scene_of_a_data_set_by_its_name(tmp_path) -> None:
+    (tmp_path / "apartment_0" / "habitat").mkdir(parents=True)
+    turned = four_walls().to_geometry()
+    turned.apply_transform(trimesh.transformations.rotation_matrix(np.pi / 2, (1, 0, 0)))
+    turned.export(tmp_path / "apartment_0" / "mesh.ply")
+    moment = open_scene("apartment_0", tmp_path).teleport(CENTRE)
+    assert moment.place.position == pytest.approx((0, 0, 0), abs=1e-6)

@@ -8,8 +8,9 @@ import trimesh
 from PIL import Image
 
 from envs.habitat.paint import Paint
+from envs.habitat.scene_file import read
 from envs.habitat.simulator import SimulatorError
-from envs.habitat.surface import Surface, read
+from envs.habitat.surface import Surface
 from tests.habitat.scenes import BLUE, GREEN, RED, WHITE, box, room
 
 SQUARE = np.array([(0, 0, 0), (2, 0, 0), (2, 2, 0), (0, 2, 0)], float)  # x to the right, y up

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 import numpy as np
-from scipy import ndimage
+import shapely
 
 from envs.habitat.apartments import fittings, furniture
 from envs.habitat.apartments.furniture import Maker, Piece
@@ -11,12 +11,12 @@ from envs.habitat.apartments.geometry import Face, Lamp, Number, moved, turned
 from envs.habitat.apartments.plans import kind
 from envs.habitat.apartments.shell import DOOR_HEIGHT, Room, Span, Wall, leaf_faces, place
 
-_CELL = 0.05  # metres
+_TOUCH = 1e-3  # square metres that things side by side may share
 _RADIUS = 0.22  # of a walker with some room to spare
 _BEFORE_DOOR = 0.7  # metres that are kept free
 _STEP = 0.12  # metres between places that are tried along a wall
 _LOW = 1.0  # height of what may stand below a window
-_MOST_CUT_OFF = 0.3  # square metres that a piece may put out of reach
+_MOST_CUT_OFF = 0.15  # square metres that a piece may put out of reach
 
 _CONTENTS: dict[str, tuple[Maker, ...]] = {
     "living": (furniture.sofa, furniture.television, furniture.bookcase, furniture.armchair,
@@ -57,61 +57,43 @@ class _Fill:
 
     def __init__(self, room: Room) -> None:
         self.room = room
-        x0, z0, x1, z1 = room.inside
-        shape = round((z1 - z0) / _CELL), round((x1 - x0) / _CELL)
-        self.taken = np.zeros(shape, bool)
-        self.reserved = np.zeros(shape, bool)  # before doors
-        self.doors: list[tuple[int, int]] = []
-        for wall in room.walls:
-            for span in _doors(wall):
-                before = self.cells(wall, span.begin - 0.1, span.end + 0.1, _BEFORE_DOOR)
-                self.reserved[before] = True
-                x, _, z = place(wall, (span.begin + span.end) / 2, 0.35)
-                self.doors.append((int((z - z0) / _CELL), int((x - x0) / _CELL)))
-        _, self.island = self.reach(self.taken)
+        self.taken = shapely.Polygon()
+        doors = [(wall, span) for wall in room.walls for span in _doors(wall)]
+        before = [rectangle(w, s.begin - 0.1, s.end + 0.1, 0.0, _BEFORE_DOOR) for w, s in doors]
+        self.reserved = shapely.union_all(before)
+        middles = [place(wall, (span.begin + span.end) / 2, 0.35) for wall, span in doors]
+        self.doors = shapely.multipoints([(x, z) for x, _, z in middles])
+        self.island = shapely.box(*room.inside).buffer(-_RADIUS)  # where a walker can get to
 
-    def cells(
-        self, wall: Wall, begin: Number, end: Number, away: Number, start: Number = 0.0
-    ) -> tuple[slice, slice]:
-        """Returns the cells of a rectangle that is given along a wall."""
-        x0, z0, _, _ = self.room.inside
-        corners = np.array([place(wall, begin, start), place(wall, end, away)])[:, [2, 0]]
-        low = np.floor((corners.min(axis=0) - (z0, x0)) / _CELL + 1e-6).astype(int)
-        high = np.ceil((corners.max(axis=0) - (z0, x0)) / _CELL - 1e-6).astype(int)
-        low = np.maximum(low, 0)
-        return slice(low[0], high[0]), slice(low[1], high[1])
-
-    def reach(self, taken: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Returns where a walker has room, and where it can get to from all of the doors."""
-        blocked = np.pad(taken, 1, constant_values=True)
-        roomy = (ndimage.distance_transform_edt(~blocked) * _CELL > _RADIUS)[1:-1, 1:-1]
-        labels, _ = ndimage.label(roomy)
-        at_doors = {int(labels[door]) for door in self.doors}
-        if len(at_doors) != 1 or 0 in at_doors:
-            return roomy, np.zeros_like(roomy)
-        return roomy, labels == at_doors.pop()
-
-    def block(self, cells: tuple[slice, slice]) -> bool:
-        """Takes cells, if nearly all that they leave free can still be walked to."""
-        taken = self.taken.copy()
-        taken[cells] = True
-        roomy, island = self.reach(taken)
-        cut_off = (self.island & roomy & ~island).sum() * _CELL**2
-        if cut_off > _MOST_CUT_OFF or not island.any():
+    def block(self, piece: shapely.Geometry) -> bool:
+        """Takes a place, if nearly all that it leaves free can still be walked to."""
+        free = self.island.difference(piece.buffer(_RADIUS, quad_segs=2))
+        islands = [part for part in shapely.get_parts(free) if part.contains(self.doors)]
+        if not islands or free.area - islands[0].area > _MOST_CUT_OFF:
             return False
-        self.taken, self.island = taken, island
+        self.island, self.taken = islands[0], self.taken.union(piece)
         return True
 
     def take(self, piece: Piece, spot: _Spot) -> bool:
         """Takes a piece's place, if it is free and nothing becomes out of reach by it."""
         half = piece.width / 2
         begin, end = spot.along - half, spot.along + half
-        cells = self.cells(spot.wall, begin, end, spot.away + piece.depth, spot.away)
-        if self.taken[cells].any() or self.reserved[cells].any():
+        cover = rectangle(spot.wall, begin, end, spot.away, spot.away + piece.depth)
+        if _overlap(cover, self.taken) or _overlap(cover, self.reserved):
             return False
         if not spot.away and piece.height > _LOW and _overlaps(begin, end, spot.wall.windows):
             return False
-        return self.block(cells)
+        return self.block(cover)
+
+
+def rectangle(wall: Wall, begin: Number, end: Number, near: Number, far: Number) -> shapely.Polygon:
+    """Returns a rectangle between two places along a wall and two distances from it."""
+    (x0, _, z0), (x1, _, z1) = place(wall, begin, near), place(wall, end, far)
+    return shapely.box(min(x0, x1), min(z0, z1), max(x0, x1), max(z0, z1))
+
+
+def _overlap(one: shapely.Geometry, other: shapely.Geometry) -> bool:
+    return bool(one.intersects(other) and one.intersection(other).area > _TOUCH)
 
 
 def _doors(wall: Wall) -> list[Span]:
@@ -177,7 +159,8 @@ def _open_doors(fill: _Fill, generator: np.random.Generator) -> list[Face]:
                 continue
             at_end = span.end > wall.length / 2
             begin = span.end if at_end else span.begin - 0.05
-            if fill.block(fill.cells(wall, begin, begin + 0.05, span.end - span.begin)):
+            leaf = rectangle(wall, begin, begin + 0.05, 0.0, span.end - span.begin)
+            if fill.block(leaf):
                 faces += leaf_faces(wall, span, at_end, color)
     return faces
 
