@@ -38,7 +38,7 @@ class OwnSimulator:
         return Moment(self.place, view, np.full(PANORAMA_SHAPE, int(x + 10 * z) % 256, np.uint8))
 
     def reset(self, seed):
-        self.place = Place((float(seed), 0.0, 1.0), 0.0)
+        self.place = Place((float(seed % 10), 0.0, 1.0), 0.0)
         return self._moment()
 
     def teleport(self, place):
@@ -70,8 +70,8 @@ class OwnSimulator:
         return [(float(seed + k), 0.0, 0.0) for k in range(count)]
 
     def floor_map(self, cell):
-        walkable = np.arange(6).reshape(2, 3) % 2 == 0
-        return FloorMap((-1.0, 2.0), cell, walkable, np.full((2, 3, 3), 7, np.uint8))
+        walkable = np.ones((int(4 / cell), int(30 / cell)), bool)
+        return FloorMap((-1.0, 0.0), cell, walkable, np.full((*walkable.shape, 3), 7, np.uint8))
 
     def close(self):
         pass
