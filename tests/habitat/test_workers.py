@@ -124,7 +124,7 @@ def test_what_a_simulator_prints_is_no_answer(workers_of) -> None:
 
 @pytest.mark.parametrize("scene", ["dead", "silent"])
 def test_a_lost_worker_is_replaced_and_its_episode_cut(workers_of, scene) -> None:
-    workers = workers_of(own(scene, step_limit=0.5 if scene == "silent" else 60.0), 2)
+    workers = workers_of(own(scene, step_limit=2.0 if scene == "silent" else 60.0), 2)
     workers.reset([1, 2])
     before = pids(workers)
     workers.step([FORWARD, FORWARD])
@@ -272,7 +272,7 @@ PARENT = """
 import os, sys, time
 from envs.habitat.process import Settings
 from envs.habitat.workers import Workers
-workers = Workers(Settings(sys.argv[1], sys.argv[2], step_limit=1.0), 2)
+workers = Workers(Settings(sys.argv[1], sys.argv[2], step_limit=2.0), 2)
 workers.reset([1, 2])
 print(*[each.pid for each in workers._workers], flush=True)
 if sys.argv[1] == "silent":
@@ -306,9 +306,9 @@ def test_workers_end_with_their_parent(scene, how) -> None:
     if how != "end":
         assert all(is_alive(pid) for pid in workers)
         os.killpg(parent.pid, how)  # as a terminal does at Ctrl-C
-    parent.wait(20)
+    parent.wait(60)
     parent.stdout.close()
-    until = time.monotonic() + 10
+    until = time.monotonic() + 30
     while any(is_alive(pid) for pid in workers) and time.monotonic() < until:
         time.sleep(0.02)
     assert not [pid for pid in workers if is_alive(pid)]

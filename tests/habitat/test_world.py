@@ -71,6 +71,13 @@ def play(world, actions, key=0):
     return run(jax.random.key(key), jnp.asarray(actions))
 
 
+@pytest.fixture(scope="module")
+def sevens(raycasts):
+    """A world whose episodes have seven steps, its first moment, all others, and the last."""
+    world = habitat_world(raycasts, max_steps=7)
+    return world, *play(world, ACTIONS)
+
+
 def test_plays_what_the_simulator_plays(raycasts, scene) -> None:
     world = habitat_world(raycasts, max_steps=1000)
     (state, first), (states, steps), _ = play(world, ACTIONS)
@@ -88,9 +95,8 @@ def test_plays_what_the_simulator_plays(raycasts, scene) -> None:
     assert steps.length[-1].tolist() == [40, 40]
 
 
-def test_every_episode_begins_at_the_runs_start(raycasts) -> None:
-    world = habitat_world(raycasts, max_steps=7)
-    (state, first), (states, steps), _ = play(world, ACTIONS)
+def test_every_episode_begins_at_the_runs_start(sevens) -> None:
+    world, (state, first), (states, steps), _ = sevens
     assert (state.position[0] == state.position[1]).all()
     ended = np.arange(1, 41) % 7 == 0
     np.testing.assert_array_equal(steps.truncated, np.stack([ended, ended], axis=1))
@@ -99,8 +105,8 @@ def test_every_episode_begins_at_the_runs_start(raycasts) -> None:
         np.testing.assert_array_equal(steps.view[time], first.view)
         np.testing.assert_array_equal(steps.panorama[time], first.panorama)
         np.testing.assert_array_equal(states.position[time], state.position)
-    other, _, _ = play(world, ACTIONS, key=1)
-    assert (other[0].position != state.position).any()
+    other, _ = world.init(jax.random.key(1))
+    assert (other.position != state.position).any()
     chex.assert_trees_all_equal(states.seeds, jnp.broadcast_to(state.seeds, (40, 2)))
 
 
@@ -122,9 +128,8 @@ def test_episodes_can_begin_at_a_given_place(simulators_of, scene) -> None:
         Simulators(Settings(scene), 1, Place((9.0, 0.0, 0.0), 0.0))
 
 
-def test_counts_rounded_positions_as_numpy_does(raycasts) -> None:
-    world = habitat_world(raycasts, max_steps=7)
-    (state, _), (states, _), end = play(world, ACTIONS)
+def test_counts_rounded_positions_as_numpy_does(sevens, raycasts) -> None:
+    world, (state, _), (states, _), end = sevens
     been = np.concatenate([np.asarray(state.position), np.reshape(states.reached, (-1, 3))])
     rounded = {tuple(place) for place in np.round(been[:, [0, 2]].astype(float) / CELL)}
     assert int(world.report(end)["positions"]) == len(rounded)
@@ -144,13 +149,14 @@ def test_what_lies_beyond_the_grid_counts_at_its_edge(raycasts) -> None:
     assert int(visits[0, -1]) == 1
 
 
-def test_a_step_is_a_function_of_its_arguments(raycasts, simulators_of, scene) -> None:
+def test_a_step_is_a_function_of_its_arguments(sevens, simulators_of, scene) -> None:
     # As a resumed run needs it, and one that goes back to an earlier moment.
-    world = habitat_world(raycasts, max_steps=9)
-    _, _, middle = play(world, ACTIONS[:20])
-    later = [jax.jit(world.step)(middle, ACTIONS[20]) for _ in range(2)]
+    world, _, (states, _), _ = sevens
+    middle = jax.tree.map(lambda leaf: leaf[19], states)
+    step = jax.jit(world.step)
+    later = [step(middle, ACTIONS[20]) for _ in range(2)]
     chex.assert_trees_all_equal(later[0], later[1])
-    fresh = habitat_world(simulators_of(Settings(scene), 2), max_steps=9)
+    fresh = habitat_world(simulators_of(Settings(scene), 2), max_steps=7)
     chex.assert_trees_all_equal(jax.jit(fresh.step)(middle, ACTIONS[20]), later[0])
 
 
