@@ -1,5 +1,6 @@
 """One update: loss of a batch of sequences, gradient, RMSProp step."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -67,8 +68,22 @@ def update(
     intrinsic: Intrinsic,
     optimizer: optax.GradientTransformation,
     settings: TrainSettings,
+    mean: Callable[[Any], Any] = lambda found: found,
 ) -> tuple[LearnerState, dict[str, Float[Array, ""]]]:
-    """Learns once from a batch of sequences: the policy, then the method's own networks."""
+    """Learns once from a batch of sequences: the policy, then the method's own networks.
+
+    Args:
+        state: before the update.
+        batch: the sequences.
+        agent: whose policy learns.
+        intrinsic: the method.
+        optimizer: of every network.
+        settings: of the run.
+        mean: of gradients and losses over all devices that learn from a part of the batch.
+
+    Returns:
+        The state after the update, and metrics.
+    """
     reward = intrinsic_reward(state.intrinsic, batch, intrinsic)
     total = total_reward(reward, batch.extrinsic_reward, intrinsic.coefficient, settings)
 
@@ -76,13 +91,13 @@ def update(
         loss = batch_loss(AgentParams(params, state.fixed), batch, total, agent, settings)
         return loss.total, loss
 
-    gradient, loss = jax.grad(policy_loss, has_aux=True)(state.policy)
+    gradient, loss = mean(jax.grad(policy_loss, has_aux=True)(state.policy))
     policy, policy_optimizer = _apply(optimizer, gradient, state.policy, state.policy_optimizer)
     auxiliary, auxiliary_optimizer, auxiliary_loss, terms = _update_auxiliary(
-        state.intrinsic, state.intrinsic_optimizer, batch, intrinsic, optimizer
+        state.intrinsic, state.intrinsic_optimizer, batch, intrinsic, optimizer, mean
     )
     metrics = {
-        "intrinsic_reward": reward.mean(),
+        "intrinsic_reward": mean(reward.mean()),
         "loss": loss.total + auxiliary_loss,
         "policy_loss": loss.policy,
         "value_loss": loss.value,
@@ -100,13 +115,15 @@ def _update_auxiliary(
     batch: Trajectory,
     intrinsic: Intrinsic,
     optimizer: optax.GradientTransformation,
+    mean: Callable[[Any], Any],
 ) -> tuple[Params, dict[str, Any], Float[Array, ""], dict[str, Float[Array, ""]]]:
     """Clips and steps each of the method's networks by itself, by the gradient of one loss."""
 
     def loss_of(learnt: dict[str, Any]) -> tuple[Float[Array, ""], dict[str, Float[Array, ""]]]:
         return intrinsic.loss(params._replace(learnt=learnt), batch)
 
-    (loss, terms), gradients = jax.value_and_grad(loss_of, has_aux=True)(params.learnt)
+    found = mean(jax.value_and_grad(loss_of, has_aux=True)(params.learnt))
+    (loss, terms), gradients = found
     stepped = {
         name: _apply(optimizer, gradient, params.learnt[name], states[name])
         for name, gradient in gradients.items()

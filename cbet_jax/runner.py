@@ -125,8 +125,8 @@ class _Run:
         with telemetry.waiting(self.host.console, "compiling"):
             # Lowered from the template, so that a resumed run compiles the very same program.
             self._advance = self.program.advance.lower(self.template).compile()
-            if state is None:
-                state = jax.block_until_ready(self.program.init(self.keys))
+            state = self.program.init(self.keys) if state is None else self.program.put(state)
+            state = jax.block_until_ready(state)
         seconds = time.monotonic() - began
         self._say(f"compiled in {seconds:.1f} s")
         self.manifest |= {"compile_seconds": round(seconds, 2), "from_frames": self.saved.frames}

@@ -11,10 +11,13 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import optax
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array, Float, Int, Key, PRNGKeyArray
 
+from cbet_jax import devices
 from cbet_jax.agent import Agent, AgentParams, network_agent
 from cbet_jax.config import TrainSettings
+from cbet_jax.devices import SEEDS, Spread
 from cbet_jax.intrinsic import make_intrinsic
 from cbet_jax.intrinsic.types import Intrinsic
 from cbet_jax.learner import LearnerState, begin_learner, make_optimizer, update
@@ -46,6 +49,8 @@ class Program(NamedTuple):
     advance: Any  # jitted: TrainState -> (TrainState, metrics [iterations, seeds]); donates
     iterations_per_chunk: int
     frames_per_iteration: int  # for each seed
+    put: Callable[[Any], Any] = lambda state: state  # brings a TrainState read from disk to where
+    # `advance` expects it
 
 
 class Trainer(NamedTuple):
@@ -56,15 +61,19 @@ class Trainer(NamedTuple):
     intrinsic: Intrinsic
     agent: Agent
     optimizer: optax.GradientTransformation
+    spread: Spread = devices.ALONE  # of its worlds over devices
 
 
-def make_trainer(settings: TrainSettings, world: World, agent: Agent | None = None) -> Trainer:
+def make_trainer(
+    settings: TrainSettings, world: World, agent: Agent | None = None, mesh: Mesh | None = None
+) -> Trainer:
     """Puts the parts of a run together.
 
     Args:
         settings: of the run.
         world: the worlds of one seed.
         agent: who acts and learns (None: one network, as the settings say).
+        mesh: the devices (None: one).
 
     Raises:
         SettingsError: the method is unknown, or cannot be had with these settings.
@@ -77,6 +86,7 @@ def make_trainer(settings: TrainSettings, world: World, agent: Agent | None = No
         optimizer=make_optimizer(
             settings.optimizer, settings.frames, settings.batch * settings.unroll
         ),
+        spread=devices.spread(mesh, world.num_worlds),
     )
 
 
@@ -87,6 +97,7 @@ def make_program(
     iterations_per_chunk: int,
     seeds_at_once: int | None = None,
     agent: Agent | None = None,
+    mesh: Mesh | None = None,
 ) -> Program:
     """Returns the compiled program that trains `seeds` agents, each with its own worlds.
 
@@ -98,15 +109,19 @@ def make_program(
         seeds_at_once: how many seeds are computed side by side, the rest after them. One on
             a CPU, where a wider batch only leaves the cache; all on an accelerator.
         agent: who acts and learns (None: one network, as the settings say).
+        mesh: the devices that seeds and worlds are laid out over (None: one device).
     """
-    trainer = make_trainer(settings, world, agent)
-    at_once = seeds_at_once or (1 if jax.default_backend() == "cpu" else seeds)
+    trainer = make_trainer(settings, world, agent, mesh)
+    in_a_row = seeds // mesh.shape[SEEDS] if mesh else seeds
+    at_once = seeds_at_once or (1 if jax.default_backend() == "cpu" else in_a_row)
 
     def over_seeds(function: Callable) -> Callable:
-        if seeds == 1:
-            return lambda tree: _grow(function(jax.tree.map(lambda leaf: leaf[0], tree)))
-        batch_size = at_once if at_once > 1 else None
-        return lambda tree: jax.lax.map(function, tree, batch_size=batch_size)
+        if in_a_row == 1:
+            each = lambda tree: _grow(function(jax.tree.map(lambda leaf: leaf[0], tree)))  # noqa: E731
+        else:
+            batch_size = at_once if at_once > 1 else None
+            each = lambda tree: jax.lax.map(function, tree, batch_size=batch_size)  # noqa: E731
+        return devices.over_seeds(mesh, each)
 
     def advance(state: TrainState) -> tuple[TrainState, dict[str, Array]]:
         chunk = lambda state: jax.lax.scan(  # noqa: E731
@@ -115,11 +130,25 @@ def make_program(
         state, metrics = over_seeds(chunk)(state)
         return state, {name: values.T for name, values in metrics.items()}
 
-    return Program(
-        init=jax.jit(over_seeds(lambda key: init(trainer, key))),
+    begin = over_seeds(lambda key: init(trainer, key))
+    program = Program(
+        init=jax.jit(begin),
         advance=jax.jit(advance, donate_argnums=0),
         iterations_per_chunk=iterations_per_chunk,
         frames_per_iteration=settings.iteration_frames,
+    )
+    if mesh is None:
+        return program
+    placed = devices.state_shardings(
+        mesh, jax.eval_shape(begin, seed_keys(seeds)), world.num_worlds
+    )
+    everywhere = NamedSharding(mesh, PartitionSpec())
+    return program._replace(
+        init=jax.jit(begin, in_shardings=everywhere, out_shardings=placed),
+        advance=jax.jit(
+            advance, in_shardings=(placed,), out_shardings=(placed, everywhere), donate_argnums=0
+        ),
+        put=lambda state: devices.put(state, placed),
     )
 
 
@@ -135,7 +164,8 @@ def init(trainer: Trainer, key: PRNGKeyArray) -> TrainState:
     actor = begin_actor(world_key, trainer.world, (), recurrent)
     auxiliary, memory = trainer.intrinsic.init(memory_key, actor.step)
     learner = begin_learner(trainer.agent.init(agent_key), auxiliary, trainer.optimizer)
-    return TrainState(learner, actor._replace(memory=memory), train_key, jnp.zeros((), jnp.int32))
+    actor = trainer.spread.actor(actor._replace(memory=memory))
+    return TrainState(learner, actor, train_key, jnp.zeros((), jnp.int32))
 
 
 def iterate(trainer: Trainer, state: TrainState) -> tuple[TrainState, Metrics]:
@@ -151,6 +181,7 @@ def iterate(trainer: Trainer, state: TrainState) -> tuple[TrainState, Metrics]:
         **trainer.intrinsic.report(actor.memory),
         **trainer.world.report(actor.world),
     }
+    actor = trainer.spread.actor(actor)
     return TrainState(learner, actor, key, state.iteration + 1), metrics
 
 
@@ -193,9 +224,11 @@ def learn(
             trainer.intrinsic,
             trainer.optimizer,
             trainer.settings,
+            trainer.spread.mean,
         )
 
-    learner, metrics = jax.lax.scan(learn_once, learner, batches)
+    learn_each = lambda learner, batches: jax.lax.scan(learn_once, learner, batches)  # noqa: E731
+    learner, metrics = trainer.spread.learn(learn_each)(learner, batches)
     loss = metrics.pop("loss")
     means = {name: values.mean(0) for name, values in metrics.items()}
     return learner, {**means, "first_bad_update": _first_bad(loss)}

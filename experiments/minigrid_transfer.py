@@ -74,8 +74,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     console = Console()
     with cli.user_errors(UnknownEnvironment):
         options, stored = read(arguments)
+        mesh = training.lay_out(options)
         settings, biases = (stored, None) if stored else pretrained(options, console)
-        program = build(settings)
+        program = build(settings, mesh)
         directory = training.open_directory(options, settings, f"{options.env}-transfer-")
         if not checkpoint.checkpoints(directory.checkpoints):
             biases = pretrained(options, console)[1] if biases is None else biases

@@ -1,14 +1,18 @@
 """What the commands that train share: starting a run, going on with it, saying how it ended."""
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
+import jax
 import tyro
+from jax.sharding import Mesh
 from rich.console import Console
 
+from cbet_jax import devices
 from cbet_jax.agent import make_agent
 from cbet_jax.checkpoint import Loaded
 from cbet_jax.config import SettingsError, TrainSettings
@@ -43,8 +47,12 @@ class Options:
     resume: bool = False  # go on with the run in --out
     checkpoint_seconds: float = 120.0  # at least this long between two checkpoints
     keep_at: tuple[int, ...] = ()  # frames at which the policies are kept for good
+    devices: int | None = None  # that seeds and worlds are laid out over (default: of GPUs all that
+    # can be used, one of a CPU); it changes the order of sums alone
 
     def __post_init__(self) -> None:
+        if self.devices is not None and self.devices < 1:
+            raise SettingsError(f"devices must be at least 1, not {self.devices}")
         for frames in self.keep_at:
             if not 0 < frames <= self.train.frames:
                 raise SettingsError(f"keep_at must lie in 1..{self.train.frames}, not {frames}")
@@ -80,12 +88,24 @@ def refuse_other_settings(
         raise RunDirectoryError(f"{options.out} was started with other settings: {difference}")
 
 
-def build(settings: RunSettings) -> Program:
-    """Puts worlds and training together."""
+def lay_out(options: Options) -> Mesh | None:
+    """Lays seeds and worlds out over devices (None: there is one), before any is used.
+
+    Raises:
+        SettingsError: there are not as many as asked for, or they do not divide the run.
+    """
+    if options.devices:
+        with contextlib.suppress(RuntimeError):  # a CPU that is in use keeps the number it has
+            jax.config.update("jax_num_cpu_devices", options.devices)
+    return devices.make_mesh(options.train, options.seeds, options.devices)
+
+
+def build(settings: RunSettings, mesh: Mesh | None = None) -> Program:
+    """Puts worlds and training together, on one device or on those of a mesh."""
     train = settings.train
     world = make_world(settings.environments, train.worlds, explore=settings.explore)
     agent = make_agent(train.network, settings.transfer, world.num_actions, world.view_shape)
-    return make_program(train, world, settings.seeds, settings.chunk, agent=agent)
+    return make_program(train, world, settings.seeds, settings.chunk, agent=agent, mesh=mesh)
 
 
 def open_directory(options: Options, settings: RunSettings, prefix: str = "") -> RunDirectory:

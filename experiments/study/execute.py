@@ -9,6 +9,7 @@ import jax
 from rich.console import Console
 
 from cbet_jax import checkpoint
+from cbet_jax.devices import make_mesh
 from cbet_jax.policies import load_policies
 from cbet_jax.run_directory import (
     RunDirectory,
@@ -94,7 +95,7 @@ def run(job: Job, jobs: Sequence[Job], host: Host) -> None:
     """
     directory = RunDirectory(job.root)
     settings = stored_settings(job) if job.root.exists() else job.settings
-    program = build(settings)
+    program = build(settings, make_mesh(settings.train, settings.seeds))
     if not directory.config.exists():
         directory.create(settings)
     if job.source and not checkpoint.checkpoints(directory.checkpoints):

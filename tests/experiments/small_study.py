@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.sharding import Mesh
 
 from cbet_jax import metrics
 from cbet_jax.agent import make_agent
@@ -52,7 +53,7 @@ class State(NamedTuple):
         return self.learner.policy
 
 
-def walking(settings: RunSettings) -> Program:
+def walking(settings: RunSettings, mesh: Mesh | None = None) -> Program:
     """Returns a program that compiles at once and has the policies of the real one."""
     agent = make_agent(settings.train.network, settings.transfer, 7, (7, 7, 3))
 

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -167,7 +168,7 @@ def test_a_second_process_is_kept_out(tmp_path, capsys, monkeypatch):
 
 
 def test_a_loss_that_is_not_finite_stops_the_run(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(minigrid_pretrain, "build", lambda s: fake_program(s, bad_update=11))
+    monkeypatch.setattr(minigrid_pretrain, "build", partial(fake_program, bad_update=11))
     with pytest.raises(SystemExit) as stop:
         pretrain(tmp_path)
     error = capsys.readouterr().err
@@ -182,8 +183,8 @@ def test_a_loss_that_is_not_finite_stops_the_run(tmp_path, capsys, monkeypatch):
 
 
 def test_parameters_that_are_not_finite_are_never_saved(tmp_path, capsys, monkeypatch):
-    def silent(settings):
-        program = fake_program(settings, bad_update=6)
+    def silent(settings, mesh):
+        program = fake_program(settings, mesh, bad_update=6)
 
         class Lowered:
             def lower(self, template):

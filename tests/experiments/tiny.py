@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.sharding import Mesh
 
 from cbet_jax.checkpoint import checkpoints
 from cbet_jax.run_directory import RunDirectory, RunSettings
@@ -34,7 +35,7 @@ class FakeState(NamedTuple):
     nothing: Array  # [seeds, 0]; orbax cannot store empty arrays
 
 
-def fake_program(settings: RunSettings, bad_update: int = -1) -> Program:
+def fake_program(settings: RunSettings, mesh: Mesh | None = None, bad_update: int = -1) -> Program:
     """Returns a program that compiles at once; the loss of update `bad_update` is not finite."""
 
     def init(key: Array) -> FakeState:

@@ -35,16 +35,17 @@ def crossing(name: str, size: int, num_crossings: int, obstacle: int = c.LAVA) -
     """
     if size < MIN_SIZE or size % 2 == 0:
         raise ValueError(f"{name}: the size must be odd and at least {MIN_SIZE}, not {size}")
-    places = jnp.arange(2, size - 2, 2)
-    if not 1 <= num_crossings <= 2 * len(places):
+    most = 2 * len(range(2, size - 2, 2))
+    if not 1 <= num_crossings <= most:
         raise ValueError(
-            f"{name}: a grid of size {size} has 1 to {2 * len(places)} rivers, not {num_crossings}"
+            f"{name}: a grid of size {size} has 1 to {most} rivers, not {num_crossings}"
         )
     max_steps = 4 * size**2
 
     def draw_one(key: PRNGKeyArray) -> tuple[Level, Bool[Array, ""]]:
         keys = jax.random.split(key, 3)
-        chosen = jax.random.permutation(keys[0], 2 * len(places)) < num_crossings
+        places = jnp.arange(2, size - 2, 2)
+        chosen = jax.random.permutation(keys[0], most) < num_crossings
         upright, level = jnp.split(chosen, 2)  # a river at each of `places`, in both directions
         grid = _rivers(size, places, upright, level, obstacle)
         goes_right = jnp.arange(num_crossings) < upright.sum()  # across an upright river

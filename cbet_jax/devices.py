@@ -1,0 +1,161 @@
+"""One training program on many devices: seeds beside each other, worlds where seeds are too few.
+
+Devices form a grid (`jax.sharding.Mesh`) of two axes. Along `SEEDS` each trains whole seeds, which
+need nothing of each other. Along `WORLDS` the devices of one row share the worlds of a seed: the
+compiler splits the acting loop, whose state says where it lies; of each batch every device learns
+from as many sequences as the others, and their gradients are averaged. What is drawn at random
+does not depend on the grid, so the numbers are one device's but for the order of sums.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from jax.sharding import Mesh, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+from cbet_jax.config import SettingsError, TrainSettings
+
+SEEDS, WORLDS = "seeds", "worlds"  # axes of the mesh
+
+Specs = Any  # a tree of `PartitionSpec`
+
+
+class Spread(NamedTuple):
+    """How the worlds of one seed lie on the devices of a row; all three leave numbers as they are.
+
+    `mean` is called inside `learn` alone.
+    """
+
+    actor: Callable[[Any], Any]  # says where the arrays of an `ActorState` lie
+    learn: Callable[[Callable], Callable]  # of (learner, batches [updates, X, sequences, ...])
+    mean: Callable[[Any], Any]  # over the row, of what each device has found in its sequences
+
+
+ALONE = Spread(lambda actor: actor, lambda learn: learn, lambda found: found)
+
+
+def make_mesh(settings: TrainSettings, seeds: int, devices: int | None = None) -> Mesh | None:
+    """Lays seeds and worlds out over devices.
+
+    Args:
+        settings: of the run.
+        seeds: of the run.
+        devices: how many (None: of an accelerator all that can be used, of a CPU one, and
+            where several hosts train together all that they have).
+
+    Returns:
+        The devices, `[SEEDS, WORLDS]`; None for one device alone.
+
+    Raises:
+        SettingsError: there are not so many, or seeds and worlds do not divide by them.
+    """
+    found = jax.devices()
+    if jax.process_count() > 1:
+        devices = len(found)
+    elif devices is None:
+        devices = 1 if found[0].platform == "cpu" else most(settings, seeds, len(found))
+    if not 0 < devices <= len(found):
+        there = f"there {'is 1' if len(found) == 1 else f'are {len(found)}'}"
+        raise SettingsError(f"devices must lie in 1..{len(found)} ({there}), not {devices}")
+    if not fits(settings, seeds, devices):
+        fitting = [n for n in range(1, len(found) + 1) if fits(settings, seeds, n)]
+        raise SettingsError(
+            f"{devices} devices do not divide {seeds} seeds of {settings.worlds} worlds and "
+            f"batches of {settings.batch}; these do: {' '.join(map(str, fitting))}"
+        )
+    if devices == 1:
+        return None
+    rows = math.gcd(seeds, devices)
+    return Mesh(np.array(found[:devices]).reshape(rows, -1), (SEEDS, WORLDS))
+
+
+def most(settings: TrainSettings, seeds: int, devices: int) -> int:
+    """Returns how many of `devices` are used best: for whole seeds first, then for worlds."""
+    rows = max(n for n in range(1, devices + 1) if seeds % n == 0)
+    numbers = range(rows, devices + 1, rows)
+    return max(n for n in numbers if math.gcd(seeds, n) == rows and fits(settings, seeds, n))
+
+
+def fits(settings: TrainSettings, seeds: int, devices: int) -> bool:
+    """Returns whether every device gets whole seeds, or as many worlds and sequences as others."""
+    in_a_row = devices // math.gcd(seeds, devices)
+    return settings.worlds % in_a_row == 0 and settings.batch % in_a_row == 0
+
+
+def spread(mesh: Mesh | None, worlds: int) -> Spread:
+    """Returns how the worlds of one seed lie on the devices of a row."""
+    if mesh is None or mesh.shape[WORLDS] == 1:
+        return ALONE
+
+    def learn(function: Callable) -> Callable:
+        specs = P(), P(None, None, WORLDS)
+        return jax.shard_map(
+            function, in_specs=specs, out_specs=P(), axis_names={WORLDS}, check_vma=False
+        )
+
+    return Spread(
+        actor=lambda actor: jax.tree.map(
+            jax.lax.with_sharding_constraint, actor, actor_specs(actor, worlds)
+        ),
+        learn=learn,
+        mean=lambda found: jax.lax.pmean(found, WORLDS),
+    )
+
+
+def over_seeds(mesh: Mesh | None, function: Callable) -> Callable:
+    """Returns `function` of arrays `[seeds, ...]`, called by each row with its own seeds alone."""
+    if mesh is None:
+        return function
+    specs = P(SEEDS)
+    return jax.shard_map(
+        function,
+        mesh=mesh,
+        in_specs=specs,
+        out_specs=specs,
+        axis_names={SEEDS},  # the compiler splits along the other
+        check_vma=False,
+    )
+
+
+def actor_specs(actor: Any, worlds: int) -> Specs:
+    """Returns how the arrays of an `ActorState` lie in a row.
+
+    An array whose axis of worlds is as long as there are worlds is taken to have one entry for
+    each; should that be a coincidence, it costs time and changes no number.
+    """
+    along = lambda axis: lambda leaf: _spec(leaf.shape, axis, worlds)  # noqa: E731
+    recurrent = jax.tree.map(along(1), actor.recurrent)  # [layers, N, units]
+    return jax.tree.map(along(0), actor)._replace(recurrent=recurrent)
+
+
+def _spec(shape: tuple[int, ...], axis: int, worlds: int) -> P:
+    return P(*[None] * axis, WORLDS) if shape[axis : axis + 1] == (worlds,) else P()
+
+
+def state_shardings(mesh: Mesh, states: Any, worlds: int) -> Any:
+    """Returns where the arrays of a training state lie.
+
+    Args:
+        mesh: the devices.
+        states: of all seeds, `[seeds, ...]`: arrays or `jax.ShapeDtypeStruct`.
+        worlds: of one seed.
+    """
+    state = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[1:], x.dtype), states)
+    specs = jax.tree.map(lambda _: P(), state)._replace(actor=actor_specs(state.actor, worlds))
+    return jax.tree.map(lambda spec: NamedSharding(mesh, P(SEEDS, *spec)), specs)
+
+
+def put(state: Any, shardings: Any) -> Any:
+    """Returns arrays on the devices where they belong, from arrays that lie elsewhere."""
+    return jax.tree.map(_put, state, shardings)
+
+
+def _put(leaf: Any, sharding: NamedSharding) -> Any:
+    if jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+        return jax.random.wrap_key_data(_put(jax.random.key_data(leaf), sharding))
+    numbers = np.asarray(leaf)
+    # Each host gives its own devices' parts; `device_put` reaches no others.
+    return jax.make_array_from_callback(numbers.shape, sharding, lambda index: numbers[index])

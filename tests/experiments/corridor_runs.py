@@ -1,0 +1,96 @@
+"""Runs in a corridor, which compile at once, on any number of devices.
+
+As a program it makes the runs that the test of devices compares, in the directory it is given.
+"""
+
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orbax.checkpoint as ocp
+
+from cbet_jax import checkpoint, figures, metrics
+from cbet_jax.run_directory import RunDirectory
+from experiments import minigrid_pretrain, training
+from tests.cbet.worlds import corridor
+
+CHUNKS, CHUNK_FRAMES = 3, 40  # 2 iterations of 4 worlds x 5 steps
+ARGUMENTS = (
+    *("--preset", "smoke", "--seeds", "2", "--chunk", "2", "--frames", str(CHUNKS * CHUNK_FRAMES)),
+    *("--worlds", "4", "--batch", "4", "--unroll", "5", "--counts.capacity", "64"),
+    *("--network.conv-layers", "1", "--network.channels", "4"),
+    *("--network.dense-units", "8", "--network.lstm-units", "8"),
+)
+
+
+def play_in_corridors() -> None:
+    """Gives every run of this process a corridor for a world, and no pictures."""
+    training.make_world = lambda names, worlds, explore: corridor(worlds)  # type: ignore[assignment]
+    figures.learning_curves = lambda *_: None
+
+
+def signal_at(chunk: int, number: int) -> Any:
+    """Sends this process a signal while it writes a chunk's metrics; returns the undoing."""
+    append, written = metrics.Table.append, []
+
+    def append_and_signal(*arguments: Any) -> int:
+        written.append(1)
+        if len(written) == chunk:
+            signal.raise_signal(number)
+        return append(*arguments)
+
+    metrics.Table.append = append_and_signal  # type: ignore[method-assign]
+    return lambda: setattr(metrics.Table, "append", append)
+
+
+def pretrain(root: Path, *arguments: str) -> int:
+    """Runs the command and returns its exit status."""
+    try:
+        minigrid_pretrain.main([*ARGUMENTS, "--out", str(root), *arguments])
+    except SystemExit as stop:
+        return int(stop.code or 0)
+    return 0
+
+
+def last_state(root: Path) -> dict[str, np.ndarray]:
+    """Returns every array of a run's newest checkpoint by its name."""
+    newest = checkpoint.checkpoints(RunDirectory(root).checkpoints)[-1]
+    assert int(newest.name) == CHUNKS * CHUNK_FRAMES
+    with ocp.Checkpointer(ocp.PyTreeCheckpointHandler()) as reader:
+        stored: dict[str, np.ndarray] = reader.restore((newest / checkpoint.STATE).absolute())
+    return stored
+
+
+def assert_same_run(one: Path, other: Path) -> None:
+    """Checks that two runs ended with the same numbers, up to the order of sums."""
+    state, wanted = last_state(one), last_state(other)
+    assert state.keys() == wanted.keys()
+    for name, numbers in wanted.items():
+        exact = np.issubdtype(numbers.dtype, np.integer)
+        np.testing.assert_allclose(
+            state[name], numbers, rtol=0 if exact else 1e-5, atol=0 if exact else 1e-6, err_msg=name
+        )
+    table, wanted_table = (metrics.read(RunDirectory(root).metrics) for root in (one, other))
+    assert table.keys() == wanted_table.keys()
+    for name, seeds in wanted_table.items():
+        for seed, column in seeds.items():
+            found = table[name][seed]
+            np.testing.assert_array_equal(found.frames, column.frames)
+            np.testing.assert_allclose(found.values, column.values, rtol=1e-4, atol=1e-5)
+
+
+def make_runs(root: Path) -> None:
+    """Makes a run on one device, one on four, and one that moves from two to four."""
+    for devices in ("4", "1"):  # the first gives the CPU its devices
+        assert pretrain(root / devices, "--devices", devices) == 0
+    undo = signal_at(1, signal.SIGINT)
+    assert pretrain(root / "moved", "--devices", "2") == 128 + signal.SIGINT
+    undo()
+    assert pretrain(root / "moved", "--devices", "4", "--resume") == 0
+
+
+if __name__ == "__main__":
+    play_in_corridors()
+    make_runs(Path(sys.argv[1]))

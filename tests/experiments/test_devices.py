@@ -1,0 +1,63 @@
+"""Runs on several devices, and how seeds and worlds are laid out over them."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cbet_jax.config import TrainSettings
+from cbet_jax.devices import fits, most
+from experiments import minigrid_pretrain
+from tests.experiments.corridor_runs import ARGUMENTS, assert_same_run
+from tests.experiments.test_faults import refused
+
+PAPER = TrainSettings()  # 40 worlds, batches of 32
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory) -> Path:
+    """The same run on one device, on four, and on two and then four."""
+    root = tmp_path_factory.mktemp("runs")
+    program = [sys.executable, "-m", "tests.experiments.corridor_runs", str(root)]
+    subprocess.run(program, check=True, timeout=600)
+    return root
+
+
+@pytest.mark.parametrize("name", ["4", "moved"])
+def test_the_numbers_do_not_depend_on_the_devices(name, runs):
+    assert_same_run(runs / name, runs / "1")
+
+
+@pytest.mark.parametrize(
+    ("seeds", "devices", "used"),
+    [(1, 8, 8), (7, 8, 7), (3, 8, 6), (8, 4, 4), (2, 3, 2), (1, 7, 4), (5, 16, 10), (1, 1, 1)],
+)
+def test_whole_seeds_come_first_then_worlds(seeds, devices, used):
+    assert most(PAPER, seeds, devices) == used
+    assert fits(PAPER, seeds, used)
+
+
+@pytest.mark.parametrize(
+    ("devices", "expected"),
+    [("0", "devices must be at least 1"), ("3", "devices must lie in 1..1 (there is 1), not 3")],
+)
+def test_devices_that_are_not_there_are_refused(devices, expected, tmp_path, capsys):
+    arguments = [*ARGUMENTS, "--out", str(tmp_path), "--devices", devices]
+    assert expected in refused(minigrid_pretrain.main, arguments, capsys)
+    assert not list(tmp_path.iterdir())
+
+
+def test_devices_that_do_not_divide_are_refused(tmp_path):
+    program = [sys.executable, "-m", "experiments.minigrid_pretrain", *ARGUMENTS]
+    ended = subprocess.run(
+        [*program, "--out", str(tmp_path), "--devices", "3"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert ended.returncode == 2
+    assert ended.stderr == (
+        "error: 3 devices do not divide 2 seeds of 4 worlds and batches of 4; these do: 1 2\n"
+    )
