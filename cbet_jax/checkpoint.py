@@ -22,6 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 import orbax.checkpoint as ocp
 
+from cbet_jax import hosts
 from cbet_jax.run_directory import RunDirectoryError, first_difference, write_json
 
 KEPT = 3  # checkpoints; older ones are deleted
@@ -68,7 +69,7 @@ def save(
     settings: dict[str, Any],
     kept: int | None = KEPT,
 ) -> Path:
-    """Writes a checkpoint and deletes all but the newest few.
+    """Writes a checkpoint and deletes all but the newest few; all hosts must take part.
 
     Args:
         folder: where the run's checkpoints lie.
@@ -80,12 +81,23 @@ def save(
     Returns:
         The checkpoint's directory.
     """
+    stored = _storable(state)
+    return hosts.on_first(lambda: _write(folder, stored, position, settings, kept))
+
+
+def _write(
+    folder: Path,
+    stored: dict[str, np.ndarray],
+    position: Position,
+    settings: dict[str, Any],
+    kept: int | None,
+) -> Path:
     final = path_at(folder, position.frames)
     temporary = folder / f".{final.name}.tmp"
     clean(folder)
     temporary.mkdir(parents=True)
-    with ocp.Checkpointer(ocp.PyTreeCheckpointHandler()) as writer:
-        writer.save((temporary / STATE).absolute(), _storable(state))
+    with _orbax() as writer:
+        writer.save((temporary / STATE).absolute(), stored)
     record = {
         "position": position._asdict(),
         "settings": settings,
@@ -168,9 +180,19 @@ def load(path: Path, template: Any, settings: dict[str, Any]) -> tuple[Any, Posi
     difference = first_difference(record["settings"], settings)
     if difference:
         raise RunDirectoryError(f"checkpoint {path} is of another run: there {difference}")
-    with ocp.Checkpointer(ocp.PyTreeCheckpointHandler()) as reader:
+    with _orbax() as reader:
         stored = reader.restore((path / STATE).absolute())
     return _filled(template, stored, path), Position(**record["position"])
+
+
+def _orbax() -> ocp.Checkpointer:
+    """Returns what reads and writes arrays for this host alone, and waits for no other."""
+    here = jax.process_index()
+    options = ocp.options.MultiprocessingOptions(
+        primary_host=here, active_processes={here}, barrier_sync_key_prefix=f"host{here}"
+    )
+    handler = ocp.PyTreeCheckpointHandler(multiprocessing_options=options)
+    return ocp.Checkpointer(handler, multiprocessing_options=options)
 
 
 def set_aside(path: Path) -> Path:
@@ -218,7 +240,7 @@ def _storable(state: Any) -> dict[str, np.ndarray]:
     """Copies the arrays to the host: the program overwrites its buffers at its next step."""
     host = {}
     for name, leaf in _named_leaves(state).items():
-        numbers = np.array(jax.random.key_data(leaf) if _is_key(leaf) else leaf)
+        numbers = hosts.fetch(jax.random.key_data(leaf) if _is_key(leaf) else leaf)
         if numbers.size:  # orbax refuses empty arrays; `_filled` makes them anew
             host[name] = numbers
     return host

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import jax
 
-from cbet_jax import checkpoint
+from cbet_jax import checkpoint, hosts
 from cbet_jax.agent import Agent, AgentParams, make_agent
 from cbet_jax.checkpoint import Loaded, OtherProgramError, Position
 from cbet_jax.run_directory import RunDirectory, RunDirectoryError, RunSettings, to_json
@@ -62,7 +62,8 @@ def keep(
         params: of the policies, arrays [seeds, ...].
         position: how far the run has come.
     """
-    if not checkpoint.path_at(directory.policies, position.frames).exists():
+    path = checkpoint.path_at(directory.policies, position.frames)
+    if not hosts.on_first(path.exists):
         state = {"learner": {"policy": params.learnt, "fixed": params.fixed}}
         checkpoint.save(directory.policies, state, position, to_json(settings), kept=None)
 

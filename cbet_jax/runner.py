@@ -3,20 +3,24 @@
 Nothing here decides what is computed. How often a checkpoint is written depends on the
 clock, but where the chunks begin and end does not, so a run that was killed and resumed
 finishes with the same numbers, bit for bit.
+
+Where several hosts train together, all of them go through these steps; the first alone reads
+and writes files (`cbet_jax.hosts`).
 """
 
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 import jax
 import numpy as np
 from rich.console import Console
 
-from cbet_jax import checkpoint, figures, manifest, metrics, policies, telemetry
-from cbet_jax.checkpoint import Position
+from cbet_jax import checkpoint, figures, hosts, manifest, metrics, policies, telemetry
+from cbet_jax.checkpoint import Loaded, Position
 from cbet_jax.interrupt import stop_on_signals
 from cbet_jax.run_directory import RunDirectory, RunSettings, to_json
 from cbet_jax.train import Program, seed_keys
@@ -63,13 +67,13 @@ def train(
         RunDirectoryError: what lies in the directory does not fit the settings.
         NonFiniteLossError: a loss was not a number; the last checkpoint is from before.
     """
-    with directory.lock(), stop_on_signals() as stop:
+    with hosts.first_inside(directory.lock), stop_on_signals() as stop:
         run = _Run(directory, settings, program, host)
         state, position = start = run.restore()
         if position.iterations < run.iterations:
             state = run.compile(state)
             with run.metrics_table(position), run.display(position):
-                while position.iterations < run.iterations and not stop.signal:
+                while position.iterations < run.iterations and not hosts.largest(stop.signal):
                     state, chunk = run.advance(state)
                     position = run.write(chunk, position)
                     run.refuse_non_finite(chunk, position)
@@ -79,8 +83,9 @@ def train(
                 run.save(state, position)
         finished = position.iterations >= run.iterations
         if finished:
-            figures.learning_curves(directory.metrics, directory.figures)
-        return Outcome(position.frames, finished, position != start[1], stop.signal)
+            hosts.on_first(lambda: figures.learning_curves(directory.metrics, directory.figures))
+        signal = hosts.largest(stop.signal)
+        return Outcome(position.frames, finished, position != start[1], signal)
 
 
 class _Run:
@@ -106,18 +111,34 @@ class _Run:
 
     def restore(self) -> tuple[Any, Position]:
         """Reads the newest good checkpoint; without one the run begins at its beginning."""
+        loaded: Loaded | None = None
+
+        def read() -> Path | None:
+            nonlocal loaded
+            loaded = self._load_newest()
+            return loaded.path if loaded else None
+
+        path = hosts.on_first(read)
+        if path is None:
+            return None, Position()
+        if loaded:
+            state, self.saved = loaded.state, loaded.position
+        else:  # the first host has read and checked it; this is another
+            state, self.saved = checkpoint.load(path, self.template, to_json(self.settings))
+        return state, self.saved
+
+    def _load_newest(self) -> Loaded | None:
         folder = self.directory.checkpoints
         loaded = checkpoint.load_newest(folder, self.template, to_json(self.settings))
         if loaded is None:
-            return None, Position()
+            return None
         for path in loaded.damaged:
             aside = checkpoint.set_aside(path)
             self._say(
                 f"checkpoint {path} is damaged: set aside as {aside.name}, "
                 f"going on from {loaded.path.name}"
             )
-        self.saved = loaded.position
-        return loaded.state, loaded.position
+        return loaded
 
     def compile(self, state: Any) -> Any:
         """Compiles the training step, and makes the first state where there is none."""
@@ -130,14 +151,15 @@ class _Run:
         seconds = time.monotonic() - began
         self._say(f"compiled in {seconds:.1f} s")
         self.manifest |= {"compile_seconds": round(seconds, 2), "from_frames": self.saved.frames}
-        manifest.record(self.directory.manifest, self.manifest, first=True)
+        self._record(first=True)
         return state
 
     @contextmanager
     def metrics_table(self, position: Position) -> Iterator[None]:
         """Opens the table, cut back to what it held at `position`."""
         path, first_seed = self.directory.metrics, self.settings.first_seed
-        with metrics.table(path, first_seed, position.metrics_bytes) as self._table:
+        table = lambda: metrics.table(path, first_seed, position.metrics_bytes)  # noqa: E731
+        with hosts.first_inside(table) as self._table:
             yield
 
     @contextmanager
@@ -156,7 +178,9 @@ class _Run:
 
     def write(self, chunk: metrics.Chunk, position: Position) -> Position:
         """Writes a chunk's metrics and returns the position after it."""
-        length = self._table.append(chunk, position.frames, self.program.frames_per_iteration)
+        length = 0
+        if self._table:
+            length = self._table.append(chunk, position.frames, self.program.frames_per_iteration)
         iterations = position.iterations + self.program.iterations_per_chunk
         return Position(iterations, iterations * self.program.frames_per_iteration, length)
 
@@ -186,7 +210,8 @@ class _Run:
 
     def save_if_due(self, state: Any, position: Position) -> None:
         """Saves a checkpoint if the last one is old enough."""
-        if time.monotonic() - self._saved_at >= self.host.checkpoint_seconds:
+        due = time.monotonic() - self._saved_at >= self.host.checkpoint_seconds
+        if hosts.largest(due):
             self.save(state, position)
 
     def save(self, state: Any, position: Position) -> None:
@@ -198,7 +223,8 @@ class _Run:
         if position == self.saved:
             return
         self._refuse_non_finite_parameters(state, position)
-        self._table.sync()
+        if self._table:
+            self._table.sync()
         checkpoint.save(self.directory.checkpoints, state, position, to_json(self.settings))
         self.saved, self._saved_at = position, time.monotonic()
         self.manifest |= {
@@ -206,12 +232,16 @@ class _Run:
             "frames_per_second": round(self._speed.frames_per_second),
             "last_checkpoint": manifest.now(),
         }
-        manifest.record(self.directory.manifest, self.manifest, first=False)
+        self._record(first=False)
 
     def _refuse_non_finite_parameters(self, state: Any, position: Position) -> None:
-        if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(state.params)):
+        if not all(np.isfinite(hosts.fetch(leaf)).all() for leaf in jax.tree.leaves(state.params)):
             last = position.iterations * self.settings.train.updates
             self._stop_at(f"a parameter is not a finite number after update {last}")
+
+    def _record(self, *, first: bool) -> None:
+        if hosts.is_first():
+            manifest.record(self.directory.manifest, self.manifest, first=first)
 
     def _say(self, line: str) -> None:
         self.host.console.print(line, soft_wrap=True, highlight=False)

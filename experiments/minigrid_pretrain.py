@@ -32,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     console = Console()
     with cli.user_errors(UnknownEnvironment):
         options = read(arguments)
-        program = build(options.settings, training.lay_out(options))
+        program = build(options.settings, training.lay_out(options, console))
         directory = training.open_directory(options, options.settings)
         host = training.host_settings(options, arguments, console)
         training.execute(directory, options.settings, program, host, PROGRAM)

@@ -17,7 +17,7 @@ import tyro
 from jaxtyping import Array, Int
 from rich.console import Console
 
-from cbet_jax import checkpoint
+from cbet_jax import checkpoint, hosts
 from cbet_jax.checkpoint import Position
 from cbet_jax.config import NetworkSettings, SettingsError, TransferSettings
 from cbet_jax.policies import load_policies
@@ -74,11 +74,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     console = Console()
     with cli.user_errors(UnknownEnvironment):
         options, stored = read(arguments)
-        mesh = training.lay_out(options)
+        mesh = training.lay_out(options, console)
         settings, biases = (stored, None) if stored else pretrained(options, console)
         program = build(settings, mesh)
         directory = training.open_directory(options, settings, f"{options.env}-transfer-")
-        if not checkpoint.checkpoints(directory.checkpoints):
+        if hosts.on_first(lambda: not checkpoint.checkpoints(directory.checkpoints)):
             biases = pretrained(options, console)[1] if biases is None else biases
             begin(directory, settings, program, biases)
         host = training.host_settings(options, arguments, console)
@@ -183,7 +183,7 @@ def seed_indices(options: Options, pretrained_seeds: int) -> Int[Array, " seeds"
 
 def begin(directory: RunDirectory, settings: RunSettings, program: Program, biases: Any) -> None:
     """Saves the state before the first step, with the pre-trained policies in their place."""
-    with directory.lock():
+    with hosts.first_inside(directory.lock):
         state = program.init(seed_keys(settings.seeds, settings.first_seed))
         fixed = state.learner.fixed._replace(policy=biases)
         state = state._replace(learner=state.learner._replace(fixed=fixed))

@@ -12,7 +12,7 @@ import tyro
 from jax.sharding import Mesh
 from rich.console import Console
 
-from cbet_jax import devices
+from cbet_jax import devices, hosts
 from cbet_jax.agent import make_agent
 from cbet_jax.checkpoint import Loaded
 from cbet_jax.config import SettingsError, TrainSettings
@@ -49,10 +49,13 @@ class Options:
     keep_at: tuple[int, ...] = ()  # frames at which the policies are kept for good
     devices: int | None = None  # that seeds and worlds are laid out over (default: of GPUs all that
     # can be used, one of a CPU); it changes the order of sums alone
+    distributed: bool = False  # several hosts train together, each with this command
 
     def __post_init__(self) -> None:
         if self.devices is not None and self.devices < 1:
             raise SettingsError(f"devices must be at least 1, not {self.devices}")
+        if self.devices is not None and self.distributed:
+            raise SettingsError("--distributed takes all devices of all hosts: leave --devices out")
         for frames in self.keep_at:
             if not 0 < frames <= self.train.frames:
                 raise SettingsError(f"keep_at must lie in 1..{self.train.frames}, not {frames}")
@@ -88,12 +91,19 @@ def refuse_other_settings(
         raise RunDirectoryError(f"{options.out} was started with other settings: {difference}")
 
 
-def lay_out(options: Options) -> Mesh | None:
-    """Lays seeds and worlds out over devices (None: there is one), before any is used.
+def lay_out(options: Options, console: Console) -> Mesh | None:
+    """Joins other hosts, and lays seeds and worlds out over devices, before any is used.
+
+    Returns:
+        The devices, None for one alone.
 
     Raises:
-        SettingsError: there are not as many as asked for, or they do not divide the run.
+        SettingsError: there are not as many as asked for, or they do not divide the run, or the
+            other hosts are not to be found.
     """
+    if options.distributed:
+        hosts.join()
+        console.quiet = not hosts.is_first()
     if options.devices:
         with contextlib.suppress(RuntimeError):  # a CPU that is in use keeps the number it has
             jax.config.update("jax_num_cpu_devices", options.devices)
@@ -116,10 +126,14 @@ def open_directory(options: Options, settings: RunSettings, prefix: str = "") ->
     """
     preset = options.preset or cli.DEFAULT
     name = f"{prefix}{settings.train.method}-{preset}-{datetime.now():%Y%m%d-%H%M%S}"
-    directory = RunDirectory(options.out or RUNS / name)
-    if not options.resume:
-        directory.create(settings)
-    return directory
+
+    def open_() -> Path:
+        directory = RunDirectory(options.out or RUNS / name)
+        if not options.resume:
+            directory.create(settings)
+        return directory.root
+
+    return RunDirectory(hosts.on_first(open_))
 
 
 def execute(

@@ -1,8 +1,10 @@
 """Runs in a corridor, which compile at once, on any number of devices.
 
-As a program it makes the runs that the test of devices compares, in the directory it is given.
+As a program it makes the runs that the test of devices compares, in the directory it is given;
+or, with the variables of `cbet_jax.hosts` set, its part of one run.
 """
 
+import os
 import signal
 import sys
 from pathlib import Path
@@ -11,7 +13,7 @@ from typing import Any
 import numpy as np
 import orbax.checkpoint as ocp
 
-from cbet_jax import checkpoint, figures, metrics
+from cbet_jax import checkpoint, figures, hosts, metrics, telemetry
 from cbet_jax.run_directory import RunDirectory
 from experiments import minigrid_pretrain, training
 from tests.cbet.worlds import corridor
@@ -32,17 +34,17 @@ def play_in_corridors() -> None:
 
 
 def signal_at(chunk: int, number: int) -> Any:
-    """Sends this process a signal while it writes a chunk's metrics; returns the undoing."""
-    append, written = metrics.Table.append, []
+    """Sends this process a signal while it shows a chunk's metrics; returns the undoing."""
+    update, shown = telemetry.Display.update, []
 
-    def append_and_signal(*arguments: Any) -> int:
-        written.append(1)
-        if len(written) == chunk:
+    def update_and_signal(*arguments: Any) -> None:
+        shown.append(1)
+        if len(shown) == chunk:
             signal.raise_signal(number)
-        return append(*arguments)
+        update(*arguments)
 
-    metrics.Table.append = append_and_signal  # type: ignore[method-assign]
-    return lambda: setattr(metrics.Table, "append", append)
+    telemetry.Display.update = update_and_signal  # type: ignore[method-assign]
+    return lambda: setattr(telemetry.Display, "update", update)
 
 
 def pretrain(root: Path, *arguments: str) -> int:
@@ -64,21 +66,25 @@ def last_state(root: Path) -> dict[str, np.ndarray]:
 
 
 def assert_same_run(one: Path, other: Path) -> None:
-    """Checks that two runs ended with the same numbers, up to the order of sums."""
+    """Checks that two runs ended with the same numbers, up to the order of sums.
+
+    The first may have fewer seeds than the other.
+    """
     state, wanted = last_state(one), last_state(other)
     assert state.keys() == wanted.keys()
-    for name, numbers in wanted.items():
+    for name, found in state.items():
+        numbers = wanted[name][: len(found)]
         exact = np.issubdtype(numbers.dtype, np.integer)
         np.testing.assert_allclose(
-            state[name], numbers, rtol=0 if exact else 1e-5, atol=0 if exact else 1e-6, err_msg=name
+            found, numbers, rtol=0 if exact else 1e-5, atol=0 if exact else 1e-6, err_msg=name
         )
     table, wanted_table = (metrics.read(RunDirectory(root).metrics) for root in (one, other))
     assert table.keys() == wanted_table.keys()
-    for name, seeds in wanted_table.items():
+    for name, seeds in table.items():
         for seed, column in seeds.items():
-            found = table[name][seed]
-            np.testing.assert_array_equal(found.frames, column.frames)
-            np.testing.assert_allclose(found.values, column.values, rtol=1e-4, atol=1e-5)
+            wanted_column = wanted_table[name][seed]
+            np.testing.assert_array_equal(column.frames, wanted_column.frames)
+            np.testing.assert_allclose(column.values, wanted_column.values, rtol=1e-4, atol=1e-5)
 
 
 def make_runs(root: Path) -> None:
@@ -91,6 +97,19 @@ def make_runs(root: Path) -> None:
     assert pretrain(root / "moved", "--devices", "4", "--resume") == 0
 
 
+def share_run(root: Path, host: int) -> None:
+    """Makes a run of one seed with another host: the second is told to stop, and both go on."""
+    together = ("--seeds", "1", "--distributed")
+    undo = signal_at(1, signal.SIGTERM) if host else lambda: None
+    assert pretrain(root, *together) == 128 + signal.SIGTERM
+    undo()
+    assert pretrain(root, *together) == 2
+    assert pretrain(root, *together, "--resume") == 0
+
+
 if __name__ == "__main__":
     play_in_corridors()
-    make_runs(Path(sys.argv[1]))
+    if hosts.PROCESS in os.environ:
+        share_run(Path(sys.argv[1]), int(os.environ[hosts.PROCESS]))
+    else:
+        make_runs(Path(sys.argv[1]))

@@ -1,15 +1,20 @@
-"""Runs on several devices, and how seeds and worlds are laid out over them."""
+"""Runs on several devices and hosts, and how seeds and worlds are laid out over them."""
 
+import json
+import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from cbet_jax import hosts
 from cbet_jax.config import TrainSettings
 from cbet_jax.devices import fits, most
+from cbet_jax.run_directory import RunDirectory
 from experiments import minigrid_pretrain
-from tests.experiments.corridor_runs import ARGUMENTS, assert_same_run
+from tests.experiments.corridor_runs import ARGUMENTS, CHUNK_FRAMES, assert_same_run
 from tests.experiments.test_faults import refused
 
 PAPER = TrainSettings()  # 40 worlds, batches of 32
@@ -29,6 +34,35 @@ def test_the_numbers_do_not_depend_on_the_devices(name, runs):
     assert_same_run(runs / name, runs / "1")
 
 
+def test_two_hosts_make_one_run(runs, tmp_path):
+    with socket.socket() as free:
+        free.bind(("localhost", 0))
+        address = f"localhost:{free.getsockname()[1]}"
+    variables = {hosts.ADDRESS: address, hosts.PROCESSES: "2"}
+    program = [sys.executable, "-m", "tests.experiments.corridor_runs", str(tmp_path / "run")]
+    ended = [
+        subprocess.Popen(
+            program,
+            env={**os.environ, **variables, hosts.PROCESS: str(host)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for host in range(2)
+    ]
+    shown = [process.communicate(timeout=600) for process in ended]
+    assert [process.returncode for process in ended] == [0, 0], shown
+    assert_same_run(tmp_path / "run", runs / "1")
+    (first, error), (second, other_error) = shown
+    assert "stopped and saved at 40 frames" in first
+    assert second.startswith("[Gloo]")  # which speaks for itself
+    assert second.count("\n") == 1
+    assert error.splitlines() == other_error.splitlines()
+    assert "already holds a run" in error
+    sessions = json.loads(RunDirectory(tmp_path / "run").manifest.read_text())["sessions"]
+    assert [session["from_frames"] for session in sessions] == [0, CHUNK_FRAMES]
+
+
 @pytest.mark.parametrize(
     ("seeds", "devices", "used"),
     [(1, 8, 8), (7, 8, 7), (3, 8, 6), (8, 4, 4), (2, 3, 2), (1, 7, 4), (5, 16, 10), (1, 1, 1)],
@@ -46,6 +80,11 @@ def test_devices_that_are_not_there_are_refused(devices, expected, tmp_path, cap
     arguments = [*ARGUMENTS, "--out", str(tmp_path), "--devices", devices]
     assert expected in refused(minigrid_pretrain.main, arguments, capsys)
     assert not list(tmp_path.iterdir())
+
+
+def test_devices_belong_to_one_host(tmp_path, capsys):
+    arguments = [*ARGUMENTS, "--out", str(tmp_path), "--devices", "2", "--distributed"]
+    assert "leave --devices out" in refused(minigrid_pretrain.main, arguments, capsys)
 
 
 def test_devices_that_do_not_divide_are_refused(tmp_path):
