@@ -27,6 +27,8 @@ class NetworkSettings:
     lstm_layers: int = 2
     lstm_units: int = 1024
     factors: Factors = "float32"  # of its matrix products; their sums and all else are float32
+    brightest: int | None = None  # what views are divided by: 255 for images (None: nothing, as for
+    # MiniGrid's numbers of things)
 
 
 @dataclass(frozen=True)
@@ -101,6 +103,20 @@ class AuxiliarySettings:
             raise SettingsError("auxiliary.channels must be one or more numbers of at least 1")
         if self.hidden_units < 1:
             raise SettingsError("auxiliary.hidden_units must be at least 1")
+
+
+@dataclass(frozen=True)
+class HabitatSettings:
+    """How scenes of rooms are played (paper, appendix on Habitat)."""
+
+    simulator: str = "raycast"  # or habitat_sim, or the path of a file that defines `open_scene`
+    folder: str | None = None  # of the data set that scenes are named in (None: they are paths)
+    max_steps: int = 500  # of an episode
+    random_starts: bool = False  # every episode begins somewhere else, not where the seed says
+
+    def __post_init__(self) -> None:
+        if self.max_steps < 1:
+            raise SettingsError(f"max_steps must be at least 1, not {self.max_steps}")
 
 
 @dataclass(frozen=True)
@@ -187,6 +203,8 @@ def check(settings: TrainSettings) -> None:
             raise SettingsError(f"network.{name} must be at least 1")
     if network.lstm_units < 1:
         raise SettingsError("network.lstm_units must be at least 1")
+    if network.brightest is not None and network.brightest < 1:
+        raise SettingsError(f"network.brightest must be at least 1, not {network.brightest}")
     if network.factors not in get_args(Factors):
         raise SettingsError(f"network.factors must be {' or '.join(get_args(Factors))}")
     if not 0 <= settings.loss.discount < 1:

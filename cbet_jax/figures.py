@@ -29,10 +29,12 @@ LABELS = {  # metric -> title, unit of the vertical axis
     "entropy_loss": ("Entropy loss", "summed over a sequence"),
     "gradient_norm": ("Gradient norm before clipping", "Euclidean norm"),
     "learning_rate": ("Learning rate", "step size"),
+    "positions": ("Distinct positions", "visited since the run began"),
+    "episodes_cut": ("Episodes cut by a lost simulator", "number"),
     "count_overflow": ("Keys the count tables could not hold", "number"),
     "levels_replayed": ("Levels played twice", "share of levels"),
 }
-MAIN = tuple(LABELS)[:6]
+MAIN = (*tuple(LABELS)[:6], "positions")
 HIDDEN = ("first_bad_update",)
 ALL = "all worlds"
 SPARSE = 20  # a curve with fewer points shows each of them

@@ -135,6 +135,8 @@ class PolicyNetwork(nn.Module):
         factors = self.settings.factors
         multiply = lambda x, kernel, *_, **__: product(x, kernel, factors)  # noqa: E731
         x = view.reshape(steps * agents, *view.shape[2:]).astype(jnp.float32)
+        if self.settings.brightest is not None:
+            x = x / self.settings.brightest
         for layer in range(self.settings.conv_layers):
             x = elu(Convolution(self.settings.channels, factors, name=f"convolution_{layer}")(x))
         x = x.reshape(steps * agents, -1)

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, get_args
 
-from cbet_jax.config import SettingsError, TrainSettings, TransferSettings
+from cbet_jax.config import HabitatSettings, SettingsError, TrainSettings, TransferSettings
 
 
 class RunDirectoryError(Exception):
@@ -36,6 +36,8 @@ class RunSettings:
     chunk: int = 5  # iterations between two looks of the host
     explore: bool = True  # there is no task: success does not end an episode
     transfer: TransferSettings | None = None  # what biases the policy, if anything does
+    habitat: HabitatSettings | None = None  # how the environments are played, if they are scenes of
+    # rooms; None: they are gridworlds
 
     def __post_init__(self) -> None:
         for name in ("seeds", "chunk"):
@@ -50,7 +52,8 @@ class RunSettings:
     def stage(self) -> str:
         """What people call such a run."""
         task = "transfer" if self.transfer else "tabula rasa"
-        return "pre-training" if self.explore else task
+        stage = "pre-training" if self.explore else task
+        return f"{stage} in Habitat" if self.habitat else stage
 
 
 class RunDirectory:
@@ -128,6 +131,8 @@ def to_json(settings: RunSettings) -> dict[str, Any]:
 def from_json[T](kind: type[T], nested: dict[str, Any]) -> T:
     """Returns the dataclass that `to_json` made `nested` from.
 
+    What may be null may be missing, so that runs from before there was such a field stay readable.
+
     Raises:
         KeyError: a field is missing. TypeError: a field is unknown.
     """
@@ -136,8 +141,9 @@ def from_json[T](kind: type[T], nested: dict[str, Any]) -> T:
         raise TypeError(f"unknown field {unknown[0]}")
     values = {}
     for item in dataclasses.fields(kind):  # type: ignore[arg-type]
-        value = nested[item.name]
-        for inner in get_args(item.type) or (item.type,):  # `X | None` is X where it is not null
+        inners = get_args(item.type) or (item.type,)  # `X | None` is X where it is not null
+        value = nested.get(item.name) if type(None) in inners else nested[item.name]
+        for inner in inners:
             if dataclasses.is_dataclass(inner) and isinstance(inner, type) and value is not None:
                 value = from_json(inner, value)
         values[item.name] = tuple(value) if isinstance(value, list) else value

@@ -12,6 +12,8 @@ SHOWN = {  # metrics that matter while training -> how they are called on screen
     "intrinsic_reward": "intrinsic",
     "success": "success",
     "entropy": "entropy",
+    "positions": "positions",
+    "episodes_cut": "cut",
 }
 PLAIN_SECONDS = 10.0  # between two plain lines
 

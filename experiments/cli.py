@@ -5,7 +5,7 @@ import difflib
 import io
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
@@ -52,17 +52,21 @@ def first[F: First](arguments: Sequence[str], kind: type[F]) -> F:
     return known
 
 
-def preset(name: str | None) -> RunSettings:
+def preset(name: str | None, presets: Mapping[str, RunSettings] = PRESETS) -> RunSettings:
     """Returns the settings of a preset (None: the default one).
+
+    Args:
+        name: of the preset.
+        presets: to choose from.
 
     Raises:
         SettingsError: there is no such preset; the message names the nearest ones.
     """
     name = DEFAULT if name is None else name
-    if name not in PRESETS:
-        near = difflib.get_close_matches(name, PRESETS, cutoff=0)
+    if name not in presets:
+        near = difflib.get_close_matches(name, presets, cutoff=0)
         raise SettingsError(f"unknown preset {name!r}; nearest: {', '.join(near)}")
-    return PRESETS[name]
+    return presets[name]
 
 
 def parse(kind: Any, arguments: Sequence[str], **options: Any) -> Any:

@@ -102,7 +102,7 @@ def open_run(path: Path, options: Options, console: Console) -> Run:
         RunDirectoryError: there are none, or they cannot play the worlds asked for.
     """
     directory = RunDirectory(path)
-    settings = directory.settings()
+    settings = training.gridworld_settings(directory)
     environments = options.envs or (TRANSFER if settings.explore else settings.environments)
     world = make_world(environments[:1], 1, explore=False)
     policies = load_policies(directory, settings, world, options.checkpoint)

@@ -105,7 +105,7 @@ def read(arguments: Sequence[str]) -> tuple[Options, RunSettings | None]:
 def fresh(first: cli.FirstOfTransfer) -> Options:
     """Returns the defaults of a new run: as many seeds as were pre-trained, or the one chosen."""
     preset = cli.preset(first.preset)
-    source = RunDirectory(first.source).settings() if first.source else preset
+    source = training.gridworld_settings(RunDirectory(first.source)) if first.source else preset
     return Options(
         train=replace(presets.for_task(preset, first.env), method="none"),
         source=tyro.MISSING,
@@ -152,7 +152,7 @@ def pretrained(options: Options, console: Console) -> tuple[RunSettings, Any]:
         SettingsError: there are too few of them. RunDirectoryError: there are none that fit.
     """
     directory = RunDirectory(options.source)
-    source = directory.settings()
+    source = training.gridworld_settings(directory)
     if source.transfer is not None:
         raise SettingsError(f"{options.source} is a run of transfer itself: its policy is biased")
     world = make_world((options.env,), 1, explore=False)

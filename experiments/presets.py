@@ -2,7 +2,14 @@
 
 from dataclasses import replace
 
-from cbet_jax.config import NetworkSettings, OptimizerSettings, TrainSettings
+from cbet_jax.config import (
+    AuxiliarySettings,
+    CountSettings,
+    HabitatSettings,
+    NetworkSettings,
+    OptimizerSettings,
+    TrainSettings,
+)
 from cbet_jax.run_directory import RunSettings
 
 PRESETS: dict[str, RunSettings] = {
@@ -34,6 +41,74 @@ PRESETS: dict[str, RunSettings] = {
     ),
 }
 DEFAULT = "paper"
+
+BRIGHTEST = 255  # of a pixel
+TERNARY = CountSettings(keys="ternary")
+FIVE_LAYERS = AuxiliarySettings(channels=(32,) * 5)  # 128 numbers of a 64x64 view
+FLAT = ("large_flat",)  # the largest of the scenes that the package draws
+
+HABITAT_PRESETS: dict[str, RunSettings] = {
+    # The published code's values; its scene was Replica's apartment_0.
+    "paper": RunSettings(
+        train=TrainSettings(
+            frames=2_000_000,
+            worlds=4,
+            network=NetworkSettings(conv_layers=5, brightest=BRIGHTEST),
+            counts=TERNARY,
+            auxiliary=FIVE_LAYERS,
+        ),
+        environments=FLAT,
+        chunk=1,
+        habitat=HabitatSettings(),
+    ),
+    # The same algorithm with a smaller network, which learns more often from fewer frames.
+    "laptop": RunSettings(
+        train=TrainSettings(
+            frames=300_000,
+            worlds=4,
+            batch=4,
+            unroll=50,
+            network=NetworkSettings(
+                conv_layers=5,
+                channels=16,
+                dense_layers=1,
+                dense_units=256,
+                lstm_layers=1,
+                lstm_units=256,
+                brightest=BRIGHTEST,
+            ),
+            optimizer=OptimizerSettings(learning_rate=3e-4),
+            counts=TERNARY,
+            auxiliary=FIVE_LAYERS,
+        ),
+        environments=FLAT,
+        chunk=10,
+        habitat=HabitatSettings(),
+    ),
+    # Everything once, in less than a minute: shows that it runs, learns nothing.
+    "smoke": RunSettings(
+        train=TrainSettings(
+            frames=1_000,
+            worlds=2,
+            batch=2,
+            unroll=25,
+            network=NetworkSettings(
+                conv_layers=5,
+                channels=8,
+                dense_layers=1,
+                dense_units=32,
+                lstm_layers=1,
+                lstm_units=32,
+                brightest=BRIGHTEST,
+            ),
+            counts=TERNARY,
+            auxiliary=FIVE_LAYERS,
+        ),
+        environments=("studio",),
+        chunk=5,
+        habitat=HabitatSettings(max_steps=100),
+    ),
+}
 
 # Frames that the published code learns each task from; what is not here takes the preset's.
 MILLION = 1_000_000

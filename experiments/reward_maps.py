@@ -136,7 +136,7 @@ def player(options: Options, world: World, console: Console) -> tuple[Agent, Age
     if options.source is None:
         return uniform(world.num_actions), AgentParams(())
     directory = RunDirectory(options.source)
-    settings = directory.settings()
+    settings = training.gridworld_settings(directory)
     if not 0 <= options.seed_index < settings.seeds:
         last = settings.seeds - 1
         raise SettingsError(f"seed_index must lie in 0..{last}, not {options.seed_index}")

@@ -74,6 +74,18 @@ def stored_settings(first: cli.First) -> RunSettings | None:
     return RunDirectory(first.out).settings()
 
 
+def gridworld_settings(directory: RunDirectory) -> RunSettings:
+    """Reads the settings of a run in gridworlds.
+
+    Raises:
+        RunDirectoryError: it is none.
+    """
+    settings = directory.settings()
+    if settings.habitat:
+        raise RunDirectoryError(f"{directory.root} is a run of {settings.stage}, not in gridworlds")
+    return settings
+
+
 def refuse_other_settings(
     options: Options, stored: RunSettings | None, settings: RunSettings
 ) -> None:
@@ -142,6 +154,7 @@ def execute(
     program: Program,
     host: HostSettings,
     command: str,
+    evaluate: str = EVALUATE,
 ) -> None:
     """Trains, and says how the run ended and what to do next.
 
@@ -151,6 +164,7 @@ def execute(
         program: what they ask for.
         host: what to show, and how often to save.
         command: that goes on with the run.
+        evaluate: the command that comes next.
 
     Raises:
         SystemExit: the run did not reach its end.
@@ -160,7 +174,7 @@ def execute(
         outcome = train(directory, settings, program, host)
     except NonFiniteLossError as error:
         cli.fail(str(error), NOT_FINITE)
-    report(outcome, directory, host.console, command)
+    report(outcome, directory, host.console, command, evaluate)
 
 
 def host_settings(options: Options, arguments: Sequence[str], console: Console) -> HostSettings:
@@ -168,11 +182,17 @@ def host_settings(options: Options, arguments: Sequence[str], console: Console) 
     return HostSettings(console, tuple(arguments), options.checkpoint_seconds, options.keep_at)
 
 
-def report(outcome: Outcome, directory: RunDirectory, console: Console, command: str) -> None:
+def report(
+    outcome: Outcome,
+    directory: RunDirectory,
+    console: Console,
+    command: str,
+    evaluate: str = EVALUATE,
+) -> None:
     """Says how the run ended and what to do next; a stopped run ends the process."""
     if outcome.finished:
         how = "finished" if outcome.trained else "had already finished"
-        line = f"{how} at {outcome.frames:,} frames; next: {EVALUATE} {directory.root}"
+        line = f"{how} at {outcome.frames:,} frames; next: {evaluate} {directory.root}"
     else:
         again = f"{command} --out {directory.root} --resume"
         line = f"stopped and saved at {outcome.frames:,} frames; go on with: {again}"

@@ -54,7 +54,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     console = Console()
     with cli.user_errors(UnknownEnvironment):
         options: Options = cli.parse(Options, arguments, prog=PROGRAM)
-        settings = RunDirectory(options.directory).settings() if options.directory else None
+        directory = RunDirectory(options.directory) if options.directory else None
+        settings = training.gridworld_settings(directory) if directory else None
         env = check(options, settings)
         player = trained(options, settings, console) if settings else random_player()
         world = make_world((env,), 1, explore=options.explore)

@@ -1,0 +1,101 @@
+"""Pre-trains in scenes of rooms: `python -m experiments.habitat_pretrain --preset laptop`.
+
+Every actor walks about one scene in a simulator of its own, which runs in its own process.
+"""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+import tyro
+from rich.console import Console
+
+from cbet_jax.config import HabitatSettings
+from cbet_jax.run_directory import RunDirectoryError, RunSettings
+from envs.habitat.host import Simulators
+from envs.habitat.simulator import SimulatorError
+from experiments import cli, habitat, training
+from experiments.presets import HABITAT_PRESETS
+
+PROGRAM = "python -m experiments.habitat_pretrain"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(training.Options):
+    """Pre-trains agents in a scene of rooms with intrinsic rewards alone.
+
+    `--worlds` says how many actors, and so how many simulators, each in a process of its own.
+    """
+
+    scene: str  # the path of a scene, or a name that the simulator knows
+    habitat: Annotated[HabitatSettings, tyro.conf.arg(name="")]
+    simulator_python: str | None = None  # the interpreter that the simulator is installed in
+    # (default: for all but raycast the environment's HABITAT_PYTHON, else this one)
+
+    @property
+    def settings(self) -> RunSettings:
+        """What decides the numbers."""
+        return RunSettings(
+            train=self.train,
+            environments=(self.scene,),
+            seeds=self.seeds,
+            first_seed=self.first_seed,
+            chunk=self.chunk,
+            habitat=self.habitat,
+        )
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Runs the experiment that the command line asks for."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    console = Console()
+    with cli.user_errors(SimulatorError):
+        options = read(arguments)
+        settings = options.settings
+        process = habitat.process_settings(options.scene, options.habitat, options.simulator_python)
+        with habitat.simulators(process, settings.train.worlds) as simulators:
+            program = habitat.build(settings, simulators)
+            prefix = f"habitat-{simulators.scene_name}-"
+            directory = training.open_directory(options, settings, prefix)
+            introduce(simulators, console)
+            host = training.host_settings(options, arguments, console)
+            training.execute(directory, settings, program, host, PROGRAM, evaluate=habitat.EVALUATE)
+
+
+def read(arguments: Sequence[str]) -> Options:
+    """Reads the command line; what it does not say comes from the preset or the resumed run.
+
+    Raises:
+        RunDirectoryError: the run to resume is none in Habitat, or has other settings.
+    """
+    first = cli.first(arguments, cli.First)
+    stored = training.stored_settings(first)
+    if stored is not None and stored.habitat is None:
+        raise RunDirectoryError(f"{first.out} is a run of {stored.stage}, not in Habitat")
+    base = stored
+    if base is None or first.preset:
+        base = cli.preset(first.preset, HABITAT_PRESETS)
+    assert base.habitat is not None
+    defaults = Options(
+        train=base.train,
+        scene=base.environments[0],
+        habitat=base.habitat,
+        seeds=base.seeds,
+        first_seed=base.first_seed,
+        chunk=base.chunk,
+    )
+    options: Options = cli.parse(Options, arguments, default=defaults, prog=PROGRAM)
+    training.refuse_other_settings(options, stored, options.settings)
+    return options
+
+
+def introduce(simulators: Simulators, console: Console) -> None:
+    """Says which simulator plays."""
+    hello = simulators.workers.hello
+    line = f"{len(simulators)} x {hello.simulator} {hello.version} ({hello.renderer})"
+    console.print(f"simulators: {line}, scene {hello.scene}", soft_wrap=True, highlight=False)
+
+
+if __name__ == "__main__":
+    main()
