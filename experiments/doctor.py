@@ -1,0 +1,211 @@
+"""Says what works on this machine, and how to get what does not: `python -m experiments.doctor`."""
+
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from cbet_jax.config import HabitatSettings
+from cbet_jax.run_directory import RunDirectoryError
+from envs.habitat.simulator import SIMULATORS, SimulatorError
+from envs.habitat.workers import Workers
+from experiments import cli, habitat
+
+PROGRAM = "python -m experiments.doctor"
+BROKEN = 1  # exit status: not even the basics work
+SCENE = "bedroom"  # the smallest that the package draws
+START_LIMIT = 120.0  # seconds
+NAMED = f"with --simulator-python, or for all commands in {habitat.PYTHON}"
+FLAT = 1.0  # standard deviation of the pixels of a panorama that shows nothing
+
+
+@dataclass(frozen=True)
+class Options:
+    """Tries everything that runs may need, and says in one screen what works."""
+
+    simulator_python: str | None = None  # the interpreter that habitat-sim is installed in
+    # (default: the environment's HABITAT_PYTHON, else this one)
+    scene: str | None = None  # what the simulators are to open (default: a bedroom of the package)
+    out: Path | None = None  # a folder for the simulators' frames (default: they are not kept)
+
+
+class Check(NamedTuple):
+    """What was tried, and what came of it."""
+
+    name: str
+    works: bool
+    found: str
+    fix: str = ""  # what to do about it
+    basic: bool = False  # nothing goes without it
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Tries everything, and ends the process with status 1 where the basics do not work."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    console = Console()
+    with cli.user_errors():
+        options: Options = cli.parse(Options, arguments, prog=PROGRAM)
+        check_out(options.out)
+        checks = []
+        for name, attempt in attempts(options).items():
+            with console.status(f"trying {name}"):
+                checks.append(attempt())
+    show(checks, console)
+    if not all(check.works for check in checks if check.basic):
+        raise SystemExit(BROKEN)
+
+
+def check_out(out: Path | None) -> None:
+    """Makes the folder for frames.
+
+    Raises:
+        RunDirectoryError: it cannot be made, or frames lie there already.
+    """
+    if out is None:
+        return
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RunDirectoryError(f"cannot write to {out}: {error.strerror}") from None
+    for path in (out / f"{name}.png" for name in SIMULATORS):
+        if path.exists():
+            raise RunDirectoryError(f"{path} already exists: choose another folder")
+
+
+def attempts(options: Options) -> dict[str, Callable[[], Check]]:
+    """Returns all that is to be tried, by name."""
+    return {
+        "jax": try_jax,
+        "navix": try_navix,
+        "ffmpeg": try_ffmpeg,
+        **{name: partial(try_simulator, name, options) for name in SIMULATORS},
+    }
+
+
+def try_jax() -> Check:
+    """Multiplies two matrices on the default device."""
+    fix = "install jax for it: the extra cuda12 or cuda13" if unused_gpu() else ""
+    devices = jax.devices()
+    kinds = ", ".join(sorted({device.device_kind for device in devices}))
+    found = f"{jax.__version__}: {len(devices)} x {jax.default_backend()} ({kinds})"
+    try:
+        product = jax.jit(jnp.dot)(jnp.ones((64, 64)), jnp.ones((64, 64)))
+        works = bool((product == 64).all())
+    except jax.errors.JaxRuntimeError as error:
+        return Check("jax", False, f"{found}: {first_line(error)}", fix, basic=True)
+    return Check("jax", works, found + ("; an NVIDIA GPU is not used" if fix else ""), fix, True)
+
+
+def unused_gpu() -> bool:
+    """Returns whether there is an NVIDIA GPU that JAX does not compute on."""
+    return shutil.which("nvidia-smi") is not None and jax.default_backend() == "cpu"
+
+
+def try_navix() -> Check:
+    """Begins an episode in a gridworld through navix's interface."""
+    try:
+        import envs.minigrid
+
+        environment = envs.minigrid.make("Unlock")
+        timestep = jax.jit(environment.reset)(jax.random.key(0))
+        found = f"{version('navix')}: Unlock begun, view {np.shape(timestep.observation)}"
+        return Check("navix", True, found, basic=True)
+    except Exception as error:  # whatever a broken installation raises is what is to be shown
+        return Check("navix", False, first_line(error), "install navix==4.0.0", basic=True)
+
+
+def try_ffmpeg() -> Check:
+    """Looks for what writes videos."""
+    try:
+        from imageio_ffmpeg import get_ffmpeg_exe, get_ffmpeg_version
+
+        get_ffmpeg_exe()
+        return Check("ffmpeg", True, f"{get_ffmpeg_version()} (for watch --out NAME.mp4)")
+    except (ImportError, RuntimeError) as error:
+        return Check("ffmpeg", False, first_line(error), "install imageio-ffmpeg")
+
+
+def try_simulator(name: str, options: Options) -> Check:
+    """Starts a simulator, shakes hands, and has it render a frame."""
+    python = options.simulator_python if name != habitat.EMBEDDED else None
+    try:
+        with scene_for(name, options.scene) as scene:
+            settings = habitat.process_settings(scene, HabitatSettings(simulator=name), python)
+            workers = Workers(settings._replace(start_limit=START_LIMIT), 1)
+            try:
+                return render(name, workers, options.out)
+            finally:
+                workers.close()
+    except SimulatorError as error:
+        problem, _, fix = first_line(error).partition("; ")
+        return Check(name, False, problem, f"{fix} ({NAMED})" if "python" in fix else fix)
+    except ImportError as error:  # an apartment is written with trimesh
+        return Check(name, False, f"no scene to open: {error}", "name one with --scene")
+
+
+@contextmanager
+def scene_for(simulator: str, scene: str | None) -> Iterator[str]:
+    """Lends a scene that a simulator can open; other simulators than ours need it as a file."""
+    if scene is not None or simulator == habitat.EMBEDDED:
+        yield scene or SCENE
+        return
+    from envs.habitat.apartments.files import write
+
+    with tempfile.TemporaryDirectory() as folder:
+        yield str(write(SCENE, Path(folder)))
+
+
+def render(name: str, workers: Workers, out: Path | None) -> Check:
+    """Looks around once, and keeps what is seen if there is a folder for it."""
+    hello = workers.hello
+    began = time.perf_counter()
+    workers.reset([0])
+    milliseconds = 1000 * (time.perf_counter() - began)
+    view, panorama = workers.images.views[0], workers.images.panoramas[0]
+    if out is not None:
+        from PIL import Image
+
+        Image.fromarray(np.concatenate([view, *panorama], axis=1)).save(out / f"{name}.png")
+    found = (
+        f"{hello.version}, {hello.renderer}, Python {hello.python}: "
+        f"view and panorama in {milliseconds:.0f} ms"
+    )
+    if panorama.std() < FLAT:
+        return Check(name, False, f"{found}, but the frames show nothing", "try another --scene")
+    return Check(name, True, found)
+
+
+def show(checks: Sequence[Check], console: Console) -> None:
+    """Prints a line for each check, then what to do about those that failed."""
+    table = Table(box=None, show_header=False, pad_edge=False)
+    for check in checks:
+        mark = "[green]works[/]" if check.works else "[red]does not[/]"
+        table.add_row(check.name, mark, check.found)
+    console.print(table, highlight=False)
+    for check in checks:
+        if check.fix:
+            console.print(
+                f"{check.name}: {check.fix}", highlight=False, soft_wrap=True, markup=False
+            )
+
+
+def first_line(error: Exception) -> str:
+    """Returns what an error says, in one line."""
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+if __name__ == "__main__":
+    main()
