@@ -25,25 +25,9 @@ from experiments import habitat, habitat_pretrain, minigrid_evaluate, minigrid_p
 from experiments.presets import HABITAT_PRESETS
 from tests.experiments.test_faults import refused
 from tests.experiments.tiny import numbers, saved_frames
-from tests.habitat.scenes import four_walls
+from tests.habitat.tiny_run import CHUNK_FRAMES, TINY
 
 OWN = str(Path(__file__).with_name("own_simulator.py"))
-CHUNK_FRAMES = 2 * 2 * 5  # iterations x worlds x steps
-TINY = (
-    *("--preset", "smoke", "--chunk", "2", "--worlds", "2", "--batch", "2", "--unroll", "5"),
-    *("--max-steps", "7", "--counts.capacity", "256", "--network.channels", "2"),
-    *("--network.dense-units", "8", "--network.lstm-units", "8", "--checkpoint-seconds", "0"),
-)
-
-
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory) -> RunDirectory:
-    """A run in a room of four walls that was never interrupted."""
-    root = tmp_path_factory.mktemp("habitat")
-    four_walls().export(root / "walls.glb")
-    scene = ("--scene", str(root / "walls.glb"), "--frames", str(4 * CHUNK_FRAMES))
-    habitat_pretrain.main([*TINY, *scene, "--out", str(root / "run")])
-    return RunDirectory(root / "run")
 
 
 def final_states(settings: RunSettings, *directories: RunDirectory) -> list[dict]:
