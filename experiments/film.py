@@ -38,19 +38,19 @@ def frame(title: str, moment: Moment) -> Picture:
     size = (grid.shape[1] + COLUMN + 3 * MARGIN, LINE + max(grid.shape[0], below_view) + 2 * MARGIN)
     canvas = Image.new("RGB", tuple(-(-pixels // BLOCK) * BLOCK for pixels in size), PAPER)
     draw = ImageDraw.Draw(canvas)
-    draw.text((MARGIN, MARGIN // 2), title, INK, _font())
+    draw.text((MARGIN, MARGIN // 2), title, INK, font())
     left, top = grid.shape[1] + 2 * MARGIN, MARGIN + LINE
     canvas.paste(Image.fromarray(grid), (MARGIN, top))
     canvas.paste(Image.fromarray(agents_view(moment.state)), (left, top))
     for row, (label, value) in enumerate(lines):
         y = top + COLUMN + MARGIN + row * LINE
-        draw.text((left, y), label, PALE_INK, _font())
-        draw.text((left + LABEL_WIDTH, y), value, EVENT_INK if label == "event" else INK, _font())
+        draw.text((left, y), label, PALE_INK, font())
+        draw.text((left + LABEL_WIDTH, y), value, EVENT_INK if label == "event" else INK, font())
     return np.asarray(canvas)
 
 
 @cache
-def _font() -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
+def font() -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
     return ImageFont.load_default(TEXT_SIZE)
 
 

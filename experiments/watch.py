@@ -1,12 +1,13 @@
 """Watches a policy play: `python -m experiments.watch DIR`, or `--env NAME` for a random one.
 
 Draws the whole grid, the agent's view, and the rewards of each step to a GIF or an MP4, the
-first moment of a level to a PNG, or all of it as text in the terminal.
+first moment of a level to a PNG, or all of it as text in the terminal. Of a run in Habitat it
+draws what the agent sees, the panorama, and its path on a map.
 """
 
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -15,14 +16,16 @@ import tyro
 from rich.console import Console
 
 from cbet_jax.agent import AgentParams, make_agent, uniform
-from cbet_jax.config import SettingsError, TrainSettings
+from cbet_jax.checkpoint import Loaded
+from cbet_jax.config import HabitatSettings, SettingsError, TrainSettings
 from cbet_jax.intrinsic import make_intrinsic
-from cbet_jax.policies import load
+from cbet_jax.policies import load, load_policies
 from cbet_jax.run_directory import RunDirectory, RunSettings
 from cbet_jax.train import seed_keys
+from envs.habitat.simulator import SimulatorError
 from envs.minigrid import dynamics, make_world
 from envs.registry import UnknownEnvironment, find, names
-from experiments import cli, film, terminal, training
+from experiments import cli, film, habitat, rooms_film, terminal, training
 from experiments.playing import Player, play
 from experiments.training import RUNS
 
@@ -36,7 +39,7 @@ class Options:
     """Shows a run's policy, or a random one, at play in one world."""
 
     directory: Annotated[Path | None, tyro.conf.Positional, RUN] = None
-    env: str | None = None  # the world (default: the run's first)
+    env: str | None = None  # the world, or scene (default: the run's first)
     out: Path | None = None  # .gif, .mp4 or .png, a level's first moment (default: a new .gif)
     terminal: bool = False  # play as text in the terminal, write no file
     explore: bool = False  # success does not end the episode
@@ -46,41 +49,95 @@ class Options:
     seed_index: int = 0  # which of the run's seeds plays
     checkpoint: int | None = None  # frames of the checkpoint (default: the newest)
     fps: int = 8  # frames a second
+    simulator_python: str | None = None  # the interpreter that a scene's simulator is installed in
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Shows what the command line asks for."""
     arguments = sys.argv[1:] if arguments is None else arguments
     console = Console()
-    with cli.user_errors(UnknownEnvironment):
+    with cli.user_errors(UnknownEnvironment, SimulatorError):
         options: Options = cli.parse(Options, arguments, prog=PROGRAM)
-        directory = RunDirectory(options.directory) if options.directory else None
-        settings = training.gridworld_settings(directory) if directory else None
-        env = check(options, settings)
-        player = trained(options, settings, console) if settings else random_player()
-        world = make_world((env,), 1, explore=options.explore)
-        key = jax.random.key(options.seed)
-        moments = play(world, player, key, options.episodes, options.steps)
-        title = f"{env}: {player.title}"
-        if options.terminal:
-            terminal.show(console, title, moments, options.fps)
-            return
-        out = options.out or new_path(options.directory or RUNS, f"watch-{env}")
-        with console.status(f"playing {env}"):
-            frames = (film.frame(title, moment) for moment in moments)
-            count = film.write(out, frames, options.fps)
+        settings = RunDirectory(options.directory).settings() if options.directory else None
+        check(options, settings)
+        if settings and settings.habitat:
+            watch_scene(options, settings, settings.habitat, console)
+        else:
+            watch_gridworld(options, settings, console)
+
+
+def watch_gridworld(options: Options, settings: RunSettings | None, console: Console) -> None:
+    """Shows a policy, or a random one, in a gridworld."""
+    env = gridworld(options, settings)
+    player = trained(options, settings, console) if settings else random_player()
+    world = make_world((env,), 1, explore=options.explore)
+    key = jax.random.key(options.seed)
+    moments = play(world, player, key, options.episodes, options.steps)
+    title = f"{env}: {player.title}"
+    if options.terminal:
+        terminal.show(console, title, moments, options.fps)
+        return
+    save(options, env, (film.frame(title, moment) for moment in moments), console)
+
+
+def watch_scene(
+    options: Options, settings: RunSettings, played: HabitatSettings, console: Console
+) -> None:
+    """Shows a run's policy in a scene of rooms.
+
+    Raises:
+        SettingsError: it is to be shown as text. SimulatorError: the scene cannot be played.
+    """
+    if options.terminal:
+        raise SettingsError("--terminal shows gridworlds: a scene of rooms needs a file")
+    assert options.directory is not None
+    endless = replace(played, max_steps=played.max_steps + 1)
+    process = habitat.process_settings(
+        options.env or settings.environments[0], endless, options.simulator_python
+    )
+    with habitat.simulators(process, 1) as simulators:
+        world = habitat.worlds(endless, simulators)
+        directory = RunDirectory(options.directory)
+        policies = load_policies(directory, settings, world, options.checkpoint)
+        training.tell_damaged(policies.loaded, console)
+        sights = rooms_film.play(
+            world,
+            policies.agent,
+            jax.tree.map(lambda leaf: leaf[options.seed_index], policies.params),
+            jax.random.key(options.seed),
+            options.episodes,
+            played.max_steps,
+            options.steps,
+            random_starts=played.random_starts,
+        )
+        scene, drawn = simulators.scene_name, simulators.floor_map(rooms_film.MAP_CELL)
+        title = f"{scene}: {told(settings, options, policies.loaded)}"
+        save(options, scene, (rooms_film.frame(title, drawn, s) for s in sights), console)
+
+
+def save(options: Options, name: str, frames: Iterator[film.Picture], console: Console) -> None:
+    """Writes frames to the file that is asked for, or to a new one beside the run."""
+    out = options.out or new_path(options.directory or RUNS, f"watch-{name}")
+    with console.status(f"playing {name}"):
+        count = film.write(out, frames, options.fps)
     console.print(f"saved: {out} ({count} frames)", soft_wrap=True, highlight=False)
 
 
-def check(options: Options, settings: RunSettings | None) -> str:
-    """Returns the world to play.
+def told(settings: RunSettings, options: Options, loaded: Loaded) -> str:
+    """Returns who plays, for people to read."""
+    seed = settings.first_seed + options.seed_index
+    return f"{settings.train.method}, seed {seed}, {loaded.position.frames:,} frames"
+
+
+def check(options: Options, settings: RunSettings | None) -> None:
+    """Refuses what cannot be done.
 
     Args:
         options: the command line.
         settings: of the run, None for a random policy.
 
     Raises:
-        SettingsError: what is asked for cannot be done. UnknownEnvironment: no such world.
+        SettingsError: always, if there is something to refuse.
     """
     for name, least in (("episodes", 1), ("steps", 1), ("seed", 0), ("fps", 1)):
         value = getattr(options, name)
@@ -94,6 +151,14 @@ def check(options: Options, settings: RunSettings | None) -> str:
     if settings is None and options.checkpoint is not None:
         raise SettingsError("--checkpoint needs DIR, the run that it belongs to")
     check_out(options)
+
+
+def gridworld(options: Options, settings: RunSettings | None) -> str:
+    """Returns the gridworld to play.
+
+    Raises:
+        SettingsError: none is named. UnknownEnvironment: there is none of that name.
+    """
     env = options.env or (settings.environments[0] if settings else None)
     if env is None:
         raise SettingsError(f"give a run, DIR, or a world, --env NAME (such as {names()[0]})")
@@ -149,9 +214,8 @@ def trained(options: Options, settings: RunSettings, console: Console) -> Player
     loaded = load(RunDirectory(options.directory), settings, template, options.checkpoint)
     training.tell_damaged(loaded, console)
     learner = jax.tree.map(lambda leaf: leaf[options.seed_index], loaded.state.learner)
-    seed = settings.first_seed + options.seed_index
     return Player(
-        title=f"{settings.train.method}, seed {seed}, {loaded.position.frames:,} frames",
+        title=told(settings, options, loaded),
         agent=make_agent(
             settings.train.network, settings.transfer, world.num_actions, world.view_shape
         ),
