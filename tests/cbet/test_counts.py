@@ -56,7 +56,7 @@ def test_a_half_full_table_has_not_overflowed():
     assert int(table.overflow) == 0
 
 
-@pytest.mark.parametrize("probability", [0.0, 0.001])
+@pytest.mark.parametrize("probability", [pytest.param(0.0, marks=pytest.mark.slow), 0.001])
 def test_equal_to_dictionaries_on_100_000_real_steps(probability):
     """Counts of a random walk through the three worlds, and of the resets it tossed."""
     steps, world = 100_000 // ACTORS, multi_env(ACTORS)

@@ -11,7 +11,7 @@ import pytest
 from cbet_jax.config import NetworkSettings, SettingsError, TrainSettings
 from cbet_jax.train import make_program, seed_keys, split_batches
 from cbet_jax.types import LSTMState, Trajectory
-from tests.cbet.worlds import multi_env
+from tests.cbet.worlds import single_env
 
 TINY = TrainSettings(
     frames=10_000,
@@ -31,7 +31,9 @@ def _leaves(state):
 
 @pytest.fixture(scope="module")
 def program():
-    return make_program(TINY, multi_env(TINY.worlds), seeds=2, iterations_per_chunk=2)
+    return make_program(
+        TINY, single_env("DoorKey-5x5", TINY.worlds), seeds=2, iterations_per_chunk=2
+    )
 
 
 def test_shapes_and_one_compilation(program):
@@ -54,7 +56,9 @@ def test_the_state_is_donated(program):
 
 def test_a_seed_learns_the_same_alone_and_in_company(program):
     together, _ = program.advance(program.init(seed_keys(2)))
-    alone = make_program(TINY, multi_env(TINY.worlds), seeds=1, iterations_per_chunk=2)
+    alone = make_program(
+        TINY, single_env("DoorKey-5x5", TINY.worlds), seeds=1, iterations_per_chunk=2
+    )
     one, _ = alone.advance(alone.init(seed_keys(1, first_seed=1)))
     second = jax.tree.map(lambda leaf: leaf[1:], _leaves(together))
     chex.assert_trees_all_close(second, _leaves(one), atol=1e-5)
@@ -62,13 +66,13 @@ def test_a_seed_learns_the_same_alone_and_in_company(program):
 
 def test_side_by_side_seeds_learn_what_they_learn_one_after_the_other(program):
     one_by_one, _ = program.advance(program.init(seed_keys(2)))
-    wide = make_program(TINY, multi_env(TINY.worlds), 2, 2, seeds_at_once=2)
+    wide = make_program(TINY, single_env("DoorKey-5x5", TINY.worlds), 2, 2, seeds_at_once=2)
     at_once, _ = wide.advance(wide.init(seed_keys(2)))
     chex.assert_trees_all_close(_leaves(at_once), _leaves(one_by_one), atol=1e-5)
 
 
 def test_chunk_size_does_not_change_what_is_learnt():
-    world = multi_env(TINY.worlds)
+    world = single_env("DoorKey-5x5", TINY.worlds)
     states = []
     for iterations, calls in ((1, 4), (4, 1)):
         program = make_program(TINY, world, seeds=1, iterations_per_chunk=iterations)
@@ -114,10 +118,12 @@ def test_settings_that_cannot_be_run_are_refused(changes, expected):
 
 def test_an_unknown_method_is_refused_with_the_nearest_name():
     with pytest.raises(SettingsError, match="cbet"):
-        make_program(replace(TINY, method="cebt"), multi_env(6), 1, 1)
+        make_program(replace(TINY, method="cebt"), single_env("DoorKey-5x5", 6), 1, 1)
 
 
 def test_keys_are_never_used_twice():
     with jax.debug_key_reuse(True):
-        program = make_program(TINY, multi_env(TINY.worlds), seeds=1, iterations_per_chunk=1)
+        program = make_program(
+            TINY, single_env("DoorKey-5x5", TINY.worlds), seeds=1, iterations_per_chunk=1
+        )
         program.advance(program.init(seed_keys(1)))

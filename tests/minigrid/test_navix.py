@@ -154,6 +154,7 @@ def test_importing_our_worlds_does_not_import_navix_but_registers_with_it():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+@pytest.mark.slow
 def test_navixs_own_agent_trains_on_it():
     class Encoder(MLPEncoder):
         @linen.compact
