@@ -1,0 +1,1 @@
+"""Grids of settings over a training command, here or on a SLURM cluster."""

@@ -1,0 +1,71 @@
+"""A training command in a process of its own, as a job that can be preempted.
+
+Jobs import this file: nothing in it takes long to import.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from types import FrameType
+
+import submitit
+
+
+class Training(submitit.helpers.Checkpointable):
+    """Trains one run in a process of its own, until it ends or the job has to.
+
+    A job that is preempted, or whose time is up, lets the process save; submitit then puts it
+    into the queue again, and it goes on where it was.
+    """
+
+    def __init__(
+        self, command: Sequence[str], resumes: Path, environment: dict[str, str | None]
+    ) -> None:
+        """Notes what is to be done.
+
+        Args:
+            command: module and words of its command line.
+            resumes: a file; if it is there, the command is to go on with its run.
+            environment: variables that the process is given, or (None) not given.
+        """
+        self.command = command
+        self.resumes = resumes
+        self.environment = environment
+        self._process: subprocess.Popen[bytes] | None = None
+        self._asked_to_stop = False
+        self._told_to_stop = False
+
+    def __call__(self) -> int:
+        """Trains, and returns the command's exit status (a signal's number, negated)."""
+        signal.signal(signal.SIGTERM, self._ask_to_stop)
+        resume = ["--resume"] if self.resumes.exists() else []
+        program = [sys.executable, "-m", *self.command, *resume]
+        variables = {**os.environ, **self.environment}
+        given = {name: value for name, value in variables.items() if value is not None}
+        self._process = subprocess.Popen(program, env=given)
+        while (status := self._process.poll()) is None:
+            if self._asked_to_stop:
+                self._tell_to_stop(self._process)
+            time.sleep(0.1)
+        return status
+
+    def checkpoint(self) -> submitit.helpers.DelayedSubmission:
+        """Lets the process save and end, and returns what is to be submitted again."""
+        if self._process:
+            self._tell_to_stop(self._process)
+            # Not Popen's own wait: this is a signal's handler, which may have interrupted it.
+            os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOWAIT)
+        again = Training(self.command, self.resumes, self.environment)
+        return submitit.helpers.DelayedSubmission(again)
+
+    def _ask_to_stop(self, number: int, frame: FrameType | None) -> None:
+        self._asked_to_stop = True
+
+    def _tell_to_stop(self, process: "subprocess.Popen[bytes]") -> None:
+        if not self._told_to_stop:  # told twice, it would not save
+            self._told_to_stop = True
+            process.terminate()

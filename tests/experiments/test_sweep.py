@@ -1,0 +1,137 @@
+"""Sweeps: the grid, its jobs on this machine, and the table of their ends."""
+
+import csv
+import json
+import sys
+
+import pytest
+
+from cbet_jax.run_directory import RunDirectory
+from experiments import minigrid_pretrain
+from experiments.sweep import command, plan
+from experiments.sweep.plan import read_grid
+from tests.experiments.test_faults import refused
+from tests.experiments.tiny import ARGUMENTS, CHUNK_FRAMES, FRAMES, SEEDS, fake_program
+
+FEW_FRAMES = str(6 * CHUNK_FRAMES)
+SHORT = tuple(FEW_FRAMES if word == str(FRAMES) else word for word in ARGUMENTS)
+LOCAL = ("--parallel", "3", *SHORT)
+
+
+@pytest.fixture(autouse=True)
+def _quiet_submitit(monkeypatch):
+    monkeypatch.setenv("SUBMITIT_LOG_LEVEL", "NOCONFIG")  # or it takes pytest's handlers away
+
+
+@pytest.fixture
+def stand_in(monkeypatch):
+    """Training that takes no time, here and in the jobs."""
+    monkeypatch.setitem(plan.COMMANDS, "pretrain", "tests.experiments.small_sweep")
+    monkeypatch.setattr(minigrid_pretrain, "build", fake_program)
+
+
+def test_the_grid_has_a_run_for_each_combination(tmp_path):
+    grid = read_grid(["method=cbet,count", "counts.shared=true,false", "envs=Unlock DoorKey-8x8"])
+    jobs = plan.plan(tmp_path, "pretrain", grid, ["--preset", "smoke"])
+    assert [str(job) for job in jobs] == [
+        f"method={method},counts.shared={shared},envs=Unlock_DoorKey-8x8"
+        for method in ("cbet", "count")
+        for shared in ("true", "false")
+    ]
+    assert jobs[1].arguments == (
+        *("--preset", "smoke", "--method", "cbet", "--counts.no-shared"),
+        *("--envs", "Unlock", "DoorKey-8x8"),
+    )
+    plan.check(jobs)
+    options = minigrid_pretrain.read(jobs[1].command[1:])
+    assert not options.train.counts.shared
+    assert options.envs == ("Unlock", "DoorKey-8x8")
+
+
+def test_every_training_command_can_be_swept_over(tmp_path):
+    grid = read_grid(["method=cbet,count"])
+    fixed = {"tabula_rasa": ["--env", "Unlock"], "habitat": ["--seeds", "2"]}
+    for command_name in ("tabula_rasa", "habitat"):
+        plan.check(plan.plan(tmp_path, command_name, grid, fixed[command_name]))
+
+
+def test_what_is_preempted_or_lost_goes_on_and_ends_the_same(stand_in, tmp_path, capsys):
+    root = tmp_path / "sweep"
+    arguments = [*LOCAL, "--out", str(root), "--grid", "method=cbet,count"]
+    command.main(arguments)
+    shown = capsys.readouterr().out
+    assert "method=count was interrupted" in shown
+    assert "method=cbet was interrupted" not in shown  # submitit has put it back itself
+    minigrid_pretrain.main([*SHORT, "--out", str(tmp_path / "unbroken")])
+    unbroken = RunDirectory(tmp_path / "unbroken").metrics.read_bytes()
+    for method in ("cbet", "count"):
+        run = RunDirectory(root / "runs" / f"method={method}")
+        assert run.metrics.read_bytes() == unbroken
+        assert len(json.loads(run.manifest.read_text())["sessions"]) == 2
+    with open(root / "results.csv") as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["method"], row["seed"]) for row in rows] == [
+        (method, str(seed)) for method in ("cbet", "count") for seed in range(SEEDS)
+    ]
+    assert {row["frames"] for row in rows} == {FEW_FRAMES}
+    assert all(float(row["interactions"]) for row in rows)
+
+    table = (root / "results.csv").read_bytes()
+    with pytest.raises(SystemExit) as failed:  # what is done is not done again
+        command.main([*arguments[:-1], "method=cbet,count,rnd"])
+    shown, error = capsys.readouterr()
+    assert failed.value.code == 1
+    assert "3 runs, 2 of them done" in shown
+    assert "method=rnd has failed: rnd is refused here" in shown
+    assert error == "error: 1 of 3 runs have failed, first method=rnd\n"
+    assert (root / "results.csv").read_bytes() == table
+    command.main([*arguments[:-1], "method=cbet,count,rnd", "--plan"])
+    assert capsys.readouterr().out.split() == [
+        *("done", "method=cbet", "done", "method=count", "to", "do", "method=rnd")
+    ]
+    other = [*arguments, "--unroll", "5"]
+    assert "train.unroll is 10, not 5" in refused(command.main, other, capsys)
+    other = ["--out", str(root), "--command", "transfer"]
+    assert "is a sweep over pretrain, not transfer" in refused(command.main, other, capsys)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["--grid", "method"], "setting=value,value"),
+        (["--grid", "method=cbet,"], "setting=value,value"),
+        (["--grid", "method=cbet", "method=count"], "names method twice"),
+        (["--grid", "method=cbet,cbet"], "a value of method twice"),
+        (["--grid", "method=cbet,cuont"], "method=cuont: unknown method"),
+        (["--grid", "methd=cbet"], "--method"),
+        (["--grid", "out=a,b"], "a sweep says --out itself"),
+        (["--grid", "envs=Unlock,Unlokc"], "Unlock"),
+        (["--resume"], "a sweep says --resume itself"),
+        (["--command", "pretrian"], "pretrain, tabula_rasa, transfer, habitat"),
+        (["--cluster", "slrum"], "slurm"),
+        (["--slurm", "partition=gpu"], "--cluster slurm"),
+        (["--cluster", "slurm", "--slurm", "gpu"], "NAME=VALUE"),
+        (["--parallel", "0"], "parallel must be at least 1"),
+        (["--frmes", "10"], "--frames"),
+    ],
+)
+def test_bad_sweeps_are_refused(arguments, expected, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert expected in refused(command.main, arguments, capsys)
+    assert not list(tmp_path.rglob("config.json"))
+
+
+def test_other_things_are_left_alone(tmp_path, capsys):
+    (tmp_path / "results.csv").write_text("all my work")
+    error = refused(command.main, [*LOCAL, "--out", str(tmp_path)], capsys)
+    assert "not empty and holds no sweep" in error
+    assert [path.name for path in tmp_path.iterdir()] == ["results.csv"]
+
+
+def test_submitit_is_asked_for_by_name(tmp_path, capsys, monkeypatch):
+    for module in ("submitit", "experiments.sweep.jobs", "experiments.sweep.execute"):
+        monkeypatch.setitem(sys.modules, module, None)
+    monkeypatch.delitem(sys.modules, "experiments.sweep.execute")
+    monkeypatch.delitem(sys.modules, "experiments.sweep.jobs")
+    error = refused(command.main, [*LOCAL, "--out", str(tmp_path / "sweep")], capsys)
+    assert "--extra slurm" in error
