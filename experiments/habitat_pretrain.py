@@ -11,7 +11,7 @@ from typing import Annotated
 import tyro
 from rich.console import Console
 
-from cbet_jax.config import HabitatSettings
+from cbet_jax.config import HabitatSettings, SettingsError
 from cbet_jax.run_directory import RunDirectoryError, RunSettings
 from envs.habitat.host import Simulators
 from envs.habitat.simulator import SimulatorError
@@ -32,6 +32,11 @@ class Options(training.Options):
     habitat: Annotated[HabitatSettings, tyro.conf.arg(name="")]
     simulator_python: str | None = None  # the interpreter that the simulator is installed in
     # (default: for all but raycast the environment's HABITAT_PYTHON, else this one)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.distributed or (self.devices or 1) > 1:
+            raise SettingsError("simulators play with one device: leave --devices out")
 
     @property
     def settings(self) -> RunSettings:

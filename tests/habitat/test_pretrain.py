@@ -87,6 +87,7 @@ BAD_COMMAND_LINES = {
     "not installed": (["--simulator", "habitat_sim"], "conda create"),
     "no such preset": (["--preset", "lptop"], "laptop"),
     "no steps": (["--max-steps", "0"], "max_steps must be at least 1"),
+    "many devices": (["--devices", "2"], "leave --devices out"),
     "no brightness": (["--network.brightest", "0"], "network.brightest"),
     "other scene": (["--resume", "--out", "RUN", "--scene", "studio"], "environments"),
     "other simulator": (["--resume", "--out", "RUN", "--simulator", OWN], "habitat.simulator"),
