@@ -91,6 +91,7 @@ def make_runs(root: Path) -> None:
     """Makes a run on one device, one on four, and one that moves from two to four."""
     for devices in ("4", "1"):  # the first gives the CPU its devices
         assert pretrain(root / devices, "--devices", devices) == 0
+    assert pretrain(root / "3", "--devices", "3") == 2
     undo = signal_at(1, signal.SIGINT)
     assert pretrain(root / "moved", "--devices", "2") == 128 + signal.SIGINT
     undo()
