@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from cbet_jax.config import Factors
-from cbet_jax.products import multiply, rounded
+from cbet_jax.products import multiply, rounded, transposed
 
 INPUT, FORGET, CELL, OUTPUT = range(4)  # PyTorch's order of the gates
 
@@ -97,7 +97,7 @@ def _unroll_backward(factors: Factors, residuals: Any, gradients: Any) -> Any:
         hidden=jnp.concatenate([initial.hidden[None], trace.hidden[:-1]]) * keep,
         cell=jnp.concatenate([initial.cell[None], trace.cell[:-1]]) * keep,
     )
-    transposed = weights.T  # once, so that the loop multiplies by it in its fast layout
+    turned = transposed(weights)  # once, not in every step
 
     def step(carry: Carry, inputs: tuple[Array, ...]) -> tuple[Carry, Array]:
         gradient_t, gates_slope_t, cell_slope_t, keep_t, forget_t = inputs
@@ -105,13 +105,13 @@ def _unroll_backward(factors: Factors, residuals: Any, gradients: Any) -> Any:
         d_cell = carry.cell + d_hidden * cell_slope_t
         by_gate = jnp.stack([d_cell, d_cell, d_cell, d_hidden], axis=1)
         d_gates = (gates_slope_t * by_gate).reshape(d_cell.shape[0], -1)
-        return Carry(multiply(d_gates, transposed) * keep_t, d_cell * forget_t), d_gates
+        return Carry(multiply(d_gates, turned) * keep_t, d_cell * forget_t), d_gates
 
     slopes = _slopes(trace, before.cell)
     inputs = (hidden_gradient, *slopes, keep, trace.gates[:, :, FORGET] * keep)
     initial_gradient, d_gates = jax.lax.scan(step, final_gradient, inputs, reverse=True)
     flat = lambda x: x.reshape(-1, x.shape[-1])  # noqa: E731
-    d_weights = multiply(flat(before.hidden).T, rounded(flat(d_gates), factors))
+    d_weights = multiply(transposed(rounded(flat(before.hidden), factors)), rounded(flat(d_gates), factors))
     return d_gates, None, d_weights, initial_gradient
 
 
