@@ -7,7 +7,9 @@ from as many sequences as the others, and their gradients are averaged. What is 
 does not depend on the grid, so the numbers are one device's but for the order of sums.
 """
 
+import contextlib
 import math
+import os
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -19,6 +21,7 @@ from jax.sharding import PartitionSpec as P
 from cbet_jax.config import SettingsError, TrainSettings
 
 SEEDS, WORLDS = "seeds", "worlds"  # axes of the mesh
+FEWEST_SEQUENCES = 4  # of a batch, that a core of a CPU is given: products of fewer are too small
 
 Specs = Any  # a tree of `PartitionSpec`
 
@@ -37,14 +40,49 @@ class Spread(NamedTuple):
 ALONE = Spread(lambda actor: actor, lambda learn: learn, lambda found: found)
 
 
+def use_cpu(devices: int | None = None) -> None:
+    """Splits the CPU into devices, which must be done before any is used; later it does nothing.
+
+    A core that is a device computes whole seeds or worlds. Cores that share each product of
+    a small network wait for each other most of the time.
+
+    Args:
+        devices: how many (None: one for each core that this process may use, unless the
+            environment says how many).
+    """
+    flags = os.environ.get("XLA_FLAGS", "")
+    said = jax.config.jax_num_cpu_devices >= 0 or "host_platform_device_count" in flags
+    if devices is None and said:
+        return
+    with contextlib.suppress(RuntimeError):
+        jax.config.update("jax_num_cpu_devices", devices or cores())
+
+
+def cores() -> int:
+    """Returns how many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def one_core() -> dict[str, bool]:
+    """Returns XLA's options for a program that leaves a CPU's other cores alone."""
+    return {"xla_cpu_multi_thread_eigen": False} if jax.default_backend() == "cpu" else {}
+
+
+def compiler_options(mesh: Mesh | None) -> dict[str, bool]:
+    """Returns XLA's options: where every core is a device, none has others to help it."""
+    return one_core() if mesh and mesh.size >= cores() else {}
+
+
 def make_mesh(settings: TrainSettings, seeds: int, devices: int | None = None) -> Mesh | None:
     """Lays seeds and worlds out over devices.
 
     Args:
         settings: of the run.
         seeds: of the run.
-        devices: how many (None: of an accelerator all that can be used, of a CPU one, and
-            where several hosts train together all that they have).
+        devices: how many (None: all that can be used, and where several hosts train together
+            all that they have).
 
     Returns:
         The devices, `[SEEDS, WORLDS]`; None for one device alone.
@@ -56,7 +94,8 @@ def make_mesh(settings: TrainSettings, seeds: int, devices: int | None = None) -
     if jax.process_count() > 1:
         devices = len(found)
     elif devices is None:
-        devices = 1 if found[0].platform == "cpu" else most(settings, seeds, len(found))
+        fewest = FEWEST_SEQUENCES if found[0].platform == "cpu" else 1
+        devices = most(settings, seeds, len(found), fewest)
     if not 0 < devices <= len(found):
         there = f"there {'is 1' if len(found) == 1 else f'are {len(found)}'}"
         raise SettingsError(f"devices must lie in 1..{len(found)} ({there}), not {devices}")
@@ -72,11 +111,19 @@ def make_mesh(settings: TrainSettings, seeds: int, devices: int | None = None) -
     return Mesh(np.array(found[:devices]).reshape(rows, -1), (SEEDS, WORLDS))
 
 
-def most(settings: TrainSettings, seeds: int, devices: int) -> int:
-    """Returns how many of `devices` are used best: for whole seeds first, then for worlds."""
+def most(settings: TrainSettings, seeds: int, devices: int, fewest: int = 1) -> int:
+    """Returns how many of `devices` are used best: for whole seeds first, then for worlds.
+
+    Args:
+        settings: of the run.
+        seeds: of the run.
+        devices: that there are.
+        fewest: sequences of a batch that each of those has which share a seed.
+    """
     rows = max(n for n in range(1, devices + 1) if seeds % n == 0)
-    numbers = range(rows, devices + 1, rows)
-    return max(n for n in numbers if math.gcd(seeds, n) == rows and fits(settings, seeds, n))
+    shared = [n for n in range(1, devices // rows + 1) if math.gcd(seeds, n * rows) == rows]
+    enough = (n for n in shared if n == 1 or settings.batch >= n * fewest)
+    return max(n * rows for n in enough if fits(settings, seeds, n * rows))
 
 
 def fits(settings: TrainSettings, seeds: int, devices: int) -> bool:

@@ -111,7 +111,9 @@ def _unroll_backward(factors: Factors, residuals: Any, gradients: Any) -> Any:
     inputs = (hidden_gradient, *slopes, keep, trace.gates[:, :, FORGET] * keep)
     initial_gradient, d_gates = jax.lax.scan(step, final_gradient, inputs, reverse=True)
     flat = lambda x: x.reshape(-1, x.shape[-1])  # noqa: E731
-    d_weights = multiply(transposed(rounded(flat(before.hidden), factors)), rounded(flat(d_gates), factors))
+    d_weights = multiply(
+        transposed(rounded(flat(before.hidden), factors)), rounded(flat(d_gates), factors)
+    )
     return d_gates, None, d_weights, initial_gradient
 
 

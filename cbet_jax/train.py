@@ -6,6 +6,7 @@ host calls it again and again.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -131,9 +132,10 @@ def make_program(
         return state, {name: values.T for name, values in metrics.items()}
 
     begin = over_seeds(lambda key: init(trainer, key))
+    compiled = partial(jax.jit, compiler_options=devices.compiler_options(mesh))
     program = Program(
-        init=jax.jit(begin),
-        advance=jax.jit(advance, donate_argnums=0),
+        init=compiled(begin),
+        advance=compiled(advance, donate_argnums=0),
         iterations_per_chunk=iterations_per_chunk,
         frames_per_iteration=settings.iteration_frames,
     )
@@ -144,8 +146,8 @@ def make_program(
     )
     everywhere = NamedSharding(mesh, PartitionSpec())
     return program._replace(
-        init=jax.jit(begin, in_shardings=everywhere, out_shardings=placed),
-        advance=jax.jit(
+        init=compiled(begin, in_shardings=everywhere, out_shardings=placed),
+        advance=compiled(
             advance, in_shardings=(placed,), out_shardings=(placed, everywhere), donate_argnums=0
         ),
         put=lambda state: devices.put(state, placed),

@@ -17,6 +17,7 @@ from rich.table import Table
 
 from cbet_jax import manifest
 from cbet_jax.config import CountSettings, SettingsError
+from cbet_jax.devices import use_cpu
 from envs.registry import UnknownEnvironment, find
 from experiments import cli
 from experiments.benchmark_groups import GROUPS, Options, Row
@@ -40,6 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         options: Options = cli.parse(Options, arguments, prog=PROGRAM)
         path = check(options)
         rows: list[Row] = []
+        use_cpu()
         for group in options.groups:
             with console.status(f"measuring {group}"):
                 rows += GROUPS[group](options)

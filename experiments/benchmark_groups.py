@@ -1,5 +1,6 @@
 """What the benchmark measures, group by group."""
 
+import itertools
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -9,7 +10,8 @@ from typing import Any, NamedTuple
 
 import jax
 
-from cbet_jax.config import TrainSettings
+from cbet_jax.config import Factors, TrainSettings
+from cbet_jax.devices import make_mesh, one_core
 from cbet_jax.train import Program, make_program, seed_keys
 from envs.minigrid import NAMES, make_world
 from envs.minigrid.generators import draw, find
@@ -45,6 +47,7 @@ class Options:
     envs: tuple[str, ...] = NAMES  # environments measured one by one
     capacities: tuple[int, ...] = (2**12, 2**14, 2**16, 2**18)  # slots of a count table
     presets: tuple[str, ...] = ("paper", "laptop")  # whose training is measured
+    factors: tuple[Factors, ...] = ("float32", "bfloat16")  # of matrix products in training
     scaled: str = "laptop"  # the preset that is trained with more and more seeds and worlds
     scaled_seeds: tuple[int, ...] = (1, 2, 4, 8, 16, 32)
     scaled_worlds: tuple[int, ...] = (32, 128, 512, 2048, 4096)
@@ -165,47 +168,51 @@ def measure_counts(options: Options) -> list[Row]:
 
 def measure_training(options: Options) -> list[Row]:
     """Frames a second of training, and its floating-point rate beside a matrix product's."""
-    matrix = "matrix product"
-    tasks = {matrix: measure.matrix_product()}
-    flops = {}
-    for name in options.presets:
-        settings = PRESETS[name].train
+    matrix = {factors: f"matrix product, {factors}" for factors in options.factors}
+    tasks = {name: measure.matrix_product(factors) for factors, name in matrix.items()}
+    trained: dict[str, tuple[Factors, float]] = {}  # name -> factors, operations a frame
+    for preset, factors in itertools.product(options.presets, options.factors):
+        settings = with_factors(PRESETS[preset].train, factors)
         world = make_world(MIXED, settings.worlds, explore=True)
-        tasks[name] = training(settings, world)
         forward = measure.forward_flops(settings.network, world.view_shape, world.num_actions)
-        flops[name] = 4 * forward
+        name = f"training, {preset} preset, {factors}"
+        tasks[name], trained[name] = training(settings, world), (factors, 4 * forward)
     found = speeds(tasks, options.rounds)
-    shape = "x".join(map(str, measure.MATRIX_SHAPE))
-    rows = [Row(f"{matrix}, {shape}, float32", found[matrix] / 1e9, "GFLOP/s", {})]
-    for name in options.presets:
-        rate = found[name] * flops[name]
-        ratios = {matrix: rate / found[matrix]}
-        rows.append(Row(f"training, {name} preset", found[name], "frames/s", {}))
-        rows.append(Row(f"training, {name} preset", rate / 1e9, "GFLOP/s", ratios))
+    rows = [Row(name, found[name] / 1e9, "GFLOP/s", {}) for name in matrix.values()]
+    for name, (factors, flops) in trained.items():
+        rate = found[name] * flops
+        ratios = {matrix[factors]: rate / found[matrix[factors]]}
+        rows.append(Row(name, found[name], "frames/s", {}))
+        rows.append(Row(name, rate / 1e9, "GFLOP/s", ratios))
     return rows
+
+
+def with_factors(settings: TrainSettings, factors: Factors) -> TrainSettings:
+    """Returns settings with other factors of matrix products."""
+    return replace(settings, network=replace(settings.network, factors=factors))
 
 
 def training(settings: TrainSettings, world: World) -> Task:
     """Returns one iteration of training: rollouts and updates."""
-    program = make_program(settings, world, seeds=1, iterations_per_chunk=1)
+    program = make_program(settings, world, 1, 1, mesh=make_mesh(settings, seeds=1))
     run = measure.repeated(measure.first_result(program.advance), program.init(seed_keys(1)))
     return Task(run, program.frames_per_iteration, "frame")
 
 
 def measure_phases(options: Options) -> list[Row]:
-    """Milliseconds that each phase of an iteration of training takes, and its operations."""
-    matrix = "matrix product"
+    """Milliseconds that each phase takes one core or one GPU, and its operations."""
     rows = []
-    for name in options.presets:
-        settings = PRESETS[name].train
+    for preset, factors in itertools.product(options.presets, options.factors):
+        settings = with_factors(PRESETS[preset].train, factors)
         world = make_world(MIXED, settings.worlds, explore=True)
-        found = speeds(
-            {matrix: measure.matrix_product(), **phases.tasks(settings, world)}, options.rounds
-        )
+        matrix = f"matrix product, {factors}"
+        product = measure.matrix_product(factors, one_core())
+        found = speeds({matrix: product, **phases.tasks(settings, world)}, options.rounds)
         peak = found.pop(matrix)
         parts, whole = phases.phases(found, settings, world)
         for part in (*parts, whole):
-            what, share = f"{name}, {part.name}", {"the iteration": part.seconds / whole.seconds}
+            what = f"{preset}, {factors}, {part.name}"
+            share = {"the iteration": part.seconds / whole.seconds}
             rows.append(Row(what, 1e3 * part.seconds, "ms", share))
             if part.operations and part.seconds:
                 rate = part.operations / part.seconds
@@ -224,7 +231,8 @@ def measure_scaling(options: Options) -> list[Row]:
     first: dict[str, tuple[str, float]] = {}
     for name, (seeds, settings) in programs.items():
         world = make_world(MIXED, settings.worlds, explore=True)
-        program = make_program(settings, world, seeds, iterations_per_chunk=1)
+        mesh = make_mesh(settings, seeds)
+        program = make_program(settings, world, seeds, iterations_per_chunk=1, mesh=mesh)
         state = program.init(seed_keys(seeds))
         advance = program.advance.lower(state).compile()
         run = measure.repeated(measure.first_result(advance), state)
@@ -250,7 +258,8 @@ def measure_compilation(options: Options) -> list[Row]:
     for name in options.presets:
         preset = PRESETS[name]
         world = make_world(preset.environments, preset.train.worlds, explore=True)
-        program = make_program(preset.train, world, preset.seeds, preset.chunk)
+        mesh = make_mesh(preset.train, preset.seeds)
+        program = make_program(preset.train, world, preset.seeds, preset.chunk, mesh=mesh)
         seconds = seconds_to_compile(partial(compile_program, program, preset.seeds))
         rows.append(Row(f"compiling, {name} preset", seconds, "s", {}))
     return rows

@@ -2,13 +2,14 @@
 
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from cbet_jax.config import NetworkSettings
+from cbet_jax.config import Factors, NetworkSettings
 
 ROUND_SECONDS = 0.5  # that a task is timed for in each round, at least
 MATRIX_SHAPE = (1024, 1024, 4096)  # rows, inner, columns of the product that sets the ceiling
@@ -67,12 +68,16 @@ def first_result(program: Callable[[Any], tuple[Any, Any]]) -> Callable[[Any], A
     return lambda state: program(state)[0]
 
 
-def matrix_product() -> Task:
-    """Returns the plain float32 matrix product that other speeds are compared with."""
+def matrix_product(
+    factors: Factors = "float32", compiler_options: dict[str, bool] | None = None
+) -> Task:
+    """Returns the plain matrix product, sums in float32, that other speeds are compared with."""
     rows, inner, columns = MATRIX_SHAPE
-    left = jax.random.normal(jax.random.key(0), (rows, inner))
-    right = jax.random.normal(jax.random.key(1), (inner, columns))
-    product = jax.jit(jnp.matmul)
+    left = jax.random.normal(jax.random.key(0), (rows, inner)).astype(factors)
+    right = jax.random.normal(jax.random.key(1), (inner, columns)).astype(factors)
+    product = jax.jit(
+        partial(jnp.matmul, preferred_element_type=jnp.float32), compiler_options=compiler_options
+    )
     return Task(
         run=lambda: jax.block_until_ready(product(left, right)),
         amount=2.0 * rows * inner * columns,

@@ -1,5 +1,6 @@
 """Where the time of training goes: the phases of one iteration, timed apart from each other.
 
+They are timed on one device: one GPU, or one core of a CPU, as each core trains by itself.
 What can be run alone is: the network on the views of a real iteration, the worlds on its
 actions, the learner on its trajectories. What cannot is the difference between two programs,
 one with it and one without it.
@@ -16,6 +17,7 @@ from jaxtyping import Array, Int
 
 from cbet_jax.agent import AgentParams
 from cbet_jax.config import TrainSettings
+from cbet_jax.devices import one_core
 from cbet_jax.learner import batch_loss, intrinsic_reward, total_reward
 from cbet_jax.train import (
     Trainer,
@@ -50,17 +52,18 @@ def tasks(settings: TrainSettings, world: World) -> dict[str, Task]:
         settings: of the training.
         world: that it plays in.
     """
+    compiled = partial(jax.jit, compiler_options=one_core())
     trainer = make_trainer(settings, world)
-    state = jax.jit(partial(init, trainer))(jax.random.key(0))
-    acted = jax.jit(lambda state: play(trainer, state.learner.agent, state.actor, state.key))
+    state = compiled(partial(init, trainer))(jax.random.key(0))
+    acted = compiled(lambda state: play(trainer, state.learner.agent, state.actor, state.key))
     _, trajectories, _ = jax.block_until_ready(acted(state))
     programs: dict[str, Callable[[], Any]] = {
-        NETWORK: partial(jax.jit(partial(_network, trainer)), state, trajectories),
+        NETWORK: partial(compiled(partial(_network, trainer)), state, trajectories),
         ACTING: partial(acted, state),
-        FORWARD: partial(jax.jit(partial(_forward, trainer)), state, trajectories),
-        GRADIENT: partial(jax.jit(partial(_gradient, trainer)), state, trajectories),
-        LEARNING: partial(jax.jit(partial(learn, trainer)), state.learner, trajectories),
-        ITERATION: partial(jax.jit(partial(iterate, trainer)), state),
+        FORWARD: partial(compiled(partial(_forward, trainer)), state, trajectories),
+        GRADIENT: partial(compiled(partial(_gradient, trainer)), state, trajectories),
+        LEARNING: partial(compiled(partial(learn, trainer)), state.learner, trajectories),
+        ITERATION: partial(compiled(partial(iterate, trainer)), state),
     }
     found = {
         name: Task(partial(_wait_for, program), 1.0, "iteration")
@@ -70,7 +73,7 @@ def tasks(settings: TrainSettings, world: World) -> dict[str, Task]:
     for name, (counts, fresh) in parts.items():
         step = partial(_worlds, trainer, trajectories.action, counts=counts, fresh=fresh)
         carry = jax.tree.map(jnp.copy, (state.actor.world, state.actor.memory, jax.random.key(1)))
-        run = repeated(first_result(jax.jit(step, donate_argnums=0)), carry)
+        run = repeated(first_result(compiled(step, donate_argnums=0)), carry)
         found[name] = Task(run, 1.0, "iteration")
     return found
 

@@ -1,13 +1,11 @@
 """What the commands that train share: starting a run, going on with it, saying how it ended."""
 
-import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
-import jax
 import tyro
 from jax.sharding import Mesh
 from rich.console import Console
@@ -47,8 +45,10 @@ class Options:
     resume: bool = False  # go on with the run in --out
     checkpoint_seconds: float = 120.0  # at least this long between two checkpoints
     keep_at: tuple[int, ...] = ()  # frames at which the policies are kept for good
-    devices: int | None = None  # that seeds and worlds are laid out over (default: of GPUs all that
-    # can be used, one of a CPU); it changes the order of sums alone
+    devices: int | None = (
+        None  # that seeds and worlds are laid out over (default: all GPUs that can
+    )
+    # be used, or all cores of the CPU); it changes the order of sums alone
     distributed: bool = False  # several hosts train together, each with this command
 
     def __post_init__(self) -> None:
@@ -116,9 +116,8 @@ def lay_out(options: Options, console: Console) -> Mesh | None:
     if options.distributed:
         hosts.join()
         console.quiet = not hosts.is_first()
-    if options.devices:
-        with contextlib.suppress(RuntimeError):  # a CPU that is in use keeps the number it has
-            jax.config.update("jax_num_cpu_devices", options.devices)
+    else:
+        devices.use_cpu(options.devices)
     return devices.make_mesh(options.train, options.seeds, options.devices)
 
 

@@ -10,6 +10,7 @@ import tyro
 from rich.console import Console
 
 from cbet_jax.config import Factors, SettingsError
+from cbet_jax.devices import use_cpu
 from cbet_jax.run_directory import (
     RunDirectory,
     RunDirectoryError,
@@ -91,6 +92,7 @@ def main(study: Study, arguments: Sequence[str]) -> None:
             return
         if not options.report_only:
             open_study(root, options.settings)
+            use_cpu()
             with RunDirectory(root).lock():
                 host = Host(console, tuple(arguments), options.checkpoint_seconds)
                 execute(jobs, options.settings, host)

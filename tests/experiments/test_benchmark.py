@@ -12,7 +12,7 @@ from tests.experiments.test_faults import refused
 
 TINY = (
     *("--rounds", "1", "--worlds", "4", "--capacities", "16", "64", "--presets", "smoke"),
-    *("--envs", "DoorKey-5x5"),
+    *("--envs", "DoorKey-5x5", "--factors", "bfloat16"),
 )
 SCALED = ("--scaled", "smoke", "--scaled-seeds", "1", "2", "--scaled-worlds", "8")
 PHASES = {
@@ -56,7 +56,8 @@ def measured(path, groups):
 @pytest.mark.slow
 def test_the_phases_of_training_and_how_it_scales(no_waiting, one_small_world, tmp_path):
     _, rows = measured(tmp_path / "benchmark.json", ("phases", "scaling"))
-    of_training = {w.removeprefix("smoke, "): rows.pop(w) for w in [*rows] if "smoke, " in w}
+    prefix = "smoke, bfloat16, "
+    of_training = {w.removeprefix(prefix): rows.pop(w) for w in [*rows] if w.startswith(prefix)}
     assert of_training.keys() == PHASES
     assert {"smoke preset, 2 seeds", "smoke preset, 8 worlds, memory"} <= rows.keys()
     assert all(row["value"] > 0 for row in rows.values())
@@ -95,7 +96,11 @@ def test_other_groups_are_measured_and_written(no_waiting, one_small_world, tmp_
     ours = rows["cbet-jax, 4 worlds"]
     expected = ours["value"] / rows["minigrid"]["value"]
     assert ours["ratios"]["minigrid"] == pytest.approx(expected)
-    assert set(rows) >= {"navix, 4 worlds", "training, smoke preset", "compiling, smoke preset"}
+    assert set(rows) >= {
+        "navix, 4 worlds",
+        "training, smoke preset, bfloat16",
+        "compiling, smoke preset",
+    }
     assert "count tables of 64 slots, 4 worlds" in rows
     assert rows["Unlock, bytes moved"]["ratios"].keys() >= {"copying in memory"}
 

@@ -11,7 +11,7 @@ import pytest
 
 from cbet_jax import hosts
 from cbet_jax.config import TrainSettings
-from cbet_jax.devices import fits, most
+from cbet_jax.devices import cores, fits, most
 from cbet_jax.run_directory import RunDirectory
 from experiments import minigrid_pretrain
 from tests.experiments.corridor_runs import ARGUMENTS, CHUNK_FRAMES, assert_same_run
@@ -71,6 +71,28 @@ def test_two_hosts_make_one_run(runs, tmp_path):
 def test_whole_seeds_come_first_then_worlds(seeds, devices, used):
     assert most(PAPER, seeds, devices) == used
     assert fits(PAPER, seeds, used)
+
+
+@pytest.mark.parametrize(("cores", "used"), [(2, 2), (8, 8), (16, 8), (64, 8)])
+def test_a_core_is_given_some_sequences_of_a_batch(cores, used):
+    assert most(PAPER, 1, cores, fewest=4) == used
+
+
+@pytest.mark.parametrize(
+    ("variables", "found"),
+    [
+        ({}, cores()),
+        ({"JAX_NUM_CPU_DEVICES": "3"}, 3),
+        ({"XLA_FLAGS": "--xla_force_host_platform_device_count=4"}, 4),
+    ],
+)
+def test_every_core_is_a_device_unless_the_environment_says_otherwise(variables, found):
+    program = (
+        "import jax; from cbet_jax.devices import use_cpu; use_cpu(); print(len(jax.devices()))"
+    )
+    environment = {**os.environ, "XLA_FLAGS": "", **variables}
+    printed = subprocess.check_output([sys.executable, "-c", program], env=environment, text=True)
+    assert printed == f"{found}\n"
 
 
 @pytest.mark.parametrize(
