@@ -6,6 +6,7 @@ metrics.csv    one long table
 checkpoints/   the last few states of the whole program
 policies/      those that were to be kept for good, without the rest of the program
 figures/       learning curves
+cache/         compiled programs
 """
 
 import dataclasses
@@ -67,6 +68,7 @@ class RunDirectory:
         self.checkpoints = self.root / "checkpoints"
         self.policies = self.root / "policies"
         self.figures = self.root / "figures"
+        self.cache = self.root / "cache"
 
     def create(self, settings: RunSettings) -> None:
         """Makes the directory and writes the configuration.

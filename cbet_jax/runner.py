@@ -19,7 +19,7 @@ import jax
 import numpy as np
 from rich.console import Console
 
-from cbet_jax import checkpoint, figures, hosts, manifest, metrics, policies, telemetry
+from cbet_jax import checkpoint, compiled, figures, hosts, manifest, metrics, policies, telemetry
 from cbet_jax.checkpoint import Loaded, Position
 from cbet_jax.interrupt import stop_on_signals
 from cbet_jax.run_directory import RunDirectory, RunSettings, to_json
@@ -143,7 +143,10 @@ class _Run:
     def compile(self, state: Any) -> Any:
         """Compiles the training step, and makes the first state where there is none."""
         began = time.monotonic()
-        with telemetry.waiting(self.host.console, "compiling"):
+        with (
+            telemetry.waiting(self.host.console, "compiling"),
+            compiled.kept_in(self.directory.cache, self._say),
+        ):
             # Lowered from the template, so that a resumed run compiles the very same program.
             self._advance = self.program.advance.lower(self.template).compile()
             state = self.program.init(self.keys) if state is None else self.program.put(state)
