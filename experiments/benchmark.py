@@ -1,7 +1,7 @@
 """Measures the worlds and the training: `python -m experiments.benchmark`.
 
 Every ratio compares speeds measured in turn within this one run. Nothing is judged here:
-the table says what was measured.
+the table says what was measured. (`--gpu-report DIR` is another command: `gpu_report`.)
 """
 
 import json
@@ -19,7 +19,7 @@ from cbet_jax import manifest
 from cbet_jax.config import CountSettings, SettingsError
 from cbet_jax.devices import use_cpu
 from envs.registry import UnknownEnvironment, find
-from experiments import cli
+from experiments import cli, gpu_report
 from experiments.benchmark_groups import GROUPS, Options, Row
 from experiments.presets import PRESETS
 
@@ -39,6 +39,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     console = Console()
     with cli.user_errors(UnknownEnvironment):
         options: Options = cli.parse(Options, arguments, prog=PROGRAM)
+        if options.gpu_report:
+            return gpu_report.main(options.gpu_report, arguments, console, small=options.small)
         path = check(options)
         rows: list[Row] = []
         use_cpu()
@@ -57,6 +59,8 @@ def check(options: Options) -> Path:
         UnknownEnvironment: no environment has that name.
         SettingsError: an unknown group or preset, a number out of range, a file that exists.
     """
+    if options.small:
+        raise SettingsError("small is for a report: say --gpu-report DIR, too")
     for group in options.groups:
         if group not in GROUPS:
             raise SettingsError(f"unknown group {group!r}; there are {', '.join(GROUPS)}")

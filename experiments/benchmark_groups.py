@@ -52,6 +52,9 @@ class Options:
     scaled_seeds: tuple[int, ...] = (1, 2, 4, 8, 16, 32)
     scaled_worlds: tuple[int, ...] = (32, 128, 512, 2048, 4096)
     out: Path | None = None  # JSON file (default: a new one in runs/)
+    gpu_report: Path | None = None  # measures nothing of the above, but makes a report on training
+    # on this machine's GPU in that folder, within ten minutes
+    small: bool = False  # the report tries all its parts with tiny programs
 
 
 class Row(NamedTuple):

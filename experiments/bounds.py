@@ -51,15 +51,16 @@ def cost_of_step(play: Play) -> Cost:
 def rates() -> dict[str, Task]:
     """Returns tasks that measure the machine: bytes moved and additions made in a second."""
     tasks = {
-        "copying within the caches": _copying(IN_CACHE),
-        "copying in memory": _copying(IN_MEMORY),
+        "copying within the caches": copying(IN_CACHE),
+        "copying in memory": copying(IN_MEMORY),
     }
     for kind in (jnp.uint8, jnp.uint32):
         tasks[f"operations, {jnp.dtype(kind).name}"] = _adding(kind)
     return tasks
 
 
-def _copying(size: int) -> Task:
+def copying(size: int) -> Task:
+    """Returns the copying of an array of so many bytes, again and again."""
     times = max(1, IN_MEMORY // size)
 
     @partial(jax.jit, donate_argnums=0)

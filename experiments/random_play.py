@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-import gymnasium
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -128,6 +127,7 @@ def minigrid_steps(names: Sequence[str]) -> Task:
 
 def _in_minigrid(name: str) -> Callable[[], Any] | None:
     """Returns what makes MiniGrid's environment of that name, if it has one."""
+    import gymnasium
     import minigrid  # noqa: F401  (registers its environments)
     from minigrid.envs.multiroom import MultiRoomEnv
 
