@@ -1,6 +1,8 @@
 """Compiled programs on disk, so that a run that goes on need not compile again (JAX's own cache).
 
-A file that cannot be read or written costs time, and stops nothing: it is said in one line.
+JAX tells programs, versions, flags, devices and the features of processors apart: on another
+machine a program is compiled anew. A file that cannot be read or written costs time, and stops
+nothing: it is said in one line.
 """
 
 import contextlib
