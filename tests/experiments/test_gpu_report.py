@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
@@ -10,12 +11,13 @@ import jax.numpy as jnp
 import pytest
 from jax.profiler import ProfileData
 
+from cbet_jax.config import CountSettings, NetworkSettings
 from experiments import benchmark, benchmark_agreement, benchmark_cases, gpu_report, measure
 from experiments.benchmark_kernels import host_calls, open_loops, read, sources, summary
+from experiments.presets import PRESETS
 from tests.cbet.worlds import corridor
 from tests.experiments.test_faults import refused
 
-PARTS = {"training", "acting", "learning"}
 GPU = """
 planes { name: "/device:GPU:0"
   lines { name: "Stream #13(Compute)"
@@ -34,7 +36,11 @@ planes { name: "/host:CPU" }
 
 @pytest.fixture
 def quick(monkeypatch):
-    """Times everything once, in a world that compiles at once."""
+    """Times everything once, with a network and in a world that compile at once."""
+    smoke = PRESETS["smoke"]
+    network = NetworkSettings(1, 4, dense_layers=1, dense_units=8, lstm_layers=1, lstm_units=8)
+    train = replace(smoke.train, network=network, counts=CountSettings(capacity=64))
+    monkeypatch.setitem(PRESETS, "smoke", replace(smoke, train=train))
     monkeypatch.setattr(measure, "ROUND_SECONDS", 0.0)
     monkeypatch.setattr(gpu_report, "ROUNDS", 1)
     worlds = lambda names, number, explore: corridor(number)  # noqa: E731
@@ -58,10 +64,7 @@ def test_a_report_of_everything(quick, tmp_path, capsys, monkeypatch):
             raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 9 bytes")
         return compile_case(case)
 
-    more = [[benchmark_cases.small_cases()[0][0]._replace(seeds=2)]]
-    small_cases = benchmark_cases.small_cases
     monkeypatch.setattr(gpu_report, "compile_case", compile_or_not)
-    monkeypatch.setattr(gpu_report, "small_cases", lambda: small_cases() + more)
     folder = tmp_path / "new" / "report"
     benchmark.main(["--gpu-report", str(folder), "--small"])
     shown = capsys.readouterr().out
@@ -72,16 +75,15 @@ def test_a_report_of_everything(quick, tmp_path, capsys, monkeypatch):
     assert "no GPU" in shown
     assert content["agreement"]["agrees"]
     assert content["agreement"]["integers"] > 1000
-    training, acting, learning, two_seeds = content["cases"]
+    training, acting, learning = content["cases"]
     assert learning == {"case": learning["case"], "error": "out of memory"}
-    for case in (training, acting, two_seeds):
+    assert training["minutes"] > 0
+    for case in (training, acting):
         assert case["frames_per_second"] > 0
         assert case["planned_bytes"] > 0
         assert case["host_calls"] == []
-    for case in (training, acting):
         assert case["profile"]["steps"] == 5
         assert case["profile"]["kernels_per_step"] > 1
-    assert two_seeds["minutes"] > 0
     with gzip.open(folder / "trace.json.gz") as file:
         assert "traceEvents" in json.load(file)
     table = (folder / "report.md").read_text()
@@ -97,15 +99,16 @@ def test_no_case_is_begun_when_time_is_up(quick, tmp_path, monkeypatch, capsys):
     assert {case["error"] for case in cases} == {"no time"}
 
 
-def test_every_part_can_be_compiled_and_begun(quick):
-    """With several seeds at once, as on a GPU."""
+def test_seeds_learn_side_by_side(quick):
     (group,) = benchmark_cases.small_cases()
-    assert {case.part for case in group} == PARTS
-    for case in (group[2]._replace(seeds=2),):
-        compiled = benchmark_cases.compile_case(case)
-        (learner, _), _ = compiled.program(compiled.begin())
-        kernels = [leaf for leaf in jax.tree.leaves(learner.policy) if leaf.ndim > 1]
-        assert all(jnp.isfinite(leaf).all() and leaf.shape[0] == 2 for leaf in kernels)
+    learning = next(case for case in group if case.part == "learning")
+    compiled = benchmark_cases.compile_case(learning._replace(seeds=2))
+    before = compiled.begin()
+    (learner, _), _ = compiled.program(compiled.begin())
+    for leaf, was in zip(*map(jax.tree.leaves, (learner.policy, before[0].policy)), strict=True):
+        assert leaf.shape[0] == 2
+        assert jnp.isfinite(leaf).all()
+        assert not jnp.array_equal(leaf[0], was[0])
 
 
 def test_the_goal_comes_first():
