@@ -172,7 +172,7 @@ def measure_counts(options: Options) -> list[Row]:
 def measure_training(options: Options) -> list[Row]:
     """Frames a second of training, and its floating-point rate beside a matrix product's."""
     matrix = {factors: f"matrix product, {factors}" for factors in options.factors}
-    tasks = {name: measure.matrix_product(factors) for factors, name in matrix.items()}
+    tasks = {name: measure.matrix_product(factors=factors) for factors, name in matrix.items()}
     trained: dict[str, tuple[Factors, float]] = {}  # name -> factors, operations a frame
     for preset, factors in itertools.product(options.presets, options.factors):
         settings = with_factors(PRESETS[preset].train, factors)
@@ -209,7 +209,7 @@ def measure_phases(options: Options) -> list[Row]:
         settings = with_factors(PRESETS[preset].train, factors)
         world = make_world(MIXED, settings.worlds, explore=True)
         matrix = f"matrix product, {factors}"
-        product = measure.matrix_product(factors, one_core())
+        product = measure.matrix_product(factors=factors, compiler_options=one_core())
         found = speeds({matrix: product, **phases.tasks(settings, world)}, options.rounds)
         peak = found.pop(matrix)
         parts, whole = phases.phases(found, settings, world)

@@ -16,6 +16,7 @@ LARGEST = 12  # kernels that are named
 CONTAINERS = ("while", "call", "conditional")  # operations of a CPU that are made of others
 HOST = re.compile(r"(infeed|outfeed|send|recv)\(|custom_call_target=\"([^\"]*callback[^\"]*)\"")
 LOOP = re.compile(r" while\(.*")
+NESTING = re.compile("while/body/|eval_jaxpr/")  # says nothing: nearly all is inside of loops
 SOURCE = re.compile(r"^\s*(?:ROOT )?%?([\w.-]+) = .*op_name=\"([^\"]*)\"", re.MULTILINE)
 
 
@@ -57,6 +58,8 @@ def profile(run: Callable[[], None], trace: Path | None = None) -> Profile:
     """
     options = ProfileOptions()
     options.python_tracer_level = 0
+    if jax.default_backend() != "cpu":  # whose operations are the host's
+        options.host_tracer_level = 1  # leaves room for the kernels in the file
     with tempfile.TemporaryDirectory() as folder:
         with jax.profiler.trace(
             folder, create_perfetto_trace=trace is not None, profiler_options=options
@@ -112,8 +115,9 @@ def open_loops(program: str) -> int:
 
 
 def sources(program: str) -> dict[str, str]:
-    """Returns what each instruction of a compiled program (as text) was in JAX."""
-    return {name: source[-NAME_LENGTH:] for name, source in SOURCE.findall(program)}
+    """Returns where in JAX each instruction of a compiled program (as text) comes from."""
+    found = SOURCE.findall(program)
+    return {name: NESTING.sub("", source)[-NAME_LENGTH:] for name, source in found}
 
 
 def summary(seen: Profile, program: str, steps: int) -> dict[str, Any]:

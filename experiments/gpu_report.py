@@ -12,11 +12,11 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
 import jax
-import jax.numpy as jnp
 from rich.console import Console
 
 from cbet_jax import manifest
@@ -43,12 +43,11 @@ from experiments.benchmark_kernels import (
 from experiments.measure import Task, speeds
 from experiments.presets import PRESETS
 
-FACTORS = get_args(Factors)
 REPORT, TABLE, TRACE = "report.json", "report.md", "trace.json.gz"
 SECONDS = 330.0  # no group of cases is begun later
 ROUNDS = 3  # of each measurement; the median counts
 COMPILED_AT_ONCE = 4
-PRODUCT = {False: 8192, True: 256}  # rows, of a matrix product; the latter where all is small
+LARGE_PRODUCT = 8192  # rows and columns, of the matrices that a GPU multiplies
 OUT_OF_MEMORY = "out of memory"
 DIFFERS = 1  # exit status
 
@@ -115,7 +114,7 @@ def main(folder: Path, arguments: Sequence[str], console: Console, *, small: boo
     content = make(folder, arguments, console, small=small)
     console.print(gpu_table.markdown(content), soft_wrap=True, highlight=False, markup=False)
     console.print(f"saved: {folder / REPORT}", soft_wrap=True, highlight=False)
-    if not content["agreement"].get("agrees", True):
+    if not content.get("agreement", {}).get("agrees", True):
         cli.fail(f"the numbers are not the CPU's: see {folder / TABLE}", DIFFERS)
 
 
@@ -128,9 +127,7 @@ def make(
         report.say("JAX has no GPU here: these will be another device's numbers")
     several_seeds = jax.default_backend() != "cpu"
     groups = small_cases() if small else cases(several_seeds=several_seeds)
-    report.content["rates"] = rates(small=small)
-    report.say("comparing with the CPU")
-    report.content["agreement"] = _attempt(lambda: agree(groups[0][0]))
+    report.content["rates"] = rates(large=report.content["is_gpu"] and not small)
     for number, group in enumerate(groups):
         report.save()
         if report.seconds < SECONDS:
@@ -142,20 +139,13 @@ def make(
     return report.content
 
 
-def rates(*, small: bool) -> dict[str, float]:
+def rates(*, large: bool) -> dict[str, float]:
     """Returns what this device can do: products in TFLOP/s, copies in Gbyte/s."""
-    tasks = {f"product, {factors}": _product(factors, PRODUCT[small]) for factors in FACTORS}
-    tasks["copying"] = bounds.copying(bounds.IN_CACHE if small else bounds.IN_MEMORY)
+    shape = (LARGE_PRODUCT,) * 3 if large else measure.MATRIX_SHAPE
+    tasks = {f"product, {f}": measure.matrix_product(shape, f) for f in get_args(Factors)}
+    tasks["copying"] = bounds.copying(bounds.IN_MEMORY if large else bounds.IN_CACHE)
     found = speeds(tasks, ROUNDS)
     return {name: speed / (1e9 if name == "copying" else 1e12) for name, speed in found.items()}
-
-
-def _product(factors: str, size: int) -> Task:
-    """Returns the product of two square matrices of random numbers, sums in float32."""
-    keys = jax.random.split(jax.random.key(0))
-    left, right = (jax.random.normal(key, (size, size)).astype(factors) for key in keys)
-    product = jax.jit(lambda x, y: jnp.matmul(x, y, preferred_element_type=jnp.float32))
-    return Task(lambda: jax.block_until_ready(product(left, right)), 2.0 * size**3, "FLOP")
 
 
 def agree(case: Case) -> dict[str, Any]:
@@ -167,16 +157,27 @@ def agree(case: Case) -> dict[str, Any]:
 
 
 def measure_group(group: Sequence[Case], report: Report, *, first: bool) -> None:
-    """Compiles cases together and measures them in turn, those of the first group in detail."""
-    report.say(f"compiling {len(group)} programs")
+    """Compiles cases together and measures them in turn.
+
+    Args:
+        group: of cases.
+        report: to write to.
+        first: whether this is the first group: its kernels are counted, and the numbers are
+            compared with the CPU's, too.
+    """
+    report.say(f"compiling {len(group)} programs{', comparing with the CPU' * first}")
     with ThreadPoolExecutor(COMPILED_AT_ONCE) as pool:
+        agreement = pool.submit(_attempt, partial(agree, group[0])) if first else None
         programs = list(pool.map(_compiled, group))
+    if agreement:
+        report.content["agreement"] = agreement.result()
+        report.save()
     for case in group:
         report.say(case.name)
         program, found = programs.pop(0)
         trace = report.folder / TRACE if first and case.part == TRAINING else None
         if program:
-            found |= _attempt(lambda: measured(case, program, detailed=first, trace=trace))  # noqa: B023
+            found |= _attempt(partial(measured, case, program, detailed=first, trace=trace))
         report.content["cases"].append({"case": case.name, **found})
         report.save()
         del program

@@ -52,8 +52,9 @@ def _facts(content: dict[str, Any]) -> Iterable[str]:
             yield f"not compared with the CPU: {found['error']}"
         else:
             same = ", ".join(found["different"]) or "none differs"
+            whom = "the CPU" if content["is_gpu"] else "itself, no other device being there,"
             yield (
-                f"{'agrees' if found['agrees'] else 'DOES NOT AGREE'} with the CPU after one "
+                f"{'agrees' if found['agrees'] else 'DOES NOT AGREE'} with {whom} after one "
                 f"iteration in float32: of {found['integers']:,} integers (worlds, counts, keys) "
                 f"{same}; relative differences: update of the parameters {found['update']:.1e}, "
                 f"metrics {found['metrics']:.1e}, other numbers {found['floats']:.1e}"
