@@ -53,7 +53,7 @@ class Options:
     scaled_worlds: tuple[int, ...] = (32, 128, 512, 2048, 4096)
     out: Path | None = None  # JSON file (default: a new one in runs/)
     gpu_report: Path | None = None  # measures nothing of the above, but makes a report on training
-    # on this machine's GPU in that folder, within ten minutes
+    # on this machine's GPU in that folder
     small: bool = False  # the report tries all its parts with tiny programs
 
 
