@@ -1,0 +1,203 @@
+"""Lays the learning curves of several runs over each other, and says how they differ.
+
+    python -m experiments.compare_runs float32=RUN bfloat16=RUN --out FOLDER
+
+Whether a change of speed or of a setting changes learning is a question to the seeds: the table
+gives each metric's mean over the seeds at the end, and the difference from the first run, with
+95 % confidence intervals (Welch's for the difference: the runs may spread differently).
+"""
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, NamedTuple
+
+import numpy as np
+import tyro
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from scipy import special
+
+from cbet_jax import figures, metrics
+from cbet_jax.config import SettingsError
+from cbet_jax.figures import Curve, Panel
+from cbet_jax.run_directory import RunDirectory, RunDirectoryError
+from cbet_jax.statistics import LEVEL, Estimate, mean
+from experiments import cli
+from experiments.outputs import new_folder, write_table
+from experiments.study.results import smoothed
+
+PROGRAM = "python -m experiments.compare_runs"
+NAME = "comparison"
+HEADER = ("run", "seed", "metric", "frames", "value")
+COMPARED = ("interactions", "success", "intrinsic_reward", "extrinsic_return", "entropy")
+COMPARED_IN_ROOMS = ("positions",)
+POINTS = 60  # of a curve
+LAST = 10  # of so many parts the last one is the end, and the window of the curves
+
+
+@dataclass(frozen=True)
+class Options:
+    """Compares the learning curves of runs."""
+
+    runs: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="[NAME=]RUN ...")]
+    out: Path | None = None  # folder of the table and the picture (default: a new one in runs/)
+    until: int | None = None  # frames that are looked at (default: all that all runs have played)
+
+
+class Run(NamedTuple):
+    """What one run's seeds did, up to the same frames."""
+
+    name: str
+    values: dict[str, np.ndarray]  # metric -> [seeds, points]; NaN: no data
+    seeds: tuple[int, ...]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Does what the command line asks for."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    console = Console()
+    with cli.user_errors():
+        options: Options = cli.parse(Options, arguments, prog=PROGRAM)
+        tables = read(options.runs)
+        until = last_frames(tables, options.until)
+        frames = np.arange(1, POINTS + 1) * until // POINTS
+        runs = [_run(name, table, frames) for name, table in tables.items()]
+        folder = new_folder(options.out, NAME)
+        write_table(folder / f"{NAME}.csv", HEADER, rows(runs, frames))
+        picture = draw(folder / f"{NAME}.png", runs, frames)
+    show(runs, until, console)
+    console.print(f"saved: {picture} and {NAME}.csv", soft_wrap=True, highlight=False)
+
+
+Metrics = Mapping[str, dict[int, metrics.Column]]
+
+
+def read(words: Sequence[str]) -> dict[str, Metrics]:
+    """Reads the tables of metrics of `NAME=RUN` or `RUN`, by name.
+
+    Raises:
+        SettingsError: there are fewer than two, or two have one name. RunDirectoryError: one
+            has no metrics.
+    """
+    found: dict[str, Metrics] = {}
+    for word in words:
+        name, equals, path = word.partition("=")
+        directory = RunDirectory(Path(path if equals else word))
+        name = name if equals else directory.root.name
+        if name in found:
+            raise SettingsError(f"two runs are called {name!r}: say NAME=RUN")
+        if not directory.metrics.is_file():
+            raise RunDirectoryError(f"{directory.root} holds no run with metrics")
+        try:
+            found[name] = metrics.read(directory.metrics)
+        except (ValueError, StopIteration):
+            raise RunDirectoryError(f"{directory.metrics} cannot be read") from None
+        if not found[name]:
+            raise RunDirectoryError(f"{directory.root} has played nothing yet")
+    if len(found) < 2:
+        raise SettingsError("give two or more runs: [NAME=]RUN ...")
+    return found
+
+
+def last_frames(tables: Mapping[str, Metrics], until: int | None) -> int:
+    """Returns the frames up to which all runs are compared.
+
+    Raises:
+        SettingsError: some run has not played as many as asked for.
+    """
+    ends = {
+        name: max(int(column.frames[-1]) for seeds in table.values() for column in seeds.values())
+        for name, table in tables.items()
+    }
+    shortest = min(ends, key=lambda name: ends[name])
+    if until is None:
+        return ends[shortest]
+    if not POINTS <= until <= ends[shortest]:
+        raise SettingsError(
+            f"until must lie in {POINTS}..{ends[shortest]}, the frames of {shortest!r}, not {until}"
+        )
+    return until
+
+
+def _run(name: str, table: Metrics, frames: np.ndarray) -> Run:
+    window = -(-int(frames[-1]) // LAST)
+    values = {
+        metric: np.stack([smoothed(column, window, frames) for column in table[metric].values()])
+        for metric in (*COMPARED, *COMPARED_IN_ROOMS)
+        if metric in table
+    }
+    return Run(name, values, tuple(next(iter(table.values()))))
+
+
+def rows(runs: Sequence[Run], frames: np.ndarray) -> list[tuple[str, int, str, int, float]]:
+    """Returns every point of every curve, in long form."""
+    return [
+        (run.name, seed, metric, int(frame), float(value))
+        for run in runs
+        for metric, curves in run.values.items()
+        for seed, curve in zip(run.seeds, curves, strict=True)
+        for frame, value in zip(frames, curve, strict=True)
+        if not np.isnan(value)
+    ]
+
+
+def difference(ours: np.ndarray, theirs: np.ndarray) -> Estimate:
+    """Estimates the difference of two means (Welch's t interval; NaN for a single value).
+
+    Args:
+        ours: numbers[n].
+        theirs: numbers[m], whose mean is taken away.
+    """
+    center = float(np.mean(ours) - np.mean(theirs))
+    if min(len(ours), len(theirs)) < 2:
+        return Estimate(center, np.nan, np.nan)
+    errors = np.array([np.var(values, ddof=1) / len(values) for values in (ours, theirs)])
+    if not errors.any():
+        return Estimate(center, center, center)
+    freedom = errors.sum() ** 2 / (errors**2 / [len(ours) - 1, len(theirs) - 1]).sum()
+    half = float(special.stdtrit(freedom, (1 + LEVEL) / 2) * np.sqrt(errors.sum()))
+    return Estimate(center, center - half, center + half)
+
+
+def draw(path: Path, runs: Sequence[Run], frames: np.ndarray) -> Path:
+    """Draws a panel for each metric: mean over the seeds, lowest and highest seed."""
+    panels = []
+    for metric in dict.fromkeys(metric for run in runs for metric in run.values):
+        title, vertical = figures.LABELS[metric]
+        lines = {
+            run.name: _curve(run.values[metric], frames) for run in runs if metric in run.values
+        }
+        panels.append(Panel(title, "frames of each seed (millions)", vertical, lines))
+    seeds = ", ".join(f"{run.name}: {len(run.seeds)}" for run in runs)
+    return figures.lines(path, f"Means over seeds ({seeds}); bands: lowest to highest", panels)
+
+
+def _curve(values: np.ndarray, frames: np.ndarray) -> Curve:
+    there = ~np.isnan(values).all(axis=0)
+    values = values[:, there]
+    middle, low, high = (f(values, axis=0) for f in (np.nanmean, np.nanmin, np.nanmax))
+    return Curve(frames[there] / 1e6, middle, low, high)
+
+
+def show(runs: Sequence[Run], until: int, console: Console) -> None:
+    """Prints how each metric ended, and how far each run is from the first."""
+    console.print(f"means over the {-(-until // LAST):,} frames before {until:,}, 95 % intervals")
+    table = Table(box=box.SIMPLE)
+    first = runs[0]
+    for title in ("metric", "run", "mean over seeds", f"less {first.name}"):
+        table.add_column(title, overflow="fold")
+    for metric in first.values:
+        ends = {run.name: run.values[metric][:, -1] for run in runs if metric in run.values}
+        ends = {name: values[~np.isnan(values)] for name, values in ends.items()}
+        for name, values in ends.items():
+            if len(values) and len(ends[first.name]):
+                apart = "" if name == first.name else difference(values, ends[first.name]).text(3)
+                table.add_row(metric, name, mean(values).text(3), apart)
+    console.print(table)
+
+
+if __name__ == "__main__":
+    main()
