@@ -10,13 +10,16 @@ NOTEBOOK = ROOT / "experiments" / "notebooks" / "profiling.ipynb"
 TINY = """
 from dataclasses import replace
 
+from cbet_jax.config import CountSettings, NetworkSettings
 from experiments import measure
 from tests.cbet.worlds import corridor
 
 make_world = lambda names, number, explore: corridor(number)  # compiles at once
 measure.ROUND_SECONDS = 0.0
 preset = PRESETS["smoke"]
-settings = replace(preset.train, worlds=4, batch=4, unroll=5)
+network = NetworkSettings(1, 4, dense_layers=1, dense_units=8, lstm_layers=1, lstm_units=8)
+counts = CountSettings(capacity=64)
+settings = replace(preset.train, worlds=4, batch=4, unroll=5, network=network, counts=counts)
 seeds, chunk, rounds = 1, 1, 1
 folder = Path(tempfile.mkdtemp())
 """
@@ -31,7 +34,7 @@ def test_the_notebook_on_profiling_runs(tmp_path, monkeypatch):
         cell for cell in notebook.cells if "parameters" in cell.metadata.get("tags", ())
     )
     parameters.source = TINY
-    NotebookClient(notebook, timeout=300, resources={"metadata": {"path": tmp_path}}).execute()
+    NotebookClient(notebook, timeout=600, resources={"metadata": {"path": tmp_path}}).execute()
     shown = [output for cell in notebook.cells for output in cell.get("outputs", ())]
     text = "".join(output.text for output in shown if output.output_type == "stream")
     pictures = [output for output in shown if "image/png" in output.get("data", ())]
