@@ -21,6 +21,11 @@ from jax.sharding import PartitionSpec as P
 from cbet_jax.config import SettingsError, TrainSettings
 
 SEEDS, WORLDS = "seeds", "worlds"  # axes of the mesh
+WAITING = (  # flags of XLA, in seconds
+    "xla_cpu_collective_call_warn_stuck_timeout_seconds",
+    "xla_cpu_collective_call_terminate_timeout_seconds",
+)
+PATIENCE = 30 * 24 * 3600
 FEWEST_SEQUENCES = 4  # of a batch, that a core of a CPU is given: products of fewer are too small
 
 Specs = Any  # a tree of `PartitionSpec`
@@ -51,7 +56,11 @@ def use_cpu(devices: int | None = None) -> None:
             environment says how many).
     """
     flags = os.environ.get("XLA_FLAGS", "")
-    said = jax.config.jax_num_cpu_devices >= 0 or "host_platform_device_count" in flags
+    # Devices wait for each other as long as it takes. XLA would end the process after 40
+    # seconds, which may pass on a busy machine, or on one that sleeps.
+    missing = (flag for flag in WAITING if flag not in flags)
+    os.environ["XLA_FLAGS"] = " ".join([flags, *(f"--{flag}={PATIENCE}" for flag in missing)])
+    said = "host_platform_device_count" in flags or jax.config.jax_num_cpu_devices >= 0
     if devices is None and said:
         return
     with contextlib.suppress(RuntimeError):

@@ -35,6 +35,13 @@ def test_the_numbers_do_not_depend_on_the_devices(name, runs):
     assert_same_run(runs / name, runs / "1")
 
 
+@pytest.mark.slow
+def test_a_device_waits_for_another_as_long_as_it_takes():
+    """XLA's own limit is 40 seconds, after which it ends the process."""
+    program = [sys.executable, "-m", "tests.experiments.slow_device", "60"]
+    subprocess.run(program, check=True, timeout=600, capture_output=True)
+
+
 def test_two_hosts_make_one_run(runs, tmp_path):
     with socket.socket() as free:
         free.bind(("localhost", 0))
