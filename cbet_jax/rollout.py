@@ -8,7 +8,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from cbet_jax.agent import Agent, AgentParams, Recurrent
 from cbet_jax.counts import CountTable, empty_tables, reset, visit
-from cbet_jax.intrinsic.types import Intrinsic
+from cbet_jax.intrinsic.types import Intrinsic, Memory, Signal
 from cbet_jax.networks import sample_actions
 from cbet_jax.types import Trajectory, Transition
 from envs.types import Step, World
@@ -54,6 +54,7 @@ def rollout(
     begin_key, scan_key = jax.random.split(key)
     params = agent.fold(params, actor.step.view)
     actor = actor._replace(memory=intrinsic.begin(actor.memory, begin_key, actor.step))
+    observe = intrinsic.observe if intrinsic.observe_all is None else _note
 
     def act(actor: ActorState, key: PRNGKeyArray) -> tuple[ActorState, Any]:
         action_key, intrinsic_key = jax.random.split(key)
@@ -61,7 +62,7 @@ def rollout(
         logits, _, recurrent = agent.run(params, view, first, actor.recurrent)
         action = sample_actions(action_key, logits[0])
         world_state, step = world.step(actor.world, action)
-        memory, signal = intrinsic.observe(actor.memory, intrinsic_key, step)
+        memory, signal = observe(actor.memory, intrinsic_key, step)
         transition = Transition(
             view=actor.step.view,
             first=actor.first,
@@ -77,7 +78,15 @@ def rollout(
         return actor, (transition, events)
 
     last, (transitions, events) = jax.lax.scan(act, actor, jax.random.split(scan_key, unroll))
+    if intrinsic.observe_all is not None:
+        memory, signal = intrinsic.observe_all(last.memory, *transitions.signal)
+        last, transitions = last._replace(memory=memory), transitions._replace(signal=signal)
     return last, _trajectory(transitions, actor, last), events
+
+
+def _note(memory: Memory, key: PRNGKeyArray, step: Step) -> tuple[Memory, Signal]:
+    """Keeps what the method is to observe after the loop."""
+    return memory, (key, step)
 
 
 def _trajectory(transitions: Transition, begin: ActorState, end: ActorState) -> Trajectory:

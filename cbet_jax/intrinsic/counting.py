@@ -5,12 +5,12 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Integer, PRNGKeyArray, UInt32
+from jaxtyping import Array, Bool, Float, Integer, Key, PRNGKeyArray, UInt32
 
 from cbet_jax import counts
 from cbet_jax.config import CountSettings
 from cbet_jax.counts import CountTable
-from cbet_jax.intrinsic.keys import Keys, make_keys
+from cbet_jax.intrinsic.keys import make_keys
 from cbet_jax.intrinsic.none import none
 from cbet_jax.intrinsic.types import Intrinsic, Metrics, Params
 from cbet_jax.types import Trajectory
@@ -39,6 +39,7 @@ class Tally(NamedTuple):
 
 
 Tallies = dict[str, Tally]  # STATES, CHANGES or both
+Tables = dict[str, CountTable]
 Counted = dict[str, UInt32[Array, " N"]]  # the counts of one step, this visit included
 
 # Which tables to forget now: key, step, shape of the answer -> bool.
@@ -94,35 +95,53 @@ def counting(
     """
     kinds, capacity = reward.counts, settings.capacity or capacity
     keys_of = {kind: make_keys(settings, of_changes=kind == CHANGES) for kind in kinds}
+    makers = {kind: keys.make_all for kind, keys in keys_of.items() if keys.make_all is not None}
 
     def init(key: PRNGKeyArray, step: Step) -> tuple[Params, Tallies]:
         tables = 1 if settings.shared else len(step.view)
         keys = jax.random.split(key, len(kinds))
         return Params({}, {}), {
             kind: Tally(
-                keys=keys_of[kind].begin(key, _seen(kind, step, settings)),
+                keys=keys_of[kind].begin(key, seen(kind, step)),
                 tables=counts.empty_tables(tables, capacity),
             )
             for kind, key in zip(kinds, keys, strict=True)
         }
 
-    def visit(tallies: Tallies, kind: str, step: Step) -> tuple[Tally, UInt32[Array, " N"]]:
-        return _visit(tallies[kind], keys_of[kind], _seen(kind, step, settings))
-
     def begin(tallies: Tallies, key: PRNGKeyArray, step: Step) -> Tallies:
+        states = {kind: tally.keys for kind, tally in tallies.items()}
+        tables = _tables(tallies)
         if STATES in kinds:
-            tallies = {**tallies, STATES: visit(tallies, STATES, step)[0]}
-        return clear(tallies, key, step)
+            states[STATES], lanes = keys_of[STATES].make(states[STATES], seen(STATES, step))
+            tables[STATES], _ = _visit(tables[STATES], lanes)
+        return _tallies(states, clear(tables, key, step))
 
     def observe(tallies: Tallies, key: PRNGKeyArray, step: Step) -> tuple[Tallies, Counted]:
-        visited = {kind: visit(tallies, kind, step) for kind in kinds}
-        tallies = {kind: tally for kind, (tally, _) in visited.items()}
-        return clear(tallies, key, step), {kind: count for kind, (_, count) in visited.items()}
+        made = {kind: keys_of[kind].make(tallies[kind].keys, seen(kind, step)) for kind in kinds}
+        states, lanes = _unzip(made)
+        tables, counted = count(_tables(tallies), (key, step, lanes))
+        return _tallies(states, tables), counted
 
-    def clear(tallies: Tallies, key: PRNGKeyArray, step: Step) -> Tallies:
-        shape = len(kinds), tallies[kinds[0]].tables.generation.shape[0]
-        now = forget(key, step, shape)
-        return {kind: _forget(tallies[kind], now[i]) for i, kind in enumerate(kinds)}
+    def observe_all(
+        tallies: Tallies, keys: Key[Array, " T"], steps: Step
+    ) -> tuple[Tallies, dict[str, UInt32[Array, "T N"]]]:
+        made = {kind: makers[kind](tallies[kind].keys, seen(kind, steps)) for kind in kinds}
+        states, lanes = _unzip(made)
+        tables, counted = jax.lax.scan(count, _tables(tallies), (keys, steps, lanes))
+        return _tallies(states, tables), counted
+
+    def count(tables: Tables, inputs: tuple[PRNGKeyArray, Step, Any]) -> tuple[Tables, Counted]:
+        key, step, lanes = inputs
+        tables, counted = _unzip({kind: _visit(tables[kind], lanes[kind]) for kind in kinds})
+        return clear(tables, key, step), counted
+
+    def clear(tables: Tables, key: PRNGKeyArray, step: Step) -> Tables:
+        now = forget(key, step, (len(kinds), len(tables[kinds[0]].generation)))
+        return {kind: jax.vmap(counts.reset)(tables[kind], now[i]) for i, kind in enumerate(kinds)}
+
+    def seen(kind: str, step: Step) -> Integer[Array, "..."]:
+        view = settings.states if kind == STATES else settings.changes
+        return step.view if view == "egocentric" else step.panorama
 
     def worth(params: Params, trajectory: Trajectory) -> Float[Array, "T N"]:
         return reward.formula(*(trajectory.signal[kind].astype(jnp.float32) for kind in kinds))
@@ -135,6 +154,7 @@ def counting(
         observe=observe,
         reward=worth,
         report=report,
+        observe_all=observe_all if len(makers) == len(kinds) else None,
     )
 
 
@@ -144,24 +164,21 @@ def report(tallies: Tallies) -> Metrics:
     return {"count_overflow": jnp.asarray(overflow, jnp.float32)}
 
 
-def _seen(kind: str, step: Step, settings: CountSettings) -> Integer[Array, "N ..."]:
-    view = settings.states if kind == STATES else settings.changes
-    return step.view if view == "egocentric" else step.panorama
+def _tables(tallies: Tallies) -> Tables:
+    return {kind: tally.tables for kind, tally in tallies.items()}
+
+
+def _tallies(states: dict[str, Any], tables: Tables) -> Tallies:
+    return {kind: Tally(states[kind], tables[kind]) for kind in tables}
+
+
+def _unzip(pairs: dict[str, tuple[Any, Any]]) -> tuple[dict[str, Any], dict[str, Any]]:
+    return {kind: first for kind, (first, _) in pairs.items()}, {
+        kind: second for kind, (_, second) in pairs.items()
+    }
 
 
 def _visit(
-    tally: Tally, keys: Keys, seen: Integer[Array, "N ..."]
-) -> tuple[Tally, UInt32[Array, " N"]]:
-    state, lanes = keys.make(tally.keys, seen)
-    tables, count = _visit_tables(tally.tables, lanes)
-    return Tally(state, tables), count
-
-
-def _forget(tally: Tally, now: Bool[Array, " tables"]) -> Tally:
-    return tally._replace(tables=jax.vmap(counts.reset)(tally.tables, now))
-
-
-def _visit_tables(
     tables: CountTable, keys: UInt32[Array, "N lanes"]
 ) -> tuple[CountTable, UInt32[Array, " N"]]:
     if tables.generation.shape[0] == keys.shape[0]:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Float, Key, PRNGKeyArray
 
 from cbet_jax.types import Trajectory
 from envs.types import Step
@@ -26,6 +26,8 @@ class Intrinsic(NamedTuple):
     `begin` and `observe` run inside the acting loop, in the order of time, and see each
     step of each actor once; `reward` and `loss` see whole trajectories, in which `view[t + 1]`
     is what `signal[t]` was noted of (after an episode's end, the next one's first view).
+    `observe_all` comes to the same as `observe` of one step after the other, for a method that
+    sees many at once for less; then it runs after the loop, and `observe` not at all.
     """
 
     name: str
@@ -36,3 +38,7 @@ class Intrinsic(NamedTuple):
     reward: Callable[[Params, Trajectory], Float[Array, "T N"]]  # before the coefficient
     loss: Callable[[Params, Trajectory], tuple[Float[Array, ""], Metrics]]  # and its terms
     report: Callable[[Memory], Metrics]  # metrics since the run began
+    observe_all: Callable[[Memory, Key[Array, " T"], Step], tuple[Memory, Signal]] | None = (
+        None  # of
+    )
+    # steps [T, N, ...], signals likewise

@@ -1,5 +1,6 @@
 """Ternary codes against numpy, and counts of what they tell apart."""
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -75,3 +76,17 @@ def test_each_actor_has_a_code_unless_they_count_together(shared, codes):
     assert len(np.unique(drawn.reshape(codes, -1), axis=0)) == codes == len(drawn)
     _, signal = method.observe(memory, KEY, moment([5, 5, 7]))
     assert signal["states"].tolist() == ([1, 2, 3] if shared else [1, 1, 1])
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_whole_sequence_is_counted_as_its_steps_are(shared):
+    method = cbet(_settings(shared=shared))
+    numbers = np.random.default_rng(1).integers(0, 3, (2, 7, 3)) * 100
+    first, *moments = [moment(*each) for each in numbers.swapaxes(0, 1).tolist()]
+    steps = jax.tree.map(lambda *leaves: jnp.stack(leaves), *moments)
+    keys = jax.random.split(KEY, len(moments))
+    _, before = method.init(KEY, first)
+    one_by_one = jax.lax.scan(lambda m, inputs: method.observe(m, *inputs), before, (keys, steps))
+    memory, signal = method.observe_all(before, keys, steps)
+    chex.assert_trees_all_equal((memory, signal), one_by_one)
+    assert signal["changes"].max() > 1
