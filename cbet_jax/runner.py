@@ -9,7 +9,7 @@ and writes files (`cbet_jax.hosts`).
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,6 +47,7 @@ class HostSettings:
     command: tuple[str, ...] = ()  # for the manifest
     checkpoint_seconds: float = 120.0  # at least this long between two checkpoints
     keep_at: tuple[int, ...] = ()  # frames at which the policies are kept for good
+    measured: Callable[[], dict[str, Any]] = dict  # what the manifest is to hold beside the speed
 
 
 def train(
@@ -234,6 +235,7 @@ class _Run:
             "frames": position.frames,
             "frames_per_second": round(self._speed.frames_per_second),
             "last_checkpoint": manifest.now(),
+            **self.host.measured(),
         }
         self._record(first=False)
 

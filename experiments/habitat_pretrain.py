@@ -5,8 +5,9 @@ Every actor walks about one scene in a simulator of its own, which runs in its o
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Annotated
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Annotated, Any
 
 import tyro
 from rich.console import Console
@@ -15,6 +16,7 @@ from cbet_jax.config import HabitatSettings, SettingsError
 from cbet_jax.run_directory import RunDirectoryError, RunSettings
 from envs.habitat.host import Simulators
 from envs.habitat.simulator import SimulatorError
+from envs.habitat.stopwatch import Stopwatch
 from experiments import cli, habitat, training
 from experiments.presets import HABITAT_PRESETS
 
@@ -64,8 +66,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
             prefix = f"habitat-{simulators.scene_name}-"
             directory = training.open_directory(options, settings, prefix)
             introduce(simulators, console)
-            host = training.host_settings(options, arguments, console)
-            training.execute(directory, settings, program, host, PROGRAM, evaluate=habitat.EVALUATE)
+            simulators.stopwatch.sequence = settings.train.unroll
+            told = partial(time_shares, simulators.stopwatch)
+            host = replace(training.host_settings(options, arguments, console), measured=told)
+            try:
+                training.execute(
+                    directory, settings, program, host, PROGRAM, evaluate=habitat.EVALUATE
+                )
+            finally:
+                tell_time(simulators.stopwatch, console)
 
 
 def read(arguments: Sequence[str]) -> Options:
@@ -100,6 +109,25 @@ def introduce(simulators: Simulators, console: Console) -> None:
     hello = simulators.workers.hello
     line = f"{len(simulators)} x {hello.simulator} {hello.version} ({hello.renderer})"
     console.print(f"simulators: {line}, scene {hello.scene}", soft_wrap=True, highlight=False)
+
+
+def time_shares(stopwatch: Stopwatch) -> dict[str, Any]:
+    """Returns where the time went, for the manifest."""
+    if not stopwatch.steps:
+        return {}
+    shares = {name: round(share, 3) for name, share in stopwatch.shares()._asdict().items()}
+    return {"time_shares": shares}
+
+
+def tell_time(stopwatch: Stopwatch, console: Console) -> None:
+    """Says how fast the simulators were played, and where the time went."""
+    if stopwatch.steps:
+        speed = stopwatch.steps / stopwatch.seconds
+        shares = stopwatch.shares()._asdict().items()
+        parts = ", ".join(f"{name} {share:.0%}" for name, share in shares)
+        console.print(
+            f"{speed:,.0f} simulator steps/s; time in {parts}", soft_wrap=True, highlight=False
+        )
 
 
 if __name__ == "__main__":

@@ -65,7 +65,7 @@ HABITAT_PRESETS: dict[str, RunSettings] = {
     "laptop": RunSettings(
         train=TrainSettings(
             frames=300_000,
-            worlds=4,
+            worlds=8,
             batch=4,
             unroll=50,
             network=NetworkSettings(
@@ -77,7 +77,7 @@ HABITAT_PRESETS: dict[str, RunSettings] = {
                 lstm_units=256,
                 brightest=BRIGHTEST,
             ),
-            optimizer=OptimizerSettings(learning_rate=3e-4),
+            optimizer=OptimizerSettings(learning_rate=5e-4),
             counts=TERNARY,
             auxiliary=FIVE_LAYERS,
         ),

@@ -1,7 +1,6 @@
 """The host's side of a step: makes simulators follow what the device says, with numpy alone."""
 
 import logging
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +11,7 @@ import numpy as np
 
 from envs.habitat.process import Settings
 from envs.habitat.simulator import FloorMap, Place, SimulatorError
+from envs.habitat.stopwatch import Stopwatch
 from envs.habitat.workers import Workers, teleport_request
 
 _CALLBACKS = logging.getLogger("jax._src.callback")
@@ -45,8 +45,7 @@ class Simulators:
         self.settings = settings
         self.start = start
         self.failure: SimulatorError | None = None  # why the last step could not be played
-        self.seconds = 0.0  # that steps have taken, all in all
-        self.steps = 0
+        self.stopwatch = Stopwatch()
         self.workers = Workers(settings, number)
         self._places: list[Place | None] = [None] * number  # where the simulators' agents are
         if start is not None:
@@ -90,8 +89,7 @@ class Simulators:
             ends: bool [N], whether the action is an episode's last.
             actions: int32 [N].
         """
-        began = time.perf_counter()
-        with self._noting_failures():
+        with self._noting_failures(), self.stopwatch.call(len(self)):
             cut = self._catch_up(np.asarray(position), np.asarray(heading))
             chosen = np.asarray(actions).tolist()
             cut |= self._ask([
@@ -102,10 +100,7 @@ class Simulators:
             again = np.flatnonzero(np.asarray(ends) | cut).tolist()
             if again:
                 self._finish(self._starts(np.asarray(seeds), again))
-            followed = self._followed(reached.astype(np.float32), cut)
-        self.seconds += time.perf_counter() - began
-        self.steps += len(self)
-        return followed
+            return self._followed(reached.astype(np.float32), cut)
 
     def _catch_up(self, position: np.ndarray, heading: np.ndarray) -> np.ndarray:
         """Puts the agents where the device says they are; returns which were lost by it.
@@ -140,7 +135,9 @@ class Simulators:
         lost = np.zeros(len(self), bool)
         if not any(requests):
             return lost
-        for index, answer in enumerate(self.workers.ask(requests)):
+        with self.stopwatch.wait():
+            answers = self.workers.ask(requests)
+        for index, answer in enumerate(answers):
             if answer is not None:
                 x, y, z = answer["position"]
                 self._places[index] = Place((x, y, z), answer["heading"])

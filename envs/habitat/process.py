@@ -187,8 +187,8 @@ class Worker:
         poll = select.poll()
         poll.register(output, select.POLLIN)
         while b"\n" not in self._buffer:
-            left = self._until - time.monotonic()
-            if left <= 0 or not poll.poll(left * 1000):
+            # It is looked for once, however late: this side may have been stopped meanwhile.
+            if not poll.poll(1000 * max(0.0, self._until - time.monotonic())):
                 raise WorkerLost("it did not answer in time")
             read = os.read(output, _MOST_BYTES)
             if not read:

@@ -1,6 +1,7 @@
 """Pre-training in Habitat, from the command line to the numbers on disk."""
 
 import contextlib
+import json
 import shutil
 import signal
 import subprocess
@@ -50,6 +51,9 @@ def test_a_run_leaves_what_a_run_in_gridworlds_does(finished) -> None:
     assert not table["episodes_cut"][0].values.any()
     assert np.unique(table["episode_length/walls"][0].values).tolist() == [7]
     assert (finished.figures / "learning_curves.png").is_file()
+    (session,) = json.loads(finished.manifest.read_text())["sessions"]
+    assert sum(session["time_shares"].values()) == pytest.approx(1, abs=0.01)
+    assert session["time_shares"]["rendering"] > 0 < session["time_shares"]["learning"]
 
 
 def test_a_resumed_run_ends_with_the_same_numbers_bit_for_bit(finished, tmp_path) -> None:

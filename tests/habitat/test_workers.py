@@ -176,6 +176,13 @@ def test_an_answer_that_was_given_up_is_not_taken_for_the_next(workers_of) -> No
     assert workers.reset([2])[0].position == (2.0, 0.0, 1.0)
 
 
+def test_an_answer_that_was_ready_in_time_is_heard_however_late(workers_of) -> None:
+    workers = workers_of(own(step_limit=0.5))
+    workers._workers[0].send({"do": "reset", "seed": 3})
+    time.sleep(0.6)  # as if this side had been stopped
+    assert workers._workers[0].receive()["position"] == [3.0, 0.0, 1.0]
+
+
 def corrupt(path: Path) -> str:
     path.write_bytes(b"glTF and then nothing")
     return str(path)
