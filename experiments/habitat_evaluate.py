@@ -6,44 +6,31 @@ positions, rounded to 0.05 m.
 """
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import jax
-import numpy as np
 import tyro
-from rich import box
 from rich.console import Console
-from rich.table import Table
 
-from cbet_jax import statistics
 from cbet_jax.agent import AgentParams, uniform
 from cbet_jax.config import HabitatSettings, SettingsError
 from cbet_jax.policies import Policies, load_policies
 from cbet_jax.run_directory import RunDirectory, RunSettings
-from cbet_jax.statistics import Estimate
 from cbet_jax.train import seed_keys
 from envs.habitat.apartments import NAMES
-from envs.habitat.simulator import FloorMap, SimulatorError
-from experiments import cli, habitat, training, walk_pictures, walks
-from experiments.outputs import write_table
-from experiments.walks import Places
+from envs.habitat.simulator import SimulatorError
+from experiments import cli, habitat, training, walk_table, walks
+from experiments.walk_table import UNIFORM, UNTRAINED, Walked
 
 PROGRAM = habitat.EVALUATE
-UNTRAINED = "untrained"  # the network before training ("random" in the published evaluation)
-UNIFORM = "uniform"  # every action with the same chance
 # What the paper evaluates in, after pre-training in apartment_0.
 REPLICA = (
     *("apartment_1", "office_3", "room_0", "room_1", "room_2", "frl_apartment_0", "hotel_0"),
 )
 MAP_CELL = 0.1  # metres a cell of the maps
-HEADER = (
-    *("policy", "seed", "scene", "episodes", "positions", "positions_low", "positions_high"),
-    *("positions_of_all_episodes", "times_uniform", "simulator", "steps", "random_starts"),
-    *("checkpoint_frames", "evaluation_seed"),
-)
 
 
 @dataclass(frozen=True)
@@ -68,26 +55,6 @@ class Options:
                 raise SettingsError(f"{name} must be at least {least}, not {value}")
 
 
-class Walked(NamedTuple):
-    """What was played in one scene."""
-
-    scene: str
-    drawn: FloorMap
-    places: dict[str, list[Places]]  # policy -> of each of its seeds
-
-
-class Row(NamedTuple):
-    """How far one policy came in one scene."""
-
-    policy: str
-    seed: str
-    scene: str
-    episodes: int
-    positions: Estimate  # distinct ones, an episode
-    together: int  # distinct ones, of all episodes
-    times_uniform: float  # of the mean an episode
-
-
 def main(arguments: Sequence[str] | None = None) -> None:
     """Runs the evaluation that the command line asks for."""
     arguments = sys.argv[1:] if arguments is None else arguments
@@ -106,10 +73,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 training.tell_damaged(policies.loaded, console)
             walked.append(found)
             frames = policies.loaded.position.frames
-        table = [row for each in walked for row in rows(each, settings)]
-        show(console, table, f"{directory.root}, {frames:,} frames")
+            console.print(walk_table.line(found, settings), soft_wrap=True, highlight=False)
+        table = [row for each in walked for row in walk_table.rows(each, settings)]
+        walk_table.show(console, table, f"{directory.root}, {frames:,} frames")
         told = (played.simulator, options.steps, options.random_starts, frames, options.seed)
-        for path in save(directory, settings, walked, table, told):
+        for path in walk_table.save(directory, settings, walked, table, told):
             console.print(f"saved: {path}", soft_wrap=True, highlight=False)
 
 
@@ -179,101 +147,6 @@ def fresh_params(policies: Policies, settings: RunSettings) -> AgentParams:
 def by_seed(params: AgentParams, seeds: int) -> list[AgentParams]:
     """Returns the parameters of each seed."""
     return [jax.tree.map(lambda leaf: leaf[seed], params) for seed in range(seeds)]  # noqa: B023
-
-
-def rows(walked: Walked, settings: RunSettings) -> Iterator[Row]:
-    """Yields a row for each policy and seed in a scene."""
-    (random,) = walked.places[UNIFORM]
-    usual = float(np.mean([walks.distinct(episode) for episode in random]))
-    for policy, seeds in walked.places.items():
-        first = 0 if policy == UNIFORM else settings.first_seed
-        for seed, places in enumerate(seeds, first):
-            found = statistics.mean(np.array([walks.distinct(episode) for episode in places]))
-            yield Row(
-                policy,
-                str(seed),
-                walked.scene,
-                len(places),
-                found,
-                walks.distinct(places),
-                found.value / usual,
-            )
-
-
-def show(console: Console, table: Sequence[Row], title: str) -> None:
-    """Prints how far the policies came."""
-    shown = Table(
-        title=f"{title} (intervals: 95 % confidence)", box=box.SIMPLE_HEAD, pad_edge=False
-    )
-    for heading in ("scene", "policy", "seed"):
-        shown.add_column(heading, no_wrap=True)
-    for heading in ("positions an episode", "in all", "x uniform"):
-        shown.add_column(heading, no_wrap=True, justify="right")
-    for row in table:
-        numbers = (row.positions.text(1), f"{row.together:,}", f"{row.times_uniform:.2f}")
-        shown.add_row(row.scene, row.policy, row.seed, *numbers)
-    console.print(shown)
-
-
-def save(
-    directory: RunDirectory,
-    settings: RunSettings,
-    walked: Sequence[Walked],
-    table: Sequence[Row],
-    told: tuple,
-) -> Iterator[Path]:
-    """Writes the table and its pictures under new names, and yields them.
-
-    Args:
-        directory: of the run.
-        settings: of the run.
-        walked: what was played.
-        table: its rows.
-        told: simulator, steps, random starts, frames of the checkpoint, seed of the evaluation.
-    """
-    path = new_path(directory.root)
-    lines = ((*row[:4], *row.positions, row.together, row.times_uniform, *told) for row in table)
-    yield write_table(path, HEADER, lines)
-    frames = f"after {told[3]:,} frames"
-    title = f"Distinct positions {frames} (whiskers: 95 % confidence intervals)"
-    scenes = [each.scene for each in walked]
-    yield walk_pictures.bars(path.with_suffix(".png"), title, panels(table, scenes), scenes)
-    first = {
-        each.scene: (each.drawn, {name: seeds[0] for name, seeds in each.places.items()})
-        for each in walked
-    }
-    picture = path.with_name(f"{path.stem}-maps.png")
-    yield walk_pictures.heat_maps(picture, first, f"Where the policies were {frames}")
-    picture = path.with_name(f"{path.stem}-coverage.png")
-    trained_in = Path(settings.environments[0]).name.partition(".")[0]
-    curves = walk_pictures.coverage(picture, directory.metrics, settings.train.method, trained_in)
-    if curves is not None:
-        yield curves
-
-
-def panels(table: Sequence[Row], scenes: Sequence[str]) -> dict[str, dict[str, list[Estimate]]]:
-    """Returns the bars: of each policy, or of each seed where it has several."""
-    together = "distinct positions of all episodes"
-    found: dict[str, dict[str, list[Estimate]]] = {
-        "distinct positions an episode": {},
-        together: {},
-    }
-    several = {row.policy for row in table if row.seed != table[0].seed}
-    for row in table:
-        name = f"{row.policy}, seed {row.seed}" if row.policy in several else row.policy
-        value = float(row.together)
-        for panel, bar in zip(found, (row.positions, Estimate(value, value, value)), strict=True):
-            found[panel].setdefault(name, []).append(bar)
-    return found
-
-
-def new_path(root: Path) -> Path:
-    """Returns the name of a table that does not exist yet."""
-    number, path = 1, root / "habitat-evaluation.csv"
-    while path.exists():
-        number += 1
-        path = root / f"habitat-evaluation-{number}.csv"
-    return path
 
 
 if __name__ == "__main__":
