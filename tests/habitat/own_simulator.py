@@ -1,7 +1,7 @@
 """A simulator that needs numpy alone, and fails as its scene's name says it should.
 
 Scenes are words: `fine`; `silent` or `dead` (at the third step); `always_dead`; `stillborn`;
-`bad_scene`; `talkative`.
+`bad_scene`; `nowhere` (to begin); `talkative`.
 """
 
 import os
@@ -38,6 +38,8 @@ class OwnSimulator:
         return Moment(self.place, view, np.full(PANORAMA_SHAPE, int(x + 10 * z) % 256, np.uint8))
 
     def reset(self, seed):
+        if self.scene == "nowhere":
+            raise SimulatorError("no start position can be drawn from the scene's floor")
         self.place = Place((float(seed % 10), 0.0, 1.0), 0.0)
         return self._moment()
 

@@ -18,7 +18,7 @@ from envs.habitat.process import Settings, environment
 from envs.habitat.raycast import open_scene
 from envs.habitat.simulator import FORWARD, LEFT, RIGHT, Place, SimulatorError
 from envs.habitat.workers import MOST_LOSSES, Workers
-from tests.habitat.scenes import four_walls
+from tests.habitat.scenes import box, four_walls
 
 OWN = str(Path(__file__).with_name("own_simulator.py"))
 HABITAT = Path(worker.__file__).parent
@@ -188,6 +188,11 @@ def corrupt(path: Path) -> str:
     return str(path)
 
 
+def wall(path: Path) -> str:
+    box(((-2, 2, -2), (-1.9, 3, 2))).export(path)
+    return str(path)
+
+
 def what_is_held() -> tuple[set[str], int, set[str]]:
     """Names of shared memory, open files, and child processes, zombies among them."""
     children = {
@@ -213,6 +218,7 @@ def parent_of(pid: str) -> int:
         (lambda _: Settings("x", "no/such.py"), "cannot be loaded by .*no such file"),
         (lambda _: Settings("x", "magic"), "unknown simulator 'magic'; there are raycast"),
         (lambda folder: Settings(corrupt(folder / "y.glb")), "cannot be read as a scene"),
+        (lambda folder: Settings(wall(folder / "y.glb")), "the scene has no walkable floor"),
     ],
 )
 def test_says_in_one_line_why_it_cannot_start(settings, message, tmp_path) -> None:
