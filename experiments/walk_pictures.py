@@ -6,17 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cbet_jax import figures, metrics
-from cbet_jax.figures import Panel
+from cbet_jax import figures, metrics, statistics
+from cbet_jax.figures import Curve, Panel
 from envs.habitat.simulator import FloorMap
 from experiments.outputs import write_figure
-from experiments.walks import Places, on_map
+from experiments.walks import Places, firsts, on_map
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 PALE = 0.45  # how much of a map's own colours is left below the heat
 COLUMN, ROW = 3.6, 3.3  # inches
+POINTS = 51  # of a curve
 
 
 def heat_maps(
@@ -66,24 +67,47 @@ def _draw(axis: "Axes", drawn: FloorMap, counts: np.ndarray, most: int) -> Any:
     return axis.imshow(heat, cmap="plasma", norm=norm, extent=extent, interpolation="nearest")
 
 
-def coverage(path: Path, table: Path, name: str, scene: str) -> Path | None:
-    """Draws how many distinct positions pre-training has visited, over its frames.
+def coverage(
+    path: Path, title: str, pretraining: Panel | None, scenes: Mapping[str, Mapping[str, Places]]
+) -> Path:
+    """Draws how the distinct positions grow: in pre-training, and in an episode of each scene.
 
     Args:
         path: the picture.
+        title: of the whole picture.
+        pretraining: what `of_pretraining` returns.
+        scenes: name -> the walks of each policy in it.
+    """
+    panels = [
+        Panel(scene, "steps", "distinct positions", {name: _growth(walks[name]) for name in walks})
+        for scene, walks in scenes.items()
+    ]
+    return figures.lines(path, title, panels if pretraining is None else [pretraining, *panels])
+
+
+def of_pretraining(table: Path, name: str, scene: str) -> Panel | None:
+    """Returns how many distinct positions pre-training has visited, over its frames.
+
+    Args:
         table: the run's `metrics.csv`.
         name: of the method.
         scene: of the run.
 
     Returns:
-        The picture, None where the table has no such numbers (the run has just begun).
+        None where the table has no such numbers (the run has just begun).
     """
     seeds = metrics.read(table).get("positions") if table.is_file() else None
     if not seeds:
         return None
-    heading = f"Coverage of {scene} during pre-training"
-    panel = Panel(heading, "frames", "distinct positions", {name: figures.curve(seeds)})
-    return figures.lines(path, "", [panel])
+    heading = f"pre-training in {scene}"
+    return Panel(heading, "frames", "distinct positions", {name: figures.curve(seeds)})
+
+
+def _growth(places: Places) -> Curve:
+    """Returns the mean over episodes, and its confidence interval, at some of their steps."""
+    so_far = np.cumsum([firsts(episode) for episode in places], axis=1)
+    steps = np.unique(np.linspace(0, so_far.shape[1] - 1, POINTS).astype(int))
+    return Curve(steps, *np.array([statistics.mean(so_far[:, step]) for step in steps]).T)
 
 
 def bars(

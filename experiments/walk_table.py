@@ -109,17 +109,22 @@ def save(
     title = f"Distinct positions {frames} (whiskers: 95 % confidence intervals)"
     scenes = [each.scene for each in walked]
     yield walk_pictures.bars(path.with_suffix(".png"), title, panels(table, scenes), scenes)
-    first = {
+    drawn = {
         each.scene: (each.drawn, {name: seeds[0] for name, seeds in each.places.items()})
         for each in walked
     }
     picture = path.with_name(f"{path.stem}-maps.png")
-    yield walk_pictures.heat_maps(picture, first, f"Where the policies were {frames}")
-    picture = path.with_name(f"{path.stem}-coverage.png")
+    yield walk_pictures.heat_maps(picture, drawn, f"Where the policies were {frames}")
     trained_in = Path(settings.environments[0]).name.partition(".")[0]
-    curves = walk_pictures.coverage(picture, directory.metrics, settings.train.method, trained_in)
-    if curves is not None:
-        yield curves
+    method = settings.train.method
+    pretraining = walk_pictures.of_pretraining(directory.metrics, method, trained_in)
+    together = {
+        each.scene: {name: np.concatenate(seeds) for name, seeds in each.places.items()}
+        for each in walked
+    }
+    picture = path.with_name(f"{path.stem}-coverage.png")
+    title = f"Distinct positions in an episode {frames}, all seeds (95 % confidence intervals)"
+    yield walk_pictures.coverage(picture, title, pretraining, together)
 
 
 def panels(table: Sequence[Row], scenes: Sequence[str]) -> dict[str, dict[str, list[Estimate]]]:

@@ -6,7 +6,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from cbet_jax.agent import Agent, AgentParams
 from cbet_jax.networks import sample_actions
@@ -85,9 +85,16 @@ def play(
 
 def distinct(places: Float[np.ndarray, "*moments 2"]) -> int:
     """Returns how many distinct positions there are, rounded to 0.05 m as in the paper."""
-    flat = places.reshape(-1, 2)
-    rounded = np.round(flat[~np.isnan(flat[:, 0])] / CELL).astype(int)
-    return len(np.unique(rounded, axis=0))
+    return int(firsts(places.reshape(-1, 2)).sum())
+
+
+def firsts(places: Float[np.ndarray, "moments 2"]) -> Bool[np.ndarray, " moments"]:
+    """Returns at which moments a position was reached that had not been before."""
+    there = np.flatnonzero(~np.isnan(places[:, 0]))
+    rounded = np.round(places[there] / CELL).astype(int)
+    first = np.zeros(len(places), bool)
+    first[there[np.unique(rounded, axis=0, return_index=True)[1]]] = True
+    return first
 
 
 def on_map(places: Places, drawn: FloorMap) -> np.ndarray:

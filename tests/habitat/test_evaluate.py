@@ -28,6 +28,12 @@ def test_positions_are_told_apart_by_five_centimetres() -> None:
     assert walks.distinct(np.stack([places, places + np.array([2 * CELL, 0.0])])) == 6
 
 
+def test_the_first_visits_of_positions_are_told() -> None:
+    nan = float("nan")
+    places = np.array([[0.0, 0.0], [0.25, 0.0], [0.01, 0.0], [nan, nan], [0.0, 0.25], [0.25, 0.0]])
+    assert walks.firsts(places).tolist() == [True, True, False, False, True, False]
+
+
 def test_a_map_counts_moments_where_they_were() -> None:
     walkable = np.ones((3, 4), bool)
     drawn = FloorMap((-1.0, 2.0), 0.5, walkable, np.zeros((3, 4, 3), np.uint8))
