@@ -59,7 +59,7 @@ def use_cpu(devices: int | None = None) -> None:
     # Devices wait for each other as long as it takes. XLA would end the process after 40
     # seconds, which may pass on a busy machine, or on one that sleeps.
     missing = (flag for flag in WAITING if flag not in flags)
-    os.environ["XLA_FLAGS"] = " ".join([flags, *(f"--{flag}={PATIENCE}" for flag in missing)])
+    os.environ["XLA_FLAGS"] = " ".join([*flags.split(), *(f"--{f}={PATIENCE}" for f in missing)])
     said = "host_platform_device_count" in flags or jax.config.jax_num_cpu_devices >= 0
     if devices is None and said:
         return

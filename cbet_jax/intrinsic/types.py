@@ -38,7 +38,5 @@ class Intrinsic(NamedTuple):
     reward: Callable[[Params, Trajectory], Float[Array, "T N"]]  # before the coefficient
     loss: Callable[[Params, Trajectory], tuple[Float[Array, ""], Metrics]]  # and its terms
     report: Callable[[Memory], Metrics]  # metrics since the run began
-    observe_all: Callable[[Memory, Key[Array, " T"], Step], tuple[Memory, Signal]] | None = (
-        None  # of
-    )
-    # steps [T, N, ...], signals likewise
+    # Of steps [T, N, ...], signals likewise:
+    observe_all: Callable[[Memory, Key[Array, " T"], Step], tuple[Memory, Signal]] | None = None
