@@ -47,6 +47,7 @@ class HostSettings:
     command: tuple[str, ...] = ()  # for the manifest
     checkpoint_seconds: float = 120.0  # at least this long between two checkpoints
     keep_at: tuple[int, ...] = ()  # frames at which the policies are kept for good
+    until: int | None = None  # frames that are trained for now (None: all); the run can go on
     measured: Callable[[], dict[str, Any]] = dict  # what the manifest is to hold beside the speed
 
 
@@ -71,10 +72,10 @@ def train(
     with hosts.first_inside(directory.lock), stop_on_signals() as stop:
         run = _Run(directory, settings, program, host)
         state, position = start = run.restore()
-        if position.iterations < run.iterations:
+        if position.iterations < run.last:
             state = run.compile(state)
             with run.metrics_table(position), run.display(position):
-                while position.iterations < run.iterations and not hosts.largest(stop.signal):
+                while position.iterations < run.last and not hosts.largest(stop.signal):
                     state, chunk = run.advance(state)
                     position = run.write(chunk, position)
                     run.refuse_non_finite(chunk, position)
@@ -106,7 +107,10 @@ class _Run:
         self.keys = seed_keys(settings.seeds, settings.first_seed)
         self.template = jax.eval_shape(program.init, self.keys)
         chunks = -(-settings.train.iterations // program.iterations_per_chunk)
-        self.iterations = chunks * program.iterations_per_chunk
+        self.iterations = self.last = chunks * program.iterations_per_chunk
+        if host.until is not None:
+            now = -(-host.until // (program.iterations_per_chunk * program.frames_per_iteration))
+            self.last = min(chunks, now) * program.iterations_per_chunk
         self.manifest = manifest.describe(host.command)
         self.saved = Position()
 
@@ -169,7 +173,7 @@ class _Run:
     @contextmanager
     def display(self, position: Position) -> Iterator[None]:
         """Shows progress from `position` on."""
-        total = self.iterations * self.program.frames_per_iteration
+        total = self.last * self.program.frames_per_iteration
         self._speed = telemetry.Speedometer(position.frames, total, self.settings.seeds)
         with telemetry.display(self.host.console, self._speed) as self._display:
             self._saved_at = time.monotonic()

@@ -62,6 +62,8 @@ class Options:
     episodes: int = 100  # of each seed in each world of an evaluation
     evaluate_at: Annotated[tuple[int, ...], tyro.conf.arg(metavar="FRAMES ...")] = ()  # pre-trained
     # policies are evaluated there, too, not only at the end
+    until: Annotated[int | None, tyro.conf.arg(metavar="FRAMES")] = None  # pre-training stops there
+    # for now, so that all methods can be compared before any is done; tasks come after the end
     factors: Factors = "float32"  # of matrix products: bfloat16 is faster where the processor
     # multiplies such numbers
     plan: bool = False  # prints what would be done, and does nothing
@@ -85,7 +87,9 @@ def main(study: Study, arguments: Sequence[str]) -> None:
         if options.results:
             redraw(study, options.results, options.out, console)
             return
-        chosen = Selection(options.methods, options.setups, options.tasks, options.envs)
+        chosen = Selection(
+            options.methods, options.setups, options.tasks, options.envs, options.until
+        )
         jobs = plan(root, options.settings, chosen)
         if options.plan:
             show(jobs, console)

@@ -103,12 +103,14 @@ def run(job: Job, jobs: Sequence[Job], host: Host) -> None:
     keep_at = tuple(
         other.frames for other in jobs if other.stage == EVALUATION and other.source == job.root
     )
-    options = HostSettings(host.console, host.command, host.checkpoint_seconds, keep_at)
+    options = HostSettings(
+        host.console, host.command, host.checkpoint_seconds, keep_at, until=job.until
+    )
     try:
         outcome = train(directory, settings, program, options)
     except NonFiniteLossError as error:
         cli.fail(f"{job.root}: {error}", NOT_FINITE)
-    if not outcome.finished:
+    if outcome.signal:
         host.say(
             f"stopped and saved at {outcome.frames:,} frames of {job.root}; "
             "the same command goes on from there"

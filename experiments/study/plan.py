@@ -52,6 +52,7 @@ class Selection(NamedTuple):
     setups: tuple[str, ...]  # keys of `SETUPS`
     tasks: tuple[str, ...]  # worlds that are learnt after and without pre-training
     worlds: tuple[str, ...]  # that pre-trained policies are evaluated in
+    until: int | None = None  # frames that pre-training goes on for now (None: all)
 
 
 class Job(NamedTuple):
@@ -65,18 +66,24 @@ class Job(NamedTuple):
     frames: int  # for each seed: that are played; of an evaluation, that had been
     worlds: tuple[str, ...]  # that are played
     source: Path | None = None  # the pre-trained run that it needs
+    until: int | None = None  # frames that it is trained for now (None: all)
+
+    @property
+    def now(self) -> int:
+        """Frames, for each seed, after which it is left for now."""
+        return self.frames if self.until is None else min(self.frames, self.until)
 
     @property
     def done(self) -> bool:
-        """Whether nothing is left to do."""
+        """Whether nothing is left to do now."""
         if self.stage == EVALUATION:
             return all(self.table(world).exists() for world in self.worlds)
-        return reached(self.root) == self.frames
+        return reached(self.root) >= self.now
 
     @property
     def new_frames(self) -> int:
         """Frames that all seeds together train on."""
-        return 0 if self.stage == EVALUATION else self.frames * self.settings.seeds
+        return 0 if self.stage == EVALUATION else self.now * self.settings.seeds
 
     def table(self, world: str) -> Path:
         """Returns the file of an evaluation in one world."""
@@ -87,7 +94,7 @@ class Job(NamedTuple):
         where = f"{self.setup} " if self.setup else ""
         worlds = self.worlds[0] if len(self.worlds) == 1 else f"{len(self.worlds)} worlds"
         seeds = f"{self.settings.seeds} seeds" if self.settings.seeds > 1 else "one seed"
-        frames = f"{'after' if self.stage == EVALUATION else 'for'} {self.frames:,} frames"
+        frames = f"{'after' if self.stage == EVALUATION else 'for'} {self.now:,} frames"
         return f"{self.stage} {where}{self.method} in {worlds}, {seeds} {frames}"
 
 
@@ -100,10 +107,13 @@ def plan(root: Path, study: StudySettings, chosen: Selection) -> list[Job]:
         chosen: which of its runs.
 
     Raises:
-        SettingsError: the budget does not fill a chunk of some run.
+        SettingsError: the budget does not fill a chunk of some run, or ends before the runs are
+            to be left for now.
     """
+    if chosen.until is not None and not 0 < chosen.until <= study.budget:
+        raise SettingsError(f"until must lie in 1..{study.budget}, not {chosen.until}")
     pretrained = [
-        _pretraining(root, study, setup, method)
+        _pretraining(root, study, setup, method, chosen.until)
         for setup in chosen.setups
         for method in chosen.methods
     ]
@@ -111,9 +121,10 @@ def plan(root: Path, study: StudySettings, chosen: Selection) -> list[Job]:
         _evaluation(root, job, frames, chosen.worlds)
         for job in pretrained
         for frames in _evaluated(study, job)
+        if frames <= job.now
     ]
     tasks: list[Job] = []
-    for task in chosen.tasks:
+    for task in () if chosen.until else chosen.tasks:
         tasks += [_transfer(root, study, job, task) for job in pretrained]
         plain = [method for method in chosen.methods if VARIANTS[method].plain]
         tasks += [_tabula_rasa(root, study, method, task) for method in plain]
@@ -138,7 +149,9 @@ def _preset(study: StudySettings) -> RunSettings:
     return replace(preset, train=replace(preset.train, network=network))
 
 
-def _pretraining(root: Path, study: StudySettings, setup: str, method: str) -> Job:
+def _pretraining(
+    root: Path, study: StudySettings, setup: str, method: str, until: int | None
+) -> Job:
     preset = _preset(study)
     settings = replace(
         preset,
@@ -146,7 +159,8 @@ def _pretraining(root: Path, study: StudySettings, setup: str, method: str) -> J
         environments=SETUPS[setup],
         seeds=study.seeds,
     )
-    return _run(PRETRAIN, setup, method, root / PRETRAIN / setup / method, settings)
+    job = _run(PRETRAIN, setup, method, root / PRETRAIN / setup / method, settings)
+    return job if until is None else job._replace(until=at_chunk_end(settings, until))
 
 
 def _run(
@@ -174,9 +188,7 @@ def _evaluated(study: StudySettings, job: Job) -> Sequence[int]:
 
 def _evaluation(root: Path, job: Job, frames: int, worlds: tuple[str, ...]) -> Job:
     folder = root / EVALUATION / job.setup / job.method / str(frames)
-    return job._replace(
-        stage=EVALUATION, root=folder, frames=frames, worlds=worlds, source=job.root
-    )
+    return Job(EVALUATION, job.setup, job.method, folder, job.settings, frames, worlds, job.root)
 
 
 def _task(study: StudySettings, variant: Variant, task: str) -> RunSettings:

@@ -14,7 +14,7 @@ from cbet_jax.run_directory import RunDirectory
 from experiments import minigrid_ablation, minigrid_evaluate, noisy_tv, paper
 from experiments.presets import PRESETS
 from experiments.study import execute
-from experiments.study.plan import Selection, StudySettings, plan
+from experiments.study.plan import Selection, StudySettings, plan, reached
 from tests.experiments.small_study import (
     ARGUMENTS,
     CHUNK_FRAMES,
@@ -117,6 +117,20 @@ def test_a_study_killed_again_and_again_ends_with_the_same_numbers(unbroken, sma
     assert contents(root) == contents(unbroken)
 
 
+def test_runs_can_be_left_at_equal_frames_for_now(unbroken, small, tmp_path, capsys):
+    arguments = [*ARGUMENTS, "--out", str(tmp_path / "study")]
+    paper.main([*arguments, "--until", "50"])
+    run = tmp_path / "study" / "pretrain/DoorKey/cbet"
+    assert reached(run) == 2 * CHUNK_FRAMES  # where the chunk ends that reaches 50
+    evaluated = (tmp_path / "study" / "evaluation").glob("*/*/*")
+    assert {path.name for path in evaluated} == {str(2 * CHUNK_FRAMES)}
+    assert not (tmp_path / "study" / "transfer").exists()
+    paper.main([*arguments, "--until", "50", "--plan"])
+    assert "0 to go" in capsys.readouterr().out
+    paper.main(arguments)
+    assert contents(tmp_path / "study") == contents(unbroken)
+
+
 def test_a_signal_saves_and_ends_the_study(unbroken, small, tmp_path, capsys):
     append, root = metrics.Table.append, tmp_path / "study"
 
@@ -190,6 +204,7 @@ def test_a_moved_study_goes_on(unbroken, small, tmp_path, monkeypatch):
             "gives transfer DoorKey-cbet 20 frames, less than a chunk (40)",
         ),
         (["--evaluate-at", "121"], "evaluate_at must lie in 1..120, not 121"),
+        (["--until", "121"], "until must lie in 1..120, not 121"),
     ],
 )
 def test_bad_studies_are_refused(arguments, expected, small, tmp_path, capsys, monkeypatch):
