@@ -88,14 +88,18 @@ def assert_same_run(one: Path, other: Path) -> None:
 
 
 def make_runs(root: Path) -> None:
-    """Makes a run on one device, one on four, and one that moves from two to four."""
+    """Makes a run on one device, two on four, and one that moves from two to four.
+
+    One of those on four is interrupted, and goes on.
+    """
     for devices in ("4", "1"):  # the first gives the CPU its devices
         assert pretrain(root / devices, "--devices", devices) == 0
     assert pretrain(root / "3", "--devices", "3") == 2
-    undo = signal_at(1, signal.SIGINT)
-    assert pretrain(root / "moved", "--devices", "2") == 128 + signal.SIGINT
-    undo()
-    assert pretrain(root / "moved", "--devices", "4", "--resume") == 0
+    for name, before in (("interrupted", "4"), ("moved", "2")):
+        undo = signal_at(1, signal.SIGINT)
+        assert pretrain(root / name, "--devices", before) == 128 + signal.SIGINT
+        undo()
+        assert pretrain(root / name, "--devices", "4", "--resume") == 0
 
 
 def share_run(root: Path, host: int) -> None:

@@ -14,7 +14,12 @@ from cbet_jax.config import TrainSettings
 from cbet_jax.devices import fits, most
 from cbet_jax.run_directory import RunDirectory
 from experiments import minigrid_pretrain
-from tests.experiments.corridor_runs import ARGUMENTS, CHUNK_FRAMES, assert_same_run
+from tests.experiments.corridor_runs import (
+    ARGUMENTS,
+    CHUNK_FRAMES,
+    assert_same_run,
+    last_state,
+)
 from tests.experiments.test_faults import refused
 
 PAPER = TrainSettings()  # 40 worlds, batches of 32
@@ -22,7 +27,7 @@ PAPER = TrainSettings()  # 40 worlds, batches of 32
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory) -> Path:
-    """The same run on one device, on four, and on two and then four."""
+    """The same run on one device, on four, interrupted there, and on two and then four."""
     root = tmp_path_factory.mktemp("runs")
     program = [sys.executable, "-m", "tests.experiments.corridor_runs", str(root)]
     with open(root / "stderr", "w") as stderr:
@@ -33,6 +38,15 @@ def runs(tmp_path_factory) -> Path:
 @pytest.mark.parametrize("name", ["4", "moved"])
 def test_the_numbers_do_not_depend_on_the_devices(name, runs):
     assert_same_run(runs / name, runs / "1")
+
+
+def test_an_interrupted_run_on_four_devices_ends_with_the_same_numbers_bit_for_bit(runs):
+    one, other = (RunDirectory(runs / name) for name in ("interrupted", "4"))
+    assert one.metrics.read_bytes() == other.metrics.read_bytes()
+    found, wanted = last_state(one.root), last_state(other.root)
+    assert {name: x.tobytes() for name, x in found.items()} == {
+        name: x.tobytes() for name, x in wanted.items()
+    }
 
 
 @pytest.mark.slow

@@ -41,10 +41,13 @@ def final_state(directory: RunDirectory) -> dict[str, np.ndarray]:
 
 
 def ended_by(number: int, directory: RunDirectory, *arguments: str) -> int:
-    """Starts a run, sends it a signal after some checkpoints, and returns its exit status."""
+    """Starts a run, sends it a signal after some checkpoints, and returns its exit status.
+
+    It has one device, as the runs of this process have.
+    """
     before = saved_frames(directory)
     process = subprocess.Popen(
-        [*PRETRAIN, "--out", str(directory.root), *arguments],
+        [*PRETRAIN, "--out", str(directory.root), "--devices", "1", *arguments],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
