@@ -48,7 +48,7 @@ ALONE = Spread(lambda actor: actor, lambda learn: learn, lambda found: found)
 def use_cpu(devices: int | None = None) -> None:
     """Splits the CPU into devices, which must be done before any is used; later it does nothing.
 
-    A core that is a device computes whole seeds or worlds. Cores that share each product of
+    A core that is a device computes whole seeds or worlds. Cores that share each operation of
     a small network wait for each other most of the time.
 
     Args:
@@ -74,14 +74,14 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
-def one_core() -> dict[str, bool]:
-    """Returns XLA's options for a program that leaves a CPU's other cores alone."""
+def small_operations() -> dict[str, bool]:
+    """Returns XLA's options for many small operations: a CPU's cores share large products alone."""
     return {"xla_cpu_multi_thread_eigen": False} if jax.default_backend() == "cpu" else {}
 
 
 def compiler_options(mesh: Mesh | None) -> dict[str, bool]:
-    """Returns XLA's options: where every core is a device, none has others to help it."""
-    return one_core() if mesh and mesh.size >= cores() else {}
+    """Returns XLA's options: where every core is a device, others help it with little."""
+    return small_operations() if mesh and mesh.size >= cores() else {}
 
 
 def make_mesh(settings: TrainSettings, seeds: int, devices: int | None = None) -> Mesh | None:

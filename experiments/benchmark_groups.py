@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import jax
 
 from cbet_jax.config import Factors, TrainSettings
-from cbet_jax.devices import make_mesh, one_core
+from cbet_jax.devices import make_mesh
 from cbet_jax.train import Program, make_program, seed_keys
 from envs.minigrid import NAMES, make_world
 from envs.minigrid.generators import draw, find
@@ -203,13 +203,13 @@ def training(settings: TrainSettings, world: World) -> Task:
 
 
 def measure_phases(options: Options) -> list[Row]:
-    """Milliseconds that each phase takes one core or one GPU, and its operations."""
+    """Milliseconds that each phase of an iteration takes one device, and its operations."""
     rows = []
     for preset, factors in itertools.product(options.presets, options.factors):
         settings = with_factors(PRESETS[preset].train, factors)
         world = make_world(MIXED, settings.worlds, explore=True)
         matrix = f"matrix product, {factors}"
-        product = measure.matrix_product(factors=factors, compiler_options=one_core())
+        product = measure.matrix_product(factors=factors)
         found = speeds({matrix: product, **phases.tasks(settings, world)}, options.rounds)
         peak = found.pop(matrix)
         parts, whole = phases.phases(found, settings, world)

@@ -69,23 +69,18 @@ def first_result(program: Callable[[Any], tuple[Any, Any]]) -> Callable[[Any], A
 
 
 def matrix_product(
-    shape: tuple[int, int, int] = MATRIX_SHAPE,
-    factors: Factors = "float32",
-    compiler_options: dict[str, bool] | None = None,
+    shape: tuple[int, int, int] = MATRIX_SHAPE, factors: Factors = "float32"
 ) -> Task:
     """Returns the plain matrix product that other speeds are compared with; sums are float32.
 
     Args:
         shape: rows, inner, columns.
         factors: precision of what is multiplied.
-        compiler_options: XLA's.
     """
     rows, inner, columns = shape
     left = jax.random.normal(jax.random.key(0), (rows, inner)).astype(factors)
     right = jax.random.normal(jax.random.key(1), (inner, columns)).astype(factors)
-    product = jax.jit(
-        partial(jnp.matmul, preferred_element_type=jnp.float32), compiler_options=compiler_options
-    )
+    product = jax.jit(partial(jnp.matmul, preferred_element_type=jnp.float32))
     return Task(
         run=lambda: jax.block_until_ready(product(left, right)),
         amount=2.0 * rows * inner * columns,

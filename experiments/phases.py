@@ -1,6 +1,6 @@
 """Where the time of training goes: the phases of one iteration, timed apart from each other.
 
-They are timed on one device: one GPU, or one core of a CPU, as each core trains by itself.
+They are timed on one device, compiled as training is.
 What can be run alone is: the network on the views of a real iteration, the worlds on its
 actions, the learner on its trajectories. What cannot is the difference between two programs,
 one with it and one without it.
@@ -17,7 +17,7 @@ from jaxtyping import Array, Int
 
 from cbet_jax.agent import AgentParams
 from cbet_jax.config import TrainSettings
-from cbet_jax.devices import one_core
+from cbet_jax.devices import small_operations
 from cbet_jax.learner import batch_loss, intrinsic_reward, total_reward
 from cbet_jax.train import (
     Trainer,
@@ -52,7 +52,7 @@ def tasks(settings: TrainSettings, world: World) -> dict[str, Task]:
         settings: of the training.
         world: that it plays in.
     """
-    compiled = partial(jax.jit, compiler_options=one_core())
+    compiled = partial(jax.jit, compiler_options=small_operations())
     trainer = make_trainer(settings, world)
     state = compiled(partial(init, trainer))(jax.random.key(0))
     acted = compiled(lambda state: play(trainer, state.learner.agent, state.actor, state.key))
