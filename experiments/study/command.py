@@ -205,5 +205,5 @@ def show(jobs: Sequence[Job], console: Console) -> None:
         state = "done" if job.done else f"at {begun:,}" if begun else "to do"
         console.print(f"{state:>12}  {job}", soft_wrap=True, highlight=False)
     total = sum(job.new_frames for job in jobs)
-    done = sum(reached(job.root) * job.settings.seeds for job in jobs)
+    done = sum(min(reached(job.root), job.now) * job.settings.seeds for job in jobs)
     console.print(f"{total:,} frames in all, {total - done:,} to go", highlight=False)

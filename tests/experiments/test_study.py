@@ -126,9 +126,11 @@ def test_runs_can_be_left_at_equal_frames_for_now(unbroken, small, tmp_path, cap
     assert {path.name for path in evaluated} == {str(2 * CHUNK_FRAMES)}
     assert not (tmp_path / "study" / "transfer").exists()
     paper.main([*arguments, "--until", "50", "--plan"])
-    assert "0 to go" in capsys.readouterr().out
+    assert ", 0 to go" in capsys.readouterr().out
     paper.main(arguments)
     assert contents(tmp_path / "study") == contents(unbroken)
+    paper.main([*arguments, "--until", "50", "--plan"])
+    assert ", 0 to go" in capsys.readouterr().out
 
 
 def test_a_signal_saves_and_ends_the_study(unbroken, small, tmp_path, capsys):
