@@ -56,6 +56,7 @@ def forget() -> None:
         getattr(benchmark_cases, remembered).cache_clear()
 
 
+@pytest.mark.slow
 def test_a_report_of_everything(quick, tmp_path, capsys, monkeypatch):
     compile_case = benchmark_cases.compile_case
 

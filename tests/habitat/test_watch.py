@@ -66,6 +66,7 @@ def test_a_frame_shows_view_panorama_and_path() -> None:
     assert abs(blues[:, 1].mean() - reds[:, 1].mean()) < 2
 
 
+@pytest.mark.slow
 def test_a_run_is_shown_as_a_gif(finished, capsys, tmp_path) -> None:
     out = tmp_path / "walls.gif"
     watch.main([str(finished.root), "--out", str(out), "--steps", "2"])
