@@ -47,15 +47,20 @@ TERNARY = CountSettings(keys="ternary")
 FIVE_LAYERS = AuxiliarySettings(channels=(32,) * 5)  # 128 numbers of a 64x64 view
 FLAT = ("large_flat",)  # the largest of the scenes that the package draws
 
-HABITAT_PRESETS: dict[str, RunSettings] = {
+
+def _seeing_images(run: RunSettings) -> RunSettings:
+    """Returns a run's settings with what all runs in rooms have, beside their sizes."""
+    network = replace(run.train.network, conv_layers=5, brightest=BRIGHTEST)
+    train = replace(run.train, network=network, counts=TERNARY, auxiliary=FIVE_LAYERS)
+    return replace(run, train=train)
+
+
+_HABITAT: dict[str, RunSettings] = {
     # The published code's values; its scene was Replica's apartment_0.
     "paper": RunSettings(
         train=TrainSettings(
             frames=2_000_000,
             worlds=4,
-            network=NetworkSettings(conv_layers=5, brightest=BRIGHTEST),
-            counts=TERNARY,
-            auxiliary=FIVE_LAYERS,
         ),
         environments=FLAT,
         chunk=1,
@@ -69,17 +74,13 @@ HABITAT_PRESETS: dict[str, RunSettings] = {
             batch=4,
             unroll=50,
             network=NetworkSettings(
-                conv_layers=5,
                 channels=16,
                 dense_layers=1,
                 dense_units=256,
                 lstm_layers=1,
                 lstm_units=256,
-                brightest=BRIGHTEST,
             ),
             optimizer=OptimizerSettings(learning_rate=5e-4),
-            counts=TERNARY,
-            auxiliary=FIVE_LAYERS,
         ),
         environments=FLAT,
         chunk=10,
@@ -93,22 +94,19 @@ HABITAT_PRESETS: dict[str, RunSettings] = {
             batch=2,
             unroll=25,
             network=NetworkSettings(
-                conv_layers=5,
                 channels=8,
                 dense_layers=1,
                 dense_units=32,
                 lstm_layers=1,
                 lstm_units=32,
-                brightest=BRIGHTEST,
             ),
-            counts=TERNARY,
-            auxiliary=FIVE_LAYERS,
         ),
         environments=("studio",),
         chunk=5,
         habitat=HabitatSettings(max_steps=100),
     ),
 }
+HABITAT_PRESETS = {name: _seeing_images(run) for name, run in _HABITAT.items()}
 
 # Frames that the published code learns each task from; what is not here takes the preset's.
 MILLION = 1_000_000
