@@ -43,14 +43,7 @@ class Options(training.Options):
     @property
     def settings(self) -> RunSettings:
         """What decides the numbers."""
-        return RunSettings(
-            train=self.train,
-            environments=(self.scene,),
-            seeds=self.seeds,
-            first_seed=self.first_seed,
-            chunk=self.chunk,
-            habitat=self.habitat,
-        )
+        return self.run(self.scene, habitat=self.habitat)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -91,14 +84,7 @@ def read(arguments: Sequence[str]) -> Options:
     if base is None or first.preset:
         base = cli.preset(first.preset, HABITAT_PRESETS)
     assert base.habitat is not None
-    defaults = Options(
-        train=base.train,
-        scene=base.environments[0],
-        habitat=base.habitat,
-        seeds=base.seeds,
-        first_seed=base.first_seed,
-        chunk=base.chunk,
-    )
+    defaults = Options(**training.shared(base), scene=base.environments[0], habitat=base.habitat)
     options: Options = cli.parse(Options, arguments, default=defaults, prog=PROGRAM)
     training.refuse_other_settings(options, stored, options.settings)
     return options

@@ -23,7 +23,7 @@ class Options(training.Options):
     @property
     def settings(self) -> RunSettings:
         """What decides the numbers."""
-        return RunSettings(self.train, self.envs, self.seeds, self.first_seed, self.chunk)
+        return self.run(*self.envs)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -43,13 +43,7 @@ def read(arguments: Sequence[str]) -> Options:
     first = cli.first(arguments, cli.First)
     stored = training.stored_settings(first)
     base = cli.preset(first.preset) if stored is None or first.preset else stored
-    defaults = Options(
-        train=base.train,
-        envs=base.environments,
-        seeds=base.seeds,
-        first_seed=base.first_seed,
-        chunk=base.chunk,
-    )
+    defaults = Options(**training.shared(base), envs=base.environments)
     options: Options = cli.parse(Options, arguments, default=defaults, prog=PROGRAM)
     training.refuse_other_settings(options, stored, options.settings)
     return options

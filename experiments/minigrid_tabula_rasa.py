@@ -6,7 +6,7 @@ The policy learns from the task's own reward and an intrinsic one, added (paper,
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import tyro
 from rich.console import Console
@@ -28,14 +28,7 @@ class Options(training.Options):
     @property
     def settings(self) -> RunSettings:
         """What decides the numbers."""
-        return RunSettings(
-            train=self.train,
-            environments=(self.env,),
-            seeds=self.seeds,
-            first_seed=self.first_seed,
-            chunk=self.chunk,
-            explore=False,
-        )
+        return self.run(self.env, explore=False)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -55,12 +48,10 @@ def read(arguments: Sequence[str]) -> Options:
     first = cli.first(arguments, cli.FirstOfTask)
     stored = training.stored_settings(first)
     base = cli.preset(first.preset) if stored is None or first.preset else stored
+    if base is not stored:
+        base = replace(base, train=presets.for_task(base, first.env))
     defaults = Options(
-        train=base.train if base is stored else presets.for_task(base, first.env),
-        env=stored.environments[0] if stored else tyro.MISSING,
-        seeds=base.seeds,
-        first_seed=base.first_seed,
-        chunk=base.chunk,
+        **training.shared(base), env=stored.environments[0] if stored else tyro.MISSING
     )
     options: Options = cli.parse(Options, arguments, default=defaults, prog=PROGRAM)
     training.refuse_other_settings(options, stored, options.settings)

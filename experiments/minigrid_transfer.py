@@ -50,12 +50,8 @@ class Options(training.Options):
             frames: of the pre-trained run's checkpoint.
             network: of the pre-trained policies.
         """
-        return RunSettings(
-            train=self.train,
-            environments=(self.env,),
-            seeds=self.seeds,
-            first_seed=self.first_seed,
-            chunk=self.chunk,
+        return self.run(
+            self.env,
             explore=False,
             transfer=TransferSettings(
                 run=str(self.source),

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import tyro
 from jax.sharding import Mesh
@@ -51,6 +51,17 @@ class Options:
     # be used, or all cores of the CPU); it changes the order of sums alone
     distributed: bool = False  # several hosts train together, each with this command
 
+    def run(self, *environments: str, **more: Any) -> RunSettings:
+        """Returns what decides the numbers of a run.
+
+        Args:
+            *environments: that it plays.
+            **more: what a command's own options say.
+        """
+        return RunSettings(
+            self.train, environments, self.seeds, self.first_seed, self.chunk, **more
+        )
+
     def __post_init__(self) -> None:
         if self.devices is not None and self.devices < 1:
             raise SettingsError(f"devices must be at least 1, not {self.devices}")
@@ -72,6 +83,11 @@ def stored_settings(first: cli.First) -> RunSettings | None:
     if first.out is None:
         raise SettingsError("--resume needs --out DIR, the run to go on with")
     return RunDirectory(first.out).settings()
+
+
+def shared(base: RunSettings) -> dict[str, Any]:
+    """Returns the options of every command that trains, as a run or a preset has them."""
+    return {name: getattr(base, name) for name in ("train", "seeds", "first_seed", "chunk")}
 
 
 def gridworld_settings(directory: RunDirectory) -> RunSettings:
