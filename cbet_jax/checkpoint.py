@@ -238,12 +238,16 @@ def _named_leaves(tree: Any) -> dict[str, Any]:
 
 def _storable(state: Any) -> dict[str, np.ndarray]:
     """Copies the arrays to the host: the program overwrites its buffers at its next step."""
-    host = {}
-    for name, leaf in _named_leaves(state).items():
-        numbers = hosts.fetch(jax.random.key_data(leaf) if _is_key(leaf) else leaf)
-        if numbers.size:  # orbax refuses empty arrays; `_filled` makes them anew
-            host[name] = numbers
-    return host
+    # orbax refuses empty arrays; `_filled` makes them anew
+    return {name: numbers for name, numbers in on_host(state).items() if numbers.size}
+
+
+def on_host(tree: Any) -> dict[str, np.ndarray]:
+    """Returns a copy of each array by its name, keys as their integers; all hosts must ask."""
+    return {
+        name: hosts.fetch(jax.random.key_data(leaf) if _is_key(leaf) else leaf)
+        for name, leaf in _named_leaves(tree).items()
+    }
 
 
 def _filled(template: Any, stored: dict[str, np.ndarray], path: Path) -> Any:

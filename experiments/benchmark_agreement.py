@@ -4,9 +4,9 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
+from cbet_jax.checkpoint import on_host
 from cbet_jax.config import TrainSettings
 from cbet_jax.train import init, iterate, make_trainer
 from envs.types import World
@@ -62,14 +62,14 @@ def compare(begun: Any, here: Any, there: Any) -> Agreement:
         here: the CPU's state after, and its metrics.
         there: the other's.
     """
-    states, metrics = ([_numbers(result[i]) for result in (here, there)] for i in (0, 1))
+    states, metrics = ([on_host(result[i]) for result in (here, there)] for i in (0, 1))
     integers, floats = (
         [name for name, leaf in states[0].items() if (leaf.dtype.kind == "f") == is_float]
         for is_float in (False, True)
     )
-    before = _numbers(begun.params)
+    before = on_host(begun.params)
     updates = [
-        {name: leaf - before[name] for name, leaf in _numbers(state.params).items()}
+        {name: leaf - before[name] for name, leaf in on_host(state.params).items()}
         for state, _ in (here, there)
     ]
     return Agreement(
@@ -93,15 +93,3 @@ def _distance(ours: dict[str, np.ndarray], theirs: dict[str, np.ndarray]) -> flo
         return float("inf")
     difference, size = (np.linalg.norm(x[np.isfinite(one)]) for x in (one - other, one))
     return float(difference / size) if size else float(difference)
-
-
-def _numbers(tree: Any) -> dict[str, np.ndarray]:
-    """Returns all arrays by name, keys as their integers."""
-    is_key = lambda leaf: jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)  # noqa: E731
-    leaves, _ = jax.tree.flatten_with_path(tree)
-    return {
-        jax.tree_util.keystr(path, simple=True, separator="."): np.asarray(
-            jax.random.key_data(leaf) if is_key(leaf) else leaf
-        )
-        for path, leaf in leaves
-    }
