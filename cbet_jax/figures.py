@@ -1,6 +1,5 @@
 """Pictures of a run: learning curves from the table of metrics, and bars of an evaluation."""
 
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -8,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from cbet_jax import metrics
+from cbet_jax.run_directory import replacing
 from cbet_jax.statistics import Estimate
 
 if TYPE_CHECKING:
@@ -223,9 +223,18 @@ def curve(seeds: Mapping[int, metrics.Column]) -> Curve:
             total = np.bincount(bins, weights=numbers, minlength=POINTS)
             np.divide(total, count, out=means[row], where=count > 0)
     filled = ~np.isnan(values).all(axis=0)
-    frames, values = frames[:, filled], values[:, filled]
+    return band(np.nanmean(frames[:, filled], axis=0), values[:, filled])
+
+
+def band(frames: np.ndarray, values: np.ndarray) -> Curve:
+    """Returns the mean over the seeds, and the lowest and highest.
+
+    Args:
+        frames: [points].
+        values: [seeds, points]; NaN: no data, of some of the seeds.
+    """
     middle, lowest, highest = (f(values, axis=0) for f in (np.nanmean, np.nanmin, np.nanmax))
-    return Curve(np.nanmean(frames, axis=0), middle, lowest, highest)
+    return Curve(frames, middle, lowest, highest)
 
 
 def _grid(panels: int, columns: int, size: tuple[float, float]) -> tuple["Figure", list["Axes"]]:
@@ -247,7 +256,6 @@ def _grid(panels: int, columns: int, size: tuple[float, float]) -> tuple["Figure
 
 def _save(figure: "Figure", path: Path) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.tmp")
-    figure.savefig(temporary, dpi=130, format="png")
-    os.replace(temporary, path)
+    with replacing(path) as temporary:
+        figure.savefig(temporary, dpi=130, format="png")
     return path

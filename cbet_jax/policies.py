@@ -11,6 +11,10 @@ from cbet_jax.run_directory import RunDirectory, RunDirectoryError, RunSettings,
 from cbet_jax.train import seed_keys
 from envs.types import World
 
+# Names of policies that no run has trained:
+UNTRAINED = "untrained"  # the network before training ("random" in the published evaluation)
+UNIFORM = "uniform"  # every action with the same chance
+
 
 class Policies(NamedTuple):
     """The policies of all seeds of a run at one checkpoint."""
@@ -49,6 +53,12 @@ def load_policies(
         raise RunDirectoryError(_misfit(directory, error, world)) from None
     learner = loaded.state["learner"]
     return Policies(agent, AgentParams(learner["policy"], learner["fixed"]), loaded)
+
+
+def untrained(policies: Policies, settings: RunSettings) -> AgentParams:
+    """Returns a run's networks before training, beside what is fixed: `[seeds, ...]`."""
+    keys = seed_keys(settings.seeds, settings.first_seed)
+    return jax.vmap(policies.agent.init)(keys)._replace(fixed=policies.params.fixed)
 
 
 def keep(

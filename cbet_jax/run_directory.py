@@ -170,6 +170,16 @@ def _shown(value: Any) -> str:
 
 def write_json(path: Path, content: Any) -> None:
     """Writes a file that is either complete or absent, whenever the process dies."""
+    with replacing(path) as temporary:
+        temporary.write_text(json.dumps(content, indent=2) + "\n")
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Gives a place to write a file to, which takes its own when the block ends well.
+
+    So the file is either complete or as it was (or absent), whenever the process dies.
+    """
     temporary = path.with_name(f".{path.name}.tmp")
-    temporary.write_text(json.dumps(content, indent=2) + "\n")
+    yield temporary
     os.replace(temporary, path)

@@ -32,8 +32,10 @@ from experiments.study.results import smoothed
 PROGRAM = "python -m experiments.compare_runs"
 NAME = "comparison"
 HEADER = ("run", "seed", "metric", "frames", "value")
-COMPARED = ("interactions", "success", "intrinsic_reward", "extrinsic_return", "entropy")
-COMPARED_IN_ROOMS = ("positions",)
+COMPARED = (
+    *("interactions", "success", "intrinsic_reward", "extrinsic_return", "entropy"),
+    "positions",  # in rooms
+)
 POINTS = 60  # of a curve
 LAST = 10  # of so many parts the last one is the end, and the window of the curves
 
@@ -126,7 +128,7 @@ def _run(name: str, table: Metrics, frames: np.ndarray) -> Run:
     window = -(-int(frames[-1]) // LAST)
     values = {
         metric: np.stack([smoothed(column, window, frames) for column in table[metric].values()])
-        for metric in (*COMPARED, *COMPARED_IN_ROOMS)
+        for metric in COMPARED
         if metric in table
     }
     return Run(name, values, tuple(next(iter(table.values()))))
@@ -177,9 +179,7 @@ def draw(path: Path, runs: Sequence[Run], frames: np.ndarray) -> Path:
 
 def _curve(values: np.ndarray, frames: np.ndarray) -> Curve:
     there = ~np.isnan(values).all(axis=0)
-    values = values[:, there]
-    middle, low, high = (f(values, axis=0) for f in (np.nanmean, np.nanmin, np.nanmax))
-    return Curve(frames[there] / 1e6, middle, low, high)
+    return figures.band(frames[there] / 1e6, values[:, there])
 
 
 def show(runs: Sequence[Run], until: int, console: Console) -> None:

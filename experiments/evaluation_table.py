@@ -16,6 +16,7 @@ from cbet_jax import figures, statistics
 from cbet_jax.evaluate import Episodes
 from cbet_jax.statistics import Estimate
 from envs.minigrid.dynamics import ACTIONS
+from experiments.outputs import unused
 
 ALL = "all"  # in place of a seed: the mean over seeds, its interval from their spread; in place
 # of an environment: the episodes of all environments together
@@ -109,7 +110,7 @@ def write(root: Path, table: Sequence[Row], frames: int, seed: int) -> tuple[Pat
         frames: of the checkpoint.
         seed: of the evaluation.
     """
-    path = _new_path(root)
+    path = unused(root / "evaluation.csv")
     save(path, table, frames, seed)
     return path, _draw(path.with_suffix(".png"), table, frames)
 
@@ -167,15 +168,6 @@ def _print(
     for row, *cells in zip(table, *columns.values(), strict=True):
         shown.add_row(row.method, row.seed, row.environment, *cells)
     console.print(shown)
-
-
-def _new_path(root: Path) -> Path:
-    number = 1
-    path = root / "evaluation.csv"
-    while path.exists():
-        number += 1
-        path = root / f"evaluation-{number}.csv"
-    return path
 
 
 def _draw(path: Path, table: Sequence[Row], frames: int) -> Path:

@@ -17,13 +17,12 @@ from rich.console import Console
 
 from cbet_jax.agent import AgentParams, uniform
 from cbet_jax.config import HabitatSettings, SettingsError
-from cbet_jax.policies import Policies, load_policies
+from cbet_jax.policies import UNIFORM, UNTRAINED, Policies, load_policies, untrained
 from cbet_jax.run_directory import RunDirectory, RunSettings
-from cbet_jax.train import seed_keys
 from envs.habitat.apartments import NAMES
 from envs.habitat.simulator import SimulatorError
 from experiments import cli, habitat, training, walk_table, walks
-from experiments.walk_table import UNIFORM, UNTRAINED, Walked
+from experiments.walk_table import Walked
 
 PROGRAM = habitat.EVALUATE
 # What the paper evaluates in, after pre-training in apartment_0.
@@ -117,7 +116,7 @@ def walk(
         policies = load_policies(directory, settings, world, options.checkpoint)
         players = {
             settings.train.method: by_seed(policies.params, settings.seeds),
-            UNTRAINED: by_seed(fresh_params(policies, settings), settings.seeds),
+            UNTRAINED: by_seed(untrained(policies, settings), settings.seeds),
             UNIFORM: [AgentParams(())],
         }
         # Compiled once, a program walks for the networks before and after training.
@@ -136,12 +135,6 @@ def walk(
                 for of_seed in params
             ]
         return Walked(simulators.scene_name, simulators.floor_map(MAP_CELL), places), policies
-
-
-def fresh_params(policies: Policies, settings: RunSettings) -> AgentParams:
-    """Returns untrained networks for each seed: `[seeds, ...]`."""
-    keys = seed_keys(settings.seeds, settings.first_seed)
-    return jax.vmap(policies.agent.init)(keys)
 
 
 def by_seed(params: AgentParams, seeds: int) -> list[AgentParams]:

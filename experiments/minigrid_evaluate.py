@@ -16,12 +16,10 @@ import jax.numpy as jnp
 import tyro
 from rich.console import Console
 
-from cbet_jax.agent import AgentParams
 from cbet_jax.config import SettingsError
 from cbet_jax.evaluate import Episodes, Evaluator, evaluate_uniform, make_evaluator
-from cbet_jax.policies import Policies, load_policies
+from cbet_jax.policies import UNIFORM, UNTRAINED, Policies, load_policies, untrained
 from cbet_jax.run_directory import RunDirectory, RunSettings
-from cbet_jax.train import seed_keys
 from envs.minigrid import make_world
 from envs.minigrid.generators.catalogue import TRANSFER
 from envs.registry import UnknownEnvironment, find
@@ -29,8 +27,6 @@ from experiments import cli, evaluation_table, training
 from experiments.evaluation_table import ALL, Row
 
 PROGRAM = "python -m experiments.minigrid_evaluate"
-UNTRAINED = "untrained"  # the network before training
-UNIFORM = "uniform"  # every action with the same chance
 
 
 @dataclass(frozen=True)
@@ -132,10 +128,11 @@ def play(runs: Sequence[Run], options: Options, console: Console) -> list[list[R
                 if kind not in evaluators:
                     evaluators[kind] = make_evaluator(world, run.policies.agent)
                 trained = evaluators[kind](run.policies.params, world_key, action_key)
-                untrained = evaluators[kind](fresh_params(run), world_key, action_key)
+                fresh = untrained(run.policies, run.settings)
+                before = evaluators[kind](fresh, world_key, action_key)
                 found[name] = {
                     run.name: jax.device_get(trained),
-                    UNTRAINED: jax.device_get(untrained),
+                    UNTRAINED: jax.device_get(before),
                     UNIFORM: jax.tree.map(lambda leaf: leaf[None], uniform),
                 }
     return [table(run, found, options) for run, found in zip(runs, played, strict=True)]
@@ -154,13 +151,6 @@ def table(run: Run, played: dict[str, dict[str, Episodes]], options: Options) ->
             first_seed = options.seed if name == UNIFORM else run.settings.first_seed
             rows += evaluation_table.rows(name, first_seed, environment, episodes)
     return rows
-
-
-def fresh_params(run: Run) -> AgentParams:
-    """Returns untrained networks for each seed, beside what is fixed: `[seeds, ...]`."""
-    keys = seed_keys(run.settings.seeds, run.settings.first_seed)
-    fresh = jax.vmap(run.policies.agent.init)(keys)
-    return fresh._replace(fixed=run.policies.params.fixed)
 
 
 if __name__ == "__main__":

@@ -1,13 +1,12 @@
 """The folder that a study writes its table and its figure to."""
 
 import csv
-import os
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cbet_jax.run_directory import RunDirectoryError
+from cbet_jax.run_directory import RunDirectoryError, replacing
 from experiments.training import RUNS
 
 if TYPE_CHECKING:
@@ -35,6 +34,15 @@ def new_folder(out: Path | None, name: str) -> Path:
     return folder
 
 
+def unused(path: Path) -> Path:
+    """Returns the path, or with a number behind its stem, such that nothing lies there yet."""
+    number, free = 1, path
+    while free.exists():
+        number += 1
+        free = path.with_name(f"{path.stem}-{number}{path.suffix}")
+    return free
+
+
 def write_table(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> Path:
     """Writes a new CSV file, numbers with six digits."""
     with open(path, "x", newline="") as file:
@@ -47,7 +55,6 @@ def write_table(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]
 
 def write_figure(path: Path, figure: "Figure", dpi: int = 110) -> Path:
     """Writes a PNG that is either complete or absent."""
-    temporary = path.with_name(f".{path.name}.tmp")
-    figure.savefig(temporary, dpi=dpi, format="png")
-    os.replace(temporary, path)
+    with replacing(path) as temporary:
+        figure.savefig(temporary, dpi=dpi, format="png")
     return path

@@ -10,15 +10,14 @@ from rich.console import Console
 from rich.table import Table
 
 from cbet_jax import statistics
+from cbet_jax.policies import UNIFORM
 from cbet_jax.run_directory import RunDirectory, RunSettings
 from cbet_jax.statistics import Estimate
 from envs.habitat.simulator import FloorMap
 from experiments import walk_pictures, walks
-from experiments.outputs import write_table
+from experiments.outputs import unused, write_table
 from experiments.walks import Places
 
-UNTRAINED = "untrained"  # the network before training ("random" in the published evaluation)
-UNIFORM = "uniform"  # every action with the same chance
 HEADER = (
     *("policy", "seed", "scene", "episodes", "positions", "positions_low", "positions_high"),
     *("positions_of_all_episodes", "times_uniform", "simulator", "steps", "random_starts"),
@@ -102,7 +101,7 @@ def save(
         table: its rows.
         told: simulator, steps, random starts, frames of the checkpoint, seed of the evaluation.
     """
-    path = new_path(directory.root)
+    path = unused(directory.root / "habitat-evaluation.csv")
     lines = ((*row[:4], *row.positions, row.together, row.times_uniform, *told) for row in table)
     yield write_table(path, HEADER, lines)
     frames = f"after {told[3]:,} frames"
@@ -141,12 +140,3 @@ def panels(table: Sequence[Row], scenes: Sequence[str]) -> dict[str, dict[str, l
         for panel, bar in zip(found, (row.positions, Estimate(value, value, value)), strict=True):
             found[panel].setdefault(name, []).append(bar)
     return found
-
-
-def new_path(root: Path) -> Path:
-    """Returns the name of a table that does not exist yet."""
-    number, path = 1, root / "habitat-evaluation.csv"
-    while path.exists():
-        number += 1
-        path = root / f"habitat-evaluation-{number}.csv"
-    return path

@@ -26,6 +26,7 @@ from envs.habitat.simulator import SimulatorError
 from envs.minigrid import dynamics, make_world
 from envs.registry import UnknownEnvironment, find, names
 from experiments import cli, film, habitat, rooms_film, terminal, training
+from experiments.outputs import unused
 from experiments.playing import Player, play
 from experiments.training import RUNS
 
@@ -117,7 +118,7 @@ def watch_scene(
 
 def save(options: Options, name: str, frames: Iterator[film.Picture], console: Console) -> None:
     """Writes frames to the file that is asked for, or to a new one beside the run."""
-    out = options.out or new_path(options.directory or RUNS, f"watch-{name}")
+    out = options.out or unused((options.directory or RUNS) / f"watch-{name}.gif")
     with console.status(f"playing {name}"):
         count = film.write(out, frames, options.fps)
     console.print(f"saved: {out} ({count} frames)", soft_wrap=True, highlight=False)
@@ -182,16 +183,6 @@ def check_out(options: Options) -> None:
         raise SettingsError(f"the name of --out must end in one of {known}; {out} does not")
     if out.exists():
         raise SettingsError(f"{out} already exists: choose another name")
-
-
-def new_path(folder: Path, stem: str) -> Path:
-    """Returns the name of a GIF that does not exist yet."""
-    number = 1
-    path = folder / f"{stem}.gif"
-    while path.exists():
-        number += 1
-        path = folder / f"{stem}-{number}.gif"
-    return path
 
 
 def random_player() -> Player:

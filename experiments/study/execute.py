@@ -1,6 +1,5 @@
 """Does the jobs of a plan: what is done is skipped, what was begun goes on, bit for bit."""
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,6 +15,7 @@ from cbet_jax.run_directory import (
     RunDirectoryError,
     RunSettings,
     first_difference,
+    replacing,
     to_json,
 )
 from cbet_jax.runner import HostSettings, NonFiniteLossError, train
@@ -171,7 +171,6 @@ def _open(job: Job, study: StudySettings, host: Host) -> minigrid_evaluate.Run:
 def _save(path: Path, rows: Sequence[evaluation_table.Row], frames: int, seed: int) -> None:
     """Saves a table that is either complete or absent, whenever the process dies."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.tmp")
-    temporary.unlink(missing_ok=True)
-    evaluation_table.save(temporary, rows, frames, seed)
-    os.replace(temporary, path)
+    with replacing(path) as temporary:
+        temporary.unlink(missing_ok=True)
+        evaluation_table.save(temporary, rows, frames, seed)

@@ -1,10 +1,10 @@
 """The report of a study: Markdown and pictures, from nothing but the table of results."""
 
-import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from cbet_jax.run_directory import replacing
 from experiments.study import pictures, tables
 from experiments.study.contents import (
     RANDOM,
@@ -41,9 +41,8 @@ def write(root: Path, name: str, contents: Contents, results: Sequence[Result]) 
     found, folder = Findings(results), root / "figures" / name
     drawn = _draw(folder, contents, found)
     path = root / f"{name}.md"
-    temporary = path.with_name(f".{path.name}.tmp")
-    temporary.write_text("\n".join(_text(contents, found, results, drawn, root)))
-    os.replace(temporary, path)
+    with replacing(path) as temporary:
+        temporary.write_text("\n".join(_text(contents, found, results, drawn, root)))
     return [path, *drawn]
 
 

@@ -1,7 +1,6 @@
 """What a study found, as one long table: enough to draw its whole report anew."""
 
 import csv
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -10,9 +9,9 @@ import numpy as np
 
 from cbet_jax import metrics
 from cbet_jax.metrics import Column
-from cbet_jax.run_directory import RunDirectory, RunDirectoryError
+from cbet_jax.policies import UNIFORM, UNTRAINED
+from cbet_jax.run_directory import RunDirectory, RunDirectoryError, replacing
 from experiments import evaluation_table
-from experiments.minigrid_evaluate import UNIFORM, UNTRAINED
 from experiments.study.plan import (
     EVALUATION,
     PRETRAIN,
@@ -49,12 +48,10 @@ class Result(NamedTuple):
 
 def write(path: Path, results: list[Result]) -> None:
     """Saves the table; the file is complete or as it was, whenever the process dies."""
-    temporary = path.with_name(f".{path.name}.tmp")
-    with open(temporary, "w", newline="") as file:
+    with replacing(path) as temporary, open(temporary, "w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(Result._fields)
         writer.writerows([*row[:-1], f"{row.value:.6g}"] for row in results)
-    os.replace(temporary, path)
 
 
 def read(path: Path) -> list[Result]:

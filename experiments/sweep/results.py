@@ -1,7 +1,6 @@
 """The end of every finished run of a sweep, as one table."""
 
 import csv
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -12,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from cbet_jax import metrics
-from cbet_jax.run_directory import RunDirectory
+from cbet_jax.run_directory import RunDirectory, replacing
 from cbet_jax.telemetry import SHOWN
 from experiments.study.results import smoothed
 from experiments.sweep.plan import Cell, Job
@@ -39,14 +38,12 @@ def write(path: Path, rows: Sequence[Row]) -> None:
     """Saves the table; the file is complete or as it was, whenever the process dies."""
     names = sorted({name for row in rows for name in row.values})
     settings = [name for name, _ in rows[0].cell] if rows else []
-    temporary = path.with_name(f".{path.name}.tmp")
-    with open(temporary, "w", newline="") as file:
+    with replacing(path) as temporary, open(temporary, "w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow([*settings, "seed", "frames", *names])
         for row in rows:
             values = (f"{row.values[name]:.6g}" if name in row.values else "" for name in names)
             writer.writerow([*(value for _, value in row.cell), row.seed, row.frames, *values])
-    os.replace(temporary, path)
 
 
 def show(rows: Sequence[Row], console: Console) -> None:

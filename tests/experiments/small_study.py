@@ -21,11 +21,11 @@ from cbet_jax.agent import make_agent
 from cbet_jax.config import CountSettings, NetworkSettings, TrainSettings
 from cbet_jax.evaluate import Episodes
 from cbet_jax.learner import LearnerState
+from cbet_jax.policies import UNTRAINED
 from cbet_jax.run_directory import RunSettings
 from cbet_jax.train import Program
 from experiments import evaluation_table, minigrid_evaluate, paper
 from experiments.evaluation_table import Row
-from experiments.minigrid_evaluate import UNTRAINED
 from experiments.presets import PRESETS
 from experiments.study import execute
 
