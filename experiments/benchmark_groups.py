@@ -203,15 +203,16 @@ def training(settings: TrainSettings, world: World) -> Task:
 
 
 def measure_phases(options: Options) -> list[Row]:
-    """Milliseconds that each phase of an iteration takes one device, and its operations."""
+    """Milliseconds that each phase of an iteration takes one device, its operations and bytes."""
     rows = []
     for preset, factors in itertools.product(options.presets, options.factors):
         settings = with_factors(PRESETS[preset].train, factors)
         world = make_world(MIXED, settings.worlds, explore=True)
         matrix = f"matrix product, {factors}"
-        product = measure.matrix_product(factors=factors)
-        found = speeds({matrix: product, **phases.tasks(settings, world)}, options.rounds)
-        peak = found.pop(matrix)
+        machine = {matrix: measure.matrix_product(factors=factors), **bounds.copies()}
+        found = speeds({**machine, **phases.tasks(settings, world)}, options.rounds)
+        copies = {name: found.pop(name) for name in machine}
+        peak = copies.pop(matrix)
         parts, whole = phases.phases(found, settings, world)
         for part in (*parts, whole):
             what = f"{preset}, {factors}, {part.name}"
@@ -220,6 +221,10 @@ def measure_phases(options: Options) -> list[Row]:
             if part.operations and part.seconds:
                 rate = part.operations / part.seconds
                 rows.append(Row(what, rate / 1e9, "GFLOP/s", {matrix: rate / peak}))
+            if part.bytes and part.seconds:
+                rate = part.bytes / part.seconds
+                ratios = {name: rate / speed for name, speed in copies.items()}
+                rows.append(Row(what, rate / 1e9, "Gbyte/s", ratios))
     return rows
 
 

@@ -50,13 +50,18 @@ def cost_of_step(play: Play) -> Cost:
 
 def rates() -> dict[str, Task]:
     """Returns tasks that measure the machine: bytes moved and additions made in a second."""
-    tasks = {
-        "copying within the caches": copying(IN_CACHE),
-        "copying in memory": copying(IN_MEMORY),
-    }
+    tasks = copies()
     for kind in (jnp.uint8, jnp.uint32):
         tasks[f"operations, {jnp.dtype(kind).name}"] = _adding(kind)
     return tasks
+
+
+def copies() -> dict[str, Task]:
+    """Returns tasks that measure how many bytes are read and written in a second."""
+    return {
+        "copying within the caches": copying(IN_CACHE),
+        "copying in memory": copying(IN_MEMORY),
+    }
 
 
 def copying(size: int) -> Task:

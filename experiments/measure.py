@@ -1,17 +1,19 @@
 """How the benchmark measures: in turn, several rounds, so that a noisy machine hits all alike."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn
 
 from cbet_jax.config import Factors, NetworkSettings
 
 ROUND_SECONDS = 0.5  # that a task is timed for in each round, at least
+PRODUCTS = ("dot_general", "conv_general_dilated")
 MATRIX_SHAPE = (1024, 1024, 4096)  # rows, inner, columns of the product that sets the ceiling
 
 
@@ -110,3 +112,37 @@ def forward_flops(
         products += 4 * settings.lstm_units * (features + settings.lstm_units)
         features = settings.lstm_units
     return 2.0 * (products + features * (actions + 1))
+
+
+def product_bytes(function: Callable[..., Any], *arguments: Any) -> float:
+    """Returns the bytes that a program's matrix products and convolutions read and write.
+
+    Each reads both factors and writes its result, whatever the caches still hold of them. One
+    in a loop counts at every turn; the caller's loops have a known length.
+
+    Args:
+        function: the program.
+        *arguments: of it, or their shapes.
+    """
+    products = _products(jax.make_jaxpr(function)(*arguments).jaxpr)
+    return float(sum(turns * _bytes(product) for product, turns in products))
+
+
+def _products(jaxpr: Jaxpr, turns: int = 1) -> Iterator[tuple[JaxprEqn, int]]:
+    """Yields every product, and how often it is computed."""
+    for equation in jaxpr.eqns:
+        if equation.primitive.name in PRODUCTS:
+            yield equation, turns
+        for value in jax.tree.leaves(tuple(equation.params.values()), is_leaf=_is_jaxpr):
+            if _is_jaxpr(value):
+                inner = value.jaxpr if isinstance(value, ClosedJaxpr) else value
+                yield from _products(inner, turns * equation.params.get("length", 1))
+
+
+def _is_jaxpr(value: Any) -> bool:
+    return isinstance(value, Jaxpr | ClosedJaxpr)
+
+
+def _bytes(equation: JaxprEqn) -> int:
+    arrays: list[Any] = [variable.aval for variable in (*equation.invars, *equation.outvars)]
+    return sum(array.size * array.dtype.itemsize for array in arrays)

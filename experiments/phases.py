@@ -31,7 +31,7 @@ from cbet_jax.train import (
 )
 from cbet_jax.types import Trajectory
 from envs.types import World
-from experiments.measure import Task, first_result, forward_flops, repeated
+from experiments.measure import Task, first_result, forward_flops, product_bytes, repeated
 
 NETWORK, WORLDS, COUNTED, FRESH, ACTING = "network", "worlds", "counted", "fresh", "acting"
 FORWARD, GRADIENT, LEARNING, ITERATION = "forward", "gradient", "learning", "iteration"
@@ -43,6 +43,7 @@ class Phase(NamedTuple):
     name: str
     seconds: float
     operations: float = 0.0  # floating-point ones of the policy's network
+    bytes: float = 0.0  # that its products, or the optimizer, read and write
 
 
 def tasks(settings: TrainSettings, world: World) -> dict[str, Task]:
@@ -93,18 +94,37 @@ def phases(
     took = {name: 1 / speed for name, speed in speeds.items()}
     frames = settings.iteration_frames
     forward = frames * forward_flops(settings.network, world.view_shape, world.num_actions)
+    moved = _bytes(make_trainer(settings, world))
+    backward = moved[GRADIENT] - moved[FORWARD]
     parts = [
-        Phase("acting: network", took[NETWORK], forward),
+        Phase("acting: network", took[NETWORK], forward, moved[NETWORK]),
         Phase("acting: rules, resets and views", took[WORLDS]),
         Phase("acting: counts", took[COUNTED] - took[WORLDS]),
         Phase("acting: fresh levels", took[FRESH] - took[COUNTED]),
         Phase("acting: all else", took[ACTING] - took[NETWORK] - took[FRESH]),
-        Phase("learning: forward", took[FORWARD], forward),
-        Phase("learning: backward", took[GRADIENT] - took[FORWARD], 2 * forward),
-        Phase("learning: optimizer", took[LEARNING] - took[GRADIENT]),
+        Phase("learning: forward", took[FORWARD], forward, moved[FORWARD]),
+        Phase("learning: backward", took[GRADIENT] - took[FORWARD], 2 * forward, backward),
+        Phase("learning: optimizer", took[LEARNING] - took[GRADIENT], 0.0, moved[LEARNING]),
     ]
-    whole = Phase("an iteration", took[ITERATION], 4 * forward)
+    every = moved[NETWORK] + moved[GRADIENT] + moved[LEARNING]
+    whole = Phase("an iteration", took[ITERATION], 4 * forward, every)
     return [part._replace(seconds=max(part.seconds, 0.0)) for part in parts], whole
+
+
+def _bytes(trainer: Trainer) -> dict[str, float]:
+    """Returns what the products of three programs move, and the optimizer, in an iteration."""
+    state = jax.eval_shape(partial(init, trainer), jax.random.key(0))
+    played = jax.eval_shape(partial(play, trainer), state.learner.agent, state.actor, state.key)
+    programs = {NETWORK: _network, FORWARD: _forward, GRADIENT: _gradient}
+    moved = {
+        name: product_bytes(partial(program, trainer), state, played[1])
+        for name, program in programs.items()
+    }
+    learner = state.learner
+    # The gradient is read; all else is read and written.
+    arrays = 3 * jax.tree.leaves(learner.policy) + 2 * jax.tree.leaves(learner.policy_optimizer)
+    numbers = sum(array.size * array.dtype.itemsize for array in arrays)
+    return {**moved, LEARNING: float(numbers * trainer.settings.updates)}
 
 
 def _wait_for(program: Callable[[], Any]) -> None:

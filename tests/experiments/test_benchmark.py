@@ -3,6 +3,8 @@
 import json
 from dataclasses import replace
 
+import jax
+import jax.numpy as jnp
 import pytest
 
 from envs.minigrid import make_world
@@ -20,6 +22,8 @@ PHASES = {
     *("acting: fresh levels", "acting: all else"),
     *("learning: forward", "learning: backward", "learning: optimizer", "an iteration"),
 }
+SPEEDS = ("network", "worlds", "counted", "fresh", "acting", "forward", "gradient")
+SPEEDS += ("learning", "iteration")
 ONE_ENVIRONMENT = {"4 worlds", "minigrid", "xminigrid", "fresh levels", "compiling"}
 
 
@@ -37,6 +41,34 @@ def test_the_paper_networks_operations():
     flops = measure.forward_flops(PRESETS["paper"].train.network, (7, 7, 3), 7)
     assert flops == 2 * (convolutions + dense + lstm + heads)
     assert 35e6 < flops < 37e6
+
+
+def test_the_bytes_of_products():
+    def program(left, right, image, kernel):
+        turn = lambda left, _: (left @ right, None)  # noqa: E731
+        turned = jax.lax.scan(turn, left, length=5)[0]
+        drawn = jax.lax.conv(image, kernel, (1, 1), "VALID")
+        return jax.jit(lambda: 2 * (turned @ right))(), drawn
+
+    left, right = jnp.ones((3, 4), jnp.bfloat16), jnp.ones((4, 4), jnp.bfloat16)
+    image, kernel = jnp.ones((1, 2, 5, 5)), jnp.ones((6, 2, 3, 3))
+    found = measure.product_bytes(program, left, right, image, kernel)
+    product, convolution = 2 * (12 + 16 + 12), 4 * (50 + 108 + 54)
+    assert found == 6 * product + convolution
+
+
+def test_the_bytes_of_an_iteration():
+    """Acting reads the recurrent weights at every step; backward is two products for one."""
+    settings = PRESETS["smoke"].train
+    world = make_world(("Unlock",), settings.worlds, explore=True)
+    parts, whole = phases.phases(dict.fromkeys(SPEEDS, 1.0), settings, world)
+    moved = {part.name.split(": ")[1]: part.bytes for part in parts if part.bytes}
+    assert moved.keys() == {"network", "forward", "backward", "optimizer"}
+    recurrent = 4 * (4 * settings.network.lstm_units**2)  # bytes of the weights
+    steps = settings.iteration_frames // settings.worlds
+    assert moved["network"] > steps * recurrent
+    assert moved["forward"] < moved["backward"] < 2 * moved["forward"]  # no gradient of views
+    assert whole.bytes == sum(moved.values())
 
 
 @pytest.fixture
