@@ -64,6 +64,7 @@ class Options:
     # policies are evaluated there, too, not only at the end
     until: Annotated[int | None, tyro.conf.arg(metavar="FRAMES")] = None  # pre-training stops there
     # for now, so that all methods can be compared before any is done; tasks come after the end
+    tasks_until: Annotated[int | None, tyro.conf.arg(metavar="FRAMES")] = None  # and tasks there
     factors: Factors = "float32"  # of matrix products: bfloat16 is faster where the processor
     # multiplies such numbers
     plan: bool = False  # prints what would be done, and does nothing
@@ -88,7 +89,12 @@ def main(study: Study, arguments: Sequence[str]) -> None:
             redraw(study, options.results, options.out, console)
             return
         chosen = Selection(
-            options.methods, options.setups, options.tasks, options.envs, options.until
+            options.methods,
+            options.setups,
+            options.tasks,
+            options.envs,
+            options.until,
+            options.tasks_until,
         )
         jobs = plan(root, options.settings, chosen)
         if options.plan:

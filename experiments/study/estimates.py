@@ -32,13 +32,23 @@ Point = dict[int, float]  # seed -> value
 class Findings:
     """A table of results, by what each number is."""
 
-    def __init__(self, results: Iterable[Result]) -> None:
+    def __init__(self, results: Iterable[Result], compared: Sequence[str] = ()) -> None:
+        """Sorts the results.
+
+        Args:
+            results: all of them.
+            compared: methods that are compared with each other, after equal frames.
+        """
+        self._compared = compared
         self._points: dict[tuple[str, ...], dict[int, Point]] = {}  # -> frames -> seed -> value
         self._actors: dict[tuple[str, str], int] = {}
+        self._evaluated: dict[tuple[str, str], set[int]] = {}  # setup, method -> frames
         for row in results:
             key = row.stage, row.setup, row.method, row.environment, row.metric
             self._points.setdefault(key, {}).setdefault(row.frames, {})[row.seed] = row.value
             self._actors[row.setup, row.method] = row.actors
+            if row.stage == EVALUATION:
+                self._evaluated.setdefault((row.setup, row.method), set()).add(row.frames)
 
     def actors(self, setup: str, method: str) -> int:
         """Returns how many actors shared the frames."""
@@ -50,13 +60,18 @@ class Findings:
 
     def evaluated_at(self, setup: str, method: str) -> list[int]:
         """Returns the frames after which a pre-trained policy was evaluated."""
-        found = {
-            frames
-            for key, points in self._points.items()
-            if key[:3] == (EVALUATION, setup, method)
-            for frames in points
-        }
-        return sorted(found)
+        return sorted(self._evaluated.get((setup, method), ()))
+
+    def compared_at(self, setup: str, method: str) -> int:
+        """Returns the frames after which a pre-trained policy is compared with others.
+
+        They are the most after which all compared methods that were evaluated in this setup
+        have been, and those of its latest evaluation where there is nothing in common.
+        """
+        own = self.evaluated_at(setup, method)
+        others = [self.evaluated_at(setup, other) for other in self._compared]
+        common = set(own).intersection(*(frames for frames in others if frames))
+        return max(common or own, default=0)
 
     def last(self, key: tuple[str, ...]) -> Point:
         """Returns each seed's last point of a curve: seed -> value."""
@@ -80,14 +95,14 @@ class Findings:
             method: which of them.
             metric: of an evaluation.
             worlds: that were played.
-            frames: of the policies (None: the latest).
+            frames: of the policies (None: `compared_at`).
 
         Returns:
             float[seeds, setups x worlds].
         """
         columns = []
         for setup in setups:
-            at = max(self.evaluated_at(setup, method), default=0) if frames is None else frames
+            at = self.compared_at(setup, method) if frames is None else frames
             for world in worlds:
                 key = EVALUATION, setup, method, world, metric
                 columns.append(self._points.get(key, {}).get(at, {}))
@@ -137,7 +152,7 @@ class Findings:
         return Measured(_within(metric, mean), middle, len(values), at)
 
     def _frames(self, setups: Sequence[str], method: str) -> int:
-        return max(max(self.evaluated_at(setup, method), default=0) for setup in setups)
+        return max(self.compared_at(setup, method) for setup in setups)
 
     def curve(self, key: tuple[str, ...]) -> Curve | None:
         """Returns the mean of a curve over the seeds, and its confidence interval.

@@ -53,6 +53,7 @@ class Selection(NamedTuple):
     tasks: tuple[str, ...]  # worlds that are learnt after and without pre-training
     worlds: tuple[str, ...]  # that pre-trained policies are evaluated in
     until: int | None = None  # frames that pre-training goes on for now (None: all)
+    tasks_until: int | None = None  # the same of tasks
 
 
 class Job(NamedTuple):
@@ -112,6 +113,8 @@ def plan(root: Path, study: StudySettings, chosen: Selection) -> list[Job]:
     """
     if chosen.until is not None and not 0 < chosen.until <= study.budget:
         raise SettingsError(f"until must lie in 1..{study.budget}, not {chosen.until}")
+    if chosen.tasks_until is not None and chosen.tasks_until < 1:
+        raise SettingsError(f"tasks_until must be at least 1, not {chosen.tasks_until}")
     pretrained = [
         _pretraining(root, study, setup, method, chosen.until)
         for setup in chosen.setups
@@ -128,7 +131,7 @@ def plan(root: Path, study: StudySettings, chosen: Selection) -> list[Job]:
         tasks += [_transfer(root, study, job, task) for job in pretrained]
         plain = [method for method in chosen.methods if VARIANTS[method].plain]
         tasks += [_tabula_rasa(root, study, method, task) for method in plain]
-    return [*pretrained, *evaluations, *tasks]
+    return [*pretrained, *evaluations, *(_left_at(job, chosen.tasks_until) for job in tasks)]
 
 
 def reached(run: Path) -> int:
@@ -160,7 +163,11 @@ def _pretraining(
         seeds=study.seeds,
     )
     job = _run(PRETRAIN, setup, method, root / PRETRAIN / setup / method, settings)
-    return job if until is None else job._replace(until=at_chunk_end(settings, until))
+    return _left_at(job, until)
+
+
+def _left_at(job: Job, until: int | None) -> Job:
+    return job if until is None else job._replace(until=at_chunk_end(job.settings, until))
 
 
 def _run(

@@ -38,7 +38,7 @@ def write(root: Path, name: str, contents: Contents, results: Sequence[Result]) 
     Returns:
         The report and the pictures.
     """
-    found, folder = Findings(results), root / "figures" / name
+    found, folder = Findings(results, contents.methods), root / "figures" / name
     drawn = _draw(folder, contents, found)
     path = root / f"{name}.md"
     with replacing(path) as temporary:
@@ -97,7 +97,9 @@ def _preface(results: Iterable[Result]) -> Lines:
     return [
         f"Ours: preset `{preset}`, {budget} frames of pre-training for each of {seeds} seeds; "
         f"published: 50,000,000 frames, seven seeds. Policies play {episodes} episodes in each of "
-        "ten worlds, actions sampled; success ends the episode.",
+        "ten worlds, actions sampled; success ends the episode. The methods of a setup are "
+        "compared after equal frames: the most that all of them that were run have been evaluated "
+        "after; *What drives the order of methods* has every evaluation.",
         "",
         "Intervals are of 95 % confidence: of a mean Student's t over the seeds, of an "
         "interquartile mean a bootstrap of the seeds in each world. Curves are means over a "

@@ -116,16 +116,16 @@ def frames_to_solve(column: Column, window: int) -> int | None:
 
 
 def _run(stage: str, setup: str, method: str, path: Path, study: StudySettings) -> Iterator[Result]:
-    """Returns a finished run's curves; of a task, when it was solved, too."""
+    """Returns a run's curves, as far as it is; of a task, when it was solved, too."""
     directory = RunDirectory(path)
     if not directory.config.exists():
         return
     settings = directory.settings()
     end = at_chunk_end(settings, settings.train.frames)
-    if reached(path) != end:
-        return
+    now = reached(path)
     window = max(1, SMOOTHED_FRAMES * study.budget // PUBLISHED_FRAMES)
     grid = np.arange(1, POINTS + 1) * end // POINTS
+    grid = grid[grid <= now]
     world = ALL if settings.explore else settings.environments[0]
     table = metrics.read(directory.metrics)
     for metric in CURVES:
@@ -135,8 +135,8 @@ def _run(stage: str, setup: str, method: str, path: Path, study: StudySettings) 
                 if not np.isnan(value):
                     yield here._replace(frames=int(frames), value=float(value))
             solved = frames_to_solve(column, window) if metric == "extrinsic_return" else None
-            if solved and not settings.explore:
-                yield here._replace(metric=FRAMES_TO_SOLVE, frames=end, value=solved)
+            if solved and solved <= now and not settings.explore:
+                yield here._replace(metric=FRAMES_TO_SOLVE, frames=now, value=solved)
 
 
 def _tables(root: Path) -> list[Path]:

@@ -115,10 +115,12 @@ def trends(found: Findings, methods: Sequence[str], setups: Sequence[str]) -> Li
                 curve = found.curve((PRETRAIN, setup, method, ALL, metric))
                 if curve is None:
                     continue
-                at = [abs(curve.frames - p * curve.frames[-1]).argmin() for p in (0.1, 0.5, 1)]
+                end = curve.frames[-1]
+                at = [abs(curve.frames - part * end).argmin() for part in (0.1, 0.5, 1)]
                 cells = [Estimate(curve.mean[i], curve.low[i], curve.high[i]) for i in at]
-                rows.append([metric.replace("_", " "), setup, method, *map(_significant, cells)])
-    header = ["while pre-training", "setup", "method", "10 %", "50 %", "100 %"]
+                what = metric.replace("_", " "), setup, method, f"{end:,}"
+                rows.append([*what, *map(_significant, cells)])
+    header = ["while pre-training", "setup", "method", "frames", "10 %", "50 %", "100 %"]
     return markdown(header, rows) if rows else NOTHING
 
 
@@ -129,16 +131,19 @@ def tasks(found: Findings) -> Lines:
         for stage in (TRANSFER, TABULA_RASA):
             for setup in found.names(stage, 1):
                 for method in found.names(stage, 2):
-                    final = found.last((stage, setup, method, task, "extrinsic_return"))
-                    if not final:
+                    returns = stage, setup, method, task, "extrinsic_return"
+                    curve = found.curve(returns)
+                    if curve is None:
                         continue
                     solved = found.last((stage, setup, method, task, FRAMES_TO_SOLVE))
                     how = f"transfer from {setup}" if setup else "tabula rasa"
-                    rows.append([task, how, method, *_learnt(final, solved)])
+                    learnt = _learnt(found.last(returns), solved)
+                    rows.append([task, how, method, f"{curve.frames[-1]:,}", *learnt])
     if not rows:
         return NOTHING
     reached = f"frames to {SOLVED}: each seed"
-    return markdown(["task", "", "method", "final return", reached, "published"], rows)
+    header = ["task", "", "method", "frames", "last return", reached, "published"]
+    return markdown(header, rows)
 
 
 def _learnt(final: dict[int, float], solved: dict[int, float]) -> list[str]:

@@ -126,6 +126,24 @@ def test_the_latest_policies_count():
     assert row_of(lines, "MultiEnv", "cbet", "100")[3:] == ["10", "10", "not run", "30.00"]
 
 
+def test_methods_are_compared_after_equal_frames():
+    known = [
+        result
+        for method, frames in (("cbet", (50, 100, 200)), ("count", (50, 100)), ("rnd", (50,)))
+        for at in frames
+        for result in evaluations("MultiEnv", method, SUCCESS, [at / 1000], frames=at)
+    ]
+    cases = {(): "20.00", ("cbet", "count", "ride"): "10.00", ("cbet", "count", "rnd"): "5.00"}
+    for compared, expected in cases.items():
+        found = Findings(known, compared)
+        row = row_of(tables.averages(MAIN[1], found), "MultiEnv", "cbet")
+        assert row[2] == expected
+        assert row[-1] == str(found.compared_at("MultiEnv", "cbet"))
+    assert found.compared_at("MultiEnv", "untrained") == 0
+    unequal = [*known, *evaluations("MultiEnv", "ride", SUCCESS, [0.3], frames=70)]
+    assert Findings(unequal, ("cbet", "ride")).compared_at("MultiEnv", "cbet") == 200
+
+
 def test_actions_of_long_episodes_weigh_more():
     known = []
     for setup, length, share in (("MultiRoom", 30, 1.0), ("NoisyTV", 10, 0.0)):
@@ -153,7 +171,8 @@ def test_trends_are_read_off_the_curves():
     ]
     lines = tables.trends(Findings(known), ["cbet"], ["MultiEnv"])
     row = row_of(lines, "interactions", "MultiEnv", "cbet")
-    assert [cell.split()[0] for cell in row[3:]] == ["1", "5", "10"]
+    assert row[3] == "100"
+    assert [cell.split()[0] for cell in row[4:]] == ["1", "5", "10"]
 
 
 def test_what_is_published_belongs_to_a_table():

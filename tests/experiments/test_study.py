@@ -13,8 +13,8 @@ from cbet_jax import checkpoint, metrics
 from cbet_jax.run_directory import RunDirectory
 from experiments import minigrid_ablation, minigrid_evaluate, noisy_tv, paper
 from experiments.presets import PRESETS
-from experiments.study import execute
-from experiments.study.plan import Selection, StudySettings, plan, reached
+from experiments.study import execute, results
+from experiments.study.plan import TABULA_RASA, Selection, StudySettings, plan, reached
 from tests.experiments.small_study import (
     ARGUMENTS,
     CHUNK_FRAMES,
@@ -133,6 +133,18 @@ def test_runs_can_be_left_at_equal_frames_for_now(unbroken, small, tmp_path, cap
     assert ", 0 to go" in capsys.readouterr().out
 
 
+def test_tasks_can_be_left_for_now(unbroken, small, tmp_path):
+    root = tmp_path / "study"
+    arguments = [*ARGUMENTS, "--out", str(root)]
+    paper.main([*arguments, "--tasks-until", "50"])
+    for run in ("transfer/DoorKey-8x8/DoorKey-cbet", "tabula_rasa/DoorKey-8x8/cbet"):
+        assert reached(root / run) == 2 * CHUNK_FRAMES
+    found = [row for row in results.read(root / "results.csv") if row.stage == TABULA_RASA]
+    assert max(row.frames for row in found) == 2 * CHUNK_FRAMES
+    paper.main(arguments)
+    assert contents(root) == contents(unbroken)
+
+
 def test_a_signal_saves_and_ends_the_study(unbroken, small, tmp_path, capsys):
     append, root = metrics.Table.append, tmp_path / "study"
 
@@ -207,6 +219,7 @@ def test_a_moved_study_goes_on(unbroken, small, tmp_path, monkeypatch):
         ),
         (["--evaluate-at", "121"], "evaluate_at must lie in 1..120, not 121"),
         (["--until", "121"], "until must lie in 1..120, not 121"),
+        (["--tasks-until", "0"], "tasks_until must be at least 1, not 0"),
     ],
 )
 def test_bad_studies_are_refused(arguments, expected, small, tmp_path, capsys, monkeypatch):
