@@ -19,7 +19,6 @@ from experiments.study.plan import (
     TABULA_RASA,
     TRANSFER,
     StudySettings,
-    at_chunk_end,
     reached,
 )
 
@@ -121,11 +120,9 @@ def _run(stage: str, setup: str, method: str, path: Path, study: StudySettings) 
     if not directory.config.exists():
         return
     settings = directory.settings()
-    end = at_chunk_end(settings, settings.train.frames)
     now = reached(path)
     window = max(1, SMOOTHED_FRAMES * study.budget // PUBLISHED_FRAMES)
-    grid = np.arange(1, POINTS + 1) * end // POINTS
-    grid = grid[grid <= now]
+    grid = np.arange(1, POINTS + 1) * now // POINTS
     world = ALL if settings.explore else settings.environments[0]
     table = metrics.read(directory.metrics)
     for metric in CURVES:
