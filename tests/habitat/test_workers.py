@@ -296,9 +296,10 @@ def test_a_full_memory_file_system_is_named(tmp_path, monkeypatch) -> None:
 
 
 PARENT = """
-import os, sys, time
+import os, signal, sys, time
 from envs.habitat.process import Settings
 from envs.habitat.workers import Workers
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
 workers = Workers(Settings(sys.argv[1], sys.argv[2], step_limit=2.0), 2)
 workers.reset([1, 2])
 print(*[each.pid for each in workers._workers], flush=True)
