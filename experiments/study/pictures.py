@@ -36,7 +36,9 @@ def worlds(folder: Path, found: Findings, setup: str, methods: Sequence[str]) ->
                 panels.setdefault(label, {})[method] = means
     if not any(method not in RANDOM for shown in panels.values() for method in shown):
         return []
-    title = f"Pre-trained in {setup}, not trained further ({WHISKERS})"
+    frames = {found.compared_at(setup, method) for method in methods} - {0}
+    after = f" for {frames.pop():,} frames" if len(frames) == 1 else ""
+    title = f"Pre-trained in {setup}{after}, not trained further ({WHISKERS})"
     path = folder / f"worlds_{setup}.png"
     return [figures.bars(path, title, panels, TEN_WORLDS, columns=1)]
 
