@@ -26,6 +26,7 @@ WAITING = (  # flags of XLA, in seconds
     "xla_cpu_collective_call_terminate_timeout_seconds",
 )
 PATIENCE = 30 * 24 * 3600
+LARGE = 512  # units of an LSTM: with so many, cores share its products at less cost than its worlds
 FEWEST_SEQUENCES = 4  # of a batch, that a core of a CPU is given: products of fewer are too small
 
 Specs = Any  # a tree of `PartitionSpec`
@@ -103,7 +104,7 @@ def make_mesh(settings: TrainSettings, seeds: int, devices: int | None = None) -
     if jax.process_count() > 1:
         devices = len(found)
     elif devices is None:
-        fewest = FEWEST_SEQUENCES if found[0].platform == "cpu" else 1
+        fewest = fewest_sequences(settings, found[0].platform)
         devices = most(settings, seeds, len(found), fewest)
     if not 0 < devices <= len(found):
         there = f"there {'is 1' if len(found) == 1 else f'are {len(found)}'}"
@@ -118,6 +119,17 @@ def make_mesh(settings: TrainSettings, seeds: int, devices: int | None = None) -
         return None
     rows = math.gcd(seeds, devices)
     return Mesh(np.array(found[:devices]).reshape(rows, -1), (SEEDS, WORLDS))
+
+
+def fewest_sequences(settings: TrainSettings, platform: str) -> int:
+    """Returns how many sequences of a batch make it worth while for devices to share a seed.
+
+    Cores of a CPU share the operations of a large network instead, as one device.
+    """
+    if platform != "cpu":
+        return 1
+    large = settings.network.lstm_units >= LARGE
+    return settings.batch + 1 if large else FEWEST_SEQUENCES
 
 
 def most(settings: TrainSettings, seeds: int, devices: int, fewest: int = 1) -> int:

@@ -11,9 +11,10 @@ import pytest
 
 from cbet_jax import hosts
 from cbet_jax.config import TrainSettings
-from cbet_jax.devices import fits, most
+from cbet_jax.devices import fewest_sequences, fits, most
 from cbet_jax.run_directory import RunDirectory
 from experiments import minigrid_pretrain
+from experiments.presets import PRESETS
 from tests.experiments.corridor_runs import (
     ARGUMENTS,
     CHUNK_FRAMES,
@@ -100,6 +101,16 @@ def test_a_core_is_given_some_sequences_of_a_batch(cores, used):
 
 
 @pytest.mark.parametrize(
+    ("preset", "seeds", "used"),
+    [("laptop", 1, 2), ("laptop", 2, 2), ("paper", 1, 1), ("paper", 2, 2)],
+)
+def test_cores_share_a_small_networks_worlds_and_a_large_ones_operations(preset, seeds, used):
+    settings = PRESETS[preset].train
+    assert most(settings, seeds, 2, fewest_sequences(settings, "cpu")) == used
+    assert most(settings, seeds, 2, fewest_sequences(settings, "gpu")) == 2
+
+
+@pytest.mark.parametrize(
     ("variables", "found"),
     [
         ({}, "d.cores()"),
@@ -119,7 +130,7 @@ def test_every_core_is_a_device_unless_the_environment_says_otherwise(variables,
 
 @pytest.mark.parametrize(
     ("devices", "expected"),
-    [("0", "devices must be at least 1"), ("3", "devices must lie in 1..1 (there is 1), not 3")],
+    [("0", "devices must be at least 1"), ("999", "devices must lie in 1..")],
 )
 def test_devices_that_are_not_there_are_refused(devices, expected, tmp_path, capsys):
     arguments = [*ARGUMENTS, "--out", str(tmp_path), "--devices", devices]
