@@ -7,11 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import jax
 import pytest
 
 from cbet_jax import hosts
 from cbet_jax.config import TrainSettings
-from cbet_jax.devices import fewest_sequences, fits, most
+from cbet_jax.devices import fewest_sequences, fits, most, use_cpu
 from cbet_jax.run_directory import RunDirectory
 from experiments import minigrid_pretrain
 from experiments.presets import PRESETS
@@ -130,9 +131,11 @@ def test_every_core_is_a_device_unless_the_environment_says_otherwise(variables,
 
 @pytest.mark.parametrize(
     ("devices", "expected"),
-    [("0", "devices must be at least 1"), ("999", "devices must lie in 1..")],
+    [("0", "devices must be at least 1"), ("3", "devices must lie in 1..1 (there is 1), not 3")],
 )
 def test_devices_that_are_not_there_are_refused(devices, expected, tmp_path, capsys):
+    use_cpu(1)  # where no test has used a device yet; afterwards nothing changes their number
+    jax.devices()
     arguments = [*ARGUMENTS, "--out", str(tmp_path), "--devices", devices]
     assert expected in refused(minigrid_pretrain.main, arguments, capsys)
     assert not list(tmp_path.iterdir())
