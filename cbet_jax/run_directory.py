@@ -181,5 +181,6 @@ def replacing(path: Path) -> Iterator[Path]:
     So the file is either complete or as it was (or absent), whenever the process dies.
     """
     temporary = path.with_name(f".{path.name}.tmp")
+    temporary.unlink(missing_ok=True)  # of a process that was killed
     yield temporary
     os.replace(temporary, path)

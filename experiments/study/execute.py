@@ -172,5 +172,4 @@ def _save(path: Path, rows: Sequence[evaluation_table.Row], frames: int, seed: i
     """Saves a table that is either complete or absent, whenever the process dies."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as temporary:
-        temporary.unlink(missing_ok=True)
         evaluation_table.save(temporary, rows, frames, seed)
