@@ -75,14 +75,10 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
-def small_operations() -> dict[str, bool]:
-    """Returns XLA's options for many small operations: a CPU's cores share large products alone."""
-    return {"xla_cpu_multi_thread_eigen": False} if jax.default_backend() == "cpu" else {}
-
-
 def compiler_options(mesh: Mesh | None) -> dict[str, bool]:
-    """Returns XLA's options: where every core is a device, others help it with little."""
-    return small_operations() if mesh and mesh.size >= cores() else {}
+    """Returns XLA's options: where every core is a device, cores share large products alone."""
+    alone = mesh and mesh.size >= cores() and jax.default_backend() == "cpu"
+    return {"xla_cpu_multi_thread_eigen": False} if alone else {}
 
 
 def make_mesh(settings: TrainSettings, seeds: int, devices: int | None = None) -> Mesh | None:
@@ -122,14 +118,14 @@ def make_mesh(settings: TrainSettings, seeds: int, devices: int | None = None) -
 
 
 def fewest_sequences(settings: TrainSettings, platform: str) -> int:
-    """Returns how many sequences of a batch make it worth while for devices to share a seed.
+    """Returns how many sequences of a batch each of the devices has that share a seed.
 
-    Cores of a CPU share the operations of a large network instead, as one device.
+    A large network's whole batch goes to one device of a CPU, whose cores share the operations.
     """
     if platform != "cpu":
         return 1
     large = settings.network.lstm_units >= LARGE
-    return settings.batch + 1 if large else FEWEST_SEQUENCES
+    return settings.batch if large else FEWEST_SEQUENCES
 
 
 def most(settings: TrainSettings, seeds: int, devices: int, fewest: int = 1) -> int:

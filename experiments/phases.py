@@ -17,7 +17,7 @@ from jaxtyping import Array, Int
 
 from cbet_jax.agent import AgentParams
 from cbet_jax.config import TrainSettings
-from cbet_jax.devices import small_operations
+from cbet_jax.devices import compiler_options, make_mesh
 from cbet_jax.learner import batch_loss, intrinsic_reward, total_reward
 from cbet_jax.train import (
     Trainer,
@@ -53,7 +53,8 @@ def tasks(settings: TrainSettings, world: World) -> dict[str, Task]:
         settings: of the training.
         world: that it plays in.
     """
-    compiled = partial(jax.jit, compiler_options=small_operations())
+    options = compiler_options(make_mesh(settings, seeds=1))
+    compiled = partial(jax.jit, compiler_options=options)
     trainer = make_trainer(settings, world)
     state = compiled(partial(init, trainer))(jax.random.key(0))
     acted = compiled(lambda state: play(trainer, state.learner.agent, state.actor, state.key))
