@@ -6,7 +6,7 @@ the table says what was measured. (`--gpu-report DIR` is another command: `gpu_r
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -19,8 +19,8 @@ from cbet_jax import manifest
 from cbet_jax.config import CountSettings, SettingsError
 from cbet_jax.devices import use_cpu
 from envs.registry import UnknownEnvironment, find
-from experiments import cli, gpu_report
-from experiments.benchmark_groups import GROUPS, Options, Row
+from experiments import benchmark_training, benchmark_worlds, cli, gpu_report
+from experiments.benchmark_rows import Options, Row
 from experiments.presets import PRESETS
 
 PROGRAM = "python -m experiments.benchmark"
@@ -31,6 +31,16 @@ CAPTION = (
     "counts. "
     "xminigrid: its own, with automatic resets, views without occlusion, no panorama or counts."
 )
+GROUPS: dict[str, Callable[[Options], list[Row]]] = {
+    "worlds": benchmark_worlds.measure_worlds,
+    "environments": benchmark_worlds.measure_environments,
+    "bounds": benchmark_worlds.measure_bounds,
+    "counts": benchmark_worlds.measure_counts,
+    "training": benchmark_training.measure_training,
+    "phases": benchmark_training.measure_phases,
+    "scaling": benchmark_training.measure_scaling,
+    "compilation": benchmark_training.measure_compilation,
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -33,13 +33,13 @@ from experiments.benchmark_cases import (
     small_cases,
     world_of,
 )
-from experiments.benchmark_groups import peak_memory
 from experiments.benchmark_kernels import (
     host_calls,
     open_loops,
     profile,
     summary,
 )
+from experiments.benchmark_training import peak_memory
 from experiments.measure import Task, speeds
 from experiments.presets import PRESETS
 

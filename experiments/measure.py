@@ -114,6 +114,18 @@ def forward_flops(
     return 2.0 * (products + features * (actions + 1))
 
 
+def seconds_to_compile(compile_all: Callable[[], Any]) -> float:
+    """Returns how long that compiles, nothing cached."""
+    cached = jax.config.jax_enable_compilation_cache
+    jax.config.update("jax_enable_compilation_cache", False)
+    jax.clear_caches()
+    began = time.perf_counter()
+    compile_all()
+    seconds = time.perf_counter() - began
+    jax.config.update("jax_enable_compilation_cache", cached)
+    return seconds
+
+
 def product_bytes(function: Callable[..., Any], *arguments: Any) -> float:
     """Returns the bytes that a program's matrix products and convolutions read and write.
 

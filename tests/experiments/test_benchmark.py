@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import pytest
 
 from envs.minigrid import make_world
-from experiments import benchmark, benchmark_groups, measure, phases
+from experiments import benchmark, benchmark_training, benchmark_worlds, measure, phases
 from experiments.presets import PRESETS
 from tests.experiments.test_faults import refused
 
@@ -75,8 +75,9 @@ def test_the_bytes_of_an_iteration():
 def one_small_world(monkeypatch):
     small = replace(PRESETS["smoke"], environments=("Unlock",))
     monkeypatch.setitem(PRESETS, "smoke", small)
-    monkeypatch.setattr(benchmark_groups, "MIXED", ("Unlock",))
-    monkeypatch.setattr(benchmark_groups, "BOUNDED", ("Unlock",))
+    for groups in (benchmark_worlds, benchmark_training):
+        monkeypatch.setattr(groups, "MIXED", ("Unlock",))
+    monkeypatch.setattr(benchmark_worlds, "BOUNDED", ("Unlock",))
 
 
 def measured(path, groups):
