@@ -27,8 +27,9 @@ class NetworkSettings:
     lstm_layers: int = 2
     lstm_units: int = 1024
     factors: Factors = "float32"  # of its matrix products; their sums and all else are float32
-    brightest: int | None = None  # what views are divided by: 255 for images (None: nothing, as for
-    # MiniGrid's numbers of things)
+    #: what views are divided by: 255 for images (None: nothing, as for MiniGrid's numbers of
+    #: things)
+    brightest: int | None = None
 
 
 @dataclass(frozen=True)
@@ -49,8 +50,9 @@ class LossSettings:
     discount: float = 0.99
     value_weight: float = 0.5
     entropy_weight: float = 0.0005
-    cut_at_time_outs: bool = False  # a time-out is a truncation: bootstrap from the old episode's
-    # last view, not (as the published code does) from the next one's first (static)
+    #: a time-out is a truncation: bootstrap from the old episode's last view, not (as the published
+    #: code does) from the next one's first (static)
+    cut_at_time_outs: bool = False
 
 
 View = Literal["egocentric", "panoramic"]
@@ -68,10 +70,12 @@ class CountSettings:
     shared: bool = False  # one table for all actors, instead of one for each (static)
     states: View = "egocentric"  # the view that a state is told by (static)
     changes: View = "panoramic"  # the view whose difference is a change (static)
-    keys: Keys = "exact"  # what is taken for the same: equal observations, or (for images) those
-    # of one ternary code (static)
-    offsets: Offsets = "uniform"  # w of that code: uniform in (-1, 1) as in the published code, or
-    # standard normal as in the paper (static)
+    #: what is taken for the same: equal observations, or (for images) those of one ternary code
+    #: (static)
+    keys: Keys = "exact"
+    #: w of that code: uniform in (-1, 1) as in the published code, or standard normal as in the
+    #: paper (static)
+    offsets: Offsets = "uniform"
 
     def __post_init__(self) -> None:
         if self.reset_probability is not None and not 0 <= self.reset_probability <= 1:
@@ -126,8 +130,8 @@ class TransferSettings:
     run: str  # directory of the run that it is taken from
     frames: int  # of that run's checkpoint
     network: NetworkSettings  # its own (static)
-    seed_index: int | None = None  # which of that run's seeds (None: each seed takes the one of
-    # the same index)
+    #: which of that run's seeds (None: each seed takes the one of the same index)
+    seed_index: int | None = None
     alpha: float = 1.0  # weight of its logits, which are added to the task's
     alpha_frames: int | None = None  # alpha falls linearly to 0 over so many (None: it stays)
 

@@ -36,8 +36,9 @@ FLAT = 1.0  # standard deviation of the pixels of a panorama that shows nothing
 class Options:
     """Tries everything that runs may need, and says in one screen what works."""
 
-    simulator_python: str | None = None  # the interpreter that habitat-sim is installed in
-    # (default: the environment's HABITAT_PYTHON, else this one)
+    #: the interpreter that habitat-sim is installed in (default: the environment's HABITAT_PYTHON,
+    #: else this one)
+    simulator_python: str | None = None
     scene: str | None = None  # what the simulators are to open (default: a bedroom of the package)
     out: Path | None = None  # a folder for the simulators' frames (default: they are not kept)
 

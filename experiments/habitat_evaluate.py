@@ -37,8 +37,9 @@ class Options:
     """Walks about scenes with a run's policies, and with uniformly random actions."""
 
     directory: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
-    scenes: tuple[str, ...] = ()  # paths or names (default: the package's others than the run's; of
-    # a data set, Replica's seven of the paper)
+    #: paths or names (default: the package's others than the run's; of a data set, Replica's seven
+    #: of the paper)
+    scenes: tuple[str, ...] = ()
     episodes: int = 100  # of each policy in each scene
     steps: int = 500  # of an episode
     random_starts: bool = False  # every episode begins somewhere else, not where the seed says

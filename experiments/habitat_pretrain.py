@@ -32,8 +32,9 @@ class Options(training.Options):
 
     scene: str  # the path of a scene, or a name that the simulator knows
     habitat: Annotated[HabitatSettings, tyro.conf.arg(name="")]
-    simulator_python: str | None = None  # the interpreter that the simulator is installed in
-    # (default: for all but raycast the environment's HABITAT_PYTHON, else this one)
+    #: the interpreter that the simulator is installed in (default: for all but raycast the
+    #: environment's HABITAT_PYTHON, else this one)
+    simulator_python: str | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -35,8 +35,9 @@ class Options:
 
     directories: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="DIR ...")]
     episodes: int = 100  # of each seed in each world
-    envs: tuple[str, ...] = ()  # worlds (default: the ten of the paper's transfer; of a run that
-    # learnt a task, the one with that task)
+    #: worlds (default: the ten of the paper's transfer; of a run that learnt a task, the one with
+    #: that task)
+    envs: tuple[str, ...] = ()
     seed: int = 0  # of the evaluation's levels and actions
     checkpoint: int | None = None  # frames of the checkpoint (default: the newest)
 

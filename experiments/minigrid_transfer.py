@@ -38,8 +38,8 @@ class Options(training.Options):
     source: Annotated[Path, tyro.conf.arg(name="from", metavar="RUN")]  # the pre-trained run
     env: str  # the world whose task it is
     checkpoint: int | None = None  # frames of RUN's checkpoint (default: its newest)
-    seed_index: int | None = None  # which of RUN's seeds biases every agent (default: each agent
-    # has the one of the same index)
+    #: which of RUN's seeds biases every agent (default: each agent has the one of the same index)
+    seed_index: int | None = None
     alpha: float = 1.0  # weight of the pre-trained logits
     alpha_frames: int | None = None  # alpha falls linearly to 0 over so many (default: it stays)
 

@@ -45,8 +45,9 @@ class Options:
     resume: bool = False  # go on with the run in --out
     checkpoint_seconds: float = 120.0  # at least this long between two checkpoints
     keep_at: tuple[int, ...] = ()  # frames at which the policies are kept for good
-    devices: int | None = None  # for seeds and worlds (default: all GPUs that can be used, or all
-    # cores of the CPU); it changes the order of sums alone
+    #: for seeds and worlds (default: all GPUs that can be used, or all cores of the CPU); it
+    #: changes the order of sums alone
+    devices: int | None = None
     distributed: bool = False  # several hosts train together, each with this command
 
     def run(self, *environments: str, **more: Any) -> RunSettings:

@@ -57,16 +57,18 @@ class Options:
     tasks: tuple[str, ...]  # worlds learnt by transfer and tabula rasa
     envs: tuple[str, ...] = TEN_WORLDS  # worlds that pre-trained policies are evaluated in
     seeds: int  # of each run
-    budget: Annotated[int, tyro.conf.arg(metavar="FRAMES")]  # of each pre-training run, for each
-    # seed; those of tasks follow in the published proportion
+    #: of each pre-training run, for each seed; those of tasks follow in the published proportion
+    budget: Annotated[int, tyro.conf.arg(metavar="FRAMES")]
     episodes: int = 100  # of each seed in each world of an evaluation
-    evaluate_at: Annotated[tuple[int, ...], tyro.conf.arg(metavar="FRAMES ...")] = ()  # pre-trained
-    # policies are evaluated there, too, not only at the end
-    until: Annotated[int | None, tyro.conf.arg(metavar="FRAMES")] = None  # pre-training stops there
-    # for now, so that all methods can be compared before any is done; tasks come after the end
-    tasks_until: Annotated[int | None, tyro.conf.arg(metavar="FRAMES")] = None  # and tasks there
-    factors: Factors = "float32"  # of matrix products: bfloat16 is faster where the processor
-    # multiplies such numbers
+    #: pre-trained policies are evaluated there, too, not only at the end
+    evaluate_at: Annotated[tuple[int, ...], tyro.conf.arg(metavar="FRAMES ...")] = ()
+    #: pre-training stops there for now, so that all methods can be compared before any is done;
+    #: tasks come after the end
+    until: Annotated[int | None, tyro.conf.arg(metavar="FRAMES")] = None
+    #: and tasks stop there
+    tasks_until: Annotated[int | None, tyro.conf.arg(metavar="FRAMES")] = None
+    #: of matrix products: bfloat16 is faster where the processor multiplies such numbers
+    factors: Factors = "float32"
     plan: bool = False  # prints what would be done, and does nothing
     report_only: bool = False  # trains nothing: reports what there is
     results: Path | None = None  # trains nothing: draws the report of this results.csv into --out

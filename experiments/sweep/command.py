@@ -32,15 +32,16 @@ class Options:
     All options that are not listed here are the training command's, and the same for all runs.
     """
 
-    grid: Annotated[tuple[str, ...], tyro.conf.arg(metavar="SETTING=VALUE,VALUE ...")] = ()  # the
-    # settings that differ, as the training command calls them; a value of several words is quoted
+    #: the settings that differ, as the training command calls them; a value of several words is
+    #: quoted
+    grid: Annotated[tuple[str, ...], tyro.conf.arg(metavar="SETTING=VALUE,VALUE ...")] = ()
     command: str = "pretrain"  # pretrain, tabula_rasa, transfer or habitat
     out: Path = training.RUNS / "sweep"  # the sweep's directory, new or begun
     cluster: Literal["local", "slurm"] = "local"  # where the runs are made
     parallel: int | None = None  # runs in the queue at once (default: one here, all with SLURM)
     tries: int = 10  # how often a run is submitted that was lost on its way
-    slurm: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME=VALUE ...")] = ()  # of each job,
-    # as submitit calls them: partition, time (minutes), gpus_per_node, mem, account
+    #: of each job, as submitit calls them: partition, time (minutes), gpus_per_node, mem, account
+    slurm: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME=VALUE ...")] = ()
     plan: bool = False  # prints what would be run, and does nothing
 
     def __post_init__(self) -> None:

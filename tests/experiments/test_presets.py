@@ -1,6 +1,8 @@
 """The presets, and settings on their way to disk and back."""
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 
@@ -61,3 +63,11 @@ def test_help_goes_to_stdout(capsys):
         minigrid_pretrain.main(["--help"])
     assert stop.value.code == 0
     assert "--network.lstm-units" in capsys.readouterr().out
+
+
+def test_help_is_whole():
+    """Of a comment that begins beside a field and goes on below it, tyro shows the first line."""
+    root = Path(minigrid_pretrain.__file__).parents[1]
+    split = re.compile(r"^    \w+: .*  # .*\n    # .*", re.MULTILINE)
+    for path in [root / "cbet_jax/config.py", *root.glob("experiments/**/*.py")]:
+        assert not split.findall(path.read_text()), path
