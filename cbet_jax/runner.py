@@ -25,6 +25,8 @@ from cbet_jax.interrupt import stop_on_signals
 from cbet_jax.run_directory import RunDirectory, RunSettings, to_json
 from cbet_jax.train import Program, seed_keys
 
+SAVING_SHARE = 0.05  # of the time, at most: a chunk's end is saved if it keeps to that
+
 
 class NonFiniteLossError(Exception):
     """The loss is no longer a number; one line says since which update."""
@@ -45,7 +47,7 @@ class HostSettings:
 
     console: Console
     command: tuple[str, ...] = ()  # for the manifest
-    checkpoint_seconds: float = 120.0  # at least this long between two checkpoints
+    checkpoint_seconds: float | None = None  # at least, between two (None: SAVING_SHARE says)
     keep_at: tuple[int, ...] = ()  # frames at which the policies are kept for good
     until: int | None = None  # frames that are trained for now (None: all); the run can go on
     measured: Callable[[], dict[str, Any]] = dict  # what the manifest is to hold beside the speed
@@ -177,6 +179,7 @@ class _Run:
         self._speed = telemetry.Speedometer(position.frames, total, self.settings.seeds)
         with telemetry.display(self.host.console, self._speed) as self._display:
             self._saved_at = time.monotonic()
+            self._save_seconds = 0.0  # that the last save took
             yield
 
     def advance(self, state: Any) -> tuple[Any, metrics.Chunk]:
@@ -218,8 +221,10 @@ class _Run:
 
     def save_if_due(self, state: Any, position: Position) -> None:
         """Saves a checkpoint if the last one is old enough."""
-        due = time.monotonic() - self._saved_at >= self.host.checkpoint_seconds
-        if hosts.largest(due):
+        least = self.host.checkpoint_seconds
+        if least is None:
+            least = self._save_seconds / SAVING_SHARE
+        if hosts.largest(time.monotonic() - self._saved_at >= least):
             self.save(state, position)
 
     def save(self, state: Any, position: Position) -> None:
@@ -230,11 +235,13 @@ class _Run:
         """
         if position == self.saved:
             return
+        began = time.monotonic()
         self._refuse_non_finite_parameters(state, position)
         if self._table:
             self._table.sync()
         checkpoint.save(self.directory.checkpoints, state, position, to_json(self.settings))
         self.saved, self._saved_at = position, time.monotonic()
+        self._save_seconds = self._saved_at - began
         self.manifest |= {
             "frames": position.frames,
             "frames_per_second": round(self._speed.frames_per_second),

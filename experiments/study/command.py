@@ -72,7 +72,9 @@ class Options:
     plan: bool = False  # prints what would be done, and does nothing
     report_only: bool = False  # trains nothing: reports what there is
     results: Path | None = None  # trains nothing: draws the report of this results.csv into --out
-    checkpoint_seconds: float = 120.0  # at least this long between two checkpoints
+    #: at least this long between two checkpoints (default: saving takes a twentieth of the time, at
+    #: most)
+    checkpoint_seconds: float | None = None
 
     @property
     def settings(self) -> StudySettings:

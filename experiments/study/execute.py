@@ -33,7 +33,7 @@ class Host:
 
     console: Console
     command: tuple[str, ...]  # for the manifests
-    checkpoint_seconds: float
+    checkpoint_seconds: float | None
 
     def say(self, line: str) -> None:
         """Prints one line."""

@@ -5,11 +5,12 @@ import os
 import signal
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from cbet_jax import checkpoint, metrics
+from cbet_jax import checkpoint, metrics, runner
 from cbet_jax.run_directory import RunDirectory
 from experiments import minigrid_pretrain
 from tests.experiments.test_faults import refused
@@ -73,6 +74,26 @@ def test_a_signal_saves_and_ends_the_run(number, status, tmp_path, monkeypatch, 
     assert saved_frames(RunDirectory(tmp_path)) == [4 * CHUNK_FRAMES]
     assert "--resume" in capsys.readouterr().out
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_saving_takes_a_twentieth_of_the_time_at_most(tmp_path, monkeypatch):
+    clock, saved = [0.0], []
+
+    def advance(run, state):
+        clock[0] += 1  # second, a chunk
+        return chunk(run, state)
+
+    def save(folder, state, position, settings):
+        clock[0] += 0.125
+        saved.append(position.frames // CHUNK_FRAMES)
+        return checkpointed(folder, state, position, settings)
+
+    chunk, checkpointed = runner._Run.advance, checkpoint.save
+    monkeypatch.setattr(runner._Run, "advance", advance)
+    monkeypatch.setattr(runner.checkpoint, "save", save)
+    monkeypatch.setattr(runner, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    pretrain(tmp_path, "--checkpoint-seconds", "None")
+    assert saved == [*range(1, 30, 3), 30]
 
 
 def test_a_resumed_run_writes_the_same_numbers(tmp_path, monkeypatch):
