@@ -1,6 +1,7 @@
 """Numbers of the report from the table of results: means over worlds, setups and seeds."""
 
 from collections.abc import Iterable, Sequence
+from copy import copy
 from typing import NamedTuple
 
 import numpy as np
@@ -61,6 +62,16 @@ class Findings:
     def evaluated_at(self, setup: str, method: str) -> list[int]:
         """Returns the frames after which a pre-trained policy was evaluated."""
         return sorted(self._evaluated.get((setup, method), ()))
+
+    def comparing(self, methods: Sequence[str]) -> "Findings":
+        """Returns the same results, with these methods compared."""
+        other = copy(self)
+        other._compared = methods
+        return other
+
+    def nearest(self, setup: str, method: str, frames: int) -> int:
+        """Returns the frames of the evaluation that is nearest to some frames."""
+        return min(self.evaluated_at(setup, method), key=lambda at: abs(at - frames))
 
     def compared_at(self, setup: str, method: str) -> int:
         """Returns the frames after which a pre-trained policy is compared with others.

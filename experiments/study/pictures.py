@@ -1,6 +1,6 @@
 """The report's pictures."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +10,7 @@ from cbet_jax.figures import Curve, Panel
 from cbet_jax.statistics import Estimate
 from envs.minigrid.dynamics import ACTIONS
 from envs.minigrid.generators.catalogue import TRANSFER as TEN_WORLDS
+from experiments.study import tables
 from experiments.study.contents import (
     RANDOM,
     Actions,
@@ -45,7 +46,10 @@ def worlds(folder: Path, found: Findings, setup: str, methods: Sequence[str]) ->
 
 def averages(folder: Path, found: Findings, table: Averages) -> list[Path]:
     """Draws a table of averages as bars: a group for each setup that was run."""
-    groups = {" + ".join(setups): setups for setups in table.setups}
+    groups, found = (
+        {" + ".join(setups): setups for setups in table.setups},
+        found.comparing(table.methods),
+    )
     shown = {
         name: {m: measure(found, setups, m, table.metric) for m in table.methods}
         for name, setups in groups.items()
@@ -57,18 +61,21 @@ def averages(folder: Path, found: Findings, table: Averages) -> list[Path]:
     }
     if not complete:
         return []
-    nothing = Estimate(np.nan, np.nan, np.nan)
-    mean: Callable[[Measured | None], Estimate] = lambda cell: cell.mean if cell else nothing  # noqa: E731
     ran = [m for m in table.methods if any(cells[m] for cells in complete.values())]
-    bars = {m: [mean(cells[m]) for cells in complete.values()] for m in ran}
+    bars = {m: [_mean(cells[m]) for cells in complete.values()] for m in ran}
     label = table.metric.replace("_", " ")
     path = folder / f"{table.name}.png"
     return [figures.bars(path, f"{table.title} ({WHISKERS})", {label: bars}, list(complete))]
 
 
+def _mean(cell: Measured | None) -> Estimate:
+    return cell.mean if cell else Estimate(np.nan, np.nan, np.nan)
+
+
 def actions(folder: Path, found: Findings, table: Actions) -> list[Path]:
     """Draws how often each action was chosen, a panel for each setup."""
     panels: dict[str, dict[str, list[Estimate]]] = {}
+    found = found.comparing(table.methods)
     for setups in table.setups:
         for method in table.methods:
             cells = [measure(found, setups, method, share) for share in SHARES]
@@ -128,6 +135,21 @@ def tasks(folder: Path, found: Findings) -> list[Path]:
     return [figures.lines(folder / "tasks.png", f"Learning tasks ({BAND})", panels)]
 
 
+def order(folder: Path, found: Findings) -> list[Path]:
+    """Draws C-BET and Count beside each other in each case that was run."""
+    cases = tables.cases(found)
+    if not cases:
+        return []
+    panels: dict[str, dict[str, list[Estimate]]] = {}
+    for metric, label in ((INTERACTIONS, "interactions an episode"), (SUCCESS, "success rate")):
+        pairs = [tables.in_case(found, case, metric) for case in cases]
+        for name, cells in zip(("C-BET", "Count"), zip(*pairs, strict=True), strict=True):
+            panels.setdefault(label, {})[name] = [_mean(cell) for cell in cells]
+    names = [f"{case.title}\n{case.frames / MILLION:.0f} M frames" for case in cases]
+    title = f"What drives the order of methods: mean of ten worlds ({WHISKERS})"
+    return [figures.bars(folder / "order.png", title, panels, names, columns=1)]
+
+
 def drivers(folder: Path, found: Findings) -> list[Path]:
     """Draws evaluations against frames, and against the steps of each actor."""
     panels = []
@@ -143,7 +165,7 @@ def drivers(folder: Path, found: Findings) -> list[Path]:
             panels.append(Panel("", f"{horizontal} (millions)", label, lines))
     if not any(panel.lines for panel in panels):
         return []
-    title = f"What drives the order of methods: mean of ten worlds ({BAND})"
+    title = f"With more and more frames: mean of ten worlds ({BAND})"
     return [figures.lines(folder / "drivers.png", title, panels, columns=2)]
 
 
@@ -159,7 +181,7 @@ def _evaluations(
         for at in found.evaluated_at(setup, method)
         if (cell := measure(found, (setup,), method, metric, frames=at))
     ]
-    return Curve(*np.array(points).T) if points else None
+    return Curve(*np.array(points).T) if len(points) > 1 else None
 
 
 def _curves(found: Findings, keys: Mapping[str, tuple[str, ...]]) -> dict[str, Curve]:

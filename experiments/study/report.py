@@ -57,7 +57,7 @@ def _draw(folder: Path, contents: Contents, found: Findings) -> list[Path]:
     drawn += pictures.pretraining(folder, found, "pretraining", contents.methods, contents.setups)
     if contents.tasks:
         drawn += pictures.tasks(folder, found)
-    return drawn + pictures.drivers(folder, found)
+    return drawn + pictures.order(folder, found) + pictures.drivers(folder, found)
 
 
 def _text(
@@ -83,7 +83,8 @@ def _text(
     lines += tables.trends(found, contents.methods, contents.setups)
     if contents.tasks:
         lines += ["## Learning tasks (Figure 8)", "", *tables.tasks(found)]
-    lines += ["## What drives the order of methods", "", *tables.drivers(found)]
+    lines += ["## What drives the order of methods", ""]
+    lines += [*tables.order(found), "Every evaluation:", "", *tables.drivers(found)]
     pictured = [f"![{path.stem}]({path.relative_to(root)})" for path in drawn]
     return [*lines, "## Pictures", "", *pictured, ""]
 
@@ -97,7 +98,7 @@ def _preface(results: Iterable[Result]) -> Lines:
     return [
         f"Ours: preset `{preset}`, {budget} frames of pre-training for each of {seeds} seeds; "
         f"published: 50,000,000 frames, seven seeds. Policies play {episodes} episodes in each of "
-        "ten worlds, actions sampled; success ends the episode. The methods of a setup are "
+        "ten worlds, actions sampled; success ends the episode. The methods of a table are "
         "compared after equal frames: the most that all of them that were run have been evaluated "
         "after; *What drives the order of methods* has every evaluation.",
         "",

@@ -1,6 +1,7 @@
 """The report's tables as text: our numbers beside the published ones."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -9,6 +10,7 @@ from cbet_jax.statistics import Estimate
 from envs.minigrid.dynamics import ACTIONS
 from envs.minigrid.generators.catalogue import TRANSFER as TEN_WORLDS
 from experiments.study.contents import (
+    ORDER,
     PERCENT,
     RANDOM,
     Actions,
@@ -37,7 +39,7 @@ def averages(table: Averages, found: Findings) -> Lines:
 
     A number that was neither run nor published has no row.
     """
-    known, scale = published(), _scale(table.metric)
+    known, scale, found = published(), _scale(table.metric), found.comparing(table.methods)
     rows = []
     for setups in table.setups:
         ran = any(found.evaluated_at(setup, m) for setup in setups for m in table.methods)
@@ -71,6 +73,7 @@ def _compared(measured: Measured | None, theirs: Published | None, scale: float)
 def actions(table: Actions, found: Findings) -> Lines:
     """Returns a table of the shares of all actions: ours, the published ones, the differences."""
     known, columns, rows = published(), (*SHARES, ENTROPY), []
+    found = found.comparing(table.methods)
     for setups in table.setups:
         for method in table.methods:
             where = [_title(setups), method]
@@ -152,6 +155,59 @@ def _learnt(final: dict[int, float], solved: dict[int, float]) -> list[str]:
         f"{solved[seed]:,.0f}" if seed in solved else "never" for seed in sorted(final)
     )
     return [f"{mean.value:.2f} {interval(mean, len(final))}", frames, NOT_PRINTED]
+
+
+class Case(NamedTuple):
+    """What the order of the two methods that count is looked at in."""
+
+    title: str
+    setup: str
+    methods: tuple[str, str]  # C-BET's variant, Count's
+    frames: int  # of pre-training, about: chunks may end elsewhere
+
+
+def cases(found: Findings) -> list[Case]:
+    """Returns the cases that were run: after about equal frames, and the last ones there are."""
+    ran = [
+        (", ".join(filter(None, (setup, title))), setup, methods)
+        for setup in found.names(EVALUATION, 1)
+        for title, methods in ORDER.items()
+        if all(found.evaluated_at(setup, method) for method in methods)
+    ]
+    last = [min(found.evaluated_at(setup, m)[-1] for m in methods) for _, setup, methods in ran]
+    equal = [Case(*case, min(last)) for case in ran]
+    later = [
+        Case(f"{title}, later", setup, methods, frames)
+        for (title, setup, methods), frames in zip(ran, last, strict=True)
+        if frames > 1.1 * min(last)
+    ]
+    return equal + later
+
+
+def in_case(found: Findings, case: Case, metric: str) -> list[Measured | None]:
+    """Returns the mean of the ten worlds: C-BET's, Count's."""
+    return [
+        measure(
+            *(found, (case.setup,), method, metric),
+            frames=found.nearest(case.setup, method, case.frames),
+        )
+        for method in case.methods
+    ]
+
+
+def order(found: Findings) -> Lines:
+    """Returns C-BET and Count beside each other in each case."""
+    rows = []
+    for case in cases(found):
+        at = {found.nearest(case.setup, method, case.frames) for method in case.methods}
+        cells = [
+            _cell(measured, _scale(metric))
+            for metric in (INTERACTIONS, SUCCESS)
+            for measured in in_case(found, case, metric)
+        ]
+        rows.append([case.title, ", ".join(f"{frames:,}" for frames in sorted(at)), *cells])
+    header = ["setup", "frames", "interactions: C-BET", "Count", "success (%): C-BET", "Count"]
+    return markdown(header, rows) if rows else NOTHING
 
 
 def drivers(found: Findings) -> Lines:

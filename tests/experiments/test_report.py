@@ -133,15 +133,47 @@ def test_methods_are_compared_after_equal_frames():
         for at in frames
         for result in evaluations("MultiEnv", method, SUCCESS, [at / 1000], frames=at)
     ]
-    cases = {(): "20.00", ("cbet", "count", "ride"): "10.00", ("cbet", "count", "rnd"): "5.00"}
-    for compared, expected in cases.items():
+    cases = {(): (200, 0.2), ("cbet", "count", "ride"): (100, 0.1), ("cbet", "rnd"): (50, 0.05)}
+    for compared, (at, value) in cases.items():
         found = Findings(known, compared)
-        row = row_of(tables.averages(MAIN[1], found), "MultiEnv", "cbet")
-        assert row[2] == expected
-        assert row[-1] == str(found.compared_at("MultiEnv", "cbet"))
+        assert found.compared_at("MultiEnv", "cbet") == at
+        measured = found.measure(("MultiEnv",), "cbet", SUCCESS, TRANSFER)
+        assert (measured.frames, round(measured.mean.value, 6)) == (at, value)
     assert found.compared_at("MultiEnv", "untrained") == 0
     unequal = [*known, *evaluations("MultiEnv", "ride", SUCCESS, [0.3], frames=70)]
     assert Findings(unequal, ("cbet", "ride")).compared_at("MultiEnv", "cbet") == 200
+
+
+def test_each_table_compares_its_own_methods():
+    known = [
+        result
+        for method, frames in (("cbet", (80, 90)), ("count", (80, 90)), ("count-resets", (80,)))
+        for at in frames
+        for result in evaluations("MultiEnv", method, SUCCESS, [at / 1000], frames=at)
+    ]
+    found = Findings(known, ("cbet", "count"))
+    assert row_of(tables.averages(MAIN[1], found), "MultiEnv", "cbet")[2] == "9.00"
+    resets = next(table for table in ABLATION if table.name == "resets")
+    assert row_of(tables.averages(resets, found), "MultiEnv", "cbet")[2] == "8.00"
+
+
+def test_the_order_is_looked_at_after_about_equal_frames_and_later():
+    ran = {"cbet": (800, 2400), "count": (800, 2400), "count-resets": (800,)}
+    ran |= {"cbet-16-actors": (790,), "count-16-actors": (790,), "cbet-shared": (800,)}
+    known = [
+        result
+        for method, frames in ran.items()
+        for at in frames
+        for result in evaluations("MultiEnv", method, SUCCESS, [at / 10_000], frames=at)
+    ]
+    assert tables.order(Findings([])) == tables.NOTHING
+    rows = [line.strip("| ").split(" | ") for line in tables.order(Findings(known))[2:-1]]
+    assert [(row[0], row[1], *row[4:]) for row in rows] == [
+        ("MultiEnv", "800", "8.00", "8.00"),
+        ("MultiEnv, both reset", "800", "8.00", "8.00"),
+        ("MultiEnv, 16 actors", "790", "7.90", "7.90"),
+        ("MultiEnv, later", "2,400", "24.00", "24.00"),
+    ]
 
 
 def test_actions_of_long_episodes_weigh_more():
