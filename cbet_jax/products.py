@@ -5,14 +5,19 @@ to sixteen times as fast as those of 32. Parameters, activations, gradients and 
 stay in float32: numbers are rounded on their way into a product alone, forward and backward.
 """
 
+from collections.abc import Callable
 from functools import partial
 
 import jax
 import jax.numpy as jnp
 from jax.experimental.layout import Layout, with_layout_constraint
+from jax.lax import optimization_barrier as barrier
 from jaxtyping import Array, Float
 
 from cbet_jax.config import Factors
+
+LARGE = 512 * 2048  # numbers in the weights of a layer of 512 LSTM units
+ROWS = 16  # a CPU's registers are filled by a multiple of so many
 
 
 def rounded(x: Float[Array, "*shape"], factors: Factors) -> Float[Array, "*shape"]:
@@ -44,7 +49,40 @@ def transposed(matrix: Array) -> Array:
     """
     if matrix.dtype == jnp.float32 or jax.default_backend() != "cpu":
         return matrix.T
-    return with_layout_constraint(matrix.T, Layout((0, 1)))
+    return _written(matrix.T)
+
+
+def repeated(
+    weights: Float[Array, "inputs outputs"], rows: int, times: int, *, turned: bool = False
+) -> Callable[[Array], Array]:
+    """Returns `x -> x @ weights` for a loop of such products; not to be differentiated.
+
+    On a CPU a product arranges its right factor anew each time, which takes as long as a third of
+    a product of few rows with weights that no cache holds. There they are the left factor.
+
+    Args:
+        weights: of the products, rounded.
+        rows: of `x`.
+        times: how often it is multiplied.
+        turned: multiply by `weights.T` instead.
+    """
+    fits = weights.size >= LARGE and rows % ROWS == 0 and times > 1
+    if not fits or jax.default_backend() != "cpu":
+        return partial(multiply, weights=transposed(weights) if turned else weights)
+    return partial(_multiply_from_left, left=weights if turned else _written(weights.T))
+
+
+def _multiply_from_left(
+    x: Float[Array, "N inputs"], left: Float[Array, "outputs inputs"]
+) -> Float[Array, "N outputs"]:
+    """Returns `x @ left.T`; without the barriers XLA would turn the product around again."""
+    column = barrier(_written(barrier(x.astype(left.dtype)).T))
+    product = barrier(jnp.matmul(left, column, preferred_element_type=jnp.float32))
+    return barrier(_written(product.T))
+
+
+def _written(matrix: Array) -> Array:
+    return with_layout_constraint(matrix, Layout((0, 1)))
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(2,))

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from cbet_jax.config import Factors
-from cbet_jax.products import multiply, rounded, transposed
+from cbet_jax.products import multiply, repeated, rounded, transposed
 
 INPUT, FORGET, CELL, OUTPUT = range(4)  # PyTorch's order of the gates
 
@@ -60,9 +60,12 @@ def unroll(
 
 
 def _forward(projected: Array, first: Array, weights: Array, initial: Carry) -> tuple[Carry, Trace]:
+    steps, agents, _ = projected.shape
+    recur = repeated(weights, agents, steps)
+
     def step(carry: Carry, inputs: tuple[Array, Array]) -> tuple[Carry, Trace]:
         projected_t, keep_t = inputs
-        gates = _activate(projected_t + multiply(carry.hidden * keep_t, weights))
+        gates = _activate(projected_t + recur(carry.hidden * keep_t))
         cell = gates[:, FORGET] * (carry.cell * keep_t) + gates[:, INPUT] * gates[:, CELL]
         hidden = gates[:, OUTPUT] * jnp.tanh(cell)
         return Carry(hidden, cell), Trace(gates, hidden, cell)
@@ -97,7 +100,8 @@ def _unroll_backward(factors: Factors, residuals: Any, gradients: Any) -> Any:
         hidden=jnp.concatenate([initial.hidden[None], trace.hidden[:-1]]) * keep,
         cell=jnp.concatenate([initial.cell[None], trace.cell[:-1]]) * keep,
     )
-    turned = transposed(weights)  # once, not in every step
+    steps, agents, _ = trace.hidden.shape
+    recur_back = repeated(weights, agents, steps, turned=True)
 
     def step(carry: Carry, inputs: tuple[Array, ...]) -> tuple[Carry, Array]:
         gradient_t, gates_slope_t, cell_slope_t, keep_t, forget_t = inputs
@@ -105,7 +109,7 @@ def _unroll_backward(factors: Factors, residuals: Any, gradients: Any) -> Any:
         d_cell = carry.cell + d_hidden * cell_slope_t
         by_gate = jnp.stack([d_cell, d_cell, d_cell, d_hidden], axis=1)
         d_gates = (gates_slope_t * by_gate).reshape(d_cell.shape[0], -1)
-        return Carry(multiply(d_gates, turned) * keep_t, d_cell * forget_t), d_gates
+        return Carry(recur_back(d_gates) * keep_t, d_cell * forget_t), d_gates
 
     slopes = _slopes(trace, before.cell)
     inputs = (hidden_gradient, *slopes, keep, trace.gates[:, :, FORGET] * keep)

@@ -1,5 +1,7 @@
 """The network against plain definitions: a convolution, an LSTM cell, automatic gradients."""
 
+from operator import itemgetter
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -70,13 +72,14 @@ def test_folded_parameters_act_alike_and_hold_the_matrices():
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-5), plain, fast)
 
 
-@pytest.fixture
-def lstm_inputs():
+@pytest.fixture(params=[(AGENTS, UNITS), (16, 512)], ids=["small", "large"])
+def lstm_inputs(request):
+    agents, units = request.param
     keys = jax.random.split(jax.random.key(0), 5)
-    projected = jax.random.normal(keys[0], (STEPS, AGENTS, 4 * UNITS))
-    weights = jax.random.normal(keys[1], (UNITS, 4 * UNITS))
-    first = jax.random.bernoulli(keys[2], 0.3, (STEPS, AGENTS))
-    initial = Carry(*jax.random.normal(keys[3], (2, AGENTS, UNITS)))
+    projected = jax.random.normal(keys[0], (STEPS, agents, 4 * units))
+    weights = jax.random.normal(keys[1], (units, 4 * units)) / jnp.sqrt(units)
+    first = jax.random.bernoulli(keys[2], 0.3, (STEPS, agents))
+    initial = Carry(*jax.random.normal(keys[3], (2, agents, units)))
     return projected, first, weights, initial
 
 
@@ -99,7 +102,7 @@ def test_unroll_is_an_lstm(lstm_inputs):
 
 def test_the_gradient_written_out_equals_the_automatic_one(lstm_inputs):
     projected, first, weights, initial = lstm_inputs
-    mix = jax.random.normal(jax.random.key(9), (STEPS, AGENTS, UNITS))
+    mix = jax.random.normal(jax.random.key(9), (STEPS, *initial.hidden.shape))
 
     def loss(lstm):
         def scalar(projected, weights, initial):
@@ -110,6 +113,15 @@ def test_the_gradient_written_out_equals_the_automatic_one(lstm_inputs):
 
     ours, theirs = loss(recurrent.unroll), loss(_plain_lstm)
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-4), ours, theirs)
+
+
+def test_seeds_are_unrolled_side_by_side(lstm_inputs):
+    seeds = jax.tree.map(lambda x: jnp.stack([x, x[::-1]]), lstm_inputs)
+    both = jax.vmap(recurrent.unroll)(*seeds)
+    for seed in range(2):
+        ours, inputs = (jax.tree.map(itemgetter(seed), tree) for tree in (both, seeds))
+        alone = recurrent.unroll(*inputs)
+        jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-5), ours, alone)
 
 
 def test_acting_step_by_step_equals_learning_on_the_whole_sequence():

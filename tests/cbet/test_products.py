@@ -5,10 +5,11 @@ from dataclasses import replace
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
-from cbet_jax import networks
+from cbet_jax import networks, products
 from cbet_jax.config import NetworkSettings
-from cbet_jax.products import product
+from cbet_jax.products import product, repeated
 
 SMALL = NetworkSettings(channels=8, dense_units=32, lstm_layers=2, lstm_units=32)
 ROUNDING = 2.0**-8  # of a number, at most half of this, relative to itself
@@ -23,6 +24,21 @@ def test_factors_are_rounded_and_nothing_else():
     x, weights = jnp.full((1, 1), 1.0 + 2.0**-10), jnp.full((1, 1), 3.0 + 2.0**-20)
     assert product(x, weights, "bfloat16").item() == 3.0
     assert product(x, weights, "float32").item() == (x * weights).item() > 3.0
+
+
+@pytest.mark.parametrize("factors", ["float32", "bfloat16"])
+@pytest.mark.parametrize("turned", [False, True])
+def test_large_weights_that_a_loop_multiplies_by_are_the_left_factor(factors, turned):
+    draw = lambda seed, *shape: jax.random.normal(jax.random.key(seed), shape)  # noqa: E731
+    weights = draw(0, 512, 2048).astype(factors)
+    x = draw(1, 32, 2048 if turned else 512)
+    multiply = repeated(weights, rows=32, times=2, turned=turned)
+    right = products.multiply(x, weights.T if turned else weights)
+    np.testing.assert_allclose(jax.jit(multiply)(x), right, atol=1e-3)
+    barriers = lambda f: str(jax.make_jaxpr(f)(x)).count("optimization_barrier")  # noqa: E731
+    assert barriers(multiply)
+    for rows, times in ((32, 1), (40, 2)):
+        assert not barriers(repeated(weights, rows, times, turned=turned))
 
 
 def test_the_gradient_is_that_of_the_rounded_factors():
