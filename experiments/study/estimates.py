@@ -69,9 +69,9 @@ class Findings:
         other._compared = methods
         return other
 
-    def nearest(self, setup: str, method: str, frames: int) -> int:
-        """Returns the frames of the evaluation that is nearest to some frames."""
-        return min(self.evaluated_at(setup, method), key=lambda at: abs(at - frames))
+    def nearest(self, setup: str, method: str, frames: int) -> int | None:
+        """Returns the frames of the evaluation that is nearest to some frames; None: no such."""
+        return min(self.evaluated_at(setup, method), key=lambda at: abs(at - frames), default=None)
 
     def compared_at(self, setup: str, method: str) -> int:
         """Returns the frames after which a pre-trained policy is compared with others.

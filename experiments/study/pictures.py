@@ -145,8 +145,9 @@ def order(folder: Path, found: Findings) -> list[Path]:
         pairs = [tables.in_case(found, case, metric) for case in cases]
         for name, cells in zip(("C-BET", "Count"), zip(*pairs, strict=True), strict=True):
             panels.setdefault(label, {})[name] = [_mean(cell) for cell in cells]
-    names = [f"{case.title}\n{case.frames / MILLION:.0f} M frames" for case in cases]
-    title = f"What drives the order of methods: mean of ten worlds ({WHISKERS})"
+    titles = [case.title.replace(", ", "\n") for case in cases]
+    names = [f"{title}\n{c.frames / MILLION:.0f} M" for title, c in zip(titles, cases, strict=True)]
+    title = f"What drives the order: mean of ten worlds after so many frames\n({WHISKERS})"
     return [figures.bars(folder / "order.png", title, panels, names, columns=1)]
 
 

@@ -21,6 +21,7 @@ from experiments.study.contents import (
 from experiments.study.estimates import ENTROPY, INTERACTIONS, SHARES, SUCCESS, Findings, Measured
 from experiments.study.plan import EVALUATION, PRETRAIN, TABULA_RASA, TRANSFER
 from experiments.study.results import ALL, CURVES, FRAMES_TO_SOLVE, SOLVED
+from experiments.study.variants import SETUPS
 
 NOT_RUN, NOT_PRINTED = "not run", "not printed"
 
@@ -168,13 +169,16 @@ class Case(NamedTuple):
 
 def cases(found: Findings) -> list[Case]:
     """Returns the cases that were run: after about equal frames, and the last ones there are."""
-    ran = [
-        (", ".join(filter(None, (setup, title))), setup, methods)
-        for setup in found.names(EVALUATION, 1)
-        for title, methods in ORDER.items()
-        if all(found.evaluated_at(setup, method) for method in methods)
-    ]
-    last = [min(found.evaluated_at(setup, m)[-1] for m in methods) for _, setup, methods in ran]
+    plain = ORDER[""]
+    ran: list[tuple[str, str, tuple[str, str]]] = []
+    last: list[int] = []
+    for setup in _setups(found):
+        for title, methods in ORDER.items():
+            own = [method for method in methods if methods == plain or method not in plain]
+            frames = [at[-1] for method in own if (at := found.evaluated_at(setup, method))]
+            if frames:
+                ran.append((", ".join(filter(None, (setup, title))), setup, methods))
+                last.append(min(frames))
     equal = [Case(*case, min(last)) for case in ran]
     later = [
         Case(f"{title}, later", setup, methods, frames)
@@ -185,21 +189,23 @@ def cases(found: Findings) -> list[Case]:
 
 
 def in_case(found: Findings, case: Case, metric: str) -> list[Measured | None]:
-    """Returns the mean of the ten worlds: C-BET's, Count's."""
+    """Returns the mean of the ten worlds: C-BET's, Count's; None where it was not run."""
     return [
-        measure(
-            *(found, (case.setup,), method, metric),
-            frames=found.nearest(case.setup, method, case.frames),
-        )
-        for method in case.methods
+        measure(found, (case.setup,), method, metric, frames=at) if at else None
+        for method, at in zip(case.methods, frames_in(found, case), strict=True)
     ]
+
+
+def frames_in(found: Findings, case: Case) -> list[int | None]:
+    """Returns the frames after which C-BET and Count were evaluated, None where they were not."""
+    return [found.nearest(case.setup, method, case.frames) for method in case.methods]
 
 
 def order(found: Findings) -> Lines:
     """Returns C-BET and Count beside each other in each case."""
     rows = []
     for case in cases(found):
-        at = {found.nearest(case.setup, method, case.frames) for method in case.methods}
+        at = {frames for frames in frames_in(found, case) if frames}
         cells = [
             _cell(measured, _scale(metric))
             for metric in (INTERACTIONS, SUCCESS)
@@ -213,7 +219,7 @@ def order(found: Findings) -> Lines:
 def drivers(found: Findings) -> Lines:
     """Returns all evaluations by setup, method, frames and steps of an actor."""
     rows = []
-    for setup in [name for name in found.names(EVALUATION, 1) if name]:
+    for setup in _setups(found):
         for method in found.names(EVALUATION, 2):
             for frames in found.evaluated_at(setup, method):
                 actors = found.actors(setup, method)
@@ -225,6 +231,11 @@ def drivers(found: Findings) -> Lines:
                 rows.append([setup, method, f"{frames:,}", str(actors), each, *cells])
     header = ["setup", "method", "frames", "actors", "steps an actor", "interactions"]
     return markdown([*header, "success (%)"], rows) if rows else NOTHING
+
+
+def _setups(found: Findings) -> list[str]:
+    names = found.names(EVALUATION, 1)
+    return [setup for setup in SETUPS if setup in names]
 
 
 def measure(

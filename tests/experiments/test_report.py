@@ -171,6 +171,7 @@ def test_the_order_is_looked_at_after_about_equal_frames_and_later():
     assert [(row[0], row[1], *row[4:]) for row in rows] == [
         ("MultiEnv", "800", "8.00", "8.00"),
         ("MultiEnv, both reset", "800", "8.00", "8.00"),
+        ("MultiEnv, shared counts", "800", "8.00", "not run"),
         ("MultiEnv, 16 actors", "790", "7.90", "7.90"),
         ("MultiEnv, later", "2,400", "24.00", "24.00"),
     ]
