@@ -4,8 +4,8 @@ All of them compute. The first one reads and writes the run's files and says wha
 it finds out, and what goes wrong with it, it tells the others. All need to see the same files.
 
 A checkpoint is written by the first host, from arrays that all have gathered. States are tens of
-megabytes a seed, which cross a network within a second, every two minutes; and so a checkpoint
-is the same files, with the same digests, for any number of hosts that write or read it.
+megabytes a seed, which cross a network within a second; and so a checkpoint is the same files,
+with the same digests, for any number of hosts that write or read it.
 """
 
 import os

@@ -25,7 +25,8 @@ from cbet_jax.interrupt import stop_on_signals
 from cbet_jax.run_directory import RunDirectory, RunSettings, to_json
 from cbet_jax.train import Program, seed_keys
 
-SAVING_SHARE = 0.05  # of the time, at most: a chunk's end is saved if it keeps to that
+SAVING_SHARE = 0.05  # of the time, at most: a chunk's end is saved if it keeps to that,
+LONGEST = 600.0  # or after so many seconds
 
 
 class NonFiniteLossError(Exception):
@@ -223,7 +224,7 @@ class _Run:
         """Saves a checkpoint if the last one is old enough."""
         least = self.host.checkpoint_seconds
         if least is None:
-            least = self._save_seconds / SAVING_SHARE
+            least = min(self._save_seconds / SAVING_SHARE, LONGEST)
         if hosts.largest(time.monotonic() - self._saved_at >= least):
             self.save(state, position)
 
@@ -240,8 +241,7 @@ class _Run:
         if self._table:
             self._table.sync()
         checkpoint.save(self.directory.checkpoints, state, position, to_json(self.settings))
-        self.saved, self._saved_at = position, time.monotonic()
-        self._save_seconds = self._saved_at - began
+        self.saved = position
         self.manifest |= {
             "frames": position.frames,
             "frames_per_second": round(self._speed.frames_per_second),
@@ -249,6 +249,8 @@ class _Run:
             **self.host.measured(),
         }
         self._record(first=False)
+        self._saved_at = time.monotonic()
+        self._save_seconds = self._saved_at - began
 
     def _refuse_non_finite_parameters(self, state: Any, position: Position) -> None:
         if not all(np.isfinite(hosts.fetch(leaf)).all() for leaf in jax.tree.leaves(state.params)):

@@ -65,15 +65,15 @@ class Options:
     #: pre-training stops there for now, so that all methods can be compared before any is done;
     #: tasks come after the end
     until: Annotated[int | None, tyro.conf.arg(metavar="FRAMES")] = None
-    #: and tasks stop there
+    #: tasks stop there for now
     tasks_until: Annotated[int | None, tyro.conf.arg(metavar="FRAMES")] = None
     #: of matrix products: bfloat16 is faster where the processor multiplies such numbers
     factors: Factors = "float32"
     plan: bool = False  # prints what would be done, and does nothing
     report_only: bool = False  # trains nothing: reports what there is
     results: Path | None = None  # trains nothing: draws the report of this results.csv into --out
-    #: at least this long between two checkpoints (default: saving takes a twentieth of the time, at
-    #: most)
+    #: between two checkpoints, at least (default: each chunk's end is saved, as long as that takes
+    #: a twentieth of the time at most)
     checkpoint_seconds: float | None = None
 
     @property

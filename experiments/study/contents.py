@@ -92,15 +92,6 @@ NOISY_TV = (
     ),
 )
 
-# What may drive the order of the two methods that count: C-BET's variant, Count's.
-ORDER = {
-    "": ("cbet", "count"),
-    "both reset": ("cbet", "count-resets"),
-    "neither reset": ("cbet-no-resets", "count"),
-    "shared counts": ("cbet-shared", "count-shared"),
-    "16 actors": ("cbet-16-actors", "count-16-actors"),
-}
-
 
 class Published(NamedTuple):
     """A number that the paper prints."""

@@ -12,6 +12,7 @@ from cbet_jax.statistics import Estimate
 from envs.minigrid.dynamics import ACTIONS
 from experiments.study.plan import EVALUATION
 from experiments.study.results import Result
+from experiments.study.variants import SETUPS
 
 SHARES = tuple(f"share_of_{action}" for action in ACTIONS)
 ENTROPY = "action_entropy"
@@ -58,6 +59,10 @@ class Findings:
     def names(self, stage: str, field: int) -> list[str]:
         """Returns what is there in one field of the keys: 1 setup, 2 method, 3 environment."""
         return list(dict.fromkeys(key[field] for key in self._points if key[0] == stage))
+
+    def setups(self) -> list[str]:
+        """Returns the setups whose pre-trained policies were evaluated."""
+        return [setup for setup in SETUPS if setup in self.names(EVALUATION, 1)]
 
     def evaluated_at(self, setup: str, method: str) -> list[int]:
         """Returns the frames after which a pre-trained policy was evaluated."""

@@ -10,13 +10,13 @@ from cbet_jax.figures import Curve, Panel
 from cbet_jax.statistics import Estimate
 from envs.minigrid.dynamics import ACTIONS
 from envs.minigrid.generators.catalogue import TRANSFER as TEN_WORLDS
-from experiments.study import tables
 from experiments.study.contents import (
     RANDOM,
     Actions,
     Averages,
 )
 from experiments.study.estimates import INTERACTIONS, SHARES, SUCCESS, Findings, Measured
+from experiments.study.order import cases
 from experiments.study.plan import EVALUATION, PRETRAIN, TABULA_RASA, TRANSFER
 from experiments.study.results import ALL
 from experiments.study.tables import measure
@@ -75,7 +75,6 @@ def _mean(cell: Measured | None) -> Estimate:
 def actions(folder: Path, found: Findings, table: Actions) -> list[Path]:
     """Draws how often each action was chosen, a panel for each setup."""
     panels: dict[str, dict[str, list[Estimate]]] = {}
-    found = found.comparing(table.methods)
     for setups in table.setups:
         for method in table.methods:
             cells = [measure(found, setups, method, share) for share in SHARES]
@@ -137,16 +136,15 @@ def tasks(folder: Path, found: Findings) -> list[Path]:
 
 def order(folder: Path, found: Findings) -> list[Path]:
     """Draws C-BET and Count beside each other in each case that was run."""
-    cases = tables.cases(found)
-    if not cases:
+    shown = cases(found)
+    if not shown:
         return []
     panels: dict[str, dict[str, list[Estimate]]] = {}
     for metric, label in ((INTERACTIONS, "interactions an episode"), (SUCCESS, "success rate")):
-        pairs = [tables.in_case(found, case, metric) for case in cases]
+        pairs = [case.measure(found, metric) for case in shown]
         for name, cells in zip(("C-BET", "Count"), zip(*pairs, strict=True), strict=True):
             panels.setdefault(label, {})[name] = [_mean(cell) for cell in cells]
-    titles = [case.title.replace(", ", "\n") for case in cases]
-    names = [f"{title}\n{c.frames / MILLION:.0f} M" for title, c in zip(titles, cases, strict=True)]
+    names = [case.title.replace(", ", "\n") + f"\n{case.frames / MILLION:.2g} M" for case in shown]
     title = f"What drives the order: mean of ten worlds after so many frames\n({WHISKERS})"
     return [figures.bars(folder / "order.png", title, panels, names, columns=1)]
 
@@ -158,7 +156,7 @@ def drivers(folder: Path, found: Findings) -> list[Path]:
         for per_actor in (False, True):
             lines = {
                 f"{method}, {setup}": line
-                for setup in found.names(EVALUATION, 1)
+                for setup in found.setups()
                 for method in found.names(EVALUATION, 2)
                 if (line := _evaluations(found, setup, method, metric, per_actor))
             }

@@ -50,10 +50,11 @@ def _draw(folder: Path, contents: Contents, found: Findings) -> list[Path]:
     shown = (*contents.methods, *RANDOM)
     drawn = [p for setup in contents.setups for p in pictures.worlds(folder, found, setup, shown)]
     for table in contents.tables:
+        own = found.comparing(table.methods)
         if isinstance(table, Averages):
-            drawn += pictures.averages(folder, found, table)
+            drawn += pictures.averages(folder, own, table)
         else:
-            drawn += pictures.actions(folder, found, table)
+            drawn += pictures.actions(folder, own, table)
     drawn += pictures.pretraining(folder, found, "pretraining", contents.methods, contents.setups)
     if contents.tasks:
         drawn += pictures.tasks(folder, found)
@@ -70,10 +71,11 @@ def _text(
     lines = [f"# {contents.title}", "", *_preface(results)]
     for table in contents.tables:
         lines += [f"## {table.title} ({table.source})", ""]
+        own = found.comparing(table.methods)
         if isinstance(table, Averages):
-            lines += tables.averages(table, found)
+            lines += tables.averages(table, own)
         else:
-            lines += tables.actions(table, found)
+            lines += tables.actions(table, own)
     shown = (*contents.methods, *RANDOM)
     for setup in contents.setups:
         for metric, what in ((INTERACTIONS, "unique interactions"), (SUCCESS, "success (%)")):
@@ -84,7 +86,9 @@ def _text(
     if contents.tasks:
         lines += ["## Learning tasks (Figure 8)", "", *tables.tasks(found)]
     lines += ["## What drives the order of methods", ""]
-    lines += [*tables.order(found), "Every evaluation:", "", *tables.drivers(found)]
+    lines += tables.order(found)
+    if found.setups():
+        lines += ["Every evaluation:", "", *tables.drivers(found)]
     pictured = [f"![{path.stem}]({path.relative_to(root)})" for path in drawn]
     return [*lines, "## Pictures", "", *pictured, ""]
 

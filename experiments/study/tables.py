@@ -1,7 +1,6 @@
 """The report's tables as text: our numbers beside the published ones."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
@@ -10,7 +9,6 @@ from cbet_jax.statistics import Estimate
 from envs.minigrid.dynamics import ACTIONS
 from envs.minigrid.generators.catalogue import TRANSFER as TEN_WORLDS
 from experiments.study.contents import (
-    ORDER,
     PERCENT,
     RANDOM,
     Actions,
@@ -19,9 +17,9 @@ from experiments.study.contents import (
     published,
 )
 from experiments.study.estimates import ENTROPY, INTERACTIONS, SHARES, SUCCESS, Findings, Measured
+from experiments.study.order import cases
 from experiments.study.plan import EVALUATION, PRETRAIN, TABULA_RASA, TRANSFER
 from experiments.study.results import ALL, CURVES, FRAMES_TO_SOLVE, SOLVED
-from experiments.study.variants import SETUPS
 
 NOT_RUN, NOT_PRINTED = "not run", "not printed"
 
@@ -40,7 +38,7 @@ def averages(table: Averages, found: Findings) -> Lines:
 
     A number that was neither run nor published has no row.
     """
-    known, scale, found = published(), _scale(table.metric), found.comparing(table.methods)
+    known, scale = published(), _scale(table.metric)
     rows = []
     for setups in table.setups:
         ran = any(found.evaluated_at(setup, m) for setup in setups for m in table.methods)
@@ -74,7 +72,6 @@ def _compared(measured: Measured | None, theirs: Published | None, scale: float)
 def actions(table: Actions, found: Findings) -> Lines:
     """Returns a table of the shares of all actions: ours, the published ones, the differences."""
     known, columns, rows = published(), (*SHARES, ENTROPY), []
-    found = found.comparing(table.methods)
     for setups in table.setups:
         for method in table.methods:
             where = [_title(setups), method]
@@ -158,60 +155,17 @@ def _learnt(final: dict[int, float], solved: dict[int, float]) -> list[str]:
     return [f"{mean.value:.2f} {interval(mean, len(final))}", frames, NOT_PRINTED]
 
 
-class Case(NamedTuple):
-    """What the order of the two methods that count is looked at in."""
-
-    title: str
-    setup: str
-    methods: tuple[str, str]  # C-BET's variant, Count's
-    frames: int  # of pre-training, about: chunks may end elsewhere
-
-
-def cases(found: Findings) -> list[Case]:
-    """Returns the cases that were run: after about equal frames, and the last ones there are."""
-    plain = ORDER[""]
-    ran: list[tuple[str, str, tuple[str, str]]] = []
-    last: list[int] = []
-    for setup in _setups(found):
-        for title, methods in ORDER.items():
-            own = [method for method in methods if methods == plain or method not in plain]
-            frames = [at[-1] for method in own if (at := found.evaluated_at(setup, method))]
-            if frames:
-                ran.append((", ".join(filter(None, (setup, title))), setup, methods))
-                last.append(min(frames))
-    equal = [Case(*case, min(last)) for case in ran]
-    later = [
-        Case(f"{title}, later", setup, methods, frames)
-        for (title, setup, methods), frames in zip(ran, last, strict=True)
-        if frames > 1.1 * min(last)
-    ]
-    return equal + later
-
-
-def in_case(found: Findings, case: Case, metric: str) -> list[Measured | None]:
-    """Returns the mean of the ten worlds: C-BET's, Count's; None where it was not run."""
-    return [
-        measure(found, (case.setup,), method, metric, frames=at) if at else None
-        for method, at in zip(case.methods, frames_in(found, case), strict=True)
-    ]
-
-
-def frames_in(found: Findings, case: Case) -> list[int | None]:
-    """Returns the frames after which C-BET and Count were evaluated, None where they were not."""
-    return [found.nearest(case.setup, method, case.frames) for method in case.methods]
-
-
 def order(found: Findings) -> Lines:
     """Returns C-BET and Count beside each other in each case."""
     rows = []
     for case in cases(found):
-        at = {frames for frames in frames_in(found, case) if frames}
+        at = sorted({frames for frames in case.at(found) if frames})
         cells = [
             _cell(measured, _scale(metric))
             for metric in (INTERACTIONS, SUCCESS)
-            for measured in in_case(found, case, metric)
+            for measured in case.measure(found, metric)
         ]
-        rows.append([case.title, ", ".join(f"{frames:,}" for frames in sorted(at)), *cells])
+        rows.append([case.title, ", ".join(f"{frames:,}" for frames in at), *cells])
     header = ["setup", "frames", "interactions: C-BET", "Count", "success (%): C-BET", "Count"]
     return markdown(header, rows) if rows else NOTHING
 
@@ -219,7 +173,7 @@ def order(found: Findings) -> Lines:
 def drivers(found: Findings) -> Lines:
     """Returns all evaluations by setup, method, frames and steps of an actor."""
     rows = []
-    for setup in _setups(found):
+    for setup in found.setups():
         for method in found.names(EVALUATION, 2):
             for frames in found.evaluated_at(setup, method):
                 actors = found.actors(setup, method)
@@ -231,11 +185,6 @@ def drivers(found: Findings) -> Lines:
                 rows.append([setup, method, f"{frames:,}", str(actors), each, *cells])
     header = ["setup", "method", "frames", "actors", "steps an actor", "interactions"]
     return markdown([*header, "success (%)"], rows) if rows else NOTHING
-
-
-def _setups(found: Findings) -> list[str]:
-    names = found.names(EVALUATION, 1)
-    return [setup for setup in SETUPS if setup in names]
 
 
 def measure(

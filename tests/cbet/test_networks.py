@@ -124,6 +124,14 @@ def test_seeds_are_unrolled_side_by_side(lstm_inputs):
         jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-5), ours, alone)
 
 
+def test_seeds_have_gradients_side_by_side(lstm_inputs):
+    projected, first, weights, initial = lstm_inputs
+    gradient = jax.grad(lambda w: recurrent.unroll(projected, first, w, initial)[0].sum())
+    both = jax.vmap(gradient)(jnp.stack([weights, weights[::-1]]))
+    for ours, seed in zip(both, (weights, weights[::-1]), strict=True):
+        np.testing.assert_allclose(ours, gradient(seed), atol=1e-4)
+
+
 def test_acting_step_by_step_equals_learning_on_the_whole_sequence():
     network = networks.PolicyNetwork(SMALL, 7)
     params = networks.init_params(network, jax.random.key(0), (7, 7, 3))

@@ -37,8 +37,10 @@ def test_large_weights_that_a_loop_multiplies_by_are_the_left_factor(factors, tu
     np.testing.assert_allclose(jax.jit(multiply)(x), right, atol=1e-3)
     barriers = lambda f: str(jax.make_jaxpr(f)(x)).count("optimization_barrier")  # noqa: E731
     assert barriers(multiply)
-    for rows, times in ((32, 1), (40, 2)):
+    for rows, times in ((32, 1), (40, 2), (80, 2)):
         assert not barriers(repeated(weights, rows, times, turned=turned))
+    x = x[:, :1024]
+    assert not barriers(repeated(weights[:, :1024], 32, times=2, turned=turned))
 
 
 def test_the_gradient_is_that_of_the_rounded_factors():

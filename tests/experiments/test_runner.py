@@ -9,9 +9,11 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 from cbet_jax import checkpoint, metrics, runner
 from cbet_jax.run_directory import RunDirectory
+from cbet_jax.runner import HostSettings
 from experiments import minigrid_pretrain
 from tests.experiments.test_faults import refused
 from tests.experiments.tiny import (
@@ -84,16 +86,21 @@ def test_saving_takes_a_twentieth_of_the_time_at_most(tmp_path, monkeypatch):
         return chunk(run, state)
 
     def save(folder, state, position, settings):
-        clock[0] += 0.125
+        # Twenty times as long: until the third chunk after, the sixth, the next, the longest.
         saved.append(position.frames // CHUNK_FRAMES)
+        clock[0] += {1: 0.11, 4: 0.26, 10: 0.0, 11: 1000.0, 21: 1000.0}[saved[-1]]
         return checkpointed(folder, state, position, settings)
 
     chunk, checkpointed = runner._Run.advance, checkpoint.save
     monkeypatch.setattr(runner._Run, "advance", advance)
     monkeypatch.setattr(runner.checkpoint, "save", save)
+    monkeypatch.setattr(runner, "LONGEST", 9.5)
     monkeypatch.setattr(runner, "time", SimpleNamespace(monotonic=lambda: clock[0]))
-    pretrain(tmp_path, "--checkpoint-seconds", "None")
-    assert saved == [*range(1, 30, 3), 30]
+    with pytest.raises(KeyError, match="30"):  # the end is saved in any case
+        pretrain(tmp_path, "--checkpoint-seconds", "None")
+    assert saved == [1, 4, 10, 11, 21, 30]
+    defaults = minigrid_pretrain.read(["--preset", "smoke"]), HostSettings(Console())
+    assert [default.checkpoint_seconds for default in defaults] == [None, None]
 
 
 def test_a_resumed_run_writes_the_same_numbers(tmp_path, monkeypatch):
