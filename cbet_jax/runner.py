@@ -27,6 +27,7 @@ from cbet_jax.train import Program, seed_keys
 
 SAVING_SHARE = 0.05  # of the time, at most: a chunk's end is saved if it keeps to that,
 LONGEST = 600.0  # or after so many seconds
+OVERFLOW_SHARE = 0.001  # of all visits that find no room in count tables: more change the rewards
 
 
 class NonFiniteLossError(Exception):
@@ -116,6 +117,7 @@ class _Run:
             self.last = min(chunks, now) * program.iterations_per_chunk
         self.manifest = manifest.describe(host.command)
         self.saved = Position()
+        self._told_of_overflow = False
 
     def restore(self) -> tuple[Any, Position]:
         """Reads the newest good checkpoint; without one the run begins at its beginning."""
@@ -210,8 +212,15 @@ class _Run:
         raise NonFiniteLossError(f"{trouble}; the last good checkpoint {kept}")
 
     def show(self, chunk: metrics.Chunk, position: Position) -> None:
-        """Shows the speed and the means that matter."""
+        """Shows the speed and the means that matter, and says once that count tables are full."""
         self._display.update(position.frames, metrics.means(chunk))
+        overflow = np.max(chunk.get("count_overflow", 0))
+        if not self._told_of_overflow and overflow > OVERFLOW_SHARE * position.frames:
+            self._told_of_overflow = True
+            self._say(
+                f"the count tables are full: {overflow:,.0f} visits found no room, and were "
+                "rewarded as first ones; a new run with more --counts.capacity has room"
+            )
 
     def keep_if_due(self, state: Any, position: Position) -> None:
         """Keeps the policies at the end of the first chunk that reaches the frames asked for."""

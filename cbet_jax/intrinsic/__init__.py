@@ -7,6 +7,7 @@ from cbet_jax.config import SettingsError, TrainSettings
 from cbet_jax.intrinsic.ablation import REWARDS, ablation
 from cbet_jax.intrinsic.cbet import cbet
 from cbet_jax.intrinsic.count import count
+from cbet_jax.intrinsic.counting import Extent
 from cbet_jax.intrinsic.curiosity import curiosity
 from cbet_jax.intrinsic.none import none
 from cbet_jax.intrinsic.ride import ride
@@ -17,12 +18,16 @@ Maker = Callable[[TrainSettings, int], Intrinsic]  # of settings and the number 
 
 
 def _ablation(name: str) -> Maker:
-    return lambda settings, _: ablation(name, settings.counts)
+    return lambda settings, _: ablation(name, settings.counts, _extent(settings))
+
+
+def _extent(settings: TrainSettings) -> Extent:
+    return Extent(settings.worlds, -(-settings.frames // settings.worlds))
 
 
 METHODS: dict[str, Maker] = {
-    "cbet": lambda settings, _: cbet(settings.counts),
-    "count": lambda settings, _: count(settings.counts),
+    "cbet": lambda settings, _: cbet(settings.counts, _extent(settings)),
+    "count": lambda settings, _: count(settings.counts, _extent(settings)),
     "rnd": lambda settings, _: rnd(settings.auxiliary),
     "curiosity": lambda settings, actions: curiosity(settings.auxiliary, actions),
     "ride": lambda settings, actions: ride(settings.counts, settings.auxiliary, actions),

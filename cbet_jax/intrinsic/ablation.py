@@ -10,8 +10,10 @@ from cbet_jax.config import CountSettings
 from cbet_jax.intrinsic.counting import (
     CHANGES,
     RESET_PROBABILITY,
+    SHORT,
     STATES,
     CountReward,
+    Extent,
     counting_with_resets,
 )
 from cbet_jax.intrinsic.types import Intrinsic
@@ -34,6 +36,6 @@ REWARDS = {
 }
 
 
-def ablation(name: str, settings: CountSettings) -> Intrinsic:
+def ablation(name: str, settings: CountSettings, extent: Extent = SHORT) -> Intrinsic:
     """Returns a count reward of the ablation, with random resets."""
-    return counting_with_resets(name, REWARDS[name], settings, RESET_PROBABILITY)
+    return counting_with_resets(name, REWARDS[name], settings, extent, RESET_PROBABILITY)

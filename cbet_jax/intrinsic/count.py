@@ -3,12 +3,12 @@
 import jax.numpy as jnp
 
 from cbet_jax.config import CountSettings
-from cbet_jax.intrinsic.counting import STATES, CountReward, counting_with_resets
+from cbet_jax.intrinsic.counting import SHORT, STATES, CountReward, Extent, counting_with_resets
 from cbet_jax.intrinsic.types import Intrinsic
 
 REWARD = CountReward((STATES,), lambda states: 1 / jnp.sqrt(states))
 
 
-def count(settings: CountSettings) -> Intrinsic:
+def count(settings: CountSettings, extent: Extent = SHORT) -> Intrinsic:
     """Returns the Count baseline: reward 1 / sqrt(N(s')), counts never reset."""
-    return counting_with_resets("count", REWARD, settings, 0.0)
+    return counting_with_resets("count", REWARD, settings, extent, 0.0)

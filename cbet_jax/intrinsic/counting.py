@@ -19,9 +19,20 @@ from envs.types import Step
 COEFFICIENT = 0.005  # of rewards made of counts alone (paper, appendix "hyperparameters")
 RESET_PROBABILITY = 0.001  # p, of the rewards with random resets (same place)
 CAPACITY = 2**14  # slots for what is soon forgotten
-LASTING_CAPACITY = 2**18  # for what is not: in MultiEnv, 300,000 random steps meet 27,000 states
+LASTING_CAPACITY = 2**18  # for what is not, at least
+MOST_CAPACITY = 2**26  # slots that no table has more of, unless it is told to
 
 STATES, CHANGES = "states", "changes"  # what can be counted
+
+
+class Extent(NamedTuple):
+    """How much a run counts."""
+
+    actors: int = 1
+    steps: int = 0  # of each
+
+
+SHORT = Extent()
 
 
 class CountReward(NamedTuple):
@@ -52,7 +63,7 @@ def at_random(probability: float) -> ForgetRule:
 
 
 def counting_with_resets(
-    name: str, reward: CountReward, settings: CountSettings, probability: float
+    name: str, reward: CountReward, settings: CountSettings, extent: Extent, probability: float
 ) -> Intrinsic:
     """Returns a method that rewards by what it counts, and forgets at random.
 
@@ -60,15 +71,29 @@ def counting_with_resets(
         name: of the method.
         reward: what is counted, and what that is worth.
         settings: of the tables.
+        extent: of what they count.
         probability: that a table is cleared at a step, unless the settings say another.
     """
     if not settings.random_resets:
         probability = 0.0
     if settings.reset_probability is not None:
         probability = settings.reset_probability
-    fills_up = probability == 0 or settings.shared
-    capacity = LASTING_CAPACITY if fills_up else CAPACITY
+    capacity = slots(extent, settings.shared, lasting=probability == 0)
     return counting(name, reward, settings, at_random(probability), capacity)
+
+
+def slots(extent: Extent, shared: bool, *, lasting: bool) -> int:
+    """Returns how many slots a table needs.
+
+    Args:
+        extent: of what is counted.
+        shared: whether one table holds what all actors meet.
+        lasting: whether nothing is forgotten. A learned policy may meet something new at two of
+            three steps, and a table takes in nearly all until it is two thirds full.
+    """
+    each = max(LASTING_CAPACITY, extent.steps) if lasting else CAPACITY
+    needed = each * extent.actors if shared else each
+    return min(1 << (needed - 1).bit_length(), MOST_CAPACITY)
 
 
 def counting(

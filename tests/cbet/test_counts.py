@@ -11,6 +11,7 @@ import pytest
 from cbet_jax import counts
 from cbet_jax.config import CountSettings
 from cbet_jax.intrinsic.cbet import cbet
+from cbet_jax.intrinsic.counting import SHORT, Extent, slots
 from tests.cbet.worlds import multi_env
 
 ACTORS = 32
@@ -54,6 +55,15 @@ def test_a_half_full_table_has_not_overflowed():
     words = np.random.default_rng(0).integers(2**32, size=(capacity // 2, 2), dtype=np.uint32)
     table, _ = jax.lax.scan(counts.visit, counts.empty_table(capacity), jnp.asarray(words))
     assert int(table.overflow) == 0
+
+
+def test_tables_are_as_large_as_what_is_counted():
+    paper = Extent(actors=40, steps=1_250_000)
+    assert slots(paper, shared=False, lasting=False) == 2**14
+    assert slots(paper, shared=True, lasting=False) == 2**20  # 40 x 2^14, rounded up
+    assert slots(paper, shared=False, lasting=True) == 2**21
+    assert slots(paper, shared=True, lasting=True) == 2**26
+    assert slots(SHORT, shared=False, lasting=True) == 2**18
 
 
 @pytest.mark.parametrize("probability", [pytest.param(0.0, marks=pytest.mark.slow), 0.001])

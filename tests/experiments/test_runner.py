@@ -1,5 +1,6 @@
 """The host's loop around a stand-in for the compiled program."""
 
+import itertools
 import json
 import os
 import signal
@@ -18,8 +19,10 @@ from experiments import minigrid_pretrain
 from tests.experiments.test_faults import refused
 from tests.experiments.tiny import (
     ARGUMENTS,
+    CHUNK,
     CHUNK_FRAMES,
     FRAMES,
+    SEEDS,
     fake_program,
     saved_frames,
 )
@@ -101,6 +104,19 @@ def test_saving_takes_a_twentieth_of_the_time_at_most(tmp_path, monkeypatch):
     assert saved == [1, 4, 10, 11, 21, 30]
     defaults = minigrid_pretrain.read(["--preset", "smoke"]), HostSettings(Console())
     assert [default.checkpoint_seconds for default in defaults] == [None, None]
+
+
+def test_full_count_tables_are_told_of_once(tmp_path, monkeypatch, capsys):
+    def advance(run, state):
+        state, metrics = chunk(run, state)
+        lost = np.full((CHUNK, SEEDS), float(next(overflow)), np.float32)
+        return state, metrics | {"count_overflow": lost}
+
+    chunk, overflow = runner._Run.advance, itertools.count()
+    monkeypatch.setattr(runner._Run, "advance", advance)
+    monkeypatch.setattr(runner, "OVERFLOW_SHARE", 0.93 / CHUNK_FRAMES)  # 14 > 0.93 * 15
+    pretrain(tmp_path)
+    assert capsys.readouterr().out.count("count tables are full: 14 visits") == 1
 
 
 def test_a_resumed_run_writes_the_same_numbers(tmp_path, monkeypatch):
