@@ -45,7 +45,8 @@ def cases(found: Findings) -> list[Case]:
         for title, methods in ORDER.items()
         if (frames := _until(found, setup, methods))
     ]
-    equal = {setup: min(c.frames for c in last if c.setup == setup) for setup in found.setups()}
+    ran = {case.setup for case in last}
+    equal = {setup: min(case.frames for case in last if case.setup == setup) for setup in ran}
     later = [
         case._replace(title=f"{case.title}, later")
         for case in last

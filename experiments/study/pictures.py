@@ -46,10 +46,7 @@ def worlds(folder: Path, found: Findings, setup: str, methods: Sequence[str]) ->
 
 def averages(folder: Path, found: Findings, table: Averages) -> list[Path]:
     """Draws a table of averages as bars: a group for each setup that was run."""
-    groups, found = (
-        {" + ".join(setups): setups for setups in table.setups},
-        found.comparing(table.methods),
-    )
+    groups = {" + ".join(setups): setups for setups in table.setups}
     shown = {
         name: {m: measure(found, setups, m, table.metric) for m in table.methods}
         for name, setups in groups.items()

@@ -6,7 +6,7 @@ import pytest
 from cbet_jax import statistics
 from cbet_jax.metrics import Column
 from envs.minigrid.generators.catalogue import TRANSFER
-from experiments.study import results, tables
+from experiments.study import report, results, tables
 from experiments.study.contents import (
     ABLATION,
     MAIN,
@@ -18,6 +18,7 @@ from experiments.study.contents import (
 )
 from experiments.study.estimates import ENTROPY, SHARES, SUCCESS, Findings
 from experiments.study.plan import EVALUATION, PRETRAIN
+from experiments.study.report import Contents
 from experiments.study.results import ALL, Result
 from experiments.study.variants import SETUPS, VARIANTS
 
@@ -134,30 +135,43 @@ def test_methods_are_compared_after_equal_frames():
         for at in frames
         for result in evaluations("MultiEnv", method, SUCCESS, [at / 1000], frames=at)
     ]
-    cases = {(): (200, 0.2), ("cbet", "count", "ride"): (100, 0.1), ("cbet", "rnd"): (50, 0.05)}
-    for compared, (at, value) in cases.items():
+    cases = {(): "20.00", ("cbet", "count", "ride"): "10.00", ("cbet", "count", "rnd"): "5.00"}
+    for compared, expected in cases.items():
         found = Findings(known, compared)
-        assert found.compared_at("MultiEnv", "cbet") == at
-        measured = found.measure(("MultiEnv",), "cbet", SUCCESS, TRANSFER)
-        assert (measured.frames, round(measured.mean.value, 6)) == (at, value)
+        row = row_of(tables.averages(MAIN[1], found), "MultiEnv", "cbet")
+        assert row[2] == expected
+        assert row[-1] == str(found.compared_at("MultiEnv", "cbet"))
     assert found.compared_at("MultiEnv", "untrained") == 0
     unequal = [*known, *evaluations("MultiEnv", "ride", SUCCESS, [0.3], frames=70)]
     assert Findings(unequal, ("cbet", "ride")).compared_at("MultiEnv", "cbet") == 200
 
 
-def test_each_table_compares_its_own_methods():
+def test_each_table_of_a_report_compares_its_own_methods(tmp_path):
     known = [
         result
         for method, frames in (("cbet", (80, 90)), ("count", (80, 90)), ("count-resets", (80,)))
         for at in frames
         for result in evaluations("MultiEnv", method, SUCCESS, [at / 1000], frames=at)
     ]
-    ours = dict.fromkeys(("success", "resets"))
-    for table in (MAIN[1], *ABLATION):
-        if table.name in ours:
-            found = Findings(known, METHODS).comparing(table.methods)
-            ours[table.name] = row_of(tables.averages(table, found), "MultiEnv", "cbet")[2]
-    assert ours == {"success": "9.00", "resets": "8.00"}
+    resets = next(table for table in ABLATION if table.name == "resets")
+    contents = Contents("Title", (MAIN[1], resets), ("MultiEnv",), METHODS, tasks=False)
+    written, *_ = report.write(tmp_path, "report", contents, known)
+    lines = written.read_text().split("\n")
+    rows = [line.split(" | ") for line in lines if line.startswith("| MultiEnv | cbet | ")]
+    assert [row[2] for row in rows[:2]] == ["9.00", "8.00"]
+    assert [row[-1] for row in rows[:2]] == ["90 |", "80 |"]
+
+
+@pytest.mark.parametrize("method", ["rnd", "cbet", None])
+def test_a_report_of_little_says_what_was_not_run(tmp_path, method):
+    known = evaluations("MultiEnv", method, SUCCESS, [0.5]) if method else []
+    contents = Contents("Title", MAIN, ("MultiEnv",), METHODS, tasks=True)
+    written, *_ = report.write(tmp_path, "report", contents, known)
+    text = written.read_text()
+    assert ("| MultiEnv | 100 | not run | not run | 50.00 | not run |" in text) == (
+        method == "cbet"
+    )
+    assert ("Every evaluation:" in text) == (method is not None)
 
 
 def test_the_order_is_looked_at_after_about_equal_frames_and_later():
