@@ -26,7 +26,9 @@ WAITING = (  # flags of XLA, in seconds
     "xla_cpu_collective_call_terminate_timeout_seconds",
 )
 PATIENCE = 30 * 24 * 3600
-LARGE = 512  # units of an LSTM: with so many, cores share its products at less cost than its worlds
+LARGE_LSTM = (
+    512  # units of an LSTM: with so many, cores share its products at less cost than its worlds
+)
 FEWEST_SEQUENCES = 4  # of a batch, that a core of a CPU is given: products of fewer are too small
 
 Specs = Any  # a tree of `PartitionSpec`
@@ -124,7 +126,7 @@ def fewest_sequences(settings: TrainSettings, platform: str) -> int:
     """
     if platform != "cpu":
         return 1
-    large = settings.network.lstm_units >= LARGE
+    large = settings.network.lstm_units >= LARGE_LSTM
     return settings.batch if large else FEWEST_SEQUENCES
 
 

@@ -16,7 +16,7 @@ from jaxtyping import Array, Float
 
 from cbet_jax.config import Factors
 
-LARGE = 512 * 2048  # numbers in weights: those of a layer of 512 LSTM units
+LARGE_WEIGHTS = 512 * 2048  # numbers in weights: those of a layer of 512 LSTM units
 FEW = range(16, 65, 16)  # rows; sixteen numbers fill a CPU's register, and more rows gain nothing
 
 
@@ -66,7 +66,7 @@ def repeated(
         times: how often it is multiplied.
         turned: multiply by `weights.T` instead.
     """
-    fits = weights.size >= LARGE and rows in FEW and times > 1
+    fits = weights.size >= LARGE_WEIGHTS and rows in FEW and times > 1
     if not fits or jax.default_backend() != "cpu":
         return partial(multiply, weights=transposed(weights) if turned else weights)
     return partial(_multiply_from_left, left=weights if turned else _written(weights.T))

@@ -10,7 +10,7 @@ from jaxtyping import Array, Bool, Float, Integer, Key, PRNGKeyArray, UInt32
 from cbet_jax import counts
 from cbet_jax.config import CountSettings
 from cbet_jax.counts import CountTable
-from cbet_jax.intrinsic.keys import make_keys
+from cbet_jax.intrinsic.keys import Keys, make_keys
 from cbet_jax.intrinsic.none import none
 from cbet_jax.intrinsic.types import Intrinsic, Metrics, Params
 from cbet_jax.types import Trajectory
@@ -118,69 +118,91 @@ def counting(
         forget: when a table is cleared.
         capacity: slots in a table, unless the settings say another number.
     """
-    kinds, capacity = reward.counts, settings.capacity or capacity
-    keys_of = {kind: make_keys(settings, of_changes=kind == CHANGES) for kind in kinds}
-    makers = {kind: keys.make_all for kind, keys in keys_of.items() if keys.make_all is not None}
-
-    def init(key: PRNGKeyArray, step: Step) -> tuple[Params, Tallies]:
-        tables = 1 if settings.shared else len(step.view)
-        keys = jax.random.split(key, len(kinds))
-        return Params({}, {}), {
-            kind: Tally(
-                keys=keys_of[kind].begin(key, seen(kind, step)),
-                tables=counts.empty_tables(tables, capacity),
-            )
-            for kind, key in zip(kinds, keys, strict=True)
-        }
-
-    def begin(tallies: Tallies, key: PRNGKeyArray, step: Step) -> Tallies:
-        states = {kind: tally.keys for kind, tally in tallies.items()}
-        tables = _tables(tallies)
-        if STATES in kinds:
-            states[STATES], lanes = keys_of[STATES].make(states[STATES], seen(STATES, step))
-            tables[STATES], _ = _visit(tables[STATES], lanes)
-        return _tallies(states, clear(tables, key, step))
-
-    def observe(tallies: Tallies, key: PRNGKeyArray, step: Step) -> tuple[Tallies, Counted]:
-        made = {kind: keys_of[kind].make(tallies[kind].keys, seen(kind, step)) for kind in kinds}
-        states, lanes = _unzip(made)
-        tables, counted = count(_tables(tallies), (key, step, lanes))
-        return _tallies(states, tables), counted
-
-    def observe_all(
-        tallies: Tallies, keys: Key[Array, " T"], steps: Step
-    ) -> tuple[Tallies, dict[str, UInt32[Array, "T N"]]]:
-        made = {kind: makers[kind](tallies[kind].keys, seen(kind, steps)) for kind in kinds}
-        states, lanes = _unzip(made)
-        tables, counted = jax.lax.scan(count, _tables(tallies), (keys, steps, lanes))
-        return _tallies(states, tables), counted
-
-    def count(tables: Tables, inputs: tuple[PRNGKeyArray, Step, Any]) -> tuple[Tables, Counted]:
-        key, step, lanes = inputs
-        tables, counted = _unzip({kind: _visit(tables[kind], lanes[kind]) for kind in kinds})
-        return clear(tables, key, step), counted
-
-    def clear(tables: Tables, key: PRNGKeyArray, step: Step) -> Tables:
-        now = forget(key, step, (len(kinds), len(tables[kinds[0]].generation)))
-        return {kind: jax.vmap(counts.reset)(tables[kind], now[i]) for i, kind in enumerate(kinds)}
-
-    def seen(kind: str, step: Step) -> Integer[Array, "..."]:
-        view = settings.states if kind == STATES else settings.changes
-        return step.view if view == "egocentric" else step.panorama
-
-    def worth(params: Params, trajectory: Trajectory) -> Float[Array, "T N"]:
-        return reward.formula(*(trajectory.signal[kind].astype(jnp.float32) for kind in kinds))
-
+    keys = {kind: make_keys(settings, of_changes=kind == CHANGES) for kind in reward.counts}
+    counter = _Counter(reward, settings, forget, settings.capacity or capacity, keys)
+    many_at_once = all(each.make_all for each in keys.values())
     return none()._replace(
         name=name,
         coefficient=COEFFICIENT,
-        init=init,
-        begin=begin,
-        observe=observe,
-        reward=worth,
+        init=counter.init,
+        begin=counter.begin,
+        observe=counter.observe,
+        reward=counter.worth,
         report=report,
-        observe_all=observe_all if len(makers) == len(kinds) else None,
+        observe_all=counter.observe_all if many_at_once else None,
     )
+
+
+class _Counter(NamedTuple):
+    """The functions of a method that counts, and what they share."""
+
+    reward: CountReward
+    settings: CountSettings
+    forget: ForgetRule
+    capacity: int
+    keys: dict[str, Keys]  # of each kind
+
+    def init(self, key: PRNGKeyArray, step: Step) -> tuple[Params, Tallies]:
+        tables = 1 if self.settings.shared else len(step.view)
+        keys = jax.random.split(key, len(self.keys))
+        return Params({}, {}), {
+            kind: Tally(
+                keys=self.keys[kind].begin(key, self._seen(kind, step)),
+                tables=counts.empty_tables(tables, self.capacity),
+            )
+            for kind, key in zip(self.keys, keys, strict=True)
+        }
+
+    def begin(self, tallies: Tallies, key: PRNGKeyArray, step: Step) -> Tallies:
+        states = {kind: tally.keys for kind, tally in tallies.items()}
+        tables = _tables(tallies)
+        if STATES in self.keys:
+            seen = self._seen(STATES, step)
+            states[STATES], lanes = self.keys[STATES].make(states[STATES], seen)
+            tables[STATES], _ = _visit(tables[STATES], lanes)
+        return _tallies(states, self._clear(tables, key, step))
+
+    def observe(self, tallies: Tallies, key: PRNGKeyArray, step: Step) -> tuple[Tallies, Counted]:
+        makers = {kind: keys.make for kind, keys in self.keys.items()}
+        states, lanes = self._identify(makers, tallies, step)
+        tables, counted = self._visit_all(_tables(tallies), (key, step, lanes))
+        return _tallies(states, tables), counted
+
+    def observe_all(
+        self, tallies: Tallies, keys: Key[Array, " T"], steps: Step
+    ) -> tuple[Tallies, dict[str, UInt32[Array, "T N"]]]:
+        makers = {kind: keys.make_all for kind, keys in self.keys.items() if keys.make_all}
+        states, lanes = self._identify(makers, tallies, steps)
+        tables, counted = jax.lax.scan(self._visit_all, _tables(tallies), (keys, steps, lanes))
+        return _tallies(states, tables), counted
+
+    def worth(self, params: Params, trajectory: Trajectory) -> Float[Array, "T N"]:
+        signal = trajectory.signal
+        return self.reward.formula(*(signal[kind].astype(jnp.float32) for kind in self.keys))
+
+    def _identify(
+        self, makers: dict[str, Callable[..., Any]], tallies: Tallies, step: Step
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Returns, of each kind, the state after making keys, and the keys."""
+        kinds = self.keys
+        return _unzip({k: makers[k](tallies[k].keys, self._seen(k, step)) for k in kinds})
+
+    def _visit_all(
+        self, tables: Tables, inputs: tuple[PRNGKeyArray, Step, Any]
+    ) -> tuple[Tables, Counted]:
+        key, step, lanes = inputs
+        tables, counted = _unzip({kind: _visit(tables[kind], lanes[kind]) for kind in self.keys})
+        return self._clear(tables, key, step), counted
+
+    def _clear(self, tables: Tables, key: PRNGKeyArray, step: Step) -> Tables:
+        number = len(next(iter(tables.values())).generation)
+        now = self.forget(key, step, (len(self.keys), number))
+        reset = jax.vmap(counts.reset)
+        return {kind: reset(tables[kind], now[i]) for i, kind in enumerate(self.keys)}
+
+    def _seen(self, kind: str, step: Step) -> Integer[Array, "..."]:
+        view = self.settings.states if kind == STATES else self.settings.changes
+        return step.view if view == "egocentric" else step.panorama
 
 
 def report(tallies: Tallies) -> Metrics:
