@@ -2,7 +2,7 @@
 
 One checkpoint is a directory named after its frames:
 
-    checkpoints/000001228800/state/            every array, written by orbax
+    checkpoints/000001228800/state/            every array, written by orbax: by each host its parts
     checkpoints/000001228800/checkpoint.json   the run's settings, and a digest of each file
 
 It is written under another name and renamed when complete, so that a directory with
@@ -71,6 +71,8 @@ def save(
 ) -> Path:
     """Writes a checkpoint and deletes all but the newest few; all hosts must take part.
 
+    Every host writes those parts of the arrays that lie on its devices.
+
     Args:
         folder: where the run's checkpoints lie.
         state: any tree of arrays; typed keys are saved as their numbers.
@@ -81,32 +83,28 @@ def save(
     Returns:
         The checkpoint's directory.
     """
-    stored = _storable(state)
-    return hosts.on_first(lambda: _write(folder, stored, position, settings, kept))
-
-
-def _write(
-    folder: Path,
-    stored: dict[str, np.ndarray],
-    position: Position,
-    settings: dict[str, Any],
-    kept: int | None,
-) -> Path:
     final = path_at(folder, position.frames)
     temporary = folder / f".{final.name}.tmp"
-    clean(folder)
-    temporary.mkdir(parents=True)
-    with _orbax() as writer:
-        writer.save((temporary / STATE).absolute(), stored)
-    record = {
-        "position": position._asdict(),
-        "settings": settings,
-        "digests": _digests(temporary / STATE),
-    }
-    write_json(temporary / RECORD, record | {"digest": _digest_of(record)})
-    os.rename(temporary, final)
-    for old in [] if kept is None else checkpoints(folder)[:-kept]:
-        shutil.rmtree(old)
+
+    def begin() -> None:
+        clean(folder)
+        temporary.mkdir(parents=True)
+
+    def end() -> None:
+        record = {
+            "position": position._asdict(),
+            "settings": settings,
+            "digests": _digests(temporary / STATE),
+        }
+        write_json(temporary / RECORD, record | {"digest": _digest_of(record)})
+        os.rename(temporary, final)
+        for old in [] if kept is None else checkpoints(folder)[:-kept]:
+            shutil.rmtree(old)
+
+    hosts.on_first(begin)
+    with ocp.Checkpointer(ocp.PyTreeCheckpointHandler()) as writer:
+        writer.save((temporary / STATE).absolute(), _storable(state))
+    hosts.on_first(end)
     return final
 
 
@@ -170,7 +168,7 @@ def load_at(folder: Path, frames: int, template: Any, settings: dict[str, Any]) 
 
 
 def load(path: Path, template: Any, settings: dict[str, Any]) -> tuple[Any, Position]:
-    """Reads one checkpoint.
+    """Reads one checkpoint: those of its arrays that the template names, and no others.
 
     Raises:
         DamagedCheckpointError: its files are not the ones that were written.
@@ -180,13 +178,25 @@ def load(path: Path, template: Any, settings: dict[str, Any]) -> tuple[Any, Posi
     difference = first_difference(record["settings"], settings)
     if difference:
         raise RunDirectoryError(f"checkpoint {path} is of another run: there {difference}")
-    with _orbax() as reader:
-        stored = reader.restore((path / STATE).absolute())
+    stored = read_arrays(path, set(_named_leaves(template)))
     return _filled(template, stored, path), Position(**record["position"])
 
 
-def _orbax() -> ocp.Checkpointer:
-    """Returns what reads and writes arrays for this host alone, and waits for no other."""
+def read_arrays(path: Path, names: set[str] | None = None) -> dict[str, np.ndarray]:
+    """Returns arrays of a checkpoint by their names: those that are asked for (None: all)."""
+    folder, whole = (path / STATE).absolute(), ocp.RestoreArgs(restore_type=np.ndarray)
+    with _reader() as reader:
+        there = reader.metadata(folder).item_metadata.tree
+        wanted = {name: array for name, array in there.items() if names is None or name in names}
+        how = ocp.args.PyTreeRestore(
+            item=wanted, restore_args=dict.fromkeys(wanted, whole), partial_restore=True
+        )
+        stored: dict[str, np.ndarray] = reader.restore(folder, how) if wanted else {}
+    return stored
+
+
+def _reader() -> ocp.Checkpointer:
+    """Returns what reads arrays for this host alone, and waits for no other."""
     here = jax.process_index()
     options = ocp.options.MultiprocessingOptions(
         primary_host=here, active_processes={here}, barrier_sync_key_prefix=f"host{here}"
@@ -236,16 +246,20 @@ def _named_leaves(tree: Any) -> dict[str, Any]:
     return {jax.tree_util.keystr(path, simple=True, separator="."): leaf for path, leaf in leaves}
 
 
-def _storable(state: Any) -> dict[str, np.ndarray]:
-    """Copies the arrays to the host: the program overwrites its buffers at its next step."""
+def _storable(state: Any) -> dict[str, Any]:
     # orbax refuses empty arrays; `_filled` makes them anew
-    return {name: numbers for name, numbers in on_host(state).items() if numbers.size}
+    return {name: leaf for name, leaf in _numbers(state).items() if leaf.size}
 
 
 def on_host(tree: Any) -> dict[str, np.ndarray]:
     """Returns a copy of each array by its name, keys as their integers; all hosts must ask."""
+    return {name: hosts.fetch(leaf) for name, leaf in _numbers(tree).items()}
+
+
+def _numbers(tree: Any) -> dict[str, Any]:
+    """Returns each array by its name, keys as their integers."""
     return {
-        name: hosts.fetch(jax.random.key_data(leaf) if _is_key(leaf) else leaf)
+        name: jax.random.key_data(leaf) if _is_key(leaf) else leaf
         for name, leaf in _named_leaves(tree).items()
     }
 

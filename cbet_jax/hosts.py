@@ -1,11 +1,9 @@
 """Several hosts that train one run together (`jax.distributed`), each with the same command.
 
-All of them compute. The first one reads and writes the run's files and says what happens; what
-it finds out, and what goes wrong with it, it tells the others. All need to see the same files.
-
-A checkpoint is written by the first host, from arrays that all have gathered. States are tens of
-megabytes a seed, which cross a network within a second; and so a checkpoint is the same files,
-with the same digests, for any number of hosts that write or read it.
+All of them compute, and of a checkpoint each writes the parts of arrays that lie on its devices.
+The first one reads and writes all else that belongs to the run, and says what happens; what it
+finds out, and what goes wrong with it, it tells the others. All need to see the same files. A
+checkpoint can be read by any number of hosts.
 """
 
 import os

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import orbax.checkpoint as ocp
 
 from cbet_jax import checkpoint, figures, hosts, metrics, telemetry
 from cbet_jax.run_directory import RunDirectory
@@ -60,9 +59,7 @@ def last_state(root: Path) -> dict[str, np.ndarray]:
     """Returns every array of a run's newest checkpoint by its name."""
     newest = checkpoint.checkpoints(RunDirectory(root).checkpoints)[-1]
     assert int(newest.name) == CHUNKS * CHUNK_FRAMES
-    with ocp.Checkpointer(ocp.PyTreeCheckpointHandler()) as reader:
-        stored: dict[str, np.ndarray] = reader.restore((newest / checkpoint.STATE).absolute())
-    return stored
+    return checkpoint.read_arrays(newest)
 
 
 def assert_same_run(one: Path, other: Path) -> None:

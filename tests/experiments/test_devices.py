@@ -10,7 +10,7 @@ from pathlib import Path
 import jax
 import pytest
 
-from cbet_jax import hosts
+from cbet_jax import checkpoint, hosts
 from cbet_jax.config import TrainSettings
 from cbet_jax.devices import fewest_sequences, fits, most, use_cpu
 from cbet_jax.run_directory import RunDirectory
@@ -77,6 +77,9 @@ def test_two_hosts_make_one_run(runs, tmp_path):
     shown = [process.communicate(timeout=600) for process in ended]
     assert [process.returncode for process in ended] == [0, 0], shown
     assert_same_run(tmp_path / "run", runs / "1")
+    newest = checkpoint.checkpoints(RunDirectory(tmp_path / "run").checkpoints)[-1]
+    written = [folder.name for folder in (newest / checkpoint.STATE).glob("ocdbt.process_*")]
+    assert sorted(written) == ["ocdbt.process_0", "ocdbt.process_1"]  # each host its part
     (first, error), (second, other_error) = shown
     assert "stopped and saved at 40 frames" in first
     assert second.startswith("[Gloo]")  # which speaks for itself
