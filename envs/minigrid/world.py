@@ -118,6 +118,8 @@ def _reset(worlds: Worlds, ended: Bool[Array, " N"], generators: Sequence[Genera
         states = jax.tree.map(lambda new, old: _where(ended, new, old), fresh, worlds.states)
         return worlds._replace(states=states, environment=environment, pool=pool)
 
+    if jax.default_backend() != "cpu":
+        return start_anew(worlds)  # which costs less than telling the host which way to go
     return jax.lax.cond(ended.any(), start_anew, lambda worlds: worlds, worlds)
 
 

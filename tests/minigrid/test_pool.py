@@ -213,3 +213,22 @@ def test_levels_of_all_sizes_share_the_largest_canvas():
     assert canvas(TWO) == (25 + 2 * MARGIN, 25 + 2 * MARGIN)
     assert canvas([GENERATORS[name] for name in MULTI_ENV[1:]]) == (7 + 2 * MARGIN, 11 + 2 * MARGIN)
     assert pool.levels.cells.shape == (2, PLACES, *canvas(TWO))
+
+
+def test_resets_are_the_same_without_a_branch(monkeypatch):
+    """As an accelerator has them: episodes of five steps, seven steps."""
+
+    def after_seven_steps(backend: str):
+        monkeypatch.setattr(jax, "default_backend", lambda: backend)
+        world = gridworld((numbered(1),), BATCH, explore=False)
+        worlds, _ = world.init(jax.random.key(0))
+        step = lambda worlds, _: world.step(worlds, jnp.arange(BATCH) % 3)  # noqa: E731
+        program = jax.jit(lambda worlds: jax.lax.scan(step, worlds, length=7))
+        last, steps = program(worlds)
+        return (last.states, last.pool, steps), str(program.trace(worlds).jaxpr)
+
+    (found, branchless), (wanted, branching) = (after_seven_steps(name) for name in ("gpu", "cpu"))
+    jax.tree.map(np.testing.assert_array_equal, found, wanted)
+    assert (found[2].truncated.sum(axis=0) == 1).all()
+    assert "cond[" in branching
+    assert "cond[" not in branchless
