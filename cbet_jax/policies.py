@@ -3,6 +3,8 @@
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
+from jaxtyping import PRNGKeyArray
 
 from cbet_jax import checkpoint, hosts
 from cbet_jax.agent import Agent, AgentParams, make_agent
@@ -12,7 +14,7 @@ from cbet_jax.train import seed_keys
 from envs.types import World
 
 # Names of policies that no run has trained:
-UNTRAINED = "untrained"  # the network before training ("random" in the published evaluation)
+UNTRAINED = "untrained"  # a network that has learnt nothing ("random" in the published evaluation)
 UNIFORM = "uniform"  # every action with the same chance
 
 
@@ -56,9 +58,20 @@ def load_policies(
 
 
 def untrained(policies: Policies, settings: RunSettings) -> AgentParams:
-    """Returns a run's networks before training, beside what is fixed: `[seeds, ...]`."""
+    """Returns networks that have learnt nothing, beside what is fixed, as it was at frame 0.
+
+    They are drawn as a run's own are, from other keys.
+
+    Returns:
+        Parameters, arrays `[seeds, ...]`.
+    """
+
+    def draw(key: PRNGKeyArray, fixed: Any) -> AgentParams:
+        first = policies.agent.at(fixed, jnp.zeros(()))
+        return policies.agent.init(key)._replace(fixed=first)
+
     keys = seed_keys(settings.seeds, settings.first_seed)
-    return jax.vmap(policies.agent.init)(keys)._replace(fixed=policies.params.fixed)
+    return jax.vmap(draw)(keys, policies.params.fixed)
 
 
 def keep(

@@ -1,7 +1,7 @@
 """Walks about scenes with a run's policies: `python -m experiments.habitat_evaluate RUN`.
 
 Plays episodes in scenes without any learning (paper, section "Habitat transfer results"), and
-as many with the networks before training and with uniformly random actions. Counts distinct
+as many with untrained networks and with uniformly random actions. Counts distinct
 positions, rounded to 0.05 m.
 """
 

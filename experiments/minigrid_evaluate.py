@@ -1,8 +1,8 @@
 """Evaluates policies: `python -m experiments.minigrid_evaluate DIR [DIR ...]`.
 
 Plays episodes in each world (paper, section "offline transfer": actions sampled, success
-ends the episode) with the saved policies of each run, with the networks as they were before
-training ("random" in the published evaluation), and with uniformly random actions.
+ends the episode) with the saved policies of each run, with networks that have learnt nothing
+("random" in the published evaluation), and with uniformly random actions.
 """
 
 import sys

@@ -9,13 +9,14 @@ import jax
 import numpy as np
 import pytest
 
-from cbet_jax import checkpoint, metrics
+from cbet_jax import checkpoint, metrics, policies
 from cbet_jax.agent import network_agent
 from cbet_jax.checkpoint import Position
 from cbet_jax.config import NetworkSettings, TrainSettings
 from cbet_jax.intrinsic import make_intrinsic
 from cbet_jax.run_directory import RunDirectory, RunSettings, to_json
 from cbet_jax.train import seed_keys
+from envs.minigrid import make_world
 from experiments import (
     minigrid_evaluate,
     minigrid_pretrain,
@@ -90,6 +91,21 @@ def test_a_transfer_leaves_the_pretrained_policies_as_they_were(finished, source
     assert (settings.train.method, settings.train.extrinsic_weight) == ("none", 1)
     assert not settings.explore
     assert (finished.figures / "learning_curves.png").is_file()
+
+
+def test_an_untrained_policy_of_a_transfer_is_biased_as_at_its_first_frame(finished):
+    settings = finished.settings()
+    world = make_world(("Unlock",), 2, explore=False)
+    loaded = policies.load_policies(finished, settings, world)
+    drawn = policies.untrained(loaded, settings)
+    np.testing.assert_array_equal(loaded.params.fixed.alpha, [0, 0])
+    np.testing.assert_array_equal(drawn.fixed.alpha, [1, 1])
+    for found, kept in zip(*map(jax.tree.leaves, (drawn, loaded.params)), strict=True):
+        assert found.shape == kept.shape
+    found, wanted = numbers(drawn.fixed.policy), numbers(loaded.params.fixed.policy)
+    assert {name: x.tobytes() for name, x in found.items()} == {
+        name: x.tobytes() for name, x in wanted.items()
+    }
 
 
 def test_a_transfer_goes_on_without_its_source(finished, source, tmp_path):
