@@ -77,6 +77,15 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
+def memory(mesh: Mesh | None) -> int:
+    """Returns the bytes that the devices have together (None: the first one)."""
+    stats = jax.local_devices()[0].memory_stats() or {}
+    if "bytes_limit" in stats:
+        return int(stats["bytes_limit"]) * (mesh.size if mesh else 1)
+    of_host = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return of_host * jax.process_count()
+
+
 def compiler_options(mesh: Mesh | None) -> dict[str, bool]:
     """Returns XLA's options: where every core is a device, cores share large products alone."""
     alone = mesh and mesh.size >= cores() and jax.default_backend() == "cpu"

@@ -6,6 +6,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
 
+import jax
 import tyro
 from jax.sharding import Mesh
 from rich.console import Console
@@ -22,12 +23,13 @@ from cbet_jax.run_directory import (
     to_json,
 )
 from cbet_jax.runner import HostSettings, NonFiniteLossError, Outcome, train
-from cbet_jax.train import Program, make_program
+from cbet_jax.train import Program, make_program, seed_keys
 from envs.minigrid import make_world
 from experiments import cli
 
 EVALUATE = "python -m experiments.minigrid_evaluate"
 RUNS = Path("runs")
+GIB = 2**30
 STOPPED = 128  # exit status, plus the number of the signal
 NOT_FINITE = 1  # exit status
 
@@ -139,11 +141,24 @@ def lay_out(options: Options, console: Console) -> Mesh | None:
 
 
 def build(settings: RunSettings, mesh: Mesh | None = None) -> Program:
-    """Puts worlds and training together, on one device or on those of a mesh."""
+    """Puts worlds and training together, on one device or on those of a mesh.
+
+    Raises:
+        SettingsError: they take more memory than there is.
+    """
     train = settings.train
     world = make_world(settings.environments, train.worlds, explore=settings.explore)
     agent = make_agent(train.network, settings.transfer, world.num_actions, world.view_shape)
-    return make_program(train, world, settings.seeds, settings.chunk, agent=agent, mesh=mesh)
+    program = make_program(train, world, settings.seeds, settings.chunk, agent=agent, mesh=mesh)
+    state = jax.eval_shape(program.init, seed_keys(settings.seeds))
+    needed = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(state))
+    there = devices.memory(mesh)
+    if needed > there:
+        raise SettingsError(
+            f"training keeps {needed / GIB:.1f} GiB, count tables most of all, and there are "
+            f"{there / GIB:.1f} GiB: ask for fewer --seeds, or a smaller --counts.capacity"
+        )
+    return program
 
 
 def open_directory(options: Options, settings: RunSettings, prefix: str = "") -> RunDirectory:

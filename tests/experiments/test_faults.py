@@ -28,6 +28,7 @@ BAD_COMMAND_LINES = {
     "kept too late": (["--frames", "9", "--keep-at", "10"], "keep_at must lie in 1..9, not 10"),
     "no chunk": (["--chunk", "0"], "chunk must be at least 1"),
     "no worlds": (["--envs"], "envs must name"),
+    "too much memory": (["--method", "count", "--seeds", "10000"], "smaller --counts.capacity"),
     "capacity": (["--counts.capacity", "100"], "power of two"),
     "resume without a directory": (["--resume"], "--out"),
     "resume of nothing": (["--resume", "--out", "nowhere"], "holds no run"),
