@@ -25,7 +25,7 @@ from cbet_jax.interrupt import stop_on_signals
 from cbet_jax.run_directory import RunDirectory, RunSettings, to_json
 from cbet_jax.train import Program, seed_keys
 
-SAVING_SHARE = 0.05  # of the time, at most: a chunk's end is saved if it keeps to that,
+SAVING_SHARE = 0.1  # of the time, at most: a chunk's end is saved if it keeps to that,
 LONGEST = 600.0  # or after so many seconds
 OVERFLOW_SHARE = 0.001  # of all visits that find no room in count tables: more change the rewards
 

@@ -46,7 +46,7 @@ class Options:
     out: Path | None = None  # the run's directory (default: a new one in runs/)
     resume: bool = False  # go on with the run in --out
     #: between two checkpoints, at least (default: each chunk's end is saved, as long as that takes
-    #: a twentieth of the time at most)
+    #: a tenth of the time at most)
     checkpoint_seconds: float | None = None
     keep_at: tuple[int, ...] = ()  # frames at which the policies are kept for good
     #: for seeds and worlds (default: all GPUs that can be used, or all cores of the CPU); it

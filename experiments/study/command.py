@@ -73,7 +73,7 @@ class Options:
     report_only: bool = False  # trains nothing: reports what there is
     results: Path | None = None  # trains nothing: draws the report of this results.csv into --out
     #: between two checkpoints, at least (default: each chunk's end is saved, as long as that takes
-    #: a twentieth of the time at most)
+    #: a tenth of the time at most)
     checkpoint_seconds: float | None = None
 
     @property
