@@ -25,7 +25,7 @@ class Measured(NamedTuple):
     mean: Estimate  # its interval from the spread of the seeds
     middle: Estimate  # the interquartile mean
     seeds: int
-    frames: int  # of pre-training, for each seed
+    frames: tuple[int, ...]  # of pre-training, for each seed: in each setup
 
 
 Point = dict[int, float]  # seed -> value
@@ -78,16 +78,28 @@ class Findings:
         """Returns the frames of the evaluation that is nearest to some frames; None: no such."""
         return min(self.evaluated_at(setup, method), key=lambda at: abs(at - frames), default=None)
 
-    def compared_at(self, setup: str, method: str) -> int:
-        """Returns the frames after which a pre-trained policy is compared with others.
+    def compared_at(self, setups: Sequence[str], method: str) -> tuple[int, ...]:
+        """Returns the frames, in each setup, after which pre-trained policies are compared.
 
-        They are the most after which all compared methods that were evaluated in this setup
-        have been, and those of its latest evaluation where there is nothing in common.
+        They are the most that are common to all setups and to all compared methods that were
+        evaluated there. Where there are none, each setup has the most that its methods have in
+        common; and where there are none of these either, the method's latest evaluation: then
+        methods are compared after unequal frames.
         """
-        own = self.evaluated_at(setup, method)
+        common = [self._common(setup, method) for setup in setups]
+        everywhere = set.intersection(*common)
+        if everywhere:
+            return (max(everywhere),) * len(setups)
+        return tuple(
+            max(here or self.evaluated_at(setup, method), default=0)
+            for setup, here in zip(setups, common, strict=True)
+        )
+
+    def _common(self, setup: str, method: str) -> set[int]:
+        """Returns the frames after which a method and all that it is compared with were played."""
         others = [self.evaluated_at(setup, other) for other in self._compared]
-        common = set(own).intersection(*(frames for frames in others if frames))
-        return max(common or own, default=0)
+        own = set(self.evaluated_at(setup, method))
+        return own.intersection(*(frames for frames in others if frames))
 
     def last(self, key: tuple[str, ...]) -> Point:
         """Returns each seed's last point of a curve: seed -> value."""
@@ -117,8 +129,7 @@ class Findings:
             float[seeds, setups x worlds].
         """
         columns = []
-        for setup in setups:
-            at = self.compared_at(setup, method) if frames is None else frames
+        for setup, at in zip(setups, self._frames(setups, method, frames), strict=True):
             for world in worlds:
                 key = EVALUATION, setup, method, world, metric
                 columns.append(self._points.get(key, {}).get(at, {}))
@@ -141,7 +152,7 @@ class Findings:
         scores = self.scores(setups, method, metric, worlds, frames)
         if scores is None:
             return None
-        at = self._frames(setups, method) if frames is None else frames
+        at = self._frames(setups, method, frames)
         middle, mean = statistics.interquartile_mean(scores), statistics.mean(scores.mean(axis=1))
         return Measured(_within(metric, mean), middle, len(scores), at)
 
@@ -164,11 +175,11 @@ class Findings:
         else:
             values = pooled[SHARES.index(metric)]
         mean, middle = statistics.mean(values), statistics.interquartile_mean(values[:, None])
-        at = frames or self._frames(setups, method)
+        at = self._frames(setups, method, frames)
         return Measured(_within(metric, mean), middle, len(values), at)
 
-    def _frames(self, setups: Sequence[str], method: str) -> int:
-        return max(self.compared_at(setup, method) for setup in setups)
+    def _frames(self, setups: Sequence[str], method: str, frames: int | None) -> tuple[int, ...]:
+        return self.compared_at(setups, method) if frames is None else (frames,) * len(setups)
 
     def curve(self, key: tuple[str, ...]) -> Curve | None:
         """Returns the mean of a curve over the seeds, and its confidence interval.

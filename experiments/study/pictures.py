@@ -37,8 +37,8 @@ def worlds(folder: Path, found: Findings, setup: str, methods: Sequence[str]) ->
                 panels.setdefault(label, {})[method] = means
     if not any(method not in RANDOM for shown in panels.values() for method in shown):
         return []
-    frames = {found.compared_at(setup, method) for method in methods} - {0}
-    after = f" for {frames.pop():,} frames" if len(frames) == 1 else ""
+    frames = set().union(*(found.compared_at((setup,), method) for method in methods)) - {0}
+    after = f" for {frames.pop():,} frames" if len(frames) == 1 else " for unequal frames"
     title = f"Pre-trained in {setup}{after}, not trained further ({WHISKERS})"
     path = folder / f"worlds_{setup}.png"
     return [figures.bars(path, title, panels, TEN_WORLDS, columns=1)]

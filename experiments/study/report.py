@@ -104,7 +104,9 @@ def _preface(results: Iterable[Result]) -> Lines:
         f"published: 50,000,000 frames, seven seeds. Policies play {episodes} episodes in each of "
         "ten worlds, actions sampled; success ends the episode. The methods of a table are "
         "compared after equal frames: the most that all of them that were run have been evaluated "
-        "after; *What drives the order of methods* has every evaluation.",
+        "after, in all setups that a mean is of. Where setups have none in common, each has its "
+        "own, and the table has both ends; where methods have none, each has its latest, and a "
+        "line below the table says so. *What drives the order of methods* has every evaluation.",
         "",
         "Intervals are of 95 % confidence: of a mean Student's t over the seeds, of an "
         "interquartile mean a bootstrap of the seeds in each world. Curves are means over a "

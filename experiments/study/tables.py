@@ -49,7 +49,36 @@ def averages(table: Averages, found: Findings) -> Lines:
                 rows.append([_title(setups), method, *_compared(measured, theirs, scale)])
     unit = " (%)" if table.metric in PERCENT else ""
     header = ["setup", "method", f"ours{unit}, mean", "95 %", "interquartile mean", "95 %"]
-    return markdown([*header, "published", "difference", "seeds", "frames"], rows)
+    lines = markdown([*header, "published", "difference", "seeds", "frames"], rows)
+    return lines + compared_after(found, table.setups, table.methods)
+
+
+def compared_after(
+    found: Findings, groups: Sequence[Sequence[str]], methods: Sequence[str]
+) -> Lines:
+    """Returns a line that says after how many frames a table compares its methods.
+
+    Args:
+        found: the results.
+        groups: of setups, each a part of the table.
+        methods: of the table.
+    """
+    parts = []
+    for setups in groups:
+        ran = [m for m in methods if all(found.evaluated_at(setup, m) for setup in setups)]
+        at = {method: _span(found.compared_at(setups, method)) for method in ran}
+        if len(set(at.values())) == 1:
+            parts.append(f"{_title(setups)} {at[ran[0]]}")
+        elif at:
+            each = ", ".join(f"{method} {frames}" for method, frames in at.items())
+            parts.append(f"{_title(setups)} **unequal** ({each})")
+    return [f"Frames of pre-training: {'; '.join(parts)}.", ""] if parts else []
+
+
+def _span(frames: Sequence[int]) -> str:
+    """Returns the frames in each setup: one number where they are equal."""
+    low, high = min(frames), max(frames)
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
 
 def _compared(measured: Measured | None, theirs: Published | None, scale: float) -> list[str]:
@@ -65,7 +94,7 @@ def _compared(measured: Measured | None, theirs: Published | None, scale: float)
         text,
         f"{ours - theirs.value:+.2f}" if theirs else "",
         str(measured.seeds),
-        f"{measured.frames:,}",
+        _span(measured.frames),
     ]
 
 
@@ -82,7 +111,7 @@ def actions(table: Actions, found: Findings) -> Lines:
             rows.append([*where, "published", *(t.text for t in theirs)])
             rows.append([*where, "difference", *(_difference(*triple) for triple in triples)])
     header = ["setup", "method", "", *(f"{action} (%)" for action in ACTIONS), "entropy"]
-    return markdown(header, rows)
+    return markdown(header, rows) + compared_after(found, table.setups, table.methods)
 
 
 def _difference(metric: str, ours: Measured | None, theirs: Published) -> str:
@@ -104,7 +133,7 @@ def worlds(found: Findings, setup: str, metric: str, methods: Sequence[str]) -> 
         ]
         for world in TEN_WORLDS
     ]
-    return markdown(["world", *methods], rows)
+    return markdown(["world", *methods], rows) + compared_after(found, ((setup,),), methods)
 
 
 def trends(found: Findings, methods: Sequence[str], setups: Sequence[str]) -> Lines:

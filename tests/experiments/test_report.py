@@ -138,12 +138,35 @@ def test_methods_are_compared_after_equal_frames():
     cases = {(): "20.00", ("cbet", "count", "ride"): "10.00", ("cbet", "count", "rnd"): "5.00"}
     for compared, expected in cases.items():
         found = Findings(known, compared)
-        row = row_of(tables.averages(MAIN[1], found), "MultiEnv", "cbet")
+        lines = tables.averages(MAIN[1], found)
+        row = row_of(lines, "MultiEnv", "cbet")
         assert row[2] == expected
-        assert row[-1] == str(found.compared_at("MultiEnv", "cbet"))
-    assert found.compared_at("MultiEnv", "untrained") == 0
+        assert (int(row[-1]),) == found.compared_at(("MultiEnv",), "cbet")
+    assert found.compared_at(("MultiEnv",), "untrained") == (0,)
     unequal = [*known, *evaluations("MultiEnv", "ride", SUCCESS, [0.3], frames=70)]
-    assert Findings(unequal, ("cbet", "ride")).compared_at("MultiEnv", "cbet") == 200
+    lines = tables.averages(MAIN[1], Findings(unequal, ("cbet", "ride")))
+    assert row_of(lines, "MultiEnv", "cbet")[-1] == "200"
+    assert "MultiEnv **unequal** (cbet 200, count 100, ride 70, rnd 50)" in lines[-2]
+
+
+def test_setups_are_compared_after_equal_frames_where_there_are_such():
+    ran = {"MultiEnv": (80, 90), "DoorKey": (80,), "KeyCorridor": (80, 1200)}
+    known = [
+        result
+        for setup, frames in ran.items()
+        for at in frames
+        for result in evaluations(setup, "cbet", SUCCESS, [at / 2000], frames=at)
+    ]
+    lines = tables.averages(MAIN[1], Findings(known, METHODS))
+    last = {row.split(" | ")[0]: row.split(" | ")[-1] for row in lines if " | cbet | " in row}
+    assert list(last.values()) == ["80 |", "90 |", "80 |", "1,200 |"]
+    assert row_of(lines, "mean of 3 setups", "cbet")[2] == "4.00"
+    assert lines[-2].startswith("Frames of pre-training: mean of 3 setups 80; MultiEnv 90;")
+    apart = [row for row in known if (row.setup, row.frames) != ("KeyCorridor", 80)]
+    found = Findings(apart, METHODS)
+    row = row_of(tables.averages(MAIN[1], found), "mean of 3 setups", "cbet")
+    assert (row[2], row[-1]) == ("22.83", "80 to 1,200")  # of 90, 80 and 1,200 frames
+    assert tables.worlds(found, "DoorKey", SUCCESS, ("cbet",))[-2].endswith(": DoorKey 80.")
 
 
 def test_each_table_of_a_report_compares_its_own_methods(tmp_path):
