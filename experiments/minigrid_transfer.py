@@ -43,6 +43,14 @@ class Options(training.Options):
     alpha: float = 1.0  # weight of the pre-trained logits
     alpha_frames: int | None = None  # alpha falls linearly to 0 over so many (default: it stays)
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.train.method != "none" or self.train.extrinsic_weight <= 0:
+            raise SettingsError(
+                "transfer learns from the task's own reward alone: leave --method out, and "
+                "--extrinsic-weight above 0 (for both rewards: experiments.minigrid_tabula_rasa)"
+            )
+
     def settings(self, frames: int, network: NetworkSettings) -> RunSettings:
         """Returns what decides the numbers.
 

@@ -217,6 +217,10 @@ def test_tasks_have_the_published_settings_but_for_what_a_task_needs():
         (["--env", "Unlock", "--alpha", "-1"], "alpha must be at least 0"),
         (["--env", "Unlock", "--alpha-frames", "0"], "alpha_frames must be at least 1"),
         (["--env", "Unlock", "--checkpoint", "17"], "there: 80"),
+        (["--env", "Unlock", "--method", "cbet"], "own reward alone: leave --method out"),
+        (["--env", "Unlock", "--method", "cbett"], "own reward alone: leave --method out"),
+        (["--env", "Unlock", "--extrinsic-weight", "0"], "--extrinsic-weight above 0"),
+        (["--env", "Unlock", "--extrinsic-weight", "-1"], "must be at least 0, not -1.0"),
         (["--env", "Unlock", "--from", "nowhere"], "nowhere holds no run"),
     ],
 )
