@@ -5,8 +5,9 @@ Settings marked *static* shape the compiled program; the others only fill in num
 """
 
 import math
-from dataclasses import dataclass, field
-from typing import Literal, get_args
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import Any, Literal, get_args
 
 
 class SettingsError(ValueError):
@@ -185,6 +186,34 @@ class TrainSettings:
 
 MAX_ROLLOUTS = 8  # more would let the data of an iteration grow stale
 
+# What a setting must be -> whether it is, and the settings that must.
+RANGES: dict[str, tuple[Callable[[Any], bool], tuple[str, ...]]] = {
+    "at least 1": (
+        lambda value: value >= 1,
+        (
+            *("frames", "worlds", "batch", "unroll", "network.conv_layers", "network.channels"),
+            *("network.dense_layers", "network.dense_units", "network.lstm_layers"),
+            *("network.lstm_units", "network.brightest"),
+        ),
+    ),
+    "above 0": (
+        lambda value: value > 0,
+        ("optimizer.learning_rate", "optimizer.rms_epsilon", "optimizer.max_gradient_norm"),
+    ),
+    "at least 0": (
+        lambda value: value >= 0,
+        (
+            *("intrinsic_coefficient", "extrinsic_weight", "optimizer.decay_frames"),
+            *("loss.value_weight", "loss.entropy_weight", "auxiliary.forward_weight"),
+            *("auxiliary.inverse_weight", "auxiliary.prediction_weight"),
+        ),
+    ),
+    "at least 0 and below 1": (
+        lambda value: 0 <= value < 1,
+        ("loss.discount", "optimizer.rms_decay"),
+    ),
+}
+
 
 def check(settings: TrainSettings) -> None:
     """Refuses settings that cannot be run.
@@ -192,26 +221,29 @@ def check(settings: TrainSettings) -> None:
     Raises:
         SettingsError: the first thing found wrong, in one line.
     """
-    for name in ("frames", "worlds", "batch", "unroll"):
-        if getattr(settings, name) < 1:
-            raise SettingsError(f"{name} must be at least 1, not {getattr(settings, name)}")
+    values = dict(_numbers(settings))
+    for name, value in values.items():
+        if not math.isfinite(value):
+            raise SettingsError(f"{name} must be a finite number, not {value}")
+    for wanted, (is_so, names) in RANGES.items():
+        for name in names:
+            if name in values and not is_so(values[name]):
+                raise SettingsError(f"{name} must be {wanted}, not {values[name]}")
+    if settings.network.factors not in get_args(Factors):
+        raise SettingsError(f"network.factors must be {' or '.join(get_args(Factors))}")
     if settings.rollouts > MAX_ROLLOUTS:
         raise SettingsError(
             f"worlds={settings.worlds} and batch={settings.batch} do not divide: it would take "
             f"{settings.rollouts} rollouts (at most {MAX_ROLLOUTS}) to make whole batches; "
             "choose worlds as a multiple or a divisor of batch"
         )
-    network = settings.network
-    for name in ("conv_layers", "channels", "dense_layers", "dense_units", "lstm_layers"):
-        if getattr(network, name) < 1:
-            raise SettingsError(f"network.{name} must be at least 1")
-    if network.lstm_units < 1:
-        raise SettingsError("network.lstm_units must be at least 1")
-    if network.brightest is not None and network.brightest < 1:
-        raise SettingsError(f"network.brightest must be at least 1, not {network.brightest}")
-    if network.factors not in get_args(Factors):
-        raise SettingsError(f"network.factors must be {' or '.join(get_args(Factors))}")
-    if not 0 <= settings.loss.discount < 1:
-        raise SettingsError("loss.discount must be at least 0 and below 1")
-    if settings.optimizer.learning_rate <= 0:
-        raise SettingsError("optimizer.learning_rate must be above 0")
+
+
+def _numbers(settings: Any, prefix: str = "") -> Iterator[tuple[str, float]]:
+    """Yields the name and the value of each number of a dataclass and of those inside it."""
+    for item in fields(settings):
+        value, name = getattr(settings, item.name), f"{prefix}{item.name}"
+        if is_dataclass(value):
+            yield from _numbers(value, f"{name}.")
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            yield name, value

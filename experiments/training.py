@@ -1,5 +1,6 @@
 """What the commands that train share: starting a run, going on with it, saying how it ended."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -66,6 +67,7 @@ class Options:
         )
 
     def __post_init__(self) -> None:
+        check_seconds(self.checkpoint_seconds)
         if self.devices is not None and self.devices < 1:
             raise SettingsError(f"devices must be at least 1, not {self.devices}")
         if self.devices is not None and self.distributed:
@@ -73,6 +75,18 @@ class Options:
         for frames in self.keep_at:
             if not 0 < frames <= self.train.frames:
                 raise SettingsError(f"keep_at must lie in 1..{self.train.frames}, not {frames}")
+
+
+def check_seconds(checkpoint_seconds: float | None) -> None:
+    """Refuses a time between two checkpoints after which none would ever be saved.
+
+    Raises:
+        SettingsError: it is no finite number, or below 0.
+    """
+    if checkpoint_seconds is not None and not 0 <= checkpoint_seconds < math.inf:
+        raise SettingsError(
+            f"checkpoint_seconds must be finite and at least 0, not {checkpoint_seconds}"
+        )
 
 
 def stored_settings(first: cli.First) -> RunSettings | None:

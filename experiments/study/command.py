@@ -26,7 +26,7 @@ from experiments.study.execute import Host, execute
 from experiments.study.plan import Job, Selection, StudySettings, plan, reached
 from experiments.study.report import Contents
 from experiments.study.variants import SETUPS, VARIANTS, check_names
-from experiments.training import RUNS
+from experiments.training import RUNS, check_seconds
 
 SEEDS = {"paper": 7}  # the published number; of the other presets:
 FEWER_SEEDS = 3
@@ -75,6 +75,9 @@ class Options:
     #: between two checkpoints, at least (default: each chunk's end is saved, as long as that takes
     #: a tenth of the time at most)
     checkpoint_seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        check_seconds(self.checkpoint_seconds)
 
     @property
     def settings(self) -> StudySettings:
