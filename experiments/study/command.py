@@ -26,7 +26,7 @@ from experiments.study.execute import Host, execute
 from experiments.study.plan import Job, Selection, StudySettings, plan, reached
 from experiments.study.report import Contents
 from experiments.study.variants import SETUPS, VARIANTS, check_names
-from experiments.training import RUNS, check_seconds
+from experiments.training import NOT_FINITE, RUNS, check_seconds
 
 SEEDS = {"paper": 7}  # the published number; of the other presets:
 FEWER_SEEDS = 3
@@ -107,17 +107,21 @@ def main(study: Study, arguments: Sequence[str]) -> None:
         if options.plan:
             show(jobs, console)
             return
+        diverged: list[Path] = []
         if not options.report_only:
             open_study(root, options.settings)
             use_cpu()
             with RunDirectory(root).lock():
                 host = Host(console, tuple(arguments), options.checkpoint_seconds)
-                execute(jobs, options.settings, host)
+                diverged = execute(jobs, options.settings, host)
         elif stored_study(root) is None:
             raise RunDirectoryError(f"{root} holds no study (no {RECORD})")
         found = results.collect(root, options.settings)
         results.write(root / RESULTS, found)
         tell(report.write(root, study.report, study.contents, found), console)
+        if diverged:
+            names = ", ".join(str(path) for path in diverged)
+            cli.fail(f"diverged: {names}; all that does not need them is done", NOT_FINITE)
 
 
 def redraw(study: Study, path: Path, root: Path | None, console: Console) -> None:

@@ -10,8 +10,8 @@ from cbet_jax import statistics
 from cbet_jax.figures import Curve
 from cbet_jax.statistics import Estimate
 from envs.minigrid.dynamics import ACTIONS
-from experiments.study.plan import EVALUATION
-from experiments.study.results import Result
+from experiments.study.plan import EVALUATION, PRETRAIN
+from experiments.study.results import ENDED, Result
 from experiments.study.variants import SETUPS
 
 SHARES = tuple(f"share_of_{action}" for action in ACTIONS)
@@ -45,16 +45,25 @@ class Findings:
         self._points: dict[tuple[str, ...], dict[int, Point]] = {}  # -> frames -> seed -> value
         self._actors: dict[tuple[str, str], int] = {}
         self._evaluated: dict[tuple[str, str], set[int]] = {}  # setup, method -> frames
+        #: stage, setup, method, environment -> frames
+        self.diverged: dict[tuple[str, str, str, str], int] = {}
         for row in results:
             key = row.stage, row.setup, row.method, row.environment, row.metric
             self._points.setdefault(key, {}).setdefault(row.frames, {})[row.seed] = row.value
             self._actors[row.setup, row.method] = row.actors
+            if row.metric == ENDED:
+                self.diverged[key[:4]] = row.frames
             if row.stage == EVALUATION:
                 self._evaluated.setdefault((row.setup, row.method), set()).add(row.frames)
 
     def actors(self, setup: str, method: str) -> int:
         """Returns how many actors shared the frames."""
         return self._actors.get((setup, method), 0)
+
+    def has_diverged(self, setups: Sequence[str], method: str) -> bool:
+        """Returns whether pre-training did in any of these setups."""
+        ended = {key[1:3] for key in self.diverged if key[0] == PRETRAIN}
+        return any((setup, method) in ended for setup in setups)
 
     def names(self, stage: str, field: int) -> list[str]:
         """Returns what is there in one field of the keys: 1 setup, 2 method, 3 environment."""

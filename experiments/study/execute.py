@@ -21,10 +21,10 @@ from cbet_jax.run_directory import (
 from cbet_jax.runner import HostSettings, NonFiniteLossError, train
 from cbet_jax.train import Program
 from envs.minigrid import make_world
-from experiments import cli, evaluation_table, minigrid_evaluate
+from experiments import evaluation_table, minigrid_evaluate
 from experiments.minigrid_transfer import begin
-from experiments.study.plan import EVALUATION, Job, StudySettings
-from experiments.training import NOT_FINITE, STOPPED, build
+from experiments.study.plan import DIVERGED, EVALUATION, Job, StudySettings, holds_policies
+from experiments.training import STOPPED, build
 
 
 @dataclass(frozen=True)
@@ -40,22 +40,39 @@ class Host:
         self.console.print(line, soft_wrap=True, highlight=False)
 
 
-def execute(jobs: Sequence[Job], study: StudySettings, host: Host) -> None:
+def execute(jobs: Sequence[Job], study: StudySettings, host: Host) -> list[Path]:
     """Does all jobs that are not done, in their order, the evaluations together.
+
+    Returns:
+        The runs that diverged. What needs what they did not reach is left out.
 
     Raises:
         RunDirectoryError: a run is there with other settings, or damaged.
-        SystemExit: a signal asked to stop, or a loss was not a number.
+        SystemExit: a signal asked to stop.
     """
     check(jobs)
+    diverged: list[Path] = []
+    evaluations = [job for job in jobs if job.stage == EVALUATION]
     for number, job in enumerate(jobs, 1):
         if job.done:
             continue
+        if lacks_policies(job, diverged):
+            host.say(f"[{number}/{len(jobs)}] {job}: left out, as {job.source} diverged")
+            continue
         host.say(f"[{number}/{len(jobs)}] {job}")
         if job.stage == EVALUATION:
-            evaluate([other for other in jobs if other.stage == EVALUATION], study, host)
-        else:
-            run(job, jobs, host)
+            evaluate([e for e in evaluations if not lacks_policies(e, diverged)], study, host)
+        elif not run(job, jobs, host):
+            diverged.append(job.root)
+    return diverged
+
+
+def lacks_policies(job: Job, diverged: Sequence[Path]) -> bool:
+    """Returns whether a job needs policies that a run would have had if it had not diverged."""
+    if job.source is None or job.source not in diverged:
+        return False
+    transfer = job.settings.transfer
+    return not holds_policies(job.source, transfer.frames if transfer else job.frames)
 
 
 def check(jobs: Sequence[Job]) -> None:
@@ -87,11 +104,14 @@ def stored_settings(job: Job) -> RunSettings:
     return stored
 
 
-def run(job: Job, jobs: Sequence[Job], host: Host) -> None:
+def run(job: Job, jobs: Sequence[Job], host: Host) -> bool:
     """Trains one run to its end.
 
+    Returns:
+        Whether it got there: no if it diverged, which its directory then says.
+
     Raises:
-        SystemExit: it did not get there.
+        SystemExit: a signal asked to stop.
     """
     directory = RunDirectory(job.root)
     settings = stored_settings(job) if job.root.exists() else job.settings
@@ -106,16 +126,22 @@ def run(job: Job, jobs: Sequence[Job], host: Host) -> None:
     options = HostSettings(
         host.console, host.command, host.checkpoint_seconds, keep_at, until=job.until
     )
+    mark = job.root / DIVERGED
+    mark.unlink(missing_ok=True)
     try:
         outcome = train(directory, settings, program, options)
     except NonFiniteLossError as error:
-        cli.fail(f"{job.root}: {error}", NOT_FINITE)
+        host.say(f"{job.root} diverged: {error}")
+        with replacing(mark) as temporary:
+            temporary.write_text(f"{error}\n")
+        return False
     if outcome.signal:
         host.say(
             f"stopped and saved at {outcome.frames:,} frames of {job.root}; "
             "the same command goes on from there"
         )
         raise SystemExit(STOPPED + outcome.signal)
+    return True
 
 
 def bias(job: Job, program: Program, settings: RunSettings) -> None:

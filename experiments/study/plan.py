@@ -7,6 +7,7 @@
     STUDY/tabula_rasa/TASK/METHOD/              runs
 
 What is there is done: nothing else says so, so that a study goes on wherever it was stopped.
+A run whose last training diverged holds `diverged.txt`, with the reason.
 """
 
 from collections.abc import Sequence
@@ -22,6 +23,7 @@ from experiments.presets import PRESETS, TASK_FRAMES
 from experiments.study.variants import SETUPS, VARIANTS, Variant
 
 PRETRAIN, EVALUATION, TRANSFER, TABULA_RASA = "pretrain", "evaluation", "transfer", "tabula_rasa"
+DIVERGED = "diverged.txt"
 PUBLISHED_FRAMES = PRESETS["paper"].train.frames  # of a pre-training run
 
 
@@ -138,6 +140,13 @@ def reached(run: Path) -> int:
     """Returns the frames of a run's newest checkpoint."""
     saved = checkpoints(RunDirectory(run).checkpoints)
     return int(saved[-1].name) if saved else 0
+
+
+def holds_policies(run: Path, frames: int) -> bool:
+    """Returns whether a run has saved its policies after so many frames."""
+    directory = RunDirectory(run)
+    saved = (*checkpoints(directory.policies), *checkpoints(directory.checkpoints))
+    return frames in {int(path.name) for path in saved}
 
 
 def at_chunk_end(settings: RunSettings, frames: int) -> int:

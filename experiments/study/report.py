@@ -69,6 +69,8 @@ def _text(
     root: Path,
 ) -> Lines:
     lines = [f"# {contents.title}", "", *_preface(results)]
+    for line in tables.diverged(found):
+        lines += [line, ""]
     for table in contents.tables:
         lines += [f"## {table.title} ({table.source})", ""]
         own = found.comparing(table.methods)

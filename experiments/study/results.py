@@ -13,6 +13,7 @@ from cbet_jax.policies import UNIFORM, UNTRAINED
 from cbet_jax.run_directory import RunDirectory, RunDirectoryError, replacing
 from experiments import evaluation_table
 from experiments.study.plan import (
+    DIVERGED,
     EVALUATION,
     PRETRAIN,
     PUBLISHED_FRAMES,
@@ -28,6 +29,7 @@ CURVES = ("interactions", "success", "extrinsic_return", "intrinsic_reward")
 POINTS = 60  # of a curve
 SMOOTHED_FRAMES = 300 * 3200  # of 50 M (paper, appendix "plot smoothing")
 SOLVED = 0.9  # extrinsic return
+ENDED = "diverged"  # metric of a run that did: 1, after the frames of its last checkpoint
 FRAMES_TO_SOLVE = f"frames_to_return_{SOLVED}"
 
 
@@ -115,7 +117,7 @@ def frames_to_solve(column: Column, window: int) -> int | None:
 
 
 def _run(stage: str, setup: str, method: str, path: Path, study: StudySettings) -> Iterator[Result]:
-    """Returns a run's curves, as far as it is; of a task, when it was solved, too."""
+    """Returns a run's curves as far as it is, whether it diverged, and when it solved its task."""
     directory = RunDirectory(path)
     if not directory.config.exists():
         return
@@ -124,6 +126,8 @@ def _run(stage: str, setup: str, method: str, path: Path, study: StudySettings) 
     window = max(1, SMOOTHED_FRAMES * study.budget // PUBLISHED_FRAMES)
     grid = np.arange(1, POINTS + 1) * now // POINTS
     world = ALL if settings.explore else settings.environments[0]
+    if (path / DIVERGED).exists():
+        yield Result(stage, setup, method, 0, world, ENDED, now, settings.train.worlds, 1.0)
     table = metrics.read(directory.metrics)
     for metric in CURVES:
         for seed, column in table.get(metric, {}).items():

@@ -21,7 +21,7 @@ from experiments.study.order import cases
 from experiments.study.plan import EVALUATION, PRETRAIN, TABULA_RASA, TRANSFER
 from experiments.study.results import ALL, CURVES, FRAMES_TO_SOLVE, SOLVED
 
-NOT_RUN, NOT_PRINTED = "not run", "not printed"
+NOT_RUN, ENDED_EARLY, NOT_PRINTED = "not run", "diverged", "not printed"
 
 Lines = list[str]  # of Markdown
 NOTHING = ["Not run.", ""]
@@ -45,8 +45,10 @@ def averages(table: Averages, found: Findings) -> Lines:
         for method in table.methods:
             measured = measure(found, setups, method, table.metric)
             theirs = known.get((table.name, " ".join(setups), method, table.metric))
-            if theirs or (ran and measured):
-                rows.append([_title(setups), method, *_compared(measured, theirs, scale)])
+            missing = _missing(found, setups, method)
+            if theirs or (ran and measured) or missing == ENDED_EARLY:
+                cells = _compared(measured, theirs, scale, missing)
+                rows.append([_title(setups), method, *cells])
     unit = " (%)" if table.metric in PERCENT else ""
     header = ["setup", "method", f"ours{unit}, mean", "95 %", "interquartile mean", "95 %"]
     lines = markdown([*header, "published", "difference", "seeds", "frames"], rows)
@@ -81,10 +83,17 @@ def _span(frames: Sequence[int]) -> str:
     return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
 
-def _compared(measured: Measured | None, theirs: Published | None, scale: float) -> list[str]:
+def _missing(found: Findings, setups: Sequence[str], method: str) -> str:
+    """Returns why a number is not there."""
+    return ENDED_EARLY if found.has_diverged(setups, method) else NOT_RUN
+
+
+def _compared(
+    measured: Measured | None, theirs: Published | None, scale: float, missing: str
+) -> list[str]:
     text = theirs.text if theirs else NOT_PRINTED
     if measured is None:
-        return [NOT_RUN, "", "", "", text, "", "", ""]
+        return [missing, "", "", "", text, "", "", ""]
     ours = scale * measured.mean.value
     return [
         f"{ours:.2f}",
@@ -107,7 +116,9 @@ def actions(table: Actions, found: Findings) -> Lines:
             ours = [measure(found, setups, method, metric) for metric in columns]
             theirs = [known[table.name, " ".join(setups), method, metric] for metric in columns]
             triples = list(zip(columns, ours, theirs, strict=True))
-            rows.append([*where, "ours", *(_cell(m, _scale(c)) for c, m, _ in triples)])
+            missing = _missing(found, setups, method)
+            cells = [_cell(measured, _scale(name), missing) for name, measured, _ in triples]
+            rows.append([*where, "ours", *cells])
             rows.append([*where, "published", *(t.text for t in theirs)])
             rows.append([*where, "difference", *(_difference(*triple) for triple in triples)])
     header = ["setup", "method", "", *(f"{action} (%)" for action in ACTIONS), "entropy"]
@@ -116,6 +127,15 @@ def actions(table: Actions, found: Findings) -> Lines:
 
 def _difference(metric: str, ours: Measured | None, theirs: Published) -> str:
     return f"{_scale(metric) * ours.mean.value - theirs.value:+.2f}" if ours else ""
+
+
+def diverged(found: Findings) -> Lines:
+    """Returns a line about each run that diverged."""
+    return [
+        f"Diverged after {frames:,} frames, and is reported until there: "
+        f"{' '.join(filter(None, (stage, setup, method)))} in {world}."
+        for (stage, setup, method, world), frames in found.diverged.items()
+    ]
 
 
 def worlds(found: Findings, setup: str, metric: str, methods: Sequence[str]) -> Lines:
@@ -233,9 +253,9 @@ def interval(estimate: Estimate, seeds: int, scale: float = 1.0) -> str:
     return f"[{scale * estimate.low:.2f}, {scale * estimate.high:.2f}]" if seeds > 1 else "one seed"
 
 
-def _cell(measured: Measured | None, scale: float) -> str:
+def _cell(measured: Measured | None, scale: float, missing: str = NOT_RUN) -> str:
     if measured is None:
-        return NOT_RUN
+        return missing
     value = f"{scale * measured.mean.value:.2f}"
     return (
         f"{value} {interval(measured.mean, measured.seeds, scale)}" if measured.seeds > 1 else value

@@ -7,6 +7,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from cbet_jax import checkpoint, metrics
@@ -160,6 +161,66 @@ def test_a_signal_saves_and_ends_the_study(unbroken, small, tmp_path, capsys):
     assert f"stopped and saved at {CHUNK_FRAMES} frames" in capsys.readouterr().out
     paper.main([*ARGUMENTS, "--out", str(root), "--plan"])
     assert f"at {CHUNK_FRAMES}  pretrain DoorKey cbet" in capsys.readouterr().out
+
+
+def diverging(method, chunk):
+    """Returns the stand-in for training; runs of a method diverge in a chunk from their start."""
+
+    def build(settings, mesh=None):
+        program = walking(settings, mesh)
+        if settings.train.method != method or settings.transfer or not settings.explore:
+            return program
+        chunks = []
+
+        class Compiled:
+            def lower(self, template):
+                return self
+
+            def compile(self):
+                return self
+
+            def __call__(self, state):
+                state, found = program.advance(state)
+                chunks.append(1)
+                update = 0.0 if len(chunks) == chunk else np.nan
+                return state, {**found, "first_bad_update": np.full_like(found["success"], update)}
+
+        return program._replace(advance=Compiled())
+
+    return build
+
+
+def test_a_run_that_diverges_stops_only_what_needs_it(unbroken, small, tmp_path, capsys):
+    """Its first two chunks are good, and the policies there are evaluated."""
+    root = tmp_path / "study"
+    arguments = [*ARGUMENTS, "--methods", "cbet", "count", "--out", str(root)]
+    for chunk in (CHUNKS, 1):  # it diverges again where it did
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(execute, "build", diverging("cbet", chunk))
+            with pytest.raises(SystemExit) as stop:
+                paper.main(arguments)
+        shown = capsys.readouterr()
+        assert stop.value.code == 1
+        run = root / "pretrain/DoorKey/cbet"
+        assert shown.err.startswith(f"error: diverged: {run}; all that does not need")
+        assert shown.err.count("\n") == 1
+        assert f"{run} diverged: the loss of update 5 is not a finite number" in shown.out
+        assert f"in Unlock, 2 seeds after 120 frames: left out, as {run} diverged" in shown.out
+        assert reached(run) == 2 * CHUNK_FRAMES
+        assert reached(root / "pretrain/DoorKey/count") == FRAMES
+        assert (root / f"evaluation/DoorKey/cbet/{2 * CHUNK_FRAMES}/Unlock.csv").exists()
+        assert not (root / f"evaluation/DoorKey/cbet/{FRAMES}").exists()
+        assert {path.name for path in root.glob("transfer/*/*")} == {"DoorKey-count"}
+        assert {path.name for path in root.glob("tabula_rasa/*/*")} == {"cbet", "count"}
+        report = (root / "report.md").read_text()
+        assert "Diverged after 80 frames, and is reported until there: pretrain DoorKey" in report
+        assert "| DoorKey | cbet | diverged |" in report
+    paper.main(arguments)  # with what does not diverge
+    assert "iverged" not in (root / "report.md").read_text()
+    ours = {name: numbers for name, numbers in contents(root).items() if "count" not in name}
+    wanted = contents(unbroken)
+    for name in ours.keys() - {"results.csv"}:
+        assert ours[name] == wanted[name], name
 
 
 def test_the_report_is_drawn_anew_from_the_results_alone(unbroken, small, tmp_path, capsys):
