@@ -107,6 +107,27 @@ def test_either_view_can_tell_changes(view, expected):
     assert [c["changes"] for c in counted] == [[number] for number in expected]
 
 
+@pytest.mark.parametrize("resets", [False, True])
+@pytest.mark.parametrize("changes", ["egocentric", "panoramic"])
+@pytest.mark.parametrize("states", ["egocentric", "panoramic"])
+@pytest.mark.parametrize("name", FORMULAS)
+def test_formulas_views_and_resets_can_be_combined(name, states, changes, resets):
+    """The views are 2, 1, 3, 3 after 0, the panoramas 5, 10, 10, 5; with resets all is new."""
+    met_states = {"egocentric": [1, 1, 1, 2], "panoramic": [1, 1, 2, 2]}[states]
+    met_changes = {"egocentric": [1, 1, 2, 1], "panoramic": [1, 2, 1, 1]}[changes]
+    settings = CountSettings(float(resets), capacity=16, states=states, changes=changes)
+    moments = [moment([v], [p]) for v, p in ((2, 5), (1, 10), (3, 10), (3, 5))]
+    made = _make(name, settings)
+    counted = _observe(made, moments, first=moment([0], [0]))
+    signal = {kind: jnp.array([each[kind] for each in counted], jnp.uint32) for kind in counted[0]}
+    played = trajectory(np.zeros((5, 1)), np.zeros((4, 1)), signal=signal)
+    expected = [
+        FORMULAS[name](1.0, 1.0) if resets else FORMULAS[name](float(s), float(c))
+        for s, c in zip(met_states, met_changes, strict=True)
+    ]
+    np.testing.assert_allclose(made.reward(Params({}, {}), played)[:, 0], expected, rtol=1e-6)
+
+
 def test_resets_come_as_often_as_asked_for():
     probability, steps = 0.2, 2000
     method = cbet(CountSettings(reset_probability=probability, capacity=16))
@@ -118,11 +139,19 @@ def test_resets_come_as_often_as_asked_for():
 
 
 @pytest.mark.parametrize(
-    ("method", "probability"), [("cbet", 0.001), ("count", 0), ("ablation-product", 0.001)]
+    ("method", "random_resets", "probability"),
+    [
+        ("cbet", True, 0.001),
+        ("cbet", False, 0),
+        ("count", True, 0),
+        ("ablation-product", True, 0.001),
+        ("ablation-product", False, 0),
+    ],
 )
-def test_each_method_has_its_own_reset_probability(method, probability):
+def test_each_method_has_its_own_reset_probability(method, random_resets, probability):
     actors, steps = 5000, 40
-    tallies = _play_still(_make(method, CountSettings(capacity=16)), actors, steps)
+    settings = CountSettings(capacity=16, random_resets=random_resets)
+    tallies = _play_still(_make(method, settings), actors, steps)
     resets, expected = _resets(tallies, "states").sum(), actors * steps * probability
     assert abs(resets - expected) <= 5 * np.sqrt(expected)
 
