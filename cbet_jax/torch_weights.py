@@ -1,10 +1,10 @@
 """The policy of the published PyTorch code as a policy of ours: tensors in, parameters out.
 
-It has three convolutions, two dense layers, a two-layer LSTM and two heads, as ours. Its
-convolutions see the image transposed, `(B, H, W, C) -> (B, C, W, H)`, so that their kernels
-and the numbers that they leave are in the order channel, width, height; ours are in the order
-height, width, channel. The LSTM's gates stand in the same order in both (input, forget, cell,
-output).
+It has three convolutions for gridworlds or five for images, two dense layers, a two-layer LSTM
+and two heads, as ours. Its convolutions see the image transposed, `(B, H, W, C) -> (B, C, W,
+H)`, so that their kernels and the numbers that they leave are in the order channel, width,
+height; ours are in the order height, width, channel. The LSTM's gates stand in the same order
+in both (input, forget, cell, output).
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,8 @@ from cbet_jax.networks import KERNEL, STRIDE
 Tensors = Mapping[str, np.ndarray]
 Params = dict[str, dict[str, Float32[np.ndarray, "..."]]]
 
-CONVOLUTIONS, HABITAT_CONVOLUTIONS = 3, 5
+CONVOLUTIONS, IMAGE_CONVOLUTIONS = 3, 5
+BRIGHTEST = 255  # what it divides images by; gridworlds' views it takes as they are
 DENSE_LAYERS = LSTM_LAYERS = 2
 LSTM_PARTS = {
     "weight_ih": "input_weights",
@@ -40,18 +41,21 @@ class Policy(NamedTuple):
     params: dict[str, Params]  # as `networks.init_params` draws them
 
 
-def convert(tensors: Tensors, num_actions: int, view_shape: tuple[int, int, int]) -> Policy:
+def convert(
+    tensors: Tensors, num_actions: int, view_shape: tuple[int, int, int], *, images: bool = False
+) -> Policy:
     """Returns the policy that the tensors are.
 
     Args:
         tensors: name -> numbers, as in the `state_dict` of the published code's policy.
         num_actions: that it must choose among.
         view_shape: of what it must see: height, width, channels.
+        images: whether these are images, 0..255, and not a gridworld's views.
 
     Raises:
         WeightsError: the tensors are not those of a policy that can do this.
     """
-    network = _network(tensors)
+    network = _network(tensors, images=images)
     wanted = shapes(network, num_actions, view_shape)
     for name, shape in wanted.items():
         if name not in tensors:
@@ -100,25 +104,30 @@ def _convolved(size: int, network: NetworkSettings) -> int:
     return size
 
 
-def _network(tensors: Tensors) -> NetworkSettings:
+def _network(tensors: Tensors, *, images: bool) -> NetworkSettings:
     """Returns the network's sizes; how many layers it has is the published code's.
 
     Raises:
         WeightsError: it is no such network.
     """
-    convolutions = sum(f"feat_extract.{2 * layer}.weight" in tensors for layer in range(9))
-    if convolutions == HABITAT_CONVOLUTIONS:
+    found = sum(f"feat_extract.{2 * layer}.weight" in tensors for layer in range(9))
+    wanted, other = CONVOLUTIONS, IMAGE_CONVOLUTIONS
+    what, others = "gridworlds", "Habitat's images"
+    if images:
+        wanted, other, what, others = other, wanted, others, what
+    if found == other:
         raise WeightsError(
-            f"it is a policy for Habitat's images ({convolutions} convolutions): gridworlds are "
-            f"played by policies with {CONVOLUTIONS}"
+            f"it is a policy for {others} ({found} convolutions): {what} are seen by policies "
+            f"with {wanted}"
         )
     return NetworkSettings(
-        conv_layers=CONVOLUTIONS,
+        conv_layers=wanted,
         channels=_outputs(tensors, "feat_extract.0.weight"),
         dense_layers=DENSE_LAYERS,
         dense_units=_outputs(tensors, "fc.0.weight"),
         lstm_layers=LSTM_LAYERS,
         lstm_units=max(_outputs(tensors, "core.weight_hh_l0") // 4, 1),
+        brightest=BRIGHTEST if images else None,
     )
 
 

@@ -1,8 +1,9 @@
 """Imports a policy of the published code: `python -m experiments.import_torch model.tar DIR`.
 
-DIR becomes a run that has finished: its policy can be evaluated, watched and transferred as
-that of any pre-trained run. What the published code's optimizer and counts held is left behind, so
-that it cannot go on learning. PyTorch is needed here alone (the extra `torch`).
+DIR becomes a run that has finished: its policy can be evaluated, watched and (in gridworlds)
+transferred as that of any pre-trained run. What the published code's optimizer and counts held
+is left behind, so that it cannot go on learning. PyTorch is needed here alone (the extra
+`torch`).
 """
 
 import hashlib
@@ -19,10 +20,12 @@ import tyro
 from rich.console import Console
 
 from cbet_jax import checkpoint, manifest, metrics
+from cbet_jax.agent import make_agent
 from cbet_jax.checkpoint import Position
 from cbet_jax.config import (
     AuxiliarySettings,
     CountSettings,
+    HabitatSettings,
     LossSettings,
     NetworkSettings,
     OptimizerSettings,
@@ -32,9 +35,11 @@ from cbet_jax.config import (
 from cbet_jax.run_directory import RunDirectory, RunSettings, to_json
 from cbet_jax.torch_weights import Policy, Tensors, WeightsError, convert
 from cbet_jax.train import seed_keys
+from envs.habitat.simulator import ACTIONS, VIEW_SHAPE
 from envs.minigrid import make_world
 from envs.registry import UnknownEnvironment, find
-from experiments import cli, training
+from experiments import cli, habitat, training
+from experiments.presets import FIVE_LAYERS
 
 PROGRAM = "python -m experiments.import_torch"
 POLICY, FLAGS, SCHEDULE = "actor_model_state_dict", "flags", "scheduler_state_dict"
@@ -64,6 +69,7 @@ AUXILIARY = {
     "inverse_weight": "inverse_loss_coef",
     "prediction_weight": "rnd_loss_coef",
 }
+ROOMS = "HabitatNav-"  # before the name of a scene; then its actions are ours, in our order
 SOURCE = tyro.conf.arg(metavar="model.tar", help="the checkpoint")
 DIRECTORY = tyro.conf.arg(metavar="DIR", help="a new directory, of the run that is made of it")
 
@@ -74,7 +80,10 @@ class Options:
 
     source: Annotated[Path, tyro.conf.Positional, SOURCE]
     directory: Annotated[Path, tyro.conf.Positional, DIRECTORY]
-    envs: tuple[str, ...] = ()  # worlds it was trained in (default: as the checkpoint says)
+    #: worlds it was trained in, or its scene (default: as the checkpoint says)
+    envs: tuple[str, ...] = ()
+    #: of a policy for rooms: how they are played from now on
+    habitat: Annotated[HabitatSettings, tyro.conf.arg(name="")] = HabitatSettings()  # noqa: RUF009
 
 
 class Stored(NamedTuple):
@@ -92,17 +101,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
     with cli.user_errors(UnknownEnvironment):
         options: Options = cli.parse(Options, arguments, prog=PROGRAM)
         stored = read(options.source)
-        world = make_world(worlds(stored.flags, options.envs)[:1], 1, explore=True)
+        names = worlds(stored.flags, options.envs)
         try:
-            policy = convert(stored.tensors, world.num_actions, world.view_shape)
+            policy = converted(stored, names)
         except WeightsError as error:
             raise SettingsError(f"{options.source} cannot be imported: {error}") from None
-        settings = run_settings(stored, policy.network, options.envs)
+        settings = run_settings(stored, policy.network, options.envs, options.habitat)
         directory = RunDirectory(options.directory)
         directory.create(settings)
         with console.status("importing"):
             write(directory, settings, policy, origin(options.source, stored, arguments))
-    line = f"imported at {settings.train.frames:,} frames; next: {training.EVALUATE} "
+    evaluate = habitat.EVALUATE if settings.habitat else training.EVALUATE
+    line = f"imported at {settings.train.frames:,} frames; next: {evaluate} "
     console.print(f"{line}{directory.root}", soft_wrap=True, highlight=False)
 
 
@@ -156,24 +166,53 @@ def load(path: Path) -> Any:
 
 
 def worlds(flags: Mapping[str, Any], chosen: Sequence[str]) -> tuple[str, ...]:
-    """Returns the worlds that the policy was trained in, by the paper's names.
+    """Returns the worlds that the policy was trained in, by the paper's names, or its scene.
 
     Args:
         flags: the published code's settings.
         chosen: what the command line says instead.
 
     Raises:
-        UnknownEnvironment: we have no such world.
+        UnknownEnvironment: we have no such world. SettingsError: it is not one scene.
     """
     stored = str(flags.get("env", "")).split(",")
+    if in_rooms(flags):
+        scenes = chosen or [name.removeprefix(ROOMS) for name in stored]
+        if len(scenes) != 1 or not scenes[0]:
+            raise SettingsError(f"it walked about {' '.join(scenes)}: name one scene with --envs")
+        return tuple(scenes)
     names = chosen or [n.removeprefix("MiniGrid-").removesuffix("-v0") for n in stored]
     for name in names:
         find(name)
     return tuple(names)
 
 
+def in_rooms(flags: Mapping[str, Any]) -> bool:
+    """Returns whether the policy was trained in Habitat."""
+    return str(flags.get("env", "")).startswith(ROOMS)
+
+
+def converted(stored: Stored, names: Sequence[str]) -> Policy:
+    """Returns the policy as one of ours.
+
+    Args:
+        stored: the checkpoint.
+        names: of the worlds that it was trained in.
+
+    Raises:
+        WeightsError: it is none for such worlds.
+    """
+    if in_rooms(stored.flags):
+        return convert(stored.tensors, len(ACTIONS), VIEW_SHAPE, images=True)
+    world = make_world(names[:1], 1, explore=True)
+    return convert(stored.tensors, world.num_actions, world.view_shape)
+
+
 def run_settings(
-    stored: Stored, network: NetworkSettings, chosen: Sequence[str] = ()
+    stored: Stored,
+    network: NetworkSettings,
+    chosen: Sequence[str] = (),
+    played: HabitatSettings = HabitatSettings(),  # noqa: B008
 ) -> RunSettings:
     """Returns the settings of the run that would have made the checkpoint.
 
@@ -181,6 +220,7 @@ def run_settings(
         stored: the checkpoint.
         network: of its policy.
         chosen: worlds, where the checkpoint's are not the ones.
+        played: how scenes are, if it was trained in one.
 
     Raises:
         SettingsError: no run of ours is such a run, or its policy is but half of one.
@@ -194,8 +234,11 @@ def run_settings(
     name = flags.get("model")
     if name not in METHODS:
         raise SettingsError(f"it learnt by {name!r}; known: {', '.join(METHODS)}")
-    explores = bool(flags.get("no_reward"))
-    counts = CountSettings(random_resets=explores)
+    rooms = in_rooms(flags)
+    if played != HabitatSettings() and not rooms:
+        raise SettingsError("it was trained in gridworlds: leave out what is said of rooms")
+    explores = rooms or bool(flags.get("no_reward"))
+    counts = CountSettings(random_resets=explores, keys="ternary" if rooms else "exact")
     if explores and name == "cbet":
         counts = _taken(flags, counts, {"reset_probability": "count_reset_prob"})
     train = TrainSettings(METHODS[name], network=network)
@@ -211,10 +254,11 @@ def run_settings(
         extrinsic_weight=float(not explores),
         optimizer=replace(optimizer, decay_frames=decay),
         loss=_taken(flags, LossSettings(), LOSS),
-        auxiliary=_taken(flags, AuxiliarySettings(), AUXILIARY),
+        auxiliary=_taken(flags, FIVE_LAYERS if rooms else AuxiliarySettings(), AUXILIARY),
         counts=counts,
     )
-    return RunSettings(train, worlds(flags, chosen), chunk=1, explore=explores)
+    names, scenes = worlds(flags, chosen), played if rooms else None
+    return RunSettings(train, names, chunk=1, explore=explores, habitat=scenes)
 
 
 def _taken[S](flags: Mapping[str, Any], settings: S, names: Mapping[str, str]) -> S:
@@ -245,19 +289,32 @@ def write(
     directory: RunDirectory, settings: RunSettings, policy: Policy, session: dict[str, Any]
 ) -> None:
     """Writes the state that a run at its end has, but for what only learning needs."""
-    keys = seed_keys(settings.seeds, settings.first_seed)
-    state = training.build(settings).init(keys)
-    params = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], policy.params)
     iterations = settings.train.iterations
-    state = state._replace(
-        learner=state.learner._replace(policy=params),
-        iteration=jnp.full_like(state.iteration, iterations),
-    )
+    state = _policy_alone(settings, policy) if settings.habitat else _state(settings, policy)
     with directory.lock(), metrics.table(directory.metrics, settings.first_seed, 0) as table:
         table.sync()
         position = Position(iterations, settings.train.frames, directory.metrics.stat().st_size)
         checkpoint.save(directory.checkpoints, state, position, to_json(settings))
         manifest.record(directory.manifest, session, first=True)
+
+
+def _state(settings: RunSettings, policy: Policy) -> Any:
+    state = training.build(settings).init(seed_keys(settings.seeds, settings.first_seed))
+    return state._replace(
+        learner=state.learner._replace(policy=_of_one_seed(policy)),
+        iteration=jnp.full_like(state.iteration, settings.train.iterations),
+    )
+
+
+def _policy_alone(settings: RunSettings, policy: Policy) -> Any:
+    """Returns what is read to play: the rest of a state would take simulators to make."""
+    agent = make_agent(settings.train.network, None, len(ACTIONS), VIEW_SHAPE)
+    fixed = jax.vmap(agent.init)(seed_keys(settings.seeds, settings.first_seed)).fixed
+    return {"learner": {"policy": _of_one_seed(policy), "fixed": fixed}}
+
+
+def _of_one_seed(policy: Policy) -> Any:
+    return jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], policy.params)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,7 @@
 """Tensors of the published code as parameters of ours, against its network written in numpy."""
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -13,7 +15,9 @@ from cbet_jax.types import LSTMState
 NETWORK = NetworkSettings(channels=4, dense_units=8, lstm_units=6)
 ACTIONS, GRIDWORLD = 7, (7, 7, 3)
 VIEW = (20, 12, 3)  # the convolutions leave 3 x 2 of it: every axis has its own length
-STEPS, AGENTS = 9, 2
+IMAGE = (72, 40, 3)  # five convolutions, too
+HABITAT = replace(NETWORK, conv_layers=5, brightest=255)
+STEPS, AGENTS = 100, 2
 
 
 def drawn(network=NETWORK, actions=ACTIONS, view=GRIDWORLD) -> dict[str, np.ndarray]:
@@ -32,25 +36,22 @@ def sigmoid(x):
 
 
 def convolved(x, weight, bias):
-    """A 3x3 convolution of stride 2 and padding 1 on `[N, C, W, H]`, number by number."""
+    """A 3x3 convolution of stride 2 and padding 1 on `[N, C, W, H]`."""
     x = np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)))
-    width, height = (size // 2 for size in (x.shape[2] - 1, x.shape[3] - 1))
-    out = np.zeros((len(x), len(weight), width, height))
-    for i, j in np.ndindex(width, height):
-        patch = x[:, :, 2 * i : 2 * i + 3, 2 * j : 2 * j + 3]
-        out[:, :, i, j] = np.einsum("ncij,ocij->no", patch, weight) + bias
-    return out
+    patches = np.lib.stride_tricks.sliding_window_view(x, (3, 3), (2, 3))[:, :, ::2, ::2]
+    return np.einsum("ncwhij,ocij->nowh", patches, weight) + bias[:, None, None]
 
 
-def played(tensors, views, first):
+def played(tensors, views, first, network):
     """Returns logits, values and the LSTM's state, computed as the published network does."""
     hidden, cell = np.zeros((2, 2, AGENTS, NETWORK.lstm_units))
     logits, values = [], []
     layer = lambda x, name: x @ tensors[f"{name}.weight"].T + tensors[f"{name}.bias"]  # noqa: E731
     for view, is_first in zip(views, first, strict=True):
         x = view.astype(float).transpose(0, 3, 2, 1)  # [N, H, W, C] -> [N, C, W, H]
-        for i in (0, 2, 4):
-            name = f"feat_extract.{i}"
+        x = x / (network.brightest or 1)
+        for i in range(network.conv_layers):
+            name = f"feat_extract.{2 * i}"
             x = elu(convolved(x, tensors[f"{name}.weight"], tensors[f"{name}.bias"]))
         x = x.reshape(AGENTS, -1)
         for i in (0, 2):
@@ -68,16 +69,21 @@ def played(tensors, views, first):
     return np.array(logits), np.array(values), hidden, cell
 
 
-def test_the_converted_policy_computes_what_the_published_network_does():
-    tensors = drawn(view=VIEW)
-    policy = convert(tensors, ACTIONS, VIEW)
-    assert policy.network == NETWORK
+@pytest.mark.parametrize(
+    ("settings", "actions", "view"), [(NETWORK, ACTIONS, VIEW), (HABITAT, 3, IMAGE)]
+)
+def test_the_converted_policy_computes_what_the_published_network_does(settings, actions, view):
+    """Over 100 steps of play with episode ends: logits, values, recurrent state."""
+    tensors, images = drawn(settings, actions, view), settings == HABITAT
+    policy = convert(tensors, actions, view, images=images)
+    assert policy.network == settings
     random = np.random.default_rng(1)
-    views = random.integers(0, 11, (STEPS, AGENTS, *VIEW), np.uint8)
-    first = random.random((STEPS, AGENTS)) < 0.3
-    logits, values, hidden, cell = played(tensors, views, first)
-    network = networks.PolicyNetwork(NETWORK, ACTIONS)
-    state = networks.zero_state(NETWORK, AGENTS)
+    views = random.integers(0, 256 if images else 11, (STEPS, AGENTS, *view), np.uint8)
+    first = random.random((STEPS, AGENTS)) < 0.05
+    assert 3 < first.sum() < 30
+    logits, values, hidden, cell = played(tensors, views, first, settings)
+    network = networks.PolicyNetwork(settings, actions)
+    state = networks.zero_state(settings, AGENTS)
     run = jax.jit(lambda *inputs: networks.run(network, *inputs, state))
     found = run(policy.params, jnp.asarray(views), jnp.asarray(first))
     assert np.ptp(logits, axis=(0, 1)).min() > 0.1
@@ -101,11 +107,15 @@ def test_the_papers_network_has_its_published_shapes():
     assert wanted["core.bias_hh_l1"] == (4096,)
     assert wanted["policy.weight"] == (7, 1024)
     assert wanted["baseline.bias"] == (1,)
+    assert shapes(replace(NetworkSettings(), conv_layers=5), 3, (64, 64, 3))["fc.0.weight"] == (
+        1024,
+        128,
+    )
     assert sum(int(np.prod(shape)) for shape in wanted.values()) == 17_904_584
 
 
 FAULTS = {
-    "of Habitat": (lambda t: drawn(NetworkSettings(5, 4, 2, 8, 2, 6)), "Habitat"),
+    "of Habitat": (lambda t: drawn(NetworkSettings(5, 4, 2, 8, 2, 6)), "a policy for Habitat's"),
     "missing": (lambda t: {k: t[k] for k in t if k != "core.bias_hh_l1"}, "core.bias_hh_l1"),
     "none at all": (lambda t: {}, "feat_extract.0.weight is missing"),
     "a number": (lambda t: t | {"fc.0.weight": np.zeros(())}, "fc.0.weight is empty"),
@@ -126,3 +136,8 @@ def test_other_tensors_are_refused_in_one_line(name):
     with pytest.raises(WeightsError, match=expected) as refusal:
         convert(change(drawn()), ACTIONS, GRIDWORLD)
     assert "\n" not in str(refusal.value)
+
+
+def test_a_policy_for_gridworlds_does_not_see_images():
+    with pytest.raises(WeightsError, match="a policy for gridworlds"):
+        convert(drawn(), 3, (64, 64, 3), images=True)

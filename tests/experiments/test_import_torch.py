@@ -2,6 +2,7 @@
 
 import json
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import jax
@@ -11,7 +12,7 @@ import pytest
 from rich.console import Console
 
 from cbet_jax import networks
-from cbet_jax.config import NetworkSettings
+from cbet_jax.config import HabitatSettings, NetworkSettings
 from cbet_jax.policies import load_policies
 from cbet_jax.run_directory import RunDirectory
 from cbet_jax.torch_weights import convert
@@ -25,7 +26,8 @@ from experiments import (
     training,
     watch,
 )
-from tests.cbet.test_torch_weights import NETWORK, drawn
+from experiments.presets import HABITAT_PRESETS
+from tests.cbet.test_torch_weights import HABITAT, NETWORK, drawn
 from tests.experiments.test_faults import refused
 from tests.experiments.tiny import numbers
 
@@ -164,8 +166,23 @@ def test_any_worlds_and_any_number_of_actors_can_be_imported():
     assert train.optimizer.decay_frames == 200_000_000
 
 
+def test_a_policy_for_rooms_walks_about_rooms():
+    flags = FLAGS | {"env": "HabitatNav-apartment_0", "no_reward": True}
+    stored = import_torch.Stored({}, flags, UPDATES)
+    replica = HabitatSettings(simulator="habitat_sim", folder="replica")
+    settings = import_torch.run_settings(stored, HABITAT, (), replica)
+    assert (settings.stage, settings.habitat) == ("pre-training in Habitat", replica)
+    assert settings.environments == ("apartment_0",)
+    published, train = HABITAT_PRESETS["paper"].train, settings.train
+    assert train.counts == replace(published.counts, reset_probability=0.002)
+    assert (train.auxiliary, train.network) == (published.auxiliary, HABITAT)
+    assert replace(published.network, channels=4, dense_units=8, lstm_units=6) == HABITAT
+
+
 BAD_CONTENT = {
-    "of Habitat": (content(drawn(NetworkSettings(5, 4, 2, 8, 2, 6))), "Habitat"),
+    "of Habitat": (content(drawn(HABITAT)), "Habitat's images (5 convolutions): gridworlds are"),
+    "for gridworlds": (content(env="HabitatNav-room_0"), "for gridworlds (3 convolutions)"),
+    "of no scene": (content(env="HabitatNav-"), "name one scene with --envs"),
     "another shape": (content(drawn(actions=3)), "policy.weight is 3x6, not 7x6"),
     "no dictionary": ([], "no checkpoint of the published code"),
     "of other code": ({"model": {}}, "actor_model_state_dict"),
@@ -198,6 +215,12 @@ def test_what_is_not_there_or_in_the_way_is_refused(file, capsys, monkeypatch):
     (run / "thesis.tex").write_text("all my work")
     assert "not empty" in refused(import_torch.main, [str(file), str(run)], capsys)
     assert [path.name for path in run.iterdir()] == ["thesis.tex"]
+
+
+def test_what_is_said_of_rooms_is_refused_of_gridworlds(file, capsys, monkeypatch):
+    monkeypatch.setattr(import_torch, "load", lambda path: content())
+    arguments = [str(file), str(file.parent / "run"), "--max-steps", "9"]
+    assert "leave out what is said of rooms" in refused(import_torch.main, arguments, capsys)
 
 
 def test_without_pytorch_it_says_what_to_install(file, capsys, monkeypatch):

@@ -8,13 +8,18 @@ import numpy as np
 import pytest
 
 from cbet_jax.agent import AgentParams, uniform
+from cbet_jax.policies import load_policies
 from cbet_jax.run_directory import RunDirectory
+from cbet_jax.torch_weights import convert
 from envs.habitat.host import Simulators
 from envs.habitat.process import Settings
-from envs.habitat.simulator import FloorMap
+from envs.habitat.simulator import ACTIONS, VIEW_SHAPE, FloorMap
 from envs.habitat.world import CELL, habitat_world
-from experiments import habitat_evaluate, walks
+from experiments import habitat_evaluate, habitat_pretrain, import_torch, walks
+from tests.cbet.test_torch_weights import HABITAT, drawn
 from tests.experiments.test_faults import refused
+from tests.experiments.test_import_torch import content
+from tests.experiments.tiny import numbers
 from tests.habitat.test_world import OWN
 
 STEPS, EPISODES = 6, 3
@@ -91,6 +96,32 @@ def test_an_evaluation_leaves_a_table_and_pictures(finished, capsys, tmp_path) -
     for ending in ("", "-maps", "-coverage"):
         picture = run.root / f"habitat-evaluation{ending}.png"
         assert picture.read_bytes().startswith(PNG)
+
+
+def test_a_policy_of_the_published_code_walks_about(finished, capsys, tmp_path, monkeypatch):
+    """It plays what it is converted to, and has finished."""
+    tensors = drawn(HABITAT, len(ACTIONS), VIEW_SHAPE)
+    stored = content(tensors, env="HabitatNav-apartment_0")
+    monkeypatch.setattr(import_torch, "load", lambda path: stored)
+    file, root, scene = tmp_path / "model.tar", tmp_path / "run", finished.settings().environments
+    file.write_bytes(b"what stands in for load() is not read from here")
+    import_torch.main([str(file), str(root)])
+    assert f"next: {habitat_evaluate.PROGRAM} {root}" in capsys.readouterr().out
+    run = RunDirectory(root)
+    arguments = [str(root), "--episodes", "2", "--steps", str(STEPS), "--scenes", *scene]
+    habitat_evaluate.main(arguments)
+    with open(root / "habitat-evaluation.csv") as table:
+        assert [row["policy"] for row in csv.DictReader(table)] == ["cbet", "untrained", "uniform"]
+    simulators = Simulators(Settings("fine", OWN), 1)
+    try:
+        policies = load_policies(run, run.settings(), habitat_world(simulators))
+    finally:
+        simulators.close()
+    wanted = numbers(convert(tensors, len(ACTIONS), VIEW_SHAPE, images=True).params)
+    for name, value in numbers(policies.params.learnt).items():
+        np.testing.assert_array_equal(value, wanted[name][None])
+    resumed = refused(habitat_pretrain.main, ["--out", str(root), "--resume"], capsys)
+    assert "there is no scene" in resumed  # apartment_0 is Replica's
 
 
 BAD_COMMAND_LINES = {
