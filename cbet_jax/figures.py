@@ -26,9 +26,7 @@ LABELS = {  # metric -> title, unit of the vertical axis
     "prediction_loss": ("Prediction error of RND", "summed over a sequence"),
     "forward_loss": ("Error of the forward model", "summed over a sequence"),
     "inverse_loss": ("Cross-entropy of the inverse model", "summed over a sequence"),
-    "entropy_loss": ("Entropy loss", "summed over a sequence"),
     "gradient_norm": ("Gradient norm before clipping", "Euclidean norm"),
-    "learning_rate": ("Learning rate", "step size"),
     "positions": ("Distinct positions", "visited since the run began"),
     "episodes_cut": ("Episodes cut by a lost simulator", "number"),
     "count_overflow": ("Keys the count tables could not hold", "number"),
@@ -46,12 +44,12 @@ CROWDED = 5  # with more groups their names are slanted
 
 
 class Curve(NamedTuple):
-    """One metric over time: its mean over the seeds, and the lowest and highest seed."""
+    """One metric over time: its mean over the seeds, and a band around it."""
 
     frames: np.ndarray  # [points]
-    mean: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
+    mean: np.ndarray  # [points]
+    low: np.ndarray  # [points]: of the lowest seed, or of a confidence interval
+    high: np.ndarray  # [points]
 
 
 def learning_curves(table: Path, folder: Path) -> list[Path]:

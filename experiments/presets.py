@@ -127,14 +127,18 @@ TASK_FRAMES = {
 def for_task(preset: RunSettings, environment: str | None) -> TrainSettings:
     """Returns a preset's settings for learning one task, with the task's own reward.
 
+    Whoever pre-trains for as long as was published learns the task for as long as was published.
+
     Args:
         preset: made for pre-training.
         environment: whose task it is, None where that is not known yet.
     """
-    published = preset is PRESETS["paper"] and environment in TASK_FRAMES
+    frames = preset.train.frames
+    if environment and frames == PRESETS["paper"].train.frames:
+        frames = TASK_FRAMES.get(environment, frames)
     return replace(
         preset.train,
-        frames=TASK_FRAMES[environment] if environment and published else preset.train.frames,
+        frames=frames,
         extrinsic_weight=1.0,
         counts=replace(preset.train.counts, random_resets=False),
     )

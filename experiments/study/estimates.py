@@ -17,6 +17,8 @@ from experiments.study.variants import SETUPS
 SHARES = tuple(f"share_of_{action}" for action in ACTIONS)
 ENTROPY = "action_entropy"
 INTERACTIONS, SUCCESS = "unique_interactions", "success_rate"
+RETURN = "extrinsic_return"
+BOUNDED = (SUCCESS, ENTROPY, RETURN, "success", *SHARES)  # which cannot leave 0..1
 
 
 class Measured(NamedTuple):
@@ -163,7 +165,7 @@ class Findings:
             return None
         at = self._frames(setups, method, frames)
         middle, mean = statistics.interquartile_mean(scores), statistics.mean(scores.mean(axis=1))
-        return Measured(_within(metric, mean), middle, len(scores), at)
+        return Measured(within(metric, mean), middle, len(scores), at)
 
     def _measure_actions(
         self,
@@ -185,7 +187,7 @@ class Findings:
             values = pooled[SHARES.index(metric)]
         mean, middle = statistics.mean(values), statistics.interquartile_mean(values[:, None])
         at = self._frames(setups, method, frames)
-        return Measured(_within(metric, mean), middle, len(values), at)
+        return Measured(within(metric, mean), middle, len(values), at)
 
     def _frames(self, setups: Sequence[str], method: str, frames: int | None) -> tuple[int, ...]:
         return self.compared_at(setups, method) if frames is None else (frames,) * len(setups)
@@ -200,12 +202,13 @@ class Findings:
         if not points:
             return None
         frames = sorted(points)
-        found = [statistics.mean(np.array(list(points[at].values()))) for at in frames]
+        seeds = [np.array(list(points[at].values())) for at in frames]
+        found = [within(key[-1], statistics.mean(values)) for values in seeds]
         return Curve(np.array(frames), *np.array(found).T)
 
 
-def _within(metric: str, estimate: Estimate) -> Estimate:
-    """Returns the interval of a share, which cannot leave 0..1."""
-    if metric not in (SUCCESS, ENTROPY, *SHARES):
+def within(metric: str, estimate: Estimate) -> Estimate:
+    """Returns a mean with its interval, as far as that lies where the metric can."""
+    if metric not in BOUNDED:
         return estimate
     return Estimate(estimate.value, max(estimate.low, 0.0), min(estimate.high, 1.0))

@@ -16,7 +16,16 @@ from experiments.study.contents import (
     Published,
     published,
 )
-from experiments.study.estimates import ENTROPY, INTERACTIONS, SHARES, SUCCESS, Findings, Measured
+from experiments.study.estimates import (
+    ENTROPY,
+    INTERACTIONS,
+    RETURN,
+    SHARES,
+    SUCCESS,
+    Findings,
+    Measured,
+    within,
+)
 from experiments.study.order import cases
 from experiments.study.plan import EVALUATION, PRETRAIN, TABULA_RASA, TRANSFER
 from experiments.study.results import ALL, CURVES, FRAMES_TO_SOLVE, SOLVED
@@ -181,7 +190,7 @@ def tasks(found: Findings) -> Lines:
         for stage in (TRANSFER, TABULA_RASA):
             for setup in found.names(stage, 1):
                 for method in found.names(stage, 2):
-                    returns = stage, setup, method, task, "extrinsic_return"
+                    returns = stage, setup, method, task, RETURN
                     curve = found.curve(returns)
                     if curve is None:
                         continue
@@ -197,7 +206,7 @@ def tasks(found: Findings) -> Lines:
 
 
 def _learnt(final: dict[int, float], solved: dict[int, float]) -> list[str]:
-    mean = statistics.mean(np.array(list(final.values())))
+    mean = within(RETURN, statistics.mean(np.array(list(final.values()))))
     frames = ", ".join(
         f"{solved[seed]:,.0f}" if seed in solved else "never" for seed in sorted(final)
     )

@@ -18,8 +18,9 @@ from experiments.study.contents import (
     Averages,
     published,
 )
-from experiments.study.estimates import ENTROPY, SHARES, SUCCESS, Findings
+from experiments.study.estimates import ENTROPY, RETURN, SHARES, SUCCESS, Findings
 from experiments.study.plan import EVALUATION, PRETRAIN
+from experiments.study.plan import TRANSFER as TRANSFER_STAGE
 from experiments.study.report import Contents
 from experiments.study.results import ALL, Result
 from experiments.study.variants import SETUPS, VARIANTS
@@ -258,6 +259,25 @@ def test_trends_are_read_off_the_curves():
     row = row_of(lines, "interactions", "MultiEnv", "cbet")
     assert row[3] == "100"
     assert [cell.split()[0] for cell in row[4:]] == ["1", "5", "10"]
+
+
+def test_returns_and_shares_stay_where_they_can_be():
+    """Of two seeds at 0.9 and 1 the interval would reach 1.59; that of interactions may."""
+    known = [
+        Result(stage, setup, "cbet", seed, world, metric, 100, 10, value)
+        for stage, setup, world, metric in (
+            (PRETRAIN, "MultiEnv", ALL, "success"),
+            (PRETRAIN, "MultiEnv", ALL, "interactions"),
+            (TRANSFER_STAGE, "MultiEnv", "Unlock", "extrinsic_return"),
+        )
+        for seed, value in enumerate((0.9, 1.0))
+    ]
+    found = Findings(known)
+    lines = tables.trends(found, ["cbet"], ["MultiEnv"])
+    assert row_of(lines, "success", "MultiEnv", "cbet")[-1] == "0.95 [0.3147, 1]"
+    assert row_of(lines, "interactions", "MultiEnv", "cbet")[-1] == "0.95 [0.3147, 1.585]"
+    assert row_of(tables.tasks(found), "Unlock")[4] == "0.95 [0.31, 1.00]"
+    assert found.curve((TRANSFER_STAGE, "MultiEnv", "cbet", "Unlock", RETURN)).high == [1]
 
 
 def test_what_is_published_belongs_to_a_table():

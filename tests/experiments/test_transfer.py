@@ -22,8 +22,10 @@ from experiments import (
     minigrid_pretrain,
     minigrid_tabula_rasa,
     minigrid_transfer,
+    presets,
     training,
 )
+from experiments.presets import PRESETS
 from tests.experiments.test_faults import refused
 from tests.experiments.tiny import fake_program, numbers, saved_frames
 
@@ -205,6 +207,11 @@ def test_tasks_have_the_published_settings_but_for_what_a_task_needs():
     assert back == published
     assert options.train.frames == 100_000_000
     assert options.settings.environments == ("ObstructedMaze-2Dlh",)
+    faster = replace(published.network, factors="bfloat16")
+    preset = RunSettings(replace(published, network=faster))
+    assert presets.for_task(preset, "ObstructedMaze-2Dlh").frames == 100_000_000
+    assert presets.for_task(preset, "LavaGapS5").frames == 50_000_000
+    assert presets.for_task(PRESETS["laptop"], "Unlock").frames == 9_000_000
 
 
 @pytest.mark.parametrize(
