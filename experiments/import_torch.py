@@ -9,7 +9,7 @@ is left behind, so that it cannot go on learning. PyTorch is needed here alone (
 import hashlib
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -83,7 +83,9 @@ class Options:
     #: worlds it was trained in, or its scene (default: as the checkpoint says)
     envs: tuple[str, ...] = ()
     #: of a policy for rooms: how they are played from now on
-    habitat: Annotated[HabitatSettings, tyro.conf.arg(name="")] = HabitatSettings()  # noqa: RUF009
+    habitat: Annotated[HabitatSettings, tyro.conf.arg(name="")] = field(
+        default_factory=HabitatSettings
+    )
 
 
 class Stored(NamedTuple):
@@ -212,7 +214,7 @@ def run_settings(
     stored: Stored,
     network: NetworkSettings,
     chosen: Sequence[str] = (),
-    played: HabitatSettings = HabitatSettings(),  # noqa: B008
+    played: HabitatSettings | None = None,
 ) -> RunSettings:
     """Returns the settings of the run that would have made the checkpoint.
 
@@ -220,7 +222,7 @@ def run_settings(
         stored: the checkpoint.
         network: of its policy.
         chosen: worlds, where the checkpoint's are not the ones.
-        played: how scenes are, if it was trained in one.
+        played: how scenes are, if it was trained in one (None: as by default).
 
     Raises:
         SettingsError: no run of ours is such a run, or its policy is but half of one.
@@ -235,6 +237,7 @@ def run_settings(
     if name not in METHODS:
         raise SettingsError(f"it learnt by {name!r}; known: {', '.join(METHODS)}")
     rooms = in_rooms(flags)
+    played = played or HabitatSettings()
     if played != HabitatSettings() and not rooms:
         raise SettingsError("it was trained in gridworlds: leave out what is said of rooms")
     explores = rooms or bool(flags.get("no_reward"))
@@ -263,12 +266,12 @@ def run_settings(
 
 def _taken[S](flags: Mapping[str, Any], settings: S, names: Mapping[str, str]) -> S:
     """Returns settings with what the flags say in place of the defaults."""
-    found = {field: flags[flag] for field, flag in names.items() if flag in flags}
-    for field, value in found.items():
-        wanted = float if isinstance(getattr(settings, field), float | None) else int
+    found = {name: flags[flag] for name, flag in names.items() if flag in flags}
+    for name, value in found.items():
+        wanted = float if isinstance(getattr(settings, name), float | None) else int
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise SettingsError(f"its flag {names[field]} is {value!r}, which is no number")
-        found[field] = wanted(value)
+            raise SettingsError(f"its flag {names[name]} is {value!r}, which is no number")
+        found[name] = wanted(value)
     return replace(settings, **found)  # type: ignore[type-var]
 
 
