@@ -14,7 +14,7 @@ from cbet_jax.interrupt import stop_on_signals
 from cbet_jax.run_directory import RunDirectory, RunDirectoryError, write_json
 from envs.registry import UnknownEnvironment
 from experiments import cli, training
-from experiments.sweep import results
+from experiments.sweep import gpus, results
 from experiments.sweep.plan import COMMANDS, Job, check, plan, read_grid
 
 if TYPE_CHECKING:
@@ -53,6 +53,8 @@ class Options:
                 raise SettingsError(f"{name} must be at least 1, not {value}")
         if self.slurm and self.cluster != "slurm":
             raise SettingsError("slurm is for --cluster slurm")
+        if self.cluster == "local":
+            gpus.refuse_too_few(self.parallel or 1)
 
 
 def main(arguments: Sequence[str]) -> None:

@@ -1,6 +1,5 @@
 """Does the jobs of a sweep: what is done is skipped, what was interrupted is submitted again."""
 
-import os
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -10,7 +9,8 @@ from rich.console import Console
 
 from cbet_jax.interrupt import Stop
 from experiments import cli
-from experiments.sweep.jobs import GPUS, LOCAL, Queue, end, last_error, status_of
+from experiments.sweep import gpus
+from experiments.sweep.jobs import LOCAL, Queue, end, last_error, status_of
 from experiments.sweep.plan import Job
 from experiments.training import NOT_FINITE
 
@@ -69,7 +69,7 @@ class Sweep:
 
     def _submit(self, job: Job) -> None:
         how = "goes on" if job.begun else "begins"
-        handle = self._queue.submit(job, _gpus(self._free_place(), self._parallel))
+        handle = self._queue.submit(job, gpus.of_place(self._free_place(), self._parallel))
         self._submitted[job] += 1
         self._begin(job, handle, how)
 
@@ -95,11 +95,3 @@ class Sweep:
 
     def _say(self, line: str) -> None:
         self._console.print(line, soft_wrap=True, highlight=False)
-
-
-def _gpus(place: int, parallel: int) -> str | None:
-    """Returns which of the GPUs that this process is told of belong to one of its places."""
-    told = os.environ.get(GPUS)
-    if told is None or parallel == 1:
-        return told
-    return ",".join(told.split(",")[place::parallel])

@@ -7,11 +7,11 @@ from typing import Any
 
 import submitit
 
+from experiments.sweep.gpus import VARIABLE
 from experiments.sweep.plan import Job
 from experiments.sweep.process import Training
 
 LOCAL, SLURM = "local", "slurm"
-GPUS = "CUDA_VISIBLE_DEVICES"
 FOREVER = 10 * 365 * 24 * 60  # minutes
 TIME = 24 * 60  # minutes that SLURM is asked for, unless it is told otherwise
 ERROR = "error: "  # begins the line in which a command says why it failed
@@ -49,7 +49,7 @@ class Queue:
             gpus: numbers of those that it sees on this machine (None: all).
         """
         # submitit hides all GPUs from local jobs that do not ask it for some.
-        environment = {GPUS: gpus} if self.cluster == LOCAL else {}
+        environment = {VARIABLE: gpus} if self.cluster == LOCAL else {}
         training = Training(job.command, job.config, environment)
         # Ctrl-C is for the sweep and for the training itself, not for what is in between.
         interrupted = signal.signal(signal.SIGINT, signal.SIG_IGN)

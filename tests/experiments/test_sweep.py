@@ -8,7 +8,7 @@ import pytest
 
 from cbet_jax.run_directory import RunDirectory
 from experiments import minigrid_pretrain
-from experiments.sweep import command, plan
+from experiments.sweep import command, gpus, plan
 from experiments.sweep.plan import read_grid
 from tests.experiments.test_faults import refused
 from tests.experiments.tiny import ARGUMENTS, CHUNK_FRAMES, FRAMES, SEEDS, fake_program
@@ -118,6 +118,32 @@ def test_bad_sweeps_are_refused(arguments, expected, tmp_path, capsys, monkeypat
     monkeypatch.chdir(tmp_path)
     assert expected in refused(command.main, arguments, capsys)
     assert not list(tmp_path.rglob("config.json"))
+
+
+@pytest.mark.parametrize(
+    ("named", "places", "seen"),
+    [
+        ("0,1,2,3", 4, ["0", "1", "2", "3"]),
+        ("0,1,2,3", 3, ["0,3", "1", "2"]),
+        ("3,5", 1, ["3,5"]),
+        ("-1", 2, ["-1", "-1"]),
+        ("", 2, ["", ""]),
+        (None, 2, [None, None]),
+    ],
+)
+def test_each_of_the_runs_at_once_has_gpus_of_its_own(named, places, seen, monkeypatch):
+    monkeypatch.delenv(gpus.VARIABLE, raising=False)
+    if named is not None:
+        monkeypatch.setenv(gpus.VARIABLE, named)
+    gpus.refuse_too_few(places)
+    assert [gpus.of_place(place, places) for place in range(places)] == seen
+
+
+def test_more_runs_at_once_than_gpus_are_refused(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv(gpus.VARIABLE, "0,1")
+    error = refused(command.main, [*LOCAL, "--out", str(tmp_path / "sweep")], capsys)
+    assert "parallel must be at most 2, not 3" in error
+    assert not list(tmp_path.iterdir())
 
 
 def test_other_things_are_left_alone(tmp_path, capsys):
