@@ -10,7 +10,7 @@ does not depend on the grid, so the numbers are one device's but for the order o
 import contextlib
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import jax
@@ -88,7 +88,9 @@ def memory(mesh: Mesh | None) -> int:
 
 def compiler_options(mesh: Mesh | None) -> dict[str, bool]:
     """Returns XLA's options: where every core is a device, cores share large products alone."""
-    alone = mesh and mesh.size >= cores() and jax.default_backend() == "cpu"
+    if mesh is None or jax.default_backend() != "cpu":
+        return {}
+    alone = len(mesh.local_devices) >= cores()  # other hosts' devices are not on this one's cores
     return {"xla_cpu_multi_thread_eigen": False} if alone else {}
 
 
@@ -98,8 +100,8 @@ def make_mesh(settings: TrainSettings, seeds: int, devices: int | None = None) -
     Args:
         settings: of the run.
         seeds: of the run.
-        devices: how many (None: all that can be used, and where several hosts train together
-            all that they have).
+        devices: how many (None: all that can be used; where several hosts train together, it is
+            not asked).
 
     Returns:
         The devices, `[SEEDS, WORLDS]`; None for one device alone.
@@ -109,6 +111,7 @@ def make_mesh(settings: TrainSettings, seeds: int, devices: int | None = None) -
     """
     found = jax.devices()
     if jax.process_count() > 1:
+        found = of_each_host(found, settings, seeds)
         devices = len(found)
     elif devices is None:
         fewest = fewest_sequences(settings, found[0].platform)
@@ -126,6 +129,22 @@ def make_mesh(settings: TrainSettings, seeds: int, devices: int | None = None) -
         return None
     rows = math.gcd(seeds, devices)
     return Mesh(np.array(found[:devices]).reshape(rows, -1), (SEEDS, WORLDS))
+
+
+def of_each_host(found: Iterable[Any], settings: TrainSettings, seeds: int) -> list[Any]:
+    """Returns those of several hosts' devices that are used best: as many of each host.
+
+    A host that has fewer gives all. One of each is the least, even if seeds and worlds do not
+    divide by them: no host can be left out.
+    """
+    by_host: dict[int, list[Any]] = {}
+    for device in found:
+        by_host.setdefault(device.process_index, []).append(device)
+    of_each = range(1, max(map(len, by_host.values())) + 1)
+    choices = [[d for host in by_host.values() for d in host[:number]] for number in of_each]
+    fewest = fewest_sequences(settings, choices[0][0].platform)
+    fitting = [choice for choice in choices if fits(settings, seeds, len(choice), fewest)]
+    return fitting[-1] if fitting else choices[0]
 
 
 def fewest_sequences(settings: TrainSettings, platform: str) -> int:
@@ -150,14 +169,21 @@ def most(settings: TrainSettings, seeds: int, devices: int, fewest: int = 1) -> 
     """
     rows = max(n for n in range(1, devices + 1) if seeds % n == 0)
     shared = [n for n in range(1, devices // rows + 1) if math.gcd(seeds, n * rows) == rows]
-    enough = (n for n in shared if n == 1 or settings.batch >= n * fewest)
-    return max(n * rows for n in enough if fits(settings, seeds, n * rows))
+    return max(n * rows for n in shared if fits(settings, seeds, n * rows, fewest))
 
 
-def fits(settings: TrainSettings, seeds: int, devices: int) -> bool:
-    """Returns whether every device gets whole seeds, or as many worlds and sequences as others."""
+def fits(settings: TrainSettings, seeds: int, devices: int, fewest: int = 1) -> bool:
+    """Returns whether every device gets whole seeds, or as many worlds and sequences as others.
+
+    Args:
+        settings: of the run.
+        seeds: of the run.
+        devices: all of them.
+        fewest: sequences of a batch that each of those must get which share a seed.
+    """
     in_a_row = devices // math.gcd(seeds, devices)
-    return settings.worlds % in_a_row == 0 and settings.batch % in_a_row == 0
+    divide = settings.worlds % in_a_row == 0 and settings.batch % in_a_row == 0
+    return divide and (in_a_row == 1 or settings.batch // in_a_row >= fewest)
 
 
 def spread(mesh: Mesh | None, worlds: int) -> Spread:

@@ -71,7 +71,7 @@ class Options:
         if self.devices is not None and self.devices < 1:
             raise SettingsError(f"devices must be at least 1, not {self.devices}")
         if self.devices is not None and self.distributed:
-            raise SettingsError("--distributed takes all devices of all hosts: leave --devices out")
+            raise SettingsError("--distributed takes devices of all hosts: leave --devices out")
         for frames in self.keep_at:
             if not 0 < frames <= self.train.frames:
                 raise SettingsError(f"keep_at must lie in 1..{self.train.frames}, not {frames}")
@@ -146,11 +146,10 @@ def lay_out(options: Options, console: Console) -> Mesh | None:
         SettingsError: there are not as many as asked for, or they do not divide the run, or the
             other hosts are not to be found.
     """
+    devices.use_cpu(options.devices)
     if options.distributed:
         hosts.join()
         console.quiet = not hosts.is_first()
-    else:
-        devices.use_cpu(options.devices)
     return devices.make_mesh(options.train, options.seeds, options.devices)
 
 

@@ -17,10 +17,10 @@ from cbet_jax.run_directory import RunDirectory
 from experiments import minigrid_pretrain, training
 from tests.cbet.worlds import corridor
 
-CHUNKS, CHUNK_FRAMES = 3, 40  # 2 iterations of 4 worlds x 5 steps
+CHUNKS, CHUNK_FRAMES = 3, 160  # 2 iterations of 16 worlds x 5 steps
 ARGUMENTS = (
     *("--preset", "smoke", "--seeds", "2", "--chunk", "2", "--frames", str(CHUNKS * CHUNK_FRAMES)),
-    *("--worlds", "4", "--batch", "4", "--unroll", "5", "--counts.capacity", "64"),
+    *("--worlds", "16", "--batch", "16", "--unroll", "5", "--counts.capacity", "64"),
     *("--network.conv-layers", "1", "--network.channels", "4"),
     *("--network.dense-units", "8", "--network.lstm-units", "8"),
 )

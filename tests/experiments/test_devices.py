@@ -5,14 +5,18 @@ import os
 import socket
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
+from typing import NamedTuple
+from unittest.mock import Mock
 
 import jax
 import pytest
+from jax.sharding import Mesh
 
-from cbet_jax import checkpoint, hosts
+from cbet_jax import checkpoint, devices, hosts
 from cbet_jax.config import TrainSettings
-from cbet_jax.devices import fewest_sequences, fits, most, use_cpu
+from cbet_jax.devices import WAITING, fewest_sequences, fits, most, of_each_host, use_cpu
 from cbet_jax.run_directory import RunDirectory
 from experiments import minigrid_pretrain
 from experiments.presets import PRESETS
@@ -58,11 +62,11 @@ def test_a_device_waits_for_another_as_long_as_it_takes():
     subprocess.run(program, check=True, timeout=600, capture_output=True)
 
 
-def test_two_hosts_make_one_run(runs, tmp_path):
+def test_two_hosts_of_two_devices_make_one_run(runs, tmp_path):
     with socket.socket() as free:
         free.bind(("localhost", 0))
         address = f"localhost:{free.getsockname()[1]}"
-    variables = {hosts.ADDRESS: address, hosts.PROCESSES: "2"}
+    variables = {hosts.ADDRESS: address, hosts.PROCESSES: "2", "JAX_NUM_CPU_DEVICES": "2"}
     program = [sys.executable, "-m", "tests.experiments.corridor_runs", str(tmp_path / "run")]
     ended = [
         subprocess.Popen(
@@ -81,13 +85,49 @@ def test_two_hosts_make_one_run(runs, tmp_path):
     written = [folder.name for folder in (newest / checkpoint.STATE).glob("ocdbt.process_*")]
     assert sorted(written) == ["ocdbt.process_0", "ocdbt.process_1"]  # each host its part
     (first, error), (second, other_error) = shown
-    assert "stopped and saved at 40 frames" in first
-    assert second.startswith("[Gloo]")  # which speaks for itself
-    assert second.count("\n") == 1
+    assert f"stopped and saved at {CHUNK_FRAMES} frames" in first
+    assert all(line.startswith("[Gloo]") for line in second.splitlines())  # speaks for itself
     assert error.splitlines() == other_error.splitlines()
     assert "already holds a run" in error
     sessions = json.loads(RunDirectory(tmp_path / "run").manifest.read_text())["sessions"]
     assert [session["from_frames"] for session in sessions] == [0, CHUNK_FRAMES]
+    assert [len(session["devices"]) for session in sessions] == [4, 4]
+    assert all(flag in sessions[0]["xla_flags"] for flag in WAITING)
+
+
+class Place(NamedTuple):
+    """A device, as far as the layout looks at it."""
+
+    process_index: int
+    platform: str
+
+
+@pytest.mark.parametrize(
+    ("preset", "seeds", "devices", "used"),
+    [
+        ("laptop", 1, [2, 2], [2, 2]),
+        ("laptop", 1, [8, 8], [4, 4]),  # of whose batches of 32 each gets four sequences
+        ("laptop", 3, [2, 2, 2], [2, 2, 2]),
+        ("laptop", 3, [2, 1], [2, 1]),
+        ("laptop", 1, [2, 2, 2], [1, 1, 1]),  # which does not fit, and is refused then
+        ("paper", 1, [2, 2], [1, 1]),  # the cores of each host share its products
+        ("paper", 4, [2, 2], [2, 2]),
+    ],
+)
+def test_every_host_gives_devices(preset, seeds, devices, used):
+    found = [Place(host, "cpu") for host, number in enumerate(devices) for _ in range(number)]
+    given = of_each_host(found, PRESETS[preset].train, seeds)
+    taken = Counter(place.process_index for place in given)
+    assert [taken[host] for host in range(len(devices))] == used
+
+
+@pytest.mark.parametrize(("here", "shared"), [(1, True), (2, False)])
+def test_cores_share_products_unless_each_is_a_device(here, shared, monkeypatch):
+    """Whatever other hosts have."""
+    monkeypatch.setattr(devices, "cores", lambda: 2)
+    mesh = Mock(Mesh, local_devices=[None] * here, size=4)
+    asked = {} if shared else {"xla_cpu_multi_thread_eigen": False}
+    assert devices.compiler_options(mesh) == asked
 
 
 @pytest.mark.parametrize(
@@ -151,6 +191,6 @@ def test_devices_belong_to_one_host(tmp_path, capsys):
 
 def test_devices_that_do_not_divide_are_refused(runs):
     assert (runs / "stderr").read_text() == (
-        "error: 3 devices do not divide 2 seeds of 4 worlds and batches of 4; these do: 1 2 4\n"
+        "error: 3 devices do not divide 2 seeds of 16 worlds and batches of 16; these do: 1 2 4\n"
     )
     assert not (runs / "3").exists()
