@@ -1,17 +1,24 @@
-"""Whether another backend computes what the CPU's does: one iteration of training, compared."""
+"""Whether another backend computes what the CPU's does, with factors of 32 and of 16 bits."""
 
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
+from jaxtyping import Array
 
 from cbet_jax.checkpoint import on_host
 from cbet_jax.config import TrainSettings
-from cbet_jax.train import init, iterate, make_trainer
+from cbet_jax.learner import LearnerState
+from cbet_jax.train import Trainer, TrainState, init, iterate, learn, make_trainer, play, seed_keys
+from cbet_jax.types import Trajectory
 from envs.types import World
+from experiments import phases
 
 BOUNDS = {"update": 1e-2, "metrics": 1e-3, "floats": 1e-3}  # relative
+#: with factors of 8 bits: a number in the middle between two of them goes either way
+ROUNDED = {"update": 5e-2, "metrics": 2e-2, "floats": 1e-3}
 
 
 class Agreement(NamedTuple):
@@ -22,12 +29,25 @@ class Agreement(NamedTuple):
     update: float  # |difference| / |CPU's|, of all that the learnt parameters were changed by
     metrics: float  # the largest relative difference
     floats: float  # |difference| / |CPU's|, of all other floating-point numbers of the state
+    bounds: Mapping[str, float]  # of the last three
 
     @property
     def agrees(self) -> bool:
-        """Whether integers are equal, and all else is within `BOUNDS`."""
-        near = all(getattr(self, name) <= bound for name, bound in BOUNDS.items())
+        """Whether integers are equal, and all else is within the bounds."""
+        near = all(getattr(self, name) <= bound for name, bound in self.bounds.items())
         return near and not self.different
+
+
+class Followed(NamedTuple):
+    """What was made of given trajectories."""
+
+    learner: LearnerState
+    logits: Array  # [seeds, rollouts, T, N, actions], as in acting
+
+    @property
+    def params(self) -> Any:
+        """The policy's parameters that learn."""
+        return self.learner.policy
 
 
 def compare_with_cpu(settings: TrainSettings, world: World) -> Agreement:
@@ -36,31 +56,71 @@ def compare_with_cpu(settings: TrainSettings, world: World) -> Agreement:
     Float32 products are computed as such on both, without a GPU's shortcuts (TF32).
 
     Args:
-        settings: of the training.
+        settings: of the training, with factors of 32 bits.
         world: that it plays in.
 
     Raises:
         RuntimeError: this process cannot use the CPU's backend.
     """
-    cpu = jax.devices("cpu")[0]
     trainer = make_trainer(settings, world)
+    begun = _on_cpu(partial(init, trainer), jax.random.key(0))
+    return compare(begun, *_on_both(partial(iterate, trainer), begun), BOUNDS)
+
+
+def follow_cpu(settings: TrainSettings, world: World, seeds: int) -> Agreement:
+    """Acts on the CPU's trajectories, and learns from them, on both; seeds side by side.
+
+    For factors of 16 bits: what rounds to another of them moves logits so far that now and then
+    another action is drawn, after which worlds have nothing in common.
+
+    Args:
+        settings: of the training.
+        world: that it plays in.
+        seeds: how many.
+
+    Raises:
+        RuntimeError: this process cannot use the CPU's backend.
+    """
+    trainer = make_trainer(settings, world)
+    state = _on_cpu(jax.vmap(partial(init, trainer)), seed_keys(seeds))
+    trajectories = _on_cpu(jax.vmap(partial(_trajectories, trainer)), state)
+    results = _on_both(jax.vmap(partial(_follow, trainer)), state, trajectories)
+    return compare(state, *results, ROUNDED)
+
+
+def _trajectories(trainer: Trainer, state: TrainState) -> Trajectory:
+    return play(trainer, state.learner.agent, state.actor, state.key)[1]
+
+
+def _follow(
+    trainer: Trainer, state: TrainState, trajectories: Trajectory
+) -> tuple[Followed, dict[str, Array]]:
+    learner, metrics = learn(trainer, state.learner, trajectories)
+    return Followed(learner, phases.act(trainer, state, trajectories)), metrics
+
+
+def _on_cpu(function: Callable[..., Any], *arguments: Any) -> Any:
+    cpu = jax.devices("cpu")[0]
     with jax.default_device(cpu):
-        begun = jax.jit(partial(init, trainer))(jax.device_put(jax.random.key(0), cpu))
-    program = jax.jit(partial(iterate, trainer))
-    results = []
+        return jax.block_until_ready(jax.jit(function)(*jax.device_put(arguments, cpu)))
+
+
+def _on_both(function: Callable[..., Any], *arguments: Any) -> tuple[Any, Any]:
+    """Returns what a function gives on the CPU and on the default device."""
+    program = jax.jit(function)
+    on = lambda device: jax.block_until_ready(program(*jax.device_put(arguments, device)))  # noqa: E731
     with jax.default_matmul_precision("highest"):
-        for device in (cpu, jax.devices()[0]):
-            results.append(jax.block_until_ready(program(jax.device_put(begun, device))))
-    return compare(begun, *results)
+        return on(jax.devices("cpu")[0]), on(jax.devices()[0])
 
 
-def compare(begun: Any, here: Any, there: Any) -> Agreement:
+def compare(begun: Any, here: Any, there: Any, bounds: Mapping[str, float]) -> Agreement:
     """Compares what two backends made of one `TrainState`.
 
     Args:
         begun: the state before.
         here: the CPU's state after, and its metrics.
         there: the other's.
+        bounds: of relative differences that are let pass, as `BOUNDS` has them.
     """
     states, metrics = ([on_host(result[i]) for result in (here, there)] for i in (0, 1))
     integers, floats = (
@@ -80,6 +140,7 @@ def compare(begun: Any, here: Any, there: Any) -> Agreement:
         update=_distance(*updates),
         metrics=max(_distance(*({name: told[name]} for told in metrics)) for name in metrics[0]),
         floats=_distance(*({name: state[name] for name in floats} for state in states)),
+        bounds=bounds,
     )
 
 

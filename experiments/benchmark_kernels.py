@@ -16,6 +16,7 @@ LARGEST = 12  # kernels that are named
 CONTAINERS = ("while", "call", "conditional")  # operations of a CPU that are made of others
 HOST = re.compile(r"(infeed|outfeed|send|recv)\(|custom_call_target=\"([^\"]*callback[^\"]*)\"")
 LOOP = re.compile(r" while\(.*")
+CONDITIONAL = re.compile(r" conditional\(")
 NESTING = re.compile("while/body/|eval_jaxpr/")  # says nothing: nearly all is inside of loops
 SOURCE = re.compile(r"^\s*(?:ROOT )?%?([\w.-]+) = .*op_name=\"([^\"]*)\"", re.MULTILINE)
 
@@ -109,9 +110,17 @@ def host_calls(program: str) -> list[str]:
 def open_loops(program: str) -> int:
     """Counts the loops of a compiled program (as text) whose length depends on its numbers.
 
-    On a GPU the host looks at such a condition, once a turn.
+    On a GPU the host may look at such a condition, once a turn.
     """
     return sum("known_trip_count" not in loop for loop in LOOP.findall(program))
+
+
+def conditionals(program: str) -> int:
+    """Counts where a compiled program (as text) does one thing or another.
+
+    On a GPU the host may look at such a condition, each time.
+    """
+    return len(CONDITIONAL.findall(program))
 
 
 def sources(program: str) -> dict[str, str]:

@@ -23,7 +23,7 @@ from cbet_jax import manifest
 from cbet_jax.config import Factors
 from cbet_jax.run_directory import RunDirectoryError, write_json
 from experiments import bounds, cli, gpu_table, measure
-from experiments.benchmark_agreement import compare_with_cpu
+from experiments.benchmark_agreement import Agreement, compare_with_cpu, follow_cpu
 from experiments.benchmark_cases import (
     TRAINING,
     Case,
@@ -34,6 +34,7 @@ from experiments.benchmark_cases import (
     world_of,
 )
 from experiments.benchmark_kernels import (
+    conditionals,
     host_calls,
     open_loops,
     profile,
@@ -50,6 +51,7 @@ COMPILED_AT_ONCE = 4
 LARGE_PRODUCT = 8192  # rows and columns, of the matrices that a GPU multiplies
 OUT_OF_MEMORY = "out of memory"
 DIFFERS = 1  # exit status
+COMPARED_SEEDS = 2  # with factors of 16 bits
 
 
 class Report:
@@ -73,6 +75,7 @@ class Report:
             "compiled_programs_kept_in": jax.config.jax_compilation_cache_dir,
             "seconds": 0.0,
             "finished": False,
+            "agreement": {},
             "cases": [],
         }
         self._began = time.monotonic()
@@ -109,13 +112,14 @@ def main(folder: Path, arguments: Sequence[str], console: Console, *, small: boo
 
     Raises:
         RunDirectoryError: the folder cannot be used.
-        SystemExit: the device does not compute what the CPU does.
+        SystemExit: the device does not compute what the CPU does, or that cannot be told.
     """
     content = make(folder, arguments, console, small=small)
     console.print(gpu_table.markdown(content), soft_wrap=True, highlight=False, markup=False)
     console.print(f"saved: {folder / REPORT}", soft_wrap=True, highlight=False)
-    if not content.get("agreement", {}).get("agrees", True):
-        cli.fail(f"the numbers are not the CPU's: see {folder / TABLE}", DIFFERS)
+    found = content["agreement"].values()
+    if not found or not all(comparison.get("agrees") for comparison in found):
+        cli.fail(f"the numbers were not found to be the CPU's: see {folder / TABLE}", DIFFERS)
 
 
 def make(
@@ -148,11 +152,21 @@ def rates(*, large: bool) -> dict[str, float]:
     return {name: speed / (1e9 if name == "copying" else 1e12) for name, speed in found.items()}
 
 
-def agree(case: Case) -> dict[str, Any]:
-    """Compares the smoke preset's network with the CPU's, in a case's worlds."""
+def comparisons(case: Case) -> dict[str, Callable[[], dict[str, Any]]]:
+    """Returns what compares the smoke preset's network with the CPU's, in a case's worlds."""
     network = PRESETS["smoke"].train.network
     settings = replace(case.settings, network=network, worlds=case.settings.batch)
-    found = compare_with_cpu(settings, world_of(case.environments, settings.worlds))
+    rounding = replace(settings, network=replace(network, factors="bfloat16"))
+    world = world_of(case.environments, settings.worlds)
+    return {
+        "an iteration in float32": lambda: _told(compare_with_cpu(settings, world)),
+        f"bfloat16 and {COMPARED_SEEDS} seeds, in the CPU's trajectories": lambda: _told(
+            follow_cpu(rounding, world, COMPARED_SEEDS)
+        ),
+    }
+
+
+def _told(found: Agreement) -> dict[str, Any]:
     return {**found._asdict(), "agrees": found.agrees}
 
 
@@ -167,11 +181,11 @@ def measure_group(group: Sequence[Case], report: Report, *, first: bool) -> None
     """
     report.say(f"compiling {len(group)} programs{', comparing with the CPU' * first}")
     with ThreadPoolExecutor(COMPILED_AT_ONCE) as pool:
-        agreement = pool.submit(_attempt, partial(agree, group[0])) if first else None
+        compared = comparisons(group[0]) if first else {}
+        agreements = {name: pool.submit(_attempt, run) for name, run in compared.items()}
         programs = list(pool.map(_compiled, group))
-    if agreement:
-        report.content["agreement"] = agreement.result()
-        report.save()
+    report.content["agreement"] |= {name: each.result() for name, each in agreements.items()}
+    report.save()
     for case in group:
         report.say(case.name)
         program, found = programs.pop(0)
@@ -227,6 +241,7 @@ def measured(
         "planned_bytes": peak_memory(compiled.program),
         "host_calls": host_calls(program),
         "open_loops": open_loops(program),
+        "conditionals": conditionals(program),
     }
     advance = measure.first_result(compiled.program)
     task = Task(measure.repeated(advance, compiled.begin()), case.frames, "frame")

@@ -5,15 +5,19 @@ from typing import Any
 
 HEADER = (
     *("case", "frames/s", "ms a call", "minutes to the end", "TFLOP/s", "of a product"),
-    *("memory, MiB", "compiling, s"),
+    *("memory, MiB", "callbacks", "open loops", "conditionals", "compiling, s"),
 )
 NOTES = (
     "A call is one iteration of all seeds: rollouts and updates (training), or one of the two "
     "alone. Minutes to the end: of all seeds together, at the preset's number of frames. "
     "Operations are those of the policy's network alone, their rate beside that of a product of "
     "two large square matrices with the same factors. Memory is what the program plans to hold "
-    "at once. Programs of a group were compiled at the same time, so that each alone takes less."
+    "at once. Callbacks ask the host for something within the program. Open loops, whose length "
+    "the numbers decide, and conditionals ask it for nothing, but the host of a GPU may wait there "
+    "to read which way to go. Programs of a group were compiled at the same time, so that each "
+    "alone takes less."
 )
+APART = {"update": "update of the parameters", "metrics": "metrics", "floats": "other numbers"}
 
 
 def markdown(content: dict[str, Any]) -> str:
@@ -46,26 +50,29 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
 
 
 def _facts(content: dict[str, Any]) -> Iterable[str]:
-    if "agreement" in content:
-        found = content["agreement"]
-        if "error" in found:
-            yield f"not compared with the CPU: {found['error']}"
-        else:
-            same = ", ".join(found["different"]) or "none differs"
-            whom = "the CPU" if content["is_gpu"] else "itself, no other device being there,"
-            yield (
-                f"{'agrees' if found['agrees'] else 'DOES NOT AGREE'} with {whom} after one "
-                f"iteration in float32: of {found['integers']:,} integers (worlds, counts, keys) "
-                f"{same}; relative differences: update of the parameters {found['update']:.1e}, "
-                f"metrics {found['metrics']:.1e}, other numbers {found['floats']:.1e}"
-            )
+    for name, found in content["agreement"].items():
+        yield _agreement(name, found, "the CPU" if content["is_gpu"] else "itself, the only device")
     for name, rate in content.get("rates", {}).items():
         yield f"{name}: {rate:,.4g} {'Gbyte/s' if name == 'copying' else 'TFLOP/s'}"
     calls = sorted({call for case in content["cases"] for call in case.get("host_calls", ())})
-    if content["cases"]:
-        yield f"programs ask the host for: {', '.join(calls) or 'nothing'}"
+    if calls:
+        yield f"callbacks: {', '.join(calls)}"
     if content["compiled_programs_kept_in"]:
         yield "compiled programs may have been read from JAX_COMPILATION_CACHE_DIR"
+
+
+def _agreement(name: str, found: dict[str, Any], whom: str) -> str:
+    if "error" in found:
+        return f"{name}: NOT COMPARED with {whom}: {found['error']}"
+    same = ", ".join(found["different"]) or "none differs"
+    apart = (
+        f"{what} {found[key]:.1e} (at most {found['bounds'][key]:.0e})"
+        for key, what in APART.items()
+    )
+    return (
+        f"{name}: {'agrees' if found['agrees'] else 'DOES NOT AGREE'} with {whom}; of "
+        f"{found['integers']:,} integers {same}; relative differences: {', '.join(apart)}"
+    )
 
 
 def _row(case: dict[str, Any], content: dict[str, Any]) -> list[str]:
@@ -80,6 +87,9 @@ def _row(case: dict[str, Any], content: dict[str, Any]) -> list[str]:
         f"{case['tflops']:.3g}",
         f"{100 * case['tflops'] / product:.1f} %",
         f"{case['planned_bytes'] / 2**20:,.0f}",
+        str(len(case["host_calls"])),
+        str(case["open_loops"]),
+        str(case["conditionals"]),
         f"{case['compile_seconds']:.0f}",
     ]
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Int
+from jaxtyping import Array, Float, Int
 
 from cbet_jax.agent import AgentParams
 from cbet_jax.config import TrainSettings
@@ -60,7 +60,7 @@ def tasks(settings: TrainSettings, world: World) -> dict[str, Task]:
     acted = compiled(lambda state: play(trainer, state.learner.agent, state.actor, state.key))
     _, trajectories, _ = jax.block_until_ready(acted(state))
     programs: dict[str, Callable[[], Any]] = {
-        NETWORK: partial(compiled(partial(_network, trainer)), state, trajectories),
+        NETWORK: partial(compiled(partial(act, trainer)), state, trajectories),
         ACTING: partial(acted, state),
         FORWARD: partial(compiled(partial(_forward, trainer)), state, trajectories),
         GRADIENT: partial(compiled(partial(_gradient, trainer)), state, trajectories),
@@ -116,7 +116,7 @@ def _bytes(trainer: Trainer) -> dict[str, float]:
     """Returns what the products of three programs move, and the optimizer, in an iteration."""
     state = jax.eval_shape(partial(init, trainer), jax.random.key(0))
     played = jax.eval_shape(partial(play, trainer), state.learner.agent, state.actor, state.key)
-    programs = {NETWORK: _network, FORWARD: _forward, GRADIENT: _gradient}
+    programs = {NETWORK: act, FORWARD: _forward, GRADIENT: _gradient}
     moved = {
         name: product_bytes(partial(program, trainer), state, played[1])
         for name, program in programs.items()
@@ -132,17 +132,19 @@ def _wait_for(program: Callable[[], Any]) -> None:
     jax.block_until_ready(program())
 
 
-def _network(trainer: Trainer, state: TrainState, trajectories: Trajectory) -> Array:
-    """Acts on the views of every rollout, step by step."""
+def act(
+    trainer: Trainer, state: TrainState, trajectories: Trajectory
+) -> Float[Array, "rollouts T N actions"]:
+    """Returns the logits of the views of every rollout, computed step by step as in acting."""
     params = trainer.agent.fold(state.learner.agent, state.actor.step.view)
 
-    def act(recurrent: Any, seen: tuple[Array, Array]) -> tuple[Any, Array]:
+    def step(recurrent: Any, seen: tuple[Array, Array]) -> tuple[Any, Array]:
         view, first = (leaf[None] for leaf in seen)
         logits, _, recurrent = trainer.agent.run(params, view, first, recurrent)
-        return recurrent, logits.sum()
+        return recurrent, logits[0]
 
     def rollout(recurrent: Any, seen: tuple[Array, Array]) -> tuple[Any, Array]:
-        return jax.lax.scan(act, recurrent, jax.tree.map(lambda leaf: leaf[:-1], seen))
+        return jax.lax.scan(step, recurrent, jax.tree.map(lambda leaf: leaf[:-1], seen))
 
     seen = trajectories.view, trajectories.first
     return jax.lax.scan(rollout, state.actor.recurrent, seen)[1]

@@ -46,12 +46,12 @@ BAD_COMMAND_LINES = {
 }
 
 
-def refused(main, arguments, capsys) -> str:
-    """Returns the one line that `main` refuses its arguments with."""
+def refused(main, arguments, capsys, status=2) -> str:
+    """Returns the one line that `main` ends with, and with that exit status."""
     with pytest.raises(SystemExit) as stop:
         main(arguments)
     error = capsys.readouterr().err
-    assert stop.value.code == 2
+    assert stop.value.code == status
     assert error.startswith("error: ")
     assert error.count("\n") == 1
     assert error.endswith("\n")

@@ -12,10 +12,18 @@ import pytest
 from jax.profiler import ProfileData
 
 from cbet_jax.config import CountSettings, NetworkSettings
+from cbet_jax.train import init, make_trainer, seed_keys
 from experiments import benchmark, benchmark_agreement, benchmark_cases, gpu_report, measure
-from experiments.benchmark_kernels import host_calls, open_loops, read, sources, summary
+from experiments.benchmark_kernels import (
+    conditionals,
+    host_calls,
+    open_loops,
+    read,
+    sources,
+    summary,
+)
 from experiments.presets import PRESETS
-from tests.cbet.worlds import corridor
+from tests.cbet.worlds import corridor, single_env
 from tests.experiments.test_faults import refused
 
 GPU = """
@@ -74,8 +82,12 @@ def test_a_report_of_everything(quick, tmp_path, capsys, monkeypatch):
     assert len(text) < 100_000
     assert content["finished"]
     assert "no GPU" in shown
-    assert content["agreement"]["agrees"]
-    assert content["agreement"]["integers"] > 1000
+    iteration, following = content["agreement"].values()
+    assert iteration["agrees"]
+    assert following["agrees"]
+    assert iteration["integers"] > 1000
+    assert iteration["bounds"] == benchmark_agreement.BOUNDS
+    assert following["bounds"] == benchmark_agreement.ROUNDED
     training, acting, learning = content["cases"]
     assert learning == {"case": learning["case"], "error": "out of memory"}
     assert training["minutes"] > 0
@@ -83,20 +95,36 @@ def test_a_report_of_everything(quick, tmp_path, capsys, monkeypatch):
         assert case["frames_per_second"] > 0
         assert case["planned_bytes"] > 0
         assert case["host_calls"] == []
+        assert case["open_loops"] == case["conditionals"] == 0  # in a corridor
         assert case["profile"]["steps"] == 5
         assert case["profile"]["kernels_per_step"] > 1
     with gzip.open(folder / "trace.json.gz") as file:
         assert "traceEvents" in json.load(file)
     table = (folder / "report.md").read_text()
     assert learning["case"] in table
+    assert table.count("agrees with itself") == 2
     assert table.strip() in shown.replace("\r", "")
 
 
 def test_no_case_is_begun_when_time_is_up(quick, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(gpu_report, "SECONDS", 0.0)
-    benchmark.main(["--gpu-report", str(tmp_path), "--small"])
+    error = refused(benchmark.main, ["--gpu-report", str(tmp_path), "--small"], capsys, status=1)
+    assert "were not found to be the CPU's" in error
     cases = json.loads((tmp_path / "report.json").read_text())["cases"]
     assert {case["error"] for case in cases} == {"no time"}
+
+
+def test_numbers_that_cannot_be_compared_do_not_agree(quick, tmp_path, monkeypatch, capsys):
+    def no_cpu(*_):
+        raise RuntimeError("Unknown backend cpu")
+
+    monkeypatch.setattr(gpu_report, "compare_with_cpu", no_cpu)
+    monkeypatch.setattr(gpu_report, "follow_cpu", no_cpu)
+    monkeypatch.setattr(gpu_report, "compile_case", no_cpu)
+    error = refused(benchmark.main, ["--gpu-report", str(tmp_path), "--small"], capsys, status=1)
+    assert "were not found to be the CPU's" in error
+    table = (tmp_path / "report.md").read_text()
+    assert table.count("NOT COMPARED with itself, the only device: RuntimeError: Unknown") == 2
 
 
 def test_seeds_learn_side_by_side(quick):
@@ -133,7 +161,9 @@ def test_other_numbers_are_noticed():
     begun = State(jnp.zeros(2), jnp.zeros(3, jnp.int32), jax.random.key(0))
     after = begun._replace(params=jnp.array([1.0, -1.0]), count=jnp.arange(3))
     metrics = {"loss": jnp.float32(2.0), "success": jnp.float32(jnp.nan)}
-    compare = partial(benchmark_agreement.compare, begun, (after, metrics))
+    compare = partial(
+        benchmark_agreement.compare, begun, (after, metrics), bounds=benchmark_agreement.BOUNDS
+    )
     assert compare((after, metrics)).agrees
     assert compare((after, metrics)).integers == 3 + 2
     near = after._replace(params=after.params * 1.0005)
@@ -145,6 +175,25 @@ def test_other_numbers_are_noticed():
     assert other.different == ("count",)
     assert not compare((after, metrics | {"loss": jnp.float32(2.1)})).agrees
     assert not compare((after, metrics | {"success": jnp.float32(0.0)})).agrees
+
+
+@pytest.mark.slow
+def test_products_without_the_rounding_are_noticed():
+    """What differs least from the CPU's bfloat16: the same computed in float32."""
+    smoke = PRESETS["smoke"].train
+    world = single_env("Unlock", smoke.worlds)
+    rounding = replace(smoke, network=replace(smoke.network, factors="bfloat16"))
+    trainers = [make_trainer(settings, world) for settings in (rounding, smoke)]
+    begin = jax.jit(jax.vmap(partial(init, trainers[0])))
+    state = begin(seed_keys(2))
+    played = jax.jit(jax.vmap(partial(benchmark_agreement._trajectories, trainers[0])))(state)
+    results = [
+        jax.jit(jax.vmap(partial(benchmark_agreement._follow, trainer)))(state, played)
+        for trainer in trainers
+    ]
+    compare = partial(benchmark_agreement.compare, state, bounds=benchmark_agreement.ROUNDED)
+    assert compare(results[0], results[0]).agrees
+    assert not compare(*results).agrees
 
 
 def test_a_gpus_profile_is_read():
@@ -168,12 +217,16 @@ def test_what_waits_for_the_host_is_named():
     asks = lambda x: jax.pure_callback(lambda x: x, told, x)  # noqa: E731
     waits = lambda x: jax.lax.while_loop(lambda x: x.sum() < 99, lambda x: x + 1, x)  # noqa: E731
     scans = lambda x: jax.lax.scan(lambda x, _: (x + 1, None), x, length=9)[0]  # noqa: E731
-    asking, waiting, scanning = (
-        jax.jit(function).lower(numbers).compile().as_text() for function in (asks, waits, scans)
+    bend = lambda x: jax.lax.fori_loop(0, 9, lambda _, x: jnp.sin(x), x)  # noqa: E731
+    chooses = lambda x: jax.lax.cond(x.sum() > 9, bend, jnp.cos, x)  # noqa: E731
+    asking, waiting, scanning, choosing = (
+        jax.jit(function).lower(numbers).compile().as_text()
+        for function in (asks, waits, scans, chooses)
     )
     assert len(host_calls(asking)) == 1
     assert host_calls(waiting) == host_calls(scanning) == []
     assert (open_loops(waiting), open_loops(scanning)) == (1, 0)
+    assert (conditionals(choosing), conditionals(scanning)) == (1, 0)
     assert any(source.endswith("add") for source in sources(scanning).values())
 
 
