@@ -24,12 +24,14 @@ def measure_training(options: Options) -> list[Row]:
     matrix = {factors: f"matrix product, {factors}" for factors in options.factors}
     tasks = {name: measure.matrix_product(factors=factors) for factors, name in matrix.items()}
     trained: dict[str, tuple[Factors, float]] = {}  # name -> factors, operations a frame
+    held: dict[str, float] = {}  # bytes
     for preset, factors in itertools.product(options.presets, options.factors):
         settings = with_factors(PRESETS[preset].train, factors)
         world = make_world(MIXED, settings.worlds, explore=True)
         forward = measure.forward_flops(settings.network, world.view_shape, world.num_actions)
         name = f"training, {preset} preset, {factors}"
-        tasks[name], trained[name] = training(settings, world), (factors, 4 * forward)
+        tasks[name], held[name] = training(settings, world)
+        trained[name] = factors, 4 * forward
     found = speeds(tasks, options.rounds)
     rows = [Row(name, found[name] / 1e9, "GFLOP/s", {}) for name in matrix.values()]
     for name, (factors, flops) in trained.items():
@@ -37,7 +39,13 @@ def measure_training(options: Options) -> list[Row]:
         ratios = {matrix[factors]: rate / found[matrix[factors]]}
         rows.append(Row(name, found[name], "frames/s", {}))
         rows.append(Row(name, rate / 1e9, "GFLOP/s", ratios))
+        rows.append(memory_of(name, held[name]))
     return rows
+
+
+def memory_of(what: str, held: float) -> Row:
+    """The row of the bytes that a program holds."""
+    return Row(f"{what}, memory of all devices", held / 2**20, "MiB", {})
 
 
 def with_factors(settings: TrainSettings, factors: Factors) -> TrainSettings:
@@ -45,11 +53,24 @@ def with_factors(settings: TrainSettings, factors: Factors) -> TrainSettings:
     return replace(settings, network=replace(settings.network, factors=factors))
 
 
-def training(settings: TrainSettings, world: World) -> Task:
-    """Returns one iteration of training: rollouts and updates."""
-    program = make_program(settings, world, 1, 1, mesh=make_mesh(settings, seeds=1))
-    run = measure.repeated(measure.first_result(program.advance), program.init(seed_keys(1)))
-    return Task(run, program.frames_per_iteration, "frame")
+def training(settings: TrainSettings, world: World, seeds: int = 1) -> tuple[Task, float]:
+    """Returns one iteration of training, rollouts and updates, and the bytes that it holds.
+
+    Args:
+        settings: of the training.
+        world: the worlds of one seed.
+        seeds: that are trained side by side.
+
+    Returns:
+        The task, in frames of all seeds, and what all devices hold at once, at most.
+    """
+    mesh = make_mesh(settings, seeds)
+    program = make_program(settings, world, seeds, iterations_per_chunk=1, mesh=mesh)
+    state = program.init(seed_keys(seeds))
+    advance = program.advance.lower(state).compile()
+    run = measure.repeated(measure.first_result(advance), state)
+    held = peak_memory(advance) * (mesh.size if mesh else 1)
+    return Task(run, seeds * program.frames_per_iteration, "frame"), held
 
 
 def measure_phases(options: Options) -> list[Row]:
@@ -99,22 +120,17 @@ def measure_scaling(options: Options) -> list[Row]:
     first: dict[str, tuple[str, float]] = {}
     for name, (seeds, settings) in programs.items():
         world = make_world(MIXED, settings.worlds, explore=True)
-        mesh = make_mesh(settings, seeds)
-        program = make_program(settings, world, seeds, iterations_per_chunk=1, mesh=mesh)
-        state = program.init(seed_keys(seeds))
-        advance = program.advance.lower(state).compile()
-        run = measure.repeated(measure.first_result(advance), state)
-        frames = seeds * program.frames_per_iteration
-        speed = speeds({name: Task(run, frames, "frame")}, options.rounds)[name]
+        task, held = training(settings, world, seeds)
+        speed = speeds({name: task}, options.rounds)[name]
         smallest, base = first.setdefault(name.split()[1], (name, speed))
         what = f"{options.scaled} preset, {name}"
         rows.append(Row(what, speed, "frames/s", {smallest: speed / base}))
-        rows.append(Row(f"{what}, memory", peak_memory(advance) / 2**20, "MiB", {}))
+        rows.append(memory_of(what, held))
     return rows
 
 
 def peak_memory(program: Any) -> float:
-    """Returns the bytes that a compiled program holds at once, at most."""
+    """Returns the bytes that a compiled program holds at once, at most, on each of its devices."""
     memory = program.memory_analysis()
     held = memory.argument_size_in_bytes + memory.output_size_in_bytes + memory.temp_size_in_bytes
     return float(held - memory.alias_size_in_bytes)

@@ -92,7 +92,7 @@ def test_the_phases_of_training_and_how_it_scales(no_waiting, one_small_world, t
     prefix = "smoke, bfloat16, "
     of_training = {w.removeprefix(prefix): rows.pop(w) for w in [*rows] if w.startswith(prefix)}
     assert of_training.keys() == PHASES
-    assert {"smoke preset, 2 seeds", "smoke preset, 8 worlds, memory"} <= rows.keys()
+    assert {"smoke preset, 2 seeds", "smoke preset, 8 worlds, memory of all devices"} <= rows.keys()
     assert all(row["value"] > 0 for row in rows.values())
 
 
@@ -132,6 +132,7 @@ def test_other_groups_are_measured_and_written(no_waiting, one_small_world, tmp_
     assert set(rows) >= {
         "navix, 4 worlds",
         "training, smoke preset, bfloat16",
+        "training, smoke preset, bfloat16, memory of all devices",
         "compiling, smoke preset",
     }
     assert "count tables of 64 slots, 4 worlds" in rows
