@@ -1,5 +1,6 @@
 """The notebook on profiling runs from its first cell to its last, here with tiny numbers."""
 
+import re
 from pathlib import Path
 
 import nbformat
@@ -23,7 +24,7 @@ settings = replace(preset.train, worlds=4, batch=4, unroll=5, network=network, c
 seeds, chunk, rounds = 1, 1, 1
 folder = Path(tempfile.mkdtemp())
 """
-CHARTS = ("The training program", "What is held at once", "One iteration of one seed")
+CHARTS = ("The training program", "What each device holds at once", "One iteration of one seed")
 
 
 def test_the_notebook_on_profiling_runs(tmp_path, monkeypatch):
@@ -39,7 +40,11 @@ def test_the_notebook_on_profiling_runs(tmp_path, monkeypatch):
     text = "".join(output.text for output in shown if output.output_type == "stream")
     pictures = [output for output in shown if "image/png" in output.get("data", ())]
     assert len(pictures) == len(CHARTS)
-    assert "copies to the host: 0" in text
+    found = re.findall(r"^ *([\d.]+) % +(\d+) x  (\S+) +(\S*)$", text, re.MULTILINE)
+    shares, calls, _, origins = zip(*found, strict=True)
+    assert 0 < sum(map(float, shares)) <= 100.5
+    assert min(map(int, calls)) > 0
+    assert any("PolicyNetwork" in origin for origin in origins)
     assert "frames a second" in text
     assert list(tmp_path.rglob("trace.json.gz"))
 
