@@ -145,10 +145,15 @@ def _products(jaxpr: Jaxpr, turns: int = 1) -> Iterator[tuple[JaxprEqn, int]]:
     for equation in jaxpr.eqns:
         if equation.primitive.name in PRODUCTS:
             yield equation, turns
-        for value in jax.tree.leaves(tuple(equation.params.values()), is_leaf=_is_jaxpr):
-            if _is_jaxpr(value):
-                inner = value.jaxpr if isinstance(value, ClosedJaxpr) else value
-                yield from _products(inner, turns * equation.params.get("length", 1))
+        for inner in inside(equation):
+            yield from _products(inner, turns * equation.params.get("length", 1))
+
+
+def inside(equation: JaxprEqn) -> Iterator[Jaxpr]:
+    """Yields the programs that an equation is made of: a loop's body, a function's, ..."""
+    for value in jax.tree.leaves(tuple(equation.params.values()), is_leaf=_is_jaxpr):
+        if _is_jaxpr(value):
+            yield value.jaxpr if isinstance(value, ClosedJaxpr) else value
 
 
 def _is_jaxpr(value: Any) -> bool:
