@@ -62,6 +62,19 @@ def test_a_device_waits_for_another_as_long_as_it_takes():
     subprocess.run(program, check=True, timeout=600, capture_output=True)
 
 
+@pytest.mark.slow
+def test_a_gridworld_on_two_devices_gives_the_numbers_of_one(tmp_path):
+    """Never interrupted, with rounded factors: six iterations of 8 worlds x 10 steps."""
+    program = [sys.executable, "-m", "experiments.minigrid_pretrain", *ARGUMENTS]
+    program += ["--envs", "Unlock", "--network.factors", "bfloat16", "--seeds", "1"]
+    program += ["--worlds", "8", "--batch", "8", "--unroll", "10"]
+    environment = {**os.environ, "JAX_NUM_CPU_DEVICES": "2"}
+    for number in ("1", "2"):
+        out = ["--out", str(tmp_path / number), "--devices", number]
+        subprocess.run([*program, *out], env=environment, check=True, timeout=600)
+    assert_same_run(tmp_path / "2", tmp_path / "1")
+
+
 def test_two_hosts_of_two_devices_make_one_run(runs, tmp_path):
     with socket.socket() as free:
         free.bind(("localhost", 0))
