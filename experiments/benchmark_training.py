@@ -84,18 +84,20 @@ def phases_of(preset: str, factors: Factors, options: Options) -> list[Row]:
     settings = with_factors(PRESETS[preset].train, factors)
     world = make_world(MIXED, settings.worlds, explore=True)
     matrix = f"matrix product, {factors}"
-    machine = {matrix: measure.matrix_product(factors=factors), **bounds.copies()}
+    machine = {matrix: measure.matrix_product(factors=factors), **bounds.rates()}
     found = speeds({**machine, **phases.tasks(settings, world)}, options.rounds)
-    copies = {name: found.pop(name) for name in machine}
-    product = {matrix: copies.pop(matrix)}
+    rates = {name: found.pop(name) for name in machine}
+    of = lambda kind: {name: rate for name, rate in rates.items() if name.startswith(kind)}  # noqa: E731
+    peaks = {phases.FLOP: of(matrix), phases.OPERATION: of("operations")}
     parts, whole = phases.phases(found, settings, world)
     rows = []
     for part in (*parts, whole):
         what = f"{preset}, {factors}, {part.name}"
         share = {"the iteration": part.seconds / whole.seconds}
         rows.append(Row(what, 1e3 * part.seconds, "ms", share))
-        rows += rate_of(what, part.operations, part.seconds, "GFLOP/s", product)
-        rows += rate_of(what, part.bytes, part.seconds, "Gbyte/s", copies)
+        unit, peak = f"G{part.unit}/s", peaks[part.unit]
+        rows += rate_of(what, part.operations, part.seconds, unit, peak)
+        rows += rate_of(what, part.bytes, part.seconds, "Gbyte/s", of("copying"))
     return rows
 
 

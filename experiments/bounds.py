@@ -23,12 +23,13 @@ from experiments.random_play import STEPS, Play
 IN_CACHE = 2**20  # bytes
 IN_MEMORY = 2**28
 TABLES = 2  # of states and of changes
+COUNTING = TABLES * (2 * WAYS + 1) * 3 * 4  # bytes a step: two buckets read, one slot written
 ADDITIONS = 64  # in a row, in registers
 COUNTED = "rules, resets, views and counts"
 
 
 class Cost(NamedTuple):
-    """What a step of one world takes."""
+    """What a step of one world takes, or a part of an iteration."""
 
     operations: float
     bytes: float
@@ -37,15 +38,29 @@ class Cost(NamedTuple):
 def cost_of_step(play: Play) -> Cost:
     """Returns the cost of one step of one world, counts included."""
     state, memory, key = jax.eval_shape(play.start, jax.random.key(0))
-    step = jax.jit(play.step, donate_argnums=0)
-    analysis = step.lower((state, memory), key).compile().cost_analysis()
-    assert analysis is not None
     actions = jax.ShapeDtypeStruct((play.world.num_worlds,), jnp.int32)
     _, seen = jax.eval_shape(play.world.step, state, actions)
-    records = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves((state.states, seen)))
     number = play.world.num_worlds
-    slots = TABLES * (2 * WAYS + 1) * 3 * 4  # two buckets read, one slot written
-    return Cost(float(analysis["flops"]) / number, 2.0 * records / number + slots)
+    counted = operations(play.step, (state, memory), key) / number
+    return Cost(counted, moved((state.states, seen)) / number + COUNTING)
+
+
+def operations(function: Callable[..., Any], *arguments: Any) -> float:
+    """Returns XLA's count of the operations of a compiled function, a loop's turn counted once.
+
+    Args:
+        function: the program.
+        *arguments: of it, or their shapes.
+    """
+    analysis = jax.jit(function).lower(*arguments).compile().cost_analysis()
+    assert analysis is not None
+    return float(analysis["flops"])
+
+
+def moved(records: Any) -> float:
+    """Returns the bytes that reading and writing arrays once moves."""
+    leaves = jax.tree.leaves(records)
+    return 2.0 * sum(leaf.size * leaf.dtype.itemsize for leaf in leaves)
 
 
 def rates() -> dict[str, Task]:

@@ -30,11 +30,17 @@ from cbet_jax.train import (
     split_batches,
 )
 from cbet_jax.types import Trajectory
+from envs.minigrid import dynamics
+from envs.minigrid.dynamics import State
+from envs.minigrid.world import Worlds
 from envs.types import World
 from experiments.measure import Task, first_result, forward_flops, product_bytes, repeated
+from experiments.phase_costs import costs_of
 
-NETWORK, WORLDS, COUNTED, FRESH, ACTING = "network", "worlds", "counted", "fresh", "acting"
+NETWORK, RULES, WORLDS, COUNTED = "network", "rules", "worlds", "counted"
+FRESH, ACTING = "fresh", "acting"
 FORWARD, GRADIENT, LEARNING, ITERATION = "forward", "gradient", "learning", "iteration"
+FLOP, OPERATION = "FLOP", "operation"
 
 
 class Phase(NamedTuple):
@@ -42,8 +48,9 @@ class Phase(NamedTuple):
 
     name: str
     seconds: float
-    operations: float = 0.0  # floating-point ones of the policy's network
-    bytes: float = 0.0  # that its products, or the optimizer, read and write
+    operations: float = 0.0
+    bytes: float = 0.0  # that products, the optimizer or the worlds' records need moved
+    unit: str = FLOP  # of the operations: the network's products alone, or all that XLA counts
 
 
 def tasks(settings: TrainSettings, world: World) -> dict[str, Task]:
@@ -77,6 +84,10 @@ def tasks(settings: TrainSettings, world: World) -> dict[str, Task]:
         carry = jax.tree.map(jnp.copy, (state.actor.world, state.actor.memory, jax.random.key(1)))
         run = repeated(first_result(compiled(step, donate_argnums=0)), carry)
         found[name] = Task(run, 1.0, "iteration")
+    if isinstance(state.actor.world, Worlds):  # others' rules are timed with their views
+        states = jax.tree.map(jnp.copy, state.actor.world.states)
+        rules = compiled(partial(_rules, trajectories.action), donate_argnums=0)
+        found[RULES] = Task(repeated(first_result(rules), states), 1.0, "iteration")
     return found
 
 
@@ -92,40 +103,37 @@ def phases(
         settings: of the training.
         world: that it plays in.
     """
-    took = {name: 1 / speed for name, speed in speeds.items()}
+    took = {RULES: 0.0, **{name: 1 / speed for name, speed in speeds.items()}}
     frames = settings.iteration_frames
     forward = frames * forward_flops(settings.network, world.view_shape, world.num_actions)
-    moved = _bytes(make_trainer(settings, world))
-    backward = moved[GRADIENT] - moved[FORWARD]
+    trainer = make_trainer(settings, world)
+    products, costs = _bytes(trainer), costs_of(trainer)
+    backward = products[GRADIENT] - products[FORWARD]
     parts = [
-        Phase("acting: network", took[NETWORK], forward, moved[NETWORK]),
-        Phase("acting: rules, resets and views", took[WORLDS]),
-        Phase("acting: counts", took[COUNTED] - took[WORLDS]),
+        Phase("acting: network", took[NETWORK], forward, products[NETWORK]),
+        Phase("acting: rules", took[RULES], *costs.rules, OPERATION),
+        Phase("acting: resets and views", took[WORLDS] - took[RULES], *costs.views, OPERATION),
+        Phase("acting: counts", took[COUNTED] - took[WORLDS], *costs.counts, OPERATION),
         Phase("acting: fresh levels", took[FRESH] - took[COUNTED]),
         Phase("acting: all else", took[ACTING] - took[NETWORK] - took[FRESH]),
-        Phase("learning: forward", took[FORWARD], forward, moved[FORWARD]),
+        Phase("learning: forward", took[FORWARD], forward, products[FORWARD]),
         Phase("learning: backward", took[GRADIENT] - took[FORWARD], 2 * forward, backward),
-        Phase("learning: optimizer", took[LEARNING] - took[GRADIENT], 0.0, moved[LEARNING]),
+        Phase("learning: optimizer", took[LEARNING] - took[GRADIENT], *costs.optimizer, OPERATION),
     ]
-    every = moved[NETWORK] + moved[GRADIENT] + moved[LEARNING]
+    every = sum(part.bytes for part in parts)
     whole = Phase("an iteration", took[ITERATION], 4 * forward, every)
     return [part._replace(seconds=max(part.seconds, 0.0)) for part in parts], whole
 
 
 def _bytes(trainer: Trainer) -> dict[str, float]:
-    """Returns what the products of three programs move, and the optimizer, in an iteration."""
+    """Returns what the products of three programs move in an iteration."""
     state = jax.eval_shape(partial(init, trainer), jax.random.key(0))
     played = jax.eval_shape(partial(play, trainer), state.learner.agent, state.actor, state.key)
     programs = {NETWORK: act, FORWARD: _forward, GRADIENT: _gradient}
-    moved = {
+    return {
         name: product_bytes(partial(program, trainer), state, played[1])
         for name, program in programs.items()
     }
-    learner = state.learner
-    # The gradient is read; all else is read and written.
-    arrays = 3 * jax.tree.leaves(learner.policy) + 2 * jax.tree.leaves(learner.policy_optimizer)
-    numbers = sum(array.size * array.dtype.itemsize for array in arrays)
-    return {**moved, LEARNING: float(numbers * trainer.settings.updates)}
 
 
 def _wait_for(program: Callable[[], Any]) -> None:
@@ -148,6 +156,16 @@ def act(
 
     seen = trajectories.view, trajectories.first
     return jax.lax.scan(rollout, state.actor.recurrent, seen)[1]
+
+
+def _rules(actions: Int[Array, "rollouts T N"], states: State) -> tuple[State, Any]:
+    """Plays the actions of every rollout by the rules alone."""
+
+    def step(states: State, action: Array) -> tuple[State, Any]:
+        states, outcome = jax.vmap(dynamics.step)(states, action)
+        return states, outcome.interaction.sum()
+
+    return jax.lax.scan(step, states, actions.reshape(-1, actions.shape[-1]))
 
 
 def _worlds(

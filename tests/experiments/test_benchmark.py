@@ -18,11 +18,11 @@ TINY = (
 )
 SCALED = ("--scaled", "smoke", "--scaled-seeds", "1", "2", "--scaled-worlds", "8")
 PHASES = {
-    *(f"acting: {part}" for part in ("network", "rules, resets and views", "counts")),
+    *(f"acting: {part}" for part in ("network", "rules", "resets and views", "counts")),
     *("acting: fresh levels", "acting: all else"),
     *("learning: forward", "learning: backward", "learning: optimizer", "an iteration"),
 }
-SPEEDS = ("network", "worlds", "counted", "fresh", "acting", "forward", "gradient")
+SPEEDS = ("network", "rules", "worlds", "counted", "fresh", "acting", "forward", "gradient")
 SPEEDS += ("learning", "iteration")
 ONE_ENVIRONMENT = {"4 worlds", "minigrid", "xminigrid", "fresh levels", "compiling"}
 
@@ -63,7 +63,8 @@ def test_the_bytes_of_an_iteration():
     world = make_world(("Unlock",), settings.worlds, explore=True)
     parts, whole = phases.phases(dict.fromkeys(SPEEDS, 1.0), settings, world)
     moved = {part.name.split(": ")[1]: part.bytes for part in parts if part.bytes}
-    assert moved.keys() == {"network", "forward", "backward", "optimizer"}
+    worlds = {"rules", "resets and views", "counts"}
+    assert moved.keys() == {"network", "forward", "backward", "optimizer", *worlds}
     recurrent = 4 * (4 * settings.network.lstm_units**2)  # bytes of the weights
     steps = settings.iteration_frames // settings.worlds
     assert moved["network"] > steps * recurrent
@@ -98,14 +99,20 @@ def test_the_phases_of_training_and_how_it_scales(no_waiting, one_small_world, t
 
 def test_phases_are_differences_of_programs():
     world = make_world(("Unlock",), 8, explore=True)
-    took = {"network": 2, "worlds": 3, "counted": 4, "fresh": 6, "acting": 9}
+    took = {"network": 2, "rules": 1, "worlds": 3, "counted": 4, "fresh": 6, "acting": 9}
     took |= {"forward": 5, "gradient": 15, "learning": 14, "iteration": 30}
     settings = PRESETS["smoke"].train
     parts, whole = phases.phases({name: 1 / s for name, s in took.items()}, settings, world)
     seconds = [round(part.seconds, 9) for part in parts]
-    assert seconds == [2, 3, 1, 2, 1, 5, 10, 0]  # the last would be negative
+    assert seconds == [2, 1, 2, 1, 2, 1, 5, 10, 0]  # the last would be negative
     assert {part.name for part in (*parts, whole)} == PHASES
-    assert sum(part.operations for part in parts) == whole.operations > 0
+    products = [part.operations for part in parts if part.unit == phases.FLOP]
+    assert sum(products) == whole.operations > 0
+    worlds = {part.name: part.operations for part in parts if part.unit == phases.OPERATION}
+    assert min(worlds.values()) > 0
+    assert worlds["acting: resets and views"] > 5 * worlds["acting: rules"]  # of sight
+    optimized = worlds["learning: optimizer"] / settings.updates
+    assert 5 < optimized / 10_000 < 50  # some operations for each of the network's weights
 
 
 def test_an_environment_is_measured_and_written(no_waiting, tmp_path, capsys):
