@@ -80,6 +80,13 @@ class Options:
         check_seconds(self.checkpoint_seconds)
 
     @property
+    def selection(self) -> Selection:
+        """What is to be done now."""
+        return Selection(
+            self.methods, self.setups, self.tasks, self.envs, self.until, self.tasks_until
+        )
+
+    @property
     def settings(self) -> StudySettings:
         """What all runs have in common."""
         return StudySettings(
@@ -95,27 +102,20 @@ def main(study: Study, arguments: Sequence[str]) -> None:
         if options.results:
             redraw(study, options.results, options.out, console)
             return
-        chosen = Selection(
-            options.methods,
-            options.setups,
-            options.tasks,
-            options.envs,
-            options.until,
-            options.tasks_until,
-        )
-        jobs = plan(root, options.settings, chosen)
-        if options.plan:
-            show(jobs, console)
-            return
         diverged: list[Path] = []
-        if not options.report_only:
+        if options.plan:
+            show(plan(root, options.settings, options.selection), console)
+            return
+        if options.report_only:
+            if stored_study(root) is None:
+                raise RunDirectoryError(f"{root} holds no study (no {RECORD})")
+        else:
+            jobs = plan(root, options.settings, options.selection)
             open_study(root, options.settings)
             use_cpu()
             with RunDirectory(root).lock():
                 host = Host(console, tuple(arguments), options.checkpoint_seconds)
                 diverged = execute(jobs, options.settings, host)
-        elif stored_study(root) is None:
-            raise RunDirectoryError(f"{root} holds no study (no {RECORD})")
         found = results.collect(root, options.settings)
         results.write(root / RESULTS, found)
         tell(report.write(root, study.report, study.contents, found), console)

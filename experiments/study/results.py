@@ -128,6 +128,8 @@ def _run(stage: str, setup: str, method: str, path: Path, study: StudySettings) 
     world = ALL if settings.explore else settings.environments[0]
     if (path / DIVERGED).exists():
         yield Result(stage, setup, method, 0, world, ENDED, now, settings.train.worlds, 1.0)
+    if not now:
+        return  # it may not even have a table of metrics
     table = metrics.read(directory.metrics)
     for metric in CURVES:
         for seed, column in table.get(metric, {}).items():

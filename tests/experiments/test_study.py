@@ -1,6 +1,7 @@
 """The plan of a study, and its jobs with a stand-in for training."""
 
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -144,6 +145,18 @@ def test_tasks_can_be_left_for_now(unbroken, small, tmp_path):
     assert max(row.frames for row in found) == 2 * CHUNK_FRAMES
     paper.main(arguments)
     assert contents(root) == contents(unbroken)
+
+
+def test_a_run_that_has_saved_nothing_yet_does_not_stop_the_report(unbroken, small, tmp_path):
+    """As while it compiles, or when it was killed there."""
+    root = shutil.copytree(unbroken, tmp_path / "study")
+    run = RunDirectory(root / "tabula_rasa/DoorKey-8x8/cbet")
+    run.metrics.unlink()
+    shutil.rmtree(run.checkpoints)
+    paper.main(["--out", str(root), "--report-only"])
+    found, wanted = (results.read(study / "results.csv") for study in (root, unbroken))
+    assert found == [row for row in wanted if row.stage != TABULA_RASA]
+    assert len(found) < len(wanted)
 
 
 def test_a_signal_saves_and_ends_the_study(unbroken, small, tmp_path, capsys):
