@@ -48,11 +48,6 @@ class RunSettings:
             raise SettingsError(f"first_seed must be at least 0, not {self.first_seed}")
         if not self.environments:
             raise SettingsError("envs must name at least one environment")
-        if self.train.counts.keys == "ternary" and self.habitat is None:
-            raise SettingsError(
-                "counts.keys=ternary codes the pixels of images: gridworlds, whose views are "
-                "numbers of things, are counted with exact keys"
-            )
 
     @property
     def stage(self) -> str:

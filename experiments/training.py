@@ -154,12 +154,17 @@ def lay_out(options: Options, console: Console) -> Mesh | None:
 
 
 def build(settings: RunSettings, mesh: Mesh | None = None) -> Program:
-    """Puts worlds and training together, on one device or on those of a mesh.
+    """Puts gridworlds and training together, on one device or on those of a mesh.
 
     Raises:
-        SettingsError: they take more memory than there is.
+        SettingsError: they take more memory than there is, or what is seen cannot be counted so.
     """
     train = settings.train
+    if train.counts.keys == "ternary":
+        raise SettingsError(
+            "counts.keys=ternary codes the pixels of images: gridworlds, whose views are numbers "
+            "of things, are counted with exact keys"
+        )
     world = make_world(settings.environments, train.worlds, explore=settings.explore)
     agent = make_agent(train.network, settings.transfer, world.num_actions, world.view_shape)
     program = make_program(train, world, settings.seeds, settings.chunk, agent=agent, mesh=mesh)
