@@ -38,6 +38,7 @@ def test_an_episode_ends_at_success_or_at_its_time_limit(world):
     np.testing.assert_allclose(episodes.extrinsic_return, expected, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_policies_side_by_side_play_as_they_do_alone(world):
     agent = network_agent(NETWORK, world.num_actions, world.view_shape)
     keys = jax.random.split(jax.random.key(1), 2)

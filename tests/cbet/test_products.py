@@ -57,6 +57,7 @@ def test_the_gradient_is_that_of_the_rounded_factors():
     np.testing.assert_allclose(by_weights, expected, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_network_with_rounded_factors_computes_nearly_the_same_and_learns_in_float32():
     exact, rounded = (
         networks.PolicyNetwork(replace(SMALL, factors=factors), 7)

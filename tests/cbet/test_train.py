@@ -64,6 +64,7 @@ def test_a_seed_learns_the_same_alone_and_in_company(program):
     chex.assert_trees_all_close(second, _leaves(one), atol=1e-5)
 
 
+@pytest.mark.slow
 def test_side_by_side_seeds_learn_what_they_learn_one_after_the_other(program):
     one_by_one, _ = program.advance(program.init(seed_keys(2)))
     wide = make_program(TINY, single_env("DoorKey-5x5", TINY.worlds), 2, 2, seeds_at_once=2)
@@ -71,6 +72,7 @@ def test_side_by_side_seeds_learn_what_they_learn_one_after_the_other(program):
     chex.assert_trees_all_close(_leaves(at_once), _leaves(one_by_one), atol=1e-5)
 
 
+@pytest.mark.slow
 def test_chunk_size_does_not_change_what_is_learnt():
     world = single_env("DoorKey-5x5", TINY.worlds)
     states = []

@@ -115,6 +115,7 @@ def test_phases_are_differences_of_programs():
     assert 5 < optimized / 10_000 < 50  # some operations for each of the network's weights
 
 
+@pytest.mark.slow
 def test_an_environment_is_measured_and_written(no_waiting, tmp_path, capsys):
     content, rows = measured(tmp_path / "new" / "benchmark.json", ("environments",))
     assert content["machine"]["packages"]["navix"] == "4.0.0"

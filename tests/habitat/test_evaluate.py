@@ -98,6 +98,7 @@ def test_an_evaluation_leaves_a_table_and_pictures(finished, capsys, tmp_path) -
         assert picture.read_bytes().startswith(PNG)
 
 
+@pytest.mark.slow
 def test_a_policy_of_the_published_code_walks_about(finished, capsys, tmp_path, monkeypatch):
     """It plays what it is converted to, and has finished."""
     tensors = drawn(HABITAT, len(ACTIONS), VIEW_SHAPE)

@@ -124,6 +124,7 @@ def same_levels(some: Timestep, others: Timestep) -> bool:
     return jax.tree.all(jax.tree.map(lambda a, b: bool((a == b).all()), ours, theirs))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("explore", [False, True])
 def test_success_ends_an_episode_unless_one_explores(explore):
     env = envs.minigrid.make("KeyCorridorS3R3", explore=explore)
