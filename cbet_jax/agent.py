@@ -7,9 +7,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PRNGKeyArray, UInt8
 
-from cbet_jax import networks
 from cbet_jax.config import NetworkSettings, TransferSettings
-from cbet_jax.networks import PolicyNetwork
+from cbet_jax.networks import policy_network
+from cbet_jax.networks.policy_network import PolicyNetwork
 from cbet_jax.types import LSTMState
 
 Recurrent = Any  # recurrent state, arrays [layers, N, units]
@@ -81,14 +81,14 @@ def network_agent(
     network = PolicyNetwork(settings, num_actions)
 
     def run(params: AgentParams, view: Views, first: Array, state: Recurrent) -> Outputs:
-        return networks.run(network, params.learnt, view, first, state)
+        return policy_network.run(network, params.learnt, view, first, state)
 
     return Agent(
-        init=lambda key: AgentParams(networks.init_params(network, key, view_shape)),
-        begin=lambda agents: networks.zero_state(settings, agents),
+        init=lambda key: AgentParams(policy_network.init_params(network, key, view_shape)),
+        begin=lambda agents: policy_network.zero_state(settings, agents),
         at=_unchanged,
         fold=lambda params, view: params._replace(
-            learnt=networks.fold(network, params.learnt, view)
+            learnt=policy_network.fold(network, params.learnt, view)
         ),
         run=run,
     )

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from cbet_jax.agent import Agent, AgentParams, uniform
-from cbet_jax.networks import sample_actions
+from cbet_jax.networks.policy_network import sample_actions
 from cbet_jax.rollout import ActorState, begin_actor, follow
 from envs.types import World
 

@@ -7,9 +7,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from cbet_jax.agent import Agent, AgentParams, Recurrent
-from cbet_jax.counts import CountTable, empty_tables, reset, visit
+from cbet_jax.counts.table import CountTable, empty_tables, reset, visit
 from cbet_jax.intrinsic.types import Intrinsic, Memory, Signal
-from cbet_jax.networks import sample_actions
+from cbet_jax.networks.policy_network import sample_actions
 from cbet_jax.types import Trajectory, Transition
 from envs.types import Step, World
 

@@ -15,14 +15,14 @@ import optax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array, Float, Int, Key, PRNGKeyArray
 
-from cbet_jax import devices
+from cbet_jax import sharding
 from cbet_jax.agent import Agent, AgentParams, network_agent
 from cbet_jax.config import TrainSettings
-from cbet_jax.devices import SEEDS, Spread
 from cbet_jax.intrinsic import make_intrinsic
 from cbet_jax.intrinsic.types import Intrinsic
 from cbet_jax.learner import LearnerState, begin_learner, make_optimizer, update
 from cbet_jax.rollout import ActorState, Events, begin_actor, rollout
+from cbet_jax.sharding import SEEDS, Spread
 from cbet_jax.types import Trajectory
 from envs.types import World
 
@@ -62,7 +62,7 @@ class Trainer(NamedTuple):
     intrinsic: Intrinsic
     agent: Agent
     optimizer: optax.GradientTransformation
-    spread: Spread = devices.ALONE  # of its worlds over devices
+    spread: Spread = sharding.ALONE  # of its worlds over devices
 
 
 def make_trainer(
@@ -87,7 +87,7 @@ def make_trainer(
         optimizer=make_optimizer(
             settings.optimizer, settings.frames, settings.batch * settings.unroll
         ),
-        spread=devices.spread(mesh, world.num_worlds),
+        spread=sharding.spread(mesh, world.num_worlds),
     )
 
 
@@ -122,7 +122,7 @@ def make_program(
         else:
             batch_size = at_once if at_once > 1 else None
             each = lambda tree: jax.lax.map(function, tree, batch_size=batch_size)  # noqa: E731
-        return devices.over_seeds(mesh, each)
+        return sharding.over_seeds(mesh, each)
 
     def advance(state: TrainState) -> tuple[TrainState, dict[str, Array]]:
         chunk = lambda state: jax.lax.scan(  # noqa: E731
@@ -132,7 +132,7 @@ def make_program(
         return state, {name: values.T for name, values in metrics.items()}
 
     begin = over_seeds(lambda key: init(trainer, key))
-    compiled = partial(jax.jit, compiler_options=devices.compiler_options(mesh))
+    compiled = partial(jax.jit, compiler_options=sharding.compiler_options(mesh))
     program = Program(
         init=compiled(begin),
         advance=compiled(advance, donate_argnums=0),
@@ -141,7 +141,7 @@ def make_program(
     )
     if mesh is None:
         return program
-    placed = devices.state_shardings(
+    placed = sharding.state_shardings(
         mesh, jax.eval_shape(begin, seed_keys(seeds)), world.num_worlds
     )
     everywhere = NamedSharding(mesh, PartitionSpec())
@@ -150,7 +150,7 @@ def make_program(
         advance=compiled(
             advance, in_shardings=(placed,), out_shardings=(placed, everywhere), donate_argnums=0
         ),
-        put=lambda state: devices.put(state, placed),
+        put=lambda state: sharding.put(state, placed),
     )
 
 

@@ -15,13 +15,16 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from cbet_jax import manifest
 from cbet_jax.config import CountSettings, SettingsError
-from cbet_jax.devices import use_cpu
+from cbet_jax.runs import manifest
+from cbet_jax.sharding import use_cpu
 from envs.registry import UnknownEnvironment, find
-from experiments import benchmark_training, benchmark_worlds, cli, gpu_report
-from experiments.benchmark_rows import Options, Row
-from experiments.presets import PRESETS
+from experiments import gpu_report
+from experiments.benchmarks import training
+from experiments.benchmarks import worlds as benchmark_worlds
+from experiments.benchmarks.rows import Options, Row
+from experiments.common import cli
+from experiments.common.presets import PRESETS
 
 PROGRAM = "python -m experiments.benchmark"
 CAPTION = (
@@ -36,10 +39,10 @@ GROUPS: dict[str, Callable[[Options], list[Row]]] = {
     "environments": benchmark_worlds.measure_environments,
     "bounds": benchmark_worlds.measure_bounds,
     "counts": benchmark_worlds.measure_counts,
-    "training": benchmark_training.measure_training,
-    "phases": benchmark_training.measure_phases,
-    "scaling": benchmark_training.measure_scaling,
-    "compilation": benchmark_training.measure_compilation,
+    "training": training.measure_training,
+    "phases": training.measure_phases,
+    "scaling": training.measure_scaling,
+    "compilation": training.measure_compilation,
 }
 
 

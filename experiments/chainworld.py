@@ -18,15 +18,23 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from cbet_jax import statistics
+from cbet_jax.analysis import intervals
+from cbet_jax.analysis.figures import COLORS
 from cbet_jax.config import LossSettings, OptimizerSettings, SettingsError, TrainSettings
-from cbet_jax.figures import COLORS
 from cbet_jax.intrinsic.ablation import REWARDS as ABLATION
 from cbet_jax.intrinsic.cbet import REWARD as CBET
 from cbet_jax.intrinsic.count import REWARD as COUNT
 from cbet_jax.train import seed_keys
-from experiments import cli, outputs
-from experiments.chain import GO_TO_B, GO_TO_D, PLACES, Learnt, Rule, fresh_rewards, learn
+from experiments.common import cli, outputs
+from experiments.illustrations.chain import (
+    GO_TO_B,
+    GO_TO_D,
+    PLACES,
+    Learnt,
+    Rule,
+    fresh_rewards,
+    learn,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -144,7 +152,7 @@ def show(console: Console, options: Options, learnt: Learnt) -> None:
     end = at_the_end(learnt)
     for rule, to_d, share, reward in zip(options.rules, *end, strict=True):
         places = outside_of_a(share).mean(0)
-        goes = statistics.mean(to_d).text(3)
+        goes = intervals.mean(to_d).text(3)
         shown.add_row(rule.name, goes, *(f"{x:.3f}" for x in places), f"{reward.mean():.2g}")
     console.print(shown)
 
@@ -216,7 +224,7 @@ def _draw_places(axis: "Axes", options: Options, learnt: Learnt) -> None:
     spent = outside_of_a(at_the_end(learnt).share)  # [rules, seeds, 3]
     width = 0.8 / len(spent)
     for number, (seeds, color) in enumerate(zip(spent, COLORS, strict=False)):
-        found = [statistics.mean(seeds[:, place]) for place in range(3)]
+        found = [intervals.mean(seeds[:, place]) for place in range(3)]
         values = np.array([estimate.value for estimate in found])
         low, high = (np.array([getattr(e, end) for e in found]) for end in ("low", "high"))
         at = np.arange(3) + (number - (len(spent) - 1) / 2) * width

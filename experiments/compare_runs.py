@@ -20,13 +20,14 @@ from rich.console import Console
 from rich.table import Table
 from scipy import special
 
-from cbet_jax import figures, metrics
+from cbet_jax.analysis import figures
+from cbet_jax.analysis.figures import Curve, Panel
+from cbet_jax.analysis.intervals import LEVEL, Estimate, mean
 from cbet_jax.config import SettingsError
-from cbet_jax.figures import Curve, Panel
-from cbet_jax.run_directory import RunDirectory, RunDirectoryError
-from cbet_jax.statistics import LEVEL, Estimate, mean
-from experiments import cli
-from experiments.outputs import new_folder, write_table
+from cbet_jax.runs import metrics_table
+from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
+from experiments.common import cli
+from experiments.common.outputs import new_folder, write_table
 from experiments.study.results import smoothed
 
 PROGRAM = "python -m experiments.compare_runs"
@@ -74,7 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     console.print(f"saved: {picture} and {NAME}.csv", soft_wrap=True, highlight=False)
 
 
-Metrics = Mapping[str, dict[int, metrics.Column]]
+Metrics = Mapping[str, dict[int, metrics_table.Column]]
 
 
 def read(words: Sequence[str]) -> dict[str, Metrics]:
@@ -94,7 +95,7 @@ def read(words: Sequence[str]) -> dict[str, Metrics]:
         if not directory.metrics.is_file():
             raise RunDirectoryError(f"{directory.root} holds no run with metrics")
         try:
-            found[name] = metrics.read(directory.metrics)
+            found[name] = metrics_table.read(directory.metrics)
         except (ValueError, StopIteration):
             raise RunDirectoryError(f"{directory.metrics} cannot be read") from None
         if not found[name]:

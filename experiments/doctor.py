@@ -19,10 +19,10 @@ from rich.console import Console
 from rich.table import Table
 
 from cbet_jax.config import HabitatSettings
-from cbet_jax.run_directory import RunDirectoryError
+from cbet_jax.runs.directory import RunDirectoryError
 from envs.habitat.simulator import SIMULATORS, SimulatorError
-from envs.habitat.workers import Workers
-from experiments import cli, habitat
+from envs.habitat.workers.pool import Workers
+from experiments.common import cli, habitat
 
 PROGRAM = "python -m experiments.doctor"
 BROKEN = 1  # exit status: not even the basics work

@@ -19,12 +19,12 @@ from typing import Any, get_args
 import jax
 from rich.console import Console
 
-from cbet_jax import manifest
 from cbet_jax.config import Factors
-from cbet_jax.run_directory import RunDirectoryError, write_json
-from experiments import bounds, cli, gpu_table, measure
-from experiments.benchmark_agreement import Agreement, compare_with_cpu, follow_cpu
-from experiments.benchmark_cases import (
+from cbet_jax.runs import manifest
+from cbet_jax.runs.directory import RunDirectoryError, write_json
+from experiments.benchmarks import bounds, gpu_table, measure
+from experiments.benchmarks.agreement import Agreement, compare_with_cpu, follow_cpu
+from experiments.benchmarks.cases import (
     TRAINING,
     Case,
     Compiled,
@@ -33,16 +33,11 @@ from experiments.benchmark_cases import (
     small_cases,
     world_of,
 )
-from experiments.benchmark_kernels import (
-    conditionals,
-    host_calls,
-    open_loops,
-    profile,
-    summary,
-)
-from experiments.benchmark_training import peak_memory
-from experiments.measure import Task, speeds
-from experiments.presets import PRESETS
+from experiments.benchmarks.kernels import conditionals, host_calls, open_loops, profile, summary
+from experiments.benchmarks.measure import Task, speeds
+from experiments.benchmarks.training import peak_memory
+from experiments.common import cli
+from experiments.common.presets import PRESETS
 
 REPORT, TABLE, TRACE = "report.json", "report.md", "trace.json.gz"
 SECONDS = 330.0  # no group of cases is begun later

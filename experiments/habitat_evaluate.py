@@ -17,12 +17,13 @@ from rich.console import Console
 
 from cbet_jax.agent import AgentParams, uniform
 from cbet_jax.config import HabitatSettings, SettingsError
-from cbet_jax.policies import UNIFORM, UNTRAINED, Policies, load_policies, untrained
-from cbet_jax.run_directory import RunDirectory, RunSettings
+from cbet_jax.runs.directory import RunDirectory, RunSettings
+from cbet_jax.runs.saved_policies import UNIFORM, UNTRAINED, Policies, load_policies, untrained
 from envs.habitat.apartments import NAMES
 from envs.habitat.simulator import SimulatorError
-from experiments import cli, habitat, training, walk_table, walks
-from experiments.walk_table import Walked
+from experiments.common import cli, habitat, training
+from experiments.evaluation import walk_table, walks
+from experiments.evaluation.walk_table import Walked
 
 PROGRAM = habitat.EVALUATE
 # What the paper evaluates in, after pre-training in apartment_0.

@@ -16,11 +16,11 @@ from rich.console import Console
 
 from cbet_jax.config import HabitatSettings, SettingsError
 from envs.habitat.simulator import VIEW_SIZE, SimulatorError
-from envs.habitat.workers import Workers
-from experiments import cli, habitat
-from experiments.film import INK, LINE, MARGIN, PALE_INK, PAPER, Picture, font, write
-from experiments.rooms_film import SIDES
-from experiments.training import RUNS
+from envs.habitat.workers.pool import Workers
+from experiments.common import cli, habitat
+from experiments.common.training import RUNS
+from experiments.watching.film import INK, LINE, MARGIN, PALE_INK, PAPER, Picture, font, write
+from experiments.watching.rooms_film import SIDES
 
 PROGRAM = "python -m experiments.habitat_pictures"
 SCENES = ("living_room", "hotel_suite", "family_flat", "large_flat")

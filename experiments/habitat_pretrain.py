@@ -13,12 +13,12 @@ import tyro
 from rich.console import Console
 
 from cbet_jax.config import HabitatSettings, SettingsError
-from cbet_jax.run_directory import RunDirectoryError, RunSettings
-from envs.habitat.host import Simulators
+from cbet_jax.runs.directory import RunDirectoryError, RunSettings
 from envs.habitat.simulator import SimulatorError
-from envs.habitat.stopwatch import Stopwatch
-from experiments import cli, habitat, training
-from experiments.presets import HABITAT_PRESETS
+from envs.habitat.workers.simulators import Simulators
+from envs.habitat.workers.stopwatch import Stopwatch
+from experiments.common import cli, habitat, training
+from experiments.common.presets import HABITAT_PRESETS
 
 PROGRAM = "python -m experiments.habitat_pretrain"
 

@@ -19,9 +19,7 @@ import numpy as np
 import tyro
 from rich.console import Console
 
-from cbet_jax import checkpoint, manifest, metrics
 from cbet_jax.agent import make_agent
-from cbet_jax.checkpoint import Position
 from cbet_jax.config import (
     AuxiliarySettings,
     CountSettings,
@@ -32,14 +30,16 @@ from cbet_jax.config import (
     SettingsError,
     TrainSettings,
 )
-from cbet_jax.run_directory import RunDirectory, RunSettings, to_json
-from cbet_jax.torch_weights import Policy, Tensors, WeightsError, convert
+from cbet_jax.networks.published_weights import Policy, Tensors, WeightsError, convert
+from cbet_jax.runs import checkpoint, manifest, metrics_table
+from cbet_jax.runs.checkpoint import Position
+from cbet_jax.runs.directory import RunDirectory, RunSettings, to_json
 from cbet_jax.train import seed_keys
 from envs.habitat.simulator import ACTIONS, VIEW_SHAPE
 from envs.minigrid import make_world
 from envs.registry import UnknownEnvironment, find
-from experiments import cli, habitat, training
-from experiments.presets import FIVE_LAYERS
+from experiments.common import cli, habitat, training
+from experiments.common.presets import FIVE_LAYERS
 
 PROGRAM = "python -m experiments.import_torch"
 POLICY, FLAGS, SCHEDULE = "actor_model_state_dict", "flags", "scheduler_state_dict"
@@ -294,7 +294,7 @@ def write(
     """Writes the state that a run at its end has, but for what only learning needs."""
     iterations = settings.train.iterations
     state = _policy_alone(settings, policy) if settings.habitat else _state(settings, policy)
-    with directory.lock(), metrics.table(directory.metrics, settings.first_seed, 0) as table:
+    with directory.lock(), metrics_table.table(directory.metrics, settings.first_seed, 0) as table:
         table.sync()
         position = Position(iterations, settings.train.frames, directory.metrics.stat().st_size)
         checkpoint.save(directory.checkpoints, state, position, to_json(settings))

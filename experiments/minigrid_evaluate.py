@@ -18,13 +18,14 @@ from rich.console import Console
 
 from cbet_jax.config import SettingsError
 from cbet_jax.evaluate import Episodes, Evaluator, evaluate_uniform, make_evaluator
-from cbet_jax.policies import UNIFORM, UNTRAINED, Policies, load_policies, untrained
-from cbet_jax.run_directory import RunDirectory, RunSettings
+from cbet_jax.runs.directory import RunDirectory, RunSettings
+from cbet_jax.runs.saved_policies import UNIFORM, UNTRAINED, Policies, load_policies, untrained
 from envs.minigrid import make_world
 from envs.minigrid.generators.catalogue import TRANSFER
 from envs.registry import UnknownEnvironment, find
-from experiments import cli, evaluation_table, training
-from experiments.evaluation_table import ALL, Row
+from experiments.common import cli, training
+from experiments.evaluation import evaluation_table
+from experiments.evaluation.evaluation_table import ALL, Row
 
 PROGRAM = "python -m experiments.minigrid_evaluate"
 

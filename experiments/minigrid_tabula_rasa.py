@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 import tyro
 from rich.console import Console
 
-from cbet_jax.run_directory import RunSettings
+from cbet_jax.runs.directory import RunSettings
 from envs.registry import UnknownEnvironment
-from experiments import cli, presets, training
-from experiments.training import build
+from experiments.common import cli, presets, training
+from experiments.common.training import build
 
 PROGRAM = "python -m experiments.minigrid_tabula_rasa"
 

@@ -17,16 +17,16 @@ import tyro
 from jaxtyping import Array, Int
 from rich.console import Console
 
-from cbet_jax import checkpoint, hosts
-from cbet_jax.checkpoint import Position
 from cbet_jax.config import NetworkSettings, SettingsError, TransferSettings
-from cbet_jax.policies import load_policies
-from cbet_jax.run_directory import RunDirectory, RunDirectoryError, RunSettings, to_json
+from cbet_jax.runs import checkpoint, multihost
+from cbet_jax.runs.checkpoint import Position
+from cbet_jax.runs.directory import RunDirectory, RunDirectoryError, RunSettings, to_json
+from cbet_jax.runs.saved_policies import load_policies
 from cbet_jax.train import Program, seed_keys
 from envs.minigrid import make_world
 from envs.registry import UnknownEnvironment
-from experiments import cli, presets, training
-from experiments.training import build
+from experiments.common import cli, presets, training
+from experiments.common.training import build
 
 PROGRAM = "python -m experiments.minigrid_transfer"
 
@@ -82,7 +82,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         settings, biases = (stored, None) if stored else pretrained(options, console)
         program = build(settings, mesh)
         directory = training.open_directory(options, settings, f"{options.env}-transfer-")
-        if hosts.on_first(lambda: not checkpoint.checkpoints(directory.checkpoints)):
+        if multihost.on_first(lambda: not checkpoint.checkpoints(directory.checkpoints)):
             biases = pretrained(options, console)[1] if biases is None else biases
             begin(directory, settings, program, biases)
         host = training.host_settings(options, arguments, console)
@@ -187,7 +187,7 @@ def seed_indices(options: Options, pretrained_seeds: int) -> Int[Array, " seeds"
 
 def begin(directory: RunDirectory, settings: RunSettings, program: Program, biases: Any) -> None:
     """Saves the state before the first step, with the pre-trained policies in their place."""
-    with hosts.first_inside(directory.lock):
+    with multihost.first_inside(directory.lock):
         state = program.init(seed_keys(settings.seeds, settings.first_seed))
         fixed = state.learner.fixed._replace(policy=biases)
         state = state._replace(learner=state.learner._replace(fixed=fixed))

@@ -19,18 +19,19 @@ from rich.console import Console
 
 from cbet_jax.agent import Agent, AgentParams, uniform
 from cbet_jax.config import SettingsError
-from cbet_jax.policies import load_policies
-from cbet_jax.run_directory import RunDirectory
+from cbet_jax.runs.directory import RunDirectory
+from cbet_jax.runs.saved_policies import load_policies
 from envs.minigrid import cells as c
-from envs.minigrid import dynamics
+from envs.minigrid import rules
 from envs.minigrid.export import trim
 from envs.minigrid.generators import draw as draw_levels
 from envs.minigrid.level import Level
 from envs.minigrid.render import whole_grid
 from envs.registry import UnknownEnvironment, find
 from envs.types import World
-from experiments import cli, outputs, training, visits
-from experiments.visits import Probe
+from experiments.common import cli, outputs, training
+from experiments.illustrations import visits
+from experiments.illustrations.visits import Probe
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -105,9 +106,9 @@ def check(options: Options) -> None:
             raise SettingsError(f"{name} must be at least {least}, not {getattr(options, name)}")
     if options.facing not in FACING:
         raise SettingsError(f"facing must be one of {', '.join(FACING)}, not {options.facing!r}")
-    unknown = [action for action in options.actions if action not in dynamics.ACTIONS]
+    unknown = [action for action in options.actions if action not in rules.ACTIONS]
     if unknown or not options.actions:
-        known = ", ".join(dynamics.ACTIONS)
+        known = ", ".join(rules.ACTIONS)
         raise SettingsError(f"actions must be some of {known}, not {' '.join(unknown) or 'none'}")
     if options.source is None and options.checkpoint is not None:
         raise SettingsError("--checkpoint needs --from RUN, the run that it belongs to")
@@ -176,7 +177,7 @@ def draw(
     from matplotlib.figure import Figure  # imported here: it takes more than a second
 
     actions = tuple(dict.fromkeys(probe.action for probe in probes))
-    state = jax.device_get(dynamics.start(level))
+    state = jax.device_get(rules.start(level))
     width, height = level.size.tolist()
     size = (1.2 + 2.1 * len(actions), 0.6 + 2.1 * height / width * len(rewards))
     figure = Figure(figsize=size, layout="constrained")

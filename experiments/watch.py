@@ -16,19 +16,20 @@ import tyro
 from rich.console import Console
 
 from cbet_jax.agent import AgentParams, make_agent, uniform
-from cbet_jax.checkpoint import Loaded
 from cbet_jax.config import HabitatSettings, SettingsError, TrainSettings
 from cbet_jax.intrinsic import make_intrinsic
-from cbet_jax.policies import load, load_policies
-from cbet_jax.run_directory import RunDirectory, RunSettings
+from cbet_jax.runs.checkpoint import Loaded
+from cbet_jax.runs.directory import RunDirectory, RunSettings
+from cbet_jax.runs.saved_policies import load, load_policies
 from cbet_jax.train import seed_keys
 from envs.habitat.simulator import SimulatorError
-from envs.minigrid import dynamics, make_world
+from envs.minigrid import make_world, rules
 from envs.registry import UnknownEnvironment, find, names
-from experiments import cli, film, habitat, rooms_film, terminal, training
-from experiments.outputs import unused
-from experiments.playing import Player, play
-from experiments.training import RUNS
+from experiments.common import cli, habitat, training
+from experiments.common.outputs import unused
+from experiments.common.training import RUNS
+from experiments.watching import film, rooms_film, terminal
+from experiments.watching.playing import Player, play
 
 PROGRAM = "python -m experiments.watch"
 FASTEST = 50  # frames a second that a GIF can show
@@ -187,7 +188,7 @@ def check_out(options: Options) -> None:
 
 def random_player() -> Player:
     """Returns who draws every action with the same chance, rewarded by C-BET."""
-    actions = len(dynamics.ACTIONS)
+    actions = len(rules.ACTIONS)
     intrinsic = make_intrinsic(TrainSettings(), actions)
     return Player("uniformly random", uniform(actions), AgentParams(()), intrinsic, None)
 

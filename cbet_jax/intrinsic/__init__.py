@@ -7,7 +7,7 @@ from cbet_jax.config import SettingsError, TrainSettings
 from cbet_jax.intrinsic.ablation import REWARDS, ablation
 from cbet_jax.intrinsic.cbet import cbet
 from cbet_jax.intrinsic.count import count
-from cbet_jax.intrinsic.counting import Extent
+from cbet_jax.intrinsic.count_based import Extent
 from cbet_jax.intrinsic.curiosity import curiosity
 from cbet_jax.intrinsic.none import none
 from cbet_jax.intrinsic.ride import ride

@@ -7,7 +7,7 @@ with or without resets: `counts.states`, `counts.changes` and `counts.reset_prob
 import jax.numpy as jnp
 
 from cbet_jax.config import CountSettings
-from cbet_jax.intrinsic.counting import (
+from cbet_jax.intrinsic.count_based import (
     CHANGES,
     RESET_PROBABILITY,
     SHORT,

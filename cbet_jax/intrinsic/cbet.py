@@ -1,7 +1,7 @@
 """C-BET: rare states and rare changes of the world (paper, equation 1)."""
 
 from cbet_jax.config import CountSettings
-from cbet_jax.intrinsic.counting import (
+from cbet_jax.intrinsic.count_based import (
     CHANGES,
     RESET_PROBABILITY,
     SHORT,

@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 
 from cbet_jax.config import CountSettings
-from cbet_jax.intrinsic.counting import SHORT, STATES, CountReward, Extent, counting_with_resets
+from cbet_jax.intrinsic.count_based import SHORT, STATES, CountReward, Extent, counting_with_resets
 from cbet_jax.intrinsic.types import Intrinsic
 
 REWARD = CountReward((STATES,), lambda states: 1 / jnp.sqrt(states))

@@ -3,10 +3,10 @@
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from cbet_jax.config import AuxiliarySettings
-from cbet_jax.intrinsic.dynamics import draw_models, make_models, models_loss, predict
-from cbet_jax.intrinsic.embedding import distance
+from cbet_jax.intrinsic.inverse_forward import draw_models, make_models, models_loss, predict
 from cbet_jax.intrinsic.none import none
 from cbet_jax.intrinsic.types import Intrinsic, Metrics, Params
+from cbet_jax.networks.embedding import distance
 from cbet_jax.types import Trajectory
 from envs.types import Step
 

@@ -10,10 +10,10 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from cbet_jax.config import AuxiliarySettings, CountSettings, SettingsError
 from cbet_jax.intrinsic.count import REWARD
-from cbet_jax.intrinsic.counting import Tallies, counting
+from cbet_jax.intrinsic.count_based import Tallies, counting
 from cbet_jax.intrinsic.curiosity import curiosity
-from cbet_jax.intrinsic.embedding import Embedding, apply, distance
 from cbet_jax.intrinsic.types import Intrinsic, Params
+from cbet_jax.networks.embedding import Embedding, apply, distance
 from cbet_jax.types import Trajectory
 from envs.types import Step
 

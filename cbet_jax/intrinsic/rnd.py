@@ -4,9 +4,9 @@ import jax
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from cbet_jax.config import AuxiliarySettings
-from cbet_jax.intrinsic.embedding import Embedding, apply, distance, draw, sequence_loss
 from cbet_jax.intrinsic.none import none
 from cbet_jax.intrinsic.types import Intrinsic, Metrics, Params
+from cbet_jax.networks.embedding import Embedding, apply, distance, draw, sequence_loss
 from cbet_jax.types import Trajectory
 from envs.types import Step
 

@@ -25,7 +25,10 @@ AGENT_RADIUS = 0.18
 AGENT_HEIGHT = 0.88
 HIGHEST_STEP = 0.2  # what the agent walks over, as habitat-sim's navigation meshes have it
 
-SIMULATORS = {"raycast": "envs.habitat.raycast", "habitat_sim": "envs.habitat.habitat_sim"}
+SIMULATORS = {
+    "raycast": "envs.habitat.raycast.simulator",
+    "habitat_sim": "envs.habitat.habitat_sim.simulator",
+}
 INSTALL = {
     "raycast": "; install it with: pip install 'cbet-jax[habitat]'",
     "habitat_sim": (

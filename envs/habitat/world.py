@@ -14,8 +14,8 @@ import jax.numpy as jnp
 from jax.experimental import io_callback
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, UInt32
 
-from envs.habitat.host import Followed, Simulators
 from envs.habitat.simulator import ACTIONS, PANORAMA_SHAPE, VIEW_SHAPE
+from envs.habitat.workers.simulators import Followed, Simulators
 from envs.types import Step, World
 
 MAX_STEPS = 500  # of an episode (paper, appendix on Habitat)

@@ -20,12 +20,12 @@ from envs.errors import UnknownEnvironment, UnsupportedEnvironment
 from envs.minigrid import views
 from envs.minigrid.export import Export, export, world_of
 from envs.minigrid.generators import GENERATORS, Generator, find
-from envs.minigrid.registration import register_with_navix
+from envs.minigrid.navix_registration import register_with_navix
 from envs.minigrid.world import gridworld
 from envs.types import World
 
 if TYPE_CHECKING:
-    from envs.minigrid.environment import CbetEnvironment
+    from envs.minigrid.navix_environment import CbetEnvironment
 
 __all__ = [
     "NAMES",
@@ -56,9 +56,9 @@ def make(name: str, *, explore: bool = False, **options: Any) -> "CbetEnvironmen
         UnknownEnvironment: no environment has that name.
         UnsupportedEnvironment: it is one of navix's that cannot be played by our rules.
     """
-    from envs.minigrid import environment
+    from envs.minigrid import navix_environment
 
-    return environment.make(name, explore=explore, **options)
+    return navix_environment.make(name, explore=explore, **options)
 
 
 def make_world(

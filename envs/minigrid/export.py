@@ -8,8 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from envs.minigrid import cells as c
-from envs.minigrid.dynamics import State
 from envs.minigrid.level import MARGIN, OPEN_DOOR, PICK_UP, TASKS
+from envs.minigrid.rules import State
 
 Thing = tuple[int, int]  # MiniGrid's (type, colour)
 

@@ -14,8 +14,8 @@ from jax.experimental.layout import Layout, with_layout_constraint
 from jaxtyping import Array, Bool, UInt8, UInt16
 
 from envs.minigrid import cells as c
-from envs.minigrid.dynamics import State
 from envs.minigrid.level import MARGIN
+from envs.minigrid.rules import State
 
 VIEW_SIZE = 7
 AGENT_X, AGENT_Y = VIEW_SIZE // 2, VIEW_SIZE - 1  # where the agent stands in its view

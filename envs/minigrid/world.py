@@ -8,10 +8,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from envs.minigrid import dynamics, views
-from envs.minigrid.dynamics import Outcome, State
+from envs.minigrid import rules, views
 from envs.minigrid.generators import Generator
 from envs.minigrid.pool import Pool, make_pool, shares_replayed, take, top_up
+from envs.minigrid.rules import Outcome, State
 from envs.types import Step, World
 
 STEPS_BETWEEN_REFRESHES = 100  # that the pool is made for; should there be more, levels may
@@ -57,11 +57,11 @@ def gridworld(
         pool = make_pool(pool_key, generators, capacity, fresh)
         environment = jnp.zeros(num_worlds, jnp.int32)
         pool, levels = take(pool, environment, jnp.ones(num_worlds, bool))
-        states = jax.vmap(dynamics.start)(levels)
+        states = jax.vmap(rules.start)(levels)
         return Worlds(states, environment, pool, key), _first_step(states, environment)
 
     def step(worlds: Worlds, actions: Int[Array, " N"]) -> tuple[Worlds, Step]:
-        states, outcome = jax.vmap(dynamics.step)(worlds.states, actions)
+        states, outcome = jax.vmap(rules.step)(worlds.states, actions)
         terminated = outcome.died if explore else outcome.died | outcome.success
         truncated = outcome.timed_out & ~terminated
         next_worlds = _reset(worlds._replace(states=states), terminated | truncated, generators)
@@ -79,7 +79,7 @@ def gridworld(
         refresh=refresh,
         report=partial(report, names),
         num_worlds=num_worlds,
-        num_actions=len(dynamics.ACTIONS),
+        num_actions=len(rules.ACTIONS),
         view_shape=(views.VIEW_SIZE, views.VIEW_SIZE, 3),
         environments=names,
         max_steps=max(generator.max_steps for generator in generators),
@@ -114,7 +114,7 @@ def _reset(worlds: Worlds, ended: Bool[Array, " N"], generators: Sequence[Genera
     def start_anew(worlds: Worlds) -> Worlds:
         environment = (worlds.environment + ended.astype(jnp.int32)) % len(generators)
         pool, levels = take(worlds.pool, environment, ended)
-        fresh = jax.vmap(dynamics.start)(levels)
+        fresh = jax.vmap(rules.start)(levels)
         states = jax.tree.map(lambda new, old: _where(ended, new, old), fresh, worlds.states)
         return worlds._replace(states=states, environment=environment, pool=pool)
 

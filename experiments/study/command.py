@@ -10,23 +10,23 @@ import tyro
 from rich.console import Console
 
 from cbet_jax.config import Factors, SettingsError
-from cbet_jax.devices import use_cpu
-from cbet_jax.run_directory import (
+from cbet_jax.runs.directory import (
     RunDirectory,
     RunDirectoryError,
     first_difference,
     from_json,
     write_json,
 )
+from cbet_jax.sharding import use_cpu
 from envs.minigrid.generators.catalogue import TRANSFER as TEN_WORLDS
 from envs.registry import UnknownEnvironment, find
-from experiments import cli
+from experiments.common import cli
+from experiments.common.training import NOT_FINITE, RUNS, check_seconds
 from experiments.study import report, results
 from experiments.study.execute import Host, execute
 from experiments.study.plan import Job, Selection, StudySettings, plan, reached
 from experiments.study.report import Contents
 from experiments.study.variants import SETUPS, VARIANTS, check_names
-from experiments.training import NOT_FINITE, RUNS, check_seconds
 
 SEEDS = {"paper": 7}  # the published number; of the other presets:
 FEWER_SEEDS = 3

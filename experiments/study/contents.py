@@ -4,7 +4,7 @@ import csv
 from pathlib import Path
 from typing import NamedTuple
 
-from cbet_jax.policies import UNIFORM, UNTRAINED
+from cbet_jax.runs.saved_policies import UNIFORM, UNTRAINED
 from experiments.study.estimates import INTERACTIONS, SHARES, SUCCESS
 
 PUBLISHED = Path(__file__).with_name("published.csv")

@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cbet_jax import statistics
-from cbet_jax.figures import Curve
-from cbet_jax.statistics import Estimate
-from envs.minigrid.dynamics import ACTIONS
+from cbet_jax.analysis import intervals
+from cbet_jax.analysis.figures import Curve
+from cbet_jax.analysis.intervals import Estimate
+from envs.minigrid.rules import ACTIONS
 from experiments.study.plan import EVALUATION, PRETRAIN
 from experiments.study.results import ENDED, Result
 from experiments.study.variants import SETUPS
@@ -164,7 +164,7 @@ class Findings:
         if scores is None:
             return None
         at = self._frames(setups, method, frames)
-        middle, mean = statistics.interquartile_mean(scores), statistics.mean(scores.mean(axis=1))
+        middle, mean = intervals.interquartile_mean(scores), intervals.mean(scores.mean(axis=1))
         return Measured(within(metric, mean), middle, len(scores), at)
 
     def _measure_actions(
@@ -182,10 +182,10 @@ class Findings:
             return None
         pooled = (np.array(shares) * lengths).sum(axis=2) / lengths.sum(axis=1)  # [actions, seeds]
         if metric == ENTROPY:
-            values = np.array([statistics.normalized_entropy(column) for column in pooled.T])
+            values = np.array([intervals.normalized_entropy(column) for column in pooled.T])
         else:
             values = pooled[SHARES.index(metric)]
-        mean, middle = statistics.mean(values), statistics.interquartile_mean(values[:, None])
+        mean, middle = intervals.mean(values), intervals.interquartile_mean(values[:, None])
         at = self._frames(setups, method, frames)
         return Measured(within(metric, mean), middle, len(values), at)
 
@@ -203,7 +203,7 @@ class Findings:
             return None
         frames = sorted(points)
         seeds = [np.array(list(points[at].values())) for at in frames]
-        found = [within(key[-1], statistics.mean(values)) for values in seeds]
+        found = [within(key[-1], intervals.mean(values)) for values in seeds]
         return Curve(np.array(frames), *np.array(found).T)
 
 

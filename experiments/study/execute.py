@@ -7,10 +7,8 @@ from pathlib import Path
 import jax
 from rich.console import Console
 
-from cbet_jax import checkpoint
-from cbet_jax.devices import make_mesh
-from cbet_jax.policies import load_policies
-from cbet_jax.run_directory import (
+from cbet_jax.runs import checkpoint
+from cbet_jax.runs.directory import (
     RunDirectory,
     RunDirectoryError,
     RunSettings,
@@ -18,13 +16,16 @@ from cbet_jax.run_directory import (
     replacing,
     to_json,
 )
-from cbet_jax.runner import HostSettings, NonFiniteLossError, train
+from cbet_jax.runs.saved_policies import load_policies
+from cbet_jax.runs.train_loop import HostSettings, NonFiniteLossError, train
+from cbet_jax.sharding import make_mesh
 from cbet_jax.train import Program
 from envs.minigrid import make_world
-from experiments import evaluation_table, minigrid_evaluate
+from experiments import minigrid_evaluate
+from experiments.common.training import STOPPED, build
+from experiments.evaluation import evaluation_table
 from experiments.minigrid_transfer import begin
 from experiments.study.plan import DIVERGED, EVALUATION, Job, StudySettings, holds_policies
-from experiments.training import STOPPED, build
 
 
 @dataclass(frozen=True)

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import numpy as np
 
-from cbet_jax import figures
-from cbet_jax.figures import Curve, Panel
-from cbet_jax.statistics import Estimate
-from envs.minigrid.dynamics import ACTIONS
+from cbet_jax.analysis import figures
+from cbet_jax.analysis.figures import Curve, Panel
+from cbet_jax.analysis.intervals import Estimate
 from envs.minigrid.generators.catalogue import TRANSFER as TEN_WORLDS
+from envs.minigrid.rules import ACTIONS
 from experiments.study.contents import (
     RANDOM,
     Actions,

@@ -15,11 +15,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from cbet_jax.checkpoint import checkpoints
 from cbet_jax.config import Factors, SettingsError, TransferSettings
-from cbet_jax.run_directory import RunDirectory, RunSettings
-from experiments import presets
-from experiments.presets import PRESETS, TASK_FRAMES
+from cbet_jax.runs.checkpoint import checkpoints
+from cbet_jax.runs.directory import RunDirectory, RunSettings
+from experiments.common import presets
+from experiments.common.presets import PRESETS, TASK_FRAMES
 from experiments.study.variants import SETUPS, VARIANTS, Variant
 
 PRETRAIN, EVALUATION, TRANSFER, TABULA_RASA = "pretrain", "evaluation", "transfer", "tabula_rasa"

@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cbet_jax import metrics
-from cbet_jax.metrics import Column
-from cbet_jax.policies import UNIFORM, UNTRAINED
-from cbet_jax.run_directory import RunDirectory, RunDirectoryError, replacing
-from experiments import evaluation_table
+from cbet_jax.runs import metrics_table
+from cbet_jax.runs.directory import RunDirectory, RunDirectoryError, replacing
+from cbet_jax.runs.metrics_table import Column
+from cbet_jax.runs.saved_policies import UNIFORM, UNTRAINED
+from experiments.evaluation import evaluation_table
 from experiments.study.plan import (
     DIVERGED,
     EVALUATION,
@@ -130,7 +130,7 @@ def _run(stage: str, setup: str, method: str, path: Path, study: StudySettings) 
         yield Result(stage, setup, method, 0, world, ENDED, now, settings.train.worlds, 1.0)
     if not now:
         return  # it may not even have a table of metrics
-    table = metrics.read(directory.metrics)
+    table = metrics_table.read(directory.metrics)
     for metric in CURVES:
         for seed, column in table.get(metric, {}).items():
             here = Result(stage, setup, method, seed, world, metric, 0, settings.train.worlds, 0)

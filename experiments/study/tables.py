@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cbet_jax import statistics
-from cbet_jax.statistics import Estimate
-from envs.minigrid.dynamics import ACTIONS
+from cbet_jax.analysis import intervals
+from cbet_jax.analysis.intervals import Estimate
 from envs.minigrid.generators.catalogue import TRANSFER as TEN_WORLDS
+from envs.minigrid.rules import ACTIONS
 from experiments.study.contents import (
     PERCENT,
     RANDOM,
@@ -206,7 +206,7 @@ def tasks(found: Findings) -> Lines:
 
 
 def _learnt(final: dict[int, float], solved: dict[int, float]) -> list[str]:
-    mean = within(RETURN, statistics.mean(np.array(list(final.values()))))
+    mean = within(RETURN, intervals.mean(np.array(list(final.values()))))
     frames = ", ".join(
         f"{solved[seed]:,.0f}" if seed in solved else "never" for seed in sorted(final)
     )

@@ -8,9 +8,11 @@ import jax.numpy as jnp
 import pytest
 
 from envs.minigrid import make_world
-from experiments import benchmark, benchmark_training, benchmark_worlds, measure, phases
-from experiments.presets import PRESETS
-from tests.experiments.test_faults import refused
+from experiments import benchmark
+from experiments.benchmarks import measure, phases
+from experiments.benchmarks import worlds as benchmark_worlds
+from experiments.common.presets import PRESETS
+from tests.experiments.common.test_cli import refused
 
 TINY = (
     *("--rounds", "1", "--worlds", "4", "--capacities", "16", "64", "--presets", "smoke"),

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from cbet_jax.metrics import HEADER
+from cbet_jax.runs.metrics_table import HEADER
 from experiments import compare_runs
-from tests.experiments.test_faults import refused
+from tests.experiments.common.test_cli import refused
 
 
 def write_run(root, level, seeds, frames=1200):

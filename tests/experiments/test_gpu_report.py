@@ -13,8 +13,10 @@ from jax.profiler import ProfileData
 
 from cbet_jax.config import CountSettings, NetworkSettings
 from cbet_jax.train import init, make_trainer, seed_keys
-from experiments import benchmark, benchmark_agreement, benchmark_cases, gpu_report, measure
-from experiments.benchmark_kernels import (
+from experiments import benchmark, gpu_report
+from experiments.benchmarks import agreement, measure
+from experiments.benchmarks import cases as benchmark_cases
+from experiments.benchmarks.kernels import (
     conditionals,
     host_calls,
     open_loops,
@@ -22,9 +24,9 @@ from experiments.benchmark_kernels import (
     sources,
     summary,
 )
-from experiments.presets import PRESETS
-from tests.cbet.worlds import corridor, single_env
-from tests.experiments.test_faults import refused
+from experiments.common.presets import PRESETS
+from tests.experiments.common.test_cli import refused
+from tests.support.worlds import corridor, single_env
 
 GPU = """
 planes { name: "/device:GPU:0"
@@ -86,8 +88,8 @@ def test_a_report_of_everything(quick, tmp_path, capsys, monkeypatch):
     assert iteration["agrees"]
     assert following["agrees"]
     assert iteration["integers"] > 1000
-    assert iteration["bounds"] == benchmark_agreement.BOUNDS
-    assert following["bounds"] == benchmark_agreement.ROUNDED
+    assert iteration["bounds"] == agreement.BOUNDS
+    assert following["bounds"] == agreement.ROUNDED
     training, acting, learning = content["cases"]
     assert learning == {"case": learning["case"], "error": "out of memory"}
     assert training["minutes"] > 0
@@ -161,9 +163,7 @@ def test_other_numbers_are_noticed():
     begun = State(jnp.zeros(2), jnp.zeros(3, jnp.int32), jax.random.key(0))
     after = begun._replace(params=jnp.array([1.0, -1.0]), count=jnp.arange(3))
     metrics = {"loss": jnp.float32(2.0), "success": jnp.float32(jnp.nan)}
-    compare = partial(
-        benchmark_agreement.compare, begun, (after, metrics), bounds=benchmark_agreement.BOUNDS
-    )
+    compare = partial(agreement.compare, begun, (after, metrics), bounds=agreement.BOUNDS)
     assert compare((after, metrics)).agrees
     assert compare((after, metrics)).integers == 3 + 2
     near = after._replace(params=after.params * 1.0005)
@@ -186,12 +186,12 @@ def test_products_without_the_rounding_are_noticed():
     trainers = [make_trainer(settings, world) for settings in (rounding, smoke)]
     begin = jax.jit(jax.vmap(partial(init, trainers[0])))
     state = begin(seed_keys(2))
-    played = jax.jit(jax.vmap(partial(benchmark_agreement._trajectories, trainers[0])))(state)
+    played = jax.jit(jax.vmap(partial(agreement._trajectories, trainers[0])))(state)
     results = [
-        jax.jit(jax.vmap(partial(benchmark_agreement._follow, trainer)))(state, played)
+        jax.jit(jax.vmap(partial(agreement._follow, trainer)))(state, played)
         for trainer in trainers
     ]
-    compare = partial(benchmark_agreement.compare, state, bounds=benchmark_agreement.ROUNDED)
+    compare = partial(agreement.compare, state, bounds=agreement.ROUNDED)
     assert compare(results[0], results[0]).agrees
     assert not compare(*results).agrees
 

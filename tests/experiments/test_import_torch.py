@@ -11,25 +11,19 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from cbet_jax import networks
 from cbet_jax.config import HabitatSettings, NetworkSettings
-from cbet_jax.policies import load_policies
-from cbet_jax.run_directory import RunDirectory
-from cbet_jax.torch_weights import convert
+from cbet_jax.networks import policy_network
+from cbet_jax.networks.published_weights import convert
+from cbet_jax.runs.directory import RunDirectory
+from cbet_jax.runs.saved_policies import load_policies
 from envs.minigrid import make_world
 from envs.minigrid.generators.catalogue import TRANSFER
-from experiments import (
-    import_torch,
-    minigrid_evaluate,
-    minigrid_pretrain,
-    minigrid_transfer,
-    training,
-    watch,
-)
-from experiments.presets import HABITAT_PRESETS
-from tests.cbet.test_torch_weights import HABITAT, NETWORK, drawn
-from tests.experiments.test_faults import refused
-from tests.experiments.tiny import numbers
+from experiments import import_torch, minigrid_evaluate, minigrid_pretrain, minigrid_transfer, watch
+from experiments.common import training
+from experiments.common.presets import HABITAT_PRESETS
+from tests.cbet_jax.networks.test_published_weights import HABITAT, NETWORK, drawn
+from tests.experiments.common.test_cli import refused
+from tests.support.tiny import numbers
 
 UPDATES = 25
 FRAMES = UPDATES * 2 * 10
@@ -317,7 +311,7 @@ def test_an_imported_network_computes_what_pytorch_does(published, tmp_path):
     params = jax.tree.map(lambda leaf: leaf[0], found.params)
     network = NetworkSettings()
     assert RunDirectory(tmp_path / "run").settings().train.network == network
-    begin = networks.zero_state(network, AGENTS)
+    begin = policy_network.zero_state(network, AGENTS)
     run = jax.jit(found.agent.run)
     found_logits, found_values, after = run(params, jnp.asarray(views), jnp.asarray(first), begin)
     np.testing.assert_allclose(found_logits, logits, atol=1e-5)

@@ -10,13 +10,14 @@ from rich.console import Console
 
 from cbet_jax.agent import AgentParams, uniform
 from cbet_jax.config import SettingsError
-from cbet_jax.policies import load_policies
-from envs.minigrid import dynamics
+from cbet_jax.runs.saved_policies import load_policies
+from envs.minigrid import rules
 from envs.minigrid.text import from_text
-from experiments import reward_maps, visits
-from experiments.visits import Probe
-from tests.experiments.test_faults import refused
-from tests.experiments.test_transfer import SEEDS, pretrained
+from experiments import reward_maps
+from experiments.illustrations import visits
+from experiments.illustrations.visits import Probe
+from tests.experiments.common.test_cli import refused
+from tests.experiments.test_minigrid_transfer import SEEDS, pretrained
 
 CELL = "WGWGWGWG\nWG>>KYWG\nWGWGWGWG"  # one free cell, and a yellow key beside it
 ROOM = "WGWGWGWGWG\nWGKY    WG\nWG  <<  WG\nWG  KR  LY\nWGWGWGWGWG"
@@ -25,7 +26,7 @@ RIGHT, DOWN = 0, 1
 
 def always(action: int):
     """Returns the agent that does the same all the time."""
-    agent = uniform(len(dynamics.ACTIONS))
+    agent = uniform(len(rules.ACTIONS))
 
     def run(params, view, first, state):
         logits, value, state = agent.run(params, view, first, state)
@@ -44,7 +45,7 @@ def counted(text: str, action: int, steps: int, max_steps: int = 100, worlds: in
 @pytest.fixture(scope="module")
 def turned():
     """Five turns to the right: the agent faces 0 1 2 3 0 1."""
-    return counted(CELL, dynamics.RIGHT, 5)
+    return counted(CELL, rules.RIGHT, 5)
 
 
 def test_counts_and_norms_by_hand(turned):
@@ -77,7 +78,7 @@ def test_rewards_by_hand(turned):
 
 def test_worlds_are_counted_together_and_across_the_ends_of_episodes():
     """Two worlds face 0 1 2, then their episodes end: 0 1 2 0 1."""
-    _, seen = counted(CELL, dynamics.RIGHT, 4, max_steps=3, worlds=2)
+    _, seen = counted(CELL, rules.RIGHT, 4, max_steps=3, worlds=2)
     assert sorted(seen.states.values()) == [2, 4, 4]
     assert sorted(seen.changes.values()) == [2, 6]
 

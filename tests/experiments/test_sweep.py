@@ -6,12 +6,12 @@ import sys
 
 import pytest
 
-from cbet_jax.run_directory import RunDirectory
+from cbet_jax.runs.directory import RunDirectory
 from experiments import minigrid_pretrain
-from experiments.sweep import command, gpus, plan
-from experiments.sweep.plan import read_grid
-from tests.experiments.test_faults import refused
-from tests.experiments.tiny import ARGUMENTS, CHUNK_FRAMES, FRAMES, SEEDS, fake_program
+from experiments.sweeps import command, gpus, plan
+from experiments.sweeps.plan import read_grid
+from tests.experiments.common.test_cli import refused
+from tests.support.tiny import ARGUMENTS, CHUNK_FRAMES, FRAMES, SEEDS, fake_program
 
 FEW_FRAMES = str(6 * CHUNK_FRAMES)
 SHORT = tuple(FEW_FRAMES if word == str(FRAMES) else word for word in ARGUMENTS)
@@ -26,7 +26,7 @@ def _quiet_submitit(monkeypatch):
 @pytest.fixture
 def stand_in(monkeypatch):
     """Training that takes no time, here and in the jobs."""
-    monkeypatch.setitem(plan.COMMANDS, "pretrain", "tests.experiments.small_sweep")
+    monkeypatch.setitem(plan.COMMANDS, "pretrain", "tests.support.small_sweep")
     monkeypatch.setattr(minigrid_pretrain, "build", fake_program)
 
 
@@ -154,9 +154,9 @@ def test_other_things_are_left_alone(tmp_path, capsys):
 
 
 def test_submitit_is_asked_for_by_name(tmp_path, capsys, monkeypatch):
-    for module in ("submitit", "experiments.sweep.jobs", "experiments.sweep.execute"):
+    for module in ("submitit", "experiments.sweeps.jobs", "experiments.sweeps.execute"):
         monkeypatch.setitem(sys.modules, module, None)
-    monkeypatch.delitem(sys.modules, "experiments.sweep.execute")
-    monkeypatch.delitem(sys.modules, "experiments.sweep.jobs")
+    monkeypatch.delitem(sys.modules, "experiments.sweeps.execute")
+    monkeypatch.delitem(sys.modules, "experiments.sweeps.jobs")
     error = refused(command.main, [*LOCAL, "--out", str(tmp_path / "sweep")], capsys)
     assert "--extra slurm" in error

@@ -11,21 +11,22 @@ import pytest
 from PIL import Image
 from rich.console import Console
 
-from cbet_jax import checkpoint
 from cbet_jax.agent import AgentParams, network_agent, uniform
 from cbet_jax.config import CountSettings, NetworkSettings, SettingsError, TrainSettings
 from cbet_jax.intrinsic import make_intrinsic
-from cbet_jax.run_directory import RunDirectory, RunSettings, to_json
+from cbet_jax.runs import checkpoint
+from cbet_jax.runs.directory import RunDirectory, RunSettings, to_json
 from cbet_jax.train import make_program, seed_keys
-from envs.minigrid import dynamics, make_world, views
+from envs.minigrid import make_world, rules, views
 from envs.minigrid.generators.generator import one_by_one
 from envs.minigrid.level import REACH_GOAL
 from envs.minigrid.text import from_text, to_text
 from envs.minigrid.world import gridworld
-from experiments import film, terminal, watch
-from experiments.playing import Player, play
-from experiments.presets import PRESETS
-from tests.experiments.test_faults import refused
+from experiments import watch
+from experiments.common.presets import PRESETS
+from experiments.watching import film, terminal
+from experiments.watching.playing import Player, play
+from tests.experiments.common.test_cli import refused
 
 MAX_STEPS = 30
 CORRIDOR = "WGWGWGWGWG\nWG>>  GGWG\nWGWGWGWGWG"
@@ -46,8 +47,8 @@ def corridor(*, explore: bool):
 
 def player(agent=None, params=None) -> Player:
     settings = TrainSettings(counts=CountSettings(reset_probability=0.0))
-    intrinsic = make_intrinsic(settings, len(dynamics.ACTIONS))
-    agent, params = agent or uniform(len(dynamics.ACTIONS)), params or AgentParams(())
+    intrinsic = make_intrinsic(settings, len(rules.ACTIONS))
+    agent, params = agent or uniform(len(rules.ACTIONS)), params or AgentParams(())
     return Player("somebody", agent, params, intrinsic, None)
 
 
@@ -106,7 +107,7 @@ def test_each_step_has_the_reward_that_it_would_have_in_training(explored):
 
 def test_a_network_acts_with_its_memory():
     network = NetworkSettings(1, 4, 1, 16, 1, 16)
-    agent = network_agent(network, len(dynamics.ACTIONS), (7, 7, 3))
+    agent = network_agent(network, len(rules.ACTIONS), (7, 7, 3))
     params = jax.jit(agent.init)(jax.random.key(6))
     params = jax.tree.map(lambda leaf: 2 * leaf, params)  # so that the memory has a say
     params.learnt["params"]["policy"]["kernel"] *= 1e6  # and chance has not
@@ -119,7 +120,7 @@ def test_a_network_acts_with_its_memory():
         return logits[:, 0].argmax(-1)
 
     def actions(first):
-        return [dynamics.ACTIONS[action] for action in act(jnp.array(first))]
+        return [rules.ACTIONS[action] for action in act(jnp.array(first))]
 
     done = [True] + [moment.event == "success" for moment in played[1:-1]]
     assert [moment.action for moment in played[1:]] == actions(done)

@@ -16,7 +16,7 @@ from envs.habitat.apartments.shell import (
     window_lamps,
 )
 from envs.habitat.apartments.surfaces import bricks, carpet, dado, plain, planks, stripes, tiles
-from envs.habitat.surface import Surface
+from envs.habitat.mesh import Surface
 
 NAMES = tuple(PLANS)
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from envs.habitat.apartments.geometry import Face, Lamp, Spots, size
 from envs.habitat.apartments.light import shine
-from envs.habitat.surface import Surface
+from envs.habitat.mesh import Surface
 
 _PAD = 2  # texels around a face's rectangle, which renderers may mix in at its edge
 _WASTE = 1.12  # of the texture's area, by rectangles that do not fit tightly

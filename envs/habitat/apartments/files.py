@@ -9,8 +9,8 @@ import trimesh
 from PIL import Image
 
 from envs.habitat.apartments import draw
+from envs.habitat.mesh import Surface
 from envs.habitat.simulator import STAGE_CONFIG
-from envs.habitat.surface import Surface
 
 
 def paths(name: str, directory: Path) -> tuple[Path, Path]:

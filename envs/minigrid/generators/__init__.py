@@ -6,7 +6,7 @@ from envs.minigrid.generators.door_key import door_key
 from envs.minigrid.generators.generator import PATIENCE, Generator, draw, no_level
 from envs.minigrid.generators.multi_room import multi_room
 from envs.minigrid.generators.obstructed_maze import one_door, quarters
-from envs.minigrid.generators.room_grid import (
+from envs.minigrid.generators.unlock import (
     blocked_unlock_pickup,
     key_corridor,
     unlock,

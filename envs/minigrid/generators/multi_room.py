@@ -7,9 +7,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int, PRNGKeyArray, UInt8, UInt32
 
 from envs.minigrid import cells as c
-from envs.minigrid.generators import chain
-from envs.minigrid.generators.chain import MIN_ROOM_SIZE, SIZE, Chains, below
+from envs.minigrid.generators import room_chains
 from envs.minigrid.generators.generator import Generator, put
+from envs.minigrid.generators.room_chains import MIN_ROOM_SIZE, SIZE, Chains, below
 from envs.minigrid.level import DIRECTIONS, REACH_GOAL, Level, make_level, place
 
 MAX_ROOM_SIZE = 10  # MiniGrid's default
@@ -45,14 +45,14 @@ def multi_room(
     furnish = partial(_furnish, max_steps=max_steps, noisy_ball=noisy_ball)
 
     def begin(count: int) -> Chains:
-        return chain.no_chains(num_rooms, CHAINS_PER_LEVEL * count)
+        return room_chains.no_chains(num_rooms, CHAINS_PER_LEVEL * count)
 
     def advance(
         chains: Chains, key: PRNGKeyArray, count: int
     ) -> tuple[Chains, Level, Bool[Array, " count"]]:
         key_rooms, key_levels = jax.random.split(key)
-        chains = chain.grow(chains, key_rooms, count, max_room_size)
-        chains, walls, doors, ready = chain.hand_out(chains, count)
+        chains = room_chains.grow(chains, key_rooms, count, max_room_size)
+        chains, walls, doors, ready = room_chains.hand_out(chains, count)
         levels = jax.vmap(furnish)(jax.random.split(key_levels, count), walls, doors)
         return chains, levels, ready
 
@@ -75,7 +75,7 @@ def _refuse_impossible(num_rooms: int, max_room_size: int) -> None:
 def _refuse_hopeless(num_rooms: int, max_room_size: int) -> None:
     """Raises ValueError for sizes so hard that no chain is completed in many tries."""
     if not _completes(num_rooms, max_room_size):
-        tries = PROBE_CHAINS * chain.MOST_GOES * chain.ROUNDS
+        tries = PROBE_CHAINS * room_chains.MOST_GOES * room_chains.ROUNDS
         raise ValueError(
             f"not one chain of {num_rooms} rooms of size up to {max_room_size} "
             f"was completed in {tries:,} tries"
@@ -85,9 +85,9 @@ def _refuse_hopeless(num_rooms: int, max_room_size: int) -> None:
 @cache
 def _completes(num_rooms: int, max_room_size: int) -> bool:
     """Returns whether one of many chains is completed in one call."""
-    grow = jax.jit(partial(chain.grow, count=1, max_room_size=max_room_size))
-    chains = grow(chain.no_chains(num_rooms, PROBE_CHAINS), jax.random.key(0))
-    return bool(chain.ready(chains).any())
+    grow = jax.jit(partial(room_chains.grow, count=1, max_room_size=max_room_size))
+    chains = grow(room_chains.no_chains(num_rooms, PROBE_CHAINS), jax.random.key(0))
+    return bool(room_chains.ready(chains).any())
 
 
 def _furnish(
@@ -100,7 +100,7 @@ def _furnish(
 ) -> Level:
     """Builds walls and doors, and places the agent, the goal and the noisy ball if there is one."""
     words = jax.random.bits(key, (6 + len(doors),))
-    boxes = chain.boxes(walls)
+    boxes = room_chains.boxes(walls)
     first, last = boxes[:, 0], boxes[:, -1]
     ball = _inside(words[1], first) if noisy_ball else jnp.zeros(2, jnp.int32)
     agent = _inside(words[3], first, away_from=ball)

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Int, PRNGKeyArray
 
 from envs.minigrid import cells as c
-from envs.minigrid.generators import rooms as r
+from envs.minigrid.generators import room_grid as r
 from envs.minigrid.generators.generator import Generator, one_by_one, put
 from envs.minigrid.level import DIRECTIONS, PICK_UP
 

@@ -1,138 +1,229 @@
-"""The environments that MiniGrid builds from a grid of rooms, but for ObstructedMaze.
+"""Rooms in a grid, and what MiniGrid's `RoomGrid` does with them, as pure functions.
 
-Every one is a few lines over the moves of `rooms.py`, in the order of MiniGrid's `_gen_grid`.
-Colours that are None are drawn anew for each level, as MiniGrid does.
+A room is `(column, row)`; its sides are numbered as the agent's directions are: 0 right,
+1 down, 2 left, 3 up. Two neighbours share one wall. Every function takes the layout first
+and the rooms under construction second, and returns new rooms.
+
+Where MiniGrid draws until a draw is allowed, and gives up with `RecursionError` after 1000
+draws (5000 in `connect_all`), these functions choose among what is allowed. Should nothing
+be allowed, `complete` turns False.
 """
+
+from functools import cache
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Int, PRNGKeyArray
+import numpy as np
+from jaxtyping import Array, Bool, Int, PRNGKeyArray, UInt8
 
 from envs.minigrid import cells as c
-from envs.minigrid.generators import rooms as r
-from envs.minigrid.generators.generator import Generator, color_or_random, one_by_one, put
-from envs.minigrid.level import DIRECTIONS, OPEN_DOOR, PICK_UP, place
+from envs.minigrid.generators.generator import choose, coordinates, put, random_color
+from envs.minigrid.level import DIRECTIONS, Level, make_level
 
-MIN_ROOM_SIZE_OF_TWO = 4  # one room holds agent, key and ball, the other a box
+RIGHT, DOWN, LEFT, UP = range(4)
 
-
-def unlock(name: str, room_size: int = 6, door_color: int | None = None) -> Generator:
-    """Unlock: open a locked door, its key in the same room (MiniGrid's `UnlockEnv`)."""
-    layout = _two_rooms(room_size)
-    max_steps = 8 * room_size**2
-
-    def draw_one(key: PRNGKeyArray) -> r.Drawn:
-        keys = jax.random.split(key, 4)
-        color = color_or_random(door_color, keys[0])
-        rooms = r.empty_rooms(layout, keys[1])
-        rooms = _locked_door_and_key(layout, rooms, keys[2], color)
-        rooms = r.place_agent(layout, rooms, keys[3], (0, 0))
-        door = r.doorway(layout, rooms, (0, 0), r.RIGHT)
-        return r.finish(rooms, OPEN_DOOR, jnp.asarray(place(door[0], door[1])), max_steps)
-
-    return one_by_one(name, layout.width, layout.height, max_steps, OPEN_DOOR, draw_one)
+Room = tuple[int | Int[Array, ""], int | Int[Array, ""]]  # (column, row)
+Drawn = tuple[Level, Bool[Array, ""]]  # a level, and whether it may be played
 
 
-def unlock_pickup(
-    name: str, room_size: int = 6, door_color: int | None = None, box_color: int | None = None
-) -> Generator:
-    """UnlockPickup: a box behind a locked door (MiniGrid's `UnlockPickupEnv`)."""
-    layout = _two_rooms(room_size)
-    max_steps = 8 * room_size**2
+class Layout(NamedTuple):
+    """The static shape of a grid of rooms."""
 
-    def draw_one(key: PRNGKeyArray) -> r.Drawn:
-        keys = jax.random.split(key, 6)
-        box = c.KIND_BOX << 3 | color_or_random(box_color, keys[0])
-        rooms = r.empty_rooms(layout, keys[1])
-        rooms = r.place_in_room(layout, rooms, keys[2], (1, 0), box)
-        color = color_or_random(door_color, keys[3])
-        rooms = _locked_door_and_key(layout, rooms, keys[4], color)
-        rooms = r.place_agent(layout, rooms, keys[5], (0, 0))
-        return r.finish(rooms, PICK_UP, box, max_steps)
+    room_size: int  # cells along a room's side, both walls included
+    rows: int
+    columns: int
 
-    return one_by_one(name, layout.width, layout.height, max_steps, PICK_UP, draw_one)
+    @property
+    def width(self) -> int:
+        return self.columns * (self.room_size - 1) + 1
+
+    @property
+    def height(self) -> int:
+        return self.rows * (self.room_size - 1) + 1
 
 
-def blocked_unlock_pickup(
-    name: str,
-    room_size: int = 6,
-    door_color: int | None = None,
-    ball_color: int | None = None,
-    box_color: int | None = None,
-) -> Generator:
-    """BlockedUnlockPickup: as UnlockPickup, and a ball blocks the door."""
-    layout = _two_rooms(room_size)
-    max_steps = 16 * room_size**2
+class Walls(NamedTuple):
+    """The walls that two rooms share."""
 
-    def draw_one(key: PRNGKeyArray) -> r.Drawn:
-        keys = jax.random.split(key, 7)
-        colors = (door_color, ball_color, box_color)
-        door, ball, box = (color_or_random(*pair) for pair in zip(colors, keys[:3], strict=True))
-        box = c.KIND_BOX << 3 | box
-        rooms = r.empty_rooms(layout, keys[3])
-        rooms = r.place_in_room(layout, rooms, keys[4], (1, 0), box)
-        before_door = r.doorway(layout, rooms, (0, 0), r.RIGHT) - jnp.array(DIRECTIONS[r.RIGHT])
-        rooms = rooms._replace(cells=put(rooms.cells, before_door, c.KIND_BALL << 3 | ball))
-        rooms = _locked_door_and_key(layout, rooms, keys[5], door)
-        rooms = r.place_agent(layout, rooms, keys[6], (0, 0))
-        return r.finish(rooms, PICK_UP, box, max_steps)
-
-    return one_by_one(name, layout.width, layout.height, max_steps, PICK_UP, draw_one)
+    rooms: np.ndarray  # [walls, 2] the two rooms, numbered row by row
+    corner: np.ndarray  # [walls, 2] (x, y) of the corner where the wall begins
+    along: np.ndarray  # [walls, 2] one step along the wall
+    at_side: np.ndarray  # [columns, rows, 4] the wall at each side of a room, -1 if shared by none
 
 
-def key_corridor(
-    name: str,
-    room_size: int,
-    rows: int,
-    door_color: int | None = None,
-    ball_color: int | None = None,
-) -> Generator:
-    """KeyCorridor: a ball behind a locked door, its key in a room on the other side.
+class Rooms(NamedTuple):
+    """A grid of rooms under construction."""
 
-    Args:
-        name: the environment's name.
-        room_size: cells along a room's side, walls included (3 in S3R3).
-        rows: rows of rooms (3 in S3R3).
-        door_color: of the locked door and its key.
-        ball_color: of the ball to pick up.
+    cells: UInt8[Array, "height width"]
+    doorways: Int[Array, "walls 2"]  # (x, y) where a door in each wall would stand
+    joined: Bool[Array, " walls"]  # has a door, or is removed
+    locked: Bool[Array, "columns rows"]  # MiniGrid's `room.locked`
+    agent_position: Int[Array, "2"]
+    agent_direction: Int[Array, ""]
+    complete: Bool[Array, ""]  # everything so far found its place
 
-    Raises:
-        ValueError: the rooms are too small for anything, or there are none.
+
+@cache
+def shared_walls(layout: Layout) -> Walls:
+    """Lists the walls that two rooms share, in the order in which MiniGrid draws their doors."""
+    step = layout.room_size - 1
+    at_side = np.full((layout.columns, layout.rows, 4), -1, np.int32)
+    rooms: list[list[int]] = []
+    corner: list[list[int]] = []
+    along: list[tuple[int, int]] = []
+    for row, column, side in np.ndindex(layout.rows, layout.columns, 2):
+        other = (column + DIRECTIONS[side][0], row + DIRECTIONS[side][1])
+        if other[0] < layout.columns and other[1] < layout.rows:
+            at_side[column, row, side] = at_side[*other, side + 2] = len(rooms)
+            rooms.append([row * layout.columns + column, other[1] * layout.columns + other[0]])
+            corner.append([other[0] * step, other[1] * step])
+            along.append(DIRECTIONS[DOWN if side == RIGHT else RIGHT])
+    return Walls(np.array(rooms), np.array(corner), np.array(along), at_side)
+
+
+def empty_rooms(layout: Layout, key: PRNGKeyArray) -> Rooms:
+    """Builds closed, empty rooms, draws where their doors will be, and stands in the middle."""
+    walls, step = shared_walls(layout), layout.room_size - 1
+    x, y = coordinates(layout.height, layout.width)
+    is_wall = (x % step == 0) | (y % step == 0)
+    offset = jax.random.randint(key, (len(walls.rooms), 1), 1, step)
+    middle = [size // 2 * step + layout.room_size // 2 for size in (layout.columns, layout.rows)]
+    return Rooms(
+        cells=jnp.where(is_wall, c.WALL, c.EMPTY).astype(jnp.uint8),
+        doorways=walls.corner + walls.along * offset,
+        joined=jnp.zeros(len(walls.rooms), bool),
+        locked=jnp.zeros((layout.columns, layout.rows), bool),
+        agent_position=jnp.array(middle, jnp.int32),
+        agent_direction=jnp.int32(RIGHT),
+        complete=jnp.array(True),
+    )
+
+
+def doorway(layout: Layout, rooms: Rooms, room: Room, side: int) -> Int[Array, "2"]:
+    """Returns where the door of `room` on `side` stands, or would stand: (x, y)."""
+    return rooms.doorways[jnp.asarray(shared_walls(layout).at_side)[room[0], room[1], side]]
+
+
+def add_door(
+    layout: Layout,
+    rooms: Rooms,
+    room: Room,
+    side: int,
+    color: Int[Array, ""],
+    *,
+    locked: bool | Bool[Array, ""],
+) -> Rooms:
+    """Adds a closed or locked door (`RoomGrid.add_door`), which also sets `room`'s own lock."""
+    wall = jnp.asarray(shared_walls(layout).at_side)[room[0], room[1], side]
+    kind = jnp.where(locked, c.KIND_LOCKED, c.KIND_CLOSED)
+    return rooms._replace(
+        cells=put(rooms.cells, rooms.doorways[wall], kind << 3 | color),
+        joined=rooms.joined | (jnp.arange(len(rooms.joined)) == wall),
+        locked=rooms.locked.at[room[0], room[1]].set(locked),
+    )
+
+
+def remove_wall(layout: Layout, rooms: Rooms, room: tuple[int, int], side: int) -> Rooms:
+    """Removes a whole wall but its two ends (`RoomGrid.remove_wall`)."""
+    walls = shared_walls(layout)
+    wall = walls.at_side[room[0], room[1], side]
+    places = walls.corner[wall] + walls.along[wall] * np.arange(1, layout.room_size - 1)[:, None]
+    return rooms._replace(
+        cells=rooms.cells.at[places[:, 1], places[:, 0]].set(c.EMPTY),
+        joined=rooms.joined.at[wall].set(True),
+    )
+
+
+def place_in_room(
+    layout: Layout, rooms: Rooms, key: PRNGKeyArray, room: Room, cell: Int[Array, ""] | int
+) -> Rooms:
+    """Places an object on a free cell of a room, two steps or more from the agent."""
+    x, y = coordinates(layout.height, layout.width)
+    agent_x, agent_y = rooms.agent_position
+    distance = jnp.abs(x - agent_x) + jnp.abs(y - agent_y)
+    allowed = (rooms.cells == c.EMPTY) & _inside(layout, room) & (distance >= 2)
+    (row, column), found = choose(key, allowed)
+    placed = put(rooms.cells, jnp.stack([column, row]), cell)
+    return rooms._replace(
+        cells=jnp.where(found, placed, rooms.cells), complete=rooms.complete & found
+    )
+
+
+def place_agent(layout: Layout, rooms: Rooms, key: PRNGKeyArray, room: Room) -> Rooms:
+    """Places the agent in a room, facing a free cell or a wall (`RoomGrid.place_agent`)."""
+    free = rooms.cells == c.EMPTY
+    can_face = free | (c.kind_of(rooms.cells) == c.KIND_WALL)
+    faces = jnp.stack([jnp.roll(can_face, (-dy, -dx), (0, 1)) for dx, dy in DIRECTIONS])
+    (direction, row, column), found = choose(key, free & _inside(layout, room) & faces)
+    return rooms._replace(
+        agent_position=jnp.stack([column, row]).astype(jnp.int32),
+        agent_direction=direction.astype(jnp.int32),
+        complete=rooms.complete & found,
+    )
+
+
+def connect_all(layout: Layout, rooms: Rooms, key: PRNGKeyArray) -> Rooms:
+    """Adds doors in random walls until every room can be reached (`RoomGrid.connect_all`).
+
+    MiniGrid draws walls, skips those that are joined or belong to a locked room, and stops
+    once all rooms are connected. All walls have the same chance, so what it adds is the
+    shortest connecting prefix of a random order of the free walls: every free wall up to the
+    greatest rank on the way between any two rooms.
     """
-    if room_size < 3 or rows < 1:
-        raise ValueError(f"rooms need a size of at least 3 and one row, not {room_size} and {rows}")
-    layout = r.Layout(room_size, rows, columns=3)
-    max_steps = 30 * room_size**2
+    walls = shared_walls(layout)
+    key_order, key_colors = jax.random.split(key)
+    count = len(walls.rooms)
+    locked = rooms.locked.T.reshape(-1)[walls.rooms].any(1)
+    free = ~rooms.joined & ~locked
+    order = jax.random.bits(key_order, (count,))
+    rank = 1 + (order[None, :] < order[:, None]).sum(1, where=free[None, :])
+    rank = jnp.where(rooms.joined, 0, jnp.where(free, rank, count + 1))
 
-    def draw_one(key: PRNGKeyArray) -> r.Drawn:
-        keys = jax.random.split(key, 9)
-        locked_row = jax.random.randint(keys[0], (), 0, rows)
-        key_row = jax.random.randint(keys[1], (), 0, rows)
-        door = color_or_random(door_color, keys[2])
-        ball = c.KIND_BALL << 3 | color_or_random(ball_color, keys[3])
-
-        rooms = r.empty_rooms(layout, keys[4])
-        for row in range(1, rows):
-            rooms = r.remove_wall(layout, rooms, (1, row), r.UP)
-        rooms = r.add_door(layout, rooms, (2, locked_row), r.LEFT, door, locked=True)
-        rooms = r.place_in_room(layout, rooms, keys[5], (2, locked_row), ball)
-        rooms = r.place_in_room(layout, rooms, keys[6], (0, key_row), c.KIND_KEY << 3 | door)
-        rooms = r.place_agent(layout, rooms, keys[7], (1, rows // 2))
-        rooms = r.connect_all(layout, rooms, keys[8])
-        return r.finish(rooms, PICK_UP, ball, max_steps)
-
-    return one_by_one(name, layout.width, layout.height, max_steps, PICK_UP, draw_one)
+    farthest = _greatest_rank_between_rooms(walls, rank, layout.rows * layout.columns)
+    added = free & (rank <= farthest)
+    x, y = coordinates(layout.height, layout.width)
+    here = (x == rooms.doorways[:, 0, None, None]) & (y == rooms.doorways[:, 1, None, None])
+    doors = c.KIND_CLOSED << 3 | random_color(key_colors, (count,))
+    door_cells = jnp.where(here & added[:, None, None], doors[:, None, None], 0).max(0)
+    return rooms._replace(
+        cells=jnp.where(door_cells > 0, door_cells, rooms.cells).astype(jnp.uint8),
+        joined=rooms.joined | added,
+        complete=rooms.complete & (farthest <= count),
+    )
 
 
-def _two_rooms(room_size: int) -> r.Layout:
-    if room_size < MIN_ROOM_SIZE_OF_TWO:
-        raise ValueError(f"rooms need a size of at least {MIN_ROOM_SIZE_OF_TWO}, not {room_size}")
-    return r.Layout(room_size, rows=1, columns=2)
+def finish(rooms: Rooms, task: int, target: Int[Array, ""], max_steps: int) -> Drawn:
+    """Returns the level that was built; it may be played if everything found its place."""
+    level = make_level(
+        rooms.cells,
+        rooms.agent_position,
+        rooms.agent_direction,
+        task=task,
+        target=target,
+        max_steps=max_steps,
+    )
+    return level, rooms.complete
 
 
-def _locked_door_and_key(
-    layout: r.Layout, rooms: r.Rooms, key: PRNGKeyArray, color: Int[Array, ""]
-) -> r.Rooms:
-    """Locks the left room of two, and places its key inside."""
-    rooms = r.add_door(layout, rooms, (0, 0), r.RIGHT, color, locked=True)
-    return r.place_in_room(layout, rooms, key, (0, 0), c.KIND_KEY << 3 | color)
+def _greatest_rank_between_rooms(
+    walls: Walls, rank: Int[Array, " walls"], num_rooms: int
+) -> Int[Array, ""]:
+    """Returns the least rank up to which walls must open to connect all rooms."""
+    between = jnp.full((num_rooms, num_rooms), len(walls.rooms) + 1)
+    between = between.at[walls.rooms[:, 0], walls.rooms[:, 1]].set(rank)
+    between = between.at[walls.rooms[:, 1], walls.rooms[:, 0]].set(rank)
+    between = jnp.where(jnp.eye(num_rooms, dtype=bool), 0, between)
+
+    def through(room: Int[Array, ""] | int, between: Array) -> Array:
+        return jnp.minimum(between, jnp.maximum(between[:, room, None], between[None, room, :]))
+
+    return jax.lax.fori_loop(0, num_rooms, through, between).max()
+
+
+def _inside(layout: Layout, room: Room) -> Bool[Array, "height width"]:
+    """True in the square of a room, its walls included."""
+    x, y = coordinates(layout.height, layout.width)
+    left, top = room[0] * (layout.room_size - 1), room[1] * (layout.room_size - 1)
+    in_columns = (x >= left) & (x < left + layout.room_size)
+    return in_columns & (y >= top) & (y < top + layout.room_size)

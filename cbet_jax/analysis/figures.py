@@ -1,0 +1,259 @@
+"""Pictures of a run: learning curves from the table of metrics, and bars of an evaluation."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from cbet_jax.analysis.intervals import Estimate
+from cbet_jax.runs import metrics_table
+from cbet_jax.runs.directory import replacing
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+LABELS = {  # metric -> title, unit of the vertical axis
+    "interactions": ("Unique interactions", "per episode"),
+    "success": ("Episodes with success", "share of episodes"),
+    "intrinsic_reward": ("Intrinsic reward", "mean per step"),
+    "extrinsic_return": ("Extrinsic return", "per episode"),
+    "entropy": ("Entropy of the policy", "nats"),
+    "episode_length": ("Episode length", "steps"),
+    "policy_loss": ("Policy-gradient loss", "summed over a sequence"),
+    "value_loss": ("Value loss", "summed over a sequence"),
+    "prediction_loss": ("Prediction error of RND", "summed over a sequence"),
+    "forward_loss": ("Error of the forward model", "summed over a sequence"),
+    "inverse_loss": ("Cross-entropy of the inverse model", "summed over a sequence"),
+    "gradient_norm": ("Gradient norm before clipping", "Euclidean norm"),
+    "positions": ("Distinct positions", "visited since the run began"),
+    "episodes_cut": ("Episodes cut by a lost simulator", "number"),
+    "count_overflow": ("Keys the count tables could not hold", "number"),
+    "levels_replayed": ("Levels played twice", "share of levels"),
+}
+MAIN = (*tuple(LABELS)[:6], "positions")
+HIDDEN = ("first_bad_update",)
+ALL = "all worlds"
+SPARSE = 20  # a curve with fewer points shows each of them
+POINTS = 150  # of a curve; more iterations than that are averaged in bins
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+DASHES = ("-", "--", ":", "-.")
+NARROWEST = 7.0  # inches, of a picture of bars
+CROWDED = 5  # with more groups their names are slanted
+
+
+class Curve(NamedTuple):
+    """One metric over time: its mean over the seeds, and a band around it."""
+
+    frames: np.ndarray  # [points]
+    mean: np.ndarray  # [points]
+    low: np.ndarray  # [points]: of the lowest seed, or of a confidence interval
+    high: np.ndarray  # [points]
+
+
+def learning_curves(table: Path, folder: Path) -> list[Path]:
+    """Draws the learning curves of a run: the ones that matter, and all others.
+
+    Args:
+        table: the run's `metrics.csv`.
+        folder: where the pictures go.
+
+    Returns:
+        The pictures.
+    """
+    panels = _panels(metrics_table.read(table))
+    main = {name: panels[name] for name in MAIN if name in panels}
+    others = {name: panels[name] for name in sorted(panels) if name not in main}
+    seeds = max((len(seeds) for lines in panels.values() for seeds in lines.values()), default=1)
+    note = f"mean of {seeds} seeds; band: lowest and highest seed" if seeds > 1 else "one seed"
+    pictures = []
+    for stem, chosen in (("learning_curves", main), ("diagnostics", others)):
+        if chosen:
+            figure = _curves_figure(chosen, f"{stem.replace('_', ' ').capitalize()} ({note})")
+            pictures.append(_save(figure, folder / f"{stem}.png"))
+    return pictures
+
+
+def bars(
+    path: Path,
+    title: str,
+    panels: Mapping[str, Mapping[str, Sequence[Estimate]]],
+    groups: Sequence[str],
+    columns: int | None = None,
+) -> Path:
+    """Draws values with confidence intervals as grouped bars.
+
+    Args:
+        path: the picture.
+        title: of the whole picture.
+        panels: label of the vertical axis -> name in the legend -> one bar a group.
+        groups: names below the groups.
+        columns: of panels (None: all beside each other).
+    """
+    columns = min(columns or len(panels), len(panels))
+    size = (max(1.2 + 1.4 * len(groups), NARROWEST / columns), 3.6)
+    figure, axes = _grid(len(panels), columns=columns, size=size)
+    for axis, (label, series) in zip(axes, panels.items(), strict=True):
+        width = 0.8 / len(series)
+        for number, (name, measured) in enumerate(series.items()):
+            values = np.array([bar.value for bar in measured])
+            spread = [values - [bar.low for bar in measured], [b.high for b in measured] - values]
+            places = np.arange(len(groups)) + (number - (len(series) - 1) / 2) * width
+            color = COLORS[number % len(COLORS)]
+            axis.bar(places, values, width * 0.9, yerr=spread, capsize=2, color=color, label=name)
+        axis.set_xticks(np.arange(len(groups)), groups)
+        if len(groups) > CROWDED:
+            axis.tick_params("x", rotation=12)
+        axis.set_ylabel(label)
+        axis.set_ylim(bottom=0)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
+    figure.suptitle(title, wrap=True)
+    return _save(figure, path)
+
+
+class Panel(NamedTuple):
+    """One panel of lines."""
+
+    title: str
+    horizontal: str  # label of the axis
+    vertical: str
+    lines: Mapping[str, Curve]  # name in the legend -> line
+    logarithmic: bool = False  # the vertical axis
+
+
+def lines(path: Path, title: str, panels: Sequence[Panel], columns: int = 3) -> Path:
+    """Draws curves with bands; a name has the same colour and dashes in all panels.
+
+    What stands before a comma in a name decides the colour, what follows it the dashes.
+
+    Args:
+        path: the picture.
+        title: of the whole picture.
+        panels: in their order.
+        columns: of panels.
+    """
+    figure, axes = _grid(len(panels), columns=columns, size=(4.6, 3.1))
+    names = list(dict.fromkeys(name for panel in panels for name in panel.lines))
+    heads = list(dict.fromkeys(name.partition(", ")[0] for name in names))
+    tails = list(dict.fromkeys(name.partition(", ")[2] for name in names))
+    drawn: dict[str, Any] = {}
+    for axis, panel in zip(axes, panels, strict=True):
+        for name, line in panel.lines.items():
+            head, _, tail = name.partition(", ")
+            repeat, color = divmod(heads.index(head), len(COLORS))
+            handle = _draw_curve(axis, line, 1.0, COLORS[color])
+            handle.set_linestyle(DASHES[(tails.index(tail) + repeat) % len(DASHES)])
+            drawn[name] = handle
+        axis.set_title(panel.title, fontsize=11)
+        axis.set_xlabel(panel.horizontal)
+        axis.set_ylabel(panel.vertical)
+        axis.set_xlim(left=0)
+        axis.set_yscale("log" if panel.logarithmic else "linear")
+    handles = [drawn[name] for name in names]
+    legend_columns = min(4, 2 * min(columns, len(panels)))
+    figure.legend(handles, names, loc="outside lower center", ncols=legend_columns, frameon=False)
+    figure.suptitle(title, wrap=True)
+    return _save(figure, path)
+
+
+Lines = dict[str, dict[int, metrics_table.Column]]  # name of the line -> seed -> column
+
+
+def _panels(table: Mapping[str, dict[int, metrics_table.Column]]) -> dict[str, Lines]:
+    """Sorts metrics into panels: `interactions/KEY` is a line of the panel `interactions`."""
+    panels: dict[str, Lines] = {}
+    for name, seeds in sorted(table.items()):
+        panel, _, line = name.partition("/")
+        if panel not in HIDDEN:
+            panels.setdefault(panel, {})[line or ALL] = seeds
+    return panels
+
+
+def _curves_figure(panels: Mapping[str, Lines], title: str) -> "Figure":
+    figure, axes = _grid(len(panels), columns=3, size=(4.2, 2.9))
+    names = sorted({line for lines in panels.values() for line in lines}, key=_all_first)
+    colors = {name: COLORS[number % len(COLORS)] for number, name in enumerate(names)}
+    last = max(c.frames[-1] for p in panels.values() for s in p.values() for c in s.values())
+    scale, unit = (1e6, "millions") if last >= 1e6 else (1e3, "thousands")
+    drawn: dict[str, Any] = {}
+    for axis, (name, lines) in zip(axes, panels.items(), strict=True):
+        heading, vertical = LABELS.get(name, (name.replace("_", " ").capitalize(), "value"))
+        for line in sorted(lines, key=_all_first):
+            drawn[line] = _draw_curve(axis, curve(lines[line]), scale, colors[line])
+        axis.set_title(heading, fontsize=11)
+        axis.set_ylabel(vertical)
+        axis.set_xlabel(f"frames per seed ({unit})")
+        axis.set_xlim(0, last / scale)
+    if len(drawn) > 1:
+        handles = [drawn[name] for name in names]
+        figure.legend(handles, names, loc="outside lower center", ncols=4, frameon=False)
+    figure.suptitle(title)
+    return figure
+
+
+def _all_first(line: str) -> tuple[bool, str]:
+    return line != ALL, line
+
+
+def _draw_curve(axis: "Axes", line: Curve, scale: float, color: str) -> Any:
+    frames = line.frames / scale
+    marker = "o" if len(frames) < SPARSE else None
+    (handle,) = axis.plot(frames, line.mean, color=color, linewidth=1.4, marker=marker, ms=3)
+    if (line.high > line.low).any():
+        axis.fill_between(frames, line.low, line.high, color=color, alpha=0.2, linewidth=0)
+    return handle
+
+
+def curve(seeds: Mapping[int, metrics_table.Column]) -> Curve:
+    """Averages one metric in bins of frames, then over the seeds.
+
+    Args:
+        seeds: seed -> column.
+    """
+    last = max(column.frames.max() for column in seeds.values())
+    edges = np.linspace(0, last, POINTS + 1)[1:]
+    frames, values = np.full((2, len(seeds), POINTS), np.nan)
+    for row, column in enumerate(seeds.values()):
+        bins = np.searchsorted(edges, column.frames)
+        count = np.bincount(bins, minlength=POINTS)
+        for means, numbers in ((frames, column.frames), (values, column.values)):
+            total = np.bincount(bins, weights=numbers, minlength=POINTS)
+            np.divide(total, count, out=means[row], where=count > 0)
+    filled = ~np.isnan(values).all(axis=0)
+    return band(np.nanmean(frames[:, filled], axis=0), values[:, filled])
+
+
+def band(frames: np.ndarray, values: np.ndarray) -> Curve:
+    """Returns the mean over the seeds, and the lowest and highest.
+
+    Args:
+        frames: [points].
+        values: [seeds, points]; NaN: no data, of some of the seeds.
+    """
+    middle, lowest, highest = (f(values, axis=0) for f in (np.nanmean, np.nanmin, np.nanmax))
+    return Curve(frames, middle, lowest, highest)
+
+
+def _grid(panels: int, columns: int, size: tuple[float, float]) -> tuple["Figure", list["Axes"]]:
+    # Imported here: it takes more than a second, and a figure of its own needs no display.
+    from matplotlib.figure import Figure
+
+    columns = min(columns, panels)
+    rows = -(-panels // columns)
+    figure = Figure(figsize=(size[0] * columns, size[1] * rows), layout="constrained")
+    axes = figure.subplots(rows, columns, squeeze=False).ravel()
+    for axis in axes[panels:]:
+        axis.remove()
+    for axis in axes[:panels]:
+        axis.spines[["top", "right"]].set_visible(False)
+        axis.grid(alpha=0.25, linewidth=0.6)
+        axis.set_axisbelow(True)
+    return figure, list(axes[:panels])
+
+
+def _save(figure: "Figure", path: Path) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as temporary:
+        figure.savefig(temporary, dpi=130, format="png")
+    return path

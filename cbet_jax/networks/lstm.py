@@ -1,0 +1,147 @@
+"""The recurrent core of an LSTM layer, unrolled over time, with its gradient written out.
+
+Automatic differentiation would add each step's share of the recurrent weights' gradient to
+an array of their size, once a step, and keep ten arrays a step for the way back. Here both
+loops hold one matrix product and as little else as the recurrence allows: nonlinearities'
+derivatives are taken for all steps at once between the loops, and the weights' gradient is
+one matrix product over all steps after them.
+"""
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from cbet_jax.config import Factors
+from cbet_jax.networks.matmul import multiply, repeated, rounded, transposed
+
+INPUT, FORGET, CELL, OUTPUT = range(4)  # PyTorch's order of the gates
+
+
+class Carry(NamedTuple):
+    """The state of one layer."""
+
+    hidden: Float[Array, "N units"]
+    cell: Float[Array, "N units"]
+
+
+class Trace(NamedTuple):
+    """What the forward loop leaves behind, of every step."""
+
+    gates: Float[Array, "T N 4 units"]  # after their nonlinearities
+    hidden: Float[Array, "T N units"]
+    cell: Float[Array, "T N units"]
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(4,))
+def unroll(
+    projected: Float[Array, "T N gates"],
+    first: Bool[Array, "T N"],
+    weights: Float[Array, "units 4*units"],
+    initial: Carry,
+    factors: Factors = "float32",
+) -> tuple[Float[Array, "T N units"], Carry]:
+    """Unrolls one LSTM layer over `T` steps.
+
+    Args:
+        projected: the inputs times the input weights, both biases added.
+        first: where true, the state is zeroed before the step.
+        weights: recurrent weights; gates in the order input, forget, cell, output.
+        initial: the state before the first step.
+        factors: precision in which the recurrent products take their factors.
+
+    Returns:
+        The hidden state after each step, and the last state.
+    """
+    final, trace = _forward(projected, first, rounded(weights, factors), initial)
+    return trace.hidden, final
+
+
+def _forward(projected: Array, first: Array, weights: Array, initial: Carry) -> tuple[Carry, Trace]:
+    steps, agents, _ = projected.shape
+    recur = repeated(weights, agents, steps)
+
+    def step(carry: Carry, inputs: tuple[Array, Array]) -> tuple[Carry, Trace]:
+        projected_t, keep_t = inputs
+        gates = _activate(projected_t + recur(carry.hidden * keep_t))
+        cell = gates[:, FORGET] * (carry.cell * keep_t) + gates[:, INPUT] * gates[:, CELL]
+        hidden = gates[:, OUTPUT] * jnp.tanh(cell)
+        return Carry(hidden, cell), Trace(gates, hidden, cell)
+
+    return jax.lax.scan(step, initial, (projected, _keep(first)))
+
+
+def _keep(first: Bool[Array, "T N"]) -> Float[Array, "T N 1"]:
+    return jnp.where(first, 0.0, 1.0)[..., None]
+
+
+def _activate(gates: Float[Array, "N gates"]) -> Float[Array, "N 4 units"]:
+    """Applies the sigmoids and the tanh as one function, sigmoid(x) = (1 + tanh(x / 2)) / 2."""
+    gates = gates.reshape(gates.shape[0], 4, -1)
+    scale = jnp.where(jnp.arange(4) == CELL, 1.0, 0.5)[:, None]
+    return scale * jnp.tanh(scale * gates) + (1 - scale)
+
+
+def _unroll_forward(
+    projected: Array, first: Array, weights: Array, initial: Carry, factors: Factors
+) -> Any:
+    weights = rounded(weights, factors)
+    final, trace = _forward(projected, first, weights, initial)
+    return (trace.hidden, final), (trace, first, weights, initial)
+
+
+def _unroll_backward(factors: Factors, residuals: Any, gradients: Any) -> Any:
+    trace, first, weights, initial = residuals
+    hidden_gradient, final_gradient = gradients
+    keep = _keep(first)
+    before = Carry(
+        hidden=jnp.concatenate([initial.hidden[None], trace.hidden[:-1]]) * keep,
+        cell=jnp.concatenate([initial.cell[None], trace.cell[:-1]]) * keep,
+    )
+    steps, agents, _ = trace.hidden.shape
+    recur_back = repeated(weights, agents, steps, turned=True)
+
+    def step(carry: Carry, inputs: tuple[Array, ...]) -> tuple[Carry, Array]:
+        gradient_t, gates_slope_t, cell_slope_t, keep_t, forget_t = inputs
+        d_hidden = carry.hidden + gradient_t
+        d_cell = carry.cell + d_hidden * cell_slope_t
+        by_gate = jnp.stack([d_cell, d_cell, d_cell, d_hidden], axis=1)
+        d_gates = (gates_slope_t * by_gate).reshape(d_cell.shape[0], -1)
+        return Carry(recur_back(d_gates) * keep_t, d_cell * forget_t), d_gates
+
+    slopes = _slopes(trace, before.cell)
+    inputs = (hidden_gradient, *slopes, keep, trace.gates[:, :, FORGET] * keep)
+    initial_gradient, d_gates = jax.lax.scan(step, final_gradient, inputs, reverse=True)
+    flat = lambda x: x.reshape(-1, x.shape[-1])  # noqa: E731
+    d_weights = multiply(
+        transposed(rounded(flat(before.hidden), factors)), rounded(flat(d_gates), factors)
+    )
+    return d_gates, None, d_weights, initial_gradient
+
+
+def _slopes(
+    trace: Trace, cell_before: Float[Array, "T N units"]
+) -> tuple[Float[Array, "T N 4 units"], Float[Array, "T N units"]]:
+    """Returns the derivatives of each step, for all steps at once.
+
+    Returns:
+        Of the new cell (for the output gate: of the hidden state) by each gate before its
+        nonlinearity, and of the hidden state by the new cell.
+    """
+    i, f, g, o = jnp.moveaxis(trace.gates, 2, 0)
+    tanh_cell = jnp.tanh(trace.cell)
+    by_gates = jnp.stack(
+        [
+            g * i * (1 - i),
+            cell_before * f * (1 - f),
+            i * (1 - g * g),
+            tanh_cell * o * (1 - o),
+        ],
+        axis=2,
+    )
+    return by_gates, o * (1 - tanh_cell * tanh_cell)
+
+
+unroll.defvjp(_unroll_forward, _unroll_backward)

@@ -1,0 +1,281 @@
+"""Checkpoints: the whole state of a run on disk, verified when it is read back.
+
+One checkpoint is a directory named after its frames:
+
+    checkpoints/000001228800/state/            every array, written by orbax: by each host its parts
+    checkpoints/000001228800/checkpoint.json   the run's settings, and a digest of each file
+
+It is written under another name and renamed when complete, so that a directory with
+such a name is a whole checkpoint whenever the process dies. The digests tell a file
+that was damaged later from a good one.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import orbax.checkpoint as ocp
+
+from cbet_jax.runs import multihost
+from cbet_jax.runs.directory import RunDirectoryError, first_difference, write_json
+
+KEPT = 3  # checkpoints; older ones are deleted
+STATE = "state"
+RECORD = "checkpoint.json"
+
+
+class DamagedCheckpointError(Exception):
+    """A checkpoint whose files are not the ones that were written."""
+
+
+class OtherProgramError(RunDirectoryError):
+    """A checkpoint that holds an array of another shape or type, or lacks it."""
+
+    def __init__(self, path: Path, name: str, found: Any, wanted: Any) -> None:
+        shown = lambda x: "missing" if x is None else f"{x.dtype}{list(x.shape)}"  # noqa: E731
+        problem = f"{name} is {shown(found)}, not {shown(wanted)}"
+        super().__init__(f"checkpoint {path} is of another program: {problem}")
+        self.name = name
+        self.found_shape = None if found is None else tuple(found.shape)
+
+
+class Position(NamedTuple):
+    """How far a run has come."""
+
+    iterations: int = 0
+    frames: int = 0  # for each seed
+    metrics_bytes: int = 0  # length of metrics.csv at that moment
+
+
+class Loaded(NamedTuple):
+    """A checkpoint read back, and the newer ones that were damaged."""
+
+    state: Any
+    position: Position
+    path: Path
+    damaged: tuple[Path, ...]
+
+
+def save(
+    folder: Path,
+    state: Any,
+    position: Position,
+    settings: dict[str, Any],
+    kept: int | None = KEPT,
+) -> Path:
+    """Writes a checkpoint and deletes all but the newest few; all hosts must take part.
+
+    Every host writes those parts of the arrays that lie on its devices.
+
+    Args:
+        folder: where the run's checkpoints lie.
+        state: any tree of arrays; typed keys are saved as their numbers.
+        position: how far the run has come.
+        settings: the run's settings as nested dictionaries.
+        kept: how many stay (None: all).
+
+    Returns:
+        The checkpoint's directory.
+    """
+    final = path_at(folder, position.frames)
+    temporary = folder / f".{final.name}.tmp"
+
+    def begin() -> None:
+        clean(folder)
+        temporary.mkdir(parents=True)
+
+    def end() -> None:
+        record = {
+            "position": position._asdict(),
+            "settings": settings,
+            "digests": _digests(temporary / STATE),
+        }
+        write_json(temporary / RECORD, record | {"digest": _digest_of(record)})
+        os.rename(temporary, final)
+        for old in [] if kept is None else checkpoints(folder)[:-kept]:
+            shutil.rmtree(old)
+
+    multihost.on_first(begin)
+    with ocp.Checkpointer(ocp.PyTreeCheckpointHandler()) as writer:
+        writer.save((temporary / STATE).absolute(), _storable(state))
+    multihost.on_first(end)
+    return final
+
+
+def clean(folder: Path) -> None:
+    """Deletes what a process that died while saving has left behind."""
+    for path in folder.glob(".*.tmp"):
+        shutil.rmtree(path)
+
+
+def checkpoints(folder: Path) -> list[Path]:
+    """Lists the complete checkpoints in a folder, oldest first."""
+    return sorted(p for p in folder.glob("[0-9]*") if p.name.isdigit() and p.is_dir())
+
+
+def path_at(folder: Path, frames: int) -> Path:
+    """Returns where the checkpoint at a number of frames lies, if there is one."""
+    return folder / f"{frames:012d}"
+
+
+def load_newest(folder: Path, template: Any, settings: dict[str, Any]) -> Loaded | None:
+    """Reads the newest checkpoint that is not damaged.
+
+    Args:
+        folder: where the run's checkpoints lie.
+        template: the tree to fill: arrays or `jax.ShapeDtypeStruct`.
+        settings: the settings that the checkpoint must have been saved with.
+
+    Returns:
+        The checkpoint, or None where there is none at all.
+
+    Raises:
+        RunDirectoryError: it is another run's, or every one of them is damaged.
+    """
+    damaged: list[Path] = []
+    for path in reversed(checkpoints(folder)):
+        try:
+            state, position = load(path, template, settings)
+        except DamagedCheckpointError:
+            damaged.append(path)
+        else:
+            return Loaded(state, position, path, tuple(damaged))
+    if damaged:
+        raise RunDirectoryError(f"every checkpoint in {folder} is damaged ({len(damaged)} of them)")
+    return None
+
+
+def load_at(folder: Path, frames: int, template: Any, settings: dict[str, Any]) -> Loaded:
+    """Reads the checkpoint at a number of frames.
+
+    Raises:
+        RunDirectoryError: there is none, it is damaged, or it is another run's.
+    """
+    path = path_at(folder, frames)
+    if path not in checkpoints(folder):
+        there = ", ".join(str(int(p.name)) for p in checkpoints(folder)) or "none"
+        raise RunDirectoryError(f"no checkpoint at {frames} frames in {folder}; there: {there}")
+    try:
+        return Loaded(*load(path, template, settings), path, ())
+    except DamagedCheckpointError:
+        raise RunDirectoryError(f"checkpoint {path} is damaged") from None
+
+
+def load(path: Path, template: Any, settings: dict[str, Any]) -> tuple[Any, Position]:
+    """Reads one checkpoint: those of its arrays that the template names, and no others.
+
+    Raises:
+        DamagedCheckpointError: its files are not the ones that were written.
+        RunDirectoryError: it was saved with other settings or by another program.
+    """
+    record = _verified_record(path)
+    difference = first_difference(record["settings"], settings)
+    if difference:
+        raise RunDirectoryError(f"checkpoint {path} is of another run: there {difference}")
+    stored = read_arrays(path, set(_named_leaves(template)))
+    return _filled(template, stored, path), Position(**record["position"])
+
+
+def read_arrays(path: Path, names: set[str] | None = None) -> dict[str, np.ndarray]:
+    """Returns arrays of a checkpoint by their names: those that are asked for (None: all)."""
+    folder, whole = (path / STATE).absolute(), ocp.RestoreArgs(restore_type=np.ndarray)
+    with _reader() as reader:
+        there = reader.metadata(folder).item_metadata.tree
+        wanted = {name: array for name, array in there.items() if names is None or name in names}
+        how = ocp.args.PyTreeRestore(
+            item=wanted, restore_args=dict.fromkeys(wanted, whole), partial_restore=True
+        )
+        stored: dict[str, np.ndarray] = reader.restore(folder, how) if wanted else {}
+    return stored
+
+
+def _reader() -> ocp.Checkpointer:
+    """Returns what reads arrays for this host alone, and waits for no other."""
+    here = jax.process_index()
+    options = ocp.options.MultiprocessingOptions(
+        primary_host=here, active_processes={here}, barrier_sync_key_prefix=f"host{here}"
+    )
+    handler = ocp.PyTreeCheckpointHandler(multiprocessing_options=options)
+    return ocp.Checkpointer(handler, multiprocessing_options=options)
+
+
+def set_aside(path: Path) -> Path:
+    """Renames a damaged checkpoint, so that its place is free and nothing is lost."""
+    number = 1
+    while (target := path.with_name(f"{path.name}.damaged-{number}")).exists():
+        number += 1
+    return path.rename(target)
+
+
+def _verified_record(path: Path) -> dict[str, Any]:
+    try:
+        record: dict[str, Any] = json.loads((path / RECORD).read_text())
+        digest = record.pop("digest")
+        intact = digest == _digest_of(record) and record["digests"] == _digests(path / STATE)
+    except (OSError, ValueError, KeyError, AttributeError) as error:
+        raise DamagedCheckpointError(str(path)) from error
+    if not intact:
+        raise DamagedCheckpointError(str(path))
+    return record
+
+
+def _digest_of(record: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()
+
+
+def _digests(folder: Path) -> dict[str, str]:
+    digests = {}
+    for path in sorted(p for p in folder.rglob("*") if p.is_file()):
+        with open(path, "rb") as file:
+            digests[str(path.relative_to(folder))] = hashlib.file_digest(file, "sha256").hexdigest()
+    return digests
+
+
+def _is_key(leaf: Any) -> bool:
+    return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+
+
+def _named_leaves(tree: Any) -> dict[str, Any]:
+    leaves, _ = jax.tree.flatten_with_path(tree)
+    return {jax.tree_util.keystr(path, simple=True, separator="."): leaf for path, leaf in leaves}
+
+
+def _storable(state: Any) -> dict[str, Any]:
+    # orbax refuses empty arrays; `_filled` makes them anew
+    return {name: leaf for name, leaf in _numbers(state).items() if leaf.size}
+
+
+def on_host(tree: Any) -> dict[str, np.ndarray]:
+    """Returns a copy of each array by its name, keys as their integers; all hosts must ask."""
+    return {name: multihost.fetch(leaf) for name, leaf in _numbers(tree).items()}
+
+
+def _numbers(tree: Any) -> dict[str, Any]:
+    """Returns each array by its name, keys as their integers."""
+    return {
+        name: jax.random.key_data(leaf) if _is_key(leaf) else leaf
+        for name, leaf in _named_leaves(tree).items()
+    }
+
+
+def _filled(template: Any, stored: dict[str, np.ndarray], path: Path) -> Any:
+    leaves = []
+    for name, leaf in _named_leaves(template).items():
+        shape, dtype = leaf.shape, leaf.dtype
+        if _is_key(leaf):
+            data = jax.eval_shape(jax.random.key_data, leaf)
+            shape, dtype = data.shape, data.dtype
+        wanted = jax.ShapeDtypeStruct(shape, dtype)
+        numbers = np.zeros(shape, dtype) if 0 in shape else stored.get(name)
+        if numbers is None or numbers.shape != shape or numbers.dtype != dtype:
+            raise OtherProgramError(path, name, numbers, wanted)
+        # A copy, never the host's memory itself: the program will overwrite what it is given.
+        array = jnp.array(numbers, copy=True)
+        leaves.append(jax.random.wrap_key_data(array) if _is_key(leaf) else array)
+    return jax.tree.unflatten(jax.tree.structure(template), leaves)

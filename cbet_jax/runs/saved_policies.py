@@ -1,0 +1,136 @@
+"""The policies that a run has saved, on their way out of its directory."""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import PRNGKeyArray
+
+from cbet_jax.agent import Agent, AgentParams, make_agent
+from cbet_jax.runs import checkpoint, multihost
+from cbet_jax.runs.checkpoint import Loaded, OtherProgramError, Position
+from cbet_jax.runs.directory import RunDirectory, RunDirectoryError, RunSettings, to_json
+from cbet_jax.train import seed_keys
+from envs.types import World
+
+# Names of policies that no run has trained:
+UNTRAINED = "untrained"  # a network that has learnt nothing ("random" in the published evaluation)
+UNIFORM = "uniform"  # every action with the same chance
+
+
+class Policies(NamedTuple):
+    """The policies of all seeds of a run at one checkpoint."""
+
+    agent: Agent
+    params: AgentParams  # arrays [seeds, ...]
+    loaded: Loaded  # the checkpoint that they are from
+
+
+def load_policies(
+    directory: RunDirectory, settings: RunSettings, world: World, frames: int | None = None
+) -> Policies:
+    """Reads a run's policies, which are to play in `world`.
+
+    Args:
+        directory: of the run.
+        settings: of the run.
+        world: which the policies must fit; it need not be the run's own.
+        frames: of the checkpoint, or of policies kept for good (None: the newest checkpoint
+            that is good).
+
+    Raises:
+        RunDirectoryError: there is no good checkpoint, it holds no policy, or one for another
+            number of actions or other views.
+    """
+    agent = make_agent(
+        settings.train.network, settings.transfer, world.num_actions, world.view_shape
+    )
+    keys = seed_keys(settings.seeds, settings.first_seed)
+    params = jax.eval_shape(jax.vmap(agent.init), keys)
+    template = {"learner": {"policy": params.learnt, "fixed": params.fixed}}
+    try:
+        loaded = _load_kept(directory, settings, template, frames)
+        loaded = loaded or load(directory, settings, template, frames)
+    except OtherProgramError as error:
+        raise RunDirectoryError(_misfit(directory, error, world)) from None
+    learner = loaded.state["learner"]
+    return Policies(agent, AgentParams(learner["policy"], learner["fixed"]), loaded)
+
+
+def untrained(policies: Policies, settings: RunSettings) -> AgentParams:
+    """Returns networks that have learnt nothing, beside what is fixed, as it was at frame 0.
+
+    They are drawn as a run's own are, from other keys.
+
+    Returns:
+        Parameters, arrays `[seeds, ...]`.
+    """
+
+    def draw(key: PRNGKeyArray, fixed: Any) -> AgentParams:
+        first = policies.agent.at(fixed, jnp.zeros(()))
+        return policies.agent.init(key)._replace(fixed=first)
+
+    keys = seed_keys(settings.seeds, settings.first_seed)
+    return jax.vmap(draw)(keys, policies.params.fixed)
+
+
+def keep(
+    directory: RunDirectory, settings: RunSettings, params: AgentParams, position: Position
+) -> None:
+    """Saves a run's policies for good, unless they were kept there before.
+
+    Args:
+        directory: of the run.
+        settings: of the run.
+        params: of the policies, arrays [seeds, ...].
+        position: how far the run has come.
+    """
+    path = checkpoint.path_at(directory.policies, position.frames)
+    if not multihost.on_first(path.exists):
+        state = {"learner": {"policy": params.learnt, "fixed": params.fixed}}
+        checkpoint.save(directory.policies, state, position, to_json(settings), kept=None)
+
+
+def _load_kept(
+    directory: RunDirectory, settings: RunSettings, template: Any, frames: int | None
+) -> Loaded | None:
+    if frames is None or not checkpoint.path_at(directory.policies, frames).exists():
+        return None
+    return checkpoint.load_at(directory.policies, frames, template, to_json(settings))
+
+
+def load(
+    directory: RunDirectory, settings: RunSettings, template: Any, frames: int | None = None
+) -> Loaded:
+    """Reads a run's checkpoint, or those of its arrays that `template` names.
+
+    Args:
+        directory: of the run.
+        settings: of the run.
+        template: the tree to fill: arrays or `jax.ShapeDtypeStruct`.
+        frames: of the checkpoint (None: the newest good one).
+
+    Raises:
+        RunDirectoryError: there is no good one, or it does not fit the template.
+    """
+    folder, saved_with = directory.checkpoints, to_json(settings)
+    if frames is not None:
+        return checkpoint.load_at(folder, frames, template, saved_with)
+    loaded = checkpoint.load_newest(folder, template, saved_with)
+    if loaded is None:
+        raise RunDirectoryError(f"{directory.root} holds no checkpoint yet")
+    return loaded
+
+
+def _misfit(directory: RunDirectory, error: OtherProgramError, world: World) -> str:
+    """Says why a policy cannot play: its run's settings name every size of it but two."""
+    where = " ".join(world.environments)
+    if error.found_shape is None:
+        return f"{directory.root} holds no policy (its checkpoint lacks {error.name})"
+    if ".policy.kernel" in error.name or ".policy.bias" in error.name:
+        return (
+            f"the policy in {directory.root} chooses among {error.found_shape[-1]} actions, but "
+            f"{where} has {world.num_actions}"
+        )
+    shape = "x".join(map(str, world.view_shape))
+    return f"the policy in {directory.root} was made for other views than the {shape} of {where}"

@@ -1,0 +1,189 @@
+"""Reading a scene's file: triangles, and the colour of every point on them.
+
+Any `.glb`, `.gltf` or `.ply` that trimesh reads will do, with textures, colours of materials,
+colours of vertices or of faces. All of it becomes textures: a triangle without one gets the
+three colours of its corners.
+
+Importing this module imports trimesh, which takes seconds.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import trimesh
+
+from envs.habitat.mesh import Surface
+from envs.habitat.simulator import STAGE_CONFIG, SimulatorError
+
+TEXELS_PER_METRE = 48  # finer textures are averaged, since a view's pixels are coarser
+_GREY = (178, 178, 178)  # what has no colour at all
+_Y_UP = ((0, 1, 0), (0, 0, -1))  # up and front of this package, and of glTF
+_Z_UP = ((0, 0, 1), (0, 1, 0))  # of scans in PLY files
+
+
+def read(path: Path) -> Surface:
+    """Reads a scene.
+
+    A `X.stage_config.json` beside `X.glb` (or given itself) says which way is up, as it does
+    for habitat-sim; otherwise glTF has y up, as its standard says, and PLY has z up, as scans do.
+
+    Raises:
+        SimulatorError: the file is missing or damaged, or has no triangles.
+    """
+    path, up_and_front = _frame(path)
+    if not path.is_file():
+        raise SimulatorError(f"there is no scene {path}")
+    try:
+        scene = trimesh.load_scene(path, process=False)
+    except Exception as error:  # each reader raises its own
+        raise SimulatorError(f"{path} cannot be read as a scene: {_line(error)}") from error
+    pieces = list(_pieces(scene))
+    if not pieces:
+        raise SimulatorError(f"the scene {path} has no triangles")
+    surface = _merge(pieces)
+    if not np.isfinite(surface.vertices).all():
+        raise SimulatorError(f"the scene {path} is damaged: some corners are not numbers")
+    turned = surface.vertices @ _rotation(*up_and_front).T
+    return _coarsen(surface._replace(vertices=turned.astype(np.float32)))
+
+
+def _frame(path: Path) -> tuple[Path, tuple[Any, Any]]:
+    """Returns the file with the triangles, and which way is up and ahead in it."""
+    default = _Z_UP if path.suffix.lower() == ".ply" else _Y_UP
+    config = path if path.name.endswith(STAGE_CONFIG) else path.with_suffix(STAGE_CONFIG)
+    if not config.is_file():
+        return path, default
+    try:
+        settings = json.loads(config.read_text())
+        if config == path:
+            path = config.parent / settings["render_asset"]
+            default = _Z_UP if path.suffix.lower() == ".ply" else _Y_UP
+        return path, (settings.get("up", default[0]), settings.get("front", default[1]))
+    except (ValueError, KeyError, AttributeError, TypeError, OSError) as error:
+        raise SimulatorError(f"{config} is no description of a scene: {_line(error)}") from error
+
+
+def _rotation(up: Any, front: Any) -> np.ndarray:
+    """Returns the matrix that turns `up` to +y and `front` to -z."""
+    y, ahead = np.asarray(up, float), np.asarray(front, float)
+    if y.shape != (3,) or ahead.shape != (3,) or abs(y @ ahead) > 1e-3 or not y.any():
+        raise SimulatorError(f"up {up} and front {front} are not at right angles")
+    y, z = y / np.linalg.norm(y), -ahead / np.linalg.norm(ahead)
+    return np.stack([np.cross(y, z), y, z])
+
+
+def _pieces(scene: trimesh.Scene) -> Any:
+    """Yields every mesh of a scene where it stands."""
+    for node in scene.graph.nodes_geometry:
+        transform, name = scene.graph[node]
+        mesh = scene.geometry[name]
+        if isinstance(mesh, trimesh.Trimesh) and len(mesh.faces):
+            yield _piece(mesh, np.asarray(transform))
+
+
+def _piece(mesh: trimesh.Trimesh, transform: np.ndarray) -> Surface:
+    vertices = np.asarray(mesh.vertices) @ transform[:3, :3].T + transform[:3, 3]
+    faces = np.asarray(mesh.faces, np.int32)
+    colors = _colors(mesh, faces)
+    image, places = _image(mesh)
+    corners = places[faces].astype(np.float32)
+    if np.linalg.det(transform[:3, :3]) < 0:  # a mirror: keep the outside outside
+        faces, colors, corners = faces[:, ::-1], colors[:, ::-1], corners[:, ::-1]
+    return Surface(
+        vertices=vertices,
+        faces=faces,
+        texture=np.full(len(faces), -1 if image is None else 0, np.int32),
+        texture_place=corners,
+        colors=colors,
+        textures=() if image is None else (image,),
+    )
+
+
+def _image(mesh: trimesh.Trimesh) -> tuple[np.ndarray | None, np.ndarray]:
+    """Returns a mesh's texture, None if it has none, and its vertices' places in it."""
+    visual: Any = mesh.visual
+    material = getattr(visual, "material", None)
+    image = getattr(material, "baseColorTexture", None)
+    image = getattr(material, "image", None) if image is None else image
+    places = getattr(visual, "uv", None)
+    if image is None or places is None or len(places) != len(mesh.vertices):
+        return None, np.zeros((len(mesh.vertices), 2))
+    across, up = np.nan_to_num(np.asarray(places, float)).T
+    return np.asarray(image.convert("RGB")), np.stack([across, 1.0 - up], axis=-1)
+
+
+def _colors(mesh: trimesh.Trimesh, faces: np.ndarray) -> np.ndarray:
+    """Returns the colours of all corners: the material's, times the vertices' or the faces'."""
+    visual: Any = mesh.visual
+    if visual.kind == "face":
+        return np.repeat(np.asarray(visual.face_colors)[:, None, :3], 3, axis=1)
+    if visual.kind == "vertex":
+        return np.asarray(visual.vertex_colors)[:, :3][faces]
+    material = getattr(visual, "material", None)
+    color = getattr(material, "baseColorFactor", None)
+    if color is None:
+        textured = getattr(visual, "uv", None) is not None and _image(mesh)[0] is not None
+        color = (255, 255, 255) if textured else getattr(material, "main_color", _GREY)
+    colors = np.broadcast_to(_as_bytes(color)[:3], (*faces.shape, 3))
+    of_vertices: Any = mesh.vertex_attributes.get("color")
+    if of_vertices is not None and len(of_vertices) == len(mesh.vertices):
+        colors = colors * (_as_bytes(of_vertices)[:, :3][faces] / 255.0)
+    return colors.astype(np.uint8)
+
+
+def _as_bytes(color: Any) -> np.ndarray:
+    """Returns colours in 0..255, whichever way a file gives them."""
+    color = np.asarray(color)
+    return np.clip(color * 255.0 if np.issubdtype(color.dtype, np.floating) else color, 0, 255)
+
+
+def _merge(pieces: list[Surface]) -> Surface:
+    vertex, texture = 0, 0
+    moved = []
+    for piece in pieces:
+        shift = np.where(piece.texture < 0, 0, texture).astype(np.int32)
+        moved.append(piece._replace(faces=piece.faces + vertex, texture=piece.texture + shift))
+        vertex += len(piece.vertices)
+        texture += len(piece.textures)
+    return Surface(
+        vertices=np.concatenate([piece.vertices for piece in moved]),
+        faces=np.concatenate([piece.faces for piece in moved]).astype(np.int32),
+        texture=np.concatenate([piece.texture for piece in moved]),
+        texture_place=np.concatenate([piece.texture_place for piece in moved]),
+        colors=np.concatenate([piece.colors for piece in moved]),
+        textures=tuple(image for piece in moved for image in piece.textures),
+    )
+
+
+def _coarsen(surface: Surface) -> Surface:
+    """Averages textures down to about as many texels as a view can show."""
+    textures = []
+    for index, image in enumerate(surface.textures):
+        faces = surface.texture == index
+        metres = _areas(surface.vertices[surface.faces[faces]]).sum()
+        place = surface.texture_place[faces] * (image.shape[1], image.shape[0])
+        texels = _areas(place).sum()
+        finer = np.sqrt(texels / max(metres, 1e-9)) / TEXELS_PER_METRE
+        halvings = max(0, int(np.log2(max(finer, 1.0))))
+        for _ in range(halvings):
+            if min(image.shape[:2]) < 2:
+                break
+            height, width = image.shape[0] // 2 * 2, image.shape[1] // 2 * 2
+            blocks = image[:height, :width].reshape(height // 2, 2, width // 2, 2, 3)
+            image = blocks.mean(axis=(1, 3)).round().astype(np.uint8)
+        textures.append(image)
+    return surface._replace(textures=tuple(textures))
+
+
+def _areas(corners: np.ndarray) -> np.ndarray:
+    """Returns the areas of triangles [F, 3, 2 or 3]."""
+    first, second = corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]
+    products = [(first * first).sum(-1), (second * second).sum(-1), (first * second).sum(-1)]
+    square = products[0] * products[1] - products[2] ** 2
+    return 0.5 * np.sqrt(np.maximum(square, 0.0))
+
+
+def _line(error: Exception) -> str:
+    return " ".join(f"{type(error).__name__}: {error}".split())[:200]

@@ -1,0 +1,232 @@
+"""One simulator's process, as seen from outside: starting it, asking, and making it end.
+
+`worker.py` is the program that runs there. No name in any file system belongs to it: images
+come through memory that only open files refer to, so that nothing is left behind however either
+side ends, and the process itself ends soon after this one does.
+"""
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from envs.habitat.simulator import SimulatorError
+from envs.habitat.workers.worker import PROTOCOL
+
+WORKER = Path(__file__).with_name("worker.py")
+
+# What JAX and CUDA read stays outside; so does what Python reads, if it is another Python.
+_KEPT_OUT = ("CUDA", "JAX", "LIBTPU", "NCCL", "TF_", "XLA")
+_OF_THIS_PYTHON = ("PYTHONPATH", "VIRTUAL_ENV", "CONDA_PREFIX")
+_ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+_ENDING = 5.0  # seconds that a worker may take to end by itself
+_LAST_WORDS = 2000  # bytes
+_MOST_BYTES = 1 << 16  # of one read
+
+
+class Settings(NamedTuple):
+    """Which simulator to run, and how long it may take."""
+
+    scene: str  # a path, or a name that the simulator knows
+    simulator: str = "raycast"  # or habitat_sim, or the path of a file that defines `open_scene`
+    folder: Path | None = None  # where the data set lies that scenes are named in
+    python: str = sys.executable  # the interpreter that it is installed in
+    start_limit: float = 180.0  # seconds
+    step_limit: float = 60.0  # seconds
+
+
+class Hello(NamedTuple):
+    """Who answers."""
+
+    simulator: str
+    version: str
+    renderer: str
+    scene: str
+    python: str
+
+
+class WorkerLost(Exception):  # noqa: N818 (it names what happened)
+    """A worker died, or did not answer in time; the message is a line."""
+
+
+class Worker:
+    """A simulator in its own process, which writes its images to one slot of shared memory."""
+
+    def __init__(self, settings: Settings, memory: int, slot: int, slots: int) -> None:
+        """Starts the process, without waiting for it.
+
+        Args:
+            settings: what to start.
+            memory: file descriptor of the memory that all workers share.
+            slot: which part of it is this worker's.
+            slots: how many parts there are.
+
+        Raises:
+            SimulatorError: there is no such interpreter.
+        """
+        self._settings = settings
+        self._number = 0
+        self._until = time.monotonic() + settings.start_limit
+        self._buffer = b""
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the worker)
+        options = {
+            "simulator": settings.simulator,
+            "scene": settings.scene,
+            "folder": str(settings.folder) if settings.folder else None,
+            "memory": memory,
+            "slot": slot,
+            "slots": slots,
+            "start_limit": settings.start_limit,
+            "step_limit": settings.step_limit,
+        }
+        try:
+            self._process = subprocess.Popen(
+                [settings.python, str(WORKER), json.dumps(options)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._errors,
+                bufsize=0,
+                env=environment(settings.python),
+                pass_fds=(memory,),
+                start_new_session=True,  # Ctrl-C is for this side
+            )
+        except OSError as error:
+            self._errors.close()
+            raise SimulatorError(
+                f"{settings.python} cannot be started as an interpreter: {error.strerror}"
+            ) from error
+
+    @property
+    def pid(self) -> int:
+        """Returns the number of the process."""
+        return self._process.pid
+
+    def hello(self) -> Hello:
+        """Waits until the simulator stands.
+
+        Raises:
+            SimulatorError: it cannot; the message says why.
+            WorkerLost: it died, or took too long.
+        """
+        said = self._line()
+        if said.get("protocol") != PROTOCOL:
+            raise SimulatorError(
+                f"the worker speaks protocol {said.get('protocol')}, not {PROTOCOL}: "
+                f"{self._settings.python} runs another version of this package"
+            )
+        if "error" in said:
+            raise SimulatorError(said["error"])
+        return Hello(*(str(said[field]) for field in Hello._fields))
+
+    def send(self, request: dict[str, Any]) -> None:
+        """Asks for something, without waiting for the answer.
+
+        Raises:
+            WorkerLost: nobody listens.
+        """
+        self._number += 1
+        self._until = time.monotonic() + self._settings.step_limit
+        line = json.dumps({**request, "number": self._number}).encode() + b"\n"
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(line)
+        except BrokenPipeError as error:
+            raise self._lost() from error
+
+    def receive(self) -> dict[str, Any]:
+        """Waits for the answer to the last request.
+
+        Raises:
+            WorkerLost: the worker died, or did not answer in time.
+        """
+        while True:
+            answer = self._line()
+            if answer.get("number") == self._number:  # else: to a request that was given up
+                return answer
+
+    def last_words(self) -> str:
+        """Returns the last line that the worker wrote to its standard error."""
+        end = self._errors.seek(0, os.SEEK_END)
+        self._errors.seek(max(0, end - _LAST_WORDS))
+        lines = self._errors.read().decode(errors="replace").split("\n")
+        self._errors.seek(0, os.SEEK_END)
+        return next((line.strip() for line in reversed(lines) if line.strip()), "nothing")
+
+    def hang_up(self) -> None:
+        """Closes the pipe, at which the process ends by itself."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+
+    def close(self) -> None:
+        """Ends the process, by force if it does not end by itself, and frees all of it."""
+        self.hang_up()
+        try:
+            self._process.wait(_ENDING)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        assert self._process.stdout is not None
+        self._process.stdout.close()
+        self._errors.close()
+
+    def kill(self) -> None:
+        """Ends the process at once, and frees all of it."""
+        self._process.kill()
+        self.close()
+
+    def _line(self) -> dict[str, Any]:
+        """Reads one answer."""
+        assert self._process.stdout is not None
+        output = self._process.stdout.fileno()
+        poll = select.poll()
+        poll.register(output, select.POLLIN)
+        while b"\n" not in self._buffer:
+            # It is looked for once, however late: this side may have been stopped meanwhile.
+            if not poll.poll(1000 * max(0.0, self._until - time.monotonic())):
+                raise WorkerLost("it did not answer in time")
+            read = os.read(output, _MOST_BYTES)
+            if not read:
+                raise self._lost()
+            self._buffer += read
+        line, _, self._buffer = self._buffer.partition(b"\n")
+        try:
+            answer = json.loads(line)
+        except ValueError:
+            answer = None
+        if not isinstance(answer, dict):
+            raise WorkerLost(f"it said something else than an answer: {line[:80]!r}")
+        return answer
+
+    def _lost(self) -> WorkerLost:
+        """Says how the process ended."""
+        try:
+            status = self._process.wait(_ENDING)
+        except subprocess.TimeoutExpired:
+            return WorkerLost("it closed its pipe")
+        how = f"ended with status {status}" if status >= 0 else f"was ended by {_name(-status)}"
+        return WorkerLost(f"it {how}; its last words: {self.last_words()}")
+
+
+def environment(python: str) -> dict[str, str]:
+    """Returns the environment variables of a worker: without JAX's and CUDA's."""
+    kept_out = _KEPT_OUT + (() if python == sys.executable else _OF_THIS_PYTHON)
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(kept_out) and name != "PYTHONHOME"
+    }
+    quiet = {"HABITAT_SIM_LOG": "quiet", "MAGNUM_LOG": "quiet"}
+    return kept | quiet | dict.fromkeys(_ONE_THREAD, "1")
+
+
+def _name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -1,0 +1,138 @@
+"""The environments that MiniGrid builds from a grid of rooms, but for ObstructedMaze.
+
+Every one is a few lines over the moves of `rooms.py`, in the order of MiniGrid's `_gen_grid`.
+Colours that are None are drawn anew for each level, as MiniGrid does.
+"""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Int, PRNGKeyArray
+
+from envs.minigrid import cells as c
+from envs.minigrid.generators import room_grid as r
+from envs.minigrid.generators.generator import Generator, color_or_random, one_by_one, put
+from envs.minigrid.level import DIRECTIONS, OPEN_DOOR, PICK_UP, place
+
+MIN_ROOM_SIZE_OF_TWO = 4  # one room holds agent, key and ball, the other a box
+
+
+def unlock(name: str, room_size: int = 6, door_color: int | None = None) -> Generator:
+    """Unlock: open a locked door, its key in the same room (MiniGrid's `UnlockEnv`)."""
+    layout = _two_rooms(room_size)
+    max_steps = 8 * room_size**2
+
+    def draw_one(key: PRNGKeyArray) -> r.Drawn:
+        keys = jax.random.split(key, 4)
+        color = color_or_random(door_color, keys[0])
+        rooms = r.empty_rooms(layout, keys[1])
+        rooms = _locked_door_and_key(layout, rooms, keys[2], color)
+        rooms = r.place_agent(layout, rooms, keys[3], (0, 0))
+        door = r.doorway(layout, rooms, (0, 0), r.RIGHT)
+        return r.finish(rooms, OPEN_DOOR, jnp.asarray(place(door[0], door[1])), max_steps)
+
+    return one_by_one(name, layout.width, layout.height, max_steps, OPEN_DOOR, draw_one)
+
+
+def unlock_pickup(
+    name: str, room_size: int = 6, door_color: int | None = None, box_color: int | None = None
+) -> Generator:
+    """UnlockPickup: a box behind a locked door (MiniGrid's `UnlockPickupEnv`)."""
+    layout = _two_rooms(room_size)
+    max_steps = 8 * room_size**2
+
+    def draw_one(key: PRNGKeyArray) -> r.Drawn:
+        keys = jax.random.split(key, 6)
+        box = c.KIND_BOX << 3 | color_or_random(box_color, keys[0])
+        rooms = r.empty_rooms(layout, keys[1])
+        rooms = r.place_in_room(layout, rooms, keys[2], (1, 0), box)
+        color = color_or_random(door_color, keys[3])
+        rooms = _locked_door_and_key(layout, rooms, keys[4], color)
+        rooms = r.place_agent(layout, rooms, keys[5], (0, 0))
+        return r.finish(rooms, PICK_UP, box, max_steps)
+
+    return one_by_one(name, layout.width, layout.height, max_steps, PICK_UP, draw_one)
+
+
+def blocked_unlock_pickup(
+    name: str,
+    room_size: int = 6,
+    door_color: int | None = None,
+    ball_color: int | None = None,
+    box_color: int | None = None,
+) -> Generator:
+    """BlockedUnlockPickup: as UnlockPickup, and a ball blocks the door."""
+    layout = _two_rooms(room_size)
+    max_steps = 16 * room_size**2
+
+    def draw_one(key: PRNGKeyArray) -> r.Drawn:
+        keys = jax.random.split(key, 7)
+        colors = (door_color, ball_color, box_color)
+        door, ball, box = (color_or_random(*pair) for pair in zip(colors, keys[:3], strict=True))
+        box = c.KIND_BOX << 3 | box
+        rooms = r.empty_rooms(layout, keys[3])
+        rooms = r.place_in_room(layout, rooms, keys[4], (1, 0), box)
+        before_door = r.doorway(layout, rooms, (0, 0), r.RIGHT) - jnp.array(DIRECTIONS[r.RIGHT])
+        rooms = rooms._replace(cells=put(rooms.cells, before_door, c.KIND_BALL << 3 | ball))
+        rooms = _locked_door_and_key(layout, rooms, keys[5], door)
+        rooms = r.place_agent(layout, rooms, keys[6], (0, 0))
+        return r.finish(rooms, PICK_UP, box, max_steps)
+
+    return one_by_one(name, layout.width, layout.height, max_steps, PICK_UP, draw_one)
+
+
+def key_corridor(
+    name: str,
+    room_size: int,
+    rows: int,
+    door_color: int | None = None,
+    ball_color: int | None = None,
+) -> Generator:
+    """KeyCorridor: a ball behind a locked door, its key in a room on the other side.
+
+    Args:
+        name: the environment's name.
+        room_size: cells along a room's side, walls included (3 in S3R3).
+        rows: rows of rooms (3 in S3R3).
+        door_color: of the locked door and its key.
+        ball_color: of the ball to pick up.
+
+    Raises:
+        ValueError: the rooms are too small for anything, or there are none.
+    """
+    if room_size < 3 or rows < 1:
+        raise ValueError(f"rooms need a size of at least 3 and one row, not {room_size} and {rows}")
+    layout = r.Layout(room_size, rows, columns=3)
+    max_steps = 30 * room_size**2
+
+    def draw_one(key: PRNGKeyArray) -> r.Drawn:
+        keys = jax.random.split(key, 9)
+        locked_row = jax.random.randint(keys[0], (), 0, rows)
+        key_row = jax.random.randint(keys[1], (), 0, rows)
+        door = color_or_random(door_color, keys[2])
+        ball = c.KIND_BALL << 3 | color_or_random(ball_color, keys[3])
+
+        rooms = r.empty_rooms(layout, keys[4])
+        for row in range(1, rows):
+            rooms = r.remove_wall(layout, rooms, (1, row), r.UP)
+        rooms = r.add_door(layout, rooms, (2, locked_row), r.LEFT, door, locked=True)
+        rooms = r.place_in_room(layout, rooms, keys[5], (2, locked_row), ball)
+        rooms = r.place_in_room(layout, rooms, keys[6], (0, key_row), c.KIND_KEY << 3 | door)
+        rooms = r.place_agent(layout, rooms, keys[7], (1, rows // 2))
+        rooms = r.connect_all(layout, rooms, keys[8])
+        return r.finish(rooms, PICK_UP, ball, max_steps)
+
+    return one_by_one(name, layout.width, layout.height, max_steps, PICK_UP, draw_one)
+
+
+def _two_rooms(room_size: int) -> r.Layout:
+    if room_size < MIN_ROOM_SIZE_OF_TWO:
+        raise ValueError(f"rooms need a size of at least {MIN_ROOM_SIZE_OF_TWO}, not {room_size}")
+    return r.Layout(room_size, rows=1, columns=2)
+
+
+def _locked_door_and_key(
+    layout: r.Layout, rooms: r.Rooms, key: PRNGKeyArray, color: Int[Array, ""]
+) -> r.Rooms:
+    """Locks the left room of two, and places its key inside."""
+    rooms = r.add_door(layout, rooms, (0, 0), r.RIGHT, color, locked=True)
+    return r.place_in_room(layout, rooms, key, (0, 0), c.KIND_KEY << 3 | color)

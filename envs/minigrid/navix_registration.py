@@ -1,0 +1,52 @@
+"""Registers our environments with navix, without importing navix for its own sake.
+
+navix takes seconds to import, and most programs that play these worlds have no use for it.
+So our environments join navix's registry when navix is imported by somebody: at once if it
+already is, otherwise right after it is.
+"""
+
+import importlib
+import sys
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder
+from types import ModuleType
+from typing import Any
+
+
+def register_with_navix() -> None:
+    """Registers our environments with navix now, or as soon as it is imported."""
+    if "navix" in sys.modules:
+        importlib.import_module("envs.minigrid.navix_environment")
+    elif not any(isinstance(finder, _AfterNavix) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _AfterNavix())
+
+
+class _AfterNavix(MetaPathFinder):
+    """Finds navix where Python would, and has our environments registered after it runs."""
+
+    def find_spec(
+        self, fullname: str, path: Any, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if fullname != "navix":
+            return None
+        sys.meta_path.remove(self)
+        spec = PathFinder.find_spec(fullname, path)
+        if spec is not None and spec.loader is not None:
+            spec.loader = _ThenRegister(spec.loader)
+        return spec
+
+
+class _ThenRegister(Loader):
+    def __init__(self, loader: Loader) -> None:
+        self._loader = loader
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module: ModuleType) -> None:
+        # Hand the module back to its own loader: tools read `__loader__` (inspect, pytest).
+        if module.__spec__ is not None:
+            module.__spec__.loader = self._loader
+        module.__loader__ = self._loader
+        self._loader.exec_module(module)
+        importlib.import_module("envs.minigrid.navix_environment")

@@ -1,0 +1,156 @@
+"""Whether another backend computes what the CPU's does, with factors of 32 and of 16 bits."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from jaxtyping import Array
+
+from cbet_jax.config import TrainSettings
+from cbet_jax.learner import LearnerState
+from cbet_jax.runs.checkpoint import on_host
+from cbet_jax.train import Trainer, TrainState, init, iterate, learn, make_trainer, play, seed_keys
+from cbet_jax.types import Trajectory
+from envs.types import World
+from experiments.benchmarks import phases
+
+BOUNDS = {"update": 1e-2, "metrics": 1e-3, "floats": 1e-3}  # relative
+#: with factors of 8 bits: a number in the middle between two of them goes either way
+ROUNDED = {"update": 5e-2, "metrics": 2e-2, "floats": 1e-3}
+
+
+class Agreement(NamedTuple):
+    """How far two backends' numbers are from each other."""
+
+    integers: int  # all of them: worlds, counts, keys, ...
+    different: tuple[str, ...]  # names of the arrays of integers that are not equal
+    update: float  # |difference| / |CPU's|, of all that the learnt parameters were changed by
+    metrics: float  # the largest relative difference
+    floats: float  # |difference| / |CPU's|, of all other floating-point numbers of the state
+    bounds: Mapping[str, float]  # of the last three
+
+    @property
+    def agrees(self) -> bool:
+        """Whether integers are equal, and all else is within the bounds."""
+        near = all(getattr(self, name) <= bound for name, bound in self.bounds.items())
+        return near and not self.different
+
+
+class Followed(NamedTuple):
+    """What was made of given trajectories."""
+
+    learner: LearnerState
+    logits: Array  # [seeds, rollouts, T, N, actions], as in acting
+
+    @property
+    def params(self) -> Any:
+        """The policy's parameters that learn."""
+        return self.learner.policy
+
+
+def compare_with_cpu(settings: TrainSettings, world: World) -> Agreement:
+    """Trains for an iteration from one state on the CPU and on the default device.
+
+    Float32 products are computed as such on both, without a GPU's shortcuts (TF32).
+
+    Args:
+        settings: of the training, with factors of 32 bits.
+        world: that it plays in.
+
+    Raises:
+        RuntimeError: this process cannot use the CPU's backend.
+    """
+    trainer = make_trainer(settings, world)
+    begun = _on_cpu(partial(init, trainer), jax.random.key(0))
+    return compare(begun, *_on_both(partial(iterate, trainer), begun), BOUNDS)
+
+
+def follow_cpu(settings: TrainSettings, world: World, seeds: int) -> Agreement:
+    """Acts on the CPU's trajectories, and learns from them, on both; seeds side by side.
+
+    For factors of 16 bits: what rounds to another of them moves logits so far that now and then
+    another action is drawn, after which worlds have nothing in common.
+
+    Args:
+        settings: of the training.
+        world: that it plays in.
+        seeds: how many.
+
+    Raises:
+        RuntimeError: this process cannot use the CPU's backend.
+    """
+    trainer = make_trainer(settings, world)
+    state = _on_cpu(jax.vmap(partial(init, trainer)), seed_keys(seeds))
+    trajectories = _on_cpu(jax.vmap(partial(_trajectories, trainer)), state)
+    results = _on_both(jax.vmap(partial(_follow, trainer)), state, trajectories)
+    return compare(state, *results, ROUNDED)
+
+
+def _trajectories(trainer: Trainer, state: TrainState) -> Trajectory:
+    return play(trainer, state.learner.agent, state.actor, state.key)[1]
+
+
+def _follow(
+    trainer: Trainer, state: TrainState, trajectories: Trajectory
+) -> tuple[Followed, dict[str, Array]]:
+    learner, metrics = learn(trainer, state.learner, trajectories)
+    return Followed(learner, phases.act(trainer, state, trajectories)), metrics
+
+
+def _on_cpu(function: Callable[..., Any], *arguments: Any) -> Any:
+    cpu = jax.devices("cpu")[0]
+    with jax.default_device(cpu):
+        return jax.block_until_ready(jax.jit(function)(*jax.device_put(arguments, cpu)))
+
+
+def _on_both(function: Callable[..., Any], *arguments: Any) -> tuple[Any, Any]:
+    """Returns what a function gives on the CPU and on the default device."""
+    program = jax.jit(function)
+    on = lambda device: jax.block_until_ready(program(*jax.device_put(arguments, device)))  # noqa: E731
+    with jax.default_matmul_precision("highest"):
+        return on(jax.devices("cpu")[0]), on(jax.devices()[0])
+
+
+def compare(begun: Any, here: Any, there: Any, bounds: Mapping[str, float]) -> Agreement:
+    """Compares what two backends made of one `TrainState`.
+
+    Args:
+        begun: the state before.
+        here: the CPU's state after, and its metrics.
+        there: the other's.
+        bounds: of relative differences that are let pass, as `BOUNDS` has them.
+    """
+    states, metrics = ([on_host(result[i]) for result in (here, there)] for i in (0, 1))
+    integers, floats = (
+        [name for name, leaf in states[0].items() if (leaf.dtype.kind == "f") == is_float]
+        for is_float in (False, True)
+    )
+    before = on_host(begun.params)
+    updates = [
+        {name: leaf - before[name] for name, leaf in on_host(state.params).items()}
+        for state, _ in (here, there)
+    ]
+    return Agreement(
+        integers=sum(states[0][name].size for name in integers),
+        different=tuple(
+            name for name in integers if not np.array_equal(states[0][name], states[1][name])
+        ),
+        update=_distance(*updates),
+        metrics=max(_distance(*({name: told[name]} for told in metrics)) for name in metrics[0]),
+        floats=_distance(*({name: state[name] for name in floats} for state in states)),
+        bounds=bounds,
+    )
+
+
+def _distance(ours: dict[str, np.ndarray], theirs: dict[str, np.ndarray]) -> float:
+    """Returns |ours - theirs| / |ours|; infinite if they are not numbers at the same places."""
+    one, other = (
+        np.concatenate([tree[name].ravel() for name in ours]).astype(np.float64)
+        for tree in (ours, theirs)
+    )
+    if not np.array_equal(np.isfinite(one), np.isfinite(other)):
+        return float("inf")
+    difference, size = (np.linalg.norm(x[np.isfinite(one)]) for x in (one - other, one))
+    return float(difference / size) if size else float(difference)

@@ -1,0 +1,184 @@
+"""Random play to be timed: in our worlds, and in those of other packages."""
+
+import re
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from cbet_jax.config import CountSettings
+from cbet_jax.intrinsic.cbet import cbet
+from cbet_jax.intrinsic.types import Params
+from cbet_jax.types import LSTMState, Trajectory
+from envs.types import World
+from experiments.benchmarks import measure
+from experiments.benchmarks.measure import Task
+
+STEPS = 100  # in each call of a compiled loop
+MINIGRID_STEPS = 1000  # in each environment
+XMINIGRID = {
+    **{f"DoorKey-{size}x{size}": f"MiniGrid-DoorKey-{size}x{size}" for size in (5, 6, 8, 16)},
+    "Unlock": "MiniGrid-Unlock",
+    "UnlockPickup": "MiniGrid-UnlockPickUp",
+    "BlockedUnlockPickup": "MiniGrid-BlockedUnlockPickUp",
+}
+
+
+class Play:
+    """Random play in our worlds with all that C-BET's reward needs: 100 steps a call.
+
+    Args:
+        world: what is played in.
+        capacity: slots of each count table (default: C-BET's own).
+    """
+
+    def __init__(self, world: World, capacity: int | None = None) -> None:
+        self.world = world
+        self.method = cbet(CountSettings(capacity=capacity))
+        self.start: Any = jax.jit(self._start)
+        self.play: Any = jax.jit(self._play, donate_argnums=0)
+
+    def compile(self) -> None:
+        """Compiles both programs ahead of time, for this object alone."""
+        key = jax.random.key(0)
+        begun = jax.eval_shape(self.start, key)
+        self.start = self.start.lower(key).compile()
+        self.play = self.play.lower(begun).compile()
+
+    def task(self) -> Task:
+        """Returns what is to be timed."""
+        self.carry = self.start(jax.random.key(0))
+        return Task(self._run, STEPS * self.world.num_worlds, "step")
+
+    def share_replayed(self) -> float:
+        """Returns the share of the levels so far that were played before."""
+        return float(self.world.report(self.carry[0])["levels_replayed"])
+
+    def _run(self) -> None:
+        self.carry = jax.block_until_ready(self.play(self.carry)[0])
+
+    def step(self, carry: Any, key: PRNGKeyArray) -> tuple[Any, Any]:
+        """Acts once in every world, at random, and counts what is seen."""
+        state, memory = carry
+        action_key, observe_key = jax.random.split(key)
+        actions = jax.random.randint(
+            action_key, (self.world.num_worlds,), 0, self.world.num_actions
+        )
+        state, seen = self.world.step(state, actions)
+        memory, signal = self.method.observe(memory, observe_key, seen)
+        return (state, memory), signal
+
+    def _start(self, key: PRNGKeyArray) -> tuple[Any, Any, PRNGKeyArray]:
+        world_key, memory_key, key = jax.random.split(key, 3)
+        state, step = self.world.init(world_key)
+        return state, self.method.init(memory_key, step)[1], key
+
+    def _play(self, carry: Any) -> tuple[Any, Float[Array, "T N"]]:
+        state, memory, key = carry
+        key, scan_key = jax.random.split(key)
+        carry = self.world.refresh(state), memory
+        keys = jax.random.split(scan_key, STEPS)
+        (state, memory), signal = jax.lax.scan(self.step, carry, keys)
+        return (state, memory, key), self.method.reward(Params({}, {}), _with_signal(signal))
+
+
+def _with_signal(signal: Any) -> Trajectory:
+    nothing = jnp.zeros(())
+    state = LSTMState(nothing, nothing)
+    return Trajectory(*(nothing,) * 7, signal, state)
+
+
+def others(name: str, num_worlds: int) -> dict[str, Task]:
+    """Returns random play in the same environment, for each package that has it.
+
+    Args:
+        name: of the environment, as the paper calls it.
+        num_worlds: side by side, where a package can do that.
+    """
+    tasks = {}
+    if _in_minigrid(name):
+        tasks["minigrid"] = minigrid_steps((name,))
+    if name in XMINIGRID:
+        tasks["xminigrid"] = xminigrid_steps(name, num_worlds)
+    return tasks
+
+
+def minigrid_steps(names: Sequence[str]) -> Task:
+    """Returns random play in Farama's minigrid: environments in turn, in this process."""
+    makers = [_in_minigrid(name) for name in names]
+    environments = [make() for make in makers if make]
+    random = np.random.default_rng(0)
+
+    def run() -> None:
+        for environment in environments:
+            for action in random.integers(7, size=MINIGRID_STEPS):
+                _, _, terminated, truncated, _ = environment.step(action)
+                if terminated or truncated:
+                    environment.reset()
+
+    for environment in environments:
+        environment.reset(seed=0)
+    return Task(run, MINIGRID_STEPS * len(names), "step")
+
+
+def _in_minigrid(name: str) -> Callable[[], Any] | None:
+    """Returns what makes MiniGrid's environment of that name, if it has one."""
+    import gymnasium
+    import minigrid  # noqa: F401  (registers its environments)
+    from minigrid.envs.multiroom import MultiRoomEnv
+
+    rooms = re.fullmatch(r"MultiRoom-N(\d+)-S(\d+)", name)
+    title = f"MiniGrid-{name}" + ("" if name.endswith("-v1") else "-v0")
+    if rooms:  # any size, not only the registered ones
+        number, size = map(int, rooms.groups())
+        return lambda: MultiRoomEnv(minNumRooms=number, maxNumRooms=number, maxRoomSize=size)
+    if title in gymnasium.registry:
+        return lambda: gymnasium.make(title, disable_env_checker=True).unwrapped
+    return None
+
+
+def navix_steps(name: str, num_worlds: int) -> Task:
+    """Returns random play in one of navix's own environments, with its automatic resets."""
+    import navix
+
+    environment = navix.make(name)
+    keys = jax.random.split(jax.random.key(0), num_worlds)
+    timestep = jax.jit(jax.vmap(environment.reset))(keys)
+    actions = len(environment.action_set)
+    return _functional(environment.step, timestep, actions, num_worlds)
+
+
+def xminigrid_steps(name: str, num_worlds: int) -> Task:
+    """Returns random play in xminigrid's environment of that name, with its automatic resets."""
+    import xminigrid
+    from xminigrid.wrappers import GymAutoResetWrapper
+
+    environment, params = xminigrid.make(XMINIGRID[name])
+    environment = GymAutoResetWrapper(environment)
+    keys = jax.random.split(jax.random.key(0), num_worlds)
+    timestep = jax.jit(jax.vmap(partial(environment.reset, params)))(keys)
+    actions = environment.num_actions(params)
+    return _functional(partial(environment.step, params), timestep, actions, num_worlds)
+
+
+def _functional(step_one: Any, timestep: Any, actions: int, num_worlds: int) -> Task:
+    """Returns random play, for a step function of one world."""
+
+    @jax.jit
+    def play(carry: Any) -> Any:
+        timestep, key = carry
+        key, scan_key = jax.random.split(key)
+
+        def step(timestep: Any, key: PRNGKeyArray) -> tuple[Any, None]:
+            action = jax.random.randint(key, (num_worlds,), 0, actions)
+            return jax.vmap(step_one)(timestep, action), None
+
+        timestep, _ = jax.lax.scan(step, timestep, jax.random.split(scan_key, STEPS))
+        return timestep, key
+
+    start = play((timestep, jax.random.key(1)))  # from here on its fields keep their types
+    return Task(measure.repeated(play, start), STEPS * num_worlds, "step")

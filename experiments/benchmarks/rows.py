@@ -1,0 +1,51 @@
+"""What the benchmark is asked, and what it answers: rows."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from cbet_jax.config import Factors
+from envs.minigrid import NAMES
+from experiments.common.presets import PRESETS
+
+MIXED = PRESETS["paper"].environments  # played side by side, unless an environment is named
+
+
+@dataclass(frozen=True)
+class Options:
+    """Measures worlds, count tables, training and compilation on this machine."""
+
+    groups: tuple[str, ...] = (
+        "worlds",
+        "environments",
+        "bounds",
+        "counts",
+        "training",
+        "phases",
+        "scaling",
+        "compilation",
+    )
+    rounds: int = 5  # of each measurement; the median counts
+    #: side by side; the last number alone where it does not matter
+    worlds: tuple[int, ...] = (64, 256, 1024)
+    envs: tuple[str, ...] = NAMES  # environments measured one by one
+    capacities: tuple[int, ...] = (2**12, 2**14, 2**16, 2**18)  # slots of a count table
+    presets: tuple[str, ...] = ("paper", "laptop")  # whose training is measured
+    factors: tuple[Factors, ...] = ("float32", "bfloat16")  # of matrix products in training
+    scaled: str = "laptop"  # the preset that is trained with more and more seeds and worlds
+    scaled_seeds: tuple[int, ...] = (1, 2, 4, 8, 16, 32)
+    scaled_worlds: tuple[int, ...] = (32, 128, 512, 2048, 4096)
+    out: Path | None = None  # JSON file (default: a new one in runs/)
+    #: measures nothing of the above, but makes a report on training on this machine's GPU in that
+    #: folder
+    gpu_report: Path | None = None
+    small: bool = False  # the report tries all its parts with tiny programs
+
+
+class Row(NamedTuple):
+    """One measured number, and how many times another one it is."""
+
+    what: str
+    value: float
+    unit: str
+    ratios: dict[str, float]  # to what -> ratio

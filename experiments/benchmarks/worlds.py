@@ -1,0 +1,119 @@
+"""What the benchmark measures of the worlds: their speed beside others', and what bounds it."""
+
+from collections.abc import Mapping, Sequence
+
+import jax
+
+from envs.minigrid import make_world
+from envs.minigrid.generators import draw, find
+from experiments.benchmarks import bounds, measure, random_play
+from experiments.benchmarks.measure import Task, seconds_to_compile, speeds
+from experiments.benchmarks.random_play import Play
+from experiments.benchmarks.rows import MIXED, Options, Row
+
+NAVIX_NAME = "Navix-KeyCorridorS3R3-v0"
+LEVELS = 1024  # drawn at once
+BOUNDED = ("DoorKey-8x8", "MultiRoom-N6")  # a small world, and one on the canvas of 25x25
+
+
+def measure_worlds(options: Options) -> list[Row]:
+    """Steps a second of the worlds, of MiniGrid and of navix."""
+    ours = {f"cbet-jax, {number} worlds": number for number in options.worlds}
+    navix = {f"navix, {number} worlds": number for number in options.worlds}
+    tasks = {"minigrid": random_play.minigrid_steps(MIXED)}
+    tasks |= {name: play(MIXED, number).task() for name, number in ours.items()}
+    tasks |= {name: random_play.navix_steps(NAVIX_NAME, n) for name, n in navix.items()}
+    found = speeds(tasks, options.rounds)
+    peers = {
+        "minigrid": found["minigrid"],
+        "navix at its fastest": max(found[name] for name in navix),
+    }
+    return [
+        Row(
+            name,
+            speed,
+            "steps/s",
+            {peer: speed / other for peer, other in peers.items() if name in ours},
+        )
+        for name, speed in found.items()
+    ]
+
+
+def play(names: Sequence[str], num_worlds: int, capacity: int | None = None) -> Play:
+    """Returns random play in some environments mixed, as in pre-training."""
+    return Play(make_world(names, num_worlds, explore=True), capacity)
+
+
+def measure_environments(options: Options) -> list[Row]:
+    """Steps and levels a second of each environment, and seconds to compile it."""
+    return [row for name in options.envs for row in measure_environment(name, options)]
+
+
+def measure_environment(name: str, options: Options) -> list[Row]:
+    """The rows of one environment."""
+    ours, number = f"cbet-jax, {name}", options.worlds[-1]
+    players = play((name,), number)
+    compiling = seconds_to_compile(players.compile)
+    others = random_play.others(name, number)
+    found = speeds({ours: players.task(), "levels": levels(name), **others}, options.rounds)
+    ratios = {other: found[ours] / found[other] for other in others}
+    return [
+        Row(f"{name}, {number} worlds", found[ours], "steps/s", ratios),
+        *(Row(f"{name}, {other}", found[other], "steps/s", {}) for other in others),
+        Row(f"{name}, fresh levels", found["levels"], "levels/s", {}),
+        Row(f"{name}, levels played twice", players.share_replayed(), "of 1", {}),
+        Row(f"{name}, compiling", compiling, "s", {}),
+    ]
+
+
+def levels(name: str) -> Task:
+    """Returns the drawing of many levels."""
+    generator = find(name)
+    draw_many = jax.jit(lambda key: draw(generator, key, LEVELS))
+
+    def advance(key: jax.Array) -> jax.Array:
+        key, now = jax.random.split(key)
+        jax.block_until_ready(draw_many(now))
+        return key
+
+    return Task(measure.repeated(advance, jax.random.key(0)), LEVELS, "level")
+
+
+def measure_bounds(options: Options) -> list[Row]:
+    """What a step moves and computes, beside how fast this machine moves and computes."""
+    rates = bounds.rates()
+    machine = speeds(rates, options.rounds)
+    units = {name: task.unit for name, task in rates.items()}
+    rows = [Row(name, speed / 1e9, f"G{units[name]}/s", {}) for name, speed in machine.items()]
+    return rows + [row for name in BOUNDED for row in bounds_of(name, machine, options)]
+
+
+def bounds_of(name: str, machine: Mapping[str, float], options: Options) -> list[Row]:
+    """The rows of one environment: its phases, and the rates at which a step moves and computes."""
+    players = play((name,), options.worlds[-1])
+    found = speeds(bounds.phases(players), options.rounds)
+    cost = bounds.cost_of_step(players)
+    speed = found[bounds.COUNTED]
+    moved, computed = cost.bytes * speed, cost.operations * speed
+    copies = {rate: moved / machine[rate] for rate in machine if rate.startswith("copying")}
+    operations = {rate: computed / machine[rate] for rate in machine if rate.startswith("oper")}
+    return [
+        *(Row(f"{name}, {phase}", speed, "steps/s", {}) for phase, speed in found.items()),
+        Row(f"{name}, bytes moved a step", cost.bytes, "bytes", {}),
+        Row(f"{name}, bytes moved", moved / 1e9, "Gbyte/s", copies),
+        Row(f"{name}, operations a step", cost.operations, "operations", {}),
+        Row(f"{name}, operations", computed / 1e9, "Goperation/s", operations),
+    ]
+
+
+def measure_counts(options: Options) -> list[Row]:
+    """Steps a second for tables of several sizes: a reset must not depend on the size."""
+    names = {f"count tables of {slots} slots": slots for slots in options.capacities}
+    number = options.worlds[0]
+    tasks = {name: play(MIXED, number, slots).task() for name, slots in names.items()}
+    found = speeds(tasks, options.rounds)
+    smallest = next(iter(names))
+    return [
+        Row(f"{name}, {number} worlds", speed, "steps/s", {smallest: speed / found[smallest]})
+        for name, speed in found.items()
+    ]

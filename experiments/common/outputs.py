@@ -1,0 +1,60 @@
+"""The folder that a study writes its table and its figure to."""
+
+import csv
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cbet_jax.runs.directory import RunDirectoryError, replacing
+from experiments.common.training import RUNS
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def new_folder(out: Path | None, name: str) -> Path:
+    """Makes the folder that a study writes to.
+
+    Args:
+        out: what the command line says, None for a new folder in `runs/`.
+        name: of the study, and of its files.
+
+    Raises:
+        RunDirectoryError: it cannot be made, or the study's files lie there already.
+    """
+    folder = out or RUNS / f"{name}-{datetime.now():%Y%m%d-%H%M%S}"
+    for path in (folder / f"{name}.csv", folder / f"{name}.png"):
+        if path.exists():
+            raise RunDirectoryError(f"{path} already exists: choose another folder")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RunDirectoryError(f"cannot write to {folder}: {error.strerror}") from None
+    return folder
+
+
+def unused(path: Path) -> Path:
+    """Returns the path, or with a number behind its stem, such that nothing lies there yet."""
+    number, free = 1, path
+    while free.exists():
+        number += 1
+        free = path.with_name(f"{path.stem}-{number}{path.suffix}")
+    return free
+
+
+def write_table(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> Path:
+    """Writes a new CSV file, numbers with six digits."""
+    with open(path, "x", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(header)
+        for row in rows:
+            writer.writerow([f"{x:.6g}" if isinstance(x, float) else x for x in row])
+    return path
+
+
+def write_figure(path: Path, figure: "Figure", dpi: int = 110) -> Path:
+    """Writes a PNG that is either complete or absent."""
+    with replacing(path) as temporary:
+        figure.savefig(temporary, dpi=dpi, format="png")
+    return path

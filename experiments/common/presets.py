@@ -1,0 +1,144 @@
+"""The presets: complete settings under a name. Every field can be overridden."""
+
+from dataclasses import replace
+
+from cbet_jax.config import (
+    AuxiliarySettings,
+    CountSettings,
+    HabitatSettings,
+    NetworkSettings,
+    OptimizerSettings,
+    TrainSettings,
+)
+from cbet_jax.runs.directory import RunSettings
+
+PRESETS: dict[str, RunSettings] = {
+    # The published code's values, which are the defaults of every field.
+    "paper": RunSettings(),
+    # The same algorithm with a network that learns within minutes on two CPU cores.
+    "laptop": RunSettings(
+        train=TrainSettings(
+            frames=9_000_000,
+            worlds=64,
+            batch=32,
+            network=NetworkSettings(dense_layers=2, dense_units=256, lstm_layers=1, lstm_units=256),
+            optimizer=OptimizerSettings(learning_rate=3e-4),
+        ),
+        chunk=15,
+    ),
+    # Everything once, in less than a minute: shows that it runs, learns nothing.
+    "smoke": RunSettings(
+        train=TrainSettings(
+            frames=8_000,
+            worlds=8,
+            batch=8,
+            unroll=20,
+            network=NetworkSettings(
+                channels=8, dense_layers=1, dense_units=32, lstm_layers=1, lstm_units=32
+            ),
+        ),
+        chunk=10,
+    ),
+}
+DEFAULT = "paper"
+
+BRIGHTEST = 255  # of a pixel
+TERNARY = CountSettings(keys="ternary")
+FIVE_LAYERS = AuxiliarySettings(channels=(32,) * 5)  # 128 numbers of a 64x64 view
+FLAT = ("large_flat",)  # the largest of the scenes that the package draws
+
+
+def _seeing_images(run: RunSettings) -> RunSettings:
+    """Returns a run's settings with what all runs in rooms have, beside their sizes."""
+    network = replace(run.train.network, conv_layers=5, brightest=BRIGHTEST)
+    train = replace(run.train, network=network, counts=TERNARY, auxiliary=FIVE_LAYERS)
+    return replace(run, train=train)
+
+
+_HABITAT: dict[str, RunSettings] = {
+    # The published code's values; its scene was Replica's apartment_0.
+    "paper": RunSettings(
+        train=TrainSettings(
+            frames=2_000_000,
+            worlds=4,
+        ),
+        environments=FLAT,
+        chunk=1,
+        habitat=HabitatSettings(),
+    ),
+    # The same algorithm with a smaller network, which learns more often from fewer frames.
+    "laptop": RunSettings(
+        train=TrainSettings(
+            frames=300_000,
+            worlds=8,
+            batch=4,
+            unroll=50,
+            network=NetworkSettings(
+                channels=16,
+                dense_layers=1,
+                dense_units=256,
+                lstm_layers=1,
+                lstm_units=256,
+            ),
+            optimizer=OptimizerSettings(learning_rate=5e-4),
+        ),
+        environments=FLAT,
+        chunk=10,
+        habitat=HabitatSettings(),
+    ),
+    # Everything once, in less than a minute: shows that it runs, learns nothing.
+    "smoke": RunSettings(
+        train=TrainSettings(
+            frames=1_000,
+            worlds=2,
+            batch=2,
+            unroll=25,
+            network=NetworkSettings(
+                channels=8,
+                dense_layers=1,
+                dense_units=32,
+                lstm_layers=1,
+                lstm_units=32,
+            ),
+        ),
+        environments=("studio",),
+        chunk=5,
+        habitat=HabitatSettings(max_steps=100),
+    ),
+}
+HABITAT_PRESETS = {name: _seeing_images(run) for name, run in _HABITAT.items()}
+
+# Frames that the published code learns each task from; what is not here takes the preset's.
+MILLION = 1_000_000
+TASK_FRAMES = {
+    "Unlock": 5 * MILLION,
+    "DoorKey-8x8": 50 * MILLION,
+    "KeyCorridorS3R3": 25 * MILLION,
+    "UnlockPickup": 25 * MILLION,
+    "BlockedUnlockPickup": 50 * MILLION,
+    "MultiRoom-N6": 25 * MILLION,
+    "MultiRoom-N12-S10": 50 * MILLION,
+    "ObstructedMaze-1Dlh": 50 * MILLION,
+    "ObstructedMaze-2Dlh": 100 * MILLION,
+    "ObstructedMaze-2Dlhb": 200 * MILLION,
+}
+
+
+def for_task(preset: RunSettings, environment: str | None) -> TrainSettings:
+    """Returns a preset's settings for learning one task, with the task's own reward.
+
+    Whoever pre-trains for as long as was published learns the task for as long as was published.
+
+    Args:
+        preset: made for pre-training.
+        environment: whose task it is, None where that is not known yet.
+    """
+    frames = preset.train.frames
+    if environment and frames == PRESETS["paper"].train.frames:
+        frames = TASK_FRAMES.get(environment, frames)
+    return replace(
+        preset.train,
+        frames=frames,
+        extrinsic_weight=1.0,
+        counts=replace(preset.train.counts, random_resets=False),
+    )

@@ -1,0 +1,118 @@
+"""Pictures of walks: how far they lead in each scene, and where to, drawn over its map."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cbet_jax.analysis import figures, intervals
+from cbet_jax.analysis.figures import Curve, Panel
+from cbet_jax.runs import metrics_table
+from envs.habitat.simulator import FloorMap
+from experiments.common.outputs import write_figure
+from experiments.evaluation.walks import Places, firsts, on_map
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+PALE = 0.45  # how much of a map's own colours is left below the heat
+COLUMN, ROW = 3.6, 3.3  # inches
+POINTS = 51  # of a curve
+
+
+def heat_maps(
+    path: Path, scenes: Mapping[str, tuple[FloorMap, Mapping[str, Places]]], title: str
+) -> Path:
+    """Draws how long each policy was where: a row for each policy, a column for each scene.
+
+    Args:
+        path: the picture.
+        scenes: name -> its map, and the walks of each policy in it.
+        title: of the whole picture.
+    """
+    import matplotlib.pyplot as plt
+
+    names = list(next(iter(scenes.values()))[1])
+    size = (COLUMN * len(scenes) + 0.6, ROW * len(names) + 0.6)
+    figure, axes = plt.subplots(
+        len(names), len(scenes), figsize=size, squeeze=False, layout="constrained"
+    )
+    for column, (scene, (drawn, walks)) in enumerate(scenes.items()):
+        counts = {name: on_map(walks[name], drawn) for name in names}
+        most = max(int(count.max()) for count in counts.values())
+        for row, name in enumerate(names):
+            image = _draw(axes[row, column], drawn, counts[name], most)
+            axes[row, column].set_title(f"{scene}: {name}", fontsize=10)
+        figure.colorbar(image, ax=axes[:, column], label="steps in a cell", shrink=0.7)
+    figure.suptitle(title, wrap=True)
+    saved = write_figure(path, figure)
+    plt.close(figure)
+    return saved
+
+
+def _draw(axis: "Axes", drawn: FloorMap, counts: np.ndarray, most: int) -> Any:
+    from matplotlib.colors import LogNorm
+
+    (x, z), (rows, columns) = drawn.corner, drawn.walkable.shape
+    extent = (x, x + columns * drawn.cell, z + rows * drawn.cell, z)
+    grey = drawn.picture.mean(axis=2) / 255
+    axis.imshow(1 - PALE * (1 - grey), cmap="gray", vmin=0, vmax=1, extent=extent)
+    axis.contour(
+        drawn.walkable, [0.5], colors="#0072B2", linewidths=0.6, extent=extent, origin="upper"
+    )
+    heat = np.ma.masked_equal(counts, 0)
+    axis.set_xticks([])
+    axis.set_yticks([])
+    norm = LogNorm(1, max(most, 2))
+    return axis.imshow(heat, cmap="plasma", norm=norm, extent=extent, interpolation="nearest")
+
+
+def coverage(
+    path: Path, title: str, pretraining: Panel | None, scenes: Mapping[str, Mapping[str, Places]]
+) -> Path:
+    """Draws how the distinct positions grow: in pre-training, and in an episode of each scene.
+
+    Args:
+        path: the picture.
+        title: of the whole picture.
+        pretraining: what `of_pretraining` returns.
+        scenes: name -> the walks of each policy in it.
+    """
+    panels = [
+        Panel(scene, "steps", "distinct positions", {name: _growth(walks[name]) for name in walks})
+        for scene, walks in scenes.items()
+    ]
+    return figures.lines(path, title, panels if pretraining is None else [pretraining, *panels])
+
+
+def of_pretraining(table: Path, name: str, scene: str) -> Panel | None:
+    """Returns how many distinct positions pre-training has visited, over its frames.
+
+    Args:
+        table: the run's `metrics.csv`.
+        name: of the method.
+        scene: of the run.
+
+    Returns:
+        None where the table has no such numbers (the run has just begun).
+    """
+    seeds = metrics_table.read(table).get("positions") if table.is_file() else None
+    if not seeds:
+        return None
+    heading = f"pre-training in {scene}"
+    return Panel(heading, "frames", "distinct positions", {name: figures.curve(seeds)})
+
+
+def _growth(places: Places) -> Curve:
+    """Returns the mean over episodes, and its confidence interval, at some of their steps."""
+    so_far = np.cumsum([firsts(episode) for episode in places], axis=1)
+    steps = np.unique(np.linspace(0, so_far.shape[1] - 1, POINTS).astype(int))
+    return Curve(steps, *np.array([intervals.mean(so_far[:, step]) for step in steps]).T)
+
+
+def bars(
+    path: Path, title: str, panels: Mapping[str, Mapping[str, Sequence]], scenes: Sequence[str]
+) -> Path:
+    """Draws the table: a bar for each policy in each scene."""
+    return figures.bars(path, title, panels, scenes, columns=1)

@@ -1,0 +1,142 @@
+"""What walks come to: a table with a row for each policy, seed and scene, and its pictures."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from cbet_jax.analysis import intervals
+from cbet_jax.analysis.intervals import Estimate
+from cbet_jax.runs.directory import RunDirectory, RunSettings
+from cbet_jax.runs.saved_policies import UNIFORM
+from envs.habitat.simulator import FloorMap
+from experiments.common.outputs import unused, write_table
+from experiments.evaluation import walk_pictures, walks
+from experiments.evaluation.walks import Places
+
+HEADER = (
+    *("policy", "seed", "scene", "episodes", "positions", "positions_low", "positions_high"),
+    *("positions_of_all_episodes", "times_uniform", "simulator", "steps", "random_starts"),
+    *("checkpoint_frames", "evaluation_seed"),
+)
+
+
+class Walked(NamedTuple):
+    """What was played in one scene."""
+
+    scene: str
+    drawn: FloorMap
+    places: dict[str, list[Places]]  # policy -> of each of its seeds
+
+
+class Row(NamedTuple):
+    """How far one policy came in one scene."""
+
+    policy: str
+    seed: str
+    scene: str
+    episodes: int
+    positions: Estimate  # distinct ones, an episode
+    together: int  # distinct ones, of all episodes
+    times_uniform: float  # of the mean an episode
+
+
+def rows(walked: Walked, settings: RunSettings) -> Iterator[Row]:
+    """Yields a row for each policy and seed in a scene."""
+    (random,) = walked.places[UNIFORM]
+    usual = float(np.mean([walks.distinct(episode) for episode in random]))
+    for policy, seeds in walked.places.items():
+        first = 0 if policy == UNIFORM else settings.first_seed
+        for seed, places in enumerate(seeds, first):
+            found = intervals.mean(np.array([walks.distinct(episode) for episode in places]))
+            yield Row(
+                policy,
+                str(seed),
+                walked.scene,
+                len(places),
+                found,
+                walks.distinct(places),
+                found.value / usual,
+            )
+
+
+def line(walked: Walked, settings: RunSettings) -> str:
+    """Returns a scene's rows in one line."""
+    told = [f"{row.policy} {row.positions.value:.1f}" for row in rows(walked, settings)]
+    return f"{walked.scene}: positions an episode: {', '.join(told)}"
+
+
+def show(console: Console, table: Sequence[Row], title: str) -> None:
+    """Prints how far the policies came."""
+    shown = Table(
+        title=f"{title} (intervals: 95 % confidence)", box=box.SIMPLE_HEAD, pad_edge=False
+    )
+    for heading in ("scene", "policy", "seed"):
+        shown.add_column(heading, no_wrap=True)
+    for heading in ("positions an episode", "in all", "x uniform"):
+        shown.add_column(heading, no_wrap=True, justify="right")
+    for row in table:
+        numbers = (row.positions.text(1), f"{row.together:,}", f"{row.times_uniform:.2f}")
+        shown.add_row(row.scene, row.policy, row.seed, *numbers)
+    console.print(shown)
+
+
+def save(
+    directory: RunDirectory,
+    settings: RunSettings,
+    walked: Sequence[Walked],
+    table: Sequence[Row],
+    told: tuple,
+) -> Iterator[Path]:
+    """Writes the table and its pictures under new names, and yields them.
+
+    Args:
+        directory: of the run.
+        settings: of the run.
+        walked: what was played.
+        table: its rows.
+        told: simulator, steps, random starts, frames of the checkpoint, seed of the evaluation.
+    """
+    path = unused(directory.root / "habitat-evaluation.csv")
+    lines = ((*row[:4], *row.positions, row.together, row.times_uniform, *told) for row in table)
+    yield write_table(path, HEADER, lines)
+    frames = f"after {told[3]:,} frames"
+    title = f"Distinct positions {frames} (whiskers: 95 % confidence intervals)"
+    scenes = [each.scene for each in walked]
+    yield walk_pictures.bars(path.with_suffix(".png"), title, panels(table, scenes), scenes)
+    drawn = {
+        each.scene: (each.drawn, {name: seeds[0] for name, seeds in each.places.items()})
+        for each in walked
+    }
+    picture = path.with_name(f"{path.stem}-maps.png")
+    yield walk_pictures.heat_maps(picture, drawn, f"Where the policies were {frames}")
+    trained_in = Path(settings.environments[0]).name.partition(".")[0]
+    method = settings.train.method
+    pretraining = walk_pictures.of_pretraining(directory.metrics, method, trained_in)
+    together = {
+        each.scene: {name: np.concatenate(seeds) for name, seeds in each.places.items()}
+        for each in walked
+    }
+    picture = path.with_name(f"{path.stem}-coverage.png")
+    title = f"Distinct positions in an episode {frames}, all seeds (95 % confidence intervals)"
+    yield walk_pictures.coverage(picture, title, pretraining, together)
+
+
+def panels(table: Sequence[Row], scenes: Sequence[str]) -> dict[str, dict[str, list[Estimate]]]:
+    """Returns the bars: of each policy, or of each seed where it has several."""
+    together = "distinct positions of all episodes"
+    found: dict[str, dict[str, list[Estimate]]] = {
+        "distinct positions an episode": {},
+        together: {},
+    }
+    several = {row.policy for row in table if row.seed != table[0].seed}
+    for row in table:
+        name = f"{row.policy}, seed {row.seed}" if row.policy in several else row.policy
+        value = float(row.together)
+        for panel, bar in zip(found, (row.positions, Estimate(value, value, value)), strict=True):
+            found[panel].setdefault(name, []).append(bar)
+    return found

@@ -1,0 +1,106 @@
+"""Walking about a scene with a fixed policy and no learning, and where the walks lead."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
+
+from cbet_jax.agent import Agent, AgentParams
+from cbet_jax.networks.policy_network import sample_actions
+from envs.habitat.simulator import FloorMap
+from envs.habitat.world import CELL
+from envs.types import World
+
+Places = Float[np.ndarray, "episodes moments 2"]  # x and z; NaN after an episode was cut
+Walker = Callable[[AgentParams, PRNGKeyArray, PRNGKeyArray], Float[Array, "moments N 2"]]
+
+
+def make_walker(world: World, agent: Agent, steps: int) -> Walker:
+    """Returns the compiled function that plays an episode in each world, actions sampled.
+
+    Args:
+        world: scenes whose episodes have at least so many steps.
+        agent: who plays.
+        steps: of an episode.
+
+    Returns:
+        A function of the policy's parameters, of a key that draws where the episodes begin, and
+        of one that draws the actions. It returns the places at the beginning and after each step.
+    """
+
+    def act(params: AgentParams, carry: Any, key: PRNGKeyArray) -> tuple[Any, Array]:
+        agents, step, first, recurrent, cut = carry
+        (logits,), _, recurrent = agent.run(params, step.view[None], first[None], recurrent)
+        cuts = agents.cuts
+        agents, step = world.step(agents, sample_actions(key, logits))
+        # The last step of an episode may end it, too: only a cut leads somewhere else.
+        cut = cut | (step.truncated & (agents.cuts > cuts))
+        place = jnp.where(cut[:, None], jnp.nan, agents.reached[:, (0, 2)])
+        return (agents, step, step.truncated, recurrent, cut), place
+
+    @jax.jit
+    def walk(
+        params: AgentParams, world_key: PRNGKeyArray, action_key: PRNGKeyArray
+    ) -> Float[Array, "moments N 2"]:
+        agents, step = world.init(world_key)
+        first = jnp.ones(world.num_worlds, bool)
+        carry = (agents, step, first, agent.begin(world.num_worlds), ~first)
+        params = agent.fold(params, step.view)
+        keys = jax.random.split(action_key, steps)
+        _, places = jax.lax.scan(lambda carry, key: act(params, carry, key), carry, keys)
+        return jnp.concatenate([agents.position[None, :, (0, 2)], places])
+
+    return walk
+
+
+def play(
+    walker: Walker,
+    params: AgentParams,
+    key: PRNGKeyArray,
+    episodes: int,
+    *,
+    random_starts: bool,
+) -> Places:
+    """Plays episodes, as many at once as there are worlds.
+
+    Args:
+        walker: who plays.
+        params: the policy's.
+        key: draws where the episodes begin, and the actions; the first alike for all policies.
+        episodes: to play.
+        random_starts: every episode begins somewhere else.
+    """
+    world_key, action_key = jax.random.split(key)
+    walks: list[np.ndarray] = []
+    while sum(len(walk) for walk in walks) < episodes:
+        number = len(walks)
+        start_key = jax.random.fold_in(world_key, number if random_starts else 0)
+        places = walker(params, start_key, jax.random.fold_in(action_key, number))
+        walks.append(np.asarray(places).swapaxes(0, 1))
+    return np.concatenate(walks)[:episodes]
+
+
+def distinct(places: Float[np.ndarray, "*moments 2"]) -> int:
+    """Returns how many distinct positions there are, rounded to 0.05 m as in the paper."""
+    return int(firsts(places.reshape(-1, 2)).sum())
+
+
+def firsts(places: Float[np.ndarray, "moments 2"]) -> Bool[np.ndarray, " moments"]:
+    """Returns at which moments a position was reached that had not been before."""
+    there = np.flatnonzero(~np.isnan(places[:, 0]))
+    rounded = np.round(places[there] / CELL).astype(int)
+    first = np.zeros(len(places), bool)
+    first[there[np.unique(rounded, axis=0, return_index=True)[1]]] = True
+    return first
+
+
+def on_map(places: Places, drawn: FloorMap) -> np.ndarray:
+    """Counts the moments in each cell of a map: int[rows, columns]."""
+    flat = places.reshape(-1, 2)
+    x, z = (flat[~np.isnan(flat[:, 0])] - drawn.corner).T / drawn.cell
+    rows, columns = drawn.walkable.shape
+    counts, _, _ = np.histogram2d(z, x, (rows, columns), ((0, rows), (0, columns)))
+    return counts.astype(int)

@@ -1,0 +1,191 @@
+"""The paper's chain of four places, and a policy that learns to explore it.
+
+The agent always starts in A and goes to B or to D. From B it loops between B and C, in D it
+stays (paper, section 3.2, figure "chainworld"). The rewards, the count tables, acting and
+learning are those of all experiments; only the policy is a table in place of a network.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray
+
+from cbet_jax.agent import Agent, AgentParams
+from cbet_jax.config import CountSettings, TrainSettings
+from cbet_jax.intrinsic.count_based import CHANGES, STATES, CountReward, ForgetRule, counting
+from cbet_jax.learner import begin_learner, make_optimizer, update
+from cbet_jax.rollout import begin_actor, rollout
+from envs.types import Step, World
+
+PLACES = "ABCD"
+A, B, C, D = range(4)
+NEXT = np.array([[B, D], [C, C], [B, B], [D, D]])  # [place, action]: only in A is there a choice
+GO_TO_B, GO_TO_D = range(2)
+Numbers = Any  # Float[Array, "rules seeds episodes ..."], or numpy's
+SLOTS = 64  # of a count table: four places and fewer than ten changes are counted
+
+
+class Rule(NamedTuple):
+    """When counts are forgotten."""
+
+    name: str
+    at_the_end: bool  # of each episode
+    probability: float  # at each step, states and changes each
+
+
+class Learnt(NamedTuple):
+    """How policies came to be, episode by episode."""
+
+    to_d: Numbers  # chance that the policy goes from A to D
+    share: Numbers  # of the steps, at each place
+    reward: Numbers  # intrinsic, mean of the steps
+
+
+def learn(
+    settings: TrainSettings, reward: CountReward, rules: Sequence[Rule], keys: Key[Array, " seeds"]
+) -> Learnt:
+    """Learns policies with each rule and each seed, side by side.
+
+    Args:
+        settings: of each policy; an episode is as long as a sequence (`unroll`).
+        reward: what the policies are to maximize.
+        rules: when counts are forgotten.
+        keys: one for each seed.
+    """
+    learn_one = partial(_learn, settings, reward)
+    by_seed = jax.vmap(learn_one, in_axes=(None, None, 0))
+    by_rule = jax.jit(jax.vmap(by_seed, in_axes=(0, 0, None)))
+    at_the_end = jnp.array([rule.at_the_end for rule in rules])
+    learnt: Learnt = by_rule(at_the_end, jnp.array([rule.probability for rule in rules]), keys)
+    return learnt
+
+
+def _learn(
+    settings: TrainSettings,
+    reward: CountReward,
+    at_the_end: Bool[Array, ""],
+    probability: Float[Array, ""],
+    key: PRNGKeyArray,
+) -> Learnt:
+    """Learns one policy: an episode of every actor, then an update, again and again."""
+    world, agent = chain(settings.worlds, settings.unroll), table_agent()
+    forget = forgetting(at_the_end, probability)
+    intrinsic = counting("chain", reward, CountSettings(capacity=SLOTS), forget)
+    optimizer = make_optimizer(
+        settings.optimizer, settings.frames, settings.batch * settings.unroll
+    )
+    world_key, memory_key, agent_key, scan_key = jax.random.split(key, 4)
+    actor = begin_actor(world_key, world, (), agent.begin(settings.worlds))
+    networks, memory = intrinsic.init(memory_key, actor.step)
+    learner = begin_learner(agent.init(agent_key), networks, optimizer)
+
+    def episode(carry: Any, key: PRNGKeyArray) -> tuple[Any, Learnt]:
+        learner, actor = carry
+        actor, trajectory, _ = rollout(
+            learner.agent, actor, key, agent, world, intrinsic, settings.unroll
+        )
+        to_d = jax.nn.softmax(learner.policy["logits"][A])[GO_TO_D]
+        learner, metrics = update(learner, trajectory, agent, intrinsic, optimizer, settings)
+        places = jax.nn.one_hot(_place(trajectory.view[:-1]), len(PLACES))
+        return (learner, actor), Learnt(to_d, places.mean((0, 1)), metrics["intrinsic_reward"])
+
+    carry = learner, actor._replace(memory=memory)
+    return jax.lax.scan(episode, carry, jax.random.split(scan_key, settings.iterations))[1]
+
+
+def forgetting(at_the_end: Bool[Array, ""], probability: Float[Array, ""]) -> ForgetRule:
+    """Returns the rule that forgets at each episode's end, or at random, or both."""
+
+    def forget(key: PRNGKeyArray, step: Step, shape: tuple[int, int]) -> Bool[Array, "kinds N"]:
+        return (at_the_end & step.truncated) | jax.random.bernoulli(key, probability, shape)
+
+    return forget
+
+
+def chain(actors: int, steps: int) -> World:
+    """Returns chains that are played side by side, each for `steps` steps an episode."""
+
+    def init(key: PRNGKeyArray) -> tuple[Any, Step]:
+        del key
+        start = jnp.full(actors, A, jnp.int32)
+        return (start, start), see(start, start, start > A)
+
+    def step(state: Any, action: Int[Array, " N"]) -> tuple[Any, Step]:
+        place, played = jnp.asarray(NEXT, jnp.int32)[state[0], action], state[1] + 1
+        ended = played == steps
+        place = jnp.where(ended, A, place)
+        return (place, jnp.where(ended, 0, played)), see(place, played, ended)
+
+    def see(place: Int[Array, " N"], played: Int[Array, " N"], ended: Bool[Array, " N"]) -> Step:
+        never = jnp.zeros(actors, bool)
+        view = jnp.broadcast_to(place[:, None, None, None], (actors, 1, 1, 3))
+        return Step(
+            view=view.astype(jnp.uint8),
+            panorama=jax.nn.one_hot(place, len(PLACES), dtype=jnp.int32),
+            reward=jnp.zeros(actors),
+            success=never,
+            terminated=never,
+            truncated=ended,
+            length=played,
+            environment=jnp.zeros(actors, jnp.int32),
+            interaction=jnp.zeros((actors, 2), jnp.uint32),
+        )
+
+    return World(
+        init=init,
+        step=step,
+        refresh=lambda state: state,
+        report=lambda state: {},
+        num_worlds=actors,
+        num_actions=NEXT.shape[1],
+        view_shape=(1, 1, 3),
+        environments=("chainworld",),
+        max_steps=steps,
+    )
+
+
+def table_agent() -> Agent:
+    """Returns the agent with one row of logits and one value for each place."""
+
+    def run(params: AgentParams, view: Any, first: Array, state: tuple[()]) -> Any:
+        place = _place(view)
+        return params.learnt["logits"][place], params.learnt["values"][place], state
+
+    return Agent(
+        init=lambda key: AgentParams(
+            {"logits": jnp.zeros(NEXT.shape), "values": jnp.zeros(len(PLACES))}
+        ),
+        begin=lambda agents: (),
+        at=lambda fixed, frames: fixed,
+        fold=lambda params, view: params,
+        run=run,
+    )
+
+
+def _place(view: Any) -> Int[Array, "*T_N"]:
+    return view[..., 0, 0, 0].astype(jnp.int32)
+
+
+def fresh_rewards(reward: CountReward, action: int, steps: int) -> np.ndarray:
+    """Returns the rewards of an episode that begins with empty counts: `[steps]`.
+
+    Args:
+        reward: of counts.
+        action: what is done in A.
+        steps: of the episode.
+    """
+    place, seen = A, {STATES: Counter[Any](), CHANGES: Counter[Any]()}
+    counts: dict[str, list[float]] = {STATES: [], CHANGES: []}
+    for _ in range(steps):
+        after = int(NEXT[place, action])
+        change = (place, after) if place != after else "none"
+        for kind, thing in ((STATES, after), (CHANGES, change)):
+            seen[kind][thing] += 1
+            counts[kind].append(seen[kind][thing])
+        place = after
+    return np.asarray(reward.formula(*(jnp.array(counts[kind]) for kind in reward.counts)))

@@ -1,0 +1,201 @@
+"""What a policy visits in one level of a gridworld, and what each action there is worth.
+
+A state is the whole grid as MiniGrid encodes it, the agent in it; a change is the difference
+of two. So it is in the paper's figure of rewards (its section 3.1), and not in its
+experiments, whose agents see 7x7 cells.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Int16, PRNGKeyArray
+
+from cbet_jax.agent import Agent, AgentParams
+from cbet_jax.intrinsic.cbet import REWARD as CBET
+from cbet_jax.intrinsic.count import REWARD as COUNT
+from cbet_jax.networks.policy_network import sample_actions
+from envs.minigrid import cells as c
+from envs.minigrid import rules
+from envs.minigrid.export import decode, trim
+from envs.minigrid.generators.generator import one_by_one
+from envs.minigrid.level import DIRECTIONS, Level
+from envs.minigrid.rules import State
+from envs.minigrid.world import gridworld
+from envs.types import World
+
+TYPE_AGENT = c.TYPES.index("agent")
+Observation = Int16[np.ndarray, "width height 3"]
+
+
+class Visits(NamedTuple):
+    """How often each state and each change was met."""
+
+    states: Counter[bytes]
+    changes: Counter[bytes]
+
+
+class Probe(NamedTuple):
+    """One action in one cell: what it brings, and how often that was met, this time included."""
+
+    x: int
+    y: int
+    action: str
+    states: int  # N(s')
+    changes: int  # N(c)
+    squared_norm: int  # ||c||^2
+
+
+# The paper's three, as functions of N(s'), N(c) and ||c||^2.
+REWARDS: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "count": lambda states, changes, norm: COUNT.formula(states),
+    "change_norm": lambda states, changes, norm: norm * COUNT.formula(states),
+    "cbet": lambda states, changes, norm: CBET.formula(states, changes),
+}
+
+
+def one_level(level: Level, num_worlds: int) -> World:
+    """Returns worlds that play one level again and again; success does not end an episode."""
+    width, height = level.size.tolist()
+    steps, task = int(level.max_steps), int(level.task)
+    generator = one_by_one(
+        "level", width, height, steps, task, lambda key: (level, jnp.array(True))
+    )
+    return gridworld([generator], num_worlds, explore=True, levels_per_world=1)
+
+
+def count_visits(
+    world: World, agent: Agent, params: AgentParams, steps: int, key: PRNGKeyArray
+) -> Visits:
+    """Plays, and counts as in training.
+
+    The first state is counted; then each state that an action leads to, and the change to it.
+    At an episode's end that is the first state of the next one.
+
+    Args:
+        world: gridworlds side by side, counted together.
+        agent: who plays.
+        params: the agent's.
+        steps: of each world.
+        key: draws levels and actions.
+    """
+    visits, before = Visits(Counter(), Counter()), None
+    for states in _play(world, agent, params, steps, key):
+        seen = observe(states)
+        visits.states.update(each.tobytes() for each in seen)
+        if before is not None:
+            visits.changes.update(each.tobytes() for each in seen - before)
+        before = seen
+    return visits
+
+
+def _play(
+    world: World, agent: Agent, params: AgentParams, steps: int, key: PRNGKeyArray
+) -> Iterator[State]:
+    """Plays, then yields the states of all worlds at each moment, the first one included."""
+    world_key, play_key = jax.random.split(key)
+
+    def act(carry: Any, key: PRNGKeyArray) -> tuple[Any, State]:
+        worlds, step, first, recurrent = carry
+        (logits,), _, recurrent = agent.run(params, step.view[None], first[None], recurrent)
+        worlds, step = world.step(worlds, sample_actions(key, logits))
+        first = step.terminated | step.truncated | step.success
+        return (worlds, step, first, recurrent), worlds.states
+
+    @jax.jit
+    def play() -> tuple[State, State]:
+        worlds, step = world.init(world_key)
+        first = jnp.ones(world.num_worlds, bool)
+        carry = worlds, step, first, agent.begin(world.num_worlds)
+        return worlds.states, jax.lax.scan(act, carry, jax.random.split(play_key, steps))[1]
+
+    begin, after = jax.device_get(play())
+    yield begin
+    for moment in range(steps):
+        yield jax.tree.map(lambda leaf: leaf[moment], after)  # noqa: B023 (used at once)
+
+
+def observe(states: Any) -> Int16[np.ndarray, "*N width height 3"]:
+    """Returns whole grids as MiniGrid encodes them, with the agent and where it faces.
+
+    Args:
+        states: a `State` of numpy arrays; all grids of one size.
+    """
+    level = states.level
+    size = level.size.reshape(-1, 2)[0]
+    grid = decode(trim(level.cells, size))[0].astype(np.int16)
+    grids = grid.reshape(-1, *grid.shape[-3:])
+    x, y = level.agent_position.reshape(-1, 2).T
+    agents = np.stack([np.full_like(x, TYPE_AGENT), np.full_like(x, c.RED)], axis=1)
+    directions = level.agent_direction.reshape(-1, 1)
+    grids[np.arange(len(grids)), x, y] = np.concatenate([agents, directions], axis=1)
+    return grid
+
+
+def probe(visits: Visits, level: Level, facing: int, actions: Sequence[str]) -> list[Probe]:
+    """Tells what actions are worth at the level's beginning, in each cell that can be walked to.
+
+    Args:
+        visits: what was met.
+        level: nothing in it has been moved or opened yet.
+        facing: where the agent faces in each cell, by MiniGrid's number.
+        actions: names.
+    """
+    cells = walkable(jax.device_get(level))
+    numbers = jnp.array([rules.ACTIONS.index(action) for action in actions])
+
+    def act(cell: Array) -> tuple[State, State]:
+        here = level._replace(agent_position=cell, agent_direction=jnp.int32(facing))
+        placed = rules.start(here)
+        return placed, jax.vmap(lambda action: rules.step(placed, action)[0])(numbers)
+
+    placed, after = jax.device_get(jax.jit(jax.vmap(act))(jnp.array(cells, jnp.int32)))
+    seen, before = observe(after), observe(placed)
+    return [
+        _probe(visits, cell, action, seen[i, j], before[i])
+        for i, cell in enumerate(cells)
+        for j, action in enumerate(actions)
+    ]
+
+
+def _probe(
+    visits: Visits, cell: tuple[int, int], action: str, after: Observation, before: Observation
+) -> Probe:
+    change = after - before
+    return Probe(
+        *cell,
+        action,
+        states=visits.states[after.tobytes()] + 1,
+        changes=visits.changes[change.tobytes()] + 1,
+        squared_norm=int((change.astype(int) ** 2).sum()),
+    )
+
+
+def walkable(level: Any) -> list[tuple[int, int]]:
+    """Returns the cells, `(x, y)`, that the agent can walk to without opening or taking anything.
+
+    Args:
+        level: a `Level` of numpy arrays.
+    """
+    grid = trim(level.cells, level.size)
+    free = np.asarray(c.can_enter(jnp.asarray(grid))) & (grid != c.LAVA)
+    first = (int(level.agent_position[0]), int(level.agent_position[1]))
+    found, waiting = {first}, [first]
+    while waiting:
+        x, y = waiting.pop()
+        for right, down in DIRECTIONS:
+            cell = x + right, y + down
+            if free[cell[1], cell[0]] and cell not in found:
+                found.add(cell)
+                waiting.append(cell)
+    return sorted(found, key=lambda cell: cell[::-1])
+
+
+def rewards(probes: Sequence[Probe]) -> Mapping[str, np.ndarray]:
+    """Returns what each of the paper's rewards is for each probe."""
+    numbers = (np.array([getattr(p, name) for p in probes], float) for name in Probe._fields[3:])
+    states, changes, norm = numbers
+    return {name: np.asarray(reward(states, changes, norm)) for name, reward in REWARDS.items()}

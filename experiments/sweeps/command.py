@@ -1,0 +1,173 @@
+"""The command line of a sweep."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import tyro
+from rich.console import Console
+
+from cbet_jax.config import SettingsError
+from cbet_jax.runs.directory import RunDirectory, RunDirectoryError, write_json
+from cbet_jax.runs.signals import stop_on_signals
+from envs.registry import UnknownEnvironment
+from experiments.common import cli, training
+from experiments.sweeps import gpus, results
+from experiments.sweeps.plan import COMMANDS, Job, check, plan, read_grid
+
+if TYPE_CHECKING:
+    from experiments.sweeps.jobs import Queue
+
+PROGRAM = "python -m experiments.sweep"
+RECORD, TABLE, JOBS = "sweep.json", "results.csv", "jobs"
+FAILED = 1  # exit status
+
+
+@dataclass(frozen=True)
+class Options:
+    """Runs a training command with every combination of some settings.
+
+    All options that are not listed here are the training command's, and the same for all runs.
+    """
+
+    #: the settings that differ, as the training command calls them; a value of several words is
+    #: quoted
+    grid: Annotated[tuple[str, ...], tyro.conf.arg(metavar="SETTING=VALUE,VALUE ...")] = ()
+    command: str = "pretrain"  # pretrain, tabula_rasa, transfer or habitat
+    out: Path = training.RUNS / "sweep"  # the sweep's directory, new or begun
+    cluster: Literal["local", "slurm"] = "local"  # where the runs are made
+    parallel: int | None = None  # runs in the queue at once (default: one here, all with SLURM)
+    tries: int = 10  # how often a run is submitted that was lost on its way
+    #: of each job, as submitit calls them: partition, time (minutes), gpus_per_node, mem, account
+    slurm: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME=VALUE ...")] = ()
+    plan: bool = False  # prints what would be run, and does nothing
+
+    def __post_init__(self) -> None:
+        if self.command not in COMMANDS:
+            raise SettingsError(f"command must be {', '.join(COMMANDS)}, not {self.command!r}")
+        for name in ("parallel", "tries"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise SettingsError(f"{name} must be at least 1, not {value}")
+        if self.slurm and self.cluster != "slurm":
+            raise SettingsError("slurm is for --cluster slurm")
+        if self.cluster == "local":
+            gpus.refuse_too_few(self.parallel or 1)
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Does what the command line asks for."""
+    console = Console()
+    with cli.user_errors(UnknownEnvironment):
+        options, fixed = cli.parse(Options, arguments, return_unknown_args=True, prog=PROGRAM)
+        for word in fixed:
+            if word in ("--resume", "--no-resume"):
+                raise SettingsError(f"a sweep says {word} itself")
+        grid = read_grid(options.grid)
+        jobs = plan(options.out, options.command, grid, fixed)
+        refuse_other_sweep(options)
+        check(jobs)
+        if options.plan:
+            show(jobs, console)
+            return
+        queue = open_queue(options)
+        open_sweep(options)
+        with RunDirectory(options.out).lock():
+            failed = run(jobs, queue, options, console)
+            rows = results.collect(jobs)
+            results.write(options.out / TABLE, rows)
+        results.show(rows, console)
+        console.print(f"results: {options.out / TABLE}", soft_wrap=True, highlight=False)
+    if failed:
+        cli.fail(f"{len(failed)} of {len(jobs)} runs have failed, first {failed[0]}", FAILED)
+
+
+def open_queue(options: Options) -> "Queue":
+    """Returns where the jobs go.
+
+    Raises:
+        SettingsError: submitit is not installed, or there is no such queue.
+    """
+    try:
+        from experiments.sweeps.jobs import Queue
+    except ModuleNotFoundError as error:
+        if error.name != "submitit":
+            raise
+        raise SettingsError("submitit is not installed: uv run --extra slurm") from None
+    parameters = _parameters(options.slurm)
+    try:
+        return Queue(options.cluster, (options.out / JOBS).absolute(), parameters)
+    except (RuntimeError, ValueError) as error:
+        raise SettingsError(str(error)) from None
+
+
+def run(jobs: Sequence[Job], queue: "Queue", options: Options, console: Console) -> list[Job]:
+    """Does all that is not done, and returns what has failed.
+
+    Raises:
+        SystemExit: a signal asked to stop.
+    """
+    from experiments.sweeps.execute import Sweep
+
+    parallel = options.parallel or (1 if options.cluster == "local" else len(jobs))
+    sweep = Sweep(jobs, queue, parallel, options.tries, console)
+    with stop_on_signals() as stop:
+        sweep.run(stop)
+    if stop.signal:
+        where = "the jobs stay in the queue" if options.cluster == "slurm" else "all is saved"
+        console.print(f"stopped; {where}, and the same command goes on", highlight=False)
+        raise SystemExit(training.STOPPED + stop.signal)
+    return sweep.failed
+
+
+def refuse_other_sweep(options: Options) -> None:
+    """Looks at what lies in the sweep's directory.
+
+    Raises:
+        RunDirectoryError: something else than a sweep over this command.
+    """
+    root, record = options.out, options.out / RECORD
+    if root.exists() and not root.is_dir():
+        raise RunDirectoryError(f"{root} is a file, not a directory")
+    if not record.exists():
+        if root.exists() and any(not path.name.startswith(".") for path in root.iterdir()):
+            raise RunDirectoryError(f"{root} is not empty and holds no sweep: choose another")
+        return
+    try:
+        command = json.loads(record.read_text())["command"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise RunDirectoryError(f"{record} cannot be read: {error}") from None
+    if command != options.command:
+        raise RunDirectoryError(f"{root} is a sweep over {command}, not {options.command}")
+
+
+def open_sweep(options: Options) -> None:
+    """Makes the sweep's directory, unless it is there.
+
+    Raises:
+        RunDirectoryError: it cannot be made.
+    """
+    try:
+        options.out.mkdir(parents=True, exist_ok=True)
+        write_json(options.out / RECORD, {"command": options.command})
+    except OSError as error:
+        raise RunDirectoryError(f"cannot write to {options.out}: {error.strerror}") from None
+
+
+def show(jobs: Sequence[Job], console: Console) -> None:
+    """Prints the plan, and how much of it is done."""
+    for job in jobs:
+        state = "done" if job.done else "begun" if job.begun else "to do"
+        console.print(f"{state:>6}  {job}", soft_wrap=True, highlight=False)
+
+
+def _parameters(words: Sequence[str]) -> dict[str, str | int]:
+    parameters: dict[str, str | int] = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not equals or not value:
+            raise SettingsError(f"slurm takes NAME=VALUE ..., not {word!r}")
+        parameters[name] = int(value) if value.isdecimal() else value
+    return parameters

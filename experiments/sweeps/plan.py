@@ -1,0 +1,154 @@
+"""The plan of a sweep: one run for each cell of its grid, as values.
+
+    SWEEP/sweep.json                  which command the sweep is over
+    SWEEP/runs/method=cbet,.../       runs, as every other command leaves them
+    SWEEP/jobs/                       what submitit keeps of each job, its output among it
+    SWEEP/results.csv                 the end of every finished run
+
+What is there is done: nothing else says so, so that a sweep goes on wherever it was stopped.
+"""
+
+import importlib
+import itertools
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from cbet_jax.config import SettingsError
+from cbet_jax.intrinsic import make_intrinsic
+from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
+from envs.minigrid import make_world
+from experiments.study.plan import at_chunk_end, reached
+
+COMMANDS = {
+    "pretrain": "experiments.minigrid_pretrain",
+    "tabula_rasa": "experiments.minigrid_tabula_rasa",
+    "transfer": "experiments.minigrid_transfer",
+    "habitat": "experiments.habitat_pretrain",
+}
+RUNS = "runs"
+FLAGS = {"true": "", "false": "no-"}  # values of a setting that is on or off
+
+OWN = ("out", "resume")  # options that a sweep gives its runs itself
+
+Grid = dict[str, tuple[str, ...]]  # setting -> its values, as a command line has them
+Cell = tuple[tuple[str, str], ...]  # settings, each with one of its values
+
+
+class Job(NamedTuple):
+    """One run of a sweep."""
+
+    cell: Cell
+    module: str  # of the training command
+    arguments: tuple[str, ...]  # the words of its command line, but for the directory
+    root: Path  # where it lies
+
+    @property
+    def config(self) -> Path:
+        """The file whose existence says that there is a run to go on with."""
+        return RunDirectory(self.root).config
+
+    @property
+    def begun(self) -> bool:
+        """Whether there is a run to go on with."""
+        return self.config.exists()
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing is left to do."""
+        if not self.begun:
+            return False
+        settings = RunDirectory(self.root).settings()
+        return reached(self.root) == at_chunk_end(settings, settings.train.frames)
+
+    @property
+    def command(self) -> tuple[str, ...]:
+        """The module and the words of its command line that begin the run."""
+        return (self.module, *self.arguments, "--out", str(self.root))
+
+    def __str__(self) -> str:
+        """The cell, which names the run's directory."""
+        return self.root.name
+
+
+def read_grid(words: Sequence[str]) -> Grid:
+    """Reads `setting=value,value ...`.
+
+    Raises:
+        SettingsError: a word is not of that form, or a setting or a value is named twice.
+    """
+    grid: Grid = {}
+    for word in words:
+        name, equals, values = word.removeprefix("--").partition("=")
+        each = tuple(values.split(","))
+        if not equals or not name or "" in each:
+            raise SettingsError(f"grid takes setting=value,value ..., not {word!r}")
+        if name in grid:
+            raise SettingsError(f"grid names {name} twice")
+        if len(set(each)) < len(each):
+            raise SettingsError(f"grid names a value of {name} twice: {values}")
+        if name in OWN:
+            raise SettingsError(f"a sweep says --{name} itself")
+        grid[name] = each
+    return grid
+
+
+def plan(root: Path, command: str, grid: Grid, fixed: Sequence[str]) -> list[Job]:
+    """Returns the runs of a sweep, the last setting changing fastest.
+
+    Args:
+        root: the sweep's directory.
+        command: one of `COMMANDS`.
+        grid: the settings that differ.
+        fixed: the words of the command line that all runs share.
+
+    Raises:
+        SettingsError: two cells would have one directory.
+    """
+    jobs = []
+    for values in itertools.product(*grid.values()):
+        cell = tuple(zip(grid, values, strict=True))
+        words = [word for name, value in cell for word in _option(name, value)]
+        place = root / RUNS / (_name(cell) or command)
+        jobs.append(Job(cell, COMMANDS[command], (*fixed, *words), place))
+    if len({job.root for job in jobs}) < len(jobs):
+        raise SettingsError("grid has values that are alike but for signs a directory cannot have")
+    return jobs
+
+
+def check(jobs: Sequence[Job]) -> None:
+    """Looks at every command line, and at what is there, before anything is run.
+
+    Raises:
+        SettingsError: a command line cannot be read, or not be run. RunDirectoryError: a run is
+            there that was begun with other settings. UnknownEnvironment: no environment has such
+            a name.
+    """
+    for job in jobs:
+        try:
+            _check(job)
+        except (SettingsError, RunDirectoryError) as error:
+            raise type(error)(f"{job}: {error}" if job.cell else str(error)) from None
+
+
+def _check(job: Job) -> None:
+    resume = ["--resume"] if job.begun else []
+    read = importlib.import_module(job.module).read([*job.command[1:], *resume])
+    options = read[0] if isinstance(read, tuple) else read
+    make_intrinsic(options.train, num_actions=1)
+    if not hasattr(options, "scene"):  # whether there is such a one, its simulator knows
+        worlds = options.envs if hasattr(options, "envs") else (options.env,)
+        make_world(worlds, options.train.worlds, explore=False)
+
+
+def _option(name: str, value: str) -> list[str]:
+    """Returns the words of a command line that give a setting a value."""
+    if value in FLAGS:
+        parent, dot, last = name.rpartition(".")
+        return [f"--{parent}{dot}{FLAGS[value]}{last}"]
+    return [f"--{name}", *value.split()]
+
+
+def _name(cell: Cell) -> str:
+    return ",".join(f"{name}={re.sub(r'[^\w.+-]', '_', value)}" for name, value in cell)

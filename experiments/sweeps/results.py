@@ -1,0 +1,81 @@
+"""The end of every finished run of a sweep, as one table."""
+
+import csv
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from cbet_jax.runs import metrics_table
+from cbet_jax.runs.directory import RunDirectory, replacing
+from cbet_jax.runs.progress_bar import SHOWN
+from experiments.study.results import smoothed
+from experiments.sweeps.plan import Cell, Job
+
+LAST = 10  # of so many parts of a run the last one is its end
+NOT_RESULTS = ("first_bad_update",)
+
+
+class Row(NamedTuple):
+    """How one seed of a run ended."""
+
+    cell: Cell
+    seed: int
+    frames: int
+    values: dict[str, float]  # metric -> mean over the end, where there is data
+
+
+def collect(jobs: Sequence[Job]) -> list[Row]:
+    """Returns a row for each seed of each run that is done."""
+    return [row for job in jobs if job.done for row in _rows(job)]
+
+
+def write(path: Path, rows: Sequence[Row]) -> None:
+    """Saves the table; the file is complete or as it was, whenever the process dies."""
+    names = sorted({name for row in rows for name in row.values})
+    settings = [name for name, _ in rows[0].cell] if rows else []
+    with replacing(path) as temporary, open(temporary, "w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow([*settings, "seed", "frames", *names])
+        for row in rows:
+            values = (f"{row.values[name]:.6g}" if name in row.values else "" for name in names)
+            writer.writerow([*(value for _, value in row.cell), row.seed, row.frames, *values])
+
+
+def show(rows: Sequence[Row], console: Console) -> None:
+    """Prints a line for each run: the means over its seeds of what matters most."""
+    if not rows:
+        return
+    names = [name for name in SHOWN if any(name in row.values for row in rows)]
+    table = Table(box=box.SIMPLE)
+    settings = [name for name, _ in rows[0].cell]
+    for title in (*settings, "seeds", "frames", *(SHOWN[name] for name in names)):
+        table.add_column(title, overflow="fold")
+    for cell in dict.fromkeys(row.cell for row in rows):
+        group = [row for row in rows if row.cell == cell]
+        found = ([row.values[name] for row in group if name in row.values] for name in names)
+        means = (f"{np.mean(values):.4g}" if values else "" for values in found)
+        table.add_row(
+            *(value for _, value in cell), str(len(group)), f"{group[0].frames:,}", *means
+        )
+    console.print(table)
+
+
+def _rows(job: Job) -> list[Row]:
+    table = metrics_table.read(RunDirectory(job.root).metrics)
+    last = max(column.frames[-1] for seeds in table.values() for column in seeds.values())
+    end, window = np.array([last]), -(-int(last) // LAST)
+    rows = []
+    for seed in sorted({seed for seeds in table.values() for seed in seeds}):
+        means = {
+            name: float(smoothed(seeds[seed], window, end)[0])
+            for name, seeds in table.items()
+            if seed in seeds and name not in NOT_RESULTS
+        }
+        found = {name: value for name, value in means.items() if not np.isnan(value)}
+        rows.append(Row(job.cell, seed, int(last), found))
+    return rows

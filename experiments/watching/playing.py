@@ -1,0 +1,174 @@
+"""Plays one gridworld step by step, and tells what each step brought, for people to watch."""
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from cbet_jax.agent import Agent, AgentParams
+from cbet_jax.intrinsic.types import Intrinsic
+from cbet_jax.networks.policy_network import sample_actions
+from cbet_jax.rollout import ActorState, Events, begin_actor, follow
+from cbet_jax.types import Trajectory
+from envs.minigrid import cells as c
+from envs.minigrid import rules
+from envs.minigrid.export import code_tables
+from envs.minigrid.rules import State
+from envs.types import Step, World
+
+
+class Player(NamedTuple):
+    """Who plays, and who rewards."""
+
+    title: str  # as people may read it
+    agent: Agent
+    params: AgentParams  # the agent's
+    intrinsic: Intrinsic
+    intrinsic_params: Any  # of the method's networks, None for new ones
+
+
+class Moment(NamedTuple):
+    """A gridworld at one moment, and what the action brought that led there."""
+
+    state: State  # on the host; at the end of an episode, its last one
+    episode: int  # 1, 2, ...
+    step: int  # actions played in this episode
+    action: str  # empty at the first moment of an episode, as are the rewards
+    extrinsic: float  # reward
+    intrinsic: float  # reward, before its coefficient
+    interactions: int  # unique ones in this episode
+    event: str  # "success", "lava" or "out of time", else empty
+
+
+class _Advance(NamedTuple):
+    """What one compiled step returns, beside the next actor."""
+
+    played: State  # arrays [1, ...]; as the action left it, before any reset
+    action: Int[Array, "1"]
+    step: Step
+    events: Events
+    intrinsic: Float[Array, "1"]
+
+
+def play(
+    world: World, player: Player, key: PRNGKeyArray, episodes: int, steps: int | None = None
+) -> Iterator[Moment]:
+    """Plays, and yields the first moment of each episode and one after each action.
+
+    The counts of the intrinsic reward start empty and go on from episode to episode, as in
+    training; the current view is counted once more at the start alone. The last step of an
+    episode is rewarded for what the next one begins with, as it is in training.
+
+    Args:
+        world: one gridworld (`num_worlds` 1).
+        player: who plays.
+        key: draws levels, actions, and what the intrinsic method draws.
+        episodes: after so many the play ends.
+        steps: after so many actions it ends, too; None for no limit.
+    """
+    actor, player, play_key = _begin(world, player, key)
+    advance, refresh = jax.jit(partial(_advance, world, player)), jax.jit(world.refresh)
+    params = (player.params, player.intrinsic_params)
+    played, over = 0, False
+    for episode in range(1, episodes + 1):
+        if episode > 1:
+            actor = actor._replace(world=refresh(actor.world))
+        yield Moment(_only(actor.world.states), episode, 0, "", 0.0, 0.0, 0, "")
+        over = False
+        while not over and played != steps:
+            actor, outcome = advance(params, actor, jax.random.fold_in(play_key, played))
+            played += 1
+            moment, over = _moment(outcome, episode)
+            yield moment
+        if not over:
+            return
+
+
+def facts(moment: Moment) -> list[tuple[str, str]]:
+    """Returns what is written beside a moment: labels and values."""
+    triples, _ = code_tables()
+    kind, color, _ = triples[int(moment.state.carrying)]
+    nothing = int(moment.state.carrying) == c.EMPTY
+    return [
+        ("episode", str(moment.episode)),
+        ("step", f"{moment.step} of {int(moment.state.level.max_steps)}"),
+        ("action", moment.action),
+        ("extrinsic reward", f"{moment.extrinsic:.4f}" if moment.action else ""),
+        ("intrinsic reward", f"{moment.intrinsic:.4f}" if moment.action else ""),
+        ("interactions", str(moment.interactions)),
+        ("carries", "" if nothing else f"{c.COLORS[color]} {c.TYPES[kind]}"),
+        ("event", moment.event),
+    ]
+
+
+def _begin(
+    world: World, player: Player, key: PRNGKeyArray
+) -> tuple[ActorState, Player, PRNGKeyArray]:
+    """Returns the actor at its first moment, the player ready to act, and a key to play with."""
+    world_key, memory_key, begin_key, play_key = jax.random.split(key, 4)
+
+    @jax.jit
+    def begin(params: AgentParams) -> tuple[ActorState, AgentParams, Any]:
+        actor = begin_actor(world_key, world, (), player.agent.begin(world.num_worlds))
+        fresh_params, memory = player.intrinsic.init(memory_key, actor.step)
+        memory = player.intrinsic.begin(memory, begin_key, actor.step)
+        params = player.agent.fold(params, actor.step.view)
+        return actor._replace(memory=memory), params, fresh_params
+
+    actor, params, fresh_params = begin(player.params)
+    kept = fresh_params if player.intrinsic_params is None else player.intrinsic_params
+    return actor, player._replace(params=params, intrinsic_params=kept), play_key
+
+
+def _advance(
+    world: World, player: Player, params: tuple[Any, Any], actor: ActorState, key: PRNGKeyArray
+) -> tuple[ActorState, _Advance]:
+    """Plays one action, in the order of `cbet_jax.rollout.rollout`."""
+    policy_params, intrinsic_params = params
+    action_key, intrinsic_key = jax.random.split(key)
+    view, first = actor.step.view[None], actor.first[None]
+    (logits,), _, recurrent = player.agent.run(policy_params, view, first, actor.recurrent)
+    action = sample_actions(action_key, logits)
+    played, _ = jax.vmap(rules.step)(actor.world.states, action)
+    world_state, step = world.step(actor.world, action)
+    memory, signal = player.intrinsic.observe(actor.memory, intrinsic_key, step)
+    after, events = follow(actor, step)
+    trajectory = Trajectory(
+        view=jnp.stack([actor.step.view, step.view]),
+        first=jnp.stack([actor.first, after.first]),
+        action=action[None],
+        logits=logits[None],
+        extrinsic_reward=step.reward[None],
+        terminated=step.terminated[None],
+        truncated=step.truncated[None],
+        signal=jax.tree.map(lambda leaf: leaf[None], signal),
+        initial_state=actor.recurrent,
+    )
+    (reward,) = player.intrinsic.reward(intrinsic_params, trajectory)
+    after = after._replace(world=world_state, recurrent=recurrent, memory=memory)
+    return after, _Advance(played, action, step, events, reward)
+
+
+def _moment(outcome: _Advance, episode: int) -> tuple[Moment, bool]:
+    """Returns what people want to know of a step, and whether it ended the episode."""
+    state, action, step, events, intrinsic = _only(outcome)
+    event = "success" if step.success else "lava" if step.terminated else ""
+    moment = Moment(
+        state=state,
+        episode=episode,
+        step=int(step.length),
+        action=rules.ACTIONS[action],
+        extrinsic=float(step.reward),
+        intrinsic=float(intrinsic),
+        interactions=int(events.episode_interactions),
+        event=event or ("out of time" if step.truncated else ""),
+    )
+    return moment, bool(events.ended)
+
+
+def _only(batch: Any) -> Any:
+    """Returns the one world of a batch, on the host."""
+    return jax.tree.map(lambda leaf: leaf[0], jax.device_get(batch))

@@ -1,0 +1,167 @@
+"""Frames of an episode in Habitat: what the agent sees, all around it, and its path on a map."""
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import PRNGKeyArray
+from PIL import Image, ImageDraw
+
+from cbet_jax.agent import Agent, AgentParams
+from cbet_jax.networks.policy_network import sample_actions
+from envs.habitat.simulator import ACTIONS, PANORAMA_SHAPE, VIEW_SIZE, FloorMap, ahead
+from envs.types import World
+from experiments.evaluation.walks import distinct
+from experiments.watching.film import (
+    BLOCK,
+    INK,
+    LABEL_WIDTH,
+    LINE,
+    MARGIN,
+    PALE_INK,
+    PAPER,
+    Picture,
+    font,
+)
+
+VIEW, COMPASS_VIEW = 4 * VIEW_SIZE, 2 * VIEW_SIZE  # pixels on screen
+SIDES = {"west": 1, "north": 0, "east": 3, "south": 2}  # -> number in the panorama, left to right
+COLUMN = COMPASS_VIEW * len(SIDES)
+LARGEST_MAP = 480  # pixels
+MAP_CELL = 0.05  # metres
+PATH, AGENT = (0, 90, 255), (230, 40, 30)
+RADIUS, NOSE = 4, 12  # pixels, of the agent on the map
+
+
+class Sight(NamedTuple):
+    """One moment of an episode."""
+
+    view: np.ndarray  # uint8[64, 64, 3]
+    panorama: np.ndarray  # uint8[4, 64, 64, 3]
+    path: np.ndarray  # float[moments, 2], x and z since the episode began
+    heading: float  # degrees
+    episode: int  # 1, 2, ...
+    action: str  # that led here; empty at the first moment
+
+
+def play(
+    world: World,
+    agent: Agent,
+    params: AgentParams,
+    key: PRNGKeyArray,
+    episodes: int,
+    steps: int,
+    limit: int | None = None,
+    *,
+    random_starts: bool = False,
+) -> Iterator[Sight]:
+    """Plays, and yields the first moment of each episode and one after each action.
+
+    Args:
+        world: one scene (`num_worlds` 1), whose own episodes are longer than `steps`.
+        agent: who plays, actions sampled.
+        params: the agent's.
+        key: draws where episodes begin, and actions.
+        episodes: after so many the play ends.
+        steps: of an episode.
+        limit: after so many actions it ends, too; None for no limit.
+        random_starts: every episode begins somewhere else.
+    """
+    world_key, play_key = jax.random.split(key)
+    begin, advance = jax.jit(world.init), jax.jit(partial(_advance, world, agent))
+    played = 0
+    for episode in range(1, episodes + 1):
+        start_key = jax.random.fold_in(world_key, episode if random_starts else 0)
+        agents, step = begin(start_key)
+        params = agent.fold(params, step.view) if episode == 1 else params
+        carry = agents, step, jnp.ones(1, bool), agent.begin(1)
+        path = [_place(agents)]
+        yield _sight(carry, path, episode, "")
+        for _ in range(steps):
+            if played == limit:
+                return
+            action_key = jax.random.fold_in(play_key, played)
+            carry, action = advance(params, carry, action_key)
+            played += 1
+            agents, step, *_ = carry
+            if step.truncated[0]:  # the simulator was lost: this begins anew, elsewhere
+                path.clear()
+            path.append(_place(agents))
+            yield _sight(carry, path, episode, ACTIONS[int(action[0])])
+
+
+def _advance(
+    world: World, agent: Agent, params: AgentParams, carry: Any, key: PRNGKeyArray
+) -> tuple[Any, Any]:
+    agents, step, first, recurrent = carry
+    (logits,), _, recurrent = agent.run(params, step.view[None], first[None], recurrent)
+    action = sample_actions(key, logits)
+    agents, step = world.step(agents, action)
+    return (agents, step, step.truncated, recurrent), action
+
+
+def _place(agents: Any) -> np.ndarray:
+    return np.asarray(agents.position)[0, [0, 2]]
+
+
+def _sight(carry: Any, path: list[np.ndarray], episode: int, action: str) -> Sight:
+    agents, step, *_ = carry
+    return Sight(
+        view=np.asarray(step.view[0]),
+        panorama=np.asarray(step.panorama[0]).reshape(PANORAMA_SHAPE),
+        path=np.array(path),
+        heading=float(agents.heading[0]),
+        episode=episode,
+        action=action,
+    )
+
+
+def frame(title: str, drawn: FloorMap, sight: Sight) -> Picture:
+    """Draws a moment: view and facts, panorama below them, the map with the path beside."""
+    plan = _plan(drawn, sight)
+    height = LINE + 2 * MARGIN + max(VIEW + MARGIN + COMPASS_VIEW + LINE, plan.height)
+    width = COLUMN + plan.width + 3 * MARGIN
+    canvas = Image.new("RGB", (-(-width // BLOCK) * BLOCK, -(-height // BLOCK) * BLOCK), PAPER)
+    draw = ImageDraw.Draw(canvas)
+    draw.text((MARGIN, MARGIN // 2), title, INK, font())
+    top = MARGIN + LINE
+    canvas.paste(_enlarged(sight.view, VIEW), (MARGIN, top))
+    canvas.paste(plan, (COLUMN + 2 * MARGIN, top))
+    facts = {
+        "episode": str(sight.episode),
+        "step": str(len(sight.path) - 1),
+        "action": sight.action,
+        "positions": str(distinct(sight.path)),
+    }
+    for row, (label, value) in enumerate(facts.items()):
+        y = top + row * LINE
+        draw.text((VIEW + 2 * MARGIN, y), label, PALE_INK, font())
+        draw.text((VIEW + 2 * MARGIN + LABEL_WIDTH, y), value, INK, font())
+    below = top + VIEW + MARGIN
+    for column, (side, number) in enumerate(SIDES.items()):
+        left = MARGIN + column * COMPASS_VIEW
+        canvas.paste(_enlarged(sight.panorama[number], COMPASS_VIEW), (left, below))
+        draw.text((left, below + COMPASS_VIEW), side, PALE_INK, font())
+    return np.asarray(canvas)
+
+
+def _plan(drawn: FloorMap, sight: Sight) -> Image.Image:
+    """Draws the scene from above, the path, and the agent with a nose."""
+    rows, columns = drawn.walkable.shape
+    scale = LARGEST_MAP / max(rows, columns)
+    plan = Image.fromarray(drawn.picture).resize((round(columns * scale), round(rows * scale)))
+    draw = ImageDraw.Draw(plan)
+    points = [(float(x), float(z)) for x, z in (sight.path - drawn.corner) / drawn.cell * scale]
+    if len(points) > 1:
+        draw.line(points, PATH, width=2)
+    (x, z), (right, down) = points[-1], ahead(sight.heading)
+    draw.line([(x, z), (x + NOSE * right, z + NOSE * down)], AGENT, width=2)
+    draw.ellipse((x - RADIUS, z - RADIUS, x + RADIUS, z + RADIUS), AGENT)
+    return plan
+
+
+def _enlarged(image: np.ndarray, size: int) -> Image.Image:
+    return Image.fromarray(image).resize((size, size), Image.Resampling.NEAREST)

@@ -1,0 +1,203 @@
+"""The contract that every method keeps, and that every one of them trains."""
+
+from functools import cache
+from typing import Any, NamedTuple
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from cbet_jax.config import AuxiliarySettings, CountSettings, NetworkSettings, TrainSettings
+from cbet_jax.intrinsic import METHODS, make_intrinsic
+from cbet_jax.runs import checkpoint
+from cbet_jax.runs.checkpoint import Position
+from cbet_jax.train import make_program, seed_keys
+from cbet_jax.types import Trajectory
+from envs.types import Step
+from tests.support.moments import moment, trajectory
+from tests.support.tiny import numbers
+from tests.support.worlds import corridor
+
+STEPS, WORLDS, ACTIONS = 5, 3, 3
+QUICKLY = {"xla_backend_optimization_level": 0}  # to compile: it takes half the time
+AUXILIARY = AuxiliarySettings(channels=(2, 2), hidden_units=4)
+LEARNT = {  # the networks of each method that learn; the others have none
+    "rnd": {"predictor"},
+    "curiosity": {"embedding", "inverse", "forward"},
+    "ride": {"embedding", "inverse", "forward"},
+}
+# What is counted can be forgotten at random; RIDE, which counts within an episode, refuses that.
+COUNTING = tuple(name for name in METHODS if name not in (*LEARNT, "none"))
+TRAINED = ("count", "rnd", "curiosity", "ride", "none")  # cbet: other tests; the ablation: as count
+COEFFICIENTS = {"rnd": 0.1, "curiosity": 0.1, "ride": 0.1, "none": 0.0}  # all others: 0.005
+
+
+class Result(NamedTuple):
+    """What a method makes of a few steps."""
+
+    params: Any
+    before: Any  # the memory
+    after: Any
+    trajectory: Trajectory
+    reward: Any
+    loss: Any
+    terms: Any
+    gradient: Any  # of the loss, by the parameters that learn
+    report: Any
+
+
+def _settings(name, **counts):
+    return TrainSettings(
+        method=name, counts=CountSettings(capacity=16, **counts), auxiliary=AUXILIARY
+    )
+
+
+@cache
+def _player(name, **counts):
+    method = make_intrinsic(_settings(name, **counts), ACTIONS)
+    return jax.jit(lambda *steps: _play(method, *steps), compiler_options=QUICKLY)
+
+
+def _observe(method, first: Step, steps: Step, action) -> tuple[Any, Any, Any, Trajectory]:
+    init_key, begin_key, key = jax.random.split(jax.random.key(3), 3)
+    params, before = method.init(init_key, first)
+    memory = method.begin(before, begin_key, first)
+    after, signal = jax.lax.scan(
+        lambda memory, inputs: method.observe(memory, *inputs),
+        memory,
+        (jax.random.split(key, STEPS), steps),
+    )
+    view = jnp.concatenate([first.view[None], steps.view])
+    blank = trajectory(np.zeros((STEPS + 1, WORLDS)), action, num_actions=ACTIONS)
+    return params, before, after, blank._replace(view=view, signal=signal)
+
+
+def _play(method, *steps) -> Result:
+    params, before, after, played = _observe(method, *steps)
+    loss_of = lambda learnt: method.loss(params._replace(learnt=learnt), played)  # noqa: E731
+    (loss, terms), gradient = jax.value_and_grad(loss_of, has_aux=True)(params.learnt)
+    reward = method.reward(params, played)
+    return Result(
+        params, before, after, played, reward, loss, terms, gradient, method.report(after)
+    )
+
+
+def _random_steps(seed):
+    """Steps with views out of three; an episode ends, another succeeds."""
+    random = np.random.default_rng(seed)
+    numbers = random.integers(3, size=(STEPS + 1, WORLDS))
+    flags = np.zeros((2, STEPS + 1, WORLDS), bool)
+    flags[0, 2, 0] = flags[1, 4, 1] = True
+    moments = [
+        moment(view, ended=ended, success=success)
+        for view, ended, success in zip(numbers, *flags, strict=True)
+    ]
+    steps = jax.tree.map(lambda *leaves: jnp.stack(leaves), *moments[1:])
+    return moments[0], steps, jnp.asarray(random.integers(ACTIONS, size=(STEPS, WORLDS)))
+
+
+@pytest.fixture(scope="module", params=METHODS)
+def name(request):
+    return request.param
+
+
+def test_shapes_and_numbers(name):
+    result = _player(name)(*_random_steps(0))
+    chex.assert_shape(result.reward, (STEPS, WORLDS))
+    chex.assert_shape([result.loss, *result.terms.values(), *result.report.values()], ())
+    chex.assert_tree_all_finite((result.reward, result.loss, result.terms, result.gradient))
+    chex.assert_trees_all_equal_shapes_and_dtypes(result.before, result.after)
+    for leaf in jax.tree.leaves(result.trajectory.signal):
+        chex.assert_shape(leaf, (STEPS, WORLDS, ...))
+    assert (np.asarray(result.reward) >= 0).all()
+    assert (np.asarray(result.reward) > 0).any() == (name != "none")
+
+
+def test_compiled_or_not_it_is_the_same(name):
+    compiled = _player(name)(*_random_steps(0))
+    with jax.disable_jit():
+        method = make_intrinsic(_settings(name), ACTIONS)
+        params, _, after, played = _observe(method, *_random_steps(0))
+        reward, (loss, _) = method.reward(params, played), method.loss(params, played)
+    chex.assert_trees_all_equal(played.signal, compiled.trajectory.signal)
+    chex.assert_trees_all_equal(after, compiled.after)
+    chex.assert_trees_all_close((reward, loss), (compiled.reward, compiled.loss), rtol=1e-4)
+
+
+def test_worlds_do_not_depend_on_each_other(name):
+    play, (first, steps, action) = _player(name), _random_steps(0)
+    other_first, other_steps, other_action = _random_steps(1)
+    one = play(first, steps, action)
+    mixed = jax.tree.map(lambda a, b: a.at[..., 1:].set(b[..., 1:]), action, other_action)
+    firsts = jax.tree.map(lambda a, b: a.at[1:].set(b[1:]), first, other_first)
+    others = jax.tree.map(lambda a, b: a.at[:, 1:].set(b[:, 1:]), steps, other_steps)
+    other = play(firsts, others, mixed)
+    in_first = lambda tree: jax.tree.map(lambda leaf: leaf[:, 0], tree)  # noqa: E731
+    chex.assert_trees_all_equal(in_first(one.trajectory.signal), in_first(other.trajectory.signal))
+    np.testing.assert_allclose(one.reward[:, 0], other.reward[:, 0], rtol=1e-5)
+
+
+def test_the_loss_reaches_every_network_that_learns(name):
+    result = _player(name)(*_random_steps(0))
+    assert set(result.params.learnt) == LEARNT.get(name, set())
+    for gradient in result.gradient.values():
+        assert all(np.any(leaf) for leaf in jax.tree.leaves(gradient))
+
+
+def test_each_method_has_its_coefficient_unless_another_is_set(name):
+    assert make_intrinsic(_settings(name), ACTIONS).coefficient == COEFFICIENTS.get(name, 0.005)
+    other = TrainSettings(method=name, intrinsic_coefficient=0.25)
+    assert make_intrinsic(other, ACTIONS).coefficient == 0.25
+
+
+@pytest.mark.parametrize("name", COUNTING)
+def test_counts_are_forgotten_where_asked_for(name):
+    """Where all is forgotten at each step, every visit is the first and worth as much."""
+    result = _player(name, reset_probability=1.0)(*_random_steps(0))
+    chex.assert_trees_all_equal(
+        result.trajectory.signal, jax.tree.map(jnp.ones_like, result.trajectory.signal)
+    )
+    np.testing.assert_array_equal(result.reward, result.reward[0, 0])
+
+
+@pytest.mark.parametrize("name", TRAINED)
+def test_every_method_trains_and_resumes(name, tmp_path):
+    """The networks that learn change, each of them; the target of RND never does."""
+    settings = TrainSettings(
+        method=name,
+        frames=200,
+        worlds=4,
+        batch=4,
+        unroll=9,
+        network=NetworkSettings(
+            conv_layers=1, channels=2, dense_layers=1, dense_units=4, lstm_layers=1, lstm_units=4
+        ),
+        counts=CountSettings(capacity=16),
+        auxiliary=AUXILIARY,
+    )
+    program = make_program(settings, corridor(4), seeds=1, iterations_per_chunk=2)
+    init = jax.jit(program.init, compiler_options=QUICKLY)
+    advance = jax.jit(program.advance, compiler_options=QUICKLY)
+    state = init(seed_keys(1))
+    before, middle = state.learner, advance(state)[0]
+    path = checkpoint.save(tmp_path, middle, Position(2, 72, 0), {})
+    state, metrics = advance(middle)
+    after = state.learner
+    for network, params in before.intrinsic.learnt.items():
+        assert _bytes(params) != _bytes(after.intrinsic.learnt[network])
+    assert _bytes(before.intrinsic.fixed) == _bytes(after.intrinsic.fixed)
+    assert bool(after.intrinsic.fixed) == (name == "rnd")
+    assert _bytes(before.policy) != _bytes(after.policy)
+    chex.assert_tree_all_finite(after)
+    assert np.isnan(metrics["first_bad_update"]).all()
+
+    stored, _ = checkpoint.load(path, jax.eval_shape(init, seed_keys(1)), {})
+    resumed, resumed_metrics = advance(stored)
+    chex.assert_trees_all_equal(resumed_metrics, metrics)
+    chex.assert_trees_all_equal(numbers(resumed), numbers(state))
+
+
+def _bytes(tree):
+    return [np.asarray(leaf).tobytes() for leaf in jax.tree.leaves(tree)]

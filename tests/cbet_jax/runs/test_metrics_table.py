@@ -1,0 +1,93 @@
+"""The table of metrics, the estimates and the curves: by hand."""
+
+import numpy as np
+import pytest
+
+from cbet_jax.analysis import figures, intervals
+from cbet_jax.runs import metrics_table
+from cbet_jax.runs.directory import RunDirectoryError
+from cbet_jax.runs.metrics_table import Column
+
+NAN = np.nan
+
+
+def chunk(*rows) -> dict[str, np.ndarray]:
+    return {"b": np.array(rows, np.float32), "a": -np.array(rows, np.float32)}
+
+
+def test_rows_are_in_order_and_have_data(tmp_path):
+    path = tmp_path / "metrics.csv"
+    with metrics_table.table(path, first_seed=5, length=0) as table:
+        length = table.append(chunk([0.1, NAN], [2, 3]), frames=100, frames_per_iteration=10)
+    assert path.read_text() == (
+        "seed,frames,name,value\n"
+        "5,110,a,-0.1\n5,110,b,0.1\n"
+        "5,120,a,-2.0\n5,120,b,2.0\n6,120,a,-3.0\n6,120,b,3.0\n"
+    )
+    assert length == path.stat().st_size
+
+
+def test_a_table_is_cut_back_to_the_checkpoint(tmp_path):
+    path = tmp_path / "metrics.csv"
+    with metrics_table.table(path, 0, length=0) as table:
+        length = table.append(chunk([1, 2]), 0, 10)
+        table.append(chunk([3, 4]), 10, 10)
+    unbroken = path.read_bytes()
+    with open(path, "a") as file:
+        file.write("0,30,a,")
+    with metrics_table.table(path, 0, length) as table:
+        table.append(chunk([3, 4]), 10, 10)
+    assert path.read_bytes() == unbroken
+    with (
+        pytest.raises(RunDirectoryError, match=r"metrics\.csv"),
+        metrics_table.table(path, 0, len(unbroken) + 1),
+    ):
+        pass
+
+
+def test_values_are_read_back_exactly(tmp_path):
+    values = np.random.default_rng(0).normal(size=(50, 2)).astype(np.float32) * 1e-3
+    with metrics_table.table(tmp_path / "m.csv", 3, 0) as table:
+        table.append({"x": values}, 0, 10)
+    read = metrics_table.read(tmp_path / "m.csv")["x"]
+    assert sorted(read) == [3, 4]
+    assert np.array_equal(read[4].values.astype(np.float32), values[:, 1])
+    assert np.array_equal(read[4].frames, np.arange(1, 51) * 10)
+
+
+def test_means_leave_out_what_has_no_data():
+    found = metrics_table.means({"x": np.array([[1, NAN], [3, 5]]), "y": np.full((2, 2), NAN)})
+    assert found == {"x": 3.0}
+
+
+def test_a_curve_is_the_mean_and_the_range_of_the_seeds():
+    one = Column(np.array([10, 20, 30, 40]), np.array([1.0, 3.0, 5.0, 7.0]))
+    other = Column(np.array([10, 20]), np.array([2.0, 5.0]))
+    line = figures.curve({0: one, 1: other})
+    assert np.array_equal(line.frames, [10, 20, 30, 40])
+    assert np.array_equal(line.mean, [1.5, 4, 5, 7])
+    assert np.array_equal(line.low, [1, 3, 5, 7])
+    assert np.array_equal(line.high, [2, 5, 5, 7])
+
+
+def test_a_long_curve_is_averaged_in_bins():
+    count = 4 * figures.POINTS
+    column = Column(np.arange(1, count + 1), np.tile([0.0, 1.0, 2.0, 5.0], figures.POINTS))
+    line = figures.curve({0: column})
+    assert np.allclose(line.frames, np.arange(2.5, count, 4))
+    assert np.allclose(line.mean, 2.0)
+
+
+@pytest.mark.parametrize(  # computed by hand from the formula, z = 1.959964
+    ("successes", "episodes", "low", "high"), [(0, 20, 0.0, 0.1611), (30, 100, 0.2189, 0.3958)]
+)
+def test_shares_have_wilsons_interval(successes, episodes, low, high):
+    estimate = intervals.share(np.arange(episodes) < successes)
+    assert estimate == pytest.approx((successes / episodes, low, high), abs=5e-5)
+
+
+def test_means_have_students_interval():
+    # mean 4, standard deviation 2, standard error 2 / sqrt(3), t(0.975, 2 degrees) = 4.302653
+    estimate = intervals.mean(np.array([2, 4, 6]))
+    assert estimate == pytest.approx((4, 4 - 4.968275, 4 + 4.968275), abs=1e-5)
+    assert intervals.mean(np.array([3])) == (3, 3, 3)

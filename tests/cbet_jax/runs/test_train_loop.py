@@ -1,0 +1,251 @@
+"""The host's loop around a stand-in for the compiled program."""
+
+import itertools
+import json
+import os
+import signal
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from cbet_jax.runs import checkpoint, metrics_table, train_loop
+from cbet_jax.runs.directory import RunDirectory
+from cbet_jax.runs.train_loop import HostSettings
+from experiments import minigrid_pretrain
+from tests.experiments.common.test_cli import refused
+from tests.support.tiny import (
+    ARGUMENTS,
+    CHUNK,
+    CHUNK_FRAMES,
+    FRAMES,
+    SEEDS,
+    fake_program,
+    saved_frames,
+)
+
+
+@pytest.fixture(autouse=True)
+def _stand_in(monkeypatch):
+    monkeypatch.setattr(minigrid_pretrain, "build", fake_program)
+
+
+def pretrain(root, *arguments) -> RunDirectory:
+    """Runs the experiment's main in a directory."""
+    minigrid_pretrain.main([*ARGUMENTS, "--out", str(root), *arguments])
+    return RunDirectory(root)
+
+
+def interrupt_after(monkeypatch, chunks: int, number: int = signal.SIGINT) -> None:
+    """Sends this process a signal while it writes the metrics of a chunk."""
+    append, calls = metrics_table.Table.append, []
+
+    def append_and_interrupt(*arguments):
+        calls.append(1)
+        if len(calls) == chunks:
+            os.kill(os.getpid(), number)
+        return append(*arguments)
+
+    monkeypatch.setattr(metrics_table.Table, "append", append_and_interrupt)
+
+
+def stopped(monkeypatch, root, chunks: int) -> RunDirectory:
+    """Returns a run that was stopped by Ctrl-C."""
+    with monkeypatch.context() as patch:
+        interrupt_after(patch, chunks)
+        with pytest.raises(SystemExit):
+            pretrain(root)
+    return RunDirectory(root)
+
+
+def largest(folder: Path) -> Path:
+    return max((p for p in folder.rglob("*") if p.is_file()), key=lambda p: p.stat().st_size)
+
+
+def files(directory: RunDirectory) -> dict[str, bytes]:
+    paths = [p for p in directory.root.rglob("*") if p.is_file()]
+    return {str(path.relative_to(directory.root)): path.read_bytes() for path in paths}
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_saves_and_ends_the_run(number, status, tmp_path, monkeypatch, capsys):
+    before = signal.getsignal(signal.SIGINT)  # ignored, where tests run in the background
+    interrupt_after(monkeypatch, 4, number)
+    with pytest.raises(SystemExit) as stop:
+        pretrain(tmp_path, "--checkpoint-seconds", "1000")
+    assert stop.value.code == status
+    assert saved_frames(RunDirectory(tmp_path)) == [4 * CHUNK_FRAMES]
+    assert "--resume" in capsys.readouterr().out
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_saving_takes_a_tenth_of_the_time_at_most(tmp_path, monkeypatch):
+    clock, saved = [0.0], []
+
+    def advance(run, state):
+        clock[0] += 1  # second, a chunk
+        return chunk(run, state)
+
+    def save(folder, state, position, settings):
+        # Ten times as long: until the third chunk after, the sixth, the next, the longest.
+        saved.append(position.frames // CHUNK_FRAMES)
+        clock[0] += {1: 0.22, 4: 0.52, 10: 0.0, 11: 1000.0, 21: 1000.0}[saved[-1]]
+        return checkpointed(folder, state, position, settings)
+
+    chunk, checkpointed = train_loop._Run.advance, checkpoint.save
+    monkeypatch.setattr(train_loop._Run, "advance", advance)
+    monkeypatch.setattr(train_loop.checkpoint, "save", save)
+    monkeypatch.setattr(runner, "LONGEST", 9.5)
+    monkeypatch.setattr(runner, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    with pytest.raises(KeyError, match="30"):  # the end is saved in any case
+        pretrain(tmp_path, "--checkpoint-seconds", "None")
+    assert saved == [1, 4, 10, 11, 21, 30]
+    defaults = minigrid_pretrain.read(["--preset", "smoke"]), HostSettings(Console())
+    assert [default.checkpoint_seconds for default in defaults] == [None, None]
+
+
+def test_full_count_tables_are_told_of_once(tmp_path, monkeypatch, capsys):
+    def advance(run, state):
+        state, metrics = chunk(run, state)
+        lost = np.full((CHUNK, SEEDS), float(next(overflow)), np.float32)
+        return state, metrics | {"count_overflow": lost}
+
+    chunk, overflow = train_loop._Run.advance, itertools.count()
+    monkeypatch.setattr(train_loop._Run, "advance", advance)
+    monkeypatch.setattr(runner, "OVERFLOW_SHARE", 0.93 / CHUNK_FRAMES)  # 14 > 0.93 * 15
+    pretrain(tmp_path)
+    assert capsys.readouterr().out.count("count tables are full: 14 visits") == 1
+
+
+def test_a_resumed_run_writes_the_same_numbers(tmp_path, monkeypatch):
+    unbroken = pretrain(tmp_path / "unbroken", "--checkpoint-seconds", "1000")
+    resumed = stopped(monkeypatch, tmp_path / "resumed", chunks=4)
+    with open(resumed.metrics, "a") as file:
+        file.write("0,99999,entropy,1.0\n1,999")  # rows of a chunk that was never saved
+    pretrain(resumed.root, "--resume")
+    assert resumed.metrics.read_bytes() == unbroken.metrics.read_bytes()
+    sessions = json.loads(resumed.manifest.read_text())["sessions"]
+    assert [session["from_frames"] for session in sessions] == [0, 4 * CHUNK_FRAMES]
+    assert sessions[-1]["frames"] == FRAMES
+
+
+def test_a_run_that_died_before_its_first_checkpoint_begins_anew(tmp_path):
+    unbroken = pretrain(tmp_path / "unbroken")
+    died = RunDirectory(tmp_path / "died")
+    died.create(unbroken.settings())
+    died.metrics.write_text("seed,frames,name,value\n0,4")
+    (died.checkpoints / ".000000000080.tmp").mkdir(parents=True)
+    minigrid_pretrain.main(["--out", str(died.root), "--resume"])
+    assert died.metrics.read_bytes() == unbroken.metrics.read_bytes()
+    assert not list(died.checkpoints.glob(".*"))
+
+
+def test_a_finished_run_is_not_touched_again(tmp_path, capsys):
+    directory = pretrain(tmp_path)
+    before = files(directory)
+    minigrid_pretrain.main(["--out", str(tmp_path), "--resume"])
+    assert "had already finished" in capsys.readouterr().out
+    assert files(directory).keys() == before.keys()
+    unchanged = {name for name, content in files(directory).items() if before[name] == content}
+    assert unchanged >= {"config.json", "manifest.json", "metrics.csv"}
+
+
+def test_an_occupied_directory_is_refused(tmp_path, capsys):
+    directory = pretrain(tmp_path)
+    before = files(directory)
+    error = refused(minigrid_pretrain.main, [*ARGUMENTS, "--out", str(tmp_path)], capsys)
+    assert "already holds a run" in error
+    assert files(directory) == before
+
+
+def test_a_contradicting_command_line_is_refused(tmp_path, capsys, monkeypatch):
+    stopped(monkeypatch, tmp_path, chunks=3)
+    arguments = ["--resume", "--out", str(tmp_path), "--network.lstm-units", "32"]
+    error = refused(minigrid_pretrain.main, arguments, capsys)
+    assert "train.network.lstm_units is 16, not 32" in error
+
+
+def test_a_checkpoint_of_another_run_is_refused(tmp_path, capsys, monkeypatch):
+    directory = stopped(monkeypatch, tmp_path, chunks=3)
+    config = json.loads(directory.config.read_text())
+    config["train"]["loss"]["discount"] = 0.9
+    directory.config.write_text(json.dumps(config))
+    error = refused(minigrid_pretrain.main, ["--resume", "--out", str(tmp_path)], capsys)
+    assert "train.loss.discount is 0.99, not 0.9" in error
+
+
+def test_a_damaged_checkpoint_falls_back_to_the_last_good_one(tmp_path, capsys, monkeypatch):
+    unbroken = pretrain(tmp_path / "unbroken")
+    directory = stopped(monkeypatch, tmp_path / "damaged", chunks=4)
+    newest = checkpoint.checkpoints(directory.checkpoints)[-1]
+    largest(newest / "state").write_bytes(b"")
+    capsys.readouterr()
+    pretrain(directory.root, "--resume")
+    shown = capsys.readouterr().out
+    assert f"{newest.name} is damaged" in shown
+    assert f"going on from {3 * CHUNK_FRAMES:012d}" in shown
+    assert directory.metrics.read_bytes() == unbroken.metrics.read_bytes()
+
+
+def test_no_good_checkpoint_is_refused(tmp_path, capsys, monkeypatch):
+    directory = stopped(monkeypatch, tmp_path, chunks=4)
+    for path in checkpoint.checkpoints(directory.checkpoints):
+        (path / "checkpoint.json").unlink()
+    error = refused(minigrid_pretrain.main, ["--resume", "--out", str(tmp_path)], capsys)
+    assert "every checkpoint" in error
+
+
+def test_a_metrics_table_that_lost_rows_is_refused(tmp_path, capsys, monkeypatch):
+    directory = stopped(monkeypatch, tmp_path, chunks=4)
+    directory.metrics.write_text("seed,frames,name,value\n")
+    error = refused(minigrid_pretrain.main, ["--resume", "--out", str(tmp_path)], capsys)
+    assert "metrics.csv" in error
+
+
+def test_a_second_process_is_kept_out(tmp_path, capsys, monkeypatch):
+    directory = stopped(monkeypatch, tmp_path, chunks=4)
+    with directory.lock():
+        error = refused(minigrid_pretrain.main, ["--resume", "--out", str(tmp_path)], capsys)
+    assert "in use" in error
+
+
+def test_a_loss_that_is_not_finite_stops_the_run(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(minigrid_pretrain, "build", partial(fake_program, bad_update=11))
+    with pytest.raises(SystemExit) as stop:
+        pretrain(tmp_path)
+    error = capsys.readouterr().err
+    assert stop.value.code == 1
+    assert "the loss of update 11 is not a finite number" in error
+    assert f"the one at {5 * CHUNK_FRAMES:,} frames" in error
+    assert error.count("\n") == 1
+    directory = RunDirectory(tmp_path)
+    assert saved_frames(directory)[-1] == 5 * CHUNK_FRAMES
+    last = metrics_table.read(directory.metrics)["first_bad_update"][0]
+    assert np.array_equal(last.frames, [11 * CHUNK_FRAMES // 2])
+
+
+def test_parameters_that_are_not_finite_are_never_saved(tmp_path, capsys, monkeypatch):
+    def silent(settings, mesh):
+        program = fake_program(settings, mesh, bad_update=6)
+
+        class Lowered:
+            def lower(self, template):
+                return self
+
+            def compile(self):
+                return self
+
+            def __call__(self, state):
+                state, chunk = program.advance(state)
+                return state, {**chunk, "first_bad_update": np.nan * chunk["entropy"]}
+
+        return program._replace(advance=Lowered())
+
+    monkeypatch.setattr(minigrid_pretrain, "build", silent)
+    with pytest.raises(SystemExit):
+        pretrain(tmp_path)
+    assert "a parameter is not a finite number after update 6" in capsys.readouterr().err
+    assert saved_frames(RunDirectory(tmp_path)) == [CHUNK_FRAMES, 2 * CHUNK_FRAMES]

@@ -1,0 +1,51 @@
+"""Evaluation: one episode a world, the same levels for every policy, nothing learnt."""
+
+import jax
+import numpy as np
+import pytest
+
+from cbet_jax.agent import network_agent
+from cbet_jax.config import NetworkSettings
+from cbet_jax.evaluate import evaluate_uniform, make_evaluator
+from tests.support.worlds import single_env
+
+NETWORK = NetworkSettings(channels=4, dense_units=8, lstm_layers=1, lstm_units=8)
+EPISODES = 100
+WORLD_KEY, ACTION_KEY = jax.random.split(jax.random.key(0))
+
+
+@pytest.fixture(scope="module")
+def world():
+    return single_env("KeyCorridorS3R3", EPISODES, explore=False)
+
+
+def test_uniform_actions_interact_as_a_random_agent_in_minigrid_does(world):
+    """In minigrid 3.2.0 itself 400 such episodes made 5.3 +- 0.3 unique interactions each."""
+    episodes = evaluate_uniform(world, WORLD_KEY, ACTION_KEY)
+    interactions = np.asarray(episodes.interactions)
+    spread = 3 * interactions.std() / np.sqrt(EPISODES)
+    np.testing.assert_allclose(interactions.mean(), 5.28, atol=spread)
+    share = np.asarray(episodes.actions).sum(0) / np.asarray(episodes.actions).sum()
+    np.testing.assert_allclose(share, 1 / 7, atol=0.01)
+
+
+def test_an_episode_ends_at_success_or_at_its_time_limit(world):
+    episodes = evaluate_uniform(world, WORLD_KEY, ACTION_KEY)
+    success, length = np.asarray(episodes.success), np.asarray(episodes.length)
+    np.testing.assert_array_equal(episodes.actions.sum(-1), length)
+    assert (length[~success] == 270).all()
+    expected = np.where(success, 1 - 0.9 * length / 270, 0)
+    np.testing.assert_allclose(episodes.extrinsic_return, expected, atol=1e-6)
+
+
+@pytest.mark.slow
+def test_policies_side_by_side_play_as_they_do_alone(world):
+    agent = network_agent(NETWORK, world.num_actions, world.view_shape)
+    keys = jax.random.split(jax.random.key(1), 2)
+    both = jax.vmap(agent.init)(keys)
+    second = jax.tree.map(lambda leaf: leaf[1:], both)
+    evaluate = make_evaluator(world, agent)
+    together = evaluate(both, WORLD_KEY, ACTION_KEY)
+    alone = evaluate(second, WORLD_KEY, ACTION_KEY)
+    assert together.actions.shape == (2, EPISODES, world.num_actions)
+    jax.tree.map(lambda a, b: np.testing.assert_array_equal(a[1:], b), together, alone)

@@ -1,0 +1,155 @@
+"""Losses and RMSProp against numbers computed by hand."""
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from cbet_jax.agent import network_agent
+from cbet_jax.config import LossSettings, NetworkSettings, OptimizerSettings, TrainSettings
+from cbet_jax.intrinsic.none import none
+from cbet_jax.intrinsic.types import Params
+from cbet_jax.learner import batch_loss, begin_learner, make_optimizer, total_reward, update
+from cbet_jax.losses import actor_critic_loss, cut_at_time_outs
+from cbet_jax.vtrace import vtrace
+from tests.support.moments import trajectory
+
+VIEW = (7, 7, 3)
+
+
+def test_rmsprop_follows_pytorchs_formula_step_by_step():
+    """The formula: s = 0.99 s + 0.01 g^2, p = p - rate g / (sqrt(s) + eps)."""
+    settings = OptimizerSettings(learning_rate=0.1, decay_frames=1000)
+    optimizer = make_optimizer(settings, frames=10, update_frames=100)
+    params = np.array([1.0, -2.0])
+    square, state = np.zeros(2), optimizer.init(jnp.asarray(params))
+    ours = jnp.asarray(params)
+    for step, gradient in enumerate(np.array([[0.5, -1.0], [0.1, 0.0], [-3.0, 2.0]])):
+        rate = 0.1 * (1 - step * 100 / 1000)
+        square = 0.99 * square + 0.01 * gradient**2
+        params = params - rate * gradient / (np.sqrt(square) + 1e-5)
+        change, state = optimizer.update(jnp.asarray(gradient), state, ours)
+        ours = ours + change
+        np.testing.assert_allclose(ours, params, atol=1e-6)
+
+
+def test_the_learning_rate_falls_to_zero_and_stays_there():
+    optimizer = make_optimizer(OptimizerSettings(decay_frames=200), frames=50, update_frames=100)
+    state, params = optimizer.init(jnp.ones(())), jnp.ones(())
+    sizes = []
+    for _ in range(4):
+        change, state = optimizer.update(jnp.ones(()), state, params)
+        sizes.append(abs(float(change)))
+    assert sizes[0] > sizes[1] > 0
+    assert sizes[2:] == [0, 0]
+
+
+@pytest.mark.parametrize("scale", [1.0, 100.0])
+def test_gradients_are_clipped_by_their_global_norm(scale):
+    optimizer = make_optimizer(OptimizerSettings(learning_rate=1.0), frames=1, update_frames=1)
+    gradient = {"a": jnp.full(4, scale), "b": jnp.full(5, scale)}  # norm 3 * scale
+    _, state = optimizer.update(gradient, optimizer.init(gradient), gradient)
+    (square,) = [leaf for leaf in jax.tree.leaves(state) if leaf.shape == (4,)]
+    clipped = min(scale, 40 / 3)
+    np.testing.assert_allclose(square, 0.01 * clipped**2, rtol=1e-5)
+
+
+def test_loss_of_one_step_by_hand():
+    """Two actions with logits (0, 0), on policy: rho = 1, advantage = r + gamma v' - v."""
+    value, reward, discount = jnp.array([[0.5], [2.0]]), jnp.array([[1.0]]), jnp.array([[0.9]])
+    logits = jnp.zeros((1, 1, 2))
+    settings = LossSettings(value_weight=0.5, entropy_weight=0.1)
+    loss = actor_critic_loss(logits, value, jnp.array([[1]]), logits, reward, discount, settings)
+    advantage = 1.0 + 0.9 * 2.0 - 0.5
+    np.testing.assert_allclose(loss.policy, advantage * np.log(2), rtol=1e-6)
+    np.testing.assert_allclose(loss.value, 0.5 * advantage**2, rtol=1e-6)
+    np.testing.assert_allclose(loss.entropy, -np.log(2), rtol=1e-6)
+    total = loss.policy + 0.5 * loss.value + 0.1 * loss.entropy
+    np.testing.assert_allclose(loss.total, total, rtol=1e-6)
+
+
+def test_the_loss_is_summed_over_steps_and_averaged_over_the_batch():
+    def loss(steps, sequences):
+        logits = jnp.zeros((steps, sequences, 3))
+        value, reward = jnp.zeros((steps + 1, sequences)), jnp.ones((steps, sequences))
+        action, discount = jnp.zeros((steps, sequences), jnp.int32), jnp.zeros((steps, sequences))
+        return actor_critic_loss(logits, value, action, logits, reward, discount, LossSettings())
+
+    np.testing.assert_allclose(loss(6, 1).total, 6 * loss(1, 1).total, rtol=1e-6)
+    np.testing.assert_allclose(loss(1, 6).total, loss(1, 1).total, rtol=1e-6)
+
+
+def test_a_time_out_can_cut_the_old_episode_off_from_the_next():
+    """The second of three steps times out: it is followed by what its own view is worth."""
+    value, reward = jnp.array([[1.0], [2.0], [400.0], [800.0]]), jnp.array([[0.1], [0.2], [0.3]])
+    truncated = jnp.array([[False], [True], [False]])
+    reward, discount = cut_at_time_outs(reward, jnp.full((3, 1), 0.5), value[:-1], truncated)
+    value, reward, discount = value[:, 0], reward[:, 0], discount[:, 0]
+    targets = vtrace(value[:-1], value[1:], reward, discount, jnp.zeros(3)).value_target
+    np.testing.assert_allclose(targets, [0.1 + 0.5 * (0.2 + 0.5 * 2), 0.2 + 0.5 * 2, 400.3])
+
+
+def test_no_gradient_flows_through_the_value_after_a_time_out():
+    one = jnp.ones((1, 1))
+    cut = lambda value: cut_at_time_outs(one, one, value, one > 0)[0].sum()  # noqa: E731
+    assert float(cut(one)) == 2
+    assert float(jax.grad(cut)(one)[0, 0]) == 0
+
+
+@pytest.mark.parametrize("cut", [False, True])
+def test_values_bootstrap_across_time_outs_unless_these_cut(cut):
+    """One step and its time-out: what the next episode's first view is worth counts or not."""
+    settings = TrainSettings(
+        network=NetworkSettings(2, 2, 1, 4, 1, 4), loss=LossSettings(0.5, cut_at_time_outs=cut)
+    )
+    agent = network_agent(settings.network, 2, VIEW)
+    state = agent.begin(1)
+    batch = trajectory([[1], [200]], [[0]])
+    batch = batch._replace(truncated=jnp.array([[True]]), initial_state=state)
+    params = agent.init(jax.random.key(0))
+    logits, (old, new), _ = agent.run(params, batch.view, batch.first, state)
+    batch = batch._replace(logits=logits[:-1])
+    target = 1 + 0.5 * (old if cut else new)
+    loss = batch_loss(params, batch, jnp.ones((1, 1)), agent, settings)
+    np.testing.assert_allclose(loss.value, 0.5 * (target - old)[0] ** 2, rtol=1e-3)
+    assert abs(float((new - old)[0])) > 0.01
+
+
+@pytest.mark.parametrize(
+    ("weight", "expected"),
+    [(0.0, [0.0, 0.05, 1.0, -1.0]), (1.0, [1.0, 0.25, 1.0, -1.0]), (0.5, [0.5, 0.15, 1.0, -1.0])],
+)
+def test_rewards_are_weighted_summed_and_clipped(weight, expected):
+    intrinsic, extrinsic = jnp.array([[0.0, 0.5, 20.0, -20.0]]), jnp.array([[1.0, 0.2, 0.5, 0.0]])
+    settings = TrainSettings(extrinsic_weight=weight)
+    total = total_reward(intrinsic, extrinsic, 0.1, settings)
+    np.testing.assert_allclose(total[0], expected, rtol=1e-6)
+
+
+def test_a_methods_networks_are_clipped_by_themselves_and_leave_the_policy_alone():
+    """The gradients are 3, 100 and 5; the second is clipped to 40, the third never used."""
+    settings = TrainSettings(network=NetworkSettings(2, 2, 1, 4, 1, 4))
+    agent = network_agent(settings.network, 2, VIEW)
+    optimizer = make_optimizer(settings.optimizer, 1, 1)
+    batch = trajectory([[1], [2]], [[0]])._replace(initial_state=agent.begin(1))
+    policy = agent.init(jax.random.key(0))
+    params = Params({"small": jnp.zeros(1), "large": jnp.zeros(1)}, {"still": jnp.zeros(1)})
+
+    @jax.jit
+    def learn(steepness):
+        def loss(params, batch):
+            slopes = 3 * params.learnt["small"] + 100 * params.learnt["large"]
+            return steepness * (slopes + 5 * params.fixed["still"]).sum(), {}
+
+        state = begin_learner(policy, params, optimizer)
+        return update(state, batch, agent, none()._replace(loss=loss), optimizer, settings)[0]
+
+    steep, flat = learn(1.0), learn(0.0)
+    for name, square in (("small", 0.01 * 3**2), ("large", 0.01 * 40**2)):
+        leaves = jax.tree.leaves(steep.intrinsic_optimizer[name])
+        (found,) = [leaf for leaf in leaves if leaf.shape == (1,)]
+        np.testing.assert_allclose(found, square, rtol=1e-5)
+        assert float(steep.intrinsic.learnt[name][0]) < 0
+    assert float(steep.intrinsic.fixed["still"][0]) == 0
+    chex.assert_trees_all_equal(steep.policy, flat.policy)

@@ -1,0 +1,78 @@
+"""Acting: what a trajectory records, and the books that are kept of episodes."""
+
+import jax
+import numpy as np
+import pytest
+
+from cbet_jax.agent import network_agent
+from cbet_jax.config import CountSettings, NetworkSettings
+from cbet_jax.counts.table import empty_table, visit
+from cbet_jax.intrinsic.cbet import cbet
+from cbet_jax.rollout import begin_actor, interaction_slots, rollout
+from tests.support.worlds import multi_env
+
+WORLDS, STEPS = 6, 170  # two episodes of MultiRoom end within the steps, the first of all at 80
+NETWORK = NetworkSettings(channels=4, dense_units=8, lstm_layers=1, lstm_units=8)
+
+
+@pytest.fixture(scope="module")
+def played():
+    world, method = multi_env(WORLDS), cbet(CountSettings(capacity=1024))
+    agent = network_agent(NETWORK, world.num_actions, world.view_shape)
+    params = agent.init(jax.random.key(0))
+
+    @jax.jit
+    def play(key):
+        actor = begin_actor(key, world, (), agent.begin(WORLDS))
+        actor = actor._replace(memory=method.init(key, actor.step)[1])
+        return actor, rollout(params, actor, key, agent, world, method, STEPS)
+
+    first, (last, trajectory, events) = play(jax.random.key(1))
+    return agent, params, first, last, trajectory, events
+
+
+def test_the_views_run_from_the_first_to_the_one_that_comes_next(played):
+    _, _, first, last, trajectory, _ = played
+    assert trajectory.view.shape == (STEPS + 1, WORLDS, 7, 7, 3)
+    np.testing.assert_array_equal(trajectory.view[0], first.step.view)
+    np.testing.assert_array_equal(trajectory.view[-1], last.step.view)
+    np.testing.assert_array_equal(trajectory.first[-1], last.first)
+
+
+def test_the_logits_are_those_of_the_policy_that_learns_from_them(played):
+    """Acting and learning see the same recurrent states, over ends of episodes."""
+    agent, params, _, _, trajectory, _ = played
+    logits, _, _ = agent.run(params, trajectory.view, trajectory.first, trajectory.initial_state)
+    np.testing.assert_allclose(logits[:-1], trajectory.logits, atol=1e-4)
+
+
+def test_episodes_end_at_their_time_limit_and_the_next_world_begins(played):
+    *_, trajectory, events = played
+    ended = np.asarray(events.ended)
+    np.testing.assert_array_equal(np.flatnonzero(ended[:, 0]), [79])  # MultiRoom: 80 steps
+    np.testing.assert_array_equal(events.episode_length[79], 80)
+    np.testing.assert_array_equal(events.environment[79], 0)
+    np.testing.assert_array_equal(events.environment[80], 1)
+    np.testing.assert_array_equal(events.episode_length[80], 1)
+    np.testing.assert_array_equal(trajectory.first[80], True)
+    assert not np.asarray(trajectory.terminated).any()
+    np.testing.assert_array_equal(trajectory.truncated, ended)
+
+
+def test_unique_interactions_never_fall_within_an_episode_and_start_anew(played):
+    *_, events = played
+    interactions = np.asarray(events.episode_interactions)
+    assert interactions[:80].max() > 0
+    assert (np.diff(interactions[:80], axis=0) >= 0).all()
+    assert (np.diff(interactions[:80], axis=0) <= 1).all()
+    assert interactions[80].max() <= 1
+
+
+@pytest.mark.parametrize("max_steps", [80, 2560, 3600])  # MultiRoom-N4-S5 to ObstructedMaze-Full
+def test_an_episode_of_nothing_but_interactions_finds_room_for_all(max_steps):
+    keys = jax.random.bits(jax.random.key(0), (max_steps, 2), "uint32")
+    table = empty_table(interaction_slots(max_steps))
+    table, counts = jax.lax.scan(visit, table, keys)
+    assert (counts == 1).all()
+    assert table.overflow == 0
+    assert (jax.lax.scan(visit, table, keys)[1] == 2).all()

@@ -1,0 +1,131 @@
+"""The training program: seeds, batches, chunks, compilation, learning."""
+
+from dataclasses import replace
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from cbet_jax.config import NetworkSettings, SettingsError, TrainSettings
+from cbet_jax.train import make_program, seed_keys, split_batches
+from cbet_jax.types import LSTMState, Trajectory
+from tests.support.worlds import single_env
+
+TINY = TrainSettings(
+    frames=10_000,
+    worlds=6,
+    batch=4,
+    unroll=5,
+    network=NetworkSettings(channels=4, dense_units=8, lstm_layers=1, lstm_units=8),
+)
+
+
+def _leaves(state):
+    state = state._replace(key=jax.random.key_data(state.key))
+    world = state.actor.world
+    world = world._replace(key=jax.random.key_data(world.key))
+    return state._replace(actor=state.actor._replace(world=world))
+
+
+@pytest.fixture(scope="module")
+def program():
+    return make_program(
+        TINY, single_env("DoorKey-5x5", TINY.worlds), seeds=2, iterations_per_chunk=2
+    )
+
+
+def test_shapes_and_one_compilation(program):
+    state = program.init(seed_keys(2))
+    for chunk in range(3):
+        state, metrics = program.advance(state)
+        chex.assert_shape(list(metrics.values()), (2, 2))  # iterations, seeds
+        np.testing.assert_array_equal(state.iteration, 2 * (chunk + 1))
+    assert program.advance._cache_size() == 1
+    assert np.isfinite(metrics["policy_loss"]).all()
+    assert np.isnan(metrics["first_bad_update"]).all()
+
+
+def test_the_state_is_donated(program):
+    state = program.init(seed_keys(2))
+    program.advance(state)
+    with pytest.raises(RuntimeError, match="deleted"):
+        np.asarray(jax.tree.leaves(state.params)[0])
+
+
+def test_a_seed_learns_the_same_alone_and_in_company(program):
+    together, _ = program.advance(program.init(seed_keys(2)))
+    alone = make_program(
+        TINY, single_env("DoorKey-5x5", TINY.worlds), seeds=1, iterations_per_chunk=2
+    )
+    one, _ = alone.advance(alone.init(seed_keys(1, first_seed=1)))
+    second = jax.tree.map(lambda leaf: leaf[1:], _leaves(together))
+    chex.assert_trees_all_close(second, _leaves(one), atol=1e-5)
+
+
+@pytest.mark.slow
+def test_side_by_side_seeds_learn_what_they_learn_one_after_the_other(program):
+    one_by_one, _ = program.advance(program.init(seed_keys(2)))
+    wide = make_program(TINY, single_env("DoorKey-5x5", TINY.worlds), 2, 2, seeds_at_once=2)
+    at_once, _ = wide.advance(wide.init(seed_keys(2)))
+    chex.assert_trees_all_close(_leaves(at_once), _leaves(one_by_one), atol=1e-5)
+
+
+@pytest.mark.slow
+def test_chunk_size_does_not_change_what_is_learnt():
+    world = single_env("DoorKey-5x5", TINY.worlds)
+    states = []
+    for iterations, calls in ((1, 4), (4, 1)):
+        program = make_program(TINY, world, seeds=1, iterations_per_chunk=iterations)
+        state = program.init(seed_keys(1))
+        for _ in range(calls):
+            state, _ = program.advance(state)
+        states.append(_leaves(state))
+    chex.assert_trees_all_close(*states, atol=1e-6)
+
+
+def test_different_seeds_play_and_learn_differently(program):
+    state, _ = program.advance(program.init(seed_keys(2)))
+    kernel = state.params["params"]["policy"]["kernel"]
+    assert not np.allclose(kernel[0], kernel[1])
+    cells = state.actor.world.states.level.cells
+    assert not np.array_equal(cells[0], cells[1])
+
+
+def test_every_sequence_is_learnt_from_once_oldest_first():
+    rollouts, steps, worlds, batches = 2, 3, 6, 3
+    number = jnp.arange(rollouts * worlds).reshape(rollouts, 1, worlds)
+    leaf = jnp.broadcast_to(number, (rollouts, steps, worlds))
+    empty = LSTMState(leaf[..., None], leaf[..., None])
+    trajectory = Trajectory(*[leaf] * 7, (), empty)
+    batched = split_batches(trajectory, batches)
+    chex.assert_shape(batched.view, (batches, steps, 4))
+    chex.assert_shape(batched.initial_state.hidden, (batches, steps, 4, 1))
+    np.testing.assert_array_equal(batched.view[:, 0].reshape(-1), np.arange(12))
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"worlds": 33, "batch": 32}, "do not divide"),
+        ({"frames": 0}, "frames"),
+        ({"unroll": 0}, "unroll"),
+    ],
+)
+def test_settings_that_cannot_be_run_are_refused(changes, expected):
+    with pytest.raises(SettingsError, match=expected):
+        replace(TINY, **changes)
+
+
+def test_an_unknown_method_is_refused_with_the_nearest_name():
+    with pytest.raises(SettingsError, match="cbet"):
+        make_program(replace(TINY, method="cebt"), single_env("DoorKey-5x5", 6), 1, 1)
+
+
+def test_keys_are_never_used_twice():
+    with jax.debug_key_reuse(True):
+        program = make_program(
+            TINY, single_env("DoorKey-5x5", TINY.worlds), seeds=1, iterations_per_chunk=1
+        )
+        program.advance(program.init(seed_keys(1)))

@@ -1,0 +1,190 @@
+"""habitat-sim: against a strict stand-in always, against itself where it is installed.
+
+`HABITAT_PYTHON` names the interpreter that it is installed in.
+"""
+
+import importlib
+import os
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from envs.habitat.apartments.files import write
+from envs.habitat.habitat_sim.quick_start import has_materials
+from envs.habitat.simulator import COMPASS, FORWARD, LEFT, RIGHT, Place, SimulatorError
+from envs.habitat.workers.pool import Workers
+from envs.habitat.workers.process import Settings
+from tests.support import habitat_sim_double as double
+from tests.support.scenes import painted, room
+
+CENTRE = Place((0.0, float(np.float32(0.1)), 0.0), 0.0)
+
+
+@pytest.fixture
+def module(monkeypatch):
+    """Our side of habitat-sim, with the stand-in behind it."""
+    monkeypatch.setitem(sys.modules, "habitat_sim", double)
+    monkeypatch.delitem(sys.modules, "envs.habitat.habitat_sim.simulator", raising=False)
+    yield importlib.import_module("envs.habitat.habitat_sim.simulator")
+    sys.modules.pop("envs.habitat.habitat_sim.simulator", None)
+    double.made.clear()
+
+
+@pytest.fixture
+def scene(tmp_path) -> str:
+    painted(room(), (200, 100, 50)).export(tmp_path / "room.glb")
+    return str(tmp_path / "room.glb")
+
+
+@pytest.fixture
+def simulator(module, scene):
+    return module.open_scene(scene, None)
+
+
+def behind() -> double.Simulator:
+    return double.made[-1]
+
+
+def test_starts_on_the_floor_and_not_on_the_roof(simulator) -> None:
+    for seed in range(5):
+        x, y, z = simulator.reset(seed).place.position
+        assert (y, abs(x) <= 2, abs(z) <= 2) == (np.float32(0.1), True, True)
+
+
+def test_a_seed_gives_the_start_and_small_seeds_are_spread(simulator) -> None:
+    first, other, again = (simulator.reset(seed).place for seed in (0, 1, 0))
+    assert first == again != other
+    assert min(behind().pathfinder.seeds[-3:]) > 1000
+    assert simulator.positions(4, 3) == simulator.positions(4, 3)
+
+
+def test_shows_the_view_ahead_and_the_four_directions(simulator) -> None:
+    moment = simulator.teleport(Place((1.0, CENTRE.position[1], -1.0), 30.0))
+    assert moment.view.shape == (64, 64, 3)
+    assert moment.view[0, 0].tolist() == [120, 80, 15]
+    assert moment.panorama[:, 0, 0].tolist() == [[120, 80, yaw // 2] for yaw in (0, 90, 180, 270)]
+
+
+def test_the_panorama_is_drawn_again_only_where_the_position_changes(simulator) -> None:
+    simulator.teleport(CENTRE)
+    drawn = behind().agents[1].drawn
+    turned = [simulator.step(LEFT) for _ in range(36)]
+    assert turned[-1].place == CENTRE
+    assert behind().agents[1].drawn == drawn
+    moved = simulator.step(FORWARD)
+    assert moved.place.position == pytest.approx((0.0, 0.1, -0.25))
+    assert behind().agents[1].drawn == drawn + 1
+    assert moved.panorama[0, 0, 0].tolist() == [100, 95, 0]
+
+
+def test_walks_where_it_looks(simulator) -> None:
+    simulator.teleport(CENTRE)
+    for _ in range(9):
+        simulator.step(LEFT)
+    west = simulator.step(FORWARD).place
+    assert west.position == pytest.approx((-0.25, 0.1, 0.0), abs=1e-6)
+    for _ in range(18):
+        simulator.step(RIGHT)
+    assert simulator.step(FORWARD).place.position == pytest.approx((0.0, 0.1, 0.0), abs=1e-6)
+
+
+def test_a_place_that_it_gave_is_taken_back_exactly(simulator) -> None:
+    place = simulator.reset(3).place
+    assert simulator.teleport(place).place == place
+
+
+def test_says_so_where_a_place_is_not_on_the_floor(simulator) -> None:
+    with pytest.raises(SimulatorError, match=r"\(9\.00, 0\.10, 0\.00\) is not on the walkable"):
+        simulator.teleport(Place((9.0, 0.1, 0.0), 0.0))
+    with pytest.raises(SimulatorError, match=r"near it is \(2\.00, 0\.10, 0\.00\)"):
+        simulator.teleport(Place((3.0, 0.1, 0.0), 0.0))
+    near = simulator.teleport(Place((2.1, 0.0, 0.0), 0.0))
+    assert near.place.position == pytest.approx((2.0, 0.1, 0.0))
+
+
+def test_draws_a_map(simulator) -> None:
+    drawn = simulator.floor_map(0.5)
+    assert drawn.corner == (-2.0, -2.0)
+    assert drawn.walkable.shape == (8, 8)
+    assert drawn.picture.shape == (8, 8, 3)
+
+
+def test_says_so_where_nobody_can_walk(module, scene) -> None:
+    unwalkable = Path(scene).with_name("unwalkable.glb")
+    unwalkable.write_bytes(Path(scene).read_bytes())
+    with pytest.raises(SimulatorError, match="has no walkable floor"):
+        module.open_scene(str(unwalkable), None)
+    assert behind().recomputed == 1
+
+
+def test_says_so_where_a_scene_cannot_be_opened(module, tmp_path) -> None:
+    (tmp_path / "scene.ply").write_text("ply")
+    with pytest.raises(SimulatorError, match=r"cannot open .*scene.ply: AssertionError"):
+        module.open_scene(str(tmp_path / "scene.ply"), None)
+
+
+def test_starts_quickly_where_everything_has_a_material(module, scene, monkeypatch) -> None:
+    monkeypatch.chdir(Path(scene).parent)
+    before = Path.cwd()
+    module.open_scene("room.glb", None)
+    assert behind().config_file
+    plain = Path(scene).with_name("plain.glb")
+    room().export(plain)
+    module.open_scene("plain.glb", None)
+    assert behind().config_file == has_materials(plain)
+    assert Path.cwd() == before
+    assert not list(before.glob("data*"))
+
+
+def test_finds_replicas_scenes_by_name(module, tmp_path) -> None:
+    habitat = tmp_path / "apartment_0" / "habitat"
+    habitat.mkdir(parents=True)
+    (habitat / "mesh_semantic.ply").write_text("ply")
+    with pytest.raises(SimulatorError, match=r"cannot open .*/habitat/mesh_semantic\.ply"):
+        module.open_scene("apartment_0", tmp_path)
+    (habitat / "replica_stage.stage_config.json").write_text("{}")
+    with pytest.raises(SimulatorError, match=r"cannot open .*/replica_stage\.stage_config\.json"):
+        module.open_scene("apartment_0", tmp_path)
+
+
+def test_closes(simulator) -> None:
+    simulator.close()
+    assert not behind().open
+
+
+@pytest.fixture(scope="module")
+def real(tmp_path_factory):
+    python = os.environ.get("HABITAT_PYTHON")
+    if not python:
+        pytest.skip("HABITAT_PYTHON names no interpreter with habitat-sim")
+    scene = write("studio", tmp_path_factory.mktemp("scenes"))
+    workers = Workers(Settings(str(scene), "habitat_sim", python=python), 1)
+    yield workers
+    workers.close()
+
+
+def test_the_real_one_plays_our_apartments(real) -> None:
+    assert real.hello.simulator == "habitat_sim"
+    (start,) = real.reset([1])
+    assert abs(start.position[1]) < 0.3  # on the floor, and not on the roof
+    before = real.images.views.copy(), real.images.panoramas.copy()
+    assert before[0].std() > 5
+    for _ in range(36):
+        (place,) = real.step([LEFT])
+    assert place == start
+    np.testing.assert_array_equal(real.images.views, before[0])
+    np.testing.assert_array_equal(real.images.panoramas, before[1])
+    moved = [real.step([FORWARD])[0] for _ in range(4)]
+    assert all(abs(place.position[1]) < 0.3 for place in moved)
+    assert real.teleport([start]) == [start]
+    np.testing.assert_array_equal(real.images.views, before[0])
+
+
+@pytest.mark.parametrize("index", range(4))
+def test_the_real_ones_panorama_is_its_views(real, index) -> None:
+    (start,) = real.reset([2])
+    real.teleport([start._replace(heading=COMPASS[index])])
+    one, other = real.images.views[0].astype(int), real.images.panoramas[0, index].astype(int)
+    assert np.abs(one - other).max() <= 1

@@ -1,0 +1,139 @@
+"""The walkable floor, and walking on it."""
+
+import numpy as np
+import pytest
+import shapely
+
+from envs.habitat.raycast.floor import Floor, find_floor
+from envs.habitat.raycast.walkable import put, sample, walk
+from envs.habitat.simulator import AGENT_RADIUS, STEP_LENGTH, SimulatorError
+from tests.support.scenes import box, room, together
+
+
+def floor_of(*meshes) -> Floor:
+    mesh = together(*meshes)
+    return find_floor(np.asarray(mesh.vertices), np.asarray(mesh.faces))
+
+
+def clear_area(width: float, depth: float) -> float:
+    return (width - 2 * AGENT_RADIUS) * (depth - 2 * AGENT_RADIUS)
+
+
+def test_keeps_the_agents_radius_from_the_walls() -> None:
+    floor = floor_of(room(4.0, 3.0))
+    assert floor.height == pytest.approx(0, abs=1e-6)
+    assert floor.area.area == pytest.approx(clear_area(4.0, 3.0), rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("obstacle", "is_one"),
+    [
+        (((-0.5, 0.0, -0.5), (0.5, 0.5, 0.5)), True),  # a chest
+        (((-0.5, 0.7, -0.5), (0.5, 0.75, 0.5)), True),  # a table's top
+        (((-0.5, 0.0, -0.01), (0.5, 2.5, 0.01)), True),  # a thin wall
+        (((-0.5, 0.0, -0.5), (0.5, 0.02, 0.5)), False),  # a rug
+        (((-0.5, 1.5, -0.5), (0.5, 1.6, 0.5)), False),  # a lamp overhead
+    ],
+)
+def test_what_stands_between_step_and_head_is_in_the_way(obstacle, is_one) -> None:
+    floor = floor_of(room(), box(obstacle))
+    missing = clear_area(4.0, 4.0) - floor.area.area
+    (x0, _, z0), (x1, _, z1) = obstacle
+    grown = shapely.box(x0, z0, x1, z1).buffer(AGENT_RADIUS).area
+    assert missing == pytest.approx(grown if is_one else 0.0, rel=0.05, abs=0.02)
+    assert shapely.contains_xy(floor.area, 0.0, 0.0) == (not is_one)
+
+
+def test_a_roof_is_not_the_floor() -> None:
+    roof = box(((-5, 2.6, -5), (5, 2.7, 5)))
+    assert floor_of(room(), roof).height == pytest.approx(0, abs=1e-6)
+
+
+def test_a_closed_off_corner_is_another_island() -> None:
+    wall = box(((-2, 0, -1.05), (2, 2.5, -0.95)))
+    floor = floor_of(room(), wall)
+    assert isinstance(floor.area, shapely.Polygon)
+    assert floor.area.bounds[1] == pytest.approx(-0.95 + AGENT_RADIUS, abs=0.01)
+
+
+def test_small_triangles_of_a_scan_give_the_same_floor() -> None:
+    chest = box(((-0.5, 0.0, -0.5), (0.5, 0.5, 0.5)))
+    coarse = floor_of(room(), chest)
+    fine = together(room(), chest)
+    while fine.edges_unique_length.max() > 0.1:
+        fine = fine.subdivide()
+    scan = find_floor(np.asarray(fine.vertices), np.asarray(fine.faces))
+    difference = coarse.area.symmetric_difference(scan.area).area
+    assert difference < 0.04 * coarse.area.area
+
+
+@pytest.mark.parametrize("mesh", [box(((0, 0, 0), (0.3, 0.1, 0.3))), room(4.0, 0.3)])
+def test_says_so_where_nobody_can_walk(mesh) -> None:
+    with pytest.raises(SimulatorError, match="no walkable floor"):
+        floor_of(mesh)
+
+
+def test_walks_straight_where_it_is_free() -> None:
+    x, _, z = walk(floor_of(room()), (0.0, 0.0, 0.0), (0.15, -0.2))
+    assert (x, z) == pytest.approx((0.15, -0.2), abs=1e-6)
+
+
+def test_stops_at_a_wall_and_slides_along_it() -> None:
+    floor = floor_of(room())
+    edge = 2.0 - AGENT_RADIUS
+    x, _, z = walk(floor, (edge - 0.1, 0.0, 0.0), (0.15, -0.2))
+    assert (x, z) == pytest.approx((edge, -0.2), abs=1e-3)
+    assert walk(floor, (x, 0.0, 0.0), (0.25, 0.0)) == pytest.approx((edge, 0, 0), abs=1e-3)
+
+
+def test_stops_in_a_corner() -> None:
+    floor = floor_of(room())
+    place = (1.7, 0.0, 1.7)
+    for _ in range(5):
+        place = walk(floor, place, (0.2, 0.15))
+    edge = 2.0 - AGENT_RADIUS
+    assert place == pytest.approx((edge, 0.0, edge), abs=1e-3)
+
+
+def test_never_leaves_the_floor_nor_jumps() -> None:
+    generator = np.random.default_rng(0)
+    corners = generator.uniform(-1.6, 1.6, (12, 2))
+    furniture = [box(((x, 0, z), (x + 0.3, 0.6, z + 0.4))) for x, z in corners]
+    floor = floor_of(room(), *furniture)
+    place = sample(floor, 1, 1)[0]
+    visited = set()
+    for angle in np.repeat(generator.uniform(0, 2 * np.pi, 600), 4):
+        after = walk(floor, place, (STEP_LENGTH * np.cos(angle), STEP_LENGTH * np.sin(angle)))
+        assert np.hypot(after[0] - place[0], after[2] - place[2]) <= STEP_LENGTH + 1e-5
+        assert shapely.contains_xy(floor.area, after[0], after[2])
+        place = after
+        visited.add(after)
+    assert len(visited) > 1000  # it is not stuck either
+
+
+def test_draws_positions_from_all_of_the_floor() -> None:
+    floor = floor_of(room())
+    places = np.array(sample(floor, 3, 2000))
+    assert sample(floor, 3, 2000) == [tuple(place) for place in places.tolist()]
+    assert sample(floor, 4, 1) != sample(floor, 3, 1)
+    assert shapely.contains_xy(floor.area, places[:, 0], places[:, 2]).all()
+    quarters = np.histogram2d(places[:, 0], places[:, 2], bins=2)[0]
+    assert quarters.min() > 400
+
+
+def test_says_so_where_a_thin_floor_cannot_be_hit() -> None:
+    thin = shapely.Polygon([(0, 0), (10, 10), (10, 10 + 1e-9)])
+    with pytest.raises(SimulatorError, match="no start position"):
+        sample(floor_of(room())._replace(area=thin), 0, 1)
+
+
+def test_puts_the_agent_on_the_floor_nearby_or_says_where_it_is() -> None:
+    floor = floor_of(room())
+    inside = (1.0, 0.0, -0.5)
+    assert put(floor, inside) == inside
+    assert put(floor, (1.0, 0.05, -0.5)) == inside
+    assert put(floor, (1.9, 0.0, 0.0)) == pytest.approx((2 - AGENT_RADIUS, 0, 0), abs=1e-3)
+    with pytest.raises(SimulatorError, match=r"\(5\.00, 0\.00, 0\.00\) is not on .* \(1\.82, 0"):
+        put(floor, (5.0, 0.0, 0.0))
+    with pytest.raises(SimulatorError, match="is not on the walkable floor"):
+        put(floor, (1.0, 2.0, 0.0))

@@ -1,0 +1,162 @@
+"""What the embedded simulator shows."""
+
+import numpy as np
+import pytest
+import trimesh
+
+from envs.habitat.raycast.simulator import Raycast, open_scene
+from envs.habitat.simulator import (
+    AGENT_RADIUS,
+    CAMERA_HEIGHT,
+    COMPASS,
+    FIELD_OF_VIEW,
+    FORWARD,
+    LEFT,
+    RIGHT,
+    STEP_LENGTH,
+    VIEW_SIZE,
+    Place,
+    SimulatorError,
+)
+from tests.support.scenes import BLUE, GREEN, RED, WHITE, box, four_walls, painted, room
+
+CENTRE = Place((0.0, 0.0, 0.0), 0.0)
+
+
+@pytest.fixture(scope="module")
+def simulator(tmp_path_factory) -> Raycast:
+    path = tmp_path_factory.mktemp("scene") / "walls.glb"
+    four_walls().export(path)
+    return open_scene(str(path))
+
+
+def is_color(pixel: np.ndarray, color: tuple[int, int, int]) -> bool:
+    return (pixel > 0).tolist() == [channel > 0 for channel in color]
+
+
+def test_shows_in_each_direction_what_stands_there(simulator) -> None:
+    moment = simulator.teleport(CENTRE)
+    middle = moment.panorama[:, VIEW_SIZE // 2 - 1, VIEW_SIZE // 2]
+    for pixel, color in zip(middle, (RED, GREEN, BLUE, WHITE), strict=True):
+        assert is_color(pixel, color)
+    assert moment.view.shape == (64, 64, 3)
+    assert moment.view.dtype == moment.panorama.dtype == np.uint8
+
+
+@pytest.mark.parametrize("index", range(4))
+def test_panorama_is_the_views_to_the_four_directions(simulator, index) -> None:
+    moment = simulator.teleport(Place((0.3, 0.0, -0.7), COMPASS[index]))
+    np.testing.assert_array_equal(moment.view, moment.panorama[index])
+
+
+def test_the_horizon_and_the_field_of_view_are_where_they_should_be(simulator) -> None:
+    # A wall at 2 m: its foot is 0.88 m below the camera, and it is 4 m wide.
+    view = simulator.teleport(CENTRE).view
+    pixels_per_metre = VIEW_SIZE / 2 / (2 * np.tan(np.radians(FIELD_OF_VIEW / 2)))
+    red = (view[..., 0] > 0) & (view[..., 1] == 0)
+    foot = VIEW_SIZE / 2 + CAMERA_HEIGHT * pixels_per_metre
+    assert red[:, 32].nonzero()[0].max() == np.floor(foot - 0.5)
+    top = VIEW_SIZE / 2 - (2.5 - CAMERA_HEIGHT) * pixels_per_metre
+    assert red[:, 32].nonzero()[0].min() == np.ceil(top - 0.5)
+    assert red[VIEW_SIZE // 2].all()  # 79 degrees see less than 4 m of it
+    nearer = simulator.teleport(Place((0.0, 0.0, 1.5), 0.0)).view[VIEW_SIZE // 2 - 1]
+    seen = 3.5 * np.tan(np.radians(FIELD_OF_VIEW / 2))
+    assert (nearer[:, 1] == 0).sum() == pytest.approx(VIEW_SIZE * 2 / seen, abs=1)
+
+
+def test_turning_left_shows_what_is_on_the_left(simulator) -> None:
+    simulator.teleport(CENTRE)
+    for _ in range(9):
+        moment = simulator.step(LEFT)
+    assert moment.place == Place((0.0, 0.0, 0.0), 90.0)
+    assert is_color(moment.view[32, 32], GREEN)
+    for _ in range(18):
+        moment = simulator.step(RIGHT)
+    assert moment.place.heading == 270.0
+    assert is_color(moment.view[32, 32], WHITE)
+
+
+def test_a_full_turn_leads_back_to_the_same_view(simulator) -> None:
+    before = simulator.teleport(Place((0.1, 0.0, 0.2), 50.0))
+    turning = [simulator.step(RIGHT) for _ in range(36)]
+    assert turning[-1].place == before.place
+    np.testing.assert_array_equal(turning[-1].view, before.view)
+    assert len({moment.view.tobytes() for moment in turning}) == 36
+
+
+def test_the_panorama_does_not_depend_on_the_heading(simulator) -> None:
+    before = simulator.teleport(CENTRE).panorama.copy()
+    np.testing.assert_array_equal(simulator.step(LEFT).panorama, before)
+    assert (simulator.step(FORWARD).panorama != before).any()
+
+
+def test_steps_ahead_until_something_is_in_the_way(simulator) -> None:
+    simulator.teleport(Place((0.0, 0.0, 0.0), 90.0))
+    assert simulator.step(FORWARD).place.position == pytest.approx((-STEP_LENGTH, 0, 0), abs=1e-6)
+    for _ in range(10):
+        moment = simulator.step(FORWARD)
+    assert moment.place.position[0] == pytest.approx(-2 + AGENT_RADIUS, abs=1e-3)
+
+
+def test_a_seed_gives_the_start(simulator) -> None:
+    first = simulator.reset(7)
+    other = simulator.reset(8)
+    again = simulator.reset(7)
+    assert first.place == again.place != other.place
+    np.testing.assert_array_equal(first.view, again.view)
+    assert len({simulator.reset(seed).place.heading for seed in range(20)}) > 5
+
+
+def test_positions_survive_float32(simulator) -> None:
+    simulator.reset(3)
+    for action in (FORWARD, LEFT, FORWARD, RIGHT, RIGHT, FORWARD):
+        moment = simulator.step(action)
+    exact = np.array(moment.place.position, np.float32).astype(float).tolist()
+    assert tuple(exact) == moment.place.position
+    np.testing.assert_array_equal(simulator.teleport(moment.place).view, moment.view)
+
+
+def test_map_shows_floor_and_furniture_from_above() -> None:
+    chest = painted(box(((0.5, 0, -1.5), (1.5, 0.6, -0.5))), RED)
+    simulator = Raycast_of(painted(room(), (90, 90, 90)), chest)
+    drawn = simulator.floor_map(0.1)
+
+    def cell(x: float, z: float) -> tuple[int, int]:
+        return int((z - drawn.corner[1]) / 0.1), int((x - drawn.corner[0]) / 0.1)
+
+    assert drawn.walkable.shape == drawn.picture.shape[:2]
+    assert not drawn.walkable[cell(1.0, -1.0)]
+    assert is_color(drawn.picture[cell(1.0, -1.0)], RED)
+    assert drawn.walkable[cell(-1.0, 1.0)]
+    assert len(set(drawn.picture[cell(-1.0, 1.0)].tolist())) == 1  # the grey floor
+    assert drawn.walkable.sum() * 0.01 == pytest.approx(simulator._floor.area.area, rel=0.05)
+
+
+def Raycast_of(*meshes: trimesh.Trimesh) -> Raycast:  # noqa: N802 (it builds one)
+    from envs.habitat.raycast.scene_file import _merge, _piece
+
+    surface = _merge([_piece(mesh, np.eye(4)) for mesh in meshes])
+    return Raycast(surface._replace(vertices=surface.vertices.astype(np.float32)))
+
+
+def test_says_so_where_a_scene_is_not_there_or_has_no_floor(tmp_path) -> None:
+    with pytest.raises(SimulatorError, match=r"there is no scene '.*x.glb': no such file$"):
+        open_scene(str(tmp_path / "x.glb"))
+    with pytest.raises(SimulatorError, match=r"nor a scene of that name in "):
+        open_scene("apartment_0", tmp_path)
+    box(((0, 0, 0), (0.2, 2.0, 0.2))).export(tmp_path / "pole.glb")
+    with pytest.raises(SimulatorError, match="has no walkable floor"):
+        open_scene(str(tmp_path / "pole.glb"))
+    wall = trimesh.Trimesh([(0, 0, 0), (0, 1, 0), (0, 1, 1)], [(0, 1, 2)])
+    wall.export(tmp_path / "wall.glb")
+    with pytest.raises(SimulatorError, match="has no walkable floor"):
+        open_scene(str(tmp_path / "wall.glb"))
+
+
+def test_finds_a_scene_of_a_data_set_by_its_name(tmp_path) -> None:
+    (tmp_path / "apartment_0" / "habitat").mkdir(parents=True)
+    turned = four_walls().to_geometry()
+    turned.apply_transform(trimesh.transformations.rotation_matrix(np.pi / 2, (1, 0, 0)))
+    turned.export(tmp_path / "apartment_0" / "mesh.ply")
+    moment = open_scene("apartment_0", tmp_path).teleport(CENTRE)
+    assert moment.place.position == pytest.approx((0, 0, 0), abs=1e-6)

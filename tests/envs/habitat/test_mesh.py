@@ -1,0 +1,167 @@
+"""Reading scenes' files: every way that a colour can be given, and every way to be damaged."""
+
+import json
+
+import numpy as np
+import pytest
+import trimesh
+from PIL import Image
+
+from envs.habitat.mesh import Surface
+from envs.habitat.raycast.paint import Paint
+from envs.habitat.raycast.scene_file import read
+from envs.habitat.simulator import SimulatorError
+from tests.support.scenes import BLUE, GREEN, RED, WHITE, box, room
+
+SQUARE = np.array([(0, 0, 0), (2, 0, 0), (2, 2, 0), (0, 2, 0)], float)  # x to the right, y up
+FACES = np.array([(0, 1, 2), (0, 2, 3)])
+
+
+def textured_square(places=((0, 0), (1, 0), (1, 1), (0, 1)), mode=None) -> trimesh.Trimesh:
+    """A square whose picture is red and green above, blue and white below."""
+    image = Image.fromarray(np.array([[RED, GREEN], [BLUE, WHITE]], np.uint8))
+    if mode:
+        image = image.convert(mode)
+    material = trimesh.visual.material.PBRMaterial(baseColorTexture=image)
+    visual = trimesh.visual.TextureVisuals(uv=np.array(places, float), material=material)
+    return trimesh.Trimesh(SQUARE, FACES, visual=visual, process=False)
+
+
+def color_at(surface: Surface, x: float, y: float) -> tuple[int, int, int]:
+    """The colour of the point (x, y, 0) of the square."""
+    for index, face in enumerate(surface.faces):
+        a, b, c = surface.vertices[face][:, :2]
+        u, v = np.linalg.solve(np.stack([b - a, c - a], axis=1), np.array([x, y]) - a)
+        if min(u, v, 1 - u - v) >= 0:
+            weights = [np.array([weight], np.float32) for weight in (u, v)]
+            return tuple(Paint(surface)(np.array([index]), *weights)[0].tolist())
+    raise AssertionError("not on the square")
+
+
+def four_corners(surface: Surface) -> list[tuple[int, int, int]]:
+    """Colours at the upper left, upper right, lower left and lower right."""
+    return [color_at(surface, x, y) for y in (1.6, 0.4) for x in (0.5, 1.5)]
+
+
+@pytest.mark.parametrize("name", ["scene.glb", "scene.gltf"])
+@pytest.mark.parametrize("mode", [None, "P", "RGBA", "L"])
+def test_textures_are_the_right_way_up(tmp_path, name, mode) -> None:
+    textured_square(mode=mode).export(tmp_path / name)
+    expected = [RED, GREEN, BLUE, WHITE]
+    if mode == "L":
+        grey = Image.fromarray(np.array([expected], np.uint8)).convert("L").convert("RGB")
+        expected = [tuple(color) for color in np.asarray(grey)[0].tolist()]
+    assert four_corners(read(tmp_path / name)) == expected
+
+
+def test_textures_repeat(tmp_path) -> None:
+    shifted = textured_square(((-2, 1), (-1, 1), (-1, 2), (-2, 2)))
+    shifted.export(tmp_path / "scene.glb")
+    assert four_corners(read(tmp_path / "scene.glb")) == [RED, GREEN, BLUE, WHITE]
+
+
+def test_fine_textures_are_averaged(tmp_path) -> None:
+    checks = np.indices((1024, 1024)).sum(axis=0) % 2 * 200
+    image = Image.fromarray(np.repeat(checks[..., None], 3, axis=-1).astype(np.uint8))
+    mesh = textured_square()
+    mesh.visual.material.baseColorTexture = image
+    mesh.export(tmp_path / "scene.glb")
+    surface = read(tmp_path / "scene.glb")
+    assert surface.textures[0].shape == (128, 128, 3)  # 2 m of 512 texels a metre
+    assert color_at(surface, 0.7, 0.7) == (100, 100, 100)
+
+
+def test_colours_of_vertices_blend(tmp_path) -> None:
+    colors = np.array([RED, RED, BLUE, BLUE], np.uint8)
+    trimesh.Trimesh(SQUARE, FACES, vertex_colors=colors).export(tmp_path / "scene.ply")
+    surface = read(tmp_path / "scene.ply")
+    turned = surface._replace(vertices=surface.vertices[:, [0, 2, 1]] * (1, -1, 1))
+    assert color_at(turned, 1.0, 1.0) == pytest.approx((127, 0, 127), abs=1)
+    assert color_at(turned, 0.5, 0.1) == pytest.approx((242, 0, 12), abs=1)
+
+
+def test_colours_of_materials_are_shaded_by_where_they_face(tmp_path) -> None:
+    material = trimesh.visual.material.PBRMaterial(baseColorFactor=(200, 100, 0, 255))
+    mesh = box(((0, 0, 0), (1, 1, 1)))
+    mesh.visual = trimesh.visual.TextureVisuals(material=material)
+    mesh.export(tmp_path / "scene.glb")
+    surface = read(tmp_path / "scene.glb")
+    third = np.full(12, 1 / 3, np.float32)
+    seen = Paint(surface)(np.arange(12), third, third).astype(int)
+    top = surface.vertices[surface.faces][:, :, 1].min(axis=1) == 1
+    assert (seen[top].sum(axis=1) > seen[~top].sum(axis=1).max()).all()
+    np.testing.assert_allclose(seen[:, 0], 2 * seen[:, 1], atol=2)
+    assert len(np.unique(seen[:, 0])) == 6
+
+
+def test_one_scene_of_many_kinds_of_colour(tmp_path) -> None:
+    plain = trimesh.Trimesh(SQUARE + np.array([3, 0, 0]), FACES, vertex_colors=[GREEN] * 4)
+    scene = trimesh.Scene([textured_square(), plain])
+    scene.add_geometry(
+        textured_square(), transform=trimesh.transformations.translation_matrix((6, 0, 0))
+    )
+    scene.export(tmp_path / "scene.glb")
+    surface = read(tmp_path / "scene.glb")
+    assert len(surface.faces) == 6
+    for shift, expected in ((0, RED), (6, RED)):
+        assert color_at(surface, shift + 0.5, 1.6) == expected
+    assert color_at(surface, 3.5, 1.6)[::2] == (0, 0)
+
+
+def test_a_mirrored_part_keeps_its_outside(tmp_path) -> None:
+    scene = trimesh.Scene()
+    scene.add_geometry(box(((1, 0, 0), (2, 1, 1))), transform=np.diag((-1.0, 1, 1, 1)))
+    scene.export(tmp_path / "scene.glb")
+    surface = read(tmp_path / "scene.glb")
+    assert trimesh.Trimesh(surface.vertices, surface.faces).volume == pytest.approx(1.0)
+    assert surface.vertices[:, 0].max() == pytest.approx(-1.0)
+
+
+def test_nothing_at_all_has_a_colour_too(tmp_path) -> None:
+    room().export(tmp_path / "scene.glb")
+    surface = read(tmp_path / "scene.glb")
+    zero = np.zeros(2, np.float32)
+    outside, _ = Paint(surface)(np.array([-1, 0]), zero, zero).tolist()
+    assert outside == [110, 150, 200]
+
+
+def test_ply_has_z_up_and_gltf_y(tmp_path) -> None:
+    tall = box(((0, 0, 0), (1, 2, 3)))
+    for name, size in (("scene.ply", (1, 3, 2)), ("scene.glb", (1, 2, 3))):
+        tall.export(tmp_path / name)
+        assert np.ptp(read(tmp_path / name).vertices, axis=0).tolist() == list(size)
+
+
+@pytest.mark.parametrize("given", ["scene.glb", "scene.stage_config.json"])
+def test_a_description_beside_the_scene_says_which_way_is_up(tmp_path, given) -> None:
+    box(((0, 0, 0), (1, 2, 3))).export(tmp_path / "scene.glb")
+    config = {"render_asset": "scene.glb", "up": [0, 0, 1], "front": [0, 1, 0]}
+    (tmp_path / "scene.stage_config.json").write_text(json.dumps(config))
+    vertices = read(tmp_path / given).vertices
+    assert vertices.max(axis=0).tolist() == [1, 3, 0]
+    assert vertices.min(axis=0).tolist() == [0, 0, -2]
+
+
+def test_damaged_files_are_named(tmp_path) -> None:
+    room().export(tmp_path / "whole.glb")
+    whole = (tmp_path / "whole.glb").read_bytes()
+    damaged = {
+        "missing.glb": None,
+        "empty.glb": b"",
+        "half.glb": whole[: len(whole) // 2],
+        "text.ply": b"no mesh at all\n",
+        "scene.xyzzy": b"who knows",
+        "points.ply": trimesh.PointCloud(SQUARE).export(file_type="ply"),
+        "nan.ply": trimesh.Trimesh(SQUARE * np.nan, FACES, process=False).export(file_type="ply"),
+        "bad.stage_config.json": b"{",
+        "bare.stage_config.json": b"{}",
+        "list.stage_config.json": b"[]",
+        "gone.stage_config.json": b'{"render_asset": "gone.glb"}',
+        "slanted.stage_config.json": b'{"render_asset": "whole.glb", "up": [0,1,1]}',
+    }
+    for name, content in damaged.items():
+        if content is not None:
+            (tmp_path / name).write_bytes(content)
+        with pytest.raises(SimulatorError, match=r"\A[^\n]+\Z") as error:
+            read(tmp_path / name)
+        assert name.split(".")[0] in str(error.value) or "slanted" in name

@@ -1,0 +1,245 @@
+"""Simulators as a batched world."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from cbet_jax.config import CountSettings, NetworkSettings, TrainSettings
+from cbet_jax.runs import checkpoint
+from cbet_jax.train import make_program, seed_keys
+from envs.habitat.raycast.simulator import open_scene
+from envs.habitat.simulator import FORWARD, LEFT, Place, SimulatorError
+from envs.habitat.workers.process import Settings
+from envs.habitat.workers.simulators import Simulators, plain_failures
+from envs.habitat.world import CELL, habitat_world, make_grid, visit
+from tests.support.scenes import four_walls
+from tests.support.tiny import numbers
+
+OWN = str(Path(__file__).with_name("own_simulator.py"))
+ACTIONS = np.random.default_rng(0).integers(0, 3, (40, 2)).astype(np.int32)
+
+
+@pytest.fixture
+def simulators_of():
+    """Starts simulators that end with the test."""
+    started = []
+
+    def start(*arguments, **options) -> Simulators:
+        started.append(Simulators(*arguments, **options))
+        return started[-1]
+
+    yield start
+    for each in started:
+        each.close()
+
+
+@pytest.fixture(scope="module")
+def scene(tmp_path_factory) -> str:
+    path = tmp_path_factory.mktemp("scene") / "walls.glb"
+    four_walls().export(path)
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def raycasts(scene):
+    simulators = Simulators(Settings(scene), 2)
+    yield simulators
+    simulators.close()
+
+
+def play(world, actions, key=0):
+    """Begins, plays in one compiled scan, and returns everything of every moment."""
+
+    @jax.jit
+    def run(key, actions):
+        state, step = world.init(key)
+        end, (states, steps) = jax.lax.scan(
+            lambda state, action: (lambda after: (after[0], after))(world.step(state, action)),
+            state,
+            actions,
+        )
+        return (state, step), (states, steps), end
+
+    return run(jax.random.key(key), jnp.asarray(actions))
+
+
+@pytest.fixture(scope="module")
+def sevens(raycasts):
+    """A world whose episodes have seven steps, its first moment, all others, and the last."""
+    world = habitat_world(raycasts, max_steps=7)
+    return world, *play(world, ACTIONS)
+
+
+def test_plays_what_the_simulator_plays(raycasts, scene) -> None:
+    world = habitat_world(raycasts, max_steps=1000)
+    (state, first), (states, steps), _ = play(world, ACTIONS)
+    simulator = open_scene(scene)
+    for index in range(2):
+        moment = simulator.reset(int(state.seeds[index]))
+        np.testing.assert_array_equal(first.view[index], moment.view)
+        for time, action in enumerate(ACTIONS[:, index].tolist()):
+            moment = simulator.step(action)
+            np.testing.assert_array_equal(steps.view[time, index], moment.view)
+            np.testing.assert_array_equal(steps.panorama[time, index], moment.panorama.ravel())
+            assert tuple(states.position[time, index].tolist()) == moment.place.position
+            assert states.heading[time, index] == moment.place.heading
+    assert not steps.truncated.any()
+    assert steps.length[-1].tolist() == [40, 40]
+
+
+def test_every_episode_begins_at_the_runs_start(sevens) -> None:
+    world, (state, first), (states, steps), _ = sevens
+    assert (state.position[0] == state.position[1]).all()
+    ended = np.arange(1, 41) % 7 == 0
+    np.testing.assert_array_equal(steps.truncated, np.stack([ended, ended], axis=1))
+    np.testing.assert_array_equal(steps.length[:, 0], np.arange(40) % 7 + 1)
+    for time in np.flatnonzero(ended):
+        np.testing.assert_array_equal(steps.view[time], first.view)
+        np.testing.assert_array_equal(steps.panorama[time], first.panorama)
+        np.testing.assert_array_equal(states.position[time], state.position)
+    other, _ = world.init(jax.random.key(1))
+    assert (other.position != state.position).any()
+    chex.assert_trees_all_equal(states.seeds, jnp.broadcast_to(state.seeds, (40, 2)))
+
+
+def test_episodes_can_begin_anywhere(raycasts) -> None:
+    world = habitat_world(raycasts, max_steps=2, random_starts=True)
+    (state, _), (states, _), _ = play(world, ACTIONS[:12])
+    starts = np.concatenate([state.position[None], states.position[1::2]]).reshape(-1, 3)
+    assert len(np.unique(starts, axis=0)) == len(starts)
+
+
+def test_episodes_can_begin_at_a_given_place(simulators_of, scene) -> None:
+    start = Place((0.5, 0.0, -0.25), 30.0)
+    world = habitat_world(simulators_of(Settings(scene), 1, start), max_steps=3)
+    (state, _), (states, _), _ = play(world, ACTIONS[:6, :1])
+    for moment in (state.position[0], states.position[2, 0], states.position[5, 0]):
+        assert tuple(moment.tolist()) == start.position
+    assert float(states.heading[2, 0]) == 30.0
+    with pytest.raises(SimulatorError, match="is not on the walkable floor"):
+        Simulators(Settings(scene), 1, Place((9.0, 0.0, 0.0), 0.0))
+
+
+def test_counts_rounded_positions_as_numpy_does(sevens, raycasts) -> None:
+    world, (state, _), (states, _), end = sevens
+    been = np.concatenate([np.asarray(state.position), np.reshape(states.reached, (-1, 3))])
+    rounded = {tuple(place) for place in np.round(been[:, [0, 2]].astype(float) / CELL)}
+    assert int(world.report(end)["positions"]) == len(rounded)
+    assert int(end.visits.sum()) == len(been)
+    grid = make_grid(raycasts)
+    rows, columns = np.nonzero(end.visits)
+    found = {
+        (float(x + grid.first[1]), float(z + grid.first[0]))
+        for z, x in zip(rows, columns, strict=True)
+    }
+    assert found == rounded
+
+
+def test_what_lies_beyond_the_grid_counts_at_its_edge(raycasts) -> None:
+    grid = make_grid(raycasts)
+    visits = visit(grid, jnp.zeros(grid.shape, jnp.int32), jnp.array([(99.0, 0.0, -99.0)]))
+    assert int(visits[0, -1]) == 1
+
+
+def test_a_step_is_a_function_of_its_arguments(sevens, simulators_of, scene) -> None:
+    # As a resumed run needs it, and one that goes back to an earlier moment.
+    world, _, (states, _), _ = sevens
+    middle = jax.tree.map(lambda leaf: leaf[19], states)
+    step = jax.jit(world.step)
+    later = [step(middle, ACTIONS[20]) for _ in range(2)]
+    chex.assert_trees_all_equal(later[0], later[1])
+    fresh = habitat_world(simulators_of(Settings(scene), 2), max_steps=7)
+    chex.assert_trees_all_equal(jax.jit(fresh.step)(middle, ACTIONS[20]), later[0])
+
+
+def test_a_lost_simulators_episode_is_cut(simulators_of) -> None:
+    simulators = simulators_of(Settings("fine", OWN), 3)
+    world = habitat_world(simulators, max_steps=100)
+    state, first = jax.jit(world.init)(jax.random.key(0))
+    step = jax.jit(world.step)
+    state, _ = step(state, jnp.array([FORWARD, FORWARD, LEFT]))
+    os.kill(simulators.workers._workers[1].pid, signal.SIGKILL)
+    after, seen = step(state, jnp.array([FORWARD, FORWARD, LEFT]))
+    assert seen.truncated.tolist() == [False, True, False]
+    assert seen.length.tolist() == [2, 2, 2]
+    assert after.played.tolist() == [2, 0, 2]
+    np.testing.assert_array_equal(seen.view[1], first.view[1])
+    np.testing.assert_array_equal(after.reached[1], state.position[1])
+    assert float(after.heading[2]) == 20.0
+    assert int(world.report(after)["episodes_cut"]) == simulators.workers.restarts == 1
+    after, seen = step(after, jnp.array([FORWARD, FORWARD, LEFT]))
+    assert seen.length.tolist() == [3, 1, 3]
+
+
+def test_a_simulator_that_is_lost_too_often_stops_the_run_in_one_line(simulators_of) -> None:
+    simulators = simulators_of(Settings("always_dead", OWN), 1)
+    world = habitat_world(simulators)
+    with (
+        pytest.raises(SimulatorError, match="its last words: cannot go on"),
+        plain_failures(simulators),
+    ):
+        jax.block_until_ready(play(world, np.zeros((5, 1), np.int32)))
+
+
+FAILING = """
+import sys
+import jax, jax.numpy as jnp
+from envs.habitat.workers.simulators import Simulators, plain_failures
+from envs.habitat.workers.process import Settings
+from envs.habitat.simulator import SimulatorError
+from envs.habitat.world import habitat_world
+simulators = Simulators(Settings("always_dead", sys.argv[1]), 2)
+world = habitat_world(simulators)
+try:
+    with plain_failures(simulators):
+        state, _ = jax.jit(world.init)(jax.random.key(0))
+        for _ in range(5):
+            state, _ = jax.block_until_ready(jax.jit(world.step)(state, jnp.zeros(2, jnp.int32)))
+except SimulatorError as error:
+    print("error:", error, file=sys.stderr)
+    sys.exit(2)
+"""
+
+
+def test_a_failed_run_ends_with_one_line() -> None:
+    command = [sys.executable, "-c", FAILING, OWN]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert ended.returncode == 2, ended.stderr
+    assert ended.stderr.count("\n") == 1, ended.stderr
+    assert ended.stderr.startswith("error: simulator ")
+
+
+TINY = TrainSettings(
+    frames=10_000,
+    worlds=2,
+    batch=2,
+    unroll=5,
+    network=NetworkSettings(channels=2, dense_units=8, lstm_layers=1, lstm_units=8, conv_layers=5),
+    counts=CountSettings(capacity=256),
+)
+
+
+def test_it_trains_and_resumes_bit_for_bit(simulators_of, tmp_path) -> None:
+    world = habitat_world(simulators_of(Settings("fine", OWN), 2), max_steps=7)
+    program = make_program(TINY, world, seeds=1, iterations_per_chunk=2)
+    middle, _ = program.advance(program.init(seed_keys(1)))
+    checkpoint.save(tmp_path, middle, checkpoint.Position(2, 20), {})
+    end, metrics = program.advance(middle)
+    assert np.isfinite(metrics["policy_loss"]).all()
+    assert np.nanmax(metrics["episode_length"]) == 7
+    assert metrics["positions"][-1] > 1
+
+    fresh = habitat_world(simulators_of(Settings("fine", OWN), 2), max_steps=7)
+    resumed = make_program(TINY, fresh, seeds=1, iterations_per_chunk=2)
+    template = jax.eval_shape(resumed.init, seed_keys(1))
+    loaded = checkpoint.load_newest(tmp_path, template, {})
+    again, _ = resumed.advance(loaded.state)
+    chex.assert_trees_all_equal(numbers(again), numbers(end))

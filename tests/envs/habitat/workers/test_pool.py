@@ -1,0 +1,343 @@
+"""Simulators in processes of their own: how they are asked, lost, replaced and ended."""
+
+import ast
+import gc
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from envs.habitat.raycast.simulator import open_scene
+from envs.habitat.simulator import FORWARD, LEFT, RIGHT, Place, SimulatorError
+from envs.habitat.workers import process, shared_memory, worker
+from envs.habitat.workers.pool import MOST_LOSSES, Workers
+from envs.habitat.workers.process import Settings, environment
+from envs.habitat.workers.shared_memory import share
+from tests.support.scenes import box, four_walls
+
+OWN = str(Path(__file__).with_name("own_simulator.py"))
+HABITAT = Path(worker.__file__).parent
+
+
+def own(scene: str = "fine", **options) -> Settings:
+    return Settings(scene, OWN, **options)
+
+
+@pytest.fixture
+def workers_of():
+    """Starts workers that end with the test."""
+    started = []
+
+    def start(settings: Settings, number: int = 1) -> Workers:
+        started.append(Workers(settings, number))
+        return started[-1]
+
+    yield start
+    for each in started:
+        each.close()
+
+
+@pytest.fixture(scope="module")
+def scene(tmp_path_factory) -> str:
+    path = tmp_path_factory.mktemp("scene") / "walls.glb"
+    four_walls().export(path)
+    return str(path)
+
+
+def pids(workers: Workers) -> list[int]:
+    return [each.pid for each in workers._workers if each is not None]
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_shows_what_the_simulator_shows_in_process(workers_of, scene) -> None:
+    workers, simulator = workers_of(Settings(scene), 2), open_scene(scene)
+    assert workers.hello.simulator == "raycast"
+    assert "embree" in workers.hello.renderer
+    assert workers.hello.scene == scene
+    starts = workers.reset([5, 6])
+    for index, seed in ((0, 5), (1, 6)):
+        moment = simulator.reset(seed)
+        assert starts[index] == moment.place
+        np.testing.assert_array_equal(workers.images.views[index], moment.view)
+    workers.teleport([None, starts[0]])
+    simulator.teleport(starts[0])
+    for action in (FORWARD, LEFT, FORWARD, RIGHT, LEFT):
+        places, moment = workers.step([RIGHT, action]), simulator.step(action)
+        assert places[1] == moment.place
+        np.testing.assert_array_equal(workers.images.views[1], moment.view)
+        np.testing.assert_array_equal(workers.images.panoramas[1], moment.panorama)
+    assert workers.positions(3, 4) == simulator.positions(3, 4)
+    one, other = workers.floor_map(0.5), simulator.floor_map(0.5)
+    assert one.corner == other.corner
+    np.testing.assert_array_equal(one.walkable, other.walkable)
+    np.testing.assert_array_equal(one.picture, other.picture)
+
+
+def test_runs_without_jax_and_cuda(workers_of, monkeypatch, scene) -> None:
+    for name in ("JAX_PLATFORMS", "XLA_FLAGS", "CUDA_VISIBLE_DEVICES", "PYTHONHOME"):
+        monkeypatch.setitem(process.os.environ, name, "")
+    (pid,) = pids(workers_of(Settings(scene)))
+    assert os.getpgid(pid) != os.getpgid(0)  # a terminal's Ctrl-C does not reach it
+    variables = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    names = {variable.partition(b"=")[0].decode() for variable in variables if variable}
+    assert "PATH" in names
+    assert not [name for name in names if name.startswith(("JAX", "XLA", "CUDA", "PYTHONHOME"))]
+    maps = Path(f"/proc/{pid}/maps").read_text()
+    assert "numpy" in maps
+    assert "jaxlib" not in maps
+
+
+def test_another_interpreter_does_not_get_this_ones_paths(monkeypatch) -> None:
+    monkeypatch.setitem(process.os.environ, "PYTHONPATH", "/some/where")
+    assert "PYTHONPATH" in environment(sys.executable)
+    assert "PYTHONPATH" not in environment("/other/python")
+
+
+@pytest.mark.parametrize("name", ["worker.py", "simulator.py", "habitat_sim.py", "quick_start.py"])
+def test_what_the_worker_reads_is_python_3_9(name) -> None:
+    source = (HABITAT / name).read_text()
+    ast.parse(source, feature_version=(3, 9))
+    assert "import jax" not in source
+    assert "strict=" not in source  # of zip, 3.10
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
+            raise AssertionError("`|` of types or mappings is Python 3.10's or 3.9's")
+
+
+def test_what_a_simulator_prints_is_no_answer(workers_of) -> None:
+    workers = workers_of(own("talkative"))
+    workers.reset([1])
+    for _ in range(5):
+        assert workers.step([FORWARD]) != [None]
+    assert workers.restarts == 0
+
+
+@pytest.mark.parametrize("scene", ["dead", "silent"])
+def test_a_lost_worker_is_replaced_and_its_episode_cut(workers_of, scene) -> None:
+    workers = workers_of(own(scene, step_limit=2.0 if scene == "silent" else 60.0), 2)
+    workers.reset([1, 2])
+    before = pids(workers)
+    workers.step([FORWARD, FORWARD])
+    workers.teleport([None, Place((7.0, 0.0, 0.0), 0.0)])
+    workers.step([FORWARD, LEFT])
+    assert workers.step([FORWARD, FORWARD]) == [None, None]
+    assert workers.restarts == 2
+    assert not set(before) & set(pids(workers))
+    assert not [pid for pid in before if is_alive(pid)]
+    start = Place((4.0, 0.0, 3.0), 20.0)
+    assert workers.teleport([start, start]) == [start, start]
+    assert workers.step([LEFT, FORWARD])[1] == Place((5.0, 0.0, 3.0), 20.0)
+    assert (workers.images.views[0] == 3).all()
+    assert (workers.images.panoramas[1] == 35).all()
+
+
+def test_one_lost_worker_does_not_trouble_the_others(workers_of) -> None:
+    workers = workers_of(own(), 3)
+    workers.reset([1, 2, 3])
+    os.kill(pids(workers)[1], signal.SIGKILL)
+    first, second, third = workers.step([FORWARD] * 3)
+    assert second is None
+    assert (first.position[0], third.position[0]) == (2.0, 4.0)
+    assert workers.restarts == 1
+
+
+def test_gives_up_after_several_losses_in_a_row(workers_of) -> None:
+    workers = workers_of(own("always_dead"), 2)
+    for losses in range(1, MOST_LOSSES):
+        workers.reset([1, 1])
+        assert workers.step([FORWARD, FORWARD]) == [None, None]
+        assert workers.restarts == 2 * losses
+    with pytest.raises(SimulatorError, match=r"status 3; its last words: cannot go on: no more"):
+        workers.step([FORWARD, FORWARD])
+
+
+def test_an_error_is_told_and_the_simulator_goes_on(workers_of) -> None:
+    workers = workers_of(own(), 2)
+    with pytest.raises(SimulatorError, match="that is outside"):
+        workers.teleport([Place((-1.0, 0.0, 0.0), 0.0), Place((1.0, 0.0, 0.0), 0.0)])
+    assert workers.reset([4, 5])[1].position == (5.0, 0.0, 1.0)
+    assert workers.restarts == 0
+
+
+def test_an_answer_that_was_given_up_is_not_taken_for_the_next(workers_of) -> None:
+    workers = workers_of(own())
+    workers._workers[0].send({"do": "reset", "seed": 9})  # as an interrupt leaves it
+    assert workers.reset([2])[0].position == (2.0, 0.0, 1.0)
+
+
+def test_an_answer_that_was_ready_in_time_is_heard_however_late(workers_of) -> None:
+    workers = workers_of(own(step_limit=0.5))
+    workers._workers[0].send({"do": "reset", "seed": 3})
+    time.sleep(0.6)  # as if this side had been stopped
+    assert workers._workers[0].receive()["position"] == [3.0, 0.0, 1.0]
+
+
+def corrupt(path: Path) -> str:
+    path.write_bytes(b"glTF and then nothing")
+    return str(path)
+
+
+def wall(path: Path) -> str:
+    box(((-2, 2, -2), (-1.9, 3, 2))).export(path)
+    return str(path)
+
+
+def what_is_held() -> tuple[set[str], int, set[str]]:
+    """Names of shared memory, open files, and child processes, zombies among them."""
+    children = {
+        pid for pid in os.listdir("/proc") if pid.isdigit() and parent_of(pid) == os.getpid()
+    }
+    return set(os.listdir("/dev/shm")), len(os.listdir("/proc/self/fd")), children
+
+
+def parent_of(pid: str) -> int:
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1])
+    except OSError:  # it has just ended
+        return 0
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (lambda _: own("bad_scene"), "there is no scene 'bad_scene'"),
+        (lambda _: own("stillborn"), "did not start: .* ValueError: born dead"),
+        (lambda _: own(python="/no/such/python"), "/no/such/python cannot be started"),
+        (lambda _: own(python="/etc/passwd"), "/etc/passwd cannot be started"),
+        (lambda _: Settings("x", "no/such.py"), "cannot be loaded by .*no such file"),
+        (lambda _: Settings("x", "magic"), "unknown simulator 'magic'; there are raycast"),
+        (lambda folder: Settings(corrupt(folder / "y.glb")), "cannot be read as a scene"),
+        (lambda folder: Settings(wall(folder / "y.glb")), "the scene has no walkable floor"),
+    ],
+)
+def test_says_in_one_line_why_it_cannot_start(settings, message, tmp_path) -> None:
+    gc.collect()
+    before = what_is_held()
+    with pytest.raises(SimulatorError, match=message) as error:
+        Workers(settings(tmp_path), 2)
+    assert "\n" not in str(error.value)
+    del error  # its frames hold the memory's last reference
+    gc.collect()
+    assert what_is_held() == before
+
+
+def test_another_protocol_is_refused(tmp_path, monkeypatch) -> None:
+    script = tmp_path / "worker.py"
+    script.write_text('print(\'{"protocol": 99, "simulator": "own"}\', flush=True); input()')
+    monkeypatch.setattr(process, "WORKER", script)
+    with pytest.raises(SimulatorError, match="speaks protocol 99, not 1"):
+        Workers(own(), 1)
+
+
+def test_nonsense_is_no_hello(tmp_path, monkeypatch) -> None:
+    script = tmp_path / "worker.py"
+    script.write_text("print('Welcome to my simulator!', flush=True); input()")
+    monkeypatch.setattr(process, "WORKER", script)
+    with pytest.raises(SimulatorError, match="something else than an answer"):
+        Workers(own(), 1)
+
+
+def test_a_simulator_that_takes_too_long_to_start_is_not_waited_for(tmp_path, monkeypatch) -> None:
+    script = tmp_path / "worker.py"
+    script.write_text("import time; time.sleep(600)")
+    monkeypatch.setattr(process, "WORKER", script)
+    monkeypatch.setattr(process, "_ENDING", 0.2)
+    with pytest.raises(SimulatorError, match="did not answer in time"):
+        Workers(own(start_limit=0.5), 2)
+
+
+TOO_LITTLE = """
+import os, resource, sys
+resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+from envs.habitat.workers.process import Settings
+from envs.habitat.simulator import SimulatorError
+from envs.habitat.workers.pool import Workers
+before = len(os.listdir("/proc/self/fd"))
+try:
+    Workers(Settings("fine", sys.argv[1]), 2)
+except SimulatorError as error:
+    print(len(os.listdir("/proc/self/fd")) - before, error)
+"""
+
+
+def test_says_so_where_there_is_no_room_for_the_images() -> None:
+    command = [sys.executable, "-c", TOO_LITTLE, OWN]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert ended.stdout.startswith("0 no 122,880 bytes of shared memory: "), ended.stderr
+
+
+def test_a_full_memory_file_system_is_named(tmp_path, monkeypatch) -> None:
+    # Where the kernel has no anonymous memory, a nameless file in a small file system.
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(tmp_path)], check=False
+    )
+    if mounted.returncode:
+        pytest.skip("only root can mount a file system")
+    try:
+        monkeypatch.delattr(shared_memory.os, "memfd_create")
+        monkeypatch.setattr(memory, "_MEMORY_FILES", tmp_path)
+        os.close(share(1 << 12))
+        with pytest.raises(SimulatorError, match=r"122,880 bytes.*No space left"):
+            Workers(own(), 2)
+        assert list(tmp_path.iterdir()) == []
+    finally:
+        subprocess.run(["umount", str(tmp_path)], check=True)
+
+
+PARENT = """
+import os, signal, sys, time
+from envs.habitat.workers.process import Settings
+from envs.habitat.workers.pool import Workers
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
+workers = Workers(Settings(sys.argv[1], sys.argv[2], step_limit=2.0), 2)
+workers.reset([1, 2])
+print(*[each.pid for each in workers._workers], flush=True)
+if sys.argv[1] == "silent":
+    workers.step([0, 0]), workers.step([0, 0])
+    [each.send({"do": "step", "action": 0}) for each in workers._workers]
+    print("asked", flush=True)
+if sys.argv[3] == "wait":
+    time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize(
+    ("scene", "how"),
+    [("fine", "end"), ("fine", signal.SIGINT), ("fine", signal.SIGTERM), ("fine", signal.SIGKILL),
+     ("silent", signal.SIGKILL)],
+)  # fmt: skip
+def test_workers_end_with_their_parent(scene, how) -> None:
+    before = set(os.listdir("/dev/shm"))
+    command = [sys.executable, "-c", PARENT, scene, OWN, "end" if how == "end" else "wait"]
+    parent = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
+    )
+    workers = [int(word) for word in parent.stdout.readline().split()]
+    assert len(workers) == 2
+    if scene == "silent":
+        parent.stdout.readline()
+    if how != "end":
+        assert all(is_alive(pid) for pid in workers)
+        os.killpg(parent.pid, how)  # as a terminal does at Ctrl-C
+    parent.wait(60)
+    parent.stdout.close()
+    until = time.monotonic() + 30
+    while any(is_alive(pid) for pid in workers) and time.monotonic() < until:
+        time.sleep(0.02)
+    assert not [pid for pid in workers if is_alive(pid)]
+    assert set(os.listdir("/dev/shm")) == before

@@ -1,0 +1,149 @@
+"""Our levels against those that MiniGrid's own generators draw: two-sample tests.
+
+Each feature of a level is a category; ours and theirs are compared with a chi-square test of
+homogeneity, categories expected fewer than 5 times thrown together. Seeds are fixed. The
+level of all tests of a world together is 1 % (Bonferroni).
+"""
+
+from collections import Counter
+
+import jax
+import numpy as np
+import pytest
+from scipy.stats import chi2_contingency
+
+from envs.minigrid import cells as c
+from envs.minigrid.export import Export
+from envs.minigrid.generators import GENERATORS
+from tests.support import minigrid_reference
+from tests.support.play import draw_levels, exports
+
+LEVEL = 0.01
+# One of each way to draw a level; the others are drawn by the same lines.
+REPRESENTATIVES = (
+    "MultiRoom-N4-S5",
+    "MultiRoomNoisyTV-N7-S4",
+    "KeyCorridorS3R3",
+    "BlockedUnlockPickup",
+    "Unlock",
+    "DoorKey-6x6",
+    "ObstructedMaze-2Dlhb",
+    "LavaCrossingS9N2",
+    "LavaGapS6",
+)
+
+
+@pytest.mark.parametrize("name", REPRESENTATIVES)
+def test_levels_are_distributed_as_minigrids(name):
+    compare(name, 500)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", GENERATORS)
+def test_two_thousand_levels_are_distributed_as_minigrids(name):
+    compare(name, 2000)
+
+
+def test_the_comparison_tells_a_wrong_distribution():
+    """Guards the tests above: levels of another room size must not pass."""
+    ours = [features(level) for level in exports(draw_levels("MultiRoom-N4-S5", KEY, 300))]
+    env = minigrid_reference.MultiRoomEnv(minNumRooms=4, maxNumRooms=4, maxRoomSize=6)
+    theirs = [features(level) for level in minigrid_levels(env, "reach the goal", 300)]
+    assert min(p_values(ours, theirs).values()) < 1e-6
+
+
+KEY = jax.random.key(2)
+
+
+def compare(name: str, count: int) -> None:
+    """Draws `count` levels with both generators and tests every feature."""
+    ours = exports(draw_levels(name, KEY, count))
+    theirs = minigrid_levels(minigrid_reference.make(name), ours[0].task, count)
+    assert ours[0].max_steps == theirs[0].max_steps
+    assert ours[0].grid.shape == theirs[0].grid.shape
+    values = p_values([features(level) for level in ours], [features(level) for level in theirs])
+    wrong = {feature: p for feature, p in values.items() if p < LEVEL / len(values)}
+    assert not wrong
+
+
+def minigrid_levels(env, task: str, count: int) -> list[Export]:
+    levels = []
+    for index in range(count):
+        env.reset(seed=1 if index == 0 else None)
+        levels.append(minigrid_reference.export_from(env, task))
+    return levels
+
+
+def features(level: Export) -> dict[str, object]:
+    """Measures one level: where everything is, of what colour and size, and how far to go."""
+    kinds, colors, states = np.moveaxis(level.grid, -1, 0)
+    found: dict[str, object] = {
+        "agent": level.agent_pos,
+        "direction": level.agent_dir,
+        "agent's column": level.agent_pos[0],
+        "agent's row": level.agent_pos[1],
+        "agent's room": room_size(kinds, level.agent_pos),
+        "walls": int((kinds == c.TYPE_WALL).sum()),
+        "doors": int((kinds == c.TYPE_DOOR).sum()),
+    }
+    for x, y in np.argwhere(level.contents[..., 0]).tolist():
+        found[f"in the box at {x}, {y}"] = tuple(level.contents[x, y].tolist())
+    for name in ("door", "key", "ball", "box", "goal", "lava"):
+        places = np.argwhere(kinds == c.TYPES.index(name))
+        found[f"{name} columns"] = tuple(sorted(x for x, _ in places.tolist())[:1])
+        found[f"{name} rows"] = tuple(sorted(y for _, y in places.tolist())[:1])
+        for index, (x, y) in enumerate(places.tolist()):
+            found[f"{name} {index}"] = (x, y)
+            found[f"{name} {index} colour"] = int(colors[x, y])
+            found[f"{name} {index} state"] = int(states[x, y])
+            found[f"{name} {index} to agent"] = abs(x - level.agent_pos[0]) + abs(
+                y - level.agent_pos[1]
+            )
+        if name == "goal" and len(places):
+            found["goal's room"] = room_size(kinds, places[0])
+        if name == "door" and len(places):
+            doors = colors[tuple(places.T)]
+            found["repeated door colours"] = len(doors) - len(np.unique(doors))
+    for x, y in np.argwhere(kinds == c.TYPE_DOOR).tolist():
+        found[f"door at {x}, {y}"] = int(states[x, y])
+    locked = np.argwhere((kinds == c.TYPE_DOOR) & (states == 2)).tolist()
+    keys = np.argwhere(kinds == c.TYPE_KEY).tolist()
+    if locked and keys:
+        found["locked door and key"] = (*locked[0], *keys[0])
+    if level.task == "open the door":
+        found["door to open"] = level.target
+    if level.task == "pick up the object":
+        found["object to pick up"] = level.target
+    return found
+
+
+def room_size(kinds: np.ndarray, place) -> tuple[int, ...]:
+    """Returns how far one can look right, down, left and up before a wall or a door, as size."""
+    reach = []
+    for dx, dy in ((1, 0), (0, 1), (-1, 0), (0, -1)):
+        x, y = place
+        while kinds[x, y] not in (c.TYPE_WALL, c.TYPE_DOOR, c.TYPE_LAVA):
+            x, y = x + dx, y + dy
+        reach.append(max(abs(x - place[0]), abs(y - place[1])))
+    return reach[0] + reach[2], reach[1] + reach[3]
+
+
+def p_values(ours: list[dict], theirs: list[dict]) -> dict[str, float]:
+    """Returns the p-value of every feature in which not all levels are alike."""
+    names = sorted({name for level in ours + theirs for name in level})
+    values = {}
+    for name in names:
+        table = contingency([o.get(name) for o in ours], [t.get(name) for t in theirs])
+        if table.shape[1] > 1:
+            values[name] = float(chi2_contingency(table).pvalue)
+    return values
+
+
+def contingency(ours: list, theirs: list) -> np.ndarray:
+    """Counts each category in both samples; rare ones together."""
+    counts = [Counter(sample) for sample in (ours, theirs)]
+    table = np.array([[count[value] for value in {*ours, *theirs}] for count in counts])
+    rare = table.sum(0) < 10  # expected fewer than 5 times in each sample
+    together = table[:, rare].sum(1, keepdims=True)
+    table = np.concatenate([table[:, ~rare], together], axis=1)
+    return table[:, table.sum(0) > 0]

@@ -1,0 +1,150 @@
+"""MultiRoom's levels while they are drawn: side by side, in small steps, within a bound."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.stats import chisquare, ks_2samp
+
+from envs.errors import ImpossibleEnvironment
+from envs.minigrid import cells as c
+from envs.minigrid.generators import GENERATORS, NAMES, catalogue, draw, find, room_chains
+from envs.minigrid.generators.room_chains import below, boxes
+from envs.minigrid.level import DIRECTIONS
+from tests.envs.minigrid.solving.solver import solve
+from tests.support.play import exports
+
+SIZE = 10
+LEVEL = 0.01  # of all features together (Bonferroni)
+
+
+def features(walls) -> dict[str, np.ndarray]:
+    """Measures chains of rooms: where rooms are, how large, and which way they go."""
+    left, top, right, bottom = np.moveaxis(jax.vmap(boxes)(jnp.asarray(walls)), 1, 0)
+    width, height = right - left + 1, bottom - top + 1
+    return {
+        "first left": left[:, 0],
+        "first top": top[:, 0],
+        "first area": (width * height)[:, 0],
+        "last left": left[:, -1],
+        "last top": top[:, -1],
+        "last area": (width * height)[:, -1],
+        "area": (width * height).sum(1),
+        "leftmost": left.min(1),
+        "steps right": (np.diff(left) > 0).sum(1),
+    }
+
+
+@partial(jax.jit, static_argnames=("rooms", "chains"))
+def soonest(keys, rooms: int, chains: int):
+    """Draws one chain for each key: the first to be ready of many that begin together."""
+
+    def one(key):
+        grown = room_chains.grow(room_chains.no_chains(rooms, chains), key, 1, SIZE)
+        return room_chains.hand_out(grown, 1)[1][0]
+
+    return jax.lax.map(one, keys)
+
+
+@partial(jax.jit, static_argnames=("rooms", "chains"))
+def in_turn(keys, rooms: int, chains: int):
+    """Hands out what is ready, at most 8 at a time, as the chains grow on and on."""
+
+    def go_on(chains, key):
+        chains, walls, _, ready = room_chains.hand_out(room_chains.grow(chains, key, 4, SIZE), 8)
+        return chains, (walls, ready)
+
+    _, (walls, ready) = jax.lax.scan(go_on, room_chains.no_chains(rooms, chains), keys)
+    return walls, ready
+
+
+def test_the_chains_that_are_ready_first_are_as_all_others(monkeypatch):
+    """Those that are complete first begin two columns further to the left than others do."""
+    monkeypatch.setattr(chain, "ROUNDS", 1)  # looks after every round
+    monkeypatch.setattr(chain, "MOST_GOES", 1000)
+    first = soonest(jax.random.split(jax.random.key(1), 1000), 6, 64)
+    walls, ready = in_turn(jax.random.split(jax.random.key(2), 500), 6, 128)
+    ours, others = features(first), features(walls[ready])
+    values = {name: ks_2samp(ours[name], others[name]).pvalue for name in ours}
+    assert min(values.values()) > LEVEL / len(values), values
+
+
+def test_drafts_go_on_where_the_last_call_left_them(monkeypatch):
+    """With a bound of 4 rounds a call, no chain of 4 rooms could be ready in one."""
+    monkeypatch.setattr(chain, "ROUNDS", 4)
+    monkeypatch.setattr(chain, "MOST_GOES", 1)
+    generator = GENERATORS["MultiRoom-N4-S5"]
+    advance = jax.jit(generator.advance, static_argnums=2)
+    drafts, made = generator.begin(2), []
+    for key in jax.random.split(jax.random.key(0), 20):
+        drafts, _, ready = advance(drafts, key, 2)
+        made.append(int(ready.sum()))
+    assert made[:6] == [0] * 6  # the slowest take 25 rounds, and all wait for as long
+    assert sum(made) >= 2 * 10
+
+
+def test_a_call_ends_though_no_chain_is_ready():
+    """49 rooms of 4 x 4 might fit, and never will."""
+    chains = jax.jit(partial(room_chains.grow, count=1, max_room_size=4))(
+        room_chains.no_chains(49, 8), jax.random.key(0)
+    )
+    assert chains.age.max() <= room_chains.ROUNDS * room_chains.MOST_GOES
+    chains, _, _, ready = room_chains.hand_out(chains, 2)
+    assert not ready.any()
+
+
+@pytest.mark.parametrize("name", ["MultiRoom-N12-S10", "MultiRoomNoisyTV-N7-S4"])
+def test_a_level_that_is_handed_out_is_whole(name):
+    levels, valid = jax.jit(lambda key: draw(GENERATORS[name], key, 8))(jax.random.key(0))
+    assert valid.all()
+    rooms = int(levels.max_steps[0]) // 20
+    for level in exports(levels):
+        kinds = level.grid[..., 0]
+        assert (kinds == c.TYPE_DOOR).sum() == rooms - 1
+        assert (kinds == c.TYPES.index("goal")).sum() == 1
+        assert (kinds == c.TYPES.index("ball")).sum() == ("Noisy" in name)
+        assert kinds[level.agent_pos] == c.TYPES.index("empty")
+        assert solve(level) is not None
+    assert (levels.agent_direction < len(DIRECTIONS)).all()
+
+
+def test_every_number_below_a_limit_is_as_likely_as_another():
+    words = jax.random.bits(jax.random.key(0), (70_000,))
+    first, rest = below(7, words)
+    second, _ = below(jnp.full(70_000, 5), rest)
+    pairs = np.bincount(np.asarray(first) * 5 + np.asarray(second))
+    assert len(pairs) == 35
+    assert chisquare(pairs).pvalue > LEVEL
+    extremes = jnp.array([0, 2**32 // 7, 2**32 // 7 + 1, 2**32 - 1], jnp.uint32)
+    assert below(7, extremes)[0].tolist() == [0, 0, 1, 6]
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("MultiRoom-N1", "at least two rooms"),
+        ("MultiRoom-N3-S3", "of size 4"),
+        ("MultiRoom-N6-S26", "no room of size 26 fits its 25x25 grid"),
+        ("MultiRoomNoisyTV-N50-S4", "at most 49 rooms fit"),
+    ],
+)
+def test_impossible_sizes_are_refused_before_anything_is_compiled(name, expected, monkeypatch):
+    monkeypatch.setattr(chain, "grow", None)
+    with pytest.raises(ImpossibleEnvironment, match=expected) as caught:
+        find(name)
+    assert "\n" not in str(caught.value)
+
+
+def test_hopeless_sizes_are_refused_after_a_try_and_hard_ones_are_not():
+    with pytest.raises(ImpossibleEnvironment, match=r"20 rooms .* in 2,097,152 tries") as caught:
+        find("MultiRoom-N20-S10")
+    assert "\n" not in str(caught.value)
+    assert find("MultiRoom-N20-S4").max_steps == 400
+
+
+def test_registered_sizes_are_not_tried_first(monkeypatch):
+    monkeypatch.setattr(chain, "grow", None)
+    for name in NAMES:
+        assert catalogue.find.__wrapped__(name).name == name

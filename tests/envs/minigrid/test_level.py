@@ -1,0 +1,68 @@
+"""Levels as text."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from envs.minigrid import cells as c
+from envs.minigrid.export import export
+from envs.minigrid.level import PICK_UP
+from envs.minigrid.rules import FORWARD, PICKUP, TOGGLE, start, step
+from envs.minigrid.text import from_text, to_text
+from tests.support.handmade_levels import random_levels
+from tests.support.minigrid_reference import make, rebuild
+from tests.support.play import draw_levels
+
+BOX_HIDES_KEY = """\
+WGWGWGWGWGWG
+WG>>BY  LRWG
+WGWGWGWGWGWG
+(2, 1) holds KR"""
+
+
+def test_a_drawn_level_plays_as_drawn():
+    state = start(from_text(BOX_HIDES_KEY, task=PICK_UP, target=c.key(c.RED)))
+    for action in (TOGGLE, PICKUP):
+        state, outcome = step(state, jnp.int32(action))
+    assert outcome.success
+    for action in (FORWARD, FORWARD, TOGGLE, FORWARD):
+        state, _ = step(state, jnp.int32(action))
+    assert to_text(state.level).splitlines()[1:] == [
+        "WG      >>WG",
+        "WGWGWGWGWGWG",
+        "(4, 1) under _R",
+    ]
+
+
+@pytest.mark.parametrize("task", ["reach the goal", "open the door"])
+def test_every_level_survives_being_written_and_read(task):
+    levels = jax.device_get(random_levels(np.random.default_rng(3), task, 5))
+    for index in range(5):
+        level = jax.tree.map(lambda leaf, index=index: leaf[index], levels)
+        again = from_text(to_text(level), task=int(level.task), target=int(level.target))
+        assert jax.tree.all(jax.tree.map(lambda a, b: (np.asarray(a) == b).all(), level, again))
+
+
+def test_the_text_of_a_real_level_is_minigrids_own():
+    levels = draw_levels("KeyCorridorS3R3", jax.random.key(0), 1)
+    level = jax.tree.map(lambda leaf: leaf[0], levels)
+    env = make("KeyCorridorS3R3")
+    rebuild(export(start(level)), env)
+    theirs = env.pprint_grid()
+    in_their_colours = to_text(level).replace("E", "G")
+    assert in_their_colours == theirs
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("WGWG\nWG", "even length"),
+        ("WGXX>>", "'XX'"),
+        ("WGWG", "one agent, not 0"),
+        (">>VV", "one agent, not 2"),
+    ],
+)
+def test_a_malformed_drawing_is_refused(text, complaint):
+    with pytest.raises(ValueError, match=complaint):
+        from_text(text)

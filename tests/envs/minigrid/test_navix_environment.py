@@ -1,0 +1,172 @@
+"""Our worlds as navix environments."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import envs.minigrid
+from envs.minigrid import rules
+from tests.envs.minigrid.solving.solver import solve
+
+navix = pytest.importorskip("navix")
+
+from flax import linen  # noqa: E402
+from navix.agents import PPO, ActorCritic, PPOHparams  # noqa: E402
+from navix.agents.models import MLPEncoder  # noqa: E402
+from navix.environments.environment import Environment, StepType, Timestep  # noqa: E402
+
+from envs.minigrid.navix_environment import navix_id  # noqa: E402
+
+WORLDS = 8
+REPRESENTATIVES = (
+    "MultiRoomNoisyTV-N7-S4", "KeyCorridorS3R3", "Unlock", "DoorKey-8x8",
+    "ObstructedMaze-2Dlhb-v1", "LavaGapS5",
+)  # fmt: skip
+
+
+class Played(NamedTuple):
+    env: Environment
+    play: Callable  # from a seed to the first timesteps of 8 worlds and those of 40 random steps
+    first: Timestep
+    later: Timestep
+
+
+def _all_names() -> list:
+    """Lists every environment; all but one of each family are left to the slow tests."""
+    slow = pytest.mark.slow
+    return [
+        name if name in REPRESENTATIVES else pytest.param(name, marks=slow)
+        for name in envs.minigrid.NAMES
+    ]
+
+
+@pytest.fixture(scope="module", params=_all_names())
+def played(request) -> Played:
+    env = navix.make(navix_id(request.param), max_steps=15)
+
+    @jax.jit
+    def play(key):
+        key_reset, key_actions = jax.random.split(key)
+        first = jax.vmap(env.reset)(jax.random.split(key_reset, WORLDS))
+        actions = jax.random.randint(key_actions, (40, WORLDS), 0, env.action_space.n)
+
+        def step(timesteps, action):
+            after = jax.vmap(env.step)(timesteps, action)
+            return after, after
+
+        return first, jax.lax.scan(step, first, actions)[1]
+
+    return Played(env, play, *play(jax.random.key(0)))
+
+
+def test_reset_and_step_keep_navixs_contract(played):
+    env, _, first, later = played
+    assert isinstance(env, Environment)
+    assert (first.t == 0).all()
+    assert (first.info["return"] == 0).all()
+    assert first.is_start().all()
+    assert jax.tree.structure(first) == jax.tree.structure(later)
+    for before, after in zip(jax.tree.leaves(first), jax.tree.leaves(later), strict=True):
+        assert before.dtype == after.dtype
+        assert before.shape == after.shape[1:]
+
+
+def test_observations_actions_and_rewards_lie_in_their_spaces(played):
+    env, _, first, later = played
+    assert env.action_space.n == 7
+    for timesteps in (first, later):
+        view, space = timesteps.observation, env.observation_space
+        assert view.dtype == space.dtype == jnp.uint8
+        assert view.shape[-3:] == space.shape == (7, 7, 3)
+        assert int(view.max()) <= int(space.maximum)
+        assert float(timesteps.reward.min()) >= float(env.reward_space.minimum)
+        assert float(timesteps.reward.max()) <= float(env.reward_space.maximum)
+
+
+def test_an_episode_ends_at_the_time_limit_and_restarts_one_call_later(played):
+    _, _, first, later = played
+    times = np.concatenate([first.t[None], later.t])
+    kinds = np.concatenate([first.step_type[None], later.step_type])
+    for world in range(WORLDS):
+        ended = np.flatnonzero(kinds[:-1, world] != StepType.TRANSITION)
+        assert len(ended) >= 2
+        assert (times[ended + 1, world] == 0).all()
+    truncated = kinds == StepType.TRUNCATION
+    assert (times[truncated] == 15).all()
+
+
+def test_reading_a_state_leaves_it_unchanged(played):
+    first = played.first
+    state = jax.tree.map(lambda leaf: leaf[0], first.state)
+    before = jax.device_get(state.world)
+    envs.minigrid.panorama(state)
+    envs.minigrid.export(state)
+    same = jax.tree.map(lambda a, b: bool((a == b).all()), before, jax.device_get(state.world))
+    assert jax.tree.all(same)
+
+
+def test_the_same_key_plays_the_same_episodes(played):
+    again, other = played.play(jax.random.key(0)), played.play(jax.random.key(1))
+    same = jax.tree.map(lambda a, b: bool((a == b).all()), (played.first, played.later), again)
+    assert jax.tree.all(same)
+    assert not same_levels(played.first, other[0])
+    assert played.play._cache_size() == 1  # one trace for all keys
+
+
+def same_levels(some: Timestep, others: Timestep) -> bool:
+    ours, theirs = some.state.world.level, others.state.world.level
+    return jax.tree.all(jax.tree.map(lambda a, b: bool((a == b).all()), ours, theirs))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("explore", [False, True])
+def test_success_ends_an_episode_unless_one_explores(explore):
+    env = envs.minigrid.make("KeyCorridorS3R3", explore=explore)
+    timestep = jax.jit(env.reset)(jax.random.key(0))
+    step = jax.jit(env.step)
+    plan = solve(envs.minigrid.export(timestep.state))
+    for action in plan:
+        assert timestep.is_transition()
+        timestep = step(timestep, jnp.int32(action))
+    assert timestep.reward == pytest.approx(1 - 0.9 * len(plan) / 270)
+    assert bool(timestep.is_termination()) == (not explore)
+    timestep = step(timestep, jnp.int32(rules.PICKUP))
+    assert timestep.reward == 0
+    assert bool(timestep.is_start()) == (not explore)
+
+
+def test_an_unknown_name_is_one_line_with_the_nearest_names():
+    with pytest.raises(envs.minigrid.UnknownEnvironment, match="KeyCorridorS3R3") as error:
+        envs.minigrid.make("keycorridor-s3r3")
+    assert "\n" not in str(error.value)
+
+
+def test_importing_our_worlds_does_not_import_navix_but_registers_with_it():
+    code = (
+        "import envs.minigrid, sys; assert 'navix' not in sys.modules; import navix; "
+        "assert 'CBET-KeyCorridorS3R3-v0' in navix.registry()"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.slow
+def test_navixs_own_agent_trains_on_it():
+    class Encoder(MLPEncoder):
+        @linen.compact
+        def __call__(self, carry, x, is_first):
+            return super().__call__(carry, x.reshape(-1) / 10, is_first)
+
+    env = envs.minigrid.make("KeyCorridorS3R3")
+    settings = PPOHparams(budget=3 * 4 * 16, num_envs=4, num_steps=16, num_minibatches=2)
+    network = ActorCritic(7, actor_encoder=Encoder(16), critic_encoder=Encoder(16))
+    agent = PPO(hparams=settings, network=network, env=env)
+    state, logs = jax.jit(agent.train)(jax.random.PRNGKey(0))
+    assert int(state.frames) == 3 * 4 * 16
+    assert np.isfinite(logs["agent/diagnostics/total_loss"]).all()
+    assert (np.diff(logs["agent/train/updates"]) > 0).all()

@@ -1,0 +1,110 @@
+"""Pictures of levels, against MiniGrid's own."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from minigrid.minigrid_env import MiniGridEnv
+
+from envs.minigrid import cells as c
+from envs.minigrid.export import export
+from envs.minigrid.level import REACH_GOAL, make_level
+from envs.minigrid.render import SPRITE_SIZE, agents_view, whole_grid
+from envs.minigrid.rules import State, start
+from envs.minigrid.text import from_text
+from tests.experiments.common.test_cli import refused
+from tests.support import picture
+from tests.support.handmade_levels import every_cell, random_levels
+from tests.support.minigrid_reference import TASK_ENVIRONMENTS, make, rebuild
+
+
+def walled(row: str) -> State:
+    """Returns the start of a level of one row of cells, with its outer wall."""
+    wall = "WG" * (len(row) // 2 + 2)
+    return start(from_text(f"{wall}\nWG{row}WG\n{wall}", task=REACH_GOAL))
+
+
+def rebuilt(state: State) -> MiniGridEnv:
+    exported = export(state)
+    env = make(TASK_ENVIRONMENTS[exported.task])
+    rebuild(exported, env)
+    return env
+
+
+def apart(ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:
+    return np.abs(ours.astype(int) - theirs.astype(np.uint8))
+
+
+@pytest.mark.parametrize("task", ["reach the goal", "pick up the object", "open the door"])
+def test_pictures_are_minigrids_own(task):
+    levels = random_levels(np.random.default_rng(5), task, 4)
+    for index in range(4):
+        state = start(jax.tree.map(lambda leaf, index=index: leaf[index], levels))
+        env = rebuilt(state)
+        theirs = env.get_frame(highlight=True, tile_size=SPRITE_SIZE)
+        assert apart(whole_grid(state), theirs).max() <= 1
+        seen = env.get_frame(highlight=True, tile_size=SPRITE_SIZE, agent_pov=True)
+        assert apart(agents_view(state), seen).max() <= 1
+
+
+@pytest.mark.parametrize("carried", [c.key(c.YELLOW), c.ball(c.BLUE), c.box(c.GREEN)])
+def test_the_carried_object_lies_under_the_agent_in_its_view(carried):
+    state = walled(">>  DR")._replace(carrying=jnp.uint8(carried))
+    theirs = rebuilt(state).get_frame(highlight=True, tile_size=SPRITE_SIZE, agent_pov=True)
+    difference = apart(agents_view(state), theirs).max(axis=-1)
+    assert (difference > 1).sum() <= 20  # pixels in which two edges cross
+    assert difference.max() <= 25
+    empty_handed = agents_view(state._replace(carrying=jnp.uint8(c.EMPTY)))
+    assert apart(agents_view(state), empty_handed).max() > 100
+
+
+@pytest.mark.parametrize("size", [SPRITE_SIZE, 16])
+def test_cells_look_different_unless_only_their_contents_differ(size):
+    cells = every_cell()
+    grid = np.full((3, len(cells) + 4), c.WALL, np.uint8)
+    grid[1, 1:-3] = cells
+    grid[1, -2] = c.EMPTY
+    agent = jnp.array([len(cells) + 2, 1])  # behind a wall, which leaves all of them in the dark
+    row = whole_grid(start(make_level(jnp.array(grid), agent, 0, task=0, max_steps=1)), size)
+    tiles = row[size : 2 * size].reshape(size, -1, size, 3).swapaxes(0, 1)[1:-3]
+    looks = {cell: tile.tobytes() for cell, tile in zip(cells, tiles, strict=True)}
+    boxes = [cell for cell in cells if cell >> 3 > c.KIND_BOX]
+    assert len({looks[cell] for cell in cells if cell not in boxes}) == len(cells) - len(boxes)
+    assert all(looks[cell] == looks[c.box(cell & 7)] for cell in boxes)
+
+
+def test_the_agent_turns():
+    def covered(agent: str) -> np.ndarray:
+        tile = whole_grid(walled(agent))[SPRITE_SIZE : 2 * SPRITE_SIZE, SPRITE_SIZE:-SPRITE_SIZE]
+        red, green, _ = np.moveaxis(tile.astype(int), -1, 0)
+        return red - green  # the agent, without light and lines
+
+    for before, after in ((">>", "VV"), ("VV", "<<"), ("<<", "^^"), ("^^", ">>")):
+        turned = np.rot90(covered(before), -1)
+        assert np.abs(turned - covered(after)).mean() < 3
+        assert np.abs(covered(before) - covered(after)).mean() > 15
+
+
+def test_what_the_agent_cannot_see_is_dark():
+    view = agents_view(walled("FBFBWG>>FBWGFB"))  # FB: blue floor
+    tiles = view.reshape(7, SPRITE_SIZE, 7, SPRITE_SIZE, 3).swapaxes(1, 2)[:, :, 1:, 1:]
+    assert tiles[5, 3].min() >= 76  # floor ahead, in light
+    assert tiles[4, 3].min() >= 100  # a wall, in light
+    assert tiles[:4].max() == 0  # what is behind it
+
+
+def test_a_picture_shows_one_state():
+    levels = random_levels(np.random.default_rng(0), "open the door", 2)
+    with pytest.raises(ValueError, match="not a batch"):
+        whole_grid(jax.vmap(start)(levels))
+    with pytest.raises(ValueError, match="at least 1 pixel"):
+        whole_grid(walled(">>"), 0)
+
+
+def test_the_picture_for_the_documentation_holds_every_pair(tmp_path, capsys):
+    out = tmp_path / "rendering.png"
+    picture.main(["--envs", "LavaGapS5", "--out", str(out)])
+    assert "LavaGapS5: the pictures differ by at most 1 of 255" in capsys.readouterr().out
+    before = out.read_bytes()
+    assert "already exists" in refused(picture.main, ["--out", str(out)], capsys)
+    assert out.read_bytes() == before

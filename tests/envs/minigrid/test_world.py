@@ -1,0 +1,138 @@
+"""What every environment must keep to, whatever its family."""
+
+import jax
+import numpy as np
+import pytest
+
+import envs.minigrid
+from envs.minigrid import cells as c
+from envs.minigrid import rules
+from envs.minigrid.generators import FAMILIES, GENERATORS, NAMES, TRANSFER, draw, find
+from envs.minigrid.level import MARGIN, OPEN_DOOR, PICK_UP, REACH_GOAL
+from tests.support.play import BATCH, draw_levels, draw_program, play
+
+STEPS = 120
+
+
+@pytest.fixture(scope="module", params=GENERATORS)
+def drawn(request):
+    """A name, and the levels drawn with one key."""
+    return request.param, jax.device_get(draw_levels(request.param, jax.random.key(3), BATCH))
+
+
+def test_the_same_key_draws_the_same_levels_and_another_draws_others(drawn):
+    name, levels = drawn
+    again, others = (draw_levels(name, jax.random.key(seed), BATCH) for seed in (3, 4))
+    same = jax.tree.map(lambda a, b: bool((a == b).all()), levels, jax.device_get(again))
+    assert jax.tree.all(same)
+    assert not (levels.cells == np.asarray(others.cells)).all()
+    assert draw_program(name)._cache_size() == 1  # one trace for all keys
+
+
+def test_a_level_is_well_formed(drawn):
+    name, levels = drawn
+    generator = GENERATORS[name]
+    height, width = generator.height, generator.width
+    assert levels.cells.shape == (BATCH, height + 2 * MARGIN, width + 2 * MARGIN)
+    assert (levels.size == (width, height)).all()
+    assert (levels.task == generator.task).all()
+    assert (levels.max_steps == generator.max_steps).all()
+    assert (levels.cells >> 3 < c.NUM_KINDS).all()
+    assert (levels.cells & 7 < len(c.COLORS)).all()
+    x, y = levels.agent_position.T + MARGIN
+    assert (levels.cells[np.arange(BATCH), y, x] == c.EMPTY).all()
+    assert (_targets(levels, generator.task) == 1).all()
+
+
+def _targets(levels, task: int) -> np.ndarray:
+    """Counts, in each level, what fulfils its task."""
+    if task == OPEN_DOOR:
+        x, y = (levels.target & 255) + MARGIN, (levels.target >> 8) + MARGIN
+        return levels.cells[np.arange(BATCH), y, x] >> 3 == c.KIND_LOCKED
+    wanted = {REACH_GOAL: c.GOAL, PICK_UP: levels.target[:, None, None]}[task]
+    return (levels.cells == wanted).sum((1, 2))
+
+
+def test_playing_keeps_the_agent_inside_and_the_walls_standing(drawn):
+    name, levels = drawn
+    steps = min(STEPS, GENERATORS[name].max_steps)
+    random = np.full((steps, BATCH), -1, np.int32)
+    record = play(levels, jax.random.key(5), random)
+    cells = record.states.level.cells
+    x, y = np.moveaxis(record.states.level.agent_position, -1, 0) + MARGIN
+    under = np.take_along_axis(
+        cells.reshape(*cells.shape[:2], -1), (y * cells.shape[-1] + x)[..., None], axis=-1
+    )
+    stands = (c.KIND_EMPTY, c.KIND_OPEN, c.KIND_GOAL, c.KIND_LAVA)
+    assert np.isin(under >> 3, stands).all()
+    wall = cells >> 3 == c.KIND_WALL
+    assert (wall == wall[:1]).all()
+    assert (record.view[..., 0] <= 10).all()
+    assert (record.states.step_count == np.arange(steps)[:, None]).all()
+    assert ((record.outcomes.reward >= 0) & (record.outcomes.reward <= 1)).all()
+
+
+def test_the_paper_transfers_to_ten_of_them():
+    assert len(TRANSFER) == len(set(TRANSFER)) == 10
+    assert set(TRANSFER) <= set(NAMES) == set(envs.minigrid.NAMES)
+
+
+@pytest.mark.parametrize(
+    ("name", "size"),
+    [
+        ("DoorKey-10x10", (10, 10)),
+        ("KeyCorridorS4R2", (10, 7)),
+        ("MultiRoom-N3-S6", (25, 25)),
+        ("MultiRoom-N3", (25, 25)),
+        ("MultiRoomNoisyTV-N3-S5", (25, 25)),
+        ("LavaCrossingS7N4", (7, 7)),
+        ("SimpleCrossingS13N2", (13, 13)),
+        ("LavaGapS12", (12, 12)),
+    ],
+)
+def test_any_size_of_a_family_can_be_named(name, size):
+    generator = find(name)
+    assert (generator.width, generator.height) == size
+    _, ok = draw(generator, jax.random.key(0), 4)
+    assert ok.all()
+
+
+def test_every_family_is_tried_above():
+    assert len(FAMILIES) == 8
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("DoorKey-4x4", "at least 5, not 4"),
+        ("DoorKey-8x9", "square"),
+        ("KeyCorridorS2R3", "at least 3"),
+        ("KeyCorridorS6R60", "at most 255"),
+        ("LavaCrossingS8N1", "odd"),
+        ("LavaCrossingS9N7", "1 to 6 rivers, not 7"),
+        ("LavaGapS4", "at least 5"),
+        ("MultiRoom-N1-S4", "at least two rooms"),
+        ("MultiRoom-N4-S3", "rooms of size 4"),
+        ("KeyCoridorS3R3", "did you mean KeyCorridorS3R3"),
+        ("doorkey-8x8", "did you mean DoorKey-8x8"),
+    ],
+)
+def test_a_size_that_cannot_be_is_refused_in_one_line(name, says):
+    with pytest.raises(envs.minigrid.UnknownEnvironment, match=says) as error:
+        envs.minigrid.make_world([name], 4, explore=True)
+    assert "\n" not in str(error.value)
+
+
+def _dynamics_state(name: str) -> rules.State:
+    level = jax.tree.map(lambda leaf: leaf[0], draw_levels(name, jax.random.key(0), 1))
+    return rules.start(level)
+
+
+@pytest.mark.parametrize("name", ["ObstructedMaze-1Dlh", "MultiRoomNoisyTV-N7-S4"])
+def test_reading_views_leaves_a_state_as_it_was(name):
+    state = _dynamics_state(name)
+    before = jax.device_get(state)
+    envs.minigrid.panorama(state)
+    envs.minigrid.export(state)
+    same = jax.tree.map(lambda a, b: bool((a == b).all()), before, jax.device_get(state))
+    assert jax.tree.all(same)

@@ -1,0 +1,349 @@
+"""The plan of a study, and its jobs with a stand-in for training."""
+
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cbet_jax.runs import checkpoint, metrics_table
+from cbet_jax.runs.directory import RunDirectory
+from experiments import minigrid_ablation, minigrid_evaluate, noisy_tv, paper
+from experiments.common.presets import PRESETS
+from experiments.study import execute, results
+from experiments.study.plan import TABULA_RASA, Selection, StudySettings, plan, reached
+from tests.experiments.common.test_cli import refused
+from tests.support.small_study import (
+    ARGUMENTS,
+    CHUNK_FRAMES,
+    CHUNKS,
+    FRAMES,
+    TINY,
+    playing,
+    walking,
+)
+
+ALL = Selection(("cbet", "count"), ("MultiEnv", "DoorKey"), ("Unlock",), ("Unlock", "DoorKey-8x8"))
+
+
+@pytest.fixture(scope="module")
+def small():
+    """Small runs, trained by the stand-in."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(PRESETS, "smoke", TINY)
+        patch.setattr(execute, "build", walking)
+        patch.setattr(minigrid_evaluate, "play", playing)
+        yield patch
+
+
+@pytest.fixture(scope="module")
+def unbroken(small, tmp_path_factory) -> Path:
+    """A study that was never interrupted."""
+    root = tmp_path_factory.mktemp("unbroken") / "study"
+    paper.main([*ARGUMENTS, "--out", str(root)])
+    return root
+
+
+def contents(root: Path) -> dict[str, bytes]:
+    """Returns the numbers of a study: metrics and tables."""
+    return {str(p.relative_to(root)): p.read_bytes() for p in sorted(root.rglob("*.csv"))}
+
+
+def test_the_plan_says_all_that_is_done_and_where(tmp_path):
+    jobs = plan(tmp_path, StudySettings("laptop", 24_000_000, 3, 100, (12_000_000,)), ALL)
+    assert Counter(job.stage for job in jobs) == {
+        "pretrain": 4,
+        "evaluation": 8,
+        "transfer": 4,
+        "tabula_rasa": 2,
+    }
+    where = {str(job.root.relative_to(tmp_path)): job for job in jobs}
+    assert len(where) == len(jobs)
+    run = where["pretrain/MultiEnv/cbet"]
+    assert (run.frames, run.settings.seeds) == (24_000_000, 3)
+    assert run.worlds == PRESETS["laptop"].environments
+    evaluation = where["evaluation/DoorKey/count/12000000"]
+    assert evaluation.source == tmp_path / "pretrain/DoorKey/count"
+    transfer = where["transfer/Unlock/MultiEnv-cbet"]
+    assert transfer.frames >= 2_400_000  # 5 M in proportion to 50 M
+    assert transfer.settings.transfer.frames == 24_000_000
+    assert transfer.settings.train.method == "none"
+    tabula_rasa = where["tabula_rasa/Unlock/cbet"].settings
+    assert not tabula_rasa.explore
+    assert not tabula_rasa.train.counts.random_resets
+    assert sum(job.new_frames for job in jobs) == 3 * (4 * 24_000_000 + 6 * transfer.frames)
+    assert not any(job.done for job in jobs)
+
+
+def test_a_study_leaves_all_that_it_should(unbroken):
+    jobs = plan(
+        unbroken,
+        StudySettings("smoke", FRAMES, 2, 2, (50,)),
+        Selection(("cbet",), ("DoorKey",), ("DoorKey-8x8",), ("Unlock",)),
+    )
+    assert all(job.done for job in jobs)
+    kept = RunDirectory(unbroken / "pretrain/DoorKey/cbet").policies
+    assert [int(path.name) for path in checkpoint.checkpoints(kept)] == [2 * CHUNK_FRAMES, FRAMES]
+    report = (unbroken / "report.md").read_text()
+    pictures = re.findall(r"\]\((.*\.png)\)", report)
+    assert {Path(name).stem for name in pictures} >= {"pretraining", "tasks"}
+    assert all((unbroken / name).read_bytes().startswith(b"\x89PNG") for name in pictures)
+
+
+def test_nothing_done_is_done_twice(unbroken, small, capsys):
+    before = {path: path.stat().st_mtime_ns for path in unbroken.rglob("*/*/*.csv")}
+
+    def never(*_):
+        raise AssertionError
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(execute, "train", never)
+        patch.setattr(minigrid_evaluate, "play", never)
+        paper.main([*ARGUMENTS, "--out", str(unbroken)])
+    assert {path: path.stat().st_mtime_ns for path in before} == before
+
+
+def test_a_study_killed_again_and_again_ends_with_the_same_numbers(unbroken, small, tmp_path):
+    root = tmp_path / "study"
+    for chunk in (2, CHUNKS):  # of pre-training, then (after what was left of it) of transfer
+        program = [sys.executable, "-m", "tests.support.small_study", str(chunk)]
+        ended = subprocess.run([*program, *ARGUMENTS, "--out", str(root)], check=False, timeout=300)
+        assert ended.returncode == -signal.SIGKILL
+    assert contents(root) != contents(unbroken)
+    paper.main([*ARGUMENTS, "--out", str(root)])
+    assert contents(root) == contents(unbroken)
+
+
+def test_runs_can_be_left_at_equal_frames_for_now(unbroken, small, tmp_path, capsys):
+    arguments = [*ARGUMENTS, "--out", str(tmp_path / "study")]
+    paper.main([*arguments, "--until", "50"])
+    run = tmp_path / "study" / "pretrain/DoorKey/cbet"
+    assert reached(run) == 2 * CHUNK_FRAMES  # where the chunk ends that reaches 50
+    evaluated = (tmp_path / "study" / "evaluation").glob("*/*/*")
+    assert {path.name for path in evaluated} == {str(2 * CHUNK_FRAMES)}
+    assert not (tmp_path / "study" / "transfer").exists()
+    paper.main([*arguments, "--until", "50", "--plan"])
+    assert ", 0 to go" in capsys.readouterr().out
+    paper.main(arguments)
+    assert contents(tmp_path / "study") == contents(unbroken)
+    paper.main([*arguments, "--until", "50", "--plan"])
+    assert ", 0 to go" in capsys.readouterr().out
+
+
+def test_tasks_can_be_left_for_now(unbroken, small, tmp_path):
+    root = tmp_path / "study"
+    arguments = [*ARGUMENTS, "--out", str(root)]
+    paper.main([*arguments, "--tasks-until", "50"])
+    for run in ("transfer/DoorKey-8x8/DoorKey-cbet", "tabula_rasa/DoorKey-8x8/cbet"):
+        assert reached(root / run) == 2 * CHUNK_FRAMES
+    found = [row for row in results.read(root / "results.csv") if row.stage == TABULA_RASA]
+    assert max(row.frames for row in found) == 2 * CHUNK_FRAMES
+    paper.main(arguments)
+    assert contents(root) == contents(unbroken)
+
+
+def test_a_run_that_has_saved_nothing_yet_does_not_stop_the_report(unbroken, small, tmp_path):
+    """As while it compiles, or when it was killed there."""
+    root = shutil.copytree(unbroken, tmp_path / "study")
+    run = RunDirectory(root / "tabula_rasa/DoorKey-8x8/cbet")
+    run.metrics.unlink()
+    shutil.rmtree(run.checkpoints)
+    paper.main(["--out", str(root), "--report-only"])
+    found, wanted = (results.read(study / "results.csv") for study in (root, unbroken))
+    assert found == [row for row in wanted if row.stage != TABULA_RASA]
+    assert len(found) < len(wanted)
+
+
+def test_a_signal_saves_and_ends_the_study(unbroken, small, tmp_path, capsys):
+    append, root = metrics_table.Table.append, tmp_path / "study"
+
+    def append_and_interrupt(*arguments):
+        signal.raise_signal(signal.SIGTERM)
+        return append(*arguments)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(metrics_table.Table, "append", append_and_interrupt)
+        with pytest.raises(SystemExit) as stop:
+            paper.main([*ARGUMENTS, "--out", str(root)])
+    assert stop.value.code == 128 + signal.SIGTERM
+    assert f"stopped and saved at {CHUNK_FRAMES} frames" in capsys.readouterr().out
+    paper.main([*ARGUMENTS, "--out", str(root), "--plan"])
+    assert f"at {CHUNK_FRAMES}  pretrain DoorKey cbet" in capsys.readouterr().out
+
+
+def diverging(method, chunk):
+    """Returns the stand-in for training; runs of a method diverge in a chunk from their start."""
+
+    def build(settings, mesh=None):
+        program = walking(settings, mesh)
+        if settings.train.method != method or settings.transfer or not settings.explore:
+            return program
+        chunks = []
+
+        class Compiled:
+            def lower(self, template):
+                return self
+
+            def compile(self):
+                return self
+
+            def __call__(self, state):
+                state, found = program.advance(state)
+                chunks.append(1)
+                update = 0.0 if len(chunks) == chunk else np.nan
+                return state, {**found, "first_bad_update": np.full_like(found["success"], update)}
+
+        return program._replace(advance=Compiled())
+
+    return build
+
+
+def test_a_run_that_diverges_stops_only_what_needs_it(unbroken, small, tmp_path, capsys):
+    """Its first two chunks are good, and the policies there are evaluated."""
+    root = tmp_path / "study"
+    arguments = [*ARGUMENTS, "--methods", "cbet", "count", "--out", str(root)]
+    for chunk in (CHUNKS, 1):  # it diverges again where it did
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(execute, "build", diverging("cbet", chunk))
+            with pytest.raises(SystemExit) as stop:
+                paper.main(arguments)
+        shown = capsys.readouterr()
+        assert stop.value.code == 1
+        run = root / "pretrain/DoorKey/cbet"
+        assert shown.err.startswith(f"error: diverged: {run}; all that does not need")
+        assert shown.err.count("\n") == 1
+        assert f"{run} diverged: the loss of update 5 is not a finite number" in shown.out
+        assert f"in Unlock, 2 seeds after 120 frames: left out, as {run} diverged" in shown.out
+        assert reached(run) == 2 * CHUNK_FRAMES
+        assert reached(root / "pretrain/DoorKey/count") == FRAMES
+        assert (root / f"evaluation/DoorKey/cbet/{2 * CHUNK_FRAMES}/Unlock.csv").exists()
+        assert not (root / f"evaluation/DoorKey/cbet/{FRAMES}").exists()
+        assert {path.name for path in root.glob("transfer/*/*")} == {"DoorKey-count"}
+        assert {path.name for path in root.glob("tabula_rasa/*/*")} == {"cbet", "count"}
+        report = (root / "report.md").read_text()
+        assert "Diverged after 80 frames, and is reported until there: pretrain DoorKey" in report
+        assert "| DoorKey | cbet | diverged |" in report
+    paper.main(arguments)  # with what does not diverge
+    assert "iverged" not in (root / "report.md").read_text()
+    ours = {name: numbers for name, numbers in contents(root).items() if "count" not in name}
+    wanted = contents(unbroken)
+    for name in ours.keys() - {"results.csv"}:
+        assert ours[name] == wanted[name], name
+
+
+def test_the_report_is_drawn_anew_from_the_results_alone(unbroken, small, tmp_path, capsys):
+    root = tmp_path / "redrawn"
+    arguments = ["--results", str(unbroken / "results.csv")]
+    for _ in range(2):
+        paper.main([*arguments, "--out", str(root)])
+        assert (root / "report.md").read_text() == (unbroken / "report.md").read_text()
+    for picture in unbroken.glob("figures/report/*.png"):
+        assert (root / picture.relative_to(unbroken)).exists()
+    assert "needs --out" in refused(paper.main, arguments, capsys)
+    there = [*arguments, "--out", str(tmp_path)]
+    assert "holds no such report" in refused(paper.main, there, capsys)
+    (tmp_path / "results.csv").write_text("a,b\n1,2\n")
+    broken = ["--results", str(tmp_path / "results.csv"), "--out", str(tmp_path / "new")]
+    assert "its columns are not stage,setup" in refused(paper.main, broken, capsys)
+    nowhere = ["--results", "nowhere.csv", "--out", str(tmp_path / "new")]
+    assert "nowhere.csv cannot be read" in refused(paper.main, nowhere, capsys)
+    nothing = ["--report-only", "--out", str(tmp_path / "new")]
+    assert "new holds no study" in refused(paper.main, nothing, capsys)
+
+
+@pytest.mark.parametrize(
+    ("main", "runs"), [(minigrid_ablation.main, 54), (noisy_tv.main, 8), (paper.main, 15)]
+)
+def test_each_study_has_its_runs(main, runs, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    main(["--preset", "laptop", "--plan"])
+    shown = capsys.readouterr().out
+    assert shown.count("to do  pretrain ") == shown.count("to do  evaluation ") == runs
+    assert f"{runs * 3 * 9_024_000:,} frames in all" in shown
+
+
+def test_a_moved_study_goes_on(unbroken, small, tmp_path, monkeypatch):
+    """It can be called by another name, too, though runs of transfer say where they are from."""
+    moved = tmp_path / "moved"
+    moved.symlink_to(unbroken)
+    monkeypatch.chdir(tmp_path)
+    paper.main([*ARGUMENTS, "--out", "moved", "--plan"])
+    paper.main([*ARGUMENTS, "--out", "moved"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["--methods", "cbett"], "unknown method 'cbett'; nearest: cbet"),
+        (["--methods", "cbet", "cbet"], "method 'cbet' is named twice"),
+        (["--setups", "Multienv"], "nearest: MultiEnv"),
+        (["--tasks", "Unlokc"], "Unlock"),
+        (["--preset", "lptop"], "laptop"),
+        (["--seeds", "0"], "seeds must be at least 1"),
+        (["--episodes", "0"], "episodes must be at least 1"),
+        (["--budget", "39", "--evaluate-at", "20"], "less than a chunk (40)"),
+        (
+            ["--budget", "200", "--tasks", "Unlock"],
+            "gives transfer DoorKey-cbet 20 frames, less than a chunk (40)",
+        ),
+        (["--evaluate-at", "121"], "evaluate_at must lie in 1..120, not 121"),
+        (["--until", "121"], "until must lie in 1..120, not 121"),
+        (["--tasks-until", "0"], "tasks_until must be at least 1, not 0"),
+    ],
+)
+def test_bad_studies_are_refused(arguments, expected, small, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert expected in refused(paper.main, [*ARGUMENTS, *arguments, "--out", "study"], capsys)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["--budget", "200"], "other settings: budget is 120, not 200"),
+        (["--seeds", "3"], "other settings: seeds is 2, not 3"),
+        (["--preset", "laptop"], "other settings: preset is smoke, not laptop"),
+    ],
+)
+def test_a_study_goes_on_as_it_began(arguments, expected, unbroken, small, capsys):
+    given = ["--preset", "smoke", "--out", str(unbroken)]
+    assert expected in refused(paper.main, [*given, *arguments], capsys)
+
+
+def test_damaged_studies_are_refused(unbroken, small, tmp_path, capsys):
+    (tmp_path / "thesis.tex").write_text("all my work")
+    arguments = [*ARGUMENTS, "--out", str(tmp_path)]
+    assert "not empty and holds no study" in refused(paper.main, arguments, capsys)
+    (tmp_path / "study.json").write_text("{")
+    assert "study.json cannot be read" in refused(paper.main, arguments, capsys)
+    run = RunDirectory(unbroken / "pretrain/DoorKey/cbet")
+    config, arguments = run.config.read_text(), [*ARGUMENTS, "--out", str(unbroken)]
+    try:
+        run.config.write_text(config.replace('"discount": 0.99', '"discount": 0.9'))
+        error = refused(paper.main, arguments, capsys)
+        assert "cbet was started with other settings: train.loss.discount is 0.9" in error
+        run.config.write_text("{")
+        assert "config.json cannot be read" in refused(paper.main, arguments, capsys)
+    finally:
+        run.config.write_text(config)
+    with RunDirectory(unbroken).lock():
+        assert "in use" in refused(paper.main, arguments, capsys)
+
+
+def test_a_damaged_policy_is_refused(unbroken, small, tmp_path, capsys):
+    (table,) = unbroken.glob("evaluation/DoorKey/cbet/80/Unlock.csv")
+    (policy,) = unbroken.glob("pretrain/DoorKey/cbet/policies/*80/checkpoint.json")
+    kept, record = table.read_bytes(), policy.read_text()
+    try:
+        table.unlink()
+        policy.write_text("{}")
+        error = refused(paper.main, [*ARGUMENTS, "--out", str(unbroken)], capsys)
+        assert "000000000080 is damaged" in error
+    finally:
+        table.write_bytes(kept)
+        policy.write_text(record)

@@ -1,0 +1,321 @@
+"""The numbers of a study's report: by hand."""
+
+import numpy as np
+import pytest
+
+from cbet_jax.analysis import intervals
+from cbet_jax.runs.metrics_table import Column
+from envs.minigrid.generators.catalogue import TRANSFER
+from experiments.study import report, results, tables
+from experiments.study.contents import (
+    ABLATION,
+    MAIN,
+    METHODS,
+    NOISY,
+    NOISY_METHODS,
+    NOISY_TV,
+    THREE,
+    Averages,
+    published,
+)
+from experiments.study.estimates import ENTROPY, RETURN, SHARES, SUCCESS, Findings
+from experiments.study.plan import EVALUATION, PRETRAIN
+from experiments.study.plan import TRANSFER as TRANSFER_STAGE
+from experiments.study.report import Contents
+from experiments.study.results import ALL, Result
+from experiments.study.variants import SETUPS, VARIANTS
+
+
+def evaluations(setup: str, method: str, metric: str, values, frames: int = 100) -> list[Result]:
+    """Returns results of each seed, the same in all ten worlds."""
+    return [
+        Result(EVALUATION, setup, method, seed, world, metric, frames, 10, value)
+        for seed, value in enumerate(values)
+        for world in TRANSFER
+    ]
+
+
+def row_of(lines, *cells) -> list[str]:
+    """Returns the one row of a table that begins so."""
+    start = f"| {' | '.join(cells)} |"
+    (row,) = [line for line in lines if line.startswith(start)]
+    return row.removeprefix("| ").removesuffix(" |").split(" | ")
+
+
+def test_the_interquartile_mean_leaves_out_a_quarter_at_each_end():
+    scores = np.array([[0.0, 1.0], [2.0, 100.0]])
+    assert intervals.interquartile_mean(scores).value == 1.5
+    flat = intervals.interquartile_mean(np.full((3, 4), 7.0))
+    assert flat == (7, 7, 7)
+    one_run = intervals.interquartile_mean(np.arange(8.0)[None])
+    assert one_run == (3.5, 3.5, 3.5)
+
+
+def test_the_bootstrap_draws_runs_of_each_task_by_itself():
+    # Whole runs drawn together would always hold as many zeros as ones.
+    found = intervals.interquartile_mean(np.array([[0.0, 1.0], [1.0, 0.0]]))
+    assert found == (0.5, 0, 1)
+
+
+def test_curves_are_smoothed_over_the_window_that_ends_there():
+    column = Column(np.array([10, 20, 30, 40]), np.array([1.0, 3.0, 5.0, 7.0]))
+    found = results.smoothed(column, 20, np.array([5, 10, 25, 40, 70]))
+    np.testing.assert_array_equal(found, [np.nan, 1, 2, 6, np.nan])
+
+
+def test_a_task_is_solved_when_a_full_window_is():
+    frames = np.arange(1, 7) * 10
+    early = Column(frames, np.array([1.0, 0.5, 0.9, 0.95, 0.9, 1.0]))
+    assert results.frames_to_solve(early, 20) == 40
+    assert results.frames_to_solve(early, 60) is None
+    assert results.frames_to_solve(early, 70) is None
+
+
+def test_results_come_back_as_they_were(tmp_path):
+    found = evaluations("MultiEnv", "cbet", SUCCESS, [0.25, 0.125])
+    results.write(tmp_path / "results.csv", found)
+    assert results.read(tmp_path / "results.csv") == found
+
+
+def test_a_mean_over_setups_needs_all_of_them():
+    table, method = MAIN[1], "cbet"
+    assert (table.metric, table.setups[0]) == (SUCCESS, ("MultiEnv", "DoorKey", "KeyCorridor"))
+    known = [
+        *evaluations("MultiEnv", method, SUCCESS, [0.5, 0.7]),
+        *evaluations("DoorKey", method, SUCCESS, [0.2, 0.2]),
+    ]
+    lines = tables.averages(table, Findings(known))
+    assert row_of(lines, "mean of 3 setups", method)[2:] == [
+        "not run",
+        "",
+        "",
+        "",
+        "33.64",
+        "",
+        "",
+        "",
+    ]
+    # mean 0.6, standard error 0.1, t(0.975, 1 degree) = 12.7062; but it is a share
+    row = row_of(lines, "MultiEnv", method)
+    assert row[2:4] == ["60.00", "[0.00, 100.00]"]
+    assert row[6:] == ["not printed", "", "2", "100"]
+    known += evaluations("KeyCorridor", method, SUCCESS, [0.2, 0.3])
+    row = row_of(tables.averages(table, Findings(known)), "mean of 3 setups", method)
+    assert (row[2], row[6], row[7]) == ("35.00", "33.64", "+1.36")
+
+
+def test_an_interval_is_that_of_the_seeds():
+    known = evaluations("MultiEnv", "cbet", MAIN[0].metric, [30, 32])
+    row = row_of(tables.averages(MAIN[0], Findings(known)), "MultiEnv", "cbet")
+    assert row[2:4] == ["31.00", "[18.29, 43.71]"]  # standard error 1, t as above
+
+
+def test_a_world_that_was_not_played_leaves_the_mean_out():
+    known = evaluations("MultiEnv", "cbet", SUCCESS, [0.5, 0.7])[:-1]
+    lines = tables.averages(MAIN[1], Findings(known))
+    # The other seed has been played everywhere.
+    assert row_of(lines, "MultiEnv", "cbet")[2:4] == ["50.00", "one seed"]
+    lines = tables.worlds(Findings(known[:9]), "MultiEnv", SUCCESS, ["cbet", "count"])
+    assert row_of(lines, "Unlock") == ["Unlock", "50.00"]
+    assert row_of(lines, TRANSFER[-1]) == [TRANSFER[-1], "not run"]
+
+
+def test_the_latest_policies_count():
+    known = [
+        *evaluations("MultiEnv", "cbet", SUCCESS, [0.1], frames=50),
+        *evaluations("MultiEnv", "cbet", SUCCESS, [0.3], frames=100),
+    ]
+    assert row_of(tables.averages(MAIN[1], Findings(known)), "MultiEnv", "cbet")[2] == "30.00"
+    lines = tables.drivers(Findings(known))
+    assert row_of(lines, "MultiEnv", "cbet", "50")[3:] == ["10", "5", "not run", "10.00"]
+    assert row_of(lines, "MultiEnv", "cbet", "100")[3:] == ["10", "10", "not run", "30.00"]
+
+
+def test_methods_are_compared_after_equal_frames():
+    known = [
+        result
+        for method, frames in (("cbet", (50, 100, 200)), ("count", (50, 100)), ("rnd", (50,)))
+        for at in frames
+        for result in evaluations("MultiEnv", method, SUCCESS, [at / 1000], frames=at)
+    ]
+    cases = {(): "20.00", ("cbet", "count", "ride"): "10.00", ("cbet", "count", "rnd"): "5.00"}
+    for compared, expected in cases.items():
+        found = Findings(known, compared)
+        lines = tables.averages(MAIN[1], found)
+        row = row_of(lines, "MultiEnv", "cbet")
+        assert row[2] == expected
+        assert (int(row[-1]),) == found.compared_at(("MultiEnv",), "cbet")
+    assert found.compared_at(("MultiEnv",), "untrained") == (0,)
+    unequal = [*known, *evaluations("MultiEnv", "ride", SUCCESS, [0.3], frames=70)]
+    lines = tables.averages(MAIN[1], Findings(unequal, ("cbet", "ride")))
+    assert row_of(lines, "MultiEnv", "cbet")[-1] == "200"
+    assert "MultiEnv **unequal** (cbet 200, count 100, ride 70, rnd 50)" in lines[-2]
+
+
+def test_setups_are_compared_after_equal_frames_where_there_are_such():
+    ran = {"MultiEnv": (80, 90), "DoorKey": (80,), "KeyCorridor": (80, 1200)}
+    known = [
+        result
+        for setup, frames in ran.items()
+        for at in frames
+        for result in evaluations(setup, "cbet", SUCCESS, [at / 2000], frames=at)
+    ]
+    lines = tables.averages(MAIN[1], Findings(known, METHODS))
+    last = {row.split(" | ")[0]: row.split(" | ")[-1] for row in lines if " | cbet | " in row}
+    assert list(last.values()) == ["80 |", "90 |", "80 |", "1,200 |"]
+    assert row_of(lines, "mean of 3 setups", "cbet")[2] == "4.00"
+    assert lines[-2].startswith("Frames of pre-training: mean of 3 setups 80; MultiEnv 90;")
+    apart = [row for row in known if (row.setup, row.frames) != ("KeyCorridor", 80)]
+    found = Findings(apart, METHODS)
+    row = row_of(tables.averages(MAIN[1], found), "mean of 3 setups", "cbet")
+    assert (row[2], row[-1]) == ("22.83", "80 to 1,200")  # of 90, 80 and 1,200 frames
+    assert tables.worlds(found, "DoorKey", SUCCESS, ("cbet",))[-2].endswith(": DoorKey 80.")
+
+
+def test_each_table_of_a_report_compares_its_own_methods(tmp_path):
+    known = [
+        result
+        for method, frames in (("cbet", (80, 90)), ("count", (80, 90)), ("count-resets", (80,)))
+        for at in frames
+        for result in evaluations("MultiEnv", method, SUCCESS, [at / 1000], frames=at)
+    ]
+    resets = next(table for table in ABLATION if table.name == "resets")
+    contents = Contents("Title", (MAIN[1], resets), ("MultiEnv",), METHODS, tasks=False)
+    written, *_ = report.write(tmp_path, "report", contents, known)
+    lines = written.read_text().split("\n")
+    rows = [line.split(" | ") for line in lines if line.startswith("| MultiEnv | cbet | ")]
+    assert [row[2] for row in rows[:2]] == ["9.00", "8.00"]
+    assert [row[-1] for row in rows[:2]] == ["90 |", "80 |"]
+
+
+@pytest.mark.parametrize("method", ["rnd", "cbet", None])
+def test_a_report_of_little_says_what_was_not_run(tmp_path, method):
+    known = evaluations("MultiEnv", method, SUCCESS, [0.5]) if method else []
+    contents = Contents("Title", MAIN, ("MultiEnv",), METHODS, tasks=True)
+    written, *_ = report.write(tmp_path, "report", contents, known)
+    text = written.read_text()
+    assert ("| MultiEnv | 100 | not run | not run | 50.00 | not run |" in text) == (
+        method == "cbet"
+    )
+    assert ("Every evaluation:" in text) == (method is not None)
+
+
+def test_the_order_is_looked_at_after_about_equal_frames_and_later():
+    ran = {
+        ("MultiEnv", "cbet"): (800, 2400),
+        ("MultiEnv", "count"): (800, 2400),
+        ("MultiEnv", "count-resets"): (800, 3000),
+        ("MultiEnv", "cbet-shared"): (800,),
+        ("MultiEnv", "cbet-16-actors"): (790,),
+        ("MultiEnv", "count-16-actors"): (790,),
+        ("DoorKey", "cbet"): (5000,),
+        ("DoorKey", "count"): (5000, 9000),
+    }
+    known = [
+        result
+        for number, ((setup, method), frames) in enumerate(ran.items(), start=1)
+        for at in frames
+        for result in evaluations(setup, method, SUCCESS, [at / 1e5 + number / 10], frames=at)
+    ]
+    assert tables.order(Findings([])) == tables.NOTHING
+    rows = [line.strip("| ").split(" | ") for line in tables.order(Findings(known))[2:-1]]
+    assert [(row[0], row[1], *row[4:]) for row in rows] == [
+        ("MultiEnv", "800", "10.80", "20.80"),
+        ("MultiEnv, both reset", "800", "10.80", "30.80"),
+        ("MultiEnv, shared counts", "800", "40.80", "not run"),
+        ("MultiEnv, 16 actors", "790", "50.79", "60.79"),
+        ("DoorKey", "5,000", "75.00", "85.00"),
+        ("MultiEnv, later", "2,400", "12.40", "22.40"),
+        ("MultiEnv, both reset, later", "2,400", "12.40", "not run"),
+    ]
+
+
+def test_actions_of_long_episodes_weigh_more():
+    known = []
+    for setup, length, share in (("MultiRoom", 30, 1.0), ("NoisyTV", 10, 0.0)):
+        known += evaluations(setup, "cbet", "episode_length", [length])
+        known += evaluations(setup, "cbet", SHARES[0], [share])
+        known += evaluations(setup, "cbet", SHARES[1], [1 - share])
+        for name in SHARES[2:]:
+            known += evaluations(setup, "cbet", name, [0.0])
+    both = Findings(known).measure(("MultiRoom", "NoisyTV"), "cbet", SHARES[0], TRANSFER)
+    assert both.mean.value == pytest.approx(0.75)
+    entropy = Findings(known).measure(("MultiRoom", "NoisyTV"), "cbet", ENTROPY, TRANSFER)
+    assert entropy.mean.value == pytest.approx(
+        -(0.75 * np.log(0.75) + 0.25 * np.log(0.25)) / np.log(7)
+    )
+    lines = tables.actions(NOISY_TV[1], Findings(known))
+    assert row_of(lines, "MultiRoom", "cbet", "ours")[3:5] == ["100.00", "0.00"]
+    assert row_of(lines, "MultiRoom", "cbet", "difference")[3:5] == ["+96.00", "-4.30"]
+    assert row_of(lines, "MultiRoom", "count", "ours")[3] == "not run"
+
+
+def test_trends_are_read_off_the_curves():
+    known = [
+        Result(PRETRAIN, "MultiEnv", "cbet", 0, ALL, "interactions", at, 10, at / 10)
+        for at in range(10, 110, 10)
+    ]
+    lines = tables.trends(Findings(known), ["cbet"], ["MultiEnv"])
+    row = row_of(lines, "interactions", "MultiEnv", "cbet")
+    assert row[3] == "100"
+    assert [cell.split()[0] for cell in row[4:]] == ["1", "5", "10"]
+
+
+def test_returns_and_shares_stay_where_they_can_be():
+    """Of two seeds at 0.9 and 1 the interval would reach 1.59; that of interactions may."""
+    known = [
+        Result(stage, setup, "cbet", seed, world, metric, 100, 10, value)
+        for stage, setup, world, metric in (
+            (PRETRAIN, "MultiEnv", ALL, "success"),
+            (PRETRAIN, "MultiEnv", ALL, "interactions"),
+            (TRANSFER_STAGE, "MultiEnv", "Unlock", "extrinsic_return"),
+        )
+        for seed, value in enumerate((0.9, 1.0))
+    ]
+    found = Findings(known)
+    lines = tables.trends(found, ["cbet"], ["MultiEnv"])
+    assert row_of(lines, "success", "MultiEnv", "cbet")[-1] == "0.95 [0.3147, 1]"
+    assert row_of(lines, "interactions", "MultiEnv", "cbet")[-1] == "0.95 [0.3147, 1.585]"
+    assert row_of(tables.tasks(found), "Unlock")[4] == "0.95 [0.31, 1.00]"
+    assert found.curve((TRANSFER_STAGE, "MultiEnv", "cbet", "Unlock", RETURN)).high == [1]
+
+
+def test_what_is_published_belongs_to_a_table():
+    known = published()
+    shown = set()
+    for table in (*MAIN, *ABLATION, *NOISY_TV):
+        metrics = (table.metric,) if isinstance(table, Averages) else (*SHARES, ENTROPY)
+        shown |= {(table.name, metric) for metric in metrics}
+    assert {(table, metric) for table, _, _, metric in known} == shown
+    assert all(set(setups.split()) <= set(SETUPS) for _, setups, _, _ in known)
+    assert all(method in (*VARIANTS, "untrained") for _, _, method, _ in known)
+    assert len(known) == 128
+
+
+def test_what_is_published_twice_is_the_same():
+    """Tables print some numbers again, and the paper's text others (appendix on combinations)."""
+    printed = {}
+    for (_, *which), number in published().items():
+        printed.setdefault(tuple(which), []).append(number.value)
+    twice = [values for values in printed.values() if len(values) > 1]
+    assert sorted(map(len, twice)) == [2, 2, 3]
+    assert max(max(values) - min(values) for values in twice) < 0.04  # C-BET: 33.64 and 33.67
+    told = {"cbet": 33.64, "sum-squared": 31.9, "count-resets": 28.35, "changes": 18.15}
+    told |= dict.fromkeys(("product", "sum", "sum-inside"), 30.4)
+    for method, value in told.items():
+        assert printed[" ".join(THREE), method, SUCCESS][0] == pytest.approx(value, abs=0.051)
+
+
+ACTIONS_PUBLISHED = [
+    *(("noisy_tv_actions", setup, name) for (setup,) in NOISY for name in NOISY_METHODS),
+    *(("actions", " ".join(THREE), name) for name in ("cbet", "changes", "changes-egocentric")),
+]
+
+
+@pytest.mark.parametrize("where", ACTIONS_PUBLISHED)
+def test_published_actions_add_up_and_have_the_published_entropy(where):
+    known = published()
+    shares = np.array([known[*where, name].value for name in SHARES])
+    assert shares.sum() == pytest.approx(100, abs=0.5)
+    entropy = known[*where, ENTROPY].value
+    assert intervals.normalized_entropy(shares / shares.sum()) == pytest.approx(entropy, abs=0.03)

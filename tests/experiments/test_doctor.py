@@ -1,0 +1,75 @@
+"""What the doctor says of this machine."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from experiments import doctor
+from experiments.common import habitat
+from experiments.doctor import Check, Options
+from tests.experiments.common.test_cli import refused
+
+WORKS = Check("jax", True, "all is well", basic=True)
+
+
+@pytest.fixture
+def found(monkeypatch):
+    """Replaces what is tried."""
+
+    def replace(*checks: Check) -> None:
+        tried = {check.name: lambda check=check: check for check in checks}
+        monkeypatch.setattr(doctor, "attempts", lambda options: tried)
+
+    return replace
+
+
+def test_the_embedded_simulator_renders_a_frame(tmp_path) -> None:
+    check = doctor.try_simulator("raycast", Options(out=tmp_path))
+    assert check.works
+    assert "embree" in check.found
+    picture = np.asarray(Image.open(tmp_path / "raycast.png"))
+    assert picture.shape == (64, 5 * 64, 3)
+    assert picture.std() > doctor.FLAT
+
+
+def test_a_simulator_that_is_missing_comes_with_its_installation(monkeypatch) -> None:
+    monkeypatch.delenv(habitat.PYTHON, raising=False)
+    check = doctor.try_simulator("habitat_sim", Options(simulator_python=sys.executable))
+    assert not check.works
+    assert "No module named 'habitat_sim'" in check.found
+    assert "conda create" in check.fix
+    assert "--simulator-python" in check.fix
+
+
+def test_what_can_be_missing_is_no_failure(found, capsys) -> None:
+    found(WORKS, Check("habitat_sim", False, "is missing", "install it"))
+    doctor.main([])
+    shown = capsys.readouterr().out
+    assert "all is well" in shown
+    assert "habitat_sim: install it" in shown
+
+
+def test_missing_basics_are_a_failure(found) -> None:
+    found(WORKS, Check("navix", False, "is missing", "install it", basic=True))
+    with pytest.raises(SystemExit) as stop:
+        doctor.main([])
+    assert stop.value.code == doctor.BROKEN
+
+
+def test_no_frame_is_written_over(found, capsys, tmp_path) -> None:
+    found(WORKS)
+    (tmp_path / "raycast.png").write_text("mine")
+    assert "already exists" in refused(doctor.main, ["--out", str(tmp_path)], capsys)
+    assert "cannot write" in refused(doctor.main, ["--out", "/proc/frames"], capsys)
+
+
+@pytest.mark.slow
+def test_the_basics_work_here() -> None:
+    command = [sys.executable, "-m", "experiments.doctor"]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
+    assert ended.returncode == 0, ended.stderr
+    for name in ("jax", "navix", "ffmpeg", "raycast"):
+        assert f"{name} " in ended.stdout

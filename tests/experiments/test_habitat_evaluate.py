@@ -1,0 +1,143 @@
+"""Evaluating a run in Habitat: where its policies walk, and the table of it."""
+
+import csv
+import shutil
+
+import jax
+import numpy as np
+import pytest
+
+from cbet_jax.agent import AgentParams, uniform
+from cbet_jax.networks.published_weights import convert
+from cbet_jax.runs.directory import RunDirectory
+from cbet_jax.runs.saved_policies import load_policies
+from envs.habitat.simulator import ACTIONS, VIEW_SHAPE, FloorMap
+from envs.habitat.workers.process import Settings
+from envs.habitat.workers.simulators import Simulators
+from envs.habitat.world import CELL, habitat_world
+from experiments import habitat_evaluate, habitat_pretrain, import_torch
+from experiments.evaluation import walks
+from tests.cbet_jax.networks.test_published_weights import HABITAT, drawn
+from tests.envs.habitat.test_world import OWN
+from tests.experiments.common.test_cli import refused
+from tests.experiments.test_import_torch import content
+from tests.support.tiny import numbers
+
+STEPS, EPISODES = 6, 3
+PNG = b"\x89PNG"
+
+
+def test_positions_are_told_apart_by_five_centimetres() -> None:
+    nan = float("nan")
+    places = np.array([[0.0, 0.0], [0.02, -0.02], [0.03, 0.0], [0.03, 0.12], [nan, nan]])
+    assert walks.distinct(places) == 3
+    assert walks.distinct(np.stack([places, places + np.array([2 * CELL, 0.0])])) == 6
+
+
+def test_the_first_visits_of_positions_are_told() -> None:
+    nan = float("nan")
+    places = np.array([[0.0, 0.0], [0.25, 0.0], [0.01, 0.0], [nan, nan], [0.0, 0.25], [0.25, 0.0]])
+    assert walks.firsts(places).tolist() == [True, True, False, False, True, False]
+
+
+def test_a_map_counts_moments_where_they_were() -> None:
+    walkable = np.ones((3, 4), bool)
+    drawn = FloorMap((-1.0, 2.0), 0.5, walkable, np.zeros((3, 4, 3), np.uint8))
+    places = np.array([[[-0.9, 2.1], [-0.8, 2.2], [0.9, 2.1], [-0.9, 3.4], [np.nan, np.nan]]])
+    counts = np.zeros((3, 4), int)
+    counts[0, 0], counts[0, 3], counts[2, 0] = 2, 1, 1
+    np.testing.assert_array_equal(walks.on_map(places, drawn), counts)
+
+
+@pytest.fixture(scope="module")
+def own():
+    """Two simulators that let agents walk without end, one metre a step."""
+    simulators = Simulators(Settings("fine", OWN), 2)
+    yield simulators
+    simulators.close()
+
+
+@pytest.mark.parametrize("random_starts", [False, True])
+def test_episodes_begin_alike_or_all_differently(own, random_starts) -> None:
+    world = habitat_world(own, max_steps=STEPS + 1, random_starts=random_starts)
+    walker = walks.make_walker(world, uniform(world.num_actions), 2)
+    begun = walks.play(walker, AgentParams(()), jax.random.key(0), 5, random_starts=random_starts)
+    assert begun.shape == (5, 3, 2)
+    starts = np.unique(begun[:, 0], axis=0)
+    assert (len(starts) > 1) == random_starts
+
+
+def test_nothing_is_counted_after_an_episode_was_cut() -> None:
+    simulators = Simulators(Settings("dead", OWN), 1)  # it dies at its third step
+    try:
+        world = habitat_world(simulators, max_steps=9)
+        walker = walks.make_walker(world, uniform(world.num_actions), 5)
+        (places,) = walks.play(walker, AgentParams(()), jax.random.key(0), 1, random_starts=False)
+    finally:
+        simulators.close()
+    assert np.isnan(places).all(axis=1).tolist() == [False, False, False, True, True, True]
+
+
+def test_an_evaluation_leaves_a_table_and_pictures(finished, capsys, tmp_path) -> None:
+    run = RunDirectory(shutil.copytree(finished.root, tmp_path / "run"))
+    scene = finished.settings().environments[0]
+    arguments = [str(run.root), "--episodes", str(EPISODES), "--steps", str(STEPS)]
+    habitat_evaluate.main([*arguments, "--scenes", scene])
+    shown = capsys.readouterr().out
+    with open(run.root / "habitat-evaluation.csv") as file:
+        table = list(csv.DictReader(file))
+    assert [row["policy"] for row in table] == ["cbet", "untrained", "uniform"]
+    for row in table:
+        assert (row["scene"], row["episodes"], row["steps"]) == ("walls", "3", "6")
+        low, mean, high = (float(row[f"positions{end}"]) for end in ("_low", "", "_high"))
+        assert low <= mean <= high
+        assert 1 <= mean <= int(row["positions_of_all_episodes"]) <= 3 * STEPS + 1
+        assert row["policy"] in shown
+    assert float(table[-1]["times_uniform"]) == 1
+    for ending in ("", "-maps", "-coverage"):
+        picture = run.root / f"habitat-evaluation{ending}.png"
+        assert picture.read_bytes().startswith(PNG)
+
+
+@pytest.mark.slow
+def test_a_policy_of_the_published_code_walks_about(finished, capsys, tmp_path, monkeypatch):
+    """It plays what it is converted to, and has finished."""
+    tensors = drawn(HABITAT, len(ACTIONS), VIEW_SHAPE)
+    stored = content(tensors, env="HabitatNav-apartment_0")
+    monkeypatch.setattr(import_torch, "load", lambda path: stored)
+    file, root, scene = tmp_path / "model.tar", tmp_path / "run", finished.settings().environments
+    file.write_bytes(b"what stands in for load() is not read from here")
+    import_torch.main([str(file), str(root)])
+    assert f"next: {habitat_evaluate.PROGRAM} {root}" in capsys.readouterr().out
+    run = RunDirectory(root)
+    arguments = [str(root), "--episodes", "2", "--steps", str(STEPS), "--scenes", *scene]
+    habitat_evaluate.main(arguments)
+    with open(root / "habitat-evaluation.csv") as table:
+        assert [row["policy"] for row in csv.DictReader(table)] == ["cbet", "untrained", "uniform"]
+    simulators = Simulators(Settings("fine", OWN), 1)
+    try:
+        policies = load_policies(run, run.settings(), habitat_world(simulators))
+    finally:
+        simulators.close()
+    wanted = numbers(convert(tensors, len(ACTIONS), VIEW_SHAPE, images=True).params)
+    for name, value in numbers(policies.params.learnt).items():
+        np.testing.assert_array_equal(value, wanted[name][None])
+    resumed = refused(habitat_pretrain.main, ["--out", str(root), "--resume"], capsys)
+    assert "there is no scene" in resumed  # apartment_0 is Replica's
+
+
+BAD_COMMAND_LINES = {
+    "no run": (["nowhere"], "holds no run"),
+    "no episodes": (["RUN", "--episodes", "0"], "episodes must be at least 1"),
+    "no workers": (["RUN", "--workers", "0"], "workers must be at least 1"),
+    "no such scene": (["RUN", "--scenes", "nowhere"], "there is no scene"),
+    "no such checkpoint": (["RUN", "--scenes", "bedroom", "--checkpoint", "1"], "no checkpoint"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_COMMAND_LINES)
+def test_bad_command_lines_are_refused(name, finished, capsys) -> None:
+    arguments, expected = BAD_COMMAND_LINES[name]
+    arguments = [str(finished.root) if word == "RUN" else word for word in arguments]
+    assert expected in refused(habitat_evaluate.main, arguments, capsys)
+    assert not list(finished.root.glob("habitat-evaluation*"))

@@ -1,0 +1,176 @@
+"""Pre-training in Habitat, from the command line to the numbers on disk."""
+
+import contextlib
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from cbet_jax.config import AuxiliarySettings, NetworkSettings
+from cbet_jax.networks.embedding import Embedding
+from cbet_jax.networks.policy_network import PolicyNetwork, init_params, run, zero_state
+from cbet_jax.runs import checkpoint, metrics_table
+from cbet_jax.runs.directory import RunDirectory, RunSettings, to_json
+from cbet_jax.train import seed_keys
+from envs.habitat.simulator import VIEW_SHAPE
+from experiments import habitat_pretrain, minigrid_evaluate, minigrid_pretrain
+from experiments.common import habitat
+from experiments.common.presets import HABITAT_PRESETS
+from tests.experiments.common.test_cli import refused
+from tests.support.tiny import numbers, saved_frames
+from tests.support.tiny_habitat import CHUNK_FRAMES, TINY
+
+OWN = str(Path(__file__).with_name("own_simulator.py"))
+
+
+def final_states(settings: RunSettings, *directories: RunDirectory) -> list[dict]:
+    """Returns the numbers that runs ended with."""
+    process = habitat.process_settings(settings.environments[0], settings.habitat, None)
+    with habitat.simulators(process, settings.train.worlds) as simulators:
+        init = habitat.build(settings, simulators).init
+        template = jax.eval_shape(init, seed_keys(settings.seeds))
+    stored = to_json(settings)
+    loaded = [checkpoint.load_newest(each.checkpoints, template, stored) for each in directories]
+    return [numbers(each.state) for each in loaded]
+
+
+def test_a_run_leaves_what_a_run_in_gridworlds_does(finished) -> None:
+    assert saved_frames(finished)[-1] == 4 * CHUNK_FRAMES
+    table = metrics_table.read(finished.metrics)
+    positions = table["positions"][0].values
+    assert (np.diff(positions) >= 0).all()
+    assert positions[-1] > 2
+    assert not table["episodes_cut"][0].values.any()
+    assert np.unique(table["episode_length/walls"][0].values).tolist() == [7]
+    assert (finished.figures / "learning_curves.png").is_file()
+    (session,) = json.loads(finished.manifest.read_text())["sessions"]
+    assert sum(session["time_shares"].values()) == pytest.approx(1, abs=0.01)
+    assert session["time_shares"]["rendering"] > 0 < session["time_shares"]["learning"]
+
+
+def test_a_resumed_run_ends_with_the_same_numbers_bit_for_bit(finished, tmp_path) -> None:
+    settings = finished.settings()
+    died = RunDirectory(tmp_path / "run")
+    died.create(settings)
+    saved = checkpoint.path_at(finished.checkpoints, 2 * CHUNK_FRAMES)
+    shutil.copytree(saved, died.checkpoints / saved.name)
+    died.metrics.write_bytes(finished.metrics.read_bytes())
+    habitat_pretrain.main(["--out", str(died.root), "--resume"])
+    assert died.metrics.read_bytes() == finished.metrics.read_bytes()
+    resumed, unbroken = final_states(settings, died, finished)
+    assert resumed.keys() == unbroken.keys()
+    for name, value in unbroken.items():
+        assert resumed[name].tobytes() == value.tobytes(), name
+
+
+def test_runs_in_rooms_and_in_gridworlds_are_told_apart(finished, capsys, tmp_path) -> None:
+    rooms = str(finished.root)
+    told = {
+        minigrid_pretrain.main: ["--resume", "--out", rooms],
+        minigrid_evaluate.main: [rooms],
+    }
+    for main, arguments in told.items():
+        assert "is a run of pre-training in Habitat, not" in refused(main, arguments, capsys)
+    RunDirectory(tmp_path).create(replace(finished.settings(), habitat=None))
+    error = refused(habitat_pretrain.main, ["--resume", "--out", str(tmp_path)], capsys)
+    assert "is a run of pre-training, not in Habitat" in error
+
+
+BAD_COMMAND_LINES = {
+    "no such scene": (["--simulator", OWN, "--scene", "bad_scene"], "no scene 'bad_scene'"),
+    "no such simulator": (["--simulator", "habitat"], "habitat"),
+    "no such interpreter": (["--simulator-python", "/no/python"], "cannot be started"),
+    "not installed": (["--simulator", "habitat_sim"], "conda create"),
+    "no such preset": (["--preset", "lptop"], "laptop"),
+    "no steps": (["--max-steps", "0"], "max_steps must be at least 1"),
+    "many devices": (["--devices", "2"], "leave --devices out"),
+    "no brightness": (["--network.brightest", "0"], "network.brightest"),
+    "other scene": (["--resume", "--out", "RUN", "--scene", "studio"], "environments"),
+    "other simulator": (["--resume", "--out", "RUN", "--simulator", OWN], "habitat.simulator"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_COMMAND_LINES)
+def test_bad_command_lines_are_refused(name, finished, capsys, tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv(habitat.PYTHON, raising=False)
+    arguments, expected = BAD_COMMAND_LINES[name]
+    arguments = [str(finished.root) if word == "RUN" else word for word in arguments]
+    assert expected in refused(habitat_pretrain.main, arguments, capsys)
+    assert not list(tmp_path.iterdir())
+
+
+def children(pid: int) -> set[int]:
+    """Returns the processes that a process has started, of those that are still there."""
+    with contextlib.suppress(OSError):
+        threads = list(Path(f"/proc/{pid}/task").iterdir())
+        return {int(child) for each in threads for child in (each / "children").read_text().split()}
+    return set()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scene", ["fine", "always_dead"])
+def test_a_run_that_is_stopped_or_fails_leaves_no_process(scene, tmp_path) -> None:
+    command = [sys.executable, "-m", "experiments.habitat_pretrain", *TINY]
+    own = ("--simulator", OWN, "--scene", scene, "--out", str(tmp_path / "run"))
+    process = subprocess.Popen(
+        [*command, *own, "--frames", "10000000"], stderr=subprocess.PIPE, text=True
+    )
+    started: set[int] = set()
+    stopped, deadline = False, time.monotonic() + 120
+    while process.poll() is None:
+        assert time.monotonic() < deadline
+        started |= children(process.pid)
+        if not stopped and saved_frames(RunDirectory(tmp_path / "run")):
+            process.send_signal(signal.SIGINT)
+            stopped = True
+        time.sleep(0.02)
+    error = process.stderr.read()
+    if scene == "fine":
+        assert (process.returncode, error) == (130, "")
+    else:
+        assert process.returncode == 2
+        assert error.count("\n") == 1, error
+        assert "was lost 3 times in a row" in error
+    assert started
+    until = time.monotonic() + 10
+    while any(Path(f"/proc/{pid}").exists() for pid in started):
+        assert time.monotonic() < until
+        time.sleep(0.02)
+
+
+def test_presets_are_those_of_the_published_code() -> None:
+    paper = HABITAT_PRESETS["paper"].train
+    assert (paper.worlds, paper.frames, paper.rollouts, paper.updates) == (4, 2_000_000, 8, 1)
+    assert (paper.network.conv_layers, paper.network.channels) == (5, 32)
+    assert paper.network.brightest == 255
+    assert (paper.counts.keys, paper.counts.offsets) == ("ternary", "uniform")
+    for preset in HABITAT_PRESETS.values():
+        assert preset.train.auxiliary == AuxiliarySettings(channels=(32,) * 5)
+        view = jax.ShapeDtypeStruct((1, 1, *VIEW_SHAPE), np.uint8)
+        module = Embedding(preset.train.auxiliary.channels)
+        embedded, _ = jax.eval_shape(module.init_with_output, jax.random.key(0), view)
+        assert embedded.shape[-1] == 128
+
+
+def test_the_policy_reads_images_as_shares_of_the_brightest() -> None:
+    sizes = NetworkSettings(
+        1, channels=2, dense_layers=1, dense_units=4, lstm_layers=1, lstm_units=4
+    )
+    raw = PolicyNetwork(sizes, 3)
+    scaled = PolicyNetwork(replace(sizes, brightest=255), 3)
+    params = init_params(raw, jax.random.key(0), (4, 4, 3))
+    white = jnp.full((1, 1, 4, 4, 3), 255, jnp.uint8)
+    first, state = jnp.ones((1, 1), bool), zero_state(sizes, 1)
+    of_white, _, _ = run(scaled, params, white, first, state)
+    of_ones, _, _ = run(raw, params, white // 255, first, state)
+    np.testing.assert_array_equal(of_white, of_ones)

@@ -1,0 +1,135 @@
+"""The experiments' mains with tiny numbers, through the real compiled program."""
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+
+from cbet_jax.runs import checkpoint, metrics_table
+from cbet_jax.runs.directory import RunDirectory, to_json
+from cbet_jax.train import seed_keys
+from experiments import minigrid_evaluate, minigrid_pretrain
+from tests.experiments.common.test_cli import refused
+from tests.support.tiny import ARGUMENTS, CHUNK_FRAMES, FRAMES, SEEDS, numbers, saved_frames
+
+PRETRAIN = [sys.executable, "-m", "experiments.minigrid_pretrain"]
+PNG = b"\x89PNG"
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory) -> RunDirectory:
+    """A run that was never interrupted."""
+    root = tmp_path_factory.mktemp("finished")
+    minigrid_pretrain.main([*ARGUMENTS, "--out", str(root), "--checkpoint-seconds", "1000"])
+    return RunDirectory(root)
+
+
+def final_state(directory: RunDirectory) -> dict[str, np.ndarray]:
+    settings = directory.settings()
+    init = minigrid_pretrain.build(settings).init
+    template = jax.eval_shape(init, seed_keys(settings.seeds, settings.first_seed))
+    loaded = checkpoint.load_newest(directory.checkpoints, template, to_json(settings))
+    return numbers(loaded.state)
+
+
+def ended_by(number: int, directory: RunDirectory, *arguments: str) -> int:
+    """Starts a run, sends it a signal after some checkpoints, and returns its exit status.
+
+    It has one device, as the runs of this process have.
+    """
+    before = saved_frames(directory)
+    process = subprocess.Popen(
+        [*PRETRAIN, "--out", str(directory.root), "--devices", "1", *arguments],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    deadline = time.monotonic() + 200
+    while max(saved_frames(directory), default=0) < max(before, default=0) + 3 * CHUNK_FRAMES:
+        assert process.poll() is None, "the run ended by itself"
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    os.kill(process.pid, number)
+    return process.wait(timeout=60)
+
+
+def test_a_run_leaves_all_that_it_should(finished):
+    assert finished.settings().seeds == SEEDS
+    session = json.loads(finished.manifest.read_text())["sessions"][0]
+    assert session["packages"]["jax"] == jax.__version__
+    assert session["compile_seconds"] > 0
+    assert session["frames"] == FRAMES
+    assert session["frames_per_second"] > 0
+    table = metrics_table.read(finished.metrics)
+    assert sorted(table["entropy"]) == list(range(SEEDS))
+    assert table["entropy"][0].frames[-1] == FRAMES
+    assert not np.array_equal(table["entropy"][0].values, table["entropy"][1].values)
+    for name in ("", *(f"/{environment}" for environment in finished.settings().environments)):
+        assert max(table[f"levels_replayed{name}"][0].values) < 0.01
+    assert saved_frames(finished) == [FRAMES]
+    for name in ("learning_curves.png", "diagnostics.png"):
+        assert (finished.figures / name).read_bytes().startswith(PNG)
+
+
+def test_a_killed_run_ends_with_the_same_numbers_bit_for_bit(finished, tmp_path):
+    directory = RunDirectory(tmp_path)
+    assert ended_by(signal.SIGKILL, directory, *ARGUMENTS) == -signal.SIGKILL
+    resume = ("--resume", "--checkpoint-seconds", "0")
+    assert ended_by(signal.SIGINT, directory, *resume) == 130
+    assert saved_frames(directory)[-1] < FRAMES
+    minigrid_pretrain.main(["--out", str(tmp_path), "--resume"])
+    assert directory.metrics.read_bytes() == finished.metrics.read_bytes()
+    resumed, unbroken = final_state(directory), final_state(finished)
+    assert resumed.keys() == unbroken.keys()
+    for name, value in unbroken.items():
+        assert resumed[name].tobytes() == value.tobytes(), name
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    with open(path) as file:
+        return list(csv.DictReader(file))
+
+
+def test_an_evaluation_leaves_a_table_and_a_picture(finished, capsys):
+    arguments = [str(finished.root), "--episodes", "4", "--envs", "KeyCorridorS3R3"]
+    minigrid_evaluate.main(arguments)
+    shown = capsys.readouterr().out
+    first = (finished.root / "evaluation.csv").read_bytes()
+    rows = rows_of(finished.root / "evaluation.csv")
+    seeds = [*map(str, range(SEEDS)), "all"]
+    assert [(row["method"], row["seed"]) for row in rows] == [
+        *(("cbet", seed) for seed in seeds),
+        *(("untrained", seed) for seed in seeds),
+        ("uniform", "0"),
+    ]
+    for row in rows:
+        low, value, high = (
+            float(row[f"unique_interactions{end}"]) for end in ("_low", "", "_high")
+        )
+        assert low <= value <= high
+        assert row["environment"] in shown
+        assert row["checkpoint_frames"] == str(FRAMES)
+    assert (finished.root / "evaluation.png").read_bytes().startswith(PNG)
+    minigrid_evaluate.main(arguments)
+    assert (finished.root / "evaluation.csv").read_bytes() == first
+    assert (finished.root / "evaluation-2.csv").read_bytes() == first
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["--envs", "KeyCoridorS3R3"], "KeyCorridorS3R3"),
+        (["--episodes", "0"], "episodes must be at least 1"),
+        (["--checkpoint", "17"], f"there: {FRAMES}"),
+    ],
+)
+def test_bad_evaluations_of_a_run_are_refused(arguments, expected, finished, capsys):
+    error = refused(minigrid_evaluate.main, [str(finished.root), *arguments], capsys)
+    assert expected in error

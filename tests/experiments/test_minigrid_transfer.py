@@ -1,0 +1,271 @@
+"""Transfer and tabula rasa: their mains with tiny numbers, and what they refuse."""
+
+import csv
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+
+from cbet_jax.agent import network_agent
+from cbet_jax.config import NetworkSettings, TrainSettings
+from cbet_jax.intrinsic import make_intrinsic
+from cbet_jax.runs import checkpoint, metrics_table, saved_policies
+from cbet_jax.runs.checkpoint import Position
+from cbet_jax.runs.directory import RunDirectory, RunSettings, to_json
+from cbet_jax.train import seed_keys
+from envs.minigrid import make_world
+from experiments import (
+    minigrid_evaluate,
+    minigrid_pretrain,
+    minigrid_tabula_rasa,
+    minigrid_transfer,
+)
+from experiments.common import presets, training
+from experiments.common.presets import PRESETS
+from tests.experiments.common.test_cli import refused
+from tests.support.tiny import fake_program, numbers, saved_frames
+
+NETWORK = NetworkSettings(1, 2, 1, 4, 1, 4)
+SEEDS, CHUNK_FRAMES, FRAMES = 2, 40, 160
+TINY = (
+    *("--preset", "smoke", "--chunk", "2", "--frames", str(FRAMES), "--worlds", "2"),
+    *("--batch", "2", "--unroll", "10", "--network.conv-layers", "1", "--network.channels", "2"),
+    *("--network.dense-units", "4", "--network.lstm-units", "4", "--checkpoint-seconds", "0"),
+)
+ENV = ("--env", "Unlock")
+
+
+def pretrained(root: Path, actions: int = 7, view=(7, 7, 3)) -> RunDirectory:
+    """Returns a run that has saved its policies, and nothing else."""
+    settings = RunSettings(TrainSettings(network=NETWORK), seeds=SEEDS)
+    directory = RunDirectory(root)
+    directory.create(settings)
+    agent = network_agent(NETWORK, actions, view)
+    params = jax.vmap(agent.init)(seed_keys(SEEDS))
+    state = {"learner": {"policy": params.learnt}}
+    checkpoint.save(directory.checkpoints, state, Position(1, 80, 0), to_json(settings))
+    return directory
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory) -> RunDirectory:
+    return pretrained(tmp_path_factory.mktemp("source"))
+
+
+@pytest.fixture(scope="module")
+def finished(source, tmp_path_factory) -> RunDirectory:
+    """A run of transfer that was never interrupted."""
+    root = tmp_path_factory.mktemp("finished") / "run"
+    arguments = ["--from", str(source.root), *ENV, *TINY, "--out", str(root)]
+    minigrid_transfer.main([*arguments, "--alpha-frames", "80"])
+    return RunDirectory(root)
+
+
+def saved(directory: RunDirectory):
+    """Returns the newest state of a run, as the program has it."""
+    settings = directory.settings()
+    keys = seed_keys(settings.seeds, settings.first_seed)
+    template = jax.eval_shape(training.build(settings).init, keys)
+    return checkpoint.load_newest(directory.checkpoints, template, to_json(settings)).state
+
+
+def test_a_transfer_leaves_the_pretrained_policies_as_they_were(finished, source):
+    """Bit for bit, and each seed's is the one of the same index."""
+    stored = checkpoint.checkpoints(source.checkpoints)[0]
+    template = jax.eval_shape(jax.vmap(network_agent(NETWORK, 7, (7, 7, 3)).init), seed_keys(SEEDS))
+    wanted, _ = checkpoint.load(
+        stored, {"learner": {"policy": template.learnt}}, to_json(source.settings())
+    )
+    learner = saved(finished).learner
+    found = numbers(learner.fixed.policy)
+    for name, value in numbers(wanted["learner"]["policy"]).items():
+        assert found[name].tobytes() == value.tobytes(), name
+    np.testing.assert_array_equal(learner.fixed.alpha, [0, 0])
+    table = metrics_table.read(finished.metrics)
+    assert sorted(table["entropy"]) == list(range(SEEDS))
+    assert table["entropy"][0].frames[-1] == FRAMES
+    assert set(table["intrinsic_reward"][0].values) == {0}
+    settings = finished.settings()
+    assert (settings.train.method, settings.train.extrinsic_weight) == ("none", 1)
+    assert not settings.explore
+    assert (finished.figures / "learning_curves.png").is_file()
+
+
+def test_an_untrained_policy_of_a_transfer_is_biased_as_at_its_first_frame(finished):
+    settings = finished.settings()
+    world = make_world(("Unlock",), 2, explore=False)
+    loaded = saved_policies.load_policies(finished, settings, world)
+    drawn = saved_policies.untrained(loaded, settings)
+    np.testing.assert_array_equal(loaded.params.fixed.alpha, [0, 0])
+    np.testing.assert_array_equal(drawn.fixed.alpha, [1, 1])
+    for found, kept in zip(*map(jax.tree.leaves, (drawn, loaded.params)), strict=True):
+        assert found.shape == kept.shape
+    found, wanted = numbers(drawn.fixed.policy), numbers(loaded.params.fixed.policy)
+    assert {name: x.tobytes() for name, x in found.items()} == {
+        name: x.tobytes() for name, x in wanted.items()
+    }
+
+
+def test_a_transfer_goes_on_without_its_source(finished, source, tmp_path):
+    """From an older checkpoint it ends with the same numbers, bit for bit."""
+    died = RunDirectory(tmp_path / "died")
+    shutil.copytree(finished.root, died.root)
+    config = died.config.read_text()
+    assert str(source.root) in config
+    hidden = source.root.rename(source.root.with_name("elsewhere"))
+    shutil.rmtree(checkpoint.checkpoints(died.checkpoints)[-1])
+    assert saved_frames(died)[-1] == FRAMES - CHUNK_FRAMES
+    try:
+        minigrid_transfer.main(["--out", str(died.root), "--resume"])
+    finally:
+        hidden.rename(source.root)
+    assert died.metrics.read_bytes() == finished.metrics.read_bytes()
+    resumed, unbroken = numbers(saved(died)), numbers(saved(finished))
+    assert resumed.keys() == unbroken.keys()
+    for name, value in unbroken.items():
+        assert resumed[name].tobytes() == value.tobytes(), name
+
+
+def test_a_run_that_died_before_its_first_checkpoint_begins_again(finished, tmp_path, monkeypatch):
+    monkeypatch.setattr(training, "execute", lambda *_: None)
+    died = RunDirectory(tmp_path / "died")
+    died.create(finished.settings())
+    minigrid_transfer.main(["--out", str(died.root), "--resume"])
+    assert saved_frames(died) == [0]
+    fixed = saved(died).learner.fixed
+    np.testing.assert_array_equal(fixed.alpha, [1, 1])
+    found, wanted = numbers(fixed.policy), numbers(saved(finished).learner.fixed.policy)
+    assert all(found[name].tobytes() == wanted[name].tobytes() for name in wanted)
+
+
+def test_one_pretrained_seed_can_bias_all_agents(source, tmp_path, monkeypatch):
+    monkeypatch.setattr(training, "execute", lambda *_: None)
+    root = tmp_path / "run"
+    chosen = ("--seed-index", "1", "--seeds", "2", "--alpha-frames", "80", "--out", str(root))
+    minigrid_transfer.main(["--from", str(source.root), *ENV, *TINY, *chosen])
+    kernel = saved(RunDirectory(root)).learner.fixed.policy["params"]["policy"]["kernel"]
+    agent = network_agent(NETWORK, 7, (7, 7, 3))
+    expected = jax.vmap(agent.init)(seed_keys(SEEDS)).learnt["params"]["policy"]["kernel"][1]
+    assert len(kernel) == 2
+    for each in kernel:
+        np.testing.assert_array_equal(each, expected)
+
+
+def test_several_runs_are_evaluated_each_in_its_own_directory(finished, tmp_path, capsys):
+    other = RunDirectory(tmp_path / "other")
+    shutil.copytree(finished.root, other.root)
+    minigrid_evaluate.main([str(finished.root), str(other.root), "--episodes", "3"])
+    assert f"saved: {other.root}/evaluation.csv" in capsys.readouterr().out
+    table = (finished.root / "evaluation.csv").read_bytes()
+    assert table == (other.root / "evaluation.csv").read_bytes()
+    rows = list(csv.DictReader(table.decode().splitlines()))
+    assert {row["environment"] for row in rows} == {"Unlock"}  # the one whose task was learnt
+    assert [row["method"] for row in rows] == ["transfer"] * 3 + ["untrained"] * 3 + ["uniform"]
+    for row in rows:
+        shares = [float(row[name]) for name in row if name.startswith("share_of_")]
+        assert len(shares) == 7
+        assert sum(shares) == pytest.approx(1, abs=1e-4)
+        assert 0 < float(row["action_entropy"]) <= 1
+        assert 0 <= float(row["extrinsic_return"]) <= 1
+        assert 1 <= float(row["episode_length"]) <= 288
+
+
+def test_a_task_is_learnt_from_nothing(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(minigrid_tabula_rasa, "build", fake_program)
+    root = tmp_path / "run"
+    arguments = [*ENV, *TINY, "--frames", "40", "--counts.capacity", "64", "--out", str(root)]
+    minigrid_tabula_rasa.main(arguments)
+    assert "finished at 40 frames" in capsys.readouterr().out
+    directory = RunDirectory(root)
+    settings = directory.settings()
+    assert (settings.explore, settings.train.extrinsic_weight) == (False, 1)
+    assert (directory.figures / "learning_curves.png").is_file()
+    assert "is a run of tabula rasa, not pre-training" in refused(
+        minigrid_pretrain.main, ["--out", str(root), "--resume"], capsys
+    )
+    assert "is a run of tabula rasa, not transfer" in refused(
+        minigrid_transfer.main, ["--out", str(root), "--resume"], capsys
+    )
+
+
+@pytest.mark.parametrize("method", ["cbet", "count", "ride", "rnd", "ablation-changes"])
+def test_without_pretraining_nothing_is_reset_at_random(method):
+    read = minigrid_tabula_rasa.read([*ENV, "--method", method])
+    assert read.train.frames == 5_000_000  # published, for Unlock
+    assert make_intrinsic(read.train, 7).name == method
+    assert not read.train.counts.random_resets
+
+
+def test_tasks_have_the_published_settings_but_for_what_a_task_needs():
+    published = minigrid_pretrain.read([]).train
+    options = minigrid_tabula_rasa.read(["--env", "ObstructedMaze-2Dlh"])
+    back = replace(options.train, frames=50_000_000, extrinsic_weight=0.0, counts=published.counts)
+    assert back == published
+    assert options.train.frames == 100_000_000
+    assert options.settings.environments == ("ObstructedMaze-2Dlh",)
+    faster = replace(published.network, factors="bfloat16")
+    preset = RunSettings(replace(published, network=faster))
+    assert presets.for_task(preset, "ObstructedMaze-2Dlh").frames == 100_000_000
+    assert presets.for_task(preset, "LavaGapS5").frames == 50_000_000
+    assert presets.for_task(PRESETS["laptop"], "Unlock").frames == 9_000_000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["--env", "Unlokc"], "Unlock"),
+        ([], "--env"),
+        (["--env", "Unlock", "--seeds", "3"], "--seed-index"),
+        (["--env", "Unlock", "--seed-index", "2"], "seed_index must lie in 0..1"),
+        (["--env", "Unlock", "--alpha", "-1"], "alpha must be at least 0"),
+        (["--env", "Unlock", "--alpha-frames", "0"], "alpha_frames must be at least 1"),
+        (["--env", "Unlock", "--checkpoint", "17"], "there: 80"),
+        (["--env", "Unlock", "--method", "cbet"], "own reward alone: leave --method out"),
+        (["--env", "Unlock", "--method", "cbett"], "own reward alone: leave --method out"),
+        (["--env", "Unlock", "--extrinsic-weight", "0"], "--extrinsic-weight above 0"),
+        (["--env", "Unlock", "--extrinsic-weight", "-1"], "must be at least 0, not -1.0"),
+        (["--env", "Unlock", "--from", "nowhere"], "nowhere holds no run"),
+    ],
+)
+def test_bad_transfers_are_refused(arguments, expected, source, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    given = ["--from", str(source.root)] if "--from" not in arguments else []
+    error = refused(minigrid_transfer.main, [*given, *arguments], capsys)
+    assert expected in error
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_transfer_is_not_transferred(finished, capsys):
+    arguments = ["--from", str(finished.root), *ENV]
+    assert "run of transfer itself" in refused(minigrid_transfer.main, arguments, capsys)
+
+
+def test_a_run_goes_on_as_it_began(finished, capsys):
+    arguments = ["--out", str(finished.root), "--resume", "--alpha", "2"]
+    error = refused(minigrid_transfer.main, arguments, capsys)
+    assert "transfer.alpha is 1.0, not 2.0" in error
+
+
+@pytest.mark.parametrize("main", [minigrid_transfer.main, minigrid_evaluate.main])
+def test_policies_that_do_not_fit_are_refused(main, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def error(root):
+        given = ["--from", root, *ENV] if main == minigrid_transfer.main else [root]
+        return refused(main, given, capsys)
+
+    pretrained(Path("three"), actions=3)
+    assert "chooses among 3 actions, but Unlock has 7" in error("three")
+    pretrained(Path("photographs"), view=(64, 64, 3))
+    assert "was made for other views than the 7x7x3 of Unlock" in error("photographs")
+    settings = RunSettings(TrainSettings(network=NETWORK))
+    RunDirectory(Path("new")).create(settings)
+    assert "new holds no checkpoint yet" in error("new")
+    blind = RunDirectory(Path("blind"))
+    blind.create(settings)
+    state = {"counts": np.zeros(3)}
+    checkpoint.save(blind.checkpoints, state, Position(1, 80, 0), to_json(settings))
+    assert "blind holds no policy" in error("blind")

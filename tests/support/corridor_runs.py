@@ -1,0 +1,119 @@
+"""Runs in a corridor, which compile at once, on any number of devices.
+
+As a program it makes the runs that the test of devices compares, in the directory it is given;
+or, with the variables of `cbet_jax.runs.multihost` set, its part of one run.
+"""
+
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cbet_jax.analysis import figures
+from cbet_jax.runs import checkpoint, metrics_table, multihost, progress_bar
+from cbet_jax.runs.directory import RunDirectory
+from experiments import minigrid_pretrain
+from experiments.common import training
+from tests.support.worlds import corridor
+
+CHUNKS, CHUNK_FRAMES = 3, 160  # 2 iterations of 16 worlds x 5 steps
+ARGUMENTS = (
+    *("--preset", "smoke", "--seeds", "2", "--chunk", "2", "--frames", str(CHUNKS * CHUNK_FRAMES)),
+    *("--worlds", "16", "--batch", "16", "--unroll", "5", "--counts.capacity", "64"),
+    *("--network.conv-layers", "1", "--network.channels", "4"),
+    *("--network.dense-units", "8", "--network.lstm-units", "8"),
+)
+
+
+def play_in_corridors() -> None:
+    """Gives every run of this process a corridor for a world, and no pictures."""
+    training.make_world = lambda names, worlds, explore: corridor(worlds)  # type: ignore[assignment]
+    figures.learning_curves = lambda *_: None
+
+
+def signal_at(chunk: int, number: int) -> Any:
+    """Sends this process a signal while it shows a chunk's metrics; returns the undoing."""
+    update, shown = progress_bar.Display.update, []
+
+    def update_and_signal(*arguments: Any) -> None:
+        shown.append(1)
+        if len(shown) == chunk:
+            signal.raise_signal(number)
+        update(*arguments)
+
+    progress_bar.Display.update = update_and_signal  # type: ignore[method-assign]
+    return lambda: setattr(progress_bar.Display, "update", update)
+
+
+def pretrain(root: Path, *arguments: str) -> int:
+    """Runs the command and returns its exit status."""
+    try:
+        minigrid_pretrain.main([*ARGUMENTS, "--out", str(root), *arguments])
+    except SystemExit as stop:
+        return int(stop.code or 0)
+    return 0
+
+
+def last_state(root: Path) -> dict[str, np.ndarray]:
+    """Returns every array of a run's newest checkpoint by its name."""
+    newest = checkpoint.checkpoints(RunDirectory(root).checkpoints)[-1]
+    assert int(newest.name) == CHUNKS * CHUNK_FRAMES
+    return checkpoint.read_arrays(newest)
+
+
+def assert_same_run(one: Path, other: Path) -> None:
+    """Checks that two runs ended with the same numbers, up to the order of sums.
+
+    The first may have fewer seeds than the other.
+    """
+    state, wanted = last_state(one), last_state(other)
+    assert state.keys() == wanted.keys()
+    for name, found in state.items():
+        numbers = wanted[name][: len(found)]
+        exact = np.issubdtype(numbers.dtype, np.integer)
+        np.testing.assert_allclose(
+            found, numbers, rtol=0 if exact else 1e-5, atol=0 if exact else 1e-6, err_msg=name
+        )
+    table, wanted_table = (metrics_table.read(RunDirectory(root).metrics) for root in (one, other))
+    assert table.keys() == wanted_table.keys()
+    for name, seeds in table.items():
+        for seed, column in seeds.items():
+            wanted_column = wanted_table[name][seed]
+            np.testing.assert_array_equal(column.frames, wanted_column.frames)
+            np.testing.assert_allclose(column.values, wanted_column.values, rtol=1e-4, atol=1e-5)
+
+
+def make_runs(root: Path) -> None:
+    """Makes a run on one device, two on four, and one that moves from two to four.
+
+    One of those on four is interrupted, and goes on.
+    """
+    for devices in ("4", "1"):  # the first gives the CPU its devices
+        assert pretrain(root / devices, "--devices", devices) == 0
+    assert pretrain(root / "3", "--devices", "3") == 2
+    for name, before in (("interrupted", "4"), ("moved", "2")):
+        undo = signal_at(1, signal.SIGINT)
+        assert pretrain(root / name, "--devices", before) == 128 + signal.SIGINT
+        undo()
+        assert pretrain(root / name, "--devices", "4", "--resume") == 0
+
+
+def share_run(root: Path, host: int) -> None:
+    """Makes a run of one seed with another host: the second is told to stop, and both go on."""
+    together = ("--seeds", "1", "--distributed")
+    undo = signal_at(1, signal.SIGTERM) if host else lambda: None
+    assert pretrain(root, *together) == 128 + signal.SIGTERM
+    undo()
+    assert pretrain(root, *together) == 2
+    assert pretrain(root, *together, "--resume") == 0
+
+
+if __name__ == "__main__":
+    play_in_corridors()
+    if multihost.PROCESS in os.environ:
+        share_run(Path(sys.argv[1]), int(os.environ[multihost.PROCESS]))
+    else:
+        make_runs(Path(sys.argv[1]))

@@ -1,0 +1,125 @@
+"""A study small enough for tests: real networks, but stand-ins for what trains and plays them.
+
+As a program it runs the study with its arguments, and kills itself while it writes the
+metrics of the chunk that the first of them names.
+"""
+
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.sharding import Mesh
+
+from cbet_jax.agent import make_agent
+from cbet_jax.config import CountSettings, NetworkSettings, TrainSettings
+from cbet_jax.evaluate import Episodes
+from cbet_jax.learner import LearnerState
+from cbet_jax.runs import metrics_table
+from cbet_jax.runs.directory import RunSettings
+from cbet_jax.runs.saved_policies import UNTRAINED
+from cbet_jax.train import Program
+from experiments import minigrid_evaluate, paper
+from experiments.common.presets import PRESETS
+from experiments.evaluation import evaluation_table
+from experiments.evaluation.evaluation_table import Row
+from experiments.study import execute
+
+NETWORK = NetworkSettings(1, 2, 1, 4, 1, 4)
+TRAIN = TrainSettings(
+    frames=120, worlds=2, batch=2, unroll=10, network=NETWORK, counts=CountSettings(capacity=64)
+)
+TINY = RunSettings(train=TRAIN, chunk=2)
+CHUNK_FRAMES, FRAMES, CHUNKS, SEEDS = 40, 120, 3, 2
+ARGUMENTS = (
+    *("--preset", "smoke", "--seeds", str(SEEDS), "--setups", "DoorKey", "--envs", "Unlock"),
+    *("--methods", "cbet", "--tasks", "DoorKey-8x8", "--episodes", "2"),
+    *("--evaluate-at", "50", "--checkpoint-seconds", "0"),
+)
+
+
+class State(NamedTuple):
+    """What the stand-in carries on: the policies, on a random walk."""
+
+    learner: LearnerState  # arrays [seeds, ...]
+    key: Array  # [seeds]
+
+    @property
+    def params(self) -> Any:
+        return self.learner.policy
+
+
+def walking(settings: RunSettings, mesh: Mesh | None = None) -> Program:
+    """Returns a program that compiles at once and has the policies of the real one."""
+    agent = make_agent(settings.train.network, settings.transfer, 7, (7, 7, 3))
+
+    def init(key: Array) -> State:
+        params = agent.init(key)
+        return State(LearnerState(params.learnt, None, None, {}, params.fixed), key)
+
+    def iterate(state: State, _: None) -> tuple[State, dict[str, Array]]:
+        key, step_key = jax.random.split(state.key)
+        step = 0.01 * jax.random.normal(step_key)
+        policy = jax.tree.map(lambda leaf: leaf + step, state.learner.policy)
+        found = {name: jnp.abs(step) for name in ("interactions", "success", "intrinsic_reward")}
+        found["extrinsic_return"] = 0.95 + step
+        found["first_bad_update"] = jnp.nan * step
+        return State(state.learner._replace(policy=policy), key), found
+
+    def advance(state: State) -> tuple[State, dict[str, Array]]:
+        chunk = jax.vmap(lambda state: jax.lax.scan(iterate, state, length=settings.chunk))
+        state, found = chunk(state)
+        return state, {name: values.T for name, values in found.items()}
+
+    return Program(
+        init=jax.jit(jax.vmap(init)),
+        advance=jax.jit(advance, donate_argnums=0),
+        iterations_per_chunk=settings.chunk,
+        frames_per_iteration=settings.train.iteration_frames,
+    )
+
+
+def playing(
+    runs: Sequence[minigrid_evaluate.Run], options: minigrid_evaluate.Options, _: Any
+) -> list[list[Row]]:
+    """Answers with numbers that depend on the policies and on the world, without playing."""
+    return [
+        [row for name in (run.name, UNTRAINED) for row in _rows(run, name, options.episodes)]
+        for run in runs
+    ]
+
+
+def _rows(run: minigrid_evaluate.Run, name: str, episodes: int) -> list[Row]:
+    (world,) = run.environments
+    leaves = [] if name == UNTRAINED else jax.tree.leaves(run.policies.params)
+    draw = np.random.default_rng([len(world), *b"".join(np.asarray(x).tobytes() for x in leaves)])
+    number = draw.integers(1, 9, (run.settings.seeds, episodes))
+    actions = draw.integers(1, 9, (*number.shape, 7))
+    played = Episodes(number > 4, number, actions.sum(axis=2), number / 9, actions)
+    return evaluation_table.rows(name, run.settings.first_seed, world, played)
+
+
+def kill_at(chunk: int) -> None:
+    """Lets this process kill itself when it has trained so many chunks in all."""
+    append, written = metrics_table.Table.append, []
+
+    def append_or_die(*arguments: Any) -> int:
+        written.append(1)
+        if len(written) == chunk:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return append(*arguments)
+
+    metrics_table.Table.append = append_or_die  # type: ignore[method-assign]
+
+
+if __name__ == "__main__":
+    PRESETS["smoke"] = TINY
+    execute.build = walking  # type: ignore[attr-defined]
+    minigrid_evaluate.play = playing
+    kill_at(int(sys.argv[1]))
+    paper.main(sys.argv[2:])

@@ -1,0 +1,65 @@
+"""A training command for sweeps: the stand-in for training, disturbed when it runs first.
+
+With `--method cbet` its job is preempted, with `count` it is lost, as is all of its node; `rnd`
+is bad input. With any other it is left alone.
+"""
+
+import os
+import signal
+import sys
+import time
+from typing import Any
+
+from cbet_jax.analysis import figures
+from cbet_jax.config import SettingsError
+from cbet_jax.runs import metrics_table
+from experiments import minigrid_pretrain
+from experiments.minigrid_pretrain import read
+from tests.support.tiny import fake_program
+
+__all__ = ["read"]
+
+DISTURBED_CHUNK = 3
+
+
+def preempt() -> None:
+    """Does to the job what SLURM does, and waits until this process is told to stop."""
+    os.kill(os.getppid(), signal.SIGUSR2)
+    while signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        time.sleep(0.01)
+
+
+def lose() -> None:
+    """Kills the job and this process."""
+    os.kill(os.getppid(), signal.SIGKILL)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def disturb(how: Any) -> None:
+    """Calls `how` while a chunk's metrics are written."""
+    append, written = metrics_table.Table.append, []
+
+    def append_disturbed(*arguments: Any) -> int:
+        written.append(1)
+        if len(written) == DISTURBED_CHUNK:
+            how()
+        return append(*arguments)
+
+    metrics_table.Table.append = append_disturbed  # type: ignore[method-assign]
+
+
+def build(settings: Any, mesh: Any) -> Any:
+    """Returns the stand-in, or refuses."""
+    if settings.train.method == "rnd":
+        raise SettingsError("rnd is refused here")
+    return fake_program(settings, mesh)
+
+
+if __name__ == "__main__":
+    minigrid_pretrain.build = build
+    figures.learning_curves = lambda *_: None
+    if "--resume" not in sys.argv:
+        for method, how in (("cbet", preempt), ("count", lose)):
+            if method in sys.argv:
+                disturb(how)
+    minigrid_pretrain.main(sys.argv[1:])
