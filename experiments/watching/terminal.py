@@ -14,8 +14,8 @@ from rich.text import Text
 from envs.minigrid import cells as c
 from envs.minigrid import views
 from envs.minigrid.level import NO_TASK, Level, make_level
+from envs.minigrid.level_text import to_text
 from envs.minigrid.render import UP, in_sight, seen_ahead
-from envs.minigrid.text import to_text
 from experiments.watching.playing import Moment, facts
 
 UNSEEN = ".."

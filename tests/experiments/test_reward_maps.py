@@ -12,7 +12,7 @@ from cbet_jax.agent import AgentParams, uniform
 from cbet_jax.config import SettingsError
 from cbet_jax.runs.saved_policies import load_policies
 from envs.minigrid import rules
-from envs.minigrid.text import from_text
+from envs.minigrid.level_text import from_text
 from experiments import reward_maps
 from experiments.illustrations import visits
 from experiments.illustrations.visits import Probe

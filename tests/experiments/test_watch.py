@@ -20,7 +20,7 @@ from cbet_jax.train import make_program, seed_keys
 from envs.minigrid import make_world, rules, views
 from envs.minigrid.generators.generator import one_by_one
 from envs.minigrid.level import REACH_GOAL
-from envs.minigrid.text import from_text, to_text
+from envs.minigrid.level_text import from_text, to_text
 from envs.minigrid.world import gridworld
 from experiments import watch
 from experiments.common.presets import PRESETS

@@ -9,14 +9,10 @@ from envs.minigrid import cells as c
 from envs.minigrid.generators.crossing import crossing, gap
 from envs.minigrid.generators.door_key import door_key
 from envs.minigrid.generators.generator import Generator
+from envs.minigrid.generators.key_corridor import key_corridor
 from envs.minigrid.generators.multi_room import multi_room
 from envs.minigrid.generators.obstructed_maze import one_door, quarters
-from envs.minigrid.generators.unlock import (
-    blocked_unlock_pickup,
-    key_corridor,
-    unlock,
-    unlock_pickup,
-)
+from envs.minigrid.generators.unlock import blocked_unlock_pickup, unlock, unlock_pickup
 
 MAX_SIDE = 255  # a place is two bytes
 

@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import chex
 import jax
@@ -20,10 +19,11 @@ from envs.habitat.simulator import FORWARD, LEFT, Place, SimulatorError
 from envs.habitat.workers.process import Settings
 from envs.habitat.workers.simulators import Simulators, plain_failures
 from envs.habitat.world import CELL, habitat_world, make_grid, visit
+from tests.support import own_simulator
 from tests.support.scenes import four_walls
 from tests.support.tiny import numbers
 
-OWN = str(Path(__file__).with_name("own_simulator.py"))
+OWN = own_simulator.__file__
 ACTIONS = np.random.default_rng(0).integers(0, 3, (40, 2)).astype(np.int32)
 
 

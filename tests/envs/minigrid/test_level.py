@@ -8,8 +8,8 @@ import pytest
 from envs.minigrid import cells as c
 from envs.minigrid.export import export
 from envs.minigrid.level import PICK_UP
+from envs.minigrid.level_text import from_text, to_text
 from envs.minigrid.rules import FORWARD, PICKUP, TOGGLE, start, step
-from envs.minigrid.text import from_text, to_text
 from tests.support.handmade_levels import random_levels
 from tests.support.minigrid_reference import make, rebuild
 from tests.support.play import draw_levels

@@ -9,9 +9,9 @@ from minigrid.minigrid_env import MiniGridEnv
 from envs.minigrid import cells as c
 from envs.minigrid.export import export
 from envs.minigrid.level import REACH_GOAL, make_level
+from envs.minigrid.level_text import from_text
 from envs.minigrid.render import SPRITE_SIZE, agents_view, whole_grid
 from envs.minigrid.rules import State, start
-from envs.minigrid.text import from_text
 from tests.experiments.common.test_cli import refused
 from tests.support import picture
 from tests.support.handmade_levels import every_cell, random_levels

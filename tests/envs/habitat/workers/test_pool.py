@@ -18,10 +18,11 @@ from envs.habitat.workers import process, shared_memory, worker
 from envs.habitat.workers.pool import MOST_LOSSES, Workers
 from envs.habitat.workers.process import Settings, environment
 from envs.habitat.workers.shared_memory import share
+from tests.support import own_simulator
 from tests.support.scenes import box, four_walls
 
-OWN = str(Path(__file__).with_name("own_simulator.py"))
-HABITAT = Path(worker.__file__).parent
+OWN = own_simulator.__file__
+HABITAT = Path(worker.__file__).parents[1]
 
 
 def own(scene: str = "fine", **options) -> Settings:
@@ -104,7 +105,20 @@ def test_another_interpreter_does_not_get_this_ones_paths(monkeypatch) -> None:
     assert "PYTHONPATH" not in environment("/other/python")
 
 
-@pytest.mark.parametrize("name", ["worker.py", "simulator.py", "habitat_sim.py", "quick_start.py"])
+READ_BY_THE_WORKER = (  # pyproject.toml lists these for ruff, too
+    "simulator.py",
+    "workers/worker.py",
+    "habitat_sim/simulator.py",
+    "habitat_sim/quick_start.py",
+)
+
+
+@pytest.mark.parametrize("package", [".", "workers", "habitat_sim"])
+def test_packages_on_the_workers_import_path_are_empty(package) -> None:
+    assert (HABITAT / package / "__init__.py").read_bytes() == b""
+
+
+@pytest.mark.parametrize("name", READ_BY_THE_WORKER)
 def test_what_the_worker_reads_is_python_3_9(name) -> None:
     source = (HABITAT / name).read_text()
     ast.parse(source, feature_version=(3, 9))
@@ -286,7 +300,7 @@ def test_a_full_memory_file_system_is_named(tmp_path, monkeypatch) -> None:
         pytest.skip("only root can mount a file system")
     try:
         monkeypatch.delattr(shared_memory.os, "memfd_create")
-        monkeypatch.setattr(memory, "_MEMORY_FILES", tmp_path)
+        monkeypatch.setattr(shared_memory, "_MEMORY_FILES", tmp_path)
         os.close(share(1 << 12))
         with pytest.raises(SimulatorError, match=r"122,880 bytes.*No space left"):
             Workers(own(), 2)

@@ -62,8 +62,8 @@ def in_turn(keys, rooms: int, chains: int):
 
 def test_the_chains_that_are_ready_first_are_as_all_others(monkeypatch):
     """Those that are complete first begin two columns further to the left than others do."""
-    monkeypatch.setattr(chain, "ROUNDS", 1)  # looks after every round
-    monkeypatch.setattr(chain, "MOST_GOES", 1000)
+    monkeypatch.setattr(room_chains, "ROUNDS", 1)  # looks after every round
+    monkeypatch.setattr(room_chains, "MOST_GOES", 1000)
     first = soonest(jax.random.split(jax.random.key(1), 1000), 6, 64)
     walls, ready = in_turn(jax.random.split(jax.random.key(2), 500), 6, 128)
     ours, others = features(first), features(walls[ready])
@@ -73,8 +73,8 @@ def test_the_chains_that_are_ready_first_are_as_all_others(monkeypatch):
 
 def test_drafts_go_on_where_the_last_call_left_them(monkeypatch):
     """With a bound of 4 rounds a call, no chain of 4 rooms could be ready in one."""
-    monkeypatch.setattr(chain, "ROUNDS", 4)
-    monkeypatch.setattr(chain, "MOST_GOES", 1)
+    monkeypatch.setattr(room_chains, "ROUNDS", 4)
+    monkeypatch.setattr(room_chains, "MOST_GOES", 1)
     generator = GENERATORS["MultiRoom-N4-S5"]
     advance = jax.jit(generator.advance, static_argnums=2)
     drafts, made = generator.begin(2), []
@@ -131,7 +131,7 @@ def test_every_number_below_a_limit_is_as_likely_as_another():
     ],
 )
 def test_impossible_sizes_are_refused_before_anything_is_compiled(name, expected, monkeypatch):
-    monkeypatch.setattr(chain, "grow", None)
+    monkeypatch.setattr(room_chains, "grow", None)
     with pytest.raises(ImpossibleEnvironment, match=expected) as caught:
         find(name)
     assert "\n" not in str(caught.value)
@@ -145,6 +145,6 @@ def test_hopeless_sizes_are_refused_after_a_try_and_hard_ones_are_not():
 
 
 def test_registered_sizes_are_not_tried_first(monkeypatch):
-    monkeypatch.setattr(chain, "grow", None)
+    monkeypatch.setattr(room_chains, "grow", None)
     for name in NAMES:
         assert catalogue.find.__wrapped__(name).name == name

@@ -11,7 +11,7 @@ from envs.minigrid import rules
 from envs.minigrid.export import export
 from envs.minigrid.generators import GENERATORS
 from envs.minigrid.level import OPEN_DOOR, PICK_UP, REACH_GOAL, TASKS, enlarge, make_level, place
-from envs.minigrid.text import from_text
+from envs.minigrid.level_text import from_text
 from tests.envs.minigrid.solving import planner, solver
 from tests.support.handmade_levels import random_levels
 from tests.support.play import draw_levels

@@ -8,7 +8,7 @@ from envs.minigrid import cells as c
 from envs.minigrid import rules
 from envs.minigrid.export import export
 from envs.minigrid.level import PICK_UP
-from envs.minigrid.text import from_text
+from envs.minigrid.level_text import from_text
 from tests.envs.minigrid.solving import estimate, solver
 from tests.support.handmade_levels import random_levels
 from tests.support.play import draw_levels, exports

@@ -1,0 +1,53 @@
+"""KeyCorridor: a ball behind a locked door, its key in a room on the other side of a corridor."""
+
+import jax
+from jaxtyping import PRNGKeyArray
+
+from envs.minigrid import cells as c
+from envs.minigrid.generators import room_grid as r
+from envs.minigrid.generators.generator import Generator, color_or_random, one_by_one
+from envs.minigrid.level import PICK_UP
+
+
+def key_corridor(
+    name: str,
+    room_size: int,
+    rows: int,
+    door_color: int | None = None,
+    ball_color: int | None = None,
+) -> Generator:
+    """KeyCorridor: a ball behind a locked door, its key in a room on the other side.
+
+    Args:
+        name: the environment's name.
+        room_size: cells along a room's side, walls included (3 in S3R3).
+        rows: rows of rooms (3 in S3R3).
+        door_color: of the locked door and its key.
+        ball_color: of the ball to pick up.
+
+    Raises:
+        ValueError: the rooms are too small for anything, or there are none.
+    """
+    if room_size < 3 or rows < 1:
+        raise ValueError(f"rooms need a size of at least 3 and one row, not {room_size} and {rows}")
+    layout = r.Layout(room_size, rows, columns=3)
+    max_steps = 30 * room_size**2
+
+    def draw_one(key: PRNGKeyArray) -> r.Drawn:
+        keys = jax.random.split(key, 9)
+        locked_row = jax.random.randint(keys[0], (), 0, rows)
+        key_row = jax.random.randint(keys[1], (), 0, rows)
+        door = color_or_random(door_color, keys[2])
+        ball = c.KIND_BALL << 3 | color_or_random(ball_color, keys[3])
+
+        rooms = r.empty_rooms(layout, keys[4])
+        for row in range(1, rows):
+            rooms = r.remove_wall(layout, rooms, (1, row), r.UP)
+        rooms = r.add_door(layout, rooms, (2, locked_row), r.LEFT, door, locked=True)
+        rooms = r.place_in_room(layout, rooms, keys[5], (2, locked_row), ball)
+        rooms = r.place_in_room(layout, rooms, keys[6], (0, key_row), c.KIND_KEY << 3 | door)
+        rooms = r.place_agent(layout, rooms, keys[7], (1, rows // 2))
+        rooms = r.connect_all(layout, rooms, keys[8])
+        return r.finish(rooms, PICK_UP, ball, max_steps)
+
+    return one_by_one(name, layout.width, layout.height, max_steps, PICK_UP, draw_one)
