@@ -184,6 +184,37 @@ class TrainSettings:
         return -(-self.frames // self.iteration_frames)
 
 
+@dataclass(frozen=True)
+class RunSettings:
+    """All that decides what a run computes: equal settings give equal numbers."""
+
+    train: TrainSettings = field(default_factory=TrainSettings)
+    environments: tuple[str, ...] = ("MultiRoom-N4-S5", "KeyCorridorS3R3", "BlockedUnlockPickup")
+    seeds: int = 1  # trained side by side in one compiled program
+    first_seed: int = 0  # the seeds are first_seed, first_seed + 1, ...
+    chunk: int = 5  # iterations between two looks of the host
+    explore: bool = True  # there is no task: success does not end an episode
+    transfer: TransferSettings | None = None  # what biases the policy, if anything does
+    habitat: HabitatSettings | None = None  # how the environments are played, if they are scenes of
+    # rooms; None: they are gridworlds
+
+    def __post_init__(self) -> None:
+        for name in ("seeds", "chunk"):
+            if getattr(self, name) < 1:
+                raise SettingsError(f"{name} must be at least 1, not {getattr(self, name)}")
+        if self.first_seed < 0:
+            raise SettingsError(f"first_seed must be at least 0, not {self.first_seed}")
+        if not self.environments:
+            raise SettingsError("envs must name at least one environment")
+
+    @property
+    def stage(self) -> str:
+        """What people call such a run."""
+        task = "transfer" if self.transfer else "tabula rasa"
+        stage = "pre-training" if self.explore else task
+        return f"{stage} in Habitat" if self.habitat else stage
+
+
 MAX_ROLLOUTS = 8  # more would let the data of an iteration grow stale
 
 # What a setting must be -> whether it is, and the settings that must.

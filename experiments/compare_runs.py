@@ -21,14 +21,14 @@ from rich.table import Table
 from scipy import special
 
 from cbet_jax.analysis import figures
-from cbet_jax.analysis.figures import Curve, Panel
+from cbet_jax.analysis.figures import Panel
 from cbet_jax.analysis.intervals import LEVEL, Estimate, mean
+from cbet_jax.analysis.learning_curves import Curve, band, smoothed
 from cbet_jax.config import SettingsError
 from cbet_jax.runs import metrics_table
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
 from experiments.common import cli
 from experiments.common.outputs import new_folder, write_table
-from experiments.study.results import smoothed
 
 PROGRAM = "python -m experiments.compare_runs"
 NAME = "comparison"
@@ -180,7 +180,7 @@ def draw(path: Path, runs: Sequence[Run], frames: np.ndarray) -> Path:
 
 def _curve(values: np.ndarray, frames: np.ndarray) -> Curve:
     there = ~np.isnan(values).all(axis=0)
-    return figures.band(frames[there] / 1e6, values[:, there])
+    return band(frames[there] / 1e6, values[:, there])
 
 
 def show(runs: Sequence[Run], until: int, console: Console) -> None:

@@ -21,7 +21,8 @@ from rich.console import Console
 
 from cbet_jax.config import Factors
 from cbet_jax.runs import manifest
-from cbet_jax.runs.directory import RunDirectoryError, write_json
+from cbet_jax.runs.directory import RunDirectoryError
+from cbet_jax.runs.json_files import write_json
 from experiments.benchmarks import bounds, gpu_table, measure
 from experiments.benchmarks.agreement import Agreement, compare_with_cpu, follow_cpu
 from experiments.benchmarks.cases import (

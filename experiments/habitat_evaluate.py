@@ -16,8 +16,8 @@ import tyro
 from rich.console import Console
 
 from cbet_jax.agent import AgentParams, uniform
-from cbet_jax.config import HabitatSettings, SettingsError
-from cbet_jax.runs.directory import RunDirectory, RunSettings
+from cbet_jax.config import HabitatSettings, RunSettings, SettingsError
+from cbet_jax.runs.directory import RunDirectory
 from cbet_jax.runs.saved_policies import UNIFORM, UNTRAINED, Policies, load_policies, untrained
 from envs.habitat.apartments import NAMES
 from envs.habitat.simulator import SimulatorError

@@ -12,8 +12,8 @@ from typing import Annotated, Any
 import tyro
 from rich.console import Console
 
-from cbet_jax.config import HabitatSettings, SettingsError
-from cbet_jax.runs.directory import RunDirectoryError, RunSettings
+from cbet_jax.config import HabitatSettings, RunSettings, SettingsError
+from cbet_jax.runs.directory import RunDirectoryError
 from envs.habitat.simulator import SimulatorError
 from envs.habitat.workers.simulators import Simulators
 from envs.habitat.workers.stopwatch import Stopwatch

@@ -27,13 +27,15 @@ from cbet_jax.config import (
     LossSettings,
     NetworkSettings,
     OptimizerSettings,
+    RunSettings,
     SettingsError,
     TrainSettings,
 )
 from cbet_jax.networks.published_weights import Policy, Tensors, WeightsError, convert
 from cbet_jax.runs import checkpoint, manifest, metrics_table
 from cbet_jax.runs.checkpoint import Position
-from cbet_jax.runs.directory import RunDirectory, RunSettings, to_json
+from cbet_jax.runs.directory import RunDirectory
+from cbet_jax.runs.json_files import to_json
 from cbet_jax.train import seed_keys
 from envs.habitat.simulator import ACTIONS, VIEW_SHAPE
 from envs.minigrid import make_world

@@ -16,9 +16,9 @@ import jax.numpy as jnp
 import tyro
 from rich.console import Console
 
-from cbet_jax.config import SettingsError
+from cbet_jax.config import RunSettings, SettingsError
 from cbet_jax.evaluate import Episodes, Evaluator, evaluate_uniform, make_evaluator
-from cbet_jax.runs.directory import RunDirectory, RunSettings
+from cbet_jax.runs.directory import RunDirectory
 from cbet_jax.runs.saved_policies import UNIFORM, UNTRAINED, Policies, load_policies, untrained
 from envs.minigrid import make_world
 from envs.minigrid.generators.catalogue import TRANSFER

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from rich.console import Console
 
-from cbet_jax.runs.directory import RunSettings
+from cbet_jax.config import RunSettings
 from envs.registry import UnknownEnvironment
 from experiments.common import cli, training
 from experiments.common.training import build

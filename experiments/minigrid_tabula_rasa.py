@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import tyro
 from rich.console import Console
 
-from cbet_jax.runs.directory import RunSettings
+from cbet_jax.config import RunSettings
 from envs.registry import UnknownEnvironment
 from experiments.common import cli, presets, training
 from experiments.common.training import build

@@ -17,10 +17,11 @@ import tyro
 from jaxtyping import Array, Int
 from rich.console import Console
 
-from cbet_jax.config import NetworkSettings, SettingsError, TransferSettings
+from cbet_jax.config import NetworkSettings, RunSettings, SettingsError, TransferSettings
 from cbet_jax.runs import checkpoint, multihost
 from cbet_jax.runs.checkpoint import Position
-from cbet_jax.runs.directory import RunDirectory, RunDirectoryError, RunSettings, to_json
+from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
+from cbet_jax.runs.json_files import to_json
 from cbet_jax.runs.saved_policies import load_policies
 from cbet_jax.train import Program, seed_keys
 from envs.minigrid import make_world

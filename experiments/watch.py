@@ -16,10 +16,10 @@ import tyro
 from rich.console import Console
 
 from cbet_jax.agent import AgentParams, make_agent, uniform
-from cbet_jax.config import HabitatSettings, SettingsError, TrainSettings
+from cbet_jax.config import HabitatSettings, RunSettings, SettingsError, TrainSettings
 from cbet_jax.intrinsic import make_intrinsic
 from cbet_jax.runs.checkpoint import Loaded
-from cbet_jax.runs.directory import RunDirectory, RunSettings
+from cbet_jax.runs.directory import RunDirectory
 from cbet_jax.runs.saved_policies import load, load_policies
 from cbet_jax.train import seed_keys
 from envs.habitat.simulator import SimulatorError

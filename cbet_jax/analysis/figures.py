@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from cbet_jax.analysis.intervals import Estimate
+from cbet_jax.analysis.learning_curves import Curve, over_seeds
 from cbet_jax.runs import metrics_table
-from cbet_jax.runs.directory import replacing
+from cbet_jax.runs.atomic_write import replacing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -36,23 +37,13 @@ MAIN = (*tuple(LABELS)[:6], "positions")
 HIDDEN = ("first_bad_update",)
 ALL = "all worlds"
 SPARSE = 20  # a curve with fewer points shows each of them
-POINTS = 150  # of a curve; more iterations than that are averaged in bins
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 DASHES = ("-", "--", ":", "-.")
 NARROWEST = 7.0  # inches, of a picture of bars
 CROWDED = 5  # with more groups their names are slanted
 
 
-class Curve(NamedTuple):
-    """One metric over time: its mean over the seeds, and a band around it."""
-
-    frames: np.ndarray  # [points]
-    mean: np.ndarray  # [points]
-    low: np.ndarray  # [points]: of the lowest seed, or of a confidence interval
-    high: np.ndarray  # [points]
-
-
-def learning_curves(table: Path, folder: Path) -> list[Path]:
+def draw_learning_curves(table: Path, folder: Path) -> list[Path]:
     """Draws the learning curves of a run: the ones that matter, and all others.
 
     Args:
@@ -180,7 +171,7 @@ def _curves_figure(panels: Mapping[str, Lines], title: str) -> "Figure":
     for axis, (name, lines) in zip(axes, panels.items(), strict=True):
         heading, vertical = LABELS.get(name, (name.replace("_", " ").capitalize(), "value"))
         for line in sorted(lines, key=_all_first):
-            drawn[line] = _draw_curve(axis, curve(lines[line]), scale, colors[line])
+            drawn[line] = _draw_curve(axis, over_seeds(lines[line]), scale, colors[line])
         axis.set_title(heading, fontsize=11)
         axis.set_ylabel(vertical)
         axis.set_xlabel(f"frames per seed ({unit})")
@@ -203,36 +194,6 @@ def _draw_curve(axis: "Axes", line: Curve, scale: float, color: str) -> Any:
     if (line.high > line.low).any():
         axis.fill_between(frames, line.low, line.high, color=color, alpha=0.2, linewidth=0)
     return handle
-
-
-def curve(seeds: Mapping[int, metrics_table.Column]) -> Curve:
-    """Averages one metric in bins of frames, then over the seeds.
-
-    Args:
-        seeds: seed -> column.
-    """
-    last = max(column.frames.max() for column in seeds.values())
-    edges = np.linspace(0, last, POINTS + 1)[1:]
-    frames, values = np.full((2, len(seeds), POINTS), np.nan)
-    for row, column in enumerate(seeds.values()):
-        bins = np.searchsorted(edges, column.frames)
-        count = np.bincount(bins, minlength=POINTS)
-        for means, numbers in ((frames, column.frames), (values, column.values)):
-            total = np.bincount(bins, weights=numbers, minlength=POINTS)
-            np.divide(total, count, out=means[row], where=count > 0)
-    filled = ~np.isnan(values).all(axis=0)
-    return band(np.nanmean(frames[:, filled], axis=0), values[:, filled])
-
-
-def band(frames: np.ndarray, values: np.ndarray) -> Curve:
-    """Returns the mean over the seeds, and the lowest and highest.
-
-    Args:
-        frames: [points].
-        values: [seeds, points]; NaN: no data, of some of the seeds.
-    """
-    middle, lowest, highest = (f(values, axis=0) for f in (np.nanmean, np.nanmin, np.nanmax))
-    return Curve(frames, middle, lowest, highest)
 
 
 def _grid(panels: int, columns: int, size: tuple[float, float]) -> tuple["Figure", list["Axes"]]:

@@ -23,7 +23,8 @@ import numpy as np
 import orbax.checkpoint as ocp
 
 from cbet_jax.runs import multihost
-from cbet_jax.runs.directory import RunDirectoryError, first_difference, write_json
+from cbet_jax.runs.directory import RunDirectoryError
+from cbet_jax.runs.json_files import first_difference, write_json
 
 KEPT = 3  # checkpoints; older ones are deleted
 STATE = "state"

@@ -13,7 +13,7 @@ from typing import Any
 
 import jax
 
-from cbet_jax.runs.directory import write_json
+from cbet_jax.runs.json_files import write_json
 
 PACKAGES = ("jax", "jaxlib", "navix", "flax", "optax", "numpy", "orbax-checkpoint", "cbet-jax")
 

@@ -7,9 +7,11 @@ import jax.numpy as jnp
 from jaxtyping import PRNGKeyArray
 
 from cbet_jax.agent import Agent, AgentParams, make_agent
+from cbet_jax.config import RunSettings
 from cbet_jax.runs import checkpoint, multihost
 from cbet_jax.runs.checkpoint import Loaded, OtherProgramError, Position
-from cbet_jax.runs.directory import RunDirectory, RunDirectoryError, RunSettings, to_json
+from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
+from cbet_jax.runs.json_files import to_json
 from cbet_jax.train import seed_keys
 from envs.types import World
 

@@ -20,6 +20,7 @@ import numpy as np
 from rich.console import Console
 
 from cbet_jax.analysis import figures
+from cbet_jax.config import RunSettings
 from cbet_jax.runs import (
     checkpoint,
     compilation_cache,
@@ -30,7 +31,8 @@ from cbet_jax.runs import (
     saved_policies,
 )
 from cbet_jax.runs.checkpoint import Loaded, Position
-from cbet_jax.runs.directory import RunDirectory, RunSettings, to_json
+from cbet_jax.runs.directory import RunDirectory
+from cbet_jax.runs.json_files import to_json
 from cbet_jax.runs.signals import stop_on_signals
 from cbet_jax.train import Program, seed_keys
 
@@ -99,7 +101,7 @@ def train(
         finished = position.iterations >= run.iterations
         if finished:
             multihost.on_first(
-                lambda: figures.learning_curves(directory.metrics, directory.figures)
+                lambda: figures.draw_learning_curves(directory.metrics, directory.figures)
             )
         signal = multihost.largest(stop.signal)
         return Outcome(position.frames, finished, position != start[1], signal)

@@ -12,8 +12,8 @@ from typing import Annotated, Any, NoReturn
 
 import tyro
 
-from cbet_jax.config import SettingsError
-from cbet_jax.runs.directory import RunDirectoryError, RunSettings
+from cbet_jax.config import RunSettings, SettingsError
+from cbet_jax.runs.directory import RunDirectoryError
 from experiments.common.presets import DEFAULT, PRESETS
 
 BAD_INPUT = 2  # exit status

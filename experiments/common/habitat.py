@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from cbet_jax.agent import make_agent
-from cbet_jax.config import HabitatSettings
-from cbet_jax.runs.directory import RunDirectory, RunDirectoryError, RunSettings
+from cbet_jax.config import HabitatSettings, RunSettings
+from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
 from cbet_jax.train import Program, make_program
 from envs.habitat.workers.process import Settings
 from envs.habitat.workers.simulators import Simulators, plain_failures

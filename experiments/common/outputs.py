@@ -6,7 +6,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cbet_jax.runs.directory import RunDirectoryError, replacing
+from cbet_jax.runs.atomic_write import replacing
+from cbet_jax.runs.directory import RunDirectoryError
 from experiments.common.training import RUNS
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from cbet_jax.config import (
     HabitatSettings,
     NetworkSettings,
     OptimizerSettings,
+    RunSettings,
     TrainSettings,
 )
-from cbet_jax.runs.directory import RunSettings
 
 PRESETS: dict[str, RunSettings] = {
     # The published code's values, which are the defaults of every field.

@@ -14,16 +14,11 @@ from rich.console import Console
 
 from cbet_jax import sharding
 from cbet_jax.agent import make_agent
-from cbet_jax.config import SettingsError, TrainSettings
+from cbet_jax.config import RunSettings, SettingsError, TrainSettings
 from cbet_jax.runs import multihost
 from cbet_jax.runs.checkpoint import Loaded
-from cbet_jax.runs.directory import (
-    RunDirectory,
-    RunDirectoryError,
-    RunSettings,
-    first_difference,
-    to_json,
-)
+from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
+from cbet_jax.runs.json_files import first_difference, to_json
 from cbet_jax.runs.train_loop import HostSettings, NonFiniteLossError, Outcome, train
 from cbet_jax.train import Program, make_program, seed_keys
 from envs.minigrid import make_world

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cbet_jax.analysis import figures, intervals
-from cbet_jax.analysis.figures import Curve, Panel
+from cbet_jax.analysis.figures import Panel
+from cbet_jax.analysis.learning_curves import Curve, over_seeds
 from cbet_jax.runs import metrics_table
 from envs.habitat.simulator import FloorMap
 from experiments.common.outputs import write_figure
@@ -101,7 +102,7 @@ def of_pretraining(table: Path, name: str, scene: str) -> Panel | None:
     if not seeds:
         return None
     heading = f"pre-training in {scene}"
-    return Panel(heading, "frames", "distinct positions", {name: figures.curve(seeds)})
+    return Panel(heading, "frames", "distinct positions", {name: over_seeds(seeds)})
 
 
 def _growth(places: Places) -> Curve:

@@ -11,7 +11,8 @@ from rich.table import Table
 
 from cbet_jax.analysis import intervals
 from cbet_jax.analysis.intervals import Estimate
-from cbet_jax.runs.directory import RunDirectory, RunSettings
+from cbet_jax.config import RunSettings
+from cbet_jax.runs.directory import RunDirectory
 from cbet_jax.runs.saved_policies import UNIFORM
 from envs.habitat.simulator import FloorMap
 from experiments.common.outputs import unused, write_table

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from cbet_jax.analysis import intervals
-from cbet_jax.analysis.figures import Curve
 from cbet_jax.analysis.intervals import Estimate
+from cbet_jax.analysis.learning_curves import Curve
 from envs.minigrid.rules import ACTIONS
 from experiments.study.plan import EVALUATION, PRETRAIN
 from experiments.study.results import ENDED, Result

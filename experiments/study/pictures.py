@@ -6,8 +6,9 @@ from pathlib import Path
 import numpy as np
 
 from cbet_jax.analysis import figures
-from cbet_jax.analysis.figures import Curve, Panel
+from cbet_jax.analysis.figures import Panel
 from cbet_jax.analysis.intervals import Estimate
+from cbet_jax.analysis.learning_curves import Curve
 from envs.minigrid.generators.catalogue import TRANSFER as TEN_WORLDS
 from envs.minigrid.rules import ACTIONS
 from experiments.study.contents import (

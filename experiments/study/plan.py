@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from cbet_jax.config import Factors, SettingsError, TransferSettings
+from cbet_jax.config import Factors, RunSettings, SettingsError, TransferSettings
 from cbet_jax.runs.checkpoint import checkpoints
-from cbet_jax.runs.directory import RunDirectory, RunSettings
+from cbet_jax.runs.directory import RunDirectory
 from experiments.common import presets
 from experiments.common.presets import PRESETS, TASK_FRAMES
 from experiments.study.variants import SETUPS, VARIANTS, Variant

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from cbet_jax.runs.directory import replacing
+from cbet_jax.runs.atomic_write import replacing
 from experiments.study import pictures, tables
 from experiments.study.contents import (
     RANDOM,

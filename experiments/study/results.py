@@ -7,8 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from cbet_jax.analysis.learning_curves import smoothed
 from cbet_jax.runs import metrics_table
-from cbet_jax.runs.directory import RunDirectory, RunDirectoryError, replacing
+from cbet_jax.runs.atomic_write import replacing
+from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
 from cbet_jax.runs.metrics_table import Column
 from cbet_jax.runs.saved_policies import UNIFORM, UNTRAINED
 from experiments.evaluation import evaluation_table
@@ -89,21 +91,6 @@ def collect(root: Path, study: StudySettings) -> list[Result]:
         found += _run(TABULA_RASA, "", path.name, path, study)
     evaluated = [row for path in _tables(root) for row in _evaluation(root, path)]
     return found + list(dict.fromkeys(evaluated))  # the untrained are the same in all tables
-
-
-def smoothed(column: Column, window: int, frames: np.ndarray) -> np.ndarray:
-    """Returns the mean over the window that ends at each of `frames`; NaN: there is no data.
-
-    Args:
-        column: a metric of one seed, in the order of its frames.
-        window: frames.
-        frames: int[points].
-    """
-    total = np.concatenate([[0.0], np.cumsum(column.values)])
-    first = np.searchsorted(column.frames, frames - window, side="right")
-    last = np.searchsorted(column.frames, frames, side="right")
-    with np.errstate(invalid="ignore"):
-        return (total[last] - total[first]) / (last - first)
 
 
 def frames_to_solve(column: Column, window: int) -> int | None:

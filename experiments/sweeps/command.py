@@ -10,7 +10,8 @@ import tyro
 from rich.console import Console
 
 from cbet_jax.config import SettingsError
-from cbet_jax.runs.directory import RunDirectory, RunDirectoryError, write_json
+from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
+from cbet_jax.runs.json_files import write_json
 from cbet_jax.runs.signals import stop_on_signals
 from envs.registry import UnknownEnvironment
 from experiments.common import cli, training

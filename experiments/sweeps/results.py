@@ -10,10 +10,11 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from cbet_jax.analysis.learning_curves import smoothed
 from cbet_jax.runs import metrics_table
-from cbet_jax.runs.directory import RunDirectory, replacing
+from cbet_jax.runs.atomic_write import replacing
+from cbet_jax.runs.directory import RunDirectory
 from cbet_jax.runs.progress_bar import SHOWN
-from experiments.study.results import smoothed
 from experiments.sweeps.plan import Cell, Job
 
 LAST = 10  # of so many parts of a run the last one is its end

@@ -15,11 +15,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from cbet_jax.config import AuxiliarySettings, NetworkSettings
+from cbet_jax.config import AuxiliarySettings, NetworkSettings, RunSettings
 from cbet_jax.networks.embedding import Embedding
 from cbet_jax.networks.policy_network import PolicyNetwork, init_params, run, zero_state
 from cbet_jax.runs import checkpoint, metrics_table
-from cbet_jax.runs.directory import RunDirectory, RunSettings, to_json
+from cbet_jax.runs.directory import RunDirectory
+from cbet_jax.runs.json_files import to_json
 from cbet_jax.train import seed_keys
 from envs.habitat.simulator import VIEW_SHAPE
 from experiments import habitat_pretrain, minigrid_evaluate, minigrid_pretrain

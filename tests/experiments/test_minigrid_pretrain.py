@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 from cbet_jax.runs import checkpoint, metrics_table
-from cbet_jax.runs.directory import RunDirectory, to_json
+from cbet_jax.runs.directory import RunDirectory
+from cbet_jax.runs.json_files import to_json
 from cbet_jax.train import seed_keys
 from experiments import minigrid_evaluate, minigrid_pretrain
 from tests.experiments.common.test_cli import refused

@@ -12,10 +12,17 @@ from PIL import Image
 from rich.console import Console
 
 from cbet_jax.agent import AgentParams, network_agent, uniform
-from cbet_jax.config import CountSettings, NetworkSettings, SettingsError, TrainSettings
+from cbet_jax.config import (
+    CountSettings,
+    NetworkSettings,
+    RunSettings,
+    SettingsError,
+    TrainSettings,
+)
 from cbet_jax.intrinsic import make_intrinsic
 from cbet_jax.runs import checkpoint
-from cbet_jax.runs.directory import RunDirectory, RunSettings, to_json
+from cbet_jax.runs.directory import RunDirectory
+from cbet_jax.runs.json_files import to_json
 from cbet_jax.train import make_program, seed_keys
 from envs.minigrid import make_world, rules, views
 from envs.minigrid.generators.generator import one_by_one

@@ -31,7 +31,7 @@ ARGUMENTS = (
 def play_in_corridors() -> None:
     """Gives every run of this process a corridor for a world, and no pictures."""
     training.make_world = lambda names, worlds, explore: corridor(worlds)  # type: ignore[assignment]
-    figures.learning_curves = lambda *_: None
+    figures.draw_learning_curves = lambda *_: None
 
 
 def signal_at(chunk: int, number: int) -> Any:

@@ -17,11 +17,10 @@ from jax import Array
 from jax.sharding import Mesh
 
 from cbet_jax.agent import make_agent
-from cbet_jax.config import CountSettings, NetworkSettings, TrainSettings
+from cbet_jax.config import CountSettings, NetworkSettings, RunSettings, TrainSettings
 from cbet_jax.evaluate import Episodes
 from cbet_jax.learner import LearnerState
 from cbet_jax.runs import metrics_table
-from cbet_jax.runs.directory import RunSettings
 from cbet_jax.runs.saved_policies import UNTRAINED
 from cbet_jax.train import Program
 from experiments import minigrid_evaluate, paper

@@ -8,8 +8,9 @@ import numpy as np
 from jax import Array
 from jax.sharding import Mesh
 
+from cbet_jax.config import RunSettings
 from cbet_jax.runs.checkpoint import checkpoints
-from cbet_jax.runs.directory import RunDirectory, RunSettings
+from cbet_jax.runs.directory import RunDirectory
 from cbet_jax.train import Program
 
 SEEDS = 2

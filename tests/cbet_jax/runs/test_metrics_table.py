@@ -1,12 +1,10 @@
-"""The table of metrics, the estimates and the curves: by hand."""
+"""The table of metrics: by hand."""
 
 import numpy as np
 import pytest
 
-from cbet_jax.analysis import figures, intervals
 from cbet_jax.runs import metrics_table
 from cbet_jax.runs.directory import RunDirectoryError
-from cbet_jax.runs.metrics_table import Column
 
 NAN = np.nan
 
@@ -58,36 +56,3 @@ def test_values_are_read_back_exactly(tmp_path):
 def test_means_leave_out_what_has_no_data():
     found = metrics_table.means({"x": np.array([[1, NAN], [3, 5]]), "y": np.full((2, 2), NAN)})
     assert found == {"x": 3.0}
-
-
-def test_a_curve_is_the_mean_and_the_range_of_the_seeds():
-    one = Column(np.array([10, 20, 30, 40]), np.array([1.0, 3.0, 5.0, 7.0]))
-    other = Column(np.array([10, 20]), np.array([2.0, 5.0]))
-    line = figures.curve({0: one, 1: other})
-    assert np.array_equal(line.frames, [10, 20, 30, 40])
-    assert np.array_equal(line.mean, [1.5, 4, 5, 7])
-    assert np.array_equal(line.low, [1, 3, 5, 7])
-    assert np.array_equal(line.high, [2, 5, 5, 7])
-
-
-def test_a_long_curve_is_averaged_in_bins():
-    count = 4 * figures.POINTS
-    column = Column(np.arange(1, count + 1), np.tile([0.0, 1.0, 2.0, 5.0], figures.POINTS))
-    line = figures.curve({0: column})
-    assert np.allclose(line.frames, np.arange(2.5, count, 4))
-    assert np.allclose(line.mean, 2.0)
-
-
-@pytest.mark.parametrize(  # computed by hand from the formula, z = 1.959964
-    ("successes", "episodes", "low", "high"), [(0, 20, 0.0, 0.1611), (30, 100, 0.2189, 0.3958)]
-)
-def test_shares_have_wilsons_interval(successes, episodes, low, high):
-    estimate = intervals.share(np.arange(episodes) < successes)
-    assert estimate == pytest.approx((successes / episodes, low, high), abs=5e-5)
-
-
-def test_means_have_students_interval():
-    # mean 4, standard deviation 2, standard error 2 / sqrt(3), t(0.975, 2 degrees) = 4.302653
-    estimate = intervals.mean(np.array([2, 4, 6]))
-    assert estimate == pytest.approx((4, 4 - 4.968275, 4 + 4.968275), abs=1e-5)
-    assert intervals.mean(np.array([3])) == (3, 3, 3)

@@ -98,8 +98,8 @@ def test_saving_takes_a_tenth_of_the_time_at_most(tmp_path, monkeypatch):
     chunk, checkpointed = train_loop._Run.advance, checkpoint.save
     monkeypatch.setattr(train_loop._Run, "advance", advance)
     monkeypatch.setattr(train_loop.checkpoint, "save", save)
-    monkeypatch.setattr(runner, "LONGEST", 9.5)
-    monkeypatch.setattr(runner, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    monkeypatch.setattr(train_loop, "LONGEST", 9.5)
+    monkeypatch.setattr(train_loop, "time", SimpleNamespace(monotonic=lambda: clock[0]))
     with pytest.raises(KeyError, match="30"):  # the end is saved in any case
         pretrain(tmp_path, "--checkpoint-seconds", "None")
     assert saved == [1, 4, 10, 11, 21, 30]
@@ -115,7 +115,7 @@ def test_full_count_tables_are_told_of_once(tmp_path, monkeypatch, capsys):
 
     chunk, overflow = train_loop._Run.advance, itertools.count()
     monkeypatch.setattr(train_loop._Run, "advance", advance)
-    monkeypatch.setattr(runner, "OVERFLOW_SHARE", 0.93 / CHUNK_FRAMES)  # 14 > 0.93 * 15
+    monkeypatch.setattr(train_loop, "OVERFLOW_SHARE", 0.93 / CHUNK_FRAMES)  # 14 > 0.93 * 15
     pretrain(tmp_path)
     assert capsys.readouterr().out.count("count tables are full: 14 visits") == 1
 

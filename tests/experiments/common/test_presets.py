@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from cbet_jax.config import RANGES, SettingsError, TrainSettings, TransferSettings
+from cbet_jax.config import RANGES, RunSettings, SettingsError, TrainSettings, TransferSettings
 from cbet_jax.intrinsic import make_intrinsic
-from cbet_jax.runs.directory import RunSettings, first_difference, from_json, to_json
+from cbet_jax.runs.json_files import first_difference, from_json, to_json
 from experiments import minigrid_pretrain
 from experiments.common.presets import PRESETS
 

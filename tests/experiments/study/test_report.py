@@ -57,12 +57,6 @@ def test_the_bootstrap_draws_runs_of_each_task_by_itself():
     assert found == (0.5, 0, 1)
 
 
-def test_curves_are_smoothed_over_the_window_that_ends_there():
-    column = Column(np.array([10, 20, 30, 40]), np.array([1.0, 3.0, 5.0, 7.0]))
-    found = results.smoothed(column, 20, np.array([5, 10, 25, 40, 70]))
-    np.testing.assert_array_equal(found, [np.nan, 1, 2, 6, np.nan])
-
-
 def test_a_task_is_solved_when_a_full_window_is():
     frames = np.arange(1, 7) * 10
     early = Column(frames, np.array([1.0, 0.5, 0.9, 0.95, 0.9, 1.0]))

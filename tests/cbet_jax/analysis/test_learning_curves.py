@@ -1,0 +1,32 @@
+"""Learning curves: by hand."""
+
+import numpy as np
+
+from cbet_jax.analysis.learning_curves import CURVE_POINTS, over_seeds, smoothed
+from cbet_jax.runs.metrics_table import Column
+
+NAN = np.nan
+
+
+def test_a_curve_is_the_mean_and_the_range_of_the_seeds():
+    one = Column(np.array([10, 20, 30, 40]), np.array([1.0, 3.0, 5.0, 7.0]))
+    other = Column(np.array([10, 20]), np.array([2.0, 5.0]))
+    line = over_seeds({0: one, 1: other})
+    assert np.array_equal(line.frames, [10, 20, 30, 40])
+    assert np.array_equal(line.mean, [1.5, 4, 5, 7])
+    assert np.array_equal(line.low, [1, 3, 5, 7])
+    assert np.array_equal(line.high, [2, 5, 5, 7])
+
+
+def test_a_long_curve_is_averaged_in_bins():
+    count = 4 * CURVE_POINTS
+    column = Column(np.arange(1, count + 1), np.tile([0.0, 1.0, 2.0, 5.0], CURVE_POINTS))
+    line = over_seeds({0: column})
+    assert np.allclose(line.frames, np.arange(2.5, count, 4))
+    assert np.allclose(line.mean, 2.0)
+
+
+def test_curves_are_smoothed_over_the_window_that_ends_there():
+    column = Column(np.array([10, 20, 30, 40]), np.array([1.0, 3.0, 5.0, 7.0]))
+    found = smoothed(column, 20, np.array([5, 10, 25, 40, 70]))
+    np.testing.assert_array_equal(found, [np.nan, 1, 2, 6, np.nan])
