@@ -110,7 +110,7 @@ def test_other_warnings_are_heard(tmp_path):
 
 
 def test_a_run_that_goes_on_reads_its_program(tmp_path, hits, monkeypatch):
-    """The stand-in compiles at once; that the real one is read is measured in benchmarks.md."""
+    """The stand-in compiles at once; experiments/benchmarks has what a real one takes."""
     monkeypatch.setattr(minigrid_pretrain, "build", fake_program)
     cache = RunDirectory(tmp_path).cache
     minigrid_pretrain.main([*ARGUMENTS, "--out", str(tmp_path)])
