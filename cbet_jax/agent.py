@@ -1,53 +1,54 @@
-"""Who acts and learns: a policy and its value, as a record of pure functions."""
+"""The agent: a policy and its value, as a record of pure functions."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, PRNGKeyArray, UInt8
+from jaxtyping import Array, Bool, Float, PRNGKeyArray, PyTree, UInt8
 
 from cbet_jax.config import NetworkSettings, TransferSettings
 from cbet_jax.networks import policy_network
 from cbet_jax.networks.policy_network import PolicyNetwork
-from cbet_jax.types import LSTMState
+from cbet_jax.types import ArrayTree, LSTMState
 
-Recurrent = Any  # recurrent state, arrays [layers, N, units]
-Views = UInt8[Array, "T N height width 3"]
-Outputs = tuple[Float[Array, "T N actions"], Float[Array, "T N"], Recurrent]
-Schedule = Callable[[Float[Array, ""]], Float[Array, ""]]  # of the frames played so far
+type RecurrentState = PyTree[Float[Array, "..."]]  # arrays [layers, N, units]
+type View = UInt8[Array, "N height width 3"]
+type Views = UInt8[Array, "T N height width 3"]
+type Outputs = tuple[Float[Array, "T N actions"], Float[Array, "T N"], RecurrentState]
+type Schedule = Callable[[Float[Array, ""]], Float[Array, ""]]  # of the frames played so far
 
 
 class AgentParams(NamedTuple):
-    """What an agent computes with."""
+    """The parameters of an agent."""
 
-    learnt: Any  # an optimizer steps it
-    fixed: Any = ()  # nothing is learnt in it
+    learnt: ArrayTree  # changed by the optimizer
+    fixed: ArrayTree = ()  # not learnt; may follow a schedule
 
 
 class Agent(NamedTuple):
     """A policy and its value.
 
-    `run` returns the logits and the values of `T` steps of `N` agents, and the recurrent
-    state after the last of them; where `first` is true, that state is zeroed before the step.
+    `apply` returns the logits and the values of `T` steps of `N` agents, and the recurrent
+    state after the last step. Where `first` is true, the state is zeroed before the step.
     """
 
     init: Callable[[PRNGKeyArray], AgentParams]
-    begin: Callable[[int], Recurrent]  # of N agents that have seen nothing
-    at: Callable[[Any, Float[Array, ""]], Any]  # what is fixed, after so many frames
-    fold: Callable[[AgentParams, UInt8[Array, "N height width 3"]], AgentParams]  # to act faster
-    run: Callable[[AgentParams, Views, Bool[Array, "T N"], Recurrent], Outputs]
+    initial_state: Callable[[int], RecurrentState]  # of N agents that have seen nothing
+    schedule: Callable[[ArrayTree, Float[Array, ""]], ArrayTree]  # fixed, frames played -> fixed
+    precompute: Callable[[AgentParams, View], AgentParams]  # once for many calls of `apply`
+    apply: Callable[[AgentParams, Views, Bool[Array, "T N"], RecurrentState], Outputs]
 
 
 class Bias(NamedTuple):
-    """What biases a policy."""
+    """The frozen policy that biases another one."""
 
-    policy: Any  # f_i: parameters of the network whose logits are added
-    alpha: Float[Array, ""]  # the weight they have now
+    policy: ArrayTree  # f_i: parameters of the network whose logits are added
+    alpha: Float[Array, ""]  # the current weight of these logits
 
 
 class BiasedState(NamedTuple):
-    """The recurrent states of two networks that see the same."""
+    """The recurrent states of the two networks of a biased policy."""
 
     task: LSTMState
     bias: LSTMState
@@ -59,98 +60,102 @@ def make_agent(
     num_actions: int,
     view_shape: tuple[int, int, int],
 ) -> Agent:
-    """Returns the agent of a run.
+    """Return the agent of a run.
 
     Args:
         settings: of the network that learns.
-        transfer: what biases its policy, None for nothing.
-        num_actions: that it chooses among.
-        view_shape: of what it sees.
+        transfer: the frozen policy that biases it (None: no bias).
+        num_actions: number of actions to choose among.
+        view_shape: height, width and channels of a view.
     """
     agent = network_agent(settings, num_actions, view_shape)
     if transfer is None:
         return agent
     bias = network_agent(transfer.network, num_actions, view_shape)
-    return biased(agent, bias, decay(transfer.alpha, transfer.alpha_frames))
+    return biased(agent, bias, linear_decay(transfer.alpha, transfer.alpha_frames))
 
 
 def network_agent(
     settings: NetworkSettings, num_actions: int, view_shape: tuple[int, int, int]
 ) -> Agent:
-    """Returns the agent that is one network, all of it learnt."""
+    """Return the agent that is one network, all of it learnt."""
     network = PolicyNetwork(settings, num_actions)
 
-    def run(params: AgentParams, view: Views, first: Array, state: Recurrent) -> Outputs:
-        return policy_network.run(network, params.learnt, view, first, state)
+    def init(key: PRNGKeyArray) -> AgentParams:
+        return AgentParams(policy_network.init_params(network, key, view_shape))
 
-    return Agent(
-        init=lambda key: AgentParams(policy_network.init_params(network, key, view_shape)),
-        begin=lambda agents: policy_network.zero_state(settings, agents),
-        at=_unchanged,
-        fold=lambda params, view: params._replace(
-            learnt=policy_network.fold(network, params.learnt, view)
-        ),
-        run=run,
-    )
+    def initial_state(agents: int) -> LSTMState:
+        return policy_network.initial_state(settings, agents)
+
+    def precompute(params: AgentParams, view: View) -> AgentParams:
+        return params._replace(learnt=policy_network.precompute(network, params.learnt, view))
+
+    def apply(params: AgentParams, view: Views, first: Array, state: LSTMState) -> Outputs:
+        return policy_network.apply(network, params.learnt, view, first, state)
+
+    return Agent(init, initial_state, _constant, precompute, apply)
 
 
 def biased(task: Agent, bias: Agent, alpha: Schedule) -> Agent:
-    """Returns the agent whose policy is softmax(f_e + alpha f_i) (paper, section 3.3).
+    """Return the agent whose policy is softmax(f_e + alpha f_i) (paper, section 3.3).
 
-    f_e and the value are `task`'s, f_i is the policy of `bias`. Both see the same views, each
-    with its own recurrent state; only `task` is learnt.
+    f_e and the value belong to `task`, f_i to `bias`. Both see the same views, each with its
+    own recurrent state. Only `task` learns.
     """
 
     def init(key: PRNGKeyArray) -> AgentParams:
         task_key, bias_key = jax.random.split(key)
-        return AgentParams(
-            task.init(task_key).learnt, Bias(bias.init(bias_key).learnt, alpha(jnp.zeros(())))
-        )
+        fixed = Bias(bias.init(bias_key).learnt, alpha(jnp.zeros(())))
+        return AgentParams(task.init(task_key).learnt, fixed)
 
-    def fold(params: AgentParams, view: UInt8[Array, "N height width 3"]) -> AgentParams:
-        frozen = bias.fold(AgentParams(params.fixed.policy), view).learnt
-        learnt = task.fold(AgentParams(params.learnt), view).learnt
+    def initial_state(agents: int) -> BiasedState:
+        return BiasedState(task.initial_state(agents), bias.initial_state(agents))
+
+    def schedule(fixed: Bias, frames: Float[Array, ""]) -> Bias:
+        return fixed._replace(alpha=alpha(frames))
+
+    def precompute(params: AgentParams, view: View) -> AgentParams:
+        frozen = bias.precompute(AgentParams(params.fixed.policy), view).learnt
+        learnt = task.precompute(AgentParams(params.learnt), view).learnt
         return AgentParams(learnt, params.fixed._replace(policy=frozen))
 
-    def run(params: AgentParams, view: Views, first: Array, state: BiasedState) -> Outputs:
+    def apply(params: AgentParams, view: Views, first: Array, state: BiasedState) -> Outputs:
         frozen = AgentParams(params.fixed.policy)
         bias_logits, _, bias_state = jax.lax.stop_gradient(
-            bias.run(frozen, view, first, state.bias)
+            bias.apply(frozen, view, first, state.bias)
         )
-        logits, value, task_state = task.run(AgentParams(params.learnt), view, first, state.task)
-        logits = logits + params.fixed.alpha * bias_logits
+        learnt = AgentParams(params.learnt)
+        task_logits, value, task_state = task.apply(learnt, view, first, state.task)
+        logits = task_logits + params.fixed.alpha * bias_logits
         return logits, value, BiasedState(task_state, bias_state)
 
-    return Agent(
-        init=init,
-        begin=lambda agents: BiasedState(task.begin(agents), bias.begin(agents)),
-        at=lambda fixed, frames: fixed._replace(alpha=alpha(frames)),
-        fold=fold,
-        run=run,
-    )
+    return Agent(init, initial_state, schedule, precompute, apply)
 
 
-def decay(start: float, frames: int | None) -> Schedule:
-    """Returns the weight that falls linearly from `start` to 0 (None: that stays)."""
+def linear_decay(start: float, frames: int | None) -> Schedule:
+    """Return the weight that falls linearly from `start` to 0 over `frames` (None: it stays)."""
     if frames is None:
-        return lambda _: jnp.asarray(start, jnp.float32)
+        return lambda played: jnp.asarray(start, jnp.float32)
     return lambda played: start * jnp.maximum(1.0 - played / frames, 0.0)
 
 
 def uniform(num_actions: int) -> Agent:
-    """Returns the agent that draws every action with the same chance, and learns nothing."""
+    """Return the agent that draws every action with the same chance and learns nothing."""
 
-    def run(params: AgentParams, view: Views, first: Array, state: Recurrent) -> Outputs:
+    def init(key: PRNGKeyArray) -> AgentParams:
+        return AgentParams(())
+
+    def initial_state(agents: int) -> tuple[()]:
+        return ()
+
+    def precompute(params: AgentParams, view: View) -> AgentParams:
+        return params
+
+    def apply(params: AgentParams, view: Views, first: Array, state: RecurrentState) -> Outputs:
         return jnp.zeros((*first.shape, num_actions)), jnp.zeros(first.shape), state
 
-    return Agent(
-        init=lambda key: AgentParams(()),
-        begin=lambda agents: (),
-        at=_unchanged,
-        fold=lambda params, view: params,
-        run=run,
-    )
+    return Agent(init, initial_state, _constant, precompute, apply)
 
 
-def _unchanged(fixed: Any, frames: Float[Array, ""]) -> Any:
+def _constant(fixed: ArrayTree, frames: Float[Array, ""]) -> ArrayTree:
     return fixed

@@ -73,7 +73,7 @@ def _evaluate(
 ) -> Episodes:
     nothing = jnp.zeros(world.num_worlds, jnp.int32)
     start = _Play(
-        actor=begin_actor(world_key, world, (), agent.begin(world.num_worlds)),
+        actor=begin_actor(world_key, world, (), agent.initial_state(world.num_worlds)),
         episodes=Episodes(
             success=nothing > 0,
             interactions=nothing,
@@ -84,7 +84,7 @@ def _evaluate(
         over=nothing > 0,
         key=action_key,
     )
-    params = agent.fold(params, start.actor.step.view)
+    params = agent.precompute(params, start.actor.step.view)
     step = partial(_step, agent, world, params)
     return jax.lax.while_loop(lambda play: ~play.over.all(), step, start).episodes
 
@@ -93,7 +93,7 @@ def _step(agent: Agent, world: World, params: AgentParams, play: _Play) -> _Play
     key, action_key = jax.random.split(play.key)
     actor = play.actor
     view, first = actor.step.view[None], actor.first[None]
-    (logits,), _, recurrent = agent.run(params, view, first, actor.recurrent)
+    (logits,), _, recurrent = agent.apply(params, view, first, actor.recurrent)
     action = sample_actions(action_key, logits)
     world_state, step = world.step(actor.world, action)
     actor, events = follow(actor._replace(world=world_state, recurrent=recurrent), step)

@@ -157,7 +157,7 @@ def batch_loss(
     settings: TrainSettings,
 ) -> ActorCriticLoss:
     """Returns the actor-critic loss of `params` on a batch of sequences."""
-    logits, value, _ = agent.run(params, batch.view, batch.first, batch.initial_state)
+    logits, value, _ = agent.apply(params, batch.view, batch.first, batch.initial_state)
     discount = settings.loss.discount * (1.0 - batch.terminated)
     if settings.loss.cut_at_time_outs:
         reward, discount = cut_at_time_outs(reward, discount, value[:-1], batch.truncated)

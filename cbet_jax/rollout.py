@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from cbet_jax.agent import Agent, AgentParams, Recurrent
+from cbet_jax.agent import Agent, AgentParams, RecurrentState
 from cbet_jax.counts.table import CountTable, empty_tables, reset, visit
 from cbet_jax.intrinsic.types import Intrinsic, Memory, Signal
 from cbet_jax.networks.policy_network import sample_actions
@@ -22,7 +22,7 @@ class ActorState(NamedTuple):
     world: Any
     step: Step  # the last one; its view is acted on next
     first: Bool[Array, " N"]  # the recurrent state is zeroed before that view is read
-    recurrent: Recurrent  # the agent's
+    recurrent: RecurrentState  # the agent's
     memory: Any  # the intrinsic method's
     episode_return: Float[Array, " N"]  # extrinsic, of the episode under way
     episode_success: Bool[Array, " N"]
@@ -52,14 +52,14 @@ def rollout(
 ) -> tuple[ActorState, Trajectory, Events]:
     """Plays `unroll` steps in every world with one policy."""
     begin_key, scan_key = jax.random.split(key)
-    params = agent.fold(params, actor.step.view)
+    params = agent.precompute(params, actor.step.view)
     actor = actor._replace(memory=intrinsic.begin(actor.memory, begin_key, actor.step))
     observe = intrinsic.observe if intrinsic.observe_all is None else _note
 
     def act(actor: ActorState, key: PRNGKeyArray) -> tuple[ActorState, Any]:
         action_key, intrinsic_key = jax.random.split(key)
         view, first = actor.step.view[None], actor.first[None]
-        logits, _, recurrent = agent.run(params, view, first, actor.recurrent)
+        logits, _, recurrent = agent.apply(params, view, first, actor.recurrent)
         action = sample_actions(action_key, logits[0])
         world_state, step = world.step(actor.world, action)
         memory, signal = observe(actor.memory, intrinsic_key, step)
@@ -98,7 +98,7 @@ def _trajectory(transitions: Transition, begin: ActorState, end: ActorState) -> 
 
 
 def begin_actor(
-    key: PRNGKeyArray, world: World, intrinsic_memory: Any, recurrent: Recurrent
+    key: PRNGKeyArray, world: World, intrinsic_memory: Any, recurrent: RecurrentState
 ) -> ActorState:
     """Returns actors at the first moment of their first episode."""
     world_state, step = world.init(key)

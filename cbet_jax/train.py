@@ -162,7 +162,7 @@ def seed_keys(seeds: int, first_seed: int = 0) -> Key[Array, " seeds"]:
 def init(trainer: Trainer, key: PRNGKeyArray) -> TrainState:
     """Returns the state of one seed before its first step."""
     agent_key, world_key, memory_key, train_key = jax.random.split(key, 4)
-    recurrent = trainer.agent.begin(trainer.world.num_worlds)
+    recurrent = trainer.agent.initial_state(trainer.world.num_worlds)
     actor = begin_actor(world_key, trainer.world, (), recurrent)
     auxiliary, memory = trainer.intrinsic.init(memory_key, actor.step)
     learner = begin_learner(trainer.agent.init(agent_key), auxiliary, trainer.optimizer)
@@ -174,7 +174,7 @@ def iterate(trainer: Trainer, state: TrainState) -> tuple[TrainState, Metrics]:
     """Plays and learns once: rollouts, then updates."""
     key, rollout_key = jax.random.split(state.key)
     frames = state.iteration.astype(jnp.float32) * trainer.settings.iteration_frames
-    learner = state.learner._replace(fixed=trainer.agent.at(state.learner.fixed, frames))
+    learner = state.learner._replace(fixed=trainer.agent.schedule(state.learner.fixed, frames))
     actor, trajectories, events = play(trainer, learner.agent, state.actor, rollout_key)
     learner, update_metrics = learn(trainer, learner, trajectories)
     metrics = {

@@ -2,7 +2,9 @@
 
 from typing import Any, NamedTuple
 
-from jaxtyping import Array, Bool, Float, Int, UInt8
+from jaxtyping import Array, Bool, Float, Int, PyTree, UInt8
+
+type ArrayTree = PyTree[Array]  # records, dictionaries and tuples of arrays; empty ones, too
 
 
 class LSTMState(NamedTuple):

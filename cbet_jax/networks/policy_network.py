@@ -21,7 +21,7 @@ from cbet_jax.types import LSTMState
 
 KERNEL, STRIDE = 3, 2
 MATRIX_LIMIT = 1024  # numbers in an image up to which a convolution is done as a matrix
-MATRICES = "matrices"  # the collection that `fold` adds
+MATRICES = "matrices"  # the collection that `precompute` adds
 ORTHOGONAL = nn.initializers.orthogonal
 
 
@@ -29,7 +29,7 @@ class Convolution(nn.Module):
     """A 3x3 convolution of stride 2 and padding 1.
 
     The convolution of a small image is a matrix, mostly zeros, and multiplying by it costs
-    less than cutting each image into overlapping patches. `fold` makes the matrix once for
+    less than cutting each image into overlapping patches. `precompute` makes the matrix once for
     many calls.
     """
 
@@ -151,7 +151,7 @@ class PolicyNetwork(nn.Module):
         return x.reshape(steps, agents, -1)
 
 
-def zero_state(settings: NetworkSettings, agents: int) -> LSTMState:
+def initial_state(settings: NetworkSettings, agents: int) -> LSTMState:
     """Returns the recurrent state of agents that have seen nothing."""
     shape = (settings.lstm_layers, agents, settings.lstm_units)
     return LSTMState(jnp.zeros(shape), jnp.zeros(shape))
@@ -162,18 +162,21 @@ def init_params(
 ) -> dict[str, Any]:
     """Draws the network's parameters."""
     view = jnp.zeros((1, 1, *view_shape), jnp.uint8)
-    first, state = jnp.zeros((1, 1), bool), zero_state(network.settings, 1)
+    first, state = jnp.zeros((1, 1), bool), initial_state(network.settings, 1)
     return {"params": cast(Any, network.init(key, view, first, state))["params"]}
 
 
-def fold(network: PolicyNetwork, params: Any, view: UInt8[Array, "N height width 3"]) -> Any:
-    """Returns parameters that `run` acts on faster, for views of the same shape as `view`."""
-    first, state = jnp.zeros((1, view.shape[0]), bool), zero_state(network.settings, view.shape[0])
+def precompute(network: PolicyNetwork, params: Any, view: UInt8[Array, "N height width 3"]) -> Any:
+    """Return parameters that `apply` computes with faster, for views of the shape of `view`."""
+    first, state = (
+        jnp.zeros((1, view.shape[0]), bool),
+        initial_state(network.settings, view.shape[0]),
+    )
     _, matrices = network.apply(params, view[None], first, state, mutable=[MATRICES])
     return {**params, **matrices}
 
 
-def run(
+def apply(
     network: PolicyNetwork,
     params: Any,
     view: UInt8[Array, "T N height width 3"],

@@ -69,7 +69,7 @@ def untrained(policies: Policies, settings: RunSettings) -> AgentParams:
     """
 
     def draw(key: PRNGKeyArray, fixed: Any) -> AgentParams:
-        first = policies.agent.at(fixed, jnp.zeros(()))
+        first = policies.agent.schedule(fixed, jnp.zeros(()))
         return policies.agent.init(key)._replace(fixed=first)
 
     keys = seed_keys(settings.seeds, settings.first_seed)

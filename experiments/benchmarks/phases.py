@@ -150,11 +150,11 @@ def act(
     trainer: Trainer, state: TrainState, trajectories: Trajectory
 ) -> Float[Array, "rollouts T N actions"]:
     """Returns the logits of the views of every rollout, computed step by step as in acting."""
-    params = trainer.agent.fold(state.learner.agent, state.actor.step.view)
+    params = trainer.agent.precompute(state.learner.agent, state.actor.step.view)
 
     def step(recurrent: Any, seen: tuple[Array, Array]) -> tuple[Any, Array]:
         view, first = (leaf[None] for leaf in seen)
-        logits, _, recurrent = trainer.agent.run(params, view, first, recurrent)
+        logits, _, recurrent = trainer.agent.apply(params, view, first, recurrent)
         return recurrent, logits[0]
 
     def rollout(recurrent: Any, seen: tuple[Array, Array]) -> tuple[Any, Array]:

@@ -33,7 +33,7 @@ def make_walker(world: World, agent: Agent, steps: int) -> Walker:
 
     def act(params: AgentParams, carry: Any, key: PRNGKeyArray) -> tuple[Any, Array]:
         agents, step, first, recurrent, cut = carry
-        (logits,), _, recurrent = agent.run(params, step.view[None], first[None], recurrent)
+        (logits,), _, recurrent = agent.apply(params, step.view[None], first[None], recurrent)
         cuts = agents.cuts
         agents, step = world.step(agents, sample_actions(key, logits))
         # The last step of an episode may end it, too: only a cut leads somewhere else.
@@ -47,8 +47,8 @@ def make_walker(world: World, agent: Agent, steps: int) -> Walker:
     ) -> Float[Array, "moments N 2"]:
         agents, step = world.init(world_key)
         first = jnp.ones(world.num_worlds, bool)
-        carry = (agents, step, first, agent.begin(world.num_worlds), ~first)
-        params = agent.fold(params, step.view)
+        carry = (agents, step, first, agent.initial_state(world.num_worlds), ~first)
+        params = agent.precompute(params, step.view)
         keys = jax.random.split(action_key, steps)
         _, places = jax.lax.scan(lambda carry, key: act(params, carry, key), carry, keys)
         return jnp.concatenate([agents.position[None, :, (0, 2)], places])

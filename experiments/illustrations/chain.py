@@ -80,7 +80,7 @@ def _learn(
         settings.optimizer, settings.frames, settings.batch * settings.unroll
     )
     world_key, memory_key, agent_key, scan_key = jax.random.split(key, 4)
-    actor = begin_actor(world_key, world, (), agent.begin(settings.worlds))
+    actor = begin_actor(world_key, world, (), agent.initial_state(settings.worlds))
     networks, memory = intrinsic.init(memory_key, actor.step)
     learner = begin_learner(agent.init(agent_key), networks, optimizer)
 
@@ -152,7 +152,7 @@ def chain(actors: int, steps: int) -> World:
 def table_agent() -> Agent:
     """Returns the agent with one row of logits and one value for each place."""
 
-    def run(params: AgentParams, view: Any, first: Array, state: tuple[()]) -> Any:
+    def apply(params: AgentParams, view: Any, first: Array, state: tuple[()]) -> Any:
         place = _place(view)
         return params.learnt["logits"][place], params.learnt["values"][place], state
 
@@ -160,10 +160,10 @@ def table_agent() -> Agent:
         init=lambda key: AgentParams(
             {"logits": jnp.zeros(NEXT.shape), "values": jnp.zeros(len(PLACES))}
         ),
-        begin=lambda agents: (),
-        at=lambda fixed, frames: fixed,
-        fold=lambda params, view: params,
-        run=run,
+        initial_state=lambda agents: (),
+        schedule=lambda fixed, frames: fixed,
+        precompute=lambda params, view: params,
+        apply=apply,
     )
 
 

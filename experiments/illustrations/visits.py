@@ -100,7 +100,7 @@ def _play(
 
     def act(carry: Any, key: PRNGKeyArray) -> tuple[Any, State]:
         worlds, step, first, recurrent = carry
-        (logits,), _, recurrent = agent.run(params, step.view[None], first[None], recurrent)
+        (logits,), _, recurrent = agent.apply(params, step.view[None], first[None], recurrent)
         worlds, step = world.step(worlds, sample_actions(key, logits))
         first = step.terminated | step.truncated | step.success
         return (worlds, step, first, recurrent), worlds.states
@@ -109,7 +109,7 @@ def _play(
     def play() -> tuple[State, State]:
         worlds, step = world.init(world_key)
         first = jnp.ones(world.num_worlds, bool)
-        carry = worlds, step, first, agent.begin(world.num_worlds)
+        carry = worlds, step, first, agent.initial_state(world.num_worlds)
         return worlds.states, jax.lax.scan(act, carry, jax.random.split(play_key, steps))[1]
 
     begin, after = jax.device_get(play())

@@ -112,10 +112,10 @@ def _begin(
 
     @jax.jit
     def begin(params: AgentParams) -> tuple[ActorState, AgentParams, Any]:
-        actor = begin_actor(world_key, world, (), player.agent.begin(world.num_worlds))
+        actor = begin_actor(world_key, world, (), player.agent.initial_state(world.num_worlds))
         fresh_params, memory = player.intrinsic.init(memory_key, actor.step)
         memory = player.intrinsic.begin(memory, begin_key, actor.step)
-        params = player.agent.fold(params, actor.step.view)
+        params = player.agent.precompute(params, actor.step.view)
         return actor._replace(memory=memory), params, fresh_params
 
     actor, params, fresh_params = begin(player.params)
@@ -130,7 +130,7 @@ def _advance(
     policy_params, intrinsic_params = params
     action_key, intrinsic_key = jax.random.split(key)
     view, first = actor.step.view[None], actor.first[None]
-    (logits,), _, recurrent = player.agent.run(policy_params, view, first, actor.recurrent)
+    (logits,), _, recurrent = player.agent.apply(policy_params, view, first, actor.recurrent)
     action = sample_actions(action_key, logits)
     played, _ = jax.vmap(rules.step)(actor.world.states, action)
     world_state, step = world.step(actor.world, action)

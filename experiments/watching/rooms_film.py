@@ -76,8 +76,8 @@ def play(
     for episode in range(1, episodes + 1):
         start_key = jax.random.fold_in(world_key, episode if random_starts else 0)
         agents, step = begin(start_key)
-        params = agent.fold(params, step.view) if episode == 1 else params
-        carry = agents, step, jnp.ones(1, bool), agent.begin(1)
+        params = agent.precompute(params, step.view) if episode == 1 else params
+        carry = agents, step, jnp.ones(1, bool), agent.initial_state(1)
         path = [_place(agents)]
         yield _sight(carry, path, episode, "")
         for _ in range(steps):
@@ -97,7 +97,7 @@ def _advance(
     world: World, agent: Agent, params: AgentParams, carry: Any, key: PRNGKeyArray
 ) -> tuple[Any, Any]:
     agents, step, first, recurrent = carry
-    (logits,), _, recurrent = agent.run(params, step.view[None], first[None], recurrent)
+    (logits,), _, recurrent = agent.apply(params, step.view[None], first[None], recurrent)
     action = sample_actions(key, logits)
     agents, step = world.step(agents, action)
     return (agents, step, step.truncated, recurrent), action

@@ -23,7 +23,7 @@ def played():
 
     @jax.jit
     def play(key):
-        actor = begin_actor(key, world, (), agent.begin(WORLDS))
+        actor = begin_actor(key, world, (), agent.initial_state(WORLDS))
         actor = actor._replace(memory=method.init(key, actor.step)[1])
         return actor, rollout(params, actor, key, agent, world, method, STEPS)
 
@@ -42,7 +42,7 @@ def test_the_views_run_from_the_first_to_the_one_that_comes_next(played):
 def test_the_logits_are_those_of_the_policy_that_learns_from_them(played):
     """Acting and learning see the same recurrent states, over ends of episodes."""
     agent, params, _, _, trajectory, _ = played
-    logits, _, _ = agent.run(params, trajectory.view, trajectory.first, trajectory.initial_state)
+    logits, _, _ = agent.apply(params, trajectory.view, trajectory.first, trajectory.initial_state)
     np.testing.assert_allclose(logits[:-1], trajectory.logits, atol=1e-4)
 
 

@@ -17,7 +17,7 @@ import pytest
 
 from cbet_jax.config import AuxiliarySettings, NetworkSettings, RunSettings
 from cbet_jax.networks.embedding import Embedding
-from cbet_jax.networks.policy_network import PolicyNetwork, init_params, run, zero_state
+from cbet_jax.networks.policy_network import PolicyNetwork, apply, init_params, initial_state
 from cbet_jax.runs import checkpoint, metrics_table
 from cbet_jax.runs.directory import RunDirectory
 from cbet_jax.runs.json_files import to_json
@@ -171,7 +171,7 @@ def test_the_policy_reads_images_as_shares_of_the_brightest() -> None:
     scaled = PolicyNetwork(replace(sizes, brightest=255), 3)
     params = init_params(raw, jax.random.key(0), (4, 4, 3))
     white = jnp.full((1, 1, 4, 4, 3), 255, jnp.uint8)
-    first, state = jnp.ones((1, 1), bool), zero_state(sizes, 1)
-    of_white, _, _ = run(scaled, params, white, first, state)
-    of_ones, _, _ = run(raw, params, white // 255, first, state)
+    first, state = jnp.ones((1, 1), bool), initial_state(sizes, 1)
+    of_white, _, _ = apply(scaled, params, white, first, state)
+    of_ones, _, _ = apply(raw, params, white // 255, first, state)
     np.testing.assert_array_equal(of_white, of_ones)

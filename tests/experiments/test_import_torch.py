@@ -311,8 +311,8 @@ def test_an_imported_network_computes_what_pytorch_does(published, tmp_path):
     params = jax.tree.map(lambda leaf: leaf[0], found.params)
     network = NetworkSettings()
     assert RunDirectory(tmp_path / "run").settings().train.network == network
-    begin = policy_network.zero_state(network, AGENTS)
-    run = jax.jit(found.agent.run)
+    begin = policy_network.initial_state(network, AGENTS)
+    run = jax.jit(found.agent.apply)
     found_logits, found_values, after = run(params, jnp.asarray(views), jnp.asarray(first), begin)
     np.testing.assert_allclose(found_logits, logits, atol=1e-5)
     np.testing.assert_allclose(found_values, values, atol=1e-5)

@@ -28,11 +28,11 @@ def always(action: int):
     """Returns the agent that does the same all the time."""
     agent = uniform(len(rules.ACTIONS))
 
-    def run(params, view, first, state):
-        logits, value, state = agent.run(params, view, first, state)
+    def apply(params, view, first, state):
+        logits, value, state = agent.apply(params, view, first, state)
         return logits.at[..., action].set(1e3), value, state
 
-    return agent._replace(run=run)
+    return agent._replace(apply=apply)
 
 
 def counted(text: str, action: int, steps: int, max_steps: int = 100, worlds: int = 1):

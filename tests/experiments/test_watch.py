@@ -123,7 +123,7 @@ def test_a_network_acts_with_its_memory():
 
     @jax.jit
     def act(first):
-        logits, _, _ = agent.run(params, seen, first[:, None], agent.begin(1))
+        logits, _, _ = agent.apply(params, seen, first[:, None], agent.initial_state(1))
         return logits[:, 0].argmax(-1)
 
     def actions(first):

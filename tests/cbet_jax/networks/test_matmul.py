@@ -66,10 +66,10 @@ def test_a_network_with_rounded_factors_computes_nearly_the_same_and_learns_in_f
     view = jax.random.randint(jax.random.key(1), (9, 4, 7, 7, 3), 0, 11).astype(jnp.uint8)
     first = jax.random.bernoulli(jax.random.key(2), 0.2, (9, 4))
     params = policy_network.init_params(exact, jax.random.key(0), (7, 7, 3))
-    state = policy_network.zero_state(SMALL, 4)
+    state = policy_network.initial_state(SMALL, 4)
 
     def loss(params, network):
-        logits, value, last = policy_network.run(network, params, view, first, state)
+        logits, value, last = policy_network.apply(network, params, view, first, state)
         assert {leaf.dtype for leaf in jax.tree.leaves((logits, value, last))} == {jnp.dtype("f4")}
         return (logits**2).mean() + value.mean(), logits
 

@@ -62,16 +62,16 @@ def test_a_large_image_is_convolved_without_its_matrix():
     np.testing.assert_allclose(layer.apply(params, image), expected, atol=1e-4)
 
 
-def test_folded_parameters_act_alike_and_hold_the_matrices():
+def test_precomputed_parameters_act_alike_and_hold_the_matrices():
     network = policy_network.PolicyNetwork(SMALL, 7)
     params = policy_network.init_params(network, jax.random.key(0), (7, 7, 3))
     view = jax.random.randint(jax.random.key(1), (AGENTS, 7, 7, 3), 0, 11).astype(jnp.uint8)
-    folded = policy_network.fold(network, params, view)
-    matrix = folded["matrices"]["convolution_0"]["matrix"]
+    precomputed = policy_network.precompute(network, params, view)
+    matrix = precomputed["matrices"]["convolution_0"]["matrix"]
     assert matrix.shape == (7, 7, 3, 4, 4, 4)
-    first, state = jnp.ones((1, AGENTS), bool), policy_network.zero_state(SMALL, AGENTS)
-    plain = policy_network.run(network, params, view[None], first, state)
-    fast = policy_network.run(network, folded, view[None], first, state)
+    first, state = jnp.ones((1, AGENTS), bool), policy_network.initial_state(SMALL, AGENTS)
+    plain = policy_network.apply(network, params, view[None], first, state)
+    fast = policy_network.apply(network, precomputed, view[None], first, state)
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-5), plain, fast)
 
 
@@ -141,7 +141,7 @@ def test_acting_step_by_step_equals_learning_on_the_whole_sequence():
     shape = (STEPS, AGENTS, 7, 7, 3)
     view = jax.random.randint(jax.random.key(1), shape, 0, 11).astype(jnp.uint8)
     first = jax.random.bernoulli(jax.random.key(2), 0.3, (STEPS, AGENTS))
-    state = policy_network.zero_state(SMALL, AGENTS)
+    state = policy_network.initial_state(SMALL, AGENTS)
     whole, values, final = network.apply(params, view, first, state)
     for t in range(STEPS):
         logits, value, state = network.apply(params, view[t : t + 1], first[t : t + 1], state)

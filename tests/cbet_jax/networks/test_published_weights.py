@@ -83,8 +83,8 @@ def test_the_converted_policy_computes_what_the_published_network_does(settings,
     assert 3 < first.sum() < 30
     logits, values, hidden, cell = played(tensors, views, first, settings)
     network = policy_network.PolicyNetwork(settings, actions)
-    state = policy_network.zero_state(settings, AGENTS)
-    run = jax.jit(lambda *inputs: policy_network.run(network, *inputs, state))
+    state = policy_network.initial_state(settings, AGENTS)
+    run = jax.jit(lambda *inputs: policy_network.apply(network, *inputs, state))
     found = run(policy.params, jnp.asarray(views), jnp.asarray(first))
     assert np.ptp(logits, axis=(0, 1)).min() > 0.1
     wanted = (logits, values, LSTMState(hidden, cell))
