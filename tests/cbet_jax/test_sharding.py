@@ -21,8 +21,8 @@ from cbet_jax.runs.directory import RunDirectory
 from cbet_jax.sharding import WAITING, fewest_sequences, fits, most, of_each_host, use_cpu
 from experiments import minigrid_pretrain
 from experiments.common.presets import PRESETS
-from tests.experiments.common.test_cli import refused
 from tests.support.corridor_runs import ARGUMENTS, CHUNK_FRAMES, assert_same_run, last_state
+from tests.support.refusal import refused
 
 PAPER = TrainSettings()  # 40 worlds, batches of 32
 

@@ -12,7 +12,7 @@ from experiments import benchmark
 from experiments.benchmarks import measure, phases
 from experiments.benchmarks import worlds as benchmark_worlds
 from experiments.common.presets import PRESETS
-from tests.experiments.common.test_cli import refused
+from tests.support.refusal import refused
 
 TINY = (
     *("--rounds", "1", "--worlds", "4", "--capacities", "16", "64", "--presets", "smoke"),

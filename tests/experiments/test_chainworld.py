@@ -11,7 +11,7 @@ from cbet_jax.intrinsic.cbet import REWARD as CBET
 from cbet_jax.intrinsic.count import REWARD as COUNT
 from experiments import chainworld
 from experiments.illustrations.chain import GO_TO_B, GO_TO_D, PLACES, chain, fresh_rewards
-from tests.experiments.common.test_cli import refused
+from tests.support.refusal import refused
 
 SEEDS = 3
 SMALL = ("--episodes", "250", "--steps", "40", "--actors", "16", "--seeds", str(SEEDS))

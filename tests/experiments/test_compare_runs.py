@@ -8,7 +8,7 @@ from scipy import stats
 
 from cbet_jax.runs.metrics_table import HEADER
 from experiments import compare_runs
-from tests.experiments.common.test_cli import refused
+from tests.support.refusal import refused
 
 
 def write_run(root, level, seeds, frames=1200):

@@ -10,7 +10,7 @@ from PIL import Image
 from experiments import doctor
 from experiments.common import habitat
 from experiments.doctor import Check, Options
-from tests.experiments.common.test_cli import refused
+from tests.support.refusal import refused
 
 WORKS = Check("jax", True, "all is well", basic=True)
 

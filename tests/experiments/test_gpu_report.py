@@ -25,7 +25,7 @@ from experiments.benchmarks.kernels import (
     summary,
 )
 from experiments.common.presets import PRESETS
-from tests.experiments.common.test_cli import refused
+from tests.support.refusal import refused
 from tests.support.worlds import corridor, single_env
 
 GPU = """

@@ -17,10 +17,9 @@ from envs.habitat.workers.simulators import Simulators
 from envs.habitat.world import CELL, habitat_world
 from experiments import habitat_evaluate, habitat_pretrain, import_torch
 from experiments.evaluation import walks
-from tests.cbet_jax.networks.test_published_weights import HABITAT, drawn
-from tests.envs.habitat.test_world import OWN
-from tests.experiments.common.test_cli import refused
-from tests.experiments.test_import_torch import content
+from tests.support.own_simulator import OWN
+from tests.support.published import HABITAT, content, drawn
+from tests.support.refusal import refused
 from tests.support.tiny import numbers
 
 STEPS, EPISODES = 6, 3
@@ -78,9 +77,9 @@ def test_nothing_is_counted_after_an_episode_was_cut() -> None:
     assert np.isnan(places).all(axis=1).tolist() == [False, False, False, True, True, True]
 
 
-def test_an_evaluation_leaves_a_table_and_pictures(finished, capsys, tmp_path) -> None:
-    run = RunDirectory(shutil.copytree(finished.root, tmp_path / "run"))
-    scene = finished.settings().environments[0]
+def test_an_evaluation_leaves_a_table_and_pictures(habitat_run, capsys, tmp_path) -> None:
+    run = RunDirectory(shutil.copytree(habitat_run.root, tmp_path / "run"))
+    scene = habitat_run.settings().environments[0]
     arguments = [str(run.root), "--episodes", str(EPISODES), "--steps", str(STEPS)]
     habitat_evaluate.main([*arguments, "--scenes", scene])
     shown = capsys.readouterr().out
@@ -100,12 +99,13 @@ def test_an_evaluation_leaves_a_table_and_pictures(finished, capsys, tmp_path) -
 
 
 @pytest.mark.slow
-def test_a_policy_of_the_published_code_walks_about(finished, capsys, tmp_path, monkeypatch):
+def test_a_policy_of_the_published_code_walks_about(habitat_run, capsys, tmp_path, monkeypatch):
     """It plays what it is converted to, and has finished."""
     tensors = drawn(HABITAT, len(ACTIONS), VIEW_SHAPE)
     stored = content(tensors, env="HabitatNav-apartment_0")
     monkeypatch.setattr(import_torch, "load", lambda path: stored)
-    file, root, scene = tmp_path / "model.tar", tmp_path / "run", finished.settings().environments
+    file, root = tmp_path / "model.tar", tmp_path / "run"
+    scene = habitat_run.settings().environments
     file.write_bytes(b"what stands in for load() is not read from here")
     import_torch.main([str(file), str(root)])
     assert f"next: {habitat_evaluate.PROGRAM} {root}" in capsys.readouterr().out
@@ -136,8 +136,8 @@ BAD_COMMAND_LINES = {
 
 
 @pytest.mark.parametrize("name", BAD_COMMAND_LINES)
-def test_bad_command_lines_are_refused(name, finished, capsys) -> None:
+def test_bad_command_lines_are_refused(name, habitat_run, capsys) -> None:
     arguments, expected = BAD_COMMAND_LINES[name]
-    arguments = [str(finished.root) if word == "RUN" else word for word in arguments]
+    arguments = [str(habitat_run.root) if word == "RUN" else word for word in arguments]
     assert expected in refused(habitat_evaluate.main, arguments, capsys)
-    assert not list(finished.root.glob("habitat-evaluation*"))
+    assert not list(habitat_run.root.glob("habitat-evaluation*"))

@@ -8,8 +8,8 @@ from envs.habitat.simulator import PANORAMA_SHAPE, VIEW_SHAPE
 from experiments import habitat_pictures
 from experiments.habitat_pictures import TILE, Seen, colours
 from experiments.watching.film import LINE, MARGIN
-from tests.envs.habitat.test_world import OWN
-from tests.experiments.common.test_cli import refused
+from tests.support.own_simulator import OWN
+from tests.support.refusal import refused
 
 SIMULATOR = ("--simulator", OWN, "--scenes", "fine", "--starts", "3")
 

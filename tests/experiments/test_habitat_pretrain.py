@@ -26,11 +26,15 @@ from envs.habitat.simulator import VIEW_SHAPE
 from experiments import habitat_pretrain, minigrid_evaluate, minigrid_pretrain
 from experiments.common import habitat
 from experiments.common.presets import HABITAT_PRESETS
-from tests.experiments.common.test_cli import refused
-from tests.support.tiny import numbers, saved_frames
-from tests.support.tiny_habitat import CHUNK_FRAMES, TINY
-
-OWN = str(Path(__file__).with_name("own_simulator.py"))
+from tests.support.own_simulator import OWN
+from tests.support.refusal import refused
+from tests.support.tiny import (
+    CHUNK_FRAMES,
+    HABITAT_ARGUMENTS,
+    HABITAT_FRAMES,
+    numbers,
+    saved_frames,
+)
 
 
 def final_states(settings: RunSettings, *directories: RunDirectory) -> list[dict]:
@@ -44,44 +48,44 @@ def final_states(settings: RunSettings, *directories: RunDirectory) -> list[dict
     return [numbers(each.state) for each in loaded]
 
 
-def test_a_run_leaves_what_a_run_in_gridworlds_does(finished) -> None:
-    assert saved_frames(finished)[-1] == 4 * CHUNK_FRAMES
-    table = metrics_table.read(finished.metrics)
+def test_a_run_leaves_what_a_run_in_gridworlds_does(habitat_run) -> None:
+    assert saved_frames(habitat_run)[-1] == HABITAT_FRAMES
+    table = metrics_table.read(habitat_run.metrics)
     positions = table["positions"][0].values
     assert (np.diff(positions) >= 0).all()
     assert positions[-1] > 2
     assert not table["episodes_cut"][0].values.any()
     assert np.unique(table["episode_length/walls"][0].values).tolist() == [7]
-    assert (finished.figures / "learning_curves.png").is_file()
-    (session,) = json.loads(finished.manifest.read_text())["sessions"]
+    assert (habitat_run.figures / "learning_curves.png").is_file()
+    (session,) = json.loads(habitat_run.manifest.read_text())["sessions"]
     assert sum(session["time_shares"].values()) == pytest.approx(1, abs=0.01)
     assert session["time_shares"]["rendering"] > 0 < session["time_shares"]["learning"]
 
 
-def test_a_resumed_run_ends_with_the_same_numbers_bit_for_bit(finished, tmp_path) -> None:
-    settings = finished.settings()
+def test_a_resumed_run_ends_with_the_same_numbers_bit_for_bit(habitat_run, tmp_path) -> None:
+    settings = habitat_run.settings()
     died = RunDirectory(tmp_path / "run")
     died.create(settings)
-    saved = checkpoint.path_at(finished.checkpoints, 2 * CHUNK_FRAMES)
+    saved = checkpoint.path_at(habitat_run.checkpoints, 2 * CHUNK_FRAMES)
     shutil.copytree(saved, died.checkpoints / saved.name)
-    died.metrics.write_bytes(finished.metrics.read_bytes())
+    died.metrics.write_bytes(habitat_run.metrics.read_bytes())
     habitat_pretrain.main(["--out", str(died.root), "--resume"])
-    assert died.metrics.read_bytes() == finished.metrics.read_bytes()
-    resumed, unbroken = final_states(settings, died, finished)
+    assert died.metrics.read_bytes() == habitat_run.metrics.read_bytes()
+    resumed, unbroken = final_states(settings, died, habitat_run)
     assert resumed.keys() == unbroken.keys()
     for name, value in unbroken.items():
         assert resumed[name].tobytes() == value.tobytes(), name
 
 
-def test_runs_in_rooms_and_in_gridworlds_are_told_apart(finished, capsys, tmp_path) -> None:
-    rooms = str(finished.root)
+def test_runs_in_rooms_and_in_gridworlds_are_told_apart(habitat_run, capsys, tmp_path) -> None:
+    rooms = str(habitat_run.root)
     told = {
         minigrid_pretrain.main: ["--resume", "--out", rooms],
         minigrid_evaluate.main: [rooms],
     }
     for main, arguments in told.items():
         assert "is a run of pre-training in Habitat, not" in refused(main, arguments, capsys)
-    RunDirectory(tmp_path).create(replace(finished.settings(), habitat=None))
+    RunDirectory(tmp_path).create(replace(habitat_run.settings(), habitat=None))
     error = refused(habitat_pretrain.main, ["--resume", "--out", str(tmp_path)], capsys)
     assert "is a run of pre-training, not in Habitat" in error
 
@@ -101,11 +105,11 @@ BAD_COMMAND_LINES = {
 
 
 @pytest.mark.parametrize("name", BAD_COMMAND_LINES)
-def test_bad_command_lines_are_refused(name, finished, capsys, tmp_path, monkeypatch) -> None:
+def test_bad_command_lines_are_refused(name, habitat_run, capsys, tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv(habitat.PYTHON, raising=False)
     arguments, expected = BAD_COMMAND_LINES[name]
-    arguments = [str(finished.root) if word == "RUN" else word for word in arguments]
+    arguments = [str(habitat_run.root) if word == "RUN" else word for word in arguments]
     assert expected in refused(habitat_pretrain.main, arguments, capsys)
     assert not list(tmp_path.iterdir())
 
@@ -121,7 +125,7 @@ def children(pid: int) -> set[int]:
 @pytest.mark.slow
 @pytest.mark.parametrize("scene", ["fine", "always_dead"])
 def test_a_run_that_is_stopped_or_fails_leaves_no_process(scene, tmp_path) -> None:
-    command = [sys.executable, "-m", "experiments.habitat_pretrain", *TINY]
+    command = [sys.executable, "-m", "experiments.habitat_pretrain", *HABITAT_ARGUMENTS]
     own = ("--simulator", OWN, "--scene", scene, "--out", str(tmp_path / "run"))
     process = subprocess.Popen(
         [*command, *own, "--frames", "10000000"], stderr=subprocess.PIPE, text=True

@@ -21,43 +21,17 @@ from envs.minigrid.generators.catalogue import TRANSFER
 from experiments import import_torch, minigrid_evaluate, minigrid_pretrain, minigrid_transfer, watch
 from experiments.common import training
 from experiments.common.presets import HABITAT_PRESETS
-from tests.cbet_jax.networks.test_published_weights import HABITAT, NETWORK, drawn
-from tests.experiments.common.test_cli import refused
+from tests.support.published import (
+    FLAGS,
+    FRAMES,
+    HABITAT,
+    NETWORK,
+    UPDATES,
+    content,
+    drawn,
+)
+from tests.support.refusal import refused
 from tests.support.tiny import numbers
-
-UPDATES = 25
-FRAMES = UPDATES * 2 * 10
-FLAGS = {
-    "model": "cbet",
-    "env": "MiniGrid-Unlock-v0",
-    "no_reward": True,
-    "checkpoint": None,
-    "total_frames": 50_000_000,
-    "num_actors": 2,
-    "batch_size": 2,
-    "unroll_length": 10,
-    "learning_rate": 0.0002,
-    "alpha": 0.98,
-    "epsilon": 1e-4,
-    "max_grad_norm": 30.0,
-    "discounting": 0.98,
-    "baseline_cost": 0.25,
-    "entropy_cost": 0.001,
-    "intrinsic_reward_coef": 0.005,
-    "count_reset_prob": 0.002,
-    "forward_loss_coef": 10,
-    "xpid": None,
-}
-
-
-def content(tensors=None, **flags):
-    """Returns what a checkpoint holds, as numbers of numpy's."""
-    return {
-        "actor_model_state_dict": drawn() if tensors is None else tensors,
-        "learner_model_optimizer_state_dict": {},
-        "scheduler_state_dict": {"last_epoch": UPDATES},
-        "flags": FLAGS | flags,
-    }
 
 
 @pytest.fixture

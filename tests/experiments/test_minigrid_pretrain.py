@@ -18,7 +18,7 @@ from cbet_jax.runs.directory import RunDirectory
 from cbet_jax.runs.json_files import to_json
 from cbet_jax.train import seed_keys
 from experiments import minigrid_evaluate, minigrid_pretrain
-from tests.experiments.common.test_cli import refused
+from tests.support.refusal import refused
 from tests.support.tiny import ARGUMENTS, CHUNK_FRAMES, FRAMES, SEEDS, numbers, saved_frames
 
 PRETRAIN = [sys.executable, "-m", "experiments.minigrid_pretrain"]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from cbet_jax.agent import network_agent
-from cbet_jax.config import NetworkSettings, RunSettings, TrainSettings
+from cbet_jax.config import RunSettings, TrainSettings
 from cbet_jax.intrinsic import make_intrinsic
 from cbet_jax.runs import checkpoint, metrics_table, saved_policies
 from cbet_jax.runs.checkpoint import Position
@@ -26,29 +26,21 @@ from experiments import (
 )
 from experiments.common import presets, training
 from experiments.common.presets import PRESETS
-from tests.experiments.common.test_cli import refused
-from tests.support.tiny import fake_program, numbers, saved_frames
-
-NETWORK = NetworkSettings(1, 2, 1, 4, 1, 4)
-SEEDS, CHUNK_FRAMES, FRAMES = 2, 40, 160
-TINY = (
-    *("--preset", "smoke", "--chunk", "2", "--frames", str(FRAMES), "--worlds", "2"),
-    *("--batch", "2", "--unroll", "10", "--network.conv-layers", "1", "--network.channels", "2"),
-    *("--network.dense-units", "4", "--network.lstm-units", "4", "--checkpoint-seconds", "0"),
+from tests.support.fake_program import fake_program
+from tests.support.refusal import refused
+from tests.support.tiny import (
+    ARGUMENTS,
+    CHUNK_FRAMES,
+    NETWORK,
+    SEEDS,
+    numbers,
+    pretrained,
+    saved_frames,
 )
+
+FRAMES = 4 * CHUNK_FRAMES
+TINY = (*ARGUMENTS, "--frames", str(FRAMES))
 ENV = ("--env", "Unlock")
-
-
-def pretrained(root: Path, actions: int = 7, view=(7, 7, 3)) -> RunDirectory:
-    """Returns a run that has saved its policies, and nothing else."""
-    settings = RunSettings(TrainSettings(network=NETWORK), seeds=SEEDS)
-    directory = RunDirectory(root)
-    directory.create(settings)
-    agent = network_agent(NETWORK, actions, view)
-    params = jax.vmap(agent.init)(seed_keys(SEEDS))
-    state = {"learner": {"policy": params.learnt}}
-    checkpoint.save(directory.checkpoints, state, Position(1, 80, 0), to_json(settings))
-    return directory
 
 
 @pytest.fixture(scope="module")
@@ -177,7 +169,7 @@ def test_several_runs_are_evaluated_each_in_its_own_directory(finished, tmp_path
 def test_a_task_is_learnt_from_nothing(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(minigrid_tabula_rasa, "build", fake_program)
     root = tmp_path / "run"
-    arguments = [*ENV, *TINY, "--frames", "40", "--counts.capacity", "64", "--out", str(root)]
+    arguments = [*ENV, *TINY, "--frames", "40", "--out", str(root)]
     minigrid_tabula_rasa.main(arguments)
     assert "finished at 40 frames" in capsys.readouterr().out
     directory = RunDirectory(root)

@@ -16,8 +16,8 @@ from envs.minigrid.level_text import from_text
 from experiments import reward_maps
 from experiments.illustrations import visits
 from experiments.illustrations.visits import Probe
-from tests.experiments.common.test_cli import refused
-from tests.experiments.test_minigrid_transfer import SEEDS, pretrained
+from tests.support.refusal import refused
+from tests.support.tiny import SEEDS, pretrained
 
 CELL = "WGWGWGWG\nWG>>KYWG\nWGWGWGWG"  # one free cell, and a yellow key beside it
 ROOM = "WGWGWGWGWG\nWGKY    WG\nWG  <<  WG\nWG  KR  LY\nWGWGWGWGWG"

@@ -10,8 +10,9 @@ from cbet_jax.runs.directory import RunDirectory
 from experiments import minigrid_pretrain
 from experiments.sweeps import command, gpus, plan
 from experiments.sweeps.plan import read_grid
-from tests.experiments.common.test_cli import refused
-from tests.support.tiny import ARGUMENTS, CHUNK_FRAMES, FRAMES, SEEDS, fake_program
+from tests.support.fake_program import fake_program
+from tests.support.refusal import refused
+from tests.support.tiny import ARGUMENTS, CHUNK_FRAMES, FRAMES, SEEDS
 
 FEW_FRAMES = str(6 * CHUNK_FRAMES)
 SHORT = tuple(FEW_FRAMES if word == str(FRAMES) else word for word in ARGUMENTS)

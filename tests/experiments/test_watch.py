@@ -33,7 +33,7 @@ from experiments import watch
 from experiments.common.presets import PRESETS
 from experiments.watching import film, terminal
 from experiments.watching.playing import Player, play
-from tests.experiments.common.test_cli import refused
+from tests.support.refusal import refused
 
 MAX_STEPS = 30
 CORRIDOR = "WGWGWGWGWG\nWG>>  GGWG\nWGWGWGWGWG"

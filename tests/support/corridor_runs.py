@@ -17,14 +17,16 @@ from cbet_jax.runs import checkpoint, metrics_table, multihost, progress_bar
 from cbet_jax.runs.directory import RunDirectory
 from experiments import minigrid_pretrain
 from experiments.common import training
+from tests.support import tiny
+from tests.support.tiny import CHUNK
 from tests.support.worlds import corridor
 
-CHUNKS, CHUNK_FRAMES = 3, 160  # 2 iterations of 16 worlds x 5 steps
+CHUNKS, WORLDS, STEPS = 3, 16, 5  # the devices share the worlds
+CHUNK_FRAMES = CHUNK * WORLDS * STEPS
 ARGUMENTS = (
-    *("--preset", "smoke", "--seeds", "2", "--chunk", "2", "--frames", str(CHUNKS * CHUNK_FRAMES)),
-    *("--worlds", "16", "--batch", "16", "--unroll", "5", "--counts.capacity", "64"),
-    *("--network.conv-layers", "1", "--network.channels", "4"),
-    *("--network.dense-units", "8", "--network.lstm-units", "8"),
+    *tiny.ARGUMENTS,
+    *("--frames", str(CHUNKS * CHUNK_FRAMES), "--checkpoint-seconds", "600"),
+    *("--worlds", str(WORLDS), "--batch", str(WORLDS), "--unroll", str(STEPS)),
 )
 
 

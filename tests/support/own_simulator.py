@@ -20,6 +20,7 @@ from envs.habitat.simulator import (
     turned,
 )
 
+OWN = __file__  # as --simulator is given it
 BAD_STEP = 3
 
 

@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import jax
@@ -17,7 +18,7 @@ from jax import Array
 from jax.sharding import Mesh
 
 from cbet_jax.agent import make_agent
-from cbet_jax.config import CountSettings, NetworkSettings, RunSettings, TrainSettings
+from cbet_jax.config import RunSettings
 from cbet_jax.evaluate import Episodes
 from cbet_jax.learner import LearnerState
 from cbet_jax.runs import metrics_table
@@ -28,13 +29,11 @@ from experiments.common.presets import PRESETS
 from experiments.evaluation import evaluation_table
 from experiments.evaluation.evaluation_table import Row
 from experiments.study import execute
+from tests.support.tiny import CHUNK, CHUNK_FRAMES, SEEDS, SETTINGS
 
-NETWORK = NetworkSettings(1, 2, 1, 4, 1, 4)
-TRAIN = TrainSettings(
-    frames=120, worlds=2, batch=2, unroll=10, network=NETWORK, counts=CountSettings(capacity=64)
-)
-TINY = RunSettings(train=TRAIN, chunk=2)
-CHUNK_FRAMES, FRAMES, CHUNKS, SEEDS = 40, 120, 3, 2
+CHUNKS = 3
+FRAMES = CHUNKS * CHUNK_FRAMES
+TINY = RunSettings(train=replace(SETTINGS, frames=FRAMES), chunk=CHUNK)
 ARGUMENTS = (
     *("--preset", "smoke", "--seeds", str(SEEDS), "--setups", "DoorKey", "--envs", "Unlock"),
     *("--methods", "cbet", "--tasks", "DoorKey-8x8", "--episodes", "2"),

@@ -15,7 +15,7 @@ from cbet_jax.config import SettingsError
 from cbet_jax.runs import metrics_table
 from experiments import minigrid_pretrain
 from experiments.minigrid_pretrain import read
-from tests.support.tiny import fake_program
+from tests.support.fake_program import fake_program
 
 __all__ = ["read"]
 

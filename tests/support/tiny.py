@@ -1,75 +1,70 @@
-"""A run small enough for tests, and a stand-in for the compiled program of one."""
+"""The size of the runs that tests make, and what is read of them.
 
-from typing import Any, NamedTuple
+It is one size for all, so that most programs of the suite are compiled once.
+"""
+
+from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
-from jax.sharding import Mesh
 
-from cbet_jax.config import RunSettings
-from cbet_jax.runs.checkpoint import checkpoints
+from cbet_jax.agent import network_agent
+from cbet_jax.config import CountSettings, NetworkSettings, RunSettings, TrainSettings
+from cbet_jax.runs import checkpoint
+from cbet_jax.runs.checkpoint import Position
 from cbet_jax.runs.directory import RunDirectory
-from cbet_jax.train import Program
+from cbet_jax.runs.json_files import to_json
+from cbet_jax.train import seed_keys
 
-SEEDS = 2
+SEEDS, WORLDS, STEPS = 2, 2, 10
 CHUNK = 2  # iterations
+CHUNK_FRAMES = CHUNK * WORLDS * STEPS
 CHUNKS = 30
-CHUNK_FRAMES = CHUNK * 40  # 4 worlds x 10 steps in an iteration
 FRAMES = CHUNKS * CHUNK_FRAMES
 
+NETWORK = NetworkSettings(
+    conv_layers=1, channels=2, dense_layers=1, dense_units=4, lstm_layers=1, lstm_units=4
+)
+SETTINGS = TrainSettings(
+    frames=FRAMES,
+    worlds=WORLDS,
+    batch=WORLDS,
+    unroll=STEPS,
+    network=NETWORK,
+    counts=CountSettings(capacity=64),
+)
+
+# The same on a command line.
 ARGUMENTS = (
     *("--preset", "smoke", "--seeds", str(SEEDS), "--chunk", str(CHUNK), "--frames", str(FRAMES)),
-    *("--worlds", "4", "--batch", "4", "--unroll", "10", "--counts.capacity", "256"),
-    *("--network.channels", "4", "--network.dense-units", "16", "--network.lstm-units", "16"),
-    *("--checkpoint-seconds", "0"),
+    *("--worlds", str(WORLDS), "--batch", str(WORLDS), "--unroll", str(STEPS)),
+    *("--counts.capacity", "64", "--network.conv-layers", "1", "--network.channels", "2"),
+    *("--network.dense-units", "4", "--network.lstm-units", "4", "--checkpoint-seconds", "0"),
+)
+HABITAT_FRAMES = 4 * CHUNK_FRAMES
+HABITAT_ARGUMENTS = (
+    *ARGUMENTS,
+    *("--seeds", "1", "--frames", str(HABITAT_FRAMES), "--max-steps", "7"),
+    *("--network.conv-layers", "5"),  # of images
 )
 
 
-class FakeState(NamedTuple):
-    """What the stand-in carries on: a random walk for each seed."""
-
-    params: Array  # [seeds, 3]
-    key: Array  # [seeds]
-    iteration: Array  # [seeds]
-    nothing: Array  # [seeds, 0]; orbax cannot store empty arrays
-
-
-def fake_program(settings: RunSettings, mesh: Mesh | None = None, bad_update: int = -1) -> Program:
-    """Returns a program that compiles at once; the loss of update `bad_update` is not finite."""
-
-    def init(key: Array) -> FakeState:
-        return FakeState(jnp.zeros(3), key, jnp.zeros((), jnp.int32), jnp.zeros(0))
-
-    def iterate(state: FakeState, _: None) -> tuple[FakeState, dict[str, Array]]:
-        key, step_key = jax.random.split(state.key)
-        iteration = state.iteration + 1
-        is_bad = iteration == bad_update  # one update in an iteration
-        walk = state.params + jnp.where(is_bad, jnp.nan, jax.random.normal(step_key, (3,)))
-        metrics = {
-            "interactions": walk[0],
-            "entropy": jnp.where(iteration % 3 == 0, jnp.nan, walk[1]),
-            "first_bad_update": jnp.where(is_bad, 0.0, jnp.nan),
-        }
-        return FakeState(walk, key, iteration, state.nothing), metrics
-
-    def advance(state: FakeState) -> tuple[FakeState, dict[str, Array]]:
-        chunk = jax.vmap(lambda state: jax.lax.scan(iterate, state, length=settings.chunk))
-        state, metrics = chunk(state)
-        return state, {name: values.T for name, values in metrics.items()}
-
-    return Program(
-        init=jax.jit(jax.vmap(init)),
-        advance=jax.jit(advance, donate_argnums=0),
-        iterations_per_chunk=settings.chunk,
-        frames_per_iteration=settings.train.iteration_frames,
-    )
+def pretrained(root: Path, actions: int = 7, view: tuple[int, ...] = (7, 7, 3)) -> RunDirectory:
+    """Returns a run that has saved its policies, and nothing else."""
+    settings = RunSettings(TrainSettings(network=NETWORK), seeds=SEEDS)
+    directory = RunDirectory(root)
+    directory.create(settings)
+    params = jax.vmap(network_agent(NETWORK, actions, view).init)(seed_keys(SEEDS))
+    state = {"learner": {"policy": params.learnt}}
+    checkpoint.save(directory.checkpoints, state, Position(1, 80, 0), to_json(settings))
+    return directory
 
 
 def saved_frames(directory: RunDirectory) -> list[int]:
     """Returns the frames of the checkpoints in a run's directory."""
-    return [int(path.name) for path in checkpoints(directory.checkpoints)]
+    return [int(path.name) for path in checkpoint.checkpoints(directory.checkpoints)]
 
 
 def numbers(state: Any) -> dict[str, np.ndarray]:

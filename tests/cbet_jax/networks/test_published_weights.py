@@ -11,20 +11,11 @@ from cbet_jax.config import NetworkSettings
 from cbet_jax.networks import policy_network
 from cbet_jax.networks.published_weights import WeightsError, convert, shapes
 from cbet_jax.types import LSTMState
+from tests.support.published import ACTIONS, GRIDWORLD, HABITAT, NETWORK, drawn
 
-NETWORK = NetworkSettings(channels=4, dense_units=8, lstm_units=6)
-ACTIONS, GRIDWORLD = 7, (7, 7, 3)
 VIEW = (20, 12, 3)  # the convolutions leave 3 x 2 of it: every axis has its own length
 IMAGE = (72, 40, 3)  # five convolutions, too
-HABITAT = replace(NETWORK, conv_layers=5, brightest=255)
 STEPS, AGENTS = 100, 2
-
-
-def drawn(network=NETWORK, actions=ACTIONS, view=GRIDWORLD) -> dict[str, np.ndarray]:
-    """Returns tensors of the right names and shapes."""
-    random = np.random.default_rng(0)
-    wanted = shapes(network, actions, view)
-    return {name: random.normal(0, 0.6, shape) for name, shape in wanted.items()}
 
 
 def elu(x):

@@ -10,7 +10,8 @@ import pytest
 from cbet_jax.runs import checkpoint
 from cbet_jax.runs.checkpoint import DamagedCheckpointError, Position
 from cbet_jax.runs.directory import RunDirectoryError
-from tests.support.tiny import FakeState, numbers
+from tests.support.fake_program import FakeState
+from tests.support.tiny import numbers
 
 SETTINGS = {"train": {"frames": 100, "network": {"lstm_units": 16}}, "environments": ["A", "B"]}
 

@@ -13,7 +13,8 @@ from jax.experimental.compilation_cache.compilation_cache import reset_cache
 from cbet_jax.runs.compilation_cache import kept_in
 from cbet_jax.runs.directory import RunDirectory
 from experiments import minigrid_pretrain
-from tests.support.tiny import ARGUMENTS, fake_program
+from tests.support.fake_program import fake_program
+from tests.support.tiny import ARGUMENTS
 
 HIT = "/jax/compilation_cache/cache_hits"
 

@@ -16,14 +16,14 @@ from cbet_jax.runs import checkpoint, metrics_table, train_loop
 from cbet_jax.runs.directory import RunDirectory
 from cbet_jax.runs.train_loop import HostSettings
 from experiments import minigrid_pretrain
-from tests.experiments.common.test_cli import refused
+from tests.support.fake_program import fake_program
+from tests.support.refusal import refused
 from tests.support.tiny import (
     ARGUMENTS,
     CHUNK,
     CHUNK_FRAMES,
     FRAMES,
     SEEDS,
-    fake_program,
     saved_frames,
 )
 

@@ -19,11 +19,10 @@ from envs.habitat.simulator import FORWARD, LEFT, Place, SimulatorError
 from envs.habitat.workers.process import Settings
 from envs.habitat.workers.simulators import Simulators, plain_failures
 from envs.habitat.world import CELL, habitat_world, make_grid, visit
-from tests.support import own_simulator
+from tests.support.own_simulator import OWN
 from tests.support.scenes import four_walls
 from tests.support.tiny import numbers
 
-OWN = own_simulator.__file__
 ACTIONS = np.random.default_rng(0).integers(0, 3, (40, 2)).astype(np.int32)
 
 

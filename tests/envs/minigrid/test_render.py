@@ -12,10 +12,10 @@ from envs.minigrid.level import REACH_GOAL, make_level
 from envs.minigrid.level_text import from_text
 from envs.minigrid.render import SPRITE_SIZE, agents_view, whole_grid
 from envs.minigrid.rules import State, start
-from tests.experiments.common.test_cli import refused
 from tests.support import picture
 from tests.support.handmade_levels import every_cell, random_levels
 from tests.support.minigrid_reference import TASK_ENVIRONMENTS, make, rebuild
+from tests.support.refusal import refused
 
 
 def walled(row: str) -> State:

@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from experiments import minigrid_evaluate, minigrid_pretrain
+from tests.support.refusal import refused
 from tests.support.tiny import ARGUMENTS
 
 BAD_COMMAND_LINES = {
@@ -44,18 +45,6 @@ BAD_COMMAND_LINES = {
     "resume without a directory": (["--resume"], "--out"),
     "resume of nothing": (["--resume", "--out", "nowhere"], "holds no run"),
 }
-
-
-def refused(main, arguments, capsys, status=2) -> str:
-    """Returns the one line that `main` ends with, and with that exit status."""
-    with pytest.raises(SystemExit) as stop:
-        main(arguments)
-    error = capsys.readouterr().err
-    assert stop.value.code == status
-    assert error.startswith("error: ")
-    assert error.count("\n") == 1
-    assert error.endswith("\n")
-    return error
 
 
 @pytest.mark.parametrize("name", BAD_COMMAND_LINES)

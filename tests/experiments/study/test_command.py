@@ -17,7 +17,7 @@ from experiments import minigrid_ablation, minigrid_evaluate, noisy_tv, paper
 from experiments.common.presets import PRESETS
 from experiments.study import execute, results
 from experiments.study.plan import TABULA_RASA, Selection, StudySettings, plan, reached
-from tests.experiments.common.test_cli import refused
+from tests.support.refusal import refused
 from tests.support.small_study import (
     ARGUMENTS,
     CHUNK_FRAMES,

@@ -15,8 +15,8 @@ from envs.habitat.world import habitat_world
 from experiments import watch
 from experiments.watching import rooms_film
 from experiments.watching.rooms_film import Sight
-from tests.envs.habitat.test_world import OWN
-from tests.experiments.common.test_cli import refused
+from tests.support.own_simulator import OWN
+from tests.support.refusal import refused
 
 STEPS = 4
 
@@ -68,13 +68,13 @@ def test_a_frame_shows_view_panorama_and_path() -> None:
 
 
 @pytest.mark.slow
-def test_a_run_is_shown_as_a_gif(finished, capsys, tmp_path) -> None:
+def test_a_run_is_shown_as_a_gif(habitat_run, capsys, tmp_path) -> None:
     out = tmp_path / "walls.gif"
-    watch.main([str(finished.root), "--out", str(out), "--steps", "2"])
+    watch.main([str(habitat_run.root), "--out", str(out), "--steps", "2"])
     assert "saved" in capsys.readouterr().out
     with Image.open(out) as written:
         assert getattr(written, "n_frames", 1) == 3
-    error = refused(watch.main, [str(finished.root), "--terminal"], capsys)
+    error = refused(watch.main, [str(habitat_run.root), "--terminal"], capsys)
     assert "needs a file" in error
-    error = refused(watch.main, [str(finished.root), "--env", "nowhere"], capsys)
+    error = refused(watch.main, [str(habitat_run.root), "--env", "nowhere"], capsys)
     assert "there is no scene" in error

@@ -18,10 +18,9 @@ from envs.habitat.workers import process, shared_memory, worker
 from envs.habitat.workers.pool import MOST_LOSSES, Workers
 from envs.habitat.workers.process import Settings, environment
 from envs.habitat.workers.shared_memory import share
-from tests.support import own_simulator
+from tests.support.own_simulator import OWN
 from tests.support.scenes import box, four_walls
 
-OWN = own_simulator.__file__
 HABITAT = Path(worker.__file__).parents[1]
 
 
