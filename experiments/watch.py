@@ -1,13 +1,15 @@
-"""Watches a policy play: `python -m experiments.watch DIR`, or `--env NAME` for a random one.
+"""Watch a policy play: `python -m experiments.watch DIR`, or `--env NAME` for a random one.
 
-Draws the whole grid, the agent's view, and the rewards of each step to a GIF or an MP4, the
-first moment of a level to a PNG, or all of it as text in the terminal. Of a run in Habitat it
-draws what the agent sees, the panorama, and its path on a map.
+Draws the grid, the agent's view, and the rewards of each step to a GIF or an MP4, the first
+moment of a level to a PNG, or all of it as text in the terminal. With `--beside-random` it draws
+the policy and a random one side by side on the same level. Of a run in Habitat it draws what the
+agent sees, the panorama, and its path on a map.
 """
 
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Annotated
 
@@ -15,21 +17,17 @@ import jax
 import tyro
 from rich.console import Console
 
-from cbet_jax.agent import AgentParams, make_agent, uniform
-from cbet_jax.config import HabitatSettings, RunSettings, SettingsError, TrainSettings
-from cbet_jax.intrinsic import make_intrinsic
-from cbet_jax.runs.checkpoint import Loaded
+from cbet_jax.config import HabitatSettings, RunSettings, SettingsError
 from cbet_jax.runs.directory import RunDirectory
-from cbet_jax.runs.saved_policies import load, load_policies
-from cbet_jax.train import seed_keys
+from cbet_jax.runs.saved_policies import load_policies
 from envs.habitat.simulator import SimulatorError
-from envs.minigrid import make_world, rules
+from envs.minigrid import make_world
 from envs.registry import UnknownEnvironment, find, names
 from experiments.common import cli, habitat, training
 from experiments.common.outputs import unused
 from experiments.common.training import RUNS
-from experiments.watching import film, rooms_film, terminal
-from experiments.watching.playing import Player, play
+from experiments.watching import film, players, rooms_film, terminal
+from experiments.watching.playing import play, side_by_side
 
 PROGRAM = "python -m experiments.watch"
 FASTEST = 50  # frames a second that a GIF can show
@@ -38,10 +36,12 @@ RUN = tyro.conf.arg(metavar="[DIR]", help="of the run (without: actions drawn wi
 
 @dataclass(frozen=True)
 class Options:
-    """Shows a run's policy, or a random one, at play in one world."""
+    """Show a run's policy, or a random one, at play in one world."""
 
     directory: Annotated[Path | None, tyro.conf.Positional, RUN] = None
-    env: str | None = None  # the world, or scene (default: the run's first)
+    #: the world, or scene (default: the run's with most interactions, or its first scene)
+    env: str | None = None
+    beside_random: bool = False  # show a random policy on the same level, beside the run's
     out: Path | None = None  # .gif, .mp4 or .png, a level's first moment (default: a new .gif)
     terminal: bool = False  # play as text in the terminal, write no file
     explore: bool = False  # success does not end the episode
@@ -55,7 +55,7 @@ class Options:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Shows what the command line asks for."""
+    """Show what the command line asks for."""
     arguments = sys.argv[1:] if arguments is None else arguments
     console = Console()
     with cli.user_errors(UnknownEnvironment, SimulatorError):
@@ -69,34 +69,57 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def watch_gridworld(options: Options, settings: RunSettings | None, console: Console) -> None:
-    """Shows a policy, or a random one, in a gridworld."""
+    """Show a run's policy, a random one, or both, in a gridworld."""
     env = gridworld(options, settings)
-    player = trained(options, settings, console) if settings else random_player()
     world = make_world((env,), 1, explore=options.explore)
-    key = jax.random.key(options.seed)
-    moments = play(world, player, key, options.episodes, options.steps)
-    title = f"{env}: {player.title}"
+    shown = []
+    if settings is not None and options.directory is not None:
+        directory = RunDirectory(options.directory)
+        say(console, f"loading {directory.root}")
+        shown.append(
+            players.saved_player(
+                directory, settings, world, options.seed_index, options.checkpoint, console
+            )
+        )
+    if settings is None or options.beside_random:
+        shown.append(players.random_player())
+    say(console, f"playing {env}")
+    key = jax.random.key(options.seed)  # one key for all players: they meet the same levels
+    plays = (play(world, player, key, options.episodes, options.steps) for player in shown)
+    scenes = side_by_side(*plays)
+    titles = [player.title for player in shown]
     if options.terminal:
-        terminal.show(console, title, moments, options.fps)
+        terminal.show(console, env, titles, scenes, options.fps)
         return
-    save(options, env, (film.frame(title, moment) for moment in moments), console)
+    only_first = options.out is not None and options.out.suffix.lower() == ".png"
+    save(options, env, film.film(env, titles, islice(scenes, 1 if only_first else None)), console)
 
 
 def watch_scene(
     options: Options, settings: RunSettings, played: HabitatSettings, console: Console
 ) -> None:
-    """Shows a run's policy in a scene of rooms.
+    """Show a run's policy in a scene of rooms.
+
+    Args:
+        options: the command line.
+        settings: of the run.
+        played: how the run plays scenes.
+        console: to print to.
 
     Raises:
-        SettingsError: it is to be shown as text. SimulatorError: the scene cannot be played.
+        SettingsError: the options are for gridworlds only.
+        SimulatorError: the scene cannot be played.
     """
     if options.terminal:
         raise SettingsError("--terminal shows gridworlds: a scene of rooms needs a file")
+    if options.beside_random:
+        raise SettingsError("--beside-random shows gridworlds, not scenes of rooms")
     assert options.directory is not None
     endless = replace(played, max_steps=played.max_steps + 1)
     process = habitat.process_settings(
         options.env or settings.environments[0], endless, options.simulator_python
     )
+    say(console, f"opening {process.scene}")
     with habitat.simulators(process, 1) as simulators:
         world = habitat.worlds(endless, simulators)
         directory = RunDirectory(options.directory)
@@ -113,26 +136,33 @@ def watch_scene(
             random_starts=played.random_starts,
         )
         scene, drawn = simulators.scene_name, simulators.floor_map(rooms_film.MAP_CELL)
-        title = f"{scene}: {told(settings, options, policies.loaded)}"
-        save(options, scene, (rooms_film.frame(title, drawn, s) for s in sights), console)
+        player = players.describe(settings, options.seed_index, policies.loaded)
+        frames = (rooms_film.frame(f"{scene}: {player}", drawn, sight) for sight in sights)
+        save(options, scene, frames, console)
 
 
 def save(options: Options, name: str, frames: Iterator[film.Picture], console: Console) -> None:
-    """Writes frames to the file that is asked for, or to a new one beside the run."""
+    """Write frames to the file that is asked for, or to a new one beside the run.
+
+    Args:
+        options: the command line.
+        name: of what is played.
+        frames: at least one.
+        console: to print to.
+    """
     out = options.out or unused((options.directory or RUNS) / f"watch-{name}.gif")
-    with console.status(f"playing {name}"):
+    with console.status("drawing"):
         count = film.write(out, frames, options.fps)
-    console.print(f"saved: {out} ({count} frames)", soft_wrap=True, highlight=False)
+    say(console, f"saved: {out} ({count} frames)")
 
 
-def told(settings: RunSettings, options: Options, loaded: Loaded) -> str:
-    """Returns who plays, for people to read."""
-    seed = settings.first_seed + options.seed_index
-    return f"{settings.train.method}, seed {seed}, {loaded.position.frames:,} frames"
+def say(console: Console, line: str) -> None:
+    """Print one line, however long."""
+    console.print(line, soft_wrap=True, highlight=False)
 
 
 def check(options: Options, settings: RunSettings | None) -> None:
-    """Refuses what cannot be done.
+    """Refuse what cannot be done.
 
     Args:
         options: the command line.
@@ -152,16 +182,21 @@ def check(options: Options, settings: RunSettings | None) -> None:
         raise SettingsError(f"seed_index must lie in 0..{seeds - 1}, not {options.seed_index}")
     if settings is None and options.checkpoint is not None:
         raise SettingsError("--checkpoint needs DIR, the run that it belongs to")
+    if settings is None and options.beside_random:
+        raise SettingsError("--beside-random needs DIR, the run to show beside it")
     check_out(options)
 
 
 def gridworld(options: Options, settings: RunSettings | None) -> str:
-    """Returns the gridworld to play.
+    """Return the gridworld to play.
 
     Raises:
-        SettingsError: none is named. UnknownEnvironment: there is none of that name.
+        SettingsError: none is named.
+        UnknownEnvironment: there is none of that name.
     """
-    env = options.env or (settings.environments[0] if settings else None)
+    env = options.env
+    if env is None and settings is not None and options.directory is not None:
+        env = players.liveliest(RunDirectory(options.directory), settings)
     if env is None:
         raise SettingsError(f"give a run, DIR, or a world, --env NAME (such as {names()[0]})")
     find(env)
@@ -169,7 +204,7 @@ def gridworld(options: Options, settings: RunSettings | None) -> str:
 
 
 def check_out(options: Options) -> None:
-    """Refuses a file that cannot be written.
+    """Refuse a file that cannot be written.
 
     Raises:
         SettingsError: always, if there is something to refuse.
@@ -184,37 +219,6 @@ def check_out(options: Options) -> None:
         raise SettingsError(f"the name of --out must end in one of {known}; {out} does not")
     if out.exists():
         raise SettingsError(f"{out} already exists: choose another name")
-
-
-def random_player() -> Player:
-    """Returns who draws every action with the same chance, rewarded by C-BET."""
-    actions = len(rules.ACTIONS)
-    intrinsic = make_intrinsic(TrainSettings(), actions)
-    return Player("uniformly random", uniform(actions), AgentParams(()), intrinsic, None)
-
-
-def trained(options: Options, settings: RunSettings, console: Console) -> Player:
-    """Returns one of a run's seeds, rewarded by the run's method.
-
-    Raises:
-        RunDirectoryError: there is no good checkpoint.
-    """
-    assert options.directory is not None
-    world = make_world(settings.environments, 1, explore=settings.explore)
-    keys = seed_keys(settings.seeds, settings.first_seed)
-    template = jax.eval_shape(training.build(settings).init, keys)
-    loaded = load(RunDirectory(options.directory), settings, template, options.checkpoint)
-    training.tell_damaged(loaded, console)
-    learner = jax.tree.map(lambda leaf: leaf[options.seed_index], loaded.state.learner)
-    return Player(
-        title=told(settings, options, loaded),
-        agent=make_agent(
-            settings.train.network, settings.transfer, world.num_actions, world.view_shape
-        ),
-        params=learner.agent,
-        intrinsic=make_intrinsic(settings.train, world.num_actions),
-        intrinsic_params=learner.intrinsic,
-    )
 
 
 if __name__ == "__main__":

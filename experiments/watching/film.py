@@ -1,7 +1,7 @@
-"""Frames of a played episode, and the files that they go to: GIF, MP4 or PNG."""
+"""Frames of a played episode, and the files they go to: GIF, MP4 or PNG."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from itertools import chain
 from pathlib import Path
@@ -15,13 +15,15 @@ from PIL import Image, ImageDraw, ImageFont
 from cbet_jax.config import SettingsError
 from envs.minigrid import views
 from envs.minigrid.render import SPRITE_SIZE, agents_view, whole_grid
+from experiments.watching.crop import Window, bounding_box, enlarge
 from experiments.watching.playing import Moment, facts
 
 LARGEST_GRID = 640  # pixels; larger grids get smaller tiles
 MARGIN, LINE, BLOCK = 16, 22, 16  # pixels; video codecs want sizes in blocks
-COLUMN = views.VIEW_SIZE * SPRITE_SIZE
-LABEL_WIDTH, TEXT_SIZE = 128, 15
+COLUMN = views.VIEW_SIZE * SPRITE_SIZE  # pixels
+LABEL_WIDTH, TEXT_SIZE = 128, 15  # pixels
 PAPER, INK, PALE_INK, EVENT_INK = (24, 24, 28), (240, 240, 240), (160, 160, 168), (255, 200, 60)
+SHORT_FACTS = ("step", "action", "interactions", "event")  # below grids that are side by side
 # ffmpeg is started without code of ours between fork and exec, which JAX's threads would not bear.
 os.environ.setdefault("IMAGEIO_FFMPEG_NO_PREVENT_SIGINT", "1")
 CRF = 18  # constant rate factor of x264; 18 looks lossless
@@ -29,28 +31,119 @@ CRF = 18  # constant rate factor of x264; 18 looks lossless
 Picture = UInt8[np.ndarray, "height width 3"]
 
 
-def frame(title: str, moment: Moment) -> Picture:
-    """Draws the whole grid, beside it what the agent sees and what the last action brought."""
-    width, height = moment.state.level.size.tolist()
-    grid = whole_grid(moment.state, min(SPRITE_SIZE, LARGEST_GRID // max(width, height)))
+def film(
+    title: str, players: Sequence[str], scenes: Iterable[tuple[Moment, ...]]
+) -> Iterator[Picture]:
+    """Draws scenes once all are played, in pictures of one size, cropped to their levels.
+
+    Args:
+        title: above each picture.
+        players: who plays in each moment of a scene.
+        scenes: the moments to show at once, one for each player; all on the same level.
+    """
+    scenes = list(scenes)
+    windows = _windows([scene[0] for scene in scenes])
+    for scene, window in zip(scenes, windows, strict=True):
+        if len(scene) == 1:
+            yield frame(f"{title}: {players[0]}", scene[0], window)
+        else:
+            yield frame_side_by_side(title, players, scene, window)
+
+
+def _windows(moments: Sequence[Moment]) -> list[Window]:
+    """Returns windows of one size, one for each moment, the same throughout an episode."""
+    first = {moment.episode: moment.state.level for moment in reversed(moments)}
+    boxes = {episode: bounding_box(level) for episode, level in first.items()}
+    width = max(box.width for box in boxes.values())
+    height = max(box.height for box in boxes.values())
+    windows = {
+        episode: enlarge(box, width, height, first[episode]) for episode, box in boxes.items()
+    }
+    return [windows[moment.episode] for moment in moments]
+
+
+def frame(title: str, moment: Moment, window: Window) -> Picture:
+    """Draws the grid, beside it what the agent sees and what the last action brought.
+
+    Args:
+        title: above the grid.
+        moment: what is drawn.
+        window: the part of the grid that is drawn.
+    """
+    grid = _grid(moment, window)
     lines = facts(moment)
     below_view = MARGIN + COLUMN + LINE * len(lines)
-    size = (grid.shape[1] + COLUMN + 3 * MARGIN, LINE + max(grid.shape[0], below_view) + 2 * MARGIN)
-    canvas = Image.new("RGB", tuple(-(-pixels // BLOCK) * BLOCK for pixels in size), PAPER)
-    draw = ImageDraw.Draw(canvas)
-    draw.text((MARGIN, MARGIN // 2), title, INK, font())
+    canvas, pen = _canvas(
+        grid.shape[1] + COLUMN + 3 * MARGIN,
+        LINE + max(grid.shape[0], below_view) + 2 * MARGIN,
+    )
+    pen.text((MARGIN, MARGIN // 2), title, INK, font())
     left, top = grid.shape[1] + 2 * MARGIN, MARGIN + LINE
     canvas.paste(Image.fromarray(grid), (MARGIN, top))
     canvas.paste(Image.fromarray(agents_view(moment.state)), (left, top))
-    for row, (label, value) in enumerate(lines):
-        y = top + COLUMN + MARGIN + row * LINE
-        draw.text((left, y), label, PALE_INK, font())
-        draw.text((left + LABEL_WIDTH, y), value, EVENT_INK if label == "event" else INK, font())
+    _write_facts(pen, (left, top + COLUMN + MARGIN), lines)
     return np.asarray(canvas)
+
+
+def frame_side_by_side(
+    title: str, players: Sequence[str], moments: Sequence[Moment], window: Window
+) -> Picture:
+    """Draws one grid for each player, below it what the last action brought.
+
+    Args:
+        title: above all grids.
+        players: above each grid.
+        moments: what is drawn, one for each player.
+        window: the part of the grids that is drawn.
+    """
+    grids = [_grid(moment, window) for moment in moments]
+    height, width, _ = grids[0].shape
+    column = max(width, COLUMN, *(round(font().getlength(player)) for player in players))
+    canvas, pen = _canvas(
+        len(grids) * (column + MARGIN) + MARGIN,
+        2 * LINE + height + LINE * len(SHORT_FACTS) + 3 * MARGIN,
+    )
+    pen.text((MARGIN, MARGIN // 2), title, INK, font())
+    top = MARGIN + 2 * LINE
+    for number, (player, moment, grid) in enumerate(zip(players, moments, grids, strict=True)):
+        left = MARGIN + number * (column + MARGIN)
+        pen.text((left, MARGIN // 2 + LINE), player, PALE_INK, font())
+        canvas.paste(Image.fromarray(grid), (left, top))
+        lines = [(label, value) for label, value in facts(moment) if label in SHORT_FACTS]
+        _write_facts(pen, (left, top + height + MARGIN // 2), lines)
+    return np.asarray(canvas)
+
+
+def _grid(moment: Moment, window: Window) -> Picture:
+    tile_size = min(SPRITE_SIZE, LARGEST_GRID // max(window.width, window.height))
+    grid = whole_grid(moment.state, tile_size)
+    rows, columns = (
+        slice(cells.start * tile_size, cells.stop * tile_size)
+        for cells in (window.rows, window.columns)
+    )
+    return grid[rows, columns]
+
+
+def _canvas(width: int, height: int) -> tuple[Image.Image, ImageDraw.ImageDraw]:
+    """Returns an empty picture at least as large, in pixels, and a pen to draw on it."""
+    size = -(-width // BLOCK) * BLOCK, -(-height // BLOCK) * BLOCK
+    canvas = Image.new("RGB", size, PAPER)
+    return canvas, ImageDraw.Draw(canvas)
+
+
+def _write_facts(
+    pen: ImageDraw.ImageDraw, corner: tuple[int, int], lines: Sequence[tuple[str, str]]
+) -> None:
+    left, top = corner
+    for row, (label, value) in enumerate(lines):
+        y = top + row * LINE
+        pen.text((left, y), label, PALE_INK, font())
+        pen.text((left + LABEL_WIDTH, y), value, EVENT_INK if label == "event" else INK, font())
 
 
 @cache
 def font() -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
+    """Returns the font of all text in frames."""
     return ImageFont.load_default(TEXT_SIZE)
 
 
@@ -58,18 +151,26 @@ def write(path: Path, frames: Iterator[Picture], fps: int) -> int:
     """Writes frames to a new file, complete or not at all, and returns how many.
 
     Args:
-        path: its suffix is one of `WRITERS`. A PNG gets the first frame alone.
+        path: its suffix is one of `WRITERS`. A PNG gets the first frame only.
         frames: at least one, all of one size; they are drawn one after another.
         fps: frames a second.
 
     Raises:
         SettingsError: the file cannot be written.
     """
+    count = 0
+
+    def counted() -> Iterator[Picture]:
+        nonlocal count
+        for picture in frames:
+            count += 1
+            yield picture
+
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(prefix=".", dir=path.parent) as folder:
             temporary = Path(folder) / path.name
-            count = WRITERS[path.suffix.lower()](temporary, frames, fps)
+            WRITERS[path.suffix.lower()](temporary, counted(), fps)
             if path.exists():  # somebody else has made it meanwhile
                 raise SettingsError(f"{path} already exists: choose another name")
             temporary.rename(path)
@@ -79,35 +180,34 @@ def write(path: Path, frames: Iterator[Picture], fps: int) -> int:
     return count
 
 
-def _write_gif(path: Path, frames: Iterator[Picture], fps: int) -> int:
+# Both writers hold one frame at a time; imageio.v3 writes the same bytes, but from all frames.
+def _write_gif(path: Path, frames: Iterator[Picture], fps: int) -> None:
     images = (Image.fromarray(picture).quantize(dither=Image.Dither.NONE) for picture in frames)
     next(images).save(path, save_all=True, append_images=images, duration=1000 // fps, loop=0)
-    with Image.open(path) as written:
-        return getattr(written, "n_frames", 1)
 
 
-def _write_mp4(path: Path, frames: Iterator[Picture], fps: int) -> int:
+def _write_mp4(path: Path, frames: Iterator[Picture], fps: int) -> None:
     first = next(frames)
-    size = (first.shape[1], first.shape[0])
-    params = ["-crf", str(CRF)]
+    height, width, _ = first.shape
     writer = imageio_ffmpeg.write_frames(
-        path, size, fps=fps, quality=None, macro_block_size=BLOCK, output_params=params
+        path,
+        (width, height),
+        fps=fps,
+        quality=None,
+        macro_block_size=BLOCK,
+        output_params=["-crf", str(CRF)],
     )
     writer.send(None)  # starts ffmpeg
-    count = 0
     for picture in chain([first], frames):
         writer.send(np.ascontiguousarray(picture))
-        count += 1
     writer.close()
-    return count
 
 
-def _write_png(path: Path, frames: Iterator[Picture], fps: int) -> int:
+def _write_png(path: Path, frames: Iterator[Picture], fps: int) -> None:
     Image.fromarray(next(frames)).save(path)
-    return 1
 
 
-WRITERS: dict[str, Callable[[Path, Iterator[Picture], int], int]] = {
+WRITERS: dict[str, Callable[[Path, Iterator[Picture], int], None]] = {
     ".gif": _write_gif,
     ".mp4": _write_mp4,
     ".png": _write_png,

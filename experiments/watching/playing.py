@@ -1,7 +1,8 @@
-"""Plays one gridworld step by step, and tells what each step brought, for people to watch."""
+"""Plays one gridworld step by step, and records what each step brought, for people to watch."""
 
 from collections.abc import Iterator
 from functools import partial
+from itertools import groupby, zip_longest
 from typing import Any, NamedTuple
 
 import jax
@@ -23,7 +24,7 @@ from envs.types import Step, World
 class Player(NamedTuple):
     """Who plays, and who rewards."""
 
-    title: str  # as people may read it
+    title: str  # for people to read
     agent: Agent
     params: AgentParams  # the agent's
     intrinsic: Intrinsic
@@ -58,16 +59,16 @@ def play(
 ) -> Iterator[Moment]:
     """Plays, and yields the first moment of each episode and one after each action.
 
-    The counts of the intrinsic reward start empty and go on from episode to episode, as in
-    training; the current view is counted once more at the start alone. The last step of an
+    The counts of the intrinsic reward start empty and continue from episode to episode, as in
+    training; the current view is counted once more at the start only. The last step of an
     episode is rewarded for what the next one begins with, as it is in training.
 
     Args:
         world: one gridworld (`num_worlds` 1).
         player: who plays.
         key: draws levels, actions, and what the intrinsic method draws.
-        episodes: after so many the play ends.
-        steps: after so many actions it ends, too; None for no limit.
+        episodes: how many to play at most.
+        steps: how many actions to play at most, in all episodes together; None for no limit.
     """
     actor, player, play_key = _begin(world, player, key)
     advance, refresh = jax.jit(partial(_advance, world, player)), jax.jit(world.refresh)
@@ -85,6 +86,21 @@ def play(
             yield moment
         if not over:
             return
+
+
+def side_by_side(*plays: Iterator[Moment]) -> Iterator[tuple[Moment, ...]]:
+    """Yields the moments of several plays at once, episode by episode.
+
+    A play whose episode ends first waits in its last moment until the others' have ended.
+    """
+    by_episode = (groupby(play, key=lambda moment: moment.episode) for play in plays)
+    for together in zip(*by_episode, strict=False):  # until one of the plays is over
+        shown: tuple[Moment, ...] = ()
+        for moments in zip_longest(*(episode for _, episode in together)):
+            shown = tuple(
+                shown[number] if moment is None else moment for number, moment in enumerate(moments)
+            )
+            yield shown
 
 
 def facts(moment: Moment) -> list[tuple[str, str]]:

@@ -1,7 +1,7 @@
-"""A played episode as text: MiniGrid's two letters a cell, in colour where there is any."""
+"""A played episode as text: MiniGrid's two letters a cell, coloured where the terminal can."""
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import jax.numpy as jnp
 import numpy as np
@@ -16,6 +16,7 @@ from envs.minigrid import views
 from envs.minigrid.level import NO_TASK, Level, make_level
 from envs.minigrid.level_text import to_text
 from envs.minigrid.render import UP, in_sight, seen_ahead
+from experiments.watching.crop import Window, bounding_box
 from experiments.watching.playing import Moment, facts
 
 UNSEEN = ".."
@@ -23,50 +24,106 @@ COLORS = {
     "R": "bright_red", "G": "bright_green", "B": "bright_blue", "P": "magenta",
     "Y": "bright_yellow", "E": "grey70",
 }  # fmt: skip
+LEGEND = (
+    "WG wall  D door  _ open  L locked  K key  A ball  B box  GG goal  VR lava\n"
+    ">> agent; colours: R red  G green  B blue  P purple  Y yellow  E grEy"
+)
+LABEL_WIDTH = 17  # characters
 LIT, AGENT = " on grey23", "bold bright_white"
 
 
-def show(console: Console, title: str, moments: Iterable[Moment], fps: int) -> None:
-    """Plays in place where that can be, else prints one frame below the other.
+def show(
+    console: Console,
+    title: str,
+    players: Sequence[str],
+    scenes: Iterable[tuple[Moment, ...]],
+    fps: int,
+) -> None:
+    """Play in place where the console is a terminal, else print one frame below the other.
 
     Args:
-        console: where to.
-        title: stands above each frame.
-        moments: to show.
+        console: where to show it.
+        title: above each frame.
+        players: who plays in each moment of a scene.
+        scenes: the moments to show at once, one for each player.
         fps: frames a second, in place.
     """
+    console.print(LEGEND, highlight=False)
+    frames = (frame(title, players, scene) for scene in scenes)
     if not console.is_terminal:
-        for moment in moments:
-            console.print(frame(title, moment))
+        for drawn in frames:
+            console.print(drawn)
         return
     with Live(console=console, auto_refresh=False) as live:
-        for moment in moments:
-            live.update(frame(title, moment), refresh=True)
+        for drawn in frames:
+            live.update(drawn, refresh=True)
             time.sleep(1 / fps)
 
 
-def frame(title: str, moment: Moment) -> Table:
-    """Draws the whole grid, beside it what the agent sees and what the last action brought."""
-    level = moment.state.level
-    grid = _letters(level, in_sight(moment.state))
-    seen = seen_ahead(moment.state)
-    view = _letters(_as_level(np.where(seen == c.HIDDEN, c.EMPTY, seen)), seen != c.HIDDEN, UNSEEN)
-    beside = Text("\n".join(f"{label:<17}{value}" for label, value in facts(moment)), no_wrap=True)
-    table = Table(title=title, title_justify="left", box=None, show_header=False, pad_edge=False)
-    table.add_row(grid, Group(view, Text(), beside))
+def frame(title: str, players: Sequence[str], scene: tuple[Moment, ...]) -> Group:
+    """Draw one player's grid beside its view and the facts, or the grids of several players.
+
+    Args:
+        title: above the frame.
+        players: who plays in each moment.
+        scene: one moment for each player.
+    """
+    if len(scene) == 1:
+        (moment,), (player,) = scene, players
+        beside = Text("\n").join([_view(moment), _facts(moment)])
+        return Group(Text(f"{title}: {player}"), _row([_grid(moment), beside]))
+    each = [
+        Text("\n").join([Text(player), _grid(moment), _facts(moment)])
+        for player, moment in zip(players, scene, strict=True)
+    ]
+    return Group(Text(title), _row(each))
+
+
+def _row(cells: Sequence[Text]) -> Table:
+    table = Table.grid(padding=(0, 2))
+    for _ in cells:
+        table.add_column(no_wrap=True)
+    table.add_row(*cells)
     return table
 
 
-def _letters(level: Level, lit: Bool[np.ndarray, "height width"], dark: str = "") -> Text:
-    """Writes a grid; cells that the agent does not see are written as `dark`, if it is given."""
-    text = Text(no_wrap=True)
-    lines = to_text(level).splitlines()[: lit.shape[0]]  # what follows tells of hidden things
-    for line, lit_row in zip(lines, lit, strict=True):
+def _grid(moment: Moment) -> Text:
+    """Write the part of the grid that the level uses."""
+    level = moment.state.level
+    return _letters(level, in_sight(moment.state), bounding_box(level))
+
+
+def _view(moment: Moment) -> Text:
+    """Write what the agent sees."""
+    seen = seen_ahead(moment.state)
+    level = _as_level(np.where(seen == c.HIDDEN, c.EMPTY, seen))
+    whole = Window(0, 0, views.VIEW_SIZE, views.VIEW_SIZE)
+    return _letters(level, seen != c.HIDDEN, whole, UNSEEN)
+
+
+def _facts(moment: Moment) -> Text:
+    return Text("\n".join(f"{label:<{LABEL_WIDTH}}{value}" for label, value in facts(moment)))
+
+
+def _letters(
+    level: Level, lit: Bool[np.ndarray, "height width"], window: Window, dark: str = ""
+) -> Text:
+    """Write part of a grid.
+
+    Args:
+        level: whose grid is written.
+        lit: which cells of the grid the agent sees.
+        window: the part to write.
+        dark: is written in place of the cells that it does not see, unless empty.
+    """
+    text = Text()
+    lines = to_text(level).splitlines()[: lit.shape[0]]  # the rest describes hidden things
+    for line, lit_row in list(zip(lines, lit, strict=True))[window.rows]:
         text.append("\n" if text else "")
-        for x, is_lit in enumerate(lit_row):
+        for x in range(len(lit_row))[window.columns]:
             pair = line[2 * x : 2 * x + 2]
-            shown = dark if dark and not is_lit else pair
-            text.append(shown, _style(pair) + LIT * bool(is_lit))
+            shown = dark if dark and not lit_row[x] else pair
+            text.append(shown, _style(pair) + LIT * bool(lit_row[x]))
     return text
 
 

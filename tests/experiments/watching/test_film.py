@@ -1,0 +1,95 @@
+"""The pictures of an episode, and the files they go to."""
+
+import imageio_ffmpeg
+import numpy as np
+import pytest
+from PIL import Image
+
+from cbet_jax.config import SettingsError
+from envs.minigrid.render import SPRITE_SIZE, agents_view, whole_grid
+from experiments.watching import film
+from tests.support.watched import TITLE, read_gif
+
+
+def shows(picture: np.ndarray, part: np.ndarray) -> int:
+    """How many times a part is in a picture."""
+    windows = np.lib.stride_tricks.sliding_window_view(picture, part.shape)[:, :, 0]
+    corners = np.argwhere((windows[:, :, 0, 0] == part[0, 0]).all(-1))
+    return sum(np.array_equal(windows[y, x], part) for y, x in corners)
+
+
+def test_a_frame_shows_the_grid_and_the_view(moments, frames):
+    for moment, frame in zip(moments, frames, strict=False):
+        assert shows(frame, whole_grid(moment.state)) == 1
+        assert shows(frame, agents_view(moment.state)) == 1
+
+
+def test_two_players_are_shown_side_by_side(moments):
+    scene = (moments[0], moments[1])
+    players = ("somebody", "somebody else with a name that is wider than the grid")
+    (frame,) = film.film(TITLE, players, [scene])
+    for moment in scene:
+        assert shows(frame, whole_grid(moment.state)) == 1
+    height, width, _ = frame.shape
+    assert width % film.BLOCK == height % film.BLOCK == 0
+    assert width > 2 * 5 * SPRITE_SIZE
+
+
+def test_every_frame_of_a_film_has_one_size(moments):
+    """The second episode's level is the same in the middle of a larger, empty grid."""
+    larger = []
+    for moment in moments:
+        level = moment.state.level
+        if moment.episode == 2:
+            cells = np.zeros_like(level.cells, shape=np.array(level.cells.shape) + 9)
+            inside = level.cells[5:-5, 5:-5]
+            cells[8:11, 10:15] = inside
+            level = level._replace(
+                cells=cells,
+                size=level.size + 9,
+                agent_position=level.agent_position + np.array([5, 3]),
+            )
+        larger.append(moment._replace(state=moment.state._replace(level=level)))
+    pictures = list(film.film(TITLE, ["somebody"], [(moment,) for moment in larger]))
+    assert len({picture.shape for picture in pictures}) == 1
+    ((before, after),) = {
+        (number, number + 1) for number in range(len(larger) - 1) if larger[number + 1].step == 0
+    }
+    assert larger[before].episode < larger[after].episode
+    assert shows(pictures[after], whole_grid(moments[after].state)) == 1
+
+
+def read_mp4(path) -> list[np.ndarray]:
+    reader = imageio_ffmpeg.read_frames(str(path))
+    width, height = next(reader)["size"]
+    return [np.frombuffer(frame, np.uint8).reshape(height, width, 3) for frame in reader]
+
+
+@pytest.mark.parametrize(("suffix", "read"), [(".gif", read_gif), (".mp4", read_mp4)])
+def test_a_film_shows_every_frame(suffix, read, frames, tmp_path):
+    path = tmp_path / "new" / f"film{suffix}"
+    assert film.write(path, iter(frames), 5) == len(frames)
+    shown = read(path)
+    assert len(shown) == len(frames)
+    for picture, frame in zip(shown, frames, strict=True):
+        assert picture.shape == frame.shape
+        assert np.abs(picture.astype(int) - frame).mean() < 2
+    assert [entry.name for entry in path.parent.iterdir()] == [path.name]
+
+
+def test_a_png_shows_the_first_frame(frames, tmp_path):
+    path = tmp_path / "level.PNG"
+    assert film.write(path, iter(frames), 5) == 1
+    with Image.open(path) as picture:
+        assert np.array_equal(np.asarray(picture), frames[0])
+
+
+def test_no_file_is_written_over(frames, tmp_path):
+    path = tmp_path / "film.gif"
+    path.write_text("mine")
+    with pytest.raises(SettingsError, match="already exists"):
+        film.write(path, iter(frames), 5)
+    assert path.read_text() == "mine"
+    with pytest.raises(SettingsError, match="cannot write"):
+        film.write(path / "film.gif", iter(frames), 5)
+    assert [entry.name for entry in tmp_path.iterdir()] == [path.name]

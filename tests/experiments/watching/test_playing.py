@@ -1,0 +1,90 @@
+"""Playing for people to watch: what is recorded of each step."""
+
+from collections import Counter
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from cbet_jax.agent import network_agent
+from cbet_jax.config import NetworkSettings
+from envs.minigrid import rules, views
+from experiments.watching.playing import Moment, play, side_by_side
+from tests.support.watched import KEY, MAX_STEPS, corridor, player
+
+
+def test_an_episode_ends_with_success_unless_it_explores(moments, explored):
+    assert {moment.episode for moment in moments} == {1, 2}
+    for number in (1, 2):
+        episode = [moment for moment in moments if moment.episode == number]
+        assert [moment.step for moment in episode] == list(range(len(episode)))
+        last = episode[-1]
+        assert last.event == "success"
+        assert last.extrinsic == pytest.approx(1 - 0.9 * last.step / MAX_STEPS)
+        assert last.state.level.agent_position.tolist() == [3, 1]  # not yet in the next episode
+        assert not any(moment.event or moment.extrinsic for moment in episode[:-1])
+    assert len(explored) == MAX_STEPS + 1
+    assert explored[-1].event == "out of time"
+    assert sum(moment.event == "success" for moment in explored) == 1
+    assert sum(moment.extrinsic > 0 for moment in explored) == 1
+
+
+@jax.jit
+def look(state):
+    return views.egocentric(state, views.look_around(state)), views.panorama(state)
+
+
+def test_each_step_has_the_reward_that_it_would_have_in_training(explored):
+    seen, around = [], []
+    for moment in explored:
+        view, panorama = look(moment.state)
+        seen.append(np.asarray(view).tobytes())
+        around.append(np.asarray(panorama, int))
+    states, changes = Counter(seen[:1]), Counter()
+    for step in range(1, MAX_STEPS):  # what the last step reveals is of the next episode
+        change = (around[step] - around[step - 1]).tobytes()
+        states[seen[step]] += 1
+        changes[change] += 1
+        expected = 1 / (states[seen[step]] + changes[change])
+        assert explored[step].intrinsic == pytest.approx(expected), step
+
+
+def test_a_network_acts_with_its_memory():
+    network = NetworkSettings(1, 4, 1, 16, 1, 16)
+    agent = network_agent(network, len(rules.ACTIONS), (7, 7, 3))
+    params = jax.jit(agent.init)(jax.random.key(6))
+    params = jax.tree.map(lambda leaf: 2 * leaf, params)  # so that the memory has a say
+    params.learnt["params"]["policy"]["kernel"] *= 1e6  # and chance has not
+    played = list(play(corridor(explore=True), player(agent, params), KEY, 1, steps=12))
+    seen = jnp.stack([look(moment.state)[0] for moment in played[:-1]])[:, None]
+
+    @jax.jit
+    def act(first):
+        logits, _, _ = agent.apply(params, seen, first[:, None], agent.initial_state(1))
+        return logits[:, 0].argmax(-1)
+
+    def actions(first):
+        return [rules.ACTIONS[action] for action in act(jnp.array(first))]
+
+    done = [True] + [moment.event == "success" for moment in played[1:-1]]
+    assert [moment.action for moment in played[1:]] == actions(done)
+    assert actions(done) != actions([True] * 12)
+
+
+def episode(number: int, steps: int) -> list[Moment]:
+    """The moments of an episode in which nothing is seen."""
+    return [Moment(None, number, step, "", 0.0, 0.0, 0, "") for step in range(steps + 1)]
+
+
+def test_plays_side_by_side_wait_for_each_other_at_the_end_of_episodes():
+    one, other = [*episode(1, 1), *episode(2, 2)], [*episode(1, 2), *episode(2, 1)]
+    together = list(side_by_side(iter(one), iter(other)))
+    assert [tuple(moment[1:3] for moment in scene) for scene in together] == [
+        *(((1, 0), (1, 0)), ((1, 1), (1, 1)), ((1, 1), (1, 2))),
+        *(((2, 0), (2, 0)), ((2, 1), (2, 1)), ((2, 2), (2, 1))),
+    ]
+
+
+def test_one_play_is_shown_as_it_is(moments):
+    assert list(side_by_side(iter(moments))) == [(moment,) for moment in moments]

@@ -1,0 +1,50 @@
+"""A corridor to watch, and who plays in it."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from PIL import Image
+
+from cbet_jax.agent import AgentParams, uniform
+from cbet_jax.config import CountSettings, TrainSettings
+from cbet_jax.intrinsic import make_intrinsic
+from envs.minigrid import rules
+from envs.minigrid.generators.generator import one_by_one
+from envs.minigrid.level import REACH_GOAL
+from envs.minigrid.level_text import from_text
+from envs.minigrid.world import gridworld
+from envs.types import World
+from experiments.watching.playing import Player
+
+MAX_STEPS = 30
+CORRIDOR = "WGWGWGWGWG\nWG>>  GGWG\nWGWGWGWGWG"
+KEY = jax.random.key(3)  # chance finds the goal in both episodes
+TITLE = "a corridor"
+
+
+def corridor(*, explore: bool) -> World:
+    level = from_text(CORRIDOR, task=REACH_GOAL, max_steps=MAX_STEPS)
+
+    def draw_one(key):
+        return level, jnp.array(True)
+
+    generator = one_by_one(TITLE, 5, 3, MAX_STEPS, REACH_GOAL, draw_one)
+    return gridworld([generator], 1, explore=explore)
+
+
+def player(agent=None, params=None) -> Player:
+    """Somebody who draws actions with equal chances, or as told, and forgets no counts."""
+    settings = TrainSettings(counts=CountSettings(reset_probability=0.0))
+    intrinsic = make_intrinsic(settings, len(rules.ACTIONS))
+    agent, params = agent or uniform(len(rules.ACTIONS)), params or AgentParams(())
+    return Player("somebody", agent, params, intrinsic, None)
+
+
+def read_gif(path) -> list[np.ndarray]:
+    """Returns every picture of a GIF."""
+    with Image.open(path) as gif:
+        pictures = []
+        for number in range(gif.n_frames):
+            gif.seek(number)
+            pictures.append(np.array(gif.convert("RGB")))
+        return pictures
