@@ -1,6 +1,5 @@
 """One update: loss of a batch of sequences, gradient, RMSProp step."""
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -12,7 +11,7 @@ from cbet_jax.agent import Agent, AgentParams
 from cbet_jax.config import OptimizerSettings, TrainSettings
 from cbet_jax.intrinsic.types import Intrinsic, Params
 from cbet_jax.losses import ActorCriticLoss, actor_critic_loss, cut_at_time_outs
-from cbet_jax.types import Trajectory
+from cbet_jax.types import SameType, Trajectory, unchanged
 
 
 class LearnerState(NamedTuple):
@@ -68,7 +67,7 @@ def update(
     intrinsic: Intrinsic,
     optimizer: optax.GradientTransformation,
     settings: TrainSettings,
-    mean: Callable[[Any], Any] = lambda found: found,
+    mean: SameType = unchanged,
 ) -> tuple[LearnerState, dict[str, Float[Array, ""]]]:
     """Learns once from a batch of sequences: the policy, then the method's own networks.
 
@@ -115,7 +114,7 @@ def _update_auxiliary(
     batch: Trajectory,
     intrinsic: Intrinsic,
     optimizer: optax.GradientTransformation,
-    mean: Callable[[Any], Any],
+    mean: SameType,
 ) -> tuple[Params, dict[str, Any], Float[Array, ""], dict[str, Float[Array, ""]]]:
     """Clips and steps each of the method's networks by itself, by the gradient of one loss."""
 

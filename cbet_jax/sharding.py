@@ -1,233 +1,90 @@
-"""One training program on many devices: seeds beside each other, worlds where seeds are too few.
+"""Sharding of one training program over many devices: by seeds, and by the worlds of a seed.
 
-Devices form a grid (`jax.sharding.Mesh`) of two axes. Along `SEEDS` each trains whole seeds, which
-need nothing of each other. Along `WORLDS` the devices of one row share the worlds of a seed: the
-compiler splits the acting loop, whose state says where it lies; of each batch every device learns
-from as many sequences as the others, and their gradients are averaged. What is drawn at random
-does not depend on the grid, so the numbers are one device's but for the order of sums.
+Devices form a grid (`jax.sharding.Mesh`) of two axes. Along `SEEDS` each row trains whole seeds,
+which never communicate. Along `WORLDS` the devices of a row share the worlds of a seed: the
+compiler splits the acting loop, whose state is annotated with its sharding, and learning is
+data-parallel, each device taking an equal part of every batch. Random numbers do not depend on
+the grid, so every grid computes what one device computes, except for the order of sums.
 """
 
-import contextlib
-import math
-import os
-from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 import jax
 import numpy as np
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
+from jaxtyping import PyTree
 
-from cbet_jax.config import SettingsError, TrainSettings
+from cbet_jax.learner import LearnerState
+from cbet_jax.rollout import ActorState
+from cbet_jax.types import ArrayTree, Metrics, SameType, Trajectory, unchanged
 
 SEEDS, WORLDS = "seeds", "worlds"  # axes of the mesh
-WAITING = (  # flags of XLA, in seconds
-    "xla_cpu_collective_call_warn_stuck_timeout_seconds",
-    "xla_cpu_collective_call_terminate_timeout_seconds",
-)
-PATIENCE = 30 * 24 * 3600
-LARGE_LSTM = (
-    512  # units of an LSTM: with so many, cores share its products at less cost than its worlds
-)
-FEWEST_SEQUENCES = 4  # of a batch, that a core of a CPU is given: products of fewer are too small
 
-Specs = Any  # a tree of `PartitionSpec`
+# Learns from batches [updates, X, sequences, ...], one after the other.
+type Learn = Callable[[LearnerState, Trajectory], tuple[LearnerState, Metrics]]
 
 
-class Spread(NamedTuple):
-    """How the worlds of one seed lie on the devices of a row; all three leave numbers as they are.
+class DataParallel(NamedTuple):
+    """How the devices of a row share the worlds of a seed; results stay the same."""
 
-    `mean` is called inside `learn` alone.
-    """
-
-    actor: Callable[[Any], Any]  # says where the arrays of an `ActorState` lie
-    learn: Callable[[Callable], Callable]  # of (learner, batches [updates, X, sequences, ...])
-    mean: Callable[[Any], Any]  # over the row, of what each device has found in its sequences
+    constrain_actor: Callable[[ActorState], ActorState]  # says how its arrays are sharded
+    shard_learner: Callable[[Learn], Learn]
+    mean: SameType  # over the row; only inside of a sharded learner
 
 
-ALONE = Spread(lambda actor: actor, lambda learn: learn, lambda found: found)
+ONE_DEVICE = DataParallel(unchanged, unchanged, unchanged)
 
 
-def use_cpu(devices: int | None = None) -> None:
-    """Splits the CPU into devices, which must be done before any is used; later it does nothing.
-
-    A core that is a device computes whole seeds or worlds. Cores that share each operation of
-    a small network wait for each other most of the time.
-
-    Args:
-        devices: how many (None: one for each core that this process may use, unless the
-            environment says how many).
-    """
-    flags = os.environ.get("XLA_FLAGS", "")
-    # Devices wait for each other as long as it takes. XLA would end the process after 40
-    # seconds, which may pass on a busy machine, or on one that sleeps.
-    missing = (flag for flag in WAITING if flag not in flags)
-    os.environ["XLA_FLAGS"] = " ".join([*flags.split(), *(f"--{f}={PATIENCE}" for f in missing)])
-    said = "host_platform_device_count" in flags or jax.config.jax_num_cpu_devices >= 0
-    if devices is None and said:
-        return
-    with contextlib.suppress(RuntimeError):
-        jax.config.update("jax_num_cpu_devices", devices or cores())
-
-
-def cores() -> int:
-    """Returns how many cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
-def memory(mesh: Mesh | None) -> int:
-    """Returns the bytes that the devices have together (None: the first one)."""
-    stats = jax.local_devices()[0].memory_stats() or {}
-    if "bytes_limit" in stats:
-        return int(stats["bytes_limit"]) * (mesh.size if mesh else 1)
-    of_host = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return of_host * jax.process_count()
-
-
-def compiler_options(mesh: Mesh | None) -> dict[str, bool]:
-    """Returns XLA's options: where every core is a device, cores share large products alone."""
-    if mesh is None or jax.default_backend() != "cpu":
-        return {}
-    alone = len(mesh.local_devices) >= cores()  # other hosts' devices are not on this one's cores
-    return {"xla_cpu_multi_thread_eigen": False} if alone else {}
-
-
-def make_mesh(settings: TrainSettings, seeds: int, devices: int | None = None) -> Mesh | None:
-    """Lays seeds and worlds out over devices.
-
-    Args:
-        settings: of the run.
-        seeds: of the run.
-        devices: how many (None: all that can be used; where several hosts train together, it is
-            not asked).
-
-    Returns:
-        The devices, `[SEEDS, WORLDS]`; None for one device alone.
-
-    Raises:
-        SettingsError: there are not so many, or seeds and worlds do not divide by them.
-    """
-    found = jax.devices()
-    if jax.process_count() > 1:
-        found = of_each_host(found, settings, seeds)
-        devices = len(found)
-    elif devices is None:
-        fewest = fewest_sequences(settings, found[0].platform)
-        devices = most(settings, seeds, len(found), fewest)
-    if not 0 < devices <= len(found):
-        there = f"there {'is 1' if len(found) == 1 else f'are {len(found)}'}"
-        raise SettingsError(f"devices must lie in 1..{len(found)} ({there}), not {devices}")
-    if not fits(settings, seeds, devices):
-        fitting = [n for n in range(1, len(found) + 1) if fits(settings, seeds, n)]
-        raise SettingsError(
-            f"{devices} devices do not divide {seeds} seeds of {settings.worlds} worlds and "
-            f"batches of {settings.batch}; these do: {' '.join(map(str, fitting))}"
-        )
-    if devices == 1:
-        return None
-    rows = math.gcd(seeds, devices)
-    return Mesh(np.array(found[:devices]).reshape(rows, -1), (SEEDS, WORLDS))
-
-
-def of_each_host(found: Iterable[Any], settings: TrainSettings, seeds: int) -> list[Any]:
-    """Returns those of several hosts' devices that are used best: as many of each host.
-
-    A host that has fewer gives all. One of each is the least, even if seeds and worlds do not
-    divide by them: no host can be left out.
-    """
-    by_host: dict[int, list[Any]] = {}
-    for device in found:
-        by_host.setdefault(device.process_index, []).append(device)
-    of_each = range(1, max(map(len, by_host.values())) + 1)
-    choices = [[d for host in by_host.values() for d in host[:number]] for number in of_each]
-    fewest = fewest_sequences(settings, choices[0][0].platform)
-    fitting = [choice for choice in choices if fits(settings, seeds, len(choice), fewest)]
-    return fitting[-1] if fitting else choices[0]
-
-
-def fewest_sequences(settings: TrainSettings, platform: str) -> int:
-    """Returns how many sequences of a batch each of the devices has that share a seed.
-
-    A large network's whole batch goes to one device of a CPU, whose cores share the operations.
-    """
-    if platform != "cpu":
-        return 1
-    large = settings.network.lstm_units >= LARGE_LSTM
-    return settings.batch if large else FEWEST_SEQUENCES
-
-
-def most(settings: TrainSettings, seeds: int, devices: int, fewest: int = 1) -> int:
-    """Returns how many of `devices` are used best: for whole seeds first, then for worlds.
-
-    Args:
-        settings: of the run.
-        seeds: of the run.
-        devices: that there are.
-        fewest: sequences of a batch that each of those has which share a seed.
-    """
-    rows = max(n for n in range(1, devices + 1) if seeds % n == 0)
-    shared = [n for n in range(1, devices // rows + 1) if math.gcd(seeds, n * rows) == rows]
-    return max(n * rows for n in shared if fits(settings, seeds, n * rows, fewest))
-
-
-def fits(settings: TrainSettings, seeds: int, devices: int, fewest: int = 1) -> bool:
-    """Returns whether every device gets whole seeds, or as many worlds and sequences as others.
-
-    Args:
-        settings: of the run.
-        seeds: of the run.
-        devices: all of them.
-        fewest: sequences of a batch that each of those must get which share a seed.
-    """
-    in_a_row = devices // math.gcd(seeds, devices)
-    divide = settings.worlds % in_a_row == 0 and settings.batch % in_a_row == 0
-    return divide and (in_a_row == 1 or settings.batch // in_a_row >= fewest)
-
-
-def spread(mesh: Mesh | None, worlds: int) -> Spread:
-    """Returns how the worlds of one seed lie on the devices of a row."""
+def data_parallel(mesh: Mesh | None, worlds: int) -> DataParallel:
+    """Return how the devices of a row share the worlds of a seed."""
     if mesh is None or mesh.shape[WORLDS] == 1:
-        return ALONE
+        return ONE_DEVICE
 
-    def learn(function: Callable) -> Callable:
+    def constrain_actor(actor: ActorState) -> ActorState:
+        specs = actor_specs(actor, worlds)
+        return jax.tree.map(jax.lax.with_sharding_constraint, actor, specs)
+
+    def shard_learner(learn: Learn) -> Learn:
         specs = P(), P(None, None, WORLDS)
-        return jax.shard_map(
-            function, in_specs=specs, out_specs=P(), axis_names={WORLDS}, check_vma=False
+        sharded: Learn = jax.shard_map(
+            learn, in_specs=specs, out_specs=P(), axis_names={WORLDS}, check_vma=False
         )
+        return sharded
 
-    return Spread(
-        actor=lambda actor: jax.tree.map(
-            jax.lax.with_sharding_constraint, actor, actor_specs(actor, worlds)
-        ),
-        learn=learn,
-        mean=lambda found: jax.lax.pmean(found, WORLDS),
-    )
+    def mean(tree: ArrayTree) -> ArrayTree:
+        return jax.lax.pmean(tree, WORLDS)
+
+    return DataParallel(constrain_actor, shard_learner, mean)
 
 
-def over_seeds(mesh: Mesh | None, function: Callable) -> Callable:
-    """Returns `function` of arrays `[seeds, ...]`, called by each row with its own seeds alone."""
+def over_seeds[X, Y](mesh: Mesh | None, function: Callable[[X], Y]) -> Callable[[X], Y]:
+    """Return `function` of arrays `[seeds, ...]`, called by each row with its own seeds only."""
     if mesh is None:
         return function
     specs = P(SEEDS)
-    return jax.shard_map(
+    sharded: Callable[[X], Y] = jax.shard_map(
         function,
         mesh=mesh,
         in_specs=specs,
         out_specs=specs,
-        axis_names={SEEDS},  # the compiler splits along the other
+        axis_names={SEEDS},  # the compiler splits along the other axis
         check_vma=False,
     )
+    return sharded
 
 
-def actor_specs(actor: Any, worlds: int) -> Specs:
-    """Returns how the arrays of an `ActorState` lie in a row.
+def actor_specs(actor: ActorState, worlds: int) -> ActorState:
+    """Return how the arrays of actors are sharded: a `PartitionSpec` in place of each.
 
-    An array whose axis of worlds is as long as there are worlds is taken to have one entry for
-    each; should that be a coincidence, it costs time and changes no number.
+    An array is split if its axis of worlds is as long as there are worlds. Where that is a
+    coincidence, it costs time but changes no result.
     """
-    along = lambda axis: lambda leaf: _spec(leaf.shape, axis, worlds)  # noqa: E731
+
+    def along(axis: int) -> Callable[[jax.Array], P]:
+        return lambda leaf: _spec(leaf.shape, axis, worlds)
+
     recurrent = jax.tree.map(along(1), actor.recurrent)  # [layers, N, units]
     return jax.tree.map(along(0), actor)._replace(recurrent=recurrent)
 
@@ -236,27 +93,27 @@ def _spec(shape: tuple[int, ...], axis: int, worlds: int) -> P:
     return P(*[None] * axis, WORLDS) if shape[axis : axis + 1] == (worlds,) else P()
 
 
-def state_shardings(mesh: Mesh, states: Any, worlds: int) -> Any:
-    """Returns where the arrays of a training state lie.
+def state_shardings(mesh: Mesh, states: PyTree, worlds: int) -> PyTree[NamedSharding]:
+    """Return how the arrays of training states are sharded.
 
     Args:
         mesh: the devices.
-        states: of all seeds, `[seeds, ...]`: arrays or `jax.ShapeDtypeStruct`.
-        worlds: of one seed.
+        states: `TrainState` of arrays `[seeds, ...]`, or of their `jax.ShapeDtypeStruct`.
+        worlds: number of worlds of one seed.
     """
     state = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[1:], x.dtype), states)
     specs = jax.tree.map(lambda _: P(), state)._replace(actor=actor_specs(state.actor, worlds))
     return jax.tree.map(lambda spec: NamedSharding(mesh, P(SEEDS, *spec)), specs)
 
 
-def put(state: Any, shardings: Any) -> Any:
-    """Returns arrays on the devices where they belong, from arrays that lie elsewhere."""
-    return jax.tree.map(_put, state, shardings)
+def to_devices[State](state: State, shardings: PyTree[NamedSharding]) -> State:
+    """Return arrays on the devices that they belong to, wherever they are now."""
+    return jax.tree.map(_to_devices, state, shardings)
 
 
-def _put(leaf: Any, sharding: NamedSharding) -> Any:
+def _to_devices(leaf: jax.Array, sharding: NamedSharding) -> jax.Array:
     if jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
-        return jax.random.wrap_key_data(_put(jax.random.key_data(leaf), sharding))
+        return jax.random.wrap_key_data(_to_devices(jax.random.key_data(leaf), sharding))
     numbers = np.asarray(leaf)
-    # Each host gives its own devices' parts; `device_put` reaches no others.
+    # Each host gives the parts of its own devices; `device_put` reaches no others.
     return jax.make_array_from_callback(numbers.shape, sharding, lambda index: numbers[index])

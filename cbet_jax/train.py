@@ -7,13 +7,13 @@ host calls it again and again.
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
 import optax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
-from jaxtyping import Array, Float, Int, Key, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray
 
 from cbet_jax import sharding
 from cbet_jax.agent import Agent, AgentParams, network_agent
@@ -22,11 +22,10 @@ from cbet_jax.intrinsic import make_intrinsic
 from cbet_jax.intrinsic.types import Intrinsic
 from cbet_jax.learner import LearnerState, begin_learner, make_optimizer, update
 from cbet_jax.rollout import ActorState, Events, begin_actor, rollout
-from cbet_jax.sharding import SEEDS, Spread
-from cbet_jax.types import Trajectory
+from cbet_jax.runs.devices import compiler_options
+from cbet_jax.sharding import ONE_DEVICE, SEEDS, DataParallel
+from cbet_jax.types import ArrayTree, Metrics, SameType, Trajectory, unchanged
 from envs.types import World
-
-Metrics = dict[str, Float[Array, ""]]
 
 
 class TrainState(NamedTuple):
@@ -38,20 +37,32 @@ class TrainState(NamedTuple):
     iteration: Int[Array, ""]  # iterations done
 
     @property
-    def params(self) -> Any:
-        """What is learnt of the policy."""
+    def params(self) -> ArrayTree:
+        """The learnt parameters of the policy."""
         return self.learner.policy
+
+
+@runtime_checkable
+class Jitted[X, Y](Protocol):
+    """A compiled function of one argument."""
+
+    def __call__(self, argument: X, /) -> Y:
+        """Compute."""
+
+    def lower(self, argument: X, /) -> jax.stages.Lowered:
+        """Lower for arrays of these shapes."""
 
 
 class Program(NamedTuple):
     """A compiled training run. States and metrics have a leading axis of seeds."""
 
-    init: Any  # jitted: keys [seeds] -> TrainState
-    advance: Any  # jitted: TrainState -> (TrainState, metrics [iterations, seeds]); donates
+    init: Jitted[Key[Array, " seeds"], TrainState]
+    advance: Jitted[
+        TrainState, tuple[TrainState, Metrics]
+    ]  # metrics [iterations, seeds]; donates the state
     iterations_per_chunk: int
     frames_per_iteration: int  # for each seed
-    put: Callable[[Any], Any] = lambda state: state  # brings a TrainState read from disk to where
-    # `advance` expects it
+    to_devices: SameType = unchanged  # moves a state read from disk to where `advance` expects it
 
 
 class Trainer(NamedTuple):
@@ -62,22 +73,22 @@ class Trainer(NamedTuple):
     intrinsic: Intrinsic
     agent: Agent
     optimizer: optax.GradientTransformation
-    spread: Spread = sharding.ALONE  # of its worlds over devices
+    parallel: DataParallel = ONE_DEVICE
 
 
 def make_trainer(
     settings: TrainSettings, world: World, agent: Agent | None = None, mesh: Mesh | None = None
 ) -> Trainer:
-    """Puts the parts of a run together.
+    """Put the parts of a run together.
 
     Args:
         settings: of the run.
         world: the worlds of one seed.
-        agent: who acts and learns (None: one network, as the settings say).
-        mesh: the devices (None: one).
+        agent: acts and learns (None: one network, as the settings say).
+        mesh: the devices (None: one device).
 
     Raises:
-        SettingsError: the method is unknown, or cannot be had with these settings.
+        SettingsError: the method is unknown, or does not work with these settings.
     """
     return Trainer(
         settings=settings,
@@ -87,7 +98,7 @@ def make_trainer(
         optimizer=make_optimizer(
             settings.optimizer, settings.frames, settings.batch * settings.unroll
         ),
-        spread=sharding.spread(mesh, world.num_worlds),
+        parallel=sharding.data_parallel(mesh, world.num_worlds),
     )
 
 
@@ -100,78 +111,71 @@ def make_program(
     agent: Agent | None = None,
     mesh: Mesh | None = None,
 ) -> Program:
-    """Returns the compiled program that trains `seeds` agents, each with its own worlds.
+    """Return the compiled program that trains `seeds` agents, each with its own worlds.
 
     Args:
         settings: of the run.
         world: the worlds of one seed.
-        seeds: how many agents.
+        seeds: number of agents.
         iterations_per_chunk: iterations in one call of `advance`.
-        seeds_at_once: how many seeds are computed side by side, the rest after them. One on
-            a CPU, where a wider batch only leaves the cache; all on an accelerator.
-        agent: who acts and learns (None: one network, as the settings say).
+        seeds_at_once: how many seeds are computed side by side, the rest after them (None: 1 on
+            a CPU, where a wider batch only leaves the cache; all on an accelerator).
+        agent: acts and learns (None: one network, as the settings say).
         mesh: the devices that seeds and worlds are laid out over (None: one device).
     """
     trainer = make_trainer(settings, world, agent, mesh)
-    in_a_row = seeds // mesh.shape[SEEDS] if mesh else seeds
-    at_once = seeds_at_once or (1 if jax.default_backend() == "cpu" else in_a_row)
+    seeds_in_row = seeds // mesh.shape[SEEDS] if mesh else seeds
+    at_once = seeds_at_once or (1 if jax.default_backend() == "cpu" else seeds_in_row)
 
-    def over_seeds(function: Callable) -> Callable:
-        if in_a_row == 1:
-            each = lambda tree: _grow(function(jax.tree.map(lambda leaf: leaf[0], tree)))  # noqa: E731
-        else:
-            batch_size = at_once if at_once > 1 else None
-            each = lambda tree: jax.lax.map(function, tree, batch_size=batch_size)  # noqa: E731
-        return sharding.over_seeds(mesh, each)
+    def over_seeds[X, Y](function: Callable[[X], Y]) -> Callable[[X], Y]:
+        return sharding.over_seeds(mesh, partial(_map_seeds, function, seeds_in_row, at_once))
 
-    def advance(state: TrainState) -> tuple[TrainState, dict[str, Array]]:
-        chunk = lambda state: jax.lax.scan(  # noqa: E731
-            lambda state, _: iterate(trainer, state), state, length=iterations_per_chunk
-        )
-        state, metrics = over_seeds(chunk)(state)
+    def begin(keys: Key[Array, " seeds"]) -> TrainState:
+        return over_seeds(partial(init, trainer))(keys)
+
+    def advance(state: TrainState) -> tuple[TrainState, Metrics]:
+        state, metrics = over_seeds(partial(_chunk, trainer, iterations_per_chunk))(state)
         return state, {name: values.T for name, values in metrics.items()}
 
-    begin = over_seeds(lambda key: init(trainer, key))
-    compiled = partial(jax.jit, compiler_options=sharding.compiler_options(mesh))
+    jit = partial(jax.jit, compiler_options=compiler_options(mesh))
     program = Program(
-        init=compiled(begin),
-        advance=compiled(advance, donate_argnums=0),
+        init=jit(begin),
+        advance=jit(advance, donate_argnums=0),
         iterations_per_chunk=iterations_per_chunk,
         frames_per_iteration=settings.iteration_frames,
     )
     if mesh is None:
         return program
-    placed = sharding.state_shardings(
-        mesh, jax.eval_shape(begin, seed_keys(seeds)), world.num_worlds
-    )
+    states = jax.eval_shape(begin, seed_keys(seeds))
+    placed = sharding.state_shardings(mesh, states, world.num_worlds)
     everywhere = NamedSharding(mesh, PartitionSpec())
     return program._replace(
-        init=compiled(begin, in_shardings=everywhere, out_shardings=placed),
-        advance=compiled(
+        init=jit(begin, in_shardings=everywhere, out_shardings=placed),
+        advance=jit(
             advance, in_shardings=(placed,), out_shardings=(placed, everywhere), donate_argnums=0
         ),
-        put=lambda state: sharding.put(state, placed),
+        to_devices=partial(sharding.to_devices, shardings=placed),
     )
 
 
 def seed_keys(seeds: int, first_seed: int = 0) -> Key[Array, " seeds"]:
-    """Returns one key a seed: `[seeds]`."""
+    """Return one key for each seed."""
     return jax.vmap(jax.random.key)(jnp.arange(first_seed, first_seed + seeds))
 
 
 def init(trainer: Trainer, key: PRNGKeyArray) -> TrainState:
-    """Returns the state of one seed before its first step."""
+    """Return the state of one seed before its first step."""
     agent_key, world_key, memory_key, train_key = jax.random.split(key, 4)
     recurrent = trainer.agent.initial_state(trainer.world.num_worlds)
     actor = begin_actor(world_key, trainer.world, (), recurrent)
     auxiliary, memory = trainer.intrinsic.init(memory_key, actor.step)
     learner = begin_learner(trainer.agent.init(agent_key), auxiliary, trainer.optimizer)
-    actor = trainer.spread.actor(actor._replace(memory=memory))
+    actor = trainer.parallel.constrain_actor(actor._replace(memory=memory))
     return TrainState(learner, actor, train_key, jnp.zeros((), jnp.int32))
 
 
 def iterate(trainer: Trainer, state: TrainState) -> tuple[TrainState, Metrics]:
-    """Plays and learns once: rollouts, then updates."""
+    """Play and learn once: rollouts, then updates."""
     key, rollout_key = jax.random.split(state.key)
     frames = state.iteration.astype(jnp.float32) * trainer.settings.iteration_frames
     learner = state.learner._replace(fixed=trainer.agent.schedule(state.learner.fixed, frames))
@@ -183,14 +187,21 @@ def iterate(trainer: Trainer, state: TrainState) -> tuple[TrainState, Metrics]:
         **trainer.intrinsic.report(actor.memory),
         **trainer.world.report(actor.world),
     }
-    actor = trainer.spread.actor(actor)
+    actor = trainer.parallel.constrain_actor(actor)
     return TrainState(learner, actor, key, state.iteration + 1), metrics
 
 
 def play(
     trainer: Trainer, params: AgentParams, actor: ActorState, key: PRNGKeyArray
 ) -> tuple[ActorState, Trajectory, Events]:
-    """Plays the rollouts of an iteration; trajectories get a leading axis of rollouts."""
+    """Play the rollouts of an iteration; trajectories get a leading axis of rollouts.
+
+    Args:
+        trainer: the parts of the run.
+        params: of the agent.
+        actor: before the first rollout.
+        key: draws actions, and what the intrinsic method draws.
+    """
 
     def play_once(
         actor: ActorState, key: PRNGKeyArray
@@ -215,8 +226,7 @@ def play(
 def learn(
     trainer: Trainer, learner: LearnerState, trajectories: Trajectory
 ) -> tuple[LearnerState, Metrics]:
-    """Learns from every sequence once, batch by batch, oldest first."""
-    batches = split_batches(trajectories, trainer.settings.updates)
+    """Learn from every sequence once, batch by batch, oldest first."""
 
     def learn_once(learner: LearnerState, batch: Trajectory) -> tuple[LearnerState, Metrics]:
         return update(
@@ -226,18 +236,21 @@ def learn(
             trainer.intrinsic,
             trainer.optimizer,
             trainer.settings,
-            trainer.spread.mean,
+            trainer.parallel.mean,
         )
 
-    learn_each = lambda learner, batches: jax.lax.scan(learn_once, learner, batches)  # noqa: E731
-    learner, metrics = trainer.spread.learn(learn_each)(learner, batches)
+    def learn_each(learner: LearnerState, batches: Trajectory) -> tuple[LearnerState, Metrics]:
+        return jax.lax.scan(learn_once, learner, batches)
+
+    batches = split_batches(trajectories, trainer.settings.updates)
+    learner, metrics = trainer.parallel.shard_learner(learn_each)(learner, batches)
     loss = metrics.pop("loss")
     means = {name: values.mean(0) for name, values in metrics.items()}
     return learner, {**means, "first_bad_update": _first_bad(loss)}
 
 
 def split_batches(trajectories: Trajectory, batches: int) -> Trajectory:
-    """Regroups `[rollouts, T, worlds]` into `[batches, T, sequences]`, oldest sequences first."""
+    """Regroup `[rollouts, T, worlds]` into `[batches, T, sequences]`, oldest sequences first."""
 
     def regroup(leaf: Array) -> Array:  # [rollouts, X, worlds, ...]
         sequences = jnp.moveaxis(leaf, 1, 2).reshape(batches, -1, leaf.shape[1], *leaf.shape[3:])
@@ -246,24 +259,38 @@ def split_batches(trajectories: Trajectory, batches: int) -> Trajectory:
     return jax.tree.map(regroup, trajectories)
 
 
+def _chunk(trainer: Trainer, iterations: int, state: TrainState) -> tuple[TrainState, Metrics]:
+    def iterate_once(state: TrainState, _: None) -> tuple[TrainState, Metrics]:
+        return iterate(trainer, state)
+
+    return jax.lax.scan(iterate_once, state, length=iterations)
+
+
+def _map_seeds[X, Y](function: Callable[[X], Y], seeds: int, at_once: int, tree: X) -> Y:
+    """Apply `function` to each seed of arrays `[seeds, ...]`, `at_once` of them side by side."""
+    if seeds == 1:
+        one = function(jax.tree.map(lambda leaf: leaf[0], tree))
+        return jax.tree.map(lambda leaf: leaf[None], one)
+    return jax.lax.map(function, tree, batch_size=at_once if at_once > 1 else None)
+
+
 def _first_bad(loss: Float[Array, " updates"]) -> Float[Array, ""]:
-    """Returns the index of the first update whose loss is not finite, NaN if all are."""
+    """Return the index of the first update whose loss is not finite, NaN if all are."""
     bad = ~jnp.isfinite(loss)
     return jnp.where(bad.any(), jnp.argmax(bad), jnp.nan)
 
 
 def _episode_metrics(events: Events, environments: tuple[str, ...]) -> Metrics:
-    """Returns means over the episodes that ended, of all worlds and of each; NaN if none did."""
+    """Return means over the episodes that ended, of all worlds and of each; NaN if none did."""
     metrics = {}
     for index, name in [(None, ""), *((i, f"/{e}") for i, e in enumerate(environments))]:
         mask = events.ended if index is None else events.ended & (events.environment == index)
-        mean = lambda values: jnp.where(mask, values, 0).sum() / mask.sum()  # noqa: B023, E731
-        metrics[f"success{name}"] = mean(events.episode_success)
-        metrics[f"extrinsic_return{name}"] = mean(events.episode_return)
-        metrics[f"episode_length{name}"] = mean(events.episode_length)
-        metrics[f"interactions{name}"] = mean(events.episode_interactions)
+        metrics[f"success{name}"] = _masked_mean(events.episode_success, mask)
+        metrics[f"extrinsic_return{name}"] = _masked_mean(events.episode_return, mask)
+        metrics[f"episode_length{name}"] = _masked_mean(events.episode_length, mask)
+        metrics[f"interactions{name}"] = _masked_mean(events.episode_interactions, mask)
     return metrics
 
 
-def _grow(tree: Any) -> Any:
-    return jax.tree.map(lambda leaf: leaf[None], tree)
+def _masked_mean(values: Array, mask: Bool[Array, "..."]) -> Float[Array, ""]:
+    return jnp.where(mask, values, 0).sum() / mask.sum()

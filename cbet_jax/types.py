@@ -1,10 +1,24 @@
 """The records that pass between acting and learning. Time is the first axis, worlds the second."""
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from jaxtyping import Array, Bool, Float, Int, PyTree, UInt8
 
 type ArrayTree = PyTree[Array]  # records, dictionaries and tuples of arrays; empty ones, too
+type Metrics = dict[str, Float[Array, "..."]]
+
+
+@runtime_checkable
+class SameType(Protocol):
+    """A function that returns what it is given: other values, or elsewhere, but the same type."""
+
+    def __call__[T](self, tree: T, /) -> T:
+        """Return the same type."""
+
+
+def unchanged[T](tree: T) -> T:
+    """Return what is given."""
+    return tree
 
 
 class LSTMState(NamedTuple):

@@ -5,7 +5,8 @@ asks how they are stepped (one vmap for gridworlds, one host callback for Habita
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from jaxtyping import Array, Bool, Float, Int, Integer, PRNGKeyArray, UInt8, UInt32
 
@@ -32,19 +33,20 @@ class Step(NamedTuple):
     # action changed the world, zeros elsewhere
 
 
-class World(NamedTuple):
-    """`num_worlds` worlds played side by side.
+@dataclass(frozen=True)
+class World[State]:
+    """`num_worlds` worlds played side by side; `State` is the type of their state.
 
     `step` resets a world by itself when its episode ends. `refresh` is called between
-    rollouts, outside the step, for whatever a world does in bulk (fresh levels, say).
+    rollouts, outside the step, for whatever a world does in bulk, such as drawing fresh levels.
     """
 
-    init: Callable[[PRNGKeyArray], tuple[Any, Step]]
-    step: Callable[[Any, Int[Array, " N"]], tuple[Any, Step]]
-    refresh: Callable[[Any], Any]
-    report: Callable[[Any], dict[str, Float[Array, ""]]]  # metrics since the world began
+    init: Callable[[PRNGKeyArray], tuple[State, Step]]
+    step: Callable[[State, Int[Array, " N"]], tuple[State, Step]]
+    refresh: Callable[[State], State]
+    report: Callable[[State], dict[str, Float[Array, ""]]]  # metrics since the worlds began
     num_worlds: int
     num_actions: int
-    view_shape: tuple[int, int, int]
+    view_shape: tuple[int, int, int]  # height, width, channels
     environments: tuple[str, ...]  # names; `Step.environment` indexes them
     max_steps: int  # of the longest episode

@@ -17,7 +17,7 @@ from rich.table import Table
 
 from cbet_jax.config import CountSettings, SettingsError
 from cbet_jax.runs import manifest
-from cbet_jax.sharding import use_cpu
+from cbet_jax.runs.devices import use_cpu
 from envs.registry import UnknownEnvironment, find
 from experiments import gpu_report
 from experiments.benchmarks import training

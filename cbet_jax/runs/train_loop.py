@@ -172,7 +172,9 @@ class _Run:
         ):
             # Lowered from the template, so that a resumed run compiles the very same program.
             self._advance = self.program.advance.lower(self.template).compile()
-            state = self.program.init(self.keys) if state is None else self.program.put(state)
+            state = (
+                self.program.init(self.keys) if state is None else self.program.to_devices(state)
+            )
             state = jax.block_until_ready(state)
         seconds = time.monotonic() - began
         self._say(f"compiled in {seconds:.1f} s")

@@ -44,7 +44,7 @@ class Grid(NamedTuple):
 
 def habitat_world(
     simulators: Simulators, *, max_steps: int = MAX_STEPS, random_starts: bool = False
-) -> World:
+) -> World[Agents]:
     """Returns the worlds that simulators play: exploration, without any task.
 
     Every episode of every world begins at one place, as in the published code: the one that
@@ -88,7 +88,7 @@ def habitat_world(
         )
         return after, _see(followed, played, ended)
 
-    return World(
+    return World[Agents](
         init=init,
         step=step,
         refresh=lambda agents: agents,

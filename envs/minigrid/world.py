@@ -34,7 +34,7 @@ def gridworld(
     *,
     explore: bool,
     levels_per_world: int | None = None,
-) -> World:
+) -> World[Worlds]:
     """Returns `num_worlds` worlds that walk through `generators`, one environment an episode.
 
     Every world starts with the first environment, as the published code's actors do.
@@ -73,7 +73,7 @@ def gridworld(
         key, pool_key = jax.random.split(worlds.key)
         return worlds._replace(pool=top_up(worlds.pool, pool_key, generators, fresh), key=key)
 
-    return World(
+    return World[Worlds](
         init=init,
         step=step,
         refresh=refresh,

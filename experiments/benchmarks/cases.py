@@ -125,7 +125,7 @@ def _beginning(case: Case) -> Any:
     """Compiles what makes the first state of every seed; all begin in the same levels."""
     begun = _first_moment(case.environments, case.settings.worlds)
     trainer = _trainer(case)
-    trainer = trainer._replace(world=trainer.world._replace(init=lambda _: begun))
+    trainer = trainer._replace(world=replace(trainer.world, init=lambda _: begun))
     return jax.jit(jax.vmap(partial(init, trainer))).lower(seed_keys(case.seeds)).compile()
 
 

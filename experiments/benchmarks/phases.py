@@ -18,7 +18,7 @@ from jaxtyping import Array, Float, Int
 from cbet_jax.agent import AgentParams
 from cbet_jax.config import TrainSettings
 from cbet_jax.learner import batch_loss, intrinsic_reward, total_reward
-from cbet_jax.sharding import compiler_options, make_mesh
+from cbet_jax.runs.devices import compiler_options, make_mesh
 from cbet_jax.train import (
     Trainer,
     TrainState,

@@ -12,10 +12,9 @@ import tyro
 from jax.sharding import Mesh
 from rich.console import Console
 
-from cbet_jax import sharding
 from cbet_jax.agent import make_agent
 from cbet_jax.config import RunSettings, SettingsError, TrainSettings
-from cbet_jax.runs import multihost
+from cbet_jax.runs import devices, multihost
 from cbet_jax.runs.checkpoint import Loaded
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
 from cbet_jax.runs.json_files import first_difference, to_json
@@ -142,11 +141,11 @@ def lay_out(options: Options, console: Console) -> Mesh | None:
         SettingsError: there are not as many as asked for, or they do not divide the run, or the
             other hosts are not to be found.
     """
-    sharding.use_cpu(options.devices)
+    devices.use_cpu(options.devices)
     if options.distributed:
         multihost.join()
         console.quiet = not multihost.is_first()
-    return sharding.make_mesh(options.train, options.seeds, options.devices)
+    return devices.make_mesh(options.train, options.seeds, options.devices)
 
 
 def build(settings: RunSettings, mesh: Mesh | None = None) -> Program:
@@ -166,7 +165,7 @@ def build(settings: RunSettings, mesh: Mesh | None = None) -> Program:
     program = make_program(train, world, settings.seeds, settings.chunk, agent=agent, mesh=mesh)
     state = jax.eval_shape(program.init, seed_keys(settings.seeds))
     needed = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(state))
-    there = sharding.memory(mesh)
+    there = devices.memory(mesh)
     if needed > there:
         raise SettingsError(
             f"training keeps {needed / GIB:.1f} GiB, count tables most of all, and there are "

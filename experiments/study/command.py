@@ -10,9 +10,9 @@ import tyro
 from rich.console import Console
 
 from cbet_jax.config import Factors, SettingsError
+from cbet_jax.runs.devices import use_cpu
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
 from cbet_jax.runs.json_files import first_difference, from_json, write_json
-from cbet_jax.sharding import use_cpu
 from envs.minigrid.generators.catalogue import TRANSFER as TEN_WORLDS
 from envs.registry import UnknownEnvironment, find
 from experiments.common import cli

@@ -10,11 +10,11 @@ from rich.console import Console
 from cbet_jax.config import RunSettings
 from cbet_jax.runs import checkpoint
 from cbet_jax.runs.atomic_write import replacing
+from cbet_jax.runs.devices import make_mesh
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
 from cbet_jax.runs.json_files import first_difference, to_json
 from cbet_jax.runs.saved_policies import load_policies
 from cbet_jax.runs.train_loop import HostSettings, NonFiniteLossError, train
-from cbet_jax.sharding import make_mesh
 from cbet_jax.train import Program
 from envs.minigrid import make_world
 from experiments import minigrid_evaluate

@@ -9,7 +9,8 @@ import numpy as np
 from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as P
 
-from cbet_jax.sharding import WORLDS, use_cpu
+from cbet_jax.runs.devices import use_cpu
+from cbet_jax.sharding import WORLDS
 
 
 def main(seconds: float) -> None:

@@ -1,0 +1,176 @@
+"""The devices of a run: how many there are, what they hold, and which of them are used."""
+
+import contextlib
+import math
+import os
+from collections.abc import Iterable
+from typing import Protocol, runtime_checkable
+
+import jax
+import numpy as np
+from jax.sharding import Mesh
+
+from cbet_jax.config import SettingsError, TrainSettings
+from cbet_jax.sharding import SEEDS, WORLDS
+
+COLLECTIVE_TIMEOUTS = (  # flags of XLA, in seconds
+    "xla_cpu_collective_call_warn_stuck_timeout_seconds",
+    "xla_cpu_collective_call_terminate_timeout_seconds",
+)
+PATIENCE_SECONDS = 30 * 24 * 3600
+#: units of an LSTM; the cores of a CPU share the products of so large a network at less cost than
+#: its worlds
+LARGE_LSTM_UNITS = 512
+FEWEST_SEQUENCES_PER_CORE = 4  # of a batch: the products of fewer sequences are too small
+
+
+@runtime_checkable
+class Device(Protocol):
+    """What the choice of devices depends on."""
+
+    @property
+    def process_index(self) -> int:
+        """The number of its host."""
+
+    @property
+    def platform(self) -> str:
+        """Its kind: `cpu`, `gpu`."""
+
+
+def use_cpu(devices: int | None = None) -> None:
+    """Split the CPU into devices; this has no effect once a device has been used.
+
+    A core that is a device computes whole seeds or worlds. Cores that share the operations of
+    a small network wait for each other most of the time.
+
+    Args:
+        devices: number of devices (None: one for each core that this process may use, unless
+            the environment sets a number).
+    """
+    flags = os.environ.get("XLA_FLAGS", "")
+    # XLA would end the process when a device waits for another longer than 40 seconds, which
+    # may happen on a busy machine, or on one that sleeps.
+    missing = (flag for flag in COLLECTIVE_TIMEOUTS if flag not in flags)
+    patience = (f"--{flag}={PATIENCE_SECONDS}" for flag in missing)
+    os.environ["XLA_FLAGS"] = " ".join([*flags.split(), *patience])
+    is_set = "host_platform_device_count" in flags or jax.config.jax_num_cpu_devices >= 0
+    if devices is None and is_set:
+        return
+    with contextlib.suppress(RuntimeError):
+        jax.config.update("jax_num_cpu_devices", devices or cores())
+
+
+def cores() -> int:
+    """Return the number of cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def memory(mesh: Mesh | None) -> int:
+    """Return the bytes of memory of all devices of a mesh (None: of the first device)."""
+    stats = jax.local_devices()[0].memory_stats() or {}
+    if "bytes_limit" in stats:
+        return int(stats["bytes_limit"]) * (mesh.size if mesh else 1)
+    host_bytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return host_bytes * jax.process_count()
+
+
+def compiler_options(mesh: Mesh | None) -> dict[str, bool]:
+    """Return XLA's options for a mesh: where every core is a device, cores share no products."""
+    if mesh is None or jax.default_backend() != "cpu":
+        return {}
+    every_core = len(mesh.local_devices) >= cores()  # devices of other hosts use no core here
+    return {"xla_cpu_multi_thread_eigen": False} if every_core else {}
+
+
+def make_mesh(settings: TrainSettings, seeds: int, devices: int | None = None) -> Mesh | None:
+    """Choose the devices of a run, and lay seeds and worlds out over them.
+
+    Args:
+        settings: of the run.
+        seeds: number of seeds of the run.
+        devices: number of devices (None: as many as can be used; ignored where several hosts
+            train together).
+
+    Returns:
+        The devices, `[SEEDS, WORLDS]`; None for a single device.
+
+    Raises:
+        SettingsError: there are fewer devices, or they do not divide seeds and worlds.
+    """
+    found = jax.devices()
+    if jax.process_count() > 1:
+        found = of_each_host(found, settings, seeds)
+        devices = len(found)
+    elif devices is None:
+        fewest = fewest_sequences(settings, found[0].platform)
+        devices = most(settings, seeds, len(found), fewest)
+    if not 0 < devices <= len(found):
+        there = f"there {'is 1' if len(found) == 1 else f'are {len(found)}'}"
+        raise SettingsError(f"devices must lie in 1..{len(found)} ({there}), not {devices}")
+    if not fits(settings, seeds, devices):
+        fitting = [n for n in range(1, len(found) + 1) if fits(settings, seeds, n)]
+        raise SettingsError(
+            f"{devices} devices do not divide {seeds} seeds of {settings.worlds} worlds and "
+            f"batches of {settings.batch}; these do: {' '.join(map(str, fitting))}"
+        )
+    if devices == 1:
+        return None
+    rows = math.gcd(seeds, devices)
+    return Mesh(np.array(found[:devices]).reshape(rows, -1), (SEEDS, WORLDS))
+
+
+def of_each_host[D: Device](found: Iterable[D], settings: TrainSettings, seeds: int) -> list[D]:
+    """Return the devices that several hosts use: the same number of each host, if it has so many.
+
+    No host can be left out: each gives at least one device, even if seeds and worlds do not
+    divide by them.
+    """
+    by_host: dict[int, list[D]] = {}
+    for device in found:
+        by_host.setdefault(device.process_index, []).append(device)
+    numbers = range(1, max(map(len, by_host.values())) + 1)
+    choices = [[d for host in by_host.values() for d in host[:number]] for number in numbers]
+    fewest = fewest_sequences(settings, choices[0][0].platform)
+    fitting = [choice for choice in choices if fits(settings, seeds, len(choice), fewest)]
+    return fitting[-1] if fitting else choices[0]
+
+
+def fewest_sequences(settings: TrainSettings, platform: str) -> int:
+    """Return how many sequences of a batch a device must get where devices share a seed.
+
+    On a CPU one device gets the whole batch of a large network: its cores share each operation.
+    """
+    if platform != "cpu":
+        return 1
+    large = settings.network.lstm_units >= LARGE_LSTM_UNITS
+    return settings.batch if large else FEWEST_SEQUENCES_PER_CORE
+
+
+def most(settings: TrainSettings, seeds: int, devices: int, fewest: int = 1) -> int:
+    """Return how many devices a run uses: first for whole seeds, then for worlds of a seed.
+
+    Args:
+        settings: of the run.
+        seeds: number of seeds of the run.
+        devices: number of devices that there are.
+        fewest: sequences of a batch that a device must get where devices share a seed.
+    """
+    rows = max(n for n in range(1, devices + 1) if seeds % n == 0)
+    shared = [n for n in range(1, devices // rows + 1) if math.gcd(seeds, n * rows) == rows]
+    return max(n * rows for n in shared if fits(settings, seeds, n * rows, fewest))
+
+
+def fits(settings: TrainSettings, seeds: int, devices: int, fewest: int = 1) -> bool:
+    """Return whether devices get whole seeds, or equal numbers of worlds and sequences.
+
+    Args:
+        settings: of the run.
+        seeds: number of seeds of the run.
+        devices: number of devices that are used.
+        fewest: sequences of a batch that a device must get where devices share a seed.
+    """
+    in_a_row = devices // math.gcd(seeds, devices)
+    divide = settings.worlds % in_a_row == 0 and settings.batch % in_a_row == 0
+    return divide and (in_a_row == 1 or settings.batch // in_a_row >= fewest)
