@@ -1,11 +1,11 @@
-"""Errors that every kind of world raises."""
+"""Errors about names of environments. Each message is one line."""
 
 import difflib
 from collections.abc import Iterable
 
 
-class UnknownEnvironment(ValueError):  # noqa: N818 (it names what is wrong, not where)
-    """A name that no environment has; the message is one line and gives the nearest names."""
+class UnknownEnvironment(ValueError):  # noqa: N818 (the name says what is wrong)
+    """No environment has this name; the message suggests similar names."""
 
     def __init__(self, name: str, known: Iterable[str]) -> None:
         names = list(known)
@@ -16,14 +16,14 @@ class UnknownEnvironment(ValueError):  # noqa: N818 (it names what is wrong, not
 
 
 class ImpossibleEnvironment(UnknownEnvironment):
-    """A name whose numbers no level can have; the message is one line and says why."""
+    """No level can have the sizes in this name; the message says why."""
 
     def __init__(self, name: str, reason: str) -> None:
         ValueError.__init__(self, f"there is no environment {name!r}: {reason}")
 
 
 class UnsupportedEnvironment(UnknownEnvironment):
-    """A name of another library's that cannot be played here; the message is one line, says why."""
+    """This environment of another library cannot be imported; the message says why."""
 
     def __init__(self, name: str, reason: str) -> None:
         ValueError.__init__(self, f"environment {name!r} cannot be imported: {reason}")

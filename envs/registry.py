@@ -1,4 +1,4 @@
-"""All environments by the names that the paper uses."""
+"""All gridworlds by the names that the paper uses."""
 
 from envs.errors import UnknownEnvironment
 from envs.minigrid.generators import GENERATORS, find
@@ -7,5 +7,5 @@ __all__ = ["UnknownEnvironment", "find", "names"]
 
 
 def names() -> tuple[str, ...]:
-    """Returns the names of all environments, in the paper's order."""
+    """Return the names of all environments, the paper's first."""
     return tuple(GENERATORS)

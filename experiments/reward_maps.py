@@ -23,8 +23,8 @@ from cbet_jax.runs.directory import RunDirectory
 from cbet_jax.runs.saved_policies import load_policies
 from envs.minigrid import cells as c
 from envs.minigrid import rules
-from envs.minigrid.export import trim
-from envs.minigrid.generators import draw as draw_levels
+from envs.minigrid.export import without_margin
+from envs.minigrid.generators import sample_levels
 from envs.minigrid.level import Level
 from envs.minigrid.render import whole_grid
 from envs.registry import UnknownEnvironment, find
@@ -121,7 +121,7 @@ def draw_level(options: Options) -> Level:
     Raises:
         SettingsError: that seed gives none.
     """
-    levels, ready = draw_levels(find(options.env), jax.random.key(options.level_seed), 1)
+    levels, ready = sample_levels(find(options.env), jax.random.key(options.level_seed), 1)
     if not ready[0]:
         raise SettingsError(f"{options.env} has no level with level_seed {options.level_seed}")
     level: Level = jax.tree.map(lambda leaf: leaf[0], levels)
@@ -204,7 +204,7 @@ def _draw_map(axis: "Axes", state: Any, shown: np.ndarray) -> Any:
     height, width = shown.shape
     pixels = 32
     tiles = whole_grid(state, pixels)
-    grid = trim(state.level.cells, state.level.size)
+    grid = without_margin(state.level.cells, state.level.size)
     axis.imshow(np.zeros((height, width)), cmap="Greys_r", vmin=0, vmax=1)
     for y, x in np.ndindex(height, width):
         box = (x - 0.5, x + 0.5, y + 0.5, y - 0.5)

@@ -1,15 +1,17 @@
-"""One cell of a gridworld as one byte: what it is, its colour, and what is inside.
+"""The cells of a gridworld, one byte each.
 
-A cell is `kind << 3 | colour`. The kind tells an open door from a closed one and an
-empty box from one that holds a red key, so a whole level, boxes and all, is one `uint8`
-array, and a step changes at most one byte of it.
+A byte packs `kind << 3 | colour`: five bits say what the cell is, three bits its colour.
+The kind includes the state of a door and the contents of a box, so one `uint8` array holds
+a whole level, and a step changes at most one byte of it. For example, a locked yellow door
+is `5 << 3 | 4 == 44`: `kind_of(44) == KIND_LOCKED` and `color_of(44) == YELLOW`. Toggling it
+with the yellow key makes it open, `3 << 3 | 4 == 28`.
 
     kind   0      1     2      3     4       5       6    7     8     9     10
            empty  wall  floor  open  closed  locked  key  ball  goal  lava  empty box
     kind   11 + c: box with a key of colour c        17 + c: box with a ball of colour c
-    kind   31: unseen (in views only)
+    kind   31: unseen (only in views)
 
-MiniGrid's own encoding of a cell is a triple `(type, colour, state)`; `encode` gives it.
+MiniGrid itself encodes a cell as a triple `(type, colour, state)`; `encode` returns it.
 """
 
 import jax.numpy as jnp
@@ -39,7 +41,7 @@ Cell = UInt8[Array, "*shape"]
 
 
 def cell(kind: int, color: int = RED) -> int:
-    """Returns the byte of a cell of `kind` and `color` (both plain integers)."""
+    """Return the byte of a cell of `kind` and `color` (plain Python integers)."""
     return kind << 3 | color
 
 
@@ -71,7 +73,7 @@ def ball(color: int) -> int:
 
 
 def box(color: int, contents: int = EMPTY) -> int:
-    """Returns the byte of a box. `contents` is `EMPTY` or the byte of a key or a ball."""
+    """Return the byte of a box. `contents` is `EMPTY` or the byte of a key or a ball."""
     inside, inside_color = contents >> 3, contents & 7
     if inside == KIND_EMPTY:
         return cell(KIND_BOX, color)
@@ -101,18 +103,18 @@ def can_pick_up(cells: Cell) -> Bool[Array, "*shape"]:
 
 def can_enter(cells: Cell) -> Bool[Array, "*shape"]:
     kind = kind_of(cells)
-    stands_free = (kind == KIND_EMPTY) | (kind == KIND_FLOOR) | (kind == KIND_OPEN)
-    return stands_free | (kind == KIND_GOAL) | (kind == KIND_LAVA)
+    is_ground = (kind == KIND_EMPTY) | (kind == KIND_FLOOR) | (kind == KIND_OPEN)
+    return is_ground | (kind == KIND_GOAL) | (kind == KIND_LAVA)
 
 
-def hides_behind(cells: Cell) -> Bool[Array, "*shape"]:
-    """True where nothing behind the cell can be seen: walls, closed and locked doors."""
+def is_opaque(cells: Cell) -> Bool[Array, "*shape"]:
+    """Return which cells block the view: walls, closed doors and locked doors."""
     kind = kind_of(cells)
     return (kind == KIND_WALL) | (kind == KIND_CLOSED) | (kind == KIND_LOCKED)
 
 
 def contents_of(cells: Cell) -> Cell:
-    """Returns what is inside: the cell that a toggled box leaves behind, `EMPTY` elsewhere."""
+    """Return the cell that a toggled box leaves behind, and `EMPTY` for other cells."""
     kind = kind_of(cells)
     key_inside = (kind - KIND_BOX_KEY) | (KIND_KEY << 3)
     ball_inside = (kind - KIND_BOX_BALL) | (KIND_BALL << 3)
@@ -121,7 +123,7 @@ def contents_of(cells: Cell) -> Cell:
 
 
 def type_of(cells: Cell) -> Cell:
-    """Returns MiniGrid's type index (`OBJECT_TO_IDX`)."""
+    """Return MiniGrid's type index (`OBJECT_TO_IDX`)."""
     kind = kind_of(cells)
     kind_to_type = jnp.where(kind >= KIND_OPEN, TYPE_DOOR, kind + 1)
     kind_to_type = jnp.where(kind >= KIND_KEY, kind - 1, kind_to_type)
@@ -131,20 +133,23 @@ def type_of(cells: Cell) -> Cell:
 
 
 def door_state_of(cells: Cell) -> Cell:
-    """Returns MiniGrid's state: 0 open, 1 closed, 2 locked, 0 for all that is no door."""
+    """Return MiniGrid's state: 0 open, 1 closed, 2 locked, and 0 for cells without a door."""
     return jnp.where(is_door(cells), kind_of(cells) - KIND_OPEN, 0).astype(cells.dtype)
 
 
-def code(cells: Cell) -> UInt16[Array, "*shape"]:
-    """Returns MiniGrid's triple as one integer, `type << 7 | colour << 3 | state`.
+def encode_as_uint16(cells: Cell) -> UInt16[Array, "*shape"]:
+    """Return MiniGrid's triple as one integer, `type << 7 | colour << 3 | state`.
 
-    The fields are wide enough for signs: the differences of two codes (modulo 2^16) are equal
-    exactly where the differences of the triples are.
+    Each field has a spare bit for a sign. Two pairs of integers therefore have the same
+    difference (modulo 2^16) exactly where the two pairs of triples do.
     """
-    wide = lambda field: field.astype(jnp.uint16)  # noqa: E731
-    return wide(type_of(cells)) << 7 | wide(color_of(cells)) << 3 | wide(door_state_of(cells))
+
+    def widen(field: Cell) -> UInt16[Array, "*shape"]:
+        return field.astype(jnp.uint16)
+
+    return widen(type_of(cells)) << 7 | widen(color_of(cells)) << 3 | widen(door_state_of(cells))
 
 
 def encode(cells: Cell) -> UInt8[Array, "*shape 3"]:
-    """Returns MiniGrid's triple (type, colour, state) of each cell, as `WorldObj.encode` does."""
+    """Return MiniGrid's triple (type, colour, state) of each cell, like `WorldObj.encode`."""
     return jnp.stack([type_of(cells), color_of(cells), door_state_of(cells)], axis=-1)

@@ -1,10 +1,10 @@
-"""Our gridworlds as navix environments: navix's interface, MiniGrid's rules and views.
+"""Gridworlds as navix environments: navix's interface with MiniGrid's rules and views.
 
 Importing this module imports navix, which takes seconds, and registers every environment as
-`CBET-<name>-v0` (`-v1` if the name itself ends so). `import envs.minigrid` alone sees to it
-that this happens as soon as somebody imports navix (`envs/minigrid/navix_registration.py`).
+`CBET-<name>-v0` (names that end in `-v1` become `CBET-<name>`). After `import envs.minigrid`,
+this happens when any code imports navix (`envs/minigrid/navix_registration.py`).
 
-navix's own `reset`, `step` and auto-reset (deferred by one call) are inherited as they are.
+navix's own `reset`, `step` and automatic reset (one call after the end) are inherited unchanged.
 """
 
 from functools import partial
@@ -21,37 +21,37 @@ from navix.spaces import Continuous, Discrete
 from navix.states import EventsManager
 
 from envs.minigrid import rules, views
-from envs.minigrid.generators import GENERATORS, Generator, draw, find
+from envs.minigrid.generators import GENERATORS, Generator, find, sample_levels
 from envs.minigrid.level import Level
 
-NUM_VALUES = 11  # MiniGrid's types are 0..10, its colours and states fewer
+NUM_VALUES = 11  # MiniGrid's types are 0..10; colours and states have fewer values
 VIEW_SPACE = (views.VIEW_SIZE, views.VIEW_SIZE, 3)
 
 
 class NavixState(struct.PyTreeNode):
-    """What navix carries in `Timestep.state`: our state, and what navix itself keeps there.
+    """The `state` of a `Timestep`: our own state, and the fields that navix expects.
 
-    Fields have no exact types, since JAX rebuilds such records with anything in their places.
+    Fields are `Any` because JAX rebuilds such records with arbitrary objects in them.
     """
 
-    world: Any  # dynamics.State
-    outcome: Any  # dynamics.Outcome of the action that led here
-    key: Any  # of the next level
-    events: Any  # navix's EventsManager, always empty: our rules give the outcome instead
-    cache: Any = None  # never built: navix's sprites are not used
+    world: Any  # rules.State
+    outcome: Any  # rules.Outcome of the last action
+    key: Any  # random key of the next level
+    events: Any  # navix's EventsManager, always empty: `outcome` replaces it
+    cache: Any = None  # navix's rendering cache, never built
 
 
 class CbetEnvironment(Environment):
-    """A navix environment whose levels come from one of our generators."""
+    """A navix environment that plays the levels of a generator."""
 
     generator: Generator = struct.field(pytree_node=False, kw_only=True)
 
     def _reset(self, key: Array, cache: RenderingCache | None = None) -> Timestep:
-        """Draws a level and returns its first `Timestep`."""
-        world = rules.start(self._draw_level(key))
+        """Sample a level and return its first `Timestep`."""
+        world = rules.start(self._sample_level(key))
         state = NavixState(
             world=world,
-            outcome=_nothing_happened(world),
+            outcome=_empty_outcome(world),
             key=key,
             events=EventsManager(),
         )
@@ -64,21 +64,22 @@ class CbetEnvironment(Environment):
             state=state,
         )
 
-    def _draw_level(self, key: Array) -> Level:
-        typed = key if jnp.issubdtype(key.dtype, jax.dtypes.prng_key) else _typed(key)
-        levels, _ = draw(self.generator, typed, 1)
+    def _sample_level(self, key: Array) -> Level:
+        typed = key if jnp.issubdtype(key.dtype, jax.dtypes.prng_key) else _typed_key(key)
+        levels, _ = sample_levels(self.generator, typed, 1)
         level: Level = jax.tree.map(lambda leaf: leaf[0], levels)
         return level._replace(max_steps=jnp.int32(self.max_steps))
 
 
 def make(name: str, *, explore: bool = False, **options: Any) -> CbetEnvironment:
-    """Builds one of the paper's environments.
+    """Build an environment with navix's interface.
 
     Args:
-        name: the paper's name, such as `KeyCorridorS3R3`.
-        explore: success does not end the episode (pre-training).
-        **options: fields of `navix.Environment`: `max_steps`, `gamma`, `observation_fn` (from a
-            `NavixState`, with its `observation_space`), `disable_autoreset` and so on.
+        name: name of the environment, such as `KeyCorridorS3R3`.
+        explore: whether episodes continue after success, as in pre-training.
+        **options: fields of `navix.Environment`, such as `max_steps`, `gamma`,
+            `disable_autoreset`, or `observation_fn` (a function of a `NavixState`) together with
+            its `observation_space`.
 
     Raises:
         UnknownEnvironment: no environment has that name.
@@ -103,12 +104,12 @@ def make(name: str, *, explore: bool = False, **options: Any) -> CbetEnvironment
 
 
 def observe(state: NavixState) -> UInt8[Array, "7 7 3"]:
-    """Returns MiniGrid's egocentric view."""
+    """Return MiniGrid's egocentric view."""
     return views.egocentric(state.world, views.look_around(state.world))
 
 
 def _transition(state: NavixState, action: Int[Array, ""], action_set: tuple) -> NavixState:
-    """Plays an action; `action_set` is there for other code to count and call."""
+    """Take an action. navix passes `action_set`, which is not needed here."""
     del action_set
     return _play(action, state)
 
@@ -130,19 +131,19 @@ def _died(before: NavixState, action: Int[Array, ""], after: NavixState) -> Bool
     return after.outcome.died
 
 
-def _nothing_happened(world: rules.State) -> rules.Outcome:
-    """Returns zeros in the shape of an outcome: what stands in a fresh state."""
+def _empty_outcome(world: rules.State) -> rules.Outcome:
+    """Return an outcome of zeros, for the first state of an episode."""
     _, outcome = jax.eval_shape(rules.step, world, jnp.int32(0))
     return jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), outcome)
 
 
-def _typed(key: Array) -> PRNGKeyArray:
-    """Wraps a raw key (`jax.random.PRNGKey`): navix's own agents still pass those."""
+def _typed_key(key: Array) -> PRNGKeyArray:
+    """Wrap a raw key (`jax.random.PRNGKey`): navix's own agents still pass raw keys."""
     return jax.random.wrap_key_data(key)
 
 
 def navix_id(name: str) -> str:
-    """Returns the id under which navix knows the environment of that name."""
+    """Return the id under which navix registers the environment of that name."""
     return f"CBET-{name}" if name.endswith("-v1") else f"CBET-{name}-v0"
 
 

@@ -1,8 +1,8 @@
-"""Registers our environments with navix, without importing navix for its own sake.
+"""Register our environments with navix, without importing navix.
 
-navix takes seconds to import, and most programs that play these worlds have no use for it.
-So our environments join navix's registry when navix is imported by somebody: at once if it
-already is, otherwise right after it is.
+navix takes seconds to import, and most programs that use these worlds do not need it. Our
+environments therefore join navix's registry right after other code imports navix, or at once
+if it is already imported.
 """
 
 import importlib
@@ -14,7 +14,7 @@ from typing import Any
 
 
 def register_with_navix() -> None:
-    """Registers our environments with navix now, or as soon as it is imported."""
+    """Register our environments with navix now, or right after it is imported."""
     if "navix" in sys.modules:
         importlib.import_module("envs.minigrid.navix_environment")
     elif not any(isinstance(finder, _AfterNavix) for finder in sys.meta_path):
@@ -22,7 +22,7 @@ def register_with_navix() -> None:
 
 
 class _AfterNavix(MetaPathFinder):
-    """Finds navix where Python would, and has our environments registered after it runs."""
+    """Find navix where Python would, and register our environments after it is imported."""
 
     def find_spec(
         self, fullname: str, path: Any, target: ModuleType | None = None
@@ -44,7 +44,7 @@ class _ThenRegister(Loader):
         return self._loader.create_module(spec)
 
     def exec_module(self, module: ModuleType) -> None:
-        # Hand the module back to its own loader: tools read `__loader__` (inspect, pytest).
+        # Give the module its own loader back: inspect and pytest read `__loader__`.
         if module.__spec__ is not None:
             module.__spec__.loader = self._loader
         module.__loader__ = self._loader

@@ -1,8 +1,8 @@
-"""Levels made ahead: a ring of fresh levels for each environment.
+"""A pool of levels sampled in advance: one ring buffer per environment.
 
-A reset takes the next level of its environment, which costs a copy. The rings are topped up
-in bulk, between rollouts; a generator's unfinished drafts stay until the next time. Should a ring
-run dry, an old level is played again and counted.
+A reset copies the next level from the ring of its environment. The rings are refilled in bulk
+between rollouts, and a generator's unfinished drafts are kept until the next refill. If a ring
+runs out of fresh levels, old levels are replayed and counted.
 """
 
 from collections.abc import Sequence
@@ -12,51 +12,51 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from envs.minigrid.generators import PATIENCE, Generator, no_level
+from envs.minigrid.generators import MAX_CALLS, Generator, placeholder_level
 from envs.minigrid.level import MARGIN, Level, enlarge
 
 
 class Pool(NamedTuple):
-    """Levels of `E` environments, and what became of them since the beginning."""
+    """Levels of `E` environments, and counts since the pool was made."""
 
-    levels: Level  # arrays [E, places, ...]
-    drafts: tuple[Any, ...]  # of each environment's generator
-    made: Int[Array, " E"]  # levels
-    taken: Int[Array, " E"]  # of those, by worlds that play them for the first time
-    replayed: Int[Array, " E"]  # levels taken when no fresh one waited
+    levels: Level  # arrays [E, slots, ...]
+    drafts: tuple[Any, ...]  # unfinished levels of each environment's generator
+    made: Int[Array, " E"]  # levels stored
+    taken: Int[Array, " E"]  # fresh levels handed to worlds
+    replayed: Int[Array, " E"]  # old levels handed to worlds because no fresh one was left
 
 
 def make_pool(
     key: PRNGKeyArray, generators: Sequence[Generator], capacity: int, count: int
 ) -> Pool:
-    """Returns a full pool; all levels lie on one canvas, as large as the largest needs.
+    """Return a full pool. All levels have the array size of the largest environment.
 
-    A ring stays short of levels only if its generator does not make them with `PATIENCE`. Where
-    one has none at all, a walled cell stands in for a level (`no_level`), and counts as replayed.
+    A ring is short of levels only if its generator needs more than `MAX_CALLS` calls per batch.
+    If it has none at all, worlds play `placeholder_level`, which counts as replayed.
 
     Args:
-        key: draws the levels.
-        generators: of the environments.
-        capacity: levels that wait of each, at least, when the pool is full.
-        count: levels asked for at once of a generator.
+        key: random key of the levels.
+        generators: one for each environment.
+        capacity: fresh levels of each environment in a full pool, at least.
+        count: levels requested from a generator in one call.
     """
-    shape = len(generators), capacity + count - 1  # with one level less, a batch finds room
+    shape = len(generators), capacity + count - 1  # a batch fits once a level is missing
     nothing = jnp.zeros(len(generators), jnp.int32)
     pool = Pool(
         levels=jax.tree.map(
             lambda leaf: jnp.broadcast_to(leaf, (*shape, *leaf.shape)),
-            no_level(*canvas(generators)),
+            placeholder_level(*canvas(generators)),
         ),
         drafts=tuple(generator.begin(count) for generator in generators),
         made=nothing,
         taken=nothing,
         replayed=nothing,
     )
-    return _fill(pool, key, generators, count, PATIENCE)
+    return _fill(pool, key, generators, count, MAX_CALLS)
 
 
 def canvas(generators: Sequence[Generator]) -> tuple[int, int]:
-    """Returns the rows and columns that hold any level of `generators`, margins included."""
+    """Return the rows and columns that fit any level of `generators`, including margins."""
     rows = max(generator.height for generator in generators) + 2 * MARGIN
     return rows, max(generator.width for generator in generators) + 2 * MARGIN
 
@@ -64,26 +64,26 @@ def canvas(generators: Sequence[Generator]) -> tuple[int, int]:
 def take(
     pool: Pool, environment: Int[Array, " N"], wanted: Bool[Array, " N"]
 ) -> tuple[Pool, Level]:
-    """Takes the next level of `environment` for each world that wants one.
+    """Take the next level of `environment` for each world that wants one.
 
     Returns:
-        The pool, and levels with a leading axis `[N]`; where none was wanted, any level.
+        The pool, and levels with a leading axis `[N]`. Worlds that want none get any level.
     """
-    number, places = pool.levels.task.shape
-    wishes = (environment[:, None] == jnp.arange(number)) & wanted[:, None]  # [N, E]
-    turn = jnp.cumsum(wishes, axis=0) - 1  # each gets its own
-    old = pool.taken + turn - pool.made  # at least 0 where there is no fresh one
-    position = pool.taken + turn + jnp.where(old >= 0, pool.replayed, 0)
-    slot = position % jnp.clip(pool.made, 1, places)
-    mine = jnp.take_along_axis(slot, environment[:, None], axis=1)[:, 0]
-    levels = jax.tree.map(lambda leaf: leaf[environment, mine], pool.levels)
-    replayed = (wishes & (old >= 0)).sum(axis=0, dtype=jnp.int32)
-    taken = wishes.sum(axis=0, dtype=jnp.int32) - replayed
+    num_environments, slots = pool.levels.task.shape
+    requests = (environment[:, None] == jnp.arange(num_environments)) & wanted[:, None]  # [N, E]
+    rank = jnp.cumsum(requests, axis=0) - 1  # of each world among those that ask the same ring
+    missing = pool.taken + rank - pool.made  # at least 0 if no fresh level is left
+    position = pool.taken + rank + jnp.where(missing >= 0, pool.replayed, 0)
+    slot = position % jnp.clip(pool.made, 1, slots)
+    own_slot = jnp.take_along_axis(slot, environment[:, None], axis=1)[:, 0]
+    levels = jax.tree.map(lambda leaf: leaf[environment, own_slot], pool.levels)
+    replayed = (requests & (missing >= 0)).sum(axis=0, dtype=jnp.int32)
+    taken = requests.sum(axis=0, dtype=jnp.int32) - replayed
     return pool._replace(taken=pool.taken + taken, replayed=pool.replayed + replayed), levels
 
 
-def shares_replayed(pool: Pool) -> tuple[Float[Array, ""], Float[Array, " E"]]:
-    """Returns the share of levels taken that were no fresh ones: of all, of each environment's."""
+def replayed_shares(pool: Pool) -> tuple[Float[Array, ""], Float[Array, " E"]]:
+    """Return the share of handed-out levels that were replayed: overall, and per environment."""
     total = pool.taken + pool.replayed
     return (
         pool.replayed.sum() / jnp.maximum(total.sum(), 1),
@@ -91,33 +91,44 @@ def shares_replayed(pool: Pool) -> tuple[Float[Array, ""], Float[Array, " E"]]:
     )
 
 
-def top_up(pool: Pool, key: PRNGKeyArray, generators: Sequence[Generator], count: int) -> Pool:
-    """Fills the rings with fresh levels, `count` at a time, for as long as so many find room.
+def refill(pool: Pool, key: PRNGKeyArray, generators: Sequence[Generator], count: int) -> Pool:
+    """Refill the rings with fresh levels, `count` at a time, while a whole batch fits.
 
-    The work is bounded: no generator is asked more often than it takes to fill a ring.
+    The work is bounded: a generator is called at most as often as an empty ring would need.
+
+    Args:
+        pool: the pool to refill.
+        key: random key of the levels.
+        generators: one for each environment.
+        count: levels requested from a generator in one call.
     """
-    return _fill(pool, key, generators, count, patience=1)
+    return _fill(pool, key, generators, count, calls_per_batch=1)
 
 
 def _fill(
-    pool: Pool, key: PRNGKeyArray, generators: Sequence[Generator], count: int, patience: int
+    pool: Pool, key: PRNGKeyArray, generators: Sequence[Generator], count: int, calls_per_batch: int
 ) -> Pool:
     keys = jax.random.split(key, len(generators))
     for index, (generator, ring_key) in enumerate(zip(generators, keys, strict=True)):
-        pool = _fill_ring(pool, index, ring_key, generator, count, patience)
+        pool = _fill_ring(pool, index, ring_key, generator, count, calls_per_batch)
     return pool
 
 
 def _fill_ring(
-    pool: Pool, index: int, key: PRNGKeyArray, generator: Generator, count: int, patience: int
+    pool: Pool,
+    index: int,
+    key: PRNGKeyArray,
+    generator: Generator,
+    count: int,
+    calls_per_batch: int,
 ) -> Pool:
-    places = pool.levels.task.shape[1]
-    most_calls = patience * -(-places // count)
+    slots = pool.levels.task.shape[1]
+    max_calls = calls_per_batch * -(-slots // count)
 
     def has_room(carry: tuple[Pool, Int[Array, ""]]) -> Bool[Array, ""]:
         pool, calls = carry
-        has_room: Array = pool.made[index] + count - pool.taken[index] <= places
-        return has_room & (calls < most_calls)
+        has_room: Array = pool.made[index] + count - pool.taken[index] <= slots
+        return has_room & (calls < max_calls)
 
     def add(carry: tuple[Pool, Int[Array, ""]]) -> tuple[Pool, Int[Array, ""]]:
         pool, calls = carry
@@ -130,13 +141,13 @@ def _fill_ring(
 
 
 def _add(pool: Pool, index: int, levels: Level, ready: Bool[Array, " count"]) -> Pool:
-    """Stores the levels that are ready behind those that ring `index` holds."""
-    places, rows, columns = pool.levels.cells.shape[1:]
+    """Append the levels that are ready to ring `index`."""
+    slots, rows, columns = pool.levels.cells.shape[1:]
     levels = jax.vmap(lambda level: enlarge(level, rows, columns))(levels)
-    behind = pool.made[index] + jnp.cumsum(ready) - 1
-    place = jnp.where(ready, behind % places, places)  # out of range: dropped
+    next_slots = pool.made[index] + jnp.cumsum(ready) - 1
+    slot = jnp.where(ready, next_slots % slots, slots)  # out of range: dropped
     stored = jax.tree.map(
-        lambda ring, fresh: ring.at[index, place].set(fresh, mode="drop"), pool.levels, levels
+        lambda ring, fresh: ring.at[index, slot].set(fresh, mode="drop"), pool.levels, levels
     )
     made = pool.made.at[index].add(ready.sum(dtype=jnp.int32))
     return pool._replace(levels=stored, made=made)

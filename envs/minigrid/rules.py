@@ -1,12 +1,12 @@
-"""The rules of one gridworld, MiniGrid's to the letter.
+"""The rules of one gridworld, exactly MiniGrid's.
 
-The key is kept after unlocking, a door can be closed again, a toggled box leaves its
-contents behind, and only one object is carried at a time. Success is MiniGrid's
-`terminated` without lava: it can fire again while the episode goes on (a second `pickup`
-while the target is carried, a second step onto the goal), as it does in pre-training.
+A key is kept after unlocking, a door can be closed again, a toggled box leaves its contents
+behind, and the agent carries at most one object. Success is MiniGrid's `terminated` except
+in lava. If the episode continues after a success, as in pre-training, success can occur again:
+a second `pickup` while the target is carried, or a second step onto the goal.
 
-Where a level has a noisy ball (MultiRoomNoisyTV, paper, appendix "noisy environment"), DROP drops
-nothing and recolours that ball instead; it can be picked up, as in the published code.
+In a level with a noisy ball (MultiRoomNoisyTV; paper, appendix "noisy environment"), DROP drops
+nothing and recolours that ball instead. The ball can be picked up, as in the published code.
 """
 
 from typing import NamedTuple
@@ -16,35 +16,44 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, UInt8, UInt32
 
 from envs.minigrid import cells as c
-from envs.minigrid.level import DIRECTIONS, MARGIN, OPEN_DOOR, PICK_UP, REACH_GOAL, Level, place
+from envs.minigrid.level import (
+    DIRECTIONS,
+    MARGIN,
+    OPEN_DOOR,
+    PICK_UP,
+    REACH_GOAL,
+    Level,
+    pack_position,
+    unpack_position,
+)
 
 LEFT, RIGHT, FORWARD, PICKUP, DROP, TOGGLE, DONE = range(7)
 ACTIONS = ("left", "right", "forward", "pickup", "drop", "toggle", "done")
 
 
 class State(NamedTuple):
-    """One gridworld at one moment."""
+    """One gridworld at one time step."""
 
-    level: Level  # the grid and the agent as they are now; task and limit as they began
+    level: Level  # grid and agent as they are now; task and time limit as at the start
     carrying: UInt8[Array, ""]  # the carried cell, EMPTY if none
-    step_count: Int[Array, ""]  # steps played in this episode
-    succeeded: Bool[Array, ""]  # the task was fulfilled earlier in this episode
+    step_count: Int[Array, ""]  # steps taken in this episode
+    succeeded: Bool[Array, ""]  # whether the task was fulfilled earlier in this episode
     changes: UInt32[Array, "2"]  # hash of how grid and carried object differ from the start
 
 
 class Outcome(NamedTuple):
-    """What one action brought."""
+    """The result of one action."""
 
     reward: Float[Array, ""]  # 1 - 0.9 t / T at the first success of the episode, else 0
     success: Bool[Array, ""]  # the action fulfilled the task
-    died: Bool[Array, ""]  # the action led into lava
+    died: Bool[Array, ""]  # the agent stepped into lava
     timed_out: Bool[Array, ""]  # the time limit is reached
-    interacted: Bool[Array, ""]  # grid or carried object changed
-    interaction: UInt32[Array, "2"]  # key of the full states (before, after); zeros if none
+    interacted: Bool[Array, ""]  # the grid or the carried object changed
+    interaction: UInt32[Array, "2"]  # hash of the full states (before, after); zeros if none
 
 
 def start(level: Level) -> State:
-    """Returns the first state of an episode in `level`."""
+    """Return the first state of an episode in `level`."""
     return State(
         level=level,
         carrying=jnp.full_like(level.task, c.EMPTY, jnp.uint8),
@@ -55,24 +64,24 @@ def start(level: Level) -> State:
 
 
 def step(state: State, action: Int[Array, ""]) -> tuple[State, Outcome]:
-    """Plays one action in one world."""
+    """Take one action in one world."""
     level = state.level
     front_position = level.agent_position + jnp.array(DIRECTIONS)[level.agent_direction]
     front = _cell_at(level, front_position)
-    handled = _handle(state, front_position, front, action)
-    carrying = handled.carrying
-    changes = state.changes + _difference(handled.position, handled.before, handled.after)
-    changes = changes + _difference(jnp.asarray(CARRIED), state.carrying, carrying)
+    effect = _effect(state, front_position, front, action)
+    carrying = effect.carrying
+    changes = state.changes + _difference(effect.position, effect.before, effect.after)
+    changes = changes + _difference(jnp.asarray(CARRIED_POSITION), state.carrying, carrying)
     moves = (action == FORWARD) & c.can_enter(front)
     turn = (action == RIGHT).astype(jnp.int32) - (action == LEFT).astype(jnp.int32)
     level = level._replace(
-        cells=_set_cell(level.cells, handled.position, handled.after),
+        cells=_set_cell(level.cells, effect.position, effect.after),
         agent_position=jnp.where(moves, front_position, level.agent_position),
         agent_direction=(level.agent_direction + turn) % 4,
     )
 
-    success = _fulfils(level, front, carrying, action)
-    interacted = (handled.before != handled.after) | (state.carrying != carrying)
+    success = _is_success(level, front, carrying, action)
+    interacted = (effect.before != effect.after) | (state.carrying != carrying)
     step_count = state.step_count + 1
     first_success = success & ~state.succeeded
     outcome = Outcome(
@@ -81,24 +90,24 @@ def step(state: State, action: Int[Array, ""]) -> tuple[State, Outcome]:
         died=(action == FORWARD) & (c.kind_of(front) == c.KIND_LAVA),
         timed_out=step_count >= level.max_steps,
         interacted=interacted,
-        interaction=jnp.where(interacted, _interaction(state.changes, changes, level), 0),
+        interaction=jnp.where(interacted, _hash_interaction(state.changes, changes, level), 0),
     )
     return State(level, carrying, step_count, state.succeeded | success, changes), outcome
 
 
-class Handled(NamedTuple):
-    """What an action does to things: one cell and what is carried, as they are afterwards."""
+class Effect(NamedTuple):
+    """What an action does to objects: it changes at most one cell, and what is carried."""
 
     position: Int[Array, "2"]  # (x, y) of the only cell that may change
-    before: UInt8[Array, ""]
-    after: UInt8[Array, ""]
-    carrying: UInt8[Array, ""]
+    before: UInt8[Array, ""]  # that cell before the action
+    after: UInt8[Array, ""]  # and after it
+    carrying: UInt8[Array, ""]  # what the agent carries after the action
 
 
-def _handle(
+def _effect(
     state: State, front_position: Int[Array, "2"], front: UInt8[Array, ""], action: Int[Array, ""]
-) -> Handled:
-    """Picks up, drops, toggles; or has the noisy ball change its colour, wherever it is."""
+) -> Effect:
+    """Return the effect of PICKUP, DROP or TOGGLE. DROP may recolour a noisy ball anywhere."""
     carrying, noisy_ball = state.carrying, state.level.noisy_ball
     is_noisy = noisy_ball > 0
     picks = (action == PICKUP) & c.can_pick_up(front) & (carrying == c.EMPTY)
@@ -108,20 +117,20 @@ def _handle(
     carrying_after = jnp.where(picks, front, jnp.where(drops, c.EMPTY, carrying))
 
     recolours = (action == DROP) & is_noisy
-    lies = recolours & (carrying == c.EMPTY)
-    ball_position = jnp.stack([noisy_ball & 255, noisy_ball >> 8])
-    before = jnp.where(lies, _cell_at(state.level, ball_position), front)
+    recolours_grid = recolours & (carrying == c.EMPTY)  # otherwise the agent carries the ball
+    ball_position = jnp.stack(unpack_position(noisy_ball))
+    before = jnp.where(recolours_grid, _cell_at(state.level, ball_position), front)
     color = _random_color(state.level.seed, state.step_count)
-    return Handled(
-        position=jnp.where(lies, ball_position, front_position),
+    return Effect(
+        position=jnp.where(recolours_grid, ball_position, front_position),
         before=before,
-        after=jnp.where(lies, _recolor(before, color), front_after).astype(jnp.uint8),
-        carrying=jnp.where(recolours & ~lies, _recolor(carrying, color), carrying_after),
+        after=jnp.where(recolours_grid, _recolor(before, color), front_after).astype(jnp.uint8),
+        carrying=jnp.where(recolours & ~recolours_grid, _recolor(carrying, color), carrying_after),
     )
 
 
 def _random_color(seed: UInt32[Array, ""], step_count: Int[Array, ""]) -> UInt8[Array, ""]:
-    """Returns one of the six colours, by chance and yet the same on every replay."""
+    """Return one of the six colours at random, the same one on every replay."""
     color = _mix(_mix(seed) + step_count.astype(jnp.uint32)) % len(c.COLORS)
     return color.astype(jnp.uint8)
 
@@ -131,7 +140,7 @@ def _recolor(cell: UInt8[Array, ""], color: UInt8[Array, ""]) -> UInt8[Array, ""
 
 
 def _toggle(front: UInt8[Array, ""], carrying: UInt8[Array, ""]) -> UInt8[Array, ""]:
-    """Returns the cell in front after a toggle: a door opened or closed, a box unpacked."""
+    """Return the cell in front after a toggle: it opens or closes a door, or unpacks a box."""
     kind, color = c.kind_of(front), c.color_of(front)
     unlocks = carrying == (c.KIND_KEY << 3 | color)
     opens = (kind == c.KIND_CLOSED) | ((kind == c.KIND_LOCKED) & unlocks)
@@ -140,13 +149,13 @@ def _toggle(front: UInt8[Array, ""], carrying: UInt8[Array, ""]) -> UInt8[Array,
     return jnp.where(c.is_box(front), c.contents_of(front), toggled).astype(jnp.uint8)
 
 
-def _fulfils(
+def _is_success(
     level: Level,
     front: UInt8[Array, ""],
     carrying: UInt8[Array, ""],
     action: Int[Array, ""],
 ) -> Bool[Array, ""]:
-    """True where `action` fulfils the level's task, as MiniGrid's environments test it."""
+    """Return whether `action` fulfilled the level's task, as MiniGrid's environments decide it."""
     on_goal = (action == FORWARD) & (c.kind_of(front) == c.KIND_GOAL)
     holds_target = (action == PICKUP) & (carrying == level.target)
     return (
@@ -157,41 +166,43 @@ def _fulfils(
 
 
 def _target_is_open(level: Level) -> Bool[Array, ""]:
-    x, y = level.target & 255, level.target >> 8
+    x, y = unpack_position(level.target)
     return c.kind_of(level.cells[y + MARGIN, x + MARGIN]) == c.KIND_OPEN
 
 
-CARRIED = np.array([0, 0])  # a wall stands there, so no cell that changes shares its hash
+# The carried object is hashed like a cell at this position. It is always a wall, so no cell that
+# changes shares its hash.
+CARRIED_POSITION = np.array([0, 0])
 
 
 def _difference(
     position: Int[Array, "2"], before: UInt8[Array, ""], after: UInt8[Array, ""]
 ) -> UInt32[Array, "2"]:
-    """Returns what one changed cell adds to `State.changes`: zero if it did not change.
+    """Return what one changed cell adds to `State.changes`: zero if it did not change.
 
-    The sum over cells of (now - at first) times a random odd number of its position tells
-    grids apart, and needs no look at the cells that stayed as they were.
+    `State.changes` is the sum over cells of (now - at the start) times a random odd number that
+    depends on the position. It identifies a grid without reading the unchanged cells.
     """
-    cell = jnp.asarray(place(position[0], position[1]), jnp.uint32)
+    cell = jnp.asarray(pack_position(position[0], position[1]), jnp.uint32)
     weight = _mix(cell * 2 + jnp.arange(2, dtype=jnp.uint32)) | 1
     return weight * (after.astype(jnp.uint32) - before.astype(jnp.uint32))
 
 
-def _interaction(
+def _hash_interaction(
     before: UInt32[Array, "2"], after: UInt32[Array, "2"], level: Level
 ) -> UInt32[Array, "2"]:
-    """Returns a key of the full states before and after, the agent's place and heading included.
+    """Return a hash of the full states before and after, with the agent's position and direction.
 
     The published code compares drawings of the grid, which show the agent: picking up the same
     key from two sides is two interactions.
     """
-    here = place(level.agent_position[0], level.agent_position[1])
+    here = pack_position(level.agent_position[0], level.agent_position[1])
     agent = jnp.asarray(here | level.agent_direction << 16, jnp.uint32)
     return _mix(_mix(_mix(before) * 3 + after) + agent) | 1
 
 
 def _mix(bits: UInt32[Array, "*shape"]) -> UInt32[Array, "*shape"]:
-    """Moves every bit of the result with every bit of the input (MurmurHash3's finalizer)."""
+    """Make every output bit depend on every input bit (MurmurHash3's finalizer)."""
     bits = (bits ^ (bits >> 16)) * jnp.uint32(0x85EBCA6B)
     bits = (bits ^ (bits >> 13)) * jnp.uint32(0xC2B2AE35)
     return bits ^ (bits >> 16)
@@ -204,5 +215,5 @@ def _cell_at(level: Level, position: Int[Array, "2"]) -> UInt8[Array, ""]:
 def _set_cell(
     cells: UInt8[Array, "rows columns"], position: Int[Array, "2"], value: UInt8[Array, ""]
 ) -> UInt8[Array, "rows columns"]:
-    """Returns `cells` with one cell replaced."""
+    """Return `cells` with one cell replaced."""
     return cells.at[position[1] + MARGIN, position[0] + MARGIN].set(value, mode="promise_in_bounds")

@@ -1,4 +1,4 @@
-"""Many gridworlds side by side: rules, automatic resets from the pool, and what is seen."""
+"""A batch of gridworlds: rules, automatic resets with levels from the pool, and views."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -9,21 +9,23 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from envs.minigrid import rules, views
+from envs.minigrid.compute_once import compute_once
 from envs.minigrid.generators import Generator
-from envs.minigrid.pool import Pool, make_pool, shares_replayed, take, top_up
+from envs.minigrid.pool import Pool, make_pool, refill, replayed_shares, take
 from envs.minigrid.rules import Outcome, State
 from envs.types import Step, World
 
-STEPS_BETWEEN_REFRESHES = 100  # that the pool is made for; should there be more, levels may
-# be played twice, which `report` tells
-LEVELS_IF_EPISODES_MAY_BE_SHORT = 8
+# The pool is sized for this many steps between two calls of `refresh`. With more steps, some
+# levels may be played twice; `report` returns their share.
+STEPS_BETWEEN_REFRESHES = 100
+LEVELS_FOR_SHORT_EPISODES = 8  # per world and environment, where success or lava ends episodes
 
 
 class Worlds(NamedTuple):
-    """`N` gridworlds and the levels that wait for them."""
+    """`N` gridworlds and the pool of their next levels."""
 
     states: State  # arrays [N, ...]
-    environment: Int[Array, " N"]  # which environment each world plays
+    environment: Int[Array, " N"]  # index of the environment that each world plays
     pool: Pool
     key: PRNGKeyArray  # for fresh levels
 
@@ -35,17 +37,17 @@ def gridworld(
     explore: bool,
     levels_per_world: int | None = None,
 ) -> World[Worlds]:
-    """Returns `num_worlds` worlds that walk through `generators`, one environment an episode.
+    """Return a batch of worlds that cycle through `generators`, one environment per episode.
 
-    Every world starts with the first environment, as the published code's actors do.
+    Every world starts with the first environment, like the actors of the published code.
 
     Args:
         generators: the environments, in the order in which they are played.
-        num_worlds: how many worlds are played side by side.
-        explore: no task (paper, section 3.2): success does not end an episode, only the time
-            limit and lava do.
-        levels_per_world: how many levels of each environment wait for each world (default: as
-            many as it may need before the next refresh).
+        num_worlds: size of the batch.
+        explore: play without a task (paper, section 3.2): only the time limit and lava end an
+            episode, success does not.
+        levels_per_world: levels of each environment that the pool holds for each world
+            (default: as many as a world may need before the next refresh).
     """
     generators = tuple(generators)
     names = tuple(generator.name for generator in generators)
@@ -65,13 +67,13 @@ def gridworld(
         terminated = outcome.died if explore else outcome.died | outcome.success
         truncated = outcome.timed_out & ~terminated
         next_worlds = _reset(worlds._replace(states=states), terminated | truncated, generators)
-        return next_worlds, _see(
+        return next_worlds, _observe(
             next_worlds.states, outcome, terminated, truncated, states, worlds.environment
         )
 
     def refresh(worlds: Worlds) -> Worlds:
         key, pool_key = jax.random.split(worlds.key)
-        return worlds._replace(pool=top_up(worlds.pool, pool_key, generators, fresh), key=key)
+        return worlds._replace(pool=refill(worlds.pool, pool_key, generators, fresh), key=key)
 
     return World[Worlds](
         init=init,
@@ -87,31 +89,31 @@ def gridworld(
 
 
 def _levels_waiting(generators: Sequence[Generator], explore: bool) -> int:
-    """Returns how many levels a world may need of one environment before the next refresh.
+    """Return how many levels of one environment a world may need before the next refresh.
 
-    The time limits say how many episodes can begin; where success or lava ends them, it is a
-    guess.
+    The time limits bound the number of episodes, unless success or lava can end an episode
+    early; then the number is a guess.
     """
     if not explore or any(generator.deadly for generator in generators):
-        return LEVELS_IF_EPISODES_MAY_BE_SHORT
+        return LEVELS_FOR_SHORT_EPISODES
     shortest = min(generator.max_steps for generator in generators)
     return 1 + -(-STEPS_BETWEEN_REFRESHES // shortest)
 
 
 def report(names: Sequence[str], worlds: Worlds) -> dict[str, Float[Array, ""]]:
-    """Returns the share of levels taken that were no fresh ones: of all, and of each environment.
+    """Return the share of episodes that replayed an old level, overall and per environment.
 
-    It is 1 where an environment's generator has not made a single level.
+    The share is 1 if the generator of an environment has not finished a single level.
     """
-    of_all, of_each = shares_replayed(worlds.pool)
-    each = {f"levels_replayed/{name}": of_each[index] for index, name in enumerate(names)}
-    return {"levels_replayed": of_all, **each}
+    overall, by_environment = replayed_shares(worlds.pool)
+    named = {f"levels_replayed/{name}": by_environment[i] for i, name in enumerate(names)}
+    return {"levels_replayed": overall, **named}
 
 
 def _reset(worlds: Worlds, ended: Bool[Array, " N"], generators: Sequence[Generator]) -> Worlds:
-    """Starts the next episode, in the next environment, in every world whose episode ended."""
+    """Start the next episode, in the next environment, in every world whose episode ended."""
 
-    def start_anew(worlds: Worlds) -> Worlds:
+    def start_episodes(worlds: Worlds) -> Worlds:
         environment = (worlds.environment + ended.astype(jnp.int32)) % len(generators)
         pool, levels = take(worlds.pool, environment, ended)
         fresh = jax.vmap(rules.start)(levels)
@@ -119,15 +121,15 @@ def _reset(worlds: Worlds, ended: Bool[Array, " N"], generators: Sequence[Genera
         return worlds._replace(states=states, environment=environment, pool=pool)
 
     if jax.default_backend() != "cpu":
-        return start_anew(worlds)  # which costs less than telling the host which way to go
-    return jax.lax.cond(ended.any(), start_anew, lambda worlds: worlds, worlds)
+        return start_episodes(worlds)  # cheaper than a branch, which waits for the host
+    return jax.lax.cond(ended.any(), start_episodes, lambda worlds: worlds, worlds)
 
 
 def _where(mask: Bool[Array, " N"], new: Array, old: Array) -> Array:
     return jnp.where(mask.reshape(-1, *[1] * (new.ndim - 1)), new, old)
 
 
-def _see(
+def _observe(
     states: State,
     outcome: Outcome,
     terminated: Bool[Array, " N"],
@@ -135,9 +137,17 @@ def _see(
     played: State,
     environment: Int[Array, " N"],
 ) -> Step:
-    """Returns what the agents see now, and what the action brought in the state `played`."""
-    apart = jax.lax.optimization_barrier  # or every use of a view would look around again
-    seen = views.look_around_each(states)
+    """Return the step: what the agents see in `states`, and the outcome of the last action.
+
+    Args:
+        states: the states after automatic resets.
+        outcome: of the last action.
+        terminated: which episodes it ended in a terminal state.
+        truncated: which episodes it ended at the time limit.
+        played: the states after the action, before automatic resets.
+        environment: index of the environment in which the action was taken.
+    """
+    seen = views.look_around_batch(states)
     step = Step(
         view=jnp.moveaxis(views.egocentric(states, seen), -1, 0),
         panorama=jnp.moveaxis(views.panorama_code(seen), -1, 0),
@@ -149,7 +159,7 @@ def _see(
         environment=environment,
         interaction=outcome.interaction,
     )
-    return apart(step)
+    return compute_once(step)
 
 
 def _first_step(states: State, environment: Int[Array, " N"]) -> Step:
@@ -162,4 +172,4 @@ def _first_step(states: State, environment: Int[Array, " N"]) -> Step:
         interacted=nothing,
         interaction=jnp.zeros_like(states.changes),
     )
-    return _see(states, outcome, nothing, nothing, states, environment)
+    return _observe(states, outcome, nothing, nothing, states, environment)

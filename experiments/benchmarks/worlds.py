@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import jax
 
 from envs.minigrid import make_world
-from envs.minigrid.generators import draw, find
+from envs.minigrid.generators import find, sample_levels
 from experiments.benchmarks import bounds, measure, random_play
 from experiments.benchmarks.measure import Task, seconds_to_compile, speeds
 from experiments.benchmarks.random_play import Play
@@ -69,11 +69,11 @@ def measure_environment(name: str, options: Options) -> list[Row]:
 def levels(name: str) -> Task:
     """Returns the drawing of many levels."""
     generator = find(name)
-    draw_many = jax.jit(lambda key: draw(generator, key, LEVELS))
+    sample_many = jax.jit(lambda key: sample_levels(generator, key, LEVELS))
 
     def advance(key: jax.Array) -> jax.Array:
         key, now = jax.random.split(key)
-        jax.block_until_ready(draw_many(now))
+        jax.block_until_ready(sample_many(now))
         return key
 
     return Task(measure.repeated(advance, jax.random.key(0)), LEVELS, "level")

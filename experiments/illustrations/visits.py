@@ -20,8 +20,8 @@ from cbet_jax.intrinsic.count import REWARD as COUNT
 from cbet_jax.networks.policy_network import sample_actions
 from envs.minigrid import cells as c
 from envs.minigrid import rules
-from envs.minigrid.export import decode, trim
-from envs.minigrid.generators.generator import one_by_one
+from envs.minigrid.export import to_minigrid, without_margin
+from envs.minigrid.generators.generator import make_generator
 from envs.minigrid.level import DIRECTIONS, Level
 from envs.minigrid.rules import State
 from envs.minigrid.world import gridworld
@@ -61,7 +61,7 @@ def one_level(level: Level, num_worlds: int) -> World:
     """Returns worlds that play one level again and again; success does not end an episode."""
     width, height = level.size.tolist()
     steps, task = int(level.max_steps), int(level.task)
-    generator = one_by_one(
+    generator = make_generator(
         "level", width, height, steps, task, lambda key: (level, jnp.array(True))
     )
     return gridworld([generator], num_worlds, explore=True, levels_per_world=1)
@@ -126,7 +126,7 @@ def observe(states: Any) -> Int16[np.ndarray, "*N width height 3"]:
     """
     level = states.level
     size = level.size.reshape(-1, 2)[0]
-    grid = decode(trim(level.cells, size))[0].astype(np.int16)
+    grid = to_minigrid(without_margin(level.cells, size))[0].astype(np.int16)
     grids = grid.reshape(-1, *grid.shape[-3:])
     x, y = level.agent_position.reshape(-1, 2).T
     agents = np.stack([np.full_like(x, TYPE_AGENT), np.full_like(x, c.RED)], axis=1)
@@ -180,7 +180,7 @@ def walkable(level: Any) -> list[tuple[int, int]]:
     Args:
         level: a `Level` of numpy arrays.
     """
-    grid = trim(level.cells, level.size)
+    grid = without_margin(level.cells, level.size)
     free = np.asarray(c.can_enter(jnp.asarray(grid))) & (grid != c.LAVA)
     first = (int(level.agent_position[0]), int(level.agent_position[1]))
     found, waiting = {first}, [first]

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from envs.minigrid import cells as c
-from envs.minigrid.export import trim
+from envs.minigrid.export import without_margin
 
 
 class Window(NamedTuple):
@@ -33,7 +33,7 @@ def bounding_box(level: Any) -> Window:
     Args:
         level: a `Level` of numpy arrays.
     """
-    used = trim(level.cells, level.size) != c.EMPTY
+    used = without_margin(level.cells, level.size) != c.EMPTY
     x, y = level.agent_position
     used[y, x] = True
     rows, columns = np.flatnonzero(used.any(1)), np.flatnonzero(used.any(0))

@@ -16,7 +16,7 @@ from cbet_jax.rollout import ActorState, Events, begin_actor, follow
 from cbet_jax.types import Trajectory
 from envs.minigrid import cells as c
 from envs.minigrid import rules
-from envs.minigrid.export import code_tables
+from envs.minigrid.export import encoding_tables
 from envs.minigrid.rules import State
 from envs.types import Step, World
 
@@ -105,7 +105,7 @@ def side_by_side(*plays: Iterator[Moment]) -> Iterator[tuple[Moment, ...]]:
 
 def facts(moment: Moment) -> list[tuple[str, str]]:
     """Returns what is written beside a moment: labels and values."""
-    triples, _ = code_tables()
+    triples, _ = encoding_tables()
     kind, color, _ = triples[int(moment.state.carrying)]
     nothing = int(moment.state.carrying) == c.EMPTY
     return [

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from envs.minigrid import cells as c
-from envs.minigrid.level import TASKS, Level, make_level, place
+from envs.minigrid.level import TASKS, Level, make_level, pack_position
 
 WIDTH, HEIGHT = 9, 7
 MAX_STEPS = 100
@@ -46,7 +46,7 @@ def _random_level(rng: np.random.Generator, task: str) -> Level:
     inner.flat[places] = wanted
     grid[1:-1, 1:-1] = inner
     x, y = (places % (WIDTH - 2) + 1).tolist(), (places // (WIDTH - 2) + 1).tolist()
-    target = {"pick up the object": c.ball(color), "open the door": place(x[0], y[0])}
+    target = {"pick up the object": c.ball(color), "open the door": pack_position(x[0], y[0])}
     return make_level(
         jnp.asarray(grid),
         jnp.array([x[4], y[4]]),

@@ -18,7 +18,7 @@ from PIL import Image, ImageDraw, ImageFont
 from cbet_jax.config import SettingsError
 from envs.minigrid import rules
 from envs.minigrid.export import export
-from envs.minigrid.generators import draw
+from envs.minigrid.generators import sample_levels
 from envs.minigrid.render import SPRITE_SIZE, whole_grid
 from envs.registry import UnknownEnvironment, find, names
 from experiments.common import cli
@@ -89,7 +89,7 @@ def draw_pair(name: str, seed: int) -> Pair:
     """
     from tests.support import minigrid_reference
 
-    levels, is_valid = jax.jit(lambda key: draw(find(name), key, 1))(jax.random.key(seed))
+    levels, is_valid = jax.jit(lambda key: sample_levels(find(name), key, 1))(jax.random.key(seed))
     if not is_valid.all():
         raise SettingsError(f"no level of {name} could be drawn with seed {seed}")
     state = rules.start(jax.tree.map(lambda leaf: leaf[0], levels))

@@ -9,8 +9,8 @@ import numpy as np
 
 from envs.minigrid import cells as c
 from envs.minigrid import rules, views
-from envs.minigrid.export import Export, decode, export, trim
-from envs.minigrid.generators import draw, find
+from envs.minigrid.export import Export, export, to_minigrid, without_margin
+from envs.minigrid.generators import find, sample_levels
 from envs.minigrid.level import DIRECTIONS, MARGIN, Level, enlarge
 from tests.envs.minigrid.solving.planner import plan
 
@@ -31,10 +31,10 @@ class Record(NamedTuple):
     outcomes: rules.Outcome  # arrays [T, B]
 
 
-def draw_levels(name: str, key, count: int) -> Level:
+def levels_of(name: str, key, count: int) -> Level:
     """Draws `count` levels of one of the environments."""
     keys = jax.random.split(key, -(-count // CHUNK))
-    chunks = [draw_program(name)(chunk_key) for chunk_key in keys]
+    chunks = [sampling_program(name)(chunk_key) for chunk_key in keys]
     assert all(ok.all() for _, ok in chunks)
     return jax.tree.map(
         lambda *leaves: jnp.concatenate(leaves)[:count], *(levels for levels, _ in chunks)
@@ -42,9 +42,9 @@ def draw_levels(name: str, key, count: int) -> Level:
 
 
 @cache
-def draw_program(name: str):
+def sampling_program(name: str):
     """Returns the compiled draw of `CHUNK` levels from a key."""
-    return jax.jit(lambda key: draw(find(name), key, CHUNK), compiler_options=QUICKLY)
+    return jax.jit(lambda key: sample_levels(find(name), key, CHUNK), compiler_options=QUICKLY)
 
 
 def exports(levels: Level) -> list[Export]:
@@ -124,11 +124,11 @@ def handle_things(key, state: rules.State):
 def full_states(record: Record, world: int) -> tuple[np.ndarray, ...]:
     """Returns grid, contents, agent and what is carried of one world, at every moment."""
     level = record.states.level
-    grid, contents = decode(trim(level.cells[:, world], level.size[0, world]))
+    grid, contents = to_minigrid(without_margin(level.cells[:, world], level.size[0, world]))
     agent = np.concatenate(
         [level.agent_position[:, world], level.agent_direction[:, world, None]], axis=1
     )
-    carried, inside = decode(record.states.carrying[:, None, None, world])
+    carried, inside = to_minigrid(record.states.carrying[:, None, None, world])
     things = np.concatenate([carried[:, 0, 0, :2], inside[:, 0, 0]], axis=1)
     things[record.states.carrying[:, world] == c.EMPTY] = 0
     return grid, contents, agent, things

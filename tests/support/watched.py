@@ -9,7 +9,7 @@ from cbet_jax.agent import AgentParams, uniform
 from cbet_jax.config import CountSettings, TrainSettings
 from cbet_jax.intrinsic import make_intrinsic
 from envs.minigrid import rules
-from envs.minigrid.generators.generator import one_by_one
+from envs.minigrid.generators.generator import make_generator
 from envs.minigrid.level import REACH_GOAL
 from envs.minigrid.level_text import from_text
 from envs.minigrid.world import gridworld
@@ -28,7 +28,7 @@ def corridor(*, explore: bool) -> World:
     def draw_one(key):
         return level, jnp.array(True)
 
-    generator = one_by_one(TITLE, 5, 3, MAX_STEPS, REACH_GOAL, draw_one)
+    generator = make_generator(TITLE, 5, 3, MAX_STEPS, REACH_GOAL, draw_one)
     return gridworld([generator], 1, explore=explore)
 
 

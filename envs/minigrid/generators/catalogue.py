@@ -1,4 +1,4 @@
-"""Which environments there are: the paper's, MiniGrid's others, and any size of each family."""
+"""All environments by name: the paper's, MiniGrid's others, and any size of each family."""
 
 import re
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from envs.minigrid.generators.multi_room import multi_room
 from envs.minigrid.generators.obstructed_maze import one_door, quarters
 from envs.minigrid.generators.unlock import blocked_unlock_pickup, unlock, unlock_pickup
 
-MAX_SIDE = 255  # a place is two bytes
+MAX_SIDE = 255  # cells; a packed position has one byte per coordinate
 
 _2D = partial(quarters, number=1, agent_room=(2, 1), num_rooms_visited=4)
 _1Q = partial(quarters, number=1, agent_room=(1, 1), num_rooms_visited=5)
@@ -40,9 +40,16 @@ SINGLES: dict[str, Callable[[str], Generator]] = {
     "ObstructedMaze-Full-v1": partial(_FULL, keys_last=True),
 }
 
-# Where `#` stands a number, which is passed on in this order.
+
+def _square_door_key(name: str, width: int, height: int) -> Generator:
+    if width != height:
+        raise ValueError(f"its grid must be square, not {width}x{height}")
+    return door_key(name, width)
+
+
+# Each `#` stands for a number; the numbers are passed to the function in this order.
 FAMILIES: dict[str, Callable[..., Generator]] = {
-    "DoorKey-#x#": lambda name, width, height: _square(door_key, name, width, height),
+    "DoorKey-#x#": _square_door_key,
     "KeyCorridorS#R#": key_corridor,
     "MultiRoom-N#": multi_room,
     "MultiRoom-N#-S#": multi_room,
@@ -98,7 +105,7 @@ NAMES = (
     "LavaGapS7",
 )
 
-# The ten worlds to which the paper transfers what was learnt (its section 4.1).
+# The ten environments to which the paper transfers its policies (section 4.1).
 TRANSFER = (
     "Unlock",
     "DoorKey-8x8",
@@ -115,16 +122,16 @@ TRANSFER = (
 
 @cache
 def find(name: str) -> Generator:
-    """Returns the generator of the environment of that name.
+    """Return the generator of an environment.
 
     Args:
-        name: one of `NAMES`, any other size of `FAMILIES` (`MultiRoom-N5-S7`), or navix's name of
-            one of its own environments (`Navix-FourRooms-v0`; imports navix, which takes seconds).
+        name: one of `NAMES`, any other size of `FAMILIES` (`MultiRoom-N5-S7`), or the name of one
+            of navix's environments (`Navix-FourRooms-v0`; imports navix, which takes seconds).
 
     Raises:
-        UnknownEnvironment: there is none; the message names the nearest.
-        ImpossibleEnvironment: no level of that size can be drawn.
-        UnsupportedEnvironment: it is one of navix's that cannot be played by our rules.
+        UnknownEnvironment: no environment has that name; the message suggests similar names.
+        ImpossibleEnvironment: no level of that size can be sampled.
+        UnsupportedEnvironment: the environment is navix's and cannot be imported.
     """
     if name.lower().startswith("navix-"):
         from envs.minigrid.generators.navix_environments import from_navix
@@ -149,12 +156,6 @@ def _make(name: str) -> Generator | None:
         if match:
             return make(name, *(int(number) for number in match.groups()))
     return None
-
-
-def _square(make: Callable[[str, int], Generator], name: str, width: int, height: int) -> Generator:
-    if width != height:
-        raise ValueError(f"its grid is a square, not {width}x{height}")
-    return make(name, width)
 
 
 GENERATORS = {name: find(name) for name in NAMES}

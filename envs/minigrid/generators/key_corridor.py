@@ -1,11 +1,16 @@
-"""KeyCorridor: a ball behind a locked door, its key in a room on the other side of a corridor."""
+"""KeyCorridor: a ball behind a locked door; the key is in a room across the corridor."""
 
 import jax
 from jaxtyping import PRNGKeyArray
 
 from envs.minigrid import cells as c
 from envs.minigrid.generators import room_grid as r
-from envs.minigrid.generators.generator import Generator, color_or_random, one_by_one
+from envs.minigrid.generators.generator import (
+    Generator,
+    SampledLevel,
+    color_or_random,
+    make_generator,
+)
 from envs.minigrid.level import PICK_UP
 
 
@@ -16,24 +21,24 @@ def key_corridor(
     door_color: int | None = None,
     ball_color: int | None = None,
 ) -> Generator:
-    """KeyCorridor: a ball behind a locked door, its key in a room on the other side.
+    """Return KeyCorridor: three columns of rooms around a corridor (MiniGrid's `KeyCorridorEnv`).
 
     Args:
         name: the environment's name.
-        room_size: cells along a room's side, walls included (3 in S3R3).
-        rows: rows of rooms (3 in S3R3).
-        door_color: of the locked door and its key.
-        ball_color: of the ball to pick up.
+        room_size: cells along a room's side, including both walls (3 in S3R3).
+        rows: number of rows of rooms (3 in S3R3).
+        door_color: colour of the locked door and its key (default: random for each level).
+        ball_color: colour of the ball to pick up (default: random for each level).
 
     Raises:
-        ValueError: the rooms are too small for anything, or there are none.
+        ValueError: the rooms are too small, or there are none.
     """
     if room_size < 3 or rows < 1:
         raise ValueError(f"rooms need a size of at least 3 and one row, not {room_size} and {rows}")
     layout = r.Layout(room_size, rows, columns=3)
     max_steps = 30 * room_size**2
 
-    def draw_one(key: PRNGKeyArray) -> r.Drawn:
+    def sample_level(key: PRNGKeyArray) -> SampledLevel:
         keys = jax.random.split(key, 9)
         locked_row = jax.random.randint(keys[0], (), 0, rows)
         key_row = jax.random.randint(keys[1], (), 0, rows)
@@ -50,4 +55,4 @@ def key_corridor(
         rooms = r.connect_all(layout, rooms, keys[8])
         return r.finish(rooms, PICK_UP, ball, max_steps)
 
-    return one_by_one(name, layout.width, layout.height, max_steps, PICK_UP, draw_one)
+    return make_generator(name, layout.width, layout.height, max_steps, PICK_UP, sample_level)

@@ -1,9 +1,9 @@
-"""navix's own environments as generators of ours. Importing this imports navix (seconds).
+"""Import navix's environments as generators. Importing this module imports navix (seconds).
 
-Only levels are imported: grid, things, agent, task and time limit. What actions do is decided by
-our rules, which are MiniGrid's. navix's differ where it shows: there, a key opens the doors that
-ask for its id, and is used up; here, it opens every door of its colour, and is kept. There, some
-environments let the agent walk through lava; here, lava always ends the episode.
+Only levels are imported: grid, objects, agent, task and time limit. They are played by MiniGrid's
+rules. In navix a key opens the doors that require its id, and is used up; here it opens every door
+of its colour, and is kept. In navix the agent can walk through lava in some environments; here
+lava always ends the episode.
 """
 
 from functools import cache
@@ -18,19 +18,19 @@ from navix.entities import Entities
 from navix.environments.multi_room import MULTI_ROOM_REWARD_FN
 
 from envs.errors import UnknownEnvironment, UnsupportedEnvironment
-from envs.minigrid.generators.generator import DrawOne, Generator, one_by_one
-from envs.minigrid.generators.navix_levels import BYTES, MISSION, to_level
+from envs.minigrid.generators.generator import Generator, SampleLevel, make_generator
+from envs.minigrid.generators.navix_levels import CELLS_OF, MISSION, to_level
 from envs.minigrid.level import NO_TASK, OPEN_DOOR, PICK_UP, REACH_GOAL, Level
 
-OURS = "CBET-"  # how the names begin under which navix knows our own environments
-MAX_DRAWS = 100  # of one level; ObstructedMaze-1Dlhb, the worst, fails in one draw of six
+OUR_PREFIX = "CBET-"  # of the names under which our own environments are registered with navix
+MAX_TRIES = 100  # for one level; ObstructedMaze-1Dlhb, the worst, fails in one try of six
 
 
 class Aim(NamedTuple):
-    """What one of navix's reward functions asks for, in our terms."""
+    """The task that one of navix's reward functions rewards."""
 
-    task: int  # one of `level.TASKS`
-    thing: str = ""  # the kind of what it is about, of which there must be one, or `MISSION`
+    task: int  # index into `level.TASKS`
+    thing: str = ""  # kind of the only object that the task is about, or `MISSION`
 
 
 AIMS = {
@@ -42,27 +42,27 @@ AIMS = {
     rewards.on_target_fetched: Aim(PICK_UP, MISSION),
 }
 REFUSED = {
-    environments.Fetch: "its mission names an object in words, and any other one ends the episode",
+    environments.Fetch: "its mission names an object in words, and all others end the episode",
     environments.GoToDoor: "its mission names a door in words",
     environments.GoToObject: "its mission names an object in words",
     environments.PutNear: "its mission names two objects in words",
-    environments.Memory: "success is to recall what was seen at the start: no task of ours is that",
-    environments.RedBlueDoors: "success is to open two doors in order: no task of ours is that",
+    environments.Memory: "its task is to recall what was seen at the start, which is not supported",
+    environments.RedBlueDoors: "its task is to open two doors in order, which is not supported",
 }
 
 
 @cache
 def from_navix(name: str) -> Generator:
-    """Returns a generator of the levels of one of navix's registered environments.
+    """Return a generator of the levels of one of navix's registered environments.
 
     Args:
-        name: its name in `navix.registry()`, such as `Navix-FourRooms-v0`.
+        name: a name in `navix.registry()`, such as `Navix-FourRooms-v0`.
 
     Raises:
-        UnknownEnvironment: navix has no such environment; the message names the nearest.
-        UnsupportedEnvironment: our rules or our tasks cannot say what happens in it.
+        UnknownEnvironment: navix has no such environment; the message suggests similar names.
+        UnsupportedEnvironment: our rules or our tasks do not cover the environment.
     """
-    registered = [known for known in navix.registry() if not known.startswith(OURS)]
+    registered = [known for known in navix.registry() if not known.startswith(OUR_PREFIX)]
     if name not in registered:
         raise UnknownEnvironment(name, registered)
     environment = navix.make(name, observation_fn=observations.none)
@@ -71,22 +71,24 @@ def from_navix(name: str) -> Generator:
         raise UnsupportedEnvironment(name, reason)
     aim, max_steps = AIMS[environment.reward_fn], environment.max_steps
 
-    def draw_one(key: PRNGKeyArray) -> tuple[Level, Bool[Array, ""]]:
+    def sample_level(key: PRNGKeyArray) -> tuple[Level, Bool[Array, ""]]:
         return to_level(environment.reset(key).state, *aim, max_steps)
 
-    height, width, draw = environment.height, environment.width, _until_ok(draw_one)
+    height, width = environment.height, environment.width
     deadly = Entities.LAVA in _things(environment)
-    return one_by_one(name, width, height, max_steps, aim.task, draw, deadly=deadly)
+    return make_generator(
+        name, width, height, max_steps, aim.task, _retry(sample_level), deadly=deadly
+    )
 
 
 def _things(environment: Any) -> dict[str, Any]:
-    """Returns the shapes of what is in an environment's levels, by kind."""
+    """Return the shapes of the objects in an environment's levels, by kind."""
     things: dict[str, Any] = jax.eval_shape(environment.reset, jax.random.key(0)).state.entities
     return things
 
 
 def _why_refused(environment: Any) -> str | None:
-    """Returns why an environment of navix's cannot be played here, None if it can."""
+    """Return why an environment cannot be imported, or None if it can."""
     for refused, reason in REFUSED.items():
         if isinstance(environment, refused):
             return reason
@@ -95,34 +97,33 @@ def _why_refused(environment: Any) -> str | None:
     if Entities.BALL in things and balls_move:
         return "its balls move by themselves"
     if environment.reward_fn not in AIMS:
-        return "what it rewards is none of our tasks"
+        return "its reward is none of our tasks"
     wanted = AIMS[environment.reward_fn].thing
     number = len(things[wanted].position) if wanted in things else 0
     if wanted not in ("", MISSION) and number != 1:
         return f"its task is about one {wanted}, and it has {number}"
-    strange = sorted(set(things) - {Entities.PLAYER, Entities.WALL, *BYTES})
-    return f"our worlds have no {' and no '.join(strange)}" if strange else None
+    unknown = sorted(set(things) - {Entities.PLAYER, Entities.WALL, *CELLS_OF})
+    return f"our worlds have no {' and no '.join(unknown)}" if unknown else None
 
 
-def _until_ok(draw: DrawOne) -> DrawOne:
-    """Returns a function that draws again, up to `MAX_DRAWS` times, what may not be played.
+def _retry(sample_level: SampleLevel) -> SampleLevel:
+    """Return a function that samples again, up to `MAX_TRIES` times, until a level may be played.
 
-    It is compiled even where it is called outside of compiled code: navix would paint its
-    pictures of the level there, which nobody looks at.
+    The function is jitted because navix draws pictures of the level outside of compiled code.
     """
 
     @jax.jit
-    def draw_one(key: PRNGKeyArray) -> tuple[Level, Bool[Array, ""]]:
+    def retry(key: PRNGKeyArray) -> tuple[Level, Bool[Array, ""]]:
         def not_ok(carry: tuple) -> Bool[Array, ""]:
-            _, draws, _, ok = carry
-            return ~ok & (draws < MAX_DRAWS)
+            _, tries, _, ok = carry
+            return ~ok & (tries < MAX_TRIES)
 
-        def draw_again(carry: tuple) -> tuple:
+        def try_again(carry: tuple) -> tuple:
             key, level_key = jax.random.split(carry[0])
-            return key, carry[1] + 1, *draw(level_key)
+            return key, carry[1] + 1, *sample_level(level_key)
 
-        level, ok = jax.eval_shape(draw, key)
+        level, ok = jax.eval_shape(sample_level, key)
         nothing = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), (level, ok))
-        return jax.lax.while_loop(not_ok, draw_again, (key, jnp.int32(0), *nothing))[2:]
+        return jax.lax.while_loop(not_ok, try_again, (key, jnp.int32(0), *nothing))[2:]
 
-    return draw_one
+    return retry

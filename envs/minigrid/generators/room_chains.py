@@ -1,15 +1,15 @@
-"""Chains of rooms as MultiRoom has them, many of them growing side by side.
+"""MultiRoom's chains of rooms, sampled in a large batch.
 
-MiniGrid places the first room anywhere on a 25 x 25 grid, tries each next room up to 8 times
-behind a random wall of the last one, and starts again from nothing when all 8 tries fail
-(`MultiRoomEnv._placeRoom`; it never goes back by one room only). Its asymmetries are kept: a
-room may touch the right edge of the grid but not the lower one, and is not tested against the
-room it hangs on.
+MiniGrid places the first room anywhere on a 25 x 25 grid. It tries each next room up to 8 times
+behind a random wall of the last one, and starts again with no rooms when all 8 tries fail
+(`MultiRoomEnv._placeRoom`; it never removes only the last room). Its asymmetries are kept: a room
+may touch the right edge of the grid but not the lower one, and is not tested against the room
+before it.
 
-Here every chain makes one try a round. A chain that fails starts anew; one that is complete
-waits until it is as old as the slowest could be, is handed out, and starts anew. So when a chain
-is handed out depends on the failures before it and on nothing in the chain itself: to take first
-what is ready first favours no chain, from the first round on.
+Here every chain of a batch makes one try per round. A chain that fails starts again. A complete
+chain waits until it is as old as the slowest possible chain, is handed out, and starts again.
+The round in which a chain is handed out therefore depends only on earlier failures, not on the
+chain itself, and taking the chains that are ready first does not bias the distribution.
 """
 
 from functools import partial
@@ -19,46 +19,47 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int, PRNGKeyArray, UInt32
 
-from envs.minigrid.level import place
+from envs.minigrid.compute_once import compute_once
+from envs.minigrid.level import pack_position
 
-SIZE = 25  # of the grid
-MIN_ROOM_SIZE = 4  # walls included
+SIZE = 25  # cells along a side of the grid
+MIN_ROOM_SIZE = 4  # cells, including both walls
 TRIES = 8  # for each next room
-LEFT = 2  # the side at which MiniGrid has the first room entered
+LEFT = 2  # the side at which MiniGrid enters the first room
 
-ROUNDS = 32  # in one go; whether enough chains are ready is seen to in between
-MOST_GOES = 32  # in one call: the bound on its work
+ROUNDS_PER_PASS = 32  # between two checks whether enough chains are ready
+MAX_PASSES = 32  # of one call of `grow`, to bound its work
 
-FIELD = 6  # bits that a number below 32 takes in a word with others, a spare one above it
-SPARE = sum(1 << (FIELD * index + FIELD - 1) for index in range(4))
-FAR = 31  # beyond every coordinate
+FIELD_BITS = 6  # of a number below 32 in a packed word: five bits, and a spare one above them
+SPARE_BITS = sum(1 << (FIELD_BITS * index + FIELD_BITS - 1) for index in range(4))
+FAR = 31  # greater than every coordinate
 
 
 class Room(NamedTuple):
-    """One room of each chain, its walls included."""
+    """One room of each chain, including its walls."""
 
     left: Int[Array, " chains"]
     top: Int[Array, " chains"]
     right: Int[Array, " chains"]
     bottom: Int[Array, " chains"]
-    door: Int[Array, " chains"]  # `place(x, y)` of the door it is entered by
+    door: Int[Array, " chains"]  # packed position of the door by which it is entered
     entry: Int[Array, " chains"]  # the side of that door: 0 right, 1 down, 2 left, 3 up
 
 
 class Chains(NamedTuple):
-    """Chains of rooms while they grow."""
+    """Chains of rooms under construction."""
 
-    walls: UInt32[Array, "rooms chains"]  # of the rooms, of which `length` are placed, packed
-    doors: Int[Array, "rooms chains"]  # `Room.door` of each
+    walls: UInt32[Array, "rooms chains"]  # packed walls of each room; the first `length` are placed
+    doors: Int[Array, "rooms chains"]  # `Room.door` of each room
     last: Room  # the room placed last
-    length: Int[Array, " chains"]
-    failures: Int[Array, " chains"]  # tries for the next room that failed
-    age: Int[Array, " chains"]  # rounds since it began, at most `_oldest`
+    length: Int[Array, " chains"]  # rooms placed
+    failures: Int[Array, " chains"]  # failed tries for the next room
+    age: Int[Array, " chains"]  # rounds since the chain started, at most `_max_age`
 
 
-def no_chains(num_rooms: int, number: int) -> Chains:
-    """Returns chains that have yet to begin."""
-    zeros = jnp.zeros((num_rooms, number), jnp.int32)
+def empty_chains(num_rooms: int, num_chains: int) -> Chains:
+    """Return chains without any room."""
+    zeros = jnp.zeros((num_rooms, num_chains), jnp.int32)
     none = zeros[0]
     return Chains(
         walls=zeros.astype(jnp.uint32),
@@ -70,57 +71,69 @@ def no_chains(num_rooms: int, number: int) -> Chains:
     )
 
 
-def _oldest(num_rooms: int) -> int:
-    """Returns the rounds that the slowest chain takes: each room at its last try."""
+def _max_age(num_rooms: int) -> int:
+    """Return the rounds of the slowest chain: each room is placed at its last try."""
     return 1 + TRIES * (num_rooms - 1)
 
 
 def ready(chains: Chains) -> Bool[Array, " chains"]:
-    """Returns which chains are complete and have waited for as long as the slowest takes."""
+    """Return which chains are complete and as old as the slowest possible chain."""
     num_rooms = chains.walls.shape[0]
-    return (chains.length == num_rooms) & (chains.age == _oldest(num_rooms))
+    return (chains.length == num_rooms) & (chains.age == _max_age(num_rooms))
 
 
 def grow(chains: Chains, key: PRNGKeyArray, count: int, max_room_size: int) -> Chains:
-    """Grows chains until `count` are ready, for `MOST_GOES` times `ROUNDS` rounds at most."""
+    """Grow chains until `count` are ready, for at most `MAX_PASSES` passes.
+
+    Args:
+        chains: the chains so far.
+        key: random key.
+        count: how many chains must be ready.
+        max_room_size: greatest width and height of a room, including both walls.
+    """
     try_once = partial(_try_once, max_room_size=max_room_size)
 
-    def unfinished(growth: tuple[Chains, Int[Array, ""]]) -> Bool[Array, ""]:
-        chains, goes = growth
+    def unfinished(carry: tuple[Chains, Int[Array, ""]]) -> Bool[Array, ""]:
+        chains, passes = carry
         enough: Array = ready(chains).sum() >= count
-        return ~enough & (goes < MOST_GOES)
+        return ~enough & (passes < MAX_PASSES)
 
-    def go_on(growth: tuple[Chains, Int[Array, ""]]) -> tuple[Chains, Int[Array, ""]]:
-        chains, goes = growth
-        words = jax.random.bits(jax.random.fold_in(key, goes), (ROUNDS, *chains.length.shape))
+    def next_pass(carry: tuple[Chains, Int[Array, ""]]) -> tuple[Chains, Int[Array, ""]]:
+        chains, passes = carry
+        shape = (ROUNDS_PER_PASS, *chains.length.shape)
+        words = jax.random.bits(jax.random.fold_in(key, passes), shape)
         chains, _ = jax.lax.scan(lambda chains, now: (try_once(chains, now), None), chains, words)
-        return chains, goes + 1
+        return chains, passes + 1
 
-    return jax.lax.while_loop(unfinished, go_on, (chains, jnp.int32(0)))[0]
+    return jax.lax.while_loop(unfinished, next_pass, (chains, jnp.int32(0)))[0]
 
 
 def hand_out(
     chains: Chains, count: int
 ) -> tuple[Chains, UInt32[Array, "count rooms"], Int[Array, "count rooms"], Bool[Array, " count"]]:
-    """Takes up to `count` chains that are ready, which start anew: walls, doors, and which."""
-    number = len(chains.length)
-    (which,) = jnp.nonzero(ready(chains), size=count, fill_value=number)
-    walls, doors = (leaf.at[:, which].get(mode="clip").T for leaf in (chains.walls, chains.doors))
-    length, age = (leaf.at[which].set(0, mode="drop") for leaf in (chains.length, chains.age))
-    return chains._replace(length=length, age=age), walls, doors, which < number
+    """Hand out up to `count` chains that are ready.
+
+    Returns:
+        The chains, of which those handed out start again; packed walls and doors of `count`
+        chains; and which of these were ready.
+    """
+    num_chains = len(chains.length)
+    (index,) = jnp.nonzero(ready(chains), size=count, fill_value=num_chains)
+    walls, doors = (leaf.at[:, index].get(mode="clip").T for leaf in (chains.walls, chains.doors))
+    length, age = (leaf.at[index].set(0, mode="drop") for leaf in (chains.length, chains.age))
+    return chains._replace(length=length, age=age), walls, doors, index < num_chains
 
 
 def _try_once(chains: Chains, words: UInt32[Array, " chains"], max_room_size: int) -> Chains:
-    """Tries to add one room to each chain, and empties a chain whose last try fails."""
+    """Try to add one room to each chain, and empty a chain whose last try fails."""
     num_rooms = len(chains.walls)
     is_complete, is_empty = chains.length == num_rooms, chains.length == 0
     room = _try_room(words, chains.last, is_empty, max_room_size)
     fits = _fits(room, chains) & ~is_complete
-    walls = _side_by_side(room.left, room.top, FAR - room.right, FAR - room.bottom)
-    # Or all of the above would be computed again for every room of a chain.
-    room, walls, fits = jax.lax.optimization_barrier((room, walls, fits))
+    walls = _pack_four(room.left, room.top, FAR - room.right, FAR - room.bottom)
+    room, walls, fits = compute_once((room, walls, fits))
     here = (jnp.arange(num_rooms)[:, None] == chains.length) & fits
-    # The first room has one try only: MiniGrid draws its size once for each chain.
+    # The first room has only one try: MiniGrid samples its size once per chain.
     fails = ~fits & ~is_complete & (is_empty | (chains.failures + 1 == TRIES))
     return Chains(
         walls=jnp.where(here, walls, chains.walls),
@@ -128,83 +141,83 @@ def _try_once(chains: Chains, words: UInt32[Array, " chains"], max_room_size: in
         last=jax.tree.map(lambda new, old: jnp.where(fits, new, old), room, chains.last),
         length=jnp.where(fails, 0, chains.length + fits),
         failures=jnp.where(fits | fails, 0, chains.failures + 1),
-        age=jnp.where(fails, 0, jnp.minimum(chains.age + 1, _oldest(num_rooms))),
+        age=jnp.where(fails, 0, jnp.minimum(chains.age + 1, _max_age(num_rooms))),
     )
 
 
 def _try_room(
-    chance: UInt32[Array, " chains"],
+    bits: UInt32[Array, " chains"],
     last: Room,
     is_first: Bool[Array, " chains"],
     max_room_size: int,
 ) -> Room:
-    """Draws a room behind a random wall of `last`, or anywhere if it is the first."""
+    """Sample a room behind a random wall of `last`, or anywhere if it is the first."""
     number_of_sizes = max_room_size - MIN_ROOM_SIZE + 1
-    width, chance = below(number_of_sizes, chance)
-    height, chance = below(number_of_sizes, chance)
+    width, bits = randint_below(number_of_sizes, bits)
+    height, bits = randint_below(number_of_sizes, bits)
     width, height = MIN_ROOM_SIZE + width, MIN_ROOM_SIZE + height
-    first = _first_room(chance, width, height)
-    following = _next_room(chance, width, height, last)
+    first = _first_room(bits, width, height)
+    following = _next_room(bits, width, height, last)
     return jax.tree.map(lambda a, b: jnp.where(is_first, a, b), first, following)
 
 
-def _first_room(chance: UInt32[Array, " chains"], width: Array, height: Array) -> Room:
-    left, chance = below(SIZE - 2, chance)
-    top, _ = below(SIZE - 2, chance)
-    door = jnp.zeros_like(left)  # it has none
+def _first_room(bits: UInt32[Array, " chains"], width: Array, height: Array) -> Room:
+    left, bits = randint_below(SIZE - 2, bits)
+    top, _ = randint_below(SIZE - 2, bits)
+    door = jnp.zeros_like(left)  # the first room has no door
     return Room(left, top, left + width - 1, top + height - 1, door, jnp.full_like(left, LEFT))
 
 
-def _next_room(chance: UInt32[Array, " chains"], width: Array, height: Array, last: Room) -> Room:
-    # MiniGrid leaves by any side but the one it came in by.
-    turn, chance = below(3, chance)
+def _next_room(bits: UInt32[Array, " chains"], width: Array, height: Array, last: Room) -> Room:
+    # MiniGrid leaves a room by any side except the one by which it entered.
+    turn, bits = randint_below(3, bits)
     side = (last.entry + 1 + turn) % 4
     sideways = side % 2 == 0
     inside = jnp.where(sideways, last.bottom - last.top, last.right - last.left) - 1
-    along, chance = below(inside, chance)
-    beside, _ = below(jnp.where(sideways, height, width) - 2, chance)
+    along, bits = randint_below(inside, bits)
+    beside, _ = randint_below(jnp.where(sideways, height, width) - 2, bits)
     right, down = side == 0, side == 1
     x = jnp.where(sideways, jnp.where(right, last.right, last.left), last.left + 1 + along)
     y = jnp.where(sideways, last.top + 1 + along, jnp.where(down, last.bottom, last.top))
     left = x - jnp.where(sideways, jnp.where(right, 0, width - 1), width - 2 - beside)
     top = y - jnp.where(sideways, height - 2 - beside, jnp.where(down, 0, height - 1))
-    door, entry = jnp.asarray(jax.vmap(place)(x, y)), (side + 2) % 4
+    door, entry = jnp.asarray(jax.vmap(pack_position)(x, y)), (side + 2) % 4
     return Room(left, top, left + width - 1, top + height - 1, door, entry)
 
 
-def below(
-    limit: Int[Array, "*shape"] | int, chance: UInt32[Array, "*shape"]
+def randint_below(
+    limit: Int[Array, "*shape"] | int, bits: UInt32[Array, "*shape"]
 ) -> tuple[Int[Array, "*shape"], UInt32[Array, "*shape"]]:
-    """Draws an integer below `limit`: the whole part of `limit` x `chance` / 2^32.
+    """Sample an integer below `limit`: the integer part of `limit` x `bits` / 2^32.
 
     Returns:
-        The integer, and as the next chance what the whole part left over. Where one word decides
-        among `n` outcomes in this way, the chance of each is 1 / n to `n` parts in 2^32: for a
+        The integer, and the fractional part as bits for the next sample. If one word decides
+        among `n` outcomes in this way, each has probability 1 / n within `n` parts in 2^32. For a
         room of size up to 10 that is 6 parts in a million.
     """
     factor = jnp.asarray(limit).astype(jnp.uint32)
-    high = (chance >> 16) * factor + ((chance & 0xFFFF) * factor >> 16)
-    return (high >> 16).astype(jnp.int32), chance * factor
+    high = (bits >> 16) * factor + ((bits & 0xFFFF) * factor >> 16)
+    return (high >> 16).astype(jnp.int32), bits * factor
 
 
 def _fits(room: Room, chains: Chains) -> Bool[Array, " chains"]:
-    """True where a room lies on the grid and clear of all rooms before the last."""
+    """Return whether a room is on the grid and clear of all rooms before the last."""
     on_grid = (room.left >= 0) & (room.top >= 0) & (room.right < SIZE) & (room.bottom < SIZE - 1)
-    # MiniGrid wants a free line to the right of a new room and below it, on no other side.
-    ends = _side_by_side(room.right + 1, room.bottom + 1, FAR - room.left, FAR - room.top)
-    # Another room is in the way where none of four differences is negative: spare bits stay.
-    in_the_way = ((ends | SPARE) - chains.walls) & SPARE == SPARE
+    # MiniGrid requires a free line to the right of a new room and below it, and on no other side.
+    ends = _pack_four(room.right + 1, room.bottom + 1, FAR - room.left, FAR - room.top)
+    # Another room overlaps if none of the four differences is negative: no spare bit is borrowed.
+    overlaps = ((ends | SPARE_BITS) - chains.walls) & SPARE_BITS == SPARE_BITS
     tested = jnp.arange(len(chains.walls))[:, None] < chains.length - 1
-    return on_grid & ~(in_the_way & tested).any(0)
+    return on_grid & ~(overlaps & tested).any(0)
 
 
-def _side_by_side(*numbers: Int[Array, "*shape"]) -> UInt32[Array, "*shape"]:
-    """Packs four numbers below 32 into one word, so that four compare as fast as one."""
-    shifted = (number.astype(jnp.uint32) << FIELD * i for i, number in enumerate(numbers))
+def _pack_four(*numbers: Int[Array, "*shape"]) -> UInt32[Array, "*shape"]:
+    """Pack four numbers below 32 into one word, to compare all four in one instruction."""
+    shifted = (number.astype(jnp.uint32) << FIELD_BITS * i for i, number in enumerate(numbers))
     return jnp.asarray(sum(shifted))
 
 
-def boxes(walls: UInt32[Array, " rooms"]) -> Int[Array, "4 rooms"]:
-    """Returns the left, top, right and bottom coordinates of packed walls."""
-    left, top, right, bottom = (walls >> FIELD * index & FAR for index in range(4))
+def unpack_walls(walls: UInt32[Array, " rooms"]) -> Int[Array, "4 rooms"]:
+    """Return the left, top, right and bottom coordinates of packed walls."""
+    left, top, right, bottom = (walls >> FIELD_BITS * index & FAR for index in range(4))
     return jnp.stack([left, top, FAR - right, FAR - bottom]).astype(jnp.int32)

@@ -1,12 +1,12 @@
-"""Rooms in a grid, and what MiniGrid's `RoomGrid` does with them, as pure functions.
+"""MiniGrid's `RoomGrid` as pure functions on a grid of rooms under construction.
 
-A room is `(column, row)`; its sides are numbered as the agent's directions are: 0 right,
-1 down, 2 left, 3 up. Two neighbours share one wall. Every function takes the layout first
-and the rooms under construction second, and returns new rooms.
+A room is `(column, row)`. Its sides are numbered like the agent's directions: 0 right, 1 down,
+2 left, 3 up. Two neighbours share one wall. Every function takes the layout and the rooms, and
+returns new rooms.
 
-Where MiniGrid draws until a draw is allowed, and gives up with `RecursionError` after 1000
-draws (5000 in `connect_all`), these functions choose among what is allowed. Should nothing
-be allowed, `complete` turns False.
+MiniGrid samples until a sample is allowed, and raises `RecursionError` after 1000 samples (5000
+in `connect_all`). These functions choose among what is allowed, and set `complete` to False if
+nothing is.
 """
 
 from functools import cache
@@ -18,19 +18,24 @@ import numpy as np
 from jaxtyping import Array, Bool, Int, PRNGKeyArray, UInt8
 
 from envs.minigrid import cells as c
-from envs.minigrid.generators.generator import choose, coordinates, put, random_color
-from envs.minigrid.level import DIRECTIONS, Level, make_level
+from envs.minigrid.generators.generator import (
+    SampledLevel,
+    choose,
+    coordinates,
+    random_color,
+    set_cell,
+)
+from envs.minigrid.level import DIRECTIONS, make_level
 
 RIGHT, DOWN, LEFT, UP = range(4)
 
 Room = tuple[int | Int[Array, ""], int | Int[Array, ""]]  # (column, row)
-Drawn = tuple[Level, Bool[Array, ""]]  # a level, and whether it may be played
 
 
 class Layout(NamedTuple):
-    """The static shape of a grid of rooms."""
+    """The shape of a grid of rooms."""
 
-    room_size: int  # cells along a room's side, both walls included
+    room_size: int  # cells along a room's side, including both walls
     rows: int
     columns: int
 
@@ -44,29 +49,29 @@ class Layout(NamedTuple):
 
 
 class Walls(NamedTuple):
-    """The walls that two rooms share."""
+    """The walls that are shared by two rooms, as constants."""
 
     rooms: np.ndarray  # [walls, 2] the two rooms, numbered row by row
-    corner: np.ndarray  # [walls, 2] (x, y) of the corner where the wall begins
+    corner: np.ndarray  # [walls, 2] (x, y) of the corner where the wall starts
     along: np.ndarray  # [walls, 2] one step along the wall
-    at_side: np.ndarray  # [columns, rows, 4] the wall at each side of a room, -1 if shared by none
+    at_side: np.ndarray  # [columns, rows, 4] the wall at each side of a room, -1 for outer walls
 
 
 class Rooms(NamedTuple):
     """A grid of rooms under construction."""
 
     cells: UInt8[Array, "height width"]
-    doorways: Int[Array, "walls 2"]  # (x, y) where a door in each wall would stand
-    joined: Bool[Array, " walls"]  # has a door, or is removed
+    doorways: Int[Array, "walls 2"]  # (x, y) of the door in each wall, if it gets one
+    connected: Bool[Array, " walls"]  # whether the wall has a door or is removed
     locked: Bool[Array, "columns rows"]  # MiniGrid's `room.locked`
     agent_position: Int[Array, "2"]
     agent_direction: Int[Array, ""]
-    complete: Bool[Array, ""]  # everything so far found its place
+    complete: Bool[Array, ""]  # whether everything so far found a free cell
 
 
 @cache
 def shared_walls(layout: Layout) -> Walls:
-    """Lists the walls that two rooms share, in the order in which MiniGrid draws their doors."""
+    """List the shared walls, in the order in which MiniGrid samples the positions of doors."""
     step = layout.room_size - 1
     at_side = np.full((layout.columns, layout.rows, 4), -1, np.int32)
     rooms: list[list[int]] = []
@@ -83,7 +88,7 @@ def shared_walls(layout: Layout) -> Walls:
 
 
 def empty_rooms(layout: Layout, key: PRNGKeyArray) -> Rooms:
-    """Builds closed, empty rooms, draws where their doors will be, and stands in the middle."""
+    """Return closed, empty rooms with sampled door positions, and the agent in the middle."""
     walls, step = shared_walls(layout), layout.room_size - 1
     x, y = coordinates(layout.height, layout.width)
     is_wall = (x % step == 0) | (y % step == 0)
@@ -92,7 +97,7 @@ def empty_rooms(layout: Layout, key: PRNGKeyArray) -> Rooms:
     return Rooms(
         cells=jnp.where(is_wall, c.WALL, c.EMPTY).astype(jnp.uint8),
         doorways=walls.corner + walls.along * offset,
-        joined=jnp.zeros(len(walls.rooms), bool),
+        connected=jnp.zeros(len(walls.rooms), bool),
         locked=jnp.zeros((layout.columns, layout.rows), bool),
         agent_position=jnp.array(middle, jnp.int32),
         agent_direction=jnp.int32(RIGHT),
@@ -101,7 +106,7 @@ def empty_rooms(layout: Layout, key: PRNGKeyArray) -> Rooms:
 
 
 def doorway(layout: Layout, rooms: Rooms, room: Room, side: int) -> Int[Array, "2"]:
-    """Returns where the door of `room` on `side` stands, or would stand: (x, y)."""
+    """Return the position (x, y) of the door of `room` on `side`, whether it exists or not."""
     return rooms.doorways[jnp.asarray(shared_walls(layout).at_side)[room[0], room[1], side]]
 
 
@@ -114,44 +119,75 @@ def add_door(
     *,
     locked: bool | Bool[Array, ""],
 ) -> Rooms:
-    """Adds a closed or locked door (`RoomGrid.add_door`), which also sets `room`'s own lock."""
+    """Add a closed or locked door (`RoomGrid.add_door`).
+
+    Args:
+        layout: the shape of the grid.
+        rooms: the rooms under construction.
+        room: (column, row) of the room that gets the door.
+        side: side of that room.
+        color: colour of the door.
+        locked: whether the door is locked. Also becomes the `locked` flag of `room`.
+    """
     wall = jnp.asarray(shared_walls(layout).at_side)[room[0], room[1], side]
     kind = jnp.where(locked, c.KIND_LOCKED, c.KIND_CLOSED)
     return rooms._replace(
-        cells=put(rooms.cells, rooms.doorways[wall], kind << 3 | color),
-        joined=rooms.joined | (jnp.arange(len(rooms.joined)) == wall),
+        cells=set_cell(rooms.cells, rooms.doorways[wall], kind << 3 | color),
+        connected=rooms.connected | (jnp.arange(len(rooms.connected)) == wall),
         locked=rooms.locked.at[room[0], room[1]].set(locked),
     )
 
 
 def remove_wall(layout: Layout, rooms: Rooms, room: tuple[int, int], side: int) -> Rooms:
-    """Removes a whole wall but its two ends (`RoomGrid.remove_wall`)."""
+    """Remove a wall except for its two ends (`RoomGrid.remove_wall`).
+
+    Args:
+        layout: the shape of the grid.
+        rooms: the rooms under construction.
+        room: (column, row) of a room at the wall.
+        side: side of that room.
+    """
     walls = shared_walls(layout)
     wall = walls.at_side[room[0], room[1], side]
     places = walls.corner[wall] + walls.along[wall] * np.arange(1, layout.room_size - 1)[:, None]
     return rooms._replace(
         cells=rooms.cells.at[places[:, 1], places[:, 0]].set(c.EMPTY),
-        joined=rooms.joined.at[wall].set(True),
+        connected=rooms.connected.at[wall].set(True),
     )
 
 
 def place_in_room(
     layout: Layout, rooms: Rooms, key: PRNGKeyArray, room: Room, cell: Int[Array, ""] | int
 ) -> Rooms:
-    """Places an object on a free cell of a room, two steps or more from the agent."""
+    """Place an object on a free cell of a room, at least two steps from the agent.
+
+    Args:
+        layout: the shape of the grid.
+        rooms: the rooms under construction.
+        key: random key of the position.
+        room: (column, row) of the room.
+        cell: byte of the object.
+    """
     x, y = coordinates(layout.height, layout.width)
     agent_x, agent_y = rooms.agent_position
     distance = jnp.abs(x - agent_x) + jnp.abs(y - agent_y)
     allowed = (rooms.cells == c.EMPTY) & _inside(layout, room) & (distance >= 2)
     (row, column), found = choose(key, allowed)
-    placed = put(rooms.cells, jnp.stack([column, row]), cell)
+    placed = set_cell(rooms.cells, jnp.stack([column, row]), cell)
     return rooms._replace(
         cells=jnp.where(found, placed, rooms.cells), complete=rooms.complete & found
     )
 
 
 def place_agent(layout: Layout, rooms: Rooms, key: PRNGKeyArray, room: Room) -> Rooms:
-    """Places the agent in a room, facing a free cell or a wall (`RoomGrid.place_agent`)."""
+    """Place the agent in a room, facing a free cell or a wall (`RoomGrid.place_agent`).
+
+    Args:
+        layout: the shape of the grid.
+        rooms: the rooms under construction.
+        key: random key of the position and direction.
+        room: (column, row) of the room.
+    """
     free = rooms.cells == c.EMPTY
     can_face = free | (c.kind_of(rooms.cells) == c.KIND_WALL)
     faces = jnp.stack([jnp.roll(can_face, (-dy, -dx), (0, 1)) for dx, dy in DIRECTIONS])
@@ -164,37 +200,37 @@ def place_agent(layout: Layout, rooms: Rooms, key: PRNGKeyArray, room: Room) -> 
 
 
 def connect_all(layout: Layout, rooms: Rooms, key: PRNGKeyArray) -> Rooms:
-    """Adds doors in random walls until every room can be reached (`RoomGrid.connect_all`).
+    """Add doors to random walls until every room can be reached (`RoomGrid.connect_all`).
 
-    MiniGrid draws walls, skips those that are joined or belong to a locked room, and stops
-    once all rooms are connected. All walls have the same chance, so what it adds is the
-    shortest connecting prefix of a random order of the free walls: every free wall up to the
-    greatest rank on the way between any two rooms.
+    MiniGrid samples walls, skips those that are connected or belong to a locked room, and stops
+    once all rooms are connected. All walls are equally likely. The walls that get a door are
+    therefore the shortest prefix of a random order of the free walls that connects all rooms:
+    every free wall up to the greatest rank on the way between any two rooms.
     """
     walls = shared_walls(layout)
     key_order, key_colors = jax.random.split(key)
-    count = len(walls.rooms)
+    num_walls = len(walls.rooms)
     locked = rooms.locked.T.reshape(-1)[walls.rooms].any(1)
-    free = ~rooms.joined & ~locked
-    order = jax.random.bits(key_order, (count,))
+    free = ~rooms.connected & ~locked
+    order = jax.random.bits(key_order, (num_walls,))
     rank = 1 + (order[None, :] < order[:, None]).sum(1, where=free[None, :])
-    rank = jnp.where(rooms.joined, 0, jnp.where(free, rank, count + 1))
+    rank = jnp.where(rooms.connected, 0, jnp.where(free, rank, num_walls + 1))
 
-    farthest = _greatest_rank_between_rooms(walls, rank, layout.rows * layout.columns)
-    added = free & (rank <= farthest)
+    greatest = _greatest_rank_between_rooms(walls, rank, layout.rows * layout.columns)
+    added = free & (rank <= greatest)
     x, y = coordinates(layout.height, layout.width)
     here = (x == rooms.doorways[:, 0, None, None]) & (y == rooms.doorways[:, 1, None, None])
-    doors = c.KIND_CLOSED << 3 | random_color(key_colors, (count,))
+    doors = c.KIND_CLOSED << 3 | random_color(key_colors, (num_walls,))
     door_cells = jnp.where(here & added[:, None, None], doors[:, None, None], 0).max(0)
     return rooms._replace(
         cells=jnp.where(door_cells > 0, door_cells, rooms.cells).astype(jnp.uint8),
-        joined=rooms.joined | added,
-        complete=rooms.complete & (farthest <= count),
+        connected=rooms.connected | added,
+        complete=rooms.complete & (greatest <= num_walls),
     )
 
 
-def finish(rooms: Rooms, task: int, target: Int[Array, ""], max_steps: int) -> Drawn:
-    """Returns the level that was built; it may be played if everything found its place."""
+def finish(rooms: Rooms, task: int, target: Int[Array, ""], max_steps: int) -> SampledLevel:
+    """Return the finished level, and whether it may be played: everything found a free cell."""
     level = make_level(
         rooms.cells,
         rooms.agent_position,
@@ -209,7 +245,7 @@ def finish(rooms: Rooms, task: int, target: Int[Array, ""], max_steps: int) -> D
 def _greatest_rank_between_rooms(
     walls: Walls, rank: Int[Array, " walls"], num_rooms: int
 ) -> Int[Array, ""]:
-    """Returns the least rank up to which walls must open to connect all rooms."""
+    """Return the smallest rank up to which walls must get doors to connect all rooms."""
     between = jnp.full((num_rooms, num_rooms), len(walls.rooms) + 1)
     between = between.at[walls.rooms[:, 0], walls.rooms[:, 1]].set(rank)
     between = between.at[walls.rooms[:, 1], walls.rooms[:, 0]].set(rank)
@@ -222,7 +258,7 @@ def _greatest_rank_between_rooms(
 
 
 def _inside(layout: Layout, room: Room) -> Bool[Array, "height width"]:
-    """True in the square of a room, its walls included."""
+    """Return the mask of a room, including its walls."""
     x, y = coordinates(layout.height, layout.width)
     left, top = room[0] * (layout.room_size - 1), room[1] * (layout.room_size - 1)
     in_columns = (x >= left) & (x < left + layout.room_size)

@@ -6,7 +6,7 @@ import pytest
 from minigrid.core.world_object import Ball, Box, Door, Floor, Goal, Key, Lava, Wall
 
 from envs.minigrid import cells as c
-from envs.minigrid.export import code_tables, content_of
+from envs.minigrid.export import encoding_tables, unpack_box
 from tests.support.handmade_levels import every_cell
 from tests.support.minigrid_reference import build_object
 
@@ -32,7 +32,7 @@ def test_a_cell_is_encoded_and_behaves_as_minigrids_object(cell, thing):
     assert tuple(c.encode(byte).tolist()) == thing.encode()
     assert bool(c.can_enter(byte)) == thing.can_overlap()
     assert bool(c.can_pick_up(byte)) == thing.can_pickup()
-    assert bool(c.hides_behind(byte)) == (not thing.see_behind())
+    assert bool(c.is_opaque(byte)) == (not thing.see_behind())
     inside = thing.contains
     content = tuple(c.encode(c.contents_of(byte)).tolist())
     assert content == (inside.encode() if inside else (c.TYPE_EMPTY, 0, 0))
@@ -40,13 +40,13 @@ def test_a_cell_is_encoded_and_behaves_as_minigrids_object(cell, thing):
 
 def test_no_two_cells_share_a_byte_or_a_code():
     cells = every_cell()
-    triples, contents = code_tables()
+    triples, contents = encoding_tables()
     codes = {(*triples[cell].tolist(), *contents[cell].tolist()) for cell in cells}
     assert len(codes) == len(set(cells)) == len(cells)
 
 
 def test_every_cell_survives_the_way_to_minigrid_and_back():
-    triples, contents = code_tables()
+    triples, contents = encoding_tables()
     for cell in every_cell()[1:]:
         built = build_object(triples[cell], contents[cell])
         assert built is not None
@@ -56,4 +56,4 @@ def test_every_cell_survives_the_way_to_minigrid_and_back():
 def test_contents_are_the_same_on_the_host_and_on_the_device():
     cells = every_cell()
     on_device = np.asarray(c.contents_of(jnp.array(cells, jnp.uint8)))
-    assert [content_of(cell) for cell in cells] == on_device.tolist()
+    assert [unpack_box(cell) for cell in cells] == on_device.tolist()

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from envs.minigrid import make_world
-from envs.minigrid.generators import GENERATORS, Generator, draw, no_level
+from envs.minigrid.generators import GENERATORS, Generator, placeholder_level, sample_levels
 from envs.minigrid.level import MARGIN, REACH_GOAL, Level
-from envs.minigrid.pool import Pool, canvas, make_pool, shares_replayed, take, top_up
+from envs.minigrid.pool import Pool, canvas, make_pool, refill, replayed_shares, take
 from envs.minigrid.world import gridworld
 
 MULTI_ENV = ("MultiRoom-N4-S5", "KeyCorridorS3R3", "BlockedUnlockPickup")
@@ -39,7 +39,7 @@ def numbered(every: int, ready_at_once: int = BATCH) -> Generator:
         calls = drafts.calls + 1
         made = ready_at_once if every else 0
         made = jnp.where(calls % max(every, 1) == 0, made, 0)
-        cell = no_level(3 + 2 * MARGIN, 3 + 2 * MARGIN)
+        cell = placeholder_level(3 + 2 * MARGIN, 3 + 2 * MARGIN)
         levels = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (count, *leaf.shape)), cell)
         seed = (drafts.next + jnp.arange(count)).astype(jnp.uint32)
         levels = levels._replace(seed=seed, max_steps=jnp.full(count, 5))
@@ -55,7 +55,7 @@ def make(generators: tuple[Generator, ...]) -> Pool:
 
 @partial(jax.jit, static_argnums=1)
 def fill(pool: Pool, generators: tuple[Generator, ...]) -> Pool:
-    return top_up(pool, jax.random.key(1), generators, BATCH)
+    return refill(pool, jax.random.key(1), generators, BATCH)
 
 
 def prints(levels: Level) -> list[bytes]:
@@ -100,7 +100,7 @@ def test_levels_are_played_in_the_order_in_which_they_were_made():
         seen += levels.seed[np.array(wanted, bool)].tolist()
         pool = fill(pool, one)
     assert seen == list(range(27))
-    assert shares_replayed(pool)[0] == 0
+    assert replayed_shares(pool)[0] == 0
 
 
 def test_a_ring_that_ran_dry_counts_replays_of_its_environment_and_recovers():
@@ -110,7 +110,7 @@ def test_a_ring_that_ran_dry_counts_replays_of_its_environment_and_recovers():
         pool, levels = take(pool, FIRST, ALL)
         assert levels.seed.tolist() == expected
     assert pool.replayed.tolist() == [12, 0]
-    of_all, of_each = shares_replayed(pool)
+    of_all, of_each = replayed_shares(pool)
     assert of_each.tolist() == pytest.approx([12 / 20, 0])
     assert of_all == pytest.approx(12 / 20)
     pool, levels = take(fill(pool, two), FIRST, ALL)
@@ -125,9 +125,9 @@ def test_a_refill_does_a_bounded_amount_of_work_and_goes_on_with_the_drafts():
     calls = int(pool.drafts[0].calls)
     assert int(fill(pool, one).drafts[0].calls) == calls == 15  # a full pool asks for nothing
     pool, _ = take(pool, FIRST, ALL)
-    for refill in range(1, 6):
+    for refills in range(1, 6):
         pool = fill(pool, one)
-        assert int(pool.drafts[0].calls) == calls + refill * PLACES // BATCH
+        assert int(pool.drafts[0].calls) == calls + refills * PLACES // BATCH
     assert pool.made.tolist() == [10]  # though no refill had the five calls that two levels take
     pool, levels = take(pool, FIRST, ALL)
     assert levels.seed.tolist() == [4, 5, 6, 7]
@@ -143,7 +143,7 @@ def test_a_ring_that_was_never_full_replays_only_levels_that_were_made():
 
 def test_a_generator_that_never_finishes_yields_no_level_and_is_reported():
     never, always = numbered(every=0), numbered(every=1)
-    _, valid = draw(never, jax.random.key(0), 2)
+    _, valid = sample_levels(never, jax.random.key(0), 2)
     assert not valid.any()
     world = gridworld([always, never], num_worlds=4, explore=True)
     worlds, _ = jax.jit(world.init)(jax.random.key(0))

@@ -13,7 +13,7 @@ from envs.minigrid.export import export
 from envs.minigrid.generators import GENERATORS, find
 from tests.support import minigrid_reference
 from tests.support.handmade_levels import MAX_STEPS, random_levels
-from tests.support.play import BATCH, Record, draw_levels, full_states, plans_for, play
+from tests.support.play import BATCH, Record, full_states, levels_of, plans_for, play
 
 STEPS = 1200  # about as many of each world are compared by default
 AFTER_SUCCESS = 25  # steps that an episode which is cut goes on
@@ -60,7 +60,7 @@ def test_every_kind_of_cell_behaves_as_in_minigrid():
 
 
 def test_the_noisy_ball_takes_all_colours_alike():
-    levels = draw_levels("MultiRoomNoisyTV-N7-S4", jax.random.key(0), BATCH)
+    levels = levels_of("MultiRoomNoisyTV-N7-S4", jax.random.key(0), BATCH)
     plans = np.full((140, BATCH), rules.DROP, np.int32)
     cells = play(levels, jax.random.key(1), plans).states.level.cells
     balls = cells[1:][cells[1:] >> 3 == c.KIND_BALL] & 7
@@ -75,7 +75,7 @@ def play_and_compare(name: str, batches: int, episodes: int, whole: int) -> None
     things: Counter[str] = Counter()
     for batch in range(batches):
         key_level, key_play = jax.random.split(jax.random.key(batch))
-        levels = draw_levels(name, key_level, BATCH)
+        levels = levels_of(name, key_level, BATCH)
         plans = plans_for(levels, steps + 1, every=2 if whole == episodes else 1)
         plans[:, 1:whole:2] = -1
         record = play(levels, key_play, plans)

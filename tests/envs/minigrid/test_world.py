@@ -7,9 +7,9 @@ import pytest
 import envs.minigrid
 from envs.minigrid import cells as c
 from envs.minigrid import rules
-from envs.minigrid.generators import FAMILIES, GENERATORS, NAMES, TRANSFER, draw, find
+from envs.minigrid.generators import FAMILIES, GENERATORS, NAMES, TRANSFER, find, sample_levels
 from envs.minigrid.level import MARGIN, OPEN_DOOR, PICK_UP, REACH_GOAL
-from tests.support.play import BATCH, draw_levels, draw_program, play
+from tests.support.play import BATCH, levels_of, play, sampling_program
 
 STEPS = 120
 
@@ -17,16 +17,16 @@ STEPS = 120
 @pytest.fixture(scope="module", params=GENERATORS)
 def drawn(request):
     """A name, and the levels drawn with one key."""
-    return request.param, jax.device_get(draw_levels(request.param, jax.random.key(3), BATCH))
+    return request.param, jax.device_get(levels_of(request.param, jax.random.key(3), BATCH))
 
 
 def test_the_same_key_draws_the_same_levels_and_another_draws_others(drawn):
     name, levels = drawn
-    again, others = (draw_levels(name, jax.random.key(seed), BATCH) for seed in (3, 4))
+    again, others = (levels_of(name, jax.random.key(seed), BATCH) for seed in (3, 4))
     same = jax.tree.map(lambda a, b: bool((a == b).all()), levels, jax.device_get(again))
     assert jax.tree.all(same)
     assert not (levels.cells == np.asarray(others.cells)).all()
-    assert draw_program(name)._cache_size() == 1  # one trace for all keys
+    assert sampling_program(name)._cache_size() == 1  # one trace for all keys
 
 
 def test_a_level_is_well_formed(drawn):
@@ -93,7 +93,7 @@ def test_the_paper_transfers_to_ten_of_them():
 def test_any_size_of_a_family_can_be_named(name, size):
     generator = find(name)
     assert (generator.width, generator.height) == size
-    _, ok = draw(generator, jax.random.key(0), 4)
+    _, ok = sample_levels(generator, jax.random.key(0), 4)
     assert ok.all()
 
 
@@ -124,7 +124,7 @@ def test_a_size_that_cannot_be_is_refused_in_one_line(name, says):
 
 
 def _dynamics_state(name: str) -> rules.State:
-    level = jax.tree.map(lambda leaf: leaf[0], draw_levels(name, jax.random.key(0), 1))
+    level = jax.tree.map(lambda leaf: leaf[0], levels_of(name, jax.random.key(0), 1))
     return rules.start(level)
 
 

@@ -16,7 +16,7 @@ from envs.minigrid import cells as c
 from envs.minigrid.export import Export
 from envs.minigrid.generators import GENERATORS
 from tests.support import minigrid_reference
-from tests.support.play import draw_levels, exports
+from tests.support.play import exports, levels_of
 
 LEVEL = 0.01
 # One of each way to draw a level; the others are drawn by the same lines.
@@ -46,7 +46,7 @@ def test_two_thousand_levels_are_distributed_as_minigrids(name):
 
 def test_the_comparison_tells_a_wrong_distribution():
     """Guards the tests above: levels of another room size must not pass."""
-    ours = [features(level) for level in exports(draw_levels("MultiRoom-N4-S5", KEY, 300))]
+    ours = [features(level) for level in exports(levels_of("MultiRoom-N4-S5", KEY, 300))]
     env = minigrid_reference.MultiRoomEnv(minNumRooms=4, maxNumRooms=4, maxRoomSize=6)
     theirs = [features(level) for level in minigrid_levels(env, "reach the goal", 300)]
     assert min(p_values(ours, theirs).values()) < 1e-6
@@ -57,7 +57,7 @@ KEY = jax.random.key(2)
 
 def compare(name: str, count: int) -> None:
     """Draws `count` levels with both generators and tests every feature."""
-    ours = exports(draw_levels(name, KEY, count))
+    ours = exports(levels_of(name, KEY, count))
     theirs = minigrid_levels(minigrid_reference.make(name), ours[0].task, count)
     assert ours[0].max_steps == theirs[0].max_steps
     assert ours[0].grid.shape == theirs[0].grid.shape

@@ -10,8 +10,8 @@ from scipy.stats import chisquare, ks_2samp
 
 from envs.errors import ImpossibleEnvironment
 from envs.minigrid import cells as c
-from envs.minigrid.generators import GENERATORS, NAMES, catalogue, draw, find, room_chains
-from envs.minigrid.generators.room_chains import below, boxes
+from envs.minigrid.generators import GENERATORS, NAMES, catalogue, find, room_chains, sample_levels
+from envs.minigrid.generators.room_chains import randint_below, unpack_walls
 from envs.minigrid.level import DIRECTIONS
 from tests.envs.minigrid.solving.solver import solve
 from tests.support.play import exports
@@ -22,7 +22,7 @@ LEVEL = 0.01  # of all features together (Bonferroni)
 
 def features(walls) -> dict[str, np.ndarray]:
     """Measures chains of rooms: where rooms are, how large, and which way they go."""
-    left, top, right, bottom = np.moveaxis(jax.vmap(boxes)(jnp.asarray(walls)), 1, 0)
+    left, top, right, bottom = np.moveaxis(jax.vmap(unpack_walls)(jnp.asarray(walls)), 1, 0)
     width, height = right - left + 1, bottom - top + 1
     return {
         "first left": left[:, 0],
@@ -42,7 +42,7 @@ def soonest(keys, rooms: int, chains: int):
     """Draws one chain for each key: the first to be ready of many that begin together."""
 
     def one(key):
-        grown = room_chains.grow(room_chains.no_chains(rooms, chains), key, 1, SIZE)
+        grown = room_chains.grow(room_chains.empty_chains(rooms, chains), key, 1, SIZE)
         return room_chains.hand_out(grown, 1)[1][0]
 
     return jax.lax.map(one, keys)
@@ -56,14 +56,14 @@ def in_turn(keys, rooms: int, chains: int):
         chains, walls, _, ready = room_chains.hand_out(room_chains.grow(chains, key, 4, SIZE), 8)
         return chains, (walls, ready)
 
-    _, (walls, ready) = jax.lax.scan(go_on, room_chains.no_chains(rooms, chains), keys)
+    _, (walls, ready) = jax.lax.scan(go_on, room_chains.empty_chains(rooms, chains), keys)
     return walls, ready
 
 
 def test_the_chains_that_are_ready_first_are_as_all_others(monkeypatch):
     """Those that are complete first begin two columns further to the left than others do."""
-    monkeypatch.setattr(room_chains, "ROUNDS", 1)  # looks after every round
-    monkeypatch.setattr(room_chains, "MOST_GOES", 1000)
+    monkeypatch.setattr(room_chains, "ROUNDS_PER_PASS", 1)  # looks after every round
+    monkeypatch.setattr(room_chains, "MAX_PASSES", 1000)
     first = soonest(jax.random.split(jax.random.key(1), 1000), 6, 64)
     walls, ready = in_turn(jax.random.split(jax.random.key(2), 500), 6, 128)
     ours, others = features(first), features(walls[ready])
@@ -73,8 +73,8 @@ def test_the_chains_that_are_ready_first_are_as_all_others(monkeypatch):
 
 def test_drafts_go_on_where_the_last_call_left_them(monkeypatch):
     """With a bound of 4 rounds a call, no chain of 4 rooms could be ready in one."""
-    monkeypatch.setattr(room_chains, "ROUNDS", 4)
-    monkeypatch.setattr(room_chains, "MOST_GOES", 1)
+    monkeypatch.setattr(room_chains, "ROUNDS_PER_PASS", 4)
+    monkeypatch.setattr(room_chains, "MAX_PASSES", 1)
     generator = GENERATORS["MultiRoom-N4-S5"]
     advance = jax.jit(generator.advance, static_argnums=2)
     drafts, made = generator.begin(2), []
@@ -88,16 +88,16 @@ def test_drafts_go_on_where_the_last_call_left_them(monkeypatch):
 def test_a_call_ends_though_no_chain_is_ready():
     """49 rooms of 4 x 4 might fit, and never will."""
     chains = jax.jit(partial(room_chains.grow, count=1, max_room_size=4))(
-        room_chains.no_chains(49, 8), jax.random.key(0)
+        room_chains.empty_chains(49, 8), jax.random.key(0)
     )
-    assert chains.age.max() <= room_chains.ROUNDS * room_chains.MOST_GOES
+    assert chains.age.max() <= room_chains.ROUNDS_PER_PASS * room_chains.MAX_PASSES
     chains, _, _, ready = room_chains.hand_out(chains, 2)
     assert not ready.any()
 
 
 @pytest.mark.parametrize("name", ["MultiRoom-N12-S10", "MultiRoomNoisyTV-N7-S4"])
 def test_a_level_that_is_handed_out_is_whole(name):
-    levels, valid = jax.jit(lambda key: draw(GENERATORS[name], key, 8))(jax.random.key(0))
+    levels, valid = jax.jit(lambda key: sample_levels(GENERATORS[name], key, 8))(jax.random.key(0))
     assert valid.all()
     rooms = int(levels.max_steps[0]) // 20
     for level in exports(levels):
@@ -112,13 +112,13 @@ def test_a_level_that_is_handed_out_is_whole(name):
 
 def test_every_number_below_a_limit_is_as_likely_as_another():
     words = jax.random.bits(jax.random.key(0), (70_000,))
-    first, rest = below(7, words)
-    second, _ = below(jnp.full(70_000, 5), rest)
+    first, rest = randint_below(7, words)
+    second, _ = randint_below(jnp.full(70_000, 5), rest)
     pairs = np.bincount(np.asarray(first) * 5 + np.asarray(second))
     assert len(pairs) == 35
     assert chisquare(pairs).pvalue > LEVEL
     extremes = jnp.array([0, 2**32 // 7, 2**32 // 7 + 1, 2**32 - 1], jnp.uint32)
-    assert below(7, extremes)[0].tolist() == [0, 0, 1, 6]
+    assert randint_below(7, extremes)[0].tolist() == [0, 0, 1, 6]
 
 
 @pytest.mark.parametrize(

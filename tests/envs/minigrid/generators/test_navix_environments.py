@@ -12,7 +12,7 @@ import envs.minigrid
 from envs.minigrid import cells as c
 from envs.minigrid import rules
 from envs.minigrid.export import export
-from envs.minigrid.generators import draw, find
+from envs.minigrid.generators import find, sample_levels
 from envs.minigrid.level import MARGIN, enlarge
 from experiments import minigrid_pretrain
 from tests.envs.minigrid.solving.solver import solve
@@ -210,7 +210,7 @@ one_step = jax.jit(rules.step)
 
 def test_draws_are_navixs_own_levels():
     name = "Navix-DistShift2-v0"  # has but one level
-    levels, ok = draw(find(name), jax.random.key(0), 3)
+    levels, ok = sample_levels(find(name), jax.random.key(0), 3)
     assert ok.all()
     for drawn, read in zip(levels, shown(name).level, strict=True):
         np.testing.assert_array_equal(drawn, read[:3])
@@ -219,12 +219,12 @@ def test_draws_are_navixs_own_levels():
 def test_draws_leave_out_what_may_not_be_played():
     name = "Navix-ObstructedMaze-1Dlhb-v0"
     assert not shown(name).ok.all()
-    draw_many = jax.jit(lambda key: draw(find(name), key, 200), compiler_options=QUICKLY)
-    levels, ok = draw_many(jax.random.key(0))
+    sample_many = jax.jit(lambda key: sample_levels(find(name), key, 200), compiler_options=QUICKLY)
+    levels, ok = sample_many(jax.random.key(0))
     assert ok.all()
     assert ((levels.cells == levels.target[:, None, None]).sum((1, 2)) == 1).all()
-    again, _ = draw_many(jax.random.key(0))
-    other, _ = draw_many(jax.random.key(1))
+    again, _ = sample_many(jax.random.key(0))
+    other, _ = sample_many(jax.random.key(1))
     np.testing.assert_array_equal(levels.cells, again.cells)
     assert (levels.cells != other.cells).any((1, 2)).mean() > 0.99
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from itertools import count
 
 from envs.minigrid import cells as c
-from envs.minigrid.export import Export, content_of
+from envs.minigrid.export import Export, unpack_box
 from envs.minigrid.level import OPEN_DOOR, PICK_UP
 from envs.minigrid.rules import DROP, FORWARD, LEFT, PICKUP, RIGHT, TOGGLE
 from tests.envs.minigrid.solving.estimate import Node as Moment
@@ -175,5 +175,5 @@ class _Walker:
             self._cells[ahead], self._carrying = self._carrying, c.EMPTY
         elif action == TOGGLE:
             is_box = front >> 3 >= c.KIND_BOX
-            self._cells[ahead] = content_of(front) if is_box else c.open_door(front & 7)
+            self._cells[ahead] = unpack_box(front) if is_box else c.open_door(front & 7)
         self._actions.append(action)

@@ -17,7 +17,7 @@ from functools import cache
 from typing import NamedTuple
 
 from envs.minigrid import cells as c
-from envs.minigrid.export import content_of
+from envs.minigrid.export import unpack_box
 from envs.minigrid.level import OPEN_DOOR, PICK_UP, REACH_GOAL
 from envs.minigrid.rules import DROP, FORWARD, PICKUP, TOGGLE
 from tests.envs.minigrid.solving.estimate import Puzzle
@@ -64,7 +64,7 @@ class Regions:
 
     def unpacked(self, cell: int) -> int:
         """Returns what counts instead of a cell: a box is as good as what is inside."""
-        return content_of(cell) if cell >> 3 >= c.KIND_BOX and cell != self._object else cell
+        return unpack_box(cell) if cell >> 3 >= c.KIND_BOX and cell != self._object else cell
 
     def free(self, node: Node) -> int:
         """Returns where nothing stands in the way; the door to open has to stay shut."""

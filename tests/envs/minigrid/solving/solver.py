@@ -11,7 +11,7 @@ from functools import cache
 from itertools import count
 
 from envs.minigrid import cells as c
-from envs.minigrid.export import Export, code_tables, content_of
+from envs.minigrid.export import Export, encoding_tables, unpack_box
 from envs.minigrid.level import OPEN_DOOR, PICK_UP, REACH_GOAL, TASKS
 from envs.minigrid.rules import DROP, FORWARD, LEFT, PICKUP, RIGHT, TOGGLE
 from tests.envs.minigrid.solving.estimate import FAR, Estimate, Node, Puzzle
@@ -90,7 +90,7 @@ def _moves(puzzle: Puzzle, node: Node) -> list[tuple[int, Node, bool]]:
         after = Node(_with(cells, ahead, c.open_door(front & 7)), place, direction, carrying)
         moves.append((TOGGLE, after, puzzle.task == OPEN_DOOR and ahead == puzzle.target))
     if kind >= c.KIND_BOX and not (puzzle.task == PICK_UP and front == puzzle.target):
-        after = Node(_with(cells, ahead, content_of(front)), place, direction, carrying)
+        after = Node(_with(cells, ahead, unpack_box(front)), place, direction, carrying)
         moves.append((TOGGLE, after, False))
     return moves
 
@@ -124,6 +124,6 @@ def read(export: Export) -> tuple[Puzzle, Node]:
 @cache
 def _codes() -> dict[tuple[int, ...], int]:
     """Returns the byte of each (type, colour, state, type inside, colour inside)."""
-    triples, contents = code_tables()
+    triples, contents = encoding_tables()
     used = [cell for cell in range(c.NUM_KINDS << 3) if cell & 7 < len(c.COLORS)]
     return {(*triples[cell].tolist(), *contents[cell].tolist()): cell for cell in reversed(used)}

@@ -10,11 +10,19 @@ from envs.minigrid import cells as c
 from envs.minigrid import rules
 from envs.minigrid.export import export
 from envs.minigrid.generators import GENERATORS
-from envs.minigrid.level import OPEN_DOOR, PICK_UP, REACH_GOAL, TASKS, enlarge, make_level, place
+from envs.minigrid.level import (
+    OPEN_DOOR,
+    PICK_UP,
+    REACH_GOAL,
+    TASKS,
+    enlarge,
+    make_level,
+    pack_position,
+)
 from envs.minigrid.level_text import from_text
 from tests.envs.minigrid.solving import planner, solver
 from tests.support.handmade_levels import random_levels
-from tests.support.play import draw_levels
+from tests.support.play import levels_of
 
 LONGEST = 400  # actions; no plan below is longer
 CANVAS = (20, 20)  # for all handmade levels, so that their replay is compiled once
@@ -125,7 +133,7 @@ def test_a_goal_is_entered_even_if_the_agent_stands_on_it():
 @pytest.mark.parametrize("agent", [">>", "VV"])
 def test_an_open_door_is_noticed_by_a_toggle(agent):
     drawing = f"WGWGWGWG\nWG{agent}_RWG\nWGWGWGWG"
-    check_all_solved([from_text(drawing, task=OPEN_DOOR, target=place(2, 1))])
+    check_all_solved([from_text(drawing, task=OPEN_DOOR, target=pack_position(2, 1))])
 
 
 @pytest.mark.parametrize(
@@ -183,7 +191,7 @@ def find_ball(drawing: str):
 
 def check_generator(name: str, count: int) -> None:
     """Plans for levels, plays the plans in time, and checks the share that has none."""
-    levels = draw_levels(name, jax.random.key(11), count)
+    levels = levels_of(name, jax.random.key(11), count)
     unsolvable = count - int(plan_all(start_all(levels)).sum())
     share = UNSOLVABLE_SHARE.get(name, 0)
     assert binomtest(unsolvable, count, share).pvalue > 1e-4
@@ -254,7 +262,9 @@ def cramped_level(rng: np.random.Generator, task: str):
         [make[kind](int(rng.integers(2))) for kind in rng.choice(len(make), 12, p=chances)]
     )
     wanted, agent = rng.permutation(12)[:2].tolist()
-    target = {"open the door": place(wanted % 4 + 1, wanted // 4 + 1)}.get(task, c.ball(c.BLUE))
+    target = {"open the door": pack_position(wanted % 4 + 1, wanted // 4 + 1)}.get(
+        task, c.ball(c.BLUE)
+    )
     door = (c.closed_door, c.locked_door)[rng.integers(2)]
     targets = {"reach the goal": c.GOAL, "open the door": door(c.RED)}
     inner[wanted], inner[agent] = targets.get(task, c.ball(c.BLUE)), c.EMPTY

@@ -11,7 +11,7 @@ from envs.minigrid.level import PICK_UP
 from envs.minigrid.level_text import from_text
 from tests.envs.minigrid.solving import estimate, solver
 from tests.support.handmade_levels import random_levels
-from tests.support.play import draw_levels, exports
+from tests.support.play import exports, levels_of
 
 # Small enough for shortest solutions; the planner solves the others, too.
 SMALL = (
@@ -44,7 +44,7 @@ def test_a_level_without_its_key_has_no_solution():
 
 @pytest.mark.parametrize("name", SMALL)
 def test_the_estimate_never_changes_the_length(name, monkeypatch):
-    levels = exports(draw_levels(name, jax.random.key(5), 6))
+    levels = exports(levels_of(name, jax.random.key(5), 6))
     guided = [len(solver.solve(level)) for level in levels]
     monkeypatch.setattr(estimate.Estimate, "__call__", lambda self, node: 0)
     short = [i for i, length in enumerate(guided) if length <= min(guided) + 3]
@@ -83,7 +83,7 @@ def test_two_thousand_levels_are_solvable(name):
 
 def check_solutions(name: str, count: int) -> None:
     """Solves levels, and plays every solution: success comes with its last action only."""
-    levels = draw_levels(name, jax.random.key(11), count)
+    levels = levels_of(name, jax.random.key(11), count)
     plans = [solver.solve(level) for level in exports(levels)]
     assert None not in plans
     lengths = np.array([len(plan) for plan in plans])

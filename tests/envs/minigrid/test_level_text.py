@@ -12,7 +12,7 @@ from envs.minigrid.level_text import from_text, to_text
 from envs.minigrid.rules import FORWARD, PICKUP, TOGGLE, start, step
 from tests.support.handmade_levels import random_levels
 from tests.support.minigrid_reference import make, rebuild
-from tests.support.play import draw_levels
+from tests.support.play import levels_of
 
 BOX_HIDES_KEY = """\
 WGWGWGWGWGWG
@@ -45,7 +45,7 @@ def test_every_level_survives_being_written_and_read(task):
 
 
 def test_the_text_of_a_real_level_is_minigrids_own():
-    levels = draw_levels("KeyCorridorS3R3", jax.random.key(0), 1)
+    levels = levels_of("KeyCorridorS3R3", jax.random.key(0), 1)
     level = jax.tree.map(lambda leaf: leaf[0], levels)
     env = make("KeyCorridorS3R3")
     rebuild(export(start(level)), env)
