@@ -39,7 +39,7 @@ from experiments.illustrations.chain import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-PROGRAM = "python -m experiments.chainworld"
+PROGRAM = "experiments.chainworld"
 NAME = "chainworld"
 REWARDS = {"cbet": CBET, "count": COUNT, **ABLATION}
 END = 5  # the last fifth of the episodes is called the end
@@ -105,7 +105,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     arguments = sys.argv[1:] if arguments is None else arguments
     console = Console()
     with cli.user_errors():
-        options: Options = cli.parse(Options, arguments, prog=PROGRAM)
+        options: Options = cli.parse(Options, arguments, module=PROGRAM)
         folder = outputs.new_folder(options.out, NAME)
         keys = seed_keys(options.seeds, options.first_seed)
         with console.status("learning"):

@@ -30,7 +30,7 @@ from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
 from experiments.common import cli
 from experiments.common.outputs import new_folder, write_table
 
-PROGRAM = "python -m experiments.compare_runs"
+PROGRAM = "experiments.compare_runs"
 NAME = "comparison"
 HEADER = ("run", "seed", "metric", "frames", "value")
 COMPARED = (
@@ -63,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     arguments = sys.argv[1:] if arguments is None else arguments
     console = Console()
     with cli.user_errors():
-        options: Options = cli.parse(Options, arguments, prog=PROGRAM)
+        options: Options = cli.parse(Options, arguments, module=PROGRAM)
         tables = read(options.runs)
         until = last_frames(tables, options.until)
         frames = np.arange(1, POINTS + 1) * until // POINTS

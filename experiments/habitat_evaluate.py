@@ -61,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     arguments = sys.argv[1:] if arguments is None else arguments
     console = Console()
     with cli.user_errors(SimulatorError):
-        options: Options = cli.parse(Options, arguments, prog=PROGRAM)
+        options: Options = cli.parse(Options, arguments, module=PROGRAM)
         directory = RunDirectory(options.directory)
         settings, played = habitat.habitat_settings(directory)
         played = replace(played, max_steps=options.steps + 1, random_starts=options.random_starts)

@@ -20,7 +20,7 @@ from envs.habitat.workers.stopwatch import Stopwatch
 from experiments.common import cli, habitat, training
 from experiments.common.presets import HABITAT_PRESETS
 
-PROGRAM = "python -m experiments.habitat_pretrain"
+PROGRAM = "experiments.habitat_pretrain"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,7 +86,7 @@ def read(arguments: Sequence[str]) -> Options:
         base = cli.preset(first.preset, HABITAT_PRESETS)
     assert base.habitat is not None
     defaults = Options(**training.shared(base), scene=base.environments[0], habitat=base.habitat)
-    options: Options = cli.parse(Options, arguments, default=defaults, prog=PROGRAM)
+    options: Options = cli.parse(Options, arguments, default=defaults, module=PROGRAM)
     training.refuse_other_settings(options, stored, options.settings)
     return options
 

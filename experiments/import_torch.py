@@ -43,7 +43,7 @@ from envs.registry import UnknownEnvironment, find
 from experiments.common import cli, habitat, training
 from experiments.common.presets import FIVE_LAYERS
 
-PROGRAM = "python -m experiments.import_torch"
+PROGRAM = "experiments.import_torch"
 POLICY, FLAGS, SCHEDULE = "actor_model_state_dict", "flags", "scheduler_state_dict"
 METHODS = {name: name for name in ("cbet", "count", "curiosity", "ride", "rnd")} | {
     "vanilla": "none"
@@ -103,7 +103,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     arguments = sys.argv[1:] if arguments is None else arguments
     console = Console()
     with cli.user_errors(UnknownEnvironment):
-        options: Options = cli.parse(Options, arguments, prog=PROGRAM)
+        options: Options = cli.parse(Options, arguments, module=PROGRAM)
         stored = read(options.source)
         names = worlds(stored.flags, options.envs)
         try:
@@ -116,8 +116,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         with console.status("importing"):
             write(directory, settings, policy, origin(options.source, stored, arguments))
     evaluate = habitat.EVALUATE if settings.habitat else training.EVALUATE
-    line = f"imported at {settings.train.frames:,} frames; next: {evaluate} "
-    console.print(f"{line}{directory.root}", soft_wrap=True, highlight=False)
+    line = f"imported at {settings.train.frames:,} frames; "
+    line += f"next: {cli.command_line(evaluate, directory.root)}"
+    console.print(line, soft_wrap=True, highlight=False, markup=False)
 
 
 def read(path: Path) -> Stored:
@@ -283,7 +284,7 @@ def origin(source: Path, stored: Stored, arguments: Sequence[str]) -> dict[str, 
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     flags = {str(name): _plain(value) for name, value in stored.flags.items()}
     imported = {"file": source.name, "sha256": digest, "updates": stored.updates, "flags": flags}
-    return {**manifest.describe([PROGRAM, *arguments]), "imported": imported}
+    return {**manifest.describe(["python -m", PROGRAM, *arguments]), "imported": imported}
 
 
 def _plain(value: Any) -> Any:

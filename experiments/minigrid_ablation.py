@@ -16,7 +16,7 @@ from experiments.study.report import Contents
 METHODS = tuple(dict.fromkeys(method for table in ABLATION for method in table.methods))
 STUDY = Study(
     name="ablation",
-    program="python -m experiments.minigrid_ablation",
+    program="experiments.minigrid_ablation",
     methods=METHODS,
     setups=THREE,
     tasks={},

@@ -27,7 +27,7 @@ from experiments.common import cli, training
 from experiments.evaluation import evaluation_table
 from experiments.evaluation.evaluation_table import ALL, Row
 
-PROGRAM = "python -m experiments.minigrid_evaluate"
+PROGRAM = "experiments.minigrid_evaluate"
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     arguments = sys.argv[1:] if arguments is None else arguments
     console = Console()
     with cli.user_errors(UnknownEnvironment):
-        options: Options = cli.parse(Options, arguments, prog=PROGRAM)
+        options: Options = cli.parse(Options, arguments, module=PROGRAM)
         check(options)
         runs = [open_run(path, options, console) for path in options.directories]
         for run, rows in zip(runs, play(runs, options, console), strict=True):

@@ -11,7 +11,7 @@ from envs.registry import UnknownEnvironment
 from experiments.common import cli, training
 from experiments.common.training import build
 
-PROGRAM = "python -m experiments.minigrid_pretrain"
+PROGRAM = "experiments.minigrid_pretrain"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +44,7 @@ def read(arguments: Sequence[str]) -> Options:
     stored = training.stored_settings(first)
     base = cli.preset(first.preset) if stored is None or first.preset else stored
     defaults = Options(**training.shared(base), envs=base.environments)
-    options: Options = cli.parse(Options, arguments, default=defaults, prog=PROGRAM)
+    options: Options = cli.parse(Options, arguments, default=defaults, module=PROGRAM)
     training.refuse_other_settings(options, stored, options.settings)
     return options
 

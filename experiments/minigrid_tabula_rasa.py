@@ -16,7 +16,7 @@ from envs.registry import UnknownEnvironment
 from experiments.common import cli, presets, training
 from experiments.common.training import build
 
-PROGRAM = "python -m experiments.minigrid_tabula_rasa"
+PROGRAM = "experiments.minigrid_tabula_rasa"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +53,7 @@ def read(arguments: Sequence[str]) -> Options:
     defaults = Options(
         **training.shared(base), env=stored.environments[0] if stored else tyro.MISSING
     )
-    options: Options = cli.parse(Options, arguments, default=defaults, prog=PROGRAM)
+    options: Options = cli.parse(Options, arguments, default=defaults, module=PROGRAM)
     training.refuse_other_settings(options, stored, options.settings)
     return options
 

@@ -29,7 +29,7 @@ from envs.registry import UnknownEnvironment
 from experiments.common import cli, presets, training
 from experiments.common.training import build
 
-PROGRAM = "python -m experiments.minigrid_transfer"
+PROGRAM = "experiments.minigrid_transfer"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,7 +99,7 @@ def read(arguments: Sequence[str]) -> tuple[Options, RunSettings | None]:
     first = cli.first(arguments, cli.FirstOfTransfer)
     stored = training.stored_settings(first)
     defaults = resumed(first, stored) if stored else fresh(first)
-    options: Options = cli.parse(Options, arguments, default=defaults, prog=PROGRAM)
+    options: Options = cli.parse(Options, arguments, default=defaults, module=PROGRAM)
     if stored and stored.transfer:
         frames = stored.transfer.frames if options.checkpoint is None else options.checkpoint
         settings = options.settings(frames, stored.transfer.network)

@@ -16,7 +16,7 @@ from experiments.study.report import Contents
 SETUPS = ("MultiRoom", "NoisyTV")
 STUDY = Study(
     name="noisy_tv",
-    program="python -m experiments.noisy_tv",
+    program="experiments.noisy_tv",
     methods=NOISY_METHODS,
     setups=SETUPS,
     tasks={},

@@ -17,7 +17,7 @@ from experiments.study.report import Contents
 
 STUDY = Study(
     name="paper",
-    program="python -m experiments.paper",
+    program="experiments.paper",
     methods=METHODS,
     setups=THREE,
     tasks={"paper": TRANSFER, "smoke": ("Unlock",)},

@@ -3,7 +3,10 @@
 import contextlib
 import difflib
 import io
+import os
 import re
+import shlex
+import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -69,12 +72,13 @@ def preset(name: str | None, presets: Mapping[str, RunSettings] = PRESETS) -> Ru
     return presets[name]
 
 
-def parse(kind: Any, arguments: Sequence[str], **options: Any) -> Any:
-    """Reads a command line into a frozen dataclass.
+def parse(kind: Any, arguments: Sequence[str], module: str = "", **options: Any) -> Any:
+    """Read a command line into a frozen dataclass.
 
     Args:
         kind: the dataclass.
         arguments: the words of the command line.
+        module: that was started, for the usage line of `--help`.
         **options: passed on to `tyro.cli`.
 
     Raises:
@@ -83,11 +87,56 @@ def parse(kind: Any, arguments: Sequence[str], **options: Any) -> Any:
     printed = io.StringIO()
     try:
         with contextlib.redirect_stderr(printed):
-            return tyro.cli(kind, args=list(arguments), **options)
+            prog = command_line(module) if module else None
+            return tyro.cli(kind, args=list(arguments), prog=prog, **options)
     except SystemExit as stop:
         if not stop.code:
             raise
         raise SettingsError(_one_line(printed.getvalue())) from None
+
+
+def command_line(module: str, *words: object) -> str:
+    """Return the line that runs a module, to be pasted where this process was started.
+
+    Args:
+        module: such as `experiments.watch`.
+        *words: of its command line.
+    """
+    return shlex.join([*_python(), "-m", module, *map(str, words)])
+
+
+def _python() -> list[str]:
+    """Return the words that start this Python: through uv, or as the user typed them."""
+    uv = os.environ.get("UV") if "UV_RUN_RECURSION_DEPTH" in os.environ else None
+    if uv and _is_uv_project_here():
+        return [_shortest(uv), "run", "python"]
+    typed = sys.orig_argv[0] if sys.orig_argv else ""
+    # uv run changes PATH for its children only: there a name is not what the user's shell knows.
+    known = shutil.which(typed) and (os.sep in typed or not uv)
+    return [typed if known else sys.executable]
+
+
+def _is_uv_project_here() -> bool:
+    """Return whether `uv run` in the working directory would use this environment."""
+    here = Path.cwd()
+    projects = (path for path in (here, *here.parents) if (path / "pyproject.toml").is_file())
+    root = next(projects, None)
+    if root is None:
+        return False
+    environment = root / os.environ.get("UV_PROJECT_ENVIRONMENT", ".venv")
+    return environment.resolve() == Path(sys.prefix).resolve()
+
+
+def _shortest(program: str) -> str:
+    """Return the shortest way to name a program: its name, or its path from here or from /."""
+    path = Path(program)
+    named = shutil.which(path.name)
+    if named and os.path.samefile(named, program):
+        return path.name
+    if not path.is_relative_to(Path.cwd()):
+        return program
+    below = str(path.relative_to(Path.cwd()))
+    return below if os.sep in below else os.path.join(os.curdir, below)
 
 
 @contextlib.contextmanager

@@ -15,7 +15,7 @@ from envs.habitat.workers.simulators import Simulators, plain_failures
 from envs.habitat.world import habitat_world
 from envs.types import World
 
-EVALUATE = "python -m experiments.habitat_evaluate"
+EVALUATE = "experiments.habitat_evaluate"
 PYTHON = "HABITAT_PYTHON"  # names the interpreter that habitat-sim is installed in
 EMBEDDED = "raycast"  # which this interpreter runs by itself
 

@@ -23,7 +23,7 @@ from cbet_jax.train import Program, make_program, seed_keys
 from envs.minigrid import make_world
 from experiments.common import cli
 
-EVALUATE = "python -m experiments.minigrid_evaluate"
+EVALUATE = "experiments.minigrid_evaluate"
 RUNS = Path("runs")
 GIB = 2**30
 STOPPED = 128  # exit status, plus the number of the signal
@@ -236,11 +236,12 @@ def report(
     """Says how the run ended and what to do next; a stopped run ends the process."""
     if outcome.finished:
         how = "finished" if outcome.trained else "had already finished"
-        line = f"{how} at {outcome.frames:,} frames; next: {evaluate} {directory.root}"
+        after = cli.command_line(evaluate, directory.root)
+        line = f"{how} at {outcome.frames:,} frames; next: {after}"
     else:
-        again = f"{command} --out {directory.root} --resume"
-        line = f"stopped and saved at {outcome.frames:,} frames; go on with: {again}"
-    console.print(line, soft_wrap=True, highlight=False)
+        again = cli.command_line(command, "--out", directory.root, "--resume")
+        line = f"stopped and saved at {outcome.frames:,} frames; continue with: {again}"
+    console.print(line, soft_wrap=True, highlight=False, markup=False)
     if not outcome.finished:
         raise SystemExit(STOPPED + outcome.signal)
 

@@ -21,7 +21,7 @@ from experiments.sweeps.plan import COMMANDS, Job, check, plan, read_grid
 if TYPE_CHECKING:
     from experiments.sweeps.jobs import Queue
 
-PROGRAM = "python -m experiments.sweep"
+PROGRAM = "experiments.sweep"
 RECORD, TABLE, JOBS = "sweep.json", "results.csv", "jobs"
 FAILED = 1  # exit status
 
@@ -62,7 +62,7 @@ def main(arguments: Sequence[str]) -> None:
     """Does what the command line asks for."""
     console = Console()
     with cli.user_errors(UnknownEnvironment):
-        options, fixed = cli.parse(Options, arguments, return_unknown_args=True, prog=PROGRAM)
+        options, fixed = cli.parse(Options, arguments, return_unknown_args=True, module=PROGRAM)
         for word in fixed:
             if word in ("--resume", "--no-resume"):
                 raise SettingsError(f"a sweep says {word} itself")
