@@ -14,6 +14,7 @@ class SettingsError(ValueError):
     """Settings that cannot be run, with one line that says why."""
 
 
+BRIGHTEST_PIXEL = 255  # the largest number in an image
 Factors = Literal["float32", "bfloat16"]
 
 

@@ -53,8 +53,8 @@ def rollout(
     """Plays `unroll` steps in every world with one policy."""
     begin_key, scan_key = jax.random.split(key)
     params = agent.precompute(params, actor.step.view)
-    actor = actor._replace(memory=intrinsic.begin(actor.memory, begin_key, actor.step))
-    observe = intrinsic.observe if intrinsic.observe_all is None else _note
+    actor = actor._replace(memory=intrinsic.begin_rollout(actor.memory, begin_key, actor.step))
+    observe = intrinsic.observe if intrinsic.observe_rollout is None else _note
 
     def act(actor: ActorState, key: PRNGKeyArray) -> tuple[ActorState, Any]:
         action_key, intrinsic_key = jax.random.split(key)
@@ -78,8 +78,8 @@ def rollout(
         return actor, (transition, events)
 
     last, (transitions, events) = jax.lax.scan(act, actor, jax.random.split(scan_key, unroll))
-    if intrinsic.observe_all is not None:
-        memory, signal = intrinsic.observe_all(last.memory, *transitions.signal)
+    if intrinsic.observe_rollout is not None:
+        memory, signal = intrinsic.observe_rollout(last.memory, *transitions.signal)
         last, transitions = last._replace(memory=memory), transitions._replace(signal=signal)
     return last, _trajectory(transitions, actor, last), events
 

@@ -184,7 +184,7 @@ def iterate(trainer: Trainer, state: TrainState) -> tuple[TrainState, Metrics]:
     metrics = {
         **update_metrics,
         **_episode_metrics(events, trainer.world.environments),
-        **trainer.intrinsic.report(actor.memory),
+        **trainer.intrinsic.metrics(actor.memory),
         **trainer.world.report(actor.world),
     }
     actor = trainer.parallel.constrain_actor(actor)

@@ -21,9 +21,7 @@ from rich.table import Table
 from cbet_jax.analysis import intervals
 from cbet_jax.analysis.figures import COLORS
 from cbet_jax.config import LossSettings, OptimizerSettings, SettingsError, TrainSettings
-from cbet_jax.intrinsic.ablation import REWARDS as ABLATION
-from cbet_jax.intrinsic.cbet import REWARD as CBET
-from cbet_jax.intrinsic.count import REWARD as COUNT
+from cbet_jax.intrinsic import COUNT_REWARDS
 from cbet_jax.train import seed_keys
 from experiments.common import cli, outputs
 from experiments.illustrations.chain import (
@@ -41,7 +39,6 @@ if TYPE_CHECKING:
 
 PROGRAM = "experiments.chainworld"
 NAME = "chainworld"
-REWARDS = {"cbet": CBET, "count": COUNT, **ABLATION}
 END = 5  # the last fifth of the episodes is called the end
 UNIFORM = 1 / 3  # of the steps outside of A, at each of three places
 PATHS = {"ABCBCB...": GO_TO_B, "ADDDDD...": GO_TO_D}
@@ -71,8 +68,10 @@ class Options:
             raise SettingsError(f"first_seed must be at least 0, not {self.first_seed}")
         if not all(0 < probability <= 1 for probability in self.reset_probabilities):
             raise SettingsError("reset_probabilities must lie above 0, and be at most 1")
-        if self.method not in REWARDS:
-            raise SettingsError(f"unknown method {self.method!r}; known: {', '.join(REWARDS)}")
+        if self.method not in COUNT_REWARDS:
+            raise SettingsError(
+                f"unknown method {self.method!r}; known: {', '.join(COUNT_REWARDS)}"
+            )
         _ = self.train  # refuses what cannot be learnt with
 
     @property
@@ -109,7 +108,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         folder = outputs.new_folder(options.out, NAME)
         keys = seed_keys(options.seeds, options.first_seed)
         with console.status("learning"):
-            learnt = learn(options.train, REWARDS[options.method], options.rules, keys)
+            learnt = learn(options.train, COUNT_REWARDS[options.method], options.rules, keys)
             learnt = jax.tree.map(np.asarray, learnt)
         show(console, options, learnt)
         files = write(folder, options, learnt)
@@ -130,7 +129,7 @@ def outside_of_a(share: np.ndarray) -> np.ndarray:
 def returns(options: Options) -> dict[str, float]:
     """Returns what each path is worth to an agent that has forgotten all counts."""
     discounts = options.discount ** np.arange(options.steps)
-    reward = REWARDS[options.method]
+    reward = COUNT_REWARDS[options.method]
     return {
         path: float(discounts @ fresh_rewards(reward, action, options.steps))
         for path, action in PATHS.items()
@@ -200,7 +199,7 @@ def draw(path: Path, options: Options, learnt: Learnt) -> Path:
 def _draw_worth(axis: "Axes", options: Options) -> None:
     discounts = options.discount ** np.arange(options.steps)
     for (path, action), style in zip(PATHS.items(), ("-", "--"), strict=True):
-        rewards = fresh_rewards(REWARDS[options.method], action, options.steps)
+        rewards = fresh_rewards(COUNT_REWARDS[options.method], action, options.steps)
         steps = np.arange(1, options.steps + 1)
         axis.plot(steps, np.cumsum(discounts * rewards), style, color="black", label=path)
     axis.set_title("An episode that begins with empty counts", fontsize=11)

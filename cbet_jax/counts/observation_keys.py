@@ -1,4 +1,8 @@
-"""Keys: which observations, or changes from one to the next, are counted as the same."""
+"""How observations are identified: by exact value, or by a ternary hash code (images only).
+
+Observations with equal keys are counted together. A key is a hash of 64 bits, `[lanes]`. Changes
+are identified likewise, as the difference of an observation and the one before it.
+"""
 
 from collections.abc import Callable
 from functools import partial
@@ -8,92 +12,99 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Integer, PRNGKeyArray, UInt32
 
+from cbet_jax.barrier import materialize
 from cbet_jax.config import CountSettings
 from cbet_jax.counts import hashing, ternary_code
 from cbet_jax.counts.hashing import LinearHash
 from cbet_jax.counts.ternary_code import TernaryCode
 
-Seen = Integer[Array, "N ..."]  # an observation of each actor
-ACTORS_AT_ONCE = 8  # whose sequences are encoded side by side: 160 MB of 100 panoramas each
+Observations = Integer[Array, "N ..."]  # one of each actor
+Keys = UInt32[Array, "N lanes"]
+ACTORS_AT_ONCE = 8  # encoded side by side: 100 panoramas of an actor take 160 MB
 
 
-class Keys(NamedTuple):
-    """How observations become keys: pure functions of all actors' observations."""
+class KeyMaker(NamedTuple):
+    """Pure functions that make the keys of all actors' observations."""
 
-    begin: Callable[[PRNGKeyArray, Seen], Any]  # the state before the first key
-    make: Callable[[Any, Seen], tuple[Any, UInt32[Array, "N lanes"]]]
-    # of observations [T, N, ...] in the order of time; None: one after the other costs no more
-    make_all: Callable[[Any, Integer[Array, "T N ..."]], Any] | None = None
+    init: Callable[[PRNGKeyArray, Observations], Any]  # the state, from the first observations
+    make: Callable[[Any, Observations], tuple[Any, Keys]]
+    #: as `make`, for observations [T, N, ...] in the order of time; None where that is no faster
+    make_rollout: Callable[[Any, Integer[Array, "T N ..."]], Any] | None = None
 
 
 class ExactState(NamedTuple):
-    """A hash that all actors share."""
+    """State of the exact keys. All actors share one hash."""
 
     hash: LinearHash
-    origin: UInt32[Array, "N lanes"]  # linear hash that the next one is taken from: the last
-    # observation's where changes are counted, zeros where states are
+    #: what is subtracted from the next linear hash: the last observation's for changes, else zeros
+    origin: UInt32[Array, "N lanes"]
 
 
 class TernaryState(NamedTuple):
-    """A code for each actor, and a hash of codes."""
+    """State of the ternary keys."""
 
-    codes: TernaryCode  # arrays [N, ...], or [1, ...] if the actors share one
-    hash: LinearHash
-    origin: Integer[Array, "N numbers"]  # what the next observation is taken from
+    codes: TernaryCode  # arrays [N, ...], or [1, ...] if all actors share one code
+    hash: LinearHash  # of the codes' entries
+    #: what is subtracted from the next observation: the last one for changes, else zeros
+    origin: Integer[Array, "N numbers"]
 
 
-def make_keys(settings: CountSettings, *, of_changes: bool) -> Keys:
-    """Returns the keys that the settings ask for, of observations or of their differences."""
+def key_maker(settings: CountSettings, *, of_changes: bool) -> KeyMaker:
+    """Return the key maker that the settings name, of observations or of their changes."""
     if settings.keys == "ternary":
         return ternary_keys(settings, of_changes=of_changes)
     return exact_keys(of_changes=of_changes)
 
 
-def exact_keys(*, of_changes: bool) -> Keys:
-    """Returns keys that are equal where the observations, or their differences, are."""
+def exact_keys(*, of_changes: bool) -> KeyMaker:
+    """Return keys that are equal where the observations, or their changes, are equal."""
 
-    def begin(key: PRNGKeyArray, seen: Seen) -> ExactState:
-        hash_ = hashing.make_linear_hash(key, seen[0].size)
-        lanes = _lanes(hash_, seen)
+    def init(key: PRNGKeyArray, observations: Observations) -> ExactState:
+        hash_ = hashing.make_linear_hash(key, observations[0].size)
+        lanes = _linear_hash(hash_, observations)
         return ExactState(hash_, lanes if of_changes else jnp.zeros_like(lanes))
 
-    def make(state: ExactState, seen: Seen) -> tuple[ExactState, UInt32[Array, "N lanes"]]:
-        lanes = _lanes(state.hash, seen)
+    def make(state: ExactState, observations: Observations) -> tuple[ExactState, Keys]:
+        lanes = _linear_hash(state.hash, observations)
         keys = jax.vmap(hashing.finish)(lanes - state.origin)
         return state._replace(origin=lanes if of_changes else state.origin), keys
 
-    return Keys(begin, make)
+    return KeyMaker(init, make)
 
 
-def ternary_keys(settings: CountSettings, *, of_changes: bool) -> Keys:
-    """Returns keys that are equal where the ternary codes are.
+def ternary_keys(settings: CountSettings, *, of_changes: bool) -> KeyMaker:
+    """Return keys that are equal where the ternary codes of the images, or changes, are equal.
 
-    Each actor draws a code of its own, unless the actors share what they count. Most of a key's
-    cost is to read the code's projection (32 MB for a panorama), so that the keys of a whole
-    sequence cost a fraction of what they do one by one.
+    Each actor draws its own code, unless the actors share their counts. Most of the time goes into
+    reading the code's projection from memory (32 MB for a panorama), so the keys of a whole rollout
+    cost a fraction of the same keys made step by step.
     """
 
-    def begin(key: PRNGKeyArray, seen: Seen) -> TernaryState:
+    def init(key: PRNGKeyArray, observations: Observations) -> TernaryState:
         code_key, hash_key = jax.random.split(key)
-        numbers = seen.reshape(len(seen), -1)
-        code_keys = jax.random.split(code_key, 1 if settings.shared else len(seen))
-        draw = lambda key: ternary_code.make_ternary_code(key, numbers.shape[1], settings.offsets)  # noqa: E731
+        numbers = observations.reshape(len(observations), -1)
+        code_keys = jax.random.split(code_key, 1 if settings.shared else len(observations))
+
+        def draw(key: PRNGKeyArray) -> TernaryCode:
+            return ternary_code.make_ternary_code(key, numbers.shape[1], settings.offsets)
+
         return TernaryState(
             codes=jax.vmap(draw)(code_keys),
             hash=hashing.make_linear_hash(hash_key, ternary_code.ENTRIES),
             origin=numbers if of_changes else jnp.zeros_like(numbers),
         )
 
-    def make(state: TernaryState, seen: Seen) -> tuple[TernaryState, UInt32[Array, "N lanes"]]:
-        numbers = seen.reshape(len(seen), -1)
+    def make(state: TernaryState, observations: Observations) -> tuple[TernaryState, Keys]:
+        numbers = observations.reshape(len(observations), -1)
         encoded = jax.vmap(ternary_code.encode)(_codes(state), _difference(numbers, state.origin))
-        keys = jax.vmap(hashing.finish)(_lanes(state.hash, encoded))
+        keys = jax.vmap(hashing.finish)(_linear_hash(state.hash, encoded))
         return state._replace(origin=numbers if of_changes else state.origin), keys
 
-    def make_all(
-        state: TernaryState, seen: Integer[Array, "T N ..."]
+    def make_rollout(
+        state: TernaryState, observations: Integer[Array, "T N ..."]
     ) -> tuple[TernaryState, UInt32[Array, "T N lanes"]]:
-        numbers = jnp.moveaxis(seen.reshape(*seen.shape[:2], -1), 1, 0)  # [N, T, ...]
+        numbers = observations.reshape(*observations.shape[:2], -1)
+        numbers = jnp.moveaxis(numbers, 1, 0)  # [N, T, numbers]
 
         def encode(actor: tuple[TernaryCode, Array, Array]) -> Array:
             code, numbers, origin = actor
@@ -102,16 +113,16 @@ def ternary_keys(settings: CountSettings, *, of_changes: bool) -> Keys:
 
         actors = _codes(state), numbers, state.origin
         encoded = jax.lax.map(encode, actors, batch_size=ACTORS_AT_ONCE)
-        lanes = _lanes(state.hash, encoded.reshape(-1, encoded.shape[-1]))
+        lanes = _linear_hash(state.hash, encoded.reshape(-1, encoded.shape[-1]))
         keys = jax.vmap(hashing.finish)(lanes).reshape(*encoded.shape[:2], -1)
-        last = state._replace(origin=numbers[:, -1] if of_changes else state.origin)
-        return last, jnp.moveaxis(keys, 0, 1)
+        after = state._replace(origin=numbers[:, -1] if of_changes else state.origin)
+        return after, jnp.moveaxis(keys, 0, 1)
 
-    return Keys(begin, make, make_all)
+    return KeyMaker(init, make, make_rollout)
 
 
 def _codes(state: TernaryState) -> TernaryCode:
-    """Returns the code of each actor, arrays [N, ...]."""
+    """Return the code of each actor, arrays [N, ...]."""
     actors = len(state.origin)
     return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (actors, *leaf.shape[1:])), state.codes)
 
@@ -120,6 +131,5 @@ def _difference(numbers: Integer[Array, "*T"], before: Integer[Array, "..."]) ->
     return numbers.astype(jnp.int32) - before.astype(jnp.int32)
 
 
-def _lanes(hash_: LinearHash, seen: Seen) -> UInt32[Array, "N lanes"]:
-    lanes = hashing.linear(hash_, jnp.moveaxis(seen, 0, -1)).T
-    return jax.lax.optimization_barrier(lanes)  # or every use of them would hash again
+def _linear_hash(hash_: LinearHash, observations: Observations) -> Keys:
+    return materialize(hashing.linear(hash_, jnp.moveaxis(observations, 0, -1)).T)

@@ -1,14 +1,17 @@
 """Visit counts in a hash table on the device, with resets that cost nothing.
 
-A table is a row of buckets of `WAYS` slots. A key has two buckets to choose from and is
-stored in the emptier one, which keeps overflow away until a table is more than half full. Each
-slot carries the generation in which it was written: a reset raises the table's generation,
-and every older slot is free from then on, whatever the table's size (paper, section 3.2,
-"randomly reset counts").
+The table is set-associative, with two choices of bucket: an array of buckets of `WAYS` slots each.
+A key hashes to two buckets and is stored in the one with more free slots (Azar et al., "Balanced
+Allocations", 1999; with buckets of several slots: Broder and Mitzenmacher, "Using Multiple Hash
+Functions to Improve IP Lookups", 2001). So a table does not overflow before it is about half full.
+Unlike in cuckoo hashing, a stored key never moves.
 
-Two keys are taken for one if they share a bucket and 32 further bits: with probability
-under 2^-29 a look-up. A key that finds no free slot is counted as new (N = 1) and as
-overflow; it is never merged with another.
+Each slot carries a generation stamp. A reset raises the table's generation, which frees all older
+slots at once, whatever the table's size (paper, section 3.2: counts are reset at random steps).
+
+Two keys are mistaken for each other if they share a bucket and 32 further bits: with a probability
+below 2^-29 a look-up. A key that finds no free slot is counted as new (N = 1) and as overflow; it
+is never merged with another.
 """
 
 from typing import NamedTuple
@@ -17,8 +20,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int, UInt32
 
-WAYS = 4
-FINGERPRINT, GENERATION, COUNT = range(3)
+from cbet_jax.barrier import materialize
+
+WAYS = 4  # slots in a bucket
+FINGERPRINT, GENERATION, COUNT = range(3)  # the numbers in a slot
 
 
 class CountTable(NamedTuple):
@@ -30,7 +35,7 @@ class CountTable(NamedTuple):
 
 
 def empty_table(capacity: int) -> CountTable:
-    """Returns a table of `capacity` slots (a power of two, at least 2 * WAYS)."""
+    """Return a table of `capacity` slots (a power of two, at least 2 * WAYS)."""
     return CountTable(
         slots=jnp.zeros((capacity, 3), jnp.uint32),
         generation=jnp.ones((), jnp.uint32),
@@ -38,58 +43,54 @@ def empty_table(capacity: int) -> CountTable:
     )
 
 
-def empty_tables(actors: int, capacity: int) -> CountTable:
-    """Returns one empty table an actor: arrays with a leading axis `[actors]`."""
+def empty_tables(number: int, capacity: int) -> CountTable:
+    """Return `number` empty tables: arrays with a leading axis [number]."""
     table = empty_table(capacity)
-    return jax.tree.map(lambda leaf: jnp.tile(leaf, (actors, *[1] * leaf.ndim)), table)
+    return jax.tree.map(lambda leaf: jnp.tile(leaf, (number, *[1] * leaf.ndim)), table)
 
 
 def visit(table: CountTable, key: UInt32[Array, "2"]) -> tuple[CountTable, UInt32[Array, ""]]:
-    """Counts one visit of `key` and returns its count, this visit included (N >= 1).
-
-    The barriers keep XLA from looking the same slots up again for every use of them.
-    """
-    apart = jax.lax.optimization_barrier
+    """Count one visit of `key`. Return the table and the key's count, this visit included."""
     capacity = table.slots.shape[0]
-    buckets = apart(_buckets(key, capacity))
+    buckets = materialize(_buckets(key, capacity))
     slots = table.slots.reshape(-1, WAYS, 3).at[buckets].get(mode="promise_in_bounds")
-    slots = apart(slots)  # [2, WAYS, 3]
+    slots = materialize(slots)  # [2, WAYS, 3]
     current = slots[..., GENERATION] == table.generation
     found = current & (slots[..., FINGERPRINT] == key[1])
-    place, stored = _choose(buckets, found, ~current)
+    slot, stored = _choose(buckets, found, ~current)
 
-    count = apart(jnp.where(found, slots[..., COUNT], 0).sum(dtype=jnp.uint32) + 1)
+    count = materialize(jnp.where(found, slots[..., COUNT], 0).sum(dtype=jnp.uint32) + 1)
     entry = jnp.stack([key[1], table.generation, count])
-    slots = table.slots.at[jnp.where(stored, place, capacity)].set(entry, mode="drop")
+    slots = table.slots.at[jnp.where(stored, slot, capacity)].set(entry, mode="drop")
     overflow = table.overflow + ~stored
     return CountTable(slots, table.generation, overflow), count
 
 
-def reset(table: CountTable, now: Bool[Array, ""]) -> CountTable:
-    """Forgets all counts where `now` is true."""
-    return table._replace(generation=table.generation + now.astype(jnp.uint32))
+def reset(table: CountTable, mask: Bool[Array, ""]) -> CountTable:
+    """Reset all counts to zero where `mask` is true."""
+    return table._replace(generation=table.generation + mask.astype(jnp.uint32))
 
 
 def _buckets(key: UInt32[Array, "2"], capacity: int) -> UInt32[Array, "2"]:
-    """Returns the two buckets that `key` may be stored in."""
+    """Return the two buckets that `key` may be stored in."""
     buckets = capacity // WAYS
     first = key[0] & (buckets - 1)
-    second = first ^ (((key[0] >> 16) | 1) & (buckets - 1))  # another bucket than the first
+    second = first ^ (((key[0] >> 16) | 1) & (buckets - 1))  # never equal to the first
     return jnp.stack([first, second])
 
 
 def _choose(
     buckets: UInt32[Array, "2"], found: Bool[Array, "2 ways"], free: Bool[Array, "2 ways"]
 ) -> tuple[UInt32[Array, ""], Bool[Array, ""]]:
-    """Returns the slot to write, and whether there is one.
+    """Return the slot to write, and whether there is one.
 
-    The slot that holds the key comes first, then the first free slot of the emptier bucket.
+    That is the slot that holds the key, else the first free slot of the emptier bucket.
     """
     room = free.sum(1)
     preferred = jnp.stack([room[0] >= room[1], room[0] < room[1]])
     rank = jnp.where(found, 2, free & preferred[:, None])
     last_first = jnp.arange(2 * WAYS)[::-1].reshape(2, WAYS)
-    best = jax.lax.optimization_barrier((rank * (2 * WAYS) + last_first).max())
+    best = materialize((rank * (2 * WAYS) + last_first).max())
     slot = 2 * WAYS - 1 - best % (2 * WAYS)
     bucket = jnp.where(slot < WAYS, buckets[0], buckets[1])
     return bucket * WAYS + (slot % WAYS).astype(jnp.uint32), best >= 2 * WAYS

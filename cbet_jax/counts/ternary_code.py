@@ -1,4 +1,7 @@
-"""Ternary codes: images that look alike get the same one (paper, appendix on Habitat's counts)."""
+"""Ternary codes, which are equal for images that look alike.
+
+Paper, appendix "Habitat Environments Details", after SimHash (Charikar, 2002).
+"""
 
 from typing import NamedTuple
 
@@ -20,7 +23,13 @@ class TernaryCode(NamedTuple):
 
 
 def make_ternary_code(key: PRNGKeyArray, numbers: int, offsets: Offsets) -> TernaryCode:
-    """Draws the code of images of `numbers` numbers."""
+    """Draw the code of images of `numbers` numbers.
+
+    Args:
+        key: draws the projection and the offsets.
+        numbers: in an image.
+        offsets: uniform in (-1, 1) as in the published code, or standard normal as in the paper.
+    """
     projection_key, offset_key = jax.random.split(key)
     projection = jax.random.normal(projection_key, (ENTRIES, numbers))
     if offsets == "normal":
@@ -29,7 +38,7 @@ def make_ternary_code(key: PRNGKeyArray, numbers: int, offsets: Offsets) -> Tern
 
 
 def encode(code: TernaryCode, image: Num[Array, " numbers"]) -> Int8[Array, " entries"]:
-    """Returns 1 where g = tanh(A x) + w is above 0.5, -1 where it is below -0.5, else 0."""
+    """Return 1 where g = tanh(A x) + w is above 0.5, -1 where it is below -0.5, else 0."""
     product = jnp.dot(code.projection, image.astype(jnp.float32), precision="highest")
     g = jnp.tanh(product) + code.offsets
     return (g > THRESHOLD).astype(jnp.int8) - (g < -THRESHOLD).astype(jnp.int8)

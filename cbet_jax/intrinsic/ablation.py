@@ -1,25 +1,19 @@
-"""The other count rewards of the ablation study (paper, appendix "Ablation Study on MiniGrid").
+"""The other count rewards of the ablation (paper, appendix "Ablation Study on MiniGrid").
 
-The study combines them, C-BET and Count with egocentric or panoramic states and changes and
-with or without resets: `counts.states`, `counts.changes` and `counts.reset_probability`.
+The study combines these, C-BET and Count with egocentric or panoramic states and changes
+(`counts.states`, `counts.changes`), with and without resets (`counts.reset_probability`).
 """
 
 import jax.numpy as jnp
 
-from cbet_jax.config import CountSettings
-from cbet_jax.intrinsic.count_based import (
-    CHANGES,
-    RESET_PROBABILITY,
-    SHORT,
-    STATES,
-    CountReward,
-    Extent,
-    counting_with_resets,
-)
+from cbet_jax.config import TrainSettings
+from cbet_jax.counts.resets import RESET_PROBABILITY, random_resets
+from cbet_jax.intrinsic.count_based import CHANGES, STATES, CountReward, count_based
 from cbet_jax.intrinsic.types import Intrinsic
 
 BOTH = (STATES, CHANGES)
 
+# Formulas of N(s') and N(c).
 REWARDS = {
     "ablation-states-squared": CountReward((STATES,), lambda states: 1 / states),
     "ablation-changes": CountReward((CHANGES,), lambda changes: 1 / jnp.sqrt(changes)),
@@ -36,6 +30,7 @@ REWARDS = {
 }
 
 
-def ablation(name: str, settings: CountSettings, extent: Extent = SHORT) -> Intrinsic:
-    """Returns a count reward of the ablation, with random resets."""
-    return counting_with_resets(name, REWARDS[name], settings, extent, RESET_PROBABILITY)
+def ablation(name: str, settings: TrainSettings, num_actions: int) -> Intrinsic:
+    """Return the method of that name, with the random resets of C-BET."""
+    resets = random_resets(settings.counts, RESET_PROBABILITY)
+    return count_based(name, REWARDS[name], settings, resets)

@@ -1,20 +1,24 @@
-"""C-BET: rare states and rare changes of the world (paper, equation 1)."""
+"""C-BET: reward rare states and rare changes of the world (paper, section 3.1)."""
 
-from cbet_jax.config import CountSettings
-from cbet_jax.intrinsic.count_based import (
-    CHANGES,
-    RESET_PROBABILITY,
-    SHORT,
-    STATES,
-    CountReward,
-    Extent,
-    counting_with_resets,
-)
+from cbet_jax.config import TrainSettings
+from cbet_jax.counts.resets import RESET_PROBABILITY, random_resets
+from cbet_jax.intrinsic.count_based import CHANGES, STATES, CountReward, Numbers, count_based
 from cbet_jax.intrinsic.types import Intrinsic
 
-REWARD = CountReward((STATES, CHANGES), lambda states, changes: 1 / (states + changes))
+
+def cbet_reward(states: Numbers, changes: Numbers) -> Numbers:
+    """Return 1 / (N(s') + N(c)) (paper, equation 1)."""
+    return 1 / (states + changes)
 
 
-def cbet(settings: CountSettings, extent: Extent = SHORT) -> Intrinsic:
-    """Returns the C-BET method: reward 1 / (N(s') + N(c)), counts reset at random."""
-    return counting_with_resets("cbet", REWARD, settings, extent, RESET_PROBABILITY)
+REWARD = CountReward((STATES, CHANGES), cbet_reward)
+
+
+def cbet(settings: TrainSettings, num_actions: int) -> Intrinsic:
+    """Return C-BET. It counts states and changes, and resets counts at random steps.
+
+    Each actor counts for itself. At every step, its state counts and its change counts are each
+    reset with probability 0.001 (paper, section 3.2).
+    """
+    resets = random_resets(settings.counts, RESET_PROBABILITY)
+    return count_based("cbet", REWARD, settings, resets)

@@ -1,14 +1,21 @@
-"""Count: rare states (Bellemare et al., 2016, with exact counts)."""
+"""Count: reward rare states (Bellemare et al., 2016, with exact counts)."""
 
 import jax.numpy as jnp
 
-from cbet_jax.config import CountSettings
-from cbet_jax.intrinsic.count_based import SHORT, STATES, CountReward, Extent, counting_with_resets
+from cbet_jax.config import TrainSettings
+from cbet_jax.counts.resets import random_resets
+from cbet_jax.intrinsic.count_based import STATES, CountReward, Numbers, count_based
 from cbet_jax.intrinsic.types import Intrinsic
 
-REWARD = CountReward((STATES,), lambda states: 1 / jnp.sqrt(states))
+
+def count_reward(states: Numbers) -> Numbers:
+    """Return 1 / sqrt(N(s')) (paper, appendix "Algorithms Details")."""
+    return 1 / jnp.sqrt(states)
 
 
-def count(settings: CountSettings, extent: Extent = SHORT) -> Intrinsic:
-    """Returns the Count baseline: reward 1 / sqrt(N(s')), counts never reset."""
-    return counting_with_resets("count", REWARD, settings, extent, 0.0)
+REWARD = CountReward((STATES,), count_reward)
+
+
+def count(settings: TrainSettings, num_actions: int) -> Intrinsic:
+    """Return Count. It counts states, and never resets counts unless the settings say so."""
+    return count_based("count", REWARD, settings, random_resets(settings.counts, 0.0))

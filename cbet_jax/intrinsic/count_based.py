@@ -1,235 +1,158 @@
-"""Rewards made of visit counts: the memory that C-BET, Count, RIDE and the ablation share."""
+"""Count-based rewards: what C-BET, Count, RIDE and the ablation share.
+
+A state is a view. A change is the difference of two successive panoramas (paper, section 3.1).
+Each step goes in the order of the published code: make the keys of the new state and of the
+change, increment their counts, read the counts (so N >= 1), reset tables where the rule says so.
+When a rollout begins, the current view is counted once more (as a state only), and the rule is
+asked once more.
+"""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Integer, Key, PRNGKeyArray, UInt32
+from jaxtyping import Array, ArrayLike, Float, Integer, Key, Num, PRNGKeyArray, UInt32
 
-from cbet_jax.config import CountSettings
+from cbet_jax.config import TrainSettings
 from cbet_jax.counts import table
-from cbet_jax.counts.observation_keys import Keys, make_keys
+from cbet_jax.counts.capacity import table_capacity
+from cbet_jax.counts.observation_keys import key_maker
+from cbet_jax.counts.resets import Resets
 from cbet_jax.counts.table import CountTable
-from cbet_jax.intrinsic.none import none
-from cbet_jax.intrinsic.types import Intrinsic, Metrics, Params
+from cbet_jax.intrinsic.types import COUNT_COEFFICIENT, Intrinsic, Metrics, Params
 from cbet_jax.types import Trajectory
 from envs.types import Step
 
-COEFFICIENT = 0.005  # of rewards made of counts alone (paper, appendix "hyperparameters")
-RESET_PROBABILITY = 0.001  # p, of the rewards with random resets (same place)
-CAPACITY = 2**14  # slots for what is soon forgotten
-LASTING_CAPACITY = 2**18  # for what is not, at least
-MOST_CAPACITY = 2**26  # slots that no table has more of, unless it is told to
+STATES, CHANGES = "states", "changes"  # the two kinds that are counted
 
-STATES, CHANGES = "states", "changes"  # what can be counted
-
-
-class Extent(NamedTuple):
-    """How much a run counts."""
-
-    actors: int = 1
-    steps: int = 0  # of each
-
-
-SHORT = Extent()
+Numbers = Num[ArrayLike, "*shape"]  # N(s') or N(c), and rewards made of them
 
 
 class CountReward(NamedTuple):
-    """A reward that depends on counts alone."""
+    """A reward that is a function of visit counts."""
 
-    counts: tuple[str, ...]  # STATES, CHANGES or both
-    formula: Callable[..., Float[Array, "T N"]]  # of those counts, as floats, in that order
+    counted: tuple[str, ...]  # STATES, CHANGES or both
+    formula: Callable[..., Any]  # `Numbers` made of those counts, in that order
 
 
-class Tally(NamedTuple):
-    """How often each actor has met each thing of one kind."""
+class VisitCounts(NamedTuple):
+    """The visit counts of all actors, of one kind."""
 
-    keys: Any  # what the keys are made with
+    keys: Any  # state of the key maker
     tables: CountTable  # arrays [N, ...], or [1, ...] if all actors share one table
 
 
-Tallies = dict[str, Tally]  # STATES, CHANGES or both
+Memory = dict[str, VisitCounts]  # by kind
 Tables = dict[str, CountTable]
-Counted = dict[str, UInt32[Array, " N"]]  # the counts of one step, this visit included
-
-# Which tables to forget now: key, step, shape of the answer -> bool.
-ForgetRule = Callable[[PRNGKeyArray, Step, tuple[int, int]], Bool[Array, "kinds tables"]]
+Keys = dict[str, UInt32[Array, "*T N lanes"]]
+Counts = dict[str, UInt32[Array, " N"]]  # of one step, this visit included
 
 
-def at_random(probability: float) -> ForgetRule:
-    """Returns the rule that tosses a coin for each table (paper, section 3.2)."""
-    return lambda key, _, shape: jax.random.bernoulli(key, probability, shape)
-
-
-def counting_with_resets(
-    name: str, reward: CountReward, settings: CountSettings, extent: Extent, probability: float
+def count_based(
+    name: str, reward: CountReward, settings: TrainSettings, resets: Resets
 ) -> Intrinsic:
-    """Returns a method that rewards by what it counts, and forgets at random.
+    """Return the method that rewards by visit counts.
 
     Args:
         name: of the method.
-        reward: what is counted, and what that is worth.
-        settings: of the tables.
-        extent: of what they count.
-        probability: that a table is cleared at a step, unless the settings say another.
+        reward: what is counted, and the formula of the reward.
+        settings: of the run. `settings.counts` says how to count.
+        resets: when to reset which tables.
     """
-    if not settings.random_resets:
-        probability = 0.0
-    if settings.reset_probability is not None:
-        probability = settings.reset_probability
-    capacity = slots(extent, settings.shared, lasting=probability == 0)
-    return counting(name, reward, settings, at_random(probability), capacity)
+    counts, kinds = settings.counts, reward.counted
+    makers = {kind: key_maker(counts, of_changes=kind == CHANGES) for kind in kinds}
+    capacity = table_capacity(settings, lasting=resets.never)
 
+    def observed(kind: str, step: Step) -> Integer[Array, "..."]:
+        view = counts.states if kind == STATES else counts.changes
+        return step.view if view == "egocentric" else step.panorama
 
-def slots(extent: Extent, shared: bool, *, lasting: bool) -> int:
-    """Returns how many slots a table needs.
+    def init(key: PRNGKeyArray, step: Step) -> tuple[Params, Memory]:
+        tables = table.empty_tables(1 if counts.shared else len(step.view), capacity)
+        keys = zip(kinds, jax.random.split(key, len(kinds)), strict=True)
+        return Params({}, {}), {
+            kind: VisitCounts(makers[kind].init(key, observed(kind, step)), tables)
+            for kind, key in keys
+        }
 
-    Args:
-        extent: of what is counted.
-        shared: whether one table holds what all actors meet.
-        lasting: whether nothing is forgotten. A learned policy may meet something new at two of
-            three steps, and a table takes in nearly all until it is two thirds full.
-    """
-    each = max(LASTING_CAPACITY, extent.steps) if lasting else CAPACITY
-    needed = each * extent.actors if shared else each
-    return min(1 << (needed - 1).bit_length(), MOST_CAPACITY)
+    def begin_rollout(memory: Memory, reset_key: PRNGKeyArray, step: Step) -> Memory:
+        tables = _tables(memory)
+        if STATES in kinds:
+            states = memory[STATES]
+            key_state, keys = makers[STATES].make(states.keys, observed(STATES, step))
+            memory = {**memory, STATES: states._replace(keys=key_state)}
+            tables[STATES], _ = _visit(tables[STATES], keys)
+        return _with_tables(memory, reset(tables, reset_key, step))
 
+    def observe(memory: Memory, reset_key: PRNGKeyArray, step: Step) -> tuple[Memory, Counts]:
+        make = {kind: maker.make for kind, maker in makers.items()}
+        memory, keys = make_keys(make, memory, step)
+        tables, visits = count(_tables(memory), (reset_key, step, keys))
+        return _with_tables(memory, tables), visits
 
-def counting(
-    name: str,
-    reward: CountReward,
-    settings: CountSettings,
-    forget: ForgetRule,
-    capacity: int = CAPACITY,
-) -> Intrinsic:
-    """Returns a method that rewards by what it counts.
+    def observe_rollout(
+        memory: Memory, reset_keys: Key[Array, " T"], steps: Step
+    ) -> tuple[Memory, dict[str, UInt32[Array, "T N"]]]:
+        make = {kind: maker.make_rollout for kind, maker in makers.items()}
+        memory, keys = make_keys(make, memory, steps)
+        tables, visits = jax.lax.scan(count, _tables(memory), (reset_keys, steps, keys))
+        return _with_tables(memory, tables), visits
 
-    A state is a view, a change the difference of two. All tables are incremented first, then
-    read, then forgotten where the rule says so. When a sequence starts, the current
-    view is counted once more (as a state only) and the rule is asked once more, as in the
-    published code. If the actors share a table, they visit it one after the other, and it is
-    forgotten as one.
+    def make_keys(make: dict[str, Any], memory: Memory, step: Step) -> tuple[Memory, Keys]:
+        made = {kind: make[kind](memory[kind].keys, observed(kind, step)) for kind in kinds}
+        memory = {kind: memory[kind]._replace(keys=state) for kind, (state, _) in made.items()}
+        return memory, {kind: keys for kind, (_, keys) in made.items()}
 
-    Args:
-        name: of the method.
-        reward: what is counted, and what that is worth.
-        settings: of the tables.
-        forget: when a table is cleared.
-        capacity: slots in a table, unless the settings say another number.
-    """
-    keys = {kind: make_keys(settings, of_changes=kind == CHANGES) for kind in reward.counts}
-    counter = _Counter(reward, settings, forget, settings.capacity or capacity, keys)
-    many_at_once = all(each.make_all for each in keys.values())
-    return none()._replace(
+    def count(tables: Tables, inputs: tuple[PRNGKeyArray, Step, Keys]) -> tuple[Tables, Counts]:
+        reset_key, step, keys = inputs
+        visited = {kind: _visit(tables[kind], keys[kind]) for kind in kinds}
+        tables = {kind: after for kind, (after, _) in visited.items()}
+        visits = {kind: number for kind, (_, number) in visited.items()}
+        return reset(tables, reset_key, step), visits
+
+    def reset(tables: Tables, reset_key: PRNGKeyArray, step: Step) -> Tables:
+        num_tables = len(tables[kinds[0]].generation)
+        mask = resets.mask(reset_key, step, (len(kinds), num_tables))
+        return {kind: jax.vmap(table.reset)(tables[kind], mask[i]) for i, kind in enumerate(kinds)}
+
+    def rewards(params: Params, trajectory: Trajectory) -> Float[Array, "T N"]:
+        visits = (trajectory.signal[kind].astype(jnp.float32) for kind in kinds)
+        return reward.formula(*visits)
+
+    whole_rollouts = all(maker.make_rollout for maker in makers.values())
+    return Intrinsic(
         name=name,
-        coefficient=COEFFICIENT,
-        init=counter.init,
-        begin=counter.begin,
-        observe=counter.observe,
-        reward=counter.worth,
-        report=report,
-        observe_all=counter.observe_all if many_at_once else None,
+        coefficient=COUNT_COEFFICIENT,
+        reward=rewards,
+        init=init,
+        begin_rollout=begin_rollout,
+        observe=observe,
+        observe_rollout=observe_rollout if whole_rollouts else None,
+        metrics=overflow,
     )
 
 
-class _Counter(NamedTuple):
-    """The functions of a method that counts, and what they share."""
-
-    reward: CountReward
-    settings: CountSettings
-    forget: ForgetRule
-    capacity: int
-    keys: dict[str, Keys]  # of each kind
-
-    def init(self, key: PRNGKeyArray, step: Step) -> tuple[Params, Tallies]:
-        tables = 1 if self.settings.shared else len(step.view)
-        keys = jax.random.split(key, len(self.keys))
-        return Params({}, {}), {
-            kind: Tally(
-                keys=self.keys[kind].begin(key, self._seen(kind, step)),
-                tables=table.empty_tables(tables, self.capacity),
-            )
-            for kind, key in zip(self.keys, keys, strict=True)
-        }
-
-    def begin(self, tallies: Tallies, key: PRNGKeyArray, step: Step) -> Tallies:
-        states = {kind: tally.keys for kind, tally in tallies.items()}
-        tables = _tables(tallies)
-        if STATES in self.keys:
-            seen = self._seen(STATES, step)
-            states[STATES], lanes = self.keys[STATES].make(states[STATES], seen)
-            tables[STATES], _ = _visit(tables[STATES], lanes)
-        return _tallies(states, self._clear(tables, key, step))
-
-    def observe(self, tallies: Tallies, key: PRNGKeyArray, step: Step) -> tuple[Tallies, Counted]:
-        makers = {kind: keys.make for kind, keys in self.keys.items()}
-        states, lanes = self._identify(makers, tallies, step)
-        tables, counted = self._visit_all(_tables(tallies), (key, step, lanes))
-        return _tallies(states, tables), counted
-
-    def observe_all(
-        self, tallies: Tallies, keys: Key[Array, " T"], steps: Step
-    ) -> tuple[Tallies, dict[str, UInt32[Array, "T N"]]]:
-        makers = {kind: keys.make_all for kind, keys in self.keys.items() if keys.make_all}
-        states, lanes = self._identify(makers, tallies, steps)
-        tables, counted = jax.lax.scan(self._visit_all, _tables(tallies), (keys, steps, lanes))
-        return _tallies(states, tables), counted
-
-    def worth(self, params: Params, trajectory: Trajectory) -> Float[Array, "T N"]:
-        signal = trajectory.signal
-        return self.reward.formula(*(signal[kind].astype(jnp.float32) for kind in self.keys))
-
-    def _identify(
-        self, makers: dict[str, Callable[..., Any]], tallies: Tallies, step: Step
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Returns, of each kind, the state after making keys, and the keys."""
-        kinds = self.keys
-        return _unzip({k: makers[k](tallies[k].keys, self._seen(k, step)) for k in kinds})
-
-    def _visit_all(
-        self, tables: Tables, inputs: tuple[PRNGKeyArray, Step, Any]
-    ) -> tuple[Tables, Counted]:
-        key, step, lanes = inputs
-        tables, counted = _unzip({kind: _visit(tables[kind], lanes[kind]) for kind in self.keys})
-        return self._clear(tables, key, step), counted
-
-    def _clear(self, tables: Tables, key: PRNGKeyArray, step: Step) -> Tables:
-        number = len(next(iter(tables.values())).generation)
-        now = self.forget(key, step, (len(self.keys), number))
-        reset = jax.vmap(table.reset)
-        return {kind: reset(tables[kind], now[i]) for i, kind in enumerate(self.keys)}
-
-    def _seen(self, kind: str, step: Step) -> Integer[Array, "..."]:
-        view = self.settings.states if kind == STATES else self.settings.changes
-        return step.view if view == "egocentric" else step.panorama
+def overflow(memory: Memory) -> Metrics:
+    """Return the number of visits that found no free slot since the run began."""
+    visits = sum(counts.tables.overflow.sum() for counts in memory.values())
+    return {"count_overflow": jnp.asarray(visits, jnp.float32)}
 
 
-def report(tallies: Tallies) -> Metrics:
-    """Returns the visits that found no room in the tables."""
-    overflow = sum(tally.tables.overflow.sum() for tally in tallies.values())
-    return {"count_overflow": jnp.asarray(overflow, jnp.float32)}
+def _tables(memory: Memory) -> Tables:
+    return {kind: counts.tables for kind, counts in memory.items()}
 
 
-def _tables(tallies: Tallies) -> Tables:
-    return {kind: tally.tables for kind, tally in tallies.items()}
-
-
-def _tallies(states: dict[str, Any], tables: Tables) -> Tallies:
-    return {kind: Tally(states[kind], tables[kind]) for kind in tables}
-
-
-def _unzip(pairs: dict[str, tuple[Any, Any]]) -> tuple[dict[str, Any], dict[str, Any]]:
-    return {kind: first for kind, (first, _) in pairs.items()}, {
-        kind: second for kind, (_, second) in pairs.items()
-    }
+def _with_tables(memory: Memory, tables: Tables) -> Memory:
+    return {kind: counts._replace(tables=tables[kind]) for kind, counts in memory.items()}
 
 
 def _visit(
     tables: CountTable, keys: UInt32[Array, "N lanes"]
 ) -> tuple[CountTable, UInt32[Array, " N"]]:
-    if tables.generation.shape[0] == keys.shape[0]:
+    """Count one visit of each actor: in its own table, or one after the other in a shared one."""
+    if len(tables.generation) == len(keys):
         return jax.vmap(table.visit)(tables, keys)
     shared = jax.tree.map(lambda leaf: leaf[0], tables)
-    shared, count = jax.lax.scan(table.visit, shared, keys)
-    return jax.tree.map(lambda leaf: leaf[None], shared), count
+    shared, visits = jax.lax.scan(table.visit, shared, keys)
+    return jax.tree.map(lambda leaf: leaf[None], shared), visits

@@ -1,8 +1,8 @@
-"""Models of what actions do to embedded views: Curiosity and RIDE learn their embedding by them.
+"""Inverse and forward models, from which Curiosity and RIDE learn their embedding.
 
-The inverse model tells the action from the views before and after it, the forward model
-the view after it from the view before (Pathak et al., 2017). Both losses train the
-embedding, too.
+The inverse model predicts the action from the embedded views before and after it. The forward
+model predicts the embedded view after the action from the one before it (Pathak et al., 2017).
+Both losses also train the embedding.
 """
 
 from typing import Any, NamedTuple
@@ -10,21 +10,19 @@ from typing import Any, NamedTuple
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
-import numpy as np
 import optax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from cbet_jax.config import AuxiliarySettings
 from cbet_jax.intrinsic.types import Metrics
-from cbet_jax.networks.embedding import Embedding, apply, distance, draw, sequence_loss
+from cbet_jax.networks import initializers
+from cbet_jax.networks.embedding import Embedding, apply, distance, init_params, sequence_loss
 from cbet_jax.types import Trajectory
 from envs.types import Step
 
-ORTHOGONAL = nn.initializers.orthogonal
-
 
 class InverseModel(nn.Module):
-    """Tells which action led from one view to the next."""
+    """Predict the action between two views: a dense layer with a ReLU, then the logits."""
 
     hidden_units: int
     num_actions: int
@@ -38,7 +36,7 @@ class InverseModel(nn.Module):
 
 
 class ForwardModel(nn.Module):
-    """Foresees the embedding of the next view."""
+    """Predict the next embedding: a dense layer with a ReLU, then a linear one."""
 
     hidden_units: int
     num_actions: int
@@ -52,12 +50,12 @@ class ForwardModel(nn.Module):
 
 
 def _two_layers(x: Float[Array, "T N inputs"], hidden: int, outputs: int) -> Array:
-    x = nn.relu(nn.Dense(hidden, kernel_init=ORTHOGONAL(np.sqrt(2)), name="hidden")(x))
-    return nn.Dense(outputs, kernel_init=ORTHOGONAL(1.0), name="output")(x)
+    x = nn.relu(nn.Dense(hidden, kernel_init=initializers.HIDDEN, name="hidden")(x))
+    return nn.Dense(outputs, kernel_init=initializers.OUTPUT, name="output")(x)
 
 
 class Models(NamedTuple):
-    """The three networks. Their parameters are a dictionary with the same names."""
+    """The three networks. Their parameters are a dictionary with the same keys."""
 
     embedding: Embedding
     inverse: InverseModel
@@ -65,16 +63,16 @@ class Models(NamedTuple):
 
 
 class Predictions(NamedTuple):
-    """What the models say of each step of a trajectory."""
+    """What the models predict for each step of a trajectory."""
 
     before: Float[Array, "T N numbers"]  # phi(s)
     after: Float[Array, "T N numbers"]  # phi(s')
-    foreseen: Float[Array, "T N numbers"]  # forward(phi(s), a)
+    predicted: Float[Array, "T N numbers"]  # forward(phi(s), a)
     action_logits: Float[Array, "T N actions"]  # inverse(phi(s), phi(s'))
 
 
 def make_models(settings: AuxiliarySettings, num_actions: int) -> Models:
-    """Puts the three networks together."""
+    """Return the three networks."""
     return Models(
         embedding=Embedding(settings.channels),
         inverse=InverseModel(settings.hidden_units, num_actions),
@@ -82,41 +80,45 @@ def make_models(settings: AuxiliarySettings, num_actions: int) -> Models:
     )
 
 
-def draw_models(models: Models, key: PRNGKeyArray, step: Step) -> dict[str, Any]:
-    """Returns the parameters of each network before it has learnt."""
+def init_models(models: Models, key: PRNGKeyArray, step: Step) -> dict[str, Any]:
+    """Return the initial parameters of each network."""
     embedding_key, inverse_key, forward_key = jax.random.split(key, 3)
     views = step.view[None]
-    embedding = draw(models.embedding, embedding_key, views)
+    embedding = init_params(models.embedding, embedding_key, views)
     before = apply(models.embedding, embedding, views)
     action = jnp.zeros(before.shape[:2], jnp.int32)
     return {
         "embedding": embedding,
-        "inverse": draw(models.inverse, inverse_key, before, before),
-        "forward": draw(models.forward, forward_key, before, action),
+        "inverse": init_params(models.inverse, inverse_key, before, before),
+        "forward": init_params(models.forward, forward_key, before, action),
     }
 
 
 def predict(models: Models, params: dict[str, Any], trajectory: Trajectory) -> Predictions:
-    """Returns what the models say of each step, the ends of episodes among them."""
+    """Return the predictions for each step, including the last step of each episode."""
     embedded = apply(models.embedding, params["embedding"], trajectory.view)
     before, after = embedded[:-1], embedded[1:]
     return Predictions(
         before=before,
         after=after,
-        foreseen=apply(models.forward, params["forward"], before, trajectory.action),
+        predicted=apply(models.forward, params["forward"], before, trajectory.action),
         action_logits=apply(models.inverse, params["inverse"], before, after),
     )
+
+
+def prediction_error(predictions: Predictions, settings: AuxiliarySettings) -> Float[Array, "T N"]:
+    """Return the forward model's error at each step, ||forward(phi(s), a) - phi(s')||."""
+    return distance(predictions.predicted, predictions.after, squared=settings.squared_norms)
 
 
 def models_loss(
     predictions: Predictions, action: Int[Array, "T N"], settings: AuxiliarySettings
 ) -> tuple[Float[Array, ""], Metrics]:
-    """Returns what all three networks learn from, and its two terms, unweighted."""
-    foreseen, after = predictions.foreseen, predictions.after
-    surprise = distance(foreseen, after, squared=settings.squared_norms)
+    """Return the loss of all three networks, and its two terms, unweighted."""
+    error = prediction_error(predictions, settings)
     cross_entropy = optax.softmax_cross_entropy_with_integer_labels(
         predictions.action_logits, action
     )
-    forward_loss, inverse_loss = sequence_loss(surprise), sequence_loss(cross_entropy)
+    forward_loss, inverse_loss = sequence_loss(error), sequence_loss(cross_entropy)
     total = settings.forward_weight * forward_loss + settings.inverse_weight * inverse_loss
     return total, {"forward_loss": forward_loss, "inverse_loss": inverse_loss}

@@ -1,10 +1,10 @@
-"""The recurrent core of an LSTM layer, unrolled over time, with its gradient written out.
+"""One LSTM layer, unrolled over time, with its gradient written out.
 
-Automatic differentiation would add each step's share of the recurrent weights' gradient to
-an array of their size, once a step, and keep ten arrays a step for the way back. Here both
-loops hold one matrix product and as little else as the recurrence allows: nonlinearities'
-derivatives are taken for all steps at once between the loops, and the weights' gradient is
-one matrix product over all steps after them.
+Automatic differentiation would add each step's share of the recurrent weights' gradient to an array
+of their size at every step, and keep ten arrays a step for the backward pass. Here the forward and
+the backward loop each hold one matrix product and as little else as the recurrence allows. The
+derivatives of the nonlinearities are taken for all steps at once between the loops, and the
+gradient of the weights is one matrix product over all steps after them.
 """
 
 from functools import partial
@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from cbet_jax.config import Factors
-from cbet_jax.networks.matmul import multiply, repeated, rounded, transposed
+from cbet_jax.networks.matmul import loop_matmul, matmul_like, round_factor, transpose
 
 INPUT, FORGET, CELL, OUTPUT = range(4)  # PyTorch's order of the gates
 
@@ -28,7 +28,7 @@ class Carry(NamedTuple):
 
 
 class Trace(NamedTuple):
-    """What the forward loop leaves behind, of every step."""
+    """What the forward loop keeps of every step for the backward pass."""
 
     gates: Float[Array, "T N 4 units"]  # after their nonlinearities
     hidden: Float[Array, "T N units"]
@@ -43,25 +43,25 @@ def unroll(
     initial: Carry,
     factors: Factors = "float32",
 ) -> tuple[Float[Array, "T N units"], Carry]:
-    """Unrolls one LSTM layer over `T` steps.
+    """Unroll one LSTM layer over `T` steps (Hochreiter and Schmidhuber, 1997).
 
     Args:
-        projected: the inputs times the input weights, both biases added.
+        projected: the inputs times the input weights, plus both biases.
         first: where true, the state is zeroed before the step.
         weights: recurrent weights; gates in the order input, forget, cell, output.
         initial: the state before the first step.
-        factors: precision in which the recurrent products take their factors.
+        factors: precision of the factors of the recurrent products.
 
     Returns:
         The hidden state after each step, and the last state.
     """
-    final, trace = _forward(projected, first, rounded(weights, factors), initial)
+    final, trace = _forward(projected, first, round_factor(weights, factors), initial)
     return trace.hidden, final
 
 
 def _forward(projected: Array, first: Array, weights: Array, initial: Carry) -> tuple[Carry, Trace]:
     steps, agents, _ = projected.shape
-    recur = repeated(weights, agents, steps)
+    recur = loop_matmul(weights, agents, steps)
 
     def step(carry: Carry, inputs: tuple[Array, Array]) -> tuple[Carry, Trace]:
         projected_t, keep_t = inputs
@@ -74,11 +74,12 @@ def _forward(projected: Array, first: Array, weights: Array, initial: Carry) -> 
 
 
 def _keep(first: Bool[Array, "T N"]) -> Float[Array, "T N 1"]:
+    """Return the factor that zeroes the state where an episode begins."""
     return jnp.where(first, 0.0, 1.0)[..., None]
 
 
 def _activate(gates: Float[Array, "N gates"]) -> Float[Array, "N 4 units"]:
-    """Applies the sigmoids and the tanh as one function, sigmoid(x) = (1 + tanh(x / 2)) / 2."""
+    """Apply the sigmoids and the tanh as one function: sigmoid(x) = (1 + tanh(x / 2)) / 2."""
     gates = gates.reshape(gates.shape[0], 4, -1)
     scale = jnp.where(jnp.arange(4) == CELL, 1.0, 0.5)[:, None]
     return scale * jnp.tanh(scale * gates) + (1 - scale)
@@ -87,7 +88,7 @@ def _activate(gates: Float[Array, "N gates"]) -> Float[Array, "N 4 units"]:
 def _unroll_forward(
     projected: Array, first: Array, weights: Array, initial: Carry, factors: Factors
 ) -> Any:
-    weights = rounded(weights, factors)
+    weights = round_factor(weights, factors)
     final, trace = _forward(projected, first, weights, initial)
     return (trace.hidden, final), (trace, first, weights, initial)
 
@@ -101,34 +102,40 @@ def _unroll_backward(factors: Factors, residuals: Any, gradients: Any) -> Any:
         cell=jnp.concatenate([initial.cell[None], trace.cell[:-1]]) * keep,
     )
     steps, agents, _ = trace.hidden.shape
-    recur_back = repeated(weights, agents, steps, turned=True)
+    recur_back = loop_matmul(weights, agents, steps, transposed=True)
 
     def step(carry: Carry, inputs: tuple[Array, ...]) -> tuple[Carry, Array]:
-        gradient_t, gates_slope_t, cell_slope_t, keep_t, forget_t = inputs
+        gradient_t, gates_derivative_t, cell_derivative_t, keep_t, forget_t = inputs
         d_hidden = carry.hidden + gradient_t
-        d_cell = carry.cell + d_hidden * cell_slope_t
+        d_cell = carry.cell + d_hidden * cell_derivative_t
         by_gate = jnp.stack([d_cell, d_cell, d_cell, d_hidden], axis=1)
-        d_gates = (gates_slope_t * by_gate).reshape(d_cell.shape[0], -1)
+        d_gates = (gates_derivative_t * by_gate).reshape(d_cell.shape[0], -1)
         return Carry(recur_back(d_gates) * keep_t, d_cell * forget_t), d_gates
 
-    slopes = _slopes(trace, before.cell)
-    inputs = (hidden_gradient, *slopes, keep, trace.gates[:, :, FORGET] * keep)
+    derivatives = _derivatives(trace, before.cell)
+    inputs = (hidden_gradient, *derivatives, keep, trace.gates[:, :, FORGET] * keep)
     initial_gradient, d_gates = jax.lax.scan(step, final_gradient, inputs, reverse=True)
-    flat = lambda x: x.reshape(-1, x.shape[-1])  # noqa: E731
-    d_weights = multiply(
-        transposed(rounded(flat(before.hidden), factors)), rounded(flat(d_gates), factors)
-    )
+    d_weights = _weights_gradient(before.hidden, d_gates, factors)
     return d_gates, None, d_weights, initial_gradient
 
 
-def _slopes(
+def _weights_gradient(
+    hidden: Float[Array, "T N units"], d_gates: Float[Array, "T N gates"], factors: Factors
+) -> Float[Array, "units gates"]:
+    """Return the gradient of the recurrent weights: one product over all steps and agents."""
+    hidden = round_factor(hidden.reshape(-1, hidden.shape[-1]), factors)
+    d_gates = round_factor(d_gates.reshape(-1, d_gates.shape[-1]), factors)
+    return matmul_like(transpose(hidden), d_gates)
+
+
+def _derivatives(
     trace: Trace, cell_before: Float[Array, "T N units"]
 ) -> tuple[Float[Array, "T N 4 units"], Float[Array, "T N units"]]:
-    """Returns the derivatives of each step, for all steps at once.
+    """Return the derivatives of each step, for all steps at once.
 
     Returns:
-        Of the new cell (for the output gate: of the hidden state) by each gate before its
-        nonlinearity, and of the hidden state by the new cell.
+        The derivative of the new cell (for the output gate: of the hidden state) by each gate
+        before its nonlinearity, and of the hidden state by the new cell.
     """
     i, f, g, o = jnp.moveaxis(trace.gates, 2, 0)
     tanh_cell = jnp.tanh(trace.cell)

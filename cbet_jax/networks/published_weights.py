@@ -1,10 +1,10 @@
-"""The policy of the published PyTorch code as a policy of ours: tensors in, parameters out.
+"""Convert a policy of the published PyTorch code: tensors in, parameters of ours out.
 
-It has three convolutions for gridworlds or five for images, two dense layers, a two-layer LSTM
-and two heads, as ours. Its convolutions see the image transposed, `(B, H, W, C) -> (B, C, W,
-H)`, so that their kernels and the numbers that they leave are in the order channel, width,
-height; ours are in the order height, width, channel. The LSTM's gates stand in the same order
-in both (input, forget, cell, output).
+Both networks have three convolutions for gridworlds or five for images, two dense layers, a
+two-layer LSTM and two heads. The published convolutions see the image transposed, `(B, H, W, C) ->
+(B, C, W, H)`, so their kernels and responses are in the order channel, width, height. Ours are in
+the order height, width, channel. The LSTM's gates have the same order (input, forget, cell,
+output).
 """
 
 from collections.abc import Mapping
@@ -13,14 +13,13 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float32
 
-from cbet_jax.config import NetworkSettings
-from cbet_jax.networks.policy_network import KERNEL, STRIDE
+from cbet_jax.config import BRIGHTEST_PIXEL, NetworkSettings
+from cbet_jax.networks.convolution import KERNEL, output_size
 
 Tensors = Mapping[str, np.ndarray]
 Params = dict[str, dict[str, Float32[np.ndarray, "..."]]]
 
 CONVOLUTIONS, IMAGE_CONVOLUTIONS = 3, 5
-BRIGHTEST = 255  # what it divides images by; gridworlds' views it takes as they are
 DENSE_LAYERS = LSTM_LAYERS = 2
 LSTM_PARTS = {
     "weight_ih": "input_weights",
@@ -31,29 +30,29 @@ LSTM_PARTS = {
 
 
 class WeightsError(ValueError):
-    """Tensors that are not those of such a policy, with one line that says why."""
+    """The tensors are not a policy's. The message says why, in one line."""
 
 
 class Policy(NamedTuple):
-    """A policy of ours."""
+    """A converted policy."""
 
     network: NetworkSettings
-    params: dict[str, Params]  # as `networks.init_params` draws them
+    params: dict[str, Params]  # in the form of `policy_network.init_params`
 
 
 def convert(
     tensors: Tensors, num_actions: int, view_shape: tuple[int, int, int], *, images: bool = False
 ) -> Policy:
-    """Returns the policy that the tensors are.
+    """Return the converted policy.
 
     Args:
         tensors: name -> numbers, as in the `state_dict` of the published code's policy.
-        num_actions: that it must choose among.
-        view_shape: of what it must see: height, width, channels.
-        images: whether these are images, 0..255, and not a gridworld's views.
+        num_actions: the number of actions that the policy must choose among.
+        view_shape: height, width and channels of the views that the policy must see.
+        images: whether the views are images (0 to 255) or a gridworld's (MiniGrid's numbers).
 
     Raises:
-        WeightsError: the tensors are not those of a policy that can do this.
+        WeightsError: the tensors are not those of such a policy.
     """
     network = _network(tensors, images=images)
     wanted = shapes(network, num_actions, view_shape)
@@ -61,10 +60,10 @@ def convert(
         if name not in tensors:
             raise WeightsError(f"tensor {name} is missing")
         if tensors[name].shape != shape:
-            found = _written(tensors[name].shape)
-            raise WeightsError(f"tensor {name} is {found}, not {_written(shape)}")
+            found = _shape_text(tensors[name].shape)
+            raise WeightsError(f"tensor {name} is {found}, not {_shape_text(shape)}")
         if not np.isfinite(tensors[name]).all():
-            raise WeightsError(f"tensor {name} holds what is not a finite number")
+            raise WeightsError(f"tensor {name} holds numbers that are not finite")
     unknown = sorted(set(tensors) - set(wanted))
     if unknown:
         raise WeightsError(f"tensor {unknown[0]} belongs to another network")
@@ -74,13 +73,13 @@ def convert(
 def shapes(
     network: NetworkSettings, num_actions: int, view_shape: tuple[int, int, int]
 ) -> dict[str, tuple[int, ...]]:
-    """Returns the names and the shapes of the tensors of such a policy."""
+    """Return the name and the shape of each tensor of such a policy in the published code."""
     height, width, channels = view_shape
     found: dict[str, tuple[int, ...]] = {}
     for layer in range(network.conv_layers):
         found |= _layer(f"feat_extract.{2 * layer}", network.channels, channels, KERNEL, KERNEL)
         channels = network.channels
-    inputs = channels * _convolved(height, network) * _convolved(width, network)
+    inputs = channels * _response_size(height, network) * _response_size(width, network)
     for layer in range(network.dense_layers):
         found |= _layer(f"fc.{2 * layer}", network.dense_units, inputs)
         inputs = network.dense_units
@@ -97,18 +96,18 @@ def _layer(name: str, outputs: int, *inputs: int) -> dict[str, tuple[int, ...]]:
     return {f"{name}.weight": (outputs, *inputs), f"{name}.bias": (outputs,)}
 
 
-def _convolved(size: int, network: NetworkSettings) -> int:
-    """Returns the height or the width that the convolutions leave of `size`."""
+def _response_size(size: int, network: NetworkSettings) -> int:
+    """Return the height or width of the last convolution's response."""
     for _ in range(network.conv_layers):
-        size = (size - 1) // STRIDE + 1
+        size = output_size(size)
     return size
 
 
 def _network(tensors: Tensors, *, images: bool) -> NetworkSettings:
-    """Returns the network's sizes; how many layers it has is the published code's.
+    """Return the network's sizes. The numbers of layers are those of the published code.
 
     Raises:
-        WeightsError: it is no such network.
+        WeightsError: the tensors belong to another network.
     """
     found = sum(f"feat_extract.{2 * layer}.weight" in tensors for layer in range(9))
     wanted, other = CONVOLUTIONS, IMAGE_CONVOLUTIONS
@@ -127,7 +126,7 @@ def _network(tensors: Tensors, *, images: bool) -> NetworkSettings:
         dense_units=_outputs(tensors, "fc.0.weight"),
         lstm_layers=LSTM_LAYERS,
         lstm_units=max(_outputs(tensors, "core.weight_hh_l0") // 4, 1),
-        brightest=BRIGHTEST if images else None,
+        brightest=BRIGHTEST_PIXEL if images else None,
     )
 
 
@@ -140,42 +139,42 @@ def _outputs(tensors: Tensors, name: str) -> int:
 
 
 def _params(tensors: Tensors, network: NetworkSettings, view_shape: tuple[int, int, int]) -> Params:
-    """Returns the parameters; all tensors are there and have their shapes."""
+    """Return the parameters. Names and shapes of the tensors have been checked."""
     params: Params = {}
     for layer in range(network.conv_layers):
         name = f"feat_extract.{2 * layer}"
         params[f"convolution_{layer}"] = {
-            "kernel": _images_last(tensors[f"{name}.weight"]),
-            "bias": _numbers(tensors[f"{name}.bias"]),
+            "kernel": _height_width_channels(tensors[f"{name}.weight"]),
+            "bias": _float32(tensors[f"{name}.bias"]),
         }
     for layer in range(network.dense_layers):
         params[f"dense_{layer}"] = _dense(tensors, f"fc.{2 * layer}")
-    height, width = (_convolved(size, network) for size in view_shape[:2])
+    height, width = (_response_size(size, network) for size in view_shape[:2])
     first = tensors["fc.0.weight"].reshape(-1, network.channels, width, height)
-    params["dense_0"]["kernel"] = _images_last(first)
+    params["dense_0"]["kernel"] = _height_width_channels(first)
     for layer in range(network.lstm_layers):
         params[f"lstm_{layer}"] = {
-            ours: _numbers(tensors[f"core.{theirs}_l{layer}"].T)
+            ours: _float32(tensors[f"core.{theirs}_l{layer}"].T)
             for theirs, ours in LSTM_PARTS.items()
         }
     return params | {"policy": _dense(tensors, "policy"), "value": _dense(tensors, "baseline")}
 
 
-def _images_last(weight: np.ndarray) -> Float32[np.ndarray, "numbers outputs"]:
-    """Returns `[outputs, channels, width, height]` as `[height * width * channels, outputs]`."""
-    return _numbers(weight.transpose(3, 2, 1, 0).reshape(-1, weight.shape[0]))
+def _height_width_channels(weight: np.ndarray) -> Float32[np.ndarray, "numbers outputs"]:
+    """Return `[outputs, channels, width, height]` as `[height * width * channels, outputs]`."""
+    return _float32(weight.transpose(3, 2, 1, 0).reshape(-1, weight.shape[0]))
 
 
 def _dense(tensors: Tensors, name: str) -> dict[str, Float32[np.ndarray, "..."]]:
     return {
-        "kernel": _numbers(tensors[f"{name}.weight"].T),
-        "bias": _numbers(tensors[f"{name}.bias"]),
+        "kernel": _float32(tensors[f"{name}.weight"].T),
+        "bias": _float32(tensors[f"{name}.bias"]),
     }
 
 
-def _numbers(tensor: np.ndarray) -> Float32[np.ndarray, "..."]:
+def _float32(tensor: np.ndarray) -> Float32[np.ndarray, "..."]:
     return np.ascontiguousarray(tensor, np.float32)
 
 
-def _written(shape: tuple[int, ...]) -> str:
+def _shape_text(shape: tuple[int, ...]) -> str:
     return "x".join(map(str, shape)) or "a single number"

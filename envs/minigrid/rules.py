@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, UInt8, UInt32
 
+from envs.hashing import mix
 from envs.minigrid import cells as c
 from envs.minigrid.level import (
     DIRECTIONS,
@@ -131,7 +132,7 @@ def _effect(
 
 def _random_color(seed: UInt32[Array, ""], step_count: Int[Array, ""]) -> UInt8[Array, ""]:
     """Return one of the six colours at random, the same one on every replay."""
-    color = _mix(_mix(seed) + step_count.astype(jnp.uint32)) % len(c.COLORS)
+    color = mix(mix(seed) + step_count.astype(jnp.uint32)) % len(c.COLORS)
     return color.astype(jnp.uint8)
 
 
@@ -184,7 +185,7 @@ def _difference(
     depends on the position. It identifies a grid without reading the unchanged cells.
     """
     cell = jnp.asarray(pack_position(position[0], position[1]), jnp.uint32)
-    weight = _mix(cell * 2 + jnp.arange(2, dtype=jnp.uint32)) | 1
+    weight = mix(cell * 2 + jnp.arange(2, dtype=jnp.uint32)) | 1
     return weight * (after.astype(jnp.uint32) - before.astype(jnp.uint32))
 
 
@@ -198,14 +199,7 @@ def _hash_interaction(
     """
     here = pack_position(level.agent_position[0], level.agent_position[1])
     agent = jnp.asarray(here | level.agent_direction << 16, jnp.uint32)
-    return _mix(_mix(_mix(before) * 3 + after) + agent) | 1
-
-
-def _mix(bits: UInt32[Array, "*shape"]) -> UInt32[Array, "*shape"]:
-    """Make every output bit depend on every input bit (MurmurHash3's finalizer)."""
-    bits = (bits ^ (bits >> 16)) * jnp.uint32(0x85EBCA6B)
-    bits = (bits ^ (bits >> 13)) * jnp.uint32(0xC2B2AE35)
-    return bits ^ (bits >> 16)
+    return mix(mix(mix(before) * 3 + after) + agent) | 1
 
 
 def _cell_at(level: Level, position: Int[Array, "2"]) -> UInt8[Array, ""]:

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from cbet_jax.config import CountSettings
+from cbet_jax.config import CountSettings, TrainSettings
 from cbet_jax.intrinsic.cbet import cbet
 from cbet_jax.intrinsic.types import Params
 from cbet_jax.types import LSTMState, Trajectory
@@ -38,7 +38,8 @@ class Play:
 
     def __init__(self, world: World, capacity: int | None = None) -> None:
         self.world = world
-        self.method = cbet(CountSettings(capacity=capacity))
+        settings = TrainSettings(counts=CountSettings(capacity=capacity))
+        self.method = cbet(settings, world.num_actions)
         self.start: Any = jax.jit(self._start)
         self.play: Any = jax.jit(self._play, donate_argnums=0)
 

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from cbet_jax.config import (
+    BRIGHTEST_PIXEL,
     AuxiliarySettings,
     CountSettings,
     HabitatSettings,
@@ -42,7 +43,6 @@ PRESETS: dict[str, RunSettings] = {
 }
 DEFAULT = "paper"
 
-BRIGHTEST = 255  # of a pixel
 TERNARY = CountSettings(keys="ternary")
 FIVE_LAYERS = AuxiliarySettings(channels=(32,) * 5)  # 128 numbers of a 64x64 view
 FLAT = ("large_flat",)  # the largest of the scenes that the package draws
@@ -50,7 +50,7 @@ FLAT = ("large_flat",)  # the largest of the scenes that the package draws
 
 def _seeing_images(run: RunSettings) -> RunSettings:
     """Returns a run's settings with what all runs in rooms have, beside their sizes."""
-    network = replace(run.train.network, conv_layers=5, brightest=BRIGHTEST)
+    network = replace(run.train.network, conv_layers=5, brightest=BRIGHTEST_PIXEL)
     train = replace(run.train, network=network, counts=TERNARY, auxiliary=FIVE_LAYERS)
     return replace(run, train=train)
 

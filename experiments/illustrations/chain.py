@@ -7,6 +7,7 @@ learning are those of all experiments; only the policy is a table in place of a 
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -17,7 +18,8 @@ from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray
 
 from cbet_jax.agent import Agent, AgentParams
 from cbet_jax.config import CountSettings, TrainSettings
-from cbet_jax.intrinsic.count_based import CHANGES, STATES, CountReward, ForgetRule, counting
+from cbet_jax.counts.resets import Resets
+from cbet_jax.intrinsic.count_based import CHANGES, STATES, CountReward, count_based
 from cbet_jax.learner import begin_learner, make_optimizer, update
 from cbet_jax.rollout import begin_actor, rollout
 from envs.types import Step, World
@@ -74,8 +76,8 @@ def _learn(
 ) -> Learnt:
     """Learns one policy: an episode of every actor, then an update, again and again."""
     world, agent = chain(settings.worlds, settings.unroll), table_agent()
-    forget = forgetting(at_the_end, probability)
-    intrinsic = counting("chain", reward, CountSettings(capacity=SLOTS), forget)
+    settings = replace(settings, counts=CountSettings(capacity=SLOTS))
+    intrinsic = count_based("chain", reward, settings, forgetting(at_the_end, probability))
     optimizer = make_optimizer(
         settings.optimizer, settings.frames, settings.batch * settings.unroll
     )
@@ -98,13 +100,13 @@ def _learn(
     return jax.lax.scan(episode, carry, jax.random.split(scan_key, settings.iterations))[1]
 
 
-def forgetting(at_the_end: Bool[Array, ""], probability: Float[Array, ""]) -> ForgetRule:
+def forgetting(at_the_end: Bool[Array, ""], probability: Float[Array, ""]) -> Resets:
     """Returns the rule that forgets at each episode's end, or at random, or both."""
 
-    def forget(key: PRNGKeyArray, step: Step, shape: tuple[int, int]) -> Bool[Array, "kinds N"]:
+    def mask(key: PRNGKeyArray, step: Step, shape: tuple[int, int]) -> Bool[Array, "kinds N"]:
         return (at_the_end & step.truncated) | jax.random.bernoulli(key, probability, shape)
 
-    return forget
+    return Resets(mask)
 
 
 def chain(actors: int, steps: int) -> World:
@@ -188,4 +190,4 @@ def fresh_rewards(reward: CountReward, action: int, steps: int) -> np.ndarray:
             seen[kind][thing] += 1
             counts[kind].append(seen[kind][thing])
         place = after
-    return np.asarray(reward.formula(*(jnp.array(counts[kind]) for kind in reward.counts)))
+    return np.asarray(reward.formula(*(jnp.array(counts[kind]) for kind in reward.counted)))

@@ -15,8 +15,8 @@ import numpy as np
 from jaxtyping import Array, Int16, PRNGKeyArray
 
 from cbet_jax.agent import Agent, AgentParams
-from cbet_jax.intrinsic.cbet import REWARD as CBET
-from cbet_jax.intrinsic.count import REWARD as COUNT
+from cbet_jax.intrinsic.cbet import cbet_reward
+from cbet_jax.intrinsic.count import count_reward
 from cbet_jax.networks.policy_network import sample_actions
 from envs.minigrid import cells as c
 from envs.minigrid import rules
@@ -51,9 +51,9 @@ class Probe(NamedTuple):
 
 # The paper's three, as functions of N(s'), N(c) and ||c||^2.
 REWARDS: dict[str, Callable[[Any, Any, Any], Any]] = {
-    "count": lambda states, changes, norm: COUNT.formula(states),
-    "change_norm": lambda states, changes, norm: norm * COUNT.formula(states),
-    "cbet": lambda states, changes, norm: CBET.formula(states, changes),
+    "count": lambda states, changes, norm: count_reward(states),
+    "change_norm": lambda states, changes, norm: norm * count_reward(states),
+    "cbet": lambda states, changes, norm: cbet_reward(states, changes),
 }
 
 

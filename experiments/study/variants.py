@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from cbet_jax.config import SettingsError, TrainSettings
-from cbet_jax.intrinsic.count_based import RESET_PROBABILITY
+from cbet_jax.counts.resets import RESET_PROBABILITY
 
 
 class Variant(NamedTuple):

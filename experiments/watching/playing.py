@@ -130,7 +130,7 @@ def _begin(
     def begin(params: AgentParams) -> tuple[ActorState, AgentParams, Any]:
         actor = begin_actor(world_key, world, (), player.agent.initial_state(world.num_worlds))
         fresh_params, memory = player.intrinsic.init(memory_key, actor.step)
-        memory = player.intrinsic.begin(memory, begin_key, actor.step)
+        memory = player.intrinsic.begin_rollout(memory, begin_key, actor.step)
         params = player.agent.precompute(params, actor.step.view)
         return actor._replace(memory=memory), params, fresh_params
 

@@ -8,7 +8,7 @@ import pytest
 
 from cbet_jax.agent import network_agent
 from cbet_jax.config import LossSettings, NetworkSettings, OptimizerSettings, TrainSettings
-from cbet_jax.intrinsic.none import none
+from cbet_jax.intrinsic.none import NONE
 from cbet_jax.intrinsic.types import Params
 from cbet_jax.learner import batch_loss, begin_learner, make_optimizer, total_reward, update
 from cbet_jax.losses import actor_critic_loss, cut_at_time_outs
@@ -143,7 +143,7 @@ def test_a_methods_networks_are_clipped_by_themselves_and_leave_the_policy_alone
             return steepness * (slopes + 5 * params.fixed["still"]).sum(), {}
 
         state = begin_learner(policy, params, optimizer)
-        return update(state, batch, agent, none()._replace(loss=loss), optimizer, settings)[0]
+        return update(state, batch, agent, NONE._replace(loss=loss), optimizer, settings)[0]
 
     steep, flat = learn(1.0), learn(0.0)
     for name, square in (("small", 0.01 * 3**2), ("large", 0.01 * 40**2)):

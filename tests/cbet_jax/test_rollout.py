@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from cbet_jax.agent import network_agent
-from cbet_jax.config import CountSettings, NetworkSettings
+from cbet_jax.config import CountSettings, NetworkSettings, TrainSettings
 from cbet_jax.counts.table import empty_table, visit
 from cbet_jax.intrinsic.cbet import cbet
 from cbet_jax.rollout import begin_actor, interaction_slots, rollout
@@ -17,7 +17,8 @@ NETWORK = NetworkSettings(channels=4, dense_units=8, lstm_layers=1, lstm_units=8
 
 @pytest.fixture(scope="module")
 def played():
-    world, method = multi_env(WORLDS), cbet(CountSettings(capacity=1024))
+    world, settings = multi_env(WORLDS), TrainSettings(counts=CountSettings(capacity=1024))
+    method = cbet(settings, world.num_actions)
     agent = network_agent(NETWORK, world.num_actions, world.view_shape)
     params = agent.init(jax.random.key(0))
 

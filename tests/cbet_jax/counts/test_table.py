@@ -8,10 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from cbet_jax.config import CountSettings
+from cbet_jax.config import CountSettings, TrainSettings
 from cbet_jax.counts import table as counts
 from cbet_jax.intrinsic.cbet import cbet
-from cbet_jax.intrinsic.count_based import SHORT, Extent, slots
 from tests.support.worlds import multi_env
 
 ACTORS = 32
@@ -57,27 +56,19 @@ def test_a_half_full_table_has_not_overflowed():
     assert int(table.overflow) == 0
 
 
-def test_tables_are_as_large_as_what_is_counted():
-    paper = Extent(actors=40, steps=1_250_000)
-    assert slots(paper, shared=False, lasting=False) == 2**14
-    assert slots(paper, shared=True, lasting=False) == 2**20  # 40 x 2^14, rounded up
-    assert slots(paper, shared=False, lasting=True) == 2**21
-    assert slots(paper, shared=True, lasting=True) == 2**26
-    assert slots(SHORT, shared=False, lasting=True) == 2**18
-
-
 @pytest.mark.parametrize("probability", [pytest.param(0.0, marks=pytest.mark.slow), 0.001])
 def test_equal_to_dictionaries_on_100_000_real_steps(probability):
     """Counts of a random walk through the three worlds, and of the resets it tossed."""
     steps, world = 100_000 // ACTORS, multi_env(ACTORS)
-    method = cbet(CountSettings(reset_probability=probability, capacity=2**14))
+    counting = CountSettings(reset_probability=probability, capacity=2**14)
+    method = cbet(TrainSettings(counts=counting), world.num_actions)
     log, memory = _walk(world, method, steps)
     expected = _count_in_dictionaries(log)
     np.testing.assert_array_equal(log["states"], expected["states"])
     np.testing.assert_array_equal(log["changes"], expected["changes"])
     resets = sum(int(log[name][-1].sum()) - ACTORS for name in ("states_age", "changes_age"))
     assert (resets == 0) == (probability == 0)
-    assert float(method.report(memory)["count_overflow"]) == 0
+    assert float(method.metrics(memory)["count_overflow"]) == 0
 
 
 def _walk(world, method, steps):

@@ -9,9 +9,6 @@ import pytest
 
 from cbet_jax.config import AuxiliarySettings, CountSettings, SettingsError, TrainSettings
 from cbet_jax.intrinsic import make_intrinsic
-from cbet_jax.intrinsic.cbet import cbet
-from cbet_jax.intrinsic.count import count
-from cbet_jax.intrinsic.ride import ride
 from cbet_jax.intrinsic.types import Params
 from tests.support.moments import moment, trajectory
 
@@ -36,7 +33,7 @@ def _observe(method, moments, *, first, begin=()):
     counted, last = [], first
     for number, here in enumerate(moments):
         if number in begin:
-            memory = method.begin(memory, KEY, last)
+            memory = method.begin_rollout(memory, KEY, last)
         memory, signal = method.observe(memory, KEY, here)
         counted.append({kind: count.tolist() for kind, count in signal.items()})
         last = here
@@ -49,27 +46,27 @@ def _states(*arguments, **options):
 
 def test_states_and_changes_are_counted_for_each_actor():
     moments = [moment([1, 1], [5, 8]), moment([1, 2], [5, 8]), moment([1, 1], [10, 8])]
-    counted = _observe(cbet(NEVER), moments, first=moment([0, 0], [0, 8]))
+    counted = _observe(_make("cbet", NEVER), moments, first=moment([0, 0], [0, 8]))
     assert [c["states"] for c in counted] == [[1, 1], [2, 1], [3, 2]]
     # The first actor's changes: +5, 0, +5. The second one's: 0, 0, 0.
     assert [c["changes"] for c in counted] == [[1, 1], [1, 2], [2, 3]]
 
 
 def test_certain_resets_make_every_visit_the_first():
-    counted = _observe(cbet(ALWAYS), [moment([1, 1], [5, 8])] * 3, first=moment([0, 0]))
+    counted = _observe(_make("cbet", ALWAYS), [moment([1, 1], [5, 8])] * 3, first=moment([0, 0]))
     assert counted == [{"states": [1, 1], "changes": [1, 1]}] * 3
 
 
 def test_a_sequence_begins_with_one_more_visit_of_the_state():
     here = moment([1, 1])
-    counted = _observe(cbet(NEVER), [here, here], first=here, begin=[0])
+    counted = _observe(_make("cbet", NEVER), [here, here], first=here, begin=[0])
     assert [c["states"] for c in counted] == [[2, 2], [3, 3]]
     assert [c["changes"] for c in counted] == [[1, 1], [2, 2]]
 
 
 def test_what_is_not_rewarded_is_not_counted():
     here = moment([1, 1])
-    assert set(_observe(count(NEVER), [here], first=here)[0]) == {"states"}
+    assert set(_observe(_make("count", NEVER), [here], first=here)[0]) == {"states"}
     changes_only = _make("ablation-changes", NEVER)
     assert set(_observe(changes_only, [here], first=here, begin=[0])[0]) == {"changes"}
 
@@ -77,13 +74,16 @@ def test_what_is_not_rewarded_is_not_counted():
 def test_a_shared_table_is_visited_by_one_actor_after_the_other():
     settings = CountSettings(reset_probability=0.0, capacity=16, shared=True)
     moments = [moment([1, 1]), moment([1, 2]), moment([2, 2])]
-    states = _states(count(settings), moments, first=moment([0, 0]))
+    states = _states(_make("count", settings), moments, first=moment([0, 0]))
     assert states == [[1, 2], [3, 1], [2, 3]]
 
 
 def test_a_shared_table_is_forgotten_as_one():
     settings = CountSettings(reset_probability=1.0, capacity=16, shared=True)
-    assert _states(count(settings), [moment([1, 1])] * 2, first=moment([0, 0])) == [[1, 2]] * 2
+    assert (
+        _states(_make("count", settings), [moment([1, 1])] * 2, first=moment([0, 0]))
+        == [[1, 2]] * 2
+    )
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_a_shared_table_is_forgotten_as_one():
 def test_either_view_can_tell_states(view, expected):
     settings = CountSettings(reset_probability=0.0, capacity=16, states=view)
     moments = [moment([v], [p]) for v, p in ((1, 5), (2, 5), (1, 6), (2, 5))]
-    states = _states(count(settings), moments, first=moment([0]))
+    states = _states(_make("count", settings), moments, first=moment([0]))
     assert states == [[number] for number in expected]
 
 
@@ -130,7 +130,7 @@ def test_views_and_resets_can_be_combined_under_every_formula(states, changes, r
 
 def test_resets_come_as_often_as_asked_for():
     probability, steps = 0.2, 2000
-    method = cbet(CountSettings(reset_probability=probability, capacity=16))
+    method = _make("cbet", CountSettings(reset_probability=probability, capacity=16))
     tallies = _play_still(method, actors=2, steps=steps)
     spread = 5 * np.sqrt(steps * probability * (1 - probability))
     for kind in ("states", "changes"):
@@ -213,21 +213,21 @@ def test_rides_counts_are_forgotten_at_the_end_of_an_episode_and_at_success():
         moment([1], success=[True]),
         moment([1]),
     ]
-    method = ride(CountSettings(capacity=16), AuxiliarySettings(channels=(1,)), 3)
+    method = _make("ride", CountSettings(capacity=16))
     states = _states(method, moments, first=moment([0]))
     assert states == [[1], [2], [3], [1], [1], [2], [1]]
 
 
 def test_rides_counts_are_forgotten_once_more_when_a_sequence_begins_at_an_end():
     moments = [moment([1]), moment([1], ended=[True]), moment([1]), moment([1])]
-    method = ride(CountSettings(capacity=16), AuxiliarySettings(channels=(1,)), 3)
+    method = _make("ride", CountSettings(capacity=16))
     assert _states(method, moments, first=moment([0]), begin=[2]) == [[1], [2], [1], [2]]
     assert _states(method, moments, first=moment([0]), begin=[3]) == [[1], [2], [1], [3]]
 
 
 def test_rides_counts_are_each_actors_own():
     moments = [moment([1, 1]), moment([1, 1], ended=[True, False]), moment([1, 1])]
-    method = ride(CountSettings(capacity=16), AuxiliarySettings(channels=(1,)), 3)
+    method = _make("ride", CountSettings(capacity=16))
     assert _states(method, moments, first=moment([0, 0])) == [[1, 1], [2, 2], [1, 3]]
 
 
@@ -238,4 +238,6 @@ def test_ride_refuses_counts_that_outlive_an_episode(changes):
 
 
 def _make(name, settings):
-    return make_intrinsic(TrainSettings(method=name, counts=settings), num_actions=3)
+    auxiliary = AuxiliarySettings(channels=(1,))
+    train = TrainSettings(method=name, counts=settings, auxiliary=auxiliary)
+    return make_intrinsic(train, num_actions=3)

@@ -10,12 +10,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from cbet_jax.config import AuxiliarySettings, CountSettings
+from cbet_jax.config import AuxiliarySettings, TrainSettings
 from cbet_jax.intrinsic.curiosity import curiosity
 from cbet_jax.intrinsic.ride import ride
 from cbet_jax.intrinsic.rnd import rnd
 from cbet_jax.intrinsic.types import Params
-from cbet_jax.networks.embedding import Embedding, apply, distance, draw
+from cbet_jax.networks.embedding import Embedding, apply, distance, init_params
 from tests.support.moments import trajectory
 
 V = np.array([[0.0, 51.0], [102.0, 51.0], [255.0, 0.0]])  # views [T + 1, N]
@@ -26,7 +26,8 @@ MIDDLE = 4 * 3  # of the kernel's 9 pixels with 3 channels each
 
 
 def _settings(squared, **weights):
-    return AuxiliarySettings(channels=(1,), hidden_units=2, squared_norms=squared, **weights)
+    auxiliary = AuxiliarySettings((1,), hidden_units=2, squared_norms=squared, **weights)
+    return TrainSettings(auxiliary=auxiliary)
 
 
 def _passing_on(scale=1.0):
@@ -66,7 +67,7 @@ def _cross_entropy():
 
 @pytest.mark.parametrize("squared", SQUARED)
 def test_rnd(squared):
-    method = rnd(_settings(squared))
+    method = rnd(_settings(squared), 2)
     params = Params({"predictor": _passing_on(1.0)}, {"target": _passing_on(3.0)})
     played = trajectory(V, ACTION)
     expected = _norm(2 * X[1:], squared)
@@ -89,7 +90,7 @@ def test_curiosity(squared):
 @pytest.mark.parametrize("squared", SQUARED)
 def test_ride(squared):
     counted = np.array([[1, 4], [9, 2]], np.uint32)
-    method = ride(CountSettings(), _settings(squared), 2)
+    method = ride(_settings(squared), 2)
     params = Params(_dynamics_params(), {})
     played = trajectory(V, ACTION, signal={"states": jnp.asarray(counted)})
     expected = _norm(X[1:] - X[:-1], squared) / np.sqrt(counted)
@@ -112,7 +113,7 @@ def test_the_weights_of_the_losses_are_settings():
     loss, terms = curiosity(settings, 2).loss(Params(_dynamics_params(), {}), played)
     np.testing.assert_allclose(loss, 2 * terms["forward_loss"] + 3 * terms["inverse_loss"])
     params = Params({"predictor": _passing_on(1.0)}, {"target": _passing_on(3.0)})
-    loss, terms = rnd(settings).loss(params, played)
+    loss, terms = rnd(settings, 2).loss(params, played)
     np.testing.assert_allclose(loss, 4 * terms["prediction_loss"])
 
 
@@ -127,6 +128,6 @@ def test_where_nothing_differs_the_gradient_is_zero(squared):
 def test_embeddings_have_128_numbers(size, channels):
     """Of MiniGrid's views and of Habitat's."""
     network, view = Embedding(channels), jnp.zeros((2, 3, size, size, 3), jnp.uint8)
-    embed = lambda key: apply(network, draw(network, key, view), view)  # noqa: E731
+    embed = lambda key: apply(network, init_params(network, key, view), view)  # noqa: E731
     assert jax.eval_shape(embed, jax.random.key(0)).shape == (2, 3, 128)
     assert AuxiliarySettings().channels == (32, 32, 128)

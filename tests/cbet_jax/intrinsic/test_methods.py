@@ -63,7 +63,7 @@ def _player(name, **counts):
 def _observe(method, first: Step, steps: Step, action) -> tuple[Any, Any, Any, Trajectory]:
     init_key, begin_key, key = jax.random.split(jax.random.key(3), 3)
     params, before = method.init(init_key, first)
-    memory = method.begin(before, begin_key, first)
+    memory = method.begin_rollout(before, begin_key, first)
     after, signal = jax.lax.scan(
         lambda memory, inputs: method.observe(memory, *inputs),
         memory,
@@ -80,7 +80,7 @@ def _play(method, *steps) -> Result:
     (loss, terms), gradient = jax.value_and_grad(loss_of, has_aux=True)(params.learnt)
     reward = method.reward(params, played)
     return Result(
-        params, before, after, played, reward, loss, terms, gradient, method.report(after)
+        params, before, after, played, reward, loss, terms, gradient, method.metrics(after)
     )
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from cbet_jax.config import NetworkSettings
 from cbet_jax.networks import matmul, policy_network
-from cbet_jax.networks.matmul import product, repeated
+from cbet_jax.networks.matmul import loop_matmul
 
 SMALL = NetworkSettings(channels=8, dense_units=32, lstm_layers=2, lstm_units=32)
 ROUNDING = 2.0**-8  # of a number, at most half of this, relative to itself
@@ -17,30 +17,30 @@ ROUNDING = 2.0**-8  # of a number, at most half of this, relative to itself
 
 def test_sums_are_taken_in_float32():
     ones = jnp.ones((1, 1000))
-    assert product(ones, ones.T, "bfloat16").item() == 1000  # in bfloat16, 256 + 1 is 256
+    assert matmul.matmul(ones, ones.T, "bfloat16").item() == 1000  # in bfloat16, 256 + 1 is 256
 
 
 def test_factors_are_rounded_and_nothing_else():
     x, weights = jnp.full((1, 1), 1.0 + 2.0**-10), jnp.full((1, 1), 3.0 + 2.0**-20)
-    assert product(x, weights, "bfloat16").item() == 3.0
-    assert product(x, weights, "float32").item() == (x * weights).item() > 3.0
+    assert matmul.matmul(x, weights, "bfloat16").item() == 3.0
+    assert matmul.matmul(x, weights, "float32").item() == (x * weights).item() > 3.0
 
 
 @pytest.mark.parametrize("factors", ["float32", "bfloat16"])
-@pytest.mark.parametrize("turned", [False, True])
-def test_large_weights_that_a_loop_multiplies_by_are_the_left_factor(factors, turned):
+@pytest.mark.parametrize("transposed", [False, True])
+def test_large_weights_that_a_loop_multiplies_by_are_the_left_factor(factors, transposed):
     draw = lambda seed, *shape: jax.random.normal(jax.random.key(seed), shape)  # noqa: E731
     weights = draw(0, 512, 2048).astype(factors)
-    x = draw(1, 32, 2048 if turned else 512)
-    multiply = repeated(weights, rows=32, times=2, turned=turned)
-    right = matmul.multiply(x, weights.T if turned else weights)
-    np.testing.assert_allclose(jax.jit(multiply)(x), right, atol=1e-3)
+    x = draw(1, 32, 2048 if transposed else 512)
+    product = loop_matmul(weights, rows=32, steps=2, transposed=transposed)
+    right = matmul.matmul_like(x, weights.T if transposed else weights)
+    np.testing.assert_allclose(jax.jit(product)(x), right, atol=1e-3)
     barriers = lambda f: str(jax.make_jaxpr(f)(x)).count("optimization_barrier")  # noqa: E731
-    assert barriers(multiply)
-    for rows, times in ((32, 1), (40, 2), (80, 2)):
-        assert not barriers(repeated(weights, rows, times, turned=turned))
+    assert barriers(product)
+    for rows, steps in ((32, 1), (40, 2), (80, 2)):
+        assert not barriers(loop_matmul(weights, rows, steps, transposed=transposed))
     x = x[:, :1024]
-    assert not barriers(repeated(weights[:, :1024], 32, times=2, turned=turned))
+    assert not barriers(loop_matmul(weights[:, :1024], 32, steps=2, transposed=transposed))
 
 
 def test_the_gradient_is_that_of_the_rounded_factors():
@@ -48,7 +48,7 @@ def test_the_gradient_is_that_of_the_rounded_factors():
     x, weights, cotangent = (
         jax.random.normal(k, s) for k, s in zip(keys, ((4, 6, 5), (5, 3), (4, 6, 3)), strict=True)
     )
-    _, back = jax.vjp(lambda x, w: product(x, w, "bfloat16"), x, weights)
+    _, back = jax.vjp(lambda x, w: matmul.matmul(x, w, "bfloat16"), x, weights)
     by_x, by_weights = back(cotangent)
     assert by_x.dtype == by_weights.dtype == jnp.float32
     rounded = [np.asarray(a.astype(jnp.bfloat16), np.float64) for a in (x, weights, cotangent)]

@@ -1,0 +1,60 @@
+"""When visit counts are reset: at random steps (C-BET) or at the end of an episode (RIDE).
+
+A rule only chooses the tables. `table.reset` empties them.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, PRNGKeyArray
+
+from cbet_jax.config import CountSettings
+from envs.types import Step
+
+RESET_PROBABILITY = 0.001  # p (paper, appendix "Hyperparameter Details")
+
+# Returns which tables to reset after a step. The last argument is the shape of the mask.
+ResetMask = Callable[[PRNGKeyArray, Step, tuple[int, int]], Bool[Array, "kinds tables"]]
+
+
+class Resets(NamedTuple):
+    """A rule for resetting count tables."""
+
+    mask: ResetMask
+    never: bool = False  # no table is ever reset, so tables must be larger
+
+
+def random_resets(settings: CountSettings, probability: float) -> Resets:
+    """Return the rule of C-BET: reset each table independently with a probability p at each step.
+
+    Paper, section 3.2: random resets keep the reward from vanishing, and p is at most one minus
+    the discount.
+
+    Args:
+        settings: may set another p (`reset_probability`), or none (`random_resets` is false).
+        probability: the method's own p.
+    """
+    if not settings.random_resets:
+        probability = 0.0
+    if settings.reset_probability is not None:
+        probability = settings.reset_probability
+
+    def mask(key: PRNGKeyArray, step: Step, shape: tuple[int, int]) -> Bool[Array, "kinds tables"]:
+        return jax.random.bernoulli(key, probability, shape)
+
+    return Resets(mask, never=probability == 0)
+
+
+def episodic_resets() -> Resets:
+    """Return the rule of RIDE: reset an actor's tables when its episode ends or succeeds.
+
+    The published code resets whenever the simulator says "done", which includes every success in
+    pre-training. By then the next episode's first view has been counted, and is forgotten too.
+    """
+
+    def mask(key: PRNGKeyArray, step: Step, shape: tuple[int, int]) -> Bool[Array, "kinds tables"]:
+        return jnp.broadcast_to(step.terminated | step.truncated | step.success, shape)
+
+    return Resets(mask)
