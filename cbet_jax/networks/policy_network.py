@@ -68,10 +68,10 @@ class PolicyNetwork(nn.Module):
             features, carry = lstm(features, first, carry)
             hidden.append(carry.hidden)
             cell.append(carry.cell)
-        head = {"kernel_init": initializers.OUTPUT}
-        logits = nn.Dense(self.num_actions, **head, name="policy")(features)
-        value = nn.Dense(1, **head, name="value")(features)
-        return logits, value[..., 0], LSTMState(jnp.stack(hidden), jnp.stack(cell))
+        logits = nn.Dense(self.num_actions, kernel_init=initializers.OUTPUT, name="policy")
+        value = nn.Dense(1, kernel_init=initializers.OUTPUT, name="value")
+        recurrent = LSTMState(jnp.stack(hidden), jnp.stack(cell))
+        return logits(features), value(features)[..., 0], recurrent
 
     def _features(self, view: UInt8[Array, "T N height width 3"]) -> Float[Array, "T N units"]:
         """Return what the convolutions and dense layers make of each view."""
