@@ -18,25 +18,20 @@ import tyro
 from rich import box
 from rich.console import Console
 from rich.table import Table
-from scipy import special
 
 from cbet_jax.analysis import figures
 from cbet_jax.analysis.figures import Panel
-from cbet_jax.analysis.intervals import LEVEL, Estimate, mean
+from cbet_jax.analysis.intervals import difference, mean
 from cbet_jax.analysis.learning_curves import Curve, band, smoothed
 from cbet_jax.config import SettingsError
-from cbet_jax.runs import metrics_table
-from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
+from cbet_jax.runs import metrics, metrics_table
+from cbet_jax.runs.directory import RunDirectory, RunDirectoryError, holds_no
 from experiments.common import cli
 from experiments.common.outputs import new_folder, write_table
 
 PROGRAM = "experiments.compare_runs"
 NAME = "comparison"
 HEADER = ("run", "seed", "metric", "frames", "value")
-COMPARED = (
-    *("interactions", "success", "intrinsic_reward", "extrinsic_return", "entropy"),
-    "positions",  # in rooms
-)
 POINTS = 60  # of a curve
 LAST = 10  # of so many parts the last one is the end, and the window of the curves
 
@@ -93,7 +88,7 @@ def read(words: Sequence[str]) -> dict[str, Metrics]:
         if name in found:
             raise SettingsError(f"two runs are called {name!r}: say NAME=RUN")
         if not directory.metrics.is_file():
-            raise RunDirectoryError(f"{directory.root} holds no run with metrics")
+            raise holds_no("run", directory.metrics)
         try:
             found[name] = metrics_table.read(directory.metrics)
         except (ValueError, StopIteration):
@@ -129,7 +124,7 @@ def _run(name: str, table: Metrics, frames: np.ndarray) -> Run:
     window = -(-int(frames[-1]) // LAST)
     values = {
         metric: np.stack([smoothed(column, window, frames) for column in table[metric].values()])
-        for metric in COMPARED
+        for metric in metrics.MAIN
         if metric in table
     }
     return Run(name, values, tuple(next(iter(table.values()))))
@@ -147,33 +142,15 @@ def rows(runs: Sequence[Run], frames: np.ndarray) -> list[tuple[str, int, str, i
     ]
 
 
-def difference(ours: np.ndarray, theirs: np.ndarray) -> Estimate:
-    """Estimates the difference of two means (Welch's t interval; NaN for a single value).
-
-    Args:
-        ours: numbers[n].
-        theirs: numbers[m], whose mean is taken away.
-    """
-    center = float(np.mean(ours) - np.mean(theirs))
-    if min(len(ours), len(theirs)) < 2:
-        return Estimate(center, np.nan, np.nan)
-    errors = np.array([np.var(values, ddof=1) / len(values) for values in (ours, theirs)])
-    if not errors.any():
-        return Estimate(center, center, center)
-    freedom = errors.sum() ** 2 / (errors**2 / [len(ours) - 1, len(theirs) - 1]).sum()
-    half = float(special.stdtrit(freedom, (1 + LEVEL) / 2) * np.sqrt(errors.sum()))
-    return Estimate(center, center - half, center + half)
-
-
 def draw(path: Path, runs: Sequence[Run], frames: np.ndarray) -> Path:
     """Draws a panel for each metric: mean over the seeds, lowest and highest seed."""
     panels = []
     for metric in dict.fromkeys(metric for run in runs for metric in run.values):
-        title, vertical = figures.LABELS[metric]
+        title, unit = metrics.of(metric).title, metrics.of(metric).unit
         lines = {
             run.name: _curve(run.values[metric], frames) for run in runs if metric in run.values
         }
-        panels.append(Panel(title, "frames of each seed (millions)", vertical, lines))
+        panels.append(Panel(title, "frames of each seed (millions)", unit, lines))
     seeds = ", ".join(f"{run.name}: {len(run.seeds)}" for run in runs)
     return figures.lines(path, f"Means over seeds ({seeds}); bands: lowest to highest", panels)
 

@@ -114,7 +114,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         directory = RunDirectory(options.directory)
         directory.create(settings)
         with console.status("importing"):
-            write(directory, settings, policy, origin(options.source, stored, arguments))
+            imported = origin(options.source, stored)
+            write(directory, settings, policy, imported, ["python -m", PROGRAM, *arguments])
     evaluate = habitat.EVALUATE if settings.habitat else training.EVALUATE
     line = f"imported at {settings.train.frames:,} frames; "
     line += f"next: {cli.command_line(evaluate, directory.root)}"
@@ -278,13 +279,12 @@ def _taken[S](flags: Mapping[str, Any], settings: S, names: Mapping[str, str]) -
     return replace(settings, **found)  # type: ignore[type-var]
 
 
-def origin(source: Path, stored: Stored, arguments: Sequence[str]) -> dict[str, Any]:
-    """Returns what the run's manifest tells of where the policy is from."""
+def origin(source: Path, stored: Stored) -> dict[str, Any]:
+    """Return what the run's manifest tells of where the policy is from."""
     with open(source, "rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     flags = {str(name): _plain(value) for name, value in stored.flags.items()}
-    imported = {"file": source.name, "sha256": digest, "updates": stored.updates, "flags": flags}
-    return {**manifest.describe(["python -m", PROGRAM, *arguments]), "imported": imported}
+    return {"file": source.name, "sha256": digest, "updates": stored.updates, "flags": flags}
 
 
 def _plain(value: Any) -> Any:
@@ -292,7 +292,11 @@ def _plain(value: Any) -> Any:
 
 
 def write(
-    directory: RunDirectory, settings: RunSettings, policy: Policy, session: dict[str, Any]
+    directory: RunDirectory,
+    settings: RunSettings,
+    policy: Policy,
+    imported: dict[str, Any],
+    command: Sequence[str],
 ) -> None:
     """Writes the state that a run at its end has, but for what only learning needs."""
     iterations = settings.train.iterations
@@ -301,7 +305,7 @@ def write(
         table.sync()
         position = Position(iterations, settings.train.frames, directory.metrics.stat().st_size)
         checkpoint.save(directory.checkpoints, state, position, to_json(settings))
-        manifest.record(directory.manifest, session, first=True)
+        manifest.Session(directory.manifest, command).record(imported=imported)
 
 
 def _state(settings: RunSettings, policy: Policy) -> Any:

@@ -8,33 +8,13 @@ import numpy as np
 
 from cbet_jax.analysis.intervals import Estimate
 from cbet_jax.analysis.learning_curves import Curve, over_seeds
-from cbet_jax.runs import metrics_table
+from cbet_jax.runs import metrics, metrics_table
 from cbet_jax.runs.atomic_write import replacing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-LABELS = {  # metric -> title, unit of the vertical axis
-    "interactions": ("Unique interactions", "per episode"),
-    "success": ("Episodes with success", "share of episodes"),
-    "intrinsic_reward": ("Intrinsic reward", "mean per step"),
-    "extrinsic_return": ("Extrinsic return", "per episode"),
-    "entropy": ("Entropy of the policy", "nats"),
-    "episode_length": ("Episode length", "steps"),
-    "policy_loss": ("Policy-gradient loss", "summed over a sequence"),
-    "value_loss": ("Value loss", "summed over a sequence"),
-    "prediction_loss": ("Prediction error of RND", "summed over a sequence"),
-    "forward_loss": ("Error of the forward model", "summed over a sequence"),
-    "inverse_loss": ("Cross-entropy of the inverse model", "summed over a sequence"),
-    "gradient_norm": ("Gradient norm before clipping", "Euclidean norm"),
-    "positions": ("Distinct positions", "visited since the run began"),
-    "episodes_cut": ("Episodes cut by a lost simulator", "number"),
-    "count_overflow": ("Keys the count tables could not hold", "number"),
-    "levels_replayed": ("Levels played twice", "share of levels"),
-}
-MAIN = (*tuple(LABELS)[:6], "positions")
-HIDDEN = ("first_bad_update",)
 ALL = "all worlds"
 SPARSE = 20  # a curve with fewer points shows each of them
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -54,7 +34,7 @@ def draw_learning_curves(table: Path, folder: Path) -> list[Path]:
         The pictures.
     """
     panels = _panels(metrics_table.read(table))
-    main = {name: panels[name] for name in MAIN if name in panels}
+    main = {name: panels[name] for name in metrics.MAIN if name in panels}
     others = {name: panels[name] for name in sorted(panels) if name not in main}
     seeds = max((len(seeds) for lines in panels.values() for seeds in lines.values()), default=1)
     note = f"mean of {seeds} seeds; band: lowest and highest seed" if seeds > 1 else "one seed"
@@ -156,7 +136,7 @@ def _panels(table: Mapping[str, dict[int, metrics_table.Column]]) -> dict[str, L
     panels: dict[str, Lines] = {}
     for name, seeds in sorted(table.items()):
         panel, _, line = name.partition("/")
-        if panel not in HIDDEN:
+        if panel not in metrics.HIDDEN:
             panels.setdefault(panel, {})[line or ALL] = seeds
     return panels
 
@@ -169,11 +149,11 @@ def _curves_figure(panels: Mapping[str, Lines], title: str) -> "Figure":
     scale, unit = (1e6, "millions") if last >= 1e6 else (1e3, "thousands")
     drawn: dict[str, Any] = {}
     for axis, (name, lines) in zip(axes, panels.items(), strict=True):
-        heading, vertical = LABELS.get(name, (name.replace("_", " ").capitalize(), "value"))
+        metric = metrics.of(name)
         for line in sorted(lines, key=_all_first):
             drawn[line] = _draw_curve(axis, over_seeds(lines[line]), scale, colors[line])
-        axis.set_title(heading, fontsize=11)
-        axis.set_ylabel(vertical)
+        axis.set_title(metric.title, fontsize=11)
+        axis.set_ylabel(metric.unit)
         axis.set_xlabel(f"frames per seed ({unit})")
         axis.set_xlim(0, last / scale)
     if len(drawn) > 1:

@@ -1,11 +1,16 @@
-"""Means and shares with their 95 % confidence intervals."""
+"""Means, shares and differences with their 95 % confidence intervals.
+
+The formulas stand here on `scipy.special`; tests compare them with `scipy.stats`, whose functions
+take 20 to 400 times as long (a report needs thousands of intervals) and half a second to import.
+`rliable` has the interquartile mean, too, but brings eight more packages (arch, pandas, ...).
+"""
 
 from typing import NamedTuple
 
 import numpy as np
 from scipy import special
 
-LEVEL = 0.95
+LEVEL = 0.95  # of confidence
 
 
 class Estimate(NamedTuple):
@@ -16,13 +21,13 @@ class Estimate(NamedTuple):
     high: float
 
     def text(self, digits: int) -> str:
-        """Returns the mean, then the interval in brackets."""
+        """Return the mean, then the interval in brackets."""
         low, high = f"{self.low:.{digits}f}", f"{self.high:.{digits}f}"
         return f"{self.value:.{digits}f} [{low}, {high}]"
 
 
 def share(outcomes: np.ndarray) -> Estimate:
-    """Estimates a probability from independent outcomes (Wilson's score interval).
+    """Estimate a probability from independent outcomes (Wilson's score interval).
 
     Args:
         outcomes: bool[n], n >= 1.
@@ -35,7 +40,7 @@ def share(outcomes: np.ndarray) -> Estimate:
 
 
 def mean(values: np.ndarray) -> Estimate:
-    """Estimates a mean from independent values (Student's t; no width for a single value).
+    """Estimate a mean from independent values (Student's t; a single value has no width).
 
     Args:
         values: numbers[n], n >= 1.
@@ -48,8 +53,26 @@ def mean(values: np.ndarray) -> Estimate:
     return Estimate(center, center - half, center + half)
 
 
+def difference(ours: np.ndarray, theirs: np.ndarray) -> Estimate:
+    """Estimate the difference of two means (Welch's t; NaN for a single value).
+
+    Args:
+        ours: numbers[n].
+        theirs: numbers[m], whose mean is subtracted.
+    """
+    center = float(np.mean(ours) - np.mean(theirs))
+    if min(len(ours), len(theirs)) < 2:
+        return Estimate(center, np.nan, np.nan)
+    errors = np.array([np.var(values, ddof=1) / len(values) for values in (ours, theirs)])
+    if not errors.any():
+        return Estimate(center, center, center)
+    freedom = errors.sum() ** 2 / (errors**2 / [len(ours) - 1, len(theirs) - 1]).sum()
+    half = float(special.stdtrit(freedom, (1 + LEVEL) / 2) * np.sqrt(errors.sum()))
+    return Estimate(center, center - half, center + half)
+
+
 def normalized_entropy(shares: np.ndarray) -> float:
-    """Returns the entropy of a distribution over that of the uniform one: 0 to 1.
+    """Return the entropy of a distribution, divided by the uniform one's: 0 to 1.
 
     Args:
         shares: float[n], n >= 2, of sum 1.
@@ -58,10 +81,10 @@ def normalized_entropy(shares: np.ndarray) -> float:
 
 
 def interquartile_mean(scores: np.ndarray, resamples: int = 2000) -> Estimate:
-    """Estimates the mean of the middle half of all scores (Agarwal et al. 2021, section 4.3).
+    """Estimate the mean of the middle half of all scores (Agarwal et al. 2021, section 4.3).
 
-    The interval is a percentile bootstrap that draws runs anew in each task by itself (same
-    place); its random numbers are always the same. A single run has no width.
+    The interval is a percentile bootstrap, stratified by task (same section); its random numbers
+    are always the same. A single run has no width.
 
     Args:
         scores: float[runs, tasks], of one unit.

@@ -2,18 +2,23 @@
 
 One checkpoint is a directory named after its frames:
 
-    checkpoints/000001228800/state/            every array, written by orbax: by each host its parts
+    checkpoints/000001228800/state/            every array, written by orbax; each host writes its
+                                               parts
     checkpoints/000001228800/checkpoint.json   the run's settings, and a digest of each file
 
-It is written under another name and renamed when complete, so that a directory with
-such a name is a whole checkpoint whenever the process dies. The digests tell a file
-that was damaged later from a good one.
+It is written under another name and renamed when complete, so a directory with such a name is a
+whole checkpoint, whenever the process dies. The digests tell a file that was damaged later from a
+good one.
+
+Orbax writes the arrays. Its `CheckpointManager` keeps the newest few, too, but it has no digests,
+takes the newest step for a good one, and renames a step before digests could be put into it.
 """
 
 import hashlib
 import json
 import os
 import shutil
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -36,11 +41,12 @@ class DamagedCheckpointError(Exception):
 
 
 class OtherProgramError(RunDirectoryError):
-    """A checkpoint that holds an array of another shape or type, or lacks it."""
+    """A checkpoint that lacks an array, or holds it with another shape or type."""
 
-    def __init__(self, path: Path, name: str, found: Any, wanted: Any) -> None:
-        shown = lambda x: "missing" if x is None else f"{x.dtype}{list(x.shape)}"  # noqa: E731
-        problem = f"{name} is {shown(found)}, not {shown(wanted)}"
+    def __init__(
+        self, path: Path, name: str, found: np.ndarray | None, wanted: jax.ShapeDtypeStruct
+    ) -> None:
+        problem = f"{name} is {_described(found)}, not {_described(wanted)}"
         super().__init__(f"checkpoint {path} is of another program: {problem}")
         self.name = name
         self.found_shape = None if found is None else tuple(found.shape)
@@ -54,10 +60,11 @@ class Position(NamedTuple):
     metrics_bytes: int = 0  # length of metrics.csv at that moment
 
 
-class Loaded(NamedTuple):
-    """A checkpoint read back, and the newer ones that were damaged."""
+@dataclass(frozen=True)
+class Loaded[T]:
+    """A checkpoint that was read, and the newer ones that were damaged."""
 
-    state: Any
+    state: T
     position: Position
     path: Path
     damaged: tuple[Path, ...]
@@ -70,16 +77,16 @@ def save(
     settings: dict[str, Any],
     kept: int | None = KEPT,
 ) -> Path:
-    """Writes a checkpoint and deletes all but the newest few; all hosts must take part.
+    """Write a checkpoint and delete all but the newest few; all hosts must take part.
 
-    Every host writes those parts of the arrays that lie on its devices.
+    Each host writes the parts of the arrays that are on its devices.
 
     Args:
-        folder: where the run's checkpoints lie.
+        folder: of the run's checkpoints.
         state: any tree of arrays; typed keys are saved as their numbers.
         position: how far the run has come.
         settings: the run's settings as nested dictionaries.
-        kept: how many stay (None: all).
+        kept: how many checkpoints stay (None: all).
 
     Returns:
         The checkpoint's directory.
@@ -110,34 +117,34 @@ def save(
 
 
 def clean(folder: Path) -> None:
-    """Deletes what a process that died while saving has left behind."""
+    """Delete what a process that died while saving has left behind."""
     for path in folder.glob(".*.tmp"):
         shutil.rmtree(path)
 
 
 def checkpoints(folder: Path) -> list[Path]:
-    """Lists the complete checkpoints in a folder, oldest first."""
+    """List the complete checkpoints in a folder, oldest first."""
     return sorted(p for p in folder.glob("[0-9]*") if p.name.isdigit() and p.is_dir())
 
 
 def path_at(folder: Path, frames: int) -> Path:
-    """Returns where the checkpoint at a number of frames lies, if there is one."""
+    """Return the path of the checkpoint at a number of frames."""
     return folder / f"{frames:012d}"
 
 
-def load_newest(folder: Path, template: Any, settings: dict[str, Any]) -> Loaded | None:
-    """Reads the newest checkpoint that is not damaged.
+def load_newest[T](folder: Path, template: T, settings: dict[str, Any]) -> Loaded[T] | None:
+    """Read the newest checkpoint that is not damaged.
 
     Args:
-        folder: where the run's checkpoints lie.
+        folder: of the run's checkpoints.
         template: the tree to fill: arrays or `jax.ShapeDtypeStruct`.
-        settings: the settings that the checkpoint must have been saved with.
+        settings: which the checkpoint must have been saved with.
 
     Returns:
         The checkpoint, or None where there is none at all.
 
     Raises:
-        RunDirectoryError: it is another run's, or every one of them is damaged.
+        RunDirectoryError: it is another run's, or every checkpoint is damaged.
     """
     damaged: list[Path] = []
     for path in reversed(checkpoints(folder)):
@@ -152,8 +159,14 @@ def load_newest(folder: Path, template: Any, settings: dict[str, Any]) -> Loaded
     return None
 
 
-def load_at(folder: Path, frames: int, template: Any, settings: dict[str, Any]) -> Loaded:
-    """Reads the checkpoint at a number of frames.
+def load_at[T](folder: Path, frames: int, template: T, settings: dict[str, Any]) -> Loaded[T]:
+    """Read the checkpoint at a number of frames.
+
+    Args:
+        folder: of the run's checkpoints.
+        frames: of the checkpoint.
+        template: the tree to fill: arrays or `jax.ShapeDtypeStruct`.
+        settings: which the checkpoint must have been saved with.
 
     Raises:
         RunDirectoryError: there is none, it is damaged, or it is another run's.
@@ -168,8 +181,13 @@ def load_at(folder: Path, frames: int, template: Any, settings: dict[str, Any]) 
         raise RunDirectoryError(f"checkpoint {path} is damaged") from None
 
 
-def load(path: Path, template: Any, settings: dict[str, Any]) -> tuple[Any, Position]:
-    """Reads one checkpoint: those of its arrays that the template names, and no others.
+def load[T](path: Path, template: T, settings: dict[str, Any]) -> tuple[T, Position]:
+    """Read those arrays of one checkpoint that the template names.
+
+    Args:
+        path: the checkpoint's directory.
+        template: the tree to fill: arrays or `jax.ShapeDtypeStruct`.
+        settings: which the checkpoint must have been saved with.
 
     Raises:
         DamagedCheckpointError: its files are not the ones that were written.
@@ -184,7 +202,7 @@ def load(path: Path, template: Any, settings: dict[str, Any]) -> tuple[Any, Posi
 
 
 def read_arrays(path: Path, names: set[str] | None = None) -> dict[str, np.ndarray]:
-    """Returns arrays of a checkpoint by their names: those that are asked for (None: all)."""
+    """Return arrays of a checkpoint by their names: those asked for (None: all)."""
     folder, whole = (path / STATE).absolute(), ocp.RestoreArgs(restore_type=np.ndarray)
     with _reader() as reader:
         there = reader.metadata(folder).item_metadata.tree
@@ -196,22 +214,27 @@ def read_arrays(path: Path, names: set[str] | None = None) -> dict[str, np.ndarr
     return stored
 
 
+def set_aside(path: Path) -> Path:
+    """Rename a damaged checkpoint, so its place is free and nothing is lost."""
+    number = 1
+    while (target := path.with_name(f"{path.name}.damaged-{number}")).exists():
+        number += 1
+    return path.rename(target)
+
+
+def on_host(tree: Any) -> dict[str, np.ndarray]:
+    """Return a copy of each array by its name, keys as their integers; all hosts must ask."""
+    return {name: multihost.fetch(leaf) for name, leaf in _numbers(tree).items()}
+
+
 def _reader() -> ocp.Checkpointer:
-    """Returns what reads arrays for this host alone, and waits for no other."""
+    """Return a reader for this host only, which waits for no other host."""
     here = jax.process_index()
     options = ocp.options.MultiprocessingOptions(
         primary_host=here, active_processes={here}, barrier_sync_key_prefix=f"host{here}"
     )
     handler = ocp.PyTreeCheckpointHandler(multiprocessing_options=options)
     return ocp.Checkpointer(handler, multiprocessing_options=options)
-
-
-def set_aside(path: Path) -> Path:
-    """Renames a damaged checkpoint, so that its place is free and nothing is lost."""
-    number = 1
-    while (target := path.with_name(f"{path.name}.damaged-{number}")).exists():
-        number += 1
-    return path.rename(target)
 
 
 def _verified_record(path: Path) -> dict[str, Any]:
@@ -238,6 +261,10 @@ def _digests(folder: Path) -> dict[str, str]:
     return digests
 
 
+def _described(array: np.ndarray | jax.ShapeDtypeStruct | None) -> str:
+    return "missing" if array is None else f"{array.dtype}{list(array.shape)}"
+
+
 def _is_key(leaf: Any) -> bool:
     return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
 
@@ -247,25 +274,20 @@ def _named_leaves(tree: Any) -> dict[str, Any]:
     return {jax.tree_util.keystr(path, simple=True, separator="."): leaf for path, leaf in leaves}
 
 
-def _storable(state: Any) -> dict[str, Any]:
-    # orbax refuses empty arrays; `_filled` makes them anew
-    return {name: leaf for name, leaf in _numbers(state).items() if leaf.size}
-
-
-def on_host(tree: Any) -> dict[str, np.ndarray]:
-    """Returns a copy of each array by its name, keys as their integers; all hosts must ask."""
-    return {name: multihost.fetch(leaf) for name, leaf in _numbers(tree).items()}
-
-
 def _numbers(tree: Any) -> dict[str, Any]:
-    """Returns each array by its name, keys as their integers."""
+    """Return each array by its name, keys as their integers."""
     return {
         name: jax.random.key_data(leaf) if _is_key(leaf) else leaf
         for name, leaf in _named_leaves(tree).items()
     }
 
 
-def _filled(template: Any, stored: dict[str, np.ndarray], path: Path) -> Any:
+def _storable(state: Any) -> dict[str, Any]:
+    # Orbax refuses empty arrays; `_filled` makes them anew.
+    return {name: leaf for name, leaf in _numbers(state).items() if leaf.size}
+
+
+def _filled[T](template: T, stored: dict[str, np.ndarray], path: Path) -> T:
     leaves = []
     for name, leaf in _named_leaves(template).items():
         shape, dtype = leaf.shape, leaf.dtype
@@ -279,4 +301,5 @@ def _filled(template: Any, stored: dict[str, np.ndarray], path: Path) -> Any:
         # A copy, never the host's memory itself: the program will overwrite what it is given.
         array = jnp.array(numbers, copy=True)
         leaves.append(jax.random.wrap_key_data(array) if _is_key(leaf) else array)
-    return jax.tree.unflatten(jax.tree.structure(template), leaves)
+    filled: T = jax.tree.unflatten(jax.tree.structure(template), leaves)
+    return filled

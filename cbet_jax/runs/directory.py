@@ -1,10 +1,10 @@
-"""The directory of a run: its configuration, its lock, and where everything lies.
+"""The directory of a run: its configuration, its lock, and the path of each file.
 
 config.json    the run's settings; written once, first of all
 manifest.json  what it ran on, and how fast
 metrics.csv    one long table
 checkpoints/   the last few states of the whole program
-policies/      those that were to be kept for good, without the rest of the program
+policies/      policies kept for good, without the rest of the program
 figures/       learning curves
 cache/         compiled programs
 """
@@ -14,6 +14,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from cbet_jax.config import RunSettings
 from cbet_jax.runs.json_files import from_json, to_json, write_json
@@ -37,36 +38,25 @@ class RunDirectory:
         self.cache = self.root / "cache"
 
     def create(self, settings: RunSettings) -> None:
-        """Makes the directory and writes the configuration.
+        """Make the directory and write the configuration.
 
         Raises:
-            RunDirectoryError: something else lies there already.
+            RunDirectoryError: something else is there already.
         """
-        if self.root.exists() and not self.root.is_dir():
-            raise RunDirectoryError(f"{self.root} is a file, not a directory")
-        self._refuse_occupied()
-        try:
-            self.root.mkdir(parents=True, exist_ok=True)
-            write_json(self.config, to_json(settings))
-        except OSError as error:
-            raise RunDirectoryError(f"cannot write to {self.root}: {error.strerror}") from None
-
-    def _refuse_occupied(self) -> None:
         if self.config.exists():
             raise RunDirectoryError(
                 f"{self.root} already holds a run: continue it with --resume, or choose another"
             )
-        if self.root.exists() and any(not p.name.startswith(".") for p in self.root.iterdir()):
-            raise RunDirectoryError(f"{self.root} is not empty and holds no run: choose another")
+        create_with_record(self.config, "run", to_json(settings))
 
     def settings(self) -> RunSettings:
-        """Reads the configuration that the run was started with.
+        """Read the configuration that the run was started with.
 
         Raises:
             RunDirectoryError: there is none, or it cannot be read.
         """
         if not self.config.is_file():
-            raise RunDirectoryError(f"{self.root} holds no run (no {self.config.name})")
+            raise holds_no("run", self.config)
         try:
             return from_json(RunSettings, json.loads(self.config.read_text()))
         except (ValueError, TypeError, KeyError, AttributeError, OSError) as error:
@@ -75,7 +65,10 @@ class RunDirectory:
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Keeps a second process out of the directory; the system drops it with the process.
+        """Keep other processes from training in the directory.
+
+        The system drops the lock with the process, even one that is killed. (`filelock` wraps the
+        same call; its timeouts, re-entrance and other systems are not needed here.)
 
         Raises:
             RunDirectoryError: another process is training in it.
@@ -88,3 +81,49 @@ class RunDirectory:
                     f"{self.root} is in use by another process that is training in it"
                 ) from None
             yield
+
+
+def create_with_record(record: Path, kind: str, content: dict[str, Any]) -> None:
+    """Make a folder, and write the file that says what the folder holds.
+
+    Args:
+        record: the file.
+        kind: of what the folder holds: "run", "study" or "sweep".
+        content: of the file, as JSON.
+
+    Raises:
+        RunDirectoryError: something else is there already, or nothing can be written.
+    """
+    refuse_other_content(record, kind)
+    try:
+        record.parent.mkdir(parents=True, exist_ok=True)
+        write_json(record, content)
+    except OSError as error:
+        raise RunDirectoryError(f"cannot write to {record.parent}: {error.strerror}") from None
+
+
+def refuse_other_content(record: Path, kind: str) -> None:
+    """Refuse a folder that is in use for something else.
+
+    Args:
+        record: the file that says what the folder holds.
+        kind: of what it should hold.
+
+    Raises:
+        RunDirectoryError: the folder is a file, or holds files but not this one.
+    """
+    root = record.parent
+    if root.exists() and not root.is_dir():
+        raise RunDirectoryError(f"{root} is a file, not a directory")
+    if root.exists() and not record.exists() and not is_empty(root):
+        raise RunDirectoryError(f"{root} is not empty and holds no {kind}: choose another")
+
+
+def is_empty(folder: Path) -> bool:
+    """Return whether a folder holds no files but hidden ones."""
+    return all(path.name.startswith(".") for path in folder.iterdir())
+
+
+def holds_no(kind: str, record: Path) -> RunDirectoryError:
+    """Return the error that a folder lacks the file that says what it holds."""
+    return RunDirectoryError(f"{record.parent} holds no {kind} (no {record.name})")

@@ -16,10 +16,34 @@ import jax
 from cbet_jax.runs.json_files import write_json
 
 PACKAGES = ("jax", "jaxlib", "navix", "flax", "optax", "numpy", "orbax-checkpoint", "cbet-jax")
+GIT_TIMEOUT_SECONDS = 10
+
+
+class Session:
+    """One start of a run: what it ran on, and what was measured since.
+
+    Args:
+        path: the run's manifest, which holds all of its sessions.
+        command: the words of the command line.
+    """
+
+    def __init__(self, path: Path, command: Sequence[str]) -> None:
+        self._path = path
+        self._entry = describe(command)
+        self._is_recorded = False
+
+    def record(self, **measured: Any) -> None:
+        """Write the session, with more that was measured, into the manifest."""
+        self._entry |= measured
+        earlier = json.loads(self._path.read_text())["sessions"] if self._path.exists() else []
+        if self._is_recorded:
+            earlier.pop()
+        write_json(self._path, {"sessions": [*earlier, self._entry]})
+        self._is_recorded = True
 
 
 def describe(command: Sequence[str]) -> dict[str, Any]:
-    """Returns the machine, the versions and the flags that this process runs with."""
+    """Return the machine, the versions and the flags that this process runs with."""
     devices = jax.devices()
     return {
         "started": now(),
@@ -36,20 +60,8 @@ def describe(command: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def record(path: Path, session: dict[str, Any], *, first: bool) -> None:
-    """Writes a session into the manifest: as a new one, or over the last one.
-
-    Args:
-        path: the manifest.
-        session: what `describe` returned, and what has been measured since.
-        first: whether this is the session's first record.
-    """
-    sessions = json.loads(path.read_text())["sessions"] if path.exists() else []
-    write_json(path, {"sessions": [*(sessions if first else sessions[:-1]), session]})
-
-
 def now() -> str:
-    """Returns the time of day in UTC, to the second."""
+    """Return the date and time in UTC, to the second."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
@@ -61,15 +73,14 @@ def _version(package: str) -> str | None:
 
 
 def _commit() -> str | None:
-    here = Path(__file__).parent
     try:
         shown = subprocess.run(
             ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"],
-            cwd=here,
+            cwd=Path(__file__).parent,
             capture_output=True,
             text=True,
             check=True,
-            timeout=10,
+            timeout=GIT_TIMEOUT_SECONDS,
         )
     except (OSError, subprocess.SubprocessError):
         return None

@@ -1,13 +1,12 @@
 """Several hosts that train one run together (`jax.distributed`), each with the same command.
 
-All of them compute, and of a checkpoint each writes the parts of arrays that lie on its devices.
-The first one reads and writes all else that belongs to the run, and says what happens; what it
-finds out, and what goes wrong with it, it tells the others. All need to see the same files. A
-checkpoint can be read by any number of hosts.
+All hosts compute, and each writes the parts of a checkpoint's arrays that are on its devices. Only
+the first host reads and writes everything else, prints, and tells the others what it found and what
+failed. All need to see the same files. Any number of hosts can read a checkpoint.
 """
 
+import json
 import os
-import pickle
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any
@@ -19,25 +18,26 @@ from jax.experimental import multihost_utils
 from cbet_jax.config import SettingsError
 from cbet_jax.runs.directory import RunDirectoryError
 
+# Variables of the environment: host:port of the first process, how many there are, which this is.
 ADDRESS, PROCESSES, PROCESS = "JAX_COORDINATOR_ADDRESS", "JAX_NUM_PROCESSES", "JAX_PROCESS_ID"
 
 
 class ElsewhereError(RunDirectoryError):
-    """Something went wrong on the first host; the message is what it says."""
+    """Something failed on the first host; the message is the first host's."""
 
 
 def join() -> None:
-    """Finds the other hosts, before any device is used, unless that was done.
+    """Connect to the other hosts, before any device is used; later calls do nothing.
 
-    Where they are is said by three variables of the environment (`ADDRESS`: host:port of the
-    first, `PROCESSES`, `PROCESS`: from 0 on), or else by SLURM or another launcher that JAX knows.
+    Where the hosts are is read from the environment (`ADDRESS`, `PROCESSES`, `PROCESS`), or from
+    SLURM or another launcher that JAX knows.
 
     Raises:
-        SettingsError: they are not to be found.
+        SettingsError: the hosts cannot be found.
     """
     if jax.distributed.is_initialized():
         return
-    # The runner answers SIGTERM itself, and tells the other hosts.
+    # The training loop answers SIGTERM itself, and tells the other hosts.
     jax.config.update("jax_enable_preemption_service", False)
     try:
         jax.distributed.initialize(num_processes=_number(PROCESSES), process_id=_number(PROCESS))
@@ -51,54 +51,55 @@ def join() -> None:
 
 
 def is_first() -> bool:
-    """Returns whether this host reads and writes; one that is alone does."""
+    """Return whether this host reads and writes files; a single host does."""
     return jax.process_index() == 0
 
 
-def on_first[R](function: Callable[[], R]) -> R:
-    """Calls a function on the first host alone, and returns everywhere what it returned there.
+def on_first[R: bool | int | str | None](function: Callable[[], R]) -> R:
+    """Call a function on the first host only, and return its result on every host.
 
     Raises:
-        ElsewhereError: it failed there, where its own exception goes on.
+        ElsewhereError: the function failed on the first host, which raises its own exception.
     """
     if jax.process_count() == 1:
         return function()
     if not is_first():
-        result, trouble = pickle.loads(_broadcast(b""))
-        if trouble is not None:
-            raise ElsewhereError(trouble)
+        answer = json.loads(_broadcast(b""))
+        if "error" in answer:
+            raise ElsewhereError(answer["error"])
+        result: R = answer["result"]
         return result
     try:
         result = function()
     except Exception as error:
-        _broadcast(pickle.dumps((None, str(error))))
+        _broadcast(json.dumps({"error": str(error)}).encode())
         raise
-    _broadcast(pickle.dumps((result, None)))
+    _broadcast(json.dumps({"result": result}).encode())
     return result
 
 
 @contextmanager
-def first_inside(open_: Callable[[], AbstractContextManager[Any]]) -> Iterator[Any]:
-    """Opens something on the first host alone; gives what was opened there, None elsewhere.
+def first_inside[T](open_: Callable[[], AbstractContextManager[T]]) -> Iterator[T | None]:
+    """Open something on the first host only; yield it there, and None on the others.
 
     Raises:
-        ElsewhereError: it could not be opened there, where its own exception goes on.
+        ElsewhereError: it could not be opened on the first host, which raises its own exception.
     """
     with ExitStack() as stack:
-        opened: list[Any] = []
+        opened: list[T] = []
         on_first(lambda: opened.append(stack.enter_context(open_())))
         yield opened[0] if opened else None
 
 
 def largest(number: int) -> int:
-    """Returns the largest of the hosts' numbers."""
+    """Return the largest of the numbers of all hosts."""
     if jax.process_count() == 1:
         return number
     return int(multihost_utils.process_allgather(np.int32(number)).max())
 
 
 def fetch(array: Any) -> np.ndarray:
-    """Returns a copy of a whole array, wherever its parts are; all hosts must ask for it."""
+    """Return a copy of a whole array, wherever its parts are; all hosts must call this."""
     if isinstance(array, jax.Array) and not array.is_fully_addressable:
         array = multihost_utils.process_allgather(array, tiled=True)
     return np.array(array)
@@ -110,7 +111,7 @@ def _number(variable: str) -> int | None:
 
 
 def _broadcast(content: bytes) -> bytes:
-    """Returns the first host's bytes."""
+    """Return the first host's bytes."""
     length = int(multihost_utils.broadcast_one_to_all(np.int32(len(content))))
     numbers = np.zeros(length, np.uint8)
     if is_first():

@@ -1,28 +1,32 @@
-"""What is shown while a run trains: a progress bar, or plain lines without a terminal."""
+"""What is shown while a run trains: a progress bar, or plain lines without a terminal.
+
+Both show one text, made here: rich's columns for progress and time left have no plain lines.
+"""
 
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from datetime import timedelta
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-SHOWN = {  # metrics that matter while training -> how they are called on screen
-    "interactions": "interactions",
-    "intrinsic_reward": "intrinsic",
-    "success": "success",
-    "entropy": "entropy",
-    "positions": "positions",
-    "episodes_cut": "cut",
-}
-PLAIN_SECONDS = 10.0  # between two plain lines
+from cbet_jax.runs.metrics import SHOWN
+
+PLAIN_LINE_SECONDS = 10.0  # between two plain lines
 
 
 class Speedometer:
-    """Frames, frames a second and time left; compiling is not part of it."""
+    """Frames, frames a second and time left, without the time that compiling takes.
+
+    Args:
+        done: frames that each seed has played before.
+        total: frames that each seed is to play.
+        seeds: trained side by side.
+    """
 
     def __init__(self, done: int, total: int, seeds: int) -> None:
-        self.done = done  # frames of each seed
+        self.done = done
         self.total = total
         self._first = done
         self._seeds = seeds
@@ -36,24 +40,25 @@ class Speedometer:
 
     def __str__(self) -> str:
         """Frames, speed and time left in one line."""
-        speed = self.frames_per_second
-        left = clock((self.total - self.done) * self._seeds / speed) if speed else "-:--"
+        speed, left = self.frames_per_second, "-:--:--"
+        if speed:
+            left = str(timedelta(seconds=round((self.total - self.done) * self._seeds / speed)))
         seeds = f" x {self._seeds}" if self._seeds > 1 else ""
         return f"{self.done:,}/{self.total:,} frames{seeds}  {speed:,.0f} frames/s  {left} left"
 
 
 class Display:
-    """Lines that move (terminal), or one line now and then (anything else)."""
+    """A moving bar on a terminal, or one plain line now and then on anything else."""
 
     def __init__(self, console: Console, speed: Speedometer, bar: Progress | None) -> None:
         self._console = console
         self._speed = speed
         self._bar = bar
         self._task = bar.add_task(str(speed), total=speed.total) if bar else None
-        self._shown = 0.0
+        self._shown_at = 0.0
 
     def update(self, frames: int, means: Mapping[str, float]) -> None:
-        """Shows how far the run is.
+        """Show how far the run is.
 
         Args:
             frames: played so far by each seed.
@@ -63,15 +68,18 @@ class Display:
         if self._bar and self._task is not None:
             lines = f"{self._speed}\n{summary(means)}"
             self._bar.update(self._task, completed=frames, description=lines)
-        elif time.monotonic() - self._shown >= PLAIN_SECONDS or frames >= self._speed.total:
+        elif self._is_due() or frames >= self._speed.total:
             line = f"{self._speed}  {summary(means)}"
             self._console.print(line, soft_wrap=True, highlight=False)
-            self._shown = time.monotonic()
+            self._shown_at = time.monotonic()
+
+    def _is_due(self) -> bool:
+        return time.monotonic() - self._shown_at >= PLAIN_LINE_SECONDS
 
 
 @contextmanager
 def display(console: Console, speed: Speedometer) -> Iterator[Display]:
-    """Keeps a display of `speed` up while the block runs."""
+    """Show `speed` while the block runs."""
     if not console.is_terminal:
         yield Display(console, speed, None)
         return
@@ -82,7 +90,7 @@ def display(console: Console, speed: Speedometer) -> Iterator[Display]:
 
 @contextmanager
 def waiting(console: Console, what: str) -> Iterator[None]:
-    """Shows that something of unknown length is under way."""
+    """Show that something of unknown length is under way."""
     if not console.is_terminal:
         console.print(f"{what} ...", highlight=False)
         yield
@@ -94,12 +102,5 @@ def waiting(console: Console, what: str) -> Iterator[None]:
 
 
 def summary(means: Mapping[str, float]) -> str:
-    """Returns the few metrics that matter as one short text."""
+    """Return the few main metrics as one short text."""
     return "  ".join(f"{SHOWN[name]} {means[name]:.3g}" for name in SHOWN if name in means)
-
-
-def clock(seconds: float) -> str:
-    """Returns a duration as h:mm:ss or m:ss."""
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"

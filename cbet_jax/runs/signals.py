@@ -1,4 +1,4 @@
-"""Asking a run to stop: the first Ctrl-C is a request, the second one ends the process."""
+"""Ask a run to stop: the first Ctrl-C is a request, the second one ends the process."""
 
 import signal
 from collections.abc import Iterator
@@ -9,14 +9,14 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Stop:
-    """Whether the run was asked to stop, and by which signal (0: it was not)."""
+    """The signal that asked the run to stop (0: none)."""
 
     signal: int = 0
 
 
 @contextmanager
 def stop_on_signals() -> Iterator[Stop]:
-    """Turns Ctrl-C and SIGTERM into a request that the block looks at when it can."""
+    """Turn Ctrl-C and SIGTERM into a request that the block reads when it can."""
     stop = Stop()
     previous = {number: signal.getsignal(number) for number in SIGNALS}
 

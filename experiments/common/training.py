@@ -13,6 +13,7 @@ from jax.sharding import Mesh
 from rich.console import Console
 
 from cbet_jax.agent import make_agent
+from cbet_jax.analysis import figures
 from cbet_jax.config import RunSettings, SettingsError, TrainSettings
 from cbet_jax.runs import devices, multihost
 from cbet_jax.runs.checkpoint import Loaded
@@ -183,13 +184,13 @@ def open_directory(options: Options, settings: RunSettings, prefix: str = "") ->
     preset = options.preset or cli.DEFAULT
     name = f"{prefix}{settings.train.method}-{preset}-{datetime.now():%Y%m%d-%H%M%S}"
 
-    def open_() -> Path:
+    def open_() -> str:
         directory = RunDirectory(options.out or RUNS / name)
         if not options.resume:
             directory.create(settings)
-        return directory.root
+        return str(directory.root)
 
-    return RunDirectory(multihost.on_first(open_))
+    return RunDirectory(Path(multihost.on_first(open_)))
 
 
 def execute(
@@ -218,7 +219,18 @@ def execute(
         outcome = train(directory, settings, program, host)
     except NonFiniteLossError as error:
         cli.fail(str(error), NOT_FINITE)
+    if outcome.finished:
+        draw_figures(directory)
     report(outcome, directory, host.console, command, evaluate)
+
+
+def draw_figures(directory: RunDirectory) -> None:
+    """Draw the learning curves of a run, on the first host."""
+
+    def draw() -> None:
+        figures.draw_learning_curves(directory.metrics, directory.figures)
+
+    multihost.on_first(draw)
 
 
 def host_settings(options: Options, arguments: Sequence[str], console: Console) -> HostSettings:

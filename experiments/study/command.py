@@ -11,8 +11,8 @@ from rich.console import Console
 
 from cbet_jax.config import Factors, SettingsError
 from cbet_jax.runs.devices import use_cpu
-from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
-from cbet_jax.runs.json_files import first_difference, from_json, write_json
+from cbet_jax.runs.directory import RunDirectory, RunDirectoryError, create_with_record, holds_no
+from cbet_jax.runs.json_files import first_difference, from_json
 from envs.minigrid.generators.catalogue import TRANSFER as TEN_WORLDS
 from envs.registry import UnknownEnvironment, find
 from experiments.common import cli
@@ -103,7 +103,7 @@ def main(study: Study, arguments: Sequence[str]) -> None:
             return
         if options.report_only:
             if stored_study(root) is None:
-                raise RunDirectoryError(f"{root} holds no study (no {RECORD})")
+                raise holds_no("study", root / RECORD)
         else:
             jobs = plan(root, options.settings, options.selection)
             open_study(root, options.settings)
@@ -197,17 +197,8 @@ def open_study(root: Path, settings: StudySettings) -> None:
     Raises:
         RunDirectoryError: something else lies there already.
     """
-    if (root / RECORD).exists():
-        return
-    if root.exists() and not root.is_dir():
-        raise RunDirectoryError(f"{root} is a file, not a directory")
-    if root.exists() and any(not path.name.startswith(".") for path in root.iterdir()):
-        raise RunDirectoryError(f"{root} is not empty and holds no study: choose another")
-    try:
-        root.mkdir(parents=True, exist_ok=True)
-        write_json(root / RECORD, asdict(settings))
-    except OSError as error:
-        raise RunDirectoryError(f"cannot write to {root}: {error.strerror}") from None
+    if not (root / RECORD).exists():
+        create_with_record(root / RECORD, "study", asdict(settings))
 
 
 def show(jobs: Sequence[Job], console: Console) -> None:

@@ -11,14 +11,14 @@ from cbet_jax.config import RunSettings
 from cbet_jax.runs import checkpoint
 from cbet_jax.runs.atomic_write import replacing
 from cbet_jax.runs.devices import make_mesh
-from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
+from cbet_jax.runs.directory import RunDirectory, RunDirectoryError, is_empty
 from cbet_jax.runs.json_files import first_difference, to_json
 from cbet_jax.runs.saved_policies import load_policies
 from cbet_jax.runs.train_loop import HostSettings, NonFiniteLossError, train
 from cbet_jax.train import Program
 from envs.minigrid import make_world
 from experiments import minigrid_evaluate
-from experiments.common.training import STOPPED, build
+from experiments.common.training import STOPPED, build, draw_figures
 from experiments.evaluation import evaluation_table
 from experiments.minigrid_transfer import begin
 from experiments.study.plan import DIVERGED, EVALUATION, Job, StudySettings, holds_policies
@@ -90,7 +90,7 @@ def stored_settings(job: Job) -> RunSettings:
         RunDirectoryError: they are not the job's, or cannot be read.
     """
     directory, wanted = RunDirectory(job.root), job.settings
-    if not directory.config.exists() and all(p.name.startswith(".") for p in job.root.iterdir()):
+    if not directory.config.exists() and is_empty(job.root):
         return wanted  # killed between making the directory and writing into it
     stored = directory.settings()
     if stored.transfer and wanted.transfer:
@@ -138,6 +138,8 @@ def run(job: Job, jobs: Sequence[Job], host: Host) -> bool:
             "the same command goes on from there"
         )
         raise SystemExit(STOPPED + outcome.signal)
+    if outcome.finished:
+        draw_figures(directory)
     return True
 
 

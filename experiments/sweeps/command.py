@@ -10,8 +10,12 @@ import tyro
 from rich.console import Console
 
 from cbet_jax.config import SettingsError
-from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
-from cbet_jax.runs.json_files import write_json
+from cbet_jax.runs.directory import (
+    RunDirectory,
+    RunDirectoryError,
+    create_with_record,
+    refuse_other_content,
+)
 from cbet_jax.runs.signals import stop_on_signals
 from envs.registry import UnknownEnvironment
 from experiments.common import cli, training
@@ -130,11 +134,8 @@ def refuse_other_sweep(options: Options) -> None:
         RunDirectoryError: something else than a sweep over this command.
     """
     root, record = options.out, options.out / RECORD
-    if root.exists() and not root.is_dir():
-        raise RunDirectoryError(f"{root} is a file, not a directory")
+    refuse_other_content(record, "sweep")
     if not record.exists():
-        if root.exists() and any(not path.name.startswith(".") for path in root.iterdir()):
-            raise RunDirectoryError(f"{root} is not empty and holds no sweep: choose another")
         return
     try:
         command = json.loads(record.read_text())["command"]
@@ -150,11 +151,7 @@ def open_sweep(options: Options) -> None:
     Raises:
         RunDirectoryError: it cannot be made.
     """
-    try:
-        options.out.mkdir(parents=True, exist_ok=True)
-        write_json(options.out / RECORD, {"command": options.command})
-    except OSError as error:
-        raise RunDirectoryError(f"cannot write to {options.out}: {error.strerror}") from None
+    create_with_record(options.out / RECORD, "sweep", {"command": options.command})
 
 
 def show(jobs: Sequence[Job], console: Console) -> None:

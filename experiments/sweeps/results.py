@@ -14,11 +14,10 @@ from cbet_jax.analysis.learning_curves import smoothed
 from cbet_jax.runs import metrics_table
 from cbet_jax.runs.atomic_write import replacing
 from cbet_jax.runs.directory import RunDirectory
-from cbet_jax.runs.progress_bar import SHOWN
+from cbet_jax.runs.metrics import HIDDEN, SHOWN
 from experiments.sweeps.plan import Cell, Job
 
 LAST = 10  # of so many parts of a run the last one is its end
-NOT_RESULTS = ("first_bad_update",)
 
 
 class Row(NamedTuple):
@@ -75,7 +74,7 @@ def _rows(job: Job) -> list[Row]:
         means = {
             name: float(smoothed(seeds[seed], window, end)[0])
             for name, seeds in table.items()
-            if seed in seeds and name not in NOT_RESULTS
+            if seed in seeds and name not in HIDDEN
         }
         found = {name: value for name, value in means.items() if not np.isnan(value)}
         rows.append(Row(job.cell, seed, int(last), found))

@@ -1,32 +1,27 @@
 """A stand-in for the compiled program of a tiny run."""
 
-from typing import NamedTuple
-
 import jax
 import jax.numpy as jnp
 from jax import Array
 from jax.sharding import Mesh
 
 from cbet_jax.config import RunSettings
-from cbet_jax.train import Program
-
-
-class FakeState(NamedTuple):
-    """What the stand-in carries on: a random walk for each seed."""
-
-    params: Array  # [seeds, 3]
-    key: Array  # [seeds]
-    iteration: Array  # [seeds]
-    nothing: Array  # [seeds, 0]; orbax cannot store empty arrays
+from cbet_jax.learner import LearnerState
+from cbet_jax.train import Program, TrainState
 
 
 def fake_program(settings: RunSettings, mesh: Mesh | None = None, bad_update: int = -1) -> Program:
-    """Returns a program that compiles at once; the loss of update `bad_update` is not finite."""
+    """Return a program that compiles at once: each seed is on a random walk.
 
-    def init(key: Array) -> FakeState:
-        return FakeState(jnp.zeros(3), key, jnp.zeros((), jnp.int32), jnp.zeros(0))
+    The loss of update `bad_update` is not finite.
+    """
 
-    def iterate(state: FakeState, _: None) -> tuple[FakeState, dict[str, Array]]:
+    def init(key: Array) -> TrainState:
+        walk = LearnerState(jnp.zeros(3), intrinsic=(), policy_optimizer=(), intrinsic_optimizer={})
+        nothing = jnp.zeros(0)  # orbax cannot store empty arrays
+        return TrainState(walk, actor=nothing, key=key, iteration=jnp.zeros((), jnp.int32))
+
+    def iterate(state: TrainState, _: None) -> tuple[TrainState, dict[str, Array]]:
         key, step_key = jax.random.split(state.key)
         iteration = state.iteration + 1
         is_bad = iteration == bad_update  # one update in an iteration
@@ -36,9 +31,10 @@ def fake_program(settings: RunSettings, mesh: Mesh | None = None, bad_update: in
             "entropy": jnp.where(iteration % 3 == 0, jnp.nan, walk[1]),
             "first_bad_update": jnp.where(is_bad, 0.0, jnp.nan),
         }
-        return FakeState(walk, key, iteration, state.nothing), metrics
+        learner = state.learner._replace(policy=walk)
+        return TrainState(learner, state.actor, key, iteration), metrics
 
-    def advance(state: FakeState) -> tuple[FakeState, dict[str, Array]]:
+    def advance(state: TrainState) -> tuple[TrainState, dict[str, Array]]:
         chunk = jax.vmap(lambda state: jax.lax.scan(iterate, state, length=settings.chunk))
         state, metrics = chunk(state)
         return state, {name: values.T for name, values in metrics.items()}

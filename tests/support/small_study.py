@@ -9,7 +9,7 @@ import signal
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -23,7 +23,7 @@ from cbet_jax.evaluate import Episodes
 from cbet_jax.learner import LearnerState
 from cbet_jax.runs import metrics_table
 from cbet_jax.runs.saved_policies import UNTRAINED
-from cbet_jax.train import Program
+from cbet_jax.train import Program, TrainState
 from experiments import minigrid_evaluate, paper
 from experiments.common.presets import PRESETS
 from experiments.evaluation import evaluation_table
@@ -41,35 +41,25 @@ ARGUMENTS = (
 )
 
 
-class State(NamedTuple):
-    """What the stand-in carries on: the policies, on a random walk."""
-
-    learner: LearnerState  # arrays [seeds, ...]
-    key: Array  # [seeds]
-
-    @property
-    def params(self) -> Any:
-        return self.learner.policy
-
-
 def walking(settings: RunSettings, mesh: Mesh | None = None) -> Program:
-    """Returns a program that compiles at once and has the policies of the real one."""
+    """Return a program that compiles at once: the policies of the real one, on a random walk."""
     agent = make_agent(settings.train.network, settings.transfer, 7, (7, 7, 3))
 
-    def init(key: Array) -> State:
+    def init(key: Array) -> TrainState:
         params = agent.init(key)
-        return State(LearnerState(params.learnt, None, None, {}, params.fixed), key)
+        learner = LearnerState(params.learnt, None, None, {}, params.fixed)
+        return TrainState(learner, (), key, jnp.zeros((), jnp.int32))
 
-    def iterate(state: State, _: None) -> tuple[State, dict[str, Array]]:
+    def iterate(state: TrainState, _: None) -> tuple[TrainState, dict[str, Array]]:
         key, step_key = jax.random.split(state.key)
         step = 0.01 * jax.random.normal(step_key)
         policy = jax.tree.map(lambda leaf: leaf + step, state.learner.policy)
         found = {name: jnp.abs(step) for name in ("interactions", "success", "intrinsic_reward")}
         found["extrinsic_return"] = 0.95 + step
         found["first_bad_update"] = jnp.nan * step
-        return State(state.learner._replace(policy=policy), key), found
+        return state._replace(learner=state.learner._replace(policy=policy), key=key), found
 
-    def advance(state: State) -> tuple[State, dict[str, Array]]:
+    def advance(state: TrainState) -> tuple[TrainState, dict[str, Array]]:
         chunk = jax.vmap(lambda state: jax.lax.scan(iterate, state, length=settings.chunk))
         state, found = chunk(state)
         return state, {name: values.T for name, values in found.items()}

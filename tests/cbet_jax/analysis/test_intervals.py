@@ -1,7 +1,8 @@
-"""Estimates and their confidence intervals: by hand."""
+"""Estimates and their confidence intervals: by hand, and against scipy.stats."""
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from cbet_jax.analysis import intervals
 
@@ -12,10 +13,40 @@ from cbet_jax.analysis import intervals
 def test_shares_have_wilsons_interval(successes, episodes, low, high):
     estimate = intervals.share(np.arange(episodes) < successes)
     assert estimate == pytest.approx((successes / episodes, low, high), abs=5e-5)
+    expected = stats.binomtest(successes, episodes).proportion_ci(method="wilson")
+    assert estimate[1:] == pytest.approx((expected.low, expected.high))
 
 
 def test_means_have_students_interval():
     # mean 4, standard deviation 2, standard error 2 / sqrt(3), t(0.975, 2 degrees) = 4.302653
-    estimate = intervals.mean(np.array([2, 4, 6]))
+    values = np.array([2, 4, 6])
+    estimate = intervals.mean(values)
     assert estimate == pytest.approx((4, 4 - 4.968275, 4 + 4.968275), abs=1e-5)
+    expected = stats.ttest_1samp(values, 0).confidence_interval()
+    assert estimate[1:] == pytest.approx((expected.low, expected.high))
     assert intervals.mean(np.array([3])) == (3, 3, 3)
+
+
+def test_differences_have_welchs_interval():
+    ours, theirs = np.array([1.0, 2.0, 4.0]), np.array([0.5, 0.1, 0.4, 0.2])
+    estimate = intervals.difference(ours, theirs)
+    expected = stats.ttest_ind(ours, theirs, equal_var=False).confidence_interval()
+    assert estimate.value == pytest.approx(ours.mean() - theirs.mean())
+    assert estimate[1:] == pytest.approx((expected.low, expected.high))
+    assert np.isnan(intervals.difference(ours[:1], theirs).low)
+    assert intervals.difference(np.full(3, 2.0), np.full(2, 1.0)) == (1, 1, 1)
+
+
+def test_the_interquartile_mean_leaves_out_a_quarter_at_each_end():
+    scores = np.array([[0.0, 1.0], [2.0, 100.0]])
+    assert intervals.interquartile_mean(scores).value == 1.5
+    flat = intervals.interquartile_mean(np.full((3, 4), 7.0))
+    assert flat == (7, 7, 7)
+    one_run = intervals.interquartile_mean(np.arange(8.0)[None])
+    assert one_run == (3.5, 3.5, 3.5)
+
+
+def test_the_bootstrap_draws_runs_of_each_task_by_itself():
+    # Whole runs drawn together would always hold as many zeros as ones.
+    found = intervals.interquartile_mean(np.array([[0.0, 1.0], [1.0, 0.0]]))
+    assert found == (0.5, 0, 1)

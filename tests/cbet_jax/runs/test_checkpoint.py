@@ -1,25 +1,33 @@
 """Checkpoints: what comes back is what was saved, or it is refused."""
 
 import shutil
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax import Array
 
 from cbet_jax.runs import checkpoint
 from cbet_jax.runs.checkpoint import DamagedCheckpointError, Position
 from cbet_jax.runs.directory import RunDirectoryError
-from tests.support.fake_program import FakeState
 from tests.support.tiny import numbers
 
 SETTINGS = {"train": {"frames": 100, "network": {"lstm_units": 16}}, "environments": ["A", "B"]}
 
 
-def make_state(seed: int = 0) -> FakeState:
+class State(NamedTuple):
+    params: Array  # [seeds, 2, 3]
+    key: Array  # [seeds]
+    iteration: Array  # [seeds]
+    nothing: Array  # [seeds, 0]; orbax cannot store empty arrays
+
+
+def make_state(seed: int = 0) -> State:
     keys = jax.random.split(jax.random.key(seed), 2)
     params = jax.random.normal(jax.random.key(seed + 1), (2, 3))
-    return FakeState(params, keys, jnp.arange(2), jnp.zeros((2, 0)))
+    return State(params, keys, jnp.arange(2), jnp.zeros((2, 0)))
 
 
 def save(folder, frames: int, seed: int = 0):
@@ -39,7 +47,7 @@ def test_what_comes_back_is_what_was_saved(tmp_path):
     template = jax.eval_shape(lambda: make_state(3))
     state, position = checkpoint.load(path, template, SETTINGS)
     assert same(state, make_state())
-    assert isinstance(state, FakeState)
+    assert isinstance(state, State)
     assert jax.random.key_impl(state.key) == jax.random.key_impl(make_state().key)
     assert position == Position(40, 40, 7)
 

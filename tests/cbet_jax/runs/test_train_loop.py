@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from cbet_jax.runs import checkpoint, metrics_table, train_loop
+from cbet_jax.runs import checkpoint, metrics_table, saving, train_loop
 from cbet_jax.runs.directory import RunDirectory
 from cbet_jax.runs.train_loop import HostSettings
 from experiments import minigrid_pretrain
@@ -85,9 +85,9 @@ def test_a_signal_saves_and_ends_the_run(number, status, tmp_path, monkeypatch, 
 def test_saving_takes_a_tenth_of_the_time_at_most(tmp_path, monkeypatch):
     clock, saved = [0.0], []
 
-    def advance(run, state):
+    def means(chunk):
         clock[0] += 1  # second, a chunk
-        return chunk(run, state)
+        return shown(chunk)
 
     def save(folder, state, position, settings):
         # Ten times as long: until the third chunk after, the sixth, the next, the longest.
@@ -95,11 +95,11 @@ def test_saving_takes_a_tenth_of_the_time_at_most(tmp_path, monkeypatch):
         clock[0] += {1: 0.22, 4: 0.52, 10: 0.0, 11: 1000.0, 21: 1000.0}[saved[-1]]
         return checkpointed(folder, state, position, settings)
 
-    chunk, checkpointed = train_loop._Run.advance, checkpoint.save
-    monkeypatch.setattr(train_loop._Run, "advance", advance)
-    monkeypatch.setattr(train_loop.checkpoint, "save", save)
-    monkeypatch.setattr(train_loop, "LONGEST", 9.5)
-    monkeypatch.setattr(train_loop, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    shown, checkpointed = metrics_table.means, checkpoint.save
+    monkeypatch.setattr(metrics_table, "means", means)
+    monkeypatch.setattr(checkpoint, "save", save)
+    monkeypatch.setattr(saving, "LONGEST_SECONDS", 9.5)
+    monkeypatch.setattr(saving, "time", SimpleNamespace(monotonic=lambda: clock[0]))
     with pytest.raises(KeyError, match="30"):  # the end is saved in any case
         pretrain(tmp_path, "--checkpoint-seconds", "None")
     assert saved == [1, 4, 10, 11, 21, 30]
@@ -108,13 +108,12 @@ def test_saving_takes_a_tenth_of_the_time_at_most(tmp_path, monkeypatch):
 
 
 def test_full_count_tables_are_told_of_once(tmp_path, monkeypatch, capsys):
-    def advance(run, state):
-        state, metrics = chunk(run, state)
+    def show(run, chunk, position):
         lost = np.full((CHUNK, SEEDS), float(next(overflow)), np.float32)
-        return state, metrics | {"count_overflow": lost}
+        shown(run, chunk | {"count_overflow": lost}, position)
 
-    chunk, overflow = train_loop._Run.advance, itertools.count()
-    monkeypatch.setattr(train_loop._Run, "advance", advance)
+    shown, overflow = train_loop._Run.show, itertools.count()
+    monkeypatch.setattr(train_loop._Run, "show", show)
     monkeypatch.setattr(train_loop, "OVERFLOW_SHARE", 0.93 / CHUNK_FRAMES)  # 14 > 0.93 * 15
     pretrain(tmp_path)
     assert capsys.readouterr().out.count("count tables are full: 14 visits") == 1
@@ -186,7 +185,7 @@ def test_a_damaged_checkpoint_falls_back_to_the_last_good_one(tmp_path, capsys, 
     pretrain(directory.root, "--resume")
     shown = capsys.readouterr().out
     assert f"{newest.name} is damaged" in shown
-    assert f"going on from {3 * CHUNK_FRAMES:012d}" in shown
+    assert f"continuing from {3 * CHUNK_FRAMES:012d}" in shown
     assert directory.metrics.read_bytes() == unbroken.metrics.read_bytes()
 
 

@@ -42,21 +42,6 @@ def row_of(lines, *cells) -> list[str]:
     return row.removeprefix("| ").removesuffix(" |").split(" | ")
 
 
-def test_the_interquartile_mean_leaves_out_a_quarter_at_each_end():
-    scores = np.array([[0.0, 1.0], [2.0, 100.0]])
-    assert intervals.interquartile_mean(scores).value == 1.5
-    flat = intervals.interquartile_mean(np.full((3, 4), 7.0))
-    assert flat == (7, 7, 7)
-    one_run = intervals.interquartile_mean(np.arange(8.0)[None])
-    assert one_run == (3.5, 3.5, 3.5)
-
-
-def test_the_bootstrap_draws_runs_of_each_task_by_itself():
-    # Whole runs drawn together would always hold as many zeros as ones.
-    found = intervals.interquartile_mean(np.array([[0.0, 1.0], [1.0, 0.0]]))
-    assert found == (0.5, 0, 1)
-
-
 def test_a_task_is_solved_when_a_full_window_is():
     frames = np.arange(1, 7) * 10
     early = Column(frames, np.array([1.0, 0.5, 0.9, 0.95, 0.9, 1.0]))

@@ -1,0 +1,48 @@
+"""The metrics of a run: what each is called, where, and in what unit.
+
+A new metric needs one line here. One without a line is drawn among the diagnostics, under its name.
+Metrics of one world are called `NAME/WORLD`.
+"""
+
+from typing import NamedTuple
+
+
+class Metric(NamedTuple):
+    """One metric."""
+
+    name: str  # in the program and in metrics.csv
+    title: str  # of its panel
+    unit: str  # of the panel's vertical axis
+    short: str | None = None  # on the progress bar and in tables of sweeps (None: not shown there)
+    main: bool = False  # drawn among the learning curves, and compared; others are diagnostics
+
+
+METRICS = (
+    Metric("interactions", "Unique interactions", "per episode", "interactions", main=True),
+    Metric("success", "Episodes with success", "share of episodes", "success", main=True),
+    Metric("intrinsic_reward", "Intrinsic reward", "mean per step", "intrinsic", main=True),
+    Metric("extrinsic_return", "Extrinsic return", "per episode", main=True),
+    Metric("entropy", "Entropy of the policy", "nats", "entropy", main=True),
+    Metric("episode_length", "Episode length", "steps", main=True),
+    Metric(
+        "positions", "Distinct positions", "visited since the run began", "positions", main=True
+    ),
+    Metric("episodes_cut", "Episodes cut by a lost simulator", "number", "cut"),
+    Metric("policy_loss", "Policy-gradient loss", "summed over a sequence"),
+    Metric("value_loss", "Value loss", "summed over a sequence"),
+    Metric("prediction_loss", "Prediction error of RND", "summed over a sequence"),
+    Metric("forward_loss", "Error of the forward model", "summed over a sequence"),
+    Metric("inverse_loss", "Cross-entropy of the inverse model", "summed over a sequence"),
+    Metric("gradient_norm", "Gradient norm before clipping", "Euclidean norm"),
+    Metric("count_overflow", "Keys the count tables could not hold", "number"),
+    Metric("levels_replayed", "Levels played twice", "share of levels"),
+)
+BY_NAME = {metric.name: metric for metric in METRICS}
+MAIN = tuple(metric.name for metric in METRICS if metric.main)
+SHOWN = {metric.name: metric.short for metric in METRICS if metric.short is not None}
+HIDDEN = ("first_bad_update",)  # for the host only: neither drawn nor a result
+
+
+def of(name: str) -> Metric:
+    """Return a metric, also one that is not in the table."""
+    return BY_NAME.get(name) or Metric(name, name.replace("_", " ").capitalize(), "value")

@@ -1,0 +1,90 @@
+"""What a run saves, when, and what it continues from."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from cbet_jax.config import RunSettings
+from cbet_jax.runs import checkpoint, multihost
+from cbet_jax.runs.checkpoint import Loaded, Position
+from cbet_jax.runs.directory import RunDirectory
+from cbet_jax.runs.json_files import to_json
+from cbet_jax.train import TrainState
+
+SAVING_SHARE = 0.1  # of a run's time, at most: a chunk's end is saved if that allows it,
+LONGEST_SECONDS = 600.0  # or after so long without a checkpoint
+
+
+class Saver:
+    """Saves the states of a run, and restores the newest one.
+
+    Args:
+        directory: of the run.
+        settings: of the run.
+        least_seconds: between two checkpoints, at least (None: as `SAVING_SHARE` says).
+    """
+
+    def __init__(
+        self, directory: RunDirectory, settings: RunSettings, least_seconds: float | None
+    ) -> None:
+        self.saved = Position()  # of the newest checkpoint
+        self._folder = directory.checkpoints
+        self._settings = to_json(settings)
+        self._least_seconds = least_seconds
+        self._saved_at = time.monotonic()
+        self._save_seconds = 0.0  # that the last save took
+
+    def restore(
+        self, template: TrainState, say: Callable[[str], None]
+    ) -> tuple[TrainState | None, Position]:
+        """Read the newest good checkpoint; damaged ones that are newer are set aside.
+
+        Args:
+            template: a state of the run's shapes.
+            say: prints a line.
+
+        Returns:
+            The state, None where there is no checkpoint, and its position.
+        """
+        loaded: Loaded[TrainState] | None = None
+
+        def read() -> str | None:
+            nonlocal loaded
+            loaded = checkpoint.load_newest(self._folder, template, self._settings)
+            if loaded is None:
+                return None
+            for path in loaded.damaged:
+                aside = checkpoint.set_aside(path)
+                say(
+                    f"checkpoint {path} is damaged: set aside as {aside.name}, "
+                    f"continuing from {loaded.path.name}"
+                )
+            return str(loaded.path)
+
+        path = multihost.on_first(read)
+        if path is None:
+            return None, Position()
+        if loaded:
+            state, self.saved = loaded.state, loaded.position
+        else:  # the first host has read and verified it; this is another
+            state, self.saved = checkpoint.load(Path(path), template, self._settings)
+        return state, self.saved
+
+    def start_clock(self) -> None:
+        """Count the time to the next checkpoint from here: the first chunk begins."""
+        self._saved_at = time.monotonic()
+
+    def is_due(self) -> bool:
+        """Return whether the last checkpoint is old enough on any host."""
+        least = self._least_seconds
+        if least is None:
+            least = min(self._save_seconds / SAVING_SHARE, LONGEST_SECONDS)
+        return bool(multihost.largest(time.monotonic() - self._saved_at >= least))
+
+    def save(self, state: TrainState, position: Position) -> None:
+        """Save a checkpoint."""
+        began = time.monotonic()
+        checkpoint.save(self._folder, state, position, self._settings)
+        self.saved = position
+        self._saved_at = time.monotonic()
+        self._save_seconds = self._saved_at - began
