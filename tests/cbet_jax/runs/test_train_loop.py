@@ -164,7 +164,7 @@ def test_a_contradicting_command_line_is_refused(tmp_path, capsys, monkeypatch):
     stopped(monkeypatch, tmp_path, chunks=3)
     arguments = ["--resume", "--out", str(tmp_path), "--network.lstm-units", "32"]
     error = refused(minigrid_pretrain.main, arguments, capsys)
-    assert "train.network.lstm_units is 16, not 32" in error
+    assert "train.network.lstm_units is 4, not 32" in error
 
 
 def test_a_checkpoint_of_another_run_is_refused(tmp_path, capsys, monkeypatch):
