@@ -19,7 +19,7 @@ ALL = "all worlds"
 SPARSE = 20  # a curve with fewer points shows each of them
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 DASHES = ("-", "--", ":", "-.")
-NARROWEST = 7.0  # inches, of a picture of bars
+NARROWEST, WIDEST = 7.0, 10.0  # inches, of a picture of bars
 CROWDED = 5  # with more groups their names are slanted
 
 
@@ -63,7 +63,7 @@ def bars(
         columns: of panels (None: all beside each other).
     """
     columns = min(columns or len(panels), len(panels))
-    size = (max(1.2 + 1.4 * len(groups), NARROWEST / columns), 3.6)
+    size = (min(max(1.2 + 1.4 * len(groups), NARROWEST / columns), WIDEST / columns), 3.6)
     figure, axes = _grid(len(panels), columns=columns, size=size)
     for axis, (label, series) in zip(axes, panels.items(), strict=True):
         width = 0.8 / len(series)
@@ -75,7 +75,8 @@ def bars(
             axis.bar(places, values, width * 0.9, yerr=spread, capsize=2, color=color, label=name)
         axis.set_xticks(np.arange(len(groups)), groups)
         if len(groups) > CROWDED:
-            axis.tick_params("x", rotation=12)
+            for tick in axis.get_xticklabels():
+                tick.set(rotation=30, horizontalalignment="right", rotation_mode="anchor")
         axis.set_ylabel(label)
         axis.set_ylim(bottom=0)
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)

@@ -2,11 +2,10 @@
 
 import csv
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-import jax
 import numpy as np
 from rich import box
 from rich.console import Console
@@ -56,18 +55,18 @@ def rows(method: str, first_seed: int, environment: str, episodes: Episodes) -> 
         environment: name of the world.
         episodes: `[seeds, episodes]`.
     """
-    episodes = jax.tree.map(np.asarray, episodes)
     seeds, count = episodes.success.shape
-    table = [
-        _row(method, str(first_seed + seed), environment, jax.tree.map(lambda x: x[seed], episodes))  # noqa: B023
-        for seed in range(seeds)
-    ]
+    table = []
+    for seed in range(seeds):
+        of_seed = Episodes(*(leaf[seed] for leaf in episodes))
+        table.append(_row(method, str(first_seed + seed), environment, of_seed))
     if seeds > 1:
         table.append(_over_seeds(table, seeds * count))
     return table
 
 
 def _row(method: str, seed: str, environment: str, episodes: Episodes) -> Row:
+    """Return what one seed of a policy reached in one world."""
     chosen = np.asarray(episodes.actions).sum(axis=0)
     shares = chosen / chosen.sum()
     return Row(
@@ -85,7 +84,11 @@ def _row(method: str, seed: str, environment: str, episodes: Episodes) -> Row:
 
 
 def _over_seeds(table: Sequence[Row], episodes: int) -> Row:
-    mean = lambda name: intervals.mean(np.array([getattr(row, name).value for row in table]))  # noqa: E731
+    """Return the mean over seeds, its intervals from their spread."""
+
+    def mean(name: str) -> Estimate:
+        return intervals.mean(np.array([getattr(row, name).value for row in table]))
+
     rate = mean("success")
     return Row(
         table[0].method,
@@ -135,54 +138,55 @@ def save(path: Path, table: Sequence[Row], frames: int, seed: int) -> None:
 
 
 def show(console: Console, table: Sequence[Row], title: str) -> None:
-    """Prints what the policies reached, then how they played."""
-    _print(
-        console,
-        f"{title} (intervals: 95 % confidence; interactions: unique ones)",
-        {
-            "success rate": [row.success.text(2) for row in table],
-            "interactions": [row.interactions.text(1) for row in table],
-        },
-        table,
-    )
-    _print(
-        console,
-        "How they played: extrinsic return, steps, entropy of the actions (1: all alike)",
-        {
-            "return": [f"{row.extrinsic_return.value:.2f}" for row in table],
-            "length": [f"{row.length.value:.0f}" for row in table],
-            "entropy": [f"{row.entropy:.2f}" for row in table],
-        },
-        table,
-    )
+    """Print a summary, then what each policy reached in each world."""
+    chosen = over_seeds(table)
+    methods, environments = zip(*chosen, strict=True)
+    whole = ALL if ALL in environments else environments[-1]
+    where = "all worlds" if whole == ALL else whole
+    console.print(f"{title}, {where} [95 % intervals]:", soft_wrap=True, markup=False)
+    summary = Table.grid(padding=(0, 2))
+    for method in dict.fromkeys(methods):
+        row = chosen[method, whole]
+        interactions = f"unique interactions {row.interactions.text(1)}"
+        summary.add_row(f"  {method}", interactions, f"success rate {row.success.text(2)}")
+    console.print(summary)
+    if whole == ALL:
+        _show_worlds(console, chosen)
 
 
-def _print(
-    console: Console, title: str, columns: dict[str, list[str]], table: Sequence[Row]
-) -> None:
-    shown = Table(title=title, box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
-    for heading in ("method", "seed", "environment"):
-        shown.add_column(heading, no_wrap=True)
-    for heading in columns:
-        shown.add_column(heading, no_wrap=True, justify="right")
-    for row, *cells in zip(table, *columns.values(), strict=True):
-        shown.add_row(row.method, row.seed, row.environment, *cells)
+def _show_worlds(console: Console, chosen: Mapping[tuple[str, str], Row]) -> None:
+    """Print one row for each world, and one column for each policy."""
+    methods, environments = (dict.fromkeys(names) for names in zip(*chosen, strict=True))
+    console.print("\nunique interactions an episode | success rate")
+    shown = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    shown.add_column("world", no_wrap=True)
+    for method in methods:
+        shown.add_column(method, no_wrap=True, justify="right")
+    for environment in environments:
+        rows = [chosen[method, environment] for method in methods]
+        cells = [f"{row.interactions.value:.1f} | {row.success.value:.2f}" for row in rows]
+        shown.add_row(environment, *cells)
     console.print(shown)
 
 
+def over_seeds(table: Sequence[Row]) -> dict[tuple[str, str], Row]:
+    """Return the row of each policy in each world: of all seeds, where there are several."""
+    return {(row.method, row.environment): row for row in table}
+
+
 def _draw(path: Path, table: Sequence[Row], frames: int) -> Path:
-    """Draws one bar for each policy in each world: of all seeds, where there are several."""
-    last = {(row.method, row.environment): row for row in table}
+    """Draw one bar for each policy in each world."""
+    chosen = over_seeds(table)
     methods = list(dict.fromkeys(row.method for row in table))
     environments = list(dict.fromkeys(row.environment for row in table))
-    chosen = {method: [last[method, name] for name in environments] for method in methods}
+    columns = {method: [chosen[method, name] for name in environments] for method in methods}
     panels = {
         "unique interactions per episode": {
-            method: [row.interactions for row in found] for method, found in chosen.items()
+            method: [row.interactions for row in found] for method, found in columns.items()
         },
         "success rate": {
-            method: [row.success for row in found] for method, found in chosen.items()
+            method: [row.success for row in found] for method, found in columns.items()
         },
     }
     title = f"Evaluation after {frames:,} frames (whiskers: 95 % confidence intervals)"
-    return figures.bars(path, title, panels, environments)
+    return figures.bars(path, title, panels, environments, columns=1)

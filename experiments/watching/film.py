@@ -101,7 +101,7 @@ def frame_side_by_side(
     column = max(width, COLUMN, *(round(font().getlength(player)) for player in players))
     canvas, pen = _canvas(
         len(grids) * (column + MARGIN) + MARGIN,
-        2 * LINE + height + LINE * len(SHORT_FACTS) + 3 * MARGIN,
+        2 * LINE + height + LINE * len(SHORT_FACTS) + 2 * MARGIN,
     )
     pen.text((MARGIN, MARGIN // 2), title, INK, font())
     top = MARGIN + 2 * LINE

@@ -1,7 +1,11 @@
-"""The rows of an evaluation's table."""
+"""The table of an evaluation: its rows, what is printed, and the picture."""
+
+import io
 
 import numpy as np
 import pytest
+from PIL import Image
+from rich.console import Console
 
 from cbet_jax.evaluate import Episodes
 from experiments.evaluation import evaluation_table
@@ -22,3 +26,59 @@ def test_the_row_over_seeds_is_a_mean_of_seeds_and_its_success_stays_a_share():
     assert over_seeds.extrinsic_return.value == pytest.approx(0.4)
     assert over_seeds.actions == (0.25, 0, 0.75, 0, 0, 0, 0)
     assert over_seeds.entropy == pytest.approx(0.5 * np.log(2) / np.log(7))
+
+
+WORLDS = ("Unlock", "MultiRoom-N6")
+
+
+@pytest.fixture(scope="module")
+def table() -> list[evaluation_table.Row]:
+    """Two policies in two worlds; the better one has two seeds."""
+    rows = []
+    for number, world in enumerate((*WORLDS, evaluation_table.ALL)):
+        for policy, seeds in (("cbet", 2), ("uniform", 1)):
+            numbers = np.full((seeds, 4), 10 * seeds + number)
+            actions = np.ones((seeds, 4, 7), int)
+            episodes = Episodes(numbers > 20, numbers, numbers, numbers / 10, actions)
+            rows += evaluation_table.rows(policy, 0, world, episodes)
+    return rows
+
+
+def printed(table, width=80) -> list[str]:
+    file = io.StringIO()
+    evaluation_table.show(Console(file=file, width=width), table, "runs/first, 900 frames")
+    return [
+        " ".join(line.split()) for line in file.getvalue().splitlines() if line.strip(" \u2500")
+    ]
+
+
+def test_the_summary_comes_first_then_each_world_and_policy(table):
+    assert printed(table) == [
+        "runs/first, 900 frames, all worlds [95 % intervals]:",
+        "cbet unique interactions 22.0 [22.0, 22.0] success rate 1.00 [1.00, 1.00]",
+        "uniform unique interactions 12.0 [12.0, 12.0] success rate 0.00 [0.00, 0.49]",
+        "unique interactions an episode | success rate",
+        "world cbet uniform",
+        "Unlock 20.0 | 0.00 10.0 | 0.00",
+        "MultiRoom-N6 21.0 | 1.00 11.0 | 0.00",
+        "all 22.0 | 1.00 12.0 | 0.00",
+    ]
+
+
+def test_of_one_world_the_summary_says_all(table):
+    heading, *policies = printed([row for row in table if row.environment == "Unlock"])
+    assert heading == "runs/first, 900 frames, Unlock [95 % intervals]:"
+    assert [line.split()[0] for line in policies] == ["cbet", "uniform"]
+
+
+def test_the_picture_can_be_read_at_the_width_of_a_page(table, tmp_path):
+    rows = [
+        row._replace(environment=f"{row.environment}, {number}")
+        for number in range(5)
+        for row in table
+    ]
+    saved, picture = evaluation_table.write(tmp_path, rows, 900, 0)
+    assert (saved.name, picture.name) == ("evaluation.csv", "evaluation.png")
+    with Image.open(picture) as image:
+        assert image.width <= 1300
+        assert image.width < 2 * image.height
