@@ -26,7 +26,7 @@ from experiments.benchmarks.rows import Options, Row
 from experiments.common import cli
 from experiments.common.presets import PRESETS
 
-PROGRAM = "experiments.benchmark"
+MODULE = "experiments.benchmark"
 CAPTION = (
     "cbet-jax: with view, panorama, hashes, both counts, reward, resets and fresh levels; the "
     "paper's three worlds mixed, unless one is named. minigrid: the same, one process, views "
@@ -51,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     arguments = sys.argv[1:] if arguments is None else arguments
     console = Console()
     with cli.user_errors(UnknownEnvironment):
-        options: Options = cli.parse(Options, arguments, module=PROGRAM)
+        options: Options = cli.parse(Options, arguments, MODULE)
         if options.gpu_report:
             return gpu_report.main(options.gpu_report, arguments, console, small=options.small)
         path = check(options)

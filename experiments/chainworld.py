@@ -37,7 +37,7 @@ from experiments.illustrations.chain import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-PROGRAM = "experiments.chainworld"
+MODULE = "experiments.chainworld"
 NAME = "chainworld"
 END = 5  # the last fifth of the episodes is called the end
 UNIFORM = 1 / 3  # of the steps outside of A, at each of three places
@@ -104,7 +104,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     arguments = sys.argv[1:] if arguments is None else arguments
     console = Console()
     with cli.user_errors():
-        options: Options = cli.parse(Options, arguments, module=PROGRAM)
+        options: Options = cli.parse(Options, arguments, MODULE)
         folder = outputs.new_folder(options.out, NAME)
         keys = seed_keys(options.seeds, options.first_seed)
         with console.status("learning"):

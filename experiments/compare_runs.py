@@ -29,7 +29,7 @@ from cbet_jax.runs.directory import RunDirectory, RunDirectoryError, holds_no
 from experiments.common import cli
 from experiments.common.outputs import new_folder, write_table
 
-PROGRAM = "experiments.compare_runs"
+MODULE = "experiments.compare_runs"
 NAME = "comparison"
 HEADER = ("run", "seed", "metric", "frames", "value")
 POINTS = 60  # of a curve
@@ -58,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     arguments = sys.argv[1:] if arguments is None else arguments
     console = Console()
     with cli.user_errors():
-        options: Options = cli.parse(Options, arguments, module=PROGRAM)
+        options: Options = cli.parse(Options, arguments, MODULE)
         tables = read(options.runs)
         until = last_frames(tables, options.until)
         frames = np.arange(1, POINTS + 1) * until // POINTS

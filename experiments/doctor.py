@@ -24,7 +24,7 @@ from envs.habitat.simulator import SIMULATORS, SimulatorError
 from envs.habitat.workers.pool import Workers
 from experiments.common import cli, habitat
 
-PROGRAM = "experiments.doctor"
+MODULE = "experiments.doctor"
 BROKEN = 1  # exit status: not even the basics work
 SCENE = "bedroom"  # the smallest that the package draws
 START_LIMIT = 120.0  # seconds
@@ -58,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     arguments = sys.argv[1:] if arguments is None else arguments
     console = Console()
     with cli.user_errors():
-        options: Options = cli.parse(Options, arguments, module=PROGRAM)
+        options: Options = cli.parse(Options, arguments, MODULE)
         check_out(options.out)
         checks = []
         for name, attempt in attempts(options).items():

@@ -25,7 +25,7 @@ from experiments.common import cli, habitat, training
 from experiments.evaluation import walk_table, walks
 from experiments.evaluation.walk_table import Walked
 
-PROGRAM = habitat.EVALUATE
+MODULE = habitat.EVALUATE
 # What the paper evaluates in, after pre-training in apartment_0.
 REPLICA = (
     *("apartment_1", "office_3", "room_0", "room_1", "room_2", "frl_apartment_0", "hotel_0"),
@@ -61,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     arguments = sys.argv[1:] if arguments is None else arguments
     console = Console()
     with cli.user_errors(SimulatorError):
-        options: Options = cli.parse(Options, arguments, module=PROGRAM)
+        options: Options = cli.parse(Options, arguments, MODULE)
         directory = RunDirectory(options.directory)
         settings, played = habitat.habitat_settings(directory)
         played = replace(played, max_steps=options.steps + 1, random_starts=options.random_starts)

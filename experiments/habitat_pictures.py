@@ -22,7 +22,7 @@ from experiments.common.training import RUNS
 from experiments.watching.film import INK, LINE, MARGIN, PALE_INK, PAPER, Picture, font, write
 from experiments.watching.rooms_film import SIDES
 
-PROGRAM = "experiments.habitat_pictures"
+MODULE = "experiments.habitat_pictures"
 SCENES = ("living_room", "hotel_suite", "family_flat", "large_flat")
 TILE = 3 * VIEW_SIZE  # pixels on screen
 SHADES = 32  # that colours are told apart by when a place is chosen
@@ -64,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     arguments = sys.argv[1:] if arguments is None else arguments
     console = Console()
     with cli.user_errors(SimulatorError):
-        options: Options = cli.parse(Options, arguments, module=PROGRAM)
+        options: Options = cli.parse(Options, arguments, MODULE)
         out = options.out or RUNS / f"habitat-pictures-{datetime.now():%Y%m%d-%H%M%S}.png"
         seen = dict(look(options))
         write(out, iter([draw(seen)]), 1)

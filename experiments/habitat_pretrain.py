@@ -20,7 +20,7 @@ from envs.habitat.workers.stopwatch import Stopwatch
 from experiments.common import cli, habitat, training
 from experiments.common.presets import HABITAT_PRESETS
 
-PROGRAM = "experiments.habitat_pretrain"
+MODULE = "experiments.habitat_pretrain"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             host = replace(training.host_settings(options, arguments, console), measured=told)
             try:
                 training.execute(
-                    directory, settings, program, host, PROGRAM, evaluate=habitat.EVALUATE
+                    directory, settings, program, host, MODULE, evaluate=habitat.EVALUATE
                 )
             finally:
                 tell_time(simulators.stopwatch, console)
@@ -86,7 +86,7 @@ def read(arguments: Sequence[str]) -> Options:
         base = cli.preset(first.preset, HABITAT_PRESETS)
     assert base.habitat is not None
     defaults = Options(**training.shared(base), scene=base.environments[0], habitat=base.habitat)
-    options: Options = cli.parse(Options, arguments, default=defaults, module=PROGRAM)
+    options: Options = cli.parse(Options, arguments, MODULE, default=defaults)
     training.refuse_other_settings(options, stored, options.settings)
     return options
 

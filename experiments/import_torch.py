@@ -43,7 +43,7 @@ from envs.registry import UnknownEnvironment, find
 from experiments.common import cli, habitat, training
 from experiments.common.presets import FIVE_LAYERS
 
-PROGRAM = "experiments.import_torch"
+MODULE = "experiments.import_torch"
 POLICY, FLAGS, SCHEDULE = "actor_model_state_dict", "flags", "scheduler_state_dict"
 METHODS = {name: name for name in ("cbet", "count", "curiosity", "ride", "rnd")} | {
     "vanilla": "none"
@@ -103,7 +103,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     arguments = sys.argv[1:] if arguments is None else arguments
     console = Console()
     with cli.user_errors(UnknownEnvironment):
-        options: Options = cli.parse(Options, arguments, module=PROGRAM)
+        options: Options = cli.parse(Options, arguments, MODULE)
         stored = read(options.source)
         names = worlds(stored.flags, options.envs)
         try:
@@ -115,7 +115,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         directory.create(settings)
         with console.status("importing"):
             imported = origin(options.source, stored)
-            write(directory, settings, policy, imported, ["python -m", PROGRAM, *arguments])
+            write(directory, settings, policy, imported, ["python -m", MODULE, *arguments])
     evaluate = habitat.EVALUATE if settings.habitat else training.EVALUATE
     line = f"imported at {settings.train.frames:,} frames; "
     line += f"next: {cli.command_line(evaluate, directory.root)}"

@@ -11,7 +11,7 @@ from envs.registry import UnknownEnvironment
 from experiments.common import cli, training
 from experiments.common.training import build
 
-PROGRAM = "experiments.minigrid_pretrain"
+MODULE = "experiments.minigrid_pretrain"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         program = build(options.settings, training.lay_out(options, console))
         directory = training.open_directory(options, options.settings)
         host = training.host_settings(options, arguments, console)
-        training.execute(directory, options.settings, program, host, PROGRAM)
+        training.execute(directory, options.settings, program, host, MODULE)
 
 
 def read(arguments: Sequence[str]) -> Options:
@@ -44,7 +44,7 @@ def read(arguments: Sequence[str]) -> Options:
     stored = training.stored_settings(first)
     base = cli.preset(first.preset) if stored is None or first.preset else stored
     defaults = Options(**training.shared(base), envs=base.environments)
-    options: Options = cli.parse(Options, arguments, default=defaults, module=PROGRAM)
+    options: Options = cli.parse(Options, arguments, MODULE, default=defaults)
     training.refuse_other_settings(options, stored, options.settings)
     return options
 

@@ -16,7 +16,7 @@ from envs.registry import UnknownEnvironment
 from experiments.common import cli, presets, training
 from experiments.common.training import build
 
-PROGRAM = "experiments.minigrid_tabula_rasa"
+MODULE = "experiments.minigrid_tabula_rasa"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         program = build(options.settings, training.lay_out(options, console))
         directory = training.open_directory(options, options.settings, f"{options.env}-")
         host = training.host_settings(options, arguments, console)
-        training.execute(directory, options.settings, program, host, PROGRAM)
+        training.execute(directory, options.settings, program, host, MODULE)
 
 
 def read(arguments: Sequence[str]) -> Options:
@@ -53,7 +53,7 @@ def read(arguments: Sequence[str]) -> Options:
     defaults = Options(
         **training.shared(base), env=stored.environments[0] if stored else tyro.MISSING
     )
-    options: Options = cli.parse(Options, arguments, default=defaults, module=PROGRAM)
+    options: Options = cli.parse(Options, arguments, MODULE, default=defaults)
     training.refuse_other_settings(options, stored, options.settings)
     return options
 

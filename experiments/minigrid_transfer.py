@@ -29,7 +29,7 @@ from envs.registry import UnknownEnvironment
 from experiments.common import cli, presets, training
 from experiments.common.training import build
 
-PROGRAM = "experiments.minigrid_transfer"
+MODULE = "experiments.minigrid_transfer"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +87,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             biases = pretrained(options, console)[1] if biases is None else biases
             begin(directory, settings, program, biases)
         host = training.host_settings(options, arguments, console)
-        training.execute(directory, settings, program, host, PROGRAM)
+        training.execute(directory, settings, program, host, MODULE)
 
 
 def read(arguments: Sequence[str]) -> tuple[Options, RunSettings | None]:
@@ -99,7 +99,7 @@ def read(arguments: Sequence[str]) -> tuple[Options, RunSettings | None]:
     first = cli.first(arguments, cli.FirstOfTransfer)
     stored = training.stored_settings(first)
     defaults = resumed(first, stored) if stored else fresh(first)
-    options: Options = cli.parse(Options, arguments, default=defaults, module=PROGRAM)
+    options: Options = cli.parse(Options, arguments, MODULE, default=defaults)
     if stored and stored.transfer:
         frames = stored.transfer.frames if options.checkpoint is None else options.checkpoint
         settings = options.settings(frames, stored.transfer.network)

@@ -36,7 +36,7 @@ from experiments.illustrations.visits import Probe
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-PROGRAM = "experiments.reward_maps"
+MODULE = "experiments.reward_maps"
 NAME = "reward_maps"
 FACING = ("right", "down", "left", "up")
 LABELS = {
@@ -80,7 +80,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     arguments = sys.argv[1:] if arguments is None else arguments
     console = Console()
     with cli.user_errors(UnknownEnvironment):
-        options: Options = cli.parse(Options, arguments, module=PROGRAM)
+        options: Options = cli.parse(Options, arguments, MODULE)
         check(options)
         level = draw_level(options)
         world = visits.one_level(level, options.worlds)

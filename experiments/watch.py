@@ -29,7 +29,7 @@ from experiments.common.training import RUNS
 from experiments.watching import film, players, rooms_film, terminal
 from experiments.watching.playing import play, side_by_side
 
-PROGRAM = "experiments.watch"
+MODULE = "experiments.watch"
 FASTEST = 50  # frames a second that a GIF can show
 RUN = tyro.conf.arg(metavar="[DIR]", help="of the run (without: actions drawn with equal chances)")
 
@@ -59,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     arguments = sys.argv[1:] if arguments is None else arguments
     console = Console()
     with cli.user_errors(UnknownEnvironment, SimulatorError):
-        options: Options = cli.parse(Options, arguments, module=PROGRAM)
+        options: Options = cli.parse(Options, arguments, MODULE)
         settings = RunDirectory(options.directory).settings() if options.directory else None
         check(options, settings)
         if settings and settings.habitat:

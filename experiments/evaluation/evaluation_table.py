@@ -17,8 +17,8 @@ from cbet_jax.evaluate import Episodes
 from envs.minigrid.rules import ACTIONS
 from experiments.common.outputs import unused
 
-ALL = "all"  # in place of a seed: the mean over seeds, its interval from their spread; in place
-# of an environment: the episodes of all environments together
+ALL_SEEDS = "all"  # in place of a seed: the mean over seeds, its interval from their spread
+ALL_WORLDS = "all"  # in place of an environment: the episodes of all environments together
 HEADER = (
     *("method", "seed", "environment", "episodes"),
     *("success_rate", "success_rate_low", "success_rate_high"),
@@ -92,7 +92,7 @@ def _over_seeds(table: Sequence[Row], episodes: int) -> Row:
     rate = mean("success")
     return Row(
         table[0].method,
-        ALL,
+        ALL_SEEDS,
         table[0].environment,
         episodes,
         success=Estimate(rate.value, max(rate.low, 0.0), min(rate.high, 1.0)),  # it is a share

@@ -165,7 +165,7 @@ def read(study: Study, arguments: Sequence[str]) -> tuple[Options, Path]:
         setups=study.setups,
         tasks=study.tasks.get(name, ()),
     )
-    options: Options = cli.parse(Options, arguments, default=defaults, prog=study.program)
+    options: Options = cli.parse(Options, arguments, study.program, default=defaults)
     difference = stored and first_difference(asdict(stored), asdict(options.settings))
     if difference:
         raise RunDirectoryError(f"{root} is a study with other settings: {difference}")

@@ -17,11 +17,13 @@ from cbet_jax.runs.saved_policies import load_policies
 from cbet_jax.runs.train_loop import HostSettings, NonFiniteLossError, train
 from cbet_jax.train import Program
 from envs.minigrid import make_world
-from experiments import minigrid_evaluate
 from experiments.common.training import STOPPED, build, draw_figures
-from experiments.evaluation import evaluation_table
+from experiments.evaluation import evaluation_table, gridworlds
+from experiments.evaluation.gridworlds import EvaluatedRun
 from experiments.minigrid_transfer import begin
 from experiments.study.plan import DIVERGED, EVALUATION, Job, StudySettings, holds_policies
+
+EVALUATION_SEED = 0  # of the levels and actions of all evaluations
 
 
 @dataclass(frozen=True)
@@ -168,8 +170,7 @@ def evaluate(jobs: Sequence[Job], study: StudySettings, host: Host) -> None:
         RunDirectoryError: a run holds no such policies, or damaged ones.
     """
     jobs = [job for job in jobs if not job.done]
-    runs = [_open(job, study, host) for job in jobs]
-    options = minigrid_evaluate.Options((), episodes=study.episodes)
+    runs = [_open(job, host) for job in jobs]
     for world in dict.fromkeys(world for job in jobs for world in job.worlds):
         chosen = [
             (job, run._replace(environments=(world,)))
@@ -177,17 +178,15 @@ def evaluate(jobs: Sequence[Job], study: StudySettings, host: Host) -> None:
             if world in job.worlds and not job.table(world).exists()
         ]
         host.say(f"{world}: {len(chosen)} evaluations, {study.episodes} episodes a seed")
-        tables = minigrid_evaluate.play([run for _, run in chosen], options, host.console)
+        players = [run for _, run in chosen]
+        tables = gridworlds.play(players, study.episodes, EVALUATION_SEED, host.console)
         for (job, _), rows in zip(chosen, tables, strict=True):
-            _save(job.table(world), rows, job.frames, options.seed)
+            _save(job.table(world), rows, job.frames, EVALUATION_SEED)
 
 
-def _open(job: Job, study: StudySettings, host: Host) -> minigrid_evaluate.Run:
+def _open(job: Job, host: Host) -> EvaluatedRun:
     assert job.source is not None
-    options = minigrid_evaluate.Options(
-        (), episodes=study.episodes, envs=job.worlds, checkpoint=job.frames
-    )
-    run = minigrid_evaluate.open_run(job.source, options, host.console)
+    run = gridworlds.open_run(job.source, job.worlds, job.frames, host.console)
     # On the host, all of them: an accelerator need not hold every policy of a study.
     params = jax.device_get(run.policies.params)
     return run._replace(policies=run.policies._replace(params=params))

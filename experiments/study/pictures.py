@@ -11,6 +11,7 @@ from cbet_jax.analysis.intervals import Estimate
 from cbet_jax.analysis.learning_curves import Curve
 from envs.minigrid.generators.catalogue import TRANSFER as TEN_WORLDS
 from envs.minigrid.rules import ACTIONS
+from experiments.evaluation.evaluation_table import ALL_WORLDS
 from experiments.study.contents import (
     RANDOM,
     Actions,
@@ -19,7 +20,6 @@ from experiments.study.contents import (
 from experiments.study.estimates import INTERACTIONS, SHARES, SUCCESS, Findings, Measured
 from experiments.study.order import cases
 from experiments.study.plan import EVALUATION, PRETRAIN, TABULA_RASA, TRANSFER
-from experiments.study.results import ALL
 from experiments.study.tables import measure
 
 MILLION = 1_000_000
@@ -97,7 +97,7 @@ def pretraining(
     panels = []
     for metric, label, logarithmic in kinds:
         for setup in setups:
-            keys = {m: (PRETRAIN, setup, m, ALL, metric) for m in methods}
+            keys = {m: (PRETRAIN, setup, m, ALL_WORLDS, metric) for m in methods}
             lines = _curves(found, keys)
             if lines:
                 panels.append(Panel(setup, "frames (millions)", label, lines, logarithmic))

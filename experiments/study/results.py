@@ -13,7 +13,7 @@ from cbet_jax.runs.atomic_write import replacing
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
 from cbet_jax.runs.metrics_table import Column
 from cbet_jax.runs.saved_policies import UNIFORM, UNTRAINED
-from experiments.evaluation import evaluation_table
+from experiments.evaluation.evaluation_table import ALL_SEEDS, ALL_WORLDS
 from experiments.study.plan import (
     DIVERGED,
     EVALUATION,
@@ -26,7 +26,6 @@ from experiments.study.plan import (
 )
 
 STUDY = "study"  # the stage of rows that say what was asked for
-ALL = evaluation_table.ALL  # in place of a world: all that a run is trained in
 CURVES = ("interactions", "success", "extrinsic_return", "intrinsic_reward")
 POINTS = 60  # of a curve
 SMOOTHED_FRAMES = 300 * 3200  # of 50 M (paper, appendix "plot smoothing")
@@ -112,7 +111,7 @@ def _run(stage: str, setup: str, method: str, path: Path, study: StudySettings) 
     now = reached(path)
     window = max(1, SMOOTHED_FRAMES * study.budget // PUBLISHED_FRAMES)
     grid = np.arange(1, POINTS + 1) * now // POINTS
-    world = ALL if settings.explore else settings.environments[0]
+    world = ALL_WORLDS if settings.explore else settings.environments[0]
     if (path / DIVERGED).exists():
         yield Result(stage, setup, method, 0, world, ENDED, now, settings.train.worlds, 1.0)
     if not now:
@@ -143,7 +142,7 @@ def _evaluation(root: Path, path: Path) -> Iterator[Result]:
     try:
         with open(path, newline="") as file:
             for row in csv.DictReader(file):
-                if row["seed"] == evaluation_table.ALL:
+                if row["seed"] == ALL_SEEDS:
                     continue
                 known = row["method"] in (UNTRAINED, UNIFORM)
                 here = random._replace(method=row["method"]) if known else trained

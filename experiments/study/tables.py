@@ -8,6 +8,7 @@ from cbet_jax.analysis import intervals
 from cbet_jax.analysis.intervals import Estimate
 from envs.minigrid.generators.catalogue import TRANSFER as TEN_WORLDS
 from envs.minigrid.rules import ACTIONS
+from experiments.evaluation.evaluation_table import ALL_WORLDS
 from experiments.study.contents import (
     PERCENT,
     RANDOM,
@@ -28,7 +29,7 @@ from experiments.study.estimates import (
 )
 from experiments.study.order import cases
 from experiments.study.plan import EVALUATION, PRETRAIN, TABULA_RASA, TRANSFER
-from experiments.study.results import ALL, CURVES, FRAMES_TO_SOLVE, SOLVED
+from experiments.study.results import CURVES, FRAMES_TO_SOLVE, SOLVED
 
 NOT_RUN, ENDED_EARLY, NOT_PRINTED = "not run", "diverged", "not printed"
 
@@ -171,7 +172,7 @@ def trends(found: Findings, methods: Sequence[str], setups: Sequence[str]) -> Li
     for metric in CURVES:
         for setup in setups:
             for method in methods:
-                curve = found.curve((PRETRAIN, setup, method, ALL, metric))
+                curve = found.curve((PRETRAIN, setup, method, ALL_WORLDS, metric))
                 if curve is None:
                     continue
                 end = curve.frames[-1]

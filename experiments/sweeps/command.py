@@ -25,7 +25,7 @@ from experiments.sweeps.plan import COMMANDS, Job, check, plan, read_grid
 if TYPE_CHECKING:
     from experiments.sweeps.jobs import Queue
 
-PROGRAM = "experiments.sweep"
+MODULE = "experiments.sweep"
 RECORD, TABLE, JOBS = "sweep.json", "results.csv", "jobs"
 FAILED = 1  # exit status
 
@@ -66,7 +66,7 @@ def main(arguments: Sequence[str]) -> None:
     """Does what the command line asks for."""
     console = Console()
     with cli.user_errors(UnknownEnvironment):
-        options, fixed = cli.parse(Options, arguments, return_unknown_args=True, module=PROGRAM)
+        options, fixed = cli.parse(Options, arguments, MODULE, return_unknown_args=True)
         for word in fixed:
             if word in ("--resume", "--no-resume"):
                 raise SettingsError(f"a sweep says {word} itself")

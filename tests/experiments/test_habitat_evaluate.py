@@ -109,7 +109,7 @@ def test_a_policy_of_the_published_code_walks_about(habitat_run, capsys, tmp_pat
     scene = habitat_run.settings().environments
     file.write_bytes(b"what stands in for load() is not read from here")
     import_torch.main([str(file), str(root)])
-    assert f"next: {cli.command_line(habitat_evaluate.PROGRAM, root)}" in capsys.readouterr().out
+    assert f"next: {cli.command_line(habitat_evaluate.MODULE, root)}" in capsys.readouterr().out
     run = RunDirectory(root)
     arguments = [str(root), "--episodes", "2", "--steps", str(STEPS), "--scenes", *scene]
     habitat_evaluate.main(arguments)

@@ -18,9 +18,11 @@ from cbet_jax.runs.directory import RunDirectory
 from cbet_jax.runs.saved_policies import load_policies
 from envs.minigrid import make_world
 from envs.minigrid.generators.catalogue import TRANSFER
-from experiments import import_torch, minigrid_evaluate, minigrid_pretrain, minigrid_transfer, watch
+from experiments import import_torch, minigrid_pretrain, minigrid_transfer
 from experiments.common import training
 from experiments.common.presets import HABITAT_PRESETS
+from experiments.evaluation.gridworlds import open_run
+from experiments.watching.players import saved_player
 from tests.support.published import (
     FLAGS,
     FRAMES,
@@ -83,14 +85,13 @@ def test_its_policy_is_the_converted_one(imported):
 
 
 def test_it_is_evaluated_like_any_other_run(imported):
-    options = minigrid_evaluate.Options((imported.root,))
-    run = minigrid_evaluate.open_run(imported.root, options, Console())
+    run = open_run(imported.root, (), None, Console())
     assert (run.name, run.environments) == ("cbet", TRANSFER)
 
 
 def test_it_is_watched_like_any_other_run(imported):
-    options = watch.Options(imported.root)
-    player = watch.trained(options, imported.settings(), Console())
+    world = make_world(TRANSFER[:1], 1, explore=False)
+    player = saved_player(imported, imported.settings(), world, 0, None, Console())
     assert player.title == f"cbet, seed 0, {FRAMES} frames"
     wanted = numbers(policies(imported).params.learnt)
     for name, value in numbers(player.params.learnt).items():

@@ -25,6 +25,7 @@ from experiments import (
     paper,
 )
 from experiments.common.presets import PRESETS
+from experiments.evaluation import gridworlds
 from experiments.study import execute, results
 from experiments.study.plan import reached
 from experiments.sweeps import command as sweep
@@ -105,7 +106,7 @@ def test_a_study_is_reported_and_goes_on(old, monkeypatch):
     """What trains and plays is a stand-in, which takes the old policies and goes on with them."""
     monkeypatch.setitem(PRESETS, "smoke", TINY)
     monkeypatch.setattr(execute, "build", walking)
-    monkeypatch.setattr(minigrid_evaluate, "play", playing)
+    monkeypatch.setattr(gridworlds, "play", playing)
     root = old / "study"
     before = results.read(root / "results.csv")
     paper.main(["--out", str(root), "--report-only"])

@@ -23,7 +23,7 @@ from envs.minigrid.render import SPRITE_SIZE, whole_grid
 from envs.registry import UnknownEnvironment, find, names
 from experiments.common import cli
 
-PROGRAM = "tests.support.picture"
+MODULE = "tests.support.picture"
 SIDE, MARGIN, LINE = 256, 12, 22  # pixels: the longer side of one picture, the space between
 TEXT_SIZE = 15
 FAMILY = re.compile(r"[A-Za-z]+?(?=-|\d|S\d|N\d|$)")  # what stands before the sizes in a name
@@ -52,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Draws what the command line asks for, and says how far the pictures lie apart."""
     arguments = sys.argv[1:] if arguments is None else arguments
     with cli.user_errors(UnknownEnvironment):
-        options: Options = cli.parse(Options, arguments, module=PROGRAM)
+        options: Options = cli.parse(Options, arguments, MODULE)
         pairs = []
         for name in chosen(options):
             pairs.append(draw_pair(name, options.seed))

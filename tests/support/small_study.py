@@ -24,10 +24,11 @@ from cbet_jax.learner import LearnerState
 from cbet_jax.runs import metrics_table
 from cbet_jax.runs.saved_policies import UNTRAINED
 from cbet_jax.train import Program, TrainState
-from experiments import minigrid_evaluate, paper
+from experiments import paper
 from experiments.common.presets import PRESETS
-from experiments.evaluation import evaluation_table
+from experiments.evaluation import evaluation_table, gridworlds
 from experiments.evaluation.evaluation_table import Row
+from experiments.evaluation.gridworlds import EvaluatedRun
 from experiments.study import execute
 from tests.support.tiny import CHUNK, CHUNK_FRAMES, SEEDS, SETTINGS
 
@@ -73,16 +74,16 @@ def walking(settings: RunSettings, mesh: Mesh | None = None) -> Program:
 
 
 def playing(
-    runs: Sequence[minigrid_evaluate.Run], options: minigrid_evaluate.Options, _: Any
+    runs: Sequence[EvaluatedRun], episodes: int, _seed: int, _console: Any
 ) -> list[list[Row]]:
     """Answers with numbers that depend on the policies and on the world, without playing."""
     return [
-        [row for name in (run.name, UNTRAINED) for row in _rows(run, name, options.episodes)]
+        [row for name in (run.name, UNTRAINED) for row in _rows(run, name, episodes)]
         for run in runs
     ]
 
 
-def _rows(run: minigrid_evaluate.Run, name: str, episodes: int) -> list[Row]:
+def _rows(run: EvaluatedRun, name: str, episodes: int) -> list[Row]:
     (world,) = run.environments
     leaves = [] if name == UNTRAINED else jax.tree.leaves(run.policies.params)
     draw = np.random.default_rng([len(world), *b"".join(np.asarray(x).tobytes() for x in leaves)])
@@ -108,6 +109,6 @@ def kill_at(chunk: int) -> None:
 if __name__ == "__main__":
     PRESETS["smoke"] = TINY
     execute.build = walking  # type: ignore[attr-defined]
-    minigrid_evaluate.play = playing
+    gridworlds.play = playing
     kill_at(int(sys.argv[1]))
     paper.main(sys.argv[2:])

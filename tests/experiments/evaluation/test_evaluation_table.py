@@ -20,7 +20,7 @@ def test_the_row_over_seeds_is_a_mean_of_seeds_and_its_success_stays_a_share():
     actions[1, :, (0, 2)] = 2
     episodes = Episodes(success, numbers, numbers, numbers / 10, actions)
     *_, over_seeds = evaluation_table.rows("cbet", 0, "KeyCorridorS3R3", episodes)
-    assert (over_seeds.seed, over_seeds.episodes) == (evaluation_table.ALL, 20)
+    assert (over_seeds.seed, over_seeds.episodes) == (evaluation_table.ALL_SEEDS, 20)
     assert over_seeds.success == (0.25, 0.0, 1.0)
     assert over_seeds.interactions.value == over_seeds.length.value == 4
     assert over_seeds.extrinsic_return.value == pytest.approx(0.4)

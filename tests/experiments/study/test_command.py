@@ -13,8 +13,9 @@ import pytest
 
 from cbet_jax.runs import checkpoint, metrics_table
 from cbet_jax.runs.directory import RunDirectory
-from experiments import minigrid_ablation, minigrid_evaluate, noisy_tv, paper
+from experiments import minigrid_ablation, noisy_tv, paper
 from experiments.common.presets import PRESETS
+from experiments.evaluation import gridworlds
 from experiments.study import execute, results
 from experiments.study.plan import TABULA_RASA, Selection, StudySettings, plan, reached
 from tests.support.refusal import refused
@@ -37,7 +38,7 @@ def small():
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(PRESETS, "smoke", TINY)
         patch.setattr(execute, "build", walking)
-        patch.setattr(minigrid_evaluate, "play", playing)
+        patch.setattr(gridworlds, "play", playing)
         yield patch
 
 
@@ -103,7 +104,7 @@ def test_nothing_done_is_done_twice(unbroken, small, capsys):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(execute, "train", never)
-        patch.setattr(minigrid_evaluate, "play", never)
+        patch.setattr(gridworlds, "play", never)
         paper.main([*ARGUMENTS, "--out", str(unbroken)])
     assert {path: path.stat().st_mtime_ns for path in before} == before
 

@@ -6,6 +6,7 @@ import pytest
 from cbet_jax.analysis import intervals
 from cbet_jax.runs.metrics_table import Column
 from envs.minigrid.generators.catalogue import TRANSFER
+from experiments.evaluation.evaluation_table import ALL_WORLDS
 from experiments.study import report, results, tables
 from experiments.study.contents import (
     ABLATION,
@@ -22,7 +23,7 @@ from experiments.study.estimates import ENTROPY, RETURN, SHARES, SUCCESS, Findin
 from experiments.study.plan import EVALUATION, PRETRAIN
 from experiments.study.plan import TRANSFER as TRANSFER_STAGE
 from experiments.study.report import Contents
-from experiments.study.results import ALL, Result
+from experiments.study.results import Result
 from experiments.study.variants import SETUPS, VARIANTS
 
 
@@ -231,7 +232,7 @@ def test_actions_of_long_episodes_weigh_more():
 
 def test_trends_are_read_off_the_curves():
     known = [
-        Result(PRETRAIN, "MultiEnv", "cbet", 0, ALL, "interactions", at, 10, at / 10)
+        Result(PRETRAIN, "MultiEnv", "cbet", 0, ALL_WORLDS, "interactions", at, 10, at / 10)
         for at in range(10, 110, 10)
     ]
     lines = tables.trends(Findings(known), ["cbet"], ["MultiEnv"])
@@ -245,8 +246,8 @@ def test_returns_and_shares_stay_where_they_can_be():
     known = [
         Result(stage, setup, "cbet", seed, world, metric, 100, 10, value)
         for stage, setup, world, metric in (
-            (PRETRAIN, "MultiEnv", ALL, "success"),
-            (PRETRAIN, "MultiEnv", ALL, "interactions"),
+            (PRETRAIN, "MultiEnv", ALL_WORLDS, "success"),
+            (PRETRAIN, "MultiEnv", ALL_WORLDS, "interactions"),
             (TRANSFER_STAGE, "MultiEnv", "Unlock", "extrinsic_return"),
         )
         for seed, value in enumerate((0.9, 1.0))
