@@ -141,8 +141,8 @@ def show(console: Console, table: Sequence[Row], title: str) -> None:
     """Print a summary, then what each policy reached in each world."""
     chosen = over_seeds(table)
     methods, environments = zip(*chosen, strict=True)
-    whole = ALL if ALL in environments else environments[-1]
-    where = "all worlds" if whole == ALL else whole
+    whole = ALL_WORLDS if ALL_WORLDS in environments else environments[-1]
+    where = "all worlds" if whole == ALL_WORLDS else whole
     console.print(f"{title}, {where} [95 % intervals]:", soft_wrap=True, markup=False)
     summary = Table.grid(padding=(0, 2))
     for method in dict.fromkeys(methods):
@@ -150,7 +150,7 @@ def show(console: Console, table: Sequence[Row], title: str) -> None:
         interactions = f"unique interactions {row.interactions.text(1)}"
         summary.add_row(f"  {method}", interactions, f"success rate {row.success.text(2)}")
     console.print(summary)
-    if whole == ALL:
+    if whole == ALL_WORLDS:
         _show_worlds(console, chosen)
 
 
