@@ -33,7 +33,10 @@ BAD_COMMAND_LINES = {
     "no discount": (["--loss.discount", "1"], "discount must be at least 0 and below 1, not 1.0"),
     "an infinite weight": (["--extrinsic-weight", "inf"], "extrinsic_weight must be a finite"),
     "a network's weight": (["--auxiliary.forward-weight", "nan"], "auxiliary.forward_weight must"),
-    "no reset probability": (["--counts.reset-probability", "nan"], "lie between 0 and 1"),
+    "no reset probability": (
+        ["--counts.reset-probability", "2"],
+        "must be between 0 and 1, not 2.0",
+    ),
     "no layers": (["--network.lstm-layers", "0"], "network.lstm_layers must be at least 1, not 0"),
     "never saved": (["--checkpoint-seconds", "nan"], "checkpoint_seconds must be finite"),
     "codes of cells": (["--counts.keys", "ternary"], "counts.keys=ternary codes the pixels"),

@@ -1,0 +1,114 @@
+"""Types of settings, which say what a setting may be, and the check that reads them.
+
+    frames: PositiveInt            the range of a number
+    worlds: Static[PositiveInt]    a setting that shapes the compiled program
+
+Each value of a static setting needs another program. All other numbers only fill in values, so a
+sweep over them could share one program.
+"""
+
+import functools
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, is_dataclass
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+
+T = TypeVar("T")
+
+
+class SettingsError(ValueError):
+    """Settings that cannot be run, with one line that says why."""
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """What a setting must be."""
+
+    text: str  # follows "NAME must be"
+    holds: Callable[[Any], bool]
+
+
+class StaticMark:
+    """Marks a setting that shapes the compiled program."""
+
+
+Static = Annotated[T, StaticMark()]
+
+PositiveInt = Annotated[int, Requirement("at least 1", lambda x: x >= 1)]
+NonNegativeInt = Annotated[int, Requirement("at least 0", lambda x: x >= 0)]
+PositiveFloat = Annotated[float, Requirement("above 0", lambda x: x > 0)]
+NonNegativeFloat = Annotated[float, Requirement("at least 0", lambda x: x >= 0)]
+Probability = Annotated[float, Requirement("between 0 and 1", lambda x: 0 <= x <= 1)]
+BelowOne = Annotated[float, Requirement("at least 0 and below 1", lambda x: 0 <= x < 1)]
+
+
+def check(settings: Any, prefix: str = "") -> None:
+    """Refuse a dataclass with a value that its types do not allow, or with a number not finite.
+
+    Args:
+        settings: the dataclass; those inside it check themselves.
+        prefix: of the names in messages.
+
+    Raises:
+        SettingsError: the first value found wrong, in one line.
+    """
+    for name, hint in _hints(type(settings)).items():
+        value = getattr(settings, name)
+        if value is not None and not is_dataclass(value):
+            _check_value(prefix + name, value, hint)
+
+
+def check_between(name: str, value: int, low: int, high: int) -> None:
+    """Refuse an integer out of a range whose ends are included.
+
+    Args:
+        name: of the setting.
+        value: of the setting.
+        low: the least value.
+        high: the greatest value.
+
+    Raises:
+        SettingsError: it is out of the range.
+    """
+    if not low <= value <= high:
+        raise SettingsError(f"{name} must be in {low}..{high}, not {value}")
+
+
+def static_settings(kind: type, prefix: str = "") -> tuple[str, ...]:
+    """Return the names of a dataclass's static settings, such as `network.channels`.
+
+    Args:
+        kind: the dataclass; those inside it are looked through, too.
+        prefix: of the names.
+    """
+    found: list[str] = []
+    for name, hint in _hints(kind).items():
+        parts = list(_parts(hint))
+        if any(isinstance(part, StaticMark) for part in parts):
+            found.append(prefix + name)
+        for inner in parts:
+            if isinstance(inner, type) and is_dataclass(inner):
+                found += static_settings(inner, f"{prefix}{name}.")
+    return tuple(found)
+
+
+def _check_value(name: str, value: Any, hint: Any) -> None:
+    if isinstance(value, float) and not math.isfinite(value):
+        raise SettingsError(f"{name} must be a finite number, not {value}")
+    for part in _parts(hint):
+        if isinstance(part, Requirement) and not part.holds(value):
+            raise SettingsError(f"{name} must be {part.text}, not {value}")
+        if get_origin(part) is Literal and value not in get_args(part):
+            raise SettingsError(f"{name} must be {' or '.join(get_args(part))}, not {value}")
+
+
+@functools.cache
+def _hints(kind: type) -> dict[str, Any]:
+    return get_type_hints(kind, include_extras=True)
+
+
+def _parts(hint: Any) -> Iterator[Any]:
+    """Yield a type, and all types and marks that it is made of."""
+    yield hint
+    for part in get_args(hint):
+        yield from _parts(part)

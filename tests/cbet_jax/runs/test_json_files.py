@@ -1,0 +1,40 @@
+"""Settings to JSON and back."""
+
+import json
+
+import pytest
+
+from cbet_jax.config import RunSettings
+from cbet_jax.runs.json_files import first_difference, from_json, to_json
+from experiments.common.presets import HABITAT_PRESETS, PRESETS
+
+RUNS = {**PRESETS, **{f"habitat {name}": run for name, run in HABITAT_PRESETS.items()}}
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_settings_come_back_from_json(name):
+    settings = RUNS[name]
+    assert from_json(RunSettings, json.loads(json.dumps(to_json(settings)))) == settings
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [({"habitat": {"heigth": 1}}, "unknown field heigth"), ({"chunks": 1}, "unknown field chunks")],
+)
+def test_fields_that_there_are_not_are_refused(change, problem):
+    with pytest.raises(TypeError, match=problem):
+        from_json(RunSettings, to_json(RunSettings()) | change)
+
+
+def test_only_what_may_be_null_may_be_missing():
+    nested = to_json(RunSettings())
+    assert from_json(RunSettings, {k: v for k, v in nested.items() if k != "transfer"})
+    with pytest.raises(KeyError, match="seeds"):
+        from_json(RunSettings, {k: v for k, v in nested.items() if k != "seeds"})
+
+
+def test_the_first_difference_is_named():
+    one = {"a": 1, "b": {"c": [1, 2], "d": 4}}
+    assert first_difference(one, one) is None
+    assert first_difference(one, {"a": 1, "b": {"c": [1, 3], "d": 5}}) == "b.c is 1 2, not 1 3"
+    assert first_difference({"a": 1}, {"a": 1, "z": 2}) == "z is None, not 2"

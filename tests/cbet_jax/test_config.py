@@ -1,0 +1,98 @@
+"""Settings: every number has a range, and what is static is known."""
+
+import math
+from dataclasses import is_dataclass, replace
+from typing import get_type_hints
+
+import jax
+import pytest
+
+from cbet_jax.config import (
+    AuxiliarySettings,
+    CountSettings,
+    RunSettings,
+    SettingsError,
+    TrainSettings,
+    TransferSettings,
+)
+from cbet_jax.setting_types import check_between, static_settings
+from cbet_jax.train import make_program, seed_keys
+from tests.support import tiny
+from tests.support.worlds import corridor
+
+
+def numbers_of(kind, prefix=""):
+    """Return the names of all settings that are, or may be, a number, and their types."""
+    found = {}
+    for name, hint in get_type_hints(kind).items():
+        if is_dataclass(hint):
+            found |= numbers_of(hint, f"{prefix}{name}.")
+        elif hint in (int, float, int | None, float | None):
+            found[prefix + name] = hint
+    return found
+
+
+def changed(settings, name, value):
+    head, _, rest = name.partition(".")
+    inner = changed(getattr(settings, head), rest, value) if rest else value
+    return replace(settings, **{head: inner})
+
+
+NUMBERS = numbers_of(TrainSettings)
+OUT_OF_RANGE = [
+    (name, value)
+    for name, kind in NUMBERS.items()
+    for value in ((-1,) if kind in (int, int | None) else (-1.0, math.nan, math.inf, -math.inf))
+]
+
+
+@pytest.mark.parametrize(("name", "value"), OUT_OF_RANGE)
+def test_no_number_is_out_of_its_range(name, value):
+    """A field that is added later needs a range, too."""
+    with pytest.raises(SettingsError, match=f"^{name} must be "):
+        changed(TrainSettings(), name, value)
+
+
+@pytest.mark.parametrize("alpha", [math.nan, math.inf, -1.0])
+def test_a_bias_has_a_weight(alpha):
+    with pytest.raises(SettingsError, match=r"alpha must be (a finite number|at least 0), not"):
+        TransferSettings("run", 1, TrainSettings().network, alpha=alpha)
+
+
+@pytest.mark.parametrize(
+    ("make", "problem"),
+    [
+        (lambda: CountSettings(capacity=8), "capacity must be a power of two of 16 or more, not 8"),
+        (lambda: CountSettings(capacity=48), "capacity must be a power of two"),
+        (lambda: CountSettings(keys="exakt"), "keys must be exact or ternary, not exakt"),
+        (lambda: AuxiliarySettings(channels=()), "channels must be one or more numbers"),
+        (lambda: RunSettings(environments=()), "at least one environment"),
+        (lambda: check_between("frames", 0, 1, 9), r"frames must be in 1\.\.9, not 0"),
+    ],
+)
+def test_what_cannot_be_run_is_refused(make, problem):
+    with pytest.raises(SettingsError, match=problem):
+        make()
+
+
+def test_static_settings_are_named():
+    static = static_settings(RunSettings)
+    assert {"seeds", "chunk", "train.worlds", "train.network.lstm_units"} <= set(static)
+    assert "train.optimizer.learning_rate" not in static
+    assert "train.frames" not in static
+
+
+def test_numbers_that_are_not_static_leave_all_shapes_as_they_are():
+    """So a sweep over them could share one program."""
+
+    def shapes(settings):
+        program = make_program(settings, corridor(settings.worlds), 1, iterations_per_chunk=1)
+        state = jax.eval_shape(program.init, seed_keys(1))
+        return jax.tree.map(
+            lambda leaf: (leaf.shape, leaf.dtype), jax.eval_shape(program.advance, state)
+        )
+
+    settings = tiny.SETTINGS
+    for name in NUMBERS.keys() - set(static_settings(TrainSettings)):
+        settings = changed(settings, name, 3 if NUMBERS[name] in (int, int | None) else 0.125)
+    assert shapes(settings) == shapes(tiny.SETTINGS)
