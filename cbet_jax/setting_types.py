@@ -52,7 +52,7 @@ def check(settings: Any, prefix: str = "") -> None:
     Raises:
         SettingsError: the first value found wrong, in one line.
     """
-    for name, hint in _hints(type(settings)).items():
+    for name, hint in _hints(settings.__class__).items():
         value = getattr(settings, name)
         if value is not None and not is_dataclass(value):
             _check_value(prefix + name, value, hint)

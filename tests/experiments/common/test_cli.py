@@ -35,7 +35,7 @@ BAD_COMMAND_LINES = {
     "a network's weight": (["--auxiliary.forward-weight", "nan"], "auxiliary.forward_weight must"),
     "no reset probability": (
         ["--counts.reset-probability", "2"],
-        "must be between 0 and 1, not 2.0",
+        "between 0 and 1, not 2.0",
     ),
     "no layers": (["--network.lstm-layers", "0"], "network.lstm_layers must be at least 1, not 0"),
     "never saved": (["--checkpoint-seconds", "nan"], "checkpoint_seconds must be finite"),
