@@ -19,7 +19,7 @@ from cbet_jax.setting_types import (
     Requirement,
     SettingsError,
     Static,
-    check,
+    check_fields,
 )
 
 BRIGHTEST_PIXEL = 255  # the largest number in an image
@@ -53,7 +53,7 @@ class NetworkSettings:
     brightest: Static[PositiveInt | None] = None
 
     def __post_init__(self) -> None:
-        check(self, "network.")
+        check_fields(self, "network.")
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class OptimizerSettings:
     max_gradient_norm: PositiveFloat = 40.0
 
     def __post_init__(self) -> None:
-        check(self, "optimizer.")
+        check_fields(self, "optimizer.")
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class LossSettings:
     cut_at_time_outs: Static[bool] = False
 
     def __post_init__(self) -> None:
-        check(self, "loss.")
+        check_fields(self, "loss.")
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class CountSettings:
     offsets: Static[Offsets] = "uniform"
 
     def __post_init__(self) -> None:
-        check(self, "counts.")
+        check_fields(self, "counts.")
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ class AuxiliarySettings:
     squared_norms: Static[bool] = False  # in rewards and losses, as the paper writes them
 
     def __post_init__(self) -> None:
-        check(self, "auxiliary.")
+        check_fields(self, "auxiliary.")
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ class HabitatSettings:
     random_starts: bool = False  # each episode starts elsewhere, not where the seed says
 
     def __post_init__(self) -> None:
-        check(self)
+        check_fields(self)
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,7 @@ class TransferSettings:
     alpha_frames: PositiveInt | None = None  # alpha falls linearly to 0 over these (None: it stays)
 
     def __post_init__(self) -> None:
-        check(self)
+        check_fields(self)
 
 
 @dataclass(frozen=True)
@@ -170,7 +170,7 @@ class TrainSettings:
     auxiliary: AuxiliarySettings = field(default_factory=AuxiliarySettings)
 
     def __post_init__(self) -> None:
-        check(self)
+        check_fields(self)
         if self.rollouts > MAX_ROLLOUTS:
             raise SettingsError(
                 f"worlds={self.worlds} and batch={self.batch} do not divide: it would take "
@@ -218,7 +218,7 @@ class RunSettings:
     habitat: HabitatSettings | None = None
 
     def __post_init__(self) -> None:
-        check(self)
+        check_fields(self)
         if not self.environments:
             raise SettingsError("envs must name at least one environment")
 

@@ -34,15 +34,21 @@ class StaticMark:
 
 Static = Annotated[T, StaticMark()]
 
-PositiveInt = Annotated[int, Requirement("at least 1", lambda x: x >= 1)]
-NonNegativeInt = Annotated[int, Requirement("at least 0", lambda x: x >= 0)]
+
+def at_least(least: int) -> Requirement:
+    """Return the requirement of a least value."""
+    return Requirement(f"at least {least}", lambda x: x >= least)
+
+
+PositiveInt = Annotated[int, at_least(1)]
+NonNegativeInt = Annotated[int, at_least(0)]
 PositiveFloat = Annotated[float, Requirement("above 0", lambda x: x > 0)]
-NonNegativeFloat = Annotated[float, Requirement("at least 0", lambda x: x >= 0)]
+NonNegativeFloat = Annotated[float, at_least(0)]
 Probability = Annotated[float, Requirement("between 0 and 1", lambda x: 0 <= x <= 1)]
 BelowOne = Annotated[float, Requirement("at least 0 and below 1", lambda x: 0 <= x < 1)]
 
 
-def check(settings: Any, prefix: str = "") -> None:
+def check_fields(settings: Any, prefix: str = "") -> None:
     """Refuse a dataclass with a value that its types do not allow, or with a number not finite.
 
     Args:

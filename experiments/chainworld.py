@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import jax
 import numpy as np
@@ -22,6 +22,7 @@ from cbet_jax.analysis import intervals
 from cbet_jax.analysis.figures import COLORS
 from cbet_jax.config import LossSettings, OptimizerSettings, SettingsError, TrainSettings
 from cbet_jax.intrinsic import COUNT_REWARDS
+from cbet_jax.setting_types import NonNegativeInt, PositiveInt, at_least, check_fields
 from cbet_jax.train import seed_keys
 from experiments.common import cli, outputs
 from experiments.illustrations.chain import (
@@ -50,24 +51,20 @@ class Options:
 
     out: Path | None = None  # folder of the table and the figure (default: a new one in runs/)
     method: str = "cbet"  # a reward made of counts: cbet, count or ablation-*
-    episodes: int = 500  # of each actor
-    steps: int = 100  # in an episode
-    actors: int = 32  # that play one policy, each with its own counts
-    seeds: int = 8  # policies learnt with each rule
-    first_seed: int = 0
+    episodes: Annotated[int, at_least(END)] = 500  # of each actor
+    steps: Annotated[int, at_least(2)] = 100  # in an episode
+    actors: PositiveInt = 32  # that play one policy, each with its own counts
+    seeds: PositiveInt = 8  # policies learnt with each rule
+    first_seed: NonNegativeInt = 0
     # The most that the paper proposes, 1 - gamma, and what its experiments take.
     reset_probabilities: tuple[float, ...] = (0.01, 0.001)  # p of random resets, at each step
     discount: float = 0.99
     learning_rate: float = 0.02
 
     def __post_init__(self) -> None:
-        for name, least in (("episodes", END), ("steps", 2), ("actors", 1), ("seeds", 1)):
-            if getattr(self, name) < least:
-                raise SettingsError(f"{name} must be at least {least}, not {getattr(self, name)}")
-        if self.first_seed < 0:
-            raise SettingsError(f"first_seed must be at least 0, not {self.first_seed}")
+        check_fields(self)
         if not all(0 < probability <= 1 for probability in self.reset_probabilities):
-            raise SettingsError("reset_probabilities must lie above 0, and be at most 1")
+            raise SettingsError("reset_probabilities must be above 0 and at most 1")
         if self.method not in COUNT_REWARDS:
             raise SettingsError(
                 f"unknown method {self.method!r}; known: {', '.join(COUNT_REWARDS)}"

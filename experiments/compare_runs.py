@@ -115,7 +115,7 @@ def last_frames(tables: Mapping[str, Metrics], until: int | None) -> int:
         return ends[shortest]
     if not POINTS <= until <= ends[shortest]:
         raise SettingsError(
-            f"until must lie in {POINTS}..{ends[shortest]}, the frames of {shortest!r}, not {until}"
+            f"until must be in {POINTS}..{ends[shortest]}, the frames of {shortest!r}, not {until}"
         )
     return until
 

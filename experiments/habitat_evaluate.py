@@ -19,6 +19,7 @@ from cbet_jax.agent import AgentParams, uniform
 from cbet_jax.config import HabitatSettings, RunSettings, SettingsError
 from cbet_jax.runs.directory import RunDirectory
 from cbet_jax.runs.saved_policies import UNIFORM, UNTRAINED, Policies, load_policies, untrained
+from cbet_jax.setting_types import NonNegativeInt, PositiveInt, check_fields
 from envs.habitat.apartments import NAMES
 from envs.habitat.simulator import SimulatorError
 from experiments.common import cli, habitat, training
@@ -41,19 +42,16 @@ class Options:
     #: paths or names (default: the package's others than the run's; of a data set, Replica's seven
     #: of the paper)
     scenes: tuple[str, ...] = ()
-    episodes: int = 100  # of each policy in each scene
-    steps: int = 500  # of an episode
+    episodes: PositiveInt = 100  # of each policy in each scene
+    steps: PositiveInt = 500  # of an episode
     random_starts: bool = False  # every episode begins somewhere else, not where the seed says
-    workers: int | None = None  # simulators at once (default: as many as the run had)
-    seed: int = 0  # of the starts and the actions
+    workers: PositiveInt | None = None  # simulators at once (default: as many as the run had)
+    seed: NonNegativeInt = 0  # of the starts and the actions
     checkpoint: int | None = None  # frames of the checkpoint (default: the newest)
     simulator_python: str | None = None  # the interpreter that the simulator is installed in
 
     def __post_init__(self) -> None:
-        for name, least in (("episodes", 1), ("steps", 1), ("workers", 1), ("seed", 0)):
-            value = getattr(self, name)
-            if value is not None and value < least:
-                raise SettingsError(f"{name} must be at least {least}, not {value}")
+        check_fields(self)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -15,6 +15,7 @@ from PIL import Image, ImageDraw
 from rich.console import Console
 
 from cbet_jax.config import HabitatSettings, SettingsError
+from cbet_jax.setting_types import NonNegativeInt, PositiveInt, check_fields
 from envs.habitat.simulator import VIEW_SIZE, SimulatorError
 from envs.habitat.workers.pool import Workers
 from experiments.common import cli, habitat
@@ -36,16 +37,14 @@ class Options:
     simulator: str = "raycast"  # or habitat_sim, or the path of a file that defines `open_scene`
     folder: str | None = None  # of the data set that scenes are named in (None: they are paths)
     simulator_python: str | None = None  # the interpreter that the simulator is installed in
-    starts: int = 24  # places drawn in each scene, of which the most colourful is shown
-    seed: int = 0  # of the first of them
+    starts: PositiveInt = 24  # places drawn in each scene, of which the most colourful is shown
+    seed: NonNegativeInt = 0  # of the first of them
     out: Path | None = None  # a new PNG (default: one in runs/)
 
     def __post_init__(self) -> None:
         if not self.scenes:
             raise SettingsError("name at least one scene")
-        for name, least in (("starts", 1), ("seed", 0)):
-            if getattr(self, name) < least:
-                raise SettingsError(f"{name} must be at least {least}, not {getattr(self, name)}")
+        check_fields(self)
         if self.out is not None and self.out.suffix.lower() != ".png":
             raise SettingsError(f"out must name a .png, not {self.out}")
         if self.out is not None and self.out.exists():

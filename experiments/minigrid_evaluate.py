@@ -15,6 +15,7 @@ import tyro
 from rich.console import Console
 
 from cbet_jax.config import SettingsError
+from cbet_jax.setting_types import NonNegativeInt, PositiveInt, check_fields
 from envs.registry import UnknownEnvironment, find
 from experiments.common import cli
 from experiments.evaluation import evaluation_table
@@ -28,11 +29,11 @@ class EvaluateOptions:
     """Play episodes with the saved policies of runs, and with two random ones."""
 
     directories: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="DIR ...")]
-    episodes: int = 100  # of each seed in each world
+    episodes: PositiveInt = 100  # of each seed in each world
     #: worlds to play (default: the ten of the paper's transfer; for a run that learnt a task, the
     #: world of that task)
     envs: tuple[str, ...] = ()
-    seed: int = 0  # of the evaluation's levels and actions
+    seed: NonNegativeInt = 0  # of the evaluation's levels and actions
     checkpoint: int | None = None  # frames of the checkpoint (default: the newest)
 
 
@@ -62,10 +63,7 @@ def check(options: EvaluateOptions) -> None:
     """
     if not options.directories:
         raise SettingsError("give one or more runs: DIR ...")
-    if options.episodes < 1:
-        raise SettingsError(f"episodes must be at least 1, not {options.episodes}")
-    if options.seed < 0:
-        raise SettingsError(f"seed must be at least 0, not {options.seed}")
+    check_fields(options)
     for name in options.envs:
         find(name)
 

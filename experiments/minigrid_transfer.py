@@ -23,6 +23,7 @@ from cbet_jax.runs.checkpoint import Position
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
 from cbet_jax.runs.json_files import to_json
 from cbet_jax.runs.saved_policies import load_policies
+from cbet_jax.setting_types import check_between
 from cbet_jax.train import Program, seed_keys
 from envs.minigrid import make_world
 from envs.registry import UnknownEnvironment
@@ -180,8 +181,8 @@ def seed_indices(options: Options, pretrained_seeds: int) -> Int[Array, " seeds"
             f"{options.seeds} seeds need as many pre-trained ones, but {options.source} has "
             f"{pretrained_seeds}: choose one for all with --seed-index"
         )
-    if index is not None and not 0 <= index < pretrained_seeds:
-        raise SettingsError(f"seed_index must lie in 0..{pretrained_seeds - 1}, not {index}")
+    if index is not None:
+        check_between("seed_index", index, 0, pretrained_seeds - 1)
     agents = jnp.arange(options.seeds)
     return agents if index is None else jnp.full_like(agents, index)
 

@@ -21,6 +21,7 @@ from cbet_jax.agent import Agent, AgentParams, uniform
 from cbet_jax.config import SettingsError
 from cbet_jax.runs.directory import RunDirectory
 from cbet_jax.runs.saved_policies import load_policies
+from cbet_jax.setting_types import NonNegativeInt, PositiveInt, check_between, check_fields
 from envs.minigrid import cells as c
 from envs.minigrid import rules
 from envs.minigrid.export import without_margin
@@ -64,13 +65,13 @@ class Options:
 
     out: Path | None = None  # folder of the table and the figure (default: a new one in runs/)
     env: str = "DoorKey-8x8"  # the world
-    level_seed: int = 4  # which of its levels
+    level_seed: NonNegativeInt = 4  # which of its levels
     source: Annotated[Path | None, FROM] = None
     checkpoint: int | None = None  # frames of RUN's checkpoint (default: its newest)
     seed_index: int = 0  # which of RUN's seeds plays
-    worlds: int = 64  # played side by side, counted together
-    steps: int = 1000  # of each world
-    seed: int = 0  # of the actions
+    worlds: PositiveInt = 64  # played side by side, counted together
+    steps: PositiveInt = 1000  # of each world
+    seed: NonNegativeInt = 0  # of the actions
     facing: str = "down"  # where the agent faces: right, down, left or up
     actions: tuple[str, ...] = ("left", "right", "forward", "pickup")  # columns of the figure
 
@@ -101,9 +102,7 @@ def check(options: Options) -> None:
     Raises:
         SettingsError: a setting is out of range. UnknownEnvironment: no such world.
     """
-    for name, least in (("worlds", 1), ("steps", 1), ("seed", 0), ("level_seed", 0)):
-        if getattr(options, name) < least:
-            raise SettingsError(f"{name} must be at least {least}, not {getattr(options, name)}")
+    check_fields(options)
     if options.facing not in FACING:
         raise SettingsError(f"facing must be one of {', '.join(FACING)}, not {options.facing!r}")
     unknown = [action for action in options.actions if action not in rules.ACTIONS]
@@ -138,9 +137,7 @@ def player(options: Options, world: World, console: Console) -> tuple[Agent, Age
         return uniform(world.num_actions), AgentParams(())
     directory = RunDirectory(options.source)
     settings = training.gridworld_settings(directory)
-    if not 0 <= options.seed_index < settings.seeds:
-        last = settings.seeds - 1
-        raise SettingsError(f"seed_index must lie in 0..{last}, not {options.seed_index}")
+    check_between("seed_index", options.seed_index, 0, settings.seeds - 1)
     policies = load_policies(directory, settings, world, options.checkpoint)
     training.tell_damaged(policies.loaded, console)
     return policies.agent, jax.tree.map(lambda leaf: leaf[options.seed_index], policies.params)

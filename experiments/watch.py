@@ -20,6 +20,7 @@ from rich.console import Console
 from cbet_jax.config import HabitatSettings, RunSettings, SettingsError
 from cbet_jax.runs.directory import RunDirectory
 from cbet_jax.runs.saved_policies import load_policies
+from cbet_jax.setting_types import NonNegativeInt, PositiveInt, check_between, check_fields
 from envs.habitat.simulator import SimulatorError
 from envs.minigrid import make_world
 from envs.registry import UnknownEnvironment, find, names
@@ -45,12 +46,12 @@ class Options:
     out: Path | None = None  # .gif, .mp4 or .png, a level's first moment (default: a new .gif)
     terminal: bool = False  # play as text in the terminal, write no file
     explore: bool = False  # success does not end the episode
-    episodes: int = 1  # to play
-    steps: int | None = None  # to play at most, in all episodes together
-    seed: int = 0  # of the levels and the actions
+    episodes: PositiveInt = 1  # to play
+    steps: PositiveInt | None = None  # to play at most, in all episodes together
+    seed: NonNegativeInt = 0  # of the levels and the actions
     seed_index: int = 0  # which of the run's seeds plays
     checkpoint: int | None = None  # frames of the checkpoint (default: the newest)
-    fps: int = 8  # frames a second
+    fps: PositiveInt = 8  # frames a second
     simulator_python: str | None = None  # the interpreter that a scene's simulator is installed in
 
 
@@ -171,15 +172,10 @@ def check(options: Options, settings: RunSettings | None) -> None:
     Raises:
         SettingsError: always, if there is something to refuse.
     """
-    for name, least in (("episodes", 1), ("steps", 1), ("seed", 0), ("fps", 1)):
-        value = getattr(options, name)
-        if value is not None and value < least:
-            raise SettingsError(f"{name} must be at least {least}, not {value}")
+    check_fields(options)
     if options.fps > FASTEST:
         raise SettingsError(f"fps must be at most {FASTEST}, not {options.fps}")
-    seeds = settings.seeds if settings else 1
-    if not 0 <= options.seed_index < seeds:
-        raise SettingsError(f"seed_index must lie in 0..{seeds - 1}, not {options.seed_index}")
+    check_between("seed_index", options.seed_index, 0, (settings.seeds if settings else 1) - 1)
     if settings is None and options.checkpoint is not None:
         raise SettingsError("--checkpoint needs DIR, the run that it belongs to")
     if settings is None and options.beside_random:

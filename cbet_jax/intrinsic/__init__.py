@@ -4,7 +4,6 @@ A method is a function of the settings and the number of actions. To add one, wr
 its own and add it to `METHODS`.
 """
 
-import difflib
 from collections.abc import Callable
 from functools import partial
 
@@ -21,6 +20,7 @@ from cbet_jax.intrinsic.none import none
 from cbet_jax.intrinsic.ride import ride
 from cbet_jax.intrinsic.rnd import rnd
 from cbet_jax.intrinsic.types import Intrinsic
+from envs.errors import did_you_mean
 
 METHODS: dict[str, Callable[[TrainSettings, int], Intrinsic]] = {
     "cbet": cbet,
@@ -40,12 +40,12 @@ def make_intrinsic(settings: TrainSettings, num_actions: int) -> Intrinsic:
     """Return the method that the settings name, with the coefficient that they set.
 
     Raises:
-        SettingsError: the method is unknown (the message names the nearest ones), or does not
+        SettingsError: the method is unknown (the message names similar ones), or does not
             support these settings.
     """
     if settings.method not in METHODS:
-        near = difflib.get_close_matches(settings.method, METHODS, n=3, cutoff=0) or METHODS
-        raise SettingsError(f"unknown method {settings.method!r}; nearest: {', '.join(near)}")
+        name = settings.method
+        raise SettingsError(f"unknown method {name!r}; {did_you_mean(name, METHODS)}")
     method = METHODS[settings.method](settings, num_actions)
     if settings.intrinsic_coefficient is None:
         return method

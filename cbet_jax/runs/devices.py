@@ -108,7 +108,7 @@ def make_mesh(settings: TrainSettings, seeds: int, devices: int | None = None) -
         devices = most(settings, seeds, len(found), fewest)
     if not 0 < devices <= len(found):
         there = f"there {'is 1' if len(found) == 1 else f'are {len(found)}'}"
-        raise SettingsError(f"devices must lie in 1..{len(found)} ({there}), not {devices}")
+        raise SettingsError(f"devices must be in 1..{len(found)} ({there}), not {devices}")
     if not fits(settings, seeds, devices):
         fitting = [n for n in range(1, len(found) + 1) if fits(settings, seeds, n)]
         raise SettingsError(

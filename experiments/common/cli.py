@@ -1,7 +1,6 @@
 """What the command lines of all experiments share: reading them, and saying no in one line."""
 
 import contextlib
-import difflib
 import io
 import os
 import re
@@ -17,6 +16,7 @@ import tyro
 
 from cbet_jax.config import RunSettings, SettingsError
 from cbet_jax.runs.directory import RunDirectoryError
+from envs.errors import did_you_mean
 from experiments.common.presets import DEFAULT, PRESETS
 
 BAD_INPUT = 2  # exit status
@@ -67,8 +67,7 @@ def preset(name: str | None, presets: Mapping[str, RunSettings] = PRESETS) -> Ru
     """
     name = DEFAULT if name is None else name
     if name not in presets:
-        near = difflib.get_close_matches(name, presets, cutoff=0)
-        raise SettingsError(f"unknown preset {name!r}; nearest: {', '.join(near)}")
+        raise SettingsError(f"unknown preset {name!r}; {did_you_mean(name, presets)}")
     return presets[name]
 
 
@@ -178,4 +177,4 @@ def _one_line(box: str) -> str:
     title = 0 if "╭" in box else 1
     problem, *rest = [" ".join(section) for section in sections if section][title:]
     near = re.findall(r"--[\w.-]+", rest[0]) if "Perhaps you meant" in " ".join(rest) else []
-    return f"{problem}; nearest: {', '.join(near)}" if near else problem
+    return f"{problem}; did you mean {' or '.join(near)}?" if near else problem

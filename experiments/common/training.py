@@ -1,6 +1,5 @@
 """What the commands that train share: starting a run, going on with it, saying how it ended."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -20,6 +19,7 @@ from cbet_jax.runs.checkpoint import Loaded
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
 from cbet_jax.runs.json_files import first_difference, to_json
 from cbet_jax.runs.train_loop import HostSettings, NonFiniteLossError, Outcome, train
+from cbet_jax.setting_types import NonNegativeFloat, PositiveInt, check_between, check_fields
 from cbet_jax.train import Program, make_program, seed_keys
 from envs.minigrid import make_world
 from experiments.common import cli
@@ -44,11 +44,11 @@ class Options:
     resume: bool = False  # go on with the run in --out
     #: between two checkpoints, at least (default: each chunk's end is saved, as long as that takes
     #: a tenth of the time at most)
-    checkpoint_seconds: float | None = None
+    checkpoint_seconds: NonNegativeFloat | None = None
     keep_at: tuple[int, ...] = ()  # frames at which the policies are kept for good
     #: for seeds and worlds (default: all GPUs that can be used, or all cores of the CPU); it
     #: changes the order of sums alone
-    devices: int | None = None
+    devices: PositiveInt | None = None
     distributed: bool = False  # several hosts train together, each with this command
 
     def run(self, *environments: str, **more: Any) -> RunSettings:
@@ -63,26 +63,11 @@ class Options:
         )
 
     def __post_init__(self) -> None:
-        check_seconds(self.checkpoint_seconds)
-        if self.devices is not None and self.devices < 1:
-            raise SettingsError(f"devices must be at least 1, not {self.devices}")
+        check_fields(self)
         if self.devices is not None and self.distributed:
             raise SettingsError("--distributed takes devices of all hosts: leave --devices out")
         for frames in self.keep_at:
-            if not 0 < frames <= self.train.frames:
-                raise SettingsError(f"keep_at must lie in 1..{self.train.frames}, not {frames}")
-
-
-def check_seconds(checkpoint_seconds: float | None) -> None:
-    """Refuses a time between two checkpoints after which none would ever be saved.
-
-    Raises:
-        SettingsError: it is no finite number, or below 0.
-    """
-    if checkpoint_seconds is not None and not 0 <= checkpoint_seconds < math.inf:
-        raise SettingsError(
-            f"checkpoint_seconds must be finite and at least 0, not {checkpoint_seconds}"
-        )
+            check_between("keep_at", frames, 1, self.train.frames)
 
 
 def stored_settings(first: cli.First) -> RunSettings | None:

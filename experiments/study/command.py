@@ -13,10 +13,11 @@ from cbet_jax.config import Factors, SettingsError
 from cbet_jax.runs.devices import use_cpu
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError, create_with_record, holds_no
 from cbet_jax.runs.json_files import first_difference, from_json
+from cbet_jax.setting_types import NonNegativeFloat, PositiveInt, check_fields
 from envs.minigrid.generators.catalogue import TRANSFER as TEN_WORLDS
 from envs.registry import UnknownEnvironment, find
 from experiments.common import cli
-from experiments.common.training import NOT_FINITE, RUNS, check_seconds
+from experiments.common.training import NOT_FINITE, RUNS
 from experiments.study import report, results
 from experiments.study.execute import Host, execute
 from experiments.study.plan import Job, Selection, StudySettings, plan, reached
@@ -61,7 +62,7 @@ class Options:
     #: tasks come after the end
     until: Annotated[int | None, tyro.conf.arg(metavar="FRAMES")] = None
     #: tasks stop there for now
-    tasks_until: Annotated[int | None, tyro.conf.arg(metavar="FRAMES")] = None
+    tasks_until: Annotated[PositiveInt | None, tyro.conf.arg(metavar="FRAMES")] = None
     #: of matrix products: bfloat16 is faster where the processor multiplies such numbers
     factors: Factors = "float32"
     plan: bool = False  # prints what would be done, and does nothing
@@ -69,10 +70,10 @@ class Options:
     results: Path | None = None  # trains nothing: draws the report of this results.csv into --out
     #: between two checkpoints, at least (default: each chunk's end is saved, as long as that takes
     #: a tenth of the time at most)
-    checkpoint_seconds: float | None = None
+    checkpoint_seconds: NonNegativeFloat | None = None
 
     def __post_init__(self) -> None:
-        check_seconds(self.checkpoint_seconds)
+        check_fields(self)
 
     @property
     def selection(self) -> Selection:

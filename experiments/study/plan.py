@@ -18,6 +18,7 @@ from typing import NamedTuple
 from cbet_jax.config import Factors, RunSettings, SettingsError, TransferSettings
 from cbet_jax.runs.checkpoint import checkpoints
 from cbet_jax.runs.directory import RunDirectory
+from cbet_jax.setting_types import PositiveInt, check_between, check_fields
 from experiments.common import presets
 from experiments.common.presets import PRESETS, TASK_FRAMES
 from experiments.study.variants import SETUPS, VARIANTS, Variant
@@ -32,19 +33,16 @@ class StudySettings:
     """What all runs of a study have in common."""
 
     preset: str
-    budget: int  # frames of each pre-training run, for each seed
-    seeds: int  # of each run, trained side by side
-    episodes: int  # played in each world to evaluate a policy
+    budget: PositiveInt  # frames of each pre-training run, for each seed
+    seeds: PositiveInt  # of each run, trained side by side
+    episodes: PositiveInt  # played in each world to evaluate a policy
     evaluate_at: tuple[int, ...] = ()  # frames of a pre-training run, beside its end
     factors: Factors = "float32"  # of matrix products
 
     def __post_init__(self) -> None:
-        for name in ("seeds", "episodes", "budget"):
-            if getattr(self, name) < 1:
-                raise SettingsError(f"{name} must be at least 1, not {getattr(self, name)}")
+        check_fields(self)
         for frames in self.evaluate_at:
-            if not 0 < frames <= self.budget:
-                raise SettingsError(f"evaluate_at must lie in 1..{self.budget}, not {frames}")
+            check_between("evaluate_at", frames, 1, self.budget)
 
 
 class Selection(NamedTuple):
@@ -113,10 +111,8 @@ def plan(root: Path, study: StudySettings, chosen: Selection) -> list[Job]:
         SettingsError: the budget does not fill a chunk of some run, or ends before the runs are
             to be left for now.
     """
-    if chosen.until is not None and not 0 < chosen.until <= study.budget:
-        raise SettingsError(f"until must lie in 1..{study.budget}, not {chosen.until}")
-    if chosen.tasks_until is not None and chosen.tasks_until < 1:
-        raise SettingsError(f"tasks_until must be at least 1, not {chosen.tasks_until}")
+    if chosen.until is not None:
+        check_between("until", chosen.until, 1, study.budget)
     pretrained = [
         _pretraining(root, study, setup, method, chosen.until)
         for setup in chosen.setups

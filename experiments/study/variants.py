@@ -1,6 +1,5 @@
 """What a study compares: methods with settings of their own, and worlds to pre-train in."""
 
-import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
@@ -8,6 +7,7 @@ from typing import Any, NamedTuple
 
 from cbet_jax.config import SettingsError, TrainSettings
 from cbet_jax.counts.resets import RESET_PROBABILITY
+from envs.errors import did_you_mean
 
 
 class Variant(NamedTuple):
@@ -75,7 +75,6 @@ def check_names(kind: str, names: Iterable[str], known: Iterable[str]) -> None:
     names, known = list(names), list(known)
     for name in names:
         if name not in known:
-            near = difflib.get_close_matches(name, known, n=3, cutoff=0)
-            raise SettingsError(f"unknown {kind} {name!r}; nearest: {', '.join(near)}")
+            raise SettingsError(f"unknown {kind} {name!r}; {did_you_mean(name, known)}")
         if names.count(name) > 1:
             raise SettingsError(f"{kind} {name!r} is named twice")

@@ -17,6 +17,7 @@ from cbet_jax.runs.directory import (
     refuse_other_content,
 )
 from cbet_jax.runs.signals import stop_on_signals
+from cbet_jax.setting_types import PositiveInt, check_fields
 from envs.registry import UnknownEnvironment
 from experiments.common import cli, training
 from experiments.sweeps import gpus, results
@@ -43,8 +44,9 @@ class Options:
     command: str = "pretrain"  # pretrain, tabula_rasa, transfer or habitat
     out: Path = training.RUNS / "sweep"  # the sweep's directory, new or begun
     cluster: Literal["local", "slurm"] = "local"  # where the runs are made
-    parallel: int | None = None  # runs in the queue at once (default: one here, all with SLURM)
-    tries: int = 10  # how often a run is submitted that was lost on its way
+    #: runs in the queue at once (default: one here, all with SLURM)
+    parallel: PositiveInt | None = None
+    tries: PositiveInt = 10  # how often a run is submitted that was lost on its way
     #: of each job, as submitit calls them: partition, time (minutes), gpus_per_node, mem, account
     slurm: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME=VALUE ...")] = ()
     plan: bool = False  # prints what would be run, and does nothing
@@ -52,10 +54,7 @@ class Options:
     def __post_init__(self) -> None:
         if self.command not in COMMANDS:
             raise SettingsError(f"command must be {', '.join(COMMANDS)}, not {self.command!r}")
-        for name in ("parallel", "tries"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise SettingsError(f"{name} must be at least 1, not {value}")
+        check_fields(self)
         if self.slurm and self.cluster != "slurm":
             raise SettingsError("slurm is for --cluster slurm")
         if self.cluster == "local":

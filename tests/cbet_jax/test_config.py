@@ -15,7 +15,7 @@ from cbet_jax.config import (
     TrainSettings,
     TransferSettings,
 )
-from cbet_jax.setting_types import check, check_between, static_settings
+from cbet_jax.setting_types import check_between, check_fields, static_settings
 from cbet_jax.train import make_program, seed_keys
 from tests.support import tiny
 from tests.support.worlds import corridor
@@ -69,7 +69,7 @@ def test_a_bias_has_a_weight(alpha):
     [
         (lambda: CountSettings(capacity=8), "capacity must be a power of two of 16 or more, not 8"),
         (lambda: CountSettings(capacity=48), "capacity must be a power of two"),
-        (lambda: check(Pet("cow")), "kind must be cat or dog, not cow"),
+        (lambda: check_fields(Pet("cow")), "kind must be cat or dog, not cow"),
         (lambda: AuxiliarySettings(channels=()), "channels must be one or more numbers"),
         (lambda: RunSettings(environments=()), "at least one environment"),
         (lambda: check_between("frames", 0, 1, 9), r"frames must be in 1\.\.9, not 0"),

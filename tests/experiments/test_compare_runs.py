@@ -46,7 +46,7 @@ def test_what_cannot_be_compared_is_refused(tmp_path, capsys):
         "give two or more runs": [one],
         "two runs are called 'a'": [one, other],
         "holds no run (no metrics.csv)": [one, str(tmp_path / "empty")],
-        "until must lie in 60..1200": [one, f"b={other}", "--until", "1300"],
+        "until must be in 60..1200": [one, f"b={other}", "--until", "1300"],
         "already exists": [one, f"b={other}", "--out", str(tmp_path / "out")],
     }
     for said, arguments in wrong.items():

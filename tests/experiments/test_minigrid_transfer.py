@@ -212,7 +212,7 @@ def test_tasks_have_the_published_settings_but_for_what_a_task_needs():
         (["--env", "Unlokc"], "Unlock"),
         ([], "--env"),
         (["--env", "Unlock", "--seeds", "3"], "--seed-index"),
-        (["--env", "Unlock", "--seed-index", "2"], "seed_index must lie in 0..1"),
+        (["--env", "Unlock", "--seed-index", "2"], "seed_index must be in 0..1"),
         (["--env", "Unlock", "--alpha", "-1"], "alpha must be at least 0"),
         (["--env", "Unlock", "--alpha-frames", "0"], "alpha_frames must be at least 1"),
         (["--env", "Unlock", "--checkpoint", "17"], "there: 80"),

@@ -93,7 +93,7 @@ def test_a_run_without_a_checkpoint_is_refused(tmp_path, capsys):
         (["--env", "KeyCorridorS3R3", "--seed", "-1"], "seed must be at least 0"),
         (["--env", "KeyCorridorS3R3", "--fps", "0"], "fps must be at least 1"),
         (["--env", "KeyCorridorS3R3", "--fps", "51"], "fps must be at most 50"),
-        (["--env", "KeyCorridorS3R3", "--seed-index", "1"], "seed_index must lie in 0..0"),
+        (["--env", "KeyCorridorS3R3", "--seed-index", "1"], "seed_index must be in 0..0"),
         (["--env", "KeyCorridorS3R3", "--checkpoint", "80"], "--checkpoint needs DIR"),
         (["--env", "KeyCorridorS3R3", "--beside-random"], "--beside-random needs DIR"),
     ],

@@ -101,7 +101,7 @@ def test_every_core_is_a_device_unless_the_environment_says_otherwise(variables,
 
 @pytest.mark.parametrize(
     ("devices", "expected"),
-    [("0", "devices must be at least 1"), ("3", "devices must lie in 1..1 (there is 1), not 3")],
+    [("0", "devices must be at least 1"), ("3", "devices must be in 1..1 (there is 1), not 3")],
 )
 def test_devices_that_are_not_there_are_refused(devices, expected, tmp_path, capsys):
     use_cpu(1)  # where no test has used a device yet; afterwards nothing changes their number

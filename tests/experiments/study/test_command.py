@@ -280,9 +280,9 @@ def test_a_moved_study_goes_on(unbroken, small, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (["--methods", "cbett"], "unknown method 'cbett'; nearest: cbet"),
+        (["--methods", "cbett"], "unknown method 'cbett'; did you mean cbet"),
         (["--methods", "cbet", "cbet"], "method 'cbet' is named twice"),
-        (["--setups", "Multienv"], "nearest: MultiEnv"),
+        (["--setups", "Multienv"], "did you mean MultiEnv"),
         (["--tasks", "Unlokc"], "Unlock"),
         (["--preset", "lptop"], "laptop"),
         (["--seeds", "0"], "seeds must be at least 1"),
@@ -292,8 +292,8 @@ def test_a_moved_study_goes_on(unbroken, small, tmp_path, monkeypatch):
             ["--budget", "200", "--tasks", "Unlock"],
             "gives transfer DoorKey-cbet 20 frames, less than a chunk (40)",
         ),
-        (["--evaluate-at", "121"], "evaluate_at must lie in 1..120, not 121"),
-        (["--until", "121"], "until must lie in 1..120, not 121"),
+        (["--evaluate-at", "121"], "evaluate_at must be in 1..120, not 121"),
+        (["--until", "121"], "until must be in 1..120, not 121"),
         (["--tasks-until", "0"], "tasks_until must be at least 1, not 0"),
     ],
 )
