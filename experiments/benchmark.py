@@ -1,7 +1,7 @@
-"""Measures the worlds and the training: `python -m experiments.benchmark`.
+"""Measure the worlds and the training: `python -m experiments.benchmark`.
 
-Every ratio compares speeds measured in turn within this one run. Nothing is judged here:
-the table says what was measured. (`--gpu-report DIR` is another command: `gpu_report`.)
+Every ratio compares speeds measured in turn within this run. Nothing is judged here: the table
+says what was measured. `--gpu-report DIR` is the same as the command `gpu_report DIR`.
 """
 
 import json
@@ -20,9 +20,8 @@ from cbet_jax.runs import manifest
 from cbet_jax.runs.devices import use_cpu
 from envs.registry import UnknownEnvironment, find
 from experiments import gpu_report
-from experiments.benchmarks import training
-from experiments.benchmarks import worlds as benchmark_worlds
-from experiments.benchmarks.rows import Options, Row
+from experiments.benchmarks import training_measurements, world_measurements
+from experiments.benchmarks.measurement import BenchmarkOptions, Measurement
 from experiments.common import cli
 from experiments.common.presets import PRESETS
 
@@ -30,32 +29,33 @@ MODULE = "experiments.benchmark"
 CAPTION = (
     "cbet-jax: with view, panorama, hashes, both counts, reward, resets and fresh levels; the "
     "paper's three worlds mixed, unless one is named. minigrid: the same, one process, views "
-    "alone. navix: its own KeyCorridorS3R3 with automatic resets, no occlusion, panorama or "
+    "only. navix: its own KeyCorridorS3R3 with automatic resets, no occlusion, panorama or "
     "counts. "
     "xminigrid: its own, with automatic resets, views without occlusion, no panorama or counts."
 )
-GROUPS: dict[str, Callable[[Options], list[Row]]] = {
-    "worlds": benchmark_worlds.measure_worlds,
-    "environments": benchmark_worlds.measure_environments,
-    "bounds": benchmark_worlds.measure_bounds,
-    "counts": benchmark_worlds.measure_counts,
-    "training": training.measure_training,
-    "phases": training.measure_phases,
-    "scaling": training.measure_scaling,
-    "compilation": training.measure_compilation,
+GROUPS: dict[str, Callable[[BenchmarkOptions], list[Measurement]]] = {
+    "worlds": world_measurements.measure_worlds,
+    "environments": world_measurements.measure_environments,
+    "bounds": world_measurements.measure_bounds,
+    "counts": world_measurements.measure_counts,
+    "training": training_measurements.measure_training,
+    "phases": training_measurements.measure_phases,
+    "scaling": training_measurements.measure_scaling,
+    "compilation": training_measurements.measure_compilation,
 }
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Measures what the command line asks for, prints a table and writes it as JSON."""
+    """Measure what the command line asks for, prints a table and writes it as JSON."""
     arguments = sys.argv[1:] if arguments is None else arguments
     console = Console()
     with cli.user_errors(UnknownEnvironment):
-        options: Options = cli.parse(Options, arguments, MODULE)
+        options: BenchmarkOptions = cli.parse(BenchmarkOptions, arguments, MODULE)
         if options.gpu_report:
-            return gpu_report.main(options.gpu_report, arguments, console, small=options.small)
+            gpu_report.report(options.gpu_report, arguments, console, small=options.small)
+            return
         path = check(options)
-        rows: list[Row] = []
+        rows: list[Measurement] = []
         use_cpu()
         for group in options.groups:
             with console.status(f"measuring {group}"):
@@ -65,15 +65,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     console.print(f"saved: {path}", soft_wrap=True, highlight=False)
 
 
-def check(options: Options) -> Path:
-    """Returns the file to write.
+def check(options: BenchmarkOptions) -> Path:
+    """Return the file to write.
 
     Raises:
         UnknownEnvironment: no environment has that name.
-        SettingsError: an unknown group or preset, a number out of range, a file that exists.
+        SettingsError: a group or preset is unknown, a number is out of range, or the file exists.
     """
     if options.small:
-        raise SettingsError("small is for a report: say --gpu-report DIR, too")
+        raise SettingsError("--small is for a report: add --gpu-report DIR")
     for group in options.groups:
         if group not in GROUPS:
             raise SettingsError(f"unknown group {group!r}; there are {', '.join(GROUPS)}")
@@ -95,20 +95,20 @@ def check(options: Options) -> Path:
     return path
 
 
-def write(path: Path, rows: Sequence[Row], arguments: Sequence[str]) -> None:
-    """Writes the rows and what they were measured on."""
+def write(path: Path, rows: Sequence[Measurement], arguments: Sequence[str]) -> None:
+    """Write the rows and what they were measured on."""
     content = {"machine": manifest.describe(tuple(arguments)), "rows": [r._asdict() for r in rows]}
     with open(path, "x") as file:
         file.write(json.dumps(content, indent=2) + "\n")
 
 
 def decimals(value: float) -> str:
-    """Returns a number as the table shows it."""
+    """Return a number as the table shows it."""
     return f"{value:,.0f}" if value >= 10 or value == 0 else f"{value:.2g}"
 
 
-def show(console: Console, rows: Sequence[Row]) -> None:
-    """Prints the rows."""
+def show(console: Console, rows: Sequence[Measurement]) -> None:
+    """Print the rows."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, caption=CAPTION, caption_justify="left")
     table.add_column("measured")
     table.add_column("value", justify="right", no_wrap=True)

@@ -47,7 +47,7 @@ PATHS = {"ABCBCB...": GO_TO_B, "ADDDDD...": GO_TO_D}
 
 @dataclass(frozen=True)
 class Options:
-    """Learns to explore a chain of four places, with counts forgotten by several rules."""
+    """Learn to explore a chain of four places, with counts forgotten by several rules."""
 
     out: Path | None = None  # folder of the table and the figure (default: a new one in runs/)
     method: str = "cbet"  # a reward made of counts: cbet, count or ablation-*
@@ -97,7 +97,7 @@ class Options:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Runs the study that the command line asks for."""
+    """Run the study that the command line asks for."""
     arguments = sys.argv[1:] if arguments is None else arguments
     console = Console()
     with cli.user_errors():
@@ -113,18 +113,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def at_the_end(learnt: Learnt) -> Learnt:
-    """Returns means over the last episodes: arrays [rules, seeds, ...]."""
+    """Return means over the last episodes: arrays [rules, seeds, ...]."""
     last = learnt.to_d.shape[2] // END
     return Learnt(*(leaf[:, :, -last:].mean(2) for leaf in learnt))
 
 
 def outside_of_a(share: np.ndarray) -> np.ndarray:
-    """Returns the shares of the steps that are spent in B, C and D, of those not spent in A."""
+    """Return the shares of the steps that are spent in B, C and D, of those not spent in A."""
     return share[..., 1:] / share[..., 1:].sum(-1, keepdims=True)
 
 
 def returns(options: Options) -> dict[str, float]:
-    """Returns what each path is worth to an agent that has forgotten all counts."""
+    """Return what each path is worth to an agent that has forgotten all counts."""
     discounts = options.discount ** np.arange(options.steps)
     reward = COUNT_REWARDS[options.method]
     return {
@@ -134,7 +134,7 @@ def returns(options: Options) -> dict[str, float]:
 
 
 def show(console: Console, options: Options, learnt: Learnt) -> None:
-    """Prints what the two paths are worth, and what was learnt with each rule."""
+    """Print what the two paths are worth, and what was learnt with each rule."""
     worth = ", ".join(f"{path} {value:.3f}" for path, value in returns(options).items())
     console.print(f"intrinsic return with empty counts: {worth}", highlight=False)
     shown = Table(
@@ -154,7 +154,7 @@ def show(console: Console, options: Options, learnt: Learnt) -> None:
 
 
 def write(folder: Path, options: Options, learnt: Learnt) -> tuple[Path, Path]:
-    """Writes one row for each rule and seed, and the figure."""
+    """Write one row for each rule and seed, and the figure."""
     header = ("forgotten", "seed", "to_d", *(f"share_{p}" for p in PLACES), "reward")
     end = at_the_end(learnt)
     rows = [
@@ -171,7 +171,7 @@ def write(folder: Path, options: Options, learnt: Learnt) -> tuple[Path, Path]:
 
 
 def draw(path: Path, options: Options, learnt: Learnt) -> Path:
-    """Draws what the paths are worth, what is learnt, and where the agent goes."""
+    """Draw what the paths are worth, what is learnt, and where the agent goes."""
     from matplotlib.figure import Figure  # imported here: it takes more than a second
 
     figure = Figure(figsize=(13, 3.7), layout="constrained")

@@ -1,4 +1,4 @@
-"""Walks about scenes with a run's policies: `python -m experiments.habitat_evaluate RUN`.
+"""Walk about scenes with a run's policies: `python -m experiments.habitat_evaluate RUN`.
 
 Plays episodes in scenes without any learning (paper, section "Habitat transfer results"), and
 as many with untrained networks and with uniformly random actions. Counts distinct
@@ -36,7 +36,7 @@ MAP_CELL = 0.1  # metres a cell of the maps
 
 @dataclass(frozen=True)
 class Options:
-    """Walks about scenes with a run's policies, and with uniformly random actions."""
+    """Walk about scenes with a run's policies, and with uniformly random actions."""
 
     directory: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
     #: paths or names (default: the package's others than the run's; of a data set, Replica's seven
@@ -55,7 +55,7 @@ class Options:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Runs the evaluation that the command line asks for."""
+    """Run the evaluation that the command line asks for."""
     arguments = sys.argv[1:] if arguments is None else arguments
     console = Console()
     with cli.user_errors(SimulatorError):
@@ -83,7 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def chosen_scenes(
     options: Options, settings: RunSettings, played: HabitatSettings
 ) -> tuple[str, ...]:
-    """Returns the scenes to play.
+    """Return the scenes to play.
 
     Raises:
         SettingsError: none are named, and there is no saying which.
@@ -104,10 +104,11 @@ def walk(
     options: Options,
     scene: str,
 ) -> tuple[Walked, Policies]:
-    """Plays every policy in one scene, all from the same starts.
+    """Play every policy in one scene, all from the same starts.
 
     Raises:
-        SimulatorError: the scene cannot be played. RunDirectoryError: there is no policy.
+        SimulatorError: the scene cannot be played.
+        RunDirectoryError: there is no policy.
     """
     number = min(options.workers or settings.train.worlds, options.episodes)
     process = habitat.process_settings(scene, played, options.simulator_python)
@@ -138,7 +139,7 @@ def walk(
 
 
 def by_seed(params: AgentParams, seeds: int) -> list[AgentParams]:
-    """Returns the parameters of each seed."""
+    """Return the parameters of each seed."""
     return [jax.tree.map(lambda leaf: leaf[seed], params) for seed in range(seeds)]  # noqa: B023
 
 

@@ -1,4 +1,4 @@
-"""Shows what agents see in scenes of rooms: `python -m experiments.habitat_pictures`.
+"""Show what agents see in scenes of rooms: `python -m experiments.habitat_pictures`.
 
 A row for each scene: the view from one place, and the panorama there, side by side.
 """
@@ -31,7 +31,7 @@ SHADES = 32  # that colours are told apart by when a place is chosen
 
 @dataclass(frozen=True)
 class Options:
-    """Shows what agents see in scenes of rooms."""
+    """Show what agents see in scenes of rooms."""
 
     scenes: tuple[str, ...] = SCENES  # paths, or names that the simulator knows
     simulator: str = "raycast"  # or habitat_sim, or the path of a file that defines `open_scene`
@@ -59,7 +59,7 @@ class Seen(NamedTuple):
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Draws the picture that the command line asks for."""
+    """Draw the picture that the command line asks for."""
     arguments = sys.argv[1:] if arguments is None else arguments
     console = Console()
     with cli.user_errors(SimulatorError):
@@ -71,7 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def look(options: Options) -> Iterator[tuple[str, Seen]]:
-    """Yields each scene's name and what is seen in it.
+    """Yield each scene's name and what is seen in it.
 
     Raises:
         SimulatorError: a scene cannot be opened.
@@ -86,7 +86,7 @@ def look(options: Options) -> Iterator[tuple[str, Seen]]:
 
 
 def most_colourful(workers: Workers, options: Options) -> Seen:
-    """Returns what is seen from that place, of some that are drawn, with the most colours."""
+    """Return what is seen from that place, of some that are drawn, with the most colours."""
     found = []
     for seed in range(options.seed, options.seed + options.starts):
         if workers.reset([seed])[0] is not None:
@@ -97,7 +97,7 @@ def most_colourful(workers: Workers, options: Options) -> Seen:
 
 
 def colours(seen: Seen) -> int:
-    """Returns how many colours the view has, and the least colourful side of the panorama."""
+    """Return how many colours the view has, and the least colourful side of the panorama."""
     numbers = [
         len(np.unique(image.reshape(-1, 3) // (256 // SHADES), axis=0))
         for image in (seen.view, *seen.panorama)
@@ -106,7 +106,7 @@ def colours(seen: Seen) -> int:
 
 
 def draw(scenes: dict[str, Seen]) -> Picture:
-    """Draws a row for each scene."""
+    """Draw a row for each scene."""
     columns = 1 + len(SIDES)
     size = (columns * (TILE + MARGIN) + MARGIN, len(scenes) * (TILE + LINE + MARGIN) + MARGIN)
     canvas = Image.new("RGB", size, PAPER)

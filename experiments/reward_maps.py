@@ -61,7 +61,7 @@ FROM = tyro.conf.arg(
 
 @dataclass(frozen=True)
 class Options:
-    """Draws the intrinsic reward of each action in each cell of a gridworld."""
+    """Draw the intrinsic reward of each action in each cell of a gridworld."""
 
     out: Path | None = None  # folder of the table and the figure (default: a new one in runs/)
     env: str = "DoorKey-8x8"  # the world
@@ -77,7 +77,7 @@ class Options:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Draws what the command line asks for."""
+    """Draw what the command line asks for."""
     arguments = sys.argv[1:] if arguments is None else arguments
     console = Console()
     with cli.user_errors(UnknownEnvironment):
@@ -97,10 +97,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def check(options: Options) -> None:
-    """Refuses what cannot be drawn.
+    """Refuse what cannot be drawn.
 
     Raises:
-        SettingsError: a setting is out of range. UnknownEnvironment: no such world.
+        SettingsError: a setting is out of range.
+        UnknownEnvironment: no such world.
     """
     check_fields(options)
     if options.facing not in FACING:
@@ -115,7 +116,7 @@ def check(options: Options) -> None:
 
 
 def draw_level(options: Options) -> Level:
-    """Returns the level that is played.
+    """Return the level that is played.
 
     Raises:
         SettingsError: that seed gives none.
@@ -128,10 +129,11 @@ def draw_level(options: Options) -> Level:
 
 
 def player(options: Options, world: World, console: Console) -> tuple[Agent, AgentParams]:
-    """Returns who visits the level.
+    """Return who visits the level.
 
     Raises:
-        SettingsError: the run has no such seed. RunDirectoryError: it has no policy that fits.
+        SettingsError: the run has no such seed.
+        RunDirectoryError: it has no policy that fits.
     """
     if options.source is None:
         return uniform(world.num_actions), AgentParams(())
@@ -144,7 +146,7 @@ def player(options: Options, world: World, console: Console) -> tuple[Agent, Age
 
 
 def caption(options: Options) -> str:
-    """Returns what is written below the figure."""
+    """Return what is written below the figure."""
     who = f"the policy of {options.source}" if options.source else "a random policy"
     return (
         f"{options.env}, counts of {options.worlds * options.steps:,} steps of {who}. In every "
@@ -153,7 +155,7 @@ def caption(options: Options) -> str:
 
 
 def write(folder: Path, level: Level, probes: Sequence[Probe], caption: str) -> tuple[Path, Path]:
-    """Writes one row for each cell and action, and the figure."""
+    """Write one row for each cell and action, and the figure."""
     rewards = visits.rewards(probes)
     rows = [
         (*probe, *map(float, values))
@@ -170,7 +172,7 @@ def draw(
     rewards: Mapping[str, np.ndarray],
     caption: str,
 ) -> Path:
-    """Draws one map for each reward (row) and action (column)."""
+    """Draw one map for each reward (row) and action (column)."""
     from matplotlib.figure import Figure  # imported here: it takes more than a second
 
     actions = tuple(dict.fromkeys(probe.action for probe in probes))
@@ -197,7 +199,7 @@ def draw(
 
 
 def _draw_map(axis: "Axes", state: Any, shown: np.ndarray) -> Any:
-    """Draws rewards in cells, and what stands in the others."""
+    """Draw rewards in cells, and what stands in the others."""
     height, width = shown.shape
     pixels = 32
     tiles = whole_grid(state, pixels)

@@ -1,4 +1,4 @@
-"""What a device did: its kernels, and whether it waited for the host within a program."""
+"""What a device did: its kernels, and whether a program waited for the host."""
 
 import re
 import shutil
@@ -13,11 +13,11 @@ from jax.profiler import ProfileData, ProfileOptions
 
 NAME_LENGTH = 120  # of kernels and of what they come from, in characters
 LARGEST = 12  # kernels that are named
-CONTAINERS = ("while", "call", "conditional")  # operations of a CPU that are made of others
+CONTAINERS = ("while", "call", "conditional")  # operations of a CPU that consist of others
 HOST = re.compile(r"(infeed|outfeed|send|recv)\(|custom_call_target=\"([^\"]*callback[^\"]*)\"")
 LOOP = re.compile(r" while\(.*")
 CONDITIONAL = re.compile(r" conditional\(")
-NESTING = re.compile("while/body/|eval_jaxpr/")  # says nothing: nearly all is inside of loops
+NESTING = re.compile("while/body/|eval_jaxpr/")  # not worth saying: nearly all is in loops
 SOURCE = re.compile(r"^\s*(?:ROOT )?%?([\w.-]+) = .*op_name=\"([^\"]*)\"", re.MULTILINE)
 
 
@@ -30,7 +30,7 @@ class Kernel(NamedTuple):
 
 
 class Profile(NamedTuple):
-    """What a device did while it was watched."""
+    """What a device did while it was profiled."""
 
     kernels: tuple[Kernel, ...]  # longest first
     to_host: int  # copies
@@ -48,14 +48,14 @@ class Profile(NamedTuple):
 
 
 def profile(run: Callable[[], None], trace: Path | None = None) -> Profile:
-    """Watches the device while something runs.
+    """Profile the device while something runs.
 
-    While it is watched, XLA starts every kernel by itself, also those that it otherwise starts
-    many at a time (CUDA graphs): their number is right, the time between them is not.
+    While profiling, XLA starts every kernel by itself, even those that it usually starts many at
+    a time (CUDA graphs): their number is right, the time between them is not.
 
     Args:
         run: returns when its results are there.
-        trace: a file for ui.perfetto.dev (`.json.gz`).
+        trace: a file for ui.perfetto.dev (`.json.gz`), None for no trace.
     """
     options = ProfileOptions()
     options.python_tracer_level = 0
@@ -73,7 +73,7 @@ def profile(run: Callable[[], None], trace: Path | None = None) -> Profile:
 
 
 def read(data: ProfileData) -> Profile:
-    """Sums a profile up, kernel by kernel."""
+    """Sum up a profile, kernel by kernel."""
     calls: dict[str, int] = defaultdict(int)
     seconds: dict[str, float] = defaultdict(float)
     for name, nanoseconds in _events(data):
@@ -86,7 +86,7 @@ def read(data: ProfileData) -> Profile:
 
 
 def _events(data: ProfileData) -> Iterator[tuple[str, float]]:
-    """Yields names and nanoseconds: of all streams of all GPUs, or of a CPU's operations."""
+    """Yield names and nanoseconds of the kernels of all GPUs, or of the operations of a CPU."""
     gpus = [plane for plane in data.planes if plane.name.startswith("/device:GPU")]
     for plane in gpus:
         for line in plane.lines:
@@ -103,34 +103,34 @@ def _events(data: ProfileData) -> Iterator[tuple[str, float]]:
 
 
 def host_calls(program: str) -> list[str]:
-    """Names what a compiled program (as text) asks the host for: nothing, if all is well."""
+    """Return what a compiled program (as text) asks the host for: nothing, if all is well."""
     return sorted({call or operation for operation, call in HOST.findall(program)})
 
 
 def open_loops(program: str) -> int:
-    """Counts the loops of a compiled program (as text) whose length depends on its numbers.
+    """Count the loops of a compiled program (as text) whose length depends on its numbers.
 
-    On a GPU the host may look at such a condition, once a turn.
+    On a GPU the host may read such a condition at every turn.
     """
     return sum("known_trip_count" not in loop for loop in LOOP.findall(program))
 
 
 def conditionals(program: str) -> int:
-    """Counts where a compiled program (as text) does one thing or another.
+    """Count the conditionals of a compiled program (as text).
 
-    On a GPU the host may look at such a condition, each time.
+    On a GPU the host may read such a condition each time.
     """
     return len(CONDITIONAL.findall(program))
 
 
 def sources(program: str) -> dict[str, str]:
-    """Returns where in JAX each instruction of a compiled program (as text) comes from."""
+    """Return where in JAX each instruction of a compiled program (as text) comes from."""
     found = SOURCE.findall(program)
     return {name: NESTING.sub("", source)[-NAME_LENGTH:] for name, source in found}
 
 
 def summary(seen: Profile, program: str, steps: int) -> dict[str, Any]:
-    """Counts the kernels of each step, and names the largest.
+    """Count the kernels of each step, and name the largest.
 
     Args:
         seen: of one call.
@@ -161,5 +161,5 @@ def summary(seen: Profile, program: str, steps: int) -> dict[str, Any]:
 
 
 def _letters(name: str) -> str:
-    """Returns a name as both kernels and instructions have it: the former know no dots."""
+    """Return a name as both kernels and instructions have it: kernels' names have no dots."""
     return re.sub(r"\W", "_", name)

@@ -1,7 +1,7 @@
-"""What an iteration costs beside the network's products: in the worlds, and in the optimizer.
+"""What an iteration costs beside the network's products: in the worlds and in the optimizer.
 
-Operations are XLA's own count, bytes those of the records that must be read and written, both as
-in `bounds`. How many fresh levels are drawn is not known before, and so not what that costs.
+Operations are XLA's own count, bytes those of the records that must be read and written, as in
+`bounds`. The cost of fresh levels is left out: how many are drawn is not known in advance.
 """
 
 from functools import partial
@@ -12,22 +12,22 @@ import jax.numpy as jnp
 import optax
 
 from cbet_jax.train import Trainer, init
-from envs.minigrid import rules as dynamics
+from envs.minigrid.rules import step as play_by_rules
 from envs.minigrid.world import Worlds
-from experiments.benchmarks.bounds import COUNTING, Cost, moved, operations
+from experiments.benchmarks.bounds import COUNTING_BYTES, Cost, moved_bytes, operations
 
 
 class Costs(NamedTuple):
-    """Of the parts of one iteration of one seed."""
+    """The costs of the parts of one iteration of one seed."""
 
-    rules: Cost  # nothing where the worlds are no gridworlds: then they are with the views
+    rules: Cost  # zero unless the worlds are gridworlds: others' rules are counted with the views
     views: Cost  # and resets
     counts: Cost
     optimizer: Cost
 
 
 def costs_of(trainer: Trainer) -> Costs:
-    """Returns what the worlds and the optimizer cost in an iteration; compiles a step of each."""
+    """Return what the worlds and the optimizer cost in an iteration; compile a step of each."""
     state = jax.eval_shape(partial(init, trainer), jax.random.key(0))
     worlds, memory, learner = state.actor.world, state.actor.memory, state.learner
     number, settings = trainer.world.num_worlds, trainer.settings
@@ -35,18 +35,18 @@ def costs_of(trainer: Trainer) -> Costs:
     _, seen = jax.eval_shape(trainer.world.step, worlds, actions)
     rules = Cost(0.0, 0.0)
     if isinstance(worlds, Worlds):
-        computed = operations(jax.vmap(dynamics.step), worlds.states, actions)
-        rules = Cost(computed, moved(worlds.states))
+        computed = operations(jax.vmap(play_by_rules), worlds.states, actions)
+        rules = Cost(computed, moved_bytes(worlds.states))
     stepped = operations(trainer.world.step, worlds, actions)
     counted = operations(trainer.intrinsic.observe, memory, state.key, seen)
     optimized = operations(partial(_optimize, trainer), learner.policy_optimizer, learner.policy)
-    # The gradient is read; all else is read and written.
-    weights = 1.5 * moved(learner.policy) + moved(learner.policy_optimizer)
+    # The gradient is only read; all else is read and written.
+    weights = 1.5 * moved_bytes(learner.policy) + moved_bytes(learner.policy_optimizer)
     steps, updates = settings.rollouts * settings.unroll, settings.updates
     return Costs(
         rules=_times(steps, rules),
-        views=_times(steps, Cost(stepped - rules.operations, moved(seen))),
-        counts=_times(steps, Cost(counted, number * COUNTING)),
+        views=_times(steps, Cost(stepped - rules.operations, moved_bytes(seen))),
+        counts=_times(steps, Cost(counted, number * COUNTING_BYTES)),
         optimizer=_times(updates, Cost(optimized, weights)),
     )
 
@@ -56,6 +56,6 @@ def _times(turns: int, cost: Cost) -> Cost:
 
 
 def _optimize(trainer: Trainer, state: Any, params: Any) -> tuple[Any, Any]:
-    """Steps by a gradient, for which the parameters stand."""
+    """Take a step of the optimizer; the parameters stand in for a gradient."""
     steps, state = trainer.optimizer.update(params, state, params)
     return state, optax.apply_updates(params, steps)

@@ -1,9 +1,8 @@
-"""Where the time of training goes: the phases of one iteration, timed apart from each other.
+"""Where the time of training goes: the phases of one iteration, each timed by itself.
 
-They are timed on one device, compiled as training is.
-What can be run alone is: the network on the views of a real iteration, the worlds on its
-actions, the learner on its trajectories. What cannot is the difference between two programs,
-one with it and one without it.
+They are timed on one device, compiled as training is. Some phases run by themselves: the network
+on the views of a real iteration, the worlds on its actions, the learner on its trajectories. The
+time of every other phase is the difference between a program with it and one without it.
 """
 
 from collections.abc import Callable, Mapping
@@ -30,18 +29,13 @@ from cbet_jax.train import (
     split_batches,
 )
 from cbet_jax.types import Trajectory
-from envs.minigrid import rules as dynamics
 from envs.minigrid.rules import State
+from envs.minigrid.rules import step as play_by_rules
 from envs.minigrid.world import Worlds
 from envs.types import World
-from experiments.benchmarks.measure import (
-    Task,
-    first_result,
-    forward_flops,
-    product_bytes,
-    repeated,
-)
+from experiments.benchmarks.arithmetic import forward_flops, product_bytes
 from experiments.benchmarks.phase_costs import costs_of
+from experiments.benchmarks.timing import TimedTask, first_result, repeated
 
 NETWORK, RULES, WORLDS, COUNTED = "network", "rules", "worlds", "counted"
 FRESH, ACTING = "fresh", "acting"
@@ -55,16 +49,16 @@ class Phase(NamedTuple):
     name: str
     seconds: float
     operations: float = 0.0
-    bytes: float = 0.0  # that products, the optimizer or the worlds' records need moved
-    unit: str = FLOP  # of the operations: the network's products alone, or all that XLA counts
+    bytes: float = 0.0  # that products, the optimizer or the worlds' records move
+    unit: str = FLOP  # of operations; FLOP: the network's products only, else all that XLA counts
 
 
-def tasks(settings: TrainSettings, world: World) -> dict[str, Task]:
-    """Returns programs that each do a part of an iteration, by name.
+def tasks(settings: TrainSettings, world: World) -> dict[str, TimedTask]:
+    """Return programs that each compute a part of an iteration, by name.
 
     Args:
         settings: of the training.
-        world: that it plays in.
+        world: the worlds that it plays.
     """
     options = compiler_options(make_mesh(settings, seeds=1))
     compiled = partial(jax.jit, compiler_options=options)
@@ -81,7 +75,7 @@ def tasks(settings: TrainSettings, world: World) -> dict[str, Task]:
         ITERATION: partial(compiled(partial(iterate, trainer)), state),
     }
     found = {
-        name: Task(partial(_wait_for, program), 1.0, "iteration")
+        name: TimedTask(partial(_wait_for, program), 1.0, "iteration")
         for name, program in programs.items()
     }
     parts = {WORLDS: (False, False), COUNTED: (True, False), FRESH: (True, True)}
@@ -89,25 +83,25 @@ def tasks(settings: TrainSettings, world: World) -> dict[str, Task]:
         step = partial(_worlds, trainer, trajectories.action, counts=counts, fresh=fresh)
         carry = jax.tree.map(jnp.copy, (state.actor.world, state.actor.memory, jax.random.key(1)))
         run = repeated(first_result(compiled(step, donate_argnums=0)), carry)
-        found[name] = Task(run, 1.0, "iteration")
-    if isinstance(state.actor.world, Worlds):  # others' rules are timed with their views
+        found[name] = TimedTask(run, 1.0, "iteration")
+    if isinstance(state.actor.world, Worlds):  # the rules of others are timed with their views
         states = jax.tree.map(jnp.copy, state.actor.world.states)
         rules = compiled(partial(_rules, trajectories.action), donate_argnums=0)
-        found[RULES] = Task(repeated(first_result(rules), states), 1.0, "iteration")
+        found[RULES] = TimedTask(repeated(first_result(rules), states), 1.0, "iteration")
     return found
 
 
 def phases(
     speeds: Mapping[str, float], settings: TrainSettings, world: World
 ) -> tuple[list[Phase], Phase]:
-    """Returns the phases of an iteration, and the whole.
+    """Return the phases of an iteration, and the whole.
 
-    A difference that the noise made negative is given as 0.
+    A difference that noise made negative is returned as 0.
 
     Args:
         speeds: of `tasks`, in iterations a second.
         settings: of the training.
-        world: that it plays in.
+        world: the worlds that it plays.
     """
     took = {RULES: 0.0, **{name: 1 / speed for name, speed in speeds.items()}}
     frames = settings.iteration_frames
@@ -132,7 +126,7 @@ def phases(
 
 
 def _bytes(trainer: Trainer) -> dict[str, float]:
-    """Returns what the products of three programs move in an iteration."""
+    """Return the bytes that the products of three programs move in an iteration."""
     state = jax.eval_shape(partial(init, trainer), jax.random.key(0))
     played = jax.eval_shape(partial(play, trainer), state.learner.agent, state.actor, state.key)
     programs = {NETWORK: act, FORWARD: _forward, GRADIENT: _gradient}
@@ -149,7 +143,7 @@ def _wait_for(program: Callable[[], Any]) -> None:
 def act(
     trainer: Trainer, state: TrainState, trajectories: Trajectory
 ) -> Float[Array, "rollouts T N actions"]:
-    """Returns the logits of the views of every rollout, computed step by step as in acting."""
+    """Return the logits of the views of every rollout, computed step by step as in acting."""
     params = trainer.agent.precompute(state.learner.agent, state.actor.step.view)
 
     def step(recurrent: Any, seen: tuple[Array, Array]) -> tuple[Any, Array]:
@@ -165,10 +159,10 @@ def act(
 
 
 def _rules(actions: Int[Array, "rollouts T N"], states: State) -> tuple[State, Any]:
-    """Plays the actions of every rollout by the rules alone."""
+    """Play the actions of every rollout by the rules only."""
 
     def step(states: State, action: Array) -> tuple[State, Any]:
-        states, outcome = jax.vmap(dynamics.step)(states, action)
+        states, outcome = jax.vmap(play_by_rules)(states, action)
         return states, outcome.interaction.sum()
 
     return jax.lax.scan(step, states, actions.reshape(-1, actions.shape[-1]))
@@ -182,7 +176,7 @@ def _worlds(
     counts: bool,
     fresh: bool,
 ) -> tuple[Any, Any]:
-    """Plays the actions of every rollout, with or without counts and fresh levels."""
+    """Play the actions of every rollout, with or without counts and fresh levels."""
 
     def step(carry: tuple[Any, Any], inputs: tuple[Array, Array]) -> tuple[Any, Any]:
         (worlds, memory), (action, key) = carry, inputs
@@ -213,13 +207,13 @@ def _loss(trainer: Trainer, state: TrainState, params: Any, batch: Trajectory) -
 
 
 def _forward(trainer: Trainer, state: TrainState, trajectories: Trajectory) -> Array:
-    """Computes the loss of every batch."""
+    """Compute the loss of every batch."""
     batches = split_batches(trajectories, trainer.settings.updates)
     return jax.lax.map(lambda batch: _loss(trainer, state, state.params, batch), batches)
 
 
 def _gradient(trainer: Trainer, state: TrainState, trajectories: Trajectory) -> Array:
-    """Computes the gradient of the loss of every batch, and its norm."""
+    """Compute the gradient of the loss of every batch, and its norm."""
     batches = split_batches(trajectories, trainer.settings.updates)
     gradient = jax.grad(partial(_loss, trainer, state))
     return jax.lax.map(lambda batch: optax.tree.norm(gradient(state.params, batch)), batches)

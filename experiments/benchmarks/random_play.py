@@ -1,4 +1,4 @@
-"""Random play to be timed: in our worlds, and in those of other packages."""
+"""Random play to time, in our worlds and in those of other packages."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -15,11 +15,12 @@ from cbet_jax.intrinsic.cbet import cbet
 from cbet_jax.intrinsic.types import Params
 from cbet_jax.types import LSTMState, Trajectory
 from envs.types import World
-from experiments.benchmarks import measure
-from experiments.benchmarks.measure import Task
+from experiments.benchmarks import timing
+from experiments.benchmarks.timing import TimedTask
 
 STEPS = 100  # in each call of a compiled loop
-MINIGRID_STEPS = 1000  # in each environment
+MINIGRID_STEPS = 1000  # in each environment, a call
+MINIGRID_ACTIONS = 7
 XMINIGRID = {
     **{f"DoorKey-{size}x{size}": f"MiniGrid-DoorKey-{size}x{size}" for size in (5, 6, 8, 16)},
     "Unlock": "MiniGrid-Unlock",
@@ -28,11 +29,11 @@ XMINIGRID = {
 }
 
 
-class Play:
-    """Random play in our worlds with all that C-BET's reward needs: 100 steps a call.
+class RandomPlay:
+    """Random play in our worlds with all that C-BET's reward needs, `STEPS` steps a call.
 
     Args:
-        world: what is played in.
+        world: the worlds to play.
         capacity: slots of each count table (default: C-BET's own).
     """
 
@@ -44,26 +45,26 @@ class Play:
         self.play: Any = jax.jit(self._play, donate_argnums=0)
 
     def compile(self) -> None:
-        """Compiles both programs ahead of time, for this object alone."""
+        """Compile both programs ahead of time, for this object only."""
         key = jax.random.key(0)
         begun = jax.eval_shape(self.start, key)
         self.start = self.start.lower(key).compile()
         self.play = self.play.lower(begun).compile()
 
-    def task(self) -> Task:
-        """Returns what is to be timed."""
+    def task(self) -> TimedTask:
+        """Return the task of playing."""
         self.carry = self.start(jax.random.key(0))
-        return Task(self._run, STEPS * self.world.num_worlds, "step")
+        return TimedTask(self._run, STEPS * self.world.num_worlds, "step")
 
     def share_replayed(self) -> float:
-        """Returns the share of the levels so far that were played before."""
+        """Return the share of levels so far that had been played before."""
         return float(self.world.report(self.carry[0])["levels_replayed"])
 
     def _run(self) -> None:
         self.carry = jax.block_until_ready(self.play(self.carry)[0])
 
     def step(self, carry: Any, key: PRNGKeyArray) -> tuple[Any, Any]:
-        """Acts once in every world, at random, and counts what is seen."""
+        """Act once in every world, at random, and counts what is seen."""
         state, memory = carry
         action_key, observe_key = jax.random.split(key)
         actions = jax.random.randint(
@@ -93,12 +94,12 @@ def _with_signal(signal: Any) -> Trajectory:
     return Trajectory(*(nothing,) * 7, signal, state)
 
 
-def others(name: str, num_worlds: int) -> dict[str, Task]:
-    """Returns random play in the same environment, for each package that has it.
+def others(name: str, num_worlds: int) -> dict[str, TimedTask]:
+    """Return random play in the same environment in each package that has it.
 
     Args:
-        name: of the environment, as the paper calls it.
-        num_worlds: side by side, where a package can do that.
+        name: of the environment, as in the paper.
+        num_worlds: played side by side, where a package can do that.
     """
     tasks = {}
     if _in_minigrid(name):
@@ -108,26 +109,26 @@ def others(name: str, num_worlds: int) -> dict[str, Task]:
     return tasks
 
 
-def minigrid_steps(names: Sequence[str]) -> Task:
-    """Returns random play in Farama's minigrid: environments in turn, in this process."""
+def minigrid_steps(names: Sequence[str]) -> TimedTask:
+    """Return random play in Farama's minigrid, one environment after the other, in this process."""
     makers = [_in_minigrid(name) for name in names]
     environments = [make() for make in makers if make]
     random = np.random.default_rng(0)
 
     def run() -> None:
         for environment in environments:
-            for action in random.integers(7, size=MINIGRID_STEPS):
+            for action in random.integers(MINIGRID_ACTIONS, size=MINIGRID_STEPS):
                 _, _, terminated, truncated, _ = environment.step(action)
                 if terminated or truncated:
                     environment.reset()
 
     for environment in environments:
         environment.reset(seed=0)
-    return Task(run, MINIGRID_STEPS * len(names), "step")
+    return TimedTask(run, MINIGRID_STEPS * len(names), "step")
 
 
 def _in_minigrid(name: str) -> Callable[[], Any] | None:
-    """Returns what makes MiniGrid's environment of that name, if it has one."""
+    """Return the maker of MiniGrid's environment of that name, None if it has none."""
     import gymnasium
     import minigrid  # noqa: F401  (registers its environments)
     from minigrid.envs.multiroom import MultiRoomEnv
@@ -142,8 +143,8 @@ def _in_minigrid(name: str) -> Callable[[], Any] | None:
     return None
 
 
-def navix_steps(name: str, num_worlds: int) -> Task:
-    """Returns random play in one of navix's own environments, with its automatic resets."""
+def navix_steps(name: str, num_worlds: int) -> TimedTask:
+    """Return random play in one of navix's own environments, with its automatic resets."""
     import navix
 
     environment = navix.make(name)
@@ -153,8 +154,8 @@ def navix_steps(name: str, num_worlds: int) -> Task:
     return _functional(environment.step, timestep, actions, num_worlds)
 
 
-def xminigrid_steps(name: str, num_worlds: int) -> Task:
-    """Returns random play in xminigrid's environment of that name, with its automatic resets."""
+def xminigrid_steps(name: str, num_worlds: int) -> TimedTask:
+    """Return random play in xminigrid's environment of that name, with its automatic resets."""
     import xminigrid
     from xminigrid.wrappers import GymAutoResetWrapper
 
@@ -166,8 +167,15 @@ def xminigrid_steps(name: str, num_worlds: int) -> Task:
     return _functional(partial(environment.step, params), timestep, actions, num_worlds)
 
 
-def _functional(step_one: Any, timestep: Any, actions: int, num_worlds: int) -> Task:
-    """Returns random play, for a step function of one world."""
+def _functional(step_one: Any, timestep: Any, actions: int, num_worlds: int) -> TimedTask:
+    """Return random play with a step function of one world.
+
+    Args:
+        step_one: (timestep, action) -> timestep, of one world.
+        timestep: the first, of all worlds.
+        actions: how many there are.
+        num_worlds: played side by side.
+    """
 
     @jax.jit
     def play(carry: Any) -> Any:
@@ -181,5 +189,5 @@ def _functional(step_one: Any, timestep: Any, actions: int, num_worlds: int) -> 
         timestep, _ = jax.lax.scan(step, timestep, jax.random.split(scan_key, STEPS))
         return timestep, key
 
-    start = play((timestep, jax.random.key(1)))  # from here on its fields keep their types
-    return Task(measure.repeated(play, start), STEPS * num_worlds, "step")
+    start = play((timestep, jax.random.key(1)))  # after one call its fields keep their types
+    return TimedTask(timing.repeated(play, start), STEPS * num_worlds, "step")

@@ -47,7 +47,7 @@ class Row(NamedTuple):
 
 
 def rows(method: str, first_seed: int, environment: str, episodes: Episodes) -> list[Row]:
-    """Returns a row for each seed and, where there are several, one for all of them.
+    """Return a row for each seed and, where there are several, one for all of them.
 
     Args:
         method: name of the policy.
@@ -105,7 +105,7 @@ def _over_seeds(table: Sequence[Row], episodes: int) -> Row:
 
 
 def write(root: Path, table: Sequence[Row], frames: int, seed: int) -> tuple[Path, Path]:
-    """Saves the table and its picture under a new name; nothing is overwritten.
+    """Save the table and its picture under a new name; nothing is overwritten.
 
     Args:
         root: the run's directory.
@@ -119,7 +119,7 @@ def write(root: Path, table: Sequence[Row], frames: int, seed: int) -> tuple[Pat
 
 
 def save(path: Path, table: Sequence[Row], frames: int, seed: int) -> None:
-    """Saves the table into a new file.
+    """Save the table into a new file.
 
     Args:
         path: the file.

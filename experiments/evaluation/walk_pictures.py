@@ -25,7 +25,7 @@ POINTS = 51  # of a curve
 def heat_maps(
     path: Path, scenes: Mapping[str, tuple[FloorMap, Mapping[str, Places]]], title: str
 ) -> Path:
-    """Draws how long each policy was where: a row for each policy, a column for each scene.
+    """Draw how long each policy was where: a row for each policy, a column for each scene.
 
     Args:
         path: the picture.
@@ -72,7 +72,7 @@ def _draw(axis: "Axes", drawn: FloorMap, counts: np.ndarray, most: int) -> Any:
 def coverage(
     path: Path, title: str, pretraining: Panel | None, scenes: Mapping[str, Mapping[str, Places]]
 ) -> Path:
-    """Draws how the distinct positions grow: in pre-training, and in an episode of each scene.
+    """Draw how the distinct positions grow: in pre-training, and in an episode of each scene.
 
     Args:
         path: the picture.
@@ -88,7 +88,7 @@ def coverage(
 
 
 def of_pretraining(table: Path, name: str, scene: str) -> Panel | None:
-    """Returns how many distinct positions pre-training has visited, over its frames.
+    """Return how many distinct positions pre-training has visited, over its frames.
 
     Args:
         table: the run's `metrics.csv`.
@@ -106,7 +106,7 @@ def of_pretraining(table: Path, name: str, scene: str) -> Panel | None:
 
 
 def _growth(places: Places) -> Curve:
-    """Returns the mean over episodes, and its confidence interval, at some of their steps."""
+    """Return the mean over episodes, and its confidence interval, at some of their steps."""
     so_far = np.cumsum([firsts(episode) for episode in places], axis=1)
     steps = np.unique(np.linspace(0, so_far.shape[1] - 1, POINTS).astype(int))
     return Curve(steps, *np.array([intervals.mean(so_far[:, step]) for step in steps]).T)
@@ -115,5 +115,5 @@ def _growth(places: Places) -> Curve:
 def bars(
     path: Path, title: str, panels: Mapping[str, Mapping[str, Sequence]], scenes: Sequence[str]
 ) -> Path:
-    """Draws the table: a bar for each policy in each scene."""
+    """Draw the table: a bar for each policy in each scene."""
     return figures.bars(path, title, panels, scenes, columns=1)

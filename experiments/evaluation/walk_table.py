@@ -47,7 +47,7 @@ class Row(NamedTuple):
 
 
 def rows(walked: Walked, settings: RunSettings) -> Iterator[Row]:
-    """Yields a row for each policy and seed in a scene."""
+    """Yield a row for each policy and seed in a scene."""
     (random,) = walked.places[UNIFORM]
     usual = float(np.mean([walks.distinct(episode) for episode in random]))
     for policy, seeds in walked.places.items():
@@ -66,13 +66,13 @@ def rows(walked: Walked, settings: RunSettings) -> Iterator[Row]:
 
 
 def line(walked: Walked, settings: RunSettings) -> str:
-    """Returns a scene's rows in one line."""
+    """Return a scene's rows in one line."""
     told = [f"{row.policy} {row.positions.value:.1f}" for row in rows(walked, settings)]
     return f"{walked.scene}: positions an episode: {', '.join(told)}"
 
 
 def show(console: Console, table: Sequence[Row], title: str) -> None:
-    """Prints how far the policies came."""
+    """Print how far the policies came."""
     shown = Table(
         title=f"{title} (intervals: 95 % confidence)", box=box.SIMPLE_HEAD, pad_edge=False
     )
@@ -93,7 +93,7 @@ def save(
     table: Sequence[Row],
     told: tuple,
 ) -> Iterator[Path]:
-    """Writes the table and its pictures under new names, and yields them.
+    """Write the table and its pictures under new names, and yields them.
 
     Args:
         directory: of the run.
@@ -128,7 +128,7 @@ def save(
 
 
 def panels(table: Sequence[Row], scenes: Sequence[str]) -> dict[str, dict[str, list[Estimate]]]:
-    """Returns the bars: of each policy, or of each seed where it has several."""
+    """Return the bars: of each policy, or of each seed where it has several."""
     together = "distinct positions of all episodes"
     found: dict[str, dict[str, list[Estimate]]] = {
         "distinct positions an episode": {},

@@ -19,7 +19,7 @@ Walker = Callable[[AgentParams, PRNGKeyArray, PRNGKeyArray], Float[Array, "momen
 
 
 def make_walker(world: World, agent: Agent, steps: int) -> Walker:
-    """Returns the compiled function that plays an episode in each world, actions sampled.
+    """Return the compiled function that plays an episode in each world, actions sampled.
 
     Args:
         world: scenes whose episodes have at least so many steps.
@@ -64,7 +64,7 @@ def play(
     *,
     random_starts: bool,
 ) -> Places:
-    """Plays episodes, as many at once as there are worlds.
+    """Play episodes, as many at once as there are worlds.
 
     Args:
         walker: who plays.
@@ -84,12 +84,12 @@ def play(
 
 
 def distinct(places: Float[np.ndarray, "*moments 2"]) -> int:
-    """Returns how many distinct positions there are, rounded to 0.05 m as in the paper."""
+    """Return how many distinct positions there are, rounded to 0.05 m as in the paper."""
     return int(firsts(places.reshape(-1, 2)).sum())
 
 
 def firsts(places: Float[np.ndarray, "moments 2"]) -> Bool[np.ndarray, " moments"]:
-    """Returns at which moments a position was reached that had not been before."""
+    """Return at which moments a position was reached that had not been before."""
     there = np.flatnonzero(~np.isnan(places[:, 0]))
     rounded = np.round(places[there] / CELL).astype(int)
     first = np.zeros(len(places), bool)
@@ -98,7 +98,7 @@ def firsts(places: Float[np.ndarray, "moments 2"]) -> Bool[np.ndarray, " moments
 
 
 def on_map(places: Places, drawn: FloorMap) -> np.ndarray:
-    """Counts the moments in each cell of a map: int[rows, columns]."""
+    """Count the moments in each cell of a map: int[rows, columns]."""
     flat = places.reshape(-1, 2)
     x, z = (flat[~np.isnan(flat[:, 0])] - drawn.corner).T / drawn.cell
     rows, columns = drawn.walkable.shape

@@ -51,7 +51,7 @@ class Learnt(NamedTuple):
 def learn(
     settings: TrainSettings, reward: CountReward, rules: Sequence[Rule], keys: Key[Array, " seeds"]
 ) -> Learnt:
-    """Learns policies with each rule and each seed, side by side.
+    """Learn policies with each rule and each seed, side by side.
 
     Args:
         settings: of each policy; an episode is as long as a sequence (`unroll`).
@@ -74,7 +74,7 @@ def _learn(
     probability: Float[Array, ""],
     key: PRNGKeyArray,
 ) -> Learnt:
-    """Learns one policy: an episode of every actor, then an update, again and again."""
+    """Learn one policy: an episode of every actor, then an update, again and again."""
     world, agent = chain(settings.worlds, settings.unroll), table_agent()
     settings = replace(settings, counts=CountSettings(capacity=SLOTS))
     intrinsic = count_based("chain", reward, settings, forgetting(at_the_end, probability))
@@ -101,7 +101,7 @@ def _learn(
 
 
 def forgetting(at_the_end: Bool[Array, ""], probability: Float[Array, ""]) -> Resets:
-    """Returns the rule that forgets at each episode's end, or at random, or both."""
+    """Return the rule that forgets at each episode's end, or at random, or both."""
 
     def mask(key: PRNGKeyArray, step: Step, shape: tuple[int, int]) -> Bool[Array, "kinds N"]:
         return (at_the_end & step.truncated) | jax.random.bernoulli(key, probability, shape)
@@ -110,7 +110,7 @@ def forgetting(at_the_end: Bool[Array, ""], probability: Float[Array, ""]) -> Re
 
 
 def chain(actors: int, steps: int) -> World:
-    """Returns chains that are played side by side, each for `steps` steps an episode."""
+    """Return chains that are played side by side, each for `steps` steps an episode."""
 
     def init(key: PRNGKeyArray) -> tuple[Any, Step]:
         del key
@@ -152,7 +152,7 @@ def chain(actors: int, steps: int) -> World:
 
 
 def table_agent() -> Agent:
-    """Returns the agent with one row of logits and one value for each place."""
+    """Return the agent with one row of logits and one value for each place."""
 
     def apply(params: AgentParams, view: Any, first: Array, state: tuple[()]) -> Any:
         place = _place(view)
@@ -174,7 +174,7 @@ def _place(view: Any) -> Int[Array, "*T_N"]:
 
 
 def fresh_rewards(reward: CountReward, action: int, steps: int) -> np.ndarray:
-    """Returns the rewards of an episode that begins with empty counts: `[steps]`.
+    """Return the rewards of an episode that begins with empty counts: `[steps]`.
 
     Args:
         reward: of counts.

@@ -58,7 +58,7 @@ REWARDS: dict[str, Callable[[Any, Any, Any], Any]] = {
 
 
 def one_level(level: Level, num_worlds: int) -> World:
-    """Returns worlds that play one level again and again; success does not end an episode."""
+    """Return worlds that play one level again and again; success does not end an episode."""
     width, height = level.size.tolist()
     steps, task = int(level.max_steps), int(level.task)
     generator = make_generator(
@@ -70,7 +70,7 @@ def one_level(level: Level, num_worlds: int) -> World:
 def count_visits(
     world: World, agent: Agent, params: AgentParams, steps: int, key: PRNGKeyArray
 ) -> Visits:
-    """Plays, and counts as in training.
+    """Play, and counts as in training.
 
     The first state is counted; then each state that an action leads to, and the change to it.
     At an episode's end that is the first state of the next one.
@@ -95,7 +95,7 @@ def count_visits(
 def _play(
     world: World, agent: Agent, params: AgentParams, steps: int, key: PRNGKeyArray
 ) -> Iterator[State]:
-    """Plays, then yields the states of all worlds at each moment, the first one included."""
+    """Play, then yields the states of all worlds at each moment, the first one included."""
     world_key, play_key = jax.random.split(key)
 
     def act(carry: Any, key: PRNGKeyArray) -> tuple[Any, State]:
@@ -119,7 +119,7 @@ def _play(
 
 
 def observe(states: Any) -> Int16[np.ndarray, "*N width height 3"]:
-    """Returns whole grids as MiniGrid encodes them, with the agent and where it faces.
+    """Return whole grids as MiniGrid encodes them, with the agent and where it faces.
 
     Args:
         states: a `State` of numpy arrays; all grids of one size.
@@ -136,7 +136,7 @@ def observe(states: Any) -> Int16[np.ndarray, "*N width height 3"]:
 
 
 def probe(visits: Visits, level: Level, facing: int, actions: Sequence[str]) -> list[Probe]:
-    """Tells what actions are worth at the level's beginning, in each cell that can be walked to.
+    """Tell what actions are worth at the level's beginning, in each cell that can be walked to.
 
     Args:
         visits: what was met.
@@ -175,7 +175,7 @@ def _probe(
 
 
 def walkable(level: Any) -> list[tuple[int, int]]:
-    """Returns the cells, `(x, y)`, that the agent can walk to without opening or taking anything.
+    """Return the cells, `(x, y)`, that the agent can walk to without opening or taking anything.
 
     Args:
         level: a `Level` of numpy arrays.
@@ -195,7 +195,7 @@ def walkable(level: Any) -> list[tuple[int, int]]:
 
 
 def rewards(probes: Sequence[Probe]) -> Mapping[str, np.ndarray]:
-    """Returns what each of the paper's rewards is for each probe."""
+    """Return what each of the paper's rewards is for each probe."""
     numbers = (np.array([getattr(p, name) for p in probes], float) for name in Probe._fields[3:])
     states, changes, norm = numbers
     return {name: np.asarray(reward(states, changes, norm)) for name, reward in REWARDS.items()}

@@ -34,7 +34,7 @@ Picture = UInt8[np.ndarray, "height width 3"]
 def film(
     title: str, players: Sequence[str], scenes: Iterable[tuple[Moment, ...]]
 ) -> Iterator[Picture]:
-    """Draws scenes once all are played, in pictures of one size, cropped to their levels.
+    """Draw scenes once all are played, in pictures of one size, cropped to their levels.
 
     Args:
         title: above each picture.
@@ -51,7 +51,7 @@ def film(
 
 
 def _windows(moments: Sequence[Moment]) -> list[Window]:
-    """Returns windows of one size, one for each moment, the same throughout an episode."""
+    """Return windows of one size, one for each moment, the same throughout an episode."""
     first = {moment.episode: moment.state.level for moment in reversed(moments)}
     boxes = {episode: bounding_box(level) for episode, level in first.items()}
     width = max(box.width for box in boxes.values())
@@ -63,7 +63,7 @@ def _windows(moments: Sequence[Moment]) -> list[Window]:
 
 
 def frame(title: str, moment: Moment, window: Window) -> Picture:
-    """Draws the grid, beside it what the agent sees and what the last action brought.
+    """Draw the grid, beside it what the agent sees and what the last action brought.
 
     Args:
         title: above the grid.
@@ -88,7 +88,7 @@ def frame(title: str, moment: Moment, window: Window) -> Picture:
 def frame_side_by_side(
     title: str, players: Sequence[str], moments: Sequence[Moment], window: Window
 ) -> Picture:
-    """Draws one grid for each player, below it what the last action brought.
+    """Draw one grid for each player, below it what the last action brought.
 
     Args:
         title: above all grids.
@@ -125,7 +125,7 @@ def _grid(moment: Moment, window: Window) -> Picture:
 
 
 def _canvas(width: int, height: int) -> tuple[Image.Image, ImageDraw.ImageDraw]:
-    """Returns an empty picture at least as large, in pixels, and a pen to draw on it."""
+    """Return an empty picture at least as large, in pixels, and a pen to draw on it."""
     size = -(-width // BLOCK) * BLOCK, -(-height // BLOCK) * BLOCK
     canvas = Image.new("RGB", size, PAPER)
     return canvas, ImageDraw.Draw(canvas)
@@ -143,12 +143,12 @@ def _write_facts(
 
 @cache
 def font() -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
-    """Returns the font of all text in frames."""
+    """Return the font of all text in frames."""
     return ImageFont.load_default(TEXT_SIZE)
 
 
 def write(path: Path, frames: Iterator[Picture], fps: int) -> int:
-    """Writes frames to a new file, complete or not at all, and returns how many.
+    """Write frames to a new file, complete or not at all, and returns how many.
 
     Args:
         path: its suffix is one of `WRITERS`. A PNG gets the first frame only.

@@ -22,7 +22,7 @@ RECENT = 0.1  # of a run's rows; how lively its worlds are is the mean of these
 
 
 def random_player() -> Player:
-    """Returns a player that draws every action with the same chance, rewarded by C-BET."""
+    """Return a player that draws every action with the same chance, rewarded by C-BET."""
     actions = len(rules.ACTIONS)
     intrinsic = make_intrinsic(TrainSettings(), actions)
     return Player("uniformly random", uniform(actions), AgentParams(()), intrinsic, None)
@@ -36,7 +36,7 @@ def saved_player(
     checkpoint: int | None,
     console: Console,
 ) -> Player:
-    """Loads the policy of one of a run's seeds, rewarded by the run's method.
+    """Load the policy of one of a run's seeds, rewarded by the run's method.
 
     Args:
         directory: of the run.
@@ -65,7 +65,7 @@ def _saved_networks(
     intrinsic: Intrinsic,
     loaded: Loaded,
 ) -> Any:
-    """Loads the networks of the intrinsic method, arrays [seeds, ...]; a method may have none."""
+    """Load the networks of the intrinsic method, arrays [seeds, ...]; a method may have none."""
     key = jax.random.key(0)
     _, step = jax.eval_shape(world.init, key)
     shapes, _ = jax.eval_shape(intrinsic.init, key, step)
@@ -80,13 +80,13 @@ def _saved_networks(
 
 
 def describe(settings: RunSettings, seed_index: int, loaded: Loaded) -> str:
-    """Returns who plays, for people to read."""
+    """Return who plays, for people to read."""
     seed = settings.first_seed + seed_index
     return f"{settings.train.method}, seed {seed}, {loaded.position.frames:,} frames"
 
 
 def liveliest(directory: RunDirectory, settings: RunSettings) -> str:
-    """Returns the run's world with the most interactions an episode at the end of training.
+    """Return the run's world with the most interactions an episode at the end of training.
 
     It is the first world where the run has no such numbers.
     """

@@ -1,4 +1,4 @@
-"""Plays one gridworld step by step, and records what each step brought, for people to watch."""
+"""Play one gridworld step by step, and records what each step brought, for people to watch."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -57,7 +57,7 @@ class _Advance(NamedTuple):
 def play(
     world: World, player: Player, key: PRNGKeyArray, episodes: int, steps: int | None = None
 ) -> Iterator[Moment]:
-    """Plays, and yields the first moment of each episode and one after each action.
+    """Play, and yields the first moment of each episode and one after each action.
 
     The counts of the intrinsic reward start empty and continue from episode to episode, as in
     training; the current view is counted once more at the start only. The last step of an
@@ -89,7 +89,7 @@ def play(
 
 
 def side_by_side(*plays: Iterator[Moment]) -> Iterator[tuple[Moment, ...]]:
-    """Yields the moments of several plays at once, episode by episode.
+    """Yield the moments of several plays at once, episode by episode.
 
     A play whose episode ends first waits in its last moment until the others' have ended.
     """
@@ -104,7 +104,7 @@ def side_by_side(*plays: Iterator[Moment]) -> Iterator[tuple[Moment, ...]]:
 
 
 def facts(moment: Moment) -> list[tuple[str, str]]:
-    """Returns what is written beside a moment: labels and values."""
+    """Return what is written beside a moment: labels and values."""
     triples, _ = encoding_tables()
     kind, color, _ = triples[int(moment.state.carrying)]
     nothing = int(moment.state.carrying) == c.EMPTY
@@ -123,7 +123,7 @@ def facts(moment: Moment) -> list[tuple[str, str]]:
 def _begin(
     world: World, player: Player, key: PRNGKeyArray
 ) -> tuple[ActorState, Player, PRNGKeyArray]:
-    """Returns the actor at its first moment, the player ready to act, and a key to play with."""
+    """Return the actor at its first moment, the player ready to act, and a key to play with."""
     world_key, memory_key, begin_key, play_key = jax.random.split(key, 4)
 
     @jax.jit
@@ -142,7 +142,7 @@ def _begin(
 def _advance(
     world: World, player: Player, params: tuple[Any, Any], actor: ActorState, key: PRNGKeyArray
 ) -> tuple[ActorState, _Advance]:
-    """Plays one action, in the order of `cbet_jax.rollout.rollout`."""
+    """Play one action, in the order of `cbet_jax.rollout.rollout`."""
     policy_params, intrinsic_params = params
     action_key, intrinsic_key = jax.random.split(key)
     view, first = actor.step.view[None], actor.first[None]
@@ -169,7 +169,7 @@ def _advance(
 
 
 def _moment(outcome: _Advance, episode: int) -> tuple[Moment, bool]:
-    """Returns what people want to know of a step, and whether it ended the episode."""
+    """Return what people want to know of a step, and whether it ended the episode."""
     state, action, step, events, intrinsic = _only(outcome)
     event = "success" if step.success else "lava" if step.terminated else ""
     moment = Moment(
@@ -186,5 +186,5 @@ def _moment(outcome: _Advance, episode: int) -> tuple[Moment, bool]:
 
 
 def _only(batch: Any) -> Any:
-    """Returns the one world of a batch, on the host."""
+    """Return the one world of a batch, on the host."""
     return jax.tree.map(lambda leaf: leaf[0], jax.device_get(batch))

@@ -58,7 +58,7 @@ def play(
     *,
     random_starts: bool = False,
 ) -> Iterator[Sight]:
-    """Plays, and yields the first moment of each episode and one after each action.
+    """Play, and yields the first moment of each episode and one after each action.
 
     Args:
         world: one scene (`num_worlds` 1), whose own episodes are longer than `steps`.
@@ -120,7 +120,7 @@ def _sight(carry: Any, path: list[np.ndarray], episode: int, action: str) -> Sig
 
 
 def frame(title: str, drawn: FloorMap, sight: Sight) -> Picture:
-    """Draws a moment: view and facts, panorama below them, the map with the path beside."""
+    """Draw a moment: view and facts, panorama below them, the map with the path beside."""
     plan = _plan(drawn, sight)
     height = LINE + 2 * MARGIN + max(VIEW + MARGIN + COMPASS_VIEW + LINE, plan.height)
     width = COLUMN + plan.width + 3 * MARGIN
@@ -149,7 +149,7 @@ def frame(title: str, drawn: FloorMap, sight: Sight) -> Picture:
 
 
 def _plan(drawn: FloorMap, sight: Sight) -> Image.Image:
-    """Draws the scene from above, the path, and the agent with a nose."""
+    """Draw the scene from above, the path, and the agent with a nose."""
     rows, columns = drawn.walkable.shape
     scale = LARGEST_MAP / max(rows, columns)
     plan = Image.fromarray(drawn.picture).resize((round(columns * scale), round(rows * scale)))

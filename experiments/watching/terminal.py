@@ -134,6 +134,6 @@ def _style(pair: str) -> str:
 
 
 def _as_level(view: UInt8[np.ndarray, "7 7"]) -> Level:
-    """Returns what the agent sees as a level, which can be written."""
+    """Return what the agent sees as a level, which can be written."""
     agent = jnp.array((views.AGENT_X, views.AGENT_Y))
     return make_level(jnp.asarray(view), agent, UP, task=NO_TASK, max_steps=0)

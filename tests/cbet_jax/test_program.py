@@ -9,7 +9,7 @@ import pytest
 from cbet_jax.config import NetworkSettings, TrainSettings
 from cbet_jax.train import make_program, seed_keys
 from envs.minigrid import make_world
-from experiments.benchmarks.measure import inside
+from experiments.benchmarks.arithmetic import inner_jaxprs
 
 UNROLL = 12
 UNITS = 8
@@ -49,7 +49,7 @@ def equations(jaxpr):
     """Yields all equations of a program, those of its loops and functions, too."""
     for equation in jaxpr.eqns:
         yield equation
-        for inner in inside(equation):
+        for inner in inner_jaxprs(equation):
             yield from equations(inner)
 
 
@@ -93,7 +93,7 @@ def test_all_but_the_factors_of_products_is_float32(traced, factors):
     assert {product.outvars[0].aval.dtype.name for product in products} == {"float32"}
     small = [e for e in found if any(_is_small(variable) for variable in e.outvars)]
     assert bool(small) == (factors == "bfloat16")
-    computes = {e.primitive.name for e in small if not [*inside(e)]} - MOVES
+    computes = {e.primitive.name for e in small if not [*inner_jaxprs(e)]} - MOVES
     assert not computes
 
 

@@ -6,17 +6,17 @@ from pathlib import Path
 import nbformat
 from nbclient import NotebookClient
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 NOTEBOOK = ROOT / "experiments" / "notebooks" / "profiling.ipynb"
 TINY = """
 from dataclasses import replace
 
 from cbet_jax.config import CountSettings, NetworkSettings
-from experiments import measure
+from experiments.benchmarks import timing
 from tests.support.worlds import corridor
 
 make_world = lambda names, number, explore: corridor(number)  # compiles at once
-measure.ROUND_SECONDS = 0.0
+timing.ROUND_SECONDS = 0.0
 preset = PRESETS["smoke"]
 network = NetworkSettings(1, 4, dense_layers=1, dense_units=8, lstm_layers=1, lstm_units=8)
 counts = CountSettings(capacity=64)

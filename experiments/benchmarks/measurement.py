@@ -1,4 +1,4 @@
-"""What the benchmark is asked, and what it answers: rows."""
+"""What the benchmark is asked, and what it answers."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,12 +8,12 @@ from cbet_jax.config import Factors
 from envs.minigrid import NAMES
 from experiments.common.presets import PRESETS
 
-MIXED = PRESETS["paper"].environments  # played side by side, unless an environment is named
+MIXED = PRESETS["paper"].environments  # played side by side where no environment is named
 
 
 @dataclass(frozen=True)
-class Options:
-    """Measures worlds, count tables, training and compilation on this machine."""
+class BenchmarkOptions:
+    """Measure worlds, count tables, training and compilation on this machine."""
 
     groups: tuple[str, ...] = (
         "worlds",
@@ -26,26 +26,25 @@ class Options:
         "compilation",
     )
     rounds: int = 5  # of each measurement; the median counts
-    #: side by side; the last number alone where it does not matter
+    #: side by side; only the last number where it does not matter
     worlds: tuple[int, ...] = (64, 256, 1024)
     envs: tuple[str, ...] = NAMES  # environments measured one by one
     capacities: tuple[int, ...] = (2**12, 2**14, 2**16, 2**18)  # slots of a count table
     presets: tuple[str, ...] = ("paper", "laptop")  # whose training is measured
     factors: tuple[Factors, ...] = ("float32", "bfloat16")  # of matrix products in training
-    scaled: str = "laptop"  # the preset that is trained with more and more seeds and worlds
+    scaled: str = "laptop"  # the preset that is trained with increasing seeds and worlds
     scaled_seeds: tuple[int, ...] = (1, 2, 4, 8, 16, 32)
     scaled_worlds: tuple[int, ...] = (32, 128, 512, 2048, 4096)
     out: Path | None = None  # JSON file (default: a new one in runs/)
-    #: measures nothing of the above, but makes a report on training on this machine's GPU in that
-    #: folder
+    #: make a report on training on this machine's GPU in that folder, and measure nothing else
     gpu_report: Path | None = None
-    small: bool = False  # the report tries all its parts with tiny programs
+    small: bool = False  # try every part of the report with tiny programs
 
 
-class Row(NamedTuple):
-    """One measured number, and how many times another one it is."""
+class Measurement(NamedTuple):
+    """One measured number: a row of the benchmark's table."""
 
     what: str
     value: float
     unit: str
-    ratios: dict[str, float]  # to what -> ratio
+    ratios: dict[str, float]  # name of another measurement -> how many times that one it is

@@ -8,26 +8,26 @@ HEADER = (
     *("memory, MiB", "callbacks", "open loops", "conditionals", "compiling, s"),
 )
 NOTES = (
-    "A call is one iteration of all seeds: rollouts and updates (training), or one of the two "
-    "alone. Minutes to the end: of all seeds together, at the preset's number of frames. "
-    "Operations are those of the policy's network alone, their rate beside that of a product of "
-    "two large square matrices with the same factors. Memory is what the program plans to hold "
-    "at once. Callbacks ask the host for something within the program. Open loops, whose length "
-    "the numbers decide, and conditionals ask it for nothing, but the host of a GPU may wait there "
-    "to read which way to go. Programs of a group were compiled at the same time, so that each "
-    "alone takes less."
+    "A call is one iteration of all seeds: rollouts and updates (training), or only one of the "
+    "two. Minutes to the end: of all seeds together, at the preset's number of frames. "
+    "Operations are those of the policy's network only, their rate beside that of a product of "
+    "two large square matrices with the same factors. Memory is the most that the program plans "
+    "to hold at once. Callbacks ask the host for something within the program. Open loops, whose "
+    "length depends on numbers, and conditionals ask for nothing, but the host of a GPU may wait "
+    "there to read which way to go. Programs of a group were compiled at the same time; by itself "
+    "each takes less."
 )
 APART = {"update": "update of the parameters", "metrics": "metrics", "floats": "other numbers"}
 
 
 def markdown(content: dict[str, Any]) -> str:
-    """Returns the report as text.
+    """Return the report as text.
 
     Args:
-        content: of the report, which may not be complete.
+        content: of the report; it may be incomplete.
     """
     machine = content["machine"]
-    where = "" if content["is_gpu"] else " (no GPU that JAX can use: these are another's numbers)"
+    where = "" if content["is_gpu"] else " (JAX finds no GPU: these are another device's numbers)"
     lines = [
         f"# Training on {content['device']}{where}",
         "",
@@ -44,7 +44,7 @@ def markdown(content: dict[str, Any]) -> str:
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """Returns the lines of a table whose first column is text, the others numbers."""
+    """Return the lines of a table with text in the first column and numbers in the others."""
     rule = ["---", *["---:"] * (len(header) - 1)]
     return [f"| {' | '.join(cells)} |" for cells in (header, rule, *rows)]
 

@@ -1,4 +1,4 @@
-"""Whether another backend computes what the CPU's does, with factors of 32 and of 16 bits."""
+"""Whether another backend computes what the CPU does, with factors of 32 and of 16 bits."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -17,14 +17,14 @@ from envs.types import World
 from experiments.benchmarks import phases
 
 BOUNDS = {"update": 1e-2, "metrics": 1e-3, "floats": 1e-3}  # relative
-#: with factors of 8 bits: a number in the middle between two of them goes either way
+#: with 8-bit mantissas: a number in the middle between two is rounded either way
 ROUNDED = {"update": 5e-2, "metrics": 2e-2, "floats": 1e-3}
 
 
 class Agreement(NamedTuple):
     """How far two backends' numbers are from each other."""
 
-    integers: int  # all of them: worlds, counts, keys, ...
+    integers: int  # how many were compared: worlds, counts, keys, ...
     different: tuple[str, ...]  # names of the arrays of integers that are not equal
     update: float  # |difference| / |CPU's|, of all that the learnt parameters were changed by
     metrics: float  # the largest relative difference
@@ -39,7 +39,7 @@ class Agreement(NamedTuple):
 
 
 class Followed(NamedTuple):
-    """What was made of given trajectories."""
+    """What a backend computed from given trajectories."""
 
     learner: LearnerState
     logits: Array  # [seeds, rollouts, T, N, actions], as in acting
@@ -51,13 +51,13 @@ class Followed(NamedTuple):
 
 
 def compare_with_cpu(settings: TrainSettings, world: World) -> Agreement:
-    """Trains for an iteration from one state on the CPU and on the default device.
+    """Train for an iteration from one state on the CPU and on the default device.
 
-    Float32 products are computed as such on both, without a GPU's shortcuts (TF32).
+    Both compute float32 products in full, without a GPU's shortcuts (TF32).
 
     Args:
         settings: of the training, with factors of 32 bits.
-        world: that it plays in.
+        world: the worlds that it plays.
 
     Raises:
         RuntimeError: this process cannot use the CPU's backend.
@@ -68,14 +68,14 @@ def compare_with_cpu(settings: TrainSettings, world: World) -> Agreement:
 
 
 def follow_cpu(settings: TrainSettings, world: World, seeds: int) -> Agreement:
-    """Acts on the CPU's trajectories, and learns from them, on both; seeds side by side.
+    """Act on the CPU's trajectories and learn from them, on both; seeds side by side.
 
-    For factors of 16 bits: what rounds to another of them moves logits so far that now and then
-    another action is drawn, after which worlds have nothing in common.
+    This is for factors of 16 bits: rounding changes logits so much that now and then another
+    action is drawn, after which two runs have nothing in common.
 
     Args:
         settings: of the training.
-        world: that it plays in.
+        world: the worlds that it plays.
         seeds: how many.
 
     Raises:
@@ -106,21 +106,24 @@ def _on_cpu(function: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def _on_both(function: Callable[..., Any], *arguments: Any) -> tuple[Any, Any]:
-    """Returns what a function gives on the CPU and on the default device."""
+    """Return the results of a function on the CPU and on the default device."""
     program = jax.jit(function)
-    on = lambda device: jax.block_until_ready(program(*jax.device_put(arguments, device)))  # noqa: E731
+
+    def on(device: jax.Device) -> Any:
+        return jax.block_until_ready(program(*jax.device_put(arguments, device)))
+
     with jax.default_matmul_precision("highest"):
         return on(jax.devices("cpu")[0]), on(jax.devices()[0])
 
 
 def compare(begun: Any, here: Any, there: Any, bounds: Mapping[str, float]) -> Agreement:
-    """Compares what two backends made of one `TrainState`.
+    """Compare what two backends computed from one `TrainState`.
 
     Args:
         begun: the state before.
         here: the CPU's state after, and its metrics.
-        there: the other's.
-        bounds: of relative differences that are let pass, as `BOUNDS` has them.
+        there: those of the other backend.
+        bounds: the largest relative differences allowed, named as in `BOUNDS`.
     """
     states, metrics = ([on_host(result[i]) for result in (here, there)] for i in (0, 1))
     integers, floats = (
@@ -145,7 +148,7 @@ def compare(begun: Any, here: Any, there: Any, bounds: Mapping[str, float]) -> A
 
 
 def _distance(ours: dict[str, np.ndarray], theirs: dict[str, np.ndarray]) -> float:
-    """Returns |ours - theirs| / |ours|; infinite if they are not numbers at the same places."""
+    """Return |ours - theirs| / |ours|, infinite if NaNs are at different places."""
     one, other = (
         np.concatenate([tree[name].ravel() for name in ours]).astype(np.float64)
         for tree in (ours, theirs)
