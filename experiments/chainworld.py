@@ -1,9 +1,9 @@
-"""When to forget counts, on the paper's chain: `python -m experiments.chainworld`.
+"""Show when to forget counts, on the paper's chain: `python -m experiments.chainworld`.
 
 An agent starts in A and goes to B or to D; from B it loops between B and C, in D it stays
-(paper, section 3.2, figure "chainworld"). With counts that are forgotten at each episode's
-end, ABCBCB... is worth more than ADDD... every time, and D is left out; with counts that live
-on until a random reset, what was visited more often is worth less, and every place is visited.
+(paper, section 3.2, figure "chainworld"). If counts are forgotten at each episode's end,
+ABCBCB... is always worth more than ADDD..., and the agent never visits D. If counts are kept until
+a random reset, what was visited more often is worth less, and the agent visits every place.
 """
 
 import sys
@@ -40,13 +40,13 @@ if TYPE_CHECKING:
 
 MODULE = "experiments.chainworld"
 NAME = "chainworld"
-END = 5  # the last fifth of the episodes is called the end
-UNIFORM = 1 / 3  # of the steps outside of A, at each of three places
+END = 5  # results are of the last fifth of the episodes
+UNIFORM = 1 / 3  # share of the steps outside of A, in each of three places
 PATHS = {"ABCBCB...": GO_TO_B, "ADDDDD...": GO_TO_D}
 
 
 @dataclass(frozen=True)
-class Options:
+class ChainworldOptions:
     """Learn to explore a chain of four places, with counts forgotten by several rules."""
 
     out: Path | None = None  # folder of the table and the figure (default: a new one in runs/)
@@ -56,7 +56,7 @@ class Options:
     actors: PositiveInt = 32  # that play one policy, each with its own counts
     seeds: PositiveInt = 8  # policies learnt with each rule
     first_seed: NonNegativeInt = 0
-    # The most that the paper proposes, 1 - gamma, and what its experiments take.
+    # The largest that the paper proposes, 1 - gamma, and that of its experiments.
     reset_probabilities: tuple[float, ...] = (0.01, 0.001)  # p of random resets, at each step
     discount: float = 0.99
     learning_rate: float = 0.02
@@ -73,7 +73,7 @@ class Options:
 
     @property
     def train(self) -> TrainSettings:
-        """What the learner needs to know."""
+        """The settings of the learner."""
         return TrainSettings(
             frames=self.episodes * self.actors * self.steps,
             worlds=self.actors,
@@ -85,7 +85,7 @@ class Options:
 
     @property
     def rules(self) -> tuple[Rule, ...]:
-        """What is compared."""
+        """The rules to compare."""
         return (
             Rule("at each episode's end", at_the_end=True, probability=0.0),
             *(
@@ -101,7 +101,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     arguments = sys.argv[1:] if arguments is None else arguments
     console = Console()
     with cli.user_errors():
-        options: Options = cli.parse(Options, arguments, MODULE)
+        options: ChainworldOptions = cli.parse(ChainworldOptions, arguments, MODULE)
         folder = outputs.new_folder(options.out, NAME)
         keys = seed_keys(options.seeds, options.first_seed)
         with console.status("learning"):
@@ -119,12 +119,12 @@ def at_the_end(learnt: Learnt) -> Learnt:
 
 
 def outside_of_a(share: np.ndarray) -> np.ndarray:
-    """Return the shares of the steps that are spent in B, C and D, of those not spent in A."""
+    """Return which share of the steps outside of A is spent in B, C and D."""
     return share[..., 1:] / share[..., 1:].sum(-1, keepdims=True)
 
 
-def returns(options: Options) -> dict[str, float]:
-    """Return what each path is worth to an agent that has forgotten all counts."""
+def returns(options: ChainworldOptions) -> dict[str, float]:
+    """Return the intrinsic return of each path for an agent that has forgotten all counts."""
     discounts = options.discount ** np.arange(options.steps)
     reward = COUNT_REWARDS[options.method]
     return {
@@ -133,10 +133,10 @@ def returns(options: Options) -> dict[str, float]:
     }
 
 
-def show(console: Console, options: Options, learnt: Learnt) -> None:
-    """Print what the two paths are worth, and what was learnt with each rule."""
-    worth = ", ".join(f"{path} {value:.3f}" for path, value in returns(options).items())
-    console.print(f"intrinsic return with empty counts: {worth}", highlight=False)
+def show(console: Console, options: ChainworldOptions, learnt: Learnt) -> None:
+    """Print the returns of both paths, and what was learnt with each rule."""
+    paths = ", ".join(f"{path} {value:.3f}" for path, value in returns(options).items())
+    console.print(f"intrinsic return with empty counts: {paths}", highlight=False)
     shown = Table(
         title="Last fifth of the episodes; intervals: 95 % confidence, over seeds",
         box=box.SIMPLE_HEAD,
@@ -153,7 +153,7 @@ def show(console: Console, options: Options, learnt: Learnt) -> None:
     console.print(shown)
 
 
-def write(folder: Path, options: Options, learnt: Learnt) -> tuple[Path, Path]:
+def write(folder: Path, options: ChainworldOptions, learnt: Learnt) -> tuple[Path, Path]:
     """Write one row for each rule and seed, and the figure."""
     header = ("forgotten", "seed", "to_d", *(f"share_{p}" for p in PLACES), "reward")
     end = at_the_end(learnt)
@@ -170,17 +170,17 @@ def write(folder: Path, options: Options, learnt: Learnt) -> tuple[Path, Path]:
     return table, draw(folder / f"{NAME}.png", options, learnt)
 
 
-def draw(path: Path, options: Options, learnt: Learnt) -> Path:
-    """Draw what the paths are worth, what is learnt, and where the agent goes."""
+def draw(path: Path, options: ChainworldOptions, learnt: Learnt) -> Path:
+    """Draw the returns of both paths, what is learnt, and where the agent goes."""
     from matplotlib.figure import Figure  # imported here: it takes more than a second
 
     figure = Figure(figsize=(13, 3.7), layout="constrained")
-    worth, policy, places = figure.subplots(1, 3)
-    for axis in (worth, policy, places):
+    paths, policy, places = figure.subplots(1, 3)
+    for axis in (paths, policy, places):
         axis.spines[["top", "right"]].set_visible(False)
         axis.grid(alpha=0.25, linewidth=0.6)
         axis.set_axisbelow(True)
-    _draw_worth(worth, options)
+    _draw_returns(paths, options)
     _draw_policies(policy, options, learnt)
     _draw_places(places, options, learnt)
     figure.legend(
@@ -193,7 +193,7 @@ def draw(path: Path, options: Options, learnt: Learnt) -> Path:
     return outputs.write_figure(path, figure)
 
 
-def _draw_worth(axis: "Axes", options: Options) -> None:
+def _draw_returns(axis: "Axes", options: ChainworldOptions) -> None:
     discounts = options.discount ** np.arange(options.steps)
     for (path, action), style in zip(PATHS.items(), ("-", "--"), strict=True):
         rewards = fresh_rewards(COUNT_REWARDS[options.method], action, options.steps)
@@ -205,7 +205,7 @@ def _draw_worth(axis: "Axes", options: Options) -> None:
     axis.legend(frameon=False)
 
 
-def _draw_policies(axis: "Axes", options: Options, learnt: Learnt) -> None:
+def _draw_policies(axis: "Axes", options: ChainworldOptions, learnt: Learnt) -> None:
     episodes = np.arange(1, options.episodes + 1)
     for rule, seeds, color in zip(options.rules, learnt.to_d, COLORS, strict=False):
         axis.plot(episodes, seeds.mean(0), color=color, label=rule.name)
@@ -216,7 +216,7 @@ def _draw_policies(axis: "Axes", options: Options, learnt: Learnt) -> None:
     axis.set_ylim(0, 1)
 
 
-def _draw_places(axis: "Axes", options: Options, learnt: Learnt) -> None:
+def _draw_places(axis: "Axes", options: ChainworldOptions, learnt: Learnt) -> None:
     spent = outside_of_a(at_the_end(learnt).share)  # [rules, seeds, 3]
     width = 0.8 / len(spent)
     for number, (seeds, color) in enumerate(zip(spent, COLORS, strict=False)):

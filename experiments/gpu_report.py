@@ -26,7 +26,7 @@ FOLDER = tyro.conf.arg(metavar="DIR", help="a folder without a report")
 
 
 @dataclass(frozen=True)
-class Options:
+class GpuReportOptions:
     """Measure training on this machine's GPU, and compare its numbers with the CPU's."""
 
     folder: Annotated[Path, tyro.conf.Positional, FOLDER]
@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Make the report that the command line asks for, and print it."""
     arguments = sys.argv[1:] if arguments is None else arguments
     with cli.user_errors():
-        options: Options = cli.parse(Options, arguments, MODULE)
+        options: GpuReportOptions = cli.parse(GpuReportOptions, arguments, MODULE)
         report(options.folder, arguments, Console(), small=options.small)
 
 

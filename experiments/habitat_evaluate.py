@@ -1,8 +1,8 @@
-"""Walk about scenes with a run's policies: `python -m experiments.habitat_evaluate RUN`.
+"""Explore scenes with a run's policies: `python -m experiments.habitat_evaluate RUN`.
 
 Plays episodes in scenes without any learning (paper, section "Habitat transfer results"), and
-as many with untrained networks and with uniformly random actions. Counts distinct
-positions, rounded to 0.05 m.
+as many with untrained networks and with uniformly random actions. Counts distinct positions,
+rounded to 0.05 m.
 """
 
 import sys
@@ -24,19 +24,19 @@ from envs.habitat.apartments import NAMES
 from envs.habitat.simulator import SimulatorError
 from experiments.common import cli, habitat, training
 from experiments.evaluation import walk_table, walks
-from experiments.evaluation.walk_table import Walked
+from experiments.evaluation.walk_table import WalkConditions, Walked
 
 MODULE = habitat.EVALUATE
-# What the paper evaluates in, after pre-training in apartment_0.
+# The scenes that the paper evaluates in, after pre-training in apartment_0.
 REPLICA = (
     *("apartment_1", "office_3", "room_0", "room_1", "room_2", "frl_apartment_0", "hotel_0"),
 )
-MAP_CELL = 0.1  # metres a cell of the maps
+MAP_CELL_METRES = 0.1
 
 
 @dataclass(frozen=True)
-class Options:
-    """Walk about scenes with a run's policies, and with uniformly random actions."""
+class HabitatEvaluateOptions:
+    """Explore scenes with a run's policies, and with uniformly random actions."""
 
     directory: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
     #: paths or names (default: the package's others than the run's; of a data set, Replica's seven
@@ -44,7 +44,7 @@ class Options:
     scenes: tuple[str, ...] = ()
     episodes: PositiveInt = 100  # of each policy in each scene
     steps: PositiveInt = 500  # of an episode
-    random_starts: bool = False  # every episode begins somewhere else, not where the seed says
+    random_starts: bool = False  # every episode begins in another place
     workers: PositiveInt | None = None  # simulators at once (default: as many as the run had)
     seed: NonNegativeInt = 0  # of the starts and the actions
     checkpoint: int | None = None  # frames of the checkpoint (default: the newest)
@@ -59,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     arguments = sys.argv[1:] if arguments is None else arguments
     console = Console()
     with cli.user_errors(SimulatorError):
-        options: Options = cli.parse(Options, arguments, MODULE)
+        options: HabitatEvaluateOptions = cli.parse(HabitatEvaluateOptions, arguments, MODULE)
         directory = RunDirectory(options.directory)
         settings, played = habitat.habitat_settings(directory)
         played = replace(played, max_steps=options.steps + 1, random_starts=options.random_starts)
@@ -75,18 +75,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
             console.print(walk_table.line(found, settings), soft_wrap=True, highlight=False)
         table = [row for each in walked for row in walk_table.rows(each, settings)]
         walk_table.show(console, table, f"{directory.root}, {frames:,} frames")
-        told = (played.simulator, options.steps, options.random_starts, frames, options.seed)
-        for path in walk_table.save(directory, settings, walked, table, told):
+        conditions = WalkConditions(
+            played.simulator, options.steps, options.random_starts, frames, options.seed
+        )
+        for path in walk_table.save(directory, settings, walked, table, conditions):
             console.print(f"saved: {path}", soft_wrap=True, highlight=False)
 
 
 def chosen_scenes(
-    options: Options, settings: RunSettings, played: HabitatSettings
+    options: HabitatEvaluateOptions, settings: RunSettings, played: HabitatSettings
 ) -> tuple[str, ...]:
     """Return the scenes to play.
 
     Raises:
-        SettingsError: none are named, and there is no saying which.
+        SettingsError: none are named, and this simulator has no defaults.
     """
     if options.scenes:
         return tuple(dict.fromkeys(options.scenes))
@@ -101,10 +103,17 @@ def walk(
     directory: RunDirectory,
     settings: RunSettings,
     played: HabitatSettings,
-    options: Options,
+    options: HabitatEvaluateOptions,
     scene: str,
 ) -> tuple[Walked, Policies]:
     """Play every policy in one scene, all from the same starts.
+
+    Args:
+        directory: of the run.
+        settings: of the run.
+        played: how the scene is played.
+        options: the command line.
+        scene: its path or name.
 
     Raises:
         SimulatorError: the scene cannot be played.
@@ -120,7 +129,7 @@ def walk(
             UNTRAINED: by_seed(untrained(policies, settings), settings.seeds),
             UNIFORM: [AgentParams(())],
         }
-        # Compiled once, a program walks for the networks before and after training.
+        # One compiled program plays for the networks before and after training.
         walker = walks.make_walker(world, policies.agent, options.steps)
         random_walker = walks.make_walker(world, uniform(world.num_actions), options.steps)
         places = {}
@@ -135,7 +144,9 @@ def walk(
                 )
                 for of_seed in params
             ]
-        return Walked(simulators.scene_name, simulators.floor_map(MAP_CELL), places), policies
+        return Walked(
+            simulators.scene_name, simulators.floor_map(MAP_CELL_METRES), places
+        ), policies
 
 
 def by_seed(params: AgentParams, seeds: int) -> list[AgentParams]:

@@ -25,12 +25,12 @@ from experiments.watching.rooms_film import SIDES
 
 MODULE = "experiments.habitat_pictures"
 SCENES = ("living_room", "hotel_suite", "family_flat", "large_flat")
-TILE = 3 * VIEW_SIZE  # pixels on screen
-SHADES = 32  # that colours are told apart by when a place is chosen
+TILE = 3 * VIEW_SIZE  # pixels
+SHADES = 32  # of each colour channel, when colours are counted
 
 
 @dataclass(frozen=True)
-class Options:
+class HabitatPictureOptions:
     """Show what agents see in scenes of rooms."""
 
     scenes: tuple[str, ...] = SCENES  # paths, or names that the simulator knows
@@ -63,14 +63,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     arguments = sys.argv[1:] if arguments is None else arguments
     console = Console()
     with cli.user_errors(SimulatorError):
-        options: Options = cli.parse(Options, arguments, MODULE)
+        options: HabitatPictureOptions = cli.parse(HabitatPictureOptions, arguments, MODULE)
         out = options.out or RUNS / f"habitat-pictures-{datetime.now():%Y%m%d-%H%M%S}.png"
         seen = dict(look(options))
         write(out, iter([draw(seen)]), 1)
         console.print(f"saved: {out}", soft_wrap=True, highlight=False)
 
 
-def look(options: Options) -> Iterator[tuple[str, Seen]]:
+def look(options: HabitatPictureOptions) -> Iterator[tuple[str, Seen]]:
     """Yield each scene's name and what is seen in it.
 
     Raises:
@@ -85,8 +85,8 @@ def look(options: Options) -> Iterator[tuple[str, Seen]]:
             workers.close()
 
 
-def most_colourful(workers: Workers, options: Options) -> Seen:
-    """Return what is seen from that place, of some that are drawn, with the most colours."""
+def most_colourful(workers: Workers, options: HabitatPictureOptions) -> Seen:
+    """Draw some places, and return what is seen from the one with the most colours."""
     found = []
     for seed in range(options.seed, options.seed + options.starts):
         if workers.reset([seed])[0] is not None:
@@ -97,7 +97,7 @@ def most_colourful(workers: Workers, options: Options) -> Seen:
 
 
 def colours(seen: Seen) -> int:
-    """Return how many colours the view has, and the least colourful side of the panorama."""
+    """Return the number of colours in the view, plus that in the dullest side of the panorama."""
     numbers = [
         len(np.unique(image.reshape(-1, 3) // (256 // SHADES), axis=0))
         for image in (seen.view, *seen.panorama)

@@ -1,9 +1,9 @@
-"""What each action is worth, cell by cell: `python -m experiments.reward_maps`.
+"""Draw the reward of each action, cell by cell: `python -m experiments.reward_maps`.
 
 The paper's figure of intrinsic rewards (its section 3.1): a gridworld with a key and a door,
-in which the agent faces down in every cell, and the rewards 1 / sqrt(N(s')),
-||c||^2 / sqrt(N(s')) and C-BET's 1 / (N(s') + N(c)), the counts being those of what a random
-policy has visited, or a run's.
+where the agent faces down in every cell, and the rewards 1 / sqrt(N(s')), ||c||^2 / sqrt(N(s'))
+and C-BET's 1 / (N(s') + N(c)). The counts are of what a random policy, or that of a run, has
+visited.
 """
 
 import sys
@@ -51,7 +51,8 @@ TITLES = {
     "forward": "move forward",
     "pickup": "pick up",
 }
-WALL, FAR = "0.35", "0.85"  # grey of what cannot be entered, and of what cannot be reached yet
+WALL, UNREACHED = "0.35", "0.85"  # grey of walls, and of cells that cannot be reached yet
+TILE = 32  # pixels
 FROM = tyro.conf.arg(
     name="from",
     metavar="RUN",
@@ -60,7 +61,7 @@ FROM = tyro.conf.arg(
 
 
 @dataclass(frozen=True)
-class Options:
+class RewardMapOptions:
     """Draw the intrinsic reward of each action in each cell of a gridworld."""
 
     out: Path | None = None  # folder of the table and the figure (default: a new one in runs/)
@@ -81,7 +82,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     arguments = sys.argv[1:] if arguments is None else arguments
     console = Console()
     with cli.user_errors(UnknownEnvironment):
-        options: Options = cli.parse(Options, arguments, MODULE)
+        options: RewardMapOptions = cli.parse(RewardMapOptions, arguments, MODULE)
         check(options)
         level = draw_level(options)
         world = visits.one_level(level, options.worlds)
@@ -96,7 +97,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     console.print(f"saved: {' and '.join(map(str, files))}", soft_wrap=True, highlight=False)
 
 
-def check(options: Options) -> None:
+def check(options: RewardMapOptions) -> None:
     """Refuse what cannot be drawn.
 
     Raises:
@@ -115,11 +116,11 @@ def check(options: Options) -> None:
     find(options.env)
 
 
-def draw_level(options: Options) -> Level:
+def draw_level(options: RewardMapOptions) -> Level:
     """Return the level that is played.
 
     Raises:
-        SettingsError: that seed gives none.
+        SettingsError: that seed yields no level.
     """
     levels, ready = sample_levels(find(options.env), jax.random.key(options.level_seed), 1)
     if not ready[0]:
@@ -128,7 +129,7 @@ def draw_level(options: Options) -> Level:
     return level
 
 
-def player(options: Options, world: World, console: Console) -> tuple[Agent, AgentParams]:
+def player(options: RewardMapOptions, world: World, console: Console) -> tuple[Agent, AgentParams]:
     """Return who visits the level.
 
     Raises:
@@ -145,17 +146,27 @@ def player(options: Options, world: World, console: Console) -> tuple[Agent, Age
     return policies.agent, jax.tree.map(lambda leaf: leaf[options.seed_index], policies.params)
 
 
-def caption(options: Options) -> str:
-    """Return what is written below the figure."""
+def caption(options: RewardMapOptions) -> str:
+    """Return the text below the figure."""
     who = f"the policy of {options.source}" if options.source else "a random policy"
     return (
         f"{options.env}, counts of {options.worlds * options.steps:,} steps of {who}. In every "
-        f"cell the agent faces {options.facing}; light grey: not yet to be reached."
+        f"cell the agent faces {options.facing}; light grey: cannot be reached yet."
     )
 
 
 def write(folder: Path, level: Level, probes: Sequence[Probe], caption: str) -> tuple[Path, Path]:
-    """Write one row for each cell and action, and the figure."""
+    """Write one row for each cell and action, and the figure.
+
+    Args:
+        folder: where the files go.
+        level: that the maps show.
+        probes: the cells and actions.
+        caption: below the figure.
+
+    Returns:
+        The table and the figure.
+    """
     rewards = visits.rewards(probes)
     rows = [
         (*probe, *map(float, values))
@@ -172,7 +183,15 @@ def draw(
     rewards: Mapping[str, np.ndarray],
     caption: str,
 ) -> Path:
-    """Draw one map for each reward (row) and action (column)."""
+    """Draw one map for each reward (row) and action (column).
+
+    Args:
+        path: the picture.
+        level: that the maps show.
+        probes: the cells and actions.
+        rewards: name -> one number for each probe.
+        caption: below the figure.
+    """
     from matplotlib.figure import Figure  # imported here: it takes more than a second
 
     actions = tuple(dict.fromkeys(probe.action for probe in probes))
@@ -199,18 +218,17 @@ def draw(
 
 
 def _draw_map(axis: "Axes", state: Any, shown: np.ndarray) -> Any:
-    """Draw rewards in cells, and what stands in the others."""
+    """Draw rewards in the cells that have one, and the level in the others."""
     height, width = shown.shape
-    pixels = 32
-    tiles = whole_grid(state, pixels)
+    tiles = whole_grid(state, TILE)
     grid = without_margin(state.level.cells, state.level.size)
     axis.imshow(np.zeros((height, width)), cmap="Greys_r", vmin=0, vmax=1)
     for y, x in np.ndindex(height, width):
         box = (x - 0.5, x + 0.5, y + 0.5, y - 0.5)
         if np.isnan(shown[y, x]):
-            tile = tiles[y * pixels : (y + 1) * pixels, x * pixels : (x + 1) * pixels]
+            tile = tiles[y * TILE : (y + 1) * TILE, x * TILE : (x + 1) * TILE]
             kind = int(grid[y, x]) >> 3
-            plain = {c.KIND_WALL: WALL, c.KIND_EMPTY: FAR, c.KIND_GOAL: FAR}.get(kind)
+            plain = {c.KIND_WALL: WALL, c.KIND_EMPTY: UNREACHED, c.KIND_GOAL: UNREACHED}.get(kind)
             if plain is None:
                 axis.imshow(tile, extent=box)
             else:

@@ -31,12 +31,12 @@ from experiments.watching import film, players, rooms_film, terminal
 from experiments.watching.playing import play, side_by_side
 
 MODULE = "experiments.watch"
-FASTEST = 50  # frames a second that a GIF can show
+FASTEST_FPS = 50  # of a GIF
 RUN = tyro.conf.arg(metavar="[DIR]", help="of the run (without: actions drawn with equal chances)")
 
 
 @dataclass(frozen=True)
-class Options:
+class WatchOptions:
     """Show a run's policy, or a random one, at play in one world."""
 
     directory: Annotated[Path | None, tyro.conf.Positional, RUN] = None
@@ -60,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     arguments = sys.argv[1:] if arguments is None else arguments
     console = Console()
     with cli.user_errors(UnknownEnvironment, SimulatorError):
-        options: Options = cli.parse(Options, arguments, MODULE)
+        options: WatchOptions = cli.parse(WatchOptions, arguments, MODULE)
         settings = RunDirectory(options.directory).settings() if options.directory else None
         check(options, settings)
         if settings and settings.habitat:
@@ -69,7 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             watch_gridworld(options, settings, console)
 
 
-def watch_gridworld(options: Options, settings: RunSettings | None, console: Console) -> None:
+def watch_gridworld(options: WatchOptions, settings: RunSettings | None, console: Console) -> None:
     """Show a run's policy, a random one, or both, in a gridworld."""
     env = gridworld(options, settings)
     world = make_world((env,), 1, explore=options.explore)
@@ -97,7 +97,7 @@ def watch_gridworld(options: Options, settings: RunSettings | None, console: Con
 
 
 def watch_scene(
-    options: Options, settings: RunSettings, played: HabitatSettings, console: Console
+    options: WatchOptions, settings: RunSettings, played: HabitatSettings, console: Console
 ) -> None:
     """Show a run's policy in a scene of rooms.
 
@@ -136,13 +136,15 @@ def watch_scene(
             options.steps,
             random_starts=played.random_starts,
         )
-        scene, drawn = simulators.scene_name, simulators.floor_map(rooms_film.MAP_CELL)
+        scene, drawn = simulators.scene_name, simulators.floor_map(rooms_film.MAP_CELL_METRES)
         player = players.describe(settings, options.seed_index, policies.loaded)
         frames = (rooms_film.frame(f"{scene}: {player}", drawn, sight) for sight in sights)
         save(options, scene, frames, console)
 
 
-def save(options: Options, name: str, frames: Iterator[film.Picture], console: Console) -> None:
+def save(
+    options: WatchOptions, name: str, frames: Iterator[film.Picture], console: Console
+) -> None:
     """Write frames to the file that is asked for, or to a new one beside the run.
 
     Args:
@@ -162,7 +164,7 @@ def say(console: Console, line: str) -> None:
     console.print(line, soft_wrap=True, highlight=False)
 
 
-def check(options: Options, settings: RunSettings | None) -> None:
+def check(options: WatchOptions, settings: RunSettings | None) -> None:
     """Refuse what cannot be done.
 
     Args:
@@ -173,8 +175,8 @@ def check(options: Options, settings: RunSettings | None) -> None:
         SettingsError: always, if there is something to refuse.
     """
     check_fields(options)
-    if options.fps > FASTEST:
-        raise SettingsError(f"fps must be at most {FASTEST}, not {options.fps}")
+    if options.fps > FASTEST_FPS:
+        raise SettingsError(f"fps must be at most {FASTEST_FPS}, not {options.fps}")
     check_between("seed_index", options.seed_index, 0, (settings.seeds if settings else 1) - 1)
     if settings is None and options.checkpoint is not None:
         raise SettingsError("--checkpoint needs DIR, the run that it belongs to")
@@ -183,7 +185,7 @@ def check(options: Options, settings: RunSettings | None) -> None:
     check_out(options)
 
 
-def gridworld(options: Options, settings: RunSettings | None) -> str:
+def gridworld(options: WatchOptions, settings: RunSettings | None) -> str:
     """Return the gridworld to play.
 
     Raises:
@@ -199,7 +201,7 @@ def gridworld(options: Options, settings: RunSettings | None) -> str:
     return env
 
 
-def check_out(options: Options) -> None:
+def check_out(options: WatchOptions) -> None:
     """Refuse a file that cannot be written.
 
     Raises:

@@ -31,7 +31,7 @@ HEADER = (
 )
 
 
-class Row(NamedTuple):
+class EvaluationRow(NamedTuple):
     """What one policy reached in one world."""
 
     method: str
@@ -46,7 +46,7 @@ class Row(NamedTuple):
     entropy: float  # of those shares, over that of a uniform choice
 
 
-def rows(method: str, first_seed: int, environment: str, episodes: Episodes) -> list[Row]:
+def rows(method: str, first_seed: int, environment: str, episodes: Episodes) -> list[EvaluationRow]:
     """Return a row for each seed and, where there are several, one for all of them.
 
     Args:
@@ -65,11 +65,11 @@ def rows(method: str, first_seed: int, environment: str, episodes: Episodes) -> 
     return table
 
 
-def _row(method: str, seed: str, environment: str, episodes: Episodes) -> Row:
+def _row(method: str, seed: str, environment: str, episodes: Episodes) -> EvaluationRow:
     """Return what one seed of a policy reached in one world."""
     chosen = np.asarray(episodes.actions).sum(axis=0)
     shares = chosen / chosen.sum()
-    return Row(
+    return EvaluationRow(
         method,
         seed,
         environment,
@@ -83,14 +83,14 @@ def _row(method: str, seed: str, environment: str, episodes: Episodes) -> Row:
     )
 
 
-def _over_seeds(table: Sequence[Row], episodes: int) -> Row:
+def _over_seeds(table: Sequence[EvaluationRow], episodes: int) -> EvaluationRow:
     """Return the mean over seeds, its intervals from their spread."""
 
     def mean(name: str) -> Estimate:
         return intervals.mean(np.array([getattr(row, name).value for row in table]))
 
     rate = mean("success")
-    return Row(
+    return EvaluationRow(
         table[0].method,
         ALL_SEEDS,
         table[0].environment,
@@ -104,7 +104,7 @@ def _over_seeds(table: Sequence[Row], episodes: int) -> Row:
     )
 
 
-def write(root: Path, table: Sequence[Row], frames: int, seed: int) -> tuple[Path, Path]:
+def write(root: Path, table: Sequence[EvaluationRow], frames: int, seed: int) -> tuple[Path, Path]:
     """Save the table and its picture under a new name; nothing is overwritten.
 
     Args:
@@ -118,7 +118,7 @@ def write(root: Path, table: Sequence[Row], frames: int, seed: int) -> tuple[Pat
     return path, _draw(path.with_suffix(".png"), table, frames)
 
 
-def save(path: Path, table: Sequence[Row], frames: int, seed: int) -> None:
+def save(path: Path, table: Sequence[EvaluationRow], frames: int, seed: int) -> None:
     """Save the table into a new file.
 
     Args:
@@ -137,7 +137,7 @@ def save(path: Path, table: Sequence[Row], frames: int, seed: int) -> None:
             writer.writerow([*row[:4], *numbers, frames, seed])
 
 
-def show(console: Console, table: Sequence[Row], title: str) -> None:
+def show(console: Console, table: Sequence[EvaluationRow], title: str) -> None:
     """Print a summary, then what each policy reached in each world."""
     chosen = over_seeds(table)
     methods, environments = zip(*chosen, strict=True)
@@ -154,7 +154,7 @@ def show(console: Console, table: Sequence[Row], title: str) -> None:
         _show_worlds(console, chosen)
 
 
-def _show_worlds(console: Console, chosen: Mapping[tuple[str, str], Row]) -> None:
+def _show_worlds(console: Console, chosen: Mapping[tuple[str, str], EvaluationRow]) -> None:
     """Print one row for each world, and one column for each policy."""
     methods, environments = (dict.fromkeys(names) for names in zip(*chosen, strict=True))
     console.print("\nunique interactions an episode | success rate")
@@ -169,12 +169,12 @@ def _show_worlds(console: Console, chosen: Mapping[tuple[str, str], Row]) -> Non
     console.print(shown)
 
 
-def over_seeds(table: Sequence[Row]) -> dict[tuple[str, str], Row]:
+def over_seeds(table: Sequence[EvaluationRow]) -> dict[tuple[str, str], EvaluationRow]:
     """Return the row of each policy in each world: of all seeds, where there are several."""
     return {(row.method, row.environment): row for row in table}
 
 
-def _draw(path: Path, table: Sequence[Row], frames: int) -> Path:
+def _draw(path: Path, table: Sequence[EvaluationRow], frames: int) -> Path:
     """Draw one bar for each policy in each world."""
     chosen = over_seeds(table)
     methods = list(dict.fromkeys(row.method for row in table))

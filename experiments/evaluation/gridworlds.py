@@ -16,7 +16,7 @@ from envs.minigrid import make_world
 from envs.minigrid.generators.catalogue import TRANSFER
 from experiments.common import training
 from experiments.evaluation import evaluation_table
-from experiments.evaluation.evaluation_table import ALL_WORLDS, Row
+from experiments.evaluation.evaluation_table import ALL_WORLDS, EvaluationRow
 
 
 class EvaluatedRun(NamedTuple):
@@ -62,7 +62,7 @@ def open_run(
 
 def play(
     runs: Sequence[EvaluatedRun], episodes: int, seed: int, console: Console
-) -> list[list[Row]]:
+) -> list[list[EvaluationRow]]:
     """Play every policy in every world, all on the same levels.
 
     Args:
@@ -100,7 +100,9 @@ def play(
     return [_table(run, of_run, seed) for run, of_run in zip(runs, played, strict=True)]
 
 
-def _table(run: EvaluatedRun, played: dict[str, dict[str, Episodes]], seed: int) -> list[Row]:
+def _table(
+    run: EvaluatedRun, played: dict[str, dict[str, Episodes]], seed: int
+) -> list[EvaluationRow]:
     """Return a run's rows: of each world, and of all together where there are several.
 
     Args:
@@ -110,7 +112,7 @@ def _table(run: EvaluatedRun, played: dict[str, dict[str, Episodes]], seed: int)
     """
     if len(played) > 1:
         played = {**played, ALL_WORLDS: _of_all_worlds(list(played.values()))}
-    rows: list[Row] = []
+    rows: list[EvaluationRow] = []
     for environment, policies in played.items():
         for name, episodes in policies.items():
             first_seed = seed if name == UNIFORM else run.settings.first_seed

@@ -1,4 +1,4 @@
-"""Pictures of walks: how far they lead in each scene, and where to, drawn over its map."""
+"""Pictures of walks: how far they lead in each scene, and where, drawn over its map."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,8 +17,8 @@ from experiments.evaluation.walks import Places, firsts, on_map
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-PALE = 0.45  # how much of a map's own colours is left below the heat
-COLUMN, ROW = 3.6, 3.3  # inches
+PALE = 0.45  # how much of a map's own contrast is left below the heat
+COLUMN_INCHES, ROW_INCHES = 3.6, 3.3
 POINTS = 51  # of a curve
 
 
@@ -35,7 +35,7 @@ def heat_maps(
     import matplotlib.pyplot as plt
 
     names = list(next(iter(scenes.values()))[1])
-    size = (COLUMN * len(scenes) + 0.6, ROW * len(names) + 0.6)
+    size = (COLUMN_INCHES * len(scenes) + 0.6, ROW_INCHES * len(names) + 0.6)
     figure, axes = plt.subplots(
         len(names), len(scenes), figsize=size, squeeze=False, layout="constrained"
     )
@@ -106,7 +106,7 @@ def of_pretraining(table: Path, name: str, scene: str) -> Panel | None:
 
 
 def _growth(places: Places) -> Curve:
-    """Return the mean over episodes, and its confidence interval, at some of their steps."""
+    """Return the mean over episodes and its confidence interval, at `POINTS` steps."""
     so_far = np.cumsum([firsts(episode) for episode in places], axis=1)
     steps = np.unique(np.linspace(0, so_far.shape[1] - 1, POINTS).astype(int))
     return Curve(steps, *np.array([intervals.mean(so_far[:, step]) for step in steps]).T)
@@ -115,5 +115,12 @@ def _growth(places: Places) -> Curve:
 def bars(
     path: Path, title: str, panels: Mapping[str, Mapping[str, Sequence]], scenes: Sequence[str]
 ) -> Path:
-    """Draw the table: a bar for each policy in each scene."""
+    """Draw the table: a bar for each policy in each scene.
+
+    Args:
+        path: the picture.
+        title: of the whole picture.
+        panels: label of the axis -> policy -> one bar a scene.
+        scenes: their names.
+    """
     return figures.bars(path, title, panels, scenes, columns=1)

@@ -1,4 +1,4 @@
-"""What walks come to: a table with a row for each policy, seed and scene, and its pictures."""
+"""The table of walks: a row for each policy, seed and scene, and its pictures."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -27,14 +27,24 @@ HEADER = (
 
 
 class Walked(NamedTuple):
-    """What was played in one scene."""
+    """The walks in one scene."""
 
     scene: str
     drawn: FloorMap
-    places: dict[str, list[Places]]  # policy -> of each of its seeds
+    places: dict[str, list[Places]]  # policy -> one entry for each of its seeds
 
 
-class Row(NamedTuple):
+class WalkConditions(NamedTuple):
+    """How walks were played: the last columns of the table."""
+
+    simulator: str
+    steps: int  # of an episode
+    random_starts: bool
+    frames: int  # of the checkpoint
+    seed: int  # of the evaluation
+
+
+class WalkRow(NamedTuple):
     """How far one policy came in one scene."""
 
     policy: str
@@ -42,11 +52,11 @@ class Row(NamedTuple):
     scene: str
     episodes: int
     positions: Estimate  # distinct ones, an episode
-    together: int  # distinct ones, of all episodes
-    times_uniform: float  # of the mean an episode
+    together: int  # distinct ones in all episodes
+    times_uniform: float  # mean an episode, over that of random actions
 
 
-def rows(walked: Walked, settings: RunSettings) -> Iterator[Row]:
+def rows(walked: Walked, settings: RunSettings) -> Iterator[WalkRow]:
     """Yield a row for each policy and seed in a scene."""
     (random,) = walked.places[UNIFORM]
     usual = float(np.mean([walks.distinct(episode) for episode in random]))
@@ -54,7 +64,7 @@ def rows(walked: Walked, settings: RunSettings) -> Iterator[Row]:
         first = 0 if policy == UNIFORM else settings.first_seed
         for seed, places in enumerate(seeds, first):
             found = intervals.mean(np.array([walks.distinct(episode) for episode in places]))
-            yield Row(
+            yield WalkRow(
                 policy,
                 str(seed),
                 walked.scene,
@@ -66,12 +76,12 @@ def rows(walked: Walked, settings: RunSettings) -> Iterator[Row]:
 
 
 def line(walked: Walked, settings: RunSettings) -> str:
-    """Return a scene's rows in one line."""
-    told = [f"{row.policy} {row.positions.value:.1f}" for row in rows(walked, settings)]
-    return f"{walked.scene}: positions an episode: {', '.join(told)}"
+    """Return a scene's rows as one line."""
+    means = [f"{row.policy} {row.positions.value:.1f}" for row in rows(walked, settings)]
+    return f"{walked.scene}: positions an episode: {', '.join(means)}"
 
 
-def show(console: Console, table: Sequence[Row], title: str) -> None:
+def show(console: Console, table: Sequence[WalkRow], title: str) -> None:
     """Print how far the policies came."""
     shown = Table(
         title=f"{title} (intervals: 95 % confidence)", box=box.SIMPLE_HEAD, pad_edge=False
@@ -90,22 +100,24 @@ def save(
     directory: RunDirectory,
     settings: RunSettings,
     walked: Sequence[Walked],
-    table: Sequence[Row],
-    told: tuple,
+    table: Sequence[WalkRow],
+    conditions: WalkConditions,
 ) -> Iterator[Path]:
-    """Write the table and its pictures under new names, and yields them.
+    """Write the table and its pictures under new names, and yield the files.
 
     Args:
         directory: of the run.
         settings: of the run.
-        walked: what was played.
-        table: its rows.
-        told: simulator, steps, random starts, frames of the checkpoint, seed of the evaluation.
+        walked: the walks in each scene.
+        table: their rows.
+        conditions: how they were played.
     """
     path = unused(directory.root / "habitat-evaluation.csv")
-    lines = ((*row[:4], *row.positions, row.together, row.times_uniform, *told) for row in table)
+    lines = (
+        (*row[:4], *row.positions, row.together, row.times_uniform, *conditions) for row in table
+    )
     yield write_table(path, HEADER, lines)
-    frames = f"after {told[3]:,} frames"
+    frames = f"after {conditions.frames:,} frames"
     title = f"Distinct positions {frames} (whiskers: 95 % confidence intervals)"
     scenes = [each.scene for each in walked]
     yield walk_pictures.bars(path.with_suffix(".png"), title, panels(table, scenes), scenes)
@@ -127,8 +139,8 @@ def save(
     yield walk_pictures.coverage(picture, title, pretraining, together)
 
 
-def panels(table: Sequence[Row], scenes: Sequence[str]) -> dict[str, dict[str, list[Estimate]]]:
-    """Return the bars: of each policy, or of each seed where it has several."""
+def panels(table: Sequence[WalkRow], scenes: Sequence[str]) -> dict[str, dict[str, list[Estimate]]]:
+    """Return one bar for each policy, or for each of its seeds where it has several."""
     together = "distinct positions of all episodes"
     found: dict[str, dict[str, list[Estimate]]] = {
         "distinct positions an episode": {},

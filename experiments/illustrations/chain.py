@@ -1,8 +1,8 @@
 """The paper's chain of four places, and a policy that learns to explore it.
 
 The agent always starts in A and goes to B or to D. From B it loops between B and C, in D it
-stays (paper, section 3.2, figure "chainworld"). The rewards, the count tables, acting and
-learning are those of all experiments; only the policy is a table in place of a network.
+stays (paper, section 3.2, figure "chainworld"). Rewards, count tables, acting and learning are
+those of all experiments; only the policy is a table instead of a network.
 """
 
 from collections import Counter
@@ -26,26 +26,26 @@ from envs.types import Step, World
 
 PLACES = "ABCD"
 A, B, C, D = range(4)
-NEXT = np.array([[B, D], [C, C], [B, B], [D, D]])  # [place, action]: only in A is there a choice
+NEXT = np.array([[B, D], [C, C], [B, B], [D, D]])  # [place, action]: actions differ only in A
 GO_TO_B, GO_TO_D = range(2)
 Numbers = Any  # Float[Array, "rules seeds episodes ..."], or numpy's
-SLOTS = 64  # of a count table: four places and fewer than ten changes are counted
+SLOTS = 64  # of a count table, for four places and fewer than ten changes
 
 
 class Rule(NamedTuple):
     """When counts are forgotten."""
 
     name: str
-    at_the_end: bool  # of each episode
-    probability: float  # at each step, states and changes each
+    at_the_end: bool  # of every episode
+    probability: float  # at each step, of states and of changes
 
 
 class Learnt(NamedTuple):
-    """How policies came to be, episode by episode."""
+    """What was learnt, episode by episode."""
 
     to_d: Numbers  # chance that the policy goes from A to D
-    share: Numbers  # of the steps, at each place
-    reward: Numbers  # intrinsic, mean of the steps
+    share: Numbers  # of the steps, in each place
+    reward: Numbers  # intrinsic, mean over steps
 
 
 def learn(
@@ -55,7 +55,7 @@ def learn(
 
     Args:
         settings: of each policy; an episode is as long as a sequence (`unroll`).
-        reward: what the policies are to maximize.
+        reward: that the policies maximize.
         rules: when counts are forgotten.
         keys: one for each seed.
     """
@@ -110,7 +110,7 @@ def forgetting(at_the_end: Bool[Array, ""], probability: Float[Array, ""]) -> Re
 
 
 def chain(actors: int, steps: int) -> World:
-    """Return chains that are played side by side, each for `steps` steps an episode."""
+    """Return chains side by side, with episodes of `steps` steps."""
 
     def init(key: PRNGKeyArray) -> tuple[Any, Step]:
         del key
@@ -177,8 +177,8 @@ def fresh_rewards(reward: CountReward, action: int, steps: int) -> np.ndarray:
     """Return the rewards of an episode that begins with empty counts: `[steps]`.
 
     Args:
-        reward: of counts.
-        action: what is done in A.
+        reward: the reward, a function of counts.
+        action: the action in A.
         steps: of the episode.
     """
     place, seen = A, {STATES: Counter[Any](), CHANGES: Counter[Any]()}

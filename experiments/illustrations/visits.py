@@ -1,8 +1,8 @@
-"""What a policy visits in one level of a gridworld, and what each action there is worth.
+"""What a policy visits in one level of a gridworld, and how each action there is rewarded.
 
-A state is the whole grid as MiniGrid encodes it, the agent in it; a change is the difference
-of two. So it is in the paper's figure of rewards (its section 3.1), and not in its
-experiments, whose agents see 7x7 cells.
+A state is the whole grid as MiniGrid encodes it, with the agent; a change is the difference of
+two. This is as in the paper's figure of rewards (its section 3.1), unlike its experiments, whose
+agents see 7x7 cells.
 """
 
 from collections import Counter
@@ -32,14 +32,14 @@ Observation = Int16[np.ndarray, "width height 3"]
 
 
 class Visits(NamedTuple):
-    """How often each state and each change was met."""
+    """How often each state and each change was visited."""
 
     states: Counter[bytes]
     changes: Counter[bytes]
 
 
 class Probe(NamedTuple):
-    """One action in one cell: what it brings, and how often that was met, this time included."""
+    """One action in one cell, and how often its results were visited, including this time."""
 
     x: int
     y: int
@@ -70,7 +70,7 @@ def one_level(level: Level, num_worlds: int) -> World:
 def count_visits(
     world: World, agent: Agent, params: AgentParams, steps: int, key: PRNGKeyArray
 ) -> Visits:
-    """Play, and counts as in training.
+    """Play, and count as in training.
 
     The first state is counted; then each state that an action leads to, and the change to it.
     At an episode's end that is the first state of the next one.
@@ -95,7 +95,7 @@ def count_visits(
 def _play(
     world: World, agent: Agent, params: AgentParams, steps: int, key: PRNGKeyArray
 ) -> Iterator[State]:
-    """Play, then yields the states of all worlds at each moment, the first one included."""
+    """Play, then yield the states of all worlds at each moment, including the first."""
     world_key, play_key = jax.random.split(key)
 
     def act(carry: Any, key: PRNGKeyArray) -> tuple[Any, State]:
@@ -136,13 +136,13 @@ def observe(states: Any) -> Int16[np.ndarray, "*N width height 3"]:
 
 
 def probe(visits: Visits, level: Level, facing: int, actions: Sequence[str]) -> list[Probe]:
-    """Tell what actions are worth at the level's beginning, in each cell that can be walked to.
+    """Try actions at the level's beginning, in each cell that the agent can walk to.
 
     Args:
-        visits: what was met.
-        level: nothing in it has been moved or opened yet.
-        facing: where the agent faces in each cell, by MiniGrid's number.
-        actions: names.
+        visits: what a policy has visited.
+        level: the level before anything is moved or opened.
+        facing: where the agent faces in each cell, MiniGrid's number.
+        actions: their names.
     """
     cells = walkable(jax.device_get(level))
     numbers = jnp.array([rules.ACTIONS.index(action) for action in actions])
@@ -195,7 +195,9 @@ def walkable(level: Any) -> list[tuple[int, int]]:
 
 
 def rewards(probes: Sequence[Probe]) -> Mapping[str, np.ndarray]:
-    """Return what each of the paper's rewards is for each probe."""
-    numbers = (np.array([getattr(p, name) for p in probes], float) for name in Probe._fields[3:])
-    states, changes, norm = numbers
+    """Return each of the paper's rewards for each probe: name -> [probes]."""
+    states, changes, norm = (
+        np.array([getattr(probe, name) for probe in probes], float)
+        for name in ("states", "changes", "squared_norm")
+    )
     return {name: np.asarray(reward(states, changes, norm)) for name, reward in REWARDS.items()}

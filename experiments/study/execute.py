@@ -192,7 +192,9 @@ def _open(job: Job, host: Host) -> EvaluatedRun:
     return run._replace(policies=run.policies._replace(params=params))
 
 
-def _save(path: Path, rows: Sequence[evaluation_table.Row], frames: int, seed: int) -> None:
+def _save(
+    path: Path, rows: Sequence[evaluation_table.EvaluationRow], frames: int, seed: int
+) -> None:
     """Saves a table that is either complete or absent, whenever the process dies."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as temporary:

@@ -44,7 +44,7 @@ def saved_player(
         world: which the policy must fit.
         seed_index: which of the run's seeds plays.
         checkpoint: frames of the checkpoint (None: the newest good one).
-        console: is told of damaged checkpoints.
+        console: where damaged checkpoints are reported.
 
     Raises:
         RunDirectoryError: there is no good checkpoint.

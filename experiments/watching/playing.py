@@ -45,7 +45,7 @@ class Moment(NamedTuple):
 
 
 class _Advance(NamedTuple):
-    """What one compiled step returns, beside the next actor."""
+    """What one compiled step returns beside the next actor."""
 
     played: State  # arrays [1, ...]; as the action left it, before any reset
     action: Int[Array, "1"]
@@ -104,7 +104,7 @@ def side_by_side(*plays: Iterator[Moment]) -> Iterator[tuple[Moment, ...]]:
 
 
 def facts(moment: Moment) -> list[tuple[str, str]]:
-    """Return what is written beside a moment: labels and values."""
+    """Return the facts written beside a moment: labels and values."""
     triples, _ = encoding_tables()
     kind, color, _ = triples[int(moment.state.carrying)]
     nothing = int(moment.state.carrying) == c.EMPTY
@@ -123,7 +123,7 @@ def facts(moment: Moment) -> list[tuple[str, str]]:
 def _begin(
     world: World, player: Player, key: PRNGKeyArray
 ) -> tuple[ActorState, Player, PRNGKeyArray]:
-    """Return the actor at its first moment, the player ready to act, and a key to play with."""
+    """Return the actor at its first moment, the player ready to act, and a key for playing."""
     world_key, memory_key, begin_key, play_key = jax.random.split(key, 4)
 
     @jax.jit
@@ -169,7 +169,7 @@ def _advance(
 
 
 def _moment(outcome: _Advance, episode: int) -> tuple[Moment, bool]:
-    """Return what people want to know of a step, and whether it ended the episode."""
+    """Return the moment after a step, and whether the step ended the episode."""
     state, action, step, events, intrinsic = _only(outcome)
     event = "success" if step.success else "lava" if step.terminated else ""
     moment = Moment(

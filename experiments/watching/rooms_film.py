@@ -1,4 +1,4 @@
-"""Frames of an episode in Habitat: what the agent sees, all around it, and its path on a map."""
+"""Frames of an episode in Habitat: the view, the panorama, and the path on a map."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -27,11 +27,11 @@ from experiments.watching.film import (
     font,
 )
 
-VIEW, COMPASS_VIEW = 4 * VIEW_SIZE, 2 * VIEW_SIZE  # pixels on screen
+VIEW, COMPASS_VIEW = 4 * VIEW_SIZE, 2 * VIEW_SIZE  # pixels
 SIDES = {"west": 1, "north": 0, "east": 3, "south": 2}  # -> number in the panorama, left to right
 COLUMN = COMPASS_VIEW * len(SIDES)
 LARGEST_MAP = 480  # pixels
-MAP_CELL = 0.05  # metres
+MAP_CELL_METRES = 0.05
 PATH, AGENT = (0, 90, 255), (230, 40, 30)
 RADIUS, NOSE = 4, 12  # pixels, of the agent on the map
 
@@ -65,10 +65,10 @@ def play(
         agent: who plays, actions sampled.
         params: the agent's.
         key: draws where episodes begin, and actions.
-        episodes: after so many the play ends.
+        episodes: how many to play at most.
         steps: of an episode.
-        limit: after so many actions it ends, too; None for no limit.
-        random_starts: every episode begins somewhere else.
+        limit: how many actions to play at most, in all episodes; None for no limit.
+        random_starts: whether every episode begins in another place.
     """
     world_key, play_key = jax.random.split(key)
     begin, advance = jax.jit(world.init), jax.jit(partial(_advance, world, agent))
@@ -87,7 +87,7 @@ def play(
             carry, action = advance(params, carry, action_key)
             played += 1
             agents, step, *_ = carry
-            if step.truncated[0]:  # the simulator was lost: this begins anew, elsewhere
+            if step.truncated[0]:  # the simulator was lost: a new episode begins elsewhere
                 path.clear()
             path.append(_place(agents))
             yield _sight(carry, path, episode, ACTIONS[int(action[0])])
@@ -120,7 +120,7 @@ def _sight(carry: Any, path: list[np.ndarray], episode: int, action: str) -> Sig
 
 
 def frame(title: str, drawn: FloorMap, sight: Sight) -> Picture:
-    """Draw a moment: view and facts, panorama below them, the map with the path beside."""
+    """Draw a moment: view and facts, the panorama below, the map with the path beside them."""
     plan = _plan(drawn, sight)
     height = LINE + 2 * MARGIN + max(VIEW + MARGIN + COMPASS_VIEW + LINE, plan.height)
     width = COLUMN + plan.width + 3 * MARGIN

@@ -128,7 +128,7 @@ def directory(tmp_path_factory):
 
 
 def test_a_runs_policy_can_visit_the_level(directory):
-    options = reward_maps.Options(source=directory.root, seed_index=SEEDS - 1)
+    options = reward_maps.RewardMapOptions(source=directory.root, seed_index=SEEDS - 1)
     world = visits.one_level(from_text(CELL), 2)
     agent, params = reward_maps.player(options, world, Console())
     seen = visits.count_visits(world, agent, params, 3, jax.random.key(0))
@@ -138,7 +138,7 @@ def test_a_runs_policy_can_visit_the_level(directory):
 
 
 def test_a_seed_that_the_run_has_not_is_refused(directory):
-    options = reward_maps.Options(source=directory.root, seed_index=SEEDS)
+    options = reward_maps.RewardMapOptions(source=directory.root, seed_index=SEEDS)
     with pytest.raises(SettingsError, match=r"0\.\.1, not 2"):
         reward_maps.player(options, visits.one_level(from_text(CELL), 2), Console())
 

@@ -27,7 +27,7 @@ from cbet_jax.train import Program, TrainState
 from experiments import paper
 from experiments.common.presets import PRESETS
 from experiments.evaluation import evaluation_table, gridworlds
-from experiments.evaluation.evaluation_table import Row
+from experiments.evaluation.evaluation_table import EvaluationRow
 from experiments.evaluation.gridworlds import EvaluatedRun
 from experiments.study import execute
 from tests.support.tiny import CHUNK, CHUNK_FRAMES, SEEDS, SETTINGS
@@ -75,7 +75,7 @@ def walking(settings: RunSettings, mesh: Mesh | None = None) -> Program:
 
 def playing(
     runs: Sequence[EvaluatedRun], episodes: int, _seed: int, _console: Any
-) -> list[list[Row]]:
+) -> list[list[EvaluationRow]]:
     """Answers with numbers that depend on the policies and on the world, without playing."""
     return [
         [row for name in (run.name, UNTRAINED) for row in _rows(run, name, episodes)]
@@ -83,7 +83,7 @@ def playing(
     ]
 
 
-def _rows(run: EvaluatedRun, name: str, episodes: int) -> list[Row]:
+def _rows(run: EvaluatedRun, name: str, episodes: int) -> list[EvaluationRow]:
     (world,) = run.environments
     leaves = [] if name == UNTRAINED else jax.tree.leaves(run.policies.params)
     draw = np.random.default_rng([len(world), *b"".join(np.asarray(x).tobytes() for x in leaves)])

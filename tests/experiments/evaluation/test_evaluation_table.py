@@ -32,7 +32,7 @@ WORLDS = ("Unlock", "MultiRoom-N6")
 
 
 @pytest.fixture(scope="module")
-def table() -> list[evaluation_table.Row]:
+def table() -> list[evaluation_table.EvaluationRow]:
     """Two policies in two worlds; the better one has two seeds."""
     rows = []
     for number, world in enumerate((*WORLDS, evaluation_table.ALL)):
