@@ -5,14 +5,13 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, PRNGKeyArray, PyTree, UInt8
+from jaxtyping import Array, Bool, Float, PRNGKeyArray, UInt8
 
 from cbet_jax.config import NetworkSettings, TransferSettings
 from cbet_jax.networks import policy_network
 from cbet_jax.networks.policy_network import PolicyNetwork
-from cbet_jax.types import ArrayTree, LSTMState
+from cbet_jax.types import ArrayTree, LSTMState, RecurrentState
 
-type RecurrentState = PyTree[Float[Array, "..."]]  # arrays [layers, N, units]
 type View = UInt8[Array, "N height width 3"]
 type Views = UInt8[Array, "T N height width 3"]
 type Outputs = tuple[Float[Array, "T N actions"], Float[Array, "T N"], RecurrentState]

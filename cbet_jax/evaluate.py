@@ -1,4 +1,4 @@
-"""Playing with a fixed policy and no learning (paper, section 4, "evaluation metrics")."""
+"""Evaluation: fixed policies play without learning (paper, section 4, "evaluation metrics")."""
 
 from collections.abc import Callable
 from functools import partial
@@ -9,8 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from cbet_jax.agent import Agent, AgentParams, uniform
-from cbet_jax.networks.policy_network import sample_actions
-from cbet_jax.rollout import ActorState, begin_actor, follow
+from cbet_jax.rollout import ActorState, act, begin_actor
 from envs.types import World
 
 
@@ -31,23 +30,24 @@ class _Play(NamedTuple):
     key: PRNGKeyArray
 
 
-Evaluator = Callable[[AgentParams, PRNGKeyArray, PRNGKeyArray], Episodes]
+# Of the parameters of several policies, arrays [policies, ...], of a key that draws the levels, and
+# of a key that draws the actions.
+type Evaluator = Callable[[AgentParams, PRNGKeyArray, PRNGKeyArray], Episodes]
 
 
 def make_evaluator(world: World, agent: Agent) -> Evaluator:
-    """Returns the compiled function that plays one episode in each world, actions sampled.
+    """Return the compiled function that plays one episode in each world, actions sampled.
 
-    It plays with each of several policies, all on the same levels. One episode a world, so
-    that short episodes do not crowd out long ones.
+    Every policy plays the same levels. Each world counts one episode only: otherwise short
+    episodes would outnumber long ones.
 
     Args:
-        world: must not explore, so that success ends an episode.
-        agent: who plays.
+        world: must not explore, so success ends an episode.
+        agent: that acts.
 
     Returns:
-        A function of the policies' parameters, arrays with a leading axis `[policies]`, of a
-        key that draws the levels, and of a key that draws the actions. What it returns has
-        that leading axis, too.
+        A function of the policies' parameters `[policies, ...]`, of a key that draws the levels,
+        and of a key that draws the actions. It returns episodes `[policies, N]`.
     """
 
     def play_all(
@@ -59,7 +59,7 @@ def make_evaluator(world: World, agent: Agent) -> Evaluator:
 
 
 def evaluate_uniform(world: World, world_key: PRNGKeyArray, action_key: PRNGKeyArray) -> Episodes:
-    """Plays one episode in each world, every action with the same chance."""
+    """Play one episode in each world, every action with the same chance."""
     play = partial(_evaluate, uniform(world.num_actions), world)
     return jax.jit(play)(world_key, action_key, AgentParams(()))
 
@@ -73,7 +73,7 @@ def _evaluate(
 ) -> Episodes:
     nothing = jnp.zeros(world.num_worlds, jnp.int32)
     start = _Play(
-        actor=begin_actor(world_key, world, (), agent.initial_state(world.num_worlds)),
+        actor=begin_actor(agent, world, *world.init(world_key), memory=()),
         episodes=Episodes(
             success=nothing > 0,
             interactions=nothing,
@@ -90,17 +90,15 @@ def _evaluate(
 
 
 def _step(agent: Agent, world: World, params: AgentParams, play: _Play) -> _Play:
+    """Play one step, and keep the results of the episodes that it ends."""
     key, action_key = jax.random.split(play.key)
-    actor = play.actor
-    view, first = actor.step.view[None], actor.first[None]
-    (logits,), _, recurrent = agent.apply(params, view, first, actor.recurrent)
-    action = sample_actions(action_key, logits)
-    world_state, step = world.step(actor.world, action)
-    actor, events = follow(actor._replace(world=world_state, recurrent=recurrent), step)
+    actor, transition, events = act(agent, world, params, play.actor, action_key)
+    chosen = jax.nn.one_hot(transition.action, world.num_actions, dtype=jnp.int32)
+    ends = events.ended & ~play.over
 
-    finishes = events.ended & ~play.over
-    keep = lambda new, old: jnp.where(finishes, new, old)  # noqa: E731
-    chosen = jax.nn.one_hot(action, world.num_actions, dtype=jnp.int32)
+    def keep(new: Array, old: Array) -> Array:
+        return jnp.where(ends, new, old)
+
     episodes = Episodes(
         success=keep(events.episode_success, play.episodes.success),
         interactions=keep(events.episode_interactions, play.episodes.interactions),

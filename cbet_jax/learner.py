@@ -84,7 +84,7 @@ def update(
         The state after the update, and metrics.
     """
     reward = intrinsic_reward(state.intrinsic, batch, intrinsic)
-    total = total_reward(reward, batch.extrinsic_reward, intrinsic.coefficient, settings)
+    total = total_reward(reward, batch.steps.extrinsic_reward, intrinsic.coefficient, settings)
 
     def policy_loss(params: Any) -> tuple[Float[Array, ""], ActorCriticLoss]:
         loss = batch_loss(AgentParams(params, state.fixed), batch, total, agent, settings)
@@ -157,11 +157,17 @@ def batch_loss(
 ) -> ActorCriticLoss:
     """Returns the actor-critic loss of `params` on a batch of sequences."""
     logits, value, _ = agent.apply(params, batch.view, batch.first, batch.initial_state)
-    discount = settings.loss.discount * (1.0 - batch.terminated)
+    discount = settings.loss.discount * (1.0 - batch.steps.terminated)
     if settings.loss.cut_at_time_outs:
-        reward, discount = cut_at_time_outs(reward, discount, value[:-1], batch.truncated)
+        reward, discount = cut_at_time_outs(reward, discount, value[:-1], batch.steps.truncated)
     return actor_critic_loss(
-        logits[:-1], value, batch.action, batch.logits, reward, discount, settings.loss
+        logits[:-1],
+        value,
+        batch.steps.action,
+        batch.steps.logits,
+        reward,
+        discount,
+        settings.loss,
     )
 
 

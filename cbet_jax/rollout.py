@@ -1,113 +1,64 @@
-"""Acting: one sequence of steps in every world, inside one scan."""
+"""Acting: one step of every world, and sequences of steps inside one scan."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from cbet_jax.agent import Agent, AgentParams, RecurrentState
+from cbet_jax.agent import Agent, AgentParams
 from cbet_jax.counts.table import CountTable, empty_tables, reset, visit
 from cbet_jax.intrinsic.types import Intrinsic, Memory, Signal
 from cbet_jax.networks.policy_network import sample_actions
-from cbet_jax.types import Trajectory, Transition
+from cbet_jax.types import ArrayTree, RecurrentState, Trajectory, Transition
 from envs.types import Step, World
 
 FEWEST_SLOTS = 64
 
 
 class ActorState(NamedTuple):
-    """Where the actors are: nothing here is learnt."""
+    """The state of the actors: nothing here is learnt."""
 
-    world: Any
-    step: Step  # the last one; its view is acted on next
+    world: ArrayTree  # state of the worlds
+    step: Step  # the last step; its view is acted on next
     first: Bool[Array, " N"]  # the recurrent state is zeroed before that view is read
-    recurrent: RecurrentState  # the agent's
-    memory: Any  # the intrinsic method's
-    episode_return: Float[Array, " N"]  # extrinsic, of the episode under way
+    recurrent: RecurrentState  # of the agent
+    memory: Memory  # of the intrinsic method, () without one
+    episode_return: Float[Array, " N"]  # extrinsic, of the current episode
     episode_success: Bool[Array, " N"]
     episode_interactions: Int[Array, " N"]  # unique ones
-    interactions: CountTable  # those of the episode under way, arrays [N, ...]
+    interactions: CountTable  # of the current episode, arrays [N, ...]
 
 
 class Events(NamedTuple):
-    """What happened in a rollout, for the metrics. Arrays [T, N]."""
+    """What happened at a step, for the metrics."""
 
-    ended: Bool[Array, "T N"]
-    episode_return: Float[Array, "T N"]
-    episode_success: Bool[Array, "T N"]
-    episode_length: Int[Array, "T N"]
-    episode_interactions: Int[Array, "T N"]
-    environment: Int[Array, "T N"]
-
-
-def rollout(
-    params: AgentParams,
-    actor: ActorState,
-    key: PRNGKeyArray,
-    agent: Agent,
-    world: World,
-    intrinsic: Intrinsic,
-    unroll: int,
-) -> tuple[ActorState, Trajectory, Events]:
-    """Plays `unroll` steps in every world with one policy."""
-    begin_key, scan_key = jax.random.split(key)
-    params = agent.precompute(params, actor.step.view)
-    actor = actor._replace(memory=intrinsic.begin_rollout(actor.memory, begin_key, actor.step))
-    observe = intrinsic.observe if intrinsic.observe_rollout is None else _note
-
-    def act(actor: ActorState, key: PRNGKeyArray) -> tuple[ActorState, Any]:
-        action_key, intrinsic_key = jax.random.split(key)
-        view, first = actor.step.view[None], actor.first[None]
-        logits, _, recurrent = agent.apply(params, view, first, actor.recurrent)
-        action = sample_actions(action_key, logits[0])
-        world_state, step = world.step(actor.world, action)
-        memory, signal = observe(actor.memory, intrinsic_key, step)
-        transition = Transition(
-            view=actor.step.view,
-            first=actor.first,
-            action=action,
-            logits=logits[0],
-            extrinsic_reward=step.reward,
-            terminated=step.terminated,
-            truncated=step.truncated,
-            signal=signal,
-        )
-        actor, events = follow(actor, step)
-        actor = actor._replace(world=world_state, recurrent=recurrent, memory=memory)
-        return actor, (transition, events)
-
-    last, (transitions, events) = jax.lax.scan(act, actor, jax.random.split(scan_key, unroll))
-    if intrinsic.observe_rollout is not None:
-        memory, signal = intrinsic.observe_rollout(last.memory, *transitions.signal)
-        last, transitions = last._replace(memory=memory), transitions._replace(signal=signal)
-    return last, _trajectory(transitions, actor, last), events
-
-
-def _note(memory: Memory, key: PRNGKeyArray, step: Step) -> tuple[Memory, Signal]:
-    """Keeps what the method is to observe after the loop."""
-    return memory, (key, step)
-
-
-def _trajectory(transitions: Transition, begin: ActorState, end: ActorState) -> Trajectory:
-    """Adds the ends to transitions with a leading axis of time."""
-    steps = transitions._asdict()
-    steps["view"] = jnp.concatenate([transitions.view, end.step.view[None]])
-    steps["first"] = jnp.concatenate([transitions.first, end.first[None]])
-    return Trajectory(**steps, initial_state=begin.recurrent)
+    ended: Bool[Array, " N"]  # the episode that the other numbers belong to
+    episode_return: Float[Array, " N"]
+    episode_success: Bool[Array, " N"]
+    episode_length: Int[Array, " N"]
+    episode_interactions: Int[Array, " N"]
+    environment: Int[Array, " N"]
 
 
 def begin_actor(
-    key: PRNGKeyArray, world: World, intrinsic_memory: Any, recurrent: RecurrentState
+    agent: Agent, world: World, world_state: ArrayTree, step: Step, memory: Memory
 ) -> ActorState:
-    """Returns actors at the first moment of their first episode."""
-    world_state, step = world.init(key)
+    """Return actors at the first moment of their first episode.
+
+    Args:
+        agent: that acts.
+        world: the worlds.
+        world_state: of worlds that have just begun (`world.init`).
+        step: the first one of these worlds.
+        memory: of the intrinsic method, () without one.
+    """
     return ActorState(
         world=world_state,
         step=step,
         first=jnp.ones(world.num_worlds, bool),
-        recurrent=recurrent,
-        memory=intrinsic_memory,
+        recurrent=agent.initial_state(world.num_worlds),
+        memory=memory,
         episode_return=jnp.zeros(world.num_worlds),
         episode_success=jnp.zeros(world.num_worlds, bool),
         episode_interactions=jnp.zeros(world.num_worlds, jnp.int32),
@@ -115,16 +66,87 @@ def begin_actor(
     )
 
 
-def interaction_slots(max_steps: int) -> int:
-    """Returns the slots of the table that tells an episode's interactions apart.
+def rollout(
+    agent: Agent,
+    world: World,
+    intrinsic: Intrinsic,
+    params: AgentParams,
+    actor: ActorState,
+    key: PRNGKeyArray,
+    unroll: int,
+) -> tuple[ActorState, Trajectory, Events]:
+    """Play `unroll` steps in every world with one policy.
 
-    There are two for every step of the longest episode, so that it never fills beyond half.
+    Args:
+        agent: that acts.
+        world: the worlds.
+        intrinsic: the method that observes each step.
+        params: of the agent.
+        actor: before the first step.
+        key: draws actions, and what the intrinsic method draws.
+        unroll: number of steps.
+
+    Returns:
+        The actor after the last step, the trajectory, and events `[T, N]`.
     """
-    return max(FEWEST_SLOTS, 2 << (max_steps - 1).bit_length())
+    begin_key, scan_key = jax.random.split(key)
+    params = agent.precompute(params, actor.step.view)
+    actor = actor._replace(memory=intrinsic.begin_rollout(actor.memory, begin_key, actor.step))
+    observe = intrinsic.observe if intrinsic.observe_rollout is None else _note
+
+    def play_step(actor: ActorState, key: PRNGKeyArray) -> tuple[ActorState, tuple]:
+        action_key, observe_key = jax.random.split(key)
+        after, transition, events = act(agent, world, params, actor, action_key)
+        memory, signal = observe(actor.memory, observe_key, after.step)
+        seen = actor.step.view, actor.first
+        return after._replace(memory=memory), (seen, transition, signal, events)
+
+    keys = jax.random.split(scan_key, unroll)
+    last, ((view, first), steps, signal, events) = jax.lax.scan(play_step, actor, keys)
+    if intrinsic.observe_rollout is not None:
+        memory, signal = intrinsic.observe_rollout(last.memory, *signal)
+        last = last._replace(memory=memory)
+    trajectory = Trajectory(
+        view=jnp.concatenate([view, last.step.view[None]]),
+        first=jnp.concatenate([first, last.first[None]]),
+        steps=steps,
+        signal=signal,
+        initial_state=actor.recurrent,
+    )
+    return last, trajectory, events
 
 
-def follow(actor: ActorState, step: Step) -> tuple[ActorState, Events]:
-    """Keeps the books of the episodes under way."""
+def act(
+    agent: Agent, world: World, params: AgentParams, actor: ActorState, key: PRNGKeyArray
+) -> tuple[ActorState, Transition, Events]:
+    """Play one step in every world: choose actions, move the worlds, record the episodes.
+
+    Training, evaluation and all that plays for people to watch take their steps here. What the
+    worlds show next is `step` of the actor that is returned. No intrinsic method observes it.
+
+    Args:
+        agent: that acts.
+        world: the worlds.
+        params: of the agent; computes faster with those that it has precomputed.
+        actor: before the step.
+        key: draws the actions.
+    """
+    view, first = actor.step.view[None], actor.first[None]
+    logits, _, recurrent = agent.apply(params, view, first, actor.recurrent)
+    action = sample_actions(key, logits[0])
+    world_state, step = world.step(actor.world, action)
+    transition = Transition(action, logits[0], step.reward, step.terminated, step.truncated)
+    actor, events = _record(actor, step)
+    return actor._replace(world=world_state, recurrent=recurrent), transition, events
+
+
+def _note(memory: Memory, key: PRNGKeyArray, step: Step) -> tuple[Memory, Signal]:
+    """Keep what the method observes after the loop."""
+    return memory, (key, step)
+
+
+def _record(actor: ActorState, step: Step) -> tuple[ActorState, Events]:
+    """Add a step to the records of the current episodes; an episode that ends resets them."""
     ended = step.terminated | step.truncated
     episode_return = actor.episode_return + step.reward
     episode_success = actor.episode_success | step.success
@@ -141,7 +163,8 @@ def follow(actor: ActorState, step: Step) -> tuple[ActorState, Events]:
     )
     actor = actor._replace(
         step=step,
-        # the simulator says "done" at success too, though the episode goes on when exploring
+        # As in the published code, success zeroes the recurrent state, too, even while exploring,
+        # where the episode continues.
         first=ended | step.success,
         episode_return=jnp.where(ended, 0.0, episode_return),
         episode_success=episode_success & ~ended,
@@ -149,3 +172,8 @@ def follow(actor: ActorState, step: Step) -> tuple[ActorState, Events]:
         interactions=jax.vmap(reset)(interactions, ended),
     )
     return actor, events
+
+
+def interaction_slots(max_steps: int) -> int:
+    """Return the size of the table of an episode's interactions: at most half of it fills up."""
+    return max(FEWEST_SLOTS, 2 << (max_steps - 1).bit_length())

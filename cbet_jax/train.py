@@ -166,11 +166,11 @@ def seed_keys(seeds: int, first_seed: int = 0) -> Key[Array, " seeds"]:
 def init(trainer: Trainer, key: PRNGKeyArray) -> TrainState:
     """Return the state of one seed before its first step."""
     agent_key, world_key, memory_key, train_key = jax.random.split(key, 4)
-    recurrent = trainer.agent.initial_state(trainer.world.num_worlds)
-    actor = begin_actor(world_key, trainer.world, (), recurrent)
-    auxiliary, memory = trainer.intrinsic.init(memory_key, actor.step)
+    world_state, step = trainer.world.init(world_key)
+    auxiliary, memory = trainer.intrinsic.init(memory_key, step)
     learner = begin_learner(trainer.agent.init(agent_key), auxiliary, trainer.optimizer)
-    actor = trainer.parallel.constrain_actor(actor._replace(memory=memory))
+    actor = begin_actor(trainer.agent, trainer.world, world_state, step, memory)
+    actor = trainer.parallel.constrain_actor(actor)
     return TrainState(learner, actor, train_key, jnp.zeros((), jnp.int32))
 
 
@@ -208,12 +208,12 @@ def play(
     ) -> tuple[ActorState, tuple[Trajectory, Events]]:
         actor = actor._replace(world=trainer.world.refresh(actor.world))
         actor, trajectory, events = rollout(
-            params,
-            actor,
-            key,
             trainer.agent,
             trainer.world,
             trainer.intrinsic,
+            params,
+            actor,
+            key,
             trainer.settings.unroll,
         )
         return actor, (trajectory, events)

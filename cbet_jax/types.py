@@ -1,10 +1,11 @@
 """The records that pass between acting and learning. Time is the first axis, worlds the second."""
 
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from jaxtyping import Array, Bool, Float, Int, PyTree, UInt8
 
 type ArrayTree = PyTree[Array]  # records, dictionaries and tuples of arrays; empty ones, too
+type RecurrentState = PyTree[Float[Array, "..."]]  # of an agent: arrays [layers, N, units]
 type Metrics = dict[str, Float[Array, "..."]]
 
 
@@ -29,31 +30,24 @@ class LSTMState(NamedTuple):
 
 
 class Transition(NamedTuple):
-    """One step of `N` worlds: `Trajectory` without its ends."""
+    """What `N` agents did at one step, and what it brought."""
 
-    view: UInt8[Array, "N height width 3"]
-    first: Bool[Array, " N"]
     action: Int[Array, " N"]
-    logits: Float[Array, "N actions"]
+    logits: Float[Array, "N actions"]  # of the policy that acted
     extrinsic_reward: Float[Array, " N"]
-    terminated: Bool[Array, " N"]
-    truncated: Bool[Array, " N"]
-    signal: Any
+    terminated: Bool[Array, " N"]  # the value of what follows is zero
+    truncated: Bool[Array, " N"]  # what follows belongs to another episode
 
 
 class Trajectory(NamedTuple):
-    """`T` steps of `N` worlds, and what the policy was when it acted.
+    """`T` steps of `N` worlds.
 
-    `view[t]` is what the agent saw when it chose `action[t]`; everything else at `t` is
-    what that action brought. `view[T]` is the view that the next sequence begins with.
+    `view[t]` is what the agent saw when it chose `steps.action[t]`. `view[T]` is the view that
+    the next sequence begins with.
     """
 
     view: UInt8[Array, "T+1 N height width 3"]
     first: Bool[Array, "T+1 N"]  # the recurrent state is zeroed before this view is read
-    action: Int[Array, "T N"]
-    logits: Float[Array, "T N actions"]  # of the policy that acted
-    extrinsic_reward: Float[Array, "T N"]
-    terminated: Bool[Array, "T N"]  # the value of what follows is zero
-    truncated: Bool[Array, "T N"]  # what follows belongs to another episode
-    signal: Any  # what the intrinsic method observed, arrays [T, N, ...]
-    initial_state: Any  # the agent's recurrent state before view[0] is read
+    steps: Transition  # arrays [T, N, ...]
+    signal: ArrayTree  # what the intrinsic method observed, arrays [T, N, ...]
+    initial_state: RecurrentState  # before view[0] is read

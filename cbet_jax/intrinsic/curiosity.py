@@ -32,6 +32,6 @@ def curiosity(settings: TrainSettings, num_actions: int) -> Intrinsic:
 
     def loss(params: Params, trajectory: Trajectory) -> tuple[Float[Array, ""], Metrics]:
         predictions = predict(models, params.learnt, trajectory)
-        return models_loss(predictions, trajectory.action, auxiliary)
+        return models_loss(predictions, trajectory.steps.action, auxiliary)
 
     return Intrinsic("curiosity", EMBEDDING_COEFFICIENT, reward, init=init, loss=loss)

@@ -101,7 +101,7 @@ def predict(models: Models, params: dict[str, Any], trajectory: Trajectory) -> P
     return Predictions(
         before=before,
         after=after,
-        predicted=apply(models.forward, params["forward"], before, trajectory.action),
+        predicted=apply(models.forward, params["forward"], before, trajectory.steps.action),
         action_logits=apply(models.inverse, params["inverse"], before, after),
     )
 

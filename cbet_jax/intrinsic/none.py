@@ -10,7 +10,7 @@ from cbet_jax.types import Trajectory
 
 def zero(params: Params, trajectory: Trajectory) -> Float[Array, "T N"]:
     """Return a reward of 0 at every step."""
-    return jnp.zeros(trajectory.action.shape)
+    return jnp.zeros(trajectory.steps.action.shape)
 
 
 NONE = Intrinsic("none", coefficient=0.0, reward=zero)

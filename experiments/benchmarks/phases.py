@@ -80,13 +80,13 @@ def tasks(settings: TrainSettings, world: World) -> dict[str, TimedTask]:
     }
     parts = {WORLDS: (False, False), COUNTED: (True, False), FRESH: (True, True)}
     for name, (counts, fresh) in parts.items():
-        step = partial(_worlds, trainer, trajectories.action, counts=counts, fresh=fresh)
+        step = partial(_worlds, trainer, trajectories.steps.action, counts=counts, fresh=fresh)
         carry = jax.tree.map(jnp.copy, (state.actor.world, state.actor.memory, jax.random.key(1)))
         run = repeated(first_result(compiled(step, donate_argnums=0)), carry)
         found[name] = TimedTask(run, 1.0, "iteration")
     if isinstance(state.actor.world, Worlds):  # the rules of others are timed with their views
         states = jax.tree.map(jnp.copy, state.actor.world.states)
-        rules = compiled(partial(_rules, trajectories.action), donate_argnums=0)
+        rules = compiled(partial(_rules, trajectories.steps.action), donate_argnums=0)
         found[RULES] = TimedTask(repeated(first_result(rules), states), 1.0, "iteration")
     return found
 
@@ -201,7 +201,7 @@ def _worlds(
 def _loss(trainer: Trainer, state: TrainState, params: Any, batch: Trajectory) -> Array:
     settings, intrinsic = trainer.settings, trainer.intrinsic
     reward = intrinsic_reward(state.learner.intrinsic, batch, intrinsic)
-    total = total_reward(reward, batch.extrinsic_reward, intrinsic.coefficient, settings)
+    total = total_reward(reward, batch.steps.extrinsic_reward, intrinsic.coefficient, settings)
     learnt = AgentParams(params, state.learner.fixed)
     return batch_loss(learnt, batch, total, trainer.agent, settings).total
 

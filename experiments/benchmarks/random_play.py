@@ -13,7 +13,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from cbet_jax.config import CountSettings, TrainSettings
 from cbet_jax.intrinsic.cbet import cbet
 from cbet_jax.intrinsic.types import Params
-from cbet_jax.types import LSTMState, Trajectory
+from cbet_jax.types import LSTMState, Trajectory, Transition
 from envs.types import World
 from experiments.benchmarks import timing
 from experiments.benchmarks.timing import TimedTask
@@ -91,7 +91,7 @@ class RandomPlay:
 def _with_signal(signal: Any) -> Trajectory:
     nothing = jnp.zeros(())
     state = LSTMState(nothing, nothing)
-    return Trajectory(*(nothing,) * 7, signal, state)
+    return Trajectory(nothing, nothing, Transition(*[nothing] * 5), signal, state)
 
 
 def others(name: str, num_worlds: int) -> dict[str, TimedTask]:

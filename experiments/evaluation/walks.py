@@ -1,7 +1,7 @@
 """Walking about a scene with a fixed policy and no learning, and where the walks lead."""
 
 from collections.abc import Callable
-from typing import Any
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from cbet_jax.agent import Agent, AgentParams
-from cbet_jax.networks.policy_network import sample_actions
+from cbet_jax.rollout import ActorState, act, begin_actor
 from envs.habitat.simulator import FloorMap
 from envs.habitat.world import CELL
 from envs.types import World
@@ -31,27 +31,27 @@ def make_walker(world: World, agent: Agent, steps: int) -> Walker:
         of one that draws the actions. It returns the places at the beginning and after each step.
     """
 
-    def act(params: AgentParams, carry: Any, key: PRNGKeyArray) -> tuple[Any, Array]:
-        agents, step, first, recurrent, cut = carry
-        (logits,), _, recurrent = agent.apply(params, step.view[None], first[None], recurrent)
-        cuts = agents.cuts
-        agents, step = world.step(agents, sample_actions(key, logits))
+    def walk_on(
+        params: AgentParams, carry: tuple[ActorState, Bool[Array, " N"]], key: PRNGKeyArray
+    ) -> tuple[tuple[ActorState, Bool[Array, " N"]], Float[Array, "N 2"]]:
+        actor, cut = carry
+        cuts = actor.world.cuts
+        actor, transition, _ = act(agent, world, params, actor, key)
         # The last step of an episode may end it, too: only a cut leads somewhere else.
-        cut = cut | (step.truncated & (agents.cuts > cuts))
-        place = jnp.where(cut[:, None], jnp.nan, agents.reached[:, (0, 2)])
-        return (agents, step, step.truncated, recurrent, cut), place
+        cut = cut | (transition.truncated & (actor.world.cuts > cuts))
+        place = jnp.where(cut[:, None], jnp.nan, actor.world.reached[:, (0, 2)])
+        return (actor, cut), place
 
     @jax.jit
     def walk(
         params: AgentParams, world_key: PRNGKeyArray, action_key: PRNGKeyArray
     ) -> Float[Array, "moments N 2"]:
-        agents, step = world.init(world_key)
-        first = jnp.ones(world.num_worlds, bool)
-        carry = (agents, step, first, agent.initial_state(world.num_worlds), ~first)
-        params = agent.precompute(params, step.view)
+        actor = begin_actor(agent, world, *world.init(world_key), memory=())
+        params = agent.precompute(params, actor.step.view)
+        carry = actor, jnp.zeros(world.num_worlds, bool)
         keys = jax.random.split(action_key, steps)
-        _, places = jax.lax.scan(lambda carry, key: act(params, carry, key), carry, keys)
-        return jnp.concatenate([agents.position[None, :, (0, 2)], places])
+        _, places = jax.lax.scan(partial(walk_on, params), carry, keys)
+        return jnp.concatenate([actor.world.position[None, :, (0, 2)], places])
 
     return walk
 

@@ -82,22 +82,23 @@ def _learn(
         settings.optimizer, settings.frames, settings.batch * settings.unroll
     )
     world_key, memory_key, agent_key, scan_key = jax.random.split(key, 4)
-    actor = begin_actor(world_key, world, (), agent.initial_state(settings.worlds))
-    networks, memory = intrinsic.init(memory_key, actor.step)
+    world_state, step = world.init(world_key)
+    networks, memory = intrinsic.init(memory_key, step)
+    actor = begin_actor(agent, world, world_state, step, memory)
     learner = begin_learner(agent.init(agent_key), networks, optimizer)
 
     def episode(carry: Any, key: PRNGKeyArray) -> tuple[Any, Learnt]:
         learner, actor = carry
         actor, trajectory, _ = rollout(
-            learner.agent, actor, key, agent, world, intrinsic, settings.unroll
+            agent, world, intrinsic, learner.agent, actor, key, settings.unroll
         )
         to_d = jax.nn.softmax(learner.policy["logits"][A])[GO_TO_D]
         learner, metrics = update(learner, trajectory, agent, intrinsic, optimizer, settings)
         places = jax.nn.one_hot(_place(trajectory.view[:-1]), len(PLACES))
         return (learner, actor), Learnt(to_d, places.mean((0, 1)), metrics["intrinsic_reward"])
 
-    carry = learner, actor._replace(memory=memory)
-    return jax.lax.scan(episode, carry, jax.random.split(scan_key, settings.iterations))[1]
+    keys = jax.random.split(scan_key, settings.iterations)
+    return jax.lax.scan(episode, (learner, actor), keys)[1]
 
 
 def forgetting(at_the_end: Bool[Array, ""], probability: Float[Array, ""]) -> Resets:

@@ -17,7 +17,7 @@ from jaxtyping import Array, Int16, PRNGKeyArray
 from cbet_jax.agent import Agent, AgentParams
 from cbet_jax.intrinsic.cbet import cbet_reward
 from cbet_jax.intrinsic.count import count_reward
-from cbet_jax.networks.policy_network import sample_actions
+from cbet_jax.rollout import ActorState, act, begin_actor
 from envs.minigrid import cells as c
 from envs.minigrid import rules
 from envs.minigrid.export import to_minigrid, without_margin
@@ -98,19 +98,17 @@ def _play(
     """Play, then yield the states of all worlds at each moment, including the first."""
     world_key, play_key = jax.random.split(key)
 
-    def act(carry: Any, key: PRNGKeyArray) -> tuple[Any, State]:
-        worlds, step, first, recurrent = carry
-        (logits,), _, recurrent = agent.apply(params, step.view[None], first[None], recurrent)
-        worlds, step = world.step(worlds, sample_actions(key, logits))
-        first = step.terminated | step.truncated | step.success
-        return (worlds, step, first, recurrent), worlds.states
-
     @jax.jit
     def play() -> tuple[State, State]:
-        worlds, step = world.init(world_key)
-        first = jnp.ones(world.num_worlds, bool)
-        carry = worlds, step, first, agent.initial_state(world.num_worlds)
-        return worlds.states, jax.lax.scan(act, carry, jax.random.split(play_key, steps))[1]
+        actor = begin_actor(agent, world, *world.init(world_key), memory=())
+        precomputed = agent.precompute(params, actor.step.view)
+
+        def play_step(actor: ActorState, key: PRNGKeyArray) -> tuple[ActorState, State]:
+            actor, _, _ = act(agent, world, precomputed, actor, key)
+            return actor, actor.world.states
+
+        _, after = jax.lax.scan(play_step, actor, jax.random.split(play_key, steps))
+        return actor.world.states, after
 
     begin, after = jax.device_get(play())
     yield begin

@@ -11,8 +11,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from cbet_jax.agent import Agent, AgentParams
 from cbet_jax.intrinsic.types import Intrinsic
-from cbet_jax.networks.policy_network import sample_actions
-from cbet_jax.rollout import ActorState, Events, begin_actor, follow
+from cbet_jax.rollout import ActorState, Events, act, begin_actor
 from cbet_jax.types import Trajectory
 from envs.minigrid import cells as c
 from envs.minigrid import rules
@@ -128,11 +127,11 @@ def _begin(
 
     @jax.jit
     def begin(params: AgentParams) -> tuple[ActorState, AgentParams, Any]:
-        actor = begin_actor(world_key, world, (), player.agent.initial_state(world.num_worlds))
-        fresh_params, memory = player.intrinsic.init(memory_key, actor.step)
-        memory = player.intrinsic.begin_rollout(memory, begin_key, actor.step)
-        params = player.agent.precompute(params, actor.step.view)
-        return actor._replace(memory=memory), params, fresh_params
+        world_state, step = world.init(world_key)
+        fresh_params, memory = player.intrinsic.init(memory_key, step)
+        memory = player.intrinsic.begin_rollout(memory, begin_key, step)
+        actor = begin_actor(player.agent, world, world_state, step, memory)
+        return actor, player.agent.precompute(params, step.view), fresh_params
 
     actor, params, fresh_params = begin(player.params)
     kept = fresh_params if player.intrinsic_params is None else player.intrinsic_params
@@ -142,30 +141,22 @@ def _begin(
 def _advance(
     world: World, player: Player, params: tuple[Any, Any], actor: ActorState, key: PRNGKeyArray
 ) -> tuple[ActorState, _Advance]:
-    """Play one action, in the order of `cbet_jax.rollout.rollout`."""
+    """Play one action, as `cbet_jax.rollout.rollout` does, and reward it."""
     policy_params, intrinsic_params = params
-    action_key, intrinsic_key = jax.random.split(key)
-    view, first = actor.step.view[None], actor.first[None]
-    (logits,), _, recurrent = player.agent.apply(policy_params, view, first, actor.recurrent)
-    action = sample_actions(action_key, logits)
-    played, _ = jax.vmap(rules.step)(actor.world.states, action)
-    world_state, step = world.step(actor.world, action)
-    memory, signal = player.intrinsic.observe(actor.memory, intrinsic_key, step)
-    after, events = follow(actor, step)
+    action_key, observe_key = jax.random.split(key)
+    after, transition, events = act(player.agent, world, policy_params, actor, action_key)
+    memory, signal = player.intrinsic.observe(actor.memory, observe_key, after.step)
+    after = after._replace(memory=memory)
     trajectory = Trajectory(
-        view=jnp.stack([actor.step.view, step.view]),
+        view=jnp.stack([actor.step.view, after.step.view]),
         first=jnp.stack([actor.first, after.first]),
-        action=action[None],
-        logits=logits[None],
-        extrinsic_reward=step.reward[None],
-        terminated=step.terminated[None],
-        truncated=step.truncated[None],
+        steps=jax.tree.map(lambda leaf: leaf[None], transition),
         signal=jax.tree.map(lambda leaf: leaf[None], signal),
         initial_state=actor.recurrent,
     )
     (reward,) = player.intrinsic.reward(intrinsic_params, trajectory)
-    after = after._replace(world=world_state, recurrent=recurrent, memory=memory)
-    return after, _Advance(played, action, step, events, reward)
+    played, _ = jax.vmap(rules.step)(actor.world.states, transition.action)
+    return after, _Advance(played, transition.action, after.step, events, reward)
 
 
 def _moment(outcome: _Advance, episode: int) -> tuple[Moment, bool]:

@@ -2,16 +2,15 @@
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PRNGKeyArray
 from PIL import Image, ImageDraw
 
 from cbet_jax.agent import Agent, AgentParams
-from cbet_jax.networks.policy_network import sample_actions
+from cbet_jax.rollout import ActorState, act, begin_actor
 from envs.habitat.simulator import ACTIONS, PANORAMA_SHAPE, VIEW_SIZE, FloorMap, ahead
 from envs.types import World
 from experiments.evaluation.walks import distinct
@@ -71,49 +70,40 @@ def play(
         random_starts: whether every episode begins in another place.
     """
     world_key, play_key = jax.random.split(key)
-    begin, advance = jax.jit(world.init), jax.jit(partial(_advance, world, agent))
+    begin, advance = jax.jit(partial(_begin, world, agent)), jax.jit(partial(act, agent, world))
     played = 0
     for episode in range(1, episodes + 1):
         start_key = jax.random.fold_in(world_key, episode if random_starts else 0)
-        agents, step = begin(start_key)
-        params = agent.precompute(params, step.view) if episode == 1 else params
-        carry = agents, step, jnp.ones(1, bool), agent.initial_state(1)
-        path = [_place(agents)]
-        yield _sight(carry, path, episode, "")
+        actor = begin(start_key)
+        params = agent.precompute(params, actor.step.view) if episode == 1 else params
+        path = [_place(actor)]
+        yield _sight(actor, path, episode, "")
         for _ in range(steps):
             if played == limit:
                 return
             action_key = jax.random.fold_in(play_key, played)
-            carry, action = advance(params, carry, action_key)
+            actor, transition, _ = advance(params, actor, action_key)
             played += 1
-            agents, step, *_ = carry
-            if step.truncated[0]:  # the simulator was lost: a new episode begins elsewhere
+            if transition.truncated[0]:  # the simulator was lost: a new episode begins elsewhere
                 path.clear()
-            path.append(_place(agents))
-            yield _sight(carry, path, episode, ACTIONS[int(action[0])])
+            path.append(_place(actor))
+            yield _sight(actor, path, episode, ACTIONS[int(transition.action[0])])
 
 
-def _advance(
-    world: World, agent: Agent, params: AgentParams, carry: Any, key: PRNGKeyArray
-) -> tuple[Any, Any]:
-    agents, step, first, recurrent = carry
-    (logits,), _, recurrent = agent.apply(params, step.view[None], first[None], recurrent)
-    action = sample_actions(key, logits)
-    agents, step = world.step(agents, action)
-    return (agents, step, step.truncated, recurrent), action
+def _begin(world: World, agent: Agent, key: PRNGKeyArray) -> ActorState:
+    return begin_actor(agent, world, *world.init(key), memory=())
 
 
-def _place(agents: Any) -> np.ndarray:
-    return np.asarray(agents.position)[0, [0, 2]]
+def _place(actor: ActorState) -> np.ndarray:
+    return np.asarray(actor.world.position)[0, [0, 2]]
 
 
-def _sight(carry: Any, path: list[np.ndarray], episode: int, action: str) -> Sight:
-    agents, step, *_ = carry
+def _sight(actor: ActorState, path: list[np.ndarray], episode: int, action: str) -> Sight:
     return Sight(
-        view=np.asarray(step.view[0]),
-        panorama=np.asarray(step.panorama[0]).reshape(PANORAMA_SHAPE),
+        view=np.asarray(actor.step.view[0]),
+        panorama=np.asarray(actor.step.panorama[0]).reshape(PANORAMA_SHAPE),
         path=np.array(path),
-        heading=float(agents.heading[0]),
+        heading=float(actor.world.heading[0]),
         episode=episode,
         action=action,
     )

@@ -24,9 +24,10 @@ def played():
 
     @jax.jit
     def play(key):
-        actor = begin_actor(key, world, (), agent.initial_state(WORLDS))
-        actor = actor._replace(memory=method.init(key, actor.step)[1])
-        return actor, rollout(params, actor, key, agent, world, method, STEPS)
+        world_state, step = world.init(key)
+        _, memory = method.init(key, step)
+        actor = begin_actor(agent, world, world_state, step, memory)
+        return actor, rollout(agent, world, method, params, actor, key, STEPS)
 
     first, (last, trajectory, events) = play(jax.random.key(1))
     return agent, params, first, last, trajectory, events
@@ -44,7 +45,7 @@ def test_the_logits_are_those_of_the_policy_that_learns_from_them(played):
     """Acting and learning see the same recurrent states, over ends of episodes."""
     agent, params, _, _, trajectory, _ = played
     logits, _, _ = agent.apply(params, trajectory.view, trajectory.first, trajectory.initial_state)
-    np.testing.assert_allclose(logits[:-1], trajectory.logits, atol=1e-4)
+    np.testing.assert_allclose(logits[:-1], trajectory.steps.logits, atol=1e-4)
 
 
 def test_episodes_end_at_their_time_limit_and_the_next_world_begins(played):
@@ -56,8 +57,8 @@ def test_episodes_end_at_their_time_limit_and_the_next_world_begins(played):
     np.testing.assert_array_equal(events.environment[80], 1)
     np.testing.assert_array_equal(events.episode_length[80], 1)
     np.testing.assert_array_equal(trajectory.first[80], True)
-    assert not np.asarray(trajectory.terminated).any()
-    np.testing.assert_array_equal(trajectory.truncated, ended)
+    assert not np.asarray(trajectory.steps.terminated).any()
+    np.testing.assert_array_equal(trajectory.steps.truncated, ended)
 
 
 def test_unique_interactions_never_fall_within_an_episode_and_start_anew(played):

@@ -10,7 +10,7 @@ import pytest
 
 from cbet_jax.config import NetworkSettings, SettingsError, TrainSettings
 from cbet_jax.train import make_program, seed_keys, split_batches
-from cbet_jax.types import LSTMState, Trajectory
+from cbet_jax.types import LSTMState, Trajectory, Transition
 from tests.support.worlds import single_env
 
 TINY = TrainSettings(
@@ -98,7 +98,7 @@ def test_every_sequence_is_learnt_from_once_oldest_first():
     number = jnp.arange(rollouts * worlds).reshape(rollouts, 1, worlds)
     leaf = jnp.broadcast_to(number, (rollouts, steps, worlds))
     empty = LSTMState(leaf[..., None], leaf[..., None])
-    trajectory = Trajectory(*[leaf] * 7, (), empty)
+    trajectory = Trajectory(leaf, leaf, Transition(*[leaf] * 5), (), empty)
     batched = split_batches(trajectory, batches)
     chex.assert_shape(batched.view, (batches, steps, 4))
     chex.assert_shape(batched.initial_state.hidden, (batches, steps, 4, 1))

@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 import numpy as np
 
-from cbet_jax.types import LSTMState, Trajectory
+from cbet_jax.types import LSTMState, Trajectory, Transition
 from envs.types import Step
 
 
@@ -37,11 +37,13 @@ def trajectory(view, action, *, signal=(), extrinsic_reward=None, num_actions=2)
     return Trajectory(
         view=views(view),
         first=jnp.zeros((len(view), action.shape[1]), bool),
-        action=action,
-        logits=jnp.zeros((*action.shape, num_actions)),
-        extrinsic_reward=nothing if extrinsic_reward is None else jnp.asarray(extrinsic_reward),
-        terminated=nothing > 0,
-        truncated=nothing > 0,
+        steps=Transition(
+            action=action,
+            logits=jnp.zeros((*action.shape, num_actions)),
+            extrinsic_reward=nothing if extrinsic_reward is None else jnp.asarray(extrinsic_reward),
+            terminated=nothing > 0,
+            truncated=nothing > 0,
+        ),
         signal=signal,
         initial_state=LSTMState(nothing[None, :1], nothing[None, :1]),
     )
