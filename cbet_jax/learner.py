@@ -1,6 +1,6 @@
-"""One update: loss of a batch of sequences, gradient, RMSProp step."""
+"""One update: the loss of a batch of sequences, its gradient, one RMSProp step."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -11,17 +11,17 @@ from cbet_jax.agent import Agent, AgentParams
 from cbet_jax.config import OptimizerSettings, TrainSettings
 from cbet_jax.intrinsic.types import Intrinsic, Params
 from cbet_jax.losses import ActorCriticLoss, actor_critic_loss, cut_at_time_outs
-from cbet_jax.types import SameType, Trajectory, unchanged
+from cbet_jax.types import ArrayTree, Metrics, SameType, Trajectory, unchanged
 
 
 class LearnerState(NamedTuple):
-    """What learning changes: the policy and the intrinsic method's networks, each by itself."""
+    """The networks of the policy and of the intrinsic method, each with its own optimizer."""
 
-    policy: Any
+    policy: ArrayTree  # learnt
     intrinsic: Params
-    policy_optimizer: Any
-    intrinsic_optimizer: dict[str, Any]  # one for each network that learns
-    fixed: Any = ()  # what the policy is computed with, but no update changes
+    policy_optimizer: ArrayTree
+    intrinsic_optimizer: dict[str, ArrayTree]  # one for each network that learns
+    fixed: ArrayTree = ()  # part of the policy that does not learn
 
     @property
     def agent(self) -> AgentParams:
@@ -32,7 +32,7 @@ class LearnerState(NamedTuple):
 def make_optimizer(
     settings: OptimizerSettings, frames: int, update_frames: int
 ) -> optax.GradientTransformation:
-    """Returns clipping by global norm, then RMSProp with a linearly decaying rate.
+    """Return clipping by global norm, then RMSProp with a linearly decaying rate.
 
     Args:
         settings: rates and constants.
@@ -54,86 +54,87 @@ def make_optimizer(
 def begin_learner(
     params: AgentParams, intrinsic: Params, optimizer: optax.GradientTransformation
 ) -> LearnerState:
-    """Returns the state before the first update; every network has an optimizer of its own."""
-    each = {name: optimizer.init(network) for name, network in intrinsic.learnt.items()}
+    """Return the state before the first update."""
     policy, fixed = params
+    each = {name: optimizer.init(network) for name, network in intrinsic.learnt.items()}
     return LearnerState(policy, intrinsic, optimizer.init(policy), each, fixed)
 
 
 def update(
-    state: LearnerState,
-    batch: Trajectory,
     agent: Agent,
     intrinsic: Intrinsic,
     optimizer: optax.GradientTransformation,
     settings: TrainSettings,
+    learner: LearnerState,
+    batch: Trajectory,
     mean: SameType = unchanged,
-) -> tuple[LearnerState, dict[str, Float[Array, ""]]]:
-    """Learns once from a batch of sequences: the policy, then the method's own networks.
+) -> tuple[LearnerState, Metrics]:
+    """Learn once from a batch of sequences: the policy, then the method's own networks.
 
     Args:
-        state: before the update.
-        batch: the sequences.
         agent: whose policy learns.
         intrinsic: the method.
         optimizer: of every network.
         settings: of the run.
-        mean: of gradients and losses over all devices that learn from a part of the batch.
+        learner: before the update.
+        batch: the sequences.
+        mean: of gradients and losses over the devices that share the batch.
 
     Returns:
-        The state after the update, and metrics.
+        The learner after the update, and metrics.
     """
-    reward = intrinsic_reward(state.intrinsic, batch, intrinsic)
+    reward = intrinsic_reward(learner.intrinsic, batch, intrinsic)
     total = total_reward(reward, batch.steps.extrinsic_reward, intrinsic.coefficient, settings)
 
-    def policy_loss(params: Any) -> tuple[Float[Array, ""], ActorCriticLoss]:
-        loss = batch_loss(AgentParams(params, state.fixed), batch, total, agent, settings)
+    def policy_loss(policy: ArrayTree) -> tuple[Float[Array, ""], ActorCriticLoss]:
+        loss = batch_loss(AgentParams(policy, learner.fixed), batch, total, agent, settings)
         return loss.total, loss
 
-    gradient, loss = mean(jax.grad(policy_loss, has_aux=True)(state.policy))
-    policy, policy_optimizer = _apply(optimizer, gradient, state.policy, state.policy_optimizer)
-    auxiliary, auxiliary_optimizer, auxiliary_loss, terms = _update_auxiliary(
-        state.intrinsic, state.intrinsic_optimizer, batch, intrinsic, optimizer, mean
+    gradient, loss = mean(jax.grad(policy_loss, has_aux=True)(learner.policy))
+    policy, policy_optimizer = _apply(optimizer, gradient, learner.policy, learner.policy_optimizer)
+    networks, network_optimizers, network_loss, terms = _update_networks(
+        intrinsic, optimizer, learner, batch, mean
     )
     metrics = {
         "intrinsic_reward": mean(reward.mean()),
-        "loss": loss.total + auxiliary_loss,
+        "loss": loss.total + network_loss,
         "policy_loss": loss.policy,
         "value_loss": loss.value,
         "entropy": -loss.entropy / settings.unroll,
         "gradient_norm": optax.tree.norm(gradient),
         **terms,
     }
-    state = LearnerState(policy, auxiliary, policy_optimizer, auxiliary_optimizer, state.fixed)
-    return state, metrics
+    learner = LearnerState(policy, networks, policy_optimizer, network_optimizers, learner.fixed)
+    return learner, metrics
 
 
-def _update_auxiliary(
-    params: Params,
-    states: dict[str, Any],
-    batch: Trajectory,
+def _update_networks(
     intrinsic: Intrinsic,
     optimizer: optax.GradientTransformation,
+    learner: LearnerState,
+    batch: Trajectory,
     mean: SameType,
-) -> tuple[Params, dict[str, Any], Float[Array, ""], dict[str, Float[Array, ""]]]:
-    """Clips and steps each of the method's networks by itself, by the gradient of one loss."""
+) -> tuple[Params, dict[str, ArrayTree], Float[Array, ""], Metrics]:
+    """Update the intrinsic method's networks by one loss; each gradient is clipped separately."""
+    params, optimizers = learner.intrinsic, learner.intrinsic_optimizer
 
-    def loss_of(learnt: dict[str, Any]) -> tuple[Float[Array, ""], dict[str, Float[Array, ""]]]:
+    def networks_loss(learnt: dict[str, ArrayTree]) -> tuple[Float[Array, ""], Metrics]:
         return intrinsic.loss(params._replace(learnt=learnt), batch)
 
-    found = mean(jax.value_and_grad(loss_of, has_aux=True)(params.learnt))
-    (loss, terms), gradients = found
-    stepped = {
-        name: _apply(optimizer, gradient, params.learnt[name], states[name])
+    (loss, terms), gradients = mean(jax.value_and_grad(networks_loss, has_aux=True)(params.learnt))
+    updated = {
+        name: _apply(optimizer, gradient, params.learnt[name], optimizers[name])
         for name, gradient in gradients.items()
     }
-    learnt = {name: network for name, (network, _) in stepped.items()}
-    states = {name: state for name, (_, state) in stepped.items()}
-    return params._replace(learnt=learnt), states, loss, terms
+    learnt = {name: network for name, (network, _) in updated.items()}
+    optimizers = {name: state for name, (_, state) in updated.items()}
+    return params._replace(learnt=learnt), optimizers, loss, terms
 
 
-def intrinsic_reward(params: Any, batch: Trajectory, intrinsic: Intrinsic) -> Float[Array, "T N"]:
-    """Returns the method's reward, before the coefficient; nothing learns through it."""
+def intrinsic_reward(
+    params: Params, batch: Trajectory, intrinsic: Intrinsic
+) -> Float[Array, "T N"]:
+    """Return the method's reward, unweighted; no gradient flows through it."""
     return jax.lax.stop_gradient(intrinsic.reward(params, batch))
 
 
@@ -143,7 +144,14 @@ def total_reward(
     coefficient: float,
     settings: TrainSettings,
 ) -> Float[Array, "T N"]:
-    """Returns what the policy is to maximize: both rewards, weighted, their sum clipped."""
+    """Return the reward that the policy maximizes: both rewards, weighted, their sum clipped.
+
+    Args:
+        intrinsic: reward of the method.
+        extrinsic: reward of the task.
+        coefficient: weight of the intrinsic reward.
+        settings: of the run; they weight the extrinsic reward.
+    """
     total = coefficient * intrinsic + settings.extrinsic_weight * extrinsic
     return jnp.clip(total, -1.0, 1.0)
 
@@ -155,24 +163,31 @@ def batch_loss(
     agent: Agent,
     settings: TrainSettings,
 ) -> ActorCriticLoss:
-    """Returns the actor-critic loss of `params` on a batch of sequences."""
+    """Return the actor-critic loss of a batch of sequences.
+
+    Args:
+        params: of the agent.
+        batch: the sequences.
+        reward: that the policy maximizes.
+        agent: whose policy learns.
+        settings: of the run.
+    """
+    steps = batch.steps
     logits, value, _ = agent.apply(params, batch.view, batch.first, batch.initial_state)
-    discount = settings.loss.discount * (1.0 - batch.steps.terminated)
+    discount = settings.loss.discount * (1.0 - steps.terminated)
     if settings.loss.cut_at_time_outs:
-        reward, discount = cut_at_time_outs(reward, discount, value[:-1], batch.steps.truncated)
+        reward, discount = cut_at_time_outs(reward, discount, value[:-1], steps.truncated)
     return actor_critic_loss(
-        logits[:-1],
-        value,
-        batch.steps.action,
-        batch.steps.logits,
-        reward,
-        discount,
-        settings.loss,
+        logits[:-1], value, steps.action, steps.logits, reward, discount, settings.loss
     )
 
 
 def _apply(
-    optimizer: optax.GradientTransformation, gradient: Any, params: Any, state: Any
-) -> tuple[Any, Any]:
+    optimizer: optax.GradientTransformation,
+    gradient: ArrayTree,
+    params: ArrayTree,
+    state: ArrayTree,
+) -> tuple[ArrayTree, ArrayTree]:
+    """Return the parameters and the optimizer's state after one step."""
     steps, state = optimizer.update(gradient, state, params)
     return optax.apply_updates(params, steps), state

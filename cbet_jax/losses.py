@@ -28,16 +28,16 @@ def actor_critic_loss(
     discount: Float[Array, "T N"],
     settings: LossSettings,
 ) -> ActorCriticLoss:
-    """Returns the V-trace actor-critic loss of a batch of sequences.
+    """Return the V-trace actor-critic loss of a batch of sequences.
 
     Args:
         logits: of the policy that learns, for the views acted on.
-        value: of all views, the last of them only bootstraps.
-        action: what was done.
+        value: of all views; the last one only bootstraps.
+        action: taken by the policy that acted.
         behaviour_logits: of the policy that acted.
         reward: of each action.
         discount: gamma, or 0 where nothing of value follows.
-        settings: the weights of the terms.
+        settings: weights of the terms.
     """
     log_policy = jax.nn.log_softmax(logits)
     log_action = _pick(log_policy, action)
@@ -61,14 +61,20 @@ def cut_at_time_outs(
     value_tm1: Float[Array, "T N"],
     truncated: Bool[Array, "T N"],
 ) -> tuple[Float[Array, "T N"], Float[Array, "T N"]]:
-    """Returns rewards and discounts that let nothing of the next episode into the old one.
+    """Return rewards and discounts that end the value of an episode at its time-out.
 
-    Worlds reset themselves and do not show what a time-out's action led to. So what would
-    have followed is taken to be worth as much as the last view of the old episode, the one
-    that was acted on: that value goes into the reward, and the discount becomes zero.
+    Worlds reset themselves and do not show the view that the last action led to. Its value is
+    taken to be that of the last view acted on: it is added to the reward, and the discount
+    becomes zero.
+
+    Args:
+        reward: of each action.
+        discount: gamma, or 0 where nothing of value follows.
+        value_tm1: of the views acted on.
+        truncated: whether the action ended the episode at its time limit.
     """
-    beyond = discount * jax.lax.stop_gradient(value_tm1)
-    return jnp.where(truncated, reward + beyond, reward), jnp.where(truncated, 0.0, discount)
+    bootstrap = discount * jax.lax.stop_gradient(value_tm1)
+    return jnp.where(truncated, reward + bootstrap, reward), jnp.where(truncated, 0.0, discount)
 
 
 def _pick(values: Float[Array, "T N actions"], action: Int[Array, "T N"]) -> Float[Array, "T N"]:

@@ -230,12 +230,12 @@ def learn(
 
     def learn_once(learner: LearnerState, batch: Trajectory) -> tuple[LearnerState, Metrics]:
         return update(
-            learner,
-            batch,
             trainer.agent,
             trainer.intrinsic,
             trainer.optimizer,
             trainer.settings,
+            learner,
+            batch,
             trainer.parallel.mean,
         )
 

@@ -21,12 +21,12 @@ def vtrace(
     discount_t: Float[Array, " T"],
     log_rho_tm1: Float[Array, " T"],
 ) -> VTrace:
-    """Computes V-trace targets with rho-bar = c-bar = 1 and policy-gradient rho clipped at 1.
+    """Compute V-trace targets with rho-bar = c-bar = 1 and policy-gradient rho clipped at 1.
 
     Args:
-        value_tm1: V(x_s), the values of the views that were acted on.
-        value_t: V(x_{s+1}), the values of the views that followed.
-        reward_t: rewards of the actions.
+        value_tm1: V(x_s), of the views acted on.
+        value_t: V(x_{s+1}), of the views that followed.
+        reward_t: of the actions.
         discount_t: gamma, or 0 where nothing of value follows.
         log_rho_tm1: log pi(a | x) - log mu(a | x), the learner's policy over the actor's.
 

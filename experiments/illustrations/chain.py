@@ -93,7 +93,7 @@ def _learn(
             agent, world, intrinsic, learner.agent, actor, key, settings.unroll
         )
         to_d = jax.nn.softmax(learner.policy["logits"][A])[GO_TO_D]
-        learner, metrics = update(learner, trajectory, agent, intrinsic, optimizer, settings)
+        learner, metrics = update(agent, intrinsic, optimizer, settings, learner, trajectory)
         places = jax.nn.one_hot(_place(trajectory.view[:-1]), len(PLACES))
         return (learner, actor), Learnt(to_d, places.mean((0, 1)), metrics["intrinsic_reward"])
 

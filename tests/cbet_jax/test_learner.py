@@ -144,7 +144,8 @@ def test_a_methods_networks_are_clipped_by_themselves_and_leave_the_policy_alone
             return steepness * (slopes + 5 * params.fixed["still"]).sum(), {}
 
         state = begin_learner(policy, params, optimizer)
-        return update(state, batch, agent, NONE._replace(loss=loss), optimizer, settings)[0]
+        method = NONE._replace(loss=loss)
+        return update(agent, method, optimizer, settings, state, batch)[0]
 
     steep, flat = learn(1.0), learn(0.0)
     for name, square in (("small", 0.01 * 3**2), ("large", 0.01 * 40**2)):
