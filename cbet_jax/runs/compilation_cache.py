@@ -1,8 +1,7 @@
-"""Compiled programs on disk, so that a run that goes on need not compile again (JAX's own cache).
+"""Keep compiled programs on disk, so a resumed run need not compile again (JAX's own cache).
 
-JAX tells programs, versions, flags, devices and the features of processors apart: on another
-machine a program is compiled anew. A file that cannot be read or written costs time, and stops
-nothing: it is said in one line.
+JAX tells programs, versions, flags, devices and processors apart: another machine compiles anew.
+A file that cannot be read or written costs time and one line, and stops nothing.
 """
 
 import contextlib
@@ -15,16 +14,15 @@ from jax.experimental.compilation_cache.compilation_cache import reset_cache
 
 from cbet_jax.runs import multihost
 
-READING, WRITING = (
-    f"Error {doing} persistent compilation cache" for doing in ("reading", "writing")
-)
+READING = "Error reading persistent compilation cache"  # JAX's warnings begin so
+WRITING = "Error writing persistent compilation cache"
 
 
 @contextlib.contextmanager
 def kept_in(folder: Path, say: Callable[[str], None]) -> Iterator[None]:
-    """Takes programs that were compiled before from a folder, and keeps there what is compiled.
+    """Read compiled programs from a folder, and keep there what the block compiles.
 
-    Another folder that the user has chosen (`JAX_COMPILATION_CACHE_DIR`) is used instead.
+    A folder that the user has chosen (`JAX_COMPILATION_CACHE_DIR`) is used instead.
 
     Args:
         folder: is made if it is not there.
@@ -44,7 +42,7 @@ def kept_in(folder: Path, say: Callable[[str], None]) -> Iterator[None]:
     for warning in caught:
         text = str(warning.message)
         if text.startswith((READING, WRITING)):
-            _forget(folder)
+            _delete_programs(folder)
             say(_trouble(folder, text))
         else:
             warnings.warn_explicit(
@@ -56,7 +54,7 @@ def kept_in(folder: Path, say: Callable[[str], None]) -> Iterator[None]:
 def _cache_in(folder: Path) -> Iterator[None]:
     names: dict[str, str | None] = {
         "jax_compilation_cache_dir": str(folder.absolute()),
-        # XLA's tuning of single kernels is part of the programs; its own files would stop the
+        # The programs include XLA's tuning of kernels; XLA's own cache files would stop the
         # compilation where they cannot be written.
         "jax_persistent_cache_enable_xla_caches": "none",
     }
@@ -71,11 +69,11 @@ def _cache_in(folder: Path) -> Iterator[None]:
 def _configure(values: dict[str, str | None]) -> None:
     for name, value in values.items():
         jax.config.update(name, value)
-    reset_cache()  # which else goes on in the folder that it has begun with
+    reset_cache()  # without this JAX keeps using the folder it began with
 
 
-def _forget(folder: Path) -> None:
-    """Deletes what is there: JAX replaces no file, not even one that was not written to its end."""
+def _delete_programs(folder: Path) -> None:
+    """Delete the programs in a folder: JAX replaces no file, not even a partly written one."""
     if multihost.is_first():
         for path in folder.glob("*-cache"):
             with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""The policies that a run has saved, on their way out of its directory."""
+"""Load the policies a run has saved, and keep policies for good."""
 
 from typing import Any, NamedTuple
 
@@ -25,23 +25,22 @@ class Policies(NamedTuple):
 
     agent: Agent
     params: AgentParams  # arrays [seeds, ...]
-    loaded: Loaded  # the checkpoint that they are from
+    loaded: Loaded[Any]  # the checkpoint that they are from
 
 
 def load_policies(
     directory: RunDirectory, settings: RunSettings, world: World, frames: int | None = None
 ) -> Policies:
-    """Reads a run's policies, which are to play in `world`.
+    """Load a run's policies to play in a world.
 
     Args:
         directory: of the run.
         settings: of the run.
         world: which the policies must fit; it need not be the run's own.
-        frames: of the checkpoint, or of policies kept for good (None: the newest checkpoint
-            that is good).
+        frames: of the checkpoint, or of policies kept for good (None: the newest good checkpoint).
 
     Raises:
-        RunDirectoryError: there is no good checkpoint, it holds no policy, or one for another
+        RunDirectoryError: there is no good checkpoint, or it holds no policy, or one for another
             number of actions or other views.
     """
     agent = make_agent(
@@ -59,52 +58,10 @@ def load_policies(
     return Policies(agent, AgentParams(learner["policy"], learner["fixed"]), loaded)
 
 
-def untrained(policies: Policies, settings: RunSettings) -> AgentParams:
-    """Returns networks that have learnt nothing, beside what is fixed, as it was at frame 0.
-
-    They are drawn as a run's own are, from other keys.
-
-    Returns:
-        Parameters, arrays `[seeds, ...]`.
-    """
-
-    def draw(key: PRNGKeyArray, fixed: Any) -> AgentParams:
-        first = policies.agent.schedule(fixed, jnp.zeros(()))
-        return policies.agent.init(key)._replace(fixed=first)
-
-    keys = seed_keys(settings.seeds, settings.first_seed)
-    return jax.vmap(draw)(keys, policies.params.fixed)
-
-
-def keep(
-    directory: RunDirectory, settings: RunSettings, params: AgentParams, position: Position
-) -> None:
-    """Saves a run's policies for good, unless they were kept there before.
-
-    Args:
-        directory: of the run.
-        settings: of the run.
-        params: of the policies, arrays [seeds, ...].
-        position: how far the run has come.
-    """
-    path = checkpoint.path_at(directory.policies, position.frames)
-    if not multihost.on_first(path.exists):
-        state = {"learner": {"policy": params.learnt, "fixed": params.fixed}}
-        checkpoint.save(directory.policies, state, position, to_json(settings), kept=None)
-
-
-def _load_kept(
-    directory: RunDirectory, settings: RunSettings, template: Any, frames: int | None
-) -> Loaded | None:
-    if frames is None or not checkpoint.path_at(directory.policies, frames).exists():
-        return None
-    return checkpoint.load_at(directory.policies, frames, template, to_json(settings))
-
-
 def load(
     directory: RunDirectory, settings: RunSettings, template: Any, frames: int | None = None
-) -> Loaded:
-    """Reads a run's checkpoint, or those of its arrays that `template` names.
+) -> Loaded[Any]:
+    """Read those arrays of a run's checkpoint that a template names.
 
     Args:
         directory: of the run.
@@ -124,8 +81,50 @@ def load(
     return loaded
 
 
+def untrained(policies: Policies, settings: RunSettings) -> AgentParams:
+    """Return networks that have learnt nothing, with a run's fixed parameters as of frame 0.
+
+    They are drawn as the run's own were, from other keys.
+
+    Returns:
+        Parameters, arrays `[seeds, ...]`.
+    """
+
+    def draw(key: PRNGKeyArray, fixed: Any) -> AgentParams:
+        first = policies.agent.schedule(fixed, jnp.zeros(()))
+        return policies.agent.init(key)._replace(fixed=first)
+
+    keys = seed_keys(settings.seeds, settings.first_seed)
+    return jax.vmap(draw)(keys, policies.params.fixed)
+
+
+def keep(
+    directory: RunDirectory, settings: RunSettings, params: AgentParams, position: Position
+) -> None:
+    """Save a run's policies for good, unless they were kept there before.
+
+    Args:
+        directory: of the run.
+        settings: of the run.
+        params: of the policies, arrays [seeds, ...].
+        position: how far the run has come.
+    """
+    path = checkpoint.path_at(directory.policies, position.frames)
+    if not multihost.on_first(path.exists):
+        state = {"learner": {"policy": params.learnt, "fixed": params.fixed}}
+        checkpoint.save(directory.policies, state, position, to_json(settings), kept=None)
+
+
+def _load_kept(
+    directory: RunDirectory, settings: RunSettings, template: Any, frames: int | None
+) -> Loaded[Any] | None:
+    if frames is None or not checkpoint.path_at(directory.policies, frames).exists():
+        return None
+    return checkpoint.load_at(directory.policies, frames, template, to_json(settings))
+
+
 def _misfit(directory: RunDirectory, error: OtherProgramError, world: World) -> str:
-    """Says why a policy cannot play: its run's settings name every size of it but two."""
+    """Say why a policy cannot play: actions and views are the sizes that settings do not name."""
     where = " ".join(world.environments)
     if error.found_shape is None:
         return f"{directory.root} holds no policy (its checkpoint lacks {error.name})"
