@@ -1,4 +1,4 @@
-"""Pictures of a run: learning curves from the table of metrics, and bars of an evaluation."""
+"""Pictures of runs: learning curves of metrics, other curves, and grouped bars."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,20 +15,20 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-ALL = "all worlds"
-SPARSE = 20  # a curve with fewer points shows each of them
+ALL_WORLDS = "all worlds"
+SPARSE_POINTS = 20  # a curve with fewer points shows each of them
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 DASHES = ("-", "--", ":", "-.")
-NARROWEST, WIDEST = 7.0, 10.0  # inches, of a picture of bars
-CROWDED = 5  # with more groups their names are slanted
+NARROWEST_INCHES, WIDEST_INCHES = 7.0, 10.0  # of a picture of bars
+CROWDED_GROUPS = 5  # with more groups their names are slanted
 
 
 def draw_learning_curves(table: Path, folder: Path) -> list[Path]:
-    """Draws the learning curves of a run: the ones that matter, and all others.
+    """Draw the learning curves of a run: the main metrics, and all others as diagnostics.
 
     Args:
         table: the run's `metrics.csv`.
-        folder: where the pictures go.
+        folder: of the pictures.
 
     Returns:
         The pictures.
@@ -53,28 +53,29 @@ def bars(
     groups: Sequence[str],
     columns: int | None = None,
 ) -> Path:
-    """Draws values with confidence intervals as grouped bars.
+    """Draw values with confidence intervals as grouped bars.
 
     Args:
         path: the picture.
         title: of the whole picture.
         panels: label of the vertical axis -> name in the legend -> one bar a group.
         groups: names below the groups.
-        columns: of panels (None: all beside each other).
+        columns: of panels (None: all panels are in one row).
     """
     columns = min(columns or len(panels), len(panels))
-    size = (min(max(1.2 + 1.4 * len(groups), NARROWEST / columns), WIDEST / columns), 3.6)
+    width = max(1.2 + 1.4 * len(groups), NARROWEST_INCHES / columns)
+    size = (min(width, WIDEST_INCHES / columns), 3.6)
     figure, axes = _grid(len(panels), columns=columns, size=size)
     for axis, (label, series) in zip(axes, panels.items(), strict=True):
         width = 0.8 / len(series)
         for number, (name, measured) in enumerate(series.items()):
             values = np.array([bar.value for bar in measured])
-            spread = [values - [bar.low for bar in measured], [b.high for b in measured] - values]
+            errors = [values - [bar.low for bar in measured], [b.high for b in measured] - values]
             places = np.arange(len(groups)) + (number - (len(series) - 1) / 2) * width
             color = COLORS[number % len(COLORS)]
-            axis.bar(places, values, width * 0.9, yerr=spread, capsize=2, color=color, label=name)
+            axis.bar(places, values, width * 0.9, yerr=errors, capsize=2, color=color, label=name)
         axis.set_xticks(np.arange(len(groups)), groups)
-        if len(groups) > CROWDED:
+        if len(groups) > CROWDED_GROUPS:
             for tick in axis.get_xticklabels():
                 tick.set(rotation=30, horizontalalignment="right", rotation_mode="anchor")
         axis.set_ylabel(label)
@@ -95,9 +96,9 @@ class Panel(NamedTuple):
 
 
 def lines(path: Path, title: str, panels: Sequence[Panel], columns: int = 3) -> Path:
-    """Draws curves with bands; a name has the same colour and dashes in all panels.
+    """Draw curves with bands; a name has the same colour and dashes in all panels.
 
-    What stands before a comma in a name decides the colour, what follows it the dashes.
+    The part of a name before a comma decides the colour, the part after it the dashes.
 
     Args:
         path: the picture.
@@ -133,12 +134,12 @@ Lines = dict[str, dict[int, metrics_table.Column]]  # name of the line -> seed -
 
 
 def _panels(table: Mapping[str, dict[int, metrics_table.Column]]) -> dict[str, Lines]:
-    """Sorts metrics into panels: `interactions/KEY` is a line of the panel `interactions`."""
+    """Sort metrics into panels: `interactions/WORLD` is a line of the panel `interactions`."""
     panels: dict[str, Lines] = {}
     for name, seeds in sorted(table.items()):
         panel, _, line = name.partition("/")
         if panel not in metrics.HIDDEN:
-            panels.setdefault(panel, {})[line or ALL] = seeds
+            panels.setdefault(panel, {})[line or ALL_WORLDS] = seeds
     return panels
 
 
@@ -165,12 +166,12 @@ def _curves_figure(panels: Mapping[str, Lines], title: str) -> "Figure":
 
 
 def _all_first(line: str) -> tuple[bool, str]:
-    return line != ALL, line
+    return line != ALL_WORLDS, line
 
 
 def _draw_curve(axis: "Axes", line: Curve, scale: float, color: str) -> Any:
     frames = line.frames / scale
-    marker = "o" if len(frames) < SPARSE else None
+    marker = "o" if len(frames) < SPARSE_POINTS else None
     (handle,) = axis.plot(frames, line.mean, color=color, linewidth=1.4, marker=marker, ms=3)
     if (line.high > line.low).any():
         axis.fill_between(frames, line.low, line.high, color=color, alpha=0.2, linewidth=0)
@@ -178,7 +179,7 @@ def _draw_curve(axis: "Axes", line: Curve, scale: float, color: str) -> Any:
 
 
 def _grid(panels: int, columns: int, size: tuple[float, float]) -> tuple["Figure", list["Axes"]]:
-    # Imported here: it takes more than a second, and a figure of its own needs no display.
+    # Imported here: it takes more than a second. A bare `Figure` needs no display.
     from matplotlib.figure import Figure
 
     columns = min(columns, panels)
