@@ -21,7 +21,7 @@ from rich.table import Table
 from cbet_jax.config import HabitatSettings
 from cbet_jax.runs.directory import RunDirectoryError
 from envs.habitat.simulator import SIMULATORS, SimulatorError
-from envs.habitat.workers.pool import Workers
+from envs.habitat.workers.pool import WorkerPool
 from experiments.common import cli, habitat
 
 MODULE = "experiments.doctor"
@@ -145,7 +145,7 @@ def try_simulator(name: str, options: Options) -> Check:
     try:
         with scene_for(name, options.scene) as scene:
             settings = habitat.process_settings(scene, HabitatSettings(simulator=name), python)
-            workers = Workers(settings._replace(start_limit=START_LIMIT), 1)
+            workers = WorkerPool(settings._replace(start_limit=START_LIMIT), 1)
             try:
                 return render(name, workers, options.out)
             finally:
@@ -169,7 +169,7 @@ def scene_for(simulator: str, scene: str | None) -> Iterator[str]:
         yield str(write(SCENE, Path(folder)))
 
 
-def render(name: str, workers: Workers, out: Path | None) -> Check:
+def render(name: str, workers: WorkerPool, out: Path | None) -> Check:
     """Looks around once, and keeps what is seen if there is a folder for it."""
     hello = workers.hello
     began = time.perf_counter()

@@ -17,7 +17,7 @@ from rich.console import Console
 from cbet_jax.config import HabitatSettings, SettingsError
 from cbet_jax.setting_types import NonNegativeInt, PositiveInt, check_fields
 from envs.habitat.simulator import VIEW_SIZE, SimulatorError
-from envs.habitat.workers.pool import Workers
+from envs.habitat.workers.pool import WorkerPool
 from experiments.common import cli, habitat
 from experiments.common.training import RUNS
 from experiments.watching.film import INK, LINE, MARGIN, PALE_INK, PAPER, Picture, font, write
@@ -78,14 +78,14 @@ def look(options: HabitatPictureOptions) -> Iterator[tuple[str, Seen]]:
     """
     played = HabitatSettings(simulator=options.simulator, folder=options.folder)
     for scene in options.scenes:
-        workers = Workers(habitat.process_settings(scene, played, options.simulator_python), 1)
+        workers = WorkerPool(habitat.process_settings(scene, played, options.simulator_python), 1)
         try:
             yield Path(scene).name.partition(".")[0], most_colourful(workers, options)
         finally:
             workers.close()
 
 
-def most_colourful(workers: Workers, options: HabitatPictureOptions) -> Seen:
+def most_colourful(workers: WorkerPool, options: HabitatPictureOptions) -> Seen:
     """Draw some places, and return what is seen from the one with the most colours."""
     found = []
     for seed in range(options.seed, options.seed + options.starts):

@@ -1,10 +1,10 @@
-"""What a simulator offers: an agent that walks about a scene, and what it sees there.
+"""What a simulator offers: an agent that moves about a scene, and what the agent sees.
 
-Lengths are in metres. Positions are (x, y, z) of the agent's feet, y upwards; coordinates are
-always numbers that float32 holds exactly. A heading is in degrees: 0 looks along -z (north),
-and turning left adds to it.
+Lengths are in metres. Positions are (x, y, z) of the agent's feet with y up, and float32 holds
+their coordinates exactly. Headings are in degrees: 0 looks along -z (north), and turning left
+adds to the heading.
 
-The worker reads this file, too: it runs on Python 3.9, with numpy and nothing else.
+The worker imports this file: it must run on Python 3.9 with numpy as the only dependency.
 """
 
 import math
@@ -16,20 +16,21 @@ import numpy as np
 ACTIONS = ("move_forward", "turn_left", "turn_right")
 FORWARD, LEFT, RIGHT = range(3)
 STEP_LENGTH = 0.25
-TURN = 10.0  # degrees
+TURN_DEGREES = 10.0
 CAMERA_HEIGHT = 0.88  # above the feet
-FIELD_OF_VIEW = 79.0  # degrees, across and down
-VIEW_SIZE = 64  # pixels, across and down
+FIELD_OF_VIEW_DEGREES = 79.0  # horizontal and vertical
+VIEW_SIZE = 64  # pixels along each side
 COMPASS = (0.0, 90.0, 180.0, 270.0)  # headings of the panorama's four views
 AGENT_RADIUS = 0.18
 AGENT_HEIGHT = 0.88
-HIGHEST_STEP = 0.2  # what the agent walks over, as habitat-sim's navigation meshes have it
+MAX_STEP_HEIGHT = 0.2  # of obstacles that the agent walks over, as in habitat-sim
 
+# Modules that define `open_scene`. The worker imports them by name.
 SIMULATORS = {
     "raycast": "envs.habitat.raycast.simulator",
     "habitat_sim": "envs.habitat.habitat_sim.simulator",
 }
-INSTALL = {
+INSTALL_HINTS = {
     "raycast": "; install it with: pip install 'cbet-jax[habitat]'",
     "habitat_sim": (
         "; install it into an environment of its own with: conda create -n habitat -c conda-forge"
@@ -37,7 +38,7 @@ INSTALL = {
     ),
 }
 
-STAGE_CONFIG = ".stage_config.json"  # habitat-sim's description of a scene, beside its file
+STAGE_CONFIG = ".stage_config.json"  # suffix of habitat-sim's description of a scene
 
 VIEW_SHAPE = (VIEW_SIZE, VIEW_SIZE, 3)
 PANORAMA_SHAPE = (len(COMPASS), *VIEW_SHAPE)
@@ -46,94 +47,94 @@ Position = tuple[float, float, float]
 
 
 class SimulatorError(Exception):
-    """A scene, a start or a machine that no episode can be played with; the message is a line."""
+    """A scene, a start pose or a machine cannot be used. The message is one line."""
 
 
-class Place(NamedTuple):
-    """Where the agent is."""
+class Pose(NamedTuple):
+    """Position and heading of the agent."""
 
     position: Position
     heading: float  # degrees, 0 <= heading < 360
 
 
-class Moment(NamedTuple):
-    """Where the agent is and what it sees."""
+class Observation(NamedTuple):
+    """Where the agent is, and what it sees from there."""
 
-    place: Place
+    pose: Pose
     view: np.ndarray  # uint8[64, 64, 3]
-    panorama: np.ndarray  # uint8[4, 64, 64, 3], depends on the position alone
+    panorama: np.ndarray  # uint8[4, 64, 64, 3], does not depend on the heading
 
 
 class FloorMap(NamedTuple):
-    """The scene from above: columns run along x, rows along z (north is up)."""
+    """A scene from above: columns run along x, rows along z (north is up)."""
 
-    corner: tuple[float, float]  # x and z of the first cell's outer corner
+    corner: tuple[float, float]  # x and z of the outer corner of the first cell
     cell: float  # width of a cell
     walkable: np.ndarray  # bool[rows, columns]
-    picture: np.ndarray  # uint8[rows, columns, 3], what stands there
+    picture: np.ndarray  # uint8[rows, columns, 3], the scene as seen from above
 
 
 class Simulator(Protocol):
     """One agent in one scene.
 
-    Building one raises a `SimulatorError` if it is not installed, or cannot play the scene.
+    Building a simulator raises a `SimulatorError` if it is not installed or cannot use the scene.
     """
 
     name: str
     version: str
     renderer: str
 
-    def reset(self, seed: int) -> Moment:
-        """Puts the agent on the walkable floor, to a place and heading drawn from `seed`."""
+    def reset(self, seed: int) -> Observation:
+        """Move the agent to a random pose on the walkable floor, drawn from `seed`."""
 
-    def teleport(self, place: Place) -> Moment:
-        """Puts the agent to a given place.
+    def teleport(self, pose: Pose) -> Observation:
+        """Move the agent to a given pose.
 
         Raises:
-            SimulatorError: the place is not on the walkable floor.
+            SimulatorError: the position is not on the walkable floor.
         """
 
-    def step(self, action: int) -> Moment:
-        """Plays an action; whatever stands in the way stops the agent, or it slides along it."""
+    def step(self, action: int) -> Observation:
+        """Take an action. An obstacle stops the agent, or the agent slides along it."""
 
     def positions(self, seed: int, count: int) -> list[Position]:
-        """Returns positions drawn from the walkable floor."""
+        """Return random positions on the walkable floor."""
 
     def floor_map(self, cell: float) -> FloorMap:
-        """Draws the scene from above."""
+        """Return the scene from above, with cells of `cell` metres."""
 
     def close(self) -> None:
-        """Frees what the simulator holds."""
+        """Release the simulator's resources."""
 
 
-def turned(heading: float, action: int) -> float:
-    """Returns the heading after an action.
+def turn(heading: float, action: int) -> float:
+    """Return the heading after an action.
 
-    36 turns lead back to exactly the same heading if it is a whole number of degrees.
+    If the heading is a whole number of degrees, 36 turns lead back to exactly the same heading.
     """
-    turn = {FORWARD: 0.0, LEFT: TURN, RIGHT: -TURN}[action]
-    return float(np.float32(heading + turn) % np.float32(360.0))
+    degrees = {FORWARD: 0.0, LEFT: TURN_DEGREES, RIGHT: -TURN_DEGREES}[action]
+    return float(np.float32(heading + degrees) % np.float32(360.0))
 
 
-def ahead(heading: float) -> tuple[float, float]:
-    """Returns x and z of the unit vector that a heading looks along."""
+def forward_vector(heading: float) -> tuple[float, float]:
+    """Return x and z of the unit vector in the direction of a heading."""
     angle = math.radians(heading)
     return -math.sin(angle), -math.cos(angle)
 
 
 def as_float32(position: tuple) -> Position:
-    """Rounds a position to numbers that the device's arrays hold exactly."""
+    """Round coordinates to numbers that float32 holds exactly, as the device's arrays do."""
     x, y, z = (float(np.float32(number)) for number in position)
     return x, y, z
 
 
 def find_scene(scene: str, folder: Optional[Path], candidates: tuple[str, ...]) -> Path:
-    """Returns the file of a scene that is given by path, or by name within a data set.
+    """Return the file of a scene that is given by path, or by name within a data set.
 
     Args:
-        scene: a path, or the name of one of the data set's folders (Replica's `apartment_0`).
-        folder: where the data set lies; None: scenes are given by path.
-        candidates: files below a scene's folder, the best first.
+        scene: a path, or the name of a folder of the data set (Replica's `apartment_0`).
+        folder: folder of the data set, or None if the scene is given by path.
+        candidates: files below the folder of a scene, best first.
 
     Raises:
         SimulatorError: there is no such file.

@@ -1,9 +1,9 @@
-"""Many simulators as one batched world: a single host callback a step, in order.
+"""A batch of simulators as one `World`: each step is a single ordered host callback.
 
-The device holds all that a run goes on from: where every agent is, how long its episode has
-lasted, where the next begins. The host makes the simulators follow it. So a step is a function
-of its arguments like a gridworld's, and a run that is resumed, in fresh processes, sees what it
-would have seen.
+The device holds the whole state: where every agent is, how long its episode has lasted, and the
+seed of its next start. The host makes the simulators follow that state. A step is therefore a
+function of its arguments, like a gridworld's, and a resumed run in new processes sees the same
+observations as an uninterrupted one.
 """
 
 from functools import partial
@@ -15,28 +15,28 @@ from jax.experimental import io_callback
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, UInt32
 
 from envs.habitat.simulator import ACTIONS, PANORAMA_SHAPE, VIEW_SHAPE
-from envs.habitat.workers.simulators import Followed, Simulators
+from envs.habitat.workers.simulators import HostStep, Simulators
 from envs.types import Step, World
 
 MAX_STEPS = 500  # of an episode (paper, appendix on Habitat)
-CELL = 0.05  # metres to which positions are rounded before they are told apart
+CELL = 0.05  # metres; positions are rounded to it before distinct ones are counted
 _PIXELS = PANORAMA_SHAPE[0] * PANORAMA_SHAPE[1] * PANORAMA_SHAPE[2] * PANORAMA_SHAPE[3]
 
 
 class Agents(NamedTuple):
-    """Where `N` agents are, and where they have been."""
+    """Where `N` agents are, and which positions they have visited."""
 
     position: Float[Array, "N 3"]
     heading: Float[Array, " N"]  # degrees
-    reached: Float[Array, "N 3"]  # by the last action, though the next episode may have begun
-    seeds: UInt32[Array, " N"]  # of the starts of the next episodes
-    played: Int[Array, " N"]  # steps of the episode under way
-    visits: Int[Array, "rows columns"]  # of positions rounded to `CELL`, in x and z
+    reached: Float[Array, "N 3"]  # position after the last action, before any automatic reset
+    seeds: UInt32[Array, " N"]  # of the start poses of the next episodes
+    played: Int[Array, " N"]  # steps of the current episode
+    visits: Int[Array, "rows columns"]  # to each position (x and z), rounded to `CELL`
     cuts: Int[Array, ""]  # episodes that ended because their simulator was lost
 
 
 class Grid(NamedTuple):
-    """Which rounded position each cell of `Agents.visits` stands for."""
+    """The rounded positions of the cells of `Agents.visits`."""
 
     first: tuple[int, int]  # row (z) and column (x) of the first cell, in multiples of `CELL`
     shape: tuple[int, int]
@@ -45,55 +45,55 @@ class Grid(NamedTuple):
 def habitat_world(
     simulators: Simulators, *, max_steps: int = MAX_STEPS, random_starts: bool = False
 ) -> World[Agents]:
-    """Returns the worlds that simulators play: exploration, without any task.
+    """Return a batch of worlds for exploration without a task.
 
-    Every episode of every world begins at one place, as in the published code: the one that
-    the simulators were given, or one that the key draws.
+    Every episode of every world starts at the same pose, as in the published code: the pose
+    given to the simulators, or one drawn from the random key.
 
     Args:
-        simulators: one for each world, of one scene.
-        max_steps: of an episode.
-        random_starts: every episode begins somewhere else.
+        simulators: one simulator for each world, all in the same scene.
+        max_steps: time limit of an episode.
+        random_starts: whether each episode starts at a different random pose.
     """
-    number, grid = len(simulators), make_grid(simulators)
+    num_worlds, grid = len(simulators), make_grid(simulators)
 
     def init(key: PRNGKeyArray) -> tuple[Agents, Step]:
-        bits = jax.random.bits(key, (number,), jnp.uint32)
+        bits = jax.random.bits(key, (num_worlds,), jnp.uint32)
         seeds = bits if random_starts else jnp.broadcast_to(bits[0], bits.shape)
-        nowhere = jnp.zeros((number, 3))
+        unknown = jnp.zeros((num_worlds, 3))
         agents = Agents(
-            position=nowhere,
-            heading=jnp.zeros(number),
-            reached=nowhere,
+            position=unknown,
+            heading=jnp.zeros(num_worlds),
+            reached=unknown,
             seeds=seeds,
-            played=jnp.zeros(number, jnp.int32),
+            played=jnp.zeros(num_worlds, jnp.int32),
             visits=jnp.zeros(grid.shape, jnp.int32),
             cuts=jnp.zeros((), jnp.int32),
         )
-        followed = _follow(simulators, agents, jnp.ones(number, bool), None)
-        agents = _after(agents, followed, random_starts)
+        result = _call_host(simulators, agents, jnp.ones(num_worlds, bool), None)
+        agents = _update(agents, result, random_starts)
         agents = agents._replace(visits=visit(grid, agents.visits, agents.position))
-        return agents, _see(followed, agents.played, jnp.zeros(number, bool))
+        return agents, _observe(result, agents.played, jnp.zeros(num_worlds, bool))
 
     def step(agents: Agents, actions: Int[Array, " N"]) -> tuple[Agents, Step]:
         played = agents.played + 1
         ended = played >= max_steps
-        followed = _follow(simulators, agents, ended, actions)
-        ended = ended | followed.cut
-        after = _after(agents, followed, random_starts & ended)
+        result = _call_host(simulators, agents, ended, actions)
+        ended = ended | result.cut
+        after = _update(agents, result, random_starts & ended)
         after = after._replace(
             played=jnp.where(ended, 0, played),
-            visits=visit(grid, agents.visits, followed.reached),
-            cuts=agents.cuts + followed.cut.sum(dtype=jnp.int32),
+            visits=visit(grid, agents.visits, result.reached),
+            cuts=agents.cuts + result.cut.sum(dtype=jnp.int32),
         )
-        return after, _see(followed, played, ended)
+        return after, _observe(result, played, ended)
 
     return World[Agents](
         init=init,
         step=step,
         refresh=lambda agents: agents,
         report=report,
-        num_worlds=number,
+        num_worlds=num_worlds,
         num_actions=len(ACTIONS),
         view_shape=VIEW_SHAPE,
         environments=(simulators.scene_name,),
@@ -102,7 +102,7 @@ def habitat_world(
 
 
 def report(agents: Agents) -> dict[str, Float[Array, ""]]:
-    """Returns how many distinct positions were visited, and how many episodes were cut."""
+    """Return the number of distinct positions visited, and of episodes cut short."""
     return {
         "positions": (agents.visits > 0).sum().astype(jnp.float32),
         "episodes_cut": agents.cuts.astype(jnp.float32),
@@ -110,10 +110,10 @@ def report(agents: Agents) -> dict[str, Float[Array, ""]]:
 
 
 def make_grid(simulators: Simulators) -> Grid:
-    """Returns the cells of all positions that the scene has."""
-    drawn = simulators.floor_map(CELL)
-    x, z = drawn.corner
-    rows, columns = drawn.walkable.shape
+    """Return a grid with a cell for every position in the scene."""
+    floor = simulators.floor_map(CELL)
+    x, z = floor.corner
+    rows, columns = floor.walkable.shape
     first = round(z / CELL) - 1, round(x / CELL) - 1
     return Grid(first, (rows + 3, columns + 3))
 
@@ -121,54 +121,54 @@ def make_grid(simulators: Simulators) -> Grid:
 def visit(
     grid: Grid, visits: Int[Array, "rows columns"], position: Float[Array, "N 3"]
 ) -> Int[Array, "rows columns"]:
-    """Counts a visit of each position; any beyond the edge counts for the cell at the edge."""
+    """Count one visit to each position. Positions outside the grid count for its nearest cell."""
     cells = jnp.round(position[:, (2, 0)] / CELL).astype(jnp.int32) - jnp.array(grid.first)
     cells = jnp.clip(cells, 0, jnp.array(grid.shape) - 1)
     return visits.at[cells[:, 0], cells[:, 1]].add(1)
 
 
-def _follow(
+def _call_host(
     simulators: Simulators,
     agents: Agents,
     ends: Bool[Array, " N"],
     actions: Int[Array, " N"] | None,
-) -> Followed:
-    """Makes the simulators play; the only place where the host is asked."""
-    number = len(simulators)
-    shapes = Followed(
-        view=jax.ShapeDtypeStruct((number, *VIEW_SHAPE), jnp.uint8),
-        panorama=jax.ShapeDtypeStruct((number, _PIXELS), jnp.uint8),
-        position=jax.ShapeDtypeStruct((number, 3), jnp.float32),
-        heading=jax.ShapeDtypeStruct((number,), jnp.float32),
-        reached=jax.ShapeDtypeStruct((number, 3), jnp.float32),
-        cut=jax.ShapeDtypeStruct((number,), jnp.bool_),
+) -> HostStep:
+    """Make the simulators start episodes (`actions` is None) or take a step, in one callback."""
+    num_worlds = len(simulators)
+    shapes = HostStep(
+        view=jax.ShapeDtypeStruct((num_worlds, *VIEW_SHAPE), jnp.uint8),
+        panorama=jax.ShapeDtypeStruct((num_worlds, _PIXELS), jnp.uint8),
+        position=jax.ShapeDtypeStruct((num_worlds, 3), jnp.float32),
+        heading=jax.ShapeDtypeStruct((num_worlds,), jnp.float32),
+        reached=jax.ShapeDtypeStruct((num_worlds, 3), jnp.float32),
+        cut=jax.ShapeDtypeStruct((num_worlds,), jnp.bool_),
     )
-    play = simulators.begin if actions is None else simulators.play
+    callback = simulators.begin if actions is None else simulators.step
     arguments = (agents.position, agents.heading, agents.seeds, ends)
-    asked = partial(io_callback, play, shapes, ordered=True)
-    followed: Followed = asked(*arguments) if actions is None else asked(*arguments, actions)
-    return followed
+    call = partial(io_callback, callback, shapes, ordered=True)
+    result: HostStep = call(*arguments) if actions is None else call(*arguments, actions)
+    return result
 
 
-def _after(agents: Agents, followed: Followed, draw: Bool[Array, " N"] | bool) -> Agents:
+def _update(agents: Agents, result: HostStep, new_seeds: Bool[Array, " N"] | bool) -> Agents:
     return agents._replace(
-        position=followed.position,
-        heading=followed.heading,
-        reached=followed.reached,
-        seeds=jnp.where(draw, _next_seed(agents.seeds), agents.seeds),
+        position=result.position,
+        heading=result.heading,
+        reached=result.reached,
+        seeds=jnp.where(new_seeds, _next_seed(agents.seeds), agents.seeds),
     )
 
 
 def _next_seed(seeds: UInt32[Array, " N"]) -> UInt32[Array, " N"]:
-    """Returns other seeds, all 2^32 of them before the first comes again."""
+    """Return the next seeds, from a sequence that repeats only after all 2^32 values."""
     return seeds * jnp.uint32(747796405) + jnp.uint32(2891336453)
 
 
-def _see(followed: Followed, played: Int[Array, " N"], ended: Bool[Array, " N"]) -> Step:
+def _observe(result: HostStep, played: Int[Array, " N"], ended: Bool[Array, " N"]) -> Step:
     never = jnp.zeros_like(ended)
     return Step(
-        view=followed.view,
-        panorama=followed.panorama,
+        view=result.view,
+        panorama=result.panorama,
         reward=jnp.zeros(ended.shape),
         success=never,
         terminated=never,

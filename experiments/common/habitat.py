@@ -11,7 +11,7 @@ from cbet_jax.config import HabitatSettings, RunSettings
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
 from cbet_jax.train import Program, make_program
 from envs.habitat.workers.process import Settings
-from envs.habitat.workers.simulators import Simulators, plain_failures
+from envs.habitat.workers.simulators import Simulators, simulator_errors
 from envs.habitat.world import habitat_world
 from envs.types import World
 
@@ -47,7 +47,7 @@ def simulators(settings: Settings, number: int) -> Iterator[Simulators]:
     """
     started = Simulators(settings, number)
     try:
-        with plain_failures(started):
+        with simulator_errors(started):
             yield started
     finally:
         started.close()

@@ -11,7 +11,7 @@ from PIL import Image, ImageDraw
 
 from cbet_jax.agent import Agent, AgentParams
 from cbet_jax.rollout import ActorState, act, begin_actor
-from envs.habitat.simulator import ACTIONS, PANORAMA_SHAPE, VIEW_SIZE, FloorMap, ahead
+from envs.habitat.simulator import ACTIONS, PANORAMA_SHAPE, VIEW_SIZE, FloorMap, forward_vector
 from envs.types import World
 from experiments.evaluation.walks import distinct
 from experiments.watching.film import (
@@ -147,7 +147,7 @@ def _plan(drawn: FloorMap, sight: Sight) -> Image.Image:
     points = [(float(x), float(z)) for x, z in (sight.path - drawn.corner) / drawn.cell * scale]
     if len(points) > 1:
         draw.line(points, PATH, width=2)
-    (x, z), (right, down) = points[-1], ahead(sight.heading)
+    (x, z), (right, down) = points[-1], forward_vector(sight.heading)
     draw.line([(x, z), (x + NOSE * right, z + NOSE * down)], AGENT, width=2)
     draw.ellipse((x - RADIUS, z - RADIUS, x + RADIUS, z + RADIUS), AGENT)
     return plan

@@ -43,7 +43,7 @@ def test_a_place_where_every_side_shows_something_is_chosen() -> None:
         (["--out", "x.gif"], "out must name a .png"),
         (["--starts", "0"], "starts must be at least 1"),
         (["--simulator", OWN, "--scenes", "bad_scene"], "no scene 'bad_scene'"),
-        (["--simulator", OWN, "--scenes", "nowhere"], "no start position can be drawn"),
+        (["--simulator", OWN, "--scenes", "nowhere"], "found no start position"),
     ],
 )
 def test_bad_command_lines_are_refused(arguments, expected, capsys, tmp_path, monkeypatch) -> None:

@@ -14,10 +14,10 @@ from envs.habitat.simulator import (
     PANORAMA_SHAPE,
     VIEW_SHAPE,
     FloorMap,
-    Moment,
-    Place,
+    Observation,
+    Pose,
     SimulatorError,
-    turned,
+    turn,
 )
 
 OWN = __file__  # as --simulator is given it
@@ -31,32 +31,34 @@ class OwnSimulator:
 
     def __init__(self, scene):
         self.scene, self.steps = scene, 0
-        self.place = Place((0.0, 0.0, 0.0), 0.0)
+        self.pose = Pose((0.0, 0.0, 0.0), 0.0)
 
-    def _moment(self):
-        x, _, z = self.place.position
-        view = np.full(VIEW_SHAPE, self.place.heading / 10, np.uint8)
-        return Moment(self.place, view, np.full(PANORAMA_SHAPE, int(x + 10 * z) % 256, np.uint8))
+    def _observation(self):
+        x, _, z = self.pose.position
+        view = np.full(VIEW_SHAPE, self.pose.heading / 10, np.uint8)
+        return Observation(
+            self.pose, view, np.full(PANORAMA_SHAPE, int(x + 10 * z) % 256, np.uint8)
+        )
 
     def reset(self, seed):
         if self.scene == "nowhere":
-            raise SimulatorError("no start position can be drawn from the scene's floor")
-        self.place = Place((float(seed % 10), 0.0, 1.0), 0.0)
-        return self._moment()
+            raise SimulatorError("found no start position on the scene's floor")
+        self.pose = Pose((float(seed % 10), 0.0, 1.0), 0.0)
+        return self._observation()
 
-    def teleport(self, place):
-        if place.position[0] < 0:
+    def teleport(self, pose):
+        if pose.position[0] < 0:
             raise SimulatorError("that is outside")
-        self.place = place
-        return self._moment()
+        self.pose = pose
+        return self._observation()
 
     def step(self, action):
         self.steps += 1
         if self.steps == BAD_STEP or self.scene == "always_dead":
             self._fail()
-        x, y, z = self.place.position
-        self.place = Place((x + (action == 0), y, z), turned(self.place.heading, action))
-        return self._moment()
+        x, y, z = self.pose.position
+        self.pose = Pose((x + (action == 0), y, z), turn(self.pose.heading, action))
+        return self._observation()
 
     def _fail(self):
         if self.scene == "silent":

@@ -1,4 +1,4 @@
-"""Writes the apartments as `.glb` files: `python -m envs.habitat.apartments DIR`."""
+"""Write the apartments as `.glb` files: `python -m envs.habitat.apartments DIR`."""
 
 import argparse
 import sys
@@ -9,10 +9,14 @@ from envs.habitat.apartments.files import paths, write
 
 
 def main(arguments: list[str]) -> int:
-    """Writes what the command line asks for; returns the exit status."""
+    """Write the apartments that the command line names, and return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m envs.habitat.apartments", description=__doc__)
-    parser.add_argument("directory", type=Path, metavar="DIR", help="is made if it is not there")
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(NAMES)}; all")
+    parser.add_argument(
+        "directory", type=Path, metavar="DIR", help="where to write; created if it does not exist"
+    )
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help=f"one of {', '.join(NAMES)} (default: all)"
+    )
     options = parser.parse_args(arguments)
     names = options.names or NAMES
     try:
@@ -22,7 +26,7 @@ def main(arguments: list[str]) -> int:
         options.directory.mkdir(parents=True, exist_ok=True)
         for path in (path for name in names for path in paths(name, options.directory)):
             if path.exists():
-                raise ValueError(f"{path} is there already; nothing was written")
+                raise ValueError(f"{path} already exists; nothing was written")
         for name in names:
             print(write(name, options.directory))
     except (ValueError, OSError) as error:

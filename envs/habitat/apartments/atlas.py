@@ -1,23 +1,23 @@
-"""Painting all faces of an apartment into one texture."""
+"""Paint all faces of an apartment into one texture."""
 
 import numpy as np
 
 from envs.habitat.apartments.geometry import Face, Lamp, Spots, size
 from envs.habitat.apartments.light import shine
-from envs.habitat.mesh import Surface
+from envs.habitat.mesh import Mesh
 
-_PAD = 2  # texels around a face's rectangle, which renderers may mix in at its edge
-_WASTE = 1.12  # of the texture's area, by rectangles that do not fit tightly
+_PAD = 2  # texels around a face's rectangle, which renderers may blend in at its edge
+_AREA_FACTOR = 1.12  # room for rectangles that do not fit tightly into the texture
 _GAMMA = 2.2
 
 
-def paint(faces: list[Face], lamps: list[Lamp], seed: int) -> Surface:
-    """Returns an apartment's triangles and its one texture, light and shadows painted in.
+def paint(faces: list[Face], lamps: list[Lamp], seed: int) -> Mesh:
+    """Return the mesh of an apartment, with light and shadows painted into its one texture.
 
     Args:
-        faces: all that can be seen.
-        lamps: all that shines.
-        seed: of what differs from one face of a material to the next.
+        faces: all visible faces.
+        lamps: all light sources.
+        seed: of the random differences between faces of the same material.
     """
     triangles, owners, places = _triangles(faces)
     light = shine(faces, lamps, triangles)
@@ -33,7 +33,7 @@ def paint(faces: list[Face], lamps: list[Lamp], seed: int) -> Surface:
     frames = np.array([(x + _PAD, y + _PAD) for x, y in corners], float)[owners][:, None]
     sizes = np.array([(columns, rows) for rows, columns in shapes], float)[owners][:, None]
     place = (frames + places * sizes) / (width, height)
-    return Surface(
+    return Mesh(
         vertices=triangles.reshape(-1, 3).astype(np.float32),
         faces=np.arange(3 * len(triangles), dtype=np.int32).reshape(-1, 3),
         texture=np.zeros(len(triangles), np.int32),
@@ -44,9 +44,9 @@ def paint(faces: list[Face], lamps: list[Lamp], seed: int) -> Surface:
 
 
 def _triangles(faces: list[Face]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Returns triangles [T, 3, 3], their faces [T], and their places in those [T, 3, 2].
+    """Return triangles [T, 3, 3], their faces [T], and coordinates in these faces [T, 3, 2].
 
-    Places are in 0..1 from the top left, as a texture's are.
+    Coordinates are in 0..1 from the top left, like texture coordinates.
     """
     triangles, owners, places = [], [], []
     for owner, face in enumerate(faces):
@@ -62,19 +62,19 @@ def _triangles(faces: list[Face]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _shape(face: Face) -> tuple[int, int]:
-    """Returns how many rows and columns of texels a face gets."""
+    """Return the rows and columns of texels of a face."""
     width, height = (max(2, int(np.ceil(length * face.material.texels))) for length in size(face))
     return height, width
 
 
 def _pack(shapes: list[tuple[int, int]]) -> tuple[list[tuple[int, int]], int, int]:
-    """Places rectangles side by side on shelves.
+    """Pack rectangles next to each other on shelves.
 
     Returns:
-        The (x, y) of each one's corner, and the width and height of the whole.
+        The (x, y) of each rectangle's corner, and the width and height of the whole.
     """
     padded = np.array(shapes) + 2 * _PAD
-    width = int(max(np.sqrt(padded.prod(axis=1).sum() * _WASTE), padded[:, 1].max()))
+    width = int(max(np.sqrt(padded.prod(axis=1).sum() * _AREA_FACTOR), padded[:, 1].max()))
     corners = [(0, 0)] * len(shapes)
     x = y = shelf = 0
     for index in np.lexsort((padded[:, 1], padded[:, 0]))[::-1]:
@@ -89,7 +89,7 @@ def _pack(shapes: list[tuple[int, int]]) -> tuple[list[tuple[int, int]], int, in
 def _texels(
     face: Face, lit: np.ndarray, rows: int, columns: int, generator: np.random.Generator
 ) -> np.ndarray:
-    """Paints a face: uint8 [rows, columns, 3], the first row at its top."""
+    """Paint a face: uint8 [rows, columns, 3], with the first row at the top."""
     width, height = size(face)
     across, up = np.meshgrid(
         face.shift[0] + (np.arange(columns) + 0.5) / columns * width,
@@ -105,11 +105,11 @@ def _texels(
 
 
 def _tone(light: np.ndarray) -> np.ndarray:
-    """Returns brightness as an eye or a camera takes it in: no light is too bright."""
+    """Return the brightness that an eye or a camera perceives; it has an upper limit."""
     return 1.15 * (1.0 - np.exp(-1.4 * light))
 
 
 def _between(number: int, known: int) -> np.ndarray:
-    """Returns the weights [number, known] that interpolate between cells' centres."""
+    """Return the weights [number, known] that interpolate between the centres of cells."""
     place = np.clip((np.arange(number) + 0.5) / number * known - 0.5, 0, known - 1)
     return np.maximum(1.0 - np.abs(place[:, None] - np.arange(known)), 0.0)

@@ -1,11 +1,11 @@
-"""Kitchens, bathrooms, and tables to sit around; placed as furniture is."""
+"""Kitchens, bathrooms and tables with chairs, in the same coordinates as furniture."""
 
 import numpy as np
 
 from envs.habitat.apartments.fronts import fronts, rings
 from envs.habitat.apartments.furniture import Piece, chair
 from envs.habitat.apartments.geometry import Color, Face, Material, Number, box, moved, prism
-from envs.habitat.apartments.pattern import shaded
+from envs.habitat.apartments.pattern import pick_color, shaded
 from envs.habitat.apartments.surfaces import plain, rug, wood
 
 _WHITE: Color = (0.94, 0.94, 0.93)
@@ -17,14 +17,10 @@ _KITCHENS: tuple[Color, ...] = (
 _TABLES: tuple[Color, ...] = ((0.6, 0.42, 0.25), (0.8, 0.66, 0.46), (0.36, 0.24, 0.16))
 
 
-def _pick(generator: np.random.Generator, colors: tuple[Color, ...]) -> Color:
-    return colors[int(generator.integers(len(colors)))]
-
-
 def kitchen(generator: np.random.Generator) -> Piece:
-    """Cupboards with a cooker, an oven and a sink, more cupboards above, a refrigerator."""
-    color = _pick(generator, _KITCHENS)
-    body, top = plain(color), plain(shaded(_pick(generator, _TABLES), 0.8))
+    """Return cupboards with a cooker, an oven, a sink and a refrigerator."""
+    color = pick_color(generator, _KITCHENS)
+    body, top = plain(color), plain(shaded(pick_color(generator, _TABLES), 0.8))
     hob, oven = rings(_BLACK, (0.5, 0.12, 0.08), (2, 2)), rings((0.2, 0.2, 0.22), _BLACK, (1, 1))
     basin = rings(_STEEL, (0.35, 0.37, 0.4), (1, 1))
     faces = [
@@ -44,8 +40,8 @@ def kitchen(generator: np.random.Generator) -> Piece:
 
 
 def dining_table(generator: np.random.Generator) -> Piece:
-    """A table for four, chairs at its long sides, a bowl on it."""
-    timber, seed = wood(_pick(generator, _TABLES)), int(generator.integers(1 << 30))
+    """Return a table for four, with chairs and a bowl."""
+    timber, seed = wood(pick_color(generator, _TABLES)), int(generator.integers(1 << 30))
     faces = [
         *box((-0.7, 0.7, 0.6), (0.7, 0.74, 1.4), timber, ()),
         *_feet(-0.65, 0.65, 0.65, 1.35, 0.7, timber),
@@ -58,8 +54,8 @@ def dining_table(generator: np.random.Generator) -> Piece:
 
 
 def round_table(generator: np.random.Generator) -> Piece:
-    """A round table with three chairs."""
-    color, seed = _pick(generator, _TABLES), int(generator.integers(1 << 30))
+    """Return a round table with three chairs."""
+    color, seed = pick_color(generator, _TABLES), int(generator.integers(1 << 30))
     faces = [
         *prism((0, 0.9), (0.25, 0.05), (0, 0.1), wood(color), 8),
         *prism((0, 0.9), (0.05, 0.05), (0.1, 0.7), wood(color), 6),
@@ -72,8 +68,8 @@ def round_table(generator: np.random.Generator) -> Piece:
 
 
 def meeting_table(generator: np.random.Generator) -> Piece:
-    """A long table with six chairs on a rug."""
-    timber, seed = wood(_pick(generator, _TABLES)), int(generator.integers(1 << 30))
+    """Return a long table with six chairs on a rug."""
+    timber, seed = wood(pick_color(generator, _TABLES)), int(generator.integers(1 << 30))
     woven = rug((0.35, 0.38, 0.42), (0.2, 0.22, 0.26), (0.45, 0.47, 0.5))
     faces = [
         *box((-1.1, 0.7, 0.6), (1.1, 0.74, 1.5), timber, ()),
@@ -89,7 +85,7 @@ def meeting_table(generator: np.random.Generator) -> Piece:
 def _feet(
     x0: Number, x1: Number, z0: Number, z1: Number, height: Number, material: Material
 ) -> list[Face]:
-    """Four legs at the corners of a rectangle."""
+    """Return four legs at the corners of a rectangle."""
     return [
         face
         for x in (x0, x1)
@@ -101,7 +97,7 @@ def _feet(
 
 
 def bathtub(generator: np.random.Generator) -> Piece:
-    """A bathtub with water in it."""
+    """Return a bathtub with water in it."""
     white, water = plain(_WHITE), plain((0.6, 0.8, 0.86), 0.06)
     faces = [
         *box((-0.8, 0, 0), (0.8, 0.42, 0.72), white, ("bottom", "back"), top=water),
@@ -115,7 +111,7 @@ def bathtub(generator: np.random.Generator) -> Piece:
 
 
 def toilet(generator: np.random.Generator) -> Piece:
-    """A toilet."""
+    """Return a toilet."""
     white = plain(_WHITE)
     faces = [
         *box((-0.2, 0.38, 0), (0.2, 0.8, 0.18), white),
@@ -126,8 +122,8 @@ def toilet(generator: np.random.Generator) -> Piece:
 
 
 def washbasin(generator: np.random.Generator) -> Piece:
-    """A washbasin on a cupboard, a mirror above it."""
-    color = _pick(generator, _KITCHENS)
+    """Return a washbasin on a cupboard, with a mirror above it."""
+    color = pick_color(generator, _KITCHENS)
     basin = rings(_WHITE, (0.72, 0.76, 0.8), (1, 1))
     faces = [
         *box((-0.4, 0, 0), (0.4, 0.78, 0.45), plain(color), front=fronts(color, 1, 2)),

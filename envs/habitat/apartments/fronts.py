@@ -1,4 +1,4 @@
-"""How the things look that a room is recognised by: their fronts."""
+"""Materials for the fronts of furniture, windows and doors, by which rooms are recognised."""
 
 import numpy as np
 
@@ -12,11 +12,11 @@ from envs.habitat.apartments.pattern import (
     random_of,
 )
 
-_FINE = 40.0  # texels a metre
+_FINE = 40.0  # texels per metre
 
 
 def fronts(color: Color, rows: int, columns: int, knob: Color = (0.25, 0.25, 0.25)) -> Material:
-    """Doors or drawers of furniture, each with its handle."""
+    """Return doors or drawers of furniture, each with a handle."""
 
     def paint(at: Spots) -> np.ndarray:
         x, y = at.across / at.size[0] * columns % 1, at.up / at.size[1] * rows % 1
@@ -34,7 +34,7 @@ def fronts(color: Color, rows: int, columns: int, knob: Color = (0.25, 0.25, 0.2
 
 
 def books(case: Color, shelves: int = 5) -> Material:
-    """The front of a bookcase: shelves full of coloured backs."""
+    """Return the front of a bookcase: shelves full of coloured books."""
 
     def paint(at: Spots) -> np.ndarray:
         y = at.up / at.size[1] * shelves
@@ -53,7 +53,7 @@ def books(case: Color, shelves: int = 5) -> Material:
 
 
 def picture(seed: int) -> Material:
-    """A framed painting: hills, a round sun, or squares."""
+    """Return a framed painting: hills, a round sun, or squares."""
 
     def paint(at: Spots) -> np.ndarray:
         own = np.random.default_rng(seed)
@@ -77,7 +77,7 @@ def picture(seed: int) -> Material:
 
 
 def window(sky: Color, ground: Color) -> Material:
-    """The view out of a window of four panes, which lights the room."""
+    """Return the view through a window of four panes."""
 
     def paint(at: Spots) -> np.ndarray:
         x, y = parts(at)
@@ -96,7 +96,7 @@ def window(sky: Color, ground: Color) -> Material:
 
 
 def screen(seed: int) -> Material:
-    """A television or monitor that is switched on."""
+    """Return the screen of a television or monitor that is on."""
 
     def paint(at: Spots) -> np.ndarray:
         x, y = parts(at)
@@ -112,7 +112,7 @@ def screen(seed: int) -> Material:
 
 
 def rings(color: Color, dark: Color, count: tuple[int, int]) -> Material:
-    """Round things on a plate: a cooker's rings, a washing machine's door."""
+    """Return circles on a plate: the rings of a cooker, the door of a washing machine."""
 
     def paint(at: Spots) -> np.ndarray:
         wide, high = at.size[0] / count[0], at.size[1] / count[1]
@@ -125,7 +125,7 @@ def rings(color: Color, dark: Color, count: tuple[int, int]) -> Material:
 
 
 def panelled(color: Color) -> Material:
-    """A door's leaf: two panels and a handle on either edge."""
+    """Return a door: two panels, and a handle at each edge."""
 
     def paint(at: Spots) -> np.ndarray:
         x, y = parts(at)

@@ -1,4 +1,4 @@
-"""Furnishing a room: along its walls or in its middle, so that one can still walk through it."""
+"""Furnish a room along its walls or in its middle, and keep it walkable."""
 
 from typing import NamedTuple
 
@@ -9,14 +9,14 @@ from envs.habitat.apartments import fittings, furniture
 from envs.habitat.apartments.furniture import Maker, Piece
 from envs.habitat.apartments.geometry import Face, Lamp, Number, moved, turned
 from envs.habitat.apartments.plans import kind
-from envs.habitat.apartments.shell import DOOR_HEIGHT, Room, Span, Wall, leaf_faces, place
+from envs.habitat.apartments.shell import DOOR_HEIGHT, Room, Span, Wall, leaf_faces, point_at
 
-_TOUCH = 1e-3  # square metres that things side by side may share
-_RADIUS = 0.22  # of a walker with some room to spare
-_BEFORE_DOOR = 0.7  # metres that are kept free
-_STEP = 0.12  # metres between places that are tried along a wall
-_LOW = 1.0  # height of what may stand below a window
-_MOST_CUT_OFF = 0.15  # square metres that a piece may put out of reach
+_MAX_OVERLAP = 1e-3  # square metres that neighbouring pieces may share
+_RADIUS = 0.22  # metres; the agent's radius with some tolerance
+_DOOR_CLEARANCE = 0.7  # metres in front of a door that are kept free
+_STEP = 0.12  # metres between the spots that are tried along a wall
+_LOW = 1.0  # metres; height of pieces that may be below a window
+_MAX_CUT_OFF = 0.15  # square metres that a piece may make unreachable
 
 _CONTENTS: dict[str, tuple[Maker, ...]] = {
     "living": (furniture.sofa, furniture.television, furniture.bookcase, furniture.armchair,
@@ -36,11 +36,11 @@ _CONTENTS: dict[str, tuple[Maker, ...]] = {
     "hotel": (furniture.bed, furniture.desk, furniture.armchair, furniture.wardrobe,
               furniture.plant),
 }  # fmt: skip
-_MOST_PICTURES = 4
+_MAX_PICTURES = 4
 
 
 class Furnished(NamedTuple):
-    """What stands in a room."""
+    """The contents of a room."""
 
     faces: list[Face]
     lamps: list[Lamp]
@@ -53,29 +53,32 @@ class _Spot(NamedTuple):
 
 
 class _Fill:
-    """Which parts of a room are taken."""
+    """Which parts of a room are occupied."""
 
     def __init__(self, room: Room) -> None:
         self.room = room
         self.taken = shapely.Polygon()
         doors = [(wall, span) for wall in room.walls for span in _doors(wall)]
-        before = [rectangle(w, s.begin - 0.1, s.end + 0.1, 0.0, _BEFORE_DOOR) for w, s in doors]
-        self.reserved = shapely.union_all(before)
-        middles = [place(wall, (span.begin + span.end) / 2, 0.35) for wall, span in doors]
+        in_front = [
+            rectangle(wall, span.begin - 0.1, span.end + 0.1, 0.0, _DOOR_CLEARANCE)
+            for wall, span in doors
+        ]
+        self.reserved = shapely.union_all(in_front)
+        middles = [point_at(wall, (span.begin + span.end) / 2, 0.35) for wall, span in doors]
         self.doors = shapely.multipoints([(x, z) for x, _, z in middles])
-        self.island = shapely.box(*room.inside).buffer(-_RADIUS)  # where a walker can get to
+        self.island = shapely.box(*room.inside).buffer(-_RADIUS)  # where the agent can walk
 
     def block(self, piece: shapely.Geometry) -> bool:
-        """Takes a place, if nearly all that it leaves free can still be walked to."""
+        """Occupy an area if nearly all of the rest stays reachable; return whether it did."""
         free = self.island.difference(piece.buffer(_RADIUS, quad_segs=2))
         islands = [part for part in shapely.get_parts(free) if part.contains(self.doors)]
-        if not islands or free.area - islands[0].area > _MOST_CUT_OFF:
+        if not islands or free.area - islands[0].area > _MAX_CUT_OFF:
             return False
         self.island, self.taken = islands[0], self.taken.union(piece)
         return True
 
     def take(self, piece: Piece, spot: _Spot) -> bool:
-        """Takes a piece's place, if it is free and nothing becomes out of reach by it."""
+        """Place a piece if the spot is free and the rest stays reachable; return whether it did."""
         half = piece.width / 2
         begin, end = spot.along - half, spot.along + half
         cover = rectangle(spot.wall, begin, end, spot.away, spot.away + piece.depth)
@@ -87,17 +90,25 @@ class _Fill:
 
 
 def rectangle(wall: Wall, begin: Number, end: Number, near: Number, far: Number) -> shapely.Polygon:
-    """Returns a rectangle between two places along a wall and two distances from it."""
-    (x0, _, z0), (x1, _, z1) = place(wall, begin, near), place(wall, end, far)
+    """Return the rectangle between two positions along a wall and two distances from it.
+
+    Args:
+        wall: the wall.
+        begin: position of one side along the wall, in metres.
+        end: position of the other side along the wall, in metres.
+        near: distance of the near side from the wall, in metres.
+        far: distance of the far side from the wall, in metres.
+    """
+    (x0, _, z0), (x1, _, z1) = point_at(wall, begin, near), point_at(wall, end, far)
     return shapely.box(min(x0, x1), min(z0, z1), max(x0, x1), max(z0, z1))
 
 
 def _overlap(one: shapely.Geometry, other: shapely.Geometry) -> bool:
-    return bool(one.intersects(other) and one.intersection(other).area > _TOUCH)
+    return bool(one.intersects(other) and one.intersection(other).area > _MAX_OVERLAP)
 
 
 def _doors(wall: Wall) -> list[Span]:
-    """Returns where a wall has doors, the apartment's own among them."""
+    """Return the spans of all doors in a wall, including the apartment's entrance."""
     entrance = [] if wall.entrance is None else [wall.entrance]
     return [span for _, span in wall.doors] + entrance
 
@@ -107,7 +118,7 @@ def _overlaps(begin: Number, end: Number, spans: tuple) -> bool:
 
 
 def furnish(room: Room, generator: np.random.Generator) -> Furnished:
-    """Fills a room with what its kind needs, as far as it fits."""
+    """Fill a room with the pieces of its kind that fit."""
     fill = _Fill(room)
     faces, lamps = _open_doors(fill, generator), []
     tall: list[tuple[int, float, float]] = []
@@ -116,7 +127,7 @@ def furnish(room: Room, generator: np.random.Generator) -> Furnished:
         spot = _find_spot(fill, piece, generator)
         if spot is None:
             continue
-        turns, at = spot.wall.turns, place(spot.wall, spot.along, spot.away)
+        turns, at = spot.wall.turns, point_at(spot.wall, spot.along, spot.away)
         faces += moved(piece.faces, turns, at)
         for lamp in piece.lamps:
             x, y, z = turned(lamp.position, turns)
@@ -129,7 +140,7 @@ def furnish(room: Room, generator: np.random.Generator) -> Furnished:
 
 
 def _find_spot(fill: _Fill, piece: Piece, generator: np.random.Generator) -> _Spot | None:
-    """Takes the first place that suits a piece, of all that there are in random order."""
+    """Place a piece at the first suitable spot, in random order; return it, or None."""
     spots = []
     for wall in fill.room.walls:
         depth = fill.room.walls[(wall.turns + 1) % 4].length
@@ -150,7 +161,7 @@ def _find_spot(fill: _Fill, piece: Piece, generator: np.random.Generator) -> _Sp
 
 
 def _open_doors(fill: _Fill, generator: np.random.Generator) -> list[Face]:
-    """Draws the doors that open into this room, where there is a wall to lean them against."""
+    """Return the open doors of this room that fit against a wall."""
     color = (0.88, 0.86, 0.8) if generator.random() < 0.5 else (0.55, 0.38, 0.22)
     faces = []
     for wall in fill.room.walls:
@@ -168,7 +179,7 @@ def _open_doors(fill: _Fill, generator: np.random.Generator) -> list[Face]:
 def _hang_pictures(
     room: Room, tall: list[tuple[int, float, float]], generator: np.random.Generator
 ) -> list[Face]:
-    """Hangs pictures where the walls are free."""
+    """Return pictures for the free parts of the walls."""
     faces: list[Face] = []
     if kind(room.name) == "bathroom":
         return faces
@@ -183,8 +194,8 @@ def _hang_pictures(
             if any(begin < last and end > first for first, last in taken):
                 continue
             taken.append((begin - 0.5, end + 0.5))
-            faces += moved(piece.faces, wall.turns, place(wall, along, 0.0, DOOR_HEIGHT - 0.5))
+            faces += moved(piece.faces, wall.turns, point_at(wall, along, 0.0, DOOR_HEIGHT - 0.5))
             hung += 1
-            if hung >= _MOST_PICTURES:
+            if hung >= _MAX_PICTURES:
                 return faces
     return faces

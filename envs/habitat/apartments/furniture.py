@@ -1,6 +1,6 @@
 """Pieces of furniture.
 
-Each stands with its back (z = 0) at a wall, its middle at x = 0, and looks along +z.
+The back of each piece is at z = 0 (the wall), its middle is at x = 0, and it faces +z.
 """
 
 from collections.abc import Callable
@@ -20,7 +20,7 @@ from envs.habitat.apartments.geometry import (
     moved,
     prism,
 )
-from envs.habitat.apartments.pattern import shaded
+from envs.habitat.apartments.pattern import pick_color, shaded
 from envs.habitat.apartments.surfaces import foliage, lamp, plain, rug, stripes, wood
 
 _WHITE: Color = (0.92, 0.92, 0.9)
@@ -37,25 +37,21 @@ _WARM: Color = (1.0, 0.85, 0.6)
 
 
 class Piece(NamedTuple):
-    """Something to be put into a room."""
+    """A piece of furniture, in metres."""
 
     faces: list[Face]
     width: Number  # along the wall
-    depth: Number  # away from it
+    depth: Number  # away from the wall
     height: Number
     lamps: tuple[Lamp, ...] = ()
-    stands_free: bool = False  # in the middle of the room rather than at a wall
+    stands_free: bool = False  # whether it may be in the middle of the room
 
 
 Maker = Callable[[np.random.Generator], Piece]
 
 
-def _pick(generator: np.random.Generator, colors: tuple[Color, ...]) -> Color:
-    return colors[int(generator.integers(len(colors)))]
-
-
 def _legs(width: Number, depth: Number, height: Number, material: Material) -> list[Face]:
-    """Four legs below (0, height) of a rectangle from z = 0."""
+    """Return four legs of a table whose back is at z = 0."""
     half, thick = width / 2, 0.05
     return [
         face
@@ -66,9 +62,9 @@ def _legs(width: Number, depth: Number, height: Number, material: Material) -> l
 
 
 def chair(generator: np.random.Generator) -> Piece:
-    """A chair; one sits looking along +z."""
-    timber = wood(_pick(generator, _WOODS))
-    cushion = plain(_pick(generator, _CLOTHS))
+    """Return a chair that faces +z."""
+    timber = wood(pick_color(generator, _WOODS))
+    cushion = plain(pick_color(generator, _CLOTHS))
     faces = [
         *_legs(0.42, 0.42, 0.42, timber),
         *box((-0.22, 0.42, 0), (0.22, 0.47, 0.44), timber, (), top=cushion),
@@ -78,11 +74,11 @@ def chair(generator: np.random.Generator) -> Piece:
 
 
 def desk(generator: np.random.Generator) -> Piece:
-    """A desk with a monitor, a keyboard and a chair in front of it."""
-    timber = wood(_pick(generator, _WOODS))
+    """Return a desk with a monitor, a keyboard and a chair."""
+    timber = wood(pick_color(generator, _WOODS))
     black, shine = plain(_DARK), screen(int(generator.integers(1000)))
     side = -1 if generator.random() < 0.5 else 1
-    drawers = fronts(_pick(generator, _WOODS), 3, 1)
+    drawers = fronts(pick_color(generator, _WOODS), 3, 1)
     low, high = sorted((side * 0.68, side * 0.3))
     faces = [
         *box((-0.7, 0.7, 0), (0.7, 0.74, 0.68), timber, ()),
@@ -97,10 +93,10 @@ def desk(generator: np.random.Generator) -> Piece:
 
 
 def bed(generator: np.random.Generator, width: Number = 1.6) -> Piece:
-    """A made bed, with a bedside table and its lamp."""
-    timber, cloth = wood(_pick(generator, _WOODS)), _pick(generator, _CLOTHS)
+    """Return a bed with bedside tables and lamps."""
+    timber, cloth = wood(pick_color(generator, _WOODS)), pick_color(generator, _CLOTHS)
     blanket = (
-        stripes(cloth, _pick(generator, _CLOTHS), 0.2)
+        stripes(cloth, pick_color(generator, _CLOTHS), 0.2)
         if generator.random() < 0.4
         else plain(cloth, 0.08)
     )
@@ -125,18 +121,18 @@ def bed(generator: np.random.Generator, width: Number = 1.6) -> Piece:
 
 
 def single_bed(generator: np.random.Generator) -> Piece:
-    """A bed for one."""
+    """Return a bed for one person."""
     return bed(generator, 0.95)
 
 
 def _beside(light: Lamp, x: Number) -> Lamp:
-    """Moves a lamp along the wall."""
+    """Move a lamp along the wall."""
     return light._replace(position=add(light.position, (x, 0, 0)))
 
 
 def bedside_table(generator: np.random.Generator) -> Piece:
-    """A small chest with a lamp on it."""
-    color = _pick(generator, _WOODS)
+    """Return a small chest with a lamp on it."""
+    color = pick_color(generator, _WOODS)
     shade = lamp((1.0, 0.9, 0.7))
     faces = [
         *box((-0.22, 0, 0.02), (0.22, 0.5, 0.4), wood(color), front=fronts(color, 2, 1)),
@@ -147,8 +143,8 @@ def bedside_table(generator: np.random.Generator) -> Piece:
 
 
 def wardrobe(generator: np.random.Generator) -> Piece:
-    """A wardrobe of two or three doors."""
-    color, doors = _pick(generator, _WOODS), int(generator.integers(2, 4))
+    """Return a wardrobe with two or three doors."""
+    color, doors = pick_color(generator, _WOODS), int(generator.integers(2, 4))
     width = 0.55 * doors
     front = fronts(color, 1, doors)
     faces = box((-width / 2, 0, 0), (width / 2, 2.1, 0.58), wood(color), front=front)
@@ -156,8 +152,8 @@ def wardrobe(generator: np.random.Generator) -> Piece:
 
 
 def chest(generator: np.random.Generator) -> Piece:
-    """A chest of drawers with a plant on it and a mirror above."""
-    color = _pick(generator, _WOODS)
+    """Return a chest of drawers with a plant on it and a mirror above it."""
+    color = pick_color(generator, _WOODS)
     glass = plain((0.7, 0.78, 0.82))
     faces = [
         *box((-0.5, 0, 0), (0.5, 0.85, 0.45), wood(color), front=fronts(color, 4, 2)),
@@ -169,12 +165,16 @@ def chest(generator: np.random.Generator) -> Piece:
 
 
 def sofa(generator: np.random.Generator) -> Piece:
-    """A sofa with cushions, a rug and a low table in front of it."""
-    color = _pick(generator, _CLOTHS)
+    """Return a sofa with cushions, a rug and a low table."""
+    color = pick_color(generator, _CLOTHS)
     cloth, seat = plain(color, 0.06), plain(shaded(color, 1.15), 0.06)
-    accents = [plain(_pick(generator, _CLOTHS)) for _ in range(2)]
-    timber = wood(_pick(generator, _WOODS))
-    woven = rug(_pick(generator, _CLOTHS), _pick(generator, _CLOTHS), _pick(generator, _WOODS))
+    accents = [plain(pick_color(generator, _CLOTHS)) for _ in range(2)]
+    timber = wood(pick_color(generator, _WOODS))
+    woven = rug(
+        pick_color(generator, _CLOTHS),
+        pick_color(generator, _CLOTHS),
+        pick_color(generator, _WOODS),
+    )
     faces = [
         *box((-1.0, 0.04, 0), (1.0, 0.42, 0.88), cloth, (), top=seat),
         *box((-1.0, 0.42, 0), (1.0, 0.85, 0.24), cloth),
@@ -190,8 +190,8 @@ def sofa(generator: np.random.Generator) -> Piece:
 
 
 def armchair(generator: np.random.Generator) -> Piece:
-    """An upholstered chair with a floor lamp beside it."""
-    color = _pick(generator, _CLOTHS)
+    """Return an armchair with a floor lamp."""
+    color = pick_color(generator, _CLOTHS)
     cloth = plain(color, 0.06)
     light = floor_lamp(generator)
     faces = [
@@ -206,7 +206,7 @@ def armchair(generator: np.random.Generator) -> Piece:
 
 
 def floor_lamp(generator: np.random.Generator) -> Piece:
-    """A lamp on a pole."""
+    """Return a floor lamp."""
     faces = [
         *prism((0, 0.2), (0.14, 0.14), (0, 0.03), plain(_DARK), 8),
         *prism((0, 0.2), (0.02, 0.02), (0.03, 1.4), plain(_DARK), 4),
@@ -216,8 +216,8 @@ def floor_lamp(generator: np.random.Generator) -> Piece:
 
 
 def television(generator: np.random.Generator) -> Piece:
-    """A low cupboard with a television."""
-    color, shine = _pick(generator, _WOODS), screen(int(generator.integers(1000)))
+    """Return a low cupboard with a television."""
+    color, shine = pick_color(generator, _WOODS), screen(int(generator.integers(1000)))
     faces = [
         *box((-0.85, 0, 0), (0.85, 0.45, 0.42), wood(color), front=fronts(color, 1, 3)),
         *box((-0.6, 0.52, 0.12), (0.6, 1.2, 0.17), plain(_DARK), front=shine),
@@ -227,8 +227,8 @@ def television(generator: np.random.Generator) -> Piece:
 
 
 def bookcase(generator: np.random.Generator) -> Piece:
-    """A bookcase."""
-    color, width = _pick(generator, _WOODS), float(generator.choice([0.8, 1.0, 1.4]))
+    """Return a bookcase."""
+    color, width = pick_color(generator, _WOODS), float(generator.choice([0.8, 1.0, 1.4]))
     faces = box(
         (-width / 2, 0, 0), (width / 2, 1.95, 0.3), wood(color), front=books(shaded(color, 0.9))
     )
@@ -236,8 +236,8 @@ def bookcase(generator: np.random.Generator) -> Piece:
 
 
 def plant(generator: np.random.Generator) -> Piece:
-    """A plant as high as one's chest, in a pot."""
-    pot = plain(_pick(generator, _CLOTHS))
+    """Return a tall plant in a pot."""
+    pot = plain(pick_color(generator, _CLOTHS))
     faces = [
         *prism((0, 0.22), (0.14, 0.19), (0, 0.34), pot, 8, plain((0.2, 0.14, 0.1))),
         *moved(_leaves(0.2, 0.9, generator), 0, (0, 0.34, 0.22)),
@@ -246,7 +246,7 @@ def plant(generator: np.random.Generator) -> Piece:
 
 
 def _leaves(radius: Number, height: Number, generator: np.random.Generator) -> list[Face]:
-    """Returns a bush around x = z = 0."""
+    """Return a bush around x = z = 0."""
     green = foliage((0.16, 0.36 + 0.14 * float(generator.random()), 0.12))
     return [
         *prism((0, 0), (0.02, 0.02), (0, height * 0.35), plain((0.3, 0.2, 0.1)), 4),
@@ -256,13 +256,13 @@ def _leaves(radius: Number, height: Number, generator: np.random.Generator) -> l
 
 
 def cabinet(generator: np.random.Generator) -> Piece:
-    """A filing cabinet of steel."""
+    """Return a steel filing cabinet."""
     front = fronts(_STEEL, 4, 1)
     return Piece(box((-0.24, 0, 0), (0.24, 1.3, 0.55), plain(_STEEL), front=front), 0.5, 0.58, 1.3)
 
 
 def hanging(generator: np.random.Generator) -> Piece:
-    """A picture for the wall, 0.6 to 1.1 m wide, around y = 0."""
+    """Return a picture for the wall, 0.6 to 1.1 m wide, centred at y = 0."""
     width, height = float(generator.uniform(0.6, 1.1)), float(generator.uniform(0.5, 0.8))
     painting = picture(int(generator.integers(10_000)))
     frame = plain(_DARK)
@@ -271,31 +271,31 @@ def hanging(generator: np.random.Generator) -> Piece:
 
 
 def toys(generator: np.random.Generator) -> Piece:
-    """Coloured boxes and a ball."""
+    """Return coloured boxes and a ball."""
     faces = []
     for x, high in ((-0.4, 0.3), (0.0, 0.36), (0.38, 0.28)):
-        color = plain(_pick(generator, _CLOTHS))
+        color = plain(pick_color(generator, _CLOTHS))
         faces += box((x - 0.17, 0, 0.03), (x + 0.17, high, 0.36), color)
     faces += prism((0.02, 0.2), (0.1, 0.1), (0.36, 0.52), plain((0.85, 0.2, 0.2)), 8)
     return Piece(faces, 1.2, 0.4, 0.55)
 
 
 def hall_stand(generator: np.random.Generator) -> Piece:
-    """A narrow cupboard for shoes, with coats above it."""
-    color = _pick(generator, _WOODS)
+    """Return a narrow shoe cupboard with coats above it."""
+    color = pick_color(generator, _WOODS)
     faces = [
         *box((-0.45, 0, 0), (0.45, 0.8, 0.22), wood(color), front=fronts(color, 2, 2)),
         *box((-0.5, 1.68, 0), (0.5, 1.76, 0.05), wood(color), ("back",)),
     ]
     for x in (-0.35, 0.0, 0.33):
-        coat = plain(_pick(generator, _CLOTHS), 0.1)
+        coat = plain(pick_color(generator, _CLOTHS), 0.1)
         faces += box((x - 0.13, 1.0, 0.02), (x + 0.13, 1.66, 0.14), coat, ("back",))
     return Piece(faces, 1.0, 0.24, 1.76)
 
 
 def whiteboard(generator: np.random.Generator) -> Piece:
-    """A white board on the wall, with something drawn on it, over a low shelf."""
-    color = _pick(generator, _WOODS)
+    """Return a whiteboard above a low shelf."""
+    color = pick_color(generator, _WOODS)
     board = stripes((0.95, 0.95, 0.95), (0.8, 0.86, 0.95), 0.17, upright=False)
     faces = [
         *box((-0.8, 0.9, 0), (0.8, 1.9, 0.04), plain(_STEEL), ("back",), front=board),
@@ -305,13 +305,13 @@ def whiteboard(generator: np.random.Generator) -> Piece:
 
 
 def door_leaf(width: Number, height: Number, color: Color) -> list[Face]:
-    """A door that stands open: from its hinge at x = z = 0 along +z."""
+    """Return an open door, from its hinge at x = z = 0 along +z."""
     panels = panelled(color)
     low, high = (-0.04, 0.01, 0.0), (0.0, height, width)
     return box(low, high, plain(color), ("bottom",), left=panels, right=panels)
 
 
 def washing_machine(generator: np.random.Generator) -> Piece:
-    """A washing machine."""
+    """Return a washing machine."""
     front = rings(_WHITE, (0.25, 0.3, 0.36), (1, 1))
     return Piece(box((-0.3, 0, 0), (0.3, 0.85, 0.58), plain(_WHITE), front=front), 0.62, 0.6, 0.85)

@@ -1,6 +1,6 @@
-"""Flat faces, each with a rectangle of texture of its own: what the apartments are made of.
+"""Flat faces, each with its own rectangle of texture, of which apartments consist.
 
-Lengths are in metres, y is up. A face is seen from the side that `across x up` points to.
+Lengths are in metres, and y is up. A face is visible from the side to which `across x up` points.
 """
 
 from collections.abc import Callable, Iterable
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-Number = int | float  # checks at run time do not take an integer for a float
+Number = int | float  # the run-time type checks do not accept an int as a float
 Vector = tuple[Number, Number, Number]
 Color = tuple[Number, Number, Number]  # red, green, blue in 0..1
 Corner = tuple[Number, Number]
@@ -18,39 +18,39 @@ SIDES = ("front", "back", "left", "right", "top", "bottom")
 
 
 class Spots(NamedTuple):
-    """Points of a surface."""
+    """Points of a surface at which a material is evaluated."""
 
     across: np.ndarray  # float [...], metres from the pattern's lower left corner
-    up: np.ndarray  # float [...], the same
+    up: np.ndarray  # float [...], likewise
     size: Corner  # width and height of the face
-    generator: np.random.Generator  # of what differs from face to face
+    generator: np.random.Generator  # of the random differences between faces
 
 
 class Material(NamedTuple):
-    """How a surface looks."""
+    """The look of a surface."""
 
     color: Callable[[Spots], np.ndarray]  # float [..., 3], red, green and blue in 0..1
-    texels: Number = 24.0  # a metre
-    glows: bool = False  # shines by itself: no light falls on it
+    texels: Number = 24.0  # per metre
+    glows: bool = False  # whether it shines itself, and ignores light and shadows
 
 
 class Face(NamedTuple):
-    """A polygon within a rectangle."""
+    """A polygon inside a rectangle."""
 
     origin: Vector  # the rectangle's lower left corner
-    across: Vector  # from there to the lower right one
-    up: Vector  # and to the upper left one
+    across: Vector  # from there to the lower right corner
+    up: Vector  # from there to the upper left corner
     material: Material
-    outline: tuple[Corner, ...] = SQUARE  # corners in parts of the rectangle, counter-clockwise
-    shift: Corner = (0.0, 0.0)  # where in the material's pattern the face begins
+    outline: tuple[Corner, ...] = SQUARE  # corners in 0..1 of the rectangle, counter-clockwise
+    shift: Corner = (0.0, 0.0)  # position of the face in the material's pattern
 
 
 class Lamp(NamedTuple):
-    """A point that shines."""
+    """A point light."""
 
     position: Vector
     color: Color
-    towards: Vector | None = None  # it shines to that side only, most strongly straight ahead
+    towards: Vector | None = None  # direction of a light that shines only to one side
 
 
 def box(
@@ -60,13 +60,13 @@ def box(
     hidden: Iterable[str] = ("bottom",),
     **sides: Material,
 ) -> list[Face]:
-    """Returns the faces of a box between two corners.
+    """Return the faces of a box between two corners.
 
     Args:
-        low: the corner of least coordinates.
-        high: the opposite one.
-        material: of all sides that have none of their own.
-        hidden: sides that nobody can see, to be left out. The front looks along +z.
+        low: the corner with the smallest coordinates.
+        high: the opposite corner.
+        material: material of all sides without their own.
+        hidden: sides to leave out because nobody can see them. The front faces +z.
         **sides: materials of single sides.
     """
     (x0, y0, z0), (x1, y1, z1) = low, high
@@ -90,15 +90,15 @@ def prism(
     sides: int = 8,
     top: Material | None = None,
 ) -> list[Face]:
-    """Returns the faces of a round thing: its sides and its top.
+    """Return the faces of a prism or truncated cone: its sides and its top.
 
     Args:
-        centre: x and z of its axis.
-        radii: at its foot and at its top.
-        heights: of its foot and of its top.
-        material: of its sides.
-        sides: how many there are.
-        top: the top's material; None: the sides'.
+        centre: x and z of the axis.
+        radii: at the bottom and at the top.
+        heights: of the bottom and of the top.
+        material: material of the sides.
+        sides: number of sides.
+        top: material of the top (default: that of the sides).
     """
     x, z = centre
     angles = np.arange(sides) * 2 * np.pi / sides
@@ -120,7 +120,7 @@ def prism(
 def _quadrangle(
     first: np.ndarray, second: np.ndarray, third: np.ndarray, fourth: np.ndarray, material: Material
 ) -> Face:
-    """Returns the face of a trapezium whose first and third sides are parallel."""
+    """Return the face of a trapezium whose first and third sides are parallel."""
     low, high = second - first, third - fourth
     wide = np.linalg.norm(low) >= np.linalg.norm(high)
     across = low if wide else high
@@ -138,7 +138,7 @@ def _quadrangle(
 
 
 def moved(faces: Iterable[Face], turns: int, place: Vector) -> list[Face]:
-    """Turns faces to the left by `turns` quarter turns about the y axis, then moves them."""
+    """Turn faces left by `turns` quarter turns about the y axis, then move them by `place`."""
     return [
         face._replace(
             origin=add(turned(face.origin, turns), place),
@@ -150,7 +150,7 @@ def moved(faces: Iterable[Face], turns: int, place: Vector) -> list[Face]:
 
 
 def turned(arrow: Vector, turns: int) -> Vector:
-    """Turns a vector to the left by quarter turns about the y axis."""
+    """Turn a vector left by quarter turns about the y axis."""
     x, y, z = arrow
     for _ in range(turns % 4):
         x, z = z, -x
@@ -158,22 +158,22 @@ def turned(arrow: Vector, turns: int) -> Vector:
 
 
 def add(one: Vector, other: Vector) -> Vector:
-    """Adds two vectors."""
+    """Return the sum of two vectors."""
     return one[0] + other[0], one[1] + other[1], one[2] + other[2]
 
 
 def vector(numbers: np.ndarray) -> Vector:
-    """Returns an array of three numbers as a tuple."""
+    """Return an array of three numbers as a tuple."""
     x, y, z = (float(number) for number in numbers)
     return x, y, z
 
 
 def size(face: Face) -> Corner:
-    """Returns a face's width and height."""
+    """Return the width and height of a face."""
     return float(np.linalg.norm(face.across)), float(np.linalg.norm(face.up))
 
 
 def normal(face: Face) -> np.ndarray:
-    """Returns the unit vector that a face looks along."""
+    """Return the unit normal of a face."""
     cross = np.cross(face.across, face.up)
     return cross / max(float(np.linalg.norm(cross)), 1e-12)

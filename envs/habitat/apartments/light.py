@@ -1,7 +1,7 @@
-"""The light that falls on every face: from lamps and windows, with shadows.
+"""Compute the light on every face, from lamps and windows, with shadows.
 
-It is worked out once, on a coarse grid, and painted into the textures: the scene then looks the
-same in any renderer, lit or not.
+The light is computed once, on a coarse grid, and painted into the textures. The scene then looks
+the same in every renderer, with or without light.
 """
 
 from typing import NamedTuple
@@ -12,17 +12,17 @@ from embreex.rtcore_scene import EmbreeScene
 
 from envs.habitat.apartments.geometry import Face, Lamp, normal, size
 
-_GRID = 0.16  # metres between the points where light is worked out
+_GRID = 0.16  # metres between the points at which light is computed
 _LIFT = 0.02  # metres from a face to those points
-_CORNER = 1.2  # metres: things nearer than this keep the light of the room away
+_CORNER = 1.2  # metres; closer surfaces block ambient light
 _RAYS = 24
 _AMBIENT = 0.42
-_SOFT = 0.6  # square metres, added to squared distances: lamps are no points
-_FADING = 0.006  # of a lamp's light: what is less is nothing
+_SOFT = 0.6  # square metres added to squared distances, because lamps are not points
+_FADING = 0.006  # weaker light of a lamp is ignored
 
 
 class Points(NamedTuple):
-    """Where light is worked out."""
+    """The points at which light is computed."""
 
     position: np.ndarray  # float32[N, 3]
     normal: np.ndarray  # float32[N, 3]
@@ -30,12 +30,12 @@ class Points(NamedTuple):
 
 
 def shine(faces: list[Face], lamps: list[Lamp], triangles: np.ndarray) -> list[np.ndarray]:
-    """Returns the light on a grid of points of each face.
+    """Return the light on a grid of points of each face.
 
     Args:
-        faces: of the scene.
-        lamps: of the scene.
-        triangles: float [T, 3, 3], what casts shadows.
+        faces: all faces of the scene.
+        lamps: all lamps of the scene.
+        triangles: float [T, 3, 3], which cast shadows.
 
     Returns:
         Float [rows, columns, 3] for each face; 1 is bright.
@@ -72,13 +72,13 @@ def _points(faces: list[Face]) -> Points:
 
 
 def _average(lamps: list[Lamp]) -> np.ndarray:
-    """Returns the colour of all lamps together, of brightness 1."""
+    """Return the average colour of all lamps, with brightness 1."""
     colors = np.array([lamp.color for lamp in lamps]).sum(axis=0)
     return colors / colors.mean()
 
 
 def _openness(scene: EmbreeScene, points: Points) -> np.ndarray:
-    """Returns how much of its surroundings each point sees, 0..1 (ambient occlusion)."""
+    """Return the share of its surroundings that each point sees, 0..1 (ambient occlusion)."""
     generator = np.random.default_rng(0)
     free = np.zeros(len(points.position), np.float32)
     reach = np.full(len(free), _CORNER, np.float32)
@@ -92,15 +92,15 @@ def _openness(scene: EmbreeScene, points: Points) -> np.ndarray:
 
 
 def _from_lamp(scene: EmbreeScene, points: Points, lamp: Lamp) -> np.ndarray:
-    way = np.array(lamp.position, np.float32) - points.position
-    square = (way * way).sum(axis=1)
+    to_lamp = np.array(lamp.position, np.float32) - points.position
+    square = (to_lamp * to_lamp).sum(axis=1)
     distance = np.sqrt(square) + 1e-6
-    strength = np.maximum((way * points.normal).sum(axis=1), 0.0) / distance / (square + _SOFT)
+    strength = np.maximum((to_lamp * points.normal).sum(axis=1), 0.0) / distance / (square + _SOFT)
     if lamp.towards is not None:
-        strength *= np.maximum(-(way @ np.array(lamp.towards, np.float32)), 0.0) / distance
+        strength *= np.maximum(-(to_lamp @ np.array(lamp.towards, np.float32)), 0.0) / distance
     near = np.flatnonzero(strength > _FADING)
     reach = np.full(len(near), 1.0 - 1e-3, np.float32)
-    hidden = scene.run(points.position[near], way[near], reach, query="OCCLUDED") != -1
+    hidden = scene.run(points.position[near], to_lamp[near], reach, query="OCCLUDED") != -1
     strength[near[hidden]] = 0.0
     strength[strength <= _FADING] = 0.0
     return strength[:, None] * np.array(lamp.color)

@@ -1,40 +1,40 @@
-"""The nine apartments' floor plans: rooms, and the doors between them.
+"""The floor plans of the nine apartments: rooms and the doors between them.
 
-Rooms are rectangles in (x, z) whose edges are the middles of the walls; north (-z) is up.
+Rooms are rectangles in (x, z) whose edges run along the middle of the walls. North is -z.
 """
 
 from typing import NamedTuple
 
 from envs.habitat.apartments.geometry import Color, Number
 
-WALL = 0.1  # metres
-DOOR = 0.92  # width of a door
-PASSAGE = 1.7  # width of an opening without a door
+WALL = 0.1  # metres; thickness of a wall
+DOOR = 0.92  # metres; width of a door
+PASSAGE = 1.7  # metres; width of an opening without a door
 
 Rectangle = tuple[Number, Number, Number, Number]  # x0, z0, x1, z1
 
 
 class Door(NamedTuple):
-    """An opening in the wall that two rooms share."""
+    """An opening in the wall between two rooms."""
 
     rooms: tuple[str, str]
     place: Number = 0.5  # along the shared wall, 0..1
-    leaf: bool = True  # whether it is a door, standing open; else a wide opening
+    leaf: bool = True  # whether there is an open door; otherwise it is a wide opening
 
 
 class Plan(NamedTuple):
-    """An apartment. A room's kind is its name without a number at its end."""
+    """An apartment. The kind of a room is its name without the digits at its end."""
 
     rooms: dict[str, Rectangle]
-    entrance: tuple[str, int, float]  # its room, wall (quarter turns from north), place along that
+    entrance: tuple[str, int, float]  # room, wall (quarter turns from north), position along it
     doors: tuple[Door, ...] = ()
-    height: Number = 2.5
-    day: Number = 1.0  # how bright it is outside
+    height: Number = 2.5  # metres
+    day: Number = 1.0  # brightness outside
     sky: Color = (0.62, 0.8, 1.0)
 
 
 def kind(room: str) -> str:
-    """Returns what kind of room it is by its name."""
+    """Return the kind of a room, given its name."""
     return room.rstrip("0123456789")
 
 

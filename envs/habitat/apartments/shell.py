@@ -1,4 +1,4 @@
-"""Floors, walls, ceilings, doorways and windows of an apartment."""
+"""Build the floors, walls, ceilings, doorways and windows of an apartment."""
 
 from typing import NamedTuple
 
@@ -24,14 +24,14 @@ from envs.habitat.apartments.plans import DOOR, PASSAGE, WALL, Door, Plan, Recta
 from envs.habitat.apartments.surfaces import lamp, plain, wood
 
 DOOR_HEIGHT = 2.05
-_SILL, _LINTEL = 0.95, 2.05  # heights of a window
-_WINDOW = 1.35  # its width
+_SILL, _LINTEL = 0.95, 2.05  # metres; bottom and top of a window
+_WINDOW = 1.35  # metres; width of a window
 _TRIM: Color = (0.9, 0.89, 0.85)
-_BRIGHT_WALLS = {"living": 2, "office": 2, "hall": 0}  # how many have windows; others: one
+_BRIGHT_WALLS = {"living": 2, "office": 2, "hall": 0}  # walls with windows; otherwise one
 
 
 class Span(NamedTuple):
-    """A part of a wall, in metres from its left end as seen from inside the room."""
+    """A part of a wall, in metres from its left end, seen from inside the room."""
 
     begin: Number
     end: Number
@@ -40,16 +40,16 @@ class Span(NamedTuple):
 class Wall(NamedTuple):
     """One side of a room."""
 
-    turns: int  # quarter turns to the left from the north wall, which looks along +z
-    corner: Corner  # x and z of its left end, as seen from inside
+    turns: int  # quarter turns to the left from the north wall, which faces +z
+    corner: Corner  # x and z of its left end, seen from inside
     length: Number
     doors: tuple[tuple[Door, Span], ...]
     windows: tuple[Span, ...]
-    entrance: Span | None  # the door that leads out, which is closed
+    entrance: Span | None  # the closed door that leads out of the apartment
 
 
 class Room(NamedTuple):
-    """A room as it is built."""
+    """A room with its walls."""
 
     name: str
     inside: Rectangle
@@ -57,7 +57,7 @@ class Room(NamedTuple):
 
 
 def build(plan: Plan) -> list[Room]:
-    """Works out where every room's walls, doors and windows are."""
+    """Return all rooms of a plan with their walls, doors and windows."""
     rooms = []
     for name, outline in plan.rooms.items():
         walls, bright = [], _BRIGHT_WALLS.get(kind(name), 1)
@@ -71,8 +71,15 @@ def build(plan: Plan) -> list[Room]:
     return rooms
 
 
-def place(wall: Wall, along: Number, away: Number = 0.0, height: Number = 0.0) -> Vector:
-    """Returns the point at a distance along a wall and away from it."""
+def point_at(wall: Wall, along: Number, away: Number = 0.0, height: Number = 0.0) -> Vector:
+    """Return the point at given distances from the left end of a wall.
+
+    Args:
+        wall: the wall.
+        along: metres along the wall.
+        away: metres from the wall into the room.
+        height: metres above the floor.
+    """
     x, _, z = turned((along, 0.0, away), wall.turns)
     return add((x, height, z), (wall.corner[0], 0.0, wall.corner[1]))
 
@@ -104,14 +111,14 @@ def _wall(plan: Plan, name: str, turns: int) -> Wall:
 
 
 def _within(length: Number, part: Number, width: Number) -> Span:
-    """Returns where something of a width is that stands at a part (0..1) of a wall."""
+    """Return the span of something of a given width at a position (0..1) of a wall."""
     margin = 0.1 + width / 2
     centre = margin + part * max(0.0, length - 2 * margin)
     return Span(centre - width / 2, centre + width / 2)
 
 
 def _common(room: Rectangle, other: Rectangle, turns: int) -> Span | None:
-    """Returns the part of a room's side (in x or z) that another room lies behind."""
+    """Return the part of a room's side (in x or z) behind which another room is."""
     side = (1, 0, 3, 2)[turns]
     if room[side] != other[(side + 2) % 4]:
         return None
@@ -121,7 +128,7 @@ def _common(room: Rectangle, other: Rectangle, turns: int) -> Span | None:
 
 
 def _opening(door: Door, common: Span) -> Span:
-    """Returns where a door is, in x or z."""
+    """Return the span of a door, in x or z."""
     margin = WALL / 2
     free = common.end - common.begin - WALL
     span = _within(free, door.place, DOOR if door.leaf else PASSAGE)
@@ -129,15 +136,15 @@ def _opening(door: Door, common: Span) -> Span:
 
 
 def _along(wall: Wall, span: Span) -> Span:
-    """Turns a part of a wall given in x or z to one given from the wall's left end."""
+    """Convert a span in x or z to one from the left end of the wall."""
     start = wall.corner[wall.turns % 2]
-    if wall.turns in (0, 3):  # across runs along +x, or +z
+    if wall.turns in (0, 3):  # the wall runs along +x or +z
         return Span(span.begin - start, span.end - start)
     return Span(start - span.end, start - span.begin)
 
 
 def _windows(wall: Wall, shared: list[Span], small: bool) -> tuple[Span, ...]:
-    """Places windows where there is nothing behind the wall."""
+    """Return windows for the parts of a wall with no room behind them."""
     free, begin = [], 0.0
     for span in [*sorted(shared), Span(wall.length, wall.length)]:
         if span.begin - begin > _WINDOW + 0.5:
@@ -157,7 +164,15 @@ def _windows(wall: Wall, shared: list[Span], small: bool) -> tuple[Span, ...]:
 def room_faces(
     room: Room, plan: Plan, floor: Material, wall_look: Material, ceiling: Material
 ) -> list[Face]:
-    """Draws a room's floor, walls and ceiling, its door frames and windows."""
+    """Return the faces of a room: floor, walls, ceiling, door frames and windows.
+
+    Args:
+        room: the room.
+        plan: the plan of its apartment.
+        floor: material of the floor.
+        wall_look: material of the walls.
+        ceiling: material of the ceiling.
+    """
     x0, z0, x1, z1 = room.inside
     width, depth = x1 - x0, z1 - z0
     faces = [
@@ -172,12 +187,12 @@ def room_faces(
             local += _window(span, plan)
         if wall.entrance is not None:
             local += [*_frame(wall.entrance), *_closed_door(wall.entrance)]
-        faces += moved(local, wall.turns, place(wall, 0.0))
+        faces += moved(local, wall.turns, point_at(wall, 0.0))
     return faces
 
 
 def _wall_faces(wall: Wall, height: Number, look: Material) -> list[Face]:
-    """Draws a wall around its doors, in its own frame."""
+    """Return the faces of a wall around its doors, in the coordinates of the wall."""
     faces, begin = [], 0.0
 
     def part(start: Number, end: Number, low: Number) -> Face:
@@ -191,7 +206,7 @@ def _wall_faces(wall: Wall, height: Number, look: Material) -> list[Face]:
 
 
 def _frame(span: Span) -> list[Face]:
-    """Draws the frame around a doorway."""
+    """Return the frame around a doorway."""
     trim, wide, thick = plain(_TRIM), 0.08, 0.02
     top = DOOR_HEIGHT + wide
     return [
@@ -202,7 +217,7 @@ def _frame(span: Span) -> list[Face]:
 
 
 def doorway_faces(wall: Wall, span: Span) -> list[Face]:
-    """Draws what one passes through in a doorway: sill, sides and top."""
+    """Return the inner faces of a doorway: sill, sides and top."""
     trim, height = plain(shaded(_TRIM, 0.92)), DOOR_HEIGHT
     width, deep = span.end - span.begin, WALL
     faces = [
@@ -211,14 +226,21 @@ def doorway_faces(wall: Wall, span: Span) -> list[Face]:
         Face((span.begin, 0, 0), (0, 0, -deep), (0, height, 0), trim),
         Face((span.end, 0, -deep), (0, 0, deep), (0, height, 0), trim),
     ]
-    return moved(faces, wall.turns, place(wall, 0.0))
+    return moved(faces, wall.turns, point_at(wall, 0.0))
 
 
 def leaf_faces(wall: Wall, span: Span, at_end: bool, color: Color) -> list[Face]:
-    """Draws a door standing open into the room, hinged at either end of its doorway."""
+    """Return a door that is open into the room.
+
+    Args:
+        wall: the wall of the doorway.
+        span: the doorway.
+        at_end: whether the hinge is at the end of the span rather than at its beginning.
+        color: colour of the door.
+    """
     leaf = door_leaf(span.end - span.begin, DOOR_HEIGHT, color)
     hinge = span.end + 0.04 if at_end else span.begin
-    return moved(leaf, wall.turns, place(wall, hinge))
+    return moved(leaf, wall.turns, point_at(wall, hinge))
 
 
 def _closed_door(span: Span) -> list[Face]:
@@ -239,7 +261,7 @@ def _window(span: Span, plan: Plan) -> list[Face]:
 
 
 def window_lamps(room: Room, plan: Plan) -> list[Lamp]:
-    """Returns the daylight that comes in at the windows."""
+    """Return the daylight that comes in through the windows."""
     lamps = []
     for wall in room.walls:
         towards = turned((0.0, 0.0, 1.0), wall.turns)
@@ -247,22 +269,29 @@ def window_lamps(room: Room, plan: Plan) -> list[Lamp]:
             for part in (0.25, 0.75):
                 along = span.begin + part * (span.end - span.begin)
                 strength = plan.day * (span.end - span.begin) * 1.5
-                at = place(wall, along, 0.1, (_SILL + _LINTEL) / 2)
-                lamps.append(Lamp(at, shaded_freely(plan.sky, strength), towards))
+                at = point_at(wall, along, 0.1, (_SILL + _LINTEL) / 2)
+                lamps.append(Lamp(at, scaled(plan.sky, strength), towards))
     return lamps
 
 
 def ceiling_lamp(room: Room, plan: Plan, color: Color, strength: Number) -> tuple[list[Face], Lamp]:
-    """Returns a lamp in the middle of the ceiling."""
+    """Return the faces and the light of a lamp in the middle of the ceiling.
+
+    Args:
+        room: the room.
+        plan: the plan of its apartment.
+        color: colour of the light.
+        strength: brightness of the light.
+    """
     x0, z0, x1, z1 = room.inside
     x, z, y = (x0 + x1) / 2, (z0 + z1) / 2, plan.height
     low, high = (x - 0.2, y - 0.09, z - 0.2), (x + 0.2, y, z + 0.2)
     power = strength * (1.2 + 0.09 * (x1 - x0) * (z1 - z0))
-    light = Lamp((x, y - 0.3, z), shaded_freely(color, power))
+    light = Lamp((x, y - 0.3, z), scaled(color, power))
     return box(low, high, lamp(shaded(color, 1.1)), ("top",)), light
 
 
-def shaded_freely(color: Color, by: Number) -> Color:
-    """Returns a lamp's colour times its strength."""
+def scaled(color: Color, by: Number) -> Color:
+    """Return a light's colour times its strength."""
     red, green, blue = (float(np.float64(channel) * by) for channel in color)
     return red, green, blue

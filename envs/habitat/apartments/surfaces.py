@@ -1,6 +1,6 @@
-"""How floors, walls and plain things look.
+"""Materials of floors, walls and plain surfaces.
 
-Patterns are drawn no finer than a view of 64 pixels can show.
+Patterns are no finer than a view of 64 pixels can show.
 """
 
 import numpy as np
@@ -14,12 +14,12 @@ from envs.habitat.apartments.pattern import (
     random_of,
 )
 
-_FINE = 40.0  # texels a metre, for things that one looks at closely
+_FINE = 40.0  # texels per metre, of objects that are seen from close by
 _ROUGH = 12.0
 
 
 def plain(color: Color, grain: float = 0.03, texels: float = 16.0) -> Material:
-    """One colour, not quite even."""
+    """Return one colour with slight variations."""
 
     def paint(at: Spots) -> np.ndarray:
         return colored(color, 1 + grain * noise(at.generator, at.across, at.up, 0.12))
@@ -28,7 +28,7 @@ def plain(color: Color, grain: float = 0.03, texels: float = 16.0) -> Material:
 
 
 def planks(color: Color, width: float = 0.14, length: float = 1.3) -> Material:
-    """A floor of boards that run across."""
+    """Return a floor of boards."""
 
     def paint(at: Spots) -> np.ndarray:
         row = np.floor(at.up / width).astype(int)
@@ -42,7 +42,7 @@ def planks(color: Color, width: float = 0.14, length: float = 1.3) -> Material:
 
 
 def tiles(color: Color, other: Color, width: float = 0.3, grout: float = 0.75) -> Material:
-    """Square tiles of two colours in turn, with grout between them."""
+    """Return square tiles of two alternating colours, with grout between them."""
 
     def paint(at: Spots) -> np.ndarray:
         column, row = np.floor(at.across / width).astype(int), np.floor(at.up / width).astype(int)
@@ -55,7 +55,7 @@ def tiles(color: Color, other: Color, width: float = 0.3, grout: float = 0.75) -
 
 
 def bricks(color: Color) -> Material:
-    """A wall of bricks."""
+    """Return a brick wall."""
 
     def paint(at: Spots) -> np.ndarray:
         row = np.floor(at.up / 0.12).astype(int)
@@ -69,7 +69,7 @@ def bricks(color: Color) -> Material:
 
 
 def stripes(color: Color, other: Color, width: float = 0.16, upright: bool = True) -> Material:
-    """Stripes of two colours: a wallpaper, a curtain, a blanket."""
+    """Return stripes of two colours, for wallpaper or blankets."""
 
     def paint(at: Spots) -> np.ndarray:
         along = at.across if upright else at.up
@@ -79,7 +79,7 @@ def stripes(color: Color, other: Color, width: float = 0.16, upright: bool = Tru
 
 
 def dado(lower: Material, upper: Material, height: float) -> Material:
-    """A wall with one look below a height and another above it: tiles, panels."""
+    """Return a wall with one material below a height and another above it."""
 
     def paint(at: Spots) -> np.ndarray:
         painted = either(at.up < height, lower.color(at), upper.color(at))
@@ -89,7 +89,7 @@ def dado(lower: Material, upper: Material, height: float) -> Material:
 
 
 def carpet(color: Color) -> Material:
-    """A soft floor, without a pattern."""
+    """Return a carpet without a pattern."""
 
     def paint(at: Spots) -> np.ndarray:
         speckles = 0.10 * (at.generator.random(at.across.shape) - 0.5)
@@ -99,7 +99,7 @@ def carpet(color: Color) -> Material:
 
 
 def rug(color: Color, border: Color, motif: Color) -> Material:
-    """A rug with a border and diamonds."""
+    """Return a rug with a border and diamonds."""
 
     def paint(at: Spots) -> np.ndarray:
         edge = edge_distance(at)
@@ -112,7 +112,7 @@ def rug(color: Color, border: Color, motif: Color) -> Material:
 
 
 def wood(color: Color) -> Material:
-    """Furniture: wood with its grain upright."""
+    """Return wood with a vertical grain."""
 
     def paint(at: Spots) -> np.ndarray:
         return colored(color, 1 + 0.12 * noise(at.generator, at.across, at.up * 0.12, 0.05))
@@ -121,7 +121,7 @@ def wood(color: Color) -> Material:
 
 
 def foliage(color: Color) -> Material:
-    """Leaves."""
+    """Return leaves."""
 
     def paint(at: Spots) -> np.ndarray:
         patches = noise(at.generator, at.across, at.up, 0.07)
@@ -131,7 +131,7 @@ def foliage(color: Color) -> Material:
 
 
 def lamp(color: Color) -> Material:
-    """A lamp that is on."""
+    """Return a lamp that is on."""
 
     def paint(at: Spots) -> np.ndarray:
         return np.broadcast_to(np.array(color), (*at.across.shape, 3))

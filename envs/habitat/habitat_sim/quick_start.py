@@ -1,4 +1,4 @@
-"""Sparing habitat-sim its light maps, which take it ten seconds to make where there is no GPU."""
+"""Start habitat-sim without light maps, which take ten seconds to compute without a GPU."""
 
 import json
 import os
@@ -11,10 +11,10 @@ from pathlib import Path
 
 @contextmanager
 def quick_start(scene: Path) -> Iterator[None]:
-    """Lets habitat-sim find a file, below the working folder, that says to do without them.
+    """Disable light maps through a file that habitat-sim finds below the working folder.
 
-    What has no material would turn black without them, so that only scenes whose every surface
-    has one start this way.
+    Surfaces without a material would be black without light maps, so this applies only to scenes
+    in which every surface has a material.
     """
     if not has_materials(scene):
         yield
@@ -32,7 +32,7 @@ def quick_start(scene: Path) -> Iterator[None]:
 
 
 def has_materials(scene: Path) -> bool:
-    """Returns whether all parts of a `.glb` file have a material."""
+    """Return whether all parts of a `.glb` file have a material."""
     if scene.suffix.lower() != ".glb":
         return False
     with scene.open("rb") as file:

@@ -1,8 +1,8 @@
-"""habitat-sim 0.3, with what it takes to run it headless and reproducibly.
+"""Run habitat-sim 0.3, headless and reproducibly.
 
-This file is read by the interpreter that habitat-sim is installed in: Python 3.9 or newer. One
-process holds one simulator: it draws in one thread only, does not survive a fork, and a second
-one would share its graphics context.
+The interpreter in which habitat-sim is installed runs this file: Python 3.9 or newer. A process
+holds only one simulator, because habitat-sim renders in one thread, does not survive a fork, and
+a second simulator would share its graphics context.
 """
 
 import hashlib
@@ -20,21 +20,21 @@ from envs.habitat.simulator import (
     AGENT_RADIUS,
     CAMERA_HEIGHT,
     COMPASS,
-    FIELD_OF_VIEW,
+    FIELD_OF_VIEW_DEGREES,
     FORWARD,
-    HIGHEST_STEP,
+    MAX_STEP_HEIGHT,
     STAGE_CONFIG,
     STEP_LENGTH,
-    TURN,
+    TURN_DEGREES,
     VIEW_SIZE,
     FloorMap,
-    Moment,
-    Place,
+    Observation,
+    Pose,
     Position,
     SimulatorError,
     as_float32,
     find_scene,
-    turned,
+    turn,
 )
 
 _CANDIDATES = (  # in the folder of a Replica scene
@@ -42,22 +42,22 @@ _CANDIDATES = (  # in the folder of a Replica scene
     "habitat/mesh_semantic.ply",
     "mesh.ply",
 )
-_FIRST_EGL_DEVICE = -1  # 0 would be CUDA's first; where there is none, habitat-sim exits
-_WALKER, _COMPASS_AGENT = 0, 1
-_EYE = "rgb"
-_TURNS = 36
-_TRIES = 100
-_ISLAND_SHARE = 0.2  # of the largest island's area: roofs, islands too, are larger than floors
-_PROBES = 10  # points that say how high an island lies
-_SAME = 1e-3  # metres between a point and the navigation mesh's nearest
+_FIRST_EGL_DEVICE = -1  # 0 is the first CUDA device; without one habitat-sim exits
+_WALKER, _COMPASS_AGENT = 0, 1  # indices of the two agents
+_EYE = "rgb"  # name of the walker's camera
+_NUM_HEADINGS = 36
+_MAX_TRIES = 100
+_ISLAND_SHARE = 0.2  # of the largest island's area, which may be a roof larger than the floor
+_PROBES = 10  # points sampled for the height of an island
+_TOLERANCE = 1e-3  # metres between a point and the nearest one of the navigation mesh
 _FLOOR_GREY, _WALL_GREY = 200, 60
 
 
 class HabitatSim:
-    """One agent in one scene, and a second one that carries the panorama's four cameras.
+    """One agent in one scene, and a second agent with the panorama's four cameras.
 
-    The second one stands where the first does, but never turns: drawing the first one's view
-    does not draw the panorama again.
+    The second agent has the position of the first but never turns. Rendering the view of the
+    first therefore does not render the panorama again.
     """
 
     name = "habitat_sim"
@@ -65,10 +65,10 @@ class HabitatSim:
     renderer = "OpenGL through EGL"
 
     def __init__(self, scene: Path) -> None:
-        """Opens a scene, and loads or computes its navigation mesh.
+        """Open a scene, and load or compute its navigation mesh.
 
         Raises:
-            SimulatorError: habitat-sim cannot read the scene, or nobody can walk in it.
+            SimulatorError: habitat-sim cannot read the scene, or it has no walkable floor.
         """
         settings = _navigation()
         with quick_start(scene):
@@ -83,113 +83,113 @@ class HabitatSim:
         if not self._paths.is_loaded or not self._paths.num_islands:
             raise SimulatorError(f"the scene {scene} has no walkable floor")
         self._island = self._choose_island()
-        self._place = Place((0.0, 0.0, 0.0), 0.0)
-        self._panorama: Optional[np.ndarray] = None  # at the place's position
+        self._pose = Pose((0.0, 0.0, 0.0), 0.0)
+        self._panorama: Optional[np.ndarray] = None  # at the pose's position
 
-    def reset(self, seed: int) -> Moment:
-        """Puts the agent to a place and heading drawn from `seed`."""
-        heading = np.random.default_rng((seed, 1)).integers(_TURNS) * 360.0 / _TURNS
-        return self._stand(Place(self.positions(seed, 1)[0], float(heading)))
+    def reset(self, seed: int) -> Observation:
+        """Move the agent to a random pose on the walkable floor, drawn from `seed`."""
+        heading = np.random.default_rng((seed, 1)).integers(_NUM_HEADINGS) * 360.0 / _NUM_HEADINGS
+        return self._observe_from(Pose(self.positions(seed, 1)[0], float(heading)))
 
-    def teleport(self, place: Place) -> Moment:
-        """Puts the agent to a given place.
+    def teleport(self, pose: Pose) -> Observation:
+        """Move the agent to a given pose.
 
         Raises:
-            SimulatorError: the place is not on the walkable floor.
+            SimulatorError: the position is not on the walkable floor.
         """
-        heading = float(np.float32(place.heading) % np.float32(360.0))
-        return self._stand(Place(self._put(place.position), heading))
+        heading = float(np.float32(pose.heading) % np.float32(360.0))
+        return self._observe_from(Pose(self._snap(pose.position), heading))
 
-    def step(self, action: int) -> Moment:
-        """Plays an action, sliding along what is in the way."""
-        position, heading = self._place
+    def step(self, action: int) -> Observation:
+        """Take an action. The agent slides along obstacles."""
+        position, heading = self._pose
         if action != FORWARD:
-            return self._stand(Place(position, turned(heading, action)))
-        seen = self._sim.step(ACTIONS[FORWARD])
+            return self._observe_from(Pose(position, turn(heading, action)))
+        images = self._sim.step(ACTIONS[FORWARD])
         moved = as_float32(tuple(self._sim.get_agent(_WALKER).get_state().position))
-        return self._show(Place(moved, heading), seen)
+        return self._observation(Pose(moved, heading), images)
 
     def positions(self, seed: int, count: int) -> list[Position]:
-        """Returns positions drawn from the walkable floor.
+        """Return random positions on the walkable floor.
 
         Raises:
-            SimulatorError: none can be drawn.
+            SimulatorError: no position was found.
         """
-        self._sim.seed(_spread(seed))
-        return [self._draw(self._island) for _ in range(count)]
+        self._sim.seed(_hash_seed(seed))
+        return [self._random_point(self._island) for _ in range(count)]
 
     def floor_map(self, cell: float) -> FloorMap:
-        """Draws what is walkable from above."""
+        """Return the walkable floor from above, with cells of `cell` metres."""
         low, _ = self._paths.get_bounds()
-        height = self._draw(self._island)[1]
+        height = self._random_point(self._island)[1]
         walkable = np.array(self._paths.get_topdown_view(cell, height), bool)
         grey = np.where(walkable, _FLOOR_GREY, _WALL_GREY).astype(np.uint8)
         corner = float(low[0]), float(low[2])
         return FloorMap(corner, cell, walkable, np.repeat(grey[..., None], 3, axis=-1))
 
     def close(self) -> None:
-        """Ends the simulator."""
+        """Close the simulator."""
         self._sim.close()
 
-    def _stand(self, place: Place) -> Moment:
-        """Puts the walker to a place, exactly, and looks from there.
+    def _observe_from(self, pose: Pose) -> Observation:
+        """Move the walker exactly to a pose, and look from there.
 
-        Turning goes this way, too: habitat-sim's own turns add up rounding errors.
+        Turns use this, too, because habitat-sim's own turns accumulate rounding errors.
         """
-        self._sim.get_agent(_WALKER).set_state(_state(place), is_initial=True)
-        return self._show(place, self._sim.get_sensor_observations(_WALKER))
+        self._sim.get_agent(_WALKER).set_state(_state(pose), is_initial=True)
+        return self._observation(pose, self._sim.get_sensor_observations(_WALKER))
 
-    def _show(self, place: Place, seen: Any) -> Moment:
-        if self._panorama is None or place.position != self._place.position:
-            north = Place(place.position, 0.0)
+    def _observation(self, pose: Pose, images: Any) -> Observation:
+        if self._panorama is None or pose.position != self._pose.position:
+            north = Pose(pose.position, 0.0)
             self._sim.get_agent(_COMPASS_AGENT).set_state(_state(north), is_initial=True)
             around = self._sim.get_sensor_observations(_COMPASS_AGENT)
             self._panorama = np.stack([_colors(around[_camera(yaw)]) for yaw in COMPASS])
-        self._place = place
-        return Moment(place, _colors(seen[_EYE]), self._panorama)
+        self._pose = pose
+        return Observation(pose, _colors(images[_EYE]), self._panorama)
 
-    def _put(self, position: Position) -> Position:
-        """Returns a position on the floor, itself if it is already there."""
+    def _snap(self, position: Position) -> Position:
+        """Return the nearest position on the floor: the given one if it is on the floor."""
         given = np.array(as_float32(position), np.float32)
         nearest = np.array(self._paths.snap_point(given), np.float32)
-        if not np.isfinite(nearest).all():  # nothing is near
+        if not np.isfinite(nearest).all():  # there is no floor nearby
             raise SimulatorError(f"{_text(given)} is not on the walkable floor")
         away, above = float(np.hypot(*(nearest - given)[[0, 2]])), abs(float(nearest[1] - given[1]))
-        if away > AGENT_RADIUS or above > 2 * HIGHEST_STEP:
+        if away > AGENT_RADIUS or above > 2 * MAX_STEP_HEIGHT:
             raise SimulatorError(
                 f"{_text(given)} is not on the walkable floor; near it is {_text(nearest)}"
             )
-        return as_float32(tuple(given if max(away, above) <= _SAME else nearest))
+        return as_float32(tuple(given if max(away, above) <= _TOLERANCE else nearest))
 
-    def _draw(self, island: int) -> Position:
-        """Returns a random point of an island."""
-        for _ in range(_TRIES):
+    def _random_point(self, island: int) -> Position:
+        """Return a random point of an island of the navigation mesh."""
+        for _ in range(_MAX_TRIES):
             point = np.array(self._paths.get_random_navigable_point(island_index=island))
             if np.isfinite(point).all():
                 return as_float32(tuple(point))
-        raise SimulatorError("no start position can be drawn from the scene's floor")
+        raise SimulatorError("found no start position on the scene's floor")
 
     def _choose_island(self) -> int:
-        """Returns the lowest of the large islands; a roof is one, too, and may be the largest."""
+        """Return the lowest of the large islands. The largest may be a roof."""
         islands = range(self._paths.num_islands)
         areas = [self._paths.island_area(island) for island in islands]
         large = [island for island in islands if areas[island] >= _ISLAND_SHARE * max(areas)]
         heights = {
-            island: float(np.median([self._draw(island)[1] for _ in range(_PROBES)]))
+            island: float(np.median([self._random_point(island)[1] for _ in range(_PROBES)]))
             for island in large
         }
         return min(large, key=lambda island: heights[island])
 
 
 def open_scene(scene: str, folder: Optional[Path]) -> HabitatSim:
-    """Opens a scene.
+    """Open a scene.
 
     Args:
-        scene: the path of a file that habitat-sim reads, or a name within `folder`.
-        folder: where a data set such as Replica lies.
+        scene: path of a file that habitat-sim reads, or a name within `folder`.
+        folder: folder of a data set such as Replica.
 
     Raises:
-        SimulatorError: there is no such scene, or habitat-sim cannot play it.
+        SimulatorError: there is no such scene, or habitat-sim cannot use it.
     """
     return HabitatSim(find_scene(scene, folder, _CANDIDATES).resolve())
 
@@ -209,7 +209,7 @@ def _configuration(scene: Path, settings: Any) -> Any:
             ACTIONS[FORWARD], habitat_sim.ActuationSpec(amount=STEP_LENGTH)
         ),
         **{
-            turn: habitat_sim.ActionSpec(turn, habitat_sim.ActuationSpec(amount=TURN))
+            turn: habitat_sim.ActionSpec(turn, habitat_sim.ActuationSpec(amount=TURN_DEGREES))
             for turn in ACTIONS[FORWARD + 1 :]
         },
     }
@@ -218,7 +218,7 @@ def _configuration(scene: Path, settings: Any) -> Any:
 
 
 def _agent(cameras: dict) -> Any:
-    """Returns an agent with cameras that look to the given sides, degrees to the left."""
+    """Return an agent with a camera for each name, turned left by the given degrees."""
     agent = habitat_sim.AgentConfiguration()
     agent.height, agent.radius = AGENT_HEIGHT, AGENT_RADIUS
     sensors = []
@@ -227,7 +227,7 @@ def _agent(cameras: dict) -> Any:
         camera.uuid = name
         camera.sensor_type = habitat_sim.SensorType.COLOR
         camera.resolution = [VIEW_SIZE, VIEW_SIZE]
-        camera.hfov = FIELD_OF_VIEW
+        camera.hfov = FIELD_OF_VIEW_DEGREES
         camera.position = [0.0, CAMERA_HEIGHT, 0.0]
         camera.orientation = [0.0, math.radians(yaw), 0.0]
         sensors.append(camera)
@@ -246,21 +246,21 @@ def _camera(yaw: float) -> str:
     return f"rgb_{yaw:.0f}"
 
 
-def _state(place: Place) -> Any:
-    half = math.radians(place.heading) / 2
+def _state(pose: Pose) -> Any:
+    half = math.radians(pose.heading) / 2
     state = habitat_sim.AgentState()
-    state.position = np.array(place.position, np.float32)
+    state.position = np.array(pose.position, np.float32)
     state.rotation = [0.0, math.sin(half), 0.0, math.cos(half)]  # x, y, z, w
     return state
 
 
 def _colors(image: np.ndarray) -> np.ndarray:
-    """Returns an image without its fourth channel."""
+    """Return an image without its fourth channel."""
     return np.ascontiguousarray(image[..., :3])
 
 
-def _spread(seed: int) -> int:
-    """Returns a seed unlike its neighbours': habitat-sim's generator takes small ones for one."""
+def _hash_seed(seed: int) -> int:
+    """Hash a seed, because habitat-sim's generator treats all small seeds alike."""
     digest = hashlib.sha256(str(seed).encode()).digest()
     return int.from_bytes(digest[:4], "little") >> 1
 

@@ -1,17 +1,17 @@
-"""Triangles seen from above: what they cover, of a scan's millions as of a drawing's few."""
+"""The area that triangles cover, seen from above, for a few triangles or a scan's millions."""
 
 import numpy as np
 import shapely
 
-_CELL = 0.025  # metres: triangles smaller than a few of these are drawn as cells
-_SMALL = 0.1  # metres
-_HAIR = 1e-4  # metres
+_CELL = 0.025  # metres
+_SMALL = 0.1  # metres; smaller triangles are covered by cells
+_LINE_WIDTH = 1e-4  # metres
 
 
 def footprint(triangles: np.ndarray) -> shapely.Geometry:
-    """Returns what triangles [F, 3, 3] cover, seen from above.
+    """Return the area that triangles [F, 3, 3] cover, seen from above.
 
-    Vertical ones cover lines. The many small ones of a scan are drawn as cells first.
+    Vertical triangles cover lines. The many small triangles of a scan are covered by cells.
     """
     corners, size = triangles[:, :, [0, 2]], _sizes(triangles)
     large, small = corners[size >= _SMALL], corners[size < _SMALL]
@@ -20,13 +20,13 @@ def footprint(triangles: np.ndarray) -> shapely.Geometry:
     edges = large[:, 1] - large[:, 0], large[:, 2] - large[:, 0]
     flat = np.abs(edges[0][:, 0] * edges[1][:, 1] - edges[0][:, 1] * edges[1][:, 0]) > 1e-8
     polygons = shapely.polygons(rings[flat]) if flat.any() else np.array([])
-    # A line has no area: it is given a hair's width, so that it counts in unions.
-    hairs = shapely.buffer(lines[~flat], _HAIR, quad_segs=1) if (~flat).any() else np.array([])
-    return shapely.union_all(np.concatenate([polygons, hairs, _cells(small)]))
+    # A line has no area. A small width makes it count in unions.
+    thin = shapely.buffer(lines[~flat], _LINE_WIDTH, quad_segs=1) if (~flat).any() else np.array([])
+    return shapely.union_all(np.concatenate([polygons, thin, _cells(small)]))
 
 
 def _cells(corners: np.ndarray) -> np.ndarray:
-    """Returns boxes that cover small triangles [F, 3, 2]: runs of cells along x."""
+    """Return boxes that cover small triangles [F, 3, 2]: runs of cells along x."""
     if not len(corners):
         return np.array([])
     weights = np.array([(1, 0, 0), (0, 1, 0), (0, 0, 1), (0.5, 0.5, 0), (0, 0.5, 0.5),
@@ -42,10 +42,10 @@ def _cells(corners: np.ndarray) -> np.ndarray:
 
 
 def slab_footprint(triangles: np.ndarray, low: float, high: float) -> shapely.Geometry:
-    """Returns what triangles [F, 3, 3] cover between two heights, seen from above."""
+    """Return the area that triangles [F, 3, 3] cover between two heights, seen from above."""
     bottom, top = triangles[:, :, 1].min(axis=1), triangles[:, :, 1].max(axis=1)
     touching = (bottom < high) & (top > low)
-    # Small ones are not cut: they reach no further than a hand's breadth out of the slab.
+    # Small triangles are not cut: they extend at most 0.1 m beyond the slab.
     whole = (bottom >= low) & (top <= high) | (_sizes(triangles) < _SMALL)
     return shapely.union(
         footprint(triangles[touching & whole]),
@@ -54,9 +54,10 @@ def slab_footprint(triangles: np.ndarray, low: float, high: float) -> shapely.Ge
 
 
 def _cut(triangles: np.ndarray, low: float, high: float) -> np.ndarray:
-    """Returns what large triangles cover between two heights.
+    """Return the areas that large triangles cover between two heights.
 
-    It is the hull of their corners in there, and of the points where edges cross either height.
+    Each is the convex hull of the corners between the heights and of the points where the edges
+    cross either height.
     """
     following = np.roll(triangles, -1, axis=1)
     points, inside = [triangles], [(triangles[..., 1] >= low) & (triangles[..., 1] <= high)]
@@ -66,14 +67,14 @@ def _cut(triangles: np.ndarray, low: float, high: float) -> np.ndarray:
         points.append(triangles + share[..., None] * (following - triangles))
         inside.append(above * below > 0)
     candidates, valid = np.concatenate(points, axis=1), np.concatenate(inside, axis=1)
-    some = valid.argmax(axis=1)  # stands in for those that are not there
+    some = valid.argmax(axis=1)  # replaces the candidates that are not valid
     chosen = np.where(valid, np.arange(valid.shape[1]), some[:, None])
     corners = np.take_along_axis(candidates, chosen[..., None], axis=1)[..., [0, 2]]
     hulls = shapely.convex_hull(shapely.multipoints(corners))
     flat = shapely.get_dimensions(hulls) < 2
-    return np.where(flat, shapely.buffer(hulls, _HAIR, quad_segs=1), hulls)
+    return np.where(flat, shapely.buffer(hulls, _LINE_WIDTH, quad_segs=1), hulls)
 
 
 def _sizes(triangles: np.ndarray) -> np.ndarray:
-    """Returns how far triangles reach along x or z."""
+    """Return the extent of triangles along x or z, whichever is greater."""
     return np.ptp(triangles[:, :, [0, 2]], axis=1).max(axis=1, initial=0.0)

@@ -1,40 +1,40 @@
-"""The colours of points on a scene's triangles, looked up for many points at once."""
+"""Look up the colours of many points on the triangles of a scene."""
 
 import numpy as np
 
-from envs.habitat.mesh import Surface
+from envs.habitat.mesh import Mesh
 
-_OUTSIDE = (110, 150, 200)  # where a ray meets nothing
-_LIGHT = np.array((0.35, 0.86, 0.37))  # falls on what has no texture; textures bring their own
+_OUTSIDE = (110, 150, 200)  # colour of rays that hit nothing
+_LIGHT = np.array((0.35, 0.86, 0.37))  # direction of the light on triangles without a texture
 _DARKEST = 0.7
 _WHITE = 255.0
 
 
 class Paint:
-    """Tables with a row for every triangle, and a last one for nothing at all (index -1)."""
+    """Colour tables with a row per triangle, and a last row (-1) for rays that hit nothing."""
 
-    def __init__(self, surface: Surface) -> None:
+    def __init__(self, mesh: Mesh) -> None:
         outside = np.full((1, 1, 3), _OUTSIDE, np.uint8)
-        images = (np.full_like(outside, 255), outside, *surface.textures)
+        images = (np.full_like(outside, 255), outside, *mesh.textures)
         self._texels = _texels(images)
         sizes = np.array([image.shape[1::-1] for image in images])
         offsets = np.cumsum(np.append(0, sizes.prod(axis=1)[:-1]))
-        texture = np.append(np.where(surface.texture < 0, 0, surface.texture + 2), 1)
+        texture = np.append(np.where(mesh.texture < 0, 0, mesh.texture + 2), 1)
         self._frames = np.column_stack([offsets, sizes])[texture]  # offset, width, height
 
-        places = np.concatenate([surface.texture_place, np.zeros((1, 3, 2))])
+        places = np.concatenate([mesh.texture_place, np.zeros((1, 3, 2))])
         self._wraps = bool((places < 0).any() or (places > 1).any())
         self._places = _affine(places * sizes[texture][:, None])
-        tints = np.concatenate([surface.colors * (_shades(surface) / _WHITE), np.ones((1, 3, 3))])
+        tints = np.concatenate([mesh.colors * (_shades(mesh) / _WHITE), np.ones((1, 3, 3))])
         self._tints = None if (tints == 1).all() else _affine(tints)
 
     def __call__(self, face: np.ndarray, u: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """Returns colours, uint8 [N, 3].
+        """Return colours, uint8 [N, 3].
 
         Args:
-            face: int [N], index of a triangle; -1: nothing.
+            face: int [N], index of a triangle, or -1 for none.
             u: float32 [N], weight of its second corner.
-            v: float32 [N], weight of its third.
+            v: float32 [N], weight of its third corner.
         """
         face = face.astype(np.intp)
         x, y = _at(self._places.take(face, axis=0), u, v)
@@ -54,7 +54,7 @@ class Paint:
 
 
 def _texels(images: tuple[np.ndarray, ...]) -> np.ndarray:
-    """Returns all images' pixels in one row, four bytes each: one look-up gives a colour."""
+    """Return the pixels of all images in one row of four bytes each: a colour is one look-up."""
     pixels = np.concatenate([image.reshape(-1, 3) for image in images])
     padded = np.zeros((len(pixels), 4), np.uint8)
     padded[:, :3] = pixels
@@ -62,27 +62,27 @@ def _texels(images: tuple[np.ndarray, ...]) -> np.ndarray:
 
 
 def _affine(corners: np.ndarray) -> np.ndarray:
-    """Turns values at corners [F, 3, K] into (value, change with u, change with v), [F, 3K]."""
+    """Turn values at corners [F, 3, K] into (value, slope in u, slope in v), [F, 3K]."""
     origin = corners[:, 0]
     changes = np.stack([origin, corners[:, 1] - origin, corners[:, 2] - origin], axis=-1)
     return np.ascontiguousarray(changes.reshape(len(corners), -1), np.float32)
 
 
 def _at(rows: np.ndarray, u: np.ndarray, v: np.ndarray) -> list[np.ndarray]:
-    """Returns the K values of affine rows [N, 3K] at (u, v)."""
+    """Return the K values of affine rows [N, 3K] at (u, v)."""
     return [
         rows[:, first] + u * rows[:, first + 1] + v * rows[:, first + 2]
         for first in range(0, rows.shape[1], 3)
     ]
 
 
-def _shades(surface: Surface) -> np.ndarray:
-    """Returns how bright each triangle is, [F, 1, 1]: 1 where a texture brings its own light."""
-    corners = surface.vertices[surface.faces]
+def _shades(mesh: Mesh) -> np.ndarray:
+    """Return the brightness of each triangle, [F, 1, 1]: 1 if its texture includes the light."""
+    corners = mesh.vertices[mesh.faces]
     normal = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
     normal /= np.maximum(np.linalg.norm(normal, axis=1, keepdims=True), 1e-12)
     light = normal @ (_LIGHT / np.linalg.norm(_LIGHT))
     shade = _DARKEST + (1 - _DARKEST) * (0.5 + 0.5 * light)
-    # Colours that differ from corner to corner are photographs' (of a scan), lit already.
-    lit = (surface.texture >= 0) | (surface.colors != surface.colors[:, :1]).any(axis=(1, 2))
+    # Colours that differ between corners come from photographs (of a scan), which include light.
+    lit = (mesh.texture >= 0) | (mesh.colors != mesh.colors[:, :1]).any(axis=(1, 2))
     return np.where(lit, 1.0, shade)[:, None, None]

@@ -1,8 +1,7 @@
-"""Reading a scene's file: triangles, and the colour of every point on them.
+"""Read the file of a scene: its triangles and their colours.
 
-Any `.glb`, `.gltf` or `.ply` that trimesh reads will do, with textures, colours of materials,
-colours of vertices or of faces. All of it becomes textures: a triangle without one gets the
-three colours of its corners.
+It reads any `.glb`, `.gltf` or `.ply` file that trimesh reads, with textures or with colours of
+materials, vertices or faces. A triangle without a texture has a colour at each corner.
 
 Importing this module imports trimesh, which takes seconds.
 """
@@ -14,20 +13,20 @@ from typing import Any
 import numpy as np
 import trimesh
 
-from envs.habitat.mesh import Surface
+from envs.habitat.mesh import Mesh
 from envs.habitat.simulator import STAGE_CONFIG, SimulatorError
 
-TEXELS_PER_METRE = 48  # finer textures are averaged, since a view's pixels are coarser
-_GREY = (178, 178, 178)  # what has no colour at all
-_Y_UP = ((0, 1, 0), (0, 0, -1))  # up and front of this package, and of glTF
-_Z_UP = ((0, 0, 1), (0, 1, 0))  # of scans in PLY files
+TEXELS_PER_METRE = 48  # finer textures are averaged, because a view's pixels are coarser
+_GREY = (178, 178, 178)  # of triangles without any colour
+_Y_UP = ((0, 1, 0), (0, 0, -1))  # up and front in this package and in glTF
+_Z_UP = ((0, 0, 1), (0, 1, 0))  # up and front of scans in PLY files
 
 
-def read(path: Path) -> Surface:
-    """Reads a scene.
+def read(path: Path) -> Mesh:
+    """Read a scene.
 
-    A `X.stage_config.json` beside `X.glb` (or given itself) says which way is up, as it does
-    for habitat-sim; otherwise glTF has y up, as its standard says, and PLY has z up, as scans do.
+    A file `X.stage_config.json` next to `X.glb` (or given as `path`) says which way is up, as for
+    habitat-sim. Otherwise y is up in glTF, as its standard says, and z is up in PLY, as in scans.
 
     Raises:
         SimulatorError: the file is missing or damaged, or has no triangles.
@@ -42,15 +41,15 @@ def read(path: Path) -> Surface:
     pieces = list(_pieces(scene))
     if not pieces:
         raise SimulatorError(f"the scene {path} has no triangles")
-    surface = _merge(pieces)
-    if not np.isfinite(surface.vertices).all():
+    mesh = _merge(pieces)
+    if not np.isfinite(mesh.vertices).all():
         raise SimulatorError(f"the scene {path} is damaged: some corners are not numbers")
-    turned = surface.vertices @ _rotation(*up_and_front).T
-    return _coarsen(surface._replace(vertices=turned.astype(np.float32)))
+    turned = mesh.vertices @ _rotation(*up_and_front).T
+    return _coarsen(mesh._replace(vertices=turned.astype(np.float32)))
 
 
 def _frame(path: Path) -> tuple[Path, tuple[Any, Any]]:
-    """Returns the file with the triangles, and which way is up and ahead in it."""
+    """Return the file with the triangles, and the up and front directions in it."""
     default = _Z_UP if path.suffix.lower() == ".ply" else _Y_UP
     config = path if path.name.endswith(STAGE_CONFIG) else path.with_suffix(STAGE_CONFIG)
     if not config.is_file():
@@ -62,11 +61,11 @@ def _frame(path: Path) -> tuple[Path, tuple[Any, Any]]:
             default = _Z_UP if path.suffix.lower() == ".ply" else _Y_UP
         return path, (settings.get("up", default[0]), settings.get("front", default[1]))
     except (ValueError, KeyError, AttributeError, TypeError, OSError) as error:
-        raise SimulatorError(f"{config} is no description of a scene: {_line(error)}") from error
+        raise SimulatorError(f"{config} does not describe a scene: {_line(error)}") from error
 
 
 def _rotation(up: Any, front: Any) -> np.ndarray:
-    """Returns the matrix that turns `up` to +y and `front` to -z."""
+    """Return the matrix that rotates `up` to +y and `front` to -z."""
     y, ahead = np.asarray(up, float), np.asarray(front, float)
     if y.shape != (3,) or ahead.shape != (3,) or abs(y @ ahead) > 1e-3 or not y.any():
         raise SimulatorError(f"up {up} and front {front} are not at right angles")
@@ -75,7 +74,7 @@ def _rotation(up: Any, front: Any) -> np.ndarray:
 
 
 def _pieces(scene: trimesh.Scene) -> Any:
-    """Yields every mesh of a scene where it stands."""
+    """Yield every mesh of a scene at its position."""
     for node in scene.graph.nodes_geometry:
         transform, name = scene.graph[node]
         mesh = scene.geometry[name]
@@ -83,15 +82,15 @@ def _pieces(scene: trimesh.Scene) -> Any:
             yield _piece(mesh, np.asarray(transform))
 
 
-def _piece(mesh: trimesh.Trimesh, transform: np.ndarray) -> Surface:
+def _piece(mesh: trimesh.Trimesh, transform: np.ndarray) -> Mesh:
     vertices = np.asarray(mesh.vertices) @ transform[:3, :3].T + transform[:3, 3]
     faces = np.asarray(mesh.faces, np.int32)
     colors = _colors(mesh, faces)
     image, places = _image(mesh)
     corners = places[faces].astype(np.float32)
-    if np.linalg.det(transform[:3, :3]) < 0:  # a mirror: keep the outside outside
+    if np.linalg.det(transform[:3, :3]) < 0:  # a reflection: keep the triangles facing outwards
         faces, colors, corners = faces[:, ::-1], colors[:, ::-1], corners[:, ::-1]
-    return Surface(
+    return Mesh(
         vertices=vertices,
         faces=faces,
         texture=np.full(len(faces), -1 if image is None else 0, np.int32),
@@ -102,7 +101,7 @@ def _piece(mesh: trimesh.Trimesh, transform: np.ndarray) -> Surface:
 
 
 def _image(mesh: trimesh.Trimesh) -> tuple[np.ndarray | None, np.ndarray]:
-    """Returns a mesh's texture, None if it has none, and its vertices' places in it."""
+    """Return a mesh's texture (or None), and the texture coordinates of its vertices."""
     visual: Any = mesh.visual
     material = getattr(visual, "material", None)
     image = getattr(material, "baseColorTexture", None)
@@ -115,7 +114,7 @@ def _image(mesh: trimesh.Trimesh) -> tuple[np.ndarray | None, np.ndarray]:
 
 
 def _colors(mesh: trimesh.Trimesh, faces: np.ndarray) -> np.ndarray:
-    """Returns the colours of all corners: the material's, times the vertices' or the faces'."""
+    """Return the colours of all corners: the material's, times those of vertices or faces."""
     visual: Any = mesh.visual
     if visual.kind == "face":
         return np.repeat(np.asarray(visual.face_colors)[:, None, :3], 3, axis=1)
@@ -134,12 +133,12 @@ def _colors(mesh: trimesh.Trimesh, faces: np.ndarray) -> np.ndarray:
 
 
 def _as_bytes(color: Any) -> np.ndarray:
-    """Returns colours in 0..255, whichever way a file gives them."""
+    """Return colours in 0..255, from floats in 0..1 or from integers."""
     color = np.asarray(color)
     return np.clip(color * 255.0 if np.issubdtype(color.dtype, np.floating) else color, 0, 255)
 
 
-def _merge(pieces: list[Surface]) -> Surface:
+def _merge(pieces: list[Mesh]) -> Mesh:
     vertex, texture = 0, 0
     moved = []
     for piece in pieces:
@@ -147,7 +146,7 @@ def _merge(pieces: list[Surface]) -> Surface:
         moved.append(piece._replace(faces=piece.faces + vertex, texture=piece.texture + shift))
         vertex += len(piece.vertices)
         texture += len(piece.textures)
-    return Surface(
+    return Mesh(
         vertices=np.concatenate([piece.vertices for piece in moved]),
         faces=np.concatenate([piece.faces for piece in moved]).astype(np.int32),
         texture=np.concatenate([piece.texture for piece in moved]),
@@ -157,13 +156,13 @@ def _merge(pieces: list[Surface]) -> Surface:
     )
 
 
-def _coarsen(surface: Surface) -> Surface:
-    """Averages textures down to about as many texels as a view can show."""
+def _coarsen(mesh: Mesh) -> Mesh:
+    """Average textures down to about as many texels as a view can show."""
     textures = []
-    for index, image in enumerate(surface.textures):
-        faces = surface.texture == index
-        metres = _areas(surface.vertices[surface.faces[faces]]).sum()
-        place = surface.texture_place[faces] * (image.shape[1], image.shape[0])
+    for index, image in enumerate(mesh.textures):
+        faces = mesh.texture == index
+        metres = _areas(mesh.vertices[mesh.faces[faces]]).sum()
+        place = mesh.texture_place[faces] * (image.shape[1], image.shape[0])
         texels = _areas(place).sum()
         finer = np.sqrt(texels / max(metres, 1e-9)) / TEXELS_PER_METRE
         halvings = max(0, int(np.log2(max(finer, 1.0))))
@@ -174,11 +173,11 @@ def _coarsen(surface: Surface) -> Surface:
             blocks = image[:height, :width].reshape(height // 2, 2, width // 2, 2, 3)
             image = blocks.mean(axis=(1, 3)).round().astype(np.uint8)
         textures.append(image)
-    return surface._replace(textures=tuple(textures))
+    return mesh._replace(textures=tuple(textures))
 
 
 def _areas(corners: np.ndarray) -> np.ndarray:
-    """Returns the areas of triangles [F, 3, 2 or 3]."""
+    """Return the areas of triangles [F, 3, 2 or 3]."""
     first, second = corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]
     products = [(first * first).sum(-1), (second * second).sum(-1), (first * second).sum(-1)]
     square = products[0] * products[1] - products[2] ** 2

@@ -1,4 +1,4 @@
-"""Many simulators side by side, asked all at once; those that are lost are started again."""
+"""A pool of simulators in processes of their own. Lost ones are replaced."""
 
 import base64
 import mmap
@@ -14,28 +14,28 @@ from envs.habitat.simulator import (
     PANORAMA_SHAPE,
     VIEW_SHAPE,
     FloorMap,
-    Place,
+    Pose,
     Position,
     SimulatorError,
 )
 from envs.habitat.workers.process import Hello, Settings, Worker, WorkerLost
 from envs.habitat.workers.shared_memory import share
 
-MOST_LOSSES = 3  # of one worker, one after the other, without a step between them
+MAX_LOSSES = 3  # of one worker in a row, without a step in between
 
 
 class Images(NamedTuple):
-    """What all agents see: arrays in shared memory, which the next request overwrites."""
+    """What all agents see: arrays in shared memory that the next request overwrites."""
 
     views: np.ndarray  # uint8[N, 64, 64, 3]
     panoramas: np.ndarray  # uint8[N, 4, 64, 64, 3]
 
 
-class Workers:
-    """`number` simulators of one scene."""
+class WorkerPool:
+    """Simulators of one scene, each in its own process."""
 
     def __init__(self, settings: Settings, number: int) -> None:
-        """Starts the simulators and waits until all of them stand.
+        """Start `number` simulators and wait until all are ready.
 
         Raises:
             SimulatorError: there is no such simulator or scene, or no memory for the images.
@@ -46,7 +46,7 @@ class Workers:
             number * int(np.prod(s)) for s in (VIEW_SHAPE, PANORAMA_SHAPE)
         )
         self._memory = share(view_bytes + panorama_bytes)
-        self.hello: Hello  # of the worker that was started last
+        self.hello: Hello  # of the last worker started
         self._losses = [0] * number
         self._workers: list[Worker | None] = [None] * number
         self._finish = weakref.finalize(self, _finish, self._workers, self._memory)
@@ -63,28 +63,28 @@ class Workers:
             raise
 
     def __len__(self) -> int:
-        """Returns how many there are."""
+        """Return the number of simulators."""
         return len(self._workers)
 
     def ask(self, requests: Sequence[dict[str, Any] | None]) -> list[dict[str, Any] | None]:
-        """Sends each worker a request (None: nothing), then waits for all the answers.
+        """Send each worker its request (or none, if it is None), then wait for all answers.
 
         Returns:
-            An answer for each request; None for no request, and where the worker was lost: then
-            a new one stands in its place, its agent nowhere yet.
+            An answer for each request. None if there was no request, or if the worker was lost; a
+            new worker then replaces it, whose agent has no pose yet.
 
         Raises:
-            SimulatorError: a simulator cannot do what it was asked for, or a worker was lost
-                `MOST_LOSSES` times in a row.
+            SimulatorError: a simulator cannot fulfil its request, or a worker was lost
+                `MAX_LOSSES` times in a row.
         """
         lost: dict[int, WorkerLost] = {}
         answers: list[dict[str, Any] | None] = [None] * len(requests)
         asked = {index: request for index, request in enumerate(requests) if request is not None}
         for index, request in asked.items():
-            with _noting(lost, index):
+            with _noting_loss(lost, index):
                 self._worker(index).send(request)
         for index in asked.keys() - lost.keys():
-            with _noting(lost, index):
+            with _noting_loss(lost, index):
                 answers[index] = self._worker(index).receive()
         for index, request in asked.items():
             answer = answers[index]
@@ -95,28 +95,28 @@ class Workers:
         self._replace(lost)
         return answers
 
-    def step(self, actions: Sequence[int]) -> list[Place | None]:
-        """Plays an action in every scene; None where the worker was lost."""
+    def step(self, actions: Sequence[int]) -> list[Pose | None]:
+        """Take an action in every simulator. The pose is None if the worker was lost."""
         requests = [{"do": "step", "action": int(action)} for action in actions]
-        return [_place(answer) for answer in self.ask(requests)]
+        return [_pose(answer) for answer in self.ask(requests)]
 
-    def reset(self, seeds: Sequence[int]) -> list[Place | None]:
-        """Puts every agent to a start drawn from its seed; None where the worker was lost."""
+    def reset(self, seeds: Sequence[int]) -> list[Pose | None]:
+        """Move every agent to a random pose. The pose is None if the worker was lost."""
         requests = [{"do": "reset", "seed": int(seed)} for seed in seeds]
-        return [_place(answer) for answer in self.ask(requests)]
+        return [_pose(answer) for answer in self.ask(requests)]
 
-    def teleport(self, places: Sequence[Place | None]) -> list[Place | None]:
-        """Puts agents to given places (None: leave it); None where the worker was lost."""
-        requests = [None if place is None else teleport_request(place) for place in places]
-        return [_place(answer) for answer in self.ask(requests)]
+    def teleport(self, poses: Sequence[Pose | None]) -> list[Pose | None]:
+        """Move agents to given poses, except for None. The pose is None if the worker was lost."""
+        requests = [None if pose is None else teleport_request(pose) for pose in poses]
+        return [_pose(answer) for answer in self.ask(requests)]
 
     def positions(self, seed: int, count: int) -> list[Position]:
-        """Returns positions drawn from the scene's walkable floor."""
+        """Return random positions on the walkable floor of the scene."""
         answer = self._ask_first({"do": "positions", "seed": seed, "count": count})
         return [(x, y, z) for x, y, z in answer["positions"]]
 
     def floor_map(self, cell: float) -> FloorMap:
-        """Draws the scene from above, `cell` metres a pixel."""
+        """Return the scene from above, with cells of `cell` metres."""
         answer = self._ask_first({"do": "map", "cell": cell})
         rows, columns = answer["shape"]
         x, z = answer["corner"]
@@ -130,23 +130,23 @@ class Workers:
         )
 
     def close(self) -> None:
-        """Ends all processes and frees their memory. It is done at exit, too."""
+        """Stop all processes and free their memory. This also happens at exit."""
         self._finish()
 
     def _ask_first(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Asks one worker, again if it is lost."""
+        """Send a request to the first worker, and again if it is lost."""
         while True:
             answer = self.ask([request, *[None] * (len(self) - 1)])[0]
             if answer is not None:
                 return answer
 
     def _start(self, indices: Iterable[int]) -> dict[int, WorkerLost]:
-        """Starts workers and waits until they stand; returns those that were lost at once."""
+        """Start workers and wait until they are ready; return those that were lost."""
         lost: dict[int, WorkerLost] = {}
         for index in indices:
             self._workers[index] = Worker(self.settings, self._memory, index, len(self))
         for index in indices:
-            with _noting(lost, index):
+            with _noting_loss(lost, index):
                 self.hello = self._worker(index).hello()
         return lost
 
@@ -157,19 +157,19 @@ class Workers:
         return worker
 
     def _replace(self, lost: dict[int, WorkerLost]) -> None:
-        """Starts new workers in the places of lost ones.
+        """Replace lost workers by new ones.
 
         Raises:
-            SimulatorError: one was lost too often.
+            SimulatorError: a worker was lost too often.
         """
         while lost:
             for index, loss in lost.items():
                 self._worker(index).kill()
                 self._workers[index] = None
                 self._losses[index] += 1
-                if self._losses[index] >= MOST_LOSSES:
+                if self._losses[index] >= MAX_LOSSES:
                     raise SimulatorError(
-                        f"simulator {index + 1} of {len(self)} was lost {MOST_LOSSES} times in a"
+                        f"simulator {index + 1} of {len(self)} was lost {MAX_LOSSES} times in a"
                         f" row: {loss}"
                     )
             self.restarts += len(lost)
@@ -177,28 +177,28 @@ class Workers:
 
 
 @contextmanager
-def _noting(lost: dict[int, WorkerLost], index: int) -> Iterator[None]:
-    """Notes the loss of a worker, so that the others are heard first."""
+def _noting_loss(lost: dict[int, WorkerLost], index: int) -> Iterator[None]:
+    """Note the loss of a worker instead of raising it, to receive the other answers first."""
     try:
         yield
     except WorkerLost as loss:
         lost[index] = loss
 
 
-def teleport_request(place: Place) -> dict[str, Any]:
-    """Returns the request that puts an agent to a place."""
-    return {"do": "teleport", "position": place.position, "heading": place.heading}
+def teleport_request(pose: Pose) -> dict[str, Any]:
+    """Return the request that moves an agent to a pose."""
+    return {"do": "teleport", "position": pose.position, "heading": pose.heading}
 
 
-def _place(answer: dict[str, Any] | None) -> Place | None:
+def _pose(answer: dict[str, Any] | None) -> Pose | None:
     if answer is None:
         return None
     x, y, z = answer["position"]
-    return Place((x, y, z), answer["heading"])
+    return Pose((x, y, z), answer["heading"])
 
 
 def _finish(workers: list[Worker | None], memory: int) -> None:
-    """Ends all workers: they are told at once, and then waited for."""
+    """Close the pipes of all workers, then wait for each to end."""
     for worker in workers:
         if worker is not None:
             worker.hang_up()

@@ -1,8 +1,7 @@
-"""One simulator's process, as seen from outside: starting it, asking, and making it end.
+"""The process of one simulator, seen from outside: start it, send requests, and end it.
 
-`worker.py` is the program that runs there. No name in any file system belongs to it: images
-come through memory that only open files refer to, so that nothing is left behind however either
-side ends, and the process itself ends soon after this one does.
+The process runs `worker.py`. Images come through anonymous shared memory, so nothing is left in
+any file system however either side ends. The process ends soon after this one does.
 """
 
 import json
@@ -21,28 +20,29 @@ from envs.habitat.workers.worker import PROTOCOL
 
 WORKER = Path(__file__).with_name("worker.py")
 
-# What JAX and CUDA read stays outside; so does what Python reads, if it is another Python.
+# Variables that a worker does not get: those of JAX and CUDA, and those of this Python if the
+# worker runs another one.
 _KEPT_OUT = ("CUDA", "JAX", "LIBTPU", "NCCL", "TF_", "XLA")
 _OF_THIS_PYTHON = ("PYTHONPATH", "VIRTUAL_ENV", "CONDA_PREFIX")
 _ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-_ENDING = 5.0  # seconds that a worker may take to end by itself
-_LAST_WORDS = 2000  # bytes
-_MOST_BYTES = 1 << 16  # of one read
+_EXIT_SECONDS = 5.0  # that a worker may take to end by itself
+_LAST_WORDS_BYTES = 2000
+_READ_BYTES = 1 << 16
 
 
 class Settings(NamedTuple):
-    """Which simulator to run, and how long it may take."""
+    """Which simulator to run, and its time limits."""
 
     scene: str  # a path, or a name that the simulator knows
     simulator: str = "raycast"  # or habitat_sim, or the path of a file that defines `open_scene`
-    folder: Path | None = None  # where the data set lies that scenes are named in
-    python: str = sys.executable  # the interpreter that it is installed in
+    folder: Path | None = None  # of the data set in which scenes have names
+    python: str = sys.executable  # interpreter in which the simulator is installed
     start_limit: float = 180.0  # seconds
     step_limit: float = 60.0  # seconds
 
 
 class Hello(NamedTuple):
-    """Who answers."""
+    """First message of a worker: what is running."""
 
     simulator: str
     version: str
@@ -51,21 +51,21 @@ class Hello(NamedTuple):
     python: str
 
 
-class WorkerLost(Exception):  # noqa: N818 (it names what happened)
-    """A worker died, or did not answer in time; the message is a line."""
+class WorkerLost(Exception):  # noqa: N818 (the name says what happened)
+    """A worker died, or did not answer in time. The message is one line."""
 
 
 class Worker:
-    """A simulator in its own process, which writes its images to one slot of shared memory."""
+    """A simulator in its own process that writes its images to one slot of shared memory."""
 
     def __init__(self, settings: Settings, memory: int, slot: int, slots: int) -> None:
-        """Starts the process, without waiting for it.
+        """Start the process, without waiting for it.
 
         Args:
             settings: what to start.
             memory: file descriptor of the memory that all workers share.
-            slot: which part of it is this worker's.
-            slots: how many parts there are.
+            slot: index of this worker's part of the memory.
+            slots: number of parts.
 
         Raises:
             SimulatorError: there is no such interpreter.
@@ -94,7 +94,7 @@ class Worker:
                 bufsize=0,
                 env=environment(settings.python),
                 pass_fds=(memory,),
-                start_new_session=True,  # Ctrl-C is for this side
+                start_new_session=True,  # this side handles Ctrl-C
             )
         except OSError as error:
             self._errors.close()
@@ -104,17 +104,17 @@ class Worker:
 
     @property
     def pid(self) -> int:
-        """Returns the number of the process."""
+        """Return the id of the process."""
         return self._process.pid
 
     def hello(self) -> Hello:
-        """Waits until the simulator stands.
+        """Wait until the simulator is ready.
 
         Raises:
-            SimulatorError: it cannot; the message says why.
-            WorkerLost: it died, or took too long.
+            SimulatorError: the simulator cannot start; the message says why.
+            WorkerLost: the worker died, or took too long.
         """
-        said = self._line()
+        said = self._read_line()
         if said.get("protocol") != PROTOCOL:
             raise SimulatorError(
                 f"the worker speaks protocol {said.get('protocol')}, not {PROTOCOL}: "
@@ -125,10 +125,10 @@ class Worker:
         return Hello(*(str(said[field]) for field in Hello._fields))
 
     def send(self, request: dict[str, Any]) -> None:
-        """Asks for something, without waiting for the answer.
+        """Send a request, without waiting for the answer.
 
         Raises:
-            WorkerLost: nobody listens.
+            WorkerLost: the worker has closed its pipe.
         """
         self._number += 1
         self._until = time.monotonic() + self._settings.step_limit
@@ -140,34 +140,34 @@ class Worker:
             raise self._lost() from error
 
     def receive(self) -> dict[str, Any]:
-        """Waits for the answer to the last request.
+        """Wait for the answer to the last request.
 
         Raises:
             WorkerLost: the worker died, or did not answer in time.
         """
         while True:
-            answer = self._line()
-            if answer.get("number") == self._number:  # else: to a request that was given up
+            answer = self._read_line()
+            if answer.get("number") == self._number:  # otherwise it answers an abandoned request
                 return answer
 
     def last_words(self) -> str:
-        """Returns the last line that the worker wrote to its standard error."""
+        """Return the last line that the worker wrote to its standard error."""
         end = self._errors.seek(0, os.SEEK_END)
-        self._errors.seek(max(0, end - _LAST_WORDS))
+        self._errors.seek(max(0, end - _LAST_WORDS_BYTES))
         lines = self._errors.read().decode(errors="replace").split("\n")
         self._errors.seek(0, os.SEEK_END)
         return next((line.strip() for line in reversed(lines) if line.strip()), "nothing")
 
     def hang_up(self) -> None:
-        """Closes the pipe, at which the process ends by itself."""
+        """Close the pipe, upon which the process ends by itself."""
         assert self._process.stdin is not None
         self._process.stdin.close()
 
     def close(self) -> None:
-        """Ends the process, by force if it does not end by itself, and frees all of it."""
+        """End the process, by force if necessary, and free its resources."""
         self.hang_up()
         try:
-            self._process.wait(_ENDING)
+            self._process.wait(_EXIT_SECONDS)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
@@ -176,21 +176,21 @@ class Worker:
         self._errors.close()
 
     def kill(self) -> None:
-        """Ends the process at once, and frees all of it."""
+        """Kill the process, and free its resources."""
         self._process.kill()
         self.close()
 
-    def _line(self) -> dict[str, Any]:
-        """Reads one answer."""
+    def _read_line(self) -> dict[str, Any]:
+        """Read one answer."""
         assert self._process.stdout is not None
         output = self._process.stdout.fileno()
         poll = select.poll()
         poll.register(output, select.POLLIN)
         while b"\n" not in self._buffer:
-            # It is looked for once, however late: this side may have been stopped meanwhile.
+            # Look at least once, even after the limit: this side may have been stopped meanwhile.
             if not poll.poll(1000 * max(0.0, self._until - time.monotonic())):
                 raise WorkerLost("it did not answer in time")
-            read = os.read(output, _MOST_BYTES)
+            read = os.read(output, _READ_BYTES)
             if not read:
                 raise self._lost()
             self._buffer += read
@@ -204,17 +204,21 @@ class Worker:
         return answer
 
     def _lost(self) -> WorkerLost:
-        """Says how the process ended."""
+        """Return an error that says how the process ended."""
         try:
-            status = self._process.wait(_ENDING)
+            status = self._process.wait(_EXIT_SECONDS)
         except subprocess.TimeoutExpired:
             return WorkerLost("it closed its pipe")
-        how = f"ended with status {status}" if status >= 0 else f"was ended by {_name(-status)}"
+        how = (
+            f"ended with status {status}"
+            if status >= 0
+            else f"was ended by {_signal_name(-status)}"
+        )
         return WorkerLost(f"it {how}; its last words: {self.last_words()}")
 
 
 def environment(python: str) -> dict[str, str]:
-    """Returns the environment variables of a worker: without JAX's and CUDA's."""
+    """Return the environment variables of a worker: all except those of JAX and CUDA."""
     kept_out = _KEPT_OUT + (() if python == sys.executable else _OF_THIS_PYTHON)
     kept = {
         name: value
@@ -225,7 +229,7 @@ def environment(python: str) -> dict[str, str]:
     return kept | quiet | dict.fromkeys(_ONE_THREAD, "1")
 
 
-def _name(number: int) -> str:
+def _signal_name(number: int) -> str:
     try:
         return signal.Signals(number).name
     except ValueError:

@@ -1,6 +1,7 @@
-"""Memory that processes share, and that no file system knows the name of.
+"""Anonymous shared memory.
 
-It lives as long as somebody has it open: the kernel frees it, however its users end.
+It has no name in any file system. The kernel frees it once no process has it open, however the
+processes end.
 """
 
 import os
@@ -9,19 +10,19 @@ from pathlib import Path
 
 from envs.habitat.simulator import SimulatorError
 
-_MEMORY_FILES = Path("/dev/shm")  # where there are no anonymous ones
+_MEMORY_FILES = Path("/dev/shm")  # used if the system has no `memfd_create`
 
 
 def share(size: int) -> int:
-    """Returns the file descriptor of new memory of `size` bytes, all of it really there.
+    """Allocate `size` bytes of shared memory and return their file descriptor.
 
     Raises:
-        SimulatorError: there is not as much.
+        SimulatorError: there is not enough memory.
     """
     try:
         descriptor = _anonymous_file()
     except OSError as error:
-        raise SimulatorError(f"no shared memory can be had: {error.strerror}") from error
+        raise SimulatorError(f"no shared memory is available: {error.strerror}") from error
     try:
         os.posix_fallocate(descriptor, 0, size)
     except OSError as error:

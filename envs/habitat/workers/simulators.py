@@ -1,4 +1,4 @@
-"""The host's side of a step: makes simulators follow what the device says, with numpy alone."""
+"""The host side of a step: make the simulators follow the device's state, with numpy."""
 
 import logging
 from collections.abc import Iterator, Sequence
@@ -9,84 +9,84 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from envs.habitat.simulator import FloorMap, Place, SimulatorError
-from envs.habitat.workers.pool import Workers, teleport_request
+from envs.habitat.simulator import FloorMap, Pose, SimulatorError
+from envs.habitat.workers.pool import WorkerPool, teleport_request
 from envs.habitat.workers.process import Settings
 from envs.habitat.workers.stopwatch import Stopwatch
 
 _CALLBACKS = logging.getLogger("jax._src.callback")
 
 
-class Followed(NamedTuple):
-    """What became of a step."""
+class HostStep(NamedTuple):
+    """The result of one step of all simulators, returned to the device."""
 
     view: Any  # uint8[N, 64, 64, 3]
     panorama: Any  # uint8[N, 49152]
-    position: Any  # float32[N, 3], of what is seen
+    position: Any  # float32[N, 3], where the agents are now
     heading: Any  # float32[N]
-    reached: Any  # float32[N, 3], where the action led, before an episode may have begun anew
-    cut: Any  # bool[N], the simulator was lost and has begun a new episode
+    reached: Any  # float32[N, 3], where the action led, before any automatic reset
+    cut: Any  # bool[N], whether the simulator was lost and has started a new episode
 
 
 class Simulators:
-    """`number` simulators of one scene, which follow the device's agents."""
+    """Simulators of one scene that follow the agents on the device."""
 
-    def __init__(self, settings: Settings, number: int, start: Place | None = None) -> None:
-        """Starts the simulators.
+    def __init__(self, settings: Settings, number: int, start: Pose | None = None) -> None:
+        """Start the simulators.
 
         Args:
-            settings: of the simulators.
-            number: how many.
-            start: where every episode begins; None: at places that are drawn.
+            settings: what to start.
+            number: how many simulators to start.
+            start: pose at which every episode starts (default: random poses).
 
         Raises:
-            SimulatorError: they cannot be started, or nobody can stand at the start.
+            SimulatorError: the simulators cannot be started, or `start` is not on the floor.
         """
         self.settings = settings
         self.start = start
-        self.failure: SimulatorError | None = None  # why the last step could not be played
+        self.failure: SimulatorError | None = None  # why the last step failed
         self.stopwatch = Stopwatch()
-        self.workers = Workers(settings, number)
-        self._places: list[Place | None] = [None] * number  # where the simulators' agents are
+        self.workers = WorkerPool(settings, number)
+        self._poses: list[Pose | None] = [None] * number  # of the simulators' agents
         if start is not None:
             try:
-                self._finish([teleport_request(start)] * number)
+                self._ask_until_answered([teleport_request(start)] * number)
             except BaseException:
                 self.close()
                 raise
 
     def __len__(self) -> int:
-        """Returns how many there are."""
+        """Return the number of simulators."""
         return len(self.workers)
 
     @property
     def scene_name(self) -> str:
-        """Returns the scene's name, without its folder and its ending."""
+        """Return the name of the scene, without folder and extension."""
         return Path(self.settings.scene).name.partition(".")[0]
 
     def floor_map(self, cell: float) -> FloorMap:
-        """Draws the scene from above, `cell` metres a pixel."""
+        """Return the scene from above, with cells of `cell` metres."""
         return self.workers.floor_map(cell)
 
     def close(self) -> None:
-        """Ends the simulators."""
+        """Stop the simulators."""
         self.workers.close()
 
-    def begin(self, position: Any, heading: Any, seeds: Any, ends: Any) -> Followed:
-        """Begins an episode in every world; a callback of the device's."""
+    def begin(self, position: Any, heading: Any, seeds: Any, ends: Any) -> HostStep:
+        """Start an episode in every world. A callback of the device."""
         del position, heading, ends
         with self._noting_failures():
-            self._finish(self._starts(np.asarray(seeds), range(len(self))))
-            return self._followed(self._positions(), np.zeros(len(self), bool))
+            self._ask_until_answered(self._starts(np.asarray(seeds), range(len(self))))
+            return self._host_step(self._positions(), np.zeros(len(self), bool))
 
-    def play(self, position: Any, heading: Any, seeds: Any, ends: Any, actions: Any) -> Followed:
-        """Plays an action in every world; a callback of the device's.
+    def step(self, position: Any, heading: Any, seeds: Any, ends: Any, actions: Any) -> HostStep:
+        """Take an action in every world. A callback of the device.
 
         Args:
             position: float32 [N, 3], where the agents are.
-            heading: float32 [N].
-            seeds: uint32 [N], of the places where the next episodes begin.
-            ends: bool [N], whether the action is an episode's last.
+            heading: float32 [N], degrees.
+            seeds: uint32 [N], of the start poses of the next episodes.
+            ends: bool [N], whether the action is the last of its episode.
             actions: int32 [N].
         """
         with self._noting_failures(), self.stopwatch.call(len(self)):
@@ -97,41 +97,41 @@ class Simulators:
                 for index, action in enumerate(chosen)
             ])  # fmt: skip
             reached = np.where(cut[:, None], np.asarray(position), self._positions())
-            again = np.flatnonzero(np.asarray(ends) | cut).tolist()
-            if again:
-                self._finish(self._starts(np.asarray(seeds), again))
-            return self._followed(reached.astype(np.float32), cut)
+            ended = np.flatnonzero(np.asarray(ends) | cut).tolist()
+            if ended:
+                self._ask_until_answered(self._starts(np.asarray(seeds), ended))
+            return self._host_step(reached.astype(np.float32), cut)
 
     def _catch_up(self, position: np.ndarray, heading: np.ndarray) -> np.ndarray:
-        """Puts the agents where the device says they are; returns which were lost by it.
+        """Teleport agents to their poses on the device; return which simulators were lost.
 
-        They are there already, unless the run was resumed or goes on from an earlier moment.
+        Agents are there already, unless the run was resumed or restarted from an earlier state.
         """
-        told = [
-            Place((x, y, z), angle)
+        wanted = [
+            Pose((x, y, z), angle)
             for (x, y, z), angle in zip(position.tolist(), heading.tolist(), strict=True)
         ]
         return self._ask([
-            None if there == place else teleport_request(place)
-            for there, place in zip(self._places, told, strict=True)
+            None if pose == current else teleport_request(pose)
+            for current, pose in zip(self._poses, wanted, strict=True)
         ])  # fmt: skip
 
     def _starts(self, seeds: np.ndarray, indices: Sequence[int]) -> list[dict[str, Any] | None]:
-        """Returns the requests that begin episodes in some worlds."""
+        """Return the requests that start episodes in the worlds of `indices`."""
         requests: list[dict[str, Any] | None] = [None] * len(self)
         for index in indices:
-            drawn = {"do": "reset", "seed": int(seeds[index])}
-            requests[index] = drawn if self.start is None else teleport_request(self.start)
+            reset = {"do": "reset", "seed": int(seeds[index])}
+            requests[index] = reset if self.start is None else teleport_request(self.start)
         return requests
 
-    def _finish(self, requests: Sequence[dict[str, Any] | None]) -> None:
-        """Asks, and asks again those whose simulators were lost."""
+    def _ask_until_answered(self, requests: Sequence[dict[str, Any] | None]) -> None:
+        """Send requests, and send them again to simulators that were lost and replaced."""
         while any(requests):
             lost = self._ask(requests)
             requests = [request if lost[index] else None for index, request in enumerate(requests)]
 
     def _ask(self, requests: Sequence[dict[str, Any] | None]) -> np.ndarray:
-        """Asks, and returns which simulators were lost: their agents are nowhere."""
+        """Send requests, and return which simulators were lost; their poses become None."""
         lost = np.zeros(len(self), bool)
         if not any(requests):
             return lost
@@ -140,20 +140,20 @@ class Simulators:
         for index, answer in enumerate(answers):
             if answer is not None:
                 x, y, z = answer["position"]
-                self._places[index] = Place((x, y, z), answer["heading"])
+                self._poses[index] = Pose((x, y, z), answer["heading"])
             elif requests[index] is not None:
-                self._places[index] = None
+                self._poses[index] = None
                 lost[index] = True
         return lost
 
     def _positions(self) -> np.ndarray:
-        nowhere = Place((0.0, 0.0, 0.0), 0.0)
-        return np.array([(place or nowhere).position for place in self._places], np.float32)
+        unknown = Pose((0.0, 0.0, 0.0), 0.0)
+        return np.array([(pose or unknown).position for pose in self._poses], np.float32)
 
-    def _followed(self, reached: np.ndarray, cut: np.ndarray) -> Followed:
+    def _host_step(self, reached: np.ndarray, cut: np.ndarray) -> HostStep:
         images = self.workers.images
-        heading = [place.heading for place in self._places if place is not None]
-        return Followed(
+        heading = [pose.heading for pose in self._poses if pose is not None]
+        return HostStep(
             view=images.views.copy(),
             panorama=images.panoramas.reshape(len(self), -1).copy(),
             position=self._positions(),
@@ -164,7 +164,7 @@ class Simulators:
 
     @contextmanager
     def _noting_failures(self) -> Iterator[None]:
-        """Remembers what went wrong: JAX passes on no more than its text."""
+        """Keep the error: JAX passes on only its text."""
         try:
             yield
         except SimulatorError as error:
@@ -173,17 +173,17 @@ class Simulators:
 
 
 @contextmanager
-def plain_failures(simulators: Simulators) -> Iterator[None]:
-    """Raises what a simulator failed with, in the place of the error that JAX makes of it.
+def simulator_errors(simulators: Simulators) -> Iterator[None]:
+    """Raise the error of a simulator itself, instead of the error that JAX makes of it.
 
     Raises:
-        SimulatorError: the simulators cannot go on; the message is one line.
+        SimulatorError: the simulators failed; the message is one line.
     """
 
-    def is_news(record: logging.LogRecord) -> bool:
-        return simulators.failure is None  # else JAX logs what is about to be raised
+    def keep(record: logging.LogRecord) -> bool:
+        return simulators.failure is None  # otherwise JAX logs the error that is raised below
 
-    _CALLBACKS.addFilter(is_news)
+    _CALLBACKS.addFilter(keep)
     try:
         yield
     except jax.errors.JaxRuntimeError as error:
@@ -191,4 +191,4 @@ def plain_failures(simulators: Simulators) -> Iterator[None]:
             raise
         raise simulators.failure from error
     finally:
-        _CALLBACKS.removeFilter(is_news)
+        _CALLBACKS.removeFilter(keep)

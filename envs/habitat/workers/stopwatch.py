@@ -1,4 +1,4 @@
-"""Where a run's time goes, as its host callback sees it."""
+"""Measure where the time of a run goes, as seen from its host callback."""
 
 import time
 from collections.abc import Iterator
@@ -7,20 +7,20 @@ from typing import NamedTuple
 
 
 class Shares(NamedTuple):
-    """Shares of the time between the first step and the last; they sum to 1."""
+    """Shares of the time between the first step and the last. They sum to 1."""
 
     rendering: float  # waiting for the simulators
-    callback: float  # the rest of the host's side of steps: copying images, above all
-    acting: float  # between two steps of one sequence
+    callback: float  # the rest of the callback, mostly copying images
+    acting: float  # between two steps of the same sequence
     learning: float  # between two sequences: counting, learning, saving
 
 
 class Stopwatch:
-    """Adds up what steps take, and what goes on between them."""
+    """Adds up the time in and between steps."""
 
     def __init__(self) -> None:
         self.steps = 0  # of all worlds
-        self.sequence = 0  # calls after which the agents learn (0: they never do)
+        self.sequence = 0  # calls between two updates of the agents (0: no updates)
         self._calls = 0
         self._calling = False
         self._last: float | None = None  # when the last call ended
@@ -28,7 +28,7 @@ class Stopwatch:
 
     @contextmanager
     def call(self, worlds: int) -> Iterator[None]:
-        """Times a call that plays a step in each of `worlds`."""
+        """Time a call that takes one step in each of `worlds`."""
         began = time.perf_counter()
         if self._last is not None and self.sequence and self._calls % self.sequence == 0:
             self._learnt += began - self._last
@@ -44,7 +44,7 @@ class Stopwatch:
 
     @contextmanager
     def wait(self) -> Iterator[None]:
-        """Times a part of a call in which the simulators work; outside calls it is not counted."""
+        """Time a part of a call in which the simulators work. Does not count outside of calls."""
         began = time.perf_counter()
         yield
         if self._calling:
@@ -52,10 +52,10 @@ class Stopwatch:
 
     @property
     def seconds(self) -> float:
-        """How long it is from the first step to the last."""
+        """The seconds from the first step to the last."""
         return self._called + self._acted + self._learnt
 
     def shares(self) -> Shares:
-        """Returns where the time went; NaN before the first step."""
+        """Return where the time went; NaN before the first step."""
         spent = (self._waited, self._called - self._waited, self._acted, self._learnt)
         return Shares(*(part / self.seconds if self.steps else float("nan") for part in spent))

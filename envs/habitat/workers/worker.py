@@ -1,20 +1,20 @@
-"""Runs one simulator in a process of its own: the program that `process.py` starts and talks to.
+"""Run one simulator: the program of a worker process, started by `process.py`.
 
-It may run in another Python than the rest, 3.9 or newer; it needs numpy and the simulator.
+It may run in a different Python than the rest, 3.9 or newer, with numpy and the simulator.
 
-Requests come as lines of JSON on its standard input, an answer to each goes to its standard
-output, and images into memory that it shares with the other side:
+It reads requests from its standard input, one line of JSON each, and writes an answer to each to
+its standard output. Images go to memory that it shares with the other side.
 
-    hello      the worker's first line, or the reason why there is no simulator
-    reset      to a start drawn from `seed`         -> position, heading, images
-    teleport   to `position` and `heading`          -> the same
-    step       plays `action`                       -> the same
-    positions  `count` of the floor, from `seed`    -> positions
-    map        from above, `cell` metres a pixel    -> corner, walkable, picture
-    close      ends the worker, as the end of its input does
+    hello      sent first, without a request: the simulator, or why there is none
+    reset      move to a random pose, from `seed`     -> position, heading, images
+    teleport   move to `position` and `heading`       -> the same
+    step       take `action`                          -> the same
+    positions  `count` of the floor, from `seed`      -> positions
+    map        from above, cells of `cell` metres     -> corner, walkable, picture
+    close      end the worker, like the end of its input
 
-It never outlives the other side for long: waiting, it sees the end of its input; working, an
-alarm ends it where it takes longer than it may, even inside a simulator that hangs.
+The worker does not outlive the other side for long. While it waits, it sees the end of its input.
+While it works, an alarm ends it after a time limit, even if the simulator hangs.
 """
 
 import base64
@@ -31,15 +31,16 @@ from pathlib import Path
 from typing import Any
 
 PROTOCOL = 1
-_PATIENCE = 1.25  # how much longer than the other side the worker's own alarm waits
-_GRACE = 1.0  # seconds, the same
-_ENDING = 10.0  # seconds that closing the simulator may take
+# The worker's alarm waits longer than the other side: by this factor, and by these seconds.
+_ALARM_FACTOR = 1.25
+_ALARM_SECONDS = 1.0
+_CLOSE_SECONDS = 10.0  # that closing the simulator may take
 
 
 def main() -> int:
-    """Serves until the other side has gone; returns the exit status."""
+    """Answer requests until the other side is gone; return the exit status."""
     settings = json.loads(sys.argv[1])
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the other side's to answer
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the other side handles Ctrl-C
     _alarm(settings["start_limit"])
     answers = _take_over_stdout()
     _make_importable()
@@ -65,27 +66,27 @@ def main() -> int:
         if not _say(answers, {"number": request["number"], **answer}):
             break
         _alarm(0.0)
-    _alarm(_ENDING)
+    _alarm(_CLOSE_SECONDS)
     simulator.close()
     return 0
 
 
 def _alarm(limit: float) -> None:
-    """Ends this process after a time limit; 0: no limit any more."""
-    signal.setitimer(signal.ITIMER_REAL, _PATIENCE * limit + _GRACE if limit else 0.0)
+    """End this process after `limit` seconds; 0 removes the limit."""
+    signal.setitimer(signal.ITIMER_REAL, _ALARM_FACTOR * limit + _ALARM_SECONDS if limit else 0.0)
 
 
 def _take_over_stdout() -> Any:
-    """Returns the pipe to the other side; what else is printed goes to standard error."""
+    """Return the pipe to the other side, and redirect all other output to standard error."""
     answers = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(2, 1)
     return answers
 
 
 def _make_importable() -> None:
-    """Makes this package importable by its name, and nothing that lies beside it.
+    """Make the package `envs` importable, without its parent folder on the path.
 
-    The folder that the package lies in may hold another Python's numpy.
+    The parent folder may contain numpy for another version of Python.
     """
     here = Path(__file__).resolve().parent  # envs/habitat/workers
     sys.path[:] = [entry for entry in sys.path if Path(entry or ".").resolve() != here]
@@ -95,12 +96,12 @@ def _make_importable() -> None:
 
 
 def _open(settings: dict) -> Any:
-    """Opens the scene in the simulator.
+    """Open the scene in the simulator.
 
     Raises:
-        SimulatorError: one of the two is not there, or they do not go together.
+        SimulatorError: the simulator or the scene is missing, or the scene cannot be used.
     """
-    from envs.habitat.simulator import INSTALL, SIMULATORS, SimulatorError
+    from envs.habitat.simulator import INSTALL_HINTS, SIMULATORS, SimulatorError
 
     name, folder = settings["simulator"], settings["folder"]
     try:
@@ -113,7 +114,7 @@ def _open(settings: dict) -> Any:
             raise SimulatorError(f"unknown simulator {name!r}; there are {known}")
     except ImportError as error:
         reason = " ".join(str(error).split())
-        hint = INSTALL.get(name, "")
+        hint = INSTALL_HINTS.get(name, "")
         raise SimulatorError(
             f"simulator {name} cannot be loaded by {sys.executable}: {reason}{hint}"
         ) from error
@@ -121,7 +122,7 @@ def _open(settings: dict) -> Any:
 
 
 def _load(path: str) -> types.ModuleType:
-    """Loads somebody's own simulator, a file that defines `open_scene`."""
+    """Load a user's simulator, a file that defines `open_scene`."""
     spec = importlib.util.spec_from_file_location(Path(path).stem, path)
     if spec is None or spec.loader is None or not Path(path).is_file():
         raise ImportError(f"no such file: {path}")
@@ -131,7 +132,7 @@ def _load(path: str) -> types.ModuleType:
 
 
 def _say(answers: Any, answer: dict) -> bool:
-    """Sends an answer; returns whether anybody is there to hear it."""
+    """Send an answer; return whether the other side still reads."""
     try:
         answers.write(json.dumps(answer).encode() + b"\n")
     except BrokenPipeError:
@@ -140,7 +141,7 @@ def _say(answers: Any, answer: dict) -> bool:
 
 
 class _Served:
-    """A simulator, and the memory that it shows its images in."""
+    """A simulator, and the shared memory for its images."""
 
     def __init__(self, simulator: Any, settings: dict) -> None:
         import numpy as np
@@ -157,7 +158,7 @@ class _Served:
         self._panorama = panoramas.reshape((slots, *PANORAMA_SHAPE))[slot]
 
     def hello(self, scene: str) -> dict:
-        """Returns who speaks."""
+        """Return the first message of the worker."""
         return {
             "protocol": PROTOCOL,
             "simulator": self._simulator.name,
@@ -168,15 +169,15 @@ class _Served:
         }
 
     def answer(self, request: dict) -> dict:
-        """Does what is asked for."""
-        from envs.habitat.simulator import Place
+        """Fulfil one request and return the answer."""
+        from envs.habitat.simulator import Pose
 
         do, simulator = request["do"], self._simulator
         if do == "step":
             return self._show(simulator.step(request["action"]))
         if do == "teleport":
             x, y, z = request["position"]
-            return self._show(simulator.teleport(Place((x, y, z), request["heading"])))
+            return self._show(simulator.teleport(Pose((x, y, z), request["heading"])))
         if do == "reset":
             return self._show(simulator.reset(request["seed"]))
         if do == "positions":
@@ -185,10 +186,10 @@ class _Served:
             return _as_json(simulator.floor_map(request["cell"]))
         raise ValueError(f"unknown request {do!r}")
 
-    def _show(self, moment: Any) -> dict:
-        self._view[...] = moment.view
-        self._panorama[...] = moment.panorama
-        return {"position": moment.place.position, "heading": moment.place.heading}
+    def _show(self, observation: Any) -> dict:
+        self._view[...] = observation.view
+        self._panorama[...] = observation.panorama
+        return {"position": observation.pose.position, "heading": observation.pose.heading}
 
 
 def _size(shape: tuple) -> int:

@@ -7,7 +7,7 @@ import pytest
 import trimesh
 from PIL import Image
 
-from envs.habitat.mesh import Surface
+from envs.habitat.mesh import Mesh
 from envs.habitat.raycast.paint import Paint
 from envs.habitat.raycast.scene_file import read
 from envs.habitat.simulator import SimulatorError
@@ -27,7 +27,7 @@ def textured_square(places=((0, 0), (1, 0), (1, 1), (0, 1)), mode=None) -> trime
     return trimesh.Trimesh(SQUARE, FACES, visual=visual, process=False)
 
 
-def color_at(surface: Surface, x: float, y: float) -> tuple[int, int, int]:
+def color_at(surface: Mesh, x: float, y: float) -> tuple[int, int, int]:
     """The colour of the point (x, y, 0) of the square."""
     for index, face in enumerate(surface.faces):
         a, b, c = surface.vertices[face][:, :2]
@@ -38,7 +38,7 @@ def color_at(surface: Surface, x: float, y: float) -> tuple[int, int, int]:
     raise AssertionError("not on the square")
 
 
-def four_corners(surface: Surface) -> list[tuple[int, int, int]]:
+def four_corners(surface: Mesh) -> list[tuple[int, int, int]]:
     """Colours at the upper left, upper right, lower left and lower right."""
     return [color_at(surface, x, y) for y in (1.6, 0.4) for x in (0.5, 1.5)]
 

@@ -1,5 +1,6 @@
 """Our worlds as navix environments."""
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -13,6 +14,7 @@ import pytest
 import envs.minigrid
 from envs.minigrid import rules
 from tests.envs.minigrid.solving.solver import solve
+from tests.support.families import others_slow
 
 navix = pytest.importorskip("navix")
 
@@ -24,10 +26,7 @@ from navix.environments.environment import Environment, StepType, Timestep  # no
 from envs.minigrid.navix_environment import navix_id  # noqa: E402
 
 WORLDS = 8
-REPRESENTATIVES = (
-    "MultiRoomNoisyTV-N7-S4", "KeyCorridorS3R3", "Unlock", "DoorKey-8x8",
-    "ObstructedMaze-2Dlhb-v1", "LavaGapS5",
-)  # fmt: skip
+PLAYED_BY_DEFAULT = ("MultiRoomNoisyTV-N7-S4", "LavaGapS6")  # each takes seconds to compile
 
 
 class Played(NamedTuple):
@@ -37,16 +36,7 @@ class Played(NamedTuple):
     later: Timestep
 
 
-def _all_names() -> list:
-    """Lists every environment; all but one of each family are left to the slow tests."""
-    slow = pytest.mark.slow
-    return [
-        name if name in REPRESENTATIVES else pytest.param(name, marks=slow)
-        for name in envs.minigrid.NAMES
-    ]
-
-
-@pytest.fixture(scope="module", params=_all_names())
+@pytest.fixture(scope="module", params=others_slow(envs.minigrid.NAMES, PLAYED_BY_DEFAULT))
 def played(request) -> Played:
     env = navix.make(navix_id(request.param), max_steps=15)
 
@@ -147,12 +137,41 @@ def test_an_unknown_name_is_one_line_with_the_nearest_names():
     assert "\n" not in str(error.value)
 
 
-def test_importing_our_worlds_does_not_import_navix_but_registers_with_it():
+# A package that stands in for navix. The real one takes ten seconds to import.
+REGISTERS = """
+import sys
+
+import envs.minigrid
+
+assert "navix" not in sys.modules
+registered = []
+envs.minigrid.navix_registration.importlib.import_module = registered.append
+import navix
+
+assert registered == ["envs.minigrid.navix_environment"]
+assert navix.__loader__ is navix.__spec__.loader
+assert type(navix.__loader__).__name__ == "SourceFileLoader"
+"""
+
+
+def test_importing_our_worlds_does_not_import_navix_but_registers_after_it(tmp_path):
+    (tmp_path / "navix.py").touch()
+    path = os.pathsep.join([str(tmp_path), os.getcwd()])
+    variables = os.environ | {"PYTHONPATH": path}
+    subprocess.run([sys.executable, "-c", REGISTERS], check=True, env=variables)
+
+
+@pytest.mark.slow
+def test_importing_navix_after_our_worlds_registers_them():
     code = (
         "import envs.minigrid, sys; assert 'navix' not in sys.modules; import navix; "
         "assert 'CBET-KeyCorridorS3R3-v0' in navix.registry()"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_every_environment_is_registered_with_navix():
+    assert {navix_id(name) for name in envs.minigrid.NAMES} <= set(navix.registry())
 
 
 @pytest.mark.slow

@@ -102,8 +102,8 @@ def test_a_picture_shows_one_state():
 
 
 def test_the_picture_for_the_documentation_holds_every_pair(tmp_path, capsys):
-    out = tmp_path / "rendering.png"
-    picture.main(["--envs", "LavaGapS5", "--out", str(out)])
+    out = tmp_path / "environments.png"
+    picture.main(["--envs", "LavaGapS5", "--pairs", "--out", str(out)])
     assert "LavaGapS5: the pictures differ by at most 1 of 255" in capsys.readouterr().out
     before = out.read_bytes()
     assert "already exists" in refused(picture.main, ["--out", str(out)], capsys)

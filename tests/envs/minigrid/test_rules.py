@@ -1,4 +1,4 @@
-"""Our worlds against Farama's `minigrid`, at every step: views, rewards, success, state."""
+"""Compare our worlds with Farama's `minigrid` at every step: views, rewards, success, state."""
 
 from collections import Counter
 
@@ -12,12 +12,13 @@ from envs.minigrid import rules
 from envs.minigrid.export import export
 from envs.minigrid.generators import GENERATORS, find
 from tests.support import minigrid_reference
+from tests.support.families import others_slow
 from tests.support.handmade_levels import MAX_STEPS, random_levels
 from tests.support.play import BATCH, Record, full_states, levels_of, plans_for, play
 
-STEPS = 1200  # about as many of each world are compared by default
-AFTER_SUCCESS = 25  # steps that an episode which is cut goes on
-# What happens in each family, besides success, in every eighth episode or more.
+STEPS = 1200  # compared in each world, about
+AFTER_SUCCESS = 25  # steps that a shortened episode continues
+# Events of each family, besides success, that happen in at least every eighth episode.
 HANDLED = {
     "MultiRoom-": ("opened", "closed"),
     "MultiRoomNoisyTV": ("opened", "picked up", "recoloured"),
@@ -33,7 +34,7 @@ HANDLED = {
 HANDLES = (rules.PICKUP, rules.DROP, rules.TOGGLE)
 
 
-@pytest.mark.parametrize("name", GENERATORS)
+@pytest.mark.parametrize("name", others_slow())
 def test_some_episodes_equal_minigrid(name):
     episodes = min(max(STEPS // GENERATORS[name].max_steps, 1), BATCH)
     play_and_compare(name, batches=1, episodes=episodes, whole=episodes)
@@ -42,7 +43,7 @@ def test_some_episodes_equal_minigrid(name):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", GENERATORS)
 def test_five_hundred_episodes_equal_minigrid(name):
-    """A fifth of the episodes goes on to the time limit, the others end soon after success."""
+    """A fifth of the episodes last to the time limit, the others end soon after success."""
     play_and_compare(name, batches=25, episodes=BATCH, whole=BATCH // 5)
 
 
@@ -69,7 +70,7 @@ def test_the_noisy_ball_takes_all_colours_alike():
 
 
 def play_and_compare(name: str, batches: int, episodes: int, whole: int) -> None:
-    """Plays episodes in both; success ends none, but all except `whole` are cut after it."""
+    """Play episodes in both. Success ends none, but all except `whole` are shortened after it."""
     steps = find(name).max_steps
     env = minigrid_reference.make(name)
     things: Counter[str] = Counter()
@@ -91,7 +92,7 @@ def play_and_compare(name: str, batches: int, episodes: int, whole: int) -> None
 
 
 def compare(record: Record, world: int, env, steps: int) -> None:
-    """Plays `steps` of one recorded world again in `minigrid` and compares every moment."""
+    """Replay `steps` of one recorded world in `minigrid` and compare every time step."""
     record = jax.tree.map(lambda leaf: leaf[: steps + 1], record)
     mine = jax.tree.map(lambda leaf: leaf[:, world], record)
     minigrid_reference.rebuild(export(jax.tree.map(lambda leaf: leaf[0], mine.states)), env)
@@ -126,12 +127,12 @@ def compare(record: Record, world: int, env, steps: int) -> None:
 
 
 def full_state(moment: minigrid_reference.Moment) -> tuple:
-    """Returns what tells an interaction from another: grid, agent and what it carries."""
+    """Return what distinguishes interactions: grid, agent and carried object."""
     return moment.grid.tobytes(), moment.agent, moment.carrying
 
 
 def _ball_color(states: rules.State, moment: int) -> int:
-    """Returns the colour of the only ball, carried or not."""
+    """Return the colour of the only ball, carried or not."""
     carried, cells = states.carrying[moment], states.level.cells[moment]
     return int(
         (carried if carried >> 3 == c.KIND_BALL else cells[cells >> 3 == c.KIND_BALL][0]) & 7
@@ -139,7 +140,7 @@ def _ball_color(states: rules.State, moment: int) -> int:
 
 
 def what_happened(record: Record) -> dict[str, int]:
-    """Counts, over all worlds, what the actions did: a policy that does nothing proves nothing."""
+    """Count the events in all worlds: a policy that does nothing would test nothing."""
     cells, carrying = record.states.level.cells, record.states.carrying
     before, after = cells[:-1] >> 3, cells[1:] >> 3
     toggled = (record.actions[:-1] == rules.TOGGLE)[..., None, None]

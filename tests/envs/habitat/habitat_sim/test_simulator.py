@@ -13,13 +13,13 @@ import pytest
 
 from envs.habitat.apartments.files import write
 from envs.habitat.habitat_sim.quick_start import has_materials
-from envs.habitat.simulator import COMPASS, FORWARD, LEFT, RIGHT, Place, SimulatorError
-from envs.habitat.workers.pool import Workers
+from envs.habitat.simulator import COMPASS, FORWARD, LEFT, RIGHT, Pose, SimulatorError
+from envs.habitat.workers.pool import WorkerPool
 from envs.habitat.workers.process import Settings
 from tests.support import habitat_sim_double as double
 from tests.support.scenes import painted, room
 
-CENTRE = Place((0.0, float(np.float32(0.1)), 0.0), 0.0)
+CENTRE = Pose((0.0, float(np.float32(0.1)), 0.0), 0.0)
 
 
 @pytest.fixture
@@ -49,32 +49,34 @@ def behind() -> double.Simulator:
 
 def test_starts_on_the_floor_and_not_on_the_roof(simulator) -> None:
     for seed in range(5):
-        x, y, z = simulator.reset(seed).place.position
+        x, y, z = simulator.reset(seed).pose.position
         assert (y, abs(x) <= 2, abs(z) <= 2) == (np.float32(0.1), True, True)
 
 
 def test_a_seed_gives_the_start_and_small_seeds_are_spread(simulator) -> None:
-    first, other, again = (simulator.reset(seed).place for seed in (0, 1, 0))
+    first, other, again = (simulator.reset(seed).pose for seed in (0, 1, 0))
     assert first == again != other
     assert min(behind().pathfinder.seeds[-3:]) > 1000
     assert simulator.positions(4, 3) == simulator.positions(4, 3)
 
 
 def test_shows_the_view_ahead_and_the_four_directions(simulator) -> None:
-    moment = simulator.teleport(Place((1.0, CENTRE.position[1], -1.0), 30.0))
-    assert moment.view.shape == (64, 64, 3)
-    assert moment.view[0, 0].tolist() == [120, 80, 15]
-    assert moment.panorama[:, 0, 0].tolist() == [[120, 80, yaw // 2] for yaw in (0, 90, 180, 270)]
+    observation = simulator.teleport(Pose((1.0, CENTRE.position[1], -1.0), 30.0))
+    assert observation.view.shape == (64, 64, 3)
+    assert observation.view[0, 0].tolist() == [120, 80, 15]
+    assert observation.panorama[:, 0, 0].tolist() == [
+        [120, 80, yaw // 2] for yaw in (0, 90, 180, 270)
+    ]
 
 
 def test_the_panorama_is_drawn_again_only_where_the_position_changes(simulator) -> None:
     simulator.teleport(CENTRE)
     drawn = behind().agents[1].drawn
     turned = [simulator.step(LEFT) for _ in range(36)]
-    assert turned[-1].place == CENTRE
+    assert turned[-1].pose == CENTRE
     assert behind().agents[1].drawn == drawn
     moved = simulator.step(FORWARD)
-    assert moved.place.position == pytest.approx((0.0, 0.1, -0.25))
+    assert moved.pose.position == pytest.approx((0.0, 0.1, -0.25))
     assert behind().agents[1].drawn == drawn + 1
     assert moved.panorama[0, 0, 0].tolist() == [100, 95, 0]
 
@@ -83,25 +85,25 @@ def test_walks_where_it_looks(simulator) -> None:
     simulator.teleport(CENTRE)
     for _ in range(9):
         simulator.step(LEFT)
-    west = simulator.step(FORWARD).place
+    west = simulator.step(FORWARD).pose
     assert west.position == pytest.approx((-0.25, 0.1, 0.0), abs=1e-6)
     for _ in range(18):
         simulator.step(RIGHT)
-    assert simulator.step(FORWARD).place.position == pytest.approx((0.0, 0.1, 0.0), abs=1e-6)
+    assert simulator.step(FORWARD).pose.position == pytest.approx((0.0, 0.1, 0.0), abs=1e-6)
 
 
 def test_a_place_that_it_gave_is_taken_back_exactly(simulator) -> None:
-    place = simulator.reset(3).place
-    assert simulator.teleport(place).place == place
+    pose = simulator.reset(3).pose
+    assert simulator.teleport(pose).pose == pose
 
 
 def test_says_so_where_a_place_is_not_on_the_floor(simulator) -> None:
     with pytest.raises(SimulatorError, match=r"\(9\.00, 0\.10, 0\.00\) is not on the walkable"):
-        simulator.teleport(Place((9.0, 0.1, 0.0), 0.0))
+        simulator.teleport(Pose((9.0, 0.1, 0.0), 0.0))
     with pytest.raises(SimulatorError, match=r"near it is \(2\.00, 0\.10, 0\.00\)"):
-        simulator.teleport(Place((3.0, 0.1, 0.0), 0.0))
-    near = simulator.teleport(Place((2.1, 0.0, 0.0), 0.0))
-    assert near.place.position == pytest.approx((2.0, 0.1, 0.0))
+        simulator.teleport(Pose((3.0, 0.1, 0.0), 0.0))
+    near = simulator.teleport(Pose((2.1, 0.0, 0.0), 0.0))
+    assert near.pose.position == pytest.approx((2.0, 0.1, 0.0))
 
 
 def test_draws_a_map(simulator) -> None:
@@ -160,7 +162,7 @@ def real(tmp_path_factory):
     if not python:
         pytest.skip("HABITAT_PYTHON names no interpreter with habitat-sim")
     scene = write("studio", tmp_path_factory.mktemp("scenes"))
-    workers = Workers(Settings(str(scene), "habitat_sim", python=python), 1)
+    workers = WorkerPool(Settings(str(scene), "habitat_sim", python=python), 1)
     yield workers
     workers.close()
 
@@ -172,12 +174,12 @@ def test_the_real_one_plays_our_apartments(real) -> None:
     before = real.images.views.copy(), real.images.panoramas.copy()
     assert before[0].std() > 5
     for _ in range(36):
-        (place,) = real.step([LEFT])
-    assert place == start
+        (pose,) = real.step([LEFT])
+    assert pose == start
     np.testing.assert_array_equal(real.images.views, before[0])
     np.testing.assert_array_equal(real.images.panoramas, before[1])
     moved = [real.step([FORWARD])[0] for _ in range(4)]
-    assert all(abs(place.position[1]) < 0.3 for place in moved)
+    assert all(abs(pose.position[1]) < 0.3 for pose in moved)
     assert real.teleport([start]) == [start]
     np.testing.assert_array_equal(real.images.views, before[0])
 

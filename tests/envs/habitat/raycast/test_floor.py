@@ -5,7 +5,7 @@ import pytest
 import shapely
 
 from envs.habitat.raycast.floor import Floor, find_floor
-from envs.habitat.raycast.walkable import put, sample, walk
+from envs.habitat.raycast.walkable import sample_positions, snap, walk
 from envs.habitat.simulator import AGENT_RADIUS, STEP_LENGTH, SimulatorError
 from tests.support.scenes import box, room, together
 
@@ -88,11 +88,11 @@ def test_stops_at_a_wall_and_slides_along_it() -> None:
 
 def test_stops_in_a_corner() -> None:
     floor = floor_of(room())
-    place = (1.7, 0.0, 1.7)
+    position = (1.7, 0.0, 1.7)
     for _ in range(5):
-        place = walk(floor, place, (0.2, 0.15))
+        position = walk(floor, position, (0.2, 0.15))
     edge = 2.0 - AGENT_RADIUS
-    assert place == pytest.approx((edge, 0.0, edge), abs=1e-3)
+    assert position == pytest.approx((edge, 0.0, edge), abs=1e-3)
 
 
 def test_never_leaves_the_floor_nor_jumps() -> None:
@@ -100,40 +100,40 @@ def test_never_leaves_the_floor_nor_jumps() -> None:
     corners = generator.uniform(-1.6, 1.6, (12, 2))
     furniture = [box(((x, 0, z), (x + 0.3, 0.6, z + 0.4))) for x, z in corners]
     floor = floor_of(room(), *furniture)
-    place = sample(floor, 1, 1)[0]
+    position = sample_positions(floor, 1, 1)[0]
     visited = set()
     for angle in np.repeat(generator.uniform(0, 2 * np.pi, 600), 4):
-        after = walk(floor, place, (STEP_LENGTH * np.cos(angle), STEP_LENGTH * np.sin(angle)))
-        assert np.hypot(after[0] - place[0], after[2] - place[2]) <= STEP_LENGTH + 1e-5
+        after = walk(floor, position, (STEP_LENGTH * np.cos(angle), STEP_LENGTH * np.sin(angle)))
+        assert np.hypot(after[0] - position[0], after[2] - position[2]) <= STEP_LENGTH + 1e-5
         assert shapely.contains_xy(floor.area, after[0], after[2])
-        place = after
+        position = after
         visited.add(after)
     assert len(visited) > 1000  # it is not stuck either
 
 
 def test_draws_positions_from_all_of_the_floor() -> None:
     floor = floor_of(room())
-    places = np.array(sample(floor, 3, 2000))
-    assert sample(floor, 3, 2000) == [tuple(place) for place in places.tolist()]
-    assert sample(floor, 4, 1) != sample(floor, 3, 1)
-    assert shapely.contains_xy(floor.area, places[:, 0], places[:, 2]).all()
-    quarters = np.histogram2d(places[:, 0], places[:, 2], bins=2)[0]
+    positions = np.array(sample_positions(floor, 3, 2000))
+    assert sample_positions(floor, 3, 2000) == [tuple(position) for position in positions.tolist()]
+    assert sample_positions(floor, 4, 1) != sample_positions(floor, 3, 1)
+    assert shapely.contains_xy(floor.area, positions[:, 0], positions[:, 2]).all()
+    quarters = np.histogram2d(positions[:, 0], positions[:, 2], bins=2)[0]
     assert quarters.min() > 400
 
 
 def test_says_so_where_a_thin_floor_cannot_be_hit() -> None:
     thin = shapely.Polygon([(0, 0), (10, 10), (10, 10 + 1e-9)])
     with pytest.raises(SimulatorError, match="no start position"):
-        sample(floor_of(room())._replace(area=thin), 0, 1)
+        sample_positions(floor_of(room())._replace(area=thin), 0, 1)
 
 
 def test_puts_the_agent_on_the_floor_nearby_or_says_where_it_is() -> None:
     floor = floor_of(room())
     inside = (1.0, 0.0, -0.5)
-    assert put(floor, inside) == inside
-    assert put(floor, (1.0, 0.05, -0.5)) == inside
-    assert put(floor, (1.9, 0.0, 0.0)) == pytest.approx((2 - AGENT_RADIUS, 0, 0), abs=1e-3)
+    assert snap(floor, inside) == inside
+    assert snap(floor, (1.0, 0.05, -0.5)) == inside
+    assert snap(floor, (1.9, 0.0, 0.0)) == pytest.approx((2 - AGENT_RADIUS, 0, 0), abs=1e-3)
     with pytest.raises(SimulatorError, match=r"\(5\.00, 0\.00, 0\.00\) is not on .* \(1\.82, 0"):
-        put(floor, (5.0, 0.0, 0.0))
+        snap(floor, (5.0, 0.0, 0.0))
     with pytest.raises(SimulatorError, match="is not on the walkable floor"):
-        put(floor, (1.0, 2.0, 0.0))
+        snap(floor, (1.0, 2.0, 0.0))

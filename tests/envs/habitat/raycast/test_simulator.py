@@ -9,18 +9,18 @@ from envs.habitat.simulator import (
     AGENT_RADIUS,
     CAMERA_HEIGHT,
     COMPASS,
-    FIELD_OF_VIEW,
+    FIELD_OF_VIEW_DEGREES,
     FORWARD,
     LEFT,
     RIGHT,
     STEP_LENGTH,
     VIEW_SIZE,
-    Place,
+    Pose,
     SimulatorError,
 )
 from tests.support.scenes import BLUE, GREEN, RED, WHITE, box, four_walls, painted, room
 
-CENTRE = Place((0.0, 0.0, 0.0), 0.0)
+CENTRE = Pose((0.0, 0.0, 0.0), 0.0)
 
 
 @pytest.fixture(scope="module")
@@ -35,53 +35,53 @@ def is_color(pixel: np.ndarray, color: tuple[int, int, int]) -> bool:
 
 
 def test_shows_in_each_direction_what_stands_there(simulator) -> None:
-    moment = simulator.teleport(CENTRE)
-    middle = moment.panorama[:, VIEW_SIZE // 2 - 1, VIEW_SIZE // 2]
+    observation = simulator.teleport(CENTRE)
+    middle = observation.panorama[:, VIEW_SIZE // 2 - 1, VIEW_SIZE // 2]
     for pixel, color in zip(middle, (RED, GREEN, BLUE, WHITE), strict=True):
         assert is_color(pixel, color)
-    assert moment.view.shape == (64, 64, 3)
-    assert moment.view.dtype == moment.panorama.dtype == np.uint8
+    assert observation.view.shape == (64, 64, 3)
+    assert observation.view.dtype == observation.panorama.dtype == np.uint8
 
 
 @pytest.mark.parametrize("index", range(4))
 def test_panorama_is_the_views_to_the_four_directions(simulator, index) -> None:
-    moment = simulator.teleport(Place((0.3, 0.0, -0.7), COMPASS[index]))
-    np.testing.assert_array_equal(moment.view, moment.panorama[index])
+    observation = simulator.teleport(Pose((0.3, 0.0, -0.7), COMPASS[index]))
+    np.testing.assert_array_equal(observation.view, observation.panorama[index])
 
 
 def test_the_horizon_and_the_field_of_view_are_where_they_should_be(simulator) -> None:
     # A wall at 2 m: its foot is 0.88 m below the camera, and it is 4 m wide.
     view = simulator.teleport(CENTRE).view
-    pixels_per_metre = VIEW_SIZE / 2 / (2 * np.tan(np.radians(FIELD_OF_VIEW / 2)))
+    pixels_per_metre = VIEW_SIZE / 2 / (2 * np.tan(np.radians(FIELD_OF_VIEW_DEGREES / 2)))
     red = (view[..., 0] > 0) & (view[..., 1] == 0)
     foot = VIEW_SIZE / 2 + CAMERA_HEIGHT * pixels_per_metre
     assert red[:, 32].nonzero()[0].max() == np.floor(foot - 0.5)
     top = VIEW_SIZE / 2 - (2.5 - CAMERA_HEIGHT) * pixels_per_metre
     assert red[:, 32].nonzero()[0].min() == np.ceil(top - 0.5)
     assert red[VIEW_SIZE // 2].all()  # 79 degrees see less than 4 m of it
-    nearer = simulator.teleport(Place((0.0, 0.0, 1.5), 0.0)).view[VIEW_SIZE // 2 - 1]
-    seen = 3.5 * np.tan(np.radians(FIELD_OF_VIEW / 2))
+    nearer = simulator.teleport(Pose((0.0, 0.0, 1.5), 0.0)).view[VIEW_SIZE // 2 - 1]
+    seen = 3.5 * np.tan(np.radians(FIELD_OF_VIEW_DEGREES / 2))
     assert (nearer[:, 1] == 0).sum() == pytest.approx(VIEW_SIZE * 2 / seen, abs=1)
 
 
 def test_turning_left_shows_what_is_on_the_left(simulator) -> None:
     simulator.teleport(CENTRE)
     for _ in range(9):
-        moment = simulator.step(LEFT)
-    assert moment.place == Place((0.0, 0.0, 0.0), 90.0)
-    assert is_color(moment.view[32, 32], GREEN)
+        observation = simulator.step(LEFT)
+    assert observation.pose == Pose((0.0, 0.0, 0.0), 90.0)
+    assert is_color(observation.view[32, 32], GREEN)
     for _ in range(18):
-        moment = simulator.step(RIGHT)
-    assert moment.place.heading == 270.0
-    assert is_color(moment.view[32, 32], WHITE)
+        observation = simulator.step(RIGHT)
+    assert observation.pose.heading == 270.0
+    assert is_color(observation.view[32, 32], WHITE)
 
 
 def test_a_full_turn_leads_back_to_the_same_view(simulator) -> None:
-    before = simulator.teleport(Place((0.1, 0.0, 0.2), 50.0))
+    before = simulator.teleport(Pose((0.1, 0.0, 0.2), 50.0))
     turning = [simulator.step(RIGHT) for _ in range(36)]
-    assert turning[-1].place == before.place
+    assert turning[-1].pose == before.pose
     np.testing.assert_array_equal(turning[-1].view, before.view)
-    assert len({moment.view.tobytes() for moment in turning}) == 36
+    assert len({observation.view.tobytes() for observation in turning}) == 36
 
 
 def test_the_panorama_does_not_depend_on_the_heading(simulator) -> None:
@@ -91,29 +91,29 @@ def test_the_panorama_does_not_depend_on_the_heading(simulator) -> None:
 
 
 def test_steps_ahead_until_something_is_in_the_way(simulator) -> None:
-    simulator.teleport(Place((0.0, 0.0, 0.0), 90.0))
-    assert simulator.step(FORWARD).place.position == pytest.approx((-STEP_LENGTH, 0, 0), abs=1e-6)
+    simulator.teleport(Pose((0.0, 0.0, 0.0), 90.0))
+    assert simulator.step(FORWARD).pose.position == pytest.approx((-STEP_LENGTH, 0, 0), abs=1e-6)
     for _ in range(10):
-        moment = simulator.step(FORWARD)
-    assert moment.place.position[0] == pytest.approx(-2 + AGENT_RADIUS, abs=1e-3)
+        observation = simulator.step(FORWARD)
+    assert observation.pose.position[0] == pytest.approx(-2 + AGENT_RADIUS, abs=1e-3)
 
 
 def test_a_seed_gives_the_start(simulator) -> None:
     first = simulator.reset(7)
     other = simulator.reset(8)
     again = simulator.reset(7)
-    assert first.place == again.place != other.place
+    assert first.pose == again.pose != other.pose
     np.testing.assert_array_equal(first.view, again.view)
-    assert len({simulator.reset(seed).place.heading for seed in range(20)}) > 5
+    assert len({simulator.reset(seed).pose.heading for seed in range(20)}) > 5
 
 
 def test_positions_survive_float32(simulator) -> None:
     simulator.reset(3)
     for action in (FORWARD, LEFT, FORWARD, RIGHT, RIGHT, FORWARD):
-        moment = simulator.step(action)
-    exact = np.array(moment.place.position, np.float32).astype(float).tolist()
-    assert tuple(exact) == moment.place.position
-    np.testing.assert_array_equal(simulator.teleport(moment.place).view, moment.view)
+        observation = simulator.step(action)
+    exact = np.array(observation.pose.position, np.float32).astype(float).tolist()
+    assert tuple(exact) == observation.pose.position
+    np.testing.assert_array_equal(simulator.teleport(observation.pose).view, observation.view)
 
 
 def test_map_shows_floor_and_furniture_from_above() -> None:
@@ -158,5 +158,5 @@ def test_finds_a_scene_of_a_data_set_by_its_name(tmp_path) -> None:
     turned = four_walls().to_geometry()
     turned.apply_transform(trimesh.transformations.rotation_matrix(np.pi / 2, (1, 0, 0)))
     turned.export(tmp_path / "apartment_0" / "mesh.ply")
-    moment = open_scene("apartment_0", tmp_path).teleport(CENTRE)
-    assert moment.place.position == pytest.approx((0, 0, 0), abs=1e-6)
+    observation = open_scene("apartment_0", tmp_path).teleport(CENTRE)
+    assert observation.pose.position == pytest.approx((0, 0, 0), abs=1e-6)

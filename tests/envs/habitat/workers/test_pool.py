@@ -7,20 +7,22 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from envs.habitat.raycast.simulator import open_scene
-from envs.habitat.simulator import FORWARD, LEFT, RIGHT, Place, SimulatorError
+from envs.habitat.simulator import FORWARD, LEFT, RIGHT, Pose, SimulatorError
 from envs.habitat.workers import process, shared_memory, worker
-from envs.habitat.workers.pool import MOST_LOSSES, Workers
+from envs.habitat.workers.pool import MAX_LOSSES, WorkerPool
 from envs.habitat.workers.process import Settings, environment
 from envs.habitat.workers.shared_memory import share
 from tests.support.own_simulator import OWN
 from tests.support.scenes import box, four_walls
 
+KEPT_OUT = ("JAX_PLATFORMS", "XLA_FLAGS", "CUDA_VISIBLE_DEVICES", "PYTHONHOME")
 HABITAT = Path(worker.__file__).parents[1]
 
 
@@ -33,8 +35,8 @@ def workers_of():
     """Starts workers that end with the test."""
     started = []
 
-    def start(settings: Settings, number: int = 1) -> Workers:
-        started.append(Workers(settings, number))
+    def start(settings: Settings, number: int = 1) -> WorkerPool:
+        started.append(WorkerPool(settings, number))
         return started[-1]
 
     yield start
@@ -49,7 +51,7 @@ def scene(tmp_path_factory) -> str:
     return str(path)
 
 
-def pids(workers: Workers) -> list[int]:
+def pids(workers: WorkerPool) -> list[int]:
     return [each.pid for each in workers._workers if each is not None]
 
 
@@ -60,23 +62,34 @@ def is_alive(pid: int) -> bool:
         return False
 
 
-def test_shows_what_the_simulator_shows_in_process(workers_of, scene) -> None:
-    workers, simulator = workers_of(Settings(scene), 2), open_scene(scene)
+@pytest.fixture(scope="module")
+def raycasts(scene) -> Iterator[WorkerPool]:
+    """Two embedded simulators, started with variables that they must not get."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in KEPT_OUT:
+            patch.setitem(process.os.environ, name, "")
+        workers = WorkerPool(Settings(scene), 2)
+    yield workers
+    workers.close()
+
+
+def test_shows_what_the_simulator_shows_in_process(raycasts, scene) -> None:
+    workers, simulator = raycasts, open_scene(scene)
     assert workers.hello.simulator == "raycast"
     assert "embree" in workers.hello.renderer
     assert workers.hello.scene == scene
     starts = workers.reset([5, 6])
     for index, seed in ((0, 5), (1, 6)):
-        moment = simulator.reset(seed)
-        assert starts[index] == moment.place
-        np.testing.assert_array_equal(workers.images.views[index], moment.view)
+        observation = simulator.reset(seed)
+        assert starts[index] == observation.pose
+        np.testing.assert_array_equal(workers.images.views[index], observation.view)
     workers.teleport([None, starts[0]])
     simulator.teleport(starts[0])
     for action in (FORWARD, LEFT, FORWARD, RIGHT, LEFT):
-        places, moment = workers.step([RIGHT, action]), simulator.step(action)
-        assert places[1] == moment.place
-        np.testing.assert_array_equal(workers.images.views[1], moment.view)
-        np.testing.assert_array_equal(workers.images.panoramas[1], moment.panorama)
+        poses, observation = workers.step([RIGHT, action]), simulator.step(action)
+        assert poses[1] == observation.pose
+        np.testing.assert_array_equal(workers.images.views[1], observation.view)
+        np.testing.assert_array_equal(workers.images.panoramas[1], observation.panorama)
     assert workers.positions(3, 4) == simulator.positions(3, 4)
     one, other = workers.floor_map(0.5), simulator.floor_map(0.5)
     assert one.corner == other.corner
@@ -84,10 +97,8 @@ def test_shows_what_the_simulator_shows_in_process(workers_of, scene) -> None:
     np.testing.assert_array_equal(one.picture, other.picture)
 
 
-def test_runs_without_jax_and_cuda(workers_of, monkeypatch, scene) -> None:
-    for name in ("JAX_PLATFORMS", "XLA_FLAGS", "CUDA_VISIBLE_DEVICES", "PYTHONHOME"):
-        monkeypatch.setitem(process.os.environ, name, "")
-    (pid,) = pids(workers_of(Settings(scene)))
+def test_runs_without_jax_and_cuda(raycasts) -> None:
+    pid = pids(raycasts)[0]
     assert os.getpgid(pid) != os.getpgid(0)  # a terminal's Ctrl-C does not reach it
     variables = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
     names = {variable.partition(b"=")[0].decode() for variable in variables if variable}
@@ -142,15 +153,15 @@ def test_a_lost_worker_is_replaced_and_its_episode_cut(workers_of, scene) -> Non
     workers.reset([1, 2])
     before = pids(workers)
     workers.step([FORWARD, FORWARD])
-    workers.teleport([None, Place((7.0, 0.0, 0.0), 0.0)])
+    workers.teleport([None, Pose((7.0, 0.0, 0.0), 0.0)])
     workers.step([FORWARD, LEFT])
     assert workers.step([FORWARD, FORWARD]) == [None, None]
     assert workers.restarts == 2
     assert not set(before) & set(pids(workers))
     assert not [pid for pid in before if is_alive(pid)]
-    start = Place((4.0, 0.0, 3.0), 20.0)
+    start = Pose((4.0, 0.0, 3.0), 20.0)
     assert workers.teleport([start, start]) == [start, start]
-    assert workers.step([LEFT, FORWARD])[1] == Place((5.0, 0.0, 3.0), 20.0)
+    assert workers.step([LEFT, FORWARD])[1] == Pose((5.0, 0.0, 3.0), 20.0)
     assert (workers.images.views[0] == 3).all()
     assert (workers.images.panoramas[1] == 35).all()
 
@@ -167,7 +178,7 @@ def test_one_lost_worker_does_not_trouble_the_others(workers_of) -> None:
 
 def test_gives_up_after_several_losses_in_a_row(workers_of) -> None:
     workers = workers_of(own("always_dead"), 2)
-    for losses in range(1, MOST_LOSSES):
+    for losses in range(1, MAX_LOSSES):
         workers.reset([1, 1])
         assert workers.step([FORWARD, FORWARD]) == [None, None]
         assert workers.restarts == 2 * losses
@@ -178,7 +189,7 @@ def test_gives_up_after_several_losses_in_a_row(workers_of) -> None:
 def test_an_error_is_told_and_the_simulator_goes_on(workers_of) -> None:
     workers = workers_of(own(), 2)
     with pytest.raises(SimulatorError, match="that is outside"):
-        workers.teleport([Place((-1.0, 0.0, 0.0), 0.0), Place((1.0, 0.0, 0.0), 0.0)])
+        workers.teleport([Pose((-1.0, 0.0, 0.0), 0.0), Pose((1.0, 0.0, 0.0), 0.0)])
     assert workers.reset([4, 5])[1].position == (5.0, 0.0, 1.0)
     assert workers.restarts == 0
 
@@ -235,10 +246,12 @@ def parent_of(pid: str) -> int:
     ],
 )
 def test_says_in_one_line_why_it_cannot_start(settings, message, tmp_path) -> None:
+    settings = settings(tmp_path)
+    number = 1 if settings.simulator == "raycast" else 2  # raycast takes seconds to start
     gc.collect()
     before = what_is_held()
     with pytest.raises(SimulatorError, match=message) as error:
-        Workers(settings(tmp_path), 2)
+        WorkerPool(settings, number)
     assert "\n" not in str(error.value)
     del error  # its frames hold the memory's last reference
     gc.collect()
@@ -250,7 +263,7 @@ def test_another_protocol_is_refused(tmp_path, monkeypatch) -> None:
     script.write_text('print(\'{"protocol": 99, "simulator": "own"}\', flush=True); input()')
     monkeypatch.setattr(process, "WORKER", script)
     with pytest.raises(SimulatorError, match="speaks protocol 99, not 1"):
-        Workers(own(), 1)
+        WorkerPool(own(), 1)
 
 
 def test_nonsense_is_no_hello(tmp_path, monkeypatch) -> None:
@@ -258,16 +271,16 @@ def test_nonsense_is_no_hello(tmp_path, monkeypatch) -> None:
     script.write_text("print('Welcome to my simulator!', flush=True); input()")
     monkeypatch.setattr(process, "WORKER", script)
     with pytest.raises(SimulatorError, match="something else than an answer"):
-        Workers(own(), 1)
+        WorkerPool(own(), 1)
 
 
 def test_a_simulator_that_takes_too_long_to_start_is_not_waited_for(tmp_path, monkeypatch) -> None:
     script = tmp_path / "worker.py"
     script.write_text("import time; time.sleep(600)")
     monkeypatch.setattr(process, "WORKER", script)
-    monkeypatch.setattr(process, "_ENDING", 0.2)
+    monkeypatch.setattr(process, "_EXIT_SECONDS", 0.2)
     with pytest.raises(SimulatorError, match="did not answer in time"):
-        Workers(own(start_limit=0.5), 2)
+        WorkerPool(own(start_limit=0.5), 2)
 
 
 TOO_LITTLE = """
@@ -275,10 +288,10 @@ import os, resource, sys
 resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
 from envs.habitat.workers.process import Settings
 from envs.habitat.simulator import SimulatorError
-from envs.habitat.workers.pool import Workers
+from envs.habitat.workers.pool import WorkerPool
 before = len(os.listdir("/proc/self/fd"))
 try:
-    Workers(Settings("fine", sys.argv[1]), 2)
+    WorkerPool(Settings("fine", sys.argv[1]), 2)
 except SimulatorError as error:
     print(len(os.listdir("/proc/self/fd")) - before, error)
 """
@@ -302,7 +315,7 @@ def test_a_full_memory_file_system_is_named(tmp_path, monkeypatch) -> None:
         monkeypatch.setattr(shared_memory, "_MEMORY_FILES", tmp_path)
         os.close(share(1 << 12))
         with pytest.raises(SimulatorError, match=r"122,880 bytes.*No space left"):
-            Workers(own(), 2)
+            WorkerPool(own(), 2)
         assert list(tmp_path.iterdir()) == []
     finally:
         subprocess.run(["umount", str(tmp_path)], check=True)
@@ -311,9 +324,9 @@ def test_a_full_memory_file_system_is_named(tmp_path, monkeypatch) -> None:
 PARENT = """
 import os, signal, sys, time
 from envs.habitat.workers.process import Settings
-from envs.habitat.workers.pool import Workers
+from envs.habitat.workers.pool import WorkerPool
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
-workers = Workers(Settings(sys.argv[1], sys.argv[2], step_limit=2.0), 2)
+workers = WorkerPool(Settings(sys.argv[1], sys.argv[2], step_limit=2.0), 2)
 workers.reset([1, 2])
 print(*[each.pid for each in workers._workers], flush=True)
 if sys.argv[1] == "silent":

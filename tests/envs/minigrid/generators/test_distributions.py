@@ -1,7 +1,7 @@
-"""Our levels against those that MiniGrid's own generators draw: two-sample tests.
+"""Compare our levels with those of MiniGrid's own generators: two-sample tests.
 
-Each feature of a level is a category; ours and theirs are compared with a chi-square test of
-homogeneity, categories expected fewer than 5 times thrown together. Seeds are fixed. The
+Each feature of a level is a category. Both samples are compared with a chi-square test of
+homogeneity that merges categories expected fewer than 5 times. Seeds are fixed. The significance
 level of all tests of a world together is 1 % (Bonferroni).
 """
 
@@ -16,24 +16,13 @@ from envs.minigrid import cells as c
 from envs.minigrid.export import Export
 from envs.minigrid.generators import GENERATORS
 from tests.support import minigrid_reference
+from tests.support.families import ONE_PER_FAMILY
 from tests.support.play import exports, levels_of
 
 LEVEL = 0.01
-# One of each way to draw a level; the others are drawn by the same lines.
-REPRESENTATIVES = (
-    "MultiRoom-N4-S5",
-    "MultiRoomNoisyTV-N7-S4",
-    "KeyCorridorS3R3",
-    "BlockedUnlockPickup",
-    "Unlock",
-    "DoorKey-6x6",
-    "ObstructedMaze-2Dlhb",
-    "LavaCrossingS9N2",
-    "LavaGapS6",
-)
 
 
-@pytest.mark.parametrize("name", REPRESENTATIVES)
+@pytest.mark.parametrize("name", ONE_PER_FAMILY)
 def test_levels_are_distributed_as_minigrids(name):
     compare(name, 500)
 
@@ -45,7 +34,7 @@ def test_two_thousand_levels_are_distributed_as_minigrids(name):
 
 
 def test_the_comparison_tells_a_wrong_distribution():
-    """Guards the tests above: levels of another room size must not pass."""
+    """Guard the tests above: levels of another room size must not pass."""
     ours = [features(level) for level in exports(levels_of("MultiRoom-N4-S5", KEY, 300))]
     env = minigrid_reference.MultiRoomEnv(minNumRooms=4, maxNumRooms=4, maxRoomSize=6)
     theirs = [features(level) for level in minigrid_levels(env, "reach the goal", 300)]
@@ -56,7 +45,7 @@ KEY = jax.random.key(2)
 
 
 def compare(name: str, count: int) -> None:
-    """Draws `count` levels with both generators and tests every feature."""
+    """Sample `count` levels with both generators and test every feature."""
     ours = exports(levels_of(name, KEY, count))
     theirs = minigrid_levels(minigrid_reference.make(name), ours[0].task, count)
     assert ours[0].max_steps == theirs[0].max_steps
@@ -75,7 +64,7 @@ def minigrid_levels(env, task: str, count: int) -> list[Export]:
 
 
 def features(level: Export) -> dict[str, object]:
-    """Measures one level: where everything is, of what colour and size, and how far to go."""
+    """Return the features of one level: positions, colours, sizes and distances."""
     kinds, colors, states = np.moveaxis(level.grid, -1, 0)
     found: dict[str, object] = {
         "agent": level.agent_pos,
@@ -118,7 +107,7 @@ def features(level: Export) -> dict[str, object]:
 
 
 def room_size(kinds: np.ndarray, place) -> tuple[int, ...]:
-    """Returns how far one can look right, down, left and up before a wall or a door, as size."""
+    """Return the size of a room: how far the view from `place` reaches to walls and doors."""
     reach = []
     for dx, dy in ((1, 0), (0, 1), (-1, 0), (0, -1)):
         x, y = place
@@ -129,7 +118,7 @@ def room_size(kinds: np.ndarray, place) -> tuple[int, ...]:
 
 
 def p_values(ours: list[dict], theirs: list[dict]) -> dict[str, float]:
-    """Returns the p-value of every feature in which not all levels are alike."""
+    """Return the p-value of every feature that is not the same in all levels."""
     names = sorted({name for level in ours + theirs for name in level})
     values = {}
     for name in names:
@@ -140,7 +129,7 @@ def p_values(ours: list[dict], theirs: list[dict]) -> dict[str, float]:
 
 
 def contingency(ours: list, theirs: list) -> np.ndarray:
-    """Counts each category in both samples; rare ones together."""
+    """Count each category in both samples, with all rare ones in one category."""
     counts = [Counter(sample) for sample in (ours, theirs)]
     table = np.array([[count[value] for value in {*ours, *theirs}] for count in counts])
     rare = table.sum(0) < 10  # expected fewer than 5 times in each sample

@@ -1,4 +1,4 @@
-"""MultiRoom's levels while they are drawn: side by side, in small steps, within a bound."""
+"""Sampling MultiRoom's levels: in batches, in small steps, with bounded work."""
 
 from functools import partial
 
@@ -21,7 +21,7 @@ LEVEL = 0.01  # of all features together (Bonferroni)
 
 
 def features(walls) -> dict[str, np.ndarray]:
-    """Measures chains of rooms: where rooms are, how large, and which way they go."""
+    """Return features of chains of rooms: positions, sizes and directions."""
     left, top, right, bottom = np.moveaxis(jax.vmap(unpack_walls)(jnp.asarray(walls)), 1, 0)
     width, height = right - left + 1, bottom - top + 1
     return {
@@ -38,8 +38,8 @@ def features(walls) -> dict[str, np.ndarray]:
 
 
 @partial(jax.jit, static_argnames=("rooms", "chains"))
-def soonest(keys, rooms: int, chains: int):
-    """Draws one chain for each key: the first to be ready of many that begin together."""
+def first_ready(keys, rooms: int, chains: int):
+    """Sample one chain for each key: the first to be ready of many that start together."""
 
     def one(key):
         grown = room_chains.grow(room_chains.empty_chains(rooms, chains), key, 1, SIZE)
@@ -49,30 +49,30 @@ def soonest(keys, rooms: int, chains: int):
 
 
 @partial(jax.jit, static_argnames=("rooms", "chains"))
-def in_turn(keys, rooms: int, chains: int):
-    """Hands out what is ready, at most 8 at a time, as the chains grow on and on."""
+def all_in_turn(keys, rooms: int, chains: int):
+    """Hand out ready chains, at most 8 at a time, while the others continue to grow."""
 
-    def go_on(chains, key):
+    def advance(chains, key):
         chains, walls, _, ready = room_chains.hand_out(room_chains.grow(chains, key, 4, SIZE), 8)
         return chains, (walls, ready)
 
-    _, (walls, ready) = jax.lax.scan(go_on, room_chains.empty_chains(rooms, chains), keys)
+    _, (walls, ready) = jax.lax.scan(advance, room_chains.empty_chains(rooms, chains), keys)
     return walls, ready
 
 
-def test_the_chains_that_are_ready_first_are_as_all_others(monkeypatch):
-    """Those that are complete first begin two columns further to the left than others do."""
-    monkeypatch.setattr(room_chains, "ROUNDS_PER_PASS", 1)  # looks after every round
+def test_the_chains_that_are_ready_first_are_distributed_as_all_others(monkeypatch):
+    """Chains that are complete first start two columns further to the left than others."""
+    monkeypatch.setattr(room_chains, "ROUNDS_PER_PASS", 1)  # checks after every round
     monkeypatch.setattr(room_chains, "MAX_PASSES", 1000)
-    first = soonest(jax.random.split(jax.random.key(1), 1000), 6, 64)
-    walls, ready = in_turn(jax.random.split(jax.random.key(2), 500), 6, 128)
+    first = first_ready(jax.random.split(jax.random.key(1), 1000), 6, 64)
+    walls, ready = all_in_turn(jax.random.split(jax.random.key(2), 500), 6, 128)
     ours, others = features(first), features(walls[ready])
     values = {name: ks_2samp(ours[name], others[name]).pvalue for name in ours}
     assert min(values.values()) > LEVEL / len(values), values
 
 
-def test_drafts_go_on_where_the_last_call_left_them(monkeypatch):
-    """With a bound of 4 rounds a call, no chain of 4 rooms could be ready in one."""
+def test_drafts_continue_where_the_last_call_left_them(monkeypatch):
+    """With a bound of 4 rounds per call, no chain of 4 rooms can be ready after one call."""
     monkeypatch.setattr(room_chains, "ROUNDS_PER_PASS", 4)
     monkeypatch.setattr(room_chains, "MAX_PASSES", 1)
     generator = GENERATORS["MultiRoom-N4-S5"]
@@ -81,12 +81,12 @@ def test_drafts_go_on_where_the_last_call_left_them(monkeypatch):
     for key in jax.random.split(jax.random.key(0), 20):
         drafts, _, ready = advance(drafts, key, 2)
         made.append(int(ready.sum()))
-    assert made[:6] == [0] * 6  # the slowest take 25 rounds, and all wait for as long
+    assert made[:6] == [0] * 6  # the slowest chain takes 25 rounds, and all wait that long
     assert sum(made) >= 2 * 10
 
 
 def test_a_call_ends_though_no_chain_is_ready():
-    """49 rooms of 4 x 4 might fit, and never will."""
+    """49 rooms of 4 x 4 fit the grid, but the sampler never finds such a chain."""
     chains = jax.jit(partial(room_chains.grow, count=1, max_room_size=4))(
         room_chains.empty_chains(49, 8), jax.random.key(0)
     )
@@ -96,7 +96,7 @@ def test_a_call_ends_though_no_chain_is_ready():
 
 
 @pytest.mark.parametrize("name", ["MultiRoom-N12-S10", "MultiRoomNoisyTV-N7-S4"])
-def test_a_level_that_is_handed_out_is_whole(name):
+def test_a_level_that_is_handed_out_is_complete(name):
     levels, valid = jax.jit(lambda key: sample_levels(GENERATORS[name], key, 8))(jax.random.key(0))
     assert valid.all()
     rooms = int(levels.max_steps[0]) // 20
@@ -110,7 +110,7 @@ def test_a_level_that_is_handed_out_is_whole(name):
     assert (levels.agent_direction < len(DIRECTIONS)).all()
 
 
-def test_every_number_below_a_limit_is_as_likely_as_another():
+def test_all_numbers_below_a_limit_are_equally_likely():
     words = jax.random.bits(jax.random.key(0), (70_000,))
     first, rest = randint_below(7, words)
     second, _ = randint_below(jnp.full(70_000, 5), rest)

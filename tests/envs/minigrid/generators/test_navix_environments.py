@@ -1,4 +1,4 @@
-"""navix's own environments as ours: every registered one, against what navix itself shows."""
+"""Compare every environment imported from navix with what navix itself shows."""
 
 from functools import cache, partial
 from typing import Any, NamedTuple
@@ -16,7 +16,8 @@ from envs.minigrid.generators import find, sample_levels
 from envs.minigrid.level import MARGIN, enlarge
 from experiments import minigrid_pretrain
 from tests.envs.minigrid.solving.solver import solve
-from tests.support.play import exports
+from tests.support.families import others_slow
+from tests.support.play import QUICKLY, exports
 
 navix = pytest.importorskip("navix")
 
@@ -37,6 +38,15 @@ REASONS = {
     "Navix-RedBlueDoors-": "two doors in order",
 }
 IMPORTED = [name for name in REGISTERED if not name.startswith(tuple(REASONS))]
+# Together they have every kind of object and every task. KeyCorridor has doors without a key.
+COMPARED_BY_DEFAULT = (
+    "Navix-DistShift2-v0",
+    "Navix-FourRooms-7x7-v0",
+    "Navix-KeyCorridorS3R2-v0",
+    "Navix-ObstructedMaze-1Dlhb-v0",
+    "Navix-Unlock-v0",
+    "Navix-UnlockPickup-v0",
+)
 ONE_OF_EACH_CLASS = (
     "Navix-BlockedUnlockPickup-v0",
     "Navix-DistShift2-v0",
@@ -54,23 +64,19 @@ ONE_OF_EACH_CLASS = (
     "Navix-Unlock-v0",
     "Navix-UnlockPickup-v0",
 )
-EVERY_ONE = [
-    pytest.param(name, marks=() if name in ONE_OF_EACH_CLASS else pytest.mark.slow)
-    for name in IMPORTED
-]
+ALL_OR_SLOW = others_slow(IMPORTED, COMPARED_BY_DEFAULT)
 COUNT, STEPS = 16, 60
-QUICKLY = {"xla_backend_optimization_level": 0}  # to compile: it takes a fifth of the time
 FREE, WALL = (1, 0, 0), (2, 5, 0)  # MiniGrid's codes
 
 
 class Shown(NamedTuple):
-    """What navix shows of one reset, and what was made of it. Arrays `[COUNT, ...]`."""
+    """What navix shows after resets, and the levels made from it. Arrays `[COUNT, ...]`."""
 
-    symbols: Any  # navix's observation of the whole grid: (type, colour, state) in [row, column]
+    symbols: Any  # navix's observation of the whole grid: (type, colour, state) at [row, column]
     things: dict[str, Any]  # navix's entities
     level: Any
     ok: Any
-    on_free_cells: Any  # the agent never stood in anything while it walked about
+    on_free_cells: Any  # whether the agent was only ever on cells that can be entered
 
 
 @cache
@@ -125,13 +131,29 @@ def test_the_registry_is_navix_4s():
     assert len(IMPORTED) == 59
 
 
-def test_one_environment_of_each_class_is_compared_by_default():
+def test_every_kind_of_object_and_every_task_is_compared_by_default():
+    def kinds(names):
+        return {kind for name in names for kind in objects(name)}
+
+    assert kinds(COMPARED_BY_DEFAULT) == kinds(ONE_OF_EACH_CLASS)
+    tasks = {expected_task(name) for name in COMPARED_BY_DEFAULT}
+    assert tasks == {expected_task(name) for name in IMPORTED} - {"none"}
+
+
+@cache
+def objects(name: str) -> set[str]:
+    """Return the kinds of objects in the levels of an environment."""
+    return set(jax.eval_shape(navix.make(name).reset, jax.random.key(0)).state.entities)
+
+
+@pytest.mark.slow
+def test_one_environment_of_each_class_is_known():
     classes = {type(navix.make(name)) for name in IMPORTED}
     assert {type(navix.make(name)) for name in ONE_OF_EACH_CLASS} == classes
     assert len(ONE_OF_EACH_CLASS) == len(classes)
 
 
-@pytest.mark.parametrize("name", EVERY_ONE)
+@pytest.mark.parametrize("name", ALL_OR_SLOW)
 def test_a_level_is_cell_by_cell_what_navix_shows(name):
     environment = navix.make(name)
     seen = shown(name)
@@ -157,7 +179,7 @@ def test_a_level_is_cell_by_cell_what_navix_shows(name):
 
 
 def in_boxes(things: dict[str, Any], shape: tuple[int, ...]) -> np.ndarray:
-    """Returns (type, colour) of the key in each box, as navix has it."""
+    """Return (type, colour) of the key in each of navix's boxes."""
     contents = np.zeros(shape, np.uint8)
     if "box" not in things:
         return contents
@@ -177,7 +199,7 @@ def target(name: str, things: dict[str, Any]) -> tuple[int, int] | None:
     return (6, things["ball"].colour[-1]) if is_maze else (7, things["box"].colour[0])
 
 
-@pytest.mark.parametrize("name", EVERY_ONE)
+@pytest.mark.parametrize("name", ALL_OR_SLOW)
 def test_a_level_may_be_played_unless_its_target_has_a_double(name):
     seen = shown(name)
     is_only_one = np.ones(COUNT, bool)
@@ -188,7 +210,7 @@ def test_a_level_may_be_played_unless_its_target_has_a_double(name):
     assert seen.on_free_cells.all()
 
 
-@pytest.mark.parametrize("name", EVERY_ONE)
+@pytest.mark.parametrize("name", ALL_OR_SLOW)
 def test_a_level_can_be_solved(name):
     if expected_task(name) == "none":
         assert "goal" not in shown(name).things
@@ -208,15 +230,15 @@ def test_a_level_can_be_solved(name):
 one_step = jax.jit(rules.step)
 
 
-def test_draws_are_navixs_own_levels():
-    name = "Navix-DistShift2-v0"  # has but one level
+def test_sampled_levels_are_navixs_own():
+    name = "Navix-DistShift2-v0"  # has only one level
     levels, ok = sample_levels(find(name), jax.random.key(0), 3)
     assert ok.all()
     for drawn, read in zip(levels, shown(name).level, strict=True):
         np.testing.assert_array_equal(drawn, read[:3])
 
 
-def test_draws_leave_out_what_may_not_be_played():
+def test_levels_that_may_not_be_played_are_left_out():
     name = "Navix-ObstructedMaze-1Dlhb-v0"
     assert not shown(name).ok.all()
     sample_many = jax.jit(lambda key: sample_levels(find(name), key, 200), compiler_options=QUICKLY)

@@ -1,4 +1,4 @@
-"""The planner: its plans are real, its proofs sound, and it gives up on no environment."""
+"""The planner: its plans work, its proofs are sound, and it gives up on no environment."""
 
 import jax
 import jax.numpy as jnp
@@ -21,22 +21,23 @@ from envs.minigrid.level import (
 )
 from envs.minigrid.level_text import from_text
 from tests.envs.minigrid.solving import planner, solver
+from tests.support.families import others_slow
 from tests.support.handmade_levels import random_levels
 from tests.support.play import levels_of
 
 LONGEST = 400  # actions; no plan below is longer
-CANVAS = (20, 20)  # for all handmade levels, so that their replay is compiled once
+CANVAS = (20, 20)  # of all handmade levels, to compile their replay once
 
-# In MiniGrid's first layouts, the ball before a side room's second door may replace the box with
-# the first door's key. That box is in any of 15 cells with the same chance, so 1 level in 15 is
-# lost where the first door is the only way, as to one of the two corners of 2Q. To all others,
-# and so everywhere in Full, the second door of a side room leads too, and its key is safe.
+# In MiniGrid's first layouts, the ball in front of a side room's second door may replace the box
+# with the first door's key. That box is in any of 15 cells with equal probability, so 1 level in
+# 15 is lost if the first door is the only way, as to one of the two corners of 2Q. The second door
+# of a side room, whose key is safe, leads to all other corners, and so to all corners in Full.
+MAZES = ("ObstructedMaze-2Dlhb", "ObstructedMaze-Full")
 UNSOLVABLE_SHARE = {
     "ObstructedMaze-2Dlhb": 1 / 15,
     "ObstructedMaze-1Q": 1 / 15,
     "ObstructedMaze-2Q": 1 / 30,
 }
-QUICK = ("ObstructedMaze-2Dlhb", "ObstructedMaze-Full")  # each takes seconds to compile
 
 TIGHT = {
     "the key has to be put down in the corridor": """\
@@ -174,7 +175,7 @@ def test_cluttered_levels_are_solved(task):
     assert plan_all(start_all(levels)).mean() > 0.9
 
 
-@pytest.mark.parametrize("name", QUICK)
+@pytest.mark.parametrize("name", others_slow(MAZES))
 def test_levels_are_solved(name):
     check_generator(name, 100)
 
@@ -190,7 +191,7 @@ def find_ball(drawing: str):
 
 
 def check_generator(name: str, count: int) -> None:
-    """Plans for levels, plays the plans in time, and checks the share that has none."""
+    """Plan for levels, play the plans in time, and check the share of levels without a plan."""
     levels = levels_of(name, jax.random.key(11), count)
     unsolvable = count - int(plan_all(start_all(levels)).sum())
     share = UNSOLVABLE_SHARE.get(name, 0)
@@ -210,7 +211,7 @@ start_all = jax.jit(jax.vmap(rules.start))
 
 
 def plan_all(states) -> np.ndarray:
-    """Tells which worlds have a plan, and plays it: success comes with its last action only."""
+    """Return which worlds have a plan, and play each plan: only its last action succeeds."""
     plans = [planner.plan(world) for world in export_all(states)]
     solvable = np.array([plan is not None for plan in plans])
     lengths = np.array([len(plan or []) for plan in plans])
@@ -233,13 +234,13 @@ def export_all(states) -> list:
 
 @jax.jit
 def replay(states, plans):
-    """Plays plans (`[T, B]`), and returns who succeeds and who dies when (`[T, B]`)."""
+    """Play plans (`[T, B]`), and return which actions succeed and which kill (`[T, B]`)."""
     _, outcomes = jax.lax.scan(jax.vmap(rules.step), states, plans)
     return outcomes.success, outcomes.died
 
 
 def cramped_levels(rng: np.random.Generator, task: str, count: int):
-    """Draws small levels, stacked, with so much in them that many cannot be solved."""
+    """Return small levels, stacked, that are so full that many cannot be solved."""
     levels = [cramped_level(rng, task) for _ in range(count)]
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *levels)
 
