@@ -47,8 +47,8 @@ def habitat_world(
 ) -> World[Agents]:
     """Return a batch of worlds for exploration without a task.
 
-    Every episode of every world starts at the same pose, as in the published code: the pose
-    given to the simulators, or one drawn from the random key.
+    Every episode of every world starts at the same pose: the pose given to the simulators, or one
+    drawn from the random key. (In the published code, each actor has a start of its own.)
 
     Args:
         simulators: one simulator for each world, all in the same scene.

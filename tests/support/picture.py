@@ -40,7 +40,7 @@ class Options:
     pairs: bool = False  # MiniGrid's own picture of the same level, too
     seed: int = 0  # of the levels
     columns: int = 8  # pictures side by side
-    side: int = 140  # pixels of the longer side of a picture
+    side: int = 138  # pixels of the longer side of a picture
 
 
 class Captioned(NamedTuple):
