@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import pytest
 from jax.experimental.compilation_cache.compilation_cache import reset_cache
 
+from cbet_jax.analysis import figures
 from cbet_jax.runs.compilation_cache import kept_in
 from cbet_jax.runs.directory import RunDirectory
 from experiments import minigrid_pretrain
@@ -114,13 +115,15 @@ def test_a_run_that_goes_on_reads_its_program(tmp_path, hits, monkeypatch):
     """The stand-in compiles at once; experiments/benchmarks has what a real one takes."""
     monkeypatch.setattr(minigrid_pretrain, "build", fake_program)
     cache = RunDirectory(tmp_path).cache
-    minigrid_pretrain.main([*ARGUMENTS, "--out", str(tmp_path)])
+    monkeypatch.setattr(figures, "draw_learning_curves", lambda *_: None)
+    rarely = ("--checkpoint-seconds", "1000")
+    minigrid_pretrain.main([*ARGUMENTS, "--out", str(tmp_path), *rarely])
     programs = kept(cache)
     assert any("advance" in path.name for path in programs)
     for path in RunDirectory(tmp_path).checkpoints.iterdir():
         shutil.rmtree(path)
     jax.clear_caches()
     before = len(hits)
-    minigrid_pretrain.main(["--out", str(tmp_path), "--resume"])
+    minigrid_pretrain.main(["--out", str(tmp_path), "--resume", *rarely])
     assert kept(cache) == programs
     assert len(hits) >= before + len(programs)

@@ -3,6 +3,7 @@
 import itertools
 import json
 import os
+import shutil
 import signal
 from functools import partial
 from pathlib import Path
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from cbet_jax.analysis import figures
 from cbet_jax.runs import checkpoint, metrics_table, saving, train_loop
 from cbet_jax.runs.directory import RunDirectory
 from cbet_jax.runs.train_loop import HostSettings
@@ -27,10 +29,39 @@ from tests.support.tiny import (
     saved_frames,
 )
 
+RARELY = ("--checkpoint-seconds", "1000")  # saves at the end only
+
 
 @pytest.fixture(autouse=True)
 def _stand_in(monkeypatch):
     monkeypatch.setattr(minigrid_pretrain, "build", fake_program)
+    monkeypatch.setattr(figures, "draw_learning_curves", lambda *_: None)
+
+
+@pytest.fixture(scope="module")
+def unbroken(tmp_path_factory) -> RunDirectory:
+    """A finished run, which tests leave as it is."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(minigrid_pretrain, "build", fake_program)
+        return pretrain(tmp_path_factory.mktemp("unbroken"), *RARELY)
+
+
+@pytest.fixture(scope="module")
+def stopped_run(tmp_path_factory) -> RunDirectory:
+    """A run that Ctrl-C stopped after four chunks, each of which it saved."""
+    root = tmp_path_factory.mktemp("stopped")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(minigrid_pretrain, "build", fake_program)
+        interrupt_after(patch, 4)
+        with pytest.raises(SystemExit):
+            pretrain(root)
+    return RunDirectory(root)
+
+
+@pytest.fixture
+def stopped(stopped_run, tmp_path) -> RunDirectory:
+    """The same run, for one test to change."""
+    return RunDirectory(shutil.copytree(stopped_run.root, tmp_path / "stopped"))
 
 
 def pretrain(root, *arguments) -> RunDirectory:
@@ -52,15 +83,6 @@ def interrupt_after(monkeypatch, chunks: int, number: int = signal.SIGINT) -> No
     monkeypatch.setattr(metrics_table.Table, "append", append_and_interrupt)
 
 
-def stopped(monkeypatch, root, chunks: int) -> RunDirectory:
-    """Returns a run that was stopped by Ctrl-C."""
-    with monkeypatch.context() as patch:
-        interrupt_after(patch, chunks)
-        with pytest.raises(SystemExit):
-            pretrain(root)
-    return RunDirectory(root)
-
-
 def largest(folder: Path) -> Path:
     return max((p for p in folder.rglob("*") if p.is_file()), key=lambda p: p.stat().st_size)
 
@@ -75,7 +97,7 @@ def test_a_signal_saves_and_ends_the_run(number, status, tmp_path, monkeypatch, 
     before = signal.getsignal(signal.SIGINT)  # ignored, where tests run in the background
     interrupt_after(monkeypatch, 4, number)
     with pytest.raises(SystemExit) as stop:
-        pretrain(tmp_path, "--checkpoint-seconds", "1000")
+        pretrain(tmp_path, *RARELY)
     assert stop.value.code == status
     assert saved_frames(RunDirectory(tmp_path)) == [4 * CHUNK_FRAMES]
     assert "--resume" in capsys.readouterr().out
@@ -115,99 +137,88 @@ def test_full_count_tables_are_told_of_once(tmp_path, monkeypatch, capsys):
     shown, overflow = train_loop._Run.show, itertools.count()
     monkeypatch.setattr(train_loop._Run, "show", show)
     monkeypatch.setattr(train_loop, "OVERFLOW_SHARE", 0.93 / CHUNK_FRAMES)  # 14 > 0.93 * 15
-    pretrain(tmp_path)
+    pretrain(tmp_path, *RARELY)
     assert capsys.readouterr().out.count("count tables are full: 14 visits") == 1
 
 
-def test_a_resumed_run_writes_the_same_numbers(tmp_path, monkeypatch):
-    unbroken = pretrain(tmp_path / "unbroken", "--checkpoint-seconds", "1000")
-    resumed = stopped(monkeypatch, tmp_path / "resumed", chunks=4)
-    with open(resumed.metrics, "a") as file:
+def test_a_resumed_run_writes_the_same_numbers(unbroken, stopped):
+    with open(stopped.metrics, "a") as file:
         file.write("0,99999,entropy,1.0\n1,999")  # rows of a chunk that was never saved
-    pretrain(resumed.root, "--resume")
-    assert resumed.metrics.read_bytes() == unbroken.metrics.read_bytes()
-    sessions = json.loads(resumed.manifest.read_text())["sessions"]
+    pretrain(stopped.root, "--resume", *RARELY)
+    assert stopped.metrics.read_bytes() == unbroken.metrics.read_bytes()
+    sessions = json.loads(stopped.manifest.read_text())["sessions"]
     assert [session["from_frames"] for session in sessions] == [0, 4 * CHUNK_FRAMES]
     assert sessions[-1]["frames"] == FRAMES
 
 
-def test_a_run_that_died_before_its_first_checkpoint_begins_anew(tmp_path):
-    unbroken = pretrain(tmp_path / "unbroken")
+def test_a_run_that_died_before_its_first_checkpoint_begins_anew(unbroken, tmp_path):
     died = RunDirectory(tmp_path / "died")
     died.create(unbroken.settings())
     died.metrics.write_text("seed,frames,name,value\n0,4")
     (died.checkpoints / ".000000000080.tmp").mkdir(parents=True)
-    minigrid_pretrain.main(["--out", str(died.root), "--resume"])
+    minigrid_pretrain.main(["--out", str(died.root), "--resume", *RARELY])
     assert died.metrics.read_bytes() == unbroken.metrics.read_bytes()
     assert not list(died.checkpoints.glob(".*"))
 
 
-def test_a_finished_run_is_not_touched_again(tmp_path, capsys):
-    directory = pretrain(tmp_path)
+def test_a_finished_run_is_not_touched_again(unbroken, tmp_path, capsys):
+    directory = RunDirectory(shutil.copytree(unbroken.root, tmp_path / "finished"))
     before = files(directory)
-    minigrid_pretrain.main(["--out", str(tmp_path), "--resume"])
+    minigrid_pretrain.main(["--out", str(directory.root), "--resume"])
     assert "had already finished" in capsys.readouterr().out
     assert files(directory).keys() == before.keys()
     unchanged = {name for name, content in files(directory).items() if before[name] == content}
     assert unchanged >= {"config.json", "manifest.json", "metrics.csv"}
 
 
-def test_an_occupied_directory_is_refused(tmp_path, capsys):
-    directory = pretrain(tmp_path)
-    before = files(directory)
-    error = refused(minigrid_pretrain.main, [*ARGUMENTS, "--out", str(tmp_path)], capsys)
+def test_an_occupied_directory_is_refused(stopped, capsys):
+    before = files(stopped)
+    error = refused(minigrid_pretrain.main, [*ARGUMENTS, "--out", str(stopped.root)], capsys)
     assert "already holds a run" in error
-    assert files(directory) == before
+    assert files(stopped) == before
 
 
-def test_a_contradicting_command_line_is_refused(tmp_path, capsys, monkeypatch):
-    stopped(monkeypatch, tmp_path, chunks=3)
-    arguments = ["--resume", "--out", str(tmp_path), "--network.lstm-units", "32"]
+def test_a_contradicting_command_line_is_refused(stopped, capsys):
+    arguments = ["--resume", "--out", str(stopped.root), "--network.lstm-units", "32"]
     error = refused(minigrid_pretrain.main, arguments, capsys)
     assert "train.network.lstm_units is 4, not 32" in error
 
 
-def test_a_checkpoint_of_another_run_is_refused(tmp_path, capsys, monkeypatch):
-    directory = stopped(monkeypatch, tmp_path, chunks=3)
-    config = json.loads(directory.config.read_text())
+def test_a_checkpoint_of_another_run_is_refused(stopped, capsys):
+    config = json.loads(stopped.config.read_text())
     config["train"]["loss"]["discount"] = 0.9
-    directory.config.write_text(json.dumps(config))
-    error = refused(minigrid_pretrain.main, ["--resume", "--out", str(tmp_path)], capsys)
+    stopped.config.write_text(json.dumps(config))
+    error = refused(minigrid_pretrain.main, ["--resume", "--out", str(stopped.root)], capsys)
     assert "train.loss.discount is 0.99, not 0.9" in error
 
 
-def test_a_damaged_checkpoint_falls_back_to_the_last_good_one(tmp_path, capsys, monkeypatch):
-    unbroken = pretrain(tmp_path / "unbroken")
-    directory = stopped(monkeypatch, tmp_path / "damaged", chunks=4)
-    newest = checkpoint.checkpoints(directory.checkpoints)[-1]
+def test_a_damaged_checkpoint_falls_back_to_the_last_good_one(unbroken, stopped, capsys):
+    newest = checkpoint.checkpoints(stopped.checkpoints)[-1]
     largest(newest / "state").write_bytes(b"")
     capsys.readouterr()
-    pretrain(directory.root, "--resume")
+    pretrain(stopped.root, "--resume", *RARELY)
     shown = capsys.readouterr().out
     assert f"{newest.name} is damaged" in shown
     assert f"continuing from {3 * CHUNK_FRAMES:012d}" in shown
-    assert directory.metrics.read_bytes() == unbroken.metrics.read_bytes()
+    assert stopped.metrics.read_bytes() == unbroken.metrics.read_bytes()
 
 
-def test_no_good_checkpoint_is_refused(tmp_path, capsys, monkeypatch):
-    directory = stopped(monkeypatch, tmp_path, chunks=4)
-    for path in checkpoint.checkpoints(directory.checkpoints):
+def test_no_good_checkpoint_is_refused(stopped, capsys):
+    for path in checkpoint.checkpoints(stopped.checkpoints):
         (path / "checkpoint.json").unlink()
-    error = refused(minigrid_pretrain.main, ["--resume", "--out", str(tmp_path)], capsys)
+    error = refused(minigrid_pretrain.main, ["--resume", "--out", str(stopped.root)], capsys)
     assert "every checkpoint" in error
 
 
-def test_a_metrics_table_that_lost_rows_is_refused(tmp_path, capsys, monkeypatch):
-    directory = stopped(monkeypatch, tmp_path, chunks=4)
-    directory.metrics.write_text("seed,frames,name,value\n")
-    error = refused(minigrid_pretrain.main, ["--resume", "--out", str(tmp_path)], capsys)
+def test_a_metrics_table_that_lost_rows_is_refused(stopped, capsys):
+    stopped.metrics.write_text("seed,frames,name,value\n")
+    error = refused(minigrid_pretrain.main, ["--resume", "--out", str(stopped.root)], capsys)
     assert "metrics.csv" in error
 
 
-def test_a_second_process_is_kept_out(tmp_path, capsys, monkeypatch):
-    directory = stopped(monkeypatch, tmp_path, chunks=4)
-    with directory.lock():
-        error = refused(minigrid_pretrain.main, ["--resume", "--out", str(tmp_path)], capsys)
+def test_a_second_process_is_kept_out(stopped, capsys):
+    with stopped.lock():
+        error = refused(minigrid_pretrain.main, ["--resume", "--out", str(stopped.root)], capsys)
     assert "in use" in error
 
 

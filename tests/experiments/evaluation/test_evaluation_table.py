@@ -35,7 +35,7 @@ WORLDS = ("Unlock", "MultiRoom-N6")
 def table() -> list[evaluation_table.EvaluationRow]:
     """Two policies in two worlds; the better one has two seeds."""
     rows = []
-    for number, world in enumerate((*WORLDS, evaluation_table.ALL)):
+    for number, world in enumerate((*WORLDS, evaluation_table.ALL_WORLDS)):
         for policy, seeds in (("cbet", 2), ("uniform", 1)):
             numbers = np.full((seeds, 4), 10 * seeds + number)
             actions = np.ones((seeds, 4, 7), int)
