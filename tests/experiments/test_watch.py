@@ -1,36 +1,21 @@
 """The command that shows a policy: files, the terminal, and the faults."""
 
-import jax
-import numpy as np
 import pytest
 from PIL import Image
 
-from cbet_jax.agent import make_agent
 from cbet_jax.config import RunSettings
-from cbet_jax.runs import checkpoint
 from cbet_jax.runs.directory import RunDirectory
-from cbet_jax.runs.json_files import to_json
-from cbet_jax.train import seed_keys
 from experiments import watch
 from experiments.common.presets import PRESETS
 from tests.support.refusal import refused
+from tests.support.saved_runs import save_run
 from tests.support.watched import read_gif
-
-SEEDS = 2
 
 
 @pytest.fixture(scope="module")
 def run_directory(tmp_path_factory) -> RunDirectory:
-    """A run that has saved networks of zeros."""
-    directory = RunDirectory(tmp_path_factory.mktemp("run"))
-    settings = RunSettings(PRESETS["smoke"].train, ("LavaGapS5",), SEEDS, first_seed=7)
-    directory.create(settings)
-    agent = make_agent(settings.train.network, None, 7, (7, 7, 3))
-    params = jax.eval_shape(jax.vmap(agent.init), seed_keys(SEEDS, 7))
-    zeros = jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), params)
-    state = {"learner": {"policy": zeros.learnt, "fixed": zeros.fixed}}
-    checkpoint.save(directory.checkpoints, state, checkpoint.Position(), to_json(settings))
-    return directory
+    """A run that has saved networks."""
+    return save_run(tmp_path_factory.mktemp("run"))
 
 
 def test_a_run_is_watched(run_directory, capsys, monkeypatch):

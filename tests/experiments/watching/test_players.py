@@ -3,22 +3,18 @@
 from dataclasses import replace
 
 import jax
-import numpy as np
 import pytest
 from rich.console import Console
 
-from cbet_jax.agent import make_agent
 from cbet_jax.config import RunSettings
 from cbet_jax.intrinsic import make_intrinsic
-from cbet_jax.runs import checkpoint
 from cbet_jax.runs.directory import RunDirectory
-from cbet_jax.runs.json_files import to_json
 from cbet_jax.runs.metrics_table import HEADER
 from experiments.common.presets import PRESETS
 from experiments.watching import players
+from tests.support.saved_runs import SEEDS, save_run
 from tests.support.watched import corridor
 
-SEEDS = 2
 WORLDS = ("MultiRoom-N4-S5", "KeyCorridorS3R3", "BlockedUnlockPickup")
 
 
@@ -27,13 +23,9 @@ def test_a_seed_of_a_run_is_loaded_with_the_networks_of_its_method(method, tmp_p
     directory, world, key = RunDirectory(tmp_path), corridor(explore=True), jax.random.key(0)
     train = replace(PRESETS["smoke"].train, method=method)
     settings = RunSettings(train, ("LavaGapS5",), SEEDS, first_seed=7)
-    agent = make_agent(train.network, None, world.num_actions, world.view_shape)
-    params = jax.eval_shape(agent.init, key)
     step = jax.eval_shape(world.init, key)[1]
     networks, _ = jax.eval_shape(make_intrinsic(train, world.num_actions).init, key, step)
-    learner = {"policy": params.learnt, "fixed": params.fixed, "intrinsic": networks}
-    state = {"learner": jax.tree.map(number_of_seed, learner)}
-    checkpoint.save(directory.checkpoints, state, checkpoint.Position(), to_json(settings))
+    save_run(tmp_path, settings, networks)
 
     player = players.saved_player(directory, settings, world, 1, None, Console())
     assert player.title == f"{method}, seed 8, 0 frames"
@@ -42,12 +34,6 @@ def test_a_seed_of_a_run_is_loaded_with_the_networks_of_its_method(method, tmp_p
     assert bool(jax.tree.leaves(networks)) == (method == "rnd")
     for leaf in jax.tree.leaves(loaded):
         assert (leaf == 1).all()
-
-
-def number_of_seed(leaf) -> np.ndarray:
-    """Arrays that hold the index of a seed: [seeds, ...]."""
-    seeds = np.arange(SEEDS).reshape(-1, *[1] * len(leaf.shape))
-    return np.broadcast_to(seeds, (SEEDS, *leaf.shape)).astype(leaf.dtype)
 
 
 def test_a_run_is_shown_where_it_interacts_most_in_the_end(tmp_path):
