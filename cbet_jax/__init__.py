@@ -1,0 +1,58 @@
+"""C-BET in JAX: what a user imports, by name. Each name is imported when it is first used."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # the same names as below
+    from cbet_jax.agent import Agent, AgentParams, make_agent, network_agent, uniform
+    from cbet_jax.config import (
+        AuxiliarySettings,
+        CountSettings,
+        LossSettings,
+        NetworkSettings,
+        OptimizerSettings,
+        RunSettings,
+        TrainSettings,
+        TransferSettings,
+    )
+    from cbet_jax.evaluate import Episodes, evaluate_uniform, make_evaluator
+    from cbet_jax.intrinsic import METHODS, make_intrinsic
+    from cbet_jax.intrinsic.types import Intrinsic
+    from cbet_jax.rollout import act, begin_actor
+    from cbet_jax.runs.devices import make_mesh, use_cpu
+    from cbet_jax.runs.directory import RunDirectory
+    from cbet_jax.runs.saved_policies import Policies, load_policies
+    from cbet_jax.setting_types import SettingsError
+    from cbet_jax.train import Program, TrainState, make_program, make_trainer, seed_keys
+    from cbet_jax.types import Trajectory, Transition
+
+_NAMES = {
+    "cbet_jax.agent": ("Agent", "AgentParams", "make_agent", "network_agent", "uniform"),
+    "cbet_jax.config": (
+        *("AuxiliarySettings", "CountSettings", "LossSettings", "NetworkSettings"),
+        *("OptimizerSettings", "RunSettings", "TrainSettings", "TransferSettings"),
+    ),
+    "cbet_jax.evaluate": ("Episodes", "evaluate_uniform", "make_evaluator"),
+    "cbet_jax.intrinsic": ("METHODS", "make_intrinsic"),
+    "cbet_jax.intrinsic.types": ("Intrinsic",),
+    "cbet_jax.rollout": ("act", "begin_actor"),
+    "cbet_jax.runs.devices": ("make_mesh", "use_cpu"),
+    "cbet_jax.runs.directory": ("RunDirectory",),
+    "cbet_jax.runs.saved_policies": ("Policies", "load_policies"),
+    "cbet_jax.setting_types": ("SettingsError",),
+    "cbet_jax.train": ("Program", "TrainState", "make_program", "make_trainer", "seed_keys"),
+    "cbet_jax.types": ("Trajectory", "Transition"),
+}
+_MODULE_OF = {name: module for module, names in _NAMES.items() for name in names}
+__all__ = sorted(_MODULE_OF)
+
+if not TYPE_CHECKING:  # type checkers know the names above, and no others
+
+    def __getattr__(name: str) -> Any:
+        if name not in _MODULE_OF:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(import_module(_MODULE_OF[name]), name)
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *__all__]
