@@ -22,7 +22,7 @@ from envs.registry import UnknownEnvironment, find
 from experiments import gpu_report
 from experiments.benchmarks import training_measurements, world_measurements
 from experiments.benchmarks.measurement import BenchmarkOptions, Measurement
-from experiments.common import cli
+from experiments.common import cli, presets
 from experiments.common.presets import PRESETS
 
 MODULE = "experiments.benchmark"
@@ -78,7 +78,7 @@ def check(options: BenchmarkOptions) -> Path:
         if group not in GROUPS:
             raise SettingsError(f"unknown group {group!r}; there are {', '.join(GROUPS)}")
     for name in (*options.presets, options.scaled):
-        cli.preset(name)
+        presets.named(name)
     for name in options.envs:
         find(name)
     for slots in options.capacities:

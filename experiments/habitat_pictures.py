@@ -19,7 +19,7 @@ from cbet_jax.setting_types import NonNegativeInt, PositiveInt, check_fields
 from envs.habitat.simulator import VIEW_SIZE, SimulatorError
 from envs.habitat.workers.pool import WorkerPool
 from experiments.common import cli, habitat
-from experiments.common.training import RUNS
+from experiments.common.outputs import RUNS
 from experiments.watching.film import INK, LINE, MARGIN, PALE_INK, PAPER, Picture, font, write
 from experiments.watching.rooms_film import SIDES
 

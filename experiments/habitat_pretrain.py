@@ -1,39 +1,36 @@
-"""Pre-trains in scenes of rooms: `python -m experiments.habitat_pretrain --preset laptop`.
+"""Pre-train in scenes of rooms: `python -m experiments.habitat_pretrain --preset laptop`.
 
-Every actor walks about one scene in a simulator of its own, which runs in its own process.
+Each actor explores a scene in its own simulator, which runs in its own process.
 """
 
-import sys
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 
 import tyro
 from rich.console import Console
 
 from cbet_jax.config import HabitatSettings, RunSettings, SettingsError
-from cbet_jax.runs.directory import RunDirectoryError
-from envs.habitat.simulator import SimulatorError
-from envs.habitat.workers.simulators import Simulators
-from envs.habitat.workers.stopwatch import Stopwatch
-from experiments.common import cli, habitat, training
+from experiments.common import habitat, presets, training
+from experiments.common.cli import FirstWords
 from experiments.common.presets import HABITAT_PRESETS
-
-MODULE = "experiments.habitat_pretrain"
+from experiments.common.training import Experiment, Opened
+from experiments.common.training_options import TrainingOptions, shared_options
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(training.Options):
-    """Pre-trains agents in a scene of rooms with intrinsic rewards alone.
+class HabitatPretrainOptions(TrainingOptions):
+    """Pre-train agents in a scene of rooms with intrinsic rewards only.
 
-    `--worlds` says how many actors, and so how many simulators, each in a process of its own.
+    `--worlds` is the number of actors, and so of simulators, each in its own process.
     """
 
     scene: str  # the path of a scene, or a name that the simulator knows
     habitat: Annotated[HabitatSettings, tyro.conf.arg(name="")]
-    #: the interpreter that the simulator is installed in (default: for all but raycast the
-    #: environment's HABITAT_PYTHON, else this one)
+    #: the interpreter that the simulator is installed in (default: this one for raycast, else that
+    #: of the environment variable HABITAT_PYTHON, else this one)
     simulator_python: str | None = None
 
     def __post_init__(self) -> None:
@@ -43,78 +40,55 @@ class Options(training.Options):
 
     @property
     def settings(self) -> RunSettings:
-        """What decides the numbers."""
-        return self.run(self.scene, habitat=self.habitat)
+        """The settings that decide the numbers."""
+        return self.run_settings(self.scene, habitat=self.habitat)
+
+
+def defaults(first: FirstWords, stored: RunSettings | None) -> HabitatPretrainOptions:
+    """Return the options of the preset, or of the run to resume."""
+    base = presets.base(first.preset, stored, HABITAT_PRESETS)
+    assert base.habitat is not None
+    return HabitatPretrainOptions(
+        **shared_options(base), scene=base.environments[0], habitat=base.habitat
+    )
+
+
+@contextmanager
+def opened(
+    options: HabitatPretrainOptions, stored: RunSettings | None, console: Console
+) -> Iterator[Opened]:
+    """Start the simulators, and build the run that is played in them."""
+    settings = options.settings
+    process = habitat.process_settings(options.scene, options.habitat, options.simulator_python)
+    with habitat.simulators(process, settings.train.worlds) as simulators:
+        program = habitat.build(settings, simulators)
+        habitat.introduce(simulators, console)
+        stopwatch = simulators.stopwatch
+        stopwatch.sequence = settings.train.unroll
+        try:
+            yield Opened(
+                settings,
+                program,
+                prefix=f"habitat-{simulators.scene_name}-",
+                measured=partial(habitat.time_shares, stopwatch),
+            )
+        finally:
+            habitat.tell_time(stopwatch, console)
+
+
+EXPERIMENT = Experiment(
+    module="experiments.habitat_pretrain",
+    stage="pre-training in Habitat",
+    defaults=defaults,
+    resumed=lambda options, _: options.settings,
+    opened=opened,
+    evaluate=habitat.EVALUATE,
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Runs the experiment that the command line asks for."""
-    arguments = sys.argv[1:] if arguments is None else arguments
-    console = Console()
-    with cli.user_errors(SimulatorError):
-        options = read(arguments)
-        settings = options.settings
-        process = habitat.process_settings(options.scene, options.habitat, options.simulator_python)
-        with habitat.simulators(process, settings.train.worlds) as simulators:
-            program = habitat.build(settings, simulators)
-            prefix = f"habitat-{simulators.scene_name}-"
-            directory = training.open_directory(options, settings, prefix)
-            introduce(simulators, console)
-            simulators.stopwatch.sequence = settings.train.unroll
-            told = partial(time_shares, simulators.stopwatch)
-            host = replace(training.host_settings(options, arguments, console), measured=told)
-            try:
-                training.execute(
-                    directory, settings, program, host, MODULE, evaluate=habitat.EVALUATE
-                )
-            finally:
-                tell_time(simulators.stopwatch, console)
-
-
-def read(arguments: Sequence[str]) -> Options:
-    """Reads the command line; what it does not say comes from the preset or the resumed run.
-
-    Raises:
-        RunDirectoryError: the run to resume is none in Habitat, or has other settings.
-    """
-    first = cli.first(arguments, cli.First)
-    stored = training.stored_settings(first)
-    if stored is not None and stored.habitat is None:
-        raise RunDirectoryError(f"{first.out} is a run of {stored.stage}, not in Habitat")
-    base = stored
-    if base is None or first.preset:
-        base = cli.preset(first.preset, HABITAT_PRESETS)
-    assert base.habitat is not None
-    defaults = Options(**training.shared(base), scene=base.environments[0], habitat=base.habitat)
-    options: Options = cli.parse(Options, arguments, MODULE, default=defaults)
-    training.refuse_other_settings(options, stored, options.settings)
-    return options
-
-
-def introduce(simulators: Simulators, console: Console) -> None:
-    """Says which simulator plays."""
-    hello = simulators.workers.hello
-    line = f"{len(simulators)} x {hello.simulator} {hello.version} ({hello.renderer})"
-    console.print(f"simulators: {line}, scene {hello.scene}", soft_wrap=True, highlight=False)
-
-
-def time_shares(stopwatch: Stopwatch) -> dict[str, Any]:
-    """Returns where the time went, for the manifest."""
-    if not stopwatch.steps:
-        return {}
-    shares = {name: round(share, 3) for name, share in stopwatch.shares()._asdict().items()}
-    return {"time_shares": shares}
-
-
-def tell_time(stopwatch: Stopwatch, console: Console) -> None:
-    """Says how fast the simulators were played, and where the time went."""
-    if stopwatch.steps:
-        speed = stopwatch.steps / stopwatch.seconds
-        shares = stopwatch.shares()._asdict().items()
-        parts = ", ".join(f"{name} {share:.0%}" for name, share in shares)
-        console.print(
-            f"{speed:,.0f} simulator steps/s; time in {parts}", soft_wrap=True, highlight=False
-        )
+    """Run the experiment that the command line asks for."""
+    training.main(EXPERIMENT, arguments)
 
 
 if __name__ == "__main__":

@@ -40,7 +40,7 @@ from cbet_jax.train import seed_keys
 from envs.habitat.simulator import ACTIONS, VIEW_SHAPE
 from envs.minigrid import make_world
 from envs.registry import UnknownEnvironment, find
-from experiments.common import cli, habitat, training
+from experiments.common import cli, gridworlds, habitat
 from experiments.common.presets import FIVE_LAYERS
 
 MODULE = "experiments.import_torch"
@@ -116,7 +116,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         with console.status("importing"):
             imported = origin(options.source, stored)
             write(directory, settings, policy, imported, ["python -m", MODULE, *arguments])
-    evaluate = habitat.EVALUATE if settings.habitat else training.EVALUATE
+    evaluate = habitat.EVALUATE if settings.habitat else gridworlds.EVALUATE
     line = f"imported at {settings.train.frames:,} frames; "
     line += f"next: {cli.command_line(evaluate, directory.root)}"
     console.print(line, soft_wrap=True, highlight=False, markup=False)
@@ -309,7 +309,7 @@ def write(
 
 
 def _state(settings: RunSettings, policy: Policy) -> Any:
-    state = training.build(settings).init(seed_keys(settings.seeds, settings.first_seed))
+    state = gridworlds.build(settings).init(seed_keys(settings.seeds, settings.first_seed))
     return state._replace(
         learner=state.learner._replace(policy=_of_one_seed(policy)),
         iteration=jnp.full_like(state.iteration, settings.train.iterations),

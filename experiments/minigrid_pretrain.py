@@ -1,52 +1,64 @@
-"""Pre-trains on MiniGrid: `python -m experiments.minigrid_pretrain --preset laptop`."""
+"""Pre-train in gridworlds: `python -m experiments.minigrid_pretrain --preset laptop`."""
 
-import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from rich.console import Console
 
 from cbet_jax.config import RunSettings
-from envs.registry import UnknownEnvironment
-from experiments.common import cli, training
-from experiments.common.training import build
-
-MODULE = "experiments.minigrid_pretrain"
+from experiments.common import gridworlds, presets, training
+from experiments.common.cli import FirstWords
+from experiments.common.gridworlds import build
+from experiments.common.training import Experiment, Opened
+from experiments.common.training_options import TrainingOptions, shared_options
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(training.Options):
-    """Pre-trains agents on MiniGrid worlds with intrinsic rewards alone."""
+class PretrainOptions(TrainingOptions):
+    """Pre-train agents in gridworlds with intrinsic rewards only."""
 
-    envs: tuple[str, ...]  # worlds, cycled episode by episode
+    envs: tuple[str, ...]  # worlds; each actor plays them in turn, one an episode
+
+    @property
+    def gridworlds(self) -> tuple[str, ...]:
+        """The gridworlds to play."""
+        return self.envs
 
     @property
     def settings(self) -> RunSettings:
-        """What decides the numbers."""
-        return self.run(*self.envs)
+        """The settings that decide the numbers."""
+        return self.run_settings(*self.envs)
+
+
+def defaults(first: FirstWords, stored: RunSettings | None) -> PretrainOptions:
+    """Return the options of the preset, or of the run to resume."""
+    base = presets.base(first.preset, stored)
+    return PretrainOptions(**shared_options(base), envs=base.environments)
+
+
+@contextmanager
+def opened(
+    options: PretrainOptions, stored: RunSettings | None, console: Console
+) -> Iterator[Opened]:
+    """Build the run."""
+    program = build(options.settings, training.lay_out(options, console))
+    yield Opened(options.settings, program)
+
+
+EXPERIMENT = Experiment(
+    module="experiments.minigrid_pretrain",
+    stage="pre-training",
+    defaults=defaults,
+    resumed=lambda options, _: options.settings,
+    opened=opened,
+    evaluate=gridworlds.EVALUATE,
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Runs the experiment that the command line asks for."""
-    arguments = sys.argv[1:] if arguments is None else arguments
-    console = Console()
-    with cli.user_errors(UnknownEnvironment):
-        options = read(arguments)
-        program = build(options.settings, training.lay_out(options, console))
-        directory = training.open_directory(options, options.settings)
-        host = training.host_settings(options, arguments, console)
-        training.execute(directory, options.settings, program, host, MODULE)
-
-
-def read(arguments: Sequence[str]) -> Options:
-    """Reads the command line; what it does not say comes from the preset or the resumed run."""
-    first = cli.first(arguments, cli.First)
-    stored = training.stored_settings(first)
-    base = cli.preset(first.preset) if stored is None or first.preset else stored
-    defaults = Options(**training.shared(base), envs=base.environments)
-    options: Options = cli.parse(Options, arguments, MODULE, default=defaults)
-    training.refuse_other_settings(options, stored, options.settings)
-    return options
+    """Run the experiment that the command line asks for."""
+    training.main(EXPERIMENT, arguments)
 
 
 if __name__ == "__main__":

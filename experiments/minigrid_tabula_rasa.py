@@ -1,61 +1,72 @@
-"""Learns one task from nothing: `python -m experiments.minigrid_tabula_rasa --env Unlock`.
+"""Learn one task from nothing: `python -m experiments.minigrid_tabula_rasa --env Unlock`.
 
-The policy learns from the task's own reward and an intrinsic one, added (paper, section 4.1,
-"tabula-rasa"); success ends an episode, and counts are not reset at random.
+The policy learns from the sum of the task's own reward and an intrinsic one (paper, section 4.1,
+"tabula-rasa"). Success ends an episode, and counts are not reset at random.
 """
 
-import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import tyro
 from rich.console import Console
 
 from cbet_jax.config import RunSettings
-from envs.registry import UnknownEnvironment
-from experiments.common import cli, presets, training
-from experiments.common.training import build
-
-MODULE = "experiments.minigrid_tabula_rasa"
+from experiments.common import gridworlds, presets, training
+from experiments.common.cli import FirstWords
+from experiments.common.gridworlds import build
+from experiments.common.training import Experiment, Opened
+from experiments.common.training_options import TrainingOptions, shared_options
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(training.Options):
-    """Trains agents on one MiniGrid task with extrinsic and intrinsic rewards."""
+class TabulaRasaOptions(TrainingOptions):
+    """Train agents on one task in a gridworld, with extrinsic and intrinsic rewards."""
 
-    env: str  # the world whose task it is
+    env: str  # the world whose task is learnt
+
+    @property
+    def gridworlds(self) -> tuple[str, ...]:
+        """The gridworld to play."""
+        return (self.env,)
 
     @property
     def settings(self) -> RunSettings:
-        """What decides the numbers."""
-        return self.run(self.env, explore=False)
+        """The settings that decide the numbers."""
+        return self.run_settings(self.env, explore=False)
+
+
+def defaults(first: FirstWords, stored: RunSettings | None) -> TabulaRasaOptions:
+    """Return the options of the preset, or of the run to resume."""
+    base = presets.base(first.preset, stored)
+    if base is not stored:
+        base = replace(base, train=presets.for_task(base, first.env))
+    env = stored.environments[0] if stored else tyro.MISSING
+    return TabulaRasaOptions(**shared_options(base), env=env)
+
+
+@contextmanager
+def opened(
+    options: TabulaRasaOptions, stored: RunSettings | None, console: Console
+) -> Iterator[Opened]:
+    """Build the run."""
+    program = build(options.settings, training.lay_out(options, console))
+    yield Opened(options.settings, program, prefix=f"{options.env}-")
+
+
+EXPERIMENT = Experiment(
+    module="experiments.minigrid_tabula_rasa",
+    stage="tabula rasa",
+    defaults=defaults,
+    resumed=lambda options, _: options.settings,
+    opened=opened,
+    evaluate=gridworlds.EVALUATE,
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Runs the experiment that the command line asks for."""
-    arguments = sys.argv[1:] if arguments is None else arguments
-    console = Console()
-    with cli.user_errors(UnknownEnvironment):
-        options = read(arguments)
-        program = build(options.settings, training.lay_out(options, console))
-        directory = training.open_directory(options, options.settings, f"{options.env}-")
-        host = training.host_settings(options, arguments, console)
-        training.execute(directory, options.settings, program, host, MODULE)
-
-
-def read(arguments: Sequence[str]) -> Options:
-    """Reads the command line; what it does not say comes from the preset or the resumed run."""
-    first = cli.first(arguments, cli.FirstOfTask)
-    stored = training.stored_settings(first)
-    base = cli.preset(first.preset) if stored is None or first.preset else stored
-    if base is not stored:
-        base = replace(base, train=presets.for_task(base, first.env))
-    defaults = Options(
-        **training.shared(base), env=stored.environments[0] if stored else tyro.MISSING
-    )
-    options: Options = cli.parse(Options, arguments, MODULE, default=defaults)
-    training.refuse_other_settings(options, stored, options.settings)
-    return options
+    """Run the experiment that the command line asks for."""
+    training.main(EXPERIMENT, arguments)
 
 
 if __name__ == "__main__":

@@ -1,15 +1,15 @@
-"""Transfers exploration: `python -m experiments.minigrid_transfer --from RUN --env Unlock`.
+"""Transfer exploration: `python -m experiments.minigrid_transfer --from RUN --env Unlock`.
 
-A new policy learns one task from its own reward, biased by a pre-trained one that nothing
-changes: softmax(f_e + alpha f_i) (paper, section 3.3). The run's first checkpoint holds the
-pre-trained policies, so that the run they come from is not needed again.
+A new policy learns one task from the task's own reward, biased by a pre-trained policy that stays
+as it is: softmax(f_e + alpha f_i) (paper, section 3.3). The run's first checkpoint holds the
+pre-trained policies, so the run that they come from is not needed again.
 """
 
-import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -19,48 +19,52 @@ from rich.console import Console
 
 from cbet_jax.config import NetworkSettings, RunSettings, SettingsError, TransferSettings
 from cbet_jax.runs import checkpoint, multihost
-from cbet_jax.runs.checkpoint import Position
-from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
-from cbet_jax.runs.json_files import to_json
+from cbet_jax.runs.directory import RunDirectory
 from cbet_jax.runs.saved_policies import load_policies
 from cbet_jax.setting_types import check_between
-from cbet_jax.train import Program, seed_keys
 from envs.minigrid import make_world
-from envs.registry import UnknownEnvironment
-from experiments.common import cli, presets, training
-from experiments.common.training import build
-
-MODULE = "experiments.minigrid_transfer"
+from experiments.common import gridworlds, presets, training
+from experiments.common.cli import FirstWords
+from experiments.common.gridworlds import build, gridworld_settings
+from experiments.common.training import Experiment, Opened
+from experiments.common.training_options import TrainingOptions, shared_options
+from experiments.common.transfer import save_first_state
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(training.Options):
-    """Trains agents on one MiniGrid task, biased by pre-trained policies."""
+class TransferOptions(TrainingOptions):
+    """Train agents on one task in a gridworld, biased by pre-trained policies."""
 
     source: Annotated[Path, tyro.conf.arg(name="from", metavar="RUN")]  # the pre-trained run
-    env: str  # the world whose task it is
+    env: str  # the world whose task is learnt
     checkpoint: int | None = None  # frames of RUN's checkpoint (default: its newest)
     #: which of RUN's seeds biases every agent (default: each agent has the one of the same index)
     seed_index: int | None = None
     alpha: float = 1.0  # weight of the pre-trained logits
-    alpha_frames: int | None = None  # alpha falls linearly to 0 over so many (default: it stays)
+    #: frames over which alpha falls linearly to 0 (default: it stays)
+    alpha_frames: int | None = None
+
+    @property
+    def gridworlds(self) -> tuple[str, ...]:
+        """The gridworld to play."""
+        return (self.env,)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.train.method != "none" or self.train.extrinsic_weight <= 0:
             raise SettingsError(
-                "transfer learns from the task's own reward alone: leave --method out, and "
+                "transfer learns from the task's own reward only: leave --method out, and keep "
                 "--extrinsic-weight above 0 (for both rewards: experiments.minigrid_tabula_rasa)"
             )
 
     def settings(self, frames: int, network: NetworkSettings) -> RunSettings:
-        """Returns what decides the numbers.
+        """Return the settings that decide the numbers.
 
         Args:
             frames: of the pre-trained run's checkpoint.
             network: of the pre-trained policies.
         """
-        return self.run(
+        return self.run_settings(
             self.env,
             explore=False,
             transfer=TransferSettings(
@@ -74,103 +78,90 @@ class Options(training.Options):
         )
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Runs the experiment that the command line asks for."""
-    arguments = sys.argv[1:] if arguments is None else arguments
-    console = Console()
-    with cli.user_errors(UnknownEnvironment):
-        options, stored = read(arguments)
-        mesh = training.lay_out(options, console)
-        settings, biases = (stored, None) if stored else pretrained(options, console)
-        program = build(settings, mesh)
-        directory = training.open_directory(options, settings, f"{options.env}-transfer-")
-        if multihost.on_first(lambda: not checkpoint.checkpoints(directory.checkpoints)):
-            biases = pretrained(options, console)[1] if biases is None else biases
-            begin(directory, settings, program, biases)
-        host = training.host_settings(options, arguments, console)
-        training.execute(directory, settings, program, host, MODULE)
+class Bias(NamedTuple):
+    """The pre-trained policies that bias a run."""
+
+    frames: int  # of their checkpoint
+    network: NetworkSettings
+    params: Any  # arrays [seeds, ...]
 
 
-def read(arguments: Sequence[str]) -> tuple[Options, RunSettings | None]:
-    """Reads the command line; what it does not say comes from the preset or the resumed run.
-
-    Returns:
-        The options, and the settings of the run to resume, None for a new run.
-    """
-    first = cli.first(arguments, cli.FirstOfTransfer)
-    stored = training.stored_settings(first)
-    defaults = resumed(first, stored) if stored else fresh(first)
-    options: Options = cli.parse(Options, arguments, MODULE, default=defaults)
-    if stored and stored.transfer:
-        frames = stored.transfer.frames if options.checkpoint is None else options.checkpoint
-        settings = options.settings(frames, stored.transfer.network)
-        training.refuse_other_settings(options, stored, settings)
-    return options, stored
-
-
-def fresh(first: cli.FirstOfTransfer) -> Options:
-    """Returns the defaults of a new run: as many seeds as were pre-trained, or the one chosen."""
-    preset = cli.preset(first.preset)
-    source = training.gridworld_settings(RunDirectory(first.source)) if first.source else preset
-    return Options(
-        train=replace(presets.for_task(preset, first.env), method="none"),
-        source=tyro.MISSING,
-        env=tyro.MISSING,
-        seeds=preset.seeds if first.seed_index is not None else source.seeds,
-        first_seed=preset.first_seed,
-        chunk=preset.chunk,
-    )
-
-
-def resumed(first: cli.FirstOfTransfer, stored: RunSettings) -> Options:
-    """Returns the defaults of a run that is to go on.
-
-    Raises:
-        RunDirectoryError: it is no run of transfer.
-    """
-    transfer = stored.transfer
-    if transfer is None:
-        raise RunDirectoryError(f"{first.out} is a run of {stored.stage}, not transfer")
-    preset = cli.preset(first.preset) if first.preset else None
-    return Options(
-        train=replace(presets.for_task(preset, first.env), method="none")
-        if preset
-        else stored.train,
-        source=Path(transfer.run),
+def defaults(first: FirstWords, stored: RunSettings | None) -> TransferOptions:
+    """Return the options of the preset, or of the run to resume."""
+    base = presets.base(first.preset, stored)
+    if base is not stored:
+        base = replace(base, train=replace(presets.for_task(base, first.env), method="none"))
+    if stored is None:
+        return TransferOptions(
+            **shared_options(replace(base, seeds=new_seeds(first, base.seeds))),
+            source=tyro.MISSING,
+            env=tyro.MISSING,
+        )
+    assert stored.transfer is not None
+    return TransferOptions(
+        **shared_options(replace(base, seeds=stored.seeds, first_seed=stored.first_seed)),
+        source=Path(stored.transfer.run),
         env=stored.environments[0],
-        seeds=stored.seeds,
-        first_seed=stored.first_seed,
-        chunk=preset.chunk if preset else stored.chunk,
-        checkpoint=transfer.frames,
-        seed_index=transfer.seed_index,
-        alpha=transfer.alpha,
-        alpha_frames=transfer.alpha_frames,
+        checkpoint=stored.transfer.frames,
+        seed_index=stored.transfer.seed_index,
+        alpha=stored.transfer.alpha,
+        alpha_frames=stored.transfer.alpha_frames,
     )
 
 
-def pretrained(options: Options, console: Console) -> tuple[RunSettings, Any]:
-    """Reads the policies to transfer.
+def new_seeds(first: FirstWords, of_preset: int) -> int:
+    """Return how many agents a new run has: as many as were pre-trained, unless one is chosen."""
+    if first.source is None or first.seed_index is not None:
+        return of_preset
+    return gridworld_settings(RunDirectory(first.source)).seeds
 
-    Returns:
-        The settings of the run of transfer, and f_i for each of its seeds: `[seeds, ...]`.
+
+def resumed(options: TransferOptions, stored: RunSettings) -> RunSettings:
+    """Return the settings that the options ask of a stored run."""
+    assert stored.transfer is not None
+    frames = stored.transfer.frames if options.checkpoint is None else options.checkpoint
+    return options.settings(frames, stored.transfer.network)
+
+
+@contextmanager
+def opened(
+    options: TransferOptions, stored: RunSettings | None, console: Console
+) -> Iterator[Opened]:
+    """Build the run; its first checkpoint holds the pre-trained policies."""
+    mesh = training.lay_out(options, console)
+    bias = None if stored else load_bias(options, console)
+    settings = options.settings(bias.frames, bias.network) if bias else stored
+    assert settings is not None
+    program = build(settings, mesh)
+
+    def begin(directory: RunDirectory) -> None:
+        if multihost.on_first(lambda: not checkpoint.checkpoints(directory.checkpoints)):
+            params = (bias or load_bias(options, console)).params
+            save_first_state(directory, settings, program, params)
+
+    yield Opened(settings, program, f"{options.env}-transfer-", begin)
+
+
+def load_bias(options: TransferOptions, console: Console) -> Bias:
+    """Load the policies to transfer, one for each seed.
 
     Raises:
         SettingsError: there are too few of them. RunDirectoryError: there are none that fit.
     """
     directory = RunDirectory(options.source)
-    source = training.gridworld_settings(directory)
+    source = gridworld_settings(directory)
     if source.transfer is not None:
         raise SettingsError(f"{options.source} is a run of transfer itself: its policy is biased")
     world = make_world((options.env,), 1, explore=False)
     policies = load_policies(directory, source, world, options.checkpoint)
     training.tell_damaged(policies.loaded, console)
-    settings = options.settings(policies.loaded.position.frames, source.train.network)
     chosen = seed_indices(options, source.seeds)
-    return settings, jax.tree.map(lambda leaf: leaf[chosen], policies.params.learnt)
+    params = jax.tree.map(lambda leaf: leaf[chosen], policies.params.learnt)
+    return Bias(policies.loaded.position.frames, source.train.network, params)
 
 
-def seed_indices(options: Options, pretrained_seeds: int) -> Int[Array, " seeds"]:
-    """Returns which pre-trained seed biases each agent: `[seeds]`.
+def seed_indices(options: TransferOptions, pretrained_seeds: int) -> Int[Array, " seeds"]:
+    """Return which pre-trained seed biases each agent: `[seeds]`.
 
     Raises:
         SettingsError: there are too few of them.
@@ -187,13 +178,19 @@ def seed_indices(options: Options, pretrained_seeds: int) -> Int[Array, " seeds"
     return agents if index is None else jnp.full_like(agents, index)
 
 
-def begin(directory: RunDirectory, settings: RunSettings, program: Program, biases: Any) -> None:
-    """Saves the state before the first step, with the pre-trained policies in their place."""
-    with multihost.first_inside(directory.lock):
-        state = program.init(seed_keys(settings.seeds, settings.first_seed))
-        fixed = state.learner.fixed._replace(policy=biases)
-        state = state._replace(learner=state.learner._replace(fixed=fixed))
-        checkpoint.save(directory.checkpoints, state, Position(), to_json(settings))
+EXPERIMENT = Experiment(
+    module="experiments.minigrid_transfer",
+    stage="transfer",
+    defaults=defaults,
+    resumed=resumed,
+    opened=opened,
+    evaluate=gridworlds.EVALUATE,
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the experiment that the command line asks for."""
+    training.main(EXPERIMENT, arguments)
 
 
 if __name__ == "__main__":

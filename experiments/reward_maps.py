@@ -31,6 +31,7 @@ from envs.minigrid.render import whole_grid
 from envs.registry import UnknownEnvironment, find
 from envs.types import World
 from experiments.common import cli, outputs, training
+from experiments.common.gridworlds import gridworld_settings
 from experiments.illustrations import visits
 from experiments.illustrations.visits import Probe
 
@@ -139,7 +140,7 @@ def player(options: RewardMapOptions, world: World, console: Console) -> tuple[A
     if options.source is None:
         return uniform(world.num_actions), AgentParams(())
     directory = RunDirectory(options.source)
-    settings = training.gridworld_settings(directory)
+    settings = gridworld_settings(directory)
     check_between("seed_index", options.seed_index, 0, settings.seeds - 1)
     policies = load_policies(directory, settings, world, options.checkpoint)
     training.tell_damaged(policies.loaded, console)

@@ -25,8 +25,7 @@ from envs.habitat.simulator import SimulatorError
 from envs.minigrid import make_world
 from envs.registry import UnknownEnvironment, find, names
 from experiments.common import cli, habitat, training
-from experiments.common.outputs import unused
-from experiments.common.training import RUNS
+from experiments.common.outputs import RUNS, unused
 from experiments.watching import film, players, rooms_film, terminal
 from experiments.watching.playing import play, side_by_side
 

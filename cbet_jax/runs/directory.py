@@ -95,6 +95,15 @@ def create_with_record(record: Path, kind: str, content: dict[str, Any]) -> None
         RunDirectoryError: something else is there already, or nothing can be written.
     """
     refuse_other_content(record, kind)
+    write_record(record, content)
+
+
+def write_record(record: Path, content: dict[str, Any]) -> None:
+    """Write the file that says what a folder holds, and make the folder if it is not there.
+
+    Raises:
+        RunDirectoryError: nothing can be written.
+    """
     try:
         record.parent.mkdir(parents=True, exist_ok=True)
         write_json(record, content)

@@ -1,76 +1,43 @@
-"""What the command lines of all experiments share: reading them, and saying no in one line."""
+"""What all command lines share: reading them, printing them, and refusing bad input in one line."""
 
 import contextlib
-import inspect
 import io
 import os
 import re
 import shlex
 import shutil
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import tyro
 
-from cbet_jax.config import RunSettings, SettingsError
+from cbet_jax.config import SettingsError
 from cbet_jax.runs.directory import RunDirectoryError
-from cbet_jax.setting_types import static_settings
-from envs.errors import did_you_mean
-from experiments.common.presets import DEFAULT, PRESETS
 
 BAD_INPUT = 2  # exit status
 INTERRUPTED = 130  # exit status
 
 
 @dataclass(frozen=True)
-class First:
-    """The part of a command line that says where the other defaults come from."""
+class FirstWords:
+    """The words of a command line that say where the defaults of all others come from."""
 
     preset: str | None = None
     out: Path | None = None
     resume: bool = False
+    env: str | None = None  # whose task is learnt
+    source: Annotated[Path | None, tyro.conf.arg(name="from")] = None  # the pre-trained run
+    seed_index: int | None = None  # of the pre-trained run
 
 
-@dataclass(frozen=True)
-class FirstOfTask(First):
-    """The same, of a command line that names one task."""
-
-    env: str | None = None
-
-
-@dataclass(frozen=True)
-class FirstOfTransfer(FirstOfTask):
-    """The same, of a command line that names a pre-trained run, too."""
-
-    source: Annotated[Path | None, tyro.conf.arg(name="from")] = None
-    checkpoint: int | None = None
-    seed_index: int | None = None
-
-
-def first[F: First](arguments: Sequence[str], kind: type[F]) -> F:
-    """Reads the fields of `kind`, and leaves the rest for later."""
-    known: F
-    known, _ = parse(kind, arguments, return_unknown_args=True, add_help=False)
+def first_words(arguments: Sequence[str]) -> FirstWords:
+    """Read the words that decide the defaults, and leave the rest for later."""
+    known: FirstWords
+    known, _ = parse(FirstWords, arguments, return_unknown_args=True, add_help=False)
     return known
-
-
-def preset(name: str | None, presets: Mapping[str, RunSettings] = PRESETS) -> RunSettings:
-    """Returns the settings of a preset (None: the default one).
-
-    Args:
-        name: of the preset.
-        presets: to choose from.
-
-    Raises:
-        SettingsError: there is no such preset; the message names the nearest ones.
-    """
-    name = DEFAULT if name is None else name
-    if name not in presets:
-        raise SettingsError(f"unknown preset {name!r}; {did_you_mean(name, presets)}")
-    return presets[name]
 
 
 def parse(kind: Any, arguments: Sequence[str], module: str = "", **options: Any) -> Any:
@@ -89,10 +56,7 @@ def parse(kind: Any, arguments: Sequence[str], module: str = "", **options: Any)
     try:
         with contextlib.redirect_stderr(printed):
             prog = command_line(module) if module else None
-            description = _description(kind)
-            return tyro.cli(
-                kind, args=list(arguments), prog=prog, description=description, **options
-            )
+            return tyro.cli(kind, args=list(arguments), prog=prog, **options)
     except SystemExit as stop:
         if not stop.code:
             raise
@@ -145,10 +109,10 @@ def _shortest(program: str) -> str:
 
 @contextlib.contextmanager
 def user_errors(*others: type[Exception]) -> Iterator[None]:
-    """Turns bad input into one line on stderr and exit status 2.
+    """Turn bad input into one line on stderr and exit status 2.
 
     Args:
-        *others: exceptions that mean bad input, beside the settings' and the directory's.
+        *others: exceptions that mean bad input, besides those of settings and directories.
     """
     bad_input: tuple[type[Exception], ...] = (SettingsError, RunDirectoryError, *others)
     try:
@@ -160,7 +124,7 @@ def user_errors(*others: type[Exception]) -> Iterator[None]:
 
 
 def fail(message: str, status: int) -> NoReturn:
-    """Ends the process with one line on stderr.
+    """End the process with one line on stderr.
 
     Raises:
         SystemExit: always.
@@ -169,16 +133,8 @@ def fail(message: str, status: int) -> NoReturn:
     raise SystemExit(status)
 
 
-def _description(kind: type) -> str:
-    """Return the beginning of a command's help: what it does, and which settings are static."""
-    what = inspect.getdoc(kind) or ""
-    names = (name.removeprefix("train.").replace("_", "-") for name in static_settings(kind))
-    static = " ".join(f"--{name}" for name in names)
-    return f"{what}\n\nEach value of these compiles another program: {static}" if static else what
-
-
 def _one_line(box: str) -> str:
-    """Returns what tyro says in a box of many lines: the problem, and the nearest options."""
+    """Return what tyro says in a box of many lines: the problem, and the nearest options."""
     lines = [line.strip("│ ") for line in re.sub(r"\x1b\[[0-9;]*m", "", box).splitlines()]
     sections: list[list[str]] = [[]]
     for line in lines:

@@ -1,10 +1,13 @@
-"""What the commands for Habitat share: starting simulators, and building what plays in them."""
+"""What the commands for Habitat share: starting simulators, and what is played in them."""
 
 import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+
+from rich.console import Console
 
 from cbet_jax.agent import make_agent
 from cbet_jax.config import HabitatSettings, RunSettings
@@ -12,27 +15,29 @@ from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
 from cbet_jax.train import Program, make_program
 from envs.habitat.workers.process import Settings
 from envs.habitat.workers.simulators import Simulators, simulator_errors
+from envs.habitat.workers.stopwatch import Stopwatch
 from envs.habitat.world import habitat_world
 from envs.types import World
 
-EVALUATE = "experiments.habitat_evaluate"
-PYTHON = "HABITAT_PYTHON"  # names the interpreter that habitat-sim is installed in
-EMBEDDED = "raycast"  # which this interpreter runs by itself
+EVALUATE = "experiments.habitat_evaluate"  # the command to run next
+PYTHON = "HABITAT_PYTHON"  # variable that names the interpreter habitat-sim is installed in
+EMBEDDED = "raycast"  # the simulator that needs no other interpreter
 
 
 def interpreter(simulator: str, named: str | None) -> str:
-    """Returns the interpreter that a simulator runs in.
+    """Return the interpreter that a simulator runs in.
 
     Args:
         simulator: the simulator's name.
-        named: on the command line (None: the environment's `HABITAT_PYTHON`, else this one).
+        named: the interpreter on the command line (None: that of the environment variable
+            `HABITAT_PYTHON`, else this one).
     """
     outside = os.environ.get(PYTHON) if simulator != EMBEDDED else None
     return named or outside or sys.executable
 
 
 def process_settings(scene: str, habitat: HabitatSettings, python: str | None) -> Settings:
-    """Returns what starts the simulators of a scene."""
+    """Return the settings that start the simulators of a scene."""
     folder = Path(habitat.folder) if habitat.folder else None
     named = interpreter(habitat.simulator, python)
     return Settings(scene, habitat.simulator, folder, named)
@@ -40,10 +45,10 @@ def process_settings(scene: str, habitat: HabitatSettings, python: str | None) -
 
 @contextmanager
 def simulators(settings: Settings, number: int) -> Iterator[Simulators]:
-    """Keeps simulators while the block plays; they end with it, however it ends.
+    """Start simulators, and end them with the block, however it ends.
 
     Raises:
-        SimulatorError: they cannot be started, or cannot go on.
+        SimulatorError: they cannot be started, or cannot continue.
     """
     started = Simulators(settings, number)
     try:
@@ -54,12 +59,12 @@ def simulators(settings: Settings, number: int) -> Iterator[Simulators]:
 
 
 def worlds(habitat: HabitatSettings, played: Simulators) -> World:
-    """Returns the worlds of a run, which simulators play."""
+    """Return the worlds of a run, which simulators play."""
     return habitat_world(played, max_steps=habitat.max_steps, random_starts=habitat.random_starts)
 
 
 def build(settings: RunSettings, played: Simulators) -> Program:
-    """Puts worlds and training together; seeds take turns with the simulators."""
+    """Build the program that trains in scenes; seeds take turns with the simulators."""
     assert settings.habitat is not None
     train, world = settings.train, worlds(settings.habitat, played)
     agent = make_agent(train.network, settings.transfer, world.num_actions, world.view_shape)
@@ -67,12 +72,37 @@ def build(settings: RunSettings, played: Simulators) -> Program:
 
 
 def habitat_settings(directory: RunDirectory) -> tuple[RunSettings, HabitatSettings]:
-    """Reads the settings of a run in Habitat.
+    """Read the settings of a run in Habitat.
 
     Raises:
-        RunDirectoryError: it is none.
+        RunDirectoryError: it is no such run.
     """
     settings = directory.settings()
     if settings.habitat is None:
         raise RunDirectoryError(f"{directory.root} is a run of {settings.stage}, not in Habitat")
     return settings, settings.habitat
+
+
+def introduce(simulators: Simulators, console: Console) -> None:
+    """Say which simulator plays."""
+    hello = simulators.workers.hello
+    line = f"{len(simulators)} x {hello.simulator} {hello.version} ({hello.renderer})"
+    console.print(f"simulators: {line}, scene {hello.scene}", soft_wrap=True, highlight=False)
+
+
+def time_shares(stopwatch: Stopwatch) -> dict[str, Any]:
+    """Return where the time went, for the manifest."""
+    if not stopwatch.steps:
+        return {}
+    shares = {name: round(share, 3) for name, share in stopwatch.shares()._asdict().items()}
+    return {"time_shares": shares}
+
+
+def tell_time(stopwatch: Stopwatch, console: Console) -> None:
+    """Say how fast the simulators were played, and where the time went."""
+    if stopwatch.steps:
+        speed = stopwatch.steps / stopwatch.seconds
+        shares = stopwatch.shares()._asdict().items()
+        parts = ", ".join(f"{name} {share:.0%}" for name, share in shares)
+        line = f"{speed:,.0f} simulator steps/s; time in {parts}"
+        console.print(line, soft_wrap=True, highlight=False)

@@ -1,4 +1,4 @@
-"""The folder that a study writes its table and its figure to."""
+"""Where commands write: new folders and file names, tables and figures."""
 
 import csv
 from collections.abc import Iterable, Sequence
@@ -8,21 +8,22 @@ from typing import TYPE_CHECKING, Any
 
 from cbet_jax.runs.atomic_write import replacing
 from cbet_jax.runs.directory import RunDirectoryError
-from experiments.common.training import RUNS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+RUNS = Path("runs")  # where new directories go, below the working directory
+
 
 def new_folder(out: Path | None, name: str) -> Path:
-    """Makes the folder that a study writes to.
+    """Make the folder that a command writes its table and its figure to.
 
     Args:
-        out: what the command line says, None for a new folder in `runs/`.
-        name: of the study, and of its files.
+        out: the folder (None: a new one in `runs/`).
+        name: begins the names of a new folder and of the files.
 
     Raises:
-        RunDirectoryError: it cannot be made, or the study's files lie there already.
+        RunDirectoryError: it cannot be made, or holds such files already.
     """
     folder = out or RUNS / f"{name}-{datetime.now():%Y%m%d-%H%M%S}"
     for path in (folder / f"{name}.csv", folder / f"{name}.png"):
@@ -36,7 +37,7 @@ def new_folder(out: Path | None, name: str) -> Path:
 
 
 def unused(path: Path) -> Path:
-    """Returns the path, or with a number behind its stem, such that nothing lies there yet."""
+    """Return the path, with a number after its stem if the path is taken."""
     number, free = 1, path
     while free.exists():
         number += 1
@@ -45,7 +46,7 @@ def unused(path: Path) -> Path:
 
 
 def write_table(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> Path:
-    """Writes a new CSV file, numbers with six digits."""
+    """Write a new CSV file, numbers with six digits."""
     with open(path, "x", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(header)
@@ -55,7 +56,7 @@ def write_table(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]
 
 
 def write_figure(path: Path, figure: "Figure", dpi: int = 110) -> Path:
-    """Writes a PNG that is either complete or absent."""
+    """Write a PNG that is either complete or absent."""
     with replacing(path) as temporary:
         figure.savefig(temporary, dpi=dpi, format="png")
     return path

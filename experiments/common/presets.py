@@ -1,5 +1,6 @@
 """The presets: complete settings under a name. Every field can be overridden."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from cbet_jax.config import (
@@ -10,8 +11,10 @@ from cbet_jax.config import (
     NetworkSettings,
     OptimizerSettings,
     RunSettings,
+    SettingsError,
     TrainSettings,
 )
+from envs.errors import did_you_mean
 
 PRESETS: dict[str, RunSettings] = {
     # The published code's values, which are the defaults of every field.
@@ -108,7 +111,7 @@ _HABITAT: dict[str, RunSettings] = {
 }
 HABITAT_PRESETS = {name: _seeing_images(run) for name, run in _HABITAT.items()}
 
-# Frames that the published code learns each task from; what is not here takes the preset's.
+# Frames that the published code learns each task from; other tasks take the preset's.
 MILLION = 1_000_000
 TASK_FRAMES = {
     "Unlock": 5 * MILLION,
@@ -124,14 +127,46 @@ TASK_FRAMES = {
 }
 
 
-def for_task(preset: RunSettings, environment: str | None) -> TrainSettings:
-    """Returns a preset's settings for learning one task, with the task's own reward.
+def named(name: str | None, presets: Mapping[str, RunSettings] = PRESETS) -> RunSettings:
+    """Return the settings of a preset.
 
-    Whoever pre-trains for as long as was published learns the task for as long as was published.
+    Args:
+        name: of the preset (None: the default one).
+        presets: to choose from.
+
+    Raises:
+        SettingsError: there is no such preset; the message names the nearest ones.
+    """
+    name = DEFAULT if name is None else name
+    if name not in presets:
+        raise SettingsError(f"unknown preset {name!r}; {did_you_mean(name, presets)}")
+    return presets[name]
+
+
+def base(
+    name: str | None, stored: RunSettings | None, presets: Mapping[str, RunSettings] = PRESETS
+) -> RunSettings:
+    """Return the settings that hold where a command line says nothing.
+
+    Args:
+        name: of the preset that it names, if any.
+        stored: settings of the run to resume (None: a new run).
+        presets: to choose from.
+
+    Raises:
+        SettingsError: there is no such preset.
+    """
+    return named(name, presets) if stored is None or name else stored
+
+
+def for_task(preset: RunSettings, environment: str | None) -> TrainSettings:
+    """Return a preset's settings for learning one task from its own reward.
+
+    A preset with the published frames of pre-training gets the published frames of the task.
 
     Args:
         preset: made for pre-training.
-        environment: whose task it is, None where that is not known yet.
+        environment: whose task it is (None: not known yet).
     """
     frames = preset.train.frames
     if environment and frames == PRESETS["paper"].train.frames:

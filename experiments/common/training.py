@@ -1,77 +1,107 @@
-"""What the commands that train share: starting a run, going on with it, saying how it ended."""
+"""The main that all commands share that train, and what each of them adds to it."""
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any, NamedTuple
 
-import jax
-import tyro
 from jax.sharding import Mesh
 from rich.console import Console
 
-from cbet_jax.agent import make_agent
 from cbet_jax.analysis import figures
-from cbet_jax.config import RunSettings, SettingsError, TrainSettings
+from cbet_jax.config import RunSettings, SettingsError
 from cbet_jax.runs import devices, multihost
 from cbet_jax.runs.checkpoint import Loaded
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
 from cbet_jax.runs.json_files import first_difference, to_json
 from cbet_jax.runs.train_loop import HostSettings, NonFiniteLossError, Outcome, train
-from cbet_jax.setting_types import NonNegativeFloat, PositiveInt, check_between, check_fields
-from cbet_jax.train import Program, make_program, seed_keys
-from envs.minigrid import make_world
-from experiments.common import cli
+from cbet_jax.train import Program
+from envs.habitat.simulator import SimulatorError
+from envs.registry import UnknownEnvironment
+from experiments.common import cli, presets
+from experiments.common.cli import FirstWords
+from experiments.common.outputs import RUNS
+from experiments.common.training_options import TrainingOptions
 
-EVALUATE = "experiments.minigrid_evaluate"
-RUNS = Path("runs")
-GIB = 2**30
 STOPPED = 128  # exit status, plus the number of the signal
 NOT_FINITE = 1  # exit status
 
 
-@dataclass(frozen=True, kw_only=True)
-class Options:
-    """The options of every command that trains."""
-
-    train: Annotated[TrainSettings, tyro.conf.arg(name="")]
-    seeds: int  # agents trained side by side
-    first_seed: int  # the seeds are first_seed, first_seed + 1, ...
-    chunk: int  # iterations between two looks of the host
-    preset: str | None = None  # paper (default), laptop or smoke
-    out: Path | None = None  # the run's directory (default: a new one in runs/)
-    resume: bool = False  # go on with the run in --out
-    #: between two checkpoints, at least (default: each chunk's end is saved, as long as that takes
-    #: a tenth of the time at most)
-    checkpoint_seconds: NonNegativeFloat | None = None
-    keep_at: tuple[int, ...] = ()  # frames at which the policies are kept for good
-    #: for seeds and worlds (default: all GPUs that can be used, or all cores of the CPU); it
-    #: changes the order of sums alone
-    devices: PositiveInt | None = None
-    distributed: bool = False  # several hosts train together, each with this command
-
-    def run(self, *environments: str, **more: Any) -> RunSettings:
-        """Returns what decides the numbers of a run.
-
-        Args:
-            *environments: that it plays.
-            **more: what a command's own options say.
-        """
-        return RunSettings(
-            self.train, environments, self.seeds, self.first_seed, self.chunk, **more
-        )
-
-    def __post_init__(self) -> None:
-        check_fields(self)
-        if self.devices is not None and self.distributed:
-            raise SettingsError("--distributed takes devices of all hosts: leave --devices out")
-        for frames in self.keep_at:
-            check_between("keep_at", frames, 1, self.train.frames)
+def keep_initial_state(directory: RunDirectory) -> None:
+    """Leave a new run without a checkpoint: it begins with the state that its program makes."""
 
 
-def stored_settings(first: cli.First) -> RunSettings | None:
-    """Returns the settings of the run to resume, None for a new run.
+class Opened(NamedTuple):
+    """A run that can be trained as soon as it has a directory."""
+
+    settings: RunSettings
+    program: Program
+    prefix: str = ""  # of the name of a new directory
+    begin: Callable[[RunDirectory], None] = keep_initial_state
+    measured: Callable[[], dict[str, Any]] = dict  # what else the manifest records
+
+
+@dataclass(frozen=True)
+class Experiment[O: TrainingOptions]:
+    """What a command adds to the main that all commands share that train."""
+
+    module: str  # the command, as `python -m` names it
+    stage: str  # of its runs, as `RunSettings.stage` names it
+    #: returns the options that hold where the command line says nothing: those of the preset that
+    #: the first words name, or of the run to resume
+    defaults: Callable[[FirstWords, RunSettings | None], O]
+    #: returns the settings that the options ask of the run to resume
+    resumed: Callable[[O, RunSettings], RunSettings]
+    #: builds the run, which is a new one if there are no stored settings
+    opened: Callable[[O, RunSettings | None, Console], AbstractContextManager[Opened]]
+    evaluate: str  # the command that comes next
+
+
+def main[O: TrainingOptions](experiment: Experiment[O], arguments: Sequence[str] | None) -> None:
+    """Train as the command line asks (None: that of this process)."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    console = Console()
+    with cli.user_errors(UnknownEnvironment, SimulatorError):
+        options, stored = read(experiment, arguments)
+        with experiment.opened(options, stored, console) as run:
+            directory = open_directory(options, run)
+            run.begin(directory)
+            seconds, keep_at = options.checkpoint_seconds, options.keep_at
+            host = HostSettings(console, tuple(arguments), seconds, keep_at, measured=run.measured)
+            execute(experiment, directory, run, host)
+
+
+def read[O: TrainingOptions](
+    experiment: Experiment[O], arguments: Sequence[str]
+) -> tuple[O, RunSettings | None]:
+    """Read the command line; the preset or the resumed run says what it does not say.
+
+    Returns:
+        The options, and the settings of the run to resume (None: a new run).
+
+    Raises:
+        SettingsError: the command line cannot be read, or not be run. RunDirectoryError: there is
+            no run to resume, or one of another kind or with other settings.
+    """
+    first = cli.first_words(arguments)
+    stored = stored_settings(first)
+    if stored and stored.stage != experiment.stage:
+        raise RunDirectoryError(f"{first.out} is a run of {stored.stage}, not {experiment.stage}")
+    defaults = experiment.defaults(first, stored)
+    options: O = cli.parse(type(defaults), arguments, experiment.module, default=defaults)
+    if stored:
+        asked = experiment.resumed(options, stored)
+        difference = first_difference(to_json(stored), to_json(asked))
+        if difference:
+            raise RunDirectoryError(f"{first.out} was started with other settings: {difference}")
+    return options, stored
+
+
+def stored_settings(first: FirstWords) -> RunSettings | None:
+    """Return the settings of the run to resume, None for a new run.
 
     Raises:
         SettingsError: no directory is named. RunDirectoryError: there is no run in it.
@@ -79,52 +109,18 @@ def stored_settings(first: cli.First) -> RunSettings | None:
     if not first.resume:
         return None
     if first.out is None:
-        raise SettingsError("--resume needs --out DIR, the run to go on with")
+        raise SettingsError("--resume needs --out DIR, the run to continue")
     return RunDirectory(first.out).settings()
 
 
-def shared(base: RunSettings) -> dict[str, Any]:
-    """Returns the options of every command that trains, as a run or a preset has them."""
-    return {name: getattr(base, name) for name in ("train", "seeds", "first_seed", "chunk")}
-
-
-def gridworld_settings(directory: RunDirectory) -> RunSettings:
-    """Reads the settings of a run in gridworlds.
-
-    Raises:
-        RunDirectoryError: it is none.
-    """
-    settings = directory.settings()
-    if settings.habitat:
-        raise RunDirectoryError(f"{directory.root} is a run of {settings.stage}, not in gridworlds")
-    return settings
-
-
-def refuse_other_settings(
-    options: Options, stored: RunSettings | None, settings: RunSettings
-) -> None:
-    """Checks that the command line does not contradict the run that it goes on with.
-
-    Raises:
-        RunDirectoryError: it does; the message names the first setting that differs.
-    """
-    if stored is None:
-        return
-    if stored.stage != settings.stage:
-        raise RunDirectoryError(f"{options.out} is a run of {stored.stage}, not {settings.stage}")
-    difference = first_difference(to_json(stored), to_json(settings))
-    if difference:
-        raise RunDirectoryError(f"{options.out} was started with other settings: {difference}")
-
-
-def lay_out(options: Options, console: Console) -> Mesh | None:
-    """Joins other hosts, and lays seeds and worlds out over devices, before any is used.
+def lay_out(options: TrainingOptions, console: Console) -> Mesh | None:
+    """Join other hosts, and divide seeds and worlds over devices, before any device is used.
 
     Returns:
-        The devices, None for one alone.
+        The devices, None for a single one.
 
     Raises:
-        SettingsError: there are not as many as asked for, or they do not divide the run, or the
+        SettingsError: there are not as many as asked for, they do not divide the run, or the
             other hosts are not to be found.
     """
     devices.use_cpu(options.devices)
@@ -134,79 +130,49 @@ def lay_out(options: Options, console: Console) -> Mesh | None:
     return devices.make_mesh(options.train, options.seeds, options.devices)
 
 
-def build(settings: RunSettings, mesh: Mesh | None = None) -> Program:
-    """Puts gridworlds and training together, on one device or on those of a mesh.
+def open_directory(options: TrainingOptions, run: Opened) -> RunDirectory:
+    """Return the run's directory; a new run's is made.
 
     Raises:
-        SettingsError: they take more memory than there is, or what is seen cannot be counted so.
+        RunDirectoryError: it holds something else.
     """
-    train = settings.train
-    if train.counts.keys == "ternary":
-        raise SettingsError(
-            "counts.keys=ternary codes the pixels of images: gridworlds, whose views are numbers "
-            "of things, are counted with exact keys"
-        )
-    world = make_world(settings.environments, train.worlds, explore=settings.explore)
-    agent = make_agent(train.network, settings.transfer, world.num_actions, world.view_shape)
-    program = make_program(train, world, settings.seeds, settings.chunk, agent=agent, mesh=mesh)
-    state = jax.eval_shape(program.init, seed_keys(settings.seeds))
-    needed = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(state))
-    there = devices.memory(mesh)
-    if needed > there:
-        raise SettingsError(
-            f"training keeps {needed / GIB:.1f} GiB, count tables most of all, and there are "
-            f"{there / GIB:.1f} GiB: ask for fewer --seeds, or a smaller --counts.capacity"
-        )
-    return program
-
-
-def open_directory(options: Options, settings: RunSettings, prefix: str = "") -> RunDirectory:
-    """Returns the run's directory; a new run's is made.
-
-    Raises:
-        RunDirectoryError: something else lies there already.
-    """
-    preset = options.preset or cli.DEFAULT
-    name = f"{prefix}{settings.train.method}-{preset}-{datetime.now():%Y%m%d-%H%M%S}"
+    preset = options.preset or presets.DEFAULT
+    name = f"{run.prefix}{run.settings.train.method}-{preset}-{datetime.now():%Y%m%d-%H%M%S}"
 
     def open_() -> str:
         directory = RunDirectory(options.out or RUNS / name)
         if not options.resume:
-            directory.create(settings)
+            directory.create(run.settings)
         return str(directory.root)
 
     return RunDirectory(Path(multihost.on_first(open_)))
 
 
 def execute(
-    directory: RunDirectory,
-    settings: RunSettings,
-    program: Program,
-    host: HostSettings,
-    command: str,
-    evaluate: str = EVALUATE,
+    experiment: Experiment[Any], directory: RunDirectory, run: Opened, host: HostSettings
 ) -> None:
-    """Trains, and says how the run ended and what to do next.
+    """Train, draw the learning curves, and say how the run ended and what to do next.
 
     Args:
+        experiment: names the commands to print.
         directory: of the run.
-        settings: of the run.
-        program: what they ask for.
+        run: to train.
         host: what to show, and how often to save.
-        command: that goes on with the run.
-        evaluate: the command that comes next.
 
     Raises:
         SystemExit: the run did not reach its end.
     """
     host.console.print(f"run directory: {directory.root}", soft_wrap=True, highlight=False)
     try:
-        outcome = train(directory, settings, program, host)
+        outcome = train(directory, run.settings, run.program, host)
     except NonFiniteLossError as error:
         cli.fail(str(error), NOT_FINITE)
     if outcome.finished:
         draw_figures(directory)
-    report(outcome, directory, host.console, command, evaluate)
+    line = closing_line(experiment, directory, outcome)
+    host.console.print(line, soft_wrap=True, highlight=False, markup=False)
+    if not outcome.finished:
+        raise SystemExit(STOPPED + outcome.signal)
 
 
 def draw_figures(directory: RunDirectory) -> None:
@@ -218,32 +184,17 @@ def draw_figures(directory: RunDirectory) -> None:
     multihost.on_first(draw)
 
 
-def host_settings(options: Options, arguments: Sequence[str], console: Console) -> HostSettings:
-    """Returns what the host is to do."""
-    return HostSettings(console, tuple(arguments), options.checkpoint_seconds, options.keep_at)
-
-
-def report(
-    outcome: Outcome,
-    directory: RunDirectory,
-    console: Console,
-    command: str,
-    evaluate: str = EVALUATE,
-) -> None:
-    """Says how the run ended and what to do next; a stopped run ends the process."""
+def closing_line(experiment: Experiment[Any], directory: RunDirectory, outcome: Outcome) -> str:
+    """Return the line that says how a run ended, and which command to run next."""
     if outcome.finished:
         how = "finished" if outcome.trained else "had already finished"
-        after = cli.command_line(evaluate, directory.root)
-        line = f"{how} at {outcome.frames:,} frames; next: {after}"
-    else:
-        again = cli.command_line(command, "--out", directory.root, "--resume")
-        line = f"stopped and saved at {outcome.frames:,} frames; continue with: {again}"
-    console.print(line, soft_wrap=True, highlight=False, markup=False)
-    if not outcome.finished:
-        raise SystemExit(STOPPED + outcome.signal)
+        after = cli.command_line(experiment.evaluate, directory.root)
+        return f"{how} at {outcome.frames:,} frames; next: {after}"
+    again = cli.command_line(experiment.module, "--out", directory.root, "--resume")
+    return f"stopped and saved at {outcome.frames:,} frames; continue with: {again}"
 
 
 def tell_damaged(loaded: Loaded, console: Console) -> None:
-    """Says which checkpoints were passed over."""
+    """Say which checkpoints were passed over because they are damaged."""
     for path in loaded.damaged:
         console.print(f"checkpoint {path} is damaged: using {loaded.path.name}", soft_wrap=True)

@@ -15,6 +15,7 @@ from cbet_jax.runs.saved_policies import UNIFORM, UNTRAINED, Policies, load_poli
 from envs.minigrid import make_world
 from envs.minigrid.generators.catalogue import TRANSFER
 from experiments.common import training
+from experiments.common.gridworlds import gridworld_settings
 from experiments.evaluation import evaluation_table
 from experiments.evaluation.evaluation_table import ALL_WORLDS, EvaluationRow
 
@@ -52,7 +53,7 @@ def open_run(
         RunDirectoryError: there are no policies, or they cannot play in these environments.
     """
     directory = RunDirectory(path)
-    settings = training.gridworld_settings(directory)
+    settings = gridworld_settings(directory)
     environments = environments or (TRANSFER if settings.explore else settings.environments)
     world = make_world(environments[:1], 1, explore=False)
     policies = load_policies(directory, settings, world, checkpoint)

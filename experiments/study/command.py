@@ -16,8 +16,9 @@ from cbet_jax.runs.json_files import first_difference, from_json
 from cbet_jax.setting_types import NonNegativeFloat, PositiveInt, check_fields
 from envs.minigrid.generators.catalogue import TRANSFER as TEN_WORLDS
 from envs.registry import UnknownEnvironment, find
-from experiments.common import cli
-from experiments.common.training import NOT_FINITE, RUNS
+from experiments.common import cli, presets
+from experiments.common.outputs import RUNS
+from experiments.common.training import NOT_FINITE
 from experiments.study import report, results
 from experiments.study.execute import Host, execute
 from experiments.study.plan import Job, Selection, StudySettings, plan, reached
@@ -154,11 +155,11 @@ def read(study: Study, arguments: Sequence[str]) -> tuple[Options, Path]:
         SettingsError: a name is unknown, or a number out of range. RunDirectoryError: the
             directory holds a study with other settings.
     """
-    first = cli.first(arguments, cli.First)
-    root = first.out or RUNS / f"{study.name}-{first.preset or cli.DEFAULT}"
+    first = cli.first_words(arguments)
+    root = first.out or RUNS / f"{study.name}-{first.preset or presets.DEFAULT}"
     stored = stored_study(root)
-    name = first.preset or (stored.preset if stored else cli.DEFAULT)
-    frames = cli.preset(name).train.frames
+    name = first.preset or (stored.preset if stored else presets.DEFAULT)
+    frames = presets.named(name).train.frames
     base = stored or StudySettings(name, frames, SEEDS.get(name, FEWER_SEEDS), episodes=100)
     defaults = Options(
         **{**asdict(base), "preset": name},

@@ -17,10 +17,11 @@ from cbet_jax.runs.saved_policies import load_policies
 from cbet_jax.runs.train_loop import HostSettings, NonFiniteLossError, train
 from cbet_jax.train import Program
 from envs.minigrid import make_world
-from experiments.common.training import STOPPED, build, draw_figures
+from experiments.common.gridworlds import build
+from experiments.common.training import STOPPED, draw_figures
+from experiments.common.transfer import save_first_state
 from experiments.evaluation import evaluation_table, gridworlds
 from experiments.evaluation.gridworlds import EvaluatedRun
-from experiments.minigrid_transfer import begin
 from experiments.study.plan import DIVERGED, EVALUATION, Job, StudySettings, holds_policies
 
 EVALUATION_SEED = 0  # of the levels and actions of all evaluations
@@ -155,7 +156,7 @@ def bias(job: Job, program: Program, settings: RunSettings) -> None:
     source = RunDirectory(job.source)
     world = make_world(job.worlds, 1, explore=False)
     policies = load_policies(source, source.settings(), world, settings.transfer.frames)  # type: ignore[union-attr]
-    begin(RunDirectory(job.root), settings, program, policies.params.learnt)
+    save_first_state(RunDirectory(job.root), settings, program, policies.params.learnt)
 
 
 def evaluate(jobs: Sequence[Job], study: StudySettings, host: Host) -> None:

@@ -13,13 +13,14 @@ from cbet_jax.config import SettingsError
 from cbet_jax.runs.directory import (
     RunDirectory,
     RunDirectoryError,
-    create_with_record,
     refuse_other_content,
+    write_record,
 )
 from cbet_jax.runs.signals import stop_on_signals
 from cbet_jax.setting_types import PositiveInt, check_fields
 from envs.registry import UnknownEnvironment
 from experiments.common import cli, training
+from experiments.common.outputs import RUNS
 from experiments.sweeps import gpus, results
 from experiments.sweeps.plan import COMMANDS, Job, check, plan, read_grid
 
@@ -42,7 +43,7 @@ class Options:
     #: quoted
     grid: Annotated[tuple[str, ...], tyro.conf.arg(metavar="SETTING=VALUE,VALUE ...")] = ()
     command: str = "pretrain"  # pretrain, tabula_rasa, transfer or habitat
-    out: Path = training.RUNS / "sweep"  # the sweep's directory, new or begun
+    out: Path = RUNS / "sweep"  # the sweep's directory, new or begun
     cluster: Literal["local", "slurm"] = "local"  # where the runs are made
     #: runs in the queue at once (default: one here, all with SLURM)
     parallel: PositiveInt | None = None
@@ -150,7 +151,7 @@ def open_sweep(options: Options) -> None:
     Raises:
         RunDirectoryError: it cannot be made.
     """
-    create_with_record(options.out / RECORD, "sweep", {"command": options.command})
+    write_record(options.out / RECORD, {"command": options.command})
 
 
 def show(jobs: Sequence[Job], console: Console) -> None:

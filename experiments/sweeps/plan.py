@@ -19,6 +19,7 @@ from cbet_jax.config import SettingsError
 from cbet_jax.intrinsic import make_intrinsic
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
 from envs.minigrid import make_world
+from experiments.common import training
 from experiments.study.plan import at_chunk_end, reached
 
 COMMANDS = {
@@ -134,12 +135,11 @@ def check(jobs: Sequence[Job]) -> None:
 
 def _check(job: Job) -> None:
     resume = ["--resume"] if job.begun else []
-    read = importlib.import_module(job.module).read([*job.command[1:], *resume])
-    options = read[0] if isinstance(read, tuple) else read
+    experiment = importlib.import_module(job.module).EXPERIMENT
+    options, _ = training.read(experiment, [*job.command[1:], *resume])
     make_intrinsic(options.train, num_actions=1)
-    if not hasattr(options, "scene"):  # whether there is such a one, its simulator knows
-        worlds = options.envs if hasattr(options, "envs") else (options.env,)
-        make_world(worlds, options.train.worlds, explore=False)
+    if options.gridworlds:  # of a scene, only its simulator knows whether it is there
+        make_world(options.gridworlds, options.train.worlds, explore=False)
 
 
 def _option(name: str, value: str) -> list[str]:

@@ -87,7 +87,7 @@ def test_runs_in_rooms_and_in_gridworlds_are_told_apart(habitat_run, capsys, tmp
         assert "is a run of pre-training in Habitat, not" in refused(main, arguments, capsys)
     RunDirectory(tmp_path).create(replace(habitat_run.settings(), habitat=None))
     error = refused(habitat_pretrain.main, ["--resume", "--out", str(tmp_path)], capsys)
-    assert "is a run of pre-training, not in Habitat" in error
+    assert "is a run of pre-training, not pre-training in Habitat" in error
 
 
 BAD_COMMAND_LINES = {

@@ -101,7 +101,7 @@ def test_it_is_watched_like_any_other_run(imported):
 def test_it_is_transferred_like_any_other_run(imported, tmp_path, monkeypatch):
     started = []
     monkeypatch.setattr(training, "execute", lambda *run: started.append(run))
-    monkeypatch.setattr(minigrid_transfer, "begin", lambda *run: started.append(run))
+    monkeypatch.setattr(minigrid_transfer, "save_first_state", lambda *run: started.append(run))
     arguments = ("--preset", "smoke", "--env", "Unlock", "--out", str(tmp_path / "task"))
     minigrid_transfer.main(["--from", str(imported.root), *arguments])
     _, settings, _, biases = started[0]

@@ -18,6 +18,7 @@ from cbet_jax.runs.directory import RunDirectory
 from cbet_jax.runs.json_files import to_json
 from cbet_jax.train import seed_keys
 from experiments import minigrid_evaluate, minigrid_pretrain
+from experiments.common import gridworlds
 from tests.support.refusal import refused
 from tests.support.tiny import ARGUMENTS, CHUNK_FRAMES, FRAMES, SEEDS, numbers, saved_frames
 
@@ -35,7 +36,7 @@ def finished(tmp_path_factory) -> RunDirectory:
 
 def final_state(directory: RunDirectory) -> dict[str, np.ndarray]:
     settings = directory.settings()
-    init = minigrid_pretrain.build(settings).init
+    init = gridworlds.build(settings).init
     template = jax.eval_shape(init, seed_keys(settings.seeds, settings.first_seed))
     loaded = checkpoint.load_newest(directory.checkpoints, template, to_json(settings))
     return numbers(loaded.state)

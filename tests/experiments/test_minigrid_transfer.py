@@ -24,7 +24,7 @@ from experiments import (
     minigrid_tabula_rasa,
     minigrid_transfer,
 )
-from experiments.common import presets, training
+from experiments.common import gridworlds, presets, training
 from experiments.common.presets import PRESETS
 from tests.support.fake_program import fake_program
 from tests.support.refusal import refused
@@ -61,7 +61,7 @@ def saved(directory: RunDirectory):
     """Returns the newest state of a run, as the program has it."""
     settings = directory.settings()
     keys = seed_keys(settings.seeds, settings.first_seed)
-    template = jax.eval_shape(training.build(settings).init, keys)
+    template = jax.eval_shape(gridworlds.build(settings).init, keys)
     return checkpoint.load_newest(directory.checkpoints, template, to_json(settings)).state
 
 
@@ -186,15 +186,16 @@ def test_a_task_is_learnt_from_nothing(tmp_path, capsys, monkeypatch):
 
 @pytest.mark.parametrize("method", ["cbet", "count", "ride", "rnd", "ablation-changes"])
 def test_without_pretraining_nothing_is_reset_at_random(method):
-    read = minigrid_tabula_rasa.read([*ENV, "--method", method])
+    read, _ = training.read(minigrid_tabula_rasa.EXPERIMENT, [*ENV, "--method", method])
     assert read.train.frames == 5_000_000  # published, for Unlock
     assert make_intrinsic(read.train, 7).name == method
     assert not read.train.counts.random_resets
 
 
 def test_tasks_have_the_published_settings_but_for_what_a_task_needs():
-    published = minigrid_pretrain.read([]).train
-    options = minigrid_tabula_rasa.read(["--env", "ObstructedMaze-2Dlh"])
+    published = training.read(minigrid_pretrain.EXPERIMENT, [])[0].train
+    words = ["--env", "ObstructedMaze-2Dlh"]
+    options, _ = training.read(minigrid_tabula_rasa.EXPERIMENT, words)
     back = replace(options.train, frames=50_000_000, extrinsic_weight=0.0, counts=published.counts)
     assert back == published
     assert options.train.frames == 100_000_000
@@ -216,8 +217,8 @@ def test_tasks_have_the_published_settings_but_for_what_a_task_needs():
         (["--env", "Unlock", "--alpha", "-1"], "alpha must be at least 0"),
         (["--env", "Unlock", "--alpha-frames", "0"], "alpha_frames must be at least 1"),
         (["--env", "Unlock", "--checkpoint", "17"], "there: 80"),
-        (["--env", "Unlock", "--method", "cbet"], "own reward alone: leave --method out"),
-        (["--env", "Unlock", "--method", "cbett"], "own reward alone: leave --method out"),
+        (["--env", "Unlock", "--method", "cbet"], "own reward only: leave --method out"),
+        (["--env", "Unlock", "--method", "cbett"], "own reward only: leave --method out"),
         (["--env", "Unlock", "--extrinsic-weight", "0"], "--extrinsic-weight above 0"),
         (["--env", "Unlock", "--extrinsic-weight", "-1"], "must be at least 0, not -1.0"),
         (["--env", "Unlock", "--from", "nowhere"], "nowhere holds no run"),

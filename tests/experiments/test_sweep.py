@@ -8,6 +8,7 @@ import pytest
 
 from cbet_jax.runs.directory import RunDirectory
 from experiments import minigrid_pretrain
+from experiments.common import training
 from experiments.sweeps import command, gpus, plan
 from experiments.sweeps.plan import read_grid
 from tests.support.fake_program import fake_program
@@ -44,7 +45,7 @@ def test_the_grid_has_a_run_for_each_combination(tmp_path):
         *("--envs", "Unlock", "DoorKey-8x8"),
     )
     plan.check(jobs)
-    options = minigrid_pretrain.read(jobs[1].command[1:])
+    options, _ = training.read(minigrid_pretrain.EXPERIMENT, jobs[1].command[1:])
     assert not options.train.counts.shared
     assert options.envs == ("Unlock", "DoorKey-8x8")
 

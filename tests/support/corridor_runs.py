@@ -16,7 +16,7 @@ from cbet_jax.analysis import figures
 from cbet_jax.runs import checkpoint, metrics_table, multihost, progress_bar
 from cbet_jax.runs.directory import RunDirectory
 from experiments import minigrid_pretrain
-from experiments.common import training
+from experiments.common import gridworlds
 from tests.support import tiny
 from tests.support.tiny import CHUNK
 from tests.support.worlds import corridor
@@ -32,7 +32,7 @@ ARGUMENTS = (
 
 def play_in_corridors() -> None:
     """Gives every run of this process a corridor for a world, and no pictures."""
-    training.make_world = lambda names, worlds, explore: corridor(worlds)  # type: ignore[assignment]
+    gridworlds.make_world = lambda names, worlds, explore: corridor(worlds)  # type: ignore[assignment]
     figures.draw_learning_curves = lambda *_: None
 
 

@@ -14,10 +14,10 @@ from cbet_jax.analysis import figures
 from cbet_jax.config import SettingsError
 from cbet_jax.runs import metrics_table
 from experiments import minigrid_pretrain
-from experiments.minigrid_pretrain import read
+from experiments.minigrid_pretrain import EXPERIMENT
 from tests.support.fake_program import fake_program
 
-__all__ = ["read"]
+__all__ = ["EXPERIMENT"]
 
 DISTURBED_CHUNK = 3
 

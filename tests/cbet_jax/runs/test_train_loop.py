@@ -18,6 +18,7 @@ from cbet_jax.runs import checkpoint, metrics_table, saving, train_loop
 from cbet_jax.runs.directory import RunDirectory
 from cbet_jax.runs.train_loop import HostSettings
 from experiments import minigrid_pretrain
+from experiments.common import training
 from tests.support.fake_program import fake_program
 from tests.support.refusal import refused
 from tests.support.tiny import (
@@ -125,8 +126,8 @@ def test_saving_takes_a_tenth_of_the_time_at_most(tmp_path, monkeypatch):
     with pytest.raises(KeyError, match="30"):  # the end is saved in any case
         pretrain(tmp_path, "--checkpoint-seconds", "None")
     assert saved == [1, 4, 10, 11, 21, 30]
-    defaults = minigrid_pretrain.read(["--preset", "smoke"]), HostSettings(Console())
-    assert [default.checkpoint_seconds for default in defaults] == [None, None]
+    options, _ = training.read(minigrid_pretrain.EXPERIMENT, ["--preset", "smoke"])
+    assert options.checkpoint_seconds is HostSettings(Console()).checkpoint_seconds is None
 
 
 def test_full_count_tables_are_told_of_once(tmp_path, monkeypatch, capsys):

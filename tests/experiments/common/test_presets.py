@@ -7,6 +7,7 @@ import pytest
 
 from cbet_jax.intrinsic import make_intrinsic
 from experiments import minigrid_pretrain
+from experiments.common import training
 from experiments.common.presets import PRESETS
 
 
@@ -29,14 +30,18 @@ def test_paper_has_the_published_settings():
     assert (loss.discount, loss.value_weight, loss.entropy_weight) == (0.99, 0.5, 0.0005)
 
 
+def settings_of(arguments: list[str]) -> RunSettings:
+    return training.read(minigrid_pretrain.EXPERIMENT, arguments)[0].settings
+
+
 @pytest.mark.parametrize("name", PRESETS)
 def test_every_preset_is_what_the_command_line_gives(name):
-    assert minigrid_pretrain.read(["--preset", name]).settings == PRESETS[name]
+    assert settings_of(["--preset", name]) == PRESETS[name]
 
 
 def test_every_field_can_be_overridden():
     arguments = ["--frames", "7", "--preset=smoke", "--counts.capacity", "64", "--envs", "X", "Y"]
-    settings = minigrid_pretrain.read(arguments).settings
+    settings = settings_of(arguments)
     assert settings.train.frames == 7
     assert settings.train.counts.capacity == 64
     assert settings.environments == ("X", "Y")
