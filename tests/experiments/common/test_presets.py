@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from cbet_jax.config import RunSettings
 from cbet_jax.intrinsic import make_intrinsic
 from experiments import minigrid_pretrain
 from experiments.common import training
