@@ -1,6 +1,7 @@
 """What all command lines share: reading them, printing them, and refusing bad input in one line."""
 
 import contextlib
+import inspect
 import io
 import os
 import re
@@ -16,6 +17,7 @@ import tyro
 
 from cbet_jax.config import SettingsError
 from cbet_jax.runs.directory import RunDirectoryError
+from cbet_jax.setting_types import static_settings
 
 BAD_INPUT = 2  # exit status
 INTERRUPTED = 130  # exit status
@@ -56,7 +58,10 @@ def parse(kind: Any, arguments: Sequence[str], module: str = "", **options: Any)
     try:
         with contextlib.redirect_stderr(printed):
             prog = command_line(module) if module else None
-            return tyro.cli(kind, args=list(arguments), prog=prog, **options)
+            description = _description(kind)
+            return tyro.cli(
+                kind, args=list(arguments), prog=prog, description=description, **options
+            )
     except SystemExit as stop:
         if not stop.code:
             raise
@@ -131,6 +136,14 @@ def fail(message: str, status: int) -> NoReturn:
     """
     print(f"error: {' '.join(message.split())}", file=sys.stderr)
     raise SystemExit(status)
+
+
+def _description(kind: type) -> str:
+    """Return the beginning of a command's help: what it does, and which settings are static."""
+    what = inspect.getdoc(kind) or ""
+    names = (name.removeprefix("train.").replace("_", "-") for name in static_settings(kind))
+    static = " ".join(f"--{name}" for name in names)
+    return f"{what}\n\nEach value of these compiles another program: {static}" if static else what
 
 
 def _one_line(box: str) -> str:
