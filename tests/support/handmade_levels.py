@@ -12,13 +12,13 @@ MAX_STEPS = 100
 
 
 def random_levels(rng: np.random.Generator, task: str, count: int) -> Level:
-    """Draws `count` levels, stacked."""
+    """Draw `count` levels, stacked."""
     levels = [_random_level(rng, task) for _ in range(count)]
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *levels)
 
 
 def every_cell() -> list[int]:
-    """Lists every cell that MiniGrid has."""
+    """List every cell that MiniGrid has."""
     colors = range(len(c.COLORS))
     colored = (c.open_door, c.closed_door, c.locked_door, c.key, c.ball, c.box)
     cells = [c.EMPTY, c.WALL, c.GOAL, c.LAVA]

@@ -47,7 +47,7 @@ class MultiRoomNoisyTV(MultiRoomEnv):
 
 
 def make(name: str) -> MiniGridEnv:
-    """Makes MiniGrid's environment of the name that the paper uses, and resets it once."""
+    """Make MiniGrid's environment of the name that the paper uses, and resets it once."""
     if name in MULTI_ROOMS or name in NOISY:
         kind = MultiRoomNoisyTV if name in NOISY else MultiRoomEnv
         rooms, size = (MULTI_ROOMS | NOISY)[name]
@@ -73,7 +73,7 @@ class Moment(NamedTuple):
 
 
 def rebuild(export: Export, env: MiniGridEnv) -> None:
-    """Turns `env` into the exported world."""
+    """Turn `env` into the exported world."""
     env.max_steps = export.max_steps
     env.width, env.height = export.grid.shape[:2]
     env.grid = Grid(env.width, env.height)
@@ -93,7 +93,7 @@ def rebuild(export: Export, env: MiniGridEnv) -> None:
 
 
 def export_from(env: MiniGridEnv, task: str) -> Export:
-    """Describes a world of `minigrid` as ours are exported, so that both can be measured alike."""
+    """Describe a world of `minigrid` as ours are exported, so that both can be measured alike."""
     return Export(
         grid=env.grid.encode(),
         contents=contents_of(env),
@@ -115,7 +115,7 @@ def _target(env: MiniGridEnv, task: str) -> tuple[int, int] | None:
 
 
 def build_object(triple, contents) -> WorldObj | None:
-    """Builds one object from MiniGrid's encoding and the encoding of what is inside it."""
+    """Build one object from MiniGrid's encoding and the encoding of what is inside it."""
     built = WorldObj.decode(*(int(value) for value in triple))
     if contents[0]:
         assert isinstance(built, Box)
@@ -129,7 +129,7 @@ def _find(env: MiniGridEnv, target: tuple[int, int]) -> WorldObj | None:
 
 
 def look(env: MiniGridEnv, view: np.ndarray, before: Moment | None = None) -> Moment:
-    """Reads the whole state, given the view that the last step returned.
+    """Read the whole state, given the view that the last step returned.
 
     Args:
         env: the world.
@@ -151,7 +151,7 @@ def look(env: MiniGridEnv, view: np.ndarray, before: Moment | None = None) -> Mo
 
 
 def panorama(env: MiniGridEnv, view: np.ndarray) -> np.ndarray:
-    """Returns the views to the four directions; `view` is the one the agent has now."""
+    """Return the views to the four directions; `view` is the one the agent has now."""
     direction = env.agent_dir
     views = []
     for env.agent_dir in range(4):
@@ -161,7 +161,7 @@ def panorama(env: MiniGridEnv, view: np.ndarray) -> np.ndarray:
 
 
 def contents_of(env: MiniGridEnv) -> np.ndarray:
-    """Returns the type and colour of what is inside each box."""
+    """Return the type and colour of what is inside each box."""
     contents = np.zeros((env.width, env.height, 2), np.uint8)
     for index, thing in enumerate(env.grid.grid):
         if isinstance(thing, Box):

@@ -1,4 +1,4 @@
-"""Plays our worlds in bulk, with a random policy that likes to handle things."""
+"""Play our worlds in batches, with a random policy that prefers to handle objects."""
 
 from functools import cache
 from typing import NamedTuple
@@ -15,14 +15,14 @@ from envs.minigrid.level import DIRECTIONS, MARGIN, Level, enlarge
 from tests.envs.minigrid.solving.planner import plan
 
 CANVAS = 25 + 2 * MARGIN  # holds every level
-BATCH = 20  # worlds played at once: one size, so that the program is compiled once
+BATCH = 20  # worlds played at once; always the same size, to compile the program once
 PIECE = 120  # steps of one call of the compiled program
-QUICKLY = {"xla_backend_optimization_level": 0}  # to compile: it takes a fifth of the time
-CHUNK = 500  # levels drawn at once: one size, so that each world's draw is compiled once
+QUICKLY = {"xla_backend_optimization_level": 0}  # compiles in a fifth of the time
+CHUNK = 500  # levels sampled at once; always the same number, to compile each sampler once
 
 
 class Record(NamedTuple):
-    """`B` worlds over time: index t is the moment before action t, and what it brought."""
+    """`B` worlds over time: index t has the state before action t, and its outcome."""
 
     states: rules.State  # arrays [T, B, ...]
     panorama: np.ndarray  # [T, B, 4, 7, 7, 3]
@@ -32,7 +32,7 @@ class Record(NamedTuple):
 
 
 def levels_of(name: str, key, count: int) -> Level:
-    """Draws `count` levels of one of the environments."""
+    """Return `count` levels of one of the environments."""
     keys = jax.random.split(key, -(-count // CHUNK))
     chunks = [sampling_program(name)(chunk_key) for chunk_key in keys]
     assert all(ok.all() for _, ok in chunks)
@@ -43,22 +43,22 @@ def levels_of(name: str, key, count: int) -> Level:
 
 @cache
 def sampling_program(name: str):
-    """Returns the compiled draw of `CHUNK` levels from a key."""
+    """Return the compiled function that samples `CHUNK` levels from a random key."""
     return jax.jit(lambda key: sample_levels(find(name), key, CHUNK), compiler_options=QUICKLY)
 
 
 def exports(levels: Level) -> list[Export]:
-    """Exports the first state of each level."""
+    """Export the first state of each level."""
     states = jax.device_get(jax.vmap(rules.start)(levels))
     count = len(states.step_count)
     return [export(jax.tree.map(lambda leaf, i=i: leaf[i], states)) for i in range(count)]
 
 
 def play(levels: Level, key, plans: np.ndarray) -> Record:
-    """Plays as many actions as `plans` has in each of the levels (`[B]`), success or not.
+    """Play as many actions as `plans` has in each of the levels (`[B]`), success or not.
 
-    `plans` (`[steps, B]`) holds actions to play; where it is negative, they are random. All
-    levels lie on one canvas and time is cut in pieces, so that one compiled program plays all.
+    `plans` (`[steps, B]`) holds the actions; a negative one is replaced by a random action. All
+    levels have one size and time is divided into pieces, so one compiled program plays them all.
     """
     levels = jax.vmap(lambda level: enlarge(level, CANVAS, CANVAS))(levels)
     states = jax.vmap(rules.start)(levels)
@@ -85,7 +85,7 @@ def _play_piece(states, key, plans):
 
 
 def plans_for(levels: Level, steps: int, every: int) -> np.ndarray:
-    """Returns plans that solve every `every`-th level first, and leave the rest to chance."""
+    """Return plans that solve every `every`-th level; all other actions are random."""
     count = levels.task.shape[0]
     plans = np.full((steps, count), -1, np.int32)
     for world, level in list(enumerate(exports(levels)))[::every]:
@@ -103,7 +103,7 @@ def _look(states):
 
 
 def handle_things(key, state: rules.State):
-    """Draws an action: often one that does something to what stands in front."""
+    """Sample an action: often one that handles the object in front."""
     level = state.level
     x, y = level.agent_position + jnp.array(DIRECTIONS)[level.agent_direction] + MARGIN
     front = level.cells[y, x]
@@ -122,7 +122,7 @@ def handle_things(key, state: rules.State):
 
 
 def full_states(record: Record, world: int) -> tuple[np.ndarray, ...]:
-    """Returns grid, contents, agent and what is carried of one world, at every moment."""
+    """Return grid, contents, agent and carried object of one world, at every time step."""
     level = record.states.level
     grid, contents = to_minigrid(without_margin(level.cells[:, world], level.size[0, world]))
     agent = np.concatenate(

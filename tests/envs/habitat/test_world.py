@@ -26,7 +26,7 @@ ACTIONS = np.random.default_rng(0).integers(0, 3, (40, 2)).astype(np.int32)
 
 @pytest.fixture
 def simulators_of():
-    """Starts simulators that end with the test."""
+    """Start simulators that end with the test."""
     started = []
 
     def start(*arguments, **options) -> Simulators:
@@ -53,7 +53,7 @@ def raycasts(scene):
 
 
 def play(world, actions, key=0):
-    """Begins, plays in one compiled scan, and returns everything of every moment."""
+    """Begin, plays in one compiled scan, and returns everything of every moment."""
 
     @jax.jit
     def run(key, actions):

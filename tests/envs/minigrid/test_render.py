@@ -19,7 +19,7 @@ from tests.support.refusal import refused
 
 
 def walled(row: str) -> State:
-    """Returns the start of a level of one row of cells, with its outer wall."""
+    """Return the start of a level of one row of cells, with its outer wall."""
     wall = "WG" * (len(row) // 2 + 2)
     return start(from_text(f"{wall}\nWG{row}WG\n{wall}", task=REACH_GOAL))
 

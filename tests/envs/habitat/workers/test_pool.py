@@ -32,7 +32,7 @@ def own(scene: str = "fine", **options) -> Settings:
 
 @pytest.fixture
 def workers_of():
-    """Starts workers that end with the test."""
+    """Start workers that end with the test."""
     started = []
 
     def start(settings: Settings, number: int = 1) -> WorkerPool:

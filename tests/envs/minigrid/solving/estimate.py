@@ -1,6 +1,6 @@
-"""The least number of actions that a level still takes, for the solver.
+"""A lower bound of the number of actions that a level still takes, for the solver.
 
-A place is `y * width + x`; a place and a direction together are `4 * place + direction`.
+A place is `y * width + x`; a place with a direction is `4 * place + direction`.
 """
 
 from typing import NamedTuple
@@ -32,12 +32,12 @@ class Puzzle(NamedTuple):
 
 
 class Estimate:
-    """Counts the actions that are needed at least: those of an easier world.
+    """Counts the actions of an easier world, a lower bound.
 
-    There, objects do not stand in the way, doors cost their toggle only on the way to the next
-    thing to handle, and dropping costs the drop and the turn away from what was dropped. Where
-    one locked door parts the agent from its target, key, door and target (and an object
-    before the door) are handled in this order: there is no other.
+    In that world objects do not block the way, doors cost their toggle only on the way to the next
+    object, and dropping costs the drop and the turn away from the dropped object. If one locked
+    door separates the agent from its target, then key, door and target (and an object in front of
+    the door) must be handled in this order.
     """
 
     def __init__(self, puzzle: Puzzle, start: Node) -> None:
@@ -56,7 +56,7 @@ class Estimate:
         return FAR if stages is None else self._table(stages, doors)[here]
 
     def _find_lock(self, start: Node) -> None:
-        """Looks for the one locked door that parts the agent from its target."""
+        """Find the only locked door that separates the agent from its target."""
         if self._puzzle.task != PICK_UP or self._puzzle.target not in start.cells:
             return
         locked = [place for place in self._doors if start.cells[place] >> 3 == c.KIND_LOCKED]
@@ -68,24 +68,24 @@ class Estimate:
         here = start.place * 4 + start.direction
         stages = (("pick", start.cells.index(self._puzzle.target)),)
         self._lock = locked[0]
-        if self._spread(self._seeds(stages), b"", closed_lock=True)[here] < FAR:
+        if self._distances(self._seeds(stages), b"", closed_lock=True)[here] < FAR:
             self._lock = -1  # another way leads there
             return
         self._key = key
         self._before_lock = self._agents_side(start)
 
     def _agents_side(self, start: Node) -> int:
-        """Returns the place before the locked door that the agent can come to."""
+        """Return the place before the locked door that the agent can come to."""
         here = start.place * 4 + start.direction
         for step in self._puzzle.steps:
             beside = self._lock + step
             seeds = {beside * 4 + d: 0 for d in range(4)}
-            if self._spread(seeds, b"", closed_lock=True)[here] < FAR:
+            if self._distances(seeds, b"", closed_lock=True)[here] < FAR:
                 return beside
         return -1
 
     def _stages(self, node: Node) -> tuple | None:
-        """Returns what is to be handled, in order; None if it cannot be done any more."""
+        """Return what is to be handled, in order; None if it cannot be done any more."""
         puzzle, cells = self._puzzle, node.cells
         if puzzle.task == REACH_GOAL:
             return (("enter", cells.find(c.GOAL)),) if c.GOAL in cells else None
@@ -109,15 +109,15 @@ class Estimate:
         return take_key
 
     def _table(self, stages: tuple, doors: bytes) -> list[int]:
-        """Returns the least actions from every place and direction through all stages."""
+        """Return the least actions from every place and direction through all stages."""
         if (stages, doors) not in self._tables:
             closed_lock = self._lock >= 0 and ("toggle", self._lock) in stages
-            spread = self._spread(self._seeds(stages), doors, closed_lock=closed_lock)
+            spread = self._distances(self._seeds(stages), doors, closed_lock=closed_lock)
             self._tables[stages, doors] = spread
         return self._tables[stages, doors]
 
     def _seeds(self, stages: tuple) -> dict[int, int]:
-        """Returns where the first stage can be done, and the least actions from there on."""
+        """Return where the first stage can be done, and the least actions from there on."""
         if not stages:
             return {place * 4 + d: 0 for place in self._passable for d in range(4)}
         (what, place), later = stages[0], stages[1:]
@@ -143,8 +143,8 @@ class Estimate:
                     seeds[place * 4 + d] = 2 + turned
         return seeds
 
-    def _spread(self, seeds: dict[int, int], doors: bytes, *, closed_lock: bool) -> list[int]:
-        """Returns the least actions from everywhere to a seed, the seed's own included."""
+    def _distances(self, seeds: dict[int, int], doors: bytes, *, closed_lock: bool) -> list[int]:
+        """Return the least actions from everywhere to a seed, the seed's own included."""
         passable = self._passable - ({self._lock} if closed_lock else set())
         closed = {
             place

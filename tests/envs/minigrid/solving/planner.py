@@ -1,10 +1,10 @@
-"""Finds some solution of a level fast, or proves that there is none, on the host.
+"""Find some solution of a level quickly, or prove that there is none, on the host.
 
-For worlds that are too large for the shortest solution (`solver`): many locked doors, keys
-in boxes, objects before doors. The plan is made subgoal by subgoal (`subgoals`) in a world
-without walking (`regions`), where no operation is ever a mistake, so that a subgoal once
-reached is never taken back. Each is searched for greedily; where greed does not help, the same
-search goes on until it has tried everything. Then the operations are walked out.
+For levels too large for the shortest solution (`solver`): many locked doors, keys in boxes, objects
+in front of doors. The plan is made subgoal by subgoal (`subgoals`) in a world without walking
+(`regions`). No operation there is ever a mistake, so no subgoal has to be undone. Each subgoal is
+searched for greedily; if that fails, the same search continues until it has tried everything.
+Then the operations are turned into actions.
 """
 
 import heapq
@@ -27,20 +27,20 @@ _SHUT = (c.KIND_CLOSED, c.KIND_BOX)  # what a toggle turns into free ground
 
 
 class PlanNotFoundError(RuntimeError):
-    """The search was given up, so nothing is known about the level."""
+    """The search was abandoned, so nothing is known about the level."""
 
 
 def plan(export: Export) -> list[int] | None:
-    """Returns actions that solve the level with the last of them, or None if there are none.
+    """Return actions that solve the level with the last of them, or None if there are none.
 
-    The plan is not the shortest, and the level's time limit plays no part.
+    The plan is not the shortest, and ignores the level's time limit.
 
     Raises:
-        PlanNotFoundError: more than `MAX_STATES` states were looked at for one subgoal.
+        PlanNotFoundError: more than `MAX_STATES` states were visited for one subgoal.
     """
     puzzle, start = read(export)
     if puzzle.task == PICK_UP and start.carrying == puzzle.target:
-        return [PICKUP]  # fulfilled, once it is noticed
+        return [PICKUP]  # already fulfilled, but only an action can succeed
     if puzzle.task == OPEN_DOOR and start.cells[puzzle.target] >> 3 == c.KIND_OPEN:
         ahead = start.place + puzzle.steps[start.direction]
         return [LEFT, TOGGLE] if ahead == puzzle.target else [TOGGLE]
@@ -49,7 +49,7 @@ def plan(export: Export) -> list[int] | None:
 
 
 def _operations(regions: Regions, start: Moment) -> list[Operation] | None:
-    """Returns the operations that fulfil the task, or None if there are none."""
+    """Return the operations that fulfil the task, or None if there are none."""
     node = regions.start(start.cells, start.place, start.carrying)
     done: list[Operation] = []
     while (last := regions.finish(node)) is None:
@@ -67,10 +67,10 @@ def _operations(regions: Regions, start: Moment) -> list[Operation] | None:
 
 
 def _search(regions: Regions, root: Node, subgoal: Subgoal) -> tuple[Node, list[Operation]] | None:
-    """Finds a way to something irrevocable: the subgoal, or any door that can be unlocked.
+    """Find a way to something irrevocable: the subgoal, or any door that can be unlocked.
 
-    What seems nearest to the subgoal is tried first. Returns where it leads and how, or None if
-    everything was tried, which proves that there is no solution.
+    States that seem closest to the subgoal are tried first. Return the final state and the
+    operations, or None if everything was tried, which proves that there is no solution.
     """
     came_from: dict[Node, tuple[Node, Operation]] = {}
     queue: list[tuple[int, int, int, Node, Operation]] = []
@@ -98,7 +98,7 @@ def _search(regions: Regions, root: Node, subgoal: Subgoal) -> tuple[Node, list[
 
 
 def _choices(regions: Regions, node: Node, subgoal: Subgoal) -> Iterator[tuple[int, Operation]]:
-    """Yields what can be done with the hands, and the risk that it is of no use."""
+    """Yield picks and drops, with the risk that they are useless."""
     for operation in regions.picks(node):
         picked = node.cells[operation.places.bit_length() - 1]
         yield int(picked != subgoal.key), operation
@@ -106,7 +106,7 @@ def _choices(regions: Regions, node: Node, subgoal: Subgoal) -> Iterator[tuple[i
 
 
 class _Walker:
-    """Turns operations into actions, and plays them on the level as it is."""
+    """Turns operations into actions, and plays them on the real level."""
 
     def __init__(self, puzzle: Puzzle, start: Moment) -> None:
         self._puzzle = puzzle
@@ -124,7 +124,7 @@ class _Walker:
         return self._actions
 
     def _needs_toggle(self, action: int) -> bool:
-        """True where a box stands for what is inside."""
+        """Return whether a box must be toggled first, to reach its contents."""
         front = self._cells[self._ahead(self._at)]
         is_target = self._puzzle.task == PICK_UP and front == self._puzzle.target
         return action in (PICKUP, DROP) and front >> 3 >= c.KIND_BOX and not is_target
@@ -133,7 +133,7 @@ class _Walker:
         return at // 4 + self._puzzle.steps[at % 4]
 
     def _way(self, operation: Operation) -> list[int]:
-        """Returns the fewest actions to where the operation can be done."""
+        """Return the fewest actions to where the operation can be done."""
         came_from: dict[int, tuple[int, tuple[int, ...]]] = {}
         queue: list[tuple[int, int, int, tuple[int, ...]]] = [(0, self._at, self._at, ())]
         while True:
@@ -160,7 +160,7 @@ class _Walker:
         return actions[::-1]
 
     def _act(self, action: int) -> None:
-        """Plays one action that is known to have an effect."""
+        """Play one action that is known to have an effect."""
         place, direction = divmod(self._at, 4)
         ahead = self._ahead(self._at)
         front = self._cells[ahead]

@@ -1,15 +1,15 @@
-"""A world for planning: what matters is where the agent can walk, not where it stands.
+"""A simplified world for planning: only the region in which the agent can walk matters.
 
 Sets of places are integers: place `y * width + x` is the bit `1 << place`. The *region* of
 the agent is the set of places between which it can walk without moving anything.
 
-Three simplifications keep a level as solvable as it was. Closed doors count as open. A box
-counts as what is inside, an empty one as an empty cell, unless it is the box to pick up (the
-agent can toggle it whenever it stands before it). Objects of no use are all alike.
+Three simplifications do not change whether a level can be solved. Closed doors count as open. A
+box counts as its contents, and an empty box as an empty cell, unless it is the box to pick up (the
+agent can toggle any box in front of it). All useless objects are the same.
 
-What is left to decide is what to carry where, and that can always be undone: what was picked
-up can be dropped there again, and what was dropped can be picked up again. Unlocking a door
-cannot, but it takes nothing away. So no operation is ever a mistake.
+The remaining decisions are what to carry where, and these can be undone: a picked object can be
+dropped again, and a dropped one picked up. Unlocking a door cannot be undone, but takes nothing
+away. So no operation is ever a mistake.
 """
 
 from collections.abc import Iterator
@@ -57,24 +57,24 @@ class Regions:
         self.target_door = 1 << puzzle.target if puzzle.task == OPEN_DOOR else 0
 
     def start(self, cells: bytes, place: int, carrying: int) -> Node:
-        """Simplifies a world."""
+        """Simplify a world."""
         unpacked = cells.translate(bytes(self.unpacked(cell) for cell in range(256)))
         node = self._sorted(Node(unpacked, 0, carrying, 1 << place))
-        return node._replace(region=self.spread(node.near, self.free(node)))
+        return node._replace(region=self.flood(node.near, self.free(node)))
 
     def unpacked(self, cell: int) -> int:
-        """Returns what counts instead of a cell: a box is as good as what is inside."""
+        """Return the cell that replaces a cell: a box counts as its contents."""
         return unpack_box(cell) if cell >> 3 >= c.KIND_BOX and cell != self._object else cell
 
     def free(self, node: Node) -> int:
-        """Returns where nothing stands in the way; the door to open has to stay shut."""
+        """Return where nothing stands in the way; the door to open has to stay shut."""
         return places(node.cells, _FREE) & ~self.target_door
 
     def objects(self, node: Node) -> int:
         return places(node.cells, _OBJECTS)
 
     def targets(self, node: Node) -> int:
-        """Returns the places of what the task is about."""
+        """Return the places of what the task is about."""
         if self.task == REACH_GOAL:
             return places(node.cells, (c.KIND_GOAL,))
         if self.task == OPEN_DOOR:
@@ -84,7 +84,7 @@ class Regions:
         return places_of(node.cells, self._object) if self.task == PICK_UP else 0
 
     def finish(self, node: Node) -> Operation | None:
-        """Returns the operation that fulfils the task, if it can be done right now."""
+        """Return the operation that fulfils the task, if it can be done right now."""
         region, targets = node.region, self.targets(node)
         if self.task == REACH_GOAL:
             goals = region & targets
@@ -100,24 +100,24 @@ class Regions:
         return None
 
     def unlock(self, node: Node) -> Operation | None:
-        """Returns an operation that unlocks a door, if one can be done right now."""
+        """Return an operation that unlocks a door, if one can be done right now."""
         if node.carrying >> 3 != c.KIND_KEY:
             return None
         doors = places_of(node.cells, c.locked_door(node.carrying & 7)) & self.beside(node.region)
         return Operation(TOGGLE, doors & -doors, node.region, node.region) if doors else None
 
     def picks(self, node: Node) -> list[Operation]:
-        """Lists every way to pick something up."""
+        """List every way to pick something up."""
         if node.carrying != c.EMPTY:
             return []
         in_front = each(self.objects(node) & self.beside(node.region))
         return [Operation(PICKUP, place, node.region, node.region) for place in in_front]
 
     def drops(self, node: Node) -> Iterator[tuple[int, Operation]]:
-        """Yields every way to drop what is carried, near ones first, with a risk.
+        """Yield every way to drop what is carried, near ones first, with a risk.
 
-        The risk is 0 where it can be in nobody's way, 1 beside an object or a door, and 2
-        where it may part the region: then the agent chooses the part to stay in.
+        The risk is 0 if it cannot block anything, 1 next to an object or a door, and 2 if it may
+        split the region: then the agent chooses the part in which it stays.
         """
         region = node.region
         left = region & places_of(node.cells, c.EMPTY) if node.carrying != c.EMPTY else 0
@@ -135,7 +135,7 @@ class Regions:
             reached |= self.beside(reached) & region
 
     def after(self, node: Node, operation: Operation) -> Node:
-        """Returns what an operation (other than the last) leads to."""
+        """Return what an operation (other than the last) leads to."""
         action, place = operation.action, operation.places
         index = place.bit_length() - 1
         before, carrying = node.cells[index], node.carrying
@@ -150,15 +150,15 @@ class Regions:
             return after
         if action == TOGGLE:
             after = self._sorted(after)
-        return after._replace(region=self.spread(after.region | place, self.free(after)))
+        return after._replace(region=self.flood(after.region | place, self.free(after)))
 
     def beside(self, region: int) -> int:
-        """Returns the region grown by one step, without the region itself."""
+        """Return the region grown by one step, without the region itself."""
         wide = region << 1 | region >> 1 | region << self._width | region >> self._width
         return wide & ~region
 
-    def spread(self, region: int, ground: int) -> int:
-        """Returns the region grown over `ground` as far as it goes."""
+    def flood(self, region: int, ground: int) -> int:
+        """Return the region grown over `ground` as far as it goes."""
         width = self._width
         while True:
             wide = region << 1 | region >> 1 | region << width | region >> width
@@ -168,7 +168,7 @@ class Regions:
             region = grown
 
     def _sorted(self, node: Node) -> Node:
-        """Makes all alike that nobody needs: balls, and keys without a door left to unlock."""
+        """Make all useless objects the same: balls, and keys without a door to unlock."""
         useful = {c.key(cell & 7) for cell in node.cells if cell >> 3 == c.KIND_LOCKED}
         useful.add(self._object)
         alike = bytes(
@@ -178,7 +178,7 @@ class Regions:
         return node._replace(cells=node.cells.translate(alike), carrying=alike[node.carrying])
 
     def _narrow(self, region: int) -> int:
-        """Returns the places of a region that join parts of it, as far as their neighbours tell.
+        """Return the places of a region that join parts of it, as far as their neighbours tell.
 
         Around every place the corners are followed from side to side; where two or more sides
         are free and not joined to the next one by a corner, the place may part the region.
@@ -197,26 +197,26 @@ class Regions:
         return twice & region
 
     def _parts(self, region: int, place: int) -> list[int]:
-        """Returns what taking away a place leaves of a region, part by part."""
+        """Return what taking away a place leaves of a region, part by part."""
         parts: list[int] = []
         for side in each(self.beside(place) & region):
             if not any(side & part for part in parts):
-                parts.append(self.spread(side, region ^ place))
+                parts.append(self.flood(side, region ^ place))
         return parts
 
 
 def places(cells: bytes, kinds: tuple[int, ...]) -> int:
-    """Returns where cells of these kinds are."""
+    """Return where cells of these kinds are."""
     return int(cells[::-1].translate(_digits(kinds)), 2)
 
 
 def places_of(cells: bytes, cell: int) -> int:
-    """Returns where this very cell is."""
+    """Return where this very cell is."""
     return int(cells[::-1].translate(_digits_of(cell)), 2)
 
 
 def each(region: int) -> Iterator[int]:
-    """Yields the places of a set one by one."""
+    """Yield the places of a set one by one."""
     while region:
         place = region & -region
         yield place

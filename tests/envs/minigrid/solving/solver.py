@@ -1,9 +1,9 @@
-"""Finds a shortest solution of a level: A* over MiniGrid's rules, on the host.
+"""Find a shortest solution of a level: A* over MiniGrid's rules, on the host.
 
-The state is all that actions change: cells, the agent's position and direction, and what it
-carries. The only moves left out are those that can never shorten a solution (`done`, closing
-a door, unpacking the target, stepping into lava). The estimate of what is
-left never exceeds the truth (`Estimate`), so the length found is exactly the shortest.
+The state is everything that actions change: cells, the agent's position and direction, and what it
+carries. Moves that can never shorten a solution are left out (`done`, closing a door, unpacking
+the target, stepping into lava). The estimate of the remaining actions never exceeds the truth
+(`Estimate`), so the solution found is a shortest one.
 """
 
 import heapq
@@ -22,14 +22,14 @@ _FREE = (c.KIND_EMPTY, c.KIND_FLOOR, c.KIND_OPEN, c.KIND_GOAL)
 
 
 class SearchTooLongError(RuntimeError):
-    """The search was given up, so nothing is known about the level."""
+    """The search was abandoned, so nothing is known about the level."""
 
 
 def solve(export: Export) -> list[int] | None:
-    """Returns the actions of a shortest solution, or None if there is none.
+    """Return the actions of a shortest solution, or None if there is none.
 
     Raises:
-        SearchTooLongError: more than `MAX_STATES` states were looked at.
+        SearchTooLongError: more than `MAX_STATES` states were visited.
     """
     puzzle, start = read(export)
     estimate = Estimate(puzzle, start)
@@ -66,7 +66,7 @@ def _actions_to(node: Node, came_from: dict[Node, tuple[Node, int]]) -> list[int
 
 
 def _moves(puzzle: Puzzle, node: Node) -> list[tuple[int, Node, bool]]:
-    """Lists the actions that may be of use: what they lead to, and whether that solves it."""
+    """List the useful actions: the next state, and whether it solves the level."""
     cells, place, direction, carrying = node
     ahead = place + puzzle.steps[direction]
     front = cells[ahead]
@@ -100,7 +100,7 @@ def _with(cells: bytes, place: int, cell: int) -> bytes:
 
 
 def read(export: Export) -> tuple[Puzzle, Node]:
-    """Packs an export back into one byte a cell."""
+    """Pack an export back into one byte per cell."""
     codes = _codes()
     width, height = export.grid.shape[:2]
     cells = bytes(
@@ -123,7 +123,7 @@ def read(export: Export) -> tuple[Puzzle, Node]:
 
 @cache
 def _codes() -> dict[tuple[int, ...], int]:
-    """Returns the byte of each (type, colour, state, type inside, colour inside)."""
+    """Return the byte of each (type, colour, state, type inside, colour inside)."""
     triples, contents = encoding_tables()
     used = [cell for cell in range(c.NUM_KINDS << 3) if cell & 7 < len(c.COLORS)]
     return {(*triples[cell].tolist(), *contents[cell].tolist()): cell for cell in reversed(used)}

@@ -1,4 +1,4 @@
-"""What to bring about next, judged by an easier world: objects are never in the way there."""
+"""Choose the next subgoal, in an easier world in which objects never block the way."""
 
 from typing import NamedTuple
 
@@ -8,23 +8,23 @@ from tests.envs.minigrid.solving.regions import Node, Regions, each, places, pla
 
 
 class Subgoal(NamedTuple):
-    """What to stand before, and with what."""
+    """Where to go, and what to carry there."""
 
-    places: int  # any of these
-    key: int  # to carry; EMPTY if the hands are to be free
+    places: int  # go in front of any of these
+    key: int  # what to carry; EMPTY to carry nothing
 
 
 def next_subgoal(regions: Regions, node: Node) -> Subgoal | None:
-    """Returns what to do next: unlock a door, or come before the target.
+    """Return what to do next: unlock a door, or come before the target.
 
-    None proves that the level has no solution: not even where objects are not in the way and
-    all keys that come in sight are held, so that what can be reached only grows.
+    None proves that the level has no solution, because it has none even if objects do not block the
+    way and the agent holds every key that it has reached.
     """
     return _Easier(regions, node).next_subgoal()
 
 
 def operations_left(regions: Regions, node: Node, subgoal: Subgoal) -> int:
-    """Estimates how many operations a subgoal takes, clearing the way included."""
+    """Estimate how many operations a subgoal takes, clearing the way included."""
     full = node.carrying != c.EMPTY
     blocked = _in_the_way(regions, node, subgoal.places)
     if subgoal.key == c.EMPTY:
@@ -36,11 +36,11 @@ def operations_left(regions: Regions, node: Node, subgoal: Subgoal) -> int:
 
 
 def _in_the_way(regions: Regions, node: Node, wanted: int) -> int:
-    """Counts the objects to be moved, at least, to come before one of the places."""
+    """Count the objects to be moved, at least, to come before one of the places."""
     free, objects = regions.free(node), regions.objects(node)
     region, count = node.region, 0
     while not (region | regions.beside(region)) & wanted:
-        grown = regions.spread(region | regions.beside(region) & objects, free)
+        grown = regions.flood(region | regions.beside(region) & objects, free)
         if grown == region:
             break  # a key that is in the agent's own box
         region, count = grown, count + 1
@@ -58,12 +58,12 @@ class _Easier:
         self._regions, self._node = regions, node
         self._ground = regions.free(node) | regions.objects(node)
         self._locked = places(node.cells, (c.KIND_LOCKED,))
-        self._stages = [regions.spread(node.region, self._ground)]
+        self._stages = [regions.flood(node.region, self._ground)]
         self._doors: list[int] = []
         while not self._solved() and (doors := self._can_be_unlocked()):
             self._doors.append(doors)
             ground = self._ground | sum(self._doors)
-            self._stages.append(regions.spread(self._stages[-1] | doors, ground))
+            self._stages.append(regions.flood(self._stages[-1] | doors, ground))
 
     def next_subgoal(self) -> Subgoal | None:
         if not self._solved():
@@ -82,14 +82,17 @@ class _Easier:
         reached = self._stages[-1]
         doors = self._regions.beside(reached) & self._locked & ~sum(self._doors)
         carried = self._regions.unpacked(self._node.carrying)
-        held = lambda key: carried == key or reached & places_of(self._node.cells, key)  # noqa: E731
-        return sum(door for door in each(doors) if held(self._key(door)))
+
+        def is_held(key: int) -> bool:
+            return carried == key or bool(reached & places_of(self._node.cells, key))
+
+        return sum(door for door in each(doors) if is_held(self._key(door)))
 
     def _key(self, door: int) -> int:
         return c.key(self._node.cells[door.bit_length() - 1] & 7)
 
     def _to_unlock(self, door: int) -> Subgoal:
-        """Returns what to do first, to unlock a door of any stage."""
+        """Return what to do first, to unlock a door of any stage."""
         stage = next(number for number, doors in enumerate(self._doors) if door & doors)
         if not door & self._regions.beside(self._stages[0]):
             return self._to_reach(door, stage)
@@ -99,14 +102,14 @@ class _Easier:
         return self._to_reach(keys & self._stages[stage], stage)
 
     def _to_reach(self, wanted: int, stage: int) -> Subgoal:
-        """Returns what to do first, to come to places in or beside a stage."""
+        """Return what to do first, to come to places in or beside a stage."""
         beside, here = self._regions.beside, self._stages[0]
         if wanted & (here | beside(here)):
             return Subgoal(wanted, c.EMPTY)
         doors = sum(self._doors[:stage])
-        behind = self._regions.spread(wanted, self._ground)
+        behind = self._regions.flood(wanted, self._ground)
         while not beside(behind) & beside(here) & doors:
-            behind = self._regions.spread(behind | beside(behind) & doors, self._ground)
+            behind = self._regions.flood(behind | beside(behind) & doors, self._ground)
         ways = beside(behind) & beside(here)
         first = next(filter(None, (ways & doors for doors in self._doors)))
         return self._to_unlock(first & -first)
