@@ -1,4 +1,4 @@
-"""Compiled programs are kept in a folder; what goes wrong with it costs time alone."""
+"""Compiled programs are kept in a folder; what goes wrong with it costs only time."""
 
 import resource
 import shutil
@@ -39,7 +39,11 @@ def configure(choose) -> None:
 def hits():
     """How many programs were read."""
     found = []
-    listener = lambda event, **_: found.append(event) if event == HIT else None  # noqa: E731
+
+    def listener(event, **_):
+        if event == HIT:
+            found.append(event)
+
     jax.monitoring.register_event_listener(listener)
     yield found
     jax.monitoring.unregister_event_listener(listener)
