@@ -1,4 +1,4 @@
-"""Lays the learning curves of several runs over each other, and says how they differ.
+"""Lay the learning curves of several runs over each other, and says how they differ.
 
     python -m experiments.compare_runs float32=RUN bfloat16=RUN --out FOLDER
 
@@ -37,15 +37,15 @@ LAST = 10  # of so many parts the last one is the end, and the window of the cur
 
 
 @dataclass(frozen=True)
-class Options:
-    """Compares the learning curves of runs."""
+class CompareOptions:
+    """Compare the learning curves of runs."""
 
     runs: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="[NAME=]RUN ...")]
     out: Path | None = None  # folder of the table and the picture (default: a new one in runs/)
     until: int | None = None  # frames that are looked at (default: all that all runs have played)
 
 
-class Run(NamedTuple):
+class ComparedRun(NamedTuple):
     """What one run's seeds did, up to the same frames."""
 
     name: str
@@ -54,11 +54,11 @@ class Run(NamedTuple):
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Does what the command line asks for."""
+    """Do what the command line asks for."""
     arguments = sys.argv[1:] if arguments is None else arguments
     console = Console()
     with cli.user_errors():
-        options: Options = cli.parse(Options, arguments, MODULE)
+        options: CompareOptions = cli.parse(CompareOptions, arguments, MODULE)
         tables = read(options.runs)
         until = last_frames(tables, options.until)
         frames = np.arange(1, POINTS + 1) * until // POINTS
@@ -74,7 +74,7 @@ Metrics = Mapping[str, dict[int, metrics_table.Column]]
 
 
 def read(words: Sequence[str]) -> dict[str, Metrics]:
-    """Reads the tables of metrics of `NAME=RUN` or `RUN`, by name.
+    """Read the tables of metrics of `NAME=RUN` or `RUN`, by name.
 
     Raises:
         SettingsError: there are fewer than two, or two have one name. RunDirectoryError: one
@@ -101,7 +101,7 @@ def read(words: Sequence[str]) -> dict[str, Metrics]:
 
 
 def last_frames(tables: Mapping[str, Metrics], until: int | None) -> int:
-    """Returns the frames up to which all runs are compared.
+    """Return the frames up to which all runs are compared.
 
     Raises:
         SettingsError: some run has not played as many as asked for.
@@ -120,18 +120,18 @@ def last_frames(tables: Mapping[str, Metrics], until: int | None) -> int:
     return until
 
 
-def _run(name: str, table: Metrics, frames: np.ndarray) -> Run:
+def _run(name: str, table: Metrics, frames: np.ndarray) -> ComparedRun:
     window = -(-int(frames[-1]) // LAST)
     values = {
         metric: np.stack([smoothed(column, window, frames) for column in table[metric].values()])
         for metric in metrics.MAIN
         if metric in table
     }
-    return Run(name, values, tuple(next(iter(table.values()))))
+    return ComparedRun(name, values, tuple(next(iter(table.values()))))
 
 
-def rows(runs: Sequence[Run], frames: np.ndarray) -> list[tuple[str, int, str, int, float]]:
-    """Returns every point of every curve, in long form."""
+def rows(runs: Sequence[ComparedRun], frames: np.ndarray) -> list[tuple[str, int, str, int, float]]:
+    """Return every point of every curve, in long form."""
     return [
         (run.name, seed, metric, int(frame), float(value))
         for run in runs
@@ -142,8 +142,8 @@ def rows(runs: Sequence[Run], frames: np.ndarray) -> list[tuple[str, int, str, i
     ]
 
 
-def draw(path: Path, runs: Sequence[Run], frames: np.ndarray) -> Path:
-    """Draws a panel for each metric: mean over the seeds, lowest and highest seed."""
+def draw(path: Path, runs: Sequence[ComparedRun], frames: np.ndarray) -> Path:
+    """Draw a panel for each metric: mean over the seeds, lowest and highest seed."""
     panels = []
     for metric in dict.fromkeys(metric for run in runs for metric in run.values):
         title, unit = metrics.of(metric).title, metrics.of(metric).unit
@@ -160,8 +160,8 @@ def _curve(values: np.ndarray, frames: np.ndarray) -> Curve:
     return band(frames[there] / 1e6, values[:, there])
 
 
-def show(runs: Sequence[Run], until: int, console: Console) -> None:
-    """Prints how each metric ended, and how far each run is from the first."""
+def show(runs: Sequence[ComparedRun], until: int, console: Console) -> None:
+    """Print how each metric ended, and how far each run is from the first."""
     console.print(f"means over the {-(-until // LAST):,} frames before {until:,}, 95 % intervals")
     table = Table(box=box.SIMPLE)
     first = runs[0]

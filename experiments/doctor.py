@@ -1,4 +1,4 @@
-"""Says what works on this machine, and how to get what does not: `python -m experiments.doctor`."""
+"""Say what works on this machine, and how to get what does not: `python -m experiments.doctor`."""
 
 import shutil
 import sys
@@ -27,14 +27,14 @@ from experiments.common import cli, habitat
 MODULE = "experiments.doctor"
 BROKEN = 1  # exit status: not even the basics work
 SCENE = "bedroom"  # the smallest that the package draws
-START_LIMIT = 120.0  # seconds
+START_LIMIT_SECONDS = 120.0
 NAMED = f"with --simulator-python, or for all commands in {habitat.PYTHON}"
-FLAT = 1.0  # standard deviation of the pixels of a panorama that shows nothing
+FLAT_DEVIATION = 1.0  # standard deviation of the pixels of a panorama that shows nothing
 
 
 @dataclass(frozen=True)
-class Options:
-    """Tries everything that runs may need, and says in one screen what works."""
+class DoctorOptions:
+    """Try everything that runs may need, and says in one screen what works."""
 
     #: the interpreter that habitat-sim is installed in (default: the environment's HABITAT_PYTHON,
     #: else this one)
@@ -54,11 +54,11 @@ class Check(NamedTuple):
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Tries everything, and ends the process with status 1 where the basics do not work."""
+    """Try everything, and ends the process with status 1 where the basics do not work."""
     arguments = sys.argv[1:] if arguments is None else arguments
     console = Console()
     with cli.user_errors():
-        options: Options = cli.parse(Options, arguments, MODULE)
+        options: DoctorOptions = cli.parse(DoctorOptions, arguments, MODULE)
         check_out(options.out)
         checks = []
         for name, attempt in attempts(options).items():
@@ -70,7 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def check_out(out: Path | None) -> None:
-    """Makes the folder for frames.
+    """Make the folder for frames.
 
     Raises:
         RunDirectoryError: it cannot be made, or frames lie there already.
@@ -86,8 +86,8 @@ def check_out(out: Path | None) -> None:
             raise RunDirectoryError(f"{path} already exists: choose another folder")
 
 
-def attempts(options: Options) -> dict[str, Callable[[], Check]]:
-    """Returns all that is to be tried, by name."""
+def attempts(options: DoctorOptions) -> dict[str, Callable[[], Check]]:
+    """Return all that is to be tried, by name."""
     return {
         "jax": try_jax,
         "navix": try_navix,
@@ -97,7 +97,7 @@ def attempts(options: Options) -> dict[str, Callable[[], Check]]:
 
 
 def try_jax() -> Check:
-    """Multiplies two matrices on the default device."""
+    """Multiply two matrices on the default device."""
     fix = "install jax for it: the extra cuda12 or cuda13" if unused_gpu() else ""
     devices = jax.devices()
     kinds = ", ".join(sorted({device.device_kind for device in devices}))
@@ -111,12 +111,12 @@ def try_jax() -> Check:
 
 
 def unused_gpu() -> bool:
-    """Returns whether there is an NVIDIA GPU that JAX does not compute on."""
+    """Return whether there is an NVIDIA GPU that JAX does not compute on."""
     return shutil.which("nvidia-smi") is not None and jax.default_backend() == "cpu"
 
 
 def try_navix() -> Check:
-    """Begins an episode in a gridworld through navix's interface."""
+    """Begin an episode in a gridworld through navix's interface."""
     try:
         import envs.minigrid
 
@@ -129,7 +129,7 @@ def try_navix() -> Check:
 
 
 def try_ffmpeg() -> Check:
-    """Looks for what writes videos."""
+    """Look for what writes videos."""
     try:
         from imageio_ffmpeg import get_ffmpeg_exe, get_ffmpeg_version
 
@@ -139,13 +139,13 @@ def try_ffmpeg() -> Check:
         return Check("ffmpeg", False, first_line(error), "install imageio-ffmpeg")
 
 
-def try_simulator(name: str, options: Options) -> Check:
-    """Starts a simulator, shakes hands, and has it render a frame."""
+def try_simulator(name: str, options: DoctorOptions) -> Check:
+    """Start a simulator, shakes hands, and has it render a frame."""
     python = options.simulator_python if name != habitat.EMBEDDED else None
     try:
         with scene_for(name, options.scene) as scene:
             settings = habitat.process_settings(scene, HabitatSettings(simulator=name), python)
-            workers = WorkerPool(settings._replace(start_limit=START_LIMIT), 1)
+            workers = WorkerPool(settings._replace(start_limit=START_LIMIT_SECONDS), 1)
             try:
                 return render(name, workers, options.out)
             finally:
@@ -159,7 +159,7 @@ def try_simulator(name: str, options: Options) -> Check:
 
 @contextmanager
 def scene_for(simulator: str, scene: str | None) -> Iterator[str]:
-    """Lends a scene that a simulator can open; other simulators than ours need it as a file."""
+    """Lend a scene that a simulator can open; other simulators than ours need it as a file."""
     if scene is not None or simulator == habitat.EMBEDDED:
         yield scene or SCENE
         return
@@ -170,7 +170,7 @@ def scene_for(simulator: str, scene: str | None) -> Iterator[str]:
 
 
 def render(name: str, workers: WorkerPool, out: Path | None) -> Check:
-    """Looks around once, and keeps what is seen if there is a folder for it."""
+    """Look around once, and keeps what is seen if there is a folder for it."""
     hello = workers.hello
     began = time.perf_counter()
     workers.reset([0])
@@ -184,13 +184,13 @@ def render(name: str, workers: WorkerPool, out: Path | None) -> Check:
         f"{hello.version}, {hello.renderer}, Python {hello.python}: "
         f"view and panorama in {milliseconds:.0f} ms"
     )
-    if panorama.std() < FLAT:
+    if panorama.std() < FLAT_DEVIATION:
         return Check(name, False, f"{found}, but the frames show nothing", "try another --scene")
     return Check(name, True, found)
 
 
 def show(checks: Sequence[Check], console: Console) -> None:
-    """Prints a line for each check, then what to do about those that failed."""
+    """Print a line for each check, then what to do about those that failed."""
     table = Table(box=None, show_header=False, pad_edge=False)
     for check in checks:
         mark = "[green]works[/]" if check.works else "[red]does not[/]"
@@ -204,7 +204,7 @@ def show(checks: Sequence[Check], console: Console) -> None:
 
 
 def first_line(error: Exception) -> str:
-    """Returns what an error says, in one line."""
+    """Return what an error says, in one line."""
     return (str(error).splitlines() or [type(error).__name__])[0]
 
 

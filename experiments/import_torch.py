@@ -1,4 +1,4 @@
-"""Imports a policy of the published code: `python -m experiments.import_torch model.tar DIR`.
+"""Import a policy of the published code: `python -m experiments.import_torch model.tar DIR`.
 
 DIR becomes a run that has finished: its policy can be evaluated, watched and (in gridworlds)
 transferred as that of any pre-trained run. What the published code's optimizer and counts held
@@ -77,8 +77,8 @@ DIRECTORY = tyro.conf.arg(metavar="DIR", help="a new directory, of the run that 
 
 
 @dataclass(frozen=True)
-class Options:
-    """Makes a run of a checkpoint that the published PyTorch code has written."""
+class ImportOptions:
+    """Make a run of a checkpoint that the published PyTorch code has written."""
 
     source: Annotated[Path, tyro.conf.Positional, SOURCE]
     directory: Annotated[Path, tyro.conf.Positional, DIRECTORY]
@@ -90,7 +90,7 @@ class Options:
     )
 
 
-class Stored(NamedTuple):
+class PublishedCheckpoint(NamedTuple):
     """What a checkpoint holds, as far as it is read."""
 
     tensors: Tensors  # of the policy
@@ -99,11 +99,11 @@ class Stored(NamedTuple):
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Imports what the command line names."""
+    """Import what the command line names."""
     arguments = sys.argv[1:] if arguments is None else arguments
     console = Console()
     with cli.user_errors(UnknownEnvironment):
-        options: Options = cli.parse(Options, arguments, MODULE)
+        options: ImportOptions = cli.parse(ImportOptions, arguments, MODULE)
         stored = read(options.source)
         names = worlds(stored.flags, options.envs)
         try:
@@ -122,8 +122,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     console.print(line, soft_wrap=True, highlight=False, markup=False)
 
 
-def read(path: Path) -> Stored:
-    """Reads a checkpoint of the published code.
+def read(path: Path) -> PublishedCheckpoint:
+    """Read a checkpoint of the published code.
 
     Raises:
         SettingsError: there is none, it cannot be read, or PyTorch is not installed.
@@ -141,13 +141,13 @@ def read(path: Path) -> Stored:
     policy, flags, schedule = (content[part] for part in parts)
     try:
         tensors = {str(name): np.asarray(tensor) for name, tensor in policy.items()}
-        return Stored(tensors, flags, int(schedule["last_epoch"]))
+        return PublishedCheckpoint(tensors, flags, int(schedule["last_epoch"]))
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
         raise SettingsError(f"{path} cannot be read: {error!r}") from None
 
 
 def load(path: Path) -> Any:
-    """Unpickles tensors and plain settings, and nothing that could run code.
+    """Unpickle tensors and plain settings, and nothing that could run code.
 
     Raises:
         SettingsError: that is not what the file holds, or PyTorch is not installed.
@@ -172,7 +172,7 @@ def load(path: Path) -> Any:
 
 
 def worlds(flags: Mapping[str, Any], chosen: Sequence[str]) -> tuple[str, ...]:
-    """Returns the worlds that the policy was trained in, by the paper's names, or its scene.
+    """Return the worlds that the policy was trained in, by the paper's names, or its scene.
 
     Args:
         flags: the published code's settings.
@@ -194,12 +194,12 @@ def worlds(flags: Mapping[str, Any], chosen: Sequence[str]) -> tuple[str, ...]:
 
 
 def in_rooms(flags: Mapping[str, Any]) -> bool:
-    """Returns whether the policy was trained in Habitat."""
+    """Return whether the policy was trained in Habitat."""
     return str(flags.get("env", "")).startswith(ROOMS)
 
 
-def converted(stored: Stored, names: Sequence[str]) -> Policy:
-    """Returns the policy as one of ours.
+def converted(stored: PublishedCheckpoint, names: Sequence[str]) -> Policy:
+    """Return the policy as one of ours.
 
     Args:
         stored: the checkpoint.
@@ -215,12 +215,12 @@ def converted(stored: Stored, names: Sequence[str]) -> Policy:
 
 
 def run_settings(
-    stored: Stored,
+    stored: PublishedCheckpoint,
     network: NetworkSettings,
     chosen: Sequence[str] = (),
     played: HabitatSettings | None = None,
 ) -> RunSettings:
-    """Returns the settings of the run that would have made the checkpoint.
+    """Return the settings of the run that would have made the checkpoint.
 
     Args:
         stored: the checkpoint.
@@ -269,7 +269,7 @@ def run_settings(
 
 
 def _taken[S](flags: Mapping[str, Any], settings: S, names: Mapping[str, str]) -> S:
-    """Returns settings with what the flags say in place of the defaults."""
+    """Return settings with what the flags say in place of the defaults."""
     found = {name: flags[flag] for name, flag in names.items() if flag in flags}
     for name, value in found.items():
         wanted = float if isinstance(getattr(settings, name), float | None) else int
@@ -279,7 +279,7 @@ def _taken[S](flags: Mapping[str, Any], settings: S, names: Mapping[str, str]) -
     return replace(settings, **found)  # type: ignore[type-var]
 
 
-def origin(source: Path, stored: Stored) -> dict[str, Any]:
+def origin(source: Path, stored: PublishedCheckpoint) -> dict[str, Any]:
     """Return what the run's manifest tells of where the policy is from."""
     with open(source, "rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
@@ -298,7 +298,7 @@ def write(
     imported: dict[str, Any],
     command: Sequence[str],
 ) -> None:
-    """Writes the state that a run at its end has, but for what only learning needs."""
+    """Write the state that a run at its end has, but for what only learning needs."""
     iterations = settings.train.iterations
     state = _policy_alone(settings, policy) if settings.habitat else _state(settings, policy)
     with directory.lock(), metrics_table.table(directory.metrics, settings.first_seed, 0) as table:
@@ -317,7 +317,7 @@ def _state(settings: RunSettings, policy: Policy) -> Any:
 
 
 def _policy_alone(settings: RunSettings, policy: Policy) -> Any:
-    """Returns what is read to play: the rest of a state would take simulators to make."""
+    """Return what is read to play: the rest of a state would take simulators to make."""
     agent = make_agent(settings.train.network, None, len(ACTIONS), VIEW_SHAPE)
     fixed = jax.vmap(agent.init)(seed_keys(settings.seeds, settings.first_seed)).fixed
     return {"learner": {"policy": _of_one_seed(policy), "fixed": fixed}}

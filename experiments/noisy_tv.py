@@ -26,7 +26,7 @@ STUDY = Study(
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Runs the study that the command line asks for."""
+    """Run the study that the command line asks for."""
     command.main(STUDY, sys.argv[1:] if arguments is None else arguments)
 
 

@@ -1,4 +1,4 @@
-"""Runs a grid of settings: `python -m experiments.sweep --grid method=cbet,count`."""
+"""Run a grid of settings: `python -m experiments.sweep --grid method=cbet,count`."""
 
 import sys
 

@@ -52,7 +52,7 @@ FLAT = ("large_flat",)  # the largest of the scenes that the package draws
 
 
 def _seeing_images(run: RunSettings) -> RunSettings:
-    """Returns a run's settings with what all runs in rooms have, beside their sizes."""
+    """Return a run's settings with what all runs in rooms have, beside their sizes."""
     network = replace(run.train.network, conv_layers=5, brightest=BRIGHTEST_PIXEL)
     train = replace(run.train, network=network, counts=TERNARY, auxiliary=FIVE_LAYERS)
     return replace(run, train=train)

@@ -21,7 +21,7 @@ from experiments.common.outputs import RUNS
 from experiments.common.training import NOT_FINITE
 from experiments.study import report, results
 from experiments.study.execute import Host, execute
-from experiments.study.plan import Job, Selection, StudySettings, plan, reached
+from experiments.study.plan import Selection, StudyJob, StudySettings, plan, reached
 from experiments.study.report import Contents
 from experiments.study.variants import SETUPS, VARIANTS, check_names
 
@@ -44,8 +44,8 @@ class Study(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
-    """Runs a study of the paper, goes on with it, and reports what it found."""
+class StudyOptions:
+    """Run a study of the paper, goes on with it, and reports what it found."""
 
     preset: str  # paper, laptop or smoke
     out: Path | None = None  # the study's directory, new or begun (default: runs/STUDY-PRESET)
@@ -92,7 +92,7 @@ class Options:
 
 
 def main(study: Study, arguments: Sequence[str]) -> None:
-    """Does what the command line asks for."""
+    """Do what the command line asks for."""
     console = Console()
     with cli.user_errors(UnknownEnvironment):
         options, root = read(study, arguments)
@@ -122,7 +122,7 @@ def main(study: Study, arguments: Sequence[str]) -> None:
 
 
 def redraw(study: Study, path: Path, root: Path | None, console: Console) -> None:
-    """Draws the report of a table of results.
+    """Draw the report of a table of results.
 
     Raises:
         SettingsError: no directory is named. RunDirectoryError: the table cannot be read, or
@@ -140,13 +140,13 @@ def redraw(study: Study, path: Path, root: Path | None, console: Console) -> Non
 
 
 def tell(files: Sequence[Path], console: Console) -> None:
-    """Says where the report is."""
+    """Say where the report is."""
     line = f"report: {files[0]}, with {len(files) - 1} pictures"
     console.print(line, soft_wrap=True, highlight=False)
 
 
-def read(study: Study, arguments: Sequence[str]) -> tuple[Options, Path]:
-    """Reads the command line; what it does not say comes from the study begun, or the preset.
+def read(study: Study, arguments: Sequence[str]) -> tuple[StudyOptions, Path]:
+    """Read the command line; what it does not say comes from the study begun, or the preset.
 
     Returns:
         The options, and the study's directory.
@@ -161,13 +161,13 @@ def read(study: Study, arguments: Sequence[str]) -> tuple[Options, Path]:
     name = first.preset or (stored.preset if stored else presets.DEFAULT)
     frames = presets.named(name).train.frames
     base = stored or StudySettings(name, frames, SEEDS.get(name, FEWER_SEEDS), episodes=100)
-    defaults = Options(
+    defaults = StudyOptions(
         **{**asdict(base), "preset": name},
         methods=study.methods,
         setups=study.setups,
         tasks=study.tasks.get(name, ()),
     )
-    options: Options = cli.parse(Options, arguments, study.program, default=defaults)
+    options: StudyOptions = cli.parse(StudyOptions, arguments, study.program, default=defaults)
     difference = stored and first_difference(asdict(stored), asdict(options.settings))
     if difference:
         raise RunDirectoryError(f"{root} is a study with other settings: {difference}")
@@ -179,7 +179,7 @@ def read(study: Study, arguments: Sequence[str]) -> tuple[Options, Path]:
 
 
 def stored_study(root: Path) -> StudySettings | None:
-    """Returns the settings of the study in a directory, None where there is none.
+    """Return the settings of the study in a directory, None where there is none.
 
     Raises:
         RunDirectoryError: they cannot be read.
@@ -194,7 +194,7 @@ def stored_study(root: Path) -> StudySettings | None:
 
 
 def open_study(root: Path, settings: StudySettings) -> None:
-    """Makes the study's directory, unless it is there.
+    """Make the study's directory, unless it is there.
 
     Raises:
         RunDirectoryError: something else lies there already.
@@ -203,8 +203,8 @@ def open_study(root: Path, settings: StudySettings) -> None:
         create_with_record(root / RECORD, "study", asdict(settings))
 
 
-def show(jobs: Sequence[Job], console: Console) -> None:
-    """Prints the plan, and how much of it is done."""
+def show(jobs: Sequence[StudyJob], console: Console) -> None:
+    """Print the plan, and how much of it is done."""
     for job in jobs:
         begun = reached(job.root)
         state = "done" if job.done else f"at {begun:,}" if begun else "to do"

@@ -106,7 +106,7 @@ class Published(NamedTuple):
 
 
 def published() -> dict[tuple[str, ...], Published]:
-    """Returns the published numbers: table, setups, method, metric -> number."""
+    """Return the published numbers: table, setups, method, metric -> number."""
     with open(PUBLISHED, newline="") as file:
         return {
             (row["table"], row["setups"], row["method"], row["metric"]): Published(

@@ -37,7 +37,7 @@ class Findings:
     """A table of results, by what each number is."""
 
     def __init__(self, results: Iterable[Result], compared: Sequence[str] = ()) -> None:
-        """Sorts the results.
+        """Sort the results.
 
         Args:
             results: all of them.
@@ -59,38 +59,38 @@ class Findings:
                 self._evaluated.setdefault((row.setup, row.method), set()).add(row.frames)
 
     def actors(self, setup: str, method: str) -> int:
-        """Returns how many actors shared the frames."""
+        """Return how many actors shared the frames."""
         return self._actors.get((setup, method), 0)
 
     def has_diverged(self, setups: Sequence[str], method: str) -> bool:
-        """Returns whether pre-training did in any of these setups."""
+        """Return whether pre-training did in any of these setups."""
         ended = {key[1:3] for key in self.diverged if key[0] == PRETRAIN}
         return any((setup, method) in ended for setup in setups)
 
     def names(self, stage: str, field: int) -> list[str]:
-        """Returns what is there in one field of the keys: 1 setup, 2 method, 3 environment."""
+        """Return what is there in one field of the keys: 1 setup, 2 method, 3 environment."""
         return list(dict.fromkeys(key[field] for key in self._points if key[0] == stage))
 
     def setups(self) -> list[str]:
-        """Returns the setups whose pre-trained policies were evaluated."""
+        """Return the setups whose pre-trained policies were evaluated."""
         return [setup for setup in SETUPS if setup in self.names(EVALUATION, 1)]
 
     def evaluated_at(self, setup: str, method: str) -> list[int]:
-        """Returns the frames after which a pre-trained policy was evaluated."""
+        """Return the frames after which a pre-trained policy was evaluated."""
         return sorted(self._evaluated.get((setup, method), ()))
 
     def comparing(self, methods: Sequence[str]) -> "Findings":
-        """Returns the same results, with these methods compared."""
+        """Return the same results, with these methods compared."""
         other = copy(self)
         other._compared = methods
         return other
 
     def nearest(self, setup: str, method: str, frames: int) -> int | None:
-        """Returns the frames of the evaluation that is nearest to some frames; None: no such."""
+        """Return the frames of the evaluation that is nearest to some frames; None: no such."""
         return min(self.evaluated_at(setup, method), key=lambda at: abs(at - frames), default=None)
 
     def compared_at(self, setups: Sequence[str], method: str) -> tuple[int, ...]:
-        """Returns the frames, in each setup, after which pre-trained policies are compared.
+        """Return the frames, in each setup, after which pre-trained policies are compared.
 
         They are the most that are common to all setups and to all compared methods that were
         evaluated there. Where there are none, each setup has the most that its methods have in
@@ -107,13 +107,13 @@ class Findings:
         )
 
     def _common(self, setup: str, method: str) -> set[int]:
-        """Returns the frames after which a method and all that it is compared with were played."""
+        """Return the frames after which a method and all that it is compared with were played."""
         others = [self.evaluated_at(setup, other) for other in self._compared]
         own = set(self.evaluated_at(setup, method))
         return own.intersection(*(frames for frames in others if frames))
 
     def last(self, key: tuple[str, ...]) -> Point:
-        """Returns each seed's last point of a curve: seed -> value."""
+        """Return each seed's last point of a curve: seed -> value."""
         last: Point = {}
         for _, point in sorted(self._points.get(key, {}).items()):
             last |= point
@@ -127,7 +127,7 @@ class Findings:
         worlds: Sequence[str],
         frames: int | None = None,
     ) -> np.ndarray | None:
-        """Returns what each seed reached in each setup and world; None where one is missing.
+        """Return what each seed reached in each setup and world; None where one is missing.
 
         Args:
             setups: that were pre-trained in.
@@ -157,7 +157,7 @@ class Findings:
         worlds: Sequence[str],
         frames: int | None = None,
     ) -> Measured | None:
-        """Returns a mean with its intervals, None where a part of it was not run."""
+        """Return a mean with its intervals, None where a part of it was not run."""
         if metric in (*SHARES, ENTROPY):
             return self._measure_actions(setups, method, metric, worlds, frames)
         scores = self.scores(setups, method, metric, worlds, frames)
@@ -175,7 +175,7 @@ class Findings:
         worlds: Sequence[str],
         frames: int | None,
     ) -> Measured | None:
-        """Returns a share of all actions of all worlds together, or those shares' entropy."""
+        """Return a share of all actions of all worlds together, or those shares' entropy."""
         lengths = self.scores(setups, method, "episode_length", worlds, frames)
         shares = [self.scores(setups, method, name, worlds, frames) for name in SHARES]
         if lengths is None or any(share is None for share in shares):
@@ -193,7 +193,7 @@ class Findings:
         return self.compared_at(setups, method) if frames is None else (frames,) * len(setups)
 
     def curve(self, key: tuple[str, ...]) -> Curve | None:
-        """Returns the mean of a curve over the seeds, and its confidence interval.
+        """Return the mean of a curve over the seeds, and its confidence interval.
 
         Args:
             key: stage, setup, method, environment, metric.
@@ -208,7 +208,7 @@ class Findings:
 
 
 def within(metric: str, estimate: Estimate) -> Estimate:
-    """Returns a mean with its interval, as far as that lies where the metric can."""
+    """Return a mean with its interval, as far as that lies where the metric can."""
     if metric not in BOUNDED:
         return estimate
     return Estimate(estimate.value, max(estimate.low, 0.0), min(estimate.high, 1.0))

@@ -1,4 +1,4 @@
-"""Does the jobs of a plan: what is done is skipped, what was begun goes on, bit for bit."""
+"""Do the jobs of a plan: what is done is skipped, what was begun goes on, bit for bit."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -22,7 +22,7 @@ from experiments.common.training import STOPPED, draw_figures
 from experiments.common.transfer import save_first_state
 from experiments.evaluation import evaluation_table, gridworlds
 from experiments.evaluation.gridworlds import EvaluatedRun
-from experiments.study.plan import DIVERGED, EVALUATION, Job, StudySettings, holds_policies
+from experiments.study.plan import DIVERGED, EVALUATION, StudyJob, StudySettings, holds_policies
 
 EVALUATION_SEED = 0  # of the levels and actions of all evaluations
 
@@ -36,12 +36,12 @@ class Host:
     checkpoint_seconds: float | None
 
     def say(self, line: str) -> None:
-        """Prints one line."""
+        """Print one line."""
         self.console.print(line, soft_wrap=True, highlight=False)
 
 
-def execute(jobs: Sequence[Job], study: StudySettings, host: Host) -> list[Path]:
-    """Does all jobs that are not done, in their order, the evaluations together.
+def execute(jobs: Sequence[StudyJob], study: StudySettings, host: Host) -> list[Path]:
+    """Do all jobs that are not done, in their order, the evaluations together.
 
     Returns:
         The runs that diverged. What needs what they did not reach is left out.
@@ -67,16 +67,16 @@ def execute(jobs: Sequence[Job], study: StudySettings, host: Host) -> list[Path]
     return diverged
 
 
-def lacks_policies(job: Job, diverged: Sequence[Path]) -> bool:
-    """Returns whether a job needs policies that a run would have had if it had not diverged."""
+def lacks_policies(job: StudyJob, diverged: Sequence[Path]) -> bool:
+    """Return whether a job needs policies that a run would have had if it had not diverged."""
     if job.source is None or job.source not in diverged:
         return False
     transfer = job.settings.transfer
     return not holds_policies(job.source, transfer.frames if transfer else job.frames)
 
 
-def check(jobs: Sequence[Job]) -> None:
-    """Looks at what is there before anything is computed.
+def check(jobs: Sequence[StudyJob]) -> None:
+    """Look at what is there before anything is computed.
 
     Raises:
         RunDirectoryError: a run has other settings, or cannot be read.
@@ -86,8 +86,8 @@ def check(jobs: Sequence[Job]) -> None:
             stored_settings(job)
 
 
-def stored_settings(job: Job) -> RunSettings:
-    """Returns the settings that a run was begun with; the study may have been moved since.
+def stored_settings(job: StudyJob) -> RunSettings:
+    """Return the settings that a run was begun with; the study may have been moved since.
 
     Raises:
         RunDirectoryError: they are not the job's, or cannot be read.
@@ -104,8 +104,8 @@ def stored_settings(job: Job) -> RunSettings:
     return stored
 
 
-def run(job: Job, jobs: Sequence[Job], host: Host) -> bool:
-    """Trains one run to its end.
+def run(job: StudyJob, jobs: Sequence[StudyJob], host: Host) -> bool:
+    """Train one run to its end.
 
     Returns:
         Whether it got there: no if it diverged, which its directory then says.
@@ -146,8 +146,8 @@ def run(job: Job, jobs: Sequence[Job], host: Host) -> bool:
     return True
 
 
-def bias(job: Job, program: Program, settings: RunSettings) -> None:
-    """Saves the first state of a run of transfer: it holds the pre-trained policies.
+def bias(job: StudyJob, program: Program, settings: RunSettings) -> None:
+    """Save the first state of a run of transfer: it holds the pre-trained policies.
 
     Raises:
         RunDirectoryError: they are not there.
@@ -159,8 +159,8 @@ def bias(job: Job, program: Program, settings: RunSettings) -> None:
     save_first_state(RunDirectory(job.root), settings, program, policies.params.learnt)
 
 
-def evaluate(jobs: Sequence[Job], study: StudySettings, host: Host) -> None:
-    """Plays with the policies of all runs, world by world; each world is compiled once.
+def evaluate(jobs: Sequence[StudyJob], study: StudySettings, host: Host) -> None:
+    """Play with the policies of all runs, world by world; each world is compiled once.
 
     Args:
         jobs: evaluations, done or not.
@@ -185,7 +185,7 @@ def evaluate(jobs: Sequence[Job], study: StudySettings, host: Host) -> None:
             _save(job.table(world), rows, job.frames, EVALUATION_SEED)
 
 
-def _open(job: Job, host: Host) -> EvaluatedRun:
+def _open(job: StudyJob, host: Host) -> EvaluatedRun:
     assert job.source is not None
     run = gridworlds.open_run(job.source, job.worlds, job.frames, host.console)
     # On the host, all of them: an accelerator need not hold every policy of a study.
@@ -196,7 +196,7 @@ def _open(job: Job, host: Host) -> EvaluatedRun:
 def _save(
     path: Path, rows: Sequence[evaluation_table.EvaluationRow], frames: int, seed: int
 ) -> None:
-    """Saves a table that is either complete or absent, whenever the process dies."""
+    """Save a table that is either complete or absent, whenever the process dies."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as temporary:
         evaluation_table.save(temporary, rows, frames, seed)

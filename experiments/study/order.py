@@ -24,13 +24,13 @@ class Case(NamedTuple):
     frames: int
 
     def at(self, found: Findings) -> list[int | None]:
-        """Returns the frames after which C-BET and Count were evaluated, None where not."""
+        """Return the frames after which C-BET and Count were evaluated, None where not."""
         nearest = [found.nearest(self.setup, method, self.frames) for method in self.methods]
         low, high = self.frames / NEAR, self.frames * NEAR
         return [at if at and low <= at <= high else None for at in nearest]
 
     def measure(self, found: Findings, metric: str) -> list[Measured | None]:
-        """Returns the means of the ten worlds: C-BET's, Count's; None where it was not run."""
+        """Return the means of the ten worlds: C-BET's, Count's; None where it was not run."""
         return [
             found.measure((self.setup,), method, metric, TEN_WORLDS, at) if at else None
             for method, at in zip(self.methods, self.at(found), strict=True)
@@ -38,7 +38,7 @@ class Case(NamedTuple):
 
 
 def cases(found: Findings) -> list[Case]:
-    """Returns the cases: in each setup after equal frames, then the last frames of each."""
+    """Return the cases: in each setup after equal frames, then the last frames of each."""
     last = [
         Case(", ".join(filter(None, (setup, title))), setup, methods, frames)
         for setup in found.setups()
@@ -56,7 +56,7 @@ def cases(found: Findings) -> list[Case]:
 
 
 def _until(found: Findings, setup: str, methods: tuple[str, str]) -> int:
-    """Returns the last frames that both have been evaluated after; 0: it is no case of its own."""
+    """Return the last frames that both have been evaluated after; 0: it is no case of its own."""
     plain = ORDER[""]
     own = [method for method in methods if methods == plain or method not in plain]
     if not any(found.evaluated_at(setup, method) for method in own):

@@ -28,7 +28,7 @@ WHISKERS = "whiskers: 95 % confidence intervals over seeds"
 
 
 def worlds(folder: Path, found: Findings, setup: str, methods: Sequence[str]) -> list[Path]:
-    """Draws bars of interactions and success in each of the ten worlds, for one setup."""
+    """Draw bars of interactions and success in each of the ten worlds, for one setup."""
     panels: dict[str, dict[str, list[Estimate]]] = {}
     for metric, label in ((INTERACTIONS, "interactions an episode"), (SUCCESS, "success rate")):
         for method in methods:
@@ -46,7 +46,7 @@ def worlds(folder: Path, found: Findings, setup: str, methods: Sequence[str]) ->
 
 
 def averages(folder: Path, found: Findings, table: Averages) -> list[Path]:
-    """Draws a table of averages as bars: a group for each setup that was run."""
+    """Draw a table of averages as bars: a group for each setup that was run."""
     groups = {" + ".join(setups): setups for setups in table.setups}
     shown = {
         name: {m: measure(found, setups, m, table.metric) for m in table.methods}
@@ -71,7 +71,7 @@ def _mean(cell: Measured | None) -> Estimate:
 
 
 def actions(folder: Path, found: Findings, table: Actions) -> list[Path]:
-    """Draws how often each action was chosen, a panel for each setup."""
+    """Draw how often each action was chosen, a panel for each setup."""
     panels: dict[str, dict[str, list[Estimate]]] = {}
     for setups in table.setups:
         for method in table.methods:
@@ -88,7 +88,7 @@ def actions(folder: Path, found: Findings, table: Actions) -> list[Path]:
 def pretraining(
     folder: Path, found: Findings, name: str, methods: Sequence[str], setups: Sequence[str]
 ) -> list[Path]:
-    """Draws interactions, return and intrinsic reward while pre-training, smoothed."""
+    """Draw interactions, return and intrinsic reward while pre-training, smoothed."""
     kinds = (
         ("interactions", "interactions an episode", False),
         ("extrinsic_return", "extrinsic return (not learnt from)", False),
@@ -109,7 +109,7 @@ def pretraining(
 
 
 def tasks(folder: Path, found: Findings) -> list[Path]:
-    """Draws how each task was learnt: a panel for each setup, what began from nothing beside it."""
+    """Draw how each task was learnt: a panel for each setup, what began from nothing beside it."""
     panels = []
     names = dict.fromkeys((*found.names(TRANSFER, 3), *found.names(TABULA_RASA, 3)))
     for task in names:
@@ -133,7 +133,7 @@ def tasks(folder: Path, found: Findings) -> list[Path]:
 
 
 def order(folder: Path, found: Findings) -> list[Path]:
-    """Draws C-BET and Count beside each other in each case that was run."""
+    """Draw C-BET and Count beside each other in each case that was run."""
     shown = cases(found)
     if not shown:
         return []
@@ -148,7 +148,7 @@ def order(folder: Path, found: Findings) -> list[Path]:
 
 
 def drivers(folder: Path, found: Findings) -> list[Path]:
-    """Draws evaluations against frames, and against the steps of each actor."""
+    """Draw evaluations against frames, and against the steps of each actor."""
     panels = []
     for metric, label in ((INTERACTIONS, "interactions an episode"), (SUCCESS, "success rate")):
         for per_actor in (False, True):
@@ -169,7 +169,7 @@ def drivers(folder: Path, found: Findings) -> list[Path]:
 def _evaluations(
     found: Findings, setup: str, method: str, metric: str, per_actor: bool
 ) -> Curve | None:
-    """Returns what a pre-trained policy reached after more and more frames."""
+    """Return what a pre-trained policy reached after more and more frames."""
     if not setup:
         return None
     scale = MILLION * (found.actors(setup, method) if per_actor else 1)

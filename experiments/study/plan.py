@@ -56,7 +56,7 @@ class Selection(NamedTuple):
     tasks_until: int | None = None  # the same of tasks
 
 
-class Job(NamedTuple):
+class StudyJob(NamedTuple):
     """One run of a study, or one evaluation."""
 
     stage: str
@@ -87,7 +87,7 @@ class Job(NamedTuple):
         return 0 if self.stage == EVALUATION else self.now * self.settings.seeds
 
     def table(self, world: str) -> Path:
-        """Returns the file of an evaluation in one world."""
+        """Return the file of an evaluation in one world."""
         return self.root / f"{world}.csv"
 
     def __str__(self) -> str:
@@ -99,8 +99,8 @@ class Job(NamedTuple):
         return f"{self.stage} {where}{self.method} in {worlds}, {seeds} {frames}"
 
 
-def plan(root: Path, study: StudySettings, chosen: Selection) -> list[Job]:
-    """Returns the jobs of a study in the order in which they are done.
+def plan(root: Path, study: StudySettings, chosen: Selection) -> list[StudyJob]:
+    """Return the jobs of a study in the order in which they are done.
 
     Args:
         root: the study's directory.
@@ -124,7 +124,7 @@ def plan(root: Path, study: StudySettings, chosen: Selection) -> list[Job]:
         for frames in _evaluated(study, job)
         if frames <= job.now
     ]
-    tasks: list[Job] = []
+    tasks: list[StudyJob] = []
     for task in () if chosen.until else chosen.tasks:
         tasks += [_transfer(root, study, job, task) for job in pretrained]
         plain = [method for method in chosen.methods if VARIANTS[method].plain]
@@ -133,20 +133,20 @@ def plan(root: Path, study: StudySettings, chosen: Selection) -> list[Job]:
 
 
 def reached(run: Path) -> int:
-    """Returns the frames of a run's newest checkpoint."""
+    """Return the frames of a run's newest checkpoint."""
     saved = checkpoints(RunDirectory(run).checkpoints)
     return int(saved[-1].name) if saved else 0
 
 
 def holds_policies(run: Path, frames: int) -> bool:
-    """Returns whether a run has saved its policies after so many frames."""
+    """Return whether a run has saved its policies after so many frames."""
     directory = RunDirectory(run)
     saved = (*checkpoints(directory.policies), *checkpoints(directory.checkpoints))
     return frames in {int(path.name) for path in saved}
 
 
 def at_chunk_end(settings: RunSettings, frames: int) -> int:
-    """Returns the end of the chunk that reaches `frames`: runs are saved there alone."""
+    """Return the end of the chunk that reaches `frames`: runs are saved there alone."""
     chunk = settings.chunk * settings.train.iteration_frames
     return -(-frames // chunk) * chunk
 
@@ -159,7 +159,7 @@ def _preset(study: StudySettings) -> RunSettings:
 
 def _pretraining(
     root: Path, study: StudySettings, setup: str, method: str, until: int | None
-) -> Job:
+) -> StudyJob:
     preset = _preset(study)
     settings = replace(
         preset,
@@ -171,7 +171,7 @@ def _pretraining(
     return _left_at(job, until)
 
 
-def _left_at(job: Job, until: int | None) -> Job:
+def _left_at(job: StudyJob, until: int | None) -> StudyJob:
     return job if until is None else job._replace(until=at_chunk_end(job.settings, until))
 
 
@@ -182,7 +182,7 @@ def _run(
     root: Path,
     settings: RunSettings,
     source: Path | None = None,
-) -> Job:
+) -> StudyJob:
     chunk = at_chunk_end(settings, 1)
     if settings.train.frames < chunk:
         raise SettingsError(
@@ -190,21 +190,23 @@ def _run(
             f"chunk ({chunk}): choose a larger one"
         )
     frames = at_chunk_end(settings, settings.train.frames)
-    return Job(stage, setup, method, root, settings, frames, settings.environments, source)
+    return StudyJob(stage, setup, method, root, settings, frames, settings.environments, source)
 
 
-def _evaluated(study: StudySettings, job: Job) -> Sequence[int]:
+def _evaluated(study: StudySettings, job: StudyJob) -> Sequence[int]:
     asked = {at_chunk_end(job.settings, frames) for frames in study.evaluate_at}
     return sorted(asked | {job.frames})
 
 
-def _evaluation(root: Path, job: Job, frames: int, worlds: tuple[str, ...]) -> Job:
+def _evaluation(root: Path, job: StudyJob, frames: int, worlds: tuple[str, ...]) -> StudyJob:
     folder = root / EVALUATION / job.setup / job.method / str(frames)
-    return Job(EVALUATION, job.setup, job.method, folder, job.settings, frames, worlds, job.root)
+    return StudyJob(
+        EVALUATION, job.setup, job.method, folder, job.settings, frames, worlds, job.root
+    )
 
 
 def _task(study: StudySettings, variant: Variant, task: str) -> RunSettings:
-    """Returns the settings of a task, its frames in the published proportion to the budget."""
+    """Return the settings of a task, its frames in the published proportion to the budget."""
     preset = _preset(study)
     published = TASK_FRAMES.get(task, PUBLISHED_FRAMES)
     train = variant.apply(presets.for_task(preset, task))
@@ -217,13 +219,13 @@ def _task(study: StudySettings, variant: Variant, task: str) -> RunSettings:
     )
 
 
-def _transfer(root: Path, study: StudySettings, job: Job, task: str) -> Job:
+def _transfer(root: Path, study: StudySettings, job: StudyJob, task: str) -> StudyJob:
     bias = TransferSettings(str(job.root), job.frames, job.settings.train.network)
     settings = replace(_task(study, Variant("none"), task), transfer=bias)
     folder = root / TRANSFER / task / f"{job.setup}-{job.method}"
     return _run(TRANSFER, job.setup, job.method, folder, settings, source=job.root)
 
 
-def _tabula_rasa(root: Path, study: StudySettings, method: str, task: str) -> Job:
+def _tabula_rasa(root: Path, study: StudySettings, method: str, task: str) -> StudyJob:
     folder = root / TABULA_RASA / task / method
     return _run(TABULA_RASA, "", method, folder, _task(study, VARIANTS[method], task))

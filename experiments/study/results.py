@@ -49,7 +49,7 @@ class Result(NamedTuple):
 
 
 def write(path: Path, results: list[Result]) -> None:
-    """Saves the table; the file is complete or as it was, whenever the process dies."""
+    """Save the table; the file is complete or as it was, whenever the process dies."""
     with replacing(path) as temporary, open(temporary, "w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(Result._fields)
@@ -57,7 +57,7 @@ def write(path: Path, results: list[Result]) -> None:
 
 
 def read(path: Path) -> list[Result]:
-    """Reads the table back.
+    """Read the table back.
 
     Raises:
         RunDirectoryError: it is not there, or no such table.
@@ -74,7 +74,7 @@ def read(path: Path) -> list[Result]:
 
 
 def collect(root: Path, study: StudySettings) -> list[Result]:
-    """Returns all that lies finished in a study's directory, whatever was asked for this time.
+    """Return all that lies finished in a study's directory, whatever was asked for this time.
 
     Raises:
         RunDirectoryError: a run or a table cannot be read.
@@ -93,7 +93,7 @@ def collect(root: Path, study: StudySettings) -> list[Result]:
 
 
 def frames_to_solve(column: Column, window: int) -> int | None:
-    """Returns the frames until the smoothed return was high enough, None if it never was.
+    """Return the frames until the smoothed return was high enough, None if it never was.
 
     The window must be full: the first episodes that end are the short ones.
     """
@@ -103,7 +103,7 @@ def frames_to_solve(column: Column, window: int) -> int | None:
 
 
 def _run(stage: str, setup: str, method: str, path: Path, study: StudySettings) -> Iterator[Result]:
-    """Returns a run's curves as far as it is, whether it diverged, and when it solved its task."""
+    """Return a run's curves as far as it is, whether it diverged, and when it solved its task."""
     directory = RunDirectory(path)
     if not directory.config.exists():
         return
@@ -133,7 +133,7 @@ def _tables(root: Path) -> list[Path]:
 
 
 def _evaluation(root: Path, path: Path) -> Iterator[Result]:
-    """Returns what one table says of each seed."""
+    """Return what one table says of each seed."""
     setup, method, frames = path.parts[-4:-1]
     actors = RunDirectory(root / PRETRAIN / setup / method).settings().train.worlds
     trained = Result(EVALUATION, setup, method, 0, path.stem, "", int(frames), actors, 0)

@@ -38,13 +38,16 @@ NOTHING = ["Not run.", ""]
 
 
 def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Lines:
-    """Returns a table."""
-    line = lambda cells: f"| {' | '.join(cells)} |"  # noqa: E731
+    """Return a table in Markdown."""
+
+    def line(cells: Sequence[str]) -> str:
+        return f"| {' | '.join(cells)} |"
+
     return [line(header), line(["---"] * len(header)), *(line(row) for row in rows), ""]
 
 
 def averages(table: Averages, found: Findings) -> Lines:
-    """Returns a table of our numbers, the published ones and the differences.
+    """Return a table of our numbers, the published ones and the differences.
 
     A number that was neither run nor published has no row.
     """
@@ -68,7 +71,7 @@ def averages(table: Averages, found: Findings) -> Lines:
 def compared_after(
     found: Findings, groups: Sequence[Sequence[str]], methods: Sequence[str]
 ) -> Lines:
-    """Returns a line that says after how many frames a table compares its methods.
+    """Return a line that says after how many frames a table compares its methods.
 
     Args:
         found: the results.
@@ -88,13 +91,13 @@ def compared_after(
 
 
 def _span(frames: Sequence[int]) -> str:
-    """Returns the frames in each setup: one number where they are equal."""
+    """Return the frames in each setup: one number where they are equal."""
     low, high = min(frames), max(frames)
     return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
 
 def _missing(found: Findings, setups: Sequence[str], method: str) -> str:
-    """Returns why a number is not there."""
+    """Return why a number is not there."""
     return ENDED_EARLY if found.has_diverged(setups, method) else NOT_RUN
 
 
@@ -118,7 +121,7 @@ def _compared(
 
 
 def actions(table: Actions, found: Findings) -> Lines:
-    """Returns a table of the shares of all actions: ours, the published ones, the differences."""
+    """Return a table of the shares of all actions: ours, the published ones, the differences."""
     known, columns, rows = published(), (*SHARES, ENTROPY), []
     for setups in table.setups:
         for method in table.methods:
@@ -140,7 +143,7 @@ def _difference(metric: str, ours: Measured | None, theirs: Published) -> str:
 
 
 def diverged(found: Findings) -> Lines:
-    """Returns a line about each run that diverged."""
+    """Return a line about each run that diverged."""
     return [
         f"Diverged after {frames:,} frames, and is reported until there: "
         f"{' '.join(filter(None, (stage, setup, method)))} in {world}."
@@ -149,7 +152,7 @@ def diverged(found: Findings) -> Lines:
 
 
 def worlds(found: Findings, setup: str, metric: str, methods: Sequence[str]) -> Lines:
-    """Returns a table of our numbers in each world; the paper draws such bars without numbers."""
+    """Return a table of our numbers in each world; the paper draws such bars without numbers."""
     methods = [m for m in methods if m in RANDOM or found.evaluated_at(setup, m)]
     if set(methods) <= set(RANDOM):
         return NOTHING
@@ -167,7 +170,7 @@ def worlds(found: Findings, setup: str, metric: str, methods: Sequence[str]) -> 
 
 
 def trends(found: Findings, methods: Sequence[str], setups: Sequence[str]) -> Lines:
-    """Returns what was measured while pre-training: after a tenth, a half and all frames."""
+    """Return what was measured while pre-training: after a tenth, a half and all frames."""
     rows = []
     for metric in CURVES:
         for setup in setups:
@@ -185,7 +188,7 @@ def trends(found: Findings, methods: Sequence[str], setups: Sequence[str]) -> Li
 
 
 def tasks(found: Findings) -> Lines:
-    """Returns how tasks were learnt, with pre-training and without."""
+    """Return how tasks were learnt, with pre-training and without."""
     rows = []
     for task in dict.fromkeys((*found.names(TRANSFER, 3), *found.names(TABULA_RASA, 3))):
         for stage in (TRANSFER, TABULA_RASA):
@@ -215,7 +218,7 @@ def _learnt(final: dict[int, float], solved: dict[int, float]) -> list[str]:
 
 
 def order(found: Findings) -> Lines:
-    """Returns C-BET and Count beside each other in each case."""
+    """Return C-BET and Count beside each other in each case."""
     rows = []
     for case in cases(found):
         at = sorted({frames for frames in case.at(found) if frames})
@@ -230,7 +233,7 @@ def order(found: Findings) -> Lines:
 
 
 def drivers(found: Findings) -> Lines:
-    """Returns all evaluations by setup, method, frames and steps of an actor."""
+    """Return all evaluations by setup, method, frames and steps of an actor."""
     rows = []
     for setup in found.setups():
         for method in found.names(EVALUATION, 2):
@@ -254,12 +257,12 @@ def measure(
     worlds: Sequence[str] = TEN_WORLDS,
     frames: int | None = None,
 ) -> Measured | None:
-    """Returns a mean over setups and worlds; policies without training belong to no setup."""
+    """Return a mean over setups and worlds; policies without training belong to no setup."""
     return found.measure(("",) if method in RANDOM else setups, method, metric, worlds, frames)
 
 
 def interval(estimate: Estimate, seeds: int, scale: float = 1.0) -> str:
-    """Returns a confidence interval; one seed has none."""
+    """Return a confidence interval; one seed has none."""
     return f"[{scale * estimate.low:.2f}, {scale * estimate.high:.2f}]" if seeds > 1 else "one seed"
 
 
@@ -273,7 +276,7 @@ def _cell(measured: Measured | None, scale: float, missing: str = NOT_RUN) -> st
 
 
 def _significant(estimate: Estimate) -> str:
-    """Returns a mean and its interval, of whatever size they are."""
+    """Return a mean and its interval, of whatever size they are."""
     if estimate.low == estimate.high:
         return f"{estimate.value:.4g}"
     return f"{estimate.value:.4g} [{estimate.low:.4g}, {estimate.high:.4g}]"

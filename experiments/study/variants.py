@@ -23,7 +23,7 @@ class Variant(NamedTuple):
         return not self.counts and self.worlds is None
 
     def apply(self, train: TrainSettings) -> TrainSettings:
-        """Returns a preset's settings for this variant."""
+        """Return a preset's settings for this variant."""
         return replace(
             train,
             method=self.method,
@@ -67,7 +67,7 @@ SETUPS: dict[str, tuple[str, ...]] = {
 
 
 def check_names(kind: str, names: Iterable[str], known: Iterable[str]) -> None:
-    """Refuses a name that is not known, or one given twice.
+    """Refuse a name that is not known, or one given twice.
 
     Raises:
         SettingsError: the first such name; the message names the nearest ones.

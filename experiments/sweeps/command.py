@@ -22,7 +22,7 @@ from envs.registry import UnknownEnvironment
 from experiments.common import cli, training
 from experiments.common.outputs import RUNS
 from experiments.sweeps import gpus, results
-from experiments.sweeps.plan import COMMANDS, Job, check, plan, read_grid
+from experiments.sweeps.plan import COMMANDS, SweepJob, check, plan, read_grid
 
 if TYPE_CHECKING:
     from experiments.sweeps.jobs import Queue
@@ -33,8 +33,8 @@ FAILED = 1  # exit status
 
 
 @dataclass(frozen=True)
-class Options:
-    """Runs a training command with every combination of some settings.
+class SweepOptions:
+    """Run a training command with every combination of some settings.
 
     All options that are not listed here are the training command's, and the same for all runs.
     """
@@ -63,10 +63,10 @@ class Options:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Does what the command line asks for."""
+    """Do what the command line asks for."""
     console = Console()
     with cli.user_errors(UnknownEnvironment):
-        options, fixed = cli.parse(Options, arguments, MODULE, return_unknown_args=True)
+        options, fixed = cli.parse(SweepOptions, arguments, MODULE, return_unknown_args=True)
         for word in fixed:
             if word in ("--resume", "--no-resume"):
                 raise SettingsError(f"a sweep says {word} itself")
@@ -89,8 +89,8 @@ def main(arguments: Sequence[str]) -> None:
         cli.fail(f"{len(failed)} of {len(jobs)} runs have failed, first {failed[0]}", FAILED)
 
 
-def open_queue(options: Options) -> "Queue":
-    """Returns where the jobs go.
+def open_queue(options: SweepOptions) -> "Queue":
+    """Return where the jobs go.
 
     Raises:
         SettingsError: submitit is not installed, or there is no such queue.
@@ -108,8 +108,10 @@ def open_queue(options: Options) -> "Queue":
         raise SettingsError(str(error)) from None
 
 
-def run(jobs: Sequence[Job], queue: "Queue", options: Options, console: Console) -> list[Job]:
-    """Does all that is not done, and returns what has failed.
+def run(
+    jobs: Sequence[SweepJob], queue: "Queue", options: SweepOptions, console: Console
+) -> list[SweepJob]:
+    """Do all that is not done, and returns what has failed.
 
     Raises:
         SystemExit: a signal asked to stop.
@@ -127,8 +129,8 @@ def run(jobs: Sequence[Job], queue: "Queue", options: Options, console: Console)
     return sweep.failed
 
 
-def refuse_other_sweep(options: Options) -> None:
-    """Looks at what lies in the sweep's directory.
+def refuse_other_sweep(options: SweepOptions) -> None:
+    """Look at what lies in the sweep's directory.
 
     Raises:
         RunDirectoryError: something else than a sweep over this command.
@@ -145,8 +147,8 @@ def refuse_other_sweep(options: Options) -> None:
         raise RunDirectoryError(f"{root} is a sweep over {command}, not {options.command}")
 
 
-def open_sweep(options: Options) -> None:
-    """Makes the sweep's directory, unless it is there.
+def open_sweep(options: SweepOptions) -> None:
+    """Make the sweep's directory, unless it is there.
 
     Raises:
         RunDirectoryError: it cannot be made.
@@ -154,8 +156,8 @@ def open_sweep(options: Options) -> None:
     write_record(options.out / RECORD, {"command": options.command})
 
 
-def show(jobs: Sequence[Job], console: Console) -> None:
-    """Prints the plan, and how much of it is done."""
+def show(jobs: Sequence[SweepJob], console: Console) -> None:
+    """Print the plan, and how much of it is done."""
     for job in jobs:
         state = "done" if job.done else "begun" if job.begun else "to do"
         console.print(f"{state:>6}  {job}", soft_wrap=True, highlight=False)

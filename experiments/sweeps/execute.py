@@ -1,4 +1,4 @@
-"""Does the jobs of a sweep: what is done is skipped, what was interrupted is submitted again."""
+"""Do the jobs of a sweep: what is done is skipped, what was interrupted is submitted again."""
 
 import time
 from collections import Counter
@@ -12,7 +12,7 @@ from experiments.common import cli
 from experiments.common.training import NOT_FINITE
 from experiments.sweeps import gpus
 from experiments.sweeps.jobs import LOCAL, Queue, end, last_error, status_of
-from experiments.sweeps.plan import Job
+from experiments.sweeps.plan import SweepJob
 
 FOR_GOOD = (cli.BAD_INPUT, NOT_FINITE)  # exit statuses that a second try would not change
 POLL_SECONDS = {LOCAL: 0.2}  # between two looks at the jobs; of a cluster:
@@ -30,9 +30,9 @@ class Sweep:
     """The jobs of a sweep on their way."""
 
     def __init__(
-        self, jobs: Sequence[Job], queue: Queue, parallel: int, tries: int, console: Console
+        self, jobs: Sequence[SweepJob], queue: Queue, parallel: int, tries: int, console: Console
     ) -> None:
-        """Finds out what is left to do.
+        """Find out what is left to do.
 
         Args:
             jobs: of the sweep.
@@ -42,10 +42,10 @@ class Sweep:
             console: for what is going on.
         """
         self.jobs = [job for job in jobs if not job.done]
-        self.failed: list[Job] = []
+        self.failed: list[SweepJob] = []
         self._waiting = list(self.jobs)
-        self._running: dict[Job, Running] = {}
-        self._submitted: Counter[Job] = Counter()
+        self._running: dict[SweepJob, Running] = {}
+        self._submitted: Counter[SweepJob] = Counter()
         self._queue, self._parallel, self._tries = queue, parallel, tries
         self._console = console
         self._say(f"{len(jobs)} runs, {len(jobs) - len(self.jobs)} of them done")
@@ -54,7 +54,7 @@ class Sweep:
                 self._begin(job, handle, "is in the queue still")
 
     def run(self, stop: Stop) -> None:
-        """Runs all jobs to their ends, or until it is asked to stop."""
+        """Run all jobs to their ends, or until it is asked to stop."""
         while (self._waiting or self._running) and not stop.signal:
             while self._waiting and len(self._running) < self._parallel:
                 self._submit(self._waiting[0])
@@ -67,13 +67,13 @@ class Sweep:
             for running in self._running.values():
                 end(running.handle)
 
-    def _submit(self, job: Job) -> None:
+    def _submit(self, job: SweepJob) -> None:
         how = "goes on" if job.begun else "begins"
         handle = self._queue.submit(job, gpus.of_place(self._free_place(), self._parallel))
         self._submitted[job] += 1
         self._begin(job, handle, how)
 
-    def _begin(self, job: Job, handle: Any, how: str) -> None:
+    def _begin(self, job: SweepJob, handle: Any, how: str) -> None:
         self._running[job] = Running(handle, self._free_place())
         self._waiting.remove(job)
         self._say(f"{job} {how} (job {handle.job_id})")
@@ -82,7 +82,7 @@ class Sweep:
         taken = {running.place for running in self._running.values()}
         return min(set(range(len(taken) + 1)) - taken)
 
-    def _end(self, job: Job, handle: Any) -> None:
+    def _end(self, job: SweepJob, handle: Any) -> None:
         status = status_of(handle)
         if job.done:
             self._say(f"{job} is done")

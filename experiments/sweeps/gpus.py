@@ -24,7 +24,7 @@ def refuse_too_few(runs: int) -> None:
 
 
 def of_place(place: int, places: int) -> str | None:
-    """Returns which of the GPUs that this process is told of belong to one of its places.
+    """Return which of the GPUs that this process is told of belong to one of its places.
 
     Args:
         place: from 0 on.

@@ -8,12 +8,12 @@ from typing import Any
 import submitit
 
 from experiments.sweeps.gpus import VARIABLE
-from experiments.sweeps.plan import Job
+from experiments.sweeps.plan import SweepJob
 from experiments.sweeps.process import Training
 
 LOCAL, SLURM = "local", "slurm"
-FOREVER = 10 * 365 * 24 * 60  # minutes
-TIME = 24 * 60  # minutes that SLURM is asked for, unless it is told otherwise
+UNLIMITED = 10 * 365 * 24 * 60  # timeouts of a job, and minutes until one
+DEFAULT_TIME_MINUTES = 24 * 60  # that SLURM is asked for
 ERROR = "error: "  # begins the line in which a command says why it failed
 
 
@@ -21,7 +21,7 @@ class Queue:
     """Where jobs are submitted to: this machine, or a SLURM cluster."""
 
     def __init__(self, cluster: str, folder: Path, parameters: dict[str, str | int]) -> None:
-        """Finds the queue.
+        """Find the queue.
 
         Args:
             cluster: `LOCAL` or `SLURM`.
@@ -35,14 +35,16 @@ class Queue:
         self._folder = folder
         self._executor: Any
         if cluster == SLURM:
-            self._executor = submitit.SlurmExecutor(folder, max_num_timeout=FOREVER)
-            self._executor.update_parameters(**{"job_name": "cbet", "time": TIME, **parameters})
+            self._executor = submitit.SlurmExecutor(folder, max_num_timeout=UNLIMITED)
+            self._executor.update_parameters(
+                **{"job_name": "cbet", "time": DEFAULT_TIME_MINUTES, **parameters}
+            )
         else:
-            self._executor = submitit.LocalExecutor(folder, max_num_timeout=FOREVER)
-            self._executor.update_parameters(timeout_min=FOREVER)
+            self._executor = submitit.LocalExecutor(folder, max_num_timeout=UNLIMITED)
+            self._executor.update_parameters(timeout_min=UNLIMITED)
 
-    def submit(self, job: Job, gpus: str | None) -> Any:
-        """Submits a job; on this machine it starts at once.
+    def submit(self, job: SweepJob, gpus: str | None) -> Any:
+        """Submit a job; on this machine it starts at once.
 
         Args:
             job: of the sweep.
@@ -60,8 +62,8 @@ class Queue:
         (self._folder / f"{job}.job").write_text(handle.job_id)
         return handle
 
-    def under_way(self, job: Job) -> Any:
-        """Returns the job that an earlier sweep has left in the queue, if it is still there."""
+    def under_way(self, job: SweepJob) -> Any:
+        """Return the job that an earlier sweep has left in the queue, if it is still there."""
         path = self._folder / f"{job}.job"
         if self.cluster == LOCAL or not path.exists():
             return None
@@ -70,7 +72,7 @@ class Queue:
 
 
 def end(handle: Any) -> None:
-    """Lets a job on this machine save and end."""
+    """Let a job on this machine save and end."""
     process = handle._process  # submitit's own way leaves no time to save
     while process.poll() is None:
         process.terminate()  # which a job that has just begun may not hear
@@ -78,7 +80,7 @@ def end(handle: Any) -> None:
 
 
 def status_of(handle: Any) -> int | None:
-    """Returns the exit status of a job that is over; None: it was lost."""
+    """Return the exit status of a job that is over; None: it was lost."""
     tasks = [handle.task(number) for number in range(handle.num_tasks)]
     if not all(task.paths.result_pickle.exists() for task in tasks):
         return None
@@ -89,7 +91,7 @@ def status_of(handle: Any) -> int | None:
 
 
 def last_error(handle: Any) -> str:
-    """Returns the line in which a job has said why it failed, or where it may have."""
+    """Return the line in which a job has said why it failed, or where it may have."""
     lines = (handle.stderr() or "").splitlines()
     said = [line.removeprefix(ERROR) for line in lines if line.startswith(ERROR)]
     return said[-1] if said else f"see {handle.paths.stderr}"

@@ -37,7 +37,7 @@ Grid = dict[str, tuple[str, ...]]  # setting -> its values, as a command line ha
 Cell = tuple[tuple[str, str], ...]  # settings, each with one of its values
 
 
-class Job(NamedTuple):
+class SweepJob(NamedTuple):
     """One run of a sweep."""
 
     cell: Cell
@@ -74,7 +74,7 @@ class Job(NamedTuple):
 
 
 def read_grid(words: Sequence[str]) -> Grid:
-    """Reads `setting=value,value ...`.
+    """Read `setting=value,value ...`.
 
     Raises:
         SettingsError: a word is not of that form, or a setting or a value is named twice.
@@ -95,8 +95,8 @@ def read_grid(words: Sequence[str]) -> Grid:
     return grid
 
 
-def plan(root: Path, command: str, grid: Grid, fixed: Sequence[str]) -> list[Job]:
-    """Returns the runs of a sweep, the last setting changing fastest.
+def plan(root: Path, command: str, grid: Grid, fixed: Sequence[str]) -> list[SweepJob]:
+    """Return the runs of a sweep, the last setting changing fastest.
 
     Args:
         root: the sweep's directory.
@@ -112,14 +112,14 @@ def plan(root: Path, command: str, grid: Grid, fixed: Sequence[str]) -> list[Job
         cell = tuple(zip(grid, values, strict=True))
         words = [word for name, value in cell for word in _option(name, value)]
         place = root / RUNS / (_name(cell) or command)
-        jobs.append(Job(cell, COMMANDS[command], (*fixed, *words), place))
+        jobs.append(SweepJob(cell, COMMANDS[command], (*fixed, *words), place))
     if len({job.root for job in jobs}) < len(jobs):
         raise SettingsError("grid has values that are alike but for signs a directory cannot have")
     return jobs
 
 
-def check(jobs: Sequence[Job]) -> None:
-    """Looks at every command line, and at what is there, before anything is run.
+def check(jobs: Sequence[SweepJob]) -> None:
+    """Look at every command line, and at what is there, before anything is run.
 
     Raises:
         SettingsError: a command line cannot be read, or not be run. RunDirectoryError: a run is
@@ -133,7 +133,7 @@ def check(jobs: Sequence[Job]) -> None:
             raise type(error)(f"{job}: {error}" if job.cell else str(error)) from None
 
 
-def _check(job: Job) -> None:
+def _check(job: SweepJob) -> None:
     resume = ["--resume"] if job.begun else []
     experiment = importlib.import_module(job.module).EXPERIMENT
     options, _ = training.read(experiment, [*job.command[1:], *resume])
@@ -143,7 +143,7 @@ def _check(job: Job) -> None:
 
 
 def _option(name: str, value: str) -> list[str]:
-    """Returns the words of a command line that give a setting a value."""
+    """Return the words of a command line that give a setting a value."""
     if value in FLAGS:
         parent, dot, last = name.rpartition(".")
         return [f"--{parent}{dot}{FLAGS[value]}{last}"]

@@ -16,7 +16,7 @@ import submitit
 
 
 class Training(submitit.helpers.Checkpointable):
-    """Trains one run in a process of its own, until it ends or the job has to.
+    """Train one run in a process of its own, until it ends or the job has to.
 
     A job that is preempted, or whose time is up, lets the process save; submitit then puts it
     into the queue again, and it goes on where it was.
@@ -25,7 +25,7 @@ class Training(submitit.helpers.Checkpointable):
     def __init__(
         self, command: Sequence[str], resumes: Path, environment: dict[str, str | None]
     ) -> None:
-        """Notes what is to be done.
+        """Note what is to be done.
 
         Args:
             command: module and words of its command line.
@@ -40,7 +40,7 @@ class Training(submitit.helpers.Checkpointable):
         self._told_to_stop = False
 
     def __call__(self) -> int:
-        """Trains, and returns the command's exit status (a signal's number, negated)."""
+        """Train, and returns the command's exit status (a signal's number, negated)."""
         signal.signal(signal.SIGTERM, self._ask_to_stop)
         resume = ["--resume"] if self.resumes.exists() else []
         program = [sys.executable, "-m", *self.command, *resume]
@@ -54,7 +54,7 @@ class Training(submitit.helpers.Checkpointable):
         return status
 
     def checkpoint(self) -> submitit.helpers.DelayedSubmission:
-        """Lets the process save and end, and returns what is to be submitted again."""
+        """Let the process save and end, and returns what is to be submitted again."""
         if self._process:
             self._tell_to_stop(self._process)
             # Not Popen's own wait: this is a signal's handler, which may have interrupted it.

@@ -15,12 +15,12 @@ from cbet_jax.runs import metrics_table
 from cbet_jax.runs.atomic_write import replacing
 from cbet_jax.runs.directory import RunDirectory
 from cbet_jax.runs.metrics import HIDDEN, SHOWN
-from experiments.sweeps.plan import Cell, Job
+from experiments.sweeps.plan import Cell, SweepJob
 
 LAST = 10  # of so many parts of a run the last one is its end
 
 
-class Row(NamedTuple):
+class SweepRow(NamedTuple):
     """How one seed of a run ended."""
 
     cell: Cell
@@ -29,13 +29,13 @@ class Row(NamedTuple):
     values: dict[str, float]  # metric -> mean over the end, where there is data
 
 
-def collect(jobs: Sequence[Job]) -> list[Row]:
-    """Returns a row for each seed of each run that is done."""
+def collect(jobs: Sequence[SweepJob]) -> list[SweepRow]:
+    """Return a row for each seed of each run that is done."""
     return [row for job in jobs if job.done for row in _rows(job)]
 
 
-def write(path: Path, rows: Sequence[Row]) -> None:
-    """Saves the table; the file is complete or as it was, whenever the process dies."""
+def write(path: Path, rows: Sequence[SweepRow]) -> None:
+    """Save the table; the file is complete or as it was, whenever the process dies."""
     names = sorted({name for row in rows for name in row.values})
     settings = [name for name, _ in rows[0].cell] if rows else []
     with replacing(path) as temporary, open(temporary, "w", newline="") as file:
@@ -46,8 +46,8 @@ def write(path: Path, rows: Sequence[Row]) -> None:
             writer.writerow([*(value for _, value in row.cell), row.seed, row.frames, *values])
 
 
-def show(rows: Sequence[Row], console: Console) -> None:
-    """Prints a line for each run: the means over its seeds of what matters most."""
+def show(rows: Sequence[SweepRow], console: Console) -> None:
+    """Print a line for each run: the means over its seeds of what matters most."""
     if not rows:
         return
     names = [name for name in SHOWN if any(name in row.values for row in rows)]
@@ -65,7 +65,7 @@ def show(rows: Sequence[Row], console: Console) -> None:
     console.print(table)
 
 
-def _rows(job: Job) -> list[Row]:
+def _rows(job: SweepJob) -> list[SweepRow]:
     table = metrics_table.read(RunDirectory(job.root).metrics)
     last = max(column.frames[-1] for seeds in table.values() for column in seeds.values())
     end, window = np.array([last]), -(-int(last) // LAST)
@@ -77,5 +77,5 @@ def _rows(job: Job) -> list[Row]:
             if seed in seeds and name not in HIDDEN
         }
         found = {name: value for name, value in means.items() if not np.isnan(value)}
-        rows.append(Row(job.cell, seed, int(last), found))
+        rows.append(SweepRow(job.cell, seed, int(last), found))
     return rows

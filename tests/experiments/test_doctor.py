@@ -9,7 +9,7 @@ from PIL import Image
 
 from experiments import doctor
 from experiments.common import habitat
-from experiments.doctor import Check, Options
+from experiments.doctor import Check, DoctorOptions
 from tests.support.refusal import refused
 
 WORKS = Check("jax", True, "all is well", basic=True)
@@ -27,7 +27,7 @@ def found(monkeypatch):
 
 
 def test_the_embedded_simulator_renders_a_frame(tmp_path) -> None:
-    check = doctor.try_simulator("raycast", Options(out=tmp_path))
+    check = doctor.try_simulator("raycast", DoctorOptions(out=tmp_path))
     assert check.works
     assert "embree" in check.found
     picture = np.asarray(Image.open(tmp_path / "raycast.png"))
@@ -37,7 +37,7 @@ def test_the_embedded_simulator_renders_a_frame(tmp_path) -> None:
 
 def test_a_simulator_that_is_missing_comes_with_its_installation(monkeypatch) -> None:
     monkeypatch.delenv(habitat.PYTHON, raising=False)
-    check = doctor.try_simulator("habitat_sim", Options(simulator_python=sys.executable))
+    check = doctor.try_simulator("habitat_sim", DoctorOptions(simulator_python=sys.executable))
     assert not check.works
     assert "No module named 'habitat_sim'" in check.found
     assert "conda create" in check.fix

@@ -118,7 +118,9 @@ def test_it_has_finished(imported, capsys):
 
 def test_a_run_of_tabula_rasa_is_told_from_one_of_pretraining():
     flags = FLAGS | {"model": "vanilla", "no_reward": False}
-    settings = import_torch.run_settings(import_torch.Stored({}, flags, UPDATES), NETWORK)
+    settings = import_torch.run_settings(
+        import_torch.PublishedCheckpoint({}, flags, UPDATES), NETWORK
+    )
     assert settings.stage == "tabula rasa"
     assert (settings.train.method, settings.train.extrinsic_weight) == ("none", 1)
     assert not settings.train.counts.random_resets
@@ -128,7 +130,9 @@ def test_a_run_of_tabula_rasa_is_told_from_one_of_pretraining():
 def test_any_worlds_and_any_number_of_actors_can_be_imported():
     env = "MiniGrid-MultiRoom-N4-S5-v0,MiniGrid-KeyCorridorS3R3-v0"
     flags = FLAGS | {"env": env, "num_actors": 31, "batch_size": 32, "total_frames": 200_000_000}
-    settings = import_torch.run_settings(import_torch.Stored({}, flags, UPDATES), NETWORK)
+    settings = import_torch.run_settings(
+        import_torch.PublishedCheckpoint({}, flags, UPDATES), NETWORK
+    )
     assert settings.environments == ("MultiRoom-N4-S5", "KeyCorridorS3R3")
     train = settings.train
     assert (train.worlds, train.batch) == (32, 32)
@@ -137,7 +141,7 @@ def test_any_worlds_and_any_number_of_actors_can_be_imported():
 
 def test_a_policy_for_rooms_walks_about_rooms():
     flags = FLAGS | {"env": "HabitatNav-apartment_0", "no_reward": True}
-    stored = import_torch.Stored({}, flags, UPDATES)
+    stored = import_torch.PublishedCheckpoint({}, flags, UPDATES)
     replica = HabitatSettings(simulator="habitat_sim", folder="replica")
     settings = import_torch.run_settings(stored, HABITAT, (), replica)
     assert (settings.stage, settings.habitat) == ("pre-training in Habitat", replica)
