@@ -77,10 +77,11 @@ def play(
     """
     world_key, action_key = jax.random.split(jax.random.key(seed))
     played: list[dict[str, dict[str, Episodes]]] = [{} for _ in runs]
-    for name in dict.fromkeys(name for run in runs for name in run.environments):
+    names = list(dict.fromkeys(name for run in runs for name in run.environments))
+    for number, name in enumerate(names, 1):
         world = make_world((name,), episodes, explore=False, levels_per_world=1)
         evaluators: dict[Any, Evaluator] = {}
-        with console.status(f"playing {name}"):
+        with console.status(f"playing {name} ({number} of {len(names)})"):
             uniform = jax.device_get(evaluate_uniform(world, world_key, action_key))
             for run, of_run in zip(runs, played, strict=True):
                 if name not in run.environments:
