@@ -17,7 +17,7 @@ from jaxtyping import Array, ArrayLike, Float, Integer, Key, Num, PRNGKeyArray, 
 from cbet_jax.config import TrainSettings
 from cbet_jax.counts import table
 from cbet_jax.counts.capacity import table_capacity
-from cbet_jax.counts.observation_keys import key_maker
+from cbet_jax.counts.observation_keys import ExactState, TernaryState, key_maker
 from cbet_jax.counts.resets import Resets
 from cbet_jax.counts.table import CountTable
 from cbet_jax.intrinsic.types import COUNT_COEFFICIENT, Intrinsic, Metrics, Params
@@ -39,7 +39,7 @@ class CountReward(NamedTuple):
 class VisitCounts(NamedTuple):
     """The visit counts of all actors, of one kind."""
 
-    keys: Any  # state of the key maker
+    keys: ExactState | TernaryState  # of the key maker
     tables: CountTable  # arrays [N, ...], or [1, ...] if all actors share one table
 
 
@@ -69,10 +69,13 @@ def count_based(
         return step.view if view == "egocentric" else step.panorama
 
     def init(key: PRNGKeyArray, step: Step) -> tuple[Params, Memory]:
-        tables = table.empty_tables(1 if counts.shared else len(step.view), capacity)
+        num_tables = 1 if counts.shared else len(step.view)
         keys = zip(kinds, jax.random.split(key, len(kinds)), strict=True)
         return Params({}, {}), {
-            kind: VisitCounts(makers[kind].init(key, observed(kind, step)), tables)
+            kind: VisitCounts(
+                keys=makers[kind].init(key, observed(kind, step)),
+                tables=table.empty_tables(num_tables, capacity),
+            )
             for kind, key in keys
         }
 
@@ -99,7 +102,7 @@ def count_based(
         tables, visits = jax.lax.scan(count, _tables(memory), (reset_keys, steps, keys))
         return _with_tables(memory, tables), visits
 
-    def make_keys(make: dict[str, Any], memory: Memory, step: Step) -> tuple[Memory, Keys]:
+    def make_keys(make: dict[str, Callable], memory: Memory, step: Step) -> tuple[Memory, Keys]:
         made = {kind: make[kind](memory[kind].keys, observed(kind, step)) for kind in kinds}
         memory = {kind: memory[kind]._replace(keys=state) for kind, (state, _) in made.items()}
         return memory, {kind: keys for kind, (_, keys) in made.items()}

@@ -5,7 +5,7 @@ model predicts the embedded view after the action from the one before it (Pathak
 Both losses also train the embedding.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import flax.linen as nn
 import jax
@@ -17,7 +17,7 @@ from cbet_jax.config import AuxiliarySettings
 from cbet_jax.intrinsic.types import Metrics
 from cbet_jax.networks import initializers
 from cbet_jax.networks.embedding import Embedding, apply, distance, init_params, sequence_loss
-from cbet_jax.types import Trajectory
+from cbet_jax.types import ArrayTree, Trajectory
 from envs.types import Step
 
 
@@ -80,7 +80,7 @@ def make_models(settings: AuxiliarySettings, num_actions: int) -> Models:
     )
 
 
-def init_models(models: Models, key: PRNGKeyArray, step: Step) -> dict[str, Any]:
+def init_models(models: Models, key: PRNGKeyArray, step: Step) -> dict[str, ArrayTree]:
     """Return the initial parameters of each network."""
     embedding_key, inverse_key, forward_key = jax.random.split(key, 3)
     views = step.view[None]
@@ -94,7 +94,7 @@ def init_models(models: Models, key: PRNGKeyArray, step: Step) -> dict[str, Any]
     }
 
 
-def predict(models: Models, params: dict[str, Any], trajectory: Trajectory) -> Predictions:
+def predict(models: Models, params: dict[str, ArrayTree], trajectory: Trajectory) -> Predictions:
     """Return the predictions for each step, including the last step of each episode."""
     embedded = apply(models.embedding, params["embedding"], trajectory.view)
     before, after = embedded[:-1], embedded[1:]

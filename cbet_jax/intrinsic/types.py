@@ -1,17 +1,19 @@
 """The interface of an intrinsic-reward method: a record of pure functions."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key, PRNGKeyArray
 
-from cbet_jax.types import Trajectory
+from cbet_jax.types import ArrayTree, Trajectory
 from envs.types import Step
 
-Memory = Any  # a method's per-actor state, such as visit counts: arrays [N, ...]
-Signal = Any  # a method's record of each step, such as the counts it read: arrays [N, ...]
-Metrics = dict[str, Float[Array, ""]]
+type Memory = ArrayTree  # a method's per-actor state, such as visit counts: arrays [N, ...]
+type Signal = (
+    ArrayTree  # a method's record of each step, such as the counts it read: arrays [N, ...]
+)
+type Metrics = dict[str, Float[Array, ""]]
 
 # Weights of the rewards (paper, appendix "Hyperparameter Details").
 COUNT_COEFFICIENT = 0.005  # C-BET, Count and the ablation
@@ -21,8 +23,8 @@ EMBEDDING_COEFFICIENT = 0.1  # RND, Curiosity and RIDE
 class Params(NamedTuple):
     """The parameters of a method's networks, by the network's name."""
 
-    learnt: dict[str, Any]  # each network's gradient is clipped and applied separately
-    fixed: dict[str, Any]  # never updated, such as RND's target
+    learnt: dict[str, ArrayTree]  # each network's gradient is clipped and applied separately
+    fixed: dict[str, ArrayTree]  # never updated, such as RND's target
 
 
 def _no_state(key: PRNGKeyArray, step: Step) -> tuple[Params, Memory]:

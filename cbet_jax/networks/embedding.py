@@ -1,11 +1,11 @@
 """Embeddings of views and the distance between them, which RND, Curiosity and RIDE build on."""
 
-from typing import Any, cast
+from typing import cast
 
 import flax.linen as nn
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Float, PRNGKeyArray, UInt8
+from jaxtyping import Array, Float, PRNGKeyArray, PyTree, UInt8
 
 from cbet_jax.config import BRIGHTEST_PIXEL
 from cbet_jax.networks.convolution import Convolution, elu
@@ -29,12 +29,12 @@ class Embedding(nn.Module):
         return x.reshape(*view.shape[:2], -1)
 
 
-def init_params(module: nn.Module, key: PRNGKeyArray, *inputs: Array) -> Any:
+def init_params(module: nn.Module, key: PRNGKeyArray, *inputs: Array) -> PyTree:
     """Return the initial parameters of a module, for inputs of such shapes."""
     return module.init(key, *inputs)["params"]
 
 
-def apply(module: nn.Module, params: Any, *inputs: Array) -> Array:
+def apply(module: nn.Module, params: PyTree, *inputs: Array) -> Array:
     """Return the module's output."""
     return cast(Array, module.apply({"params": params}, *inputs))
 

@@ -10,7 +10,7 @@ from typing import Any, cast
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int, UInt8
+from jaxtyping import Array, Bool, Float, Int, PyTree, UInt8
 
 from cbet_jax.config import Factors, NetworkSettings
 from cbet_jax.networks import initializers
@@ -109,14 +109,16 @@ def initial_state(settings: NetworkSettings, agents: int) -> LSTMState:
 
 def init_params(
     network: PolicyNetwork, key: Array, view_shape: tuple[int, int, int]
-) -> dict[str, Any]:
+) -> dict[str, PyTree]:
     """Return the network's initial parameters, for views of shape (height, width, channels)."""
     view = jnp.zeros((1, 1, *view_shape), jnp.uint8)
     first, state = jnp.zeros((1, 1), bool), initial_state(network.settings, 1)
     return {"params": cast(Any, network.init(key, view, first, state))["params"]}
 
 
-def precompute(network: PolicyNetwork, params: Any, view: UInt8[Array, "N height width 3"]) -> Any:
+def precompute(
+    network: PolicyNetwork, params: PyTree, view: UInt8[Array, "N height width 3"]
+) -> PyTree:
     """Return the parameters with the matrices of the convolutions, with which `apply` is faster.
 
     Args:
@@ -132,7 +134,7 @@ def precompute(network: PolicyNetwork, params: Any, view: UInt8[Array, "N height
 
 def apply(
     network: PolicyNetwork,
-    params: Any,
+    params: PyTree,
     view: UInt8[Array, "T N height width 3"],
     first: Bool[Array, "T N"],
     state: LSTMState,

@@ -1,24 +1,15 @@
-"""Ternary codes against numpy, and counts of what they tell apart."""
+"""Ternary codes against numpy."""
 
-import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from cbet_jax.config import CountSettings, TrainSettings
 from cbet_jax.counts import ternary_code
 from cbet_jax.counts.ternary_code import TernaryCode
-from cbet_jax.intrinsic.cbet import cbet
-from tests.support.moments import moment
 
 KEY = jax.random.key(0)
 NUMBERS = 12
-
-
-def _settings(**changes):
-    counts = CountSettings(reset_probability=0.0, capacity=64, keys="ternary", **changes)
-    return TrainSettings(counts=counts)
 
 
 def _code(offsets, draws=200):
@@ -58,38 +49,3 @@ def test_codes_by_hand():
     code = TernaryCode(jnp.array([[1.0, 0.0], [0.0, -1.0], [0.0, 0.0]]), jnp.array([0.0, 0.2, 0.5]))
     assert ternary_code.encode(code, jnp.array([9, 9])).tolist() == [1, -1, 0]
     assert ternary_code.encode(code, jnp.array([0, -9])).tolist() == [0, 1, 0]
-
-
-def test_images_of_one_code_are_counted_as_one():
-    """Numbers that large drive tanh to its ends: only their signs tell them apart."""
-    method = cbet(_settings(), 3)
-    _, memory = method.init(KEY, moment([0], [0]))
-    counted = []
-    for number in (100, 200, 100, 0):
-        memory, signal = method.observe(memory, KEY, moment([number], [number]))
-        counted.append((int(signal["states"][0]), int(signal["changes"][0])))
-    assert counted == [(1, 1), (2, 2), (3, 1), (1, 2)]  # changes: +100, +100, -100, -100
-
-
-@pytest.mark.parametrize(("shared", "codes"), [(False, 3), (True, 1)])
-def test_each_actor_has_a_code_unless_they_count_together(shared, codes):
-    method = cbet(_settings(shared=shared), 3)
-    _, memory = method.init(KEY, moment([5, 5, 7]))
-    drawn = np.asarray(memory["states"].keys.codes.projection)
-    assert len(np.unique(drawn.reshape(codes, -1), axis=0)) == codes == len(drawn)
-    _, signal = method.observe(memory, KEY, moment([5, 5, 7]))
-    assert signal["states"].tolist() == ([1, 2, 3] if shared else [1, 1, 1])
-
-
-@pytest.mark.parametrize("shared", [False, True])
-def test_a_whole_sequence_is_counted_as_its_steps_are(shared):
-    method = cbet(_settings(shared=shared), 3)
-    numbers = np.random.default_rng(1).integers(0, 3, (2, 7, 3)) * 100
-    first, *moments = [moment(*each) for each in numbers.swapaxes(0, 1).tolist()]
-    steps = jax.tree.map(lambda *leaves: jnp.stack(leaves), *moments)
-    keys = jax.random.split(KEY, len(moments))
-    _, before = method.init(KEY, first)
-    one_by_one = jax.lax.scan(lambda m, inputs: method.observe(m, *inputs), before, (keys, steps))
-    memory, signal = method.observe_rollout(before, keys, steps)
-    chex.assert_trees_all_equal((memory, signal), one_by_one)
-    assert signal["changes"].max() > 1

@@ -1,0 +1,25 @@
+"""Curiosity by hand."""
+
+import numpy as np
+import pytest
+
+from cbet_jax.intrinsic.curiosity import curiosity
+from cbet_jax.intrinsic.types import Params
+from tests.support.handmade_networks import (
+    ACTION,
+    V,
+    check_models_loss,
+    forward_error,
+    models_params,
+    settings,
+)
+from tests.support.moments import trajectory
+
+
+@pytest.mark.parametrize("squared", [False, True])
+def test_the_error_of_the_forward_model_is_the_reward(squared):
+    method, params = curiosity(settings(squared), 2), Params(models_params(), {})
+    played = trajectory(V, ACTION)
+    np.testing.assert_allclose(method.reward(params, played), forward_error(squared), rtol=1e-5)
+    check_models_loss(method.loss(params, played), squared)
+    assert method.coefficient == 0.1

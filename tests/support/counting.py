@@ -1,0 +1,53 @@
+"""Count-based methods, played by hand moment by moment."""
+
+from typing import Any
+
+import jax
+import numpy as np
+
+from cbet_jax.config import AuxiliarySettings, CountSettings, TrainSettings
+from cbet_jax.intrinsic import make_intrinsic
+from cbet_jax.intrinsic.types import Intrinsic
+from tests.support.moments import moment
+
+KEY = jax.random.key(0)
+ACTIONS = 3
+TINY = AuxiliarySettings(channels=(1,))
+NEVER = CountSettings(reset_probability=0.0, capacity=16)
+ALWAYS = CountSettings(reset_probability=1.0, capacity=16)
+
+
+def make(name: str, counts: CountSettings) -> Intrinsic:
+    """Return the method, with networks as small as can be if it has any."""
+    return make_intrinsic(TrainSettings(method=name, counts=counts, auxiliary=TINY), ACTIONS)
+
+
+def observe(method: Intrinsic, moments, *, first, begin=()) -> list[dict[str, list[int]]]:
+    """Return the counts at each of `moments`; a rollout begins before those in `begin`."""
+    _, memory = method.init(KEY, first)
+    counted, last = [], first
+    for number, here in enumerate(moments):
+        if number in begin:
+            memory = method.begin_rollout(memory, KEY, last)
+        memory, signal = method.observe(memory, KEY, here)
+        counted.append({kind: count.tolist() for kind, count in signal.items()})
+        last = here
+    return counted
+
+
+def observe_states(*arguments: Any, **options: Any) -> list[list[int]]:
+    """Return the counts of states, see `observe`."""
+    return [counted["states"] for counted in observe(*arguments, **options)]
+
+
+def resets(method: Intrinsic, actors: int) -> dict[str, np.ndarray]:
+    """Return which actors' tables are reset at the first step, by kind: bool [actors]."""
+    here = moment([1] * actors)
+    _, memory = method.init(KEY, here)
+    memory, _ = method.observe(memory, KEY, here)
+    return {kind: np.asarray(counts.tables.generation) == 2 for kind, counts in memory.items()}
+
+
+def drawn_resets(probability: float, kinds: int, actors: int) -> np.ndarray:
+    """Return what `resets` should be, in the order of the kinds."""
+    return np.asarray(jax.random.bernoulli(KEY, probability, (kinds, actors)))
