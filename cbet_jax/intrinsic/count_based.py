@@ -102,7 +102,7 @@ def count_based(
         tables, visits = jax.lax.scan(count, _tables(memory), (reset_keys, steps, keys))
         return _with_tables(memory, tables), visits
 
-    def make_keys(make: dict[str, Callable], memory: Memory, step: Step) -> tuple[Memory, Keys]:
+    def make_keys(make: dict[str, Any], memory: Memory, step: Step) -> tuple[Memory, Keys]:
         made = {kind: make[kind](memory[kind].keys, observed(kind, step)) for kind in kinds}
         memory = {kind: memory[kind]._replace(keys=state) for kind, (state, _) in made.items()}
         return memory, {kind: keys for kind, (_, keys) in made.items()}

@@ -10,9 +10,7 @@ from cbet_jax.types import ArrayTree, Trajectory
 from envs.types import Step
 
 type Memory = ArrayTree  # a method's per-actor state, such as visit counts: arrays [N, ...]
-type Signal = (
-    ArrayTree  # a method's record of each step, such as the counts it read: arrays [N, ...]
-)
+type Signal = ArrayTree  # a method's record of a step, such as its counts: arrays [N, ...]
 type Metrics = dict[str, Float[Array, ""]]
 
 # Weights of the rewards (paper, appendix "Hyperparameter Details").
