@@ -23,15 +23,6 @@ Keys = UInt32[Array, "N lanes"]
 ACTORS_AT_ONCE = 8  # encoded side by side: 100 panoramas of an actor take 160 MB
 
 
-class KeyMaker[State](NamedTuple):
-    """Pure functions that make the keys of all actors' observations."""
-
-    init: Callable[[PRNGKeyArray, Observations], State]  # from the first observations
-    make: Callable[[State, Observations], tuple[State, Keys]]
-    #: as `make`, for observations [T, N, ...] in the order of time; None where that is no faster
-    make_rollout: Callable[[State, Integer[Array, "T N ..."]], tuple[State, Array]] | None = None
-
-
 class ExactState(NamedTuple):
     """State of the exact keys. All actors share one hash."""
 
@@ -49,14 +40,26 @@ class TernaryState(NamedTuple):
     origin: Integer[Array, "N numbers"]
 
 
-def key_maker(settings: CountSettings, *, of_changes: bool) -> KeyMaker[Any]:
+KeyState = ExactState | TernaryState
+
+
+class KeyMaker(NamedTuple):
+    """Pure functions that make the keys of all actors' observations, and carry a state."""
+
+    init: Callable[[PRNGKeyArray, Observations], KeyState]  # from the first observations
+    make: Callable[[Any, Observations], tuple[KeyState, Keys]]
+    #: as `make`, for observations [T, N, ...] in the order of time; None where that is no faster
+    make_rollout: Callable[[Any, Integer[Array, "T N ..."]], tuple[KeyState, Array]] | None = None
+
+
+def key_maker(settings: CountSettings, *, of_changes: bool) -> KeyMaker:
     """Return the key maker that the settings name, of observations or of their changes."""
     if settings.keys == "ternary":
         return ternary_keys(settings, of_changes=of_changes)
     return exact_keys(of_changes=of_changes)
 
 
-def exact_keys(*, of_changes: bool) -> KeyMaker[ExactState]:
+def exact_keys(*, of_changes: bool) -> KeyMaker:
     """Return keys that are equal where the observations, or their changes, are equal."""
 
     def init(key: PRNGKeyArray, observations: Observations) -> ExactState:
@@ -72,7 +75,7 @@ def exact_keys(*, of_changes: bool) -> KeyMaker[ExactState]:
     return KeyMaker(init, make)
 
 
-def ternary_keys(settings: CountSettings, *, of_changes: bool) -> KeyMaker[TernaryState]:
+def ternary_keys(settings: CountSettings, *, of_changes: bool) -> KeyMaker:
     """Return keys that are equal where the ternary codes of the images, or changes, are equal.
 
     Each actor draws its own code, unless the actors share their counts. Most of the time goes into

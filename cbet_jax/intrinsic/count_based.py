@@ -17,7 +17,7 @@ from jaxtyping import Array, ArrayLike, Float, Integer, Key, Num, PRNGKeyArray, 
 from cbet_jax.config import TrainSettings
 from cbet_jax.counts import table
 from cbet_jax.counts.capacity import table_capacity
-from cbet_jax.counts.observation_keys import ExactState, TernaryState, key_maker
+from cbet_jax.counts.observation_keys import KeyState, key_maker
 from cbet_jax.counts.resets import Resets
 from cbet_jax.counts.table import CountTable
 from cbet_jax.intrinsic.types import COUNT_COEFFICIENT, Intrinsic, Metrics, Params
@@ -39,7 +39,7 @@ class CountReward(NamedTuple):
 class VisitCounts(NamedTuple):
     """The visit counts of all actors, of one kind."""
 
-    keys: ExactState | TernaryState  # of the key maker
+    keys: KeyState  # of the key maker
     tables: CountTable  # arrays [N, ...], or [1, ...] if all actors share one table
 
 

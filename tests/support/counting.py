@@ -8,6 +8,7 @@ import numpy as np
 from cbet_jax.config import AuxiliarySettings, CountSettings, TrainSettings
 from cbet_jax.intrinsic import make_intrinsic
 from cbet_jax.intrinsic.types import Intrinsic
+from envs.types import Step
 from tests.support.moments import moment
 
 KEY = jax.random.key(0)
@@ -23,16 +24,25 @@ def make(name: str, counts: CountSettings) -> Intrinsic:
 
 
 def observe(method: Intrinsic, moments, *, first, begin=()) -> list[dict[str, list[int]]]:
-    """Return the counts at each of `moments`; a rollout begins before those in `begin`."""
+    """Return the counts at each of `moments`; a rollout begins before those in `begin`.
+
+    A single actor is played twice, so all tests share the operations compiled for two.
+    """
+    actors = len(first.view)
+    first, *moments = (_of_two(each) for each in (first, *moments))
     _, memory = method.init(KEY, first)
     counted, last = [], first
     for number, here in enumerate(moments):
         if number in begin:
             memory = method.begin_rollout(memory, KEY, last)
         memory, signal = method.observe(memory, KEY, here)
-        counted.append({kind: count.tolist() for kind, count in signal.items()})
+        counted.append({kind: count.tolist()[:actors] for kind, count in signal.items()})
         last = here
     return counted
+
+
+def _of_two(step: Step) -> Step:
+    return step if len(step.view) > 1 else jax.tree.map(lambda leaf: leaf.repeat(2, 0), step)
 
 
 def observe_states(*arguments: Any, **options: Any) -> list[list[int]]:

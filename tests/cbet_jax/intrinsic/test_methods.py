@@ -11,6 +11,7 @@ import pytest
 
 from cbet_jax.config import AuxiliarySettings, CountSettings, NetworkSettings, TrainSettings
 from cbet_jax.intrinsic import METHODS, make_intrinsic
+from cbet_jax.intrinsic.ablation import REWARDS
 from cbet_jax.intrinsic.types import Params
 from cbet_jax.runs import checkpoint
 from cbet_jax.runs.checkpoint import Position
@@ -102,7 +103,16 @@ def _random_steps(seed):
     return moments[0], steps, jnp.asarray(random.integers(ACTIONS, size=(STEPS, WORLDS)))
 
 
-@pytest.fixture(scope="module", params=METHODS)
+# The rewards of the ablation differ in their formulas only, which have tests of their own.
+REPEATED = [name for name in REWARDS if name != "ablation-product"]
+
+
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(name, marks=pytest.mark.slow if name in REPEATED else ()) for name in METHODS
+    ],
+)
 def name(request):
     return request.param
 
@@ -159,12 +169,11 @@ def test_each_method_has_its_coefficient_unless_another_is_set(name):
 @pytest.mark.parametrize("name", COUNTING)
 def test_counts_are_reset_where_asked_for(name):
     """Where all counts are reset at each step, every visit is the first and rewarded alike."""
-    method, here = make(name, ALWAYS), moment([1] * WORLDS)
+    method, here = make(name, ALWAYS), moment([1, 1])
     counted = observe(method, [here] * STEPS, first=here, begin=[0])
     signal = {kind: jnp.array([each[kind] for each in counted]) for kind in counted[0]}
     chex.assert_trees_all_equal(signal, jax.tree.map(jnp.ones_like, signal))
-    action = np.zeros((STEPS, WORLDS))
-    played = trajectory(np.zeros((STEPS + 1, WORLDS)), action, signal=signal)
+    played = trajectory(np.zeros((STEPS + 1, 2)), np.zeros((STEPS, 2)), signal=signal)
     reward = method.reward(Params({}, {}), played)
     np.testing.assert_array_equal(reward, reward[0, 0])
 

@@ -7,36 +7,41 @@ import numpy as np
 from cbet_jax.networks import convolution
 
 
-def test_the_matrix_of_a_convolution_is_that_convolution():
-    image = jax.random.normal(jax.random.key(0), (5, 7, 7, 3))
-    kernel = jax.random.normal(jax.random.key(1), (27, 4))
-    expected = jax.lax.conv_general_dilated(
+@jax.jit
+def _convolved(image, kernel):
+    """XLA's convolution, of stride 2 and padding 1."""
+    return jax.lax.conv_general_dilated(
         image,
         kernel.reshape(3, 3, 3, 4),
         window_strides=(2, 2),
         padding=((1, 1), (1, 1)),
         dimension_numbers=("NHWC", "HWIO", "NHWC"),
     )
+
+
+def test_the_matrix_of_a_convolution_is_that_convolution():
+    image = jax.random.normal(jax.random.key(0), (5, 7, 7, 3))
+    kernel = jax.random.normal(jax.random.key(1), (27, 4))
+    expected = _convolved(image, kernel)
     matrix = convolution.convolution_matrix(kernel, image.shape[1:])
     np.testing.assert_allclose(jnp.tensordot(image, matrix, axes=3), expected, atol=1e-4)
-
-
-def test_elu_and_its_gradient():
-    x = jnp.linspace(-20, 5, 101)
-    np.testing.assert_allclose(convolution.elu(x), jax.nn.elu(x), atol=1e-6)
-    ours, theirs = (jax.grad(lambda x, f=f: f(x).sum())(x) for f in (convolution.elu, jax.nn.elu))
-    np.testing.assert_allclose(ours, theirs, atol=1e-6)
 
 
 def test_a_large_image_is_convolved_without_its_matrix():
     image = jax.random.normal(jax.random.key(0), (2, 33, 16, 3))
     layer = convolution.Convolution(channels=4)
     params = layer.init(jax.random.key(1), image)
-    expected = jax.lax.conv_general_dilated(
-        image,
-        params["params"]["kernel"].reshape(3, 3, 3, 4),
-        window_strides=(2, 2),
-        padding=((1, 1), (1, 1)),
-        dimension_numbers=("NHWC", "HWIO", "NHWC"),
-    )
-    np.testing.assert_allclose(layer.apply(params, image), expected, atol=1e-4)
+    expected = _convolved(image, params["params"]["kernel"])
+    np.testing.assert_allclose(jax.jit(layer.apply)(params, image), expected, atol=1e-4)
+    _, stored = jax.eval_shape(lambda: layer.apply(params, image, mutable=[convolution.MATRICES]))
+    assert not jax.tree.leaves(stored)
+
+
+def test_elu_and_its_gradient():
+    x = jnp.linspace(-20, 5, 101)
+
+    def values_and_slopes(function):
+        return jax.jit(jax.vmap(jax.value_and_grad(function)))(x)
+
+    ours, theirs = values_and_slopes(convolution.elu), values_and_slopes(jax.nn.elu)
+    np.testing.assert_allclose(ours, theirs, atol=1e-6)

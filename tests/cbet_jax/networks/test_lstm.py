@@ -9,22 +9,11 @@ import pytest
 
 from cbet_jax.networks.lstm import Carry, unroll
 
-STEPS, AGENTS, UNITS = 7, 3, 5
+STEPS = 7
+SIZES = {"small": (3, 5), "large": (16, 512)}  # agents and units; large weights take another path
 
 
-@pytest.fixture(params=[(AGENTS, UNITS), (16, 512)], ids=["small", "large"])
-def lstm_inputs(request):
-    agents, units = request.param
-    keys = jax.random.split(jax.random.key(0), 5)
-    projected = jax.random.normal(keys[0], (STEPS, agents, 4 * units))
-    weights = jax.random.normal(keys[1], (units, 4 * units)) / jnp.sqrt(units)
-    first = jax.random.bernoulli(keys[2], 0.3, (STEPS, agents))
-    initial = Carry(*jax.random.normal(keys[3], (2, agents, units)))
-    return projected, first, weights, initial
-
-
-def _plain_lstm(projected, first, weights, initial):
-    """An LSTM as the textbooks write it."""
+def _textbook_lstm(projected, first, weights, initial):
     hidden, cell, outputs = initial.hidden, initial.cell, []
     for t in range(projected.shape[0]):
         hidden, cell = (jnp.where(first[t][:, None], 0, x) for x in (hidden, cell))
@@ -35,38 +24,59 @@ def _plain_lstm(projected, first, weights, initial):
     return jnp.stack(outputs), Carry(hidden, cell)
 
 
-def test_unroll_is_an_lstm(lstm_inputs):
-    ours, theirs = unroll(*lstm_inputs), _plain_lstm(*lstm_inputs)
-    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-5), ours, theirs)
+def _outputs_and_gradients(lstm):
+    def scalar(projected, weights, initial, first):
+        outputs, final = lstm(projected, first, weights, initial)
+        mix = jax.random.normal(jax.random.key(9), outputs.shape)
+        return (outputs * mix).sum() + (final.hidden * final.cell).sum(), (outputs, final)
+
+    def compute(projected, first, weights, initial):
+        by_all = jax.value_and_grad(scalar, argnums=(0, 1, 2), has_aux=True)
+        (_, results), gradients = by_all(projected, weights, initial, first)
+        return results, gradients
+
+    return compute
 
 
-def test_the_gradient_written_out_equals_the_automatic_one(lstm_inputs):
-    projected, first, weights, initial = lstm_inputs
-    mix = jax.random.normal(jax.random.key(9), (STEPS, *initial.hidden.shape))
-
-    def loss(lstm):
-        def scalar(projected, weights, initial):
-            outputs, final = lstm(projected, first, weights, initial)
-            return (outputs * mix).sum() + (final.hidden * final.cell).sum()
-
-        return jax.grad(scalar, argnums=(0, 1, 2))(projected, weights, initial)
-
-    ours, theirs = loss(unroll), loss(_plain_lstm)
-    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-4), ours, theirs)
-
-
-def test_seeds_are_unrolled_side_by_side(lstm_inputs):
-    seeds = jax.tree.map(lambda x: jnp.stack([x, x[::-1]]), lstm_inputs)
-    both = jax.vmap(unroll)(*seeds)
-    for seed in range(2):
-        ours, inputs = (jax.tree.map(itemgetter(seed), tree) for tree in (both, seeds))
-        alone = unroll(*inputs)
-        jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-5), ours, alone)
+@pytest.fixture(scope="module", params=SIZES)
+def computed(request):
+    """What each LSTM returns, and its gradients: ours, the textbook's, and ours of two seeds."""
+    agents, units = SIZES[request.param]
+    keys = jax.random.split(jax.random.key(0), 4)
+    projected = jax.random.normal(keys[0], (STEPS, agents, 4 * units))
+    weights = jax.random.normal(keys[1], (units, 4 * units)) / jnp.sqrt(units)
+    first = jax.random.bernoulli(keys[2], 0.3, (STEPS, agents))
+    initial = Carry(*jax.random.normal(keys[3], (2, agents, units)))
+    inputs = projected, first, weights, initial
+    seeds = jax.tree.map(lambda x: jnp.stack([x, x[::-1]]), inputs)
+    ours = jax.jit(_outputs_and_gradients(unroll))
+    one_by_one = [ours(*jax.tree.map(itemgetter(seed), seeds)) for seed in range(2)]
+    theirs = jax.jit(_outputs_and_gradients(_textbook_lstm))(*inputs)
+    side_by_side = jax.jit(jax.vmap(_outputs_and_gradients(unroll)))(*seeds)
+    return one_by_one, theirs, side_by_side
 
 
-def test_seeds_have_gradients_side_by_side(lstm_inputs):
-    projected, first, weights, initial = lstm_inputs
-    gradient = jax.grad(lambda w: unroll(projected, first, w, initial)[0].sum())
-    both = jax.vmap(gradient)(jnp.stack([weights, weights[::-1]]))
-    for ours, seed in zip(both, (weights, weights[::-1]), strict=True):
-        np.testing.assert_allclose(ours, gradient(seed), atol=1e-4)
+def _assert_close(ours, theirs, atol):
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=atol), ours, theirs)
+
+
+def test_unroll_is_an_lstm(computed):
+    (ours, _), theirs, _ = computed
+    _assert_close(ours[0], theirs[0], 1e-5)
+
+
+def test_the_gradient_written_out_equals_the_automatic_one(computed):
+    (ours, _), theirs, _ = computed
+    _assert_close(ours[1], theirs[1], 1e-4)
+
+
+def test_seeds_are_unrolled_side_by_side(computed):
+    one_by_one, _, side_by_side = computed
+    for seed, alone in enumerate(one_by_one):
+        _assert_close(jax.tree.map(itemgetter(seed), side_by_side[0]), alone[0], 1e-5)
+
+
+def test_seeds_have_gradients_side_by_side(computed):
+    one_by_one, _, side_by_side = computed
+    for seed, alone in enumerate(one_by_one):
+        _assert_close(jax.tree.map(itemgetter(seed), side_by_side[1]), alone[1], 1e-4)

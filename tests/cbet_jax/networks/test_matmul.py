@@ -48,8 +48,13 @@ def test_the_gradient_is_that_of_the_rounded_factors():
     x, weights, cotangent = (
         jax.random.normal(k, s) for k, s in zip(keys, ((4, 6, 5), (5, 3), (4, 6, 3)), strict=True)
     )
-    _, back = jax.vjp(lambda x, w: matmul.matmul(x, w, "bfloat16"), x, weights)
-    by_x, by_weights = back(cotangent)
+
+    @jax.jit
+    def pull_back(x, weights, cotangent):
+        _, back = jax.vjp(lambda x, w: matmul.matmul(x, w, "bfloat16"), x, weights)
+        return back(cotangent)
+
+    by_x, by_weights = pull_back(x, weights, cotangent)
     assert by_x.dtype == by_weights.dtype == jnp.float32
     rounded = [np.asarray(a.astype(jnp.bfloat16), np.float64) for a in (x, weights, cotangent)]
     np.testing.assert_allclose(by_x, rounded[2] @ rounded[1].T, atol=1e-5)
