@@ -1,4 +1,4 @@
-"""Lay the learning curves of several runs over each other, and says how they differ.
+"""Lay the learning curves of several runs over each other, and say how they differ.
 
     python -m experiments.compare_runs float32=RUN bfloat16=RUN --out FOLDER
 

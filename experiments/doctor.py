@@ -34,7 +34,7 @@ FLAT_DEVIATION = 1.0  # standard deviation of the pixels of a panorama that show
 
 @dataclass(frozen=True)
 class DoctorOptions:
-    """Try everything that runs may need, and says in one screen what works."""
+    """Try everything that runs may need, and say in one screen what works."""
 
     #: the interpreter that habitat-sim is installed in (default: the environment's HABITAT_PYTHON,
     #: else this one)
@@ -54,7 +54,7 @@ class Check(NamedTuple):
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Try everything, and ends the process with status 1 where the basics do not work."""
+    """Try everything, and end the process with status 1 if the basics do not work."""
     arguments = sys.argv[1:] if arguments is None else arguments
     console = Console()
     with cli.user_errors():
@@ -140,7 +140,7 @@ def try_ffmpeg() -> Check:
 
 
 def try_simulator(name: str, options: DoctorOptions) -> Check:
-    """Start a simulator, shakes hands, and has it render a frame."""
+    """Start a simulator, shake hands, and have it render a frame."""
     python = options.simulator_python if name != habitat.EMBEDDED else None
     try:
         with scene_for(name, options.scene) as scene:
@@ -170,7 +170,7 @@ def scene_for(simulator: str, scene: str | None) -> Iterator[str]:
 
 
 def render(name: str, workers: WorkerPool, out: Path | None) -> Check:
-    """Look around once, and keeps what is seen if there is a folder for it."""
+    """Render a view and a panorama, and save them if there is a folder for them."""
     hello = workers.hello
     began = time.perf_counter()
     workers.reset([0])

@@ -1,8 +1,8 @@
 """Import a policy of the published code: `python -m experiments.import_torch model.tar DIR`.
 
 DIR becomes a run that has finished: its policy can be evaluated, watched and (in gridworlds)
-transferred as that of any pre-trained run. What the published code's optimizer and counts held
-is left behind, so that it cannot go on learning. PyTorch is needed here alone (the extra
+transferred as that of any pre-trained run. The published code's optimizer state and counts are not
+imported, so the run cannot be trained further. Only this command needs PyTorch (the extra
 `torch`).
 """
 
@@ -166,7 +166,7 @@ def load(path: Path) -> Any:
             return torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # an unpickler of any bytes may raise anything
         raise SettingsError(
-            f"{path} is no checkpoint of PyTorch's that holds tensors and plain settings alone "
+            f"{path} is no checkpoint of PyTorch's that holds tensors and plain settings only "
             f"({type(error).__name__})"
         ) from None
 
@@ -229,7 +229,7 @@ def run_settings(
         played: how scenes are, if it was trained in one (None: as by default).
 
     Raises:
-        SettingsError: no run of ours is such a run, or its policy is but half of one.
+        SettingsError: no run of ours is such a run, or its policy is only half of one.
     """
     flags = stored.flags
     if flags.get("checkpoint"):
@@ -298,7 +298,7 @@ def write(
     imported: dict[str, Any],
     command: Sequence[str],
 ) -> None:
-    """Write the state that a run at its end has, but for what only learning needs."""
+    """Write the state that a run at its end has, without what only learning needs."""
     iterations = settings.train.iterations
     state = _policy_alone(settings, policy) if settings.habitat else _state(settings, policy)
     with directory.lock(), metrics_table.table(directory.metrics, settings.first_seed, 0) as table:

@@ -3,7 +3,7 @@
 Pre-trains every method in every setup, evaluates the policies in ten worlds, learns tasks with
 and without them, and writes one table for each table and figure of the paper (section 4,
 appendices "ablation" and "supplemental results"). It can be stopped at any moment; the same
-command goes on.
+command continues it.
 """
 
 import sys

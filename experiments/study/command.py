@@ -32,7 +32,7 @@ RESULTS = "results.csv"
 
 
 class Study(NamedTuple):
-    """What one command runs unless it is told otherwise."""
+    """What one command runs by default."""
 
     name: str  # of its directory and its report
     program: str  # as it is called
@@ -45,7 +45,7 @@ class Study(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class StudyOptions:
-    """Run a study of the paper, goes on with it, and reports what it found."""
+    """Run or continue a study of the paper, and report its results."""
 
     preset: str  # paper, laptop or smoke
     out: Path | None = None  # the study's directory, new or begun (default: runs/STUDY-PRESET)
@@ -54,23 +54,23 @@ class StudyOptions:
     tasks: tuple[str, ...]  # worlds learnt by transfer and tabula rasa
     envs: tuple[str, ...] = TEN_WORLDS  # worlds that pre-trained policies are evaluated in
     seeds: int  # of each run
-    #: of each pre-training run, for each seed; those of tasks follow in the published proportion
+    #: of each pre-training run, for each seed; tasks get frames in the published proportion
     budget: Annotated[int, tyro.conf.arg(metavar="FRAMES")]
     episodes: int = 100  # of each seed in each world of an evaluation
-    #: pre-trained policies are evaluated there, too, not only at the end
+    #: frames at which pre-trained policies are evaluated, besides the end
     evaluate_at: Annotated[tuple[int, ...], tyro.conf.arg(metavar="FRAMES ...")] = ()
-    #: pre-training stops there for now, so that all methods can be compared before any is done;
-    #: tasks come after the end
+    #: pre-training stops there for now, to compare all methods before any is finished; tasks are
+    #: learnt only after the end of pre-training
     until: Annotated[int | None, tyro.conf.arg(metavar="FRAMES")] = None
     #: tasks stop there for now
     tasks_until: Annotated[PositiveInt | None, tyro.conf.arg(metavar="FRAMES")] = None
     #: of matrix products: bfloat16 is faster where the processor multiplies such numbers
     factors: Factors = "float32"
-    plan: bool = False  # prints what would be done, and does nothing
-    report_only: bool = False  # trains nothing: reports what there is
-    results: Path | None = None  # trains nothing: draws the report of this results.csv into --out
-    #: between two checkpoints, at least (default: each chunk's end is saved, as long as that takes
-    #: a tenth of the time at most)
+    plan: bool = False  # print what would be done, and do nothing
+    report_only: bool = False  # train nothing: report what is finished
+    results: Path | None = None  # train nothing: draw the report of this results.csv into --out
+    #: between two checkpoints, at least (default: save at the end of each chunk, if saving takes at
+    #: most a tenth of the time)
     checkpoint_seconds: NonNegativeFloat | None = None
 
     def __post_init__(self) -> None:
@@ -78,14 +78,14 @@ class StudyOptions:
 
     @property
     def selection(self) -> Selection:
-        """What is to be done now."""
+        """The runs that are asked for now."""
         return Selection(
             self.methods, self.setups, self.tasks, self.envs, self.until, self.tasks_until
         )
 
     @property
     def settings(self) -> StudySettings:
-        """What all runs have in common."""
+        """The settings that all runs share."""
         return StudySettings(
             self.preset, self.budget, self.seeds, self.episodes, self.evaluate_at, self.factors
         )
@@ -126,7 +126,7 @@ def redraw(study: Study, path: Path, root: Path | None, console: Console) -> Non
 
     Raises:
         SettingsError: no directory is named. RunDirectoryError: the table cannot be read, or
-            something that is no such report lies in the directory.
+            the directory holds something else than such a report.
     """
     if root is None:
         raise SettingsError("--results needs --out DIR, where the report goes")
@@ -197,7 +197,7 @@ def open_study(root: Path, settings: StudySettings) -> None:
     """Make the study's directory, unless it is there.
 
     Raises:
-        RunDirectoryError: something else lies there already.
+        RunDirectoryError: the directory holds something else.
     """
     if not (root / RECORD).exists():
         create_with_record(root / RECORD, "study", asdict(settings))

@@ -68,7 +68,7 @@ class Findings:
         return any((setup, method) in ended for setup in setups)
 
     def names(self, stage: str, field: int) -> list[str]:
-        """Return what is there in one field of the keys: 1 setup, 2 method, 3 environment."""
+        """Return the values of one field of the keys: 1 setup, 2 method, 3 environment."""
         return list(dict.fromkeys(key[field] for key in self._points if key[0] == stage))
 
     def setups(self) -> list[str]:
@@ -208,7 +208,7 @@ class Findings:
 
 
 def within(metric: str, estimate: Estimate) -> Estimate:
-    """Return a mean with its interval, as far as that lies where the metric can."""
+    """Return a mean with its interval, cut to the metric's range."""
     if metric not in BOUNDED:
         return estimate
     return Estimate(estimate.value, max(estimate.low, 0.0), min(estimate.high, 1.0))

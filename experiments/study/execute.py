@@ -1,4 +1,4 @@
-"""Do the jobs of a plan: what is done is skipped, what was begun goes on, bit for bit."""
+"""Run the jobs of a plan: skip finished ones, and continue begun ones bit for bit."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -29,7 +29,7 @@ EVALUATION_SEED = 0  # of the levels and actions of all evaluations
 
 @dataclass(frozen=True)
 class Host:
-    """What is done beside the jobs; none of it changes a number."""
+    """What the host does beside the jobs; none of it changes a number."""
 
     console: Console
     command: tuple[str, ...]  # for the manifests
@@ -44,7 +44,7 @@ def execute(jobs: Sequence[StudyJob], study: StudySettings, host: Host) -> list[
     """Do all jobs that are not done, in their order, the evaluations together.
 
     Returns:
-        The runs that diverged. What needs what they did not reach is left out.
+        The runs that diverged. Jobs that need policies they never reached are left out.
 
     Raises:
         RunDirectoryError: a run is there with other settings, or damaged.
@@ -76,7 +76,7 @@ def lacks_policies(job: StudyJob, diverged: Sequence[Path]) -> bool:
 
 
 def check(jobs: Sequence[StudyJob]) -> None:
-    """Look at what is there before anything is computed.
+    """Check the runs on disk before anything is computed.
 
     Raises:
         RunDirectoryError: a run has other settings, or cannot be read.
@@ -138,7 +138,7 @@ def run(job: StudyJob, jobs: Sequence[StudyJob], host: Host) -> bool:
     if outcome.signal:
         host.say(
             f"stopped and saved at {outcome.frames:,} frames of {job.root}; "
-            "the same command goes on from there"
+            "the same command continues from there"
         )
         raise SystemExit(STOPPED + outcome.signal)
     if outcome.finished:

@@ -56,7 +56,7 @@ def cases(found: Findings) -> list[Case]:
 
 
 def _until(found: Findings, setup: str, methods: tuple[str, str]) -> int:
-    """Return the last frames that both have been evaluated after; 0: it is no case of its own."""
+    """Return the last frames after which both were evaluated (0: this is not a separate case)."""
     plain = ORDER[""]
     own = [method for method in methods if methods == plain or method not in plain]
     if not any(found.evaluated_at(setup, method) for method in own):

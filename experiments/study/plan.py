@@ -6,7 +6,8 @@
     STUDY/transfer/TASK/SETUP-METHOD/           runs
     STUDY/tabula_rasa/TASK/METHOD/              runs
 
-What is there is done: nothing else says so, so that a study goes on wherever it was stopped.
+A job is done if its files are there. Nothing else records it, so a study continues from wherever
+it was stopped.
 A run whose last training diverged holds `diverged.txt`, with the reason.
 """
 
@@ -30,7 +31,7 @@ PUBLISHED_FRAMES = PRESETS["paper"].train.frames  # of a pre-training run
 
 @dataclass(frozen=True)
 class StudySettings:
-    """What all runs of a study have in common."""
+    """The settings that all runs of a study share."""
 
     preset: str
     budget: PositiveInt  # frames of each pre-training run, for each seed
@@ -52,7 +53,7 @@ class Selection(NamedTuple):
     setups: tuple[str, ...]  # keys of `SETUPS`
     tasks: tuple[str, ...]  # worlds that are learnt after and without pre-training
     worlds: tuple[str, ...]  # that pre-trained policies are evaluated in
-    until: int | None = None  # frames that pre-training goes on for now (None: all)
+    until: int | None = None  # frames of pre-training for now (None: all)
     tasks_until: int | None = None  # the same of tasks
 
 
@@ -62,7 +63,7 @@ class StudyJob(NamedTuple):
     stage: str
     setup: str  # what was pre-trained in; nothing, without pre-training
     method: str
-    root: Path  # where it lies
+    root: Path  # its directory
     settings: RunSettings  # of the run; of an evaluation, of the run that is evaluated
     frames: int  # for each seed: that are played; of an evaluation, that had been
     worlds: tuple[str, ...]  # that are played
@@ -146,7 +147,7 @@ def holds_policies(run: Path, frames: int) -> bool:
 
 
 def at_chunk_end(settings: RunSettings, frames: int) -> int:
-    """Return the end of the chunk that reaches `frames`: runs are saved there alone."""
+    """Return the end of the chunk that reaches `frames`: runs are saved only there."""
     chunk = settings.chunk * settings.train.iteration_frames
     return -(-frames // chunk) * chunk
 

@@ -27,7 +27,7 @@ class Contents(NamedTuple):
 
 
 def write(root: Path, name: str, contents: Contents, results: Sequence[Result]) -> list[Path]:
-    """Write the report and draws its pictures anew.
+    """Write the report, and draw its pictures again.
 
     Args:
         root: the study's directory.

@@ -1,4 +1,4 @@
-"""What a study found, as one long table: enough to draw its whole report anew."""
+"""A study's results as one long table, from which its whole report can be drawn again."""
 
 import csv
 from collections.abc import Iterator
@@ -74,7 +74,7 @@ def read(path: Path) -> list[Result]:
 
 
 def collect(root: Path, study: StudySettings) -> list[Result]:
-    """Return all that lies finished in a study's directory, whatever was asked for this time.
+    """Return all finished results in a study's directory, whatever was asked for this time.
 
     Raises:
         RunDirectoryError: a run or a table cannot be read.

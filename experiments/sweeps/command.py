@@ -50,7 +50,7 @@ class SweepOptions:
     tries: PositiveInt = 10  # how often a run is submitted that was lost on its way
     #: of each job, as submitit calls them: partition, time (minutes), gpus_per_node, mem, account
     slurm: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME=VALUE ...")] = ()
-    plan: bool = False  # prints what would be run, and does nothing
+    plan: bool = False  # print what would be run, and do nothing
 
     def __post_init__(self) -> None:
         if self.command not in COMMANDS:
@@ -100,7 +100,10 @@ def open_queue(options: SweepOptions) -> "Queue":
     except ModuleNotFoundError as error:
         if error.name != "submitit":
             raise
-        raise SettingsError("submitit is not installed: uv run --extra slurm") from None
+        raise SettingsError(
+            "submitit is not installed: start this command with `uv run --extra slurm`, or run "
+            "`pip install '.[slurm]'`"
+        ) from None
     parameters = _parameters(options.slurm)
     try:
         return Queue(options.cluster, (options.out / JOBS).absolute(), parameters)
@@ -111,7 +114,7 @@ def open_queue(options: SweepOptions) -> "Queue":
 def run(
     jobs: Sequence[SweepJob], queue: "Queue", options: SweepOptions, console: Console
 ) -> list[SweepJob]:
-    """Do all that is not done, and returns what has failed.
+    """Run all jobs that are not done, and return those that failed.
 
     Raises:
         SystemExit: a signal asked to stop.
@@ -124,13 +127,13 @@ def run(
         sweep.run(stop)
     if stop.signal:
         where = "the jobs stay in the queue" if options.cluster == "slurm" else "all is saved"
-        console.print(f"stopped; {where}, and the same command goes on", highlight=False)
+        console.print(f"stopped; {where}, and the same command continues", highlight=False)
         raise SystemExit(training.STOPPED + stop.signal)
     return sweep.failed
 
 
 def refuse_other_sweep(options: SweepOptions) -> None:
-    """Look at what lies in the sweep's directory.
+    """Check what the sweep's directory holds.
 
     Raises:
         RunDirectoryError: something else than a sweep over this command.

@@ -1,4 +1,4 @@
-"""Do the jobs of a sweep: what is done is skipped, what was interrupted is submitted again."""
+"""Run the jobs of a sweep: skip finished ones, and submit interrupted ones again."""
 
 import time
 from collections import Counter
@@ -39,7 +39,7 @@ class Sweep:
             queue: where they are submitted to.
             parallel: how many are in it at once.
             tries: how often a job is submitted that was lost on its way.
-            console: for what is going on.
+            console: shows progress.
         """
         self.jobs = [job for job in jobs if not job.done]
         self.failed: list[SweepJob] = []
@@ -68,7 +68,7 @@ class Sweep:
                 end(running.handle)
 
     def _submit(self, job: SweepJob) -> None:
-        how = "goes on" if job.begun else "begins"
+        how = "continues" if job.begun else "begins"
         handle = self._queue.submit(job, gpus.of_place(self._free_place(), self._parallel))
         self._submitted[job] += 1
         self._begin(job, handle, how)

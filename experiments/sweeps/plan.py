@@ -5,7 +5,8 @@
     SWEEP/jobs/                       what submitit keeps of each job, its output among it
     SWEEP/results.csv                 the end of every finished run
 
-What is there is done: nothing else says so, so that a sweep goes on wherever it was stopped.
+A run is done if its files are there. Nothing else records it, so a sweep continues from wherever
+it was stopped.
 """
 
 import importlib
@@ -42,17 +43,17 @@ class SweepJob(NamedTuple):
 
     cell: Cell
     module: str  # of the training command
-    arguments: tuple[str, ...]  # the words of its command line, but for the directory
-    root: Path  # where it lies
+    arguments: tuple[str, ...]  # the words of its command line, without the directory
+    root: Path  # its directory
 
     @property
     def config(self) -> Path:
-        """The file whose existence says that there is a run to go on with."""
+        """The file that exists as soon as there is a run to continue."""
         return RunDirectory(self.root).config
 
     @property
     def begun(self) -> bool:
-        """Whether there is a run to go on with."""
+        """Whether there is a run to continue."""
         return self.config.exists()
 
     @property
@@ -114,12 +115,14 @@ def plan(root: Path, command: str, grid: Grid, fixed: Sequence[str]) -> list[Swe
         place = root / RUNS / (_name(cell) or command)
         jobs.append(SweepJob(cell, COMMANDS[command], (*fixed, *words), place))
     if len({job.root for job in jobs}) < len(jobs):
-        raise SettingsError("grid has values that are alike but for signs a directory cannot have")
+        raise SettingsError(
+            "grid has values that differ only in signs a directory's name cannot have"
+        )
     return jobs
 
 
 def check(jobs: Sequence[SweepJob]) -> None:
-    """Look at every command line, and at what is there, before anything is run.
+    """Check every command line and every directory before anything is run.
 
     Raises:
         SettingsError: a command line cannot be read, or not be run. RunDirectoryError: a run is

@@ -1,4 +1,4 @@
-"""A training command in a process of its own, as a job that can be preempted.
+"""A training command in its own process, as a job that can be preempted.
 
 Jobs import this file: nothing in it takes long to import.
 """
@@ -16,10 +16,10 @@ import submitit
 
 
 class Training(submitit.helpers.Checkpointable):
-    """Train one run in a process of its own, until it ends or the job has to.
+    """Train one run in its own process, until it ends or the job has to.
 
     A job that is preempted, or whose time is up, lets the process save; submitit then puts it
-    into the queue again, and it goes on where it was.
+    into the queue again, and the run continues from there.
     """
 
     def __init__(
@@ -29,7 +29,7 @@ class Training(submitit.helpers.Checkpointable):
 
         Args:
             command: module and words of its command line.
-            resumes: a file; if it is there, the command is to go on with its run.
+            resumes: a file; if it exists, the command continues its run.
             environment: variables that the process is given, or (None) not given.
         """
         self.command = command
@@ -54,7 +54,7 @@ class Training(submitit.helpers.Checkpointable):
         return status
 
     def checkpoint(self) -> submitit.helpers.DelayedSubmission:
-        """Let the process save and end, and returns what is to be submitted again."""
+        """Let the process save and end, and return the job to submit again."""
         if self._process:
             self._tell_to_stop(self._process)
             # Not Popen's own wait: this is a signal's handler, which may have interrupted it.

@@ -32,7 +32,7 @@ def test_the_embedded_simulator_renders_a_frame(tmp_path) -> None:
     assert "embree" in check.found
     picture = np.asarray(Image.open(tmp_path / "raycast.png"))
     assert picture.shape == (64, 5 * 64, 3)
-    assert picture.std() > doctor.FLAT
+    assert picture.std() > doctor.FLAT_DEVIATION
 
 
 def test_a_simulator_that_is_missing_comes_with_its_installation(monkeypatch) -> None:

@@ -307,6 +307,6 @@ def test_files_that_are_no_safe_checkpoint_are_refused(tmp_path, capsys):
     cut.write_bytes(code.read_bytes()[:200])
     for path in (text, code, cut):
         error = refused(import_torch.main, [str(path), str(tmp_path / "run")], capsys)
-        assert "holds tensors and plain settings alone" in error
+        assert "holds tensors and plain settings only" in error
         assert path.name in error
     assert not (tmp_path / "run").exists()
