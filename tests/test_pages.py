@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from cbet_jax.runs.directory import RunDirectory
 from experiments.common import cli, training
 from experiments.common.presets import PRESETS
 
@@ -68,15 +69,13 @@ def parsing_only(monkeypatch, tmp_path):
 
     def parse_only(kind, arguments, *rest, **options):
         parsed = parse(kind, arguments, *rest, **options)
-        if isinstance(kind, type) and issubclass(kind, cli.First):
-            return parsed
         if "return_unknown_args" in options:
-            return parsed  # a sweep, which parses its runs afterwards
+            return parsed  # the words that say where defaults come from, or those of a sweep
         raise ParsedError
 
     monkeypatch.setattr(cli, "parse", parse_only)
     monkeypatch.setattr(training, "stored_settings", lambda first: None)
-    monkeypatch.setattr(training, "gridworld_settings", lambda directory: PRESETS["paper"])
+    monkeypatch.setattr(RunDirectory, "settings", lambda directory: PRESETS["paper"])
     monkeypatch.chdir(tmp_path)
 
 
