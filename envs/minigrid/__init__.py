@@ -64,7 +64,12 @@ def make(name: str, *, explore: bool = False, **options: Any) -> "CbetEnvironmen
 
 
 def make_world(
-    names: Sequence[str], num_worlds: int, *, explore: bool, levels_per_world: int | None = None
+    names: Sequence[str],
+    num_worlds: int,
+    *,
+    explore: bool,
+    staggered: bool = False,
+    levels_per_world: int | None = None,
 ) -> World:
     """Build a batch of worlds for a learner.
 
@@ -72,6 +77,8 @@ def make_world(
         names: environments (`NAMES` or navix's) that each world cycles through, one per episode.
         num_worlds: size of the batch.
         explore: whether episodes continue after success.
+        staggered: whether worlds start in different environments and at different moments of an
+            episode, or all at the first moment of the first environment.
         levels_per_world: levels of each environment that the pool holds for each world. One is
             enough for a single episode; the default is as many as training may need.
 
@@ -80,7 +87,13 @@ def make_world(
         UnsupportedEnvironment: an environment is navix's and cannot be imported.
     """
     generators = [find(name) for name in names]
-    return gridworld(generators, num_worlds, explore=explore, levels_per_world=levels_per_world)
+    return gridworld(
+        generators,
+        num_worlds,
+        explore=explore,
+        staggered=staggered,
+        levels_per_world=levels_per_world,
+    )
 
 
 def from_navix(name: str) -> Generator:

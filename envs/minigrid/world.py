@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from envs.minigrid import rules, views
@@ -18,6 +19,8 @@ from envs.types import Step, World
 # The pool is sized for this many steps between two calls of `refresh`. With more steps, some
 # levels may be played twice; `report` returns their share.
 STEPS_BETWEEN_REFRESHES = 100
+SPARE_LEVELS = 8  # per environment: staggered starts are spread evenly up to a few worlds
+GOLDEN_RATIO_BITS = np.uint32(0x9E3779B9)  # 2^32 / golden ratio
 LEVELS_FOR_SHORT_EPISODES = 8  # per world and environment, where success or lava ends episodes
 
 
@@ -35,30 +38,43 @@ def gridworld(
     num_worlds: int,
     *,
     explore: bool,
+    staggered: bool = False,
     levels_per_world: int | None = None,
 ) -> World[Worlds]:
     """Return a batch of worlds that cycle through `generators`, one environment per episode.
 
-    Every world starts with the first environment, like the actors of the published code.
+    Worlds that are stepped together and end their episodes only by time limits never drift apart,
+    unlike the free-running actors of the published code. `staggered` starts them apart.
 
     Args:
         generators: the environments, in the order in which they are played.
         num_worlds: size of the batch.
         explore: play without a task (paper, section 3.2): only the time limit and lava end an
             episode, success does not.
+        staggered: start the worlds at moments spread evenly over one cycle through the
+            environments: in different environments, with shortened first episodes. Otherwise all
+            begin a full episode of the first environment.
         levels_per_world: levels of each environment that the pool holds for each world
             (default: as many as a world may need before the next refresh).
     """
     generators = tuple(generators)
+    time_limits = tuple(generator.max_steps for generator in generators)
     names = tuple(generator.name for generator in generators)
-    capacity = num_worlds * (levels_per_world or _levels_waiting(generators, explore))
+    capacity = _levels_waiting(generators, num_worlds, explore, staggered)
+    if levels_per_world is not None:
+        capacity = num_worlds * levels_per_world
     fresh = max(num_worlds // 8, 4)
 
     def init(key: PRNGKeyArray) -> tuple[Worlds, Step]:
         pool_key, key = jax.random.split(key)
         pool = make_pool(pool_key, generators, capacity, fresh)
         environment = jnp.zeros(num_worlds, jnp.int32)
+        if staggered:
+            key, start_key = jax.random.split(key)
+            environment, time_limit = staggered_starts(start_key, time_limits, num_worlds)
         pool, levels = take(pool, environment, jnp.ones(num_worlds, bool))
+        if staggered:
+            levels = levels._replace(max_steps=jnp.minimum(levels.max_steps, time_limit))
         states = jax.vmap(rules.start)(levels)
         return Worlds(states, environment, pool, key), _first_step(states, environment)
 
@@ -84,20 +100,50 @@ def gridworld(
         num_actions=len(rules.ACTIONS),
         view_shape=(views.VIEW_SIZE, views.VIEW_SIZE, 3),
         environments=names,
-        max_steps=max(generator.max_steps for generator in generators),
+        max_steps=max(time_limits),
     )
 
 
-def _levels_waiting(generators: Sequence[Generator], explore: bool) -> int:
-    """Return how many levels of one environment a world may need before the next refresh.
+def staggered_starts(
+    key: PRNGKeyArray, time_limits: Sequence[int], num_worlds: int
+) -> tuple[Int[Array, " N"], Int[Array, " N"]]:
+    """Return starts that are spread evenly over one cycle through the environments.
+
+    World i starts at the moment frac(u + i / golden ratio) of the cycle, with a random u: any run
+    of neighbouring worlds, and so any batch, is spread evenly, too (an additive recurrence).
+
+    Args:
+        key: draws u.
+        time_limits: of the environments, in steps, in the order in which they are played.
+        num_worlds: how many worlds.
+
+    Returns:
+        The environment of each world, and the time limit of its first episode, in steps.
+    """
+    ends = np.cumsum(time_limits)
+    u = jax.random.bits(key, (), jnp.uint32)
+    fractions = u + jnp.arange(num_worlds, dtype=jnp.uint32) * GOLDEN_RATIO_BITS  # of 2^32
+    moment = (fractions.astype(jnp.float32) * (ends[-1] / 2**32)).astype(jnp.int32)
+    moment = jnp.minimum(moment, ends[-1] - 1)
+    environment = jnp.searchsorted(jnp.asarray(ends), moment, side="right").astype(jnp.int32)
+    return environment, jnp.asarray(ends, jnp.int32)[environment] - moment
+
+
+def _levels_waiting(
+    generators: Sequence[Generator], num_worlds: int, explore: bool, staggered: bool
+) -> int:
+    """Return how many levels of one environment all worlds may need before the next refresh.
 
     The time limits bound the number of episodes, unless success or lava can end an episode
     early; then the number is a guess.
     """
     if not explore or any(generator.deadly for generator in generators):
-        return LEVELS_FOR_SHORT_EPISODES
-    shortest = min(generator.max_steps for generator in generators)
-    return 1 + -(-STEPS_BETWEEN_REFRESHES // shortest)
+        return num_worlds * LEVELS_FOR_SHORT_EPISODES
+    time_limits = [generator.max_steps for generator in generators]
+    if staggered:  # N / cycle worlds begin each environment in every step; the start takes more
+        window = max(*time_limits, STEPS_BETWEEN_REFRESHES)
+        return SPARE_LEVELS + -(-num_worlds * window // sum(time_limits))
+    return num_worlds * (1 + -(-STEPS_BETWEEN_REFRESHES // min(time_limits)))
 
 
 def report(names: Sequence[str], worlds: Worlds) -> dict[str, Float[Array, ""]]:

@@ -1,0 +1,81 @@
+"""Staggered starts: worlds that end their episodes only by time limits still stay apart."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from envs.minigrid import make_world
+from envs.minigrid.generators import GENERATORS
+from envs.minigrid.world import staggered_starts
+
+MULTI_ENV = ("MultiRoom-N4-S5", "KeyCorridorS3R3", "BlockedUnlockPickup")
+TIME_LIMITS = [GENERATORS[name].max_steps for name in MULTI_ENV]
+CYCLE = sum(TIME_LIMITS)
+NUM_WORLDS = 32
+DONE = 6
+
+
+@pytest.mark.parametrize("num_worlds", [1, 16, 128])
+def test_starts_are_spread_evenly_over_one_cycle(num_worlds):
+    environment, time_limit = staggered_starts(jax.random.key(0), TIME_LIMITS, num_worlds)
+    ends = np.cumsum(TIME_LIMITS)
+    moments = np.sort(ends[np.asarray(environment)] - np.asarray(time_limit))
+    assert moments.min() >= 0
+    assert moments.max() < CYCLE
+    gaps = np.diff(np.append(moments, moments[0] + CYCLE))
+    assert gaps.max() <= 3 * CYCLE / num_worlds + 2  # of an additive recurrence
+
+
+def test_neighbouring_worlds_are_spread_as_all_worlds_are():
+    environment, _ = staggered_starts(jax.random.key(1), TIME_LIMITS, 128)
+    for worlds in np.split(np.asarray(environment), 4):
+        shares = np.bincount(worlds, minlength=3) / len(worlds)
+        np.testing.assert_allclose(shares, np.array(TIME_LIMITS) / CYCLE, atol=0.1)
+
+
+def test_starts_differ_from_key_to_key():
+    one, other = (staggered_starts(jax.random.key(k), TIME_LIMITS, 16)[1] for k in (0, 1))
+    assert (one != other).any()
+
+
+@pytest.fixture(scope="module")
+def played():
+    """Environments and lengths of ended episodes, over two cycles of worlds that do nothing."""
+    world = make_world(MULTI_ENV, NUM_WORLDS, explore=True, staggered=True)
+    unroll = 100
+
+    def rollout(state, _):
+        state = world.refresh(state)
+        actions = jnp.full(NUM_WORLDS, DONE)
+
+        def step(state, _):
+            state, step = world.step(state, actions)
+            return state, (step.environment, jnp.where(step.truncated, step.length, 0))
+
+        return jax.lax.scan(step, state, length=unroll)
+
+    state, _ = jax.jit(world.init)(jax.random.key(2))
+    state, record = jax.jit(lambda s: jax.lax.scan(rollout, s, length=2 * CYCLE // unroll))(state)
+    environment, length = (np.asarray(x).reshape(-1, NUM_WORLDS) for x in record)
+    return environment, length, world.report(state)
+
+
+def test_every_moment_has_worlds_in_each_environment_in_proportion_to_its_time_limit(played):
+    environment, _, _ = played
+    for index, limit in enumerate(TIME_LIMITS):
+        share = (environment == index).mean(axis=1)
+        np.testing.assert_allclose(share, limit / CYCLE, atol=0.11)
+
+
+def test_only_the_first_episodes_are_shortened(played):
+    _, length, _ = played
+    firsts = np.array([lengths[lengths > 0][0] for lengths in length.T])
+    later = np.concatenate([lengths[lengths > 0][1:] for lengths in length.T])
+    assert set(later) == set(TIME_LIMITS)
+    assert len(set(firsts)) > NUM_WORLDS / 2
+
+
+def test_the_pool_is_large_enough(played):
+    _, _, report = played
+    assert report["levels_replayed"] == 0
