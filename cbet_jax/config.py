@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
 from cbet_jax.setting_types import (
+    Before,
     BelowOne,
     NonNegativeFloat,
     NonNegativeInt,
@@ -108,7 +109,7 @@ class CountSettings:
 
 @dataclass(frozen=True)
 class AuxiliarySettings:
-    """The networks of RND, Curiosity and RIDE, and their losses."""
+    """The networks of RND, Curiosity and RIDE, and how they learn."""
 
     channels: Static[Filters] = (32, 32, 128)  # filters of each convolution of an embedding
     hidden_units: Static[PositiveInt] = 256  # of the inverse and the forward model
@@ -116,6 +117,8 @@ class AuxiliarySettings:
     inverse_weight: NonNegativeFloat = 0.1  # of the inverse model's loss
     prediction_weight: NonNegativeFloat = 0.1  # of RND's loss
     squared_norms: Static[bool] = False  # in rewards and losses, as the paper writes them
+    #: their learning rate decays as the policy's does; in the published code it is constant
+    decay_rate: Annotated[Static[bool], Before(True)] = False
 
     def __post_init__(self) -> None:
         check_fields(self, "auxiliary.")
@@ -163,6 +166,9 @@ class TrainSettings:
     worlds: Static[PositiveInt] = 40  # actors, for each seed
     batch: Static[PositiveInt] = 32  # sequences in an update
     unroll: Static[PositiveInt] = 100  # steps in a sequence
+    #: all worlds of pre-training begin at once in the first environment, and stay in step with
+    #: each other (no: they begin at moments spread over a cycle through the environments)
+    lockstep: Annotated[Static[bool], Before(True)] = False
     network: NetworkSettings = field(default_factory=NetworkSettings)
     optimizer: OptimizerSettings = field(default_factory=OptimizerSettings)
     loss: LossSettings = field(default_factory=LossSettings)

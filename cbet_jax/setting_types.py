@@ -32,6 +32,13 @@ class StaticMark:
     """Marks a setting that shapes the compiled program."""
 
 
+@dataclass(frozen=True)
+class Before:
+    """Marks a setting that older runs were stored without, and gives the value they ran with."""
+
+    value: Any
+
+
 Static = Annotated[T, StaticMark()]
 
 
@@ -78,6 +85,25 @@ def check_between(name: str, value: int, low: int, high: int) -> None:
     """
     if not low <= value <= high:
         raise SettingsError(f"{name} must be in {low}..{high}, not {value}")
+
+
+def value_before(kind: type, name: str) -> Any:
+    """Return the value that older runs had for a setting that they were stored without.
+
+    Args:
+        kind: the dataclass.
+        name: of its field: one that is marked with `Before`, or that may be None.
+
+    Raises:
+        KeyError: runs have always been stored with it.
+    """
+    hint = _hints(kind)[name]
+    for part in getattr(hint, "__metadata__", ()):
+        if isinstance(part, Before):
+            return part.value
+    if type(None) in _parts(hint):
+        return None
+    raise KeyError(name)
 
 
 def static_settings(kind: type, prefix: str = "") -> tuple[str, ...]:

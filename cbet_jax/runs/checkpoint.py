@@ -29,7 +29,7 @@ import orbax.checkpoint as ocp
 
 from cbet_jax.runs import multihost
 from cbet_jax.runs.directory import RunDirectoryError
-from cbet_jax.runs.json_files import first_difference, write_json
+from cbet_jax.runs.json_files import completed, first_difference, write_json
 
 KEPT = 3  # checkpoints; older ones are deleted
 STATE = "state"
@@ -194,7 +194,7 @@ def load[T](path: Path, template: T, settings: dict[str, Any]) -> tuple[T, Posit
         RunDirectoryError: it was saved with other settings or by another program.
     """
     record = _verified_record(path)
-    difference = first_difference(record["settings"], settings)
+    difference = first_difference(completed(record["settings"]), settings)
     if difference:
         raise RunDirectoryError(f"checkpoint {path} is of another run: there {difference}")
     stored = read_arrays(path, set(_named_leaves(template)))

@@ -7,6 +7,7 @@ from typing import Any, get_args, get_type_hints
 
 from cbet_jax.config import RunSettings
 from cbet_jax.runs.atomic_write import replacing
+from cbet_jax.setting_types import value_before
 
 
 def to_json(settings: RunSettings) -> dict[str, Any]:
@@ -18,7 +19,7 @@ def to_json(settings: RunSettings) -> dict[str, Any]:
 def from_json[T](kind: type[T], nested: dict[str, Any]) -> T:
     """Return the dataclass that `to_json` made `nested` from.
 
-    A field that may be null may be missing: older runs were written before there was such a field.
+    Older runs were stored without some fields: `value_before` says what those ran with.
 
     Raises:
         KeyError: a field is missing.
@@ -31,12 +32,23 @@ def from_json[T](kind: type[T], nested: dict[str, Any]) -> T:
     values = {}
     for name, hint in hints.items():
         inners = get_args(hint) or (hint,)  # `X | None` is X where it is not null
-        value = nested.get(name) if type(None) in inners else nested[name]
+        value = nested[name] if name in nested else value_before(kind, name)
         for inner in inners:
             if dataclasses.is_dataclass(inner) and isinstance(inner, type) and value is not None:
                 value = from_json(inner, value)
         values[name] = tuple(value) if isinstance(value, list) else value
     return kind(**values)
+
+
+def completed(nested: dict[str, Any]) -> dict[str, Any]:
+    """Return a run's stored settings with the fields that did not exist when it was stored.
+
+    Settings that are not a run's are returned as they are.
+    """
+    try:
+        return to_json(from_json(RunSettings, nested))
+    except (KeyError, TypeError, AttributeError, ValueError):
+        return nested
 
 
 def first_difference(one: Any, other: Any, name: str = "") -> str | None:

@@ -38,7 +38,12 @@ def build(settings: RunSettings, mesh: Mesh | None = None) -> Program:
             "counts.keys=ternary codes the pixels of images: gridworlds, whose views are numbers "
             "of things, are counted with exact keys"
         )
-    world = make_world(settings.environments, train.worlds, explore=settings.explore)
+    world = make_world(
+        settings.environments,
+        train.worlds,
+        explore=settings.explore,
+        staggered=settings.explore and not train.lockstep,
+    )
     agent = make_agent(train.network, settings.transfer, world.num_actions, world.view_shape)
     program = make_program(train, world, settings.seeds, settings.chunk, agent=agent, mesh=mesh)
     state = jax.eval_shape(program.init, seed_keys(settings.seeds))
