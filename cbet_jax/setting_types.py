@@ -10,8 +10,8 @@ sweep over them could share one program.
 import functools
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, is_dataclass
-from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+from dataclasses import dataclass, is_dataclass, replace
+from typing import Annotated, Any, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
 
 T = TypeVar("T")
 
@@ -104,6 +104,25 @@ def value_before(kind: type, name: str) -> Any:
     if type(None) in _parts(hint):
         return None
     raise KeyError(name)
+
+
+def kept_before[S](settings: S, stored: S) -> S:
+    """Return settings with another run's values wherever `Before` marks a setting.
+
+    So defaults of today do not contradict a run that was begun with those of its time.
+
+    Args:
+        settings: a dataclass.
+        stored: the other run's, of the same type.
+    """
+    kept: dict[str, Any] = {}
+    for name, hint in _hints(settings.__class__).items():
+        value, other = getattr(settings, name), getattr(stored, name)
+        if any(isinstance(part, Before) for part in getattr(hint, "__metadata__", ())):
+            kept[name] = other
+        elif is_dataclass(value) and is_dataclass(other):
+            kept[name] = kept_before(value, other)
+    return replace(cast(Any, settings), **kept)
 
 
 def static_settings(kind: type, prefix: str = "") -> tuple[str, ...]:
