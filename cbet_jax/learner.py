@@ -29,13 +29,31 @@ class LearnerState(NamedTuple):
         return AgentParams(self.policy, self.fixed)
 
 
-def make_optimizer(
-    settings: OptimizerSettings, frames: int, update_frames: int
-) -> optax.GradientTransformation:
-    """Return clipping by global norm, then RMSProp with a linearly decaying rate.
+class Optimizers(NamedTuple):
+    """The optimizers of a run."""
+
+    policy: optax.GradientTransformation
+    networks: optax.GradientTransformation  # of each of the intrinsic method's networks
+
+
+def make_optimizers(settings: TrainSettings) -> Optimizers:
+    """Return the optimizers of a run.
+
+    The policy's learning rate decays linearly. As in the published code, that of the intrinsic
+    method's networks is constant, unless `auxiliary.decay_rate` says otherwise.
+    """
+    optimizer = settings.optimizer
+    decaying = decaying_rate(optimizer, settings.frames, settings.batch * settings.unroll)
+    constant = optax.constant_schedule(optimizer.learning_rate)
+    networks_rate = decaying if settings.auxiliary.decay_rate else constant
+    return Optimizers(rmsprop(optimizer, decaying), rmsprop(optimizer, networks_rate))
+
+
+def decaying_rate(settings: OptimizerSettings, frames: int, update_frames: int) -> optax.Schedule:
+    """Return the learning rate after each number of updates.
 
     Args:
-        settings: rates and constants.
+        settings: the first rate, and when it reaches 0 at the earliest.
         frames: length of the run; the rate reaches 0 after max(frames, decay_frames).
         update_frames: frames learnt from in each update.
     """
@@ -44,6 +62,11 @@ def make_optimizer(
     def rate(update: Array) -> Float[Array, ""]:
         return settings.learning_rate * jnp.maximum(1.0 - update * (update_frames / end), 0.0)
 
+    return rate
+
+
+def rmsprop(settings: OptimizerSettings, rate: optax.Schedule) -> optax.GradientTransformation:
+    """Return clipping by global norm, then RMSProp as PyTorch computes it."""
     return optax.chain(
         optax.clip_by_global_norm(settings.max_gradient_norm),
         optax.scale_by_rms(settings.rms_decay, settings.rms_epsilon, 0.0, eps_in_sqrt=False),
@@ -51,19 +74,17 @@ def make_optimizer(
     )
 
 
-def begin_learner(
-    params: AgentParams, intrinsic: Params, optimizer: optax.GradientTransformation
-) -> LearnerState:
+def begin_learner(params: AgentParams, intrinsic: Params, optimizers: Optimizers) -> LearnerState:
     """Return the state before the first update."""
     policy, fixed = params
-    each = {name: optimizer.init(network) for name, network in intrinsic.learnt.items()}
-    return LearnerState(policy, intrinsic, optimizer.init(policy), each, fixed)
+    each = {name: optimizers.networks.init(network) for name, network in intrinsic.learnt.items()}
+    return LearnerState(policy, intrinsic, optimizers.policy.init(policy), each, fixed)
 
 
 def update(
     agent: Agent,
     intrinsic: Intrinsic,
-    optimizer: optax.GradientTransformation,
+    optimizers: Optimizers,
     settings: TrainSettings,
     learner: LearnerState,
     batch: Trajectory,
@@ -74,7 +95,7 @@ def update(
     Args:
         agent: whose policy learns.
         intrinsic: the method.
-        optimizer: of every network.
+        optimizers: of the policy and of the method's networks.
         settings: of the run.
         learner: before the update.
         batch: the sequences.
@@ -91,9 +112,11 @@ def update(
         return loss.total, loss
 
     gradient, loss = mean(jax.grad(policy_loss, has_aux=True)(learner.policy))
-    policy, policy_optimizer = _apply(optimizer, gradient, learner.policy, learner.policy_optimizer)
+    policy, policy_optimizer = _apply(
+        optimizers.policy, gradient, learner.policy, learner.policy_optimizer
+    )
     networks, network_optimizers, network_loss, terms = _update_networks(
-        intrinsic, optimizer, learner, batch, mean
+        intrinsic, optimizers.networks, learner, batch, mean
     )
     metrics = {
         "intrinsic_reward": mean(reward.mean()),

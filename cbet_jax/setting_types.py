@@ -116,7 +116,7 @@ def kept_before[S](settings: S, stored: S) -> S:
         stored: the other run's, of the same type.
     """
     kept: dict[str, Any] = {}
-    for name, hint in _hints(settings.__class__).items():
+    for name, hint in _hints(cast(Any, settings).__class__).items():
         value, other = getattr(settings, name), getattr(stored, name)
         if any(isinstance(part, Before) for part in getattr(hint, "__metadata__", ())):
             kept[name] = other

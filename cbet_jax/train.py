@@ -11,7 +11,6 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
-import optax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray
 
@@ -20,7 +19,7 @@ from cbet_jax.agent import Agent, AgentParams, network_agent
 from cbet_jax.config import TrainSettings
 from cbet_jax.intrinsic import make_intrinsic
 from cbet_jax.intrinsic.types import Intrinsic
-from cbet_jax.learner import LearnerState, begin_learner, make_optimizer, update
+from cbet_jax.learner import LearnerState, Optimizers, begin_learner, make_optimizers, update
 from cbet_jax.rollout import ActorState, Events, begin_actor, rollout
 from cbet_jax.runs.devices import compiler_options
 from cbet_jax.sharding import ONE_DEVICE, SEEDS, DataParallel
@@ -72,7 +71,7 @@ class Trainer(NamedTuple):
     world: World
     intrinsic: Intrinsic
     agent: Agent
-    optimizer: optax.GradientTransformation
+    optimizers: Optimizers
     parallel: DataParallel = ONE_DEVICE
 
 
@@ -95,9 +94,7 @@ def make_trainer(
         world=world,
         intrinsic=make_intrinsic(settings, world.num_actions),
         agent=agent or network_agent(settings.network, world.num_actions, world.view_shape),
-        optimizer=make_optimizer(
-            settings.optimizer, settings.frames, settings.batch * settings.unroll
-        ),
+        optimizers=make_optimizers(settings),
         parallel=sharding.data_parallel(mesh, world.num_worlds),
     )
 
@@ -168,7 +165,7 @@ def init(trainer: Trainer, key: PRNGKeyArray) -> TrainState:
     agent_key, world_key, memory_key, train_key = jax.random.split(key, 4)
     world_state, step = trainer.world.init(world_key)
     auxiliary, memory = trainer.intrinsic.init(memory_key, step)
-    learner = begin_learner(trainer.agent.init(agent_key), auxiliary, trainer.optimizer)
+    learner = begin_learner(trainer.agent.init(agent_key), auxiliary, trainer.optimizers)
     actor = begin_actor(trainer.agent, trainer.world, world_state, step, memory)
     actor = trainer.parallel.constrain_actor(actor)
     return TrainState(learner, actor, train_key, jnp.zeros((), jnp.int32))
@@ -232,7 +229,7 @@ def learn(
         return update(
             trainer.agent,
             trainer.intrinsic,
-            trainer.optimizer,
+            trainer.optimizers,
             trainer.settings,
             learner,
             batch,

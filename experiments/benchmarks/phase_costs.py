@@ -57,5 +57,5 @@ def _times(turns: int, cost: Cost) -> Cost:
 
 def _optimize(trainer: Trainer, state: Any, params: Any) -> tuple[Any, Any]:
     """Take a step of the optimizer; the parameters stand in for a gradient."""
-    steps, state = trainer.optimizer.update(params, state, params)
+    steps, state = trainer.optimizers.policy.update(params, state, params)
     return state, optax.apply_updates(params, steps)

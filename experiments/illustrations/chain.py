@@ -20,7 +20,7 @@ from cbet_jax.agent import Agent, AgentParams
 from cbet_jax.config import CountSettings, TrainSettings
 from cbet_jax.counts.resets import Resets
 from cbet_jax.intrinsic.count_based import CHANGES, STATES, CountReward, count_based
-from cbet_jax.learner import begin_learner, make_optimizer, update
+from cbet_jax.learner import begin_learner, make_optimizers, update
 from cbet_jax.rollout import begin_actor, rollout
 from envs.types import Step, World
 
@@ -78,14 +78,12 @@ def _learn(
     world, agent = chain(settings.worlds, settings.unroll), table_agent()
     settings = replace(settings, counts=CountSettings(capacity=SLOTS))
     intrinsic = count_based("chain", reward, settings, forgetting(at_the_end, probability))
-    optimizer = make_optimizer(
-        settings.optimizer, settings.frames, settings.batch * settings.unroll
-    )
+    optimizers = make_optimizers(settings)
     world_key, memory_key, agent_key, scan_key = jax.random.split(key, 4)
     world_state, step = world.init(world_key)
     networks, memory = intrinsic.init(memory_key, step)
     actor = begin_actor(agent, world, world_state, step, memory)
-    learner = begin_learner(agent.init(agent_key), networks, optimizer)
+    learner = begin_learner(agent.init(agent_key), networks, optimizers)
 
     def episode(carry: Any, key: PRNGKeyArray) -> tuple[Any, Learnt]:
         learner, actor = carry
@@ -93,7 +91,7 @@ def _learn(
             agent, world, intrinsic, learner.agent, actor, key, settings.unroll
         )
         to_d = jax.nn.softmax(learner.policy["logits"][A])[GO_TO_D]
-        learner, metrics = update(agent, intrinsic, optimizer, settings, learner, trajectory)
+        learner, metrics = update(agent, intrinsic, optimizers, settings, learner, trajectory)
         places = jax.nn.one_hot(_place(trajectory.view[:-1]), len(PLACES))
         return (learner, actor), Learnt(to_d, places.mean((0, 1)), metrics["intrinsic_reward"])
 

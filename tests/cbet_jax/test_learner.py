@@ -4,13 +4,28 @@ import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 
 from cbet_jax.agent import network_agent
-from cbet_jax.config import LossSettings, NetworkSettings, OptimizerSettings, TrainSettings
+from cbet_jax.config import (
+    AuxiliarySettings,
+    LossSettings,
+    NetworkSettings,
+    OptimizerSettings,
+    TrainSettings,
+)
 from cbet_jax.intrinsic.none import NONE
 from cbet_jax.intrinsic.types import Params
-from cbet_jax.learner import batch_loss, begin_learner, make_optimizer, total_reward, update
+from cbet_jax.learner import (
+    batch_loss,
+    begin_learner,
+    decaying_rate,
+    make_optimizers,
+    rmsprop,
+    total_reward,
+    update,
+)
 from cbet_jax.losses import actor_critic_loss, cut_at_time_outs
 from cbet_jax.vtrace import vtrace
 from tests.support.moments import trajectory
@@ -21,7 +36,7 @@ VIEW = (7, 7, 3)
 def test_rmsprop_follows_pytorchs_formula_step_by_step():
     """The formula: s = 0.99 s + 0.01 g^2, p = p - rate g / (sqrt(s) + eps)."""
     settings = OptimizerSettings(learning_rate=0.1, decay_frames=1000)
-    optimizer = make_optimizer(settings, frames=10, update_frames=100)
+    optimizer = rmsprop(settings, decaying_rate(settings, frames=10, update_frames=100))
     params = np.array([1.0, -2.0])
     square, state = np.zeros(2), optimizer.init(jnp.asarray(params))
     ours = jnp.asarray(params)
@@ -35,7 +50,8 @@ def test_rmsprop_follows_pytorchs_formula_step_by_step():
 
 
 def test_the_learning_rate_falls_to_zero_and_stays_there():
-    optimizer = make_optimizer(OptimizerSettings(decay_frames=200), frames=50, update_frames=100)
+    settings = OptimizerSettings(decay_frames=200)
+    optimizer = rmsprop(settings, decaying_rate(settings, frames=50, update_frames=100))
     state, params = optimizer.init(jnp.ones(())), jnp.ones(())
     sizes = []
     for _ in range(4):
@@ -45,9 +61,25 @@ def test_the_learning_rate_falls_to_zero_and_stays_there():
     assert sizes[2:] == [0, 0]
 
 
+@pytest.mark.parametrize(("decay_rate", "later_step"), [(False, 1.0), (True, 0.5)])
+def test_only_the_policys_learning_rate_decays_unless_asked(decay_rate, later_step):
+    settings = TrainSettings(
+        frames=1,
+        batch=1,
+        unroll=100,
+        optimizer=OptimizerSettings(decay_frames=200, rms_decay=0.0),
+        auxiliary=AuxiliarySettings(decay_rate=decay_rate),
+    )
+    for optimizer, expected in zip(make_optimizers(settings), (0.5, later_step), strict=True):
+        state, gradient = optimizer.init(jnp.ones(())), jnp.ones(())
+        first, state = optimizer.update(gradient, state)
+        second, state = optimizer.update(gradient, state)
+        np.testing.assert_allclose(second / first, expected, rtol=1e-6)
+
+
 @pytest.mark.parametrize("scale", [1.0, 100.0])
 def test_gradients_are_clipped_by_their_global_norm(scale):
-    optimizer = make_optimizer(OptimizerSettings(learning_rate=1.0), frames=1, update_frames=1)
+    optimizer = rmsprop(OptimizerSettings(), optax.constant_schedule(1.0))
     gradient = {"a": jnp.full(4, scale), "b": jnp.full(5, scale)}  # norm 3 * scale
     _, state = optimizer.update(gradient, optimizer.init(gradient), gradient)
     (square,) = [leaf for leaf in jax.tree.leaves(state) if leaf.shape == (4,)]
@@ -132,7 +164,7 @@ def test_a_methods_networks_are_clipped_by_themselves_and_leave_the_policy_alone
     """The gradients are 3, 100 and 5; the second is clipped to 40, the third never used."""
     settings = TrainSettings(network=NetworkSettings(2, 2, 1, 4, 1, 4))
     agent = network_agent(settings.network, 2, VIEW)
-    optimizer = make_optimizer(settings.optimizer, 1, 1)
+    optimizers = make_optimizers(settings)
     batch = trajectory([[1], [2]], [[0]])._replace(initial_state=agent.initial_state(1))
     policy = agent.init(jax.random.key(0))
     params = Params({"small": jnp.zeros(1), "large": jnp.zeros(1)}, {"still": jnp.zeros(1)})
@@ -143,9 +175,9 @@ def test_a_methods_networks_are_clipped_by_themselves_and_leave_the_policy_alone
             slopes = 3 * params.learnt["small"] + 100 * params.learnt["large"]
             return steepness * (slopes + 5 * params.fixed["still"]).sum(), {}
 
-        state = begin_learner(policy, params, optimizer)
+        state = begin_learner(policy, params, optimizers)
         method = NONE._replace(loss=loss)
-        return update(agent, method, optimizer, settings, state, batch)[0]
+        return update(agent, method, optimizers, settings, state, batch)[0]
 
     steep, flat = learn(1.0), learn(0.0)
     for name, square in (("small", 0.01 * 3**2), ("large", 0.01 * 40**2)):
