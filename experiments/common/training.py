@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,6 +18,7 @@ from cbet_jax.runs.checkpoint import Loaded
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
 from cbet_jax.runs.json_files import first_difference, to_json
 from cbet_jax.runs.train_loop import HostSettings, NonFiniteLossError, Outcome, train
+from cbet_jax.setting_types import kept_before
 from cbet_jax.train import Program
 from envs.habitat.simulator import SimulatorError
 from envs.registry import UnknownEnvironment
@@ -91,6 +92,8 @@ def read[O: TrainingOptions](
     if stored and stored.stage != experiment.stage:
         raise RunDirectoryError(f"{first.out} is a run of {stored.stage}, not {experiment.stage}")
     defaults = experiment.defaults(first, stored)
+    if stored:
+        defaults = replace(defaults, train=kept_before(defaults.train, stored.train))
     options: O = cli.parse(type(defaults), arguments, experiment.module, default=defaults)
     if stored:
         asked = experiment.resumed(options, stored)
