@@ -1,12 +1,32 @@
-"""Settings of the whole test run."""
+"""Settings of the whole test run, handed on to every process it starts.
 
+Most of its time goes into importing modules and compiling programs, so both are kept, and
+programs are optimised little.
+"""
+
+import gc
 import os
+import sys
 from pathlib import Path
 
-# Compiled programs are kept between test processes: the same tiny training program is
-# compiled once, not once in every test that starts or resumes a run.
-CACHE = Path(__file__).parents[1] / ".pytest_cache" / "jax"
-os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(CACHE))
+CACHE = Path(__file__).parents[1] / ".pytest_cache"
 
-# Nearly all of the time goes into compiling, so that it pays to optimise less.
-os.environ["XLA_FLAGS"] = "--xla_backend_optimization_level=0 " + os.environ.get("XLA_FLAGS", "")
+# Each program is compiled once, not once in every process and every test that runs it. Small ones
+# count, too: outside of `jax.jit` every operation is one, and the suite has thousands.
+os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(CACHE / "jax"))
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+
+# Tests run side by side, so a program is compiled by one thread: that takes less of a core.
+FLAGS = "--xla_backend_optimization_level=0 --xla_cpu_parallel_codegen_split_count=1"
+os.environ["XLA_FLAGS"] = f"{FLAGS} {os.environ.get('XLA_FLAGS', '')}"
+
+# Where Python may keep no byte code, every process would compile each module it imports.
+if sys.dont_write_bytecode:
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    os.environ["PYTHONPYCACHEPREFIX"] = str(CACHE / "bytecode")
+
+
+def pytest_collection_finish() -> None:
+    """Spares the garbage collector what lives as long as the tests do."""
+    gc.collect()
+    gc.freeze()
