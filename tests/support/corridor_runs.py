@@ -32,7 +32,11 @@ ARGUMENTS = (
 
 def play_in_corridors() -> None:
     """Gives every run of this process a corridor for a world, and no pictures."""
-    gridworlds.make_world = lambda names, worlds, explore: corridor(worlds)  # type: ignore[assignment]
+
+    def make_corridor(names: Any, num_worlds: int, **_: Any) -> Any:
+        return corridor(num_worlds)
+
+    gridworlds.make_world = make_corridor  # type: ignore[assignment]
     figures.draw_learning_curves = lambda *_: None
 
 

@@ -2,6 +2,7 @@
 
 import resource
 import shutil
+import sys
 import warnings
 from pathlib import Path
 
@@ -91,7 +92,8 @@ def test_a_folder_that_cannot_be_made_stops_nothing(tmp_path):
     assert "not kept" in line
 
 
-def test_a_full_disk_stops_nothing(tmp_path):
+def test_a_full_disk_stops_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # it would be cut off
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))
     try:
