@@ -1,4 +1,7 @@
-"""One update: the loss of a batch of sequences, its gradient, one RMSProp step."""
+"""One update: the loss of a batch of sequences, its gradient, one RMSProp step.
+
+Also the optimizers and their learning rates.
+"""
 
 from typing import NamedTuple
 
@@ -33,14 +36,14 @@ class Optimizers(NamedTuple):
     """The optimizers of a run."""
 
     policy: optax.GradientTransformation
-    networks: optax.GradientTransformation  # of each of the intrinsic method's networks
+    networks: optax.GradientTransformation  # for each of the intrinsic method's networks
 
 
 def make_optimizers(settings: TrainSettings) -> Optimizers:
     """Return the optimizers of a run.
 
-    The policy's learning rate decays linearly. As in the published code, that of the intrinsic
-    method's networks is constant, unless `auxiliary.decay_rate` says otherwise.
+    The policy's learning rate decays linearly. The learning rate of the intrinsic method's
+    networks is constant, as in the published code, unless `auxiliary.decay_rate` is set.
     """
     optimizer = settings.optimizer
     decaying = decaying_rate(optimizer, settings.frames, settings.batch * settings.unroll)
@@ -53,7 +56,7 @@ def decaying_rate(settings: OptimizerSettings, frames: int, update_frames: int) 
     """Return the learning rate after each number of updates.
 
     Args:
-        settings: the first rate, and when it reaches 0 at the earliest.
+        settings: the initial rate, and `decay_frames`.
         frames: length of the run; the rate reaches 0 after max(frames, decay_frames).
         update_frames: frames learnt from in each update.
     """
@@ -66,7 +69,7 @@ def decaying_rate(settings: OptimizerSettings, frames: int, update_frames: int) 
 
 
 def rmsprop(settings: OptimizerSettings, rate: optax.Schedule) -> optax.GradientTransformation:
-    """Return clipping by global norm, then RMSProp as PyTorch computes it."""
+    """Return an optimizer that clips by global norm, then applies PyTorch's RMSProp."""
     return optax.chain(
         optax.clip_by_global_norm(settings.max_gradient_norm),
         optax.scale_by_rms(settings.rms_decay, settings.rms_epsilon, 0.0, eps_in_sqrt=False),
@@ -99,7 +102,7 @@ def update(
         settings: of the run.
         learner: before the update.
         batch: the sequences.
-        mean: of gradients and losses over the devices that share the batch.
+        mean: averages gradients and losses over the devices that share the batch.
 
     Returns:
         The learner after the update, and metrics.

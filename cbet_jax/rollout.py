@@ -26,7 +26,7 @@ class ActorState(NamedTuple):
     memory: Memory  # of the intrinsic method, () without one
     episode_return: Float[Array, " N"]  # extrinsic, of the current episode
     episode_success: Bool[Array, " N"]
-    episode_interactions: Int[Array, " N"]  # unique ones
+    episode_interactions: Int[Array, " N"]  # unique interactions so far in this episode
     interactions: CountTable  # of the current episode, arrays [N, ...]
 
 
@@ -121,8 +121,8 @@ def act(
 ) -> tuple[ActorState, Transition, Events]:
     """Play one step in every world: choose actions, move the worlds, record the episodes.
 
-    Training, evaluation and all that plays for people to watch take their steps here. What the
-    worlds show next is `step` of the actor that is returned. No intrinsic method observes it.
+    Training, evaluation and `watch` all step through this function. The returned actor's `step`
+    has the next views. No intrinsic method observes it.
 
     Args:
         agent: that acts.
@@ -141,7 +141,7 @@ def act(
 
 
 def _note(memory: Memory, key: PRNGKeyArray, step: Step) -> tuple[Memory, Signal]:
-    """Keep what the method observes after the loop."""
+    """Record the key and the step; `observe_rollout` processes them after the loop."""
     return memory, (key, step)
 
 

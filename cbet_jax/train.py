@@ -1,7 +1,8 @@
 """Training as one pure function of settings and key, for any number of seeds at once.
 
 An iteration plays `rollouts` sequences in every world, then learns from all of them in
-batches, oldest first (V-trace corrects the lag). A chunk is a scan over iterations; the
+batches, oldest first. By the later batches the policy has changed since it acted; V-trace corrects
+for that. A chunk is a scan over iterations; the
 host calls it again and again.
 """
 
@@ -28,7 +29,7 @@ from envs.types import World
 
 
 class TrainState(NamedTuple):
-    """Everything that training carries on; a run continues from it bit for bit."""
+    """Everything that one iteration hands to the next. A checkpoint stores it."""
 
     learner: LearnerState
     actor: ActorState
@@ -46,10 +47,10 @@ class Jitted[X, Y](Protocol):
     """A compiled function of one argument."""
 
     def __call__(self, argument: X, /) -> Y:
-        """Compute."""
+        """Call the compiled function."""
 
     def lower(self, argument: X, /) -> jax.stages.Lowered:
-        """Lower for arrays of these shapes."""
+        """Lower the function, as JAX does, without running it."""
 
 
 class Program(NamedTuple):
@@ -108,15 +109,15 @@ def make_program(
     agent: Agent | None = None,
     mesh: Mesh | None = None,
 ) -> Program:
-    """Return the compiled program that trains `seeds` agents, each with its own worlds.
+    """Return the compiled program that trains one agent for each seed, each with its own worlds.
 
     Args:
         settings: of the run.
         world: the worlds of one seed.
         seeds: number of agents.
         iterations_per_chunk: iterations in one call of `advance`.
-        seeds_at_once: how many seeds are computed side by side, the rest after them (None: 1 on
-            a CPU, where a wider batch only leaves the cache; all on an accelerator).
+        seeds_at_once: how many seeds are computed side by side, the rest after them (None: all
+            on an accelerator; 1 on a CPU, whose cache does not hold more).
         agent: acts and learns (None: one network, as the settings say).
         mesh: the devices that seeds and worlds are laid out over (None: one device).
     """

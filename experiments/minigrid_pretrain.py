@@ -18,7 +18,7 @@ from experiments.common.training_options import TrainingOptions, shared_options
 class PretrainOptions(TrainingOptions):
     """Pre-train agents in gridworlds with intrinsic rewards only."""
 
-    envs: tuple[str, ...]  # worlds; each actor plays them in turn, one an episode
+    envs: tuple[str, ...]  # environments; each actor plays one episode in each, in turn
 
     @property
     def gridworlds(self) -> tuple[str, ...]:

@@ -1,6 +1,6 @@
 """When visit counts are reset: at random steps (C-BET) or at the end of an episode (RIDE).
 
-A rule only chooses the tables. `table.reset` empties them.
+A rule only chooses the tables. `count_based` applies it, and `table.reset` empties the tables.
 """
 
 from collections.abc import Callable

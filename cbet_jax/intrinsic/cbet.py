@@ -17,8 +17,8 @@ REWARD = CountReward((STATES, CHANGES), cbet_reward)
 def cbet(settings: TrainSettings, num_actions: int) -> Intrinsic:
     """Return C-BET. It counts states and changes, and resets counts at random steps.
 
-    Each actor counts for itself. At every step, its state counts and its change counts are each
-    reset with probability 0.001 (paper, section 3.2).
+    Each actor counts for itself. At every step, its state counts and its change counts are reset
+    independently, each with probability 0.001 (paper, section 3.2).
     """
     resets = random_resets(settings.counts, RESET_PROBABILITY)
     return count_based("cbet", REWARD, settings, resets)

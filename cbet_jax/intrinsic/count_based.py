@@ -3,8 +3,8 @@
 A state is a view. A change is the difference of two successive panoramas (paper, section 3.1).
 Each step goes in the order of the published code: make the keys of the new state and of the
 change, increment their counts, read the counts (so N >= 1), reset tables where the rule says so.
-When a rollout begins, the current view is counted once more (as a state only), and the rule is
-asked once more.
+When a rollout begins, the current view is counted once more (as a state only), and the reset rule
+is applied once more.
 """
 
 from collections.abc import Callable
@@ -26,14 +26,14 @@ from envs.types import Step
 
 STATES, CHANGES = "states", "changes"  # the two kinds that are counted
 
-Numbers = Num[ArrayLike, "*shape"]  # N(s') or N(c), and rewards made of them
+Numbers = Num[ArrayLike, "*shape"]  # counts, N(s') or N(c), or rewards computed from them
 
 
 class CountReward(NamedTuple):
     """A reward that is a function of visit counts."""
 
     counted: tuple[str, ...]  # STATES, CHANGES or both
-    formula: Callable[..., Any]  # `Numbers` made of those counts, in that order
+    formula: Callable[..., Any]  # takes the counts of each kind, in that order; returns the reward
 
 
 class VisitCounts(NamedTuple):
@@ -52,7 +52,7 @@ Counts = dict[str, UInt32[Array, " N"]]  # of one step, this visit included
 def count_based(
     name: str, reward: CountReward, settings: TrainSettings, resets: Resets
 ) -> Intrinsic:
-    """Return the method that rewards by visit counts.
+    """Return a method whose reward is a formula of visit counts.
 
     Args:
         name: of the method.
@@ -137,7 +137,7 @@ def count_based(
 
 
 def overflow(memory: Memory) -> Metrics:
-    """Return the number of visits that found no free slot since the run began."""
+    """Return how many visits, since the run began, found no free slot."""
     visits = sum(counts.tables.overflow.sum() for counts in memory.values())
     return {"count_overflow": jnp.asarray(visits, jnp.float32)}
 

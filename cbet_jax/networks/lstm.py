@@ -1,4 +1,6 @@
-"""One LSTM layer, unrolled over time, with its gradient written out.
+"""The recurrence of one LSTM layer, unrolled over time, with its gradient written out.
+
+The layer itself, with its parameters and input product, is `policy_network.LSTMLayer`.
 
 Automatic differentiation would add each step's share of the recurrent weights' gradient to an array
 of their size at every step, and keep ten arrays a step for the backward pass. Here the forward and

@@ -1,10 +1,11 @@
-"""Checkpoints: the whole state of a run on disk, verified when it is read back.
+"""Checkpoints: the state of a run (`train.TrainState`) on disk, verified when it is read back.
 
 One checkpoint is a directory named after its frames:
 
     checkpoints/000001228800/state/            every array, written by orbax; each host writes its
                                                parts
-    checkpoints/000001228800/checkpoint.json   the run's settings, and a digest of each file
+    checkpoints/000001228800/checkpoint.json   the run's settings, how far it is, and a digest of
+                                               each file
 
 It is written under another name and renamed when complete, so a directory with such a name is a
 whole checkpoint, whenever the process dies. The digests tell a file that was damaged later from a

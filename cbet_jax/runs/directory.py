@@ -7,6 +7,9 @@ checkpoints/   the last few states of the whole program
 policies/      policies kept for good, without the rest of the program
 figures/       learning curves
 cache/         compiled programs
+.lock          keeps other processes out
+
+Evaluations and `watch` write their tables, pictures and films beside these.
 """
 
 import fcntl

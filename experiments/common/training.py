@@ -1,4 +1,4 @@
-"""The main that all commands share that train, and what each of them adds to it."""
+"""The `main` of all training commands, and the record of what differs between them."""
 
 import sys
 from collections.abc import Callable, Sequence
@@ -31,38 +31,38 @@ STOPPED = 128  # exit status, plus the number of the signal
 NOT_FINITE = 1  # exit status
 
 
-def keep_initial_state(directory: RunDirectory) -> None:
-    """Leave a new run without a checkpoint: it begins with the state that its program makes."""
+def start_from_init(directory: RunDirectory) -> None:
+    """Do nothing: the run starts from `program.init`. Only transfer writes a checkpoint first."""
 
 
 class Opened(NamedTuple):
-    """A run that can be trained as soon as it has a directory."""
+    """A run that is ready to train, except for its directory."""
 
     settings: RunSettings
     program: Program
-    prefix: str = ""  # of the name of a new directory
-    begin: Callable[[RunDirectory], None] = keep_initial_state
+    prefix: str = ""  # before the name of a new run's directory
+    begin: Callable[[RunDirectory], None] = start_from_init
     measured: Callable[[], dict[str, Any]] = dict  # what else the manifest records
 
 
 @dataclass(frozen=True)
 class Experiment[O: TrainingOptions]:
-    """What a command adds to the main that all commands share that train."""
+    """What differs between the training commands."""
 
     module: str  # the command, as `python -m` names it
     stage: str  # of its runs, as `RunSettings.stage` names it
-    #: returns the options that hold where the command line says nothing: those of the preset that
-    #: the first words name, or of the run to resume
+    #: returns the default options: those of `--preset`, or of the run that `--resume` continues
     defaults: Callable[[FirstWords, RunSettings | None], O]
-    #: returns the settings that the options ask of the run to resume
+    #: given the options and the stored settings, returns the settings that the user asks for;
+    #: they must equal the stored ones
     resumed: Callable[[O, RunSettings], RunSettings]
-    #: builds the run, which is a new one if there are no stored settings
+    #: builds the run (stored settings None: a new run)
     opened: Callable[[O, RunSettings | None, Console], AbstractContextManager[Opened]]
-    evaluate: str  # the command that comes next
+    evaluate: str  # the command to suggest at the end
 
 
 def main[O: TrainingOptions](experiment: Experiment[O], arguments: Sequence[str] | None) -> None:
-    """Train as the command line asks (None: that of this process)."""
+    """Train as a command line asks (None: `sys.argv`)."""
     arguments = sys.argv[1:] if arguments is None else arguments
     console = Console()
     with cli.user_errors(UnknownEnvironment, SimulatorError):
@@ -78,14 +78,14 @@ def main[O: TrainingOptions](experiment: Experiment[O], arguments: Sequence[str]
 def read[O: TrainingOptions](
     experiment: Experiment[O], arguments: Sequence[str]
 ) -> tuple[O, RunSettings | None]:
-    """Read the command line; the preset or the resumed run says what it does not say.
+    """Read the command line. What it leaves out comes from the preset or the resumed run.
 
     Returns:
         The options, and the settings of the run to resume (None: a new run).
 
     Raises:
-        SettingsError: the command line cannot be read, or not be run. RunDirectoryError: there is
-            no run to resume, or one of another kind or with other settings.
+        SettingsError: the command line is invalid.
+        RunDirectoryError: the run to resume is missing, of another kind, or has other settings.
     """
     first = cli.first_words(arguments)
     stored = stored_settings(first)
@@ -107,7 +107,8 @@ def stored_settings(first: FirstWords) -> RunSettings | None:
     """Return the settings of the run to resume, None for a new run.
 
     Raises:
-        SettingsError: no directory is named. RunDirectoryError: there is no run in it.
+        SettingsError: no directory is named.
+        RunDirectoryError: there is no run in it.
     """
     if not first.resume:
         return None
@@ -117,7 +118,7 @@ def stored_settings(first: FirstWords) -> RunSettings | None:
 
 
 def lay_out(options: TrainingOptions, console: Console) -> Mesh | None:
-    """Join other hosts, and divide seeds and worlds over devices, before any device is used.
+    """Connect to the other hosts, and choose the mesh of devices, before any device is used.
 
     Returns:
         The devices, None for a single one.
@@ -134,7 +135,7 @@ def lay_out(options: TrainingOptions, console: Console) -> Mesh | None:
 
 
 def open_directory(options: TrainingOptions, run: Opened) -> RunDirectory:
-    """Return the run's directory; a new run's is made.
+    """Return the run's directory, and create it for a new run.
 
     Raises:
         RunDirectoryError: it holds something else.
