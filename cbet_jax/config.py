@@ -132,6 +132,12 @@ class HabitatSettings:
     folder: str | None = None  # data set that the scenes are named in (None: they are paths)
     max_steps: PositiveInt = 500  # of an episode
     random_starts: bool = False  # each episode starts elsewhere, not where the seed says
+    #: all actors start at one place (no: each has its own for the whole run, as published)
+    shared_start: Annotated[bool, Before(True)] = False
+    #: starts face a heading drawn with the place (no: heading 0, north, as published)
+    drawn_headings: Annotated[bool, Before(True)] = False
+    agent_radius: Annotated[PositiveFloat, Before(0.18)] = 0.1  # metres
+    agent_height: Annotated[PositiveFloat, Before(0.88)] = 1.5  # metres; the camera is at 0.88
 
     def __post_init__(self) -> None:
         check_fields(self)

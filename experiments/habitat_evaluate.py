@@ -62,7 +62,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         options: HabitatEvaluateOptions = cli.parse(HabitatEvaluateOptions, arguments, MODULE)
         directory = RunDirectory(options.directory)
         settings, played = habitat.habitat_settings(directory)
-        played = replace(played, max_steps=options.steps + 1, random_starts=options.random_starts)
+        played = replace(
+            played,
+            max_steps=options.steps + 1,
+            random_starts=options.random_starts,
+            shared_start=True,  # one place in an evaluation, as in the published code
+        )
         walked: list[Walked] = []
         frames = 0
         for scene in chosen_scenes(options, settings, played):

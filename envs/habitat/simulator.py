@@ -21,8 +21,8 @@ CAMERA_HEIGHT = 0.88  # above the feet
 FIELD_OF_VIEW_DEGREES = 79.0  # horizontal and vertical
 VIEW_SIZE = 64  # pixels along each side
 COMPASS = (0.0, 90.0, 180.0, 270.0)  # headings of the panorama's four views
-AGENT_RADIUS = 0.18
-AGENT_HEIGHT = 0.88
+AGENT_RADIUS = 0.1  # of the published agent, which has habitat-lab's defaults
+AGENT_HEIGHT = 1.5
 MAX_STEP_HEIGHT = 0.2  # of obstacles that the agent walks over, as in habitat-sim
 
 # Modules that define `open_scene`. The worker imports them by name.
@@ -48,6 +48,16 @@ Position = tuple[float, float, float]
 
 class SimulatorError(Exception):
     """A scene, a start pose or a machine cannot be used. The message is one line."""
+
+
+class AgentSize(NamedTuple):
+    """The agent is a cylinder that stands upright."""
+
+    radius: float
+    height: float
+
+
+PUBLISHED_AGENT = AgentSize(AGENT_RADIUS, AGENT_HEIGHT)
 
 
 class Pose(NamedTuple):
@@ -78,6 +88,8 @@ class Simulator(Protocol):
     """One agent in one scene.
 
     Building a simulator raises a `SimulatorError` if it is not installed or cannot use the scene.
+    Its module defines `open_scene(scene, folder)`, which returns it. If that function has a
+    parameter `agent`, too, it receives the `AgentSize` of the run.
     """
 
     name: str

@@ -43,23 +43,34 @@ class Grid(NamedTuple):
 
 
 def habitat_world(
-    simulators: Simulators, *, max_steps: int = MAX_STEPS, random_starts: bool = False
+    simulators: Simulators,
+    *,
+    max_steps: int = MAX_STEPS,
+    random_starts: bool = False,
+    shared_start: bool = False,
+    drawn_headings: bool = False,
 ) -> World[Agents]:
     """Return a batch of worlds for exploration without a task.
 
-    Every episode of every world starts at the same pose: the pose given to the simulators, or one
-    drawn from the random key. (In the published code, each actor has a start of its own.)
+    As in the published code, each world has a start of its own, drawn from the random key, and all
+    its episodes start there, with heading 0. If the simulators were given a start, all episodes of
+    all worlds start at that pose.
 
     Args:
         simulators: one simulator for each world, all in the same scene.
         max_steps: time limit of an episode.
-        random_starts: whether each episode starts at a different random pose.
+        random_starts: whether each episode starts at a different random place.
+        shared_start: whether all worlds have the same start (`random_starts` goes first).
+        drawn_headings: whether the heading of a start is drawn, too.
     """
     num_worlds, grid = len(simulators), make_grid(simulators)
+    start_heading = None if drawn_headings else 0.0
+    call_host = partial(_call_host, simulators, start_heading)
 
     def init(key: PRNGKeyArray) -> tuple[Agents, Step]:
         bits = jax.random.bits(key, (num_worlds,), jnp.uint32)
-        seeds = bits if random_starts else jnp.broadcast_to(bits[0], bits.shape)
+        one_place = shared_start and not random_starts
+        seeds = jnp.broadcast_to(bits[0], bits.shape) if one_place else bits
         unknown = jnp.zeros((num_worlds, 3))
         agents = Agents(
             position=unknown,
@@ -70,7 +81,7 @@ def habitat_world(
             visits=jnp.zeros(grid.shape, jnp.int32),
             cuts=jnp.zeros((), jnp.int32),
         )
-        result = _call_host(simulators, agents, jnp.ones(num_worlds, bool), None)
+        result = call_host(agents, jnp.ones(num_worlds, bool), None)
         agents = _update(agents, result, random_starts)
         agents = agents._replace(visits=visit(grid, agents.visits, agents.position))
         return agents, _observe(result, agents.played, jnp.zeros(num_worlds, bool))
@@ -78,7 +89,7 @@ def habitat_world(
     def step(agents: Agents, actions: Int[Array, " N"]) -> tuple[Agents, Step]:
         played = agents.played + 1
         ended = played >= max_steps
-        result = _call_host(simulators, agents, ended, actions)
+        result = call_host(agents, ended, actions)
         ended = ended | result.cut
         after = _update(agents, result, random_starts & ended)
         after = after._replace(
@@ -129,6 +140,7 @@ def visit(
 
 def _call_host(
     simulators: Simulators,
+    start_heading: float | None,
     agents: Agents,
     ends: Bool[Array, " N"],
     actions: Int[Array, " N"] | None,
@@ -143,8 +155,9 @@ def _call_host(
         reached=jax.ShapeDtypeStruct((num_worlds, 3), jnp.float32),
         cut=jax.ShapeDtypeStruct((num_worlds,), jnp.bool_),
     )
-    callback = simulators.begin if actions is None else simulators.step
+    ask = simulators.begin if actions is None else simulators.step
     arguments = (agents.position, agents.heading, agents.seeds, ends)
+    callback = partial(ask, start_heading=start_heading)
     call = partial(io_callback, callback, shapes, ordered=True)
     result: HostStep = call(*arguments) if actions is None else call(*arguments, actions)
     return result

@@ -13,6 +13,7 @@ from cbet_jax.agent import make_agent
 from cbet_jax.config import HabitatSettings, RunSettings
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
 from cbet_jax.train import Program, make_program
+from envs.habitat.simulator import AgentSize
 from envs.habitat.workers.process import Settings
 from envs.habitat.workers.simulators import Simulators, simulator_errors
 from envs.habitat.workers.stopwatch import Stopwatch
@@ -40,7 +41,8 @@ def process_settings(scene: str, habitat: HabitatSettings, python: str | None) -
     """Return the settings that start the simulators of a scene."""
     folder = Path(habitat.folder) if habitat.folder else None
     named = interpreter(habitat.simulator, python)
-    return Settings(scene, habitat.simulator, folder, named)
+    agent = AgentSize(habitat.agent_radius, habitat.agent_height)
+    return Settings(scene, habitat.simulator, folder, named, agent=agent)
 
 
 @contextmanager
@@ -60,7 +62,13 @@ def simulators(settings: Settings, number: int) -> Iterator[Simulators]:
 
 def worlds(habitat: HabitatSettings, played: Simulators) -> World:
     """Return the worlds of a run, which simulators play."""
-    return habitat_world(played, max_steps=habitat.max_steps, random_starts=habitat.random_starts)
+    return habitat_world(
+        played,
+        max_steps=habitat.max_steps,
+        random_starts=habitat.random_starts,
+        shared_start=habitat.shared_start,
+        drawn_headings=habitat.drawn_headings,
+    )
 
 
 def build(settings: RunSettings, played: Simulators) -> Program:

@@ -22,9 +22,9 @@ from cbet_jax.runs import checkpoint, metrics_table
 from cbet_jax.runs.directory import RunDirectory
 from cbet_jax.runs.json_files import to_json
 from cbet_jax.train import seed_keys
-from envs.habitat.simulator import VIEW_SHAPE
+from envs.habitat.simulator import PUBLISHED_AGENT, VIEW_SHAPE, AgentSize
 from experiments import habitat_pretrain, minigrid_evaluate, minigrid_pretrain
-from experiments.common import habitat
+from experiments.common import habitat, training
 from experiments.common.presets import HABITAT_PRESETS
 from tests.support.own_simulator import OWN
 from tests.support.refusal import refused
@@ -77,6 +77,30 @@ def test_a_resumed_run_ends_with_the_same_numbers_bit_for_bit(habitat_run, tmp_p
         assert resumed[name].tobytes() == value.tobytes(), name
 
 
+def test_an_older_run_is_resumed_with_the_starts_and_the_agent_of_its_time(tmp_path) -> None:
+    run = RunDirectory(tmp_path / "run")
+    run.create(HABITAT_PRESETS["smoke"])
+    nested = json.loads(run.config.read_text())
+    for name in ("shared_start", "drawn_headings", "agent_radius", "agent_height"):
+        del nested["habitat"][name]
+    run.config.write_text(json.dumps(nested))
+    for words in ((), ("--preset", "smoke")):
+        options, stored = training.read(
+            habitat_pretrain.EXPERIMENT, ["--resume", "--out", str(run.root), *words]
+        )
+        assert stored is not None
+        assert options.habitat == stored.habitat
+        assert options.habitat.shared_start
+        assert options.habitat.drawn_headings
+        process = habitat.process_settings("studio", options.habitat, None)
+        assert process.agent == AgentSize(0.18, 0.88)
+    fresh, _ = training.read(habitat_pretrain.EXPERIMENT, ["--preset", "smoke"])
+    assert not fresh.habitat.shared_start
+    assert not fresh.habitat.drawn_headings
+    agent = habitat.process_settings("studio", fresh.habitat, None).agent
+    assert agent == PUBLISHED_AGENT == AgentSize(0.1, 1.5)
+
+
 def test_runs_in_rooms_and_in_gridworlds_are_told_apart(habitat_run, capsys, tmp_path) -> None:
     rooms = str(habitat_run.root)
     told = {
@@ -96,9 +120,11 @@ BAD_COMMAND_LINES = {
     "no such interpreter": (["--simulator-python", "/no/python"], "cannot be started"),
     "not installed": (["--simulator", "habitat_sim"], "conda create"),
     "no such preset": (["--preset", "lptop"], "laptop"),
+    "no agent": (["--agent-radius", "0"], "agent_radius must be above 0"),
     "no steps": (["--max-steps", "0"], "max_steps must be at least 1"),
     "many devices": (["--devices", "2"], "leave --devices out"),
     "no brightness": (["--network.brightest", "0"], "network.brightest"),
+    "other starts": (["--resume", "--out", "RUN", "--shared-start"], "habitat.shared_start"),
     "other scene": (["--resume", "--out", "RUN", "--scene", "studio"], "environments"),
     "other simulator": (["--resume", "--out", "RUN", "--simulator", OWN], "habitat.simulator"),
 }

@@ -136,6 +136,7 @@ class Simulator:
         assert Path(backend.scene_id).is_absolute()
         assert backend.scene_id.endswith(".glb"), "no such scene"
         assert backend.navmesh_settings.defaults
+        self.navigation = backend.navmesh_settings
         self.config_file = Path("data/default.pbr_config.json").exists()
         self.agents = [Agent(config) for config in configuration.agents]
         self.pathfinder = PathFinder("unwalkable" not in backend.scene_id)

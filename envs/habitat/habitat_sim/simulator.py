@@ -16,17 +16,17 @@ import numpy as np
 from envs.habitat.habitat_sim.quick_start import quick_start
 from envs.habitat.simulator import (
     ACTIONS,
-    AGENT_HEIGHT,
-    AGENT_RADIUS,
     CAMERA_HEIGHT,
     COMPASS,
     FIELD_OF_VIEW_DEGREES,
     FORWARD,
     MAX_STEP_HEIGHT,
+    PUBLISHED_AGENT,
     STAGE_CONFIG,
     STEP_LENGTH,
     TURN_DEGREES,
     VIEW_SIZE,
+    AgentSize,
     FloorMap,
     Observation,
     Pose,
@@ -64,16 +64,17 @@ class HabitatSim:
     version = str(habitat_sim.__version__)
     renderer = "OpenGL through EGL"
 
-    def __init__(self, scene: Path) -> None:
+    def __init__(self, scene: Path, agent: AgentSize) -> None:
         """Open a scene, and load or compute its navigation mesh.
 
         Raises:
             SimulatorError: habitat-sim cannot read the scene, or it has no walkable floor.
         """
-        settings = _navigation()
+        self._radius = agent.radius
+        settings = _navigation(agent)
         with quick_start(scene):
             try:
-                self._sim = habitat_sim.Simulator(_configuration(scene, settings))
+                self._sim = habitat_sim.Simulator(_configuration(scene, settings, agent))
             except Exception as error:  # AssertionError, ValueError, and others
                 reason = " ".join(f"{type(error).__name__}: {error}".split())
                 raise SimulatorError(f"habitat-sim cannot open {scene}: {reason}") from error
@@ -155,7 +156,7 @@ class HabitatSim:
         if not np.isfinite(nearest).all():  # there is no floor nearby
             raise SimulatorError(f"{_text(given)} is not on the walkable floor")
         away, above = float(np.hypot(*(nearest - given)[[0, 2]])), abs(float(nearest[1] - given[1]))
-        if away > AGENT_RADIUS or above > 2 * MAX_STEP_HEIGHT:
+        if away > self._radius or above > 2 * MAX_STEP_HEIGHT:
             raise SimulatorError(
                 f"{_text(given)} is not on the walkable floor; near it is {_text(nearest)}"
             )
@@ -181,20 +182,23 @@ class HabitatSim:
         return min(large, key=lambda island: heights[island])
 
 
-def open_scene(scene: str, folder: Optional[Path]) -> HabitatSim:
+def open_scene(
+    scene: str, folder: Optional[Path], agent: AgentSize = PUBLISHED_AGENT
+) -> HabitatSim:
     """Open a scene.
 
     Args:
         scene: path of a file that habitat-sim reads, or a name within `folder`.
         folder: folder of a data set such as Replica.
+        agent: size of the agent.
 
     Raises:
         SimulatorError: there is no such scene, or habitat-sim cannot use it.
     """
-    return HabitatSim(find_scene(scene, folder, _CANDIDATES).resolve())
+    return HabitatSim(find_scene(scene, folder, _CANDIDATES).resolve(), agent)
 
 
-def _configuration(scene: Path, settings: Any) -> Any:
+def _configuration(scene: Path, settings: Any, size: AgentSize) -> Any:
     backend = habitat_sim.SimulatorConfiguration()
     backend.scene_id = str(scene)
     backend.gpu_device_id = _FIRST_EGL_DEVICE
@@ -203,7 +207,7 @@ def _configuration(scene: Path, settings: Any) -> Any:
     backend.allow_sliding = True
     if hasattr(backend, "navmesh_settings"):
         backend.navmesh_settings = settings
-    walker = _agent({_EYE: 0.0})
+    walker = _agent({_EYE: 0.0}, size)
     walker.action_space = {
         ACTIONS[FORWARD]: habitat_sim.ActionSpec(
             ACTIONS[FORWARD], habitat_sim.ActuationSpec(amount=STEP_LENGTH)
@@ -213,14 +217,14 @@ def _configuration(scene: Path, settings: Any) -> Any:
             for turn in ACTIONS[FORWARD + 1 :]
         },
     }
-    compass = _agent({_camera(yaw): yaw for yaw in COMPASS})
+    compass = _agent({_camera(yaw): yaw for yaw in COMPASS}, size)
     return habitat_sim.Configuration(backend, [walker, compass])
 
 
-def _agent(cameras: dict) -> Any:
+def _agent(cameras: dict, size: AgentSize) -> Any:
     """Return an agent with a camera for each name, turned left by the given degrees."""
     agent = habitat_sim.AgentConfiguration()
-    agent.height, agent.radius = AGENT_HEIGHT, AGENT_RADIUS
+    agent.height, agent.radius = size.height, size.radius
     sensors = []
     for name, yaw in cameras.items():
         camera = habitat_sim.CameraSensorSpec()
@@ -235,10 +239,10 @@ def _agent(cameras: dict) -> Any:
     return agent
 
 
-def _navigation() -> Any:
+def _navigation(agent: AgentSize) -> Any:
     settings = habitat_sim.NavMeshSettings()
     settings.set_defaults()
-    settings.agent_radius, settings.agent_height = AGENT_RADIUS, AGENT_HEIGHT
+    settings.agent_radius, settings.agent_height = agent.radius, agent.height
     return settings
 
 

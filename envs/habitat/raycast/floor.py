@@ -10,7 +10,7 @@ import numpy as np
 import shapely
 
 from envs.habitat.raycast.outline import footprint, slab_footprint
-from envs.habitat.simulator import AGENT_HEIGHT, AGENT_RADIUS, MAX_STEP_HEIGHT, SimulatorError
+from envs.habitat.simulator import MAX_STEP_HEIGHT, PUBLISHED_AGENT, AgentSize, SimulatorError
 
 _BAND = 0.05  # metres; heights closer than this are one level
 _LARGE_SHARE = 0.5  # of the largest level's area; a level with this share is large
@@ -32,6 +32,7 @@ class Floor(NamedTuple):
     area: shapely.Polygon  # where the agent's centre may be, in (x, z)
     edge_starts: np.ndarray  # float64[E, 2], of the border's edges, with the floor on their left
     edges: np.ndarray  # float64[E, 2], from the start of an edge to its end
+    agent: AgentSize  # who can walk on it
 
 
 class _Level(NamedTuple):
@@ -44,12 +45,15 @@ class _Island(NamedTuple):
     height: float
 
 
-def find_floor(vertices: np.ndarray, faces: np.ndarray) -> Floor:
+def find_floor(
+    vertices: np.ndarray, faces: np.ndarray, agent: AgentSize = PUBLISHED_AGENT
+) -> Floor:
     """Return the floor of a scene.
 
     Args:
         vertices: float [V, 3], with y up.
         faces: int [F, 3].
+        agent: who walks on it.
 
     Raises:
         SimulatorError: the scene has no walkable floor.
@@ -61,24 +65,24 @@ def find_floor(vertices: np.ndarray, faces: np.ndarray) -> Floor:
     levels = _levels(triangles[up][:, :, 1].mean(axis=1), area[up])
     islands = []
     for index, level in enumerate(levels):
-        island = _largest_island(triangles, up, level.height)
+        island = _largest_island(triangles, up, level.height, agent)
         if island is not None:
             islands.append(_Island(island, level.height))
             above = max((other.area for other in levels[index + 1 :]), default=0.0)
-            if island.area >= _LARGE_SHARE * above and _covered(islands[-1], triangles):
+            if island.area >= _LARGE_SHARE * above and _covered(islands[-1], triangles, agent):
                 break  # no higher island would be chosen
     if not islands:
         raise SimulatorError("the scene has no walkable floor")
-    return _as_floor(_choose(islands, triangles))
+    return _as_floor(_choose(islands, triangles, agent), agent)
 
 
-def _as_floor(island: _Island) -> Floor:
+def _as_floor(island: _Island, agent: AgentSize) -> Floor:
     oriented = shapely.orient_polygons(island.area)
     rings = [np.asarray(ring.coords) for ring in (oriented.exterior, *oriented.interiors)]
     edge_starts = np.concatenate([ring[:-1] for ring in rings])
     edges = np.concatenate([np.diff(ring, axis=0) for ring in rings])
     shapely.prepare(island.area)
-    return Floor(float(np.float32(island.height)), island.area, edge_starts, edges)
+    return Floor(float(np.float32(island.height)), island.area, edge_starts, edges, agent)
 
 
 def _levels(heights: np.ndarray, areas: np.ndarray) -> list[_Level]:
@@ -99,10 +103,10 @@ def _levels(heights: np.ndarray, areas: np.ndarray) -> list[_Level]:
     return levels[:_MAX_LEVELS]
 
 
-def _choose(islands: list[_Island], triangles: np.ndarray) -> _Island:
+def _choose(islands: list[_Island], triangles: np.ndarray, agent: AgentSize) -> _Island:
     """Return the lowest of the large islands, preferably one below a ceiling (not a roof)."""
     if len(islands) > 1:
-        islands = [island for island in islands if _covered(island, triangles)] or islands
+        islands = [each for each in islands if _covered(each, triangles, agent)] or islands
     large = _LARGE_SHARE * max(island.area.area for island in islands)
     return min(
         (island for island in islands if island.area.area >= large),
@@ -110,10 +114,10 @@ def _choose(islands: list[_Island], triangles: np.ndarray) -> _Island:
     )
 
 
-def _covered(island: _Island, triangles: np.ndarray) -> bool:
+def _covered(island: _Island, triangles: np.ndarray, agent: AgentSize) -> bool:
     """Return whether something is above most of an island."""
     points = sample_points(island.area, 0, _PROBES)
-    above = triangles[triangles[:, :, 1].min(axis=1) > island.height + AGENT_HEIGHT][:, :, [0, 2]]
+    above = triangles[triangles[:, :, 1].min(axis=1) > island.height + agent.height][:, :, [0, 2]]
     low, high = above.min(axis=1), above.max(axis=1)
     covered = 0
     for point in points.astype(np.float64):
@@ -124,15 +128,17 @@ def _covered(island: _Island, triangles: np.ndarray) -> bool:
     return covered > len(points) / 2
 
 
-def _largest_island(triangles: np.ndarray, up: np.ndarray, level: float) -> shapely.Polygon | None:
+def _largest_island(
+    triangles: np.ndarray, up: np.ndarray, level: float, agent: AgentSize
+) -> shapely.Polygon | None:
     heights = triangles[:, :, 1]
     near = (
         up & (heights.max(axis=1) < level + MAX_STEP_HEIGHT) & (heights.min(axis=1) > level - 0.1)
     )
     floor = footprint(triangles[near]).buffer(_SEAM, quad_segs=1, join_style="mitre")
-    floor = _without_small_holes(floor).buffer(-_SEAM - AGENT_RADIUS, quad_segs=3)
-    obstacles = slab_footprint(triangles, level + MAX_STEP_HEIGHT, level + AGENT_HEIGHT)
-    walkable = floor.difference(obstacles.buffer(AGENT_RADIUS, quad_segs=3))
+    floor = _without_small_holes(floor).buffer(-_SEAM - agent.radius, quad_segs=3)
+    obstacles = slab_footprint(triangles, level + MAX_STEP_HEIGHT, level + agent.height)
+    walkable = floor.difference(obstacles.buffer(agent.radius, quad_segs=3))
     walkable = walkable.simplify(0.005)
     islands = [part for part in shapely.get_parts(walkable) if part.area >= _MIN_AREA]
     return max(islands, key=lambda part: part.area, default=None)

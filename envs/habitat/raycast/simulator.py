@@ -16,7 +16,9 @@ from envs.habitat.raycast.renderer import NAME, Renderer
 from envs.habitat.raycast.walkable import sample_positions, snap, walk
 from envs.habitat.simulator import (
     FORWARD,
+    PUBLISHED_AGENT,
     STEP_LENGTH,
+    AgentSize,
     FloorMap,
     Observation,
     Pose,
@@ -39,13 +41,13 @@ class Raycast:
     version = f"embreex {version('embreex')}"
     renderer = NAME
 
-    def __init__(self, mesh: Mesh) -> None:
+    def __init__(self, mesh: Mesh, agent: AgentSize = PUBLISHED_AGENT) -> None:
         """Find the floor of a scene, and prepare to render it.
 
         Raises:
             SimulatorError: the scene has no walkable floor.
         """
-        self._floor = find_floor(mesh.vertices, mesh.faces)
+        self._floor = find_floor(mesh.vertices, mesh.faces, agent)
         self._renderer = Renderer(mesh)
         self._pose = Pose((0.0, 0.0, 0.0), 0.0)
         self._panorama: np.ndarray | None = None  # at the pose's position
@@ -102,19 +104,22 @@ class Raycast:
         return Observation(pose, view, self._panorama)
 
 
-def open_scene(scene: str, folder: Path | None = None) -> Raycast:
+def open_scene(
+    scene: str, folder: Path | None = None, agent: AgentSize = PUBLISHED_AGENT
+) -> Raycast:
     """Open a scene.
 
     Args:
         scene: path of a `.glb`, `.gltf` or `.ply` file (or of a `.stage_config.json`), the name
             of an apartment (`envs.habitat.apartments.NAMES`), or a name within `folder`.
         folder: folder of a data set such as Replica.
+        agent: size of the agent.
 
     Raises:
         SimulatorError: there is no such scene, it is damaged, or it has no walkable floor.
     """
     if folder is None and scene in NAMES:
-        return Raycast(make_apartment(scene))
+        return Raycast(make_apartment(scene), agent)
     from envs.habitat.raycast.scene_file import read  # imports trimesh, which takes seconds
 
-    return Raycast(read(find_scene(scene, folder, _CANDIDATES)))
+    return Raycast(read(find_scene(scene, folder, _CANDIDATES)), agent)

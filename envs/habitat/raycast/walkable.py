@@ -5,7 +5,6 @@ import shapely
 
 from envs.habitat.raycast.floor import Floor, sample_points
 from envs.habitat.simulator import (
-    AGENT_RADIUS,
     MAX_STEP_HEIGHT,
     Position,
     SimulatorError,
@@ -74,7 +73,7 @@ def snap(floor: Floor, position: Position) -> Position:
     nearest = shapely.get_coordinates(shapely.shortest_line(inner, shapely.Point(x, z)))[0]
     snapped = as_float32((nearest[0], floor.height, nearest[1]))
     if (
-        np.hypot(snapped[0] - x, snapped[2] - z) > AGENT_RADIUS
+        np.hypot(snapped[0] - x, snapped[2] - z) > floor.agent.radius
         or abs(y - snapped[1]) > MAX_STEP_HEIGHT
     ):
         where = ", ".join(f"{number:.2f}" for number in (x, y, z))

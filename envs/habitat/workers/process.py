@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from envs.habitat.simulator import SimulatorError
+from envs.habitat.simulator import PUBLISHED_AGENT, AgentSize, SimulatorError
 from envs.habitat.workers.worker import PROTOCOL
 
 WORKER = Path(__file__).with_name("worker.py")
@@ -39,6 +39,7 @@ class Settings(NamedTuple):
     python: str = sys.executable  # interpreter in which the simulator is installed
     start_limit: float = 180.0  # seconds
     step_limit: float = 60.0  # seconds
+    agent: AgentSize = PUBLISHED_AGENT
 
 
 class Hello(NamedTuple):
@@ -79,6 +80,7 @@ class Worker:
             "simulator": settings.simulator,
             "scene": settings.scene,
             "folder": str(settings.folder) if settings.folder else None,
+            "agent": settings.agent,
             "memory": memory,
             "slot": slot,
             "slots": slots,

@@ -72,14 +72,32 @@ class Simulators:
         """Stop the simulators."""
         self.workers.close()
 
-    def begin(self, position: Any, heading: Any, seeds: Any, ends: Any) -> HostStep:
-        """Start an episode in every world. A callback of the device."""
+    def begin(
+        self,
+        position: Any,
+        heading: Any,
+        seeds: Any,
+        ends: Any,
+        *,
+        start_heading: float | None = None,
+    ) -> HostStep:
+        """Start an episode in every world. A callback of the device. Arguments as in `step`."""
         del position, heading, ends
         with self._noting_failures():
-            self._ask_until_answered(self._starts(np.asarray(seeds), range(len(self))))
+            starts = self._starts(np.asarray(seeds), range(len(self)), start_heading)
+            self._ask_until_answered(starts)
             return self._host_step(self._positions(), np.zeros(len(self), bool))
 
-    def step(self, position: Any, heading: Any, seeds: Any, ends: Any, actions: Any) -> HostStep:
+    def step(
+        self,
+        position: Any,
+        heading: Any,
+        seeds: Any,
+        ends: Any,
+        actions: Any,
+        *,
+        start_heading: float | None = None,
+    ) -> HostStep:
         """Take an action in every world. A callback of the device.
 
         Args:
@@ -88,6 +106,7 @@ class Simulators:
             seeds: uint32 [N], of the start poses of the next episodes.
             ends: bool [N], whether the action is the last of its episode.
             actions: int32 [N].
+            start_heading: degrees, of the start poses (None: drawn with the positions).
         """
         with self._noting_failures(), self.stopwatch.call(len(self)):
             cut = self._catch_up(np.asarray(position), np.asarray(heading))
@@ -99,7 +118,7 @@ class Simulators:
             reached = np.where(cut[:, None], np.asarray(position), self._positions())
             ended = np.flatnonzero(np.asarray(ends) | cut).tolist()
             if ended:
-                self._ask_until_answered(self._starts(np.asarray(seeds), ended))
+                self._ask_until_answered(self._starts(np.asarray(seeds), ended, start_heading))
             return self._host_step(reached.astype(np.float32), cut)
 
     def _catch_up(self, position: np.ndarray, heading: np.ndarray) -> np.ndarray:
@@ -116,11 +135,15 @@ class Simulators:
             for current, pose in zip(self._poses, wanted, strict=True)
         ])  # fmt: skip
 
-    def _starts(self, seeds: np.ndarray, indices: Sequence[int]) -> list[dict[str, Any] | None]:
+    def _starts(
+        self, seeds: np.ndarray, indices: Sequence[int], heading: float | None
+    ) -> list[dict[str, Any] | None]:
         """Return the requests that start episodes in the worlds of `indices`."""
         requests: list[dict[str, Any] | None] = [None] * len(self)
         for index in indices:
-            reset = {"do": "reset", "seed": int(seeds[index])}
+            reset: dict[str, Any] = {"do": "reset", "seed": int(seeds[index])}
+            if heading is not None:
+                reset["heading"] = heading
             requests[index] = reset if self.start is None else teleport_request(self.start)
         return requests
 

@@ -7,6 +7,7 @@ its standard output. Images go to memory that it shares with the other side.
 
     hello      sent first, without a request: the simulator, or why there is none
     reset      move to a random pose, from `seed`     -> position, heading, images
+               (with `heading`, if the request has it)
     teleport   move to `position` and `heading`       -> the same
     step       take `action`                          -> the same
     positions  `count` of the floor, from `seed`      -> positions
@@ -20,6 +21,7 @@ While it works, an alarm ends it after a time limit, even if the simulator hangs
 import base64
 import importlib
 import importlib.util
+import inspect
 import json
 import mmap
 import os
@@ -30,7 +32,7 @@ import types
 from pathlib import Path
 from typing import Any
 
-PROTOCOL = 1
+PROTOCOL = 2
 # The worker's alarm waits longer than the other side: by this factor, and by these seconds.
 _ALARM_FACTOR = 1.25
 _ALARM_SECONDS = 1.0
@@ -96,12 +98,12 @@ def _make_importable() -> None:
 
 
 def _open(settings: dict) -> Any:
-    """Open the scene in the simulator.
+    """Open the scene in the simulator, for an agent of the given size if it can have several.
 
     Raises:
         SimulatorError: the simulator or the scene is missing, or the scene cannot be used.
     """
-    from envs.habitat.simulator import INSTALL_HINTS, SIMULATORS, SimulatorError
+    from envs.habitat.simulator import INSTALL_HINTS, SIMULATORS, AgentSize, SimulatorError
 
     name, folder = settings["simulator"], settings["folder"]
     try:
@@ -118,7 +120,10 @@ def _open(settings: dict) -> Any:
         raise SimulatorError(
             f"simulator {name} cannot be loaded by {sys.executable}: {reason}{hint}"
         ) from error
-    return module.open_scene(settings["scene"], Path(folder) if folder else None)
+    more = {}
+    if "agent" in inspect.signature(module.open_scene).parameters:
+        more["agent"] = AgentSize(*settings["agent"])
+    return module.open_scene(settings["scene"], Path(folder) if folder else None, **more)
 
 
 def _load(path: str) -> types.ModuleType:
@@ -179,7 +184,11 @@ class _Served:
             x, y, z = request["position"]
             return self._show(simulator.teleport(Pose((x, y, z), request["heading"])))
         if do == "reset":
-            return self._show(simulator.reset(request["seed"]))
+            observation = simulator.reset(request["seed"])
+            heading = request.get("heading", observation.pose.heading)
+            if heading != observation.pose.heading:  # a simulator draws headings, too
+                observation = simulator.teleport(Pose(observation.pose.position, heading))
+            return self._show(observation)
         if do == "positions":
             return {"positions": simulator.positions(request["seed"], request["count"])}
         if do == "map":

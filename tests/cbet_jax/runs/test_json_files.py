@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from cbet_jax.config import RunSettings
+from cbet_jax.config import HabitatSettings, RunSettings
 from cbet_jax.runs.json_files import completed, first_difference, from_json, to_json
 from cbet_jax.setting_types import kept_before
 from experiments.common.presets import HABITAT_PRESETS, PRESETS
@@ -42,6 +42,10 @@ def test_what_older_runs_were_stored_without_is_what_they_ran_with():
     assert stored.train.lockstep
     assert stored.train.auxiliary.decay_rate
     assert completed(nested) == to_json(stored)
+    habitat = from_json(
+        HabitatSettings, {"simulator": "raycast", "max_steps": 5, "random_starts": False}
+    )
+    assert habitat == HabitatSettings("raycast", None, 5, False, True, True, 0.18, 0.88)
     kept = kept_before(RunSettings(seeds=3), stored)
     assert kept == replace(stored, seeds=3)
 

@@ -47,7 +47,7 @@ def own():
 
 @pytest.mark.parametrize("random_starts", [False, True])
 def test_episodes_begin_alike_or_all_differently(own, random_starts) -> None:
-    world = habitat_world(own, max_steps=STEPS + 1, random_starts=random_starts)
+    world = habitat_world(own, max_steps=STEPS + 1, random_starts=random_starts, shared_start=True)
     walker = walks.make_walker(world, uniform(world.num_actions), 2)
     begun = walks.play(walker, AgentParams(()), jax.random.key(0), 5, random_starts=random_starts)
     assert begun.shape == (5, 3, 2)

@@ -13,7 +13,16 @@ import pytest
 
 from envs.habitat.apartments.files import write
 from envs.habitat.habitat_sim.quick_start import has_materials
-from envs.habitat.simulator import COMPASS, FORWARD, LEFT, RIGHT, Pose, SimulatorError
+from envs.habitat.simulator import (
+    CAMERA_HEIGHT,
+    COMPASS,
+    FORWARD,
+    LEFT,
+    RIGHT,
+    AgentSize,
+    Pose,
+    SimulatorError,
+)
 from envs.habitat.workers.pool import WorkerPool
 from envs.habitat.workers.process import Settings
 from tests.support import habitat_sim_double as double
@@ -102,7 +111,7 @@ def test_says_so_where_a_place_is_not_on_the_floor(simulator) -> None:
         simulator.teleport(Pose((9.0, 0.1, 0.0), 0.0))
     with pytest.raises(SimulatorError, match=r"near it is \(2\.00, 0\.10, 0\.00\)"):
         simulator.teleport(Pose((3.0, 0.1, 0.0), 0.0))
-    near = simulator.teleport(Pose((2.1, 0.0, 0.0), 0.0))
+    near = simulator.teleport(Pose((2.05, 0.0, 0.0), 0.0))
     assert near.pose.position == pytest.approx((2.0, 0.1, 0.0))
 
 
@@ -111,6 +120,20 @@ def test_draws_a_map(simulator) -> None:
     assert drawn.corner == (-2.0, -2.0)
     assert drawn.walkable.shape == (8, 8)
     assert drawn.picture.shape == (8, 8, 3)
+
+
+def test_the_agent_has_the_size_asked_for_and_the_same_camera(module, scene) -> None:
+    for arguments, (radius, height) in (((), (0.1, 1.5)), ((AgentSize(0.2, 0.9),), (0.2, 0.9))):
+        simulator = module.open_scene(scene, None, *arguments)
+        for agent in behind().agents:
+            assert (agent.config.radius, agent.config.height) == (radius, height)
+            for camera in agent.config.sensor_specifications:
+                assert camera.position == [0.0, CAMERA_HEIGHT, 0.0]
+        mesh = behind().navigation
+        assert (mesh.agent_radius, mesh.agent_height) == (radius, height)
+        assert simulator.teleport(Pose((2 + 0.9 * radius, 0.1, 0.0), 0.0)).pose.position[0] == 2
+        with pytest.raises(SimulatorError, match="is not on the walkable floor"):
+            simulator.teleport(Pose((2 + 1.1 * radius, 0.1, 0.0), 0.0))
 
 
 def test_says_so_where_nobody_can_walk(module, scene) -> None:

@@ -6,7 +6,13 @@ import shapely
 
 from envs.habitat.raycast.floor import Floor, find_floor
 from envs.habitat.raycast.walkable import sample_positions, snap, walk
-from envs.habitat.simulator import AGENT_RADIUS, STEP_LENGTH, SimulatorError
+from envs.habitat.simulator import (
+    AGENT_HEIGHT,
+    AGENT_RADIUS,
+    STEP_LENGTH,
+    AgentSize,
+    SimulatorError,
+)
 from tests.support.scenes import box, room, together
 
 
@@ -44,6 +50,26 @@ def test_what_stands_between_step_and_head_is_in_the_way(obstacle, is_one) -> No
     assert shapely.contains_xy(floor.area, 0.0, 0.0) == (not is_one)
 
 
+def test_a_wide_or_tall_agent_has_less_floor_than_a_thin_or_small_one() -> None:
+    beam = together(room(), box(((-2, 1.0, -0.1), (2, 1.2, 0.1))))
+    vertices, faces = np.asarray(beam.vertices), np.asarray(beam.faces)
+    area = {
+        size: find_floor(vertices, faces, AgentSize(*size)).area.area
+        for size in [(0.1, 0.9), (0.3, 0.9), (0.1, AGENT_HEIGHT)]
+    }
+    assert area[0.1, 0.9] == pytest.approx(3.8**2, rel=1e-3)
+    assert area[0.3, 0.9] == pytest.approx(3.4**2, rel=1e-3)
+    assert area[0.1, AGENT_HEIGHT] == pytest.approx(3.8 * 1.7, rel=0.02)  # one side of the beam
+
+
+def test_a_place_is_put_on_the_floor_from_as_far_as_the_agents_radius() -> None:
+    mesh = room()
+    floor = find_floor(np.asarray(mesh.vertices), np.asarray(mesh.faces), AgentSize(0.4, 0.9))
+    assert snap(floor, (1.9, 0.0, 0.0)) == pytest.approx((1.6, 0, 0), abs=1e-3)
+    with pytest.raises(SimulatorError, match=r"near it is \(1\.60"):
+        snap(floor, (2.05, 0.0, 0.0))
+
+
 def test_a_roof_is_not_the_floor() -> None:
     roof = box(((-5, 2.6, -5), (5, 2.7, 5)))
     assert floor_of(room(), roof).height == pytest.approx(0, abs=1e-6)
@@ -67,7 +93,7 @@ def test_small_triangles_of_a_scan_give_the_same_floor() -> None:
     assert difference < 0.04 * coarse.area.area
 
 
-@pytest.mark.parametrize("mesh", [box(((0, 0, 0), (0.3, 0.1, 0.3))), room(4.0, 0.3)])
+@pytest.mark.parametrize("mesh", [box(((0, 0, 0), (0.3, 0.1, 0.3))), room(4.0, 0.2)])
 def test_says_so_where_nobody_can_walk(mesh) -> None:
     with pytest.raises(SimulatorError, match="no walkable floor"):
         floor_of(mesh)
@@ -132,8 +158,8 @@ def test_puts_the_agent_on_the_floor_nearby_or_says_where_it_is() -> None:
     inside = (1.0, 0.0, -0.5)
     assert snap(floor, inside) == inside
     assert snap(floor, (1.0, 0.05, -0.5)) == inside
-    assert snap(floor, (1.9, 0.0, 0.0)) == pytest.approx((2 - AGENT_RADIUS, 0, 0), abs=1e-3)
-    with pytest.raises(SimulatorError, match=r"\(5\.00, 0\.00, 0\.00\) is not on .* \(1\.82, 0"):
+    assert snap(floor, (1.95, 0.0, 0.0)) == pytest.approx((2 - AGENT_RADIUS, 0, 0), abs=1e-3)
+    with pytest.raises(SimulatorError, match=r"\(5\.00, 0\.00, 0\.00\) is not on .* \(1\.90, 0"):
         snap(floor, (5.0, 0.0, 0.0))
     with pytest.raises(SimulatorError, match="is not on the walkable floor"):
         snap(floor, (1.0, 2.0, 0.0))

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from envs.habitat.raycast.simulator import open_scene
-from envs.habitat.simulator import FORWARD, LEFT, RIGHT, Pose, SimulatorError
+from envs.habitat.simulator import FORWARD, LEFT, RIGHT, AgentSize, Pose, SimulatorError
 from envs.habitat.workers import process, shared_memory, worker
 from envs.habitat.workers.pool import MAX_LOSSES, WorkerPool
 from envs.habitat.workers.process import Settings, environment
@@ -95,6 +95,34 @@ def test_shows_what_the_simulator_shows_in_process(raycasts, scene) -> None:
     assert one.corner == other.corner
     np.testing.assert_array_equal(one.walkable, other.walkable)
     np.testing.assert_array_equal(one.picture, other.picture)
+
+
+@pytest.mark.parametrize(
+    "parameters", ["scene, folder", "scene, folder, agent", "scene, folder, *, agent"]
+)
+def test_simulators_that_take_the_agents_size_get_it(workers_of, tmp_path, parameters) -> None:
+    takes = "agent" in parameters
+    path = tmp_path / "sized.py"
+    path.write_text(
+        Path(OWN)
+        .read_text()
+        .replace("def open_scene(scene, folder)", "def open_own(scene, folder)")
+        + f"""
+
+def open_scene({parameters}):
+    opened = open_own(scene, folder)
+    opened.name = f"{{agent.radius}} by {{agent.height}}" if {takes} else "own"
+    return opened
+"""
+    )
+    settings = Settings("fine", str(path), agent=AgentSize(0.25, 1.25))
+    assert workers_of(settings).hello.simulator == ("0.25 by 1.25" if takes else "own")
+
+
+def test_a_wide_agents_floor_is_smaller(workers_of, raycasts, scene) -> None:
+    wide = workers_of(Settings(scene, agent=AgentSize(0.5, 1.5)))
+    free = [each.floor_map(0.1).walkable.sum() * 0.01 for each in (wide, raycasts)]
+    assert free == pytest.approx([3.0**2, 3.8**2], rel=0.03)
 
 
 def test_runs_without_jax_and_cuda(raycasts) -> None:
@@ -262,7 +290,7 @@ def test_another_protocol_is_refused(tmp_path, monkeypatch) -> None:
     script = tmp_path / "worker.py"
     script.write_text('print(\'{"protocol": 99, "simulator": "own"}\', flush=True); input()')
     monkeypatch.setattr(process, "WORKER", script)
-    with pytest.raises(SimulatorError, match="speaks protocol 99, not 1"):
+    with pytest.raises(SimulatorError, match="speaks protocol 99, not 2"):
         WorkerPool(own(), 1)
 
 
