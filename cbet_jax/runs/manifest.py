@@ -36,9 +36,8 @@ class Session:
         """Write the session, with more that was measured, into the manifest."""
         self._entry |= measured
         earlier = json.loads(self._path.read_text())["sessions"] if self._path.exists() else []
-        if self._is_recorded:
-            earlier.pop()
-        write_json(self._path, {"sessions": [*earlier, self._entry]})
+        kept = earlier[:-1] if self._is_recorded else earlier  # the last one is this session
+        write_json(self._path, {"sessions": [*kept, self._entry]})
         self._is_recorded = True
 
 

@@ -94,7 +94,7 @@ def read(path: Path) -> dict[str, dict[int, Column]]:
     """Read a table: name -> seed -> column."""
     rows: dict[str, dict[int, list[tuple[int, float]]]] = {}
     with open(path) as file:
-        next(file)
+        next(file, None)  # the header; a run that was killed early has none
         for line in file:
             seed, frames, name, value = line.rstrip("\n").split(",")
             rows.setdefault(name, {}).setdefault(int(seed), []).append((int(frames), float(value)))

@@ -6,7 +6,6 @@ Both show one text, made here: rich's columns for progress and time left have no
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from datetime import timedelta
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -42,7 +41,8 @@ class Speedometer:
         """Frames, speed and time left in one line."""
         speed, left = self.frames_per_second, "-:--:--"
         if speed:
-            left = str(timedelta(seconds=round((self.total - self.done) * self._seeds / speed)))
+            minutes, seconds = divmod(round((self.total - self.done) * self._seeds / speed), 60)
+            left = f"{minutes // 60}:{minutes % 60:02d}:{seconds:02d}"  # hours may be above 24
         seeds = f" x {self._seeds}" if self._seeds > 1 else ""
         return f"{self.done:,}/{self.total:,} frames{seeds}  {speed:,.0f} frames/s  {left} left"
 

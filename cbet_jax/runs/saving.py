@@ -1,7 +1,8 @@
 """What a run saves, when, and what it continues from."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from cbet_jax.config import RunSettings
@@ -74,6 +75,14 @@ class Saver:
         """Count the time to the next checkpoint from here: the first chunk begins."""
         self._saved_at = time.monotonic()
 
+    @contextmanager
+    def timing(self) -> Iterator[None]:
+        """Take the block for all that a checkpoint costs, and count on from its end."""
+        began = time.monotonic()
+        yield
+        self._saved_at = time.monotonic()
+        self._save_seconds = self._saved_at - began
+
     def is_due(self) -> bool:
         """Return whether the last checkpoint is old enough on any host."""
         least = self._least_seconds
@@ -83,8 +92,5 @@ class Saver:
 
     def save(self, state: TrainState, position: Position) -> None:
         """Save a checkpoint."""
-        began = time.monotonic()
         checkpoint.save(self._folder, state, position, self._settings)
         self.saved = position
-        self._saved_at = time.monotonic()
-        self._save_seconds = self._saved_at - began

@@ -236,16 +236,17 @@ class _Run:
         """
         if position == self.saver.saved:
             return
-        self.refuse_non_finite_parameters(state, position)
-        if self._table:
-            self._table.sync()
-        self.saver.save(state, position)
-        self.record(
-            frames=position.frames,
-            frames_per_second=round(self._speed.frames_per_second),
-            last_checkpoint=manifest.now(),
-            **self.host.measured(),
-        )
+        with self.saver.timing():
+            self.refuse_non_finite_parameters(state, position)
+            if self._table:
+                self._table.sync()
+            self.saver.save(state, position)
+            self.record(
+                frames=position.frames,
+                frames_per_second=round(self._speed.frames_per_second),
+                last_checkpoint=manifest.now(),
+                **self.host.measured(),
+            )
 
     def record(self, **measured: Any) -> None:
         """Write what was measured into the manifest."""

@@ -19,7 +19,7 @@ from envs.types import Step, World
 # The pool is sized for this many steps between two calls of `refresh`. With more steps, some
 # levels may be played twice; `report` returns their share.
 STEPS_BETWEEN_REFRESHES = 100
-SPARE_LEVELS = 8  # per environment: staggered starts are spread evenly up to a few worlds
+SPARE_LEVELS = 8  # per environment, for staggered starts: their spread is even up to a few worlds
 GOLDEN_RATIO_BITS = np.uint32(0x9E3779B9)  # 2^32 / golden ratio
 LEVELS_FOR_SHORT_EPISODES = 8  # per world and environment, where success or lava ends episodes
 
@@ -52,10 +52,11 @@ def gridworld(
         explore: play without a task (paper, section 3.2): only the time limit and lava end an
             episode, success does not.
         staggered: start the worlds at moments spread evenly over one cycle through the
-            environments: in different environments, with shortened first episodes. Otherwise all
-            begin a full episode of the first environment.
+            environments: in different environments, with shortened first episodes (whose task
+            rewards, 1 - 0.9 t / T, have the shortened T). Otherwise all begin a full episode of
+            the first environment.
         levels_per_world: levels of each environment that the pool holds for each world
-            (default: as many as a world may need before the next refresh).
+            (default: as many as the worlds may need before the next refresh).
     """
     generators = tuple(generators)
     time_limits = tuple(generator.max_steps for generator in generators)

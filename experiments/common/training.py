@@ -17,6 +17,7 @@ from cbet_jax.runs import devices, multihost
 from cbet_jax.runs.checkpoint import Loaded
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
 from cbet_jax.runs.json_files import first_difference, to_json
+from cbet_jax.runs.signals import stop_on_signals
 from cbet_jax.runs.train_loop import HostSettings, NonFiniteLossError, Outcome, train
 from cbet_jax.setting_types import kept_before
 from cbet_jax.train import Program
@@ -180,12 +181,16 @@ def execute(
 
 
 def draw_figures(directory: RunDirectory) -> None:
-    """Draw the learning curves of a run, on the first host."""
+    """Draw the learning curves of a run, on the first host.
+
+    A first Ctrl-C waits for the end of it: the run is finished and saved.
+    """
 
     def draw() -> None:
         figures.draw_learning_curves(directory.metrics, directory.figures)
 
-    multihost.on_first(draw)
+    with stop_on_signals():
+        multihost.on_first(draw)
 
 
 def closing_line(experiment: Experiment[Any], directory: RunDirectory, outcome: Outcome) -> str:

@@ -66,6 +66,8 @@ class StudyOptions:
     tasks_until: Annotated[PositiveInt | None, tyro.conf.arg(metavar="FRAMES")] = None
     #: of matrix products: bfloat16 is faster where the processor multiplies such numbers
     factors: Factors = "float32"
+    lockstep: bool = False  # all worlds of pre-training begin at once in the first environment
+    decay_rate: bool = False  # the learning rate of the methods' own networks decays, too
     plan: bool = False  # print what would be done, and do nothing
     report_only: bool = False  # train nothing: report what is finished
     results: Path | None = None  # train nothing: draw the report of this results.csv into --out
@@ -87,7 +89,14 @@ class StudyOptions:
     def settings(self) -> StudySettings:
         """The settings that all runs share."""
         return StudySettings(
-            self.preset, self.budget, self.seeds, self.episodes, self.evaluate_at, self.factors
+            self.preset,
+            self.budget,
+            self.seeds,
+            self.episodes,
+            self.evaluate_at,
+            self.factors,
+            self.lockstep,
+            self.decay_rate,
         )
 
 

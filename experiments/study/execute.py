@@ -137,14 +137,14 @@ def run(job: StudyJob, jobs: Sequence[StudyJob], host: Host) -> bool:
         with replacing(mark) as temporary:
             temporary.write_text(f"{error}\n")
         return False
+    if outcome.finished:
+        draw_figures(directory)
     if outcome.signal:
         host.say(
             f"stopped and saved at {outcome.frames:,} frames of {job.root}; "
             "the same command continues from there"
         )
         raise SystemExit(STOPPED + outcome.signal)
-    if outcome.finished:
-        draw_figures(directory)
     return True
 
 

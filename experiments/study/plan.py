@@ -14,12 +14,12 @@ A run whose last training diverged holds `diverged.txt`, with the reason.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 from cbet_jax.config import Factors, RunSettings, SettingsError, TransferSettings
 from cbet_jax.runs.checkpoint import checkpoints
 from cbet_jax.runs.directory import RunDirectory
-from cbet_jax.setting_types import PositiveInt, check_between, check_fields
+from cbet_jax.setting_types import Before, PositiveInt, check_between, check_fields
 from experiments.common import presets
 from experiments.common.presets import PRESETS, TASK_FRAMES
 from experiments.study.variants import SETUPS, VARIANTS, Variant
@@ -39,6 +39,8 @@ class StudySettings:
     episodes: PositiveInt  # played in each world to evaluate a policy
     evaluate_at: tuple[int, ...] = ()  # frames of a pre-training run, beside its end
     factors: Factors = "float32"  # of matrix products
+    lockstep: Annotated[bool, Before(True)] = False  # as in `TrainSettings`
+    decay_rate: Annotated[bool, Before(True)] = False  # as in `AuxiliarySettings`
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -154,8 +156,13 @@ def at_chunk_end(settings: RunSettings, frames: int) -> int:
 
 def _preset(study: StudySettings) -> RunSettings:
     preset = PRESETS[study.preset]
-    network = replace(preset.train.network, factors=study.factors)
-    return replace(preset, train=replace(preset.train, network=network))
+    train = replace(
+        preset.train,
+        network=replace(preset.train.network, factors=study.factors),
+        auxiliary=replace(preset.train.auxiliary, decay_rate=study.decay_rate),
+        lockstep=study.lockstep,
+    )
+    return replace(preset, train=train)
 
 
 def _pretraining(

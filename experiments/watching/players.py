@@ -90,8 +90,12 @@ def liveliest(directory: RunDirectory, settings: RunSettings) -> str:
 
     It is the first world where the run has no such numbers.
     """
-    path = directory.metrics
-    table = metrics_table.read(path) if path.is_file() else {}
+    if len(settings.environments) == 1:
+        return settings.environments[0]
+    try:
+        table = metrics_table.read(directory.metrics)
+    except (OSError, ValueError):  # no table yet, or a damaged one
+        table = {}
 
     def interactions(environment: str) -> float:
         seeds = table.get(f"interactions/{environment}", {}).values()

@@ -1,0 +1,25 @@
+"""The manifest: one entry for each start of a run."""
+
+import json
+
+from cbet_jax.runs.manifest import Session
+
+
+def test_each_start_has_one_entry_that_grows(tmp_path):
+    path = tmp_path / "manifest.json"
+    first = Session(path, ["--seeds", "2"])
+    first.record(frames=10)
+    first.record(frames=20)
+    Session(path, []).record(frames=30)
+    sessions = json.loads(path.read_text())["sessions"]
+    assert [session["frames"] for session in sessions] == [20, 30]
+    assert sessions[0]["command"] == "--seeds 2"
+
+
+def test_a_manifest_that_was_deleted_is_written_again(tmp_path):
+    path = tmp_path / "manifest.json"
+    session = Session(path, [])
+    session.record(frames=10)
+    path.unlink()
+    session.record(frames=20)
+    assert [entry["frames"] for entry in json.loads(path.read_text())["sessions"]] == [20]

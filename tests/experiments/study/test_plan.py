@@ -1,0 +1,23 @@
+"""The plan of a study: what all of its runs share."""
+
+from pathlib import Path
+
+import pytest
+
+from cbet_jax.runs.json_files import from_json
+from experiments.study.plan import Selection, StudySettings, plan
+
+BEFORE = {"preset": "laptop", "budget": 9_000_000, "seeds": 3, "episodes": 100}
+SELECTION = Selection(("cbet", "rnd"), ("MultiEnv",), (), ("Unlock",))
+
+
+@pytest.mark.parametrize(
+    ("settings", "as_before"),
+    [(from_json(StudySettings, BEFORE | {"evaluate_at": [], "factors": "float32"}), True),
+     (StudySettings(**BEFORE), False)],
+    ids=["begun before there were the options", "new"],
+)  # fmt: skip
+def test_all_runs_of_a_study_start_and_learn_alike(settings, as_before):
+    runs = [job.settings.train for job in plan(Path("study"), settings, SELECTION)]
+    assert {run.lockstep for run in runs} == {as_before}
+    assert {run.auxiliary.decay_rate for run in runs} == {as_before}
