@@ -10,7 +10,7 @@ from tests.support.moments import trajectory
 def _loss(auxiliary):
     played = trajectory(V, ACTION)
     predictions = predict(make_models(auxiliary, 2), models_params(), played)
-    return models_loss(predictions, played.action, auxiliary)
+    return models_loss(predictions, played.steps.action, auxiliary)
 
 
 def test_the_loss_by_hand():
