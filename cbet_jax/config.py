@@ -172,8 +172,9 @@ class TrainSettings:
     worlds: Static[PositiveInt] = 40  # actors, for each seed
     batch: Static[PositiveInt] = 32  # sequences in an update
     unroll: Static[PositiveInt] = 100  # steps in a sequence
-    #: all worlds of pre-training begin at once in the first environment, and stay in step with
-    #: each other (no: they begin at moments spread over a cycle through the environments)
+    #: all worlds of pre-training in gridworlds begin at once in the first environment, and stay in
+    #: step with each other (no: they begin at moments spread over a cycle through the
+    #: environments); no effect elsewhere
     lockstep: Annotated[Static[bool], Before(True)] = False
     network: NetworkSettings = field(default_factory=NetworkSettings)
     optimizer: OptimizerSettings = field(default_factory=OptimizerSettings)

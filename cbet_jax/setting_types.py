@@ -4,7 +4,9 @@
     worlds: Static[PositiveInt]    a setting that shapes the compiled program
 
 Each value of a static setting needs another program. All other numbers only fill in values, so a
-sweep over them could share one program.
+sweep over them could share one program. One exception: without `counts.capacity`, the size of count
+tables depends on `frames` and on whether counts are ever reset (`counts.reset_probability`,
+`counts.random_resets`).
 """
 
 import functools

@@ -46,7 +46,7 @@ GROUPS: dict[str, Callable[[BenchmarkOptions], list[Measurement]]] = {
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure what the command line asks for, prints a table and writes it as JSON."""
+    """Measure what the command line asks for, print a table and write it as JSON."""
     arguments = sys.argv[1:] if arguments is None else arguments
     console = Console()
     with cli.user_errors(UnknownEnvironment):

@@ -49,7 +49,9 @@ class WatchOptions:
     steps: PositiveInt | None = None  # to play at most, in all episodes together
     seed: NonNegativeInt = 0  # of the levels and the actions
     seed_index: int = 0  # which of the run's seeds plays
-    checkpoint: int | None = None  # frames of the checkpoint (default: the newest)
+    #: frames of the checkpoint (default: the newest), or of policies kept with --keep-at. Those of
+    #: rnd, curiosity and ride cannot be shown in gridworlds: the method's networks are not kept
+    checkpoint: int | None = None
     fps: PositiveInt = 8  # frames a second
     simulator_python: str | None = None  # the interpreter that a scene's simulator is installed in
 

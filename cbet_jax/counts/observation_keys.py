@@ -20,7 +20,7 @@ from cbet_jax.counts.ternary_code import TernaryCode
 
 Observations = Integer[Array, "N ..."]  # one of each actor
 Keys = UInt32[Array, "N lanes"]
-ACTORS_AT_ONCE = 8  # encoded side by side: 100 panoramas of an actor take 160 MB
+ACTORS_AT_ONCE = 8  # encoded side by side: 100 panoramas of each are 160 MB as float32
 
 
 class ExactState(NamedTuple):
@@ -79,7 +79,7 @@ def ternary_keys(settings: CountSettings, *, of_changes: bool) -> KeyMaker:
     """Return keys that are equal where the ternary codes of the images, or changes, are equal.
 
     Each actor draws its own code, unless the actors share their counts. Most of the time goes into
-    reading the code's projection from memory (32 MB for a panorama), so the keys of a whole rollout
+    reading the code's projection from memory (25 MB for a panorama), so the keys of a whole rollout
     cost a fraction of the same keys made step by step.
     """
 

@@ -64,7 +64,7 @@ class RandomPlay:
         self.carry = jax.block_until_ready(self.play(self.carry)[0])
 
     def step(self, carry: Any, key: PRNGKeyArray) -> tuple[Any, Any]:
-        """Act once in every world, at random, and counts what is seen."""
+        """Act once in every world, at random, and count what is seen."""
         state, memory = carry
         action_key, observe_key = jax.random.split(key)
         actions = jax.random.randint(

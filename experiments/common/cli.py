@@ -143,7 +143,13 @@ def _description(kind: type) -> str:
     what = inspect.getdoc(kind) or ""
     names = (name.removeprefix("train.").replace("_", "-") for name in static_settings(kind))
     static = " ".join(f"--{name}" for name in names)
-    return f"{what}\n\nEach value of these compiles another program: {static}" if static else what
+    if not static:
+        return what
+    return (
+        f"{what}\n\nEach value of these compiles another program: {static}. Without "
+        "--counts.capacity so may --frames, --counts.reset-probability and --counts.random-resets: "
+        "the size of count tables depends on them."
+    )
 
 
 def _one_line(box: str) -> str:

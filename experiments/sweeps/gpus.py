@@ -9,7 +9,7 @@ NONE = ("", "-1")  # how it says that there are to be none
 
 
 def refuse_too_few(runs: int) -> None:
-    """Checks that each of several runs can have a GPU by itself, if some are named.
+    """Check that each of several runs can have a GPU by itself, if some are named.
 
     Raises:
         SettingsError: it cannot; two runs on one GPU would each take most of its memory.

@@ -40,7 +40,7 @@ class Training(submitit.helpers.Checkpointable):
         self._told_to_stop = False
 
     def __call__(self) -> int:
-        """Train, and returns the command's exit status (a signal's number, negated)."""
+        """Train, and return the command's exit status (a signal's number, negated)."""
         signal.signal(signal.SIGTERM, self._ask_to_stop)
         resume = ["--resume"] if self.resumes.exists() else []
         program = [sys.executable, "-m", *self.command, *resume]

@@ -148,7 +148,7 @@ def font() -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
 
 
 def write(path: Path, frames: Iterator[Picture], fps: int) -> int:
-    """Write frames to a new file, complete or not at all, and returns how many.
+    """Write frames to a new file, complete or not at all, and return how many.
 
     Args:
         path: its suffix is one of `WRITERS`. A PNG gets the first frame only.

@@ -1,4 +1,4 @@
-"""Play one gridworld step by step, and records what each step brought, for people to watch."""
+"""Play one gridworld step by step, and record what each step brought, for people to watch."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -56,7 +56,7 @@ class _Advance(NamedTuple):
 def play(
     world: World, player: Player, key: PRNGKeyArray, episodes: int, steps: int | None = None
 ) -> Iterator[Moment]:
-    """Play, and yields the first moment of each episode and one after each action.
+    """Play, and yield the first moment of each episode and one after each action.
 
     The counts of the intrinsic reward start empty and continue from episode to episode, as in
     training; the current view is counted once more at the start only. The last step of an

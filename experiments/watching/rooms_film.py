@@ -57,7 +57,7 @@ def play(
     *,
     random_starts: bool = False,
 ) -> Iterator[Sight]:
-    """Play, and yields the first moment of each episode and one after each action.
+    """Play, and yield the first moment of each episode and one after each action.
 
     Args:
         world: one scene (`num_worlds` 1), whose own episodes are longer than `steps`.

@@ -46,7 +46,7 @@ def traced(factors):
 
 
 def equations(jaxpr):
-    """Yields all equations of a program, those of its loops and functions, too."""
+    """Yield all equations of a program, those of its loops and functions, too."""
     for equation in jaxpr.eqns:
         yield equation
         for inner in inner_jaxprs(equation):

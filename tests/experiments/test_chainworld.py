@@ -22,7 +22,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def rows(folder) -> dict[str, list[dict[str, float]]]:
-    """Returns the table: rule -> one row a seed."""
+    """Return the table: rule -> one row a seed."""
     found: dict[str, list[dict[str, float]]] = {}
     for row in csv.DictReader((folder / "chainworld.csv").read_text().splitlines()):
         rule = row.pop("forgotten")

@@ -8,7 +8,7 @@ from tests.support.refusal import refused
 
 
 def write_run(root, level, seeds, frames=1200):
-    """Writes the metrics of seeds whose curve is flat but for each seed's own offset."""
+    """Write the metrics of seeds whose curve is flat but for each seed's own offset."""
     root.mkdir(parents=True)
     lines = [
         f"{seed},{at},{metric},{level + seed}\n"

@@ -17,7 +17,7 @@ WORKS = Check("jax", True, "all is well", basic=True)
 
 @pytest.fixture
 def found(monkeypatch):
-    """Replaces what is tried."""
+    """Replace what is tried."""
 
     def replace(*checks: Check) -> None:
         tried = {check.name: lambda check=check: check for check in checks}

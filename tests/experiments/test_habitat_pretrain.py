@@ -38,7 +38,7 @@ from tests.support.tiny import (
 
 
 def final_states(settings: RunSettings, *directories: RunDirectory) -> list[dict]:
-    """Returns the numbers that runs ended with."""
+    """Return the numbers that runs ended with."""
     process = habitat.process_settings(settings.environments[0], settings.habitat, None)
     with habitat.simulators(process, settings.train.worlds) as simulators:
         init = habitat.build(settings, simulators).init
@@ -141,7 +141,7 @@ def test_bad_command_lines_are_refused(name, habitat_run, capsys, tmp_path, monk
 
 
 def children(pid: int) -> set[int]:
-    """Returns the processes that a process has started, of those that are still there."""
+    """Return the processes that a process has started, of those that are still there."""
     with contextlib.suppress(OSError):
         threads = list(Path(f"/proc/{pid}/task").iterdir())
         return {int(child) for each in threads for child in (each / "children").read_text().split()}

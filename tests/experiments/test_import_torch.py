@@ -239,7 +239,7 @@ def published():
 
 
 def save(network, path: Path) -> None:
-    """Writes a checkpoint as the published code does, numbers of numpy 1 included."""
+    """Write a checkpoint as the published code does, numbers of numpy 1 included."""
     import torch
 
     optimizer = torch.optim.RMSprop(network.parameters(), lr=1e-4)

@@ -43,7 +43,7 @@ def final_state(directory: RunDirectory) -> dict[str, np.ndarray]:
 
 
 def ended_by(number: int, directory: RunDirectory, *arguments: str) -> int:
-    """Starts a run, sends it a signal after some checkpoints, and returns its exit status.
+    """Start a run, send it a signal after some checkpoints, and return its exit status.
 
     It has one device, as the runs of this process have.
     """

@@ -58,7 +58,7 @@ def finished(source, tmp_path_factory) -> RunDirectory:
 
 
 def saved(directory: RunDirectory):
-    """Returns the newest state of a run, as the program has it."""
+    """Return the newest state of a run, as the program has it."""
     settings = directory.settings()
     keys = seed_keys(settings.seeds, settings.first_seed)
     template = jax.eval_shape(gridworlds.build(settings).init, keys)

@@ -31,7 +31,7 @@ ARGUMENTS = (
 
 
 def play_in_corridors() -> None:
-    """Gives every run of this process a corridor for a world, and no pictures."""
+    """Give every run of this process a corridor for a world, and no pictures."""
 
     def make_corridor(names: Any, num_worlds: int, **_: Any) -> Any:
         return corridor(num_worlds)
@@ -41,7 +41,7 @@ def play_in_corridors() -> None:
 
 
 def signal_at(chunk: int, number: int) -> Any:
-    """Sends this process a signal while it shows a chunk's metrics; returns the undoing."""
+    """Send this process a signal while it shows a chunk's metrics; return the undoing."""
     update, shown = progress_bar.Display.update, []
 
     def update_and_signal(*arguments: Any) -> None:
@@ -55,7 +55,7 @@ def signal_at(chunk: int, number: int) -> Any:
 
 
 def pretrain(root: Path, *arguments: str) -> int:
-    """Runs the command and returns its exit status."""
+    """Run the command and return its exit status."""
     try:
         minigrid_pretrain.main([*ARGUMENTS, "--out", str(root), *arguments])
     except SystemExit as stop:
@@ -64,14 +64,14 @@ def pretrain(root: Path, *arguments: str) -> int:
 
 
 def last_state(root: Path) -> dict[str, np.ndarray]:
-    """Returns every array of a run's newest checkpoint by its name."""
+    """Return every array of a run's newest checkpoint by its name."""
     newest = checkpoint.checkpoints(RunDirectory(root).checkpoints)[-1]
     assert int(newest.name) == CHUNKS * CHUNK_FRAMES
     return checkpoint.read_arrays(newest)
 
 
 def assert_same_run(one: Path, other: Path) -> None:
-    """Checks that two runs ended with the same numbers, up to the order of sums.
+    """Check that two runs ended with the same numbers, up to the order of sums.
 
     The first may have fewer seeds than the other.
     """
@@ -93,7 +93,7 @@ def assert_same_run(one: Path, other: Path) -> None:
 
 
 def make_runs(root: Path) -> None:
-    """Makes a run on one device, two on four, and one that moves from two to four.
+    """Make a run on one device, two on four, and one that moves from two to four.
 
     One of those on four is interrupted, and goes on.
     """
@@ -108,7 +108,7 @@ def make_runs(root: Path) -> None:
 
 
 def share_run(root: Path, host: int) -> None:
-    """Makes a run of one seed with another host: the second is told to stop, and both go on."""
+    """Make a run of one seed with another host: the second is told to stop, and both go on."""
     together = ("--seeds", "1", "--distributed")
     undo = signal_at(1, signal.SIGTERM) if host else lambda: None
     assert pretrain(root, *together) == 128 + signal.SIGTERM

@@ -47,7 +47,7 @@ class MultiRoomNoisyTV(MultiRoomEnv):
 
 
 def make(name: str) -> MiniGridEnv:
-    """Make MiniGrid's environment of the name that the paper uses, and resets it once."""
+    """Make MiniGrid's environment of the name that the paper uses, and reset it once."""
     if name in MULTI_ROOMS or name in NOISY:
         kind = MultiRoomNoisyTV if name in NOISY else MultiRoomEnv
         rooms, size = (MULTI_ROOMS | NOISY)[name]

@@ -36,14 +36,14 @@ FLAGS = {
 
 
 def drawn(network=NETWORK, actions=ACTIONS, view=GRIDWORLD) -> dict[str, np.ndarray]:
-    """Returns tensors of the right names and shapes."""
+    """Return tensors of the right names and shapes."""
     random = np.random.default_rng(0)
     wanted = shapes(network, actions, view)
     return {name: random.normal(0, 0.6, shape) for name, shape in wanted.items()}
 
 
 def content(tensors=None, **flags):
-    """Returns what a checkpoint holds, as numbers of numpy's."""
+    """Return what a checkpoint holds, as numbers of numpy's."""
     return {
         "actor_model_state_dict": drawn() if tensors is None else tensors,
         "learner_model_optimizer_state_dict": {},

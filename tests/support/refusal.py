@@ -4,7 +4,7 @@ import pytest
 
 
 def refused(main, arguments, capsys, status=2) -> str:
-    """Returns the one line that `main` ends with, and with that exit status."""
+    """Return the one line that `main` ends with, and with that exit status."""
     with pytest.raises(SystemExit) as stop:
         main(arguments)
     error = capsys.readouterr().err

@@ -20,7 +20,7 @@ VIEW_SHAPE = (views.VIEW_SIZE, views.VIEW_SIZE, 3)
 def save_run(
     root: Path, settings: RunSettings | None = None, intrinsic: object = ()
 ) -> RunDirectory:
-    """Makes a run whose every number is the index of its seed.
+    """Make a run whose every number is the index of its seed.
 
     Args:
         root: an empty folder.

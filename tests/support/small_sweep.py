@@ -23,7 +23,7 @@ DISTURBED_CHUNK = 3
 
 
 def preempt() -> None:
-    """Does to the job what SLURM does, and waits until this process is told to stop."""
+    """Do to the job what SLURM does, and wait until this process is told to stop."""
     os.kill(os.getppid(), signal.SIGUSR2)
     while signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
         time.sleep(0.01)
@@ -36,7 +36,7 @@ def lose() -> None:
 
 
 def disturb(how: Any) -> None:
-    """Calls `how` while a chunk's metrics are written."""
+    """Call `how` while a chunk's metrics are written."""
     append, written = metrics_table.Table.append, []
 
     def append_disturbed(*arguments: Any) -> int:
@@ -49,7 +49,7 @@ def disturb(how: Any) -> None:
 
 
 def build(settings: Any, mesh: Any) -> Any:
-    """Returns the stand-in, or refuses."""
+    """Return the stand-in, or refuse."""
     if settings.train.method == "rnd":
         raise SettingsError("rnd is refused here")
     return fake_program(settings, mesh)

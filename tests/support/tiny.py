@@ -52,7 +52,7 @@ HABITAT_ARGUMENTS = (
 
 
 def pretrained(root: Path, actions: int = 7, view: tuple[int, ...] = (7, 7, 3)) -> RunDirectory:
-    """Returns a run that has saved its policies, and nothing else."""
+    """Return a run that has saved its policies, and nothing else."""
     settings = RunSettings(TrainSettings(network=NETWORK), seeds=SEEDS)
     directory = RunDirectory(root)
     directory.create(settings)
@@ -63,12 +63,12 @@ def pretrained(root: Path, actions: int = 7, view: tuple[int, ...] = (7, 7, 3)) 
 
 
 def saved_frames(directory: RunDirectory) -> list[int]:
-    """Returns the frames of the checkpoints in a run's directory."""
+    """Return the frames of the checkpoints in a run's directory."""
     return [int(path.name) for path in checkpoint.checkpoints(directory.checkpoints)]
 
 
 def numbers(state: Any) -> dict[str, np.ndarray]:
-    """Returns every array of a state by its path, keys as their numbers."""
+    """Return every array of a state by its path, keys as their numbers."""
     leaves, _ = jax.tree.flatten_with_path(state)
     return {
         jax.tree_util.keystr(path): np.asarray(

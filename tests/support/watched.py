@@ -41,7 +41,7 @@ def player(agent=None, params=None) -> Player:
 
 
 def read_gif(path) -> list[np.ndarray]:
-    """Returns every picture of a GIF."""
+    """Return every picture of a GIF."""
     with Image.open(path) as gif:
         pictures = []
         for number in range(gif.n_frames):

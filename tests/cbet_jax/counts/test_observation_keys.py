@@ -17,7 +17,7 @@ def _observation(*numbers):
 
 
 def _keys(maker, first, observations):
-    """Returns the keys of each observation, as one integer an actor."""
+    """Return the keys of each observation, as one integer an actor."""
     state, found = maker.init(KEY, first), []
     for each in observations:
         state, keys = maker.make(state, each)
@@ -26,7 +26,7 @@ def _keys(maker, first, observations):
 
 
 def _classes(keys):
-    """Returns which of the keys of the first actor are equal, as numbers from 0."""
+    """Return which of the keys of the first actor are equal, as numbers from 0."""
     known = []
     for key, *_ in keys:
         if key not in known:

@@ -26,7 +26,7 @@ FORMULAS = {
 
 
 def _rewards(name, settings, counts):
-    """Returns the rewards of one actor, whose counts are given by kind."""
+    """Return the rewards of one actor, whose counts are given by kind."""
     signal = {kind: jnp.asarray(each, jnp.uint32)[:, None] for kind, each in counts.items()}
     steps = len(counts["states"])
     played = trajectory(np.zeros((steps + 1, 1)), np.zeros((steps, 1)), signal=signal)

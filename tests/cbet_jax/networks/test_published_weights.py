@@ -34,7 +34,7 @@ def convolved(x, weight, bias):
 
 
 def played(tensors, views, first, network):
-    """Returns logits, values and the LSTM's state, computed as the published network does."""
+    """Return logits, values and the LSTM's state, computed as the published network does."""
     hidden, cell = np.zeros((2, 2, AGENTS, NETWORK.lstm_units))
     logits, values = [], []
     layer = lambda x, name: x @ tensors[f"{name}.weight"].T + tensors[f"{name}.bias"]  # noqa: E731

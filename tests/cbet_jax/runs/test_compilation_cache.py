@@ -55,7 +55,7 @@ def kept(folder: Path) -> list[Path]:
 
 
 def compiled(folder: Path) -> list[str]:
-    """Compiles and calls a program, and returns what was said."""
+    """Compile and call a program, and return what was said."""
     said: list[str] = []
     numbers = jnp.arange(3)
     with kept_in(folder, said.append):

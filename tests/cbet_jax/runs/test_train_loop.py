@@ -66,13 +66,13 @@ def stopped(stopped_run, tmp_path) -> RunDirectory:
 
 
 def pretrain(root, *arguments) -> RunDirectory:
-    """Runs the experiment's main in a directory."""
+    """Run the experiment's main in a directory."""
     minigrid_pretrain.main([*ARGUMENTS, "--out", str(root), *arguments])
     return RunDirectory(root)
 
 
 def interrupt_after(monkeypatch, chunks: int, number: int = signal.SIGINT) -> None:
-    """Sends this process a signal while it writes the metrics of a chunk."""
+    """Send this process a signal while it writes the metrics of a chunk."""
     append, calls = metrics_table.Table.append, []
 
     def append_and_interrupt(*arguments):

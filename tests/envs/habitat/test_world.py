@@ -53,7 +53,7 @@ def raycasts(scene):
 
 
 def play(world, actions, key=0):
-    """Begin, plays in one compiled scan, and returns everything of every moment."""
+    """Begin, play in one compiled scan, and return everything of every moment."""
 
     @jax.jit
     def run(key, actions):

@@ -51,7 +51,7 @@ def test_random_play_interacts_and_succeeds_as_in_minigrid():
 
 
 def play(name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Returns unique interactions and success of each episode."""
+    """Return unique interactions and success of each episode."""
     world = make_world((name,), EPISODES, explore=False)
     episodes = evaluate_uniform(world, jax.random.key(0), jax.random.key(1))
     return np.asarray(episodes.interactions), np.asarray(episodes.success)

@@ -18,7 +18,7 @@ RIGHT, DOWN = 0, 1
 
 
 def always(action: int):
-    """Returns the agent that does the same all the time."""
+    """Return the agent that does the same all the time."""
     agent = uniform(len(rules.ACTIONS))
 
     def apply(params, view, first, state):

@@ -51,7 +51,7 @@ def unbroken(small, tmp_path_factory) -> Path:
 
 
 def contents(root: Path) -> dict[str, bytes]:
-    """Returns the numbers of a study: metrics and tables."""
+    """Return the numbers of a study: metrics and tables."""
     return {str(p.relative_to(root)): p.read_bytes() for p in sorted(root.rglob("*.csv"))}
 
 
@@ -178,7 +178,7 @@ def test_a_signal_saves_and_ends_the_study(unbroken, small, tmp_path, capsys):
 
 
 def diverging(method, chunk):
-    """Returns the stand-in for training; runs of a method diverge in a chunk from their start."""
+    """Return the stand-in for training; runs of a method diverge in a chunk from their start."""
 
     def build(settings, mesh=None):
         program = walking(settings, mesh)

@@ -28,7 +28,7 @@ from experiments.study.variants import SETUPS, VARIANTS
 
 
 def evaluations(setup: str, method: str, metric: str, values, frames: int = 100) -> list[Result]:
-    """Returns results of each seed, the same in all ten worlds."""
+    """Return results of each seed, the same in all ten worlds."""
     return [
         Result(EVALUATION, setup, method, seed, world, metric, frames, 10, value)
         for seed, value in enumerate(values)
@@ -37,7 +37,7 @@ def evaluations(setup: str, method: str, metric: str, values, frames: int = 100)
 
 
 def row_of(lines, *cells) -> list[str]:
-    """Returns the one row of a table that begins so."""
+    """Return the one row of a table that begins so."""
     start = f"| {' | '.join(cells)} |"
     (row,) = [line for line in lines if line.startswith(start)]
     return row.removeprefix("| ").removesuffix(" |").split(" | ")
