@@ -59,6 +59,7 @@ def test_a_gridworld_on_two_devices_gives_the_numbers_of_one(tmp_path):
     assert_same_run(tmp_path / "2", tmp_path / "1")
 
 
+@pytest.mark.slow  # starts two more processes
 def test_two_hosts_of_two_devices_make_one_run(runs, tmp_path):
     with socket.socket() as free:
         free.bind(("localhost", 0))

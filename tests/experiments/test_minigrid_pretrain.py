@@ -80,6 +80,7 @@ def test_a_run_leaves_all_that_it_should(finished):
         assert (finished.figures / name).read_bytes().startswith(PNG)
 
 
+@pytest.mark.slow  # a study's kills and interrupted runs are tested by default
 def test_a_killed_run_ends_with_the_same_numbers_bit_for_bit(finished, tmp_path):
     directory = RunDirectory(tmp_path)
     assert ended_by(signal.SIGKILL, directory, *ARGUMENTS) == -signal.SIGKILL

@@ -7,8 +7,9 @@ it went on to the end.
 
 import csv
 import tarfile
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import pytest
@@ -53,16 +54,17 @@ def old(tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def finished(old) -> Path:
-    """The same folder, after all runs went on to their ends."""
-    for name, module in COMMANDS.items():
-        finish(old / name, module)
-    return old
+def finish(old) -> Callable[[str], Path]:
+    """Returns a function that lets a run go on to its end, once, and returns its directory."""
 
+    @cache
+    def finish(name: str) -> Path:
+        root = old / name
+        assert saved_frames(RunDirectory(root)) == [STOPPED]
+        COMMANDS[name].main(["--out", str(root), "--resume"])
+        return root
 
-def finish(root: Path, module: ModuleType) -> None:
-    assert saved_frames(RunDirectory(root)) == [STOPPED]
-    module.main(["--out", str(root), "--resume"])
+    return finish
 
 
 def evaluation(path: Path) -> list[dict[str, str]]:
@@ -70,9 +72,13 @@ def evaluation(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_a_run_finishes_with_the_numbers_of_its_time(name, finished):
-    run = RunDirectory(finished / name)
+BY_DEFAULT = ("pretraining", "habitat")  # others compile programs that differ little
+SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in COMMANDS if name not in BY_DEFAULT]
+
+
+@pytest.mark.parametrize("name", [*BY_DEFAULT, *SLOW])
+def test_a_run_finishes_with_the_numbers_of_its_time(name, finish):
+    run = RunDirectory(finish(name))
     assert saved_frames(run)[-1] == FRAMES
     found, wanted = map(metrics_table.read, (run.metrics, run.root / "finished.csv"))
     assert found.keys() == wanted.keys()
@@ -84,8 +90,9 @@ def test_a_run_finishes_with_the_numbers_of_its_time(name, finished):
             np.testing.assert_allclose(found[metric][seed].values, column.values, rtol=1e-4)
 
 
-def test_gridworld_policies_are_evaluated(finished):
-    runs = [finished / name for name in ("pretraining", "transfer", "tabula_rasa")]
+@pytest.mark.slow
+def test_gridworld_policies_are_evaluated(finish):
+    runs = [finish(name) for name in ("pretraining", "transfer", "tabula_rasa")]
     words = ("--envs", "Unlock", "--episodes", "2")
     minigrid_evaluate.main([*map(str, runs), *words])
     tables = [evaluation(run / "evaluation.csv") for run in runs]
@@ -94,8 +101,8 @@ def test_gridworld_policies_are_evaluated(finished):
     assert {row["checkpoint_frames"] for table in tables for row in table} == {str(FRAMES)}
 
 
-def test_policies_in_rooms_are_evaluated(finished):
-    run = finished / "habitat"
+def test_policies_in_rooms_are_evaluated(finish):
+    run = finish("habitat")
     words = ("--scenes", "studio", "--episodes", "1", "--steps", "3")
     habitat_evaluate.main([str(run), *words])
     table = evaluation(run / "habitat-evaluation.csv")

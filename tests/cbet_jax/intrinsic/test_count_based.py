@@ -96,10 +96,13 @@ def test_what_is_never_reset_has_more_room(method, changes, slots):
     assert memory["states"].tables.slots.shape == (1, slots, 3)
 
 
-@pytest.mark.parametrize("probability", [pytest.param(0.0, marks=pytest.mark.slow), 0.001])
-def test_equal_to_dictionaries_on_100_000_real_steps(probability):
+LONG = [pytest.param(p, 100_000, marks=pytest.mark.slow) for p in (0.001, 0.0)]
+
+
+@pytest.mark.parametrize(("probability", "real_steps"), [(0.01, 10_000), *LONG])
+def test_equal_to_dictionaries_on_real_steps(probability, real_steps):
     """Counts of a random walk through the three worlds, and of the resets it tossed."""
-    steps, world = 100_000 // ACTORS, multi_env(ACTORS)
+    steps, world = real_steps // ACTORS, multi_env(ACTORS)
     counting = CountSettings(reset_probability=probability, capacity=2**14)
     method = cbet(TrainSettings(counts=counting), world.num_actions)
     log, memory = _walk(world, method, steps)

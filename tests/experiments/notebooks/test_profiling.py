@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import nbformat
+import pytest
 from nbclient import NotebookClient
 
 ROOT = Path(__file__).parents[3]
@@ -27,6 +28,7 @@ folder = Path(tempfile.mkdtemp())
 CHARTS = ("The training program", "What each device holds at once", "One iteration of one seed")
 
 
+@pytest.mark.slow  # its functions have tests of their own
 def test_the_notebook_on_profiling_runs(tmp_path, monkeypatch):
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
