@@ -13,7 +13,6 @@ import tyro
 from rich.console import Console
 
 from cbet_jax.config import HabitatSettings, RunSettings, SettingsError
-from cbet_jax.setting_types import kept_before
 from experiments.common import habitat, presets, training
 from experiments.common.cli import FirstWords
 from experiments.common.presets import HABITAT_PRESETS
@@ -49,10 +48,8 @@ def defaults(first: FirstWords, stored: RunSettings | None) -> HabitatPretrainOp
     """Return the options of the preset, or of the run to resume."""
     base = presets.base(first.preset, stored, HABITAT_PRESETS)
     assert base.habitat is not None
-    kept = stored.habitat if stored else None
-    played = kept_before(base.habitat, kept) if kept else base.habitat
     return HabitatPretrainOptions(
-        **shared_options(base), scene=base.environments[0], habitat=played
+        **shared_options(base), scene=base.environments[0], habitat=base.habitat
     )
 
 

@@ -14,6 +14,7 @@ from cbet_jax.config import (
     SettingsError,
     TrainSettings,
 )
+from cbet_jax.setting_types import kept_before
 from envs.errors import did_you_mean
 
 PRESETS: dict[str, RunSettings] = {
@@ -148,6 +149,8 @@ def base(
 ) -> RunSettings:
     """Return the settings that hold where a command line says nothing.
 
+    A preset that is named for a run to resume keeps what `Before` marks as that run has it.
+
     Args:
         name: of the preset that it names, if any.
         stored: settings of the run to resume (None: a new run).
@@ -156,7 +159,9 @@ def base(
     Raises:
         SettingsError: there is no such preset.
     """
-    return named(name, presets) if stored is None or name else stored
+    if stored is None:
+        return named(name, presets)
+    return kept_before(named(name, presets), stored) if name else stored
 
 
 def for_task(preset: RunSettings, environment: str | None) -> TrainSettings:

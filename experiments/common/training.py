@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,7 +19,6 @@ from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
 from cbet_jax.runs.json_files import first_difference, to_json
 from cbet_jax.runs.signals import stop_on_signals
 from cbet_jax.runs.train_loop import HostSettings, NonFiniteLossError, Outcome, train
-from cbet_jax.setting_types import kept_before
 from cbet_jax.train import Program
 from envs.habitat.simulator import SimulatorError
 from envs.registry import UnknownEnvironment
@@ -93,8 +92,6 @@ def read[O: TrainingOptions](
     if stored and stored.stage != experiment.stage:
         raise RunDirectoryError(f"{first.out} is a run of {stored.stage}, not {experiment.stage}")
     defaults = experiment.defaults(first, stored)
-    if stored:
-        defaults = replace(defaults, train=kept_before(defaults.train, stored.train))
     options: O = cli.parse(type(defaults), arguments, experiment.module, default=defaults)
     if stored:
         asked = experiment.resumed(options, stored)
