@@ -168,7 +168,7 @@ class TrainSettings:
     intrinsic_coefficient: NonNegativeFloat | None = None
     #: of the extrinsic reward, which is added to the intrinsic one: 0 in pre-training
     extrinsic_weight: NonNegativeFloat = 0.0
-    frames: PositiveInt = 50_000_000  # for each seed; rounded up to whole iterations
+    frames: PositiveInt = 50_000_000  # for each seed; rounded up to whole chunks
     worlds: Static[PositiveInt] = 40  # actors, for each seed
     batch: Static[PositiveInt] = 32  # sequences in an update
     unroll: Static[PositiveInt] = 100  # steps in a sequence

@@ -1,25 +1,53 @@
-"""List the commands: `python -m experiments`."""
+"""All commands in one: `cbet watch`, or `python -m experiments watch`; alone, it lists them."""
 
-import ast
-from pathlib import Path
+import sys
+from collections.abc import Sequence
+from importlib import import_module
 
-from experiments.common import cli
+from experiments.common import cli, commands
+
+COMPLETION = "--completion"
+SHELLS = ("bash", "zsh")
+HELP = ("-h", "--help", "--help-all")
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command that the first word names, or list the commands."""
+    first, *rest = (sys.argv[1:] if arguments is None else list(arguments)) or HELP[:1]
+    if first in HELP:
+        show()
+        return
+    with cli.user_errors():
+        if first == COMPLETION:
+            print(completion(rest))
+            return
+        module = commands.module_of(first)
+        if module is None:
+            raise cli.unknown_command(first)
+    import_module(module).main(rest)
+
+
+def show() -> None:
     """Print each command with the first line of its page, importing none of them."""
-    folder = Path(__file__).parent
-    names = [path.stem for path in sorted(folder.glob("*.py")) if not path.stem.startswith("_")]
-    width = max(map(len, names))
-    print(f"{cli.command_line('experiments.COMMAND')} --help says more about a command:\n")
-    for name in names:
-        print(f"  {name:{width}}  {_summary((folder / f'{name}.py').read_text())}")
+    width = max(map(len, commands.MODULES))
+    print(f"{cli.front('COMMAND')} --help says more about a command.")
+    for heading, group in commands.GROUPS.items():
+        print(f"\n{heading}:")
+        for name, module in group.items():
+            print(f"  {name:{width}}  {commands.summary(module)}")
 
 
-def _summary(source: str) -> str:
-    """Return the first line of a module's docstring, without the command line at its end."""
-    line = (ast.get_docstring(ast.parse(source)) or "").split("\n", 1)[0]
-    return line.split(": `python", 1)[0].rstrip(".")
+def completion(words: Sequence[str]) -> str:
+    """Return the script that completes the commands and their options in a shell.
+
+    Raises:
+        SettingsError: the shell is not known.
+    """
+    from experiments.common import completion
+
+    if len(words) != 1 or words[0] not in SHELLS:
+        raise cli.SettingsError(f"{COMPLETION} takes the name of a shell: {' or '.join(SHELLS)}")
+    return completion.script(words[0])
 
 
 if __name__ == "__main__":

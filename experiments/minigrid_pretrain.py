@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import ClassVar
 
 from rich.console import Console
 
@@ -17,6 +18,11 @@ from experiments.common.training_options import TrainingOptions, shared_options
 @dataclass(frozen=True, kw_only=True)
 class PretrainOptions(TrainingOptions):
     """Pre-train agents in gridworlds with intrinsic rewards only."""
+
+    COMMON: ClassVar[tuple[str, ...]] = (
+        *("--preset", "--out", "--frames", "--envs", "--method", "--seeds"),
+        *("--first-seed", "--resume", "--track", "--devices"),
+    )
 
     envs: tuple[str, ...]  # environments; each actor plays one episode in each, in turn
 

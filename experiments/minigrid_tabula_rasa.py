@@ -7,6 +7,7 @@ The policy learns from the sum of the task's own reward and an intrinsic one (pa
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import tyro
 from rich.console import Console
@@ -22,6 +23,11 @@ from experiments.common.training_options import TrainingOptions, shared_options
 @dataclass(frozen=True, kw_only=True)
 class TabulaRasaOptions(TrainingOptions):
     """Train agents on one task in a gridworld, with extrinsic and intrinsic rewards."""
+
+    COMMON: ClassVar[tuple[str, ...]] = (
+        *("--env", "--preset", "--out", "--frames", "--method", "--seeds"),
+        *("--first-seed", "--resume", "--track", "--devices"),
+    )
 
     env: str  # the world whose task is learnt
 

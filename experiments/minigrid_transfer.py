@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -34,6 +34,11 @@ from experiments.common.transfer import save_first_state
 @dataclass(frozen=True, kw_only=True)
 class TransferOptions(TrainingOptions):
     """Train agents on one task in a gridworld, biased by pre-trained policies."""
+
+    COMMON: ClassVar[tuple[str, ...]] = (
+        *("--from", "--env", "--preset", "--out", "--frames", "--alpha"),
+        *("--seeds", "--seed-index", "--resume", "--track"),
+    )
 
     source: Annotated[Path, tyro.conf.arg(name="from", metavar="RUN")]  # the pre-trained run
     env: str  # the world whose task is learnt

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import jax
 import tyro
@@ -37,6 +37,11 @@ RUN = tyro.conf.arg(metavar="[DIR]", help="of the run (without: actions drawn wi
 @dataclass(frozen=True)
 class WatchOptions:
     """Show a run's policy, or a random one, at play in one world."""
+
+    COMMON: ClassVar[tuple[str, ...]] = (
+        *("--env", "--beside-random", "--terminal", "--out", "--episodes", "--steps"),
+        *("--seed", "--seed-index", "--explore", "--fps"),
+    )
 
     directory: Annotated[Path | None, tyro.conf.Positional, RUN] = None
     #: the world, or scene (default: the run's with most interactions, or its first scene)

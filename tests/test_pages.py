@@ -17,6 +17,7 @@ import pytest
 
 from cbet_jax.runs.directory import RunDirectory
 from experiments.common import cli, training
+from experiments.common import commands as commands_by_name
 from experiments.common.presets import PRESETS
 
 ROOT = Path(__file__).parent.parent
@@ -83,14 +84,20 @@ def parsing_only(monkeypatch, tmp_path):
 def test_commands_are_parsed(page, parsing_only):
     for command in commands(page):
         words = run_by_uv(command)
-        if words is None or words[:2] != ["python", "-m"]:
+        if words and words[0] == commands_by_name.PROGRAM:
+            if len(words) == 1 or words[1].startswith("-"):
+                continue
+            module, *arguments = commands_by_name.module_of(words[1]), *words[2:]
+            assert module, f"no such command: {command}"
+        elif words is None or words[:2] != ["python", "-m"]:
             continue
-        module = words[2]
+        else:
+            module, *arguments = words[2:]
         if not module.startswith("experiments."):
-            assert (ROOT / module.replace(".", "/")).is_dir(), command
+            assert (ROOT / module.replace(".", "/")).exists(), command
             continue
         try:
-            import_module(module).main(words[3:])
+            import_module(module).main(arguments)
         except ParsedError:
             continue
         except SystemExit as refused:

@@ -195,11 +195,17 @@ def load[T](path: Path, template: T, settings: dict[str, Any]) -> tuple[T, Posit
         RunDirectoryError: it was saved with other settings or by another program.
     """
     record = _verified_record(path)
-    difference = first_difference(completed(record["settings"]), settings)
+    difference = first_difference(_made_longer(completed(record["settings"]), settings), settings)
     if difference:
         raise RunDirectoryError(f"checkpoint {path} is of another run: there {difference}")
     stored = read_arrays(path, set(_named_leaves(template)))
     return _filled(template, stored, path), Position(**record["position"])
+
+
+def _made_longer(stored: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
+    """Return the settings of a checkpoint with the frames of its run, which may be more by now."""
+    before, now = (s["train"]["frames"] if "train" in s else 0 for s in (stored, settings))
+    return {**stored, "train": {**stored["train"], "frames": now}} if before < now else stored
 
 
 def read_arrays(path: Path, names: set[str] | None = None) -> dict[str, np.ndarray]:

@@ -37,11 +37,17 @@ class Speedometer:
         seconds = time.monotonic() - self._began
         return (self.done - self._first) * self._seeds / seconds if seconds > 0 else 0.0
 
+    @property
+    def seconds_left(self) -> float:
+        """Seconds to the end at this speed; 0, as long as that is not known."""
+        speed = self.frames_per_second
+        return (self.total - self.done) * self._seeds / speed if speed else 0.0
+
     def __str__(self) -> str:
         """Frames, speed and time left in one line."""
         speed, left = self.frames_per_second, "-:--:--"
         if speed:
-            minutes, seconds = divmod(round((self.total - self.done) * self._seeds / speed), 60)
+            minutes, seconds = divmod(round(self.seconds_left), 60)
             left = f"{minutes // 60}:{minutes % 60:02d}:{seconds:02d}"  # hours may be above 24
         seeds = f" x {self._seeds}" if self._seeds > 1 else ""
         return f"{self.done:,}/{self.total:,} frames{seeds}  {speed:,.0f} frames/s  {left} left"

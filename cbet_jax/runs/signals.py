@@ -1,7 +1,9 @@
 """Ask a run to stop: the first Ctrl-C is a request, the second one ends the process."""
 
+import queue
 import signal
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
@@ -12,6 +14,12 @@ class Stop:
     """The signal that asked the run to stop (0: none)."""
 
     signal: int = 0
+    waits_for: str = ""  # what the block has to end first, if that takes long
+
+    def reply(self) -> None:
+        """Say that the request was heard, if it cannot be followed at once."""
+        if self.waits_for:
+            print(f"stopping when {self.waits_for} is done; again to stop now", flush=True)
 
 
 @contextmanager
@@ -27,6 +35,7 @@ def stop_on_signals() -> Iterator[Stop]:
     def note(number: int, frame: FrameType | None) -> None:
         stop.signal = number
         restore()
+        stop.reply()
 
     for number in SIGNALS:
         signal.signal(number, note)
@@ -34,3 +43,23 @@ def stop_on_signals() -> Iterator[Stop]:
         yield stop
     finally:
         restore()
+
+
+def heard_during[T](work: Callable[[], T]) -> T:
+    """Return what `work` returns; it runs in a thread, so signals are heard meanwhile.
+
+    Python answers signals in its main thread only, and only between two of its own instructions.
+    """
+    results: queue.SimpleQueue[tuple[T | None, BaseException | None]] = queue.SimpleQueue()
+
+    def run() -> None:
+        try:
+            results.put((work(), None))
+        except BaseException as error:
+            results.put((None, error))
+
+    threading.Thread(target=run, daemon=True).start()
+    result, error = results.get()
+    if error is not None:
+        raise error
+    return result  # type: ignore[return-value]

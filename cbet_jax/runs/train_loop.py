@@ -27,15 +27,17 @@ from cbet_jax.runs import (
     progress_bar,
     saved_policies,
 )
-from cbet_jax.runs.checkpoint import Position
-from cbet_jax.runs.directory import RunDirectory
+from cbet_jax.runs.checkpoint import OtherProgramError, Position
+from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
+from cbet_jax.runs.json_files import to_json, write_json
 from cbet_jax.runs.metrics_table import Chunk
 from cbet_jax.runs.saving import Saver
-from cbet_jax.runs.signals import stop_on_signals
+from cbet_jax.runs.signals import Stop, heard_during, stop_on_signals
 from cbet_jax.train import Program, TrainState, seed_keys
 
 Advance = Callable[[TrainState], tuple[TrainState, Chunk]]  # plays a chunk; the state given is gone
 
+LONG_SECONDS = 3600.0  # a run that takes longer says so after its first chunk
 OVERFLOW_SHARE = 0.001  # of all visits, that find no room in count tables: more change the rewards
 
 
@@ -60,6 +62,7 @@ class HostSettings:
     command: tuple[str, ...] = ()  # for the manifest
     checkpoint_seconds: float | None = None  # between two, at least (None: saving.SAVING_SHARE)
     keep_at: tuple[int, ...] = ()  # frames at which the policies are kept for good
+    advice: str = ""  # what to do where the run takes long
     until: int | None = None  # frames to train for now (None: all); the run can be continued
     measured: Callable[[], dict[str, Any]] = dict  # what else the manifest records
 
@@ -87,7 +90,8 @@ def train(
         state, position = run.restore()
         start = position
         if position.iterations < run.last:
-            advance, state = run.compile(state)
+            run.keep_settings()
+            advance, state = run.compile(state, stop)
             with run.open_table(position), run.display(position):
                 while position.iterations < run.last and not multihost.largest(stop.signal):
                     state, chunk = advance(state)
@@ -126,24 +130,49 @@ class _Run:
         self.saver = Saver(directory, settings, host.checkpoint_seconds)
         self.session = manifest.Session(directory.manifest, host.command)
         self.has_told_of_overflow = False
+        self.has_told_of_time = False
 
     def restore(self) -> tuple[TrainState | None, Position]:
-        """Read the newest good checkpoint; None where the run has not begun."""
-        return self.saver.restore(self.template, self.say)
+        """Read the newest good checkpoint; None where the run has not begun.
 
-    def compile(self, state: TrainState | None) -> tuple[Advance, TrainState]:
+        Raises:
+            RunDirectoryError: it is another program's, or has no room for so many frames.
+        """
+        try:
+            return self.saver.restore(self.template, self.say)
+        except OtherProgramError as error:
+            begun_with = self.directory.settings().train.frames
+            if begun_with == self.settings.train.frames:
+                raise
+            raise RunDirectoryError(
+                f"{self.directory.root} was begun with {begun_with:,} frames, and its count tables "
+                f"have no room for {self.settings.train.frames:,} ({error.name}): begin a new run"
+            ) from None
+
+    def keep_settings(self) -> None:
+        """Write the settings of a run that is made longer."""
+
+        def write() -> None:
+            if self.directory.settings() != self.settings:
+                write_json(self.directory.config, to_json(self.settings))
+
+        multihost.on_first(write)
+
+    def compile(self, state: TrainState | None, stop: Stop) -> tuple[Advance, TrainState]:
         """Compile the training step, and make the first state where there is none."""
         began = time.monotonic()
+        stop.waits_for = "compiling"
         with (
             progress_bar.waiting(self.host.console, "compiling"),
             compilation_cache.kept_in(self.directory.cache, self.say),
         ):
             # Lowered from the template, so a resumed run compiles the very same program.
-            compiled = self.program.advance.lower(self.template).compile()
+            compiled = heard_during(self.program.advance.lower(self.template).compile)
             state = (
                 self.program.init(self.keys) if state is None else self.program.to_devices(state)
             )
             state = jax.block_until_ready(state)
+        stop.waits_for = ""
         seconds = time.monotonic() - began
         self.say(f"compiled in {seconds:.1f} s")
         self.record(compile_seconds=round(seconds, 2), from_frames=self.saver.saved.frames)
@@ -206,8 +235,13 @@ class _Run:
         return NonFiniteLossError(f"{trouble}; the last good checkpoint {kept}")
 
     def show(self, chunk: Chunk, position: Position) -> None:
-        """Show the speed and the main metrics, and say once that count tables are full."""
+        """Show the speed and the main metrics; say once how long it takes, and of full tables."""
         self._display.update(position.frames, metrics_table.means(chunk))
+        if not self.has_told_of_time and self._speed.seconds_left > LONG_SECONDS:
+            hours = self._speed.seconds_left / 3600
+            speed = f"{self._speed.frames_per_second:,.0f} frames/s"
+            self.say(f"at {speed} this takes {hours:.1f} hours more{self.host.advice}")
+        self.has_told_of_time = True
         overflow = np.max(chunk.get("count_overflow", 0))
         if not self.has_told_of_overflow and overflow > OVERFLOW_SHARE * position.frames:
             self.has_told_of_overflow = True

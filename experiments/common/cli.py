@@ -8,7 +8,7 @@ import re
 import shlex
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
@@ -18,7 +18,12 @@ import tyro
 from cbet_jax.config import SettingsError
 from cbet_jax.runs.directory import RunDirectoryError
 from cbet_jax.setting_types import static_settings
+from envs.errors import did_you_mean
+from experiments.common import commands, help_page
+from experiments.common.numbers import number_rules
 
+HELP_ALL = "--help-all"
+HELP = ("-h", "--help", HELP_ALL)
 BAD_INPUT = 2  # exit status
 INTERRUPTED = 130  # exit status
 
@@ -45,6 +50,8 @@ def first_words(arguments: Sequence[str]) -> FirstWords:
 def parse(kind: Any, arguments: Sequence[str], module: str = "", **options: Any) -> Any:
     """Read a command line into a frozen dataclass.
 
+    Its class variable `COMMON`, if it has one, names the options that `--help` shows.
+
     Args:
         kind: the dataclass.
         arguments: the words of the command line.
@@ -53,19 +60,59 @@ def parse(kind: Any, arguments: Sequence[str], module: str = "", **options: Any)
 
     Raises:
         SettingsError: the command line cannot be read, or its values cannot be run.
+        SystemExit: it asks for help, which is printed.
     """
+    if module and _asked_options is not None:
+        raise _OptionsFoundError(kind, options.get("default", tyro.MISSING))
+    if module and not {*HELP}.isdisjoint(arguments):
+        common = None if HELP_ALL in arguments else getattr(kind, "COMMON", ())
+        print(_help(kind, module, common, options))
+        raise SystemExit(0)
     printed = io.StringIO()
     try:
         with contextlib.redirect_stderr(printed):
-            prog = command_line(module) if module else None
-            description = _description(kind)
             return tyro.cli(
-                kind, args=list(arguments), prog=prog, description=description, **options
+                kind, args=list(arguments), prog=module, registry=number_rules(), **options
             )
-    except SystemExit as stop:
-        if not stop.code:
-            raise
+    except SystemExit:
         raise SettingsError(_one_line(printed.getvalue())) from None
+
+
+def _help(kind: Any, module: str, common: Sequence[str] | None, options: Mapping[str, Any]) -> str:
+    def printed() -> None:
+        tyro.cli(kind, args=["--help"], registry=number_rules(), **options)
+
+    from cbet_jax.intrinsic import METHODS  # imported here: it takes seconds
+
+    choices = {"--method": tuple(METHODS)}
+    return help_page.page(command_line(module), _description(kind), printed, common, choices)
+
+
+def options_of(main: Callable[[list[str]], None]) -> tuple[Any, Any]:
+    """Return the dataclass that a command reads its line into, and its default.
+
+    The command is started, and stopped where it reads its line.
+    """
+    global _asked_options
+    _asked_options = main
+    try:
+        main([])
+    except _OptionsFoundError as found:
+        return found.kind, found.default
+    finally:
+        _asked_options = None
+    raise TypeError(f"{main} reads no command line")
+
+
+_asked_options: Callable[[list[str]], None] | None = None  # the command whose options are looked up
+
+
+class _OptionsFoundError(BaseException):
+    """Carries what `options_of` looks for past all handlers of errors."""
+
+    def __init__(self, kind: Any, default: Any) -> None:
+        self.kind = kind
+        self.default = default
 
 
 def command_line(module: str, *words: object) -> str:
@@ -75,12 +122,37 @@ def command_line(module: str, *words: object) -> str:
         module: such as `experiments.watch`.
         *words: of its command line.
     """
-    return shlex.join([*_python(), "-m", module, *map(str, words)])
+    named = [commands.SHORT[module]] if module in commands.SHORT and _script() else []
+    start = [*_script(), *named] if named else [*_python(), "-m", module]
+    return shlex.join([*start, *map(str, words)])
+
+
+def front(*words: str) -> str:
+    """Return the line that runs the front of all commands, to be pasted."""
+    start = _script() or [*_python(), "-m", "experiments"]
+    return shlex.join([*start, *words])
+
+
+def _script() -> list[str]:
+    """Return the words that start the console script, none if this process is not it."""
+    typed = sys.orig_argv[1] if len(sys.orig_argv) > 1 else ""
+    if Path(typed).name != commands.PROGRAM:
+        return []
+    uv = _uv()
+    if uv and _is_uv_project_here():
+        return [_shortest(uv), "run", commands.PROGRAM]
+    # uv run changes PATH for its children only: there a name is not what the user's shell knows.
+    return [typed if uv else _shortest(typed)]
+
+
+def _uv() -> str | None:
+    """Return the program uv, if it has started this process."""
+    return os.environ.get("UV") if "UV_RUN_RECURSION_DEPTH" in os.environ else None
 
 
 def _python() -> list[str]:
     """Return the words that start this Python: through uv, or as the user typed them."""
-    uv = os.environ.get("UV") if "UV_RUN_RECURSION_DEPTH" in os.environ else None
+    uv = _uv()
     if uv and _is_uv_project_here():
         return [_shortest(uv), "run", "python"]
     typed = sys.orig_argv[0] if sys.orig_argv else ""
@@ -110,6 +182,11 @@ def _shortest(program: str) -> str:
         return program
     below = str(path.relative_to(Path.cwd()))
     return below if os.sep in below else os.path.join(os.curdir, below)
+
+
+def unknown_command(word: str) -> SettingsError:
+    """Return the error that there is no such command, with the nearest ones."""
+    return SettingsError(f"unknown command {word!r}; {did_you_mean(word, commands.MODULES)}")
 
 
 @contextlib.contextmanager

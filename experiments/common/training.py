@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,7 +22,7 @@ from cbet_jax.runs.train_loop import HostSettings, NonFiniteLossError, Outcome, 
 from cbet_jax.train import Program
 from envs.habitat.simulator import SimulatorError
 from envs.registry import UnknownEnvironment
-from experiments.common import cli, presets
+from experiments.common import cli, durations, presets
 from experiments.common.cli import FirstWords
 from experiments.common.outputs import RUNS
 from experiments.common.training_options import TrainingOptions
@@ -71,7 +71,14 @@ def main[O: TrainingOptions](experiment: Experiment[O], arguments: Sequence[str]
             directory = open_directory(options, run)
             run.begin(directory)
             seconds, keep_at = options.checkpoint_seconds, options.keep_at
-            host = HostSettings(console, tuple(arguments), seconds, keep_at, measured=run.measured)
+            host = HostSettings(
+                console,
+                tuple(arguments),
+                seconds,
+                keep_at,
+                measured=run.measured,
+                advice=durations.advice(run.settings),
+            )
             execute(experiment, directory, run, host)
 
 
@@ -95,6 +102,9 @@ def read[O: TrainingOptions](
     options: O = cli.parse(type(defaults), arguments, experiment.module, default=defaults)
     if stored:
         asked = experiment.resumed(options, stored)
+        said = any(word.split("=")[0] == "--frames" for word in arguments)
+        if said and asked.train.frames > stored.train.frames:  # the run is made longer
+            stored = replace(stored, train=replace(stored.train, frames=asked.train.frames))
         difference = first_difference(to_json(stored), to_json(asked))
         if difference:
             raise RunDirectoryError(f"{first.out} was started with other settings: {difference}")
@@ -165,6 +175,8 @@ def execute(
         SystemExit: the run did not reach its end.
     """
     host.console.print(f"run directory: {directory.root}", soft_wrap=True, highlight=False)
+    for line in durations.before(run.settings, run.program):
+        host.console.print(line, soft_wrap=True, highlight=False)
     try:
         outcome = train(directory, run.settings, run.program, host)
     except NonFiniteLossError as error:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar, Literal
 
 import tyro
 
@@ -14,13 +14,20 @@ from cbet_jax.setting_types import NonNegativeFloat, PositiveInt, check_between,
 class TrainingOptions:
     """The options of every command that trains."""
 
+    COMMON: ClassVar[tuple[str, ...]] = (
+        *("--preset", "--out", "--frames", "--seeds", "--first-seed", "--resume"),
+        *("--devices", "--keep-at"),
+    )  # shown by --help
+
     train: Annotated[TrainSettings, tyro.conf.arg(name="")]
     seeds: int  # agents trained side by side
     first_seed: int  # the seeds are first_seed, first_seed + 1, ...
     chunk: int  # iterations between two looks of the host
-    preset: str | None = None  # paper (default), laptop or smoke
+    #: complete settings under a name (default: paper, the published ones; laptop is a smaller
+    #: network that learns within minutes, smoke shows only that all runs)
+    preset: Literal["paper", "laptop", "smoke"] | None = None
     out: Path | None = None  # the run's directory (default: a new one in runs/)
-    resume: bool = False  # continue the run in --out
+    resume: bool = False  # continue the run in --out; with more --frames, also a finished one
     #: between two checkpoints, at least (default: save at the end of each chunk, if saving takes at
     #: most a tenth of the time)
     checkpoint_seconds: NonNegativeFloat | None = None

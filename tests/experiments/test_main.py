@@ -1,16 +1,60 @@
-"""The list of commands."""
+"""The front of all commands: its list, its dispatch, completion in shells."""
 
+import subprocess
 from pathlib import Path
 
+import pytest
+
 import experiments
-from experiments import __main__ as listing
+from experiments import __main__ as front
+from experiments import doctor
+from experiments.common import commands
+from tests.support.refusal import refused
 
 
 def test_every_command_is_listed_with_one_line(capsys):
-    listing.main()
-    lines = capsys.readouterr().out.splitlines()[2:]
+    front.main([])
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("  ")]
     found = dict(line.split(maxsplit=1) for line in lines)
     assert all(found.values())
     assert max(map(len, lines)) <= 110
+    assert found.keys() == commands.MODULES.keys()
     files = Path(experiments.__path__[0]).glob("*.py")
-    assert found.keys() == {path.stem for path in files if not path.stem.startswith("_")}
+    modules = {f"experiments.{path.stem}" for path in files if not path.stem.startswith("_")}
+    assert set(commands.MODULES.values()) == modules
+
+
+@pytest.mark.parametrize("word", ["noisy-tv", "noisy_tv", "minigrid_pretrain", "compare"])
+def test_commands_have_short_names_and_those_of_their_files(word):
+    module = commands.module_of(word)
+    assert module is not None
+    assert commands.MODULES[commands.SHORT[module]] == module
+
+
+def test_the_first_word_starts_a_command(monkeypatch):
+    started = []
+    monkeypatch.setattr(doctor, "main", started.append)
+    front.main(["doctor", "--simulator", "raycast"])
+    assert started == [["--simulator", "raycast"]]
+
+
+def test_unknown_commands_are_refused(capsys):
+    assert "evaluate" in refused(front.main, ["evalate"], capsys)
+    assert "bash or zsh" in refused(front.main, ["--completion", "tcsh"], capsys)
+
+
+@pytest.mark.parametrize("shell", front.SHELLS)
+def test_shells_complete_commands_and_options(shell, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    front.main(["--completion", shell])
+    script = capsys.readouterr().out
+    for words in (*commands.MODULES, "--beside-random", "--optimizer.learning-rate", "--grid"):
+        assert words in script
+    if shell == "bash":
+        subprocess.run(["bash", "-n"], input=script, text=True, check=True)
+        ask = 'COMP_WORDS=(cbet wat); COMP_CWORD=1; complete -p cbet; echo "ready"'
+        ended = subprocess.run(
+            ["bash", "-c", f"{script}\n{ask}"], capture_output=True, text=True, check=True
+        )
+        assert "ready" in ended.stdout
+        assert "-F" in ended.stdout

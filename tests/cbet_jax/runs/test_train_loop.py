@@ -172,6 +172,43 @@ def test_a_finished_run_is_not_touched_again(unbroken, tmp_path, capsys):
     assert unchanged >= {"config.json", "manifest.json", "metrics.csv"}
 
 
+def test_a_finished_run_is_made_longer(unbroken, tmp_path, capsys):
+    longer = FRAMES + 5 * CHUNK_FRAMES
+    whole = pretrain(tmp_path / "whole", "--frames", str(longer), *RARELY)
+    directory = RunDirectory(shutil.copytree(unbroken.root, tmp_path / "extended"))
+    resume = ["--out", str(directory.root), "--resume"]
+    minigrid_pretrain.main([*resume, "--frames", str(longer)])
+    assert f"finished at {longer:,} frames" in capsys.readouterr().out
+    assert directory.settings() == whole.settings()
+    assert directory.metrics.read_bytes() == whole.metrics.read_bytes()
+    error = refused(minigrid_pretrain.main, [*resume, "--frames", str(FRAMES)], capsys)
+    assert f"train.frames is {longer}, not {FRAMES}" in error
+
+
+def test_a_run_whose_tables_are_too_small_is_not_made_longer(
+    unbroken, tmp_path, monkeypatch, capsys
+):
+    def larger(settings, mesh=None):
+        program = fake_program(settings, mesh)
+        init = lambda keys: program.init(keys)._replace(actor=np.zeros((SEEDS, 1)))  # noqa: E731
+        return program._replace(init=init)
+
+    monkeypatch.setattr(minigrid_pretrain, "build", larger)
+    directory = RunDirectory(shutil.copytree(unbroken.root, tmp_path / "extended"))
+    arguments = ["--out", str(directory.root), "--resume", "--frames", str(10 * FRAMES)]
+    assert "have no room for" in refused(minigrid_pretrain.main, arguments, capsys)
+    assert directory.settings() == unbroken.settings()
+
+
+def test_rounded_frames_and_long_runs_are_told_of(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(train_loop, "LONG_SECONDS", 0.0)
+    pretrain(tmp_path, "--frames", str(CHUNK_FRAMES + 1))
+    shown = " ".join(capsys.readouterr().out.split())
+    said = f"{CHUNK_FRAMES + 1} frames are rounded up to {2 * CHUNK_FRAMES}: whole chunks of"
+    assert f"{said} {CHUNK_FRAMES}" in shown
+    assert shown.count("hours more") == 1
+
+
 def test_an_occupied_directory_is_refused(stopped, capsys):
     before = files(stopped)
     error = refused(minigrid_pretrain.main, [*ARGUMENTS, "--out", str(stopped.root)], capsys)

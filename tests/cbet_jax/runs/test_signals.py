@@ -1,0 +1,54 @@
+"""Requests to stop, also while Python itself does nothing."""
+
+import signal
+import threading
+
+import pytest
+
+from cbet_jax.runs.signals import heard_during, stop_on_signals
+
+
+def interrupt_when(begun: threading.Event, *after: threading.Event) -> threading.Thread:
+    """Send this process Ctrl-C once work has begun, then let the work end."""
+
+    def send() -> None:
+        begun.wait(timeout=30)
+        signal.raise_signal(signal.SIGINT)
+        for event in after:
+            event.set()
+
+    thread = threading.Thread(target=send)
+    thread.start()
+    return thread
+
+
+def test_a_signal_is_answered_while_something_long_runs(capsys):
+    begun, answered = threading.Event(), threading.Event()
+
+    def work() -> str:
+        begun.set()
+        assert answered.wait(timeout=30)
+        return "done"
+
+    with stop_on_signals() as stop:
+        stop.waits_for = "compiling"
+        reply = stop.reply
+
+        def reply_and_go_on() -> None:
+            reply()
+            answered.set()
+
+        stop.reply = reply_and_go_on
+        sender = interrupt_when(begun)
+        assert heard_during(work) == "done"
+        sender.join()
+    assert stop.signal == signal.SIGINT
+    assert capsys.readouterr().out == "stopping when compiling is done; again to stop now\n"
+
+
+def test_errors_of_the_work_are_raised():
+    def work() -> None:
+        raise ValueError("no room")
+
+    with pytest.raises(ValueError, match="no room"):
+        heard_during(work)
