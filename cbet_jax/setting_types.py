@@ -151,8 +151,10 @@ def _check_value(name: str, value: Any, hint: Any) -> None:
     for part in _parts(hint):
         if isinstance(part, Requirement) and not part.holds(value):
             raise SettingsError(f"{name} must be {part.text}, not {value}")
-        if get_origin(part) is Literal and value not in get_args(part):
-            raise SettingsError(f"{name} must be {' or '.join(get_args(part))}, not {value}")
+        if get_origin(part) is Literal:
+            for one in value if isinstance(value, tuple) else (value,):
+                if one not in get_args(part):
+                    raise SettingsError(f"{name} must be {' or '.join(get_args(part))}, not {one}")
 
 
 @functools.cache

@@ -51,6 +51,17 @@ def completed(nested: dict[str, Any]) -> dict[str, Any]:
         return nested
 
 
+def flattened(nested: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return `{"train": {"frames": 7}}` as `{"train.frames": 7}`, lists as text."""
+    flat: dict[str, Any] = {}
+    for name, value in nested.items():
+        if isinstance(value, dict):
+            flat |= flattened(value, f"{prefix}{name}.")
+        else:
+            flat[prefix + name] = _shown(value) if isinstance(value, list) else value
+    return flat
+
+
 def first_difference(one: Any, other: Any, name: str = "") -> str | None:
     """Name the first field in which two nested dictionaries differ, with both values."""
     if isinstance(one, dict) and isinstance(other, dict):

@@ -33,6 +33,7 @@ from cbet_jax.runs.json_files import to_json, write_json
 from cbet_jax.runs.metrics_table import Chunk
 from cbet_jax.runs.saving import Saver
 from cbet_jax.runs.signals import Stop, heard_during, stop_on_signals
+from cbet_jax.runs.tracking import Trackers
 from cbet_jax.train import Program, TrainState, seed_keys
 
 Advance = Callable[[TrainState], tuple[TrainState, Chunk]]  # plays a chunk; the state given is gone
@@ -62,6 +63,7 @@ class HostSettings:
     command: tuple[str, ...] = ()  # for the manifest
     checkpoint_seconds: float | None = None  # between two, at least (None: saving.SAVING_SHARE)
     keep_at: tuple[int, ...] = ()  # frames at which the policies are kept for good
+    trackers: Trackers | None = None  # that follow the metrics
     advice: str = ""  # what to do where the run takes long
     until: int | None = None  # frames to train for now (None: all); the run can be continued
     measured: Callable[[], dict[str, Any]] = dict  # what else the manifest records
@@ -92,6 +94,7 @@ def train(
         if position.iterations < run.last:
             run.keep_settings()
             advance, state = run.compile(state, stop)
+            run.begin_tracking(position)
             with run.open_table(position), run.display(position):
                 while position.iterations < run.last and not multihost.largest(stop.signal):
                     state, chunk = advance(state)
@@ -183,6 +186,11 @@ class _Run:
 
         return advance, state
 
+    def begin_tracking(self, position: Position) -> None:
+        """Open the trackers, on the first host."""
+        if self.host.trackers and multihost.is_first():
+            self.host.trackers.begin(position.frames)
+
     @contextmanager
     def open_table(self, position: Position) -> Iterator[None]:
         """Open the table of metrics, cut back to what it held at `position`."""
@@ -208,6 +216,9 @@ class _Run:
         length = 0
         if self._table:
             length = self._table.append(chunk, position.frames, self.program.frames_per_iteration)
+            if self.host.trackers:
+                each = self.program.frames_per_iteration
+                self.host.trackers.log(chunk, position.frames, each)
         iterations = position.iterations + self.chunk_iterations
         return Position(iterations, iterations * self.program.frames_per_iteration, length)
 

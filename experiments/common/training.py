@@ -18,6 +18,7 @@ from cbet_jax.runs.checkpoint import Loaded
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
 from cbet_jax.runs.json_files import first_difference, to_json
 from cbet_jax.runs.signals import stop_on_signals
+from cbet_jax.runs.tracking import Trackers
 from cbet_jax.runs.train_loop import HostSettings, NonFiniteLossError, Outcome, train
 from cbet_jax.train import Program
 from envs.habitat.simulator import SimulatorError
@@ -71,12 +72,17 @@ def main[O: TrainingOptions](experiment: Experiment[O], arguments: Sequence[str]
             directory = open_directory(options, run)
             run.begin(directory)
             seconds, keep_at = options.checkpoint_seconds, options.keep_at
+
+            def say(line: str) -> None:
+                console.print(line, soft_wrap=True, highlight=False)
+
             host = HostSettings(
                 console,
                 tuple(arguments),
                 seconds,
                 keep_at,
                 measured=run.measured,
+                trackers=Trackers(options.track, directory, run.settings, say),
                 advice=durations.advice(run.settings),
             )
             execute(experiment, directory, run, host)
@@ -179,27 +185,35 @@ def execute(
         host.console.print(line, soft_wrap=True, highlight=False)
     try:
         outcome = train(directory, run.settings, run.program, host)
+        if outcome.finished:
+            pictures = draw_figures(directory)
+            if host.trackers:
+                for picture in pictures:
+                    host.trackers.show(picture.stem, picture)
     except NonFiniteLossError as error:
         cli.fail(str(error), NOT_FINITE)
-    if outcome.finished:
-        draw_figures(directory)
+    finally:
+        if host.trackers:
+            host.trackers.close()
     line = closing_line(experiment, directory, outcome)
     host.console.print(line, soft_wrap=True, highlight=False, markup=False)
     if not outcome.finished:
         raise SystemExit(STOPPED + outcome.signal)
 
 
-def draw_figures(directory: RunDirectory) -> None:
-    """Draw the learning curves of a run, on the first host.
+def draw_figures(directory: RunDirectory) -> list[Path]:
+    """Draw the learning curves of a run, on the first host, and return the pictures there.
 
     A first Ctrl-C waits for the end of it: the run is finished and saved.
     """
+    pictures: list[Path] = []
 
     def draw() -> None:
-        figures.draw_learning_curves(directory.metrics, directory.figures)
+        pictures.extend(figures.draw_learning_curves(directory.metrics, directory.figures))
 
     with stop_on_signals():
         multihost.on_first(draw)
+    return pictures
 
 
 def closing_line(experiment: Experiment[Any], directory: RunDirectory, outcome: Outcome) -> str:

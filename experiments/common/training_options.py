@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import tyro
 
 from cbet_jax.config import RunSettings, SettingsError, TrainSettings
+from cbet_jax.runs import tracking
 from cbet_jax.setting_types import NonNegativeFloat, PositiveInt, check_between, check_fields
 
 
@@ -32,6 +33,8 @@ class TrainingOptions:
     #: most a tenth of the time)
     checkpoint_seconds: NonNegativeFloat | None = None
     keep_at: tuple[int, ...] = ()  # frames at which the policies are kept for good
+    #: follow the metrics in TensorBoard or Weights & Biases, besides metrics.csv
+    track: tuple[Literal["tensorboard", "wandb"], ...] = ()
     #: to divide seeds and worlds over (default: all GPUs that can be used, or all cores of the
     #: CPU); changes only the order of sums
     devices: PositiveInt | None = None
@@ -57,6 +60,7 @@ class TrainingOptions:
         check_fields(self)
         if self.devices is not None and self.distributed:
             raise SettingsError("--distributed uses the devices of all hosts: leave --devices out")
+        tracking.check_installed(self.track)
         for frames in self.keep_at:
             check_between("keep_at", frames, 1, self.train.frames)
 

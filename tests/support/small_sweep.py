@@ -57,7 +57,7 @@ def build(settings: Any, mesh: Any) -> Any:
 
 if __name__ == "__main__":
     minigrid_pretrain.build = build
-    figures.draw_learning_curves = lambda *_: None
+    figures.draw_learning_curves = lambda *_: []
     if "--resume" not in sys.argv:
         for method, how in (("cbet", preempt), ("count", lose)):
             if method in sys.argv:

@@ -121,7 +121,7 @@ def test_a_run_that_goes_on_reads_its_program(tmp_path, hits, monkeypatch):
     """The stand-in compiles at once; experiments/benchmarks has what a real one takes."""
     monkeypatch.setattr(minigrid_pretrain, "build", fake_program)
     cache = RunDirectory(tmp_path).cache
-    monkeypatch.setattr(figures, "draw_learning_curves", lambda *_: None)
+    monkeypatch.setattr(figures, "draw_learning_curves", lambda *_: [])
     rarely = ("--checkpoint-seconds", "1000")
     minigrid_pretrain.main([*ARGUMENTS, "--out", str(tmp_path), *rarely])
     programs = kept(cache)

@@ -2,7 +2,6 @@
 
 import itertools
 import json
-import os
 import shutil
 import signal
 from functools import partial
@@ -20,6 +19,7 @@ from cbet_jax.runs.train_loop import HostSettings
 from experiments import minigrid_pretrain
 from experiments.common import training
 from tests.support.fake_program import fake_program
+from tests.support.interruptions import interrupt_after
 from tests.support.refusal import refused
 from tests.support.tiny import (
     ARGUMENTS,
@@ -36,7 +36,7 @@ RARELY = ("--checkpoint-seconds", "1000")  # saves at the end only
 @pytest.fixture(autouse=True)
 def _stand_in(monkeypatch):
     monkeypatch.setattr(minigrid_pretrain, "build", fake_program)
-    monkeypatch.setattr(figures, "draw_learning_curves", lambda *_: None)
+    monkeypatch.setattr(figures, "draw_learning_curves", lambda *_: [])
 
 
 @pytest.fixture(scope="module")
@@ -69,19 +69,6 @@ def pretrain(root, *arguments) -> RunDirectory:
     """Run the experiment's main in a directory."""
     minigrid_pretrain.main([*ARGUMENTS, "--out", str(root), *arguments])
     return RunDirectory(root)
-
-
-def interrupt_after(monkeypatch, chunks: int, number: int = signal.SIGINT) -> None:
-    """Send this process a signal while it writes the metrics of a chunk."""
-    append, calls = metrics_table.Table.append, []
-
-    def append_and_interrupt(*arguments):
-        calls.append(1)
-        if len(calls) == chunks:
-            os.kill(os.getpid(), number)
-        return append(*arguments)
-
-    monkeypatch.setattr(metrics_table.Table, "append", append_and_interrupt)
 
 
 def largest(folder: Path) -> Path:

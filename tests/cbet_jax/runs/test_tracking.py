@@ -1,0 +1,186 @@
+"""Trackers, read back from what they wrote."""
+
+import shutil
+import struct
+import sys
+import time
+from collections.abc import Iterator
+from types import SimpleNamespace
+
+import pytest
+from PIL import Image
+
+from cbet_jax.analysis import figures
+from cbet_jax.runs import metrics_table, tracking
+from cbet_jax.runs.directory import RunDirectory
+from experiments import minigrid_pretrain
+from tests.support.fake_program import fake_program
+from tests.support.interruptions import interrupt_after
+from tests.support.refusal import refused
+from tests.support.tiny import ARGUMENTS, CHUNK_FRAMES, FRAMES, SEEDS
+
+WANDB_HEADER, LOG_HEADER, LOG_BLOCK = 7, 7, 2**15  # bytes
+LOG_ENDS = (1, 4)  # types of a record's last part: whole, last
+
+
+@pytest.fixture(autouse=True)
+def _stand_in(monkeypatch):
+    def draw(table, folder):
+        folder.mkdir(exist_ok=True)
+        Image.new("RGB", (8, 8)).save(folder / "film.gif")
+        return [folder / "film.gif"]
+
+    monkeypatch.setattr(minigrid_pretrain, "build", fake_program)
+    monkeypatch.setattr(figures, "draw_learning_curves", draw)
+
+
+def pretrain(root, *arguments: str) -> RunDirectory:
+    minigrid_pretrain.main([*ARGUMENTS, "--out", str(root), *arguments])
+    return RunDirectory(root)
+
+
+def written(directory: RunDirectory) -> dict[str, dict[int, list[tuple[int, float]]]]:
+    """Return the table of metrics, without what is for the host only."""
+    table = metrics_table.read(directory.metrics)
+    table.pop("first_bad_update", None)
+    return {
+        name: {seed: list(zip(*map(list, column), strict=True)) for seed, column in seeds.items()}
+        for name, seeds in table.items()
+    }
+
+
+def test_tensorboard_holds_the_metrics_settings_and_pictures_of_a_resumed_run(
+    tmp_path, monkeypatch
+):
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+    from tensorboard.plugins.hparams import plugin_data_pb2
+
+    with monkeypatch.context() as patch:
+        interrupt_after(patch, 4)
+        with pytest.raises(SystemExit):
+            pretrain(tmp_path, "--track", "tensorboard", "--checkpoint-seconds", "1000")
+    # What a killed process has tracked after its last checkpoint is tracked again.
+    directory = RunDirectory(tmp_path)
+    last = max(directory.checkpoints.glob("[0-9]*"))
+    assert int(last.name) == 4 * CHUNK_FRAMES
+    minigrid_pretrain.main(["--out", str(tmp_path), "--resume", "--track", "tensorboard"])
+    table = written(directory)
+    for seed in range(SEEDS):
+        events = EventAccumulator(str(tmp_path / "tensorboard" / f"seed-{seed}"))
+        events.Reload()
+        tags = events.Tags()
+        assert set(tags["scalars"]) == set(table)
+        for name, seeds in table.items():
+            found = [(event.step, event.value) for event in events.Scalars(name)]
+            assert found == [(frames, pytest.approx(value)) for frames, value in seeds[seed]]
+        (image,) = events.Images("film")
+        assert image.encoded_image_string.startswith(b"GIF8")
+        assert image.step == FRAMES
+        content = events.SummaryMetadata("_hparams_/session_start_info").plugin_data.content
+        info = plugin_data_pb2.HParamsPluginData.FromString(content).session_start_info
+        assert info.hparams["train.method"].string_value == "cbet"
+        assert info.hparams["train.frames"].number_value == FRAMES
+        assert info.hparams["seed"].number_value == seed
+
+
+def test_metrics_that_a_killed_run_tracked_twice_are_shown_once(tmp_path, monkeypatch):
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    frames = ("--frames", str(6 * CHUNK_FRAMES), "--track", "tensorboard")
+    pretrain(tmp_path / "whole", *frames, "--checkpoint-seconds", "0")
+    checkpoints = RunDirectory(tmp_path / "whole").checkpoints
+    shutil.rmtree(max(checkpoints.glob("[0-9]*")))  # as if it had died before the last was saved
+    minigrid_pretrain.main(["--out", str(checkpoints.parent), "--resume", *frames[2:]])
+    events = EventAccumulator(str(tmp_path / "whole" / "tensorboard" / "seed-0"))
+    events.Reload()
+    seeds = written(RunDirectory(tmp_path / "whole"))["interactions"]
+    assert [event.step for event in events.Scalars("interactions")] == [f for f, _ in seeds[0]]
+
+
+def log_records(content: bytes) -> Iterator[bytes]:
+    """Yield the records of a file in LevelDB's log format, behind wandb's own header."""
+    position, record = WANDB_HEADER, b""
+    while position + LOG_HEADER <= len(content):
+        left = LOG_BLOCK - position % LOG_BLOCK
+        if left < LOG_HEADER:
+            position += left
+            continue
+        _, length, kind = struct.unpack_from("<IHB", content, position)
+        position += LOG_HEADER
+        record += content[position : position + length]
+        position += length
+        if kind in LOG_ENDS:
+            yield record
+            record = b""
+
+
+def test_wandb_keeps_a_resumed_run_offline(tmp_path, monkeypatch):
+    from wandb.proto import wandb_internal_pb2
+
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    one_seed = ("--seeds", "1", "--frames", str(6 * CHUNK_FRAMES), "--track", "wandb")
+    with monkeypatch.context() as patch:
+        interrupt_after(patch, 3)
+        with pytest.raises(SystemExit):
+            pretrain(tmp_path, *one_seed)
+    time.sleep(1)  # wandb names a folder by the second
+    minigrid_pretrain.main(["--out", str(tmp_path), "--resume", *one_seed[4:]])
+    directory = RunDirectory(tmp_path)
+    history, ids, config, films = [], set(), {}, 0
+    for path in sorted(tmp_path.glob("wandb/offline-run-*/*.wandb")):
+        for data in log_records(path.read_bytes()):
+            record = wandb_internal_pb2.Record.FromString(data)
+            if record.HasField("run"):
+                ids.add(record.run.run_id)
+                config |= {item.key: item.value_json for item in record.run.config.update}
+            if record.HasField("history"):
+                row = {
+                    (item.key or item.nested_key[0]): item.value_json
+                    for item in record.history.item
+                }
+                films += "film" in row
+                if "interactions" in row:
+                    history.append((int(row["frames"]), row["interactions"]))
+    assert len(ids) == 1  # the resumed run goes on in the same place
+    wanted = written(directory)["interactions"][0]
+    assert [(frames, float(value)) for frames, value in sorted(history)] == [
+        (frames, pytest.approx(value)) for frames, value in wanted
+    ]
+    assert '"cbet"' in config["train"]
+    assert films == 1
+
+
+class Failing:
+    """A tracker that breaks in the middle of a run."""
+
+    logged = 0
+
+    def __init__(self, *_):
+        pass
+
+    def log(self, frames, values):
+        Failing.logged += 1
+        raise ConnectionError("the service is\ndown")
+
+
+def test_a_tracker_that_fails_does_not_end_the_run(tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "failing_tracker", SimpleNamespace(make=Failing))
+    monkeypatch.setitem(tracking.TRACKERS, "wandb", "failing_tracker")
+    pretrain(tmp_path, "--track", "wandb")
+    shown = capsys.readouterr().out
+    assert shown.count("wandb has failed and is left out: the service is down") == 1
+    assert f"finished at {FRAMES:,} frames" in shown
+    assert Failing.logged == 1
+
+
+def test_a_tracker_that_is_not_installed_is_refused(tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(tracking.NEEDED, "tensorboard", "no_such_package")
+    arguments = [*ARGUMENTS, "--out", str(tmp_path / "run"), "--track", "tensorboard"]
+    assert "--extra tensorboard" in refused(minigrid_pretrain.main, arguments, capsys)
+    assert not (tmp_path / "run").exists()
+
+
+def test_nothing_is_tracked_unless_asked_for(tmp_path):
+    directory = pretrain(tmp_path, "--frames", str(CHUNK_FRAMES))
+    assert not (directory.root / "tensorboard").exists()
+    assert not (directory.root / "wandb").exists()
