@@ -17,6 +17,7 @@ from rich.table import Table
 
 from cbet_jax.config import CountSettings, SettingsError
 from cbet_jax.runs import manifest
+from cbet_jax.runs.atomic_write import check_room, creating
 from cbet_jax.runs.devices import use_cpu
 from envs.registry import UnknownEnvironment, find
 from experiments import gpu_report
@@ -24,6 +25,7 @@ from experiments.benchmarks import training_measurements, world_measurements
 from experiments.benchmarks.measurement import BenchmarkOptions, Measurement
 from experiments.common import cli, presets
 from experiments.common.presets import PRESETS
+from experiments.common.screen import Screen
 
 MODULE = "experiments.benchmark"
 CAPTION = (
@@ -48,7 +50,7 @@ GROUPS: dict[str, Callable[[BenchmarkOptions], list[Measurement]]] = {
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure what the command line asks for, print a table and write it as JSON."""
     arguments = sys.argv[1:] if arguments is None else arguments
-    console = Console()
+    console = Screen()
     with cli.user_errors(UnknownEnvironment):
         options: BenchmarkOptions = cli.parse(BenchmarkOptions, arguments, MODULE)
         if options.gpu_report:
@@ -91,15 +93,15 @@ def check(options: BenchmarkOptions) -> Path:
     path = options.out or Path("runs") / f"benchmark-{datetime.now():%Y%m%d-%H%M%S}.json"
     if path.exists():
         raise SettingsError(f"{path} exists already: choose another file")
-    path.parent.mkdir(parents=True, exist_ok=True)
+    check_room(path.parent)
     return path
 
 
 def write(path: Path, rows: Sequence[Measurement], arguments: Sequence[str]) -> None:
     """Write the rows and what they were measured on."""
     content = {"machine": manifest.describe(tuple(arguments)), "rows": [r._asdict() for r in rows]}
-    with open(path, "x") as file:
-        file.write(json.dumps(content, indent=2) + "\n")
+    with creating(path) as temporary:
+        temporary.write_text(json.dumps(content, indent=2) + "\n")
 
 
 def decimals(value: float) -> str:

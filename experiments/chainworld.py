@@ -25,6 +25,7 @@ from cbet_jax.intrinsic import COUNT_REWARDS
 from cbet_jax.setting_types import NonNegativeInt, PositiveInt, at_least, check_fields
 from cbet_jax.train import seed_keys
 from experiments.common import cli, outputs
+from experiments.common.screen import Screen
 from experiments.illustrations.chain import (
     GO_TO_B,
     GO_TO_D,
@@ -99,7 +100,7 @@ class ChainworldOptions:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the study that the command line asks for."""
     arguments = sys.argv[1:] if arguments is None else arguments
-    console = Console()
+    console = Screen()
     with cli.user_errors():
         options: ChainworldOptions = cli.parse(ChainworldOptions, arguments, MODULE)
         folder = outputs.new_folder(options.out, NAME)

@@ -28,6 +28,7 @@ from cbet_jax.runs import metrics, metrics_table
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError, holds_no
 from experiments.common import cli
 from experiments.common.outputs import new_folder, write_table
+from experiments.common.screen import Screen
 
 MODULE = "experiments.compare_runs"
 NAME = "comparison"
@@ -56,7 +57,7 @@ class ComparedRun(NamedTuple):
 def main(arguments: Sequence[str] | None = None) -> None:
     """Do what the command line asks for."""
     arguments = sys.argv[1:] if arguments is None else arguments
-    console = Console()
+    console = Screen()
     with cli.user_errors():
         options: CompareOptions = cli.parse(CompareOptions, arguments, MODULE)
         tables = read(options.runs)
@@ -89,10 +90,7 @@ def read(words: Sequence[str]) -> dict[str, Metrics]:
             raise SettingsError(f"two runs are called {name!r}: say NAME=RUN")
         if not directory.metrics.is_file():
             raise holds_no("run", directory.metrics)
-        try:
-            found[name] = metrics_table.read(directory.metrics)
-        except (ValueError, StopIteration):
-            raise RunDirectoryError(f"{directory.metrics} cannot be read") from None
+        found[name] = metrics_table.read_verified(directory)
         if not found[name]:
             raise RunDirectoryError(f"{directory.root} has played nothing yet")
     if len(found) < 2:

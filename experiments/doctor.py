@@ -19,10 +19,12 @@ from rich.console import Console
 from rich.table import Table
 
 from cbet_jax.config import HabitatSettings
+from cbet_jax.runs.atomic_write import check_room
 from cbet_jax.runs.directory import RunDirectoryError
 from envs.habitat.simulator import SIMULATORS, SimulatorError
 from envs.habitat.workers.pool import WorkerPool
 from experiments.common import cli, habitat
+from experiments.common.screen import Screen
 
 MODULE = "experiments.doctor"
 BROKEN = 1  # exit status: not even the basics work
@@ -56,7 +58,7 @@ class Check(NamedTuple):
 def main(arguments: Sequence[str] | None = None) -> None:
     """Try everything, and end the process with status 1 if the basics do not work."""
     arguments = sys.argv[1:] if arguments is None else arguments
-    console = Console()
+    console = Screen()
     with cli.user_errors():
         options: DoctorOptions = cli.parse(DoctorOptions, arguments, MODULE)
         check_out(options.out)
@@ -73,14 +75,11 @@ def check_out(out: Path | None) -> None:
     """Make the folder for frames.
 
     Raises:
-        RunDirectoryError: it cannot be made, or frames lie there already.
+        RunDirectoryError: frames are there already. OSError: it cannot be written to.
     """
     if out is None:
         return
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise RunDirectoryError(f"cannot write to {out}: {error.strerror}") from None
+    check_room(out)
     for path in (out / f"{name}.png" for name in SIMULATORS):
         if path.exists():
             raise RunDirectoryError(f"{path} already exists: choose another folder")

@@ -19,6 +19,7 @@ from rich.console import Console
 from experiments.benchmarks import gpu_report_measurements, gpu_report_table
 from experiments.benchmarks.gpu_report_file import REPORT, TABLE
 from experiments.common import cli
+from experiments.common.screen import Screen
 
 MODULE = "experiments.gpu_report"
 DIFFERS = 1  # exit status
@@ -38,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     arguments = sys.argv[1:] if arguments is None else arguments
     with cli.user_errors():
         options: GpuReportOptions = cli.parse(GpuReportOptions, arguments, MODULE)
-        report(options.folder, arguments, Console(), small=options.small)
+        report(options.folder, arguments, Screen(), small=options.small)
 
 
 def report(folder: Path, arguments: Sequence[str], console: Console, *, small: bool) -> None:

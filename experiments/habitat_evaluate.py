@@ -13,7 +13,6 @@ from typing import Annotated
 
 import jax
 import tyro
-from rich.console import Console
 
 from cbet_jax.agent import AgentParams, uniform
 from cbet_jax.config import HabitatSettings, RunSettings, SettingsError
@@ -23,6 +22,8 @@ from cbet_jax.setting_types import NonNegativeInt, PositiveInt, check_fields
 from envs.habitat.apartments import NAMES
 from envs.habitat.simulator import SimulatorError
 from experiments.common import cli, habitat, training
+from experiments.common.outputs import results_folder
+from experiments.common.screen import Screen
 from experiments.evaluation import walk_table, walks
 from experiments.evaluation.walk_table import WalkConditions, Walked
 
@@ -48,6 +49,8 @@ class HabitatEvaluateOptions:
     workers: PositiveInt | None = None  # simulators at once (default: as many as the run had)
     seed: NonNegativeInt = 0  # of the starts and the actions
     checkpoint: int | None = None  # frames of the checkpoint (default: the newest)
+    #: folder of the table and its pictures (default: the run's directory)
+    out: Path | None = None
     simulator_python: str | None = None  # the interpreter that the simulator is installed in
 
     def __post_init__(self) -> None:
@@ -57,7 +60,7 @@ class HabitatEvaluateOptions:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the evaluation that the command line asks for."""
     arguments = sys.argv[1:] if arguments is None else arguments
-    console = Console()
+    console = Screen()
     with cli.user_errors(SimulatorError):
         options: HabitatEvaluateOptions = cli.parse(HabitatEvaluateOptions, arguments, MODULE)
         directory = RunDirectory(options.directory)
@@ -68,6 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             random_starts=options.random_starts,
             shared_start=True,  # one place in an evaluation, as in the published code
         )
+        folder = results_folder(options.out, directory.root)
         walked: list[Walked] = []
         frames = 0
         for scene in chosen_scenes(options, settings, played):
@@ -83,7 +87,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         conditions = WalkConditions(
             played.simulator, options.steps, options.random_starts, frames, options.seed
         )
-        for path in walk_table.save(directory, settings, walked, table, conditions):
+        for path in walk_table.save(folder, directory, settings, walked, table, conditions):
             console.print(f"saved: {path}", soft_wrap=True, highlight=False)
 
 

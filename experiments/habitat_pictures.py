@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 import numpy as np
 from PIL import Image, ImageDraw
-from rich.console import Console
 
 from cbet_jax.config import HabitatSettings, SettingsError
 from cbet_jax.setting_types import NonNegativeInt, PositiveInt, check_fields
@@ -20,6 +19,7 @@ from envs.habitat.simulator import VIEW_SIZE, SimulatorError
 from envs.habitat.workers.pool import WorkerPool
 from experiments.common import cli, habitat
 from experiments.common.outputs import RUNS
+from experiments.common.screen import Screen
 from experiments.watching.film import INK, LINE, MARGIN, PALE_INK, PAPER, Picture, font, write
 from experiments.watching.rooms_film import SIDES
 
@@ -61,7 +61,7 @@ class Seen(NamedTuple):
 def main(arguments: Sequence[str] | None = None) -> None:
     """Draw the picture that the command line asks for."""
     arguments = sys.argv[1:] if arguments is None else arguments
-    console = Console()
+    console = Screen()
     with cli.user_errors(SimulatorError):
         options: HabitatPictureOptions = cli.parse(HabitatPictureOptions, arguments, MODULE)
         out = options.out or RUNS / f"habitat-pictures-{datetime.now():%Y%m%d-%H%M%S}.png"

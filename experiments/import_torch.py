@@ -17,7 +17,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import tyro
-from rich.console import Console
 
 from cbet_jax.agent import make_agent
 from cbet_jax.config import (
@@ -42,6 +41,7 @@ from envs.minigrid import make_world
 from envs.registry import UnknownEnvironment, find
 from experiments.common import cli, gridworlds, habitat
 from experiments.common.presets import FIVE_LAYERS
+from experiments.common.screen import Screen
 
 MODULE = "experiments.import_torch"
 POLICY, FLAGS, SCHEDULE = "actor_model_state_dict", "flags", "scheduler_state_dict"
@@ -101,7 +101,7 @@ class PublishedCheckpoint(NamedTuple):
 def main(arguments: Sequence[str] | None = None) -> None:
     """Import what the command line names."""
     arguments = sys.argv[1:] if arguments is None else arguments
-    console = Console()
+    console = Screen()
     with cli.user_errors(UnknownEnvironment):
         options: ImportOptions = cli.parse(ImportOptions, arguments, MODULE)
         stored = read(options.source)

@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Annotated
 
 import tyro
-from rich.console import Console
 
 from cbet_jax.config import SettingsError
 from cbet_jax.setting_types import NonNegativeInt, PositiveInt, check_fields
 from envs.registry import UnknownEnvironment, find
 from experiments.common import cli
+from experiments.common.outputs import results_folder
+from experiments.common.screen import Screen
 from experiments.evaluation import evaluation_table
 from experiments.evaluation.gridworlds import open_run, play
 
@@ -35,24 +36,35 @@ class EvaluateOptions:
     envs: tuple[str, ...] = ()
     seed: NonNegativeInt = 0  # of the evaluation's levels and actions
     checkpoint: int | None = None  # frames of the checkpoint (default: the newest)
+    #: folder of the table and its picture; of several runs each gets its own in it (default: the
+    #: run's directory)
+    out: Path | None = None
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the evaluation that the command line asks for."""
     arguments = sys.argv[1:] if arguments is None else arguments
-    console = Console()
+    console = Screen()
     with cli.user_errors(UnknownEnvironment):
         options: EvaluateOptions = cli.parse(EvaluateOptions, arguments, MODULE)
         check(options)
         paths = options.directories
         runs = [open_run(path, options.envs, options.checkpoint, console) for path in paths]
+        folders = [results_folder(out_of(path, options), path) for path in paths]
         tables = play(runs, options.episodes, options.seed, console)
-        for run, rows in zip(runs, tables, strict=True):
+        for run, folder, rows in zip(runs, folders, tables, strict=True):
             frames = run.policies.loaded.position.frames
-            files = evaluation_table.write(run.directory.root, rows, frames, options.seed)
             evaluation_table.show(console, rows, f"{run.directory.root}, {frames:,} frames")
+            files = evaluation_table.write(folder, rows, frames, options.seed)
             saved = " and ".join(map(str, files))
             console.print(f"saved: {saved}", soft_wrap=True, highlight=False)
+
+
+def out_of(path: Path, options: EvaluateOptions) -> Path | None:
+    """Return the folder that a run's table goes to, None for its own directory."""
+    if options.out is None or len(options.directories) == 1:
+        return options.out
+    return options.out / path.resolve().name
 
 
 def check(options: EvaluateOptions) -> None:

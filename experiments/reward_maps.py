@@ -32,6 +32,7 @@ from envs.registry import UnknownEnvironment, find
 from envs.types import World
 from experiments.common import cli, outputs, training
 from experiments.common.gridworlds import gridworld_settings
+from experiments.common.screen import Screen
 from experiments.illustrations import visits
 from experiments.illustrations.visits import Probe
 
@@ -81,7 +82,7 @@ class RewardMapOptions:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Draw what the command line asks for."""
     arguments = sys.argv[1:] if arguments is None else arguments
-    console = Console()
+    console = Screen()
     with cli.user_errors(UnknownEnvironment):
         options: RewardMapOptions = cli.parse(RewardMapOptions, arguments, MODULE)
         check(options)

@@ -25,7 +25,8 @@ from envs.habitat.simulator import SimulatorError
 from envs.minigrid import make_world
 from envs.registry import UnknownEnvironment, find, names
 from experiments.common import cli, habitat, training
-from experiments.common.outputs import RUNS, unused
+from experiments.common.outputs import RUNS, results_folder, unused
+from experiments.common.screen import Screen
 from experiments.watching import film, players, rooms_film, terminal
 from experiments.watching.playing import play, side_by_side
 
@@ -64,7 +65,7 @@ class WatchOptions:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Show what the command line asks for."""
     arguments = sys.argv[1:] if arguments is None else arguments
-    console = Console()
+    console = Screen()
     with cli.user_errors(UnknownEnvironment, SimulatorError):
         options: WatchOptions = cli.parse(WatchOptions, arguments, MODULE)
         settings = RunDirectory(options.directory).settings() if options.directory else None
@@ -189,6 +190,8 @@ def check(options: WatchOptions, settings: RunSettings | None) -> None:
     if settings is None and options.beside_random:
         raise SettingsError("--beside-random needs DIR, the run to show beside it")
     check_out(options)
+    if not options.terminal:
+        results_folder(options.out.parent if options.out else None, options.directory or RUNS)
 
 
 def gridworld(options: WatchOptions, settings: RunSettings | None) -> str:

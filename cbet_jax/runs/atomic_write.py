@@ -1,18 +1,126 @@
-"""Write files that are whole, whenever the process dies."""
+"""Write files that are whole, whenever the process dies, and never through a link.
 
+A run's directory may come from somebody else. What it holds is replaced, or opened without
+following links, so no file outside of it is changed.
+"""
+
+import contextlib
+import errno
+import fcntl
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+LEAST_BYTES = 64 * 1024  # that a folder must have room for
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """Yield a temporary path to write to, which replaces `path` if the block succeeds.
 
-    So the file is either complete, or as it was (or absent), whenever the process dies.
+    So the file is either complete, or as it was (or absent), whenever the process dies. A link in
+    its place is replaced; what it leads to stays as it is.
     """
-    temporary = path.with_name(f".{path.name}.tmp")
-    temporary.unlink(missing_ok=True)  # of a process that was killed
-    yield temporary
-    os.replace(temporary, path)
+    with _temporary(path) as temporary:
+        yield temporary
+        os.replace(temporary, path)
+
+
+@contextmanager
+def creating(path: Path) -> Iterator[Path]:
+    """Yield a temporary path to write to, which becomes `path` if the block succeeds.
+
+    Raises:
+        FileExistsError: something else is there by then, and stays as it is.
+    """
+    with _temporary(path) as temporary:
+        yield temporary
+        try:
+            os.link(temporary, path)
+        except FileExistsError:
+            raise
+        except OSError:  # a file system without hard links
+            if os.path.lexists(path):
+                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path)) from None
+            os.replace(temporary, path)
+
+
+def open_own(path: Path) -> int:
+    """Open a file of a run for reading and writing, make it if there is none, follow no link.
+
+    Returns:
+        A file descriptor; the content is as it was.
+
+    Raises:
+        OSError: it is a link, or no ordinary file.
+    """
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    opened = os.open(path, flags, 0o666)
+    if not stat.S_ISREG(os.fstat(opened).st_mode):
+        os.close(opened)
+        raise OSError(errno.EINVAL, "it is no ordinary file", str(path))
+    return opened
+
+
+def set_aside(path: Path) -> Path:
+    """Rename what is damaged, so its place is free and nothing is lost."""
+    number = 1
+    while os.path.lexists(target := path.with_name(f"{path.name}.damaged-{number}")):
+        number += 1
+    return path.rename(target)
+
+
+def check_room(folder: Path) -> None:
+    """Write and delete a small file, to know before long work that its results can be written.
+
+    Args:
+        folder: is made if it is not there.
+
+    Raises:
+        OSError: it cannot be written to.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with _temporary(folder / "room") as temporary, open(temporary, "wb") as file:
+        file.write(os.urandom(LEAST_BYTES))
+        file.flush()
+        os.fsync(file.fileno())
+
+
+@contextmanager
+def _temporary(path: Path) -> Iterator[Path]:
+    """Yield a new empty file beside `path`, which is gone after the block.
+
+    It is locked while its process lives: those that are not are left over from killed processes,
+    and deleted. Its suffix is that of `path`, which tells writers of pictures what to write.
+    """
+    for old in path.parent.glob(f".{_escaped(path.stem)}.*.tmp{_escaped(path.suffix)}"):
+        _delete_if_left_over(old)
+    while True:
+        name = f".{path.stem}.{os.urandom(4).hex()}.tmp{path.suffix}"
+        temporary = path.with_name(name)
+        with contextlib.suppress(FileExistsError):
+            opened = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+            break
+    try:
+        with contextlib.suppress(OSError):  # a file system without locks
+            fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield temporary
+    finally:
+        os.close(opened)
+        temporary.unlink(missing_ok=True)
+
+
+def _escaped(name: str) -> str:
+    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in name)
+
+
+def _delete_if_left_over(path: Path) -> None:
+    with contextlib.suppress(OSError):
+        opened = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            path.unlink()
+        finally:
+            os.close(opened)

@@ -6,6 +6,7 @@ One checkpoint is a directory named after its frames:
                                                parts
     checkpoints/000001228800/checkpoint.json   the run's settings, how far it is, and a digest of
                                                each file
+    checkpoints/000001228800/metrics.csv       the rows of the run's table until then
 
 It is written under another name and renamed when complete, so a directory with such a name is a
 whole checkpoint, whenever the process dies. The digests tell a file that was damaged later from a
@@ -15,10 +16,11 @@ Orbax writes the arrays. Its `CheckpointManager` keeps the newest few, too, but 
 takes the newest step for a good one, and renames a step before digests could be put into it.
 """
 
-import hashlib
-import json
+import logging
 import os
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,23 +31,28 @@ import numpy as np
 import orbax.checkpoint as ocp
 
 from cbet_jax.runs import multihost
+from cbet_jax.runs.atomic_write import set_aside as set_aside
+from cbet_jax.runs.checkpoint_record import (
+    RECORD,
+    digest_of_file,
+    digest_of_record,
+    read_record,
+)
+from cbet_jax.runs.checkpoint_record import DamagedCheckpointError as DamagedCheckpointError
+from cbet_jax.runs.checkpoint_record import checkpoints as checkpoints
 from cbet_jax.runs.directory import RunDirectoryError
 from cbet_jax.runs.json_files import completed, first_difference, write_json
 
 KEPT = 3  # checkpoints; older ones are deleted
-STATE = "state"
-RECORD = "checkpoint.json"
-
-
-class DamagedCheckpointError(Exception):
-    """A checkpoint whose files are not the ones that were written."""
+STATE, METRICS = "state", "metrics.csv"
+COPIED_BYTES = 2**20  # at once
 
 
 class OtherProgramError(RunDirectoryError):
     """A checkpoint that lacks an array, or holds it with another shape or type."""
 
     def __init__(
-        self, path: Path, name: str, found: np.ndarray | None, wanted: jax.ShapeDtypeStruct
+        self, path: Path, name: str, found: Any | None, wanted: jax.ShapeDtypeStruct
     ) -> None:
         problem = f"{name} is {_described(found)}, not {_described(wanted)}"
         super().__init__(f"checkpoint {path} is of another program: {problem}")
@@ -59,6 +66,7 @@ class Position(NamedTuple):
     iterations: int = 0
     frames: int = 0  # for each seed
     metrics_bytes: int = 0  # length of metrics.csv at that moment
+    metrics_digest: str | None = None  # SHA-256 of so much of it (None: an older run's)
 
 
 @dataclass(frozen=True)
@@ -77,6 +85,7 @@ def save(
     position: Position,
     settings: dict[str, Any],
     kept: int | None = KEPT,
+    metrics: Path | None = None,
 ) -> Path:
     """Write a checkpoint and delete all but the newest few; all hosts must take part.
 
@@ -88,44 +97,57 @@ def save(
         position: how far the run has come.
         settings: the run's settings as nested dictionaries.
         kept: how many checkpoints stay (None: all).
+        metrics: the run's table, of which the checkpoint keeps the rows until now (None: no rows).
 
     Returns:
         The checkpoint's directory.
+
+    Raises:
+        OSError: it could not be written, and nothing of it stays. ValueError: as orbax says so.
     """
     final = path_at(folder, position.frames)
     temporary = folder / f".{final.name}.tmp"
 
     def begin() -> None:
+        folder.mkdir(exist_ok=True)  # not its parents: a run that was deleted stays so
         clean(folder)
-        temporary.mkdir(parents=True)
+        temporary.mkdir()
+        if metrics:
+            _copy(metrics, temporary / METRICS, position.metrics_bytes)
 
     def end() -> None:
-        record = {
+        record: dict[str, Any] = {
             "position": position._asdict(),
             "settings": settings,
             "digests": _digests(temporary / STATE),
         }
-        write_json(temporary / RECORD, record | {"digest": _digest_of(record)})
+        if metrics:
+            record["metrics"] = digest_of_file(temporary / METRICS)
+        write_json(temporary / RECORD, record | {"digest": digest_of_record(record)})
+        if os.path.lexists(final):
+            set_aside(final)
         os.rename(temporary, final)
         for old in [] if kept is None else checkpoints(folder)[:-kept]:
             shutil.rmtree(old)
 
-    multihost.on_first(begin)
-    with ocp.Checkpointer(ocp.PyTreeCheckpointHandler()) as writer:
-        writer.save((temporary / STATE).absolute(), _storable(state))
-    multihost.on_first(end)
+    try:
+        multihost.on_first(begin)
+        with _quiet(), ocp.Checkpointer(ocp.PyTreeCheckpointHandler()) as writer:
+            writer.save((temporary / STATE).absolute(), _storable(state))
+        multihost.on_first(end)
+    except Exception:
+        shutil.rmtree(temporary, ignore_errors=True)  # it may be what fills the disk
+        raise
     return final
 
 
 def clean(folder: Path) -> None:
     """Delete what a process that died while saving has left behind."""
     for path in folder.glob(".*.tmp"):
-        shutil.rmtree(path)
-
-
-def checkpoints(folder: Path) -> list[Path]:
-    """List the complete checkpoints in a folder, oldest first."""
-    return sorted(p for p in folder.glob("[0-9]*") if p.name.isdigit() and p.is_dir())
+        if path.is_symlink() or not path.is_dir():
+            path.unlink()
+        else:
+            shutil.rmtree(path)
 
 
 def path_at(folder: Path, frames: int) -> Path:
@@ -198,8 +220,21 @@ def load[T](path: Path, template: T, settings: dict[str, Any]) -> tuple[T, Posit
     difference = first_difference(_made_longer(completed(record["settings"]), settings), settings)
     if difference:
         raise RunDirectoryError(f"checkpoint {path} is of another run: there {difference}")
+    _check_shapes(path, template)
     stored = read_arrays(path, set(_named_leaves(template)))
-    return _filled(template, stored, path), Position(**record["position"])
+    return _filled(template, stored), Position(**record["position"])
+
+
+def _check_shapes(path: Path, template: Any) -> None:
+    """Refuse arrays of another shape or type before any is read: they could fill the memory."""
+    with _quiet(), _reader() as reader:
+        there = reader.metadata((path / STATE).absolute()).item_metadata.tree
+    for name, wanted in _wanted(template).items():
+        found = there.get(name)
+        if wanted.size and (
+            found is None or tuple(found.shape) != wanted.shape or found.dtype != wanted.dtype
+        ):
+            raise OtherProgramError(path, name, found, wanted)
 
 
 def _made_longer(stored: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
@@ -221,14 +256,6 @@ def read_arrays(path: Path, names: set[str] | None = None) -> dict[str, np.ndarr
     return stored
 
 
-def set_aside(path: Path) -> Path:
-    """Rename a damaged checkpoint, so its place is free and nothing is lost."""
-    number = 1
-    while (target := path.with_name(f"{path.name}.damaged-{number}")).exists():
-        number += 1
-    return path.rename(target)
-
-
 def on_host(tree: Any) -> dict[str, np.ndarray]:
     """Return a copy of each array by its name, keys as their integers; all hosts must ask."""
     return {name: multihost.fetch(leaf) for name, leaf in _numbers(tree).items()}
@@ -245,30 +272,45 @@ def _reader() -> ocp.Checkpointer:
 
 
 def _verified_record(path: Path) -> dict[str, Any]:
+    record = read_record(path)
     try:
-        record: dict[str, Any] = json.loads((path / RECORD).read_text())
-        digest = record.pop("digest")
-        intact = digest == _digest_of(record) and record["digests"] == _digests(path / STATE)
-    except (OSError, ValueError, KeyError, AttributeError) as error:
+        intact = record["digests"] == _digests(path / STATE)
+        if "metrics" in record:
+            intact = intact and record["metrics"] == digest_of_file(path / METRICS)
+        Position(**record["position"])
+    except (OSError, TypeError) as error:
         raise DamagedCheckpointError(str(path)) from error
     if not intact:
         raise DamagedCheckpointError(str(path))
     return record
 
 
-def _digest_of(record: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()
-
-
 def _digests(folder: Path) -> dict[str, str]:
-    digests = {}
-    for path in sorted(p for p in folder.rglob("*") if p.is_file()):
-        with open(path, "rb") as file:
-            digests[str(path.relative_to(folder))] = hashlib.file_digest(file, "sha256").hexdigest()
-    return digests
+    """Return the digest of each file in a folder; a link has none, and so is no good file."""
+    found = sorted(p for p in folder.rglob("*") if p.is_symlink() or not p.is_dir())
+    return {str(path.relative_to(folder)): digest_of_file(path) for path in found}
 
 
-def _described(array: np.ndarray | jax.ShapeDtypeStruct | None) -> str:
+def _copy(source: Path, target: Path, length: int) -> None:
+    """Copy the beginning of a file."""
+    with open(source, "rb") as file, open(target, "xb") as copy:
+        while length > 0 and (part := file.read(min(length, COPIED_BYTES))):
+            copy.write(part)
+            length -= len(part)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep orbax from printing the traceback of what it raises anyway."""
+    logger = logging.getLogger("absl")
+    before, logger.disabled = logger.disabled, True
+    try:
+        yield
+    finally:
+        logger.disabled = before
+
+
+def _described(array: Any | None) -> str:
     return "missing" if array is None else f"{array.dtype}{list(array.shape)}"
 
 
@@ -294,17 +336,21 @@ def _storable(state: Any) -> dict[str, Any]:
     return {name: leaf for name, leaf in _numbers(state).items() if leaf.size}
 
 
-def _filled[T](template: T, stored: dict[str, np.ndarray], path: Path) -> T:
-    leaves = []
+def _wanted(template: Any) -> dict[str, jax.ShapeDtypeStruct]:
+    """Return the shape and type of each array as it is stored, keys as their numbers."""
+    leaves = _named_leaves(template)
+    stored = {
+        name: jax.eval_shape(jax.random.key_data, leaf) if _is_key(leaf) else leaf
+        for name, leaf in leaves.items()
+    }
+    return {name: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype) for name, leaf in stored.items()}
+
+
+def _filled[T](template: T, stored: dict[str, np.ndarray]) -> T:
+    leaves, wanted = [], _wanted(template)
     for name, leaf in _named_leaves(template).items():
-        shape, dtype = leaf.shape, leaf.dtype
-        if _is_key(leaf):
-            data = jax.eval_shape(jax.random.key_data, leaf)
-            shape, dtype = data.shape, data.dtype
-        wanted = jax.ShapeDtypeStruct(shape, dtype)
-        numbers = np.zeros(shape, dtype) if 0 in shape else stored.get(name)
-        if numbers is None or numbers.shape != shape or numbers.dtype != dtype:
-            raise OtherProgramError(path, name, numbers, wanted)
+        shape, dtype = wanted[name].shape, wanted[name].dtype
+        numbers = np.zeros(shape, dtype) if 0 in shape else stored[name]
         # A copy, never the host's memory itself: the program will overwrite what it is given.
         array = jnp.array(numbers, copy=True)
         leaves.append(jax.random.wrap_key_data(array) if _is_key(leaf) else array)

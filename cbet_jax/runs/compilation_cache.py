@@ -1,40 +1,63 @@
 """Keep compiled programs on disk, so a resumed run need not compile again (JAX's own cache).
 
-JAX tells programs, versions, flags, devices and processors apart: another machine compiles anew.
-A file that cannot be read or written costs time and one line, and stops nothing.
+Compiled programs are machine code: whoever can write them decides what this process does. So they
+are kept in the user's own cache folder, not with a run, which may come from somebody else; and in
+no folder that others can write. JAX tells programs, versions, flags, devices and processors apart:
+another machine compiles anew. A file that cannot be read or written costs time and one line, and
+stops nothing.
 """
 
 import contextlib
+import os
+import stat
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import jax
+import jaxlib
 from jax.experimental.compilation_cache.compilation_cache import reset_cache
 
 from cbet_jax.runs import multihost
+from cbet_jax.runs.refusals import refusal
 
 READING = "Error reading persistent compilation cache"  # JAX's warnings begin so
 WRITING = "Error writing persistent compilation cache"
+OWNER_ONLY = 0o700
+
+
+def users_folder() -> Path:
+    """Return where a user's compiled programs are, apart for each version of the compiler."""
+    caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return caches / "cbet-jax" / f"jax-{jax.__version__}-{jaxlib.__version__}"
 
 
 @contextlib.contextmanager
-def kept_in(folder: Path, say: Callable[[str], None]) -> Iterator[None]:
-    """Read compiled programs from a folder, and keep there what the block compiles.
+def kept(say: Callable[[str], None]) -> Iterator[None]:
+    """Read compiled programs from the user's folder, and keep there what the block compiles.
 
     A folder that the user has chosen (`JAX_COMPILATION_CACHE_DIR`) is used instead.
 
     Args:
-        folder: is made if it is not there.
         say: prints a line.
     """
-    if jax.config.jax_compilation_cache_dir or not jax.config.jax_enable_compilation_cache:
+    chosen = jax.config.jax_compilation_cache_dir
+    if not jax.config.jax_enable_compilation_cache or (chosen and "://" in chosen):
         yield
         return
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        say(f"compiled programs are not kept: cannot write to {folder}: {error.strerror}")
+        folder = Path(chosen) if chosen else users_folder()
+        folder.mkdir(mode=OWNER_ONLY, parents=True, exist_ok=True)
+        trouble = others_can_write(folder)
+    except (OSError, RuntimeError) as error:  # of a user without a home, too
+        found = refusal(error)
+        trouble = found.line if found else str(error)
+    if trouble:
+        say(f"compiled programs are not kept: {trouble}")
+        with _cache_in(None):
+            yield
+        return
+    if chosen:
         yield
         return
     with warnings.catch_warnings(record=True) as caught, _cache_in(folder):
@@ -50,10 +73,24 @@ def kept_in(folder: Path, say: Callable[[str], None]) -> Iterator[None]:
             )
 
 
+def others_can_write(folder: Path) -> str | None:
+    """Return why a folder is not the user's alone, None if it is.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    found = folder.stat()
+    if found.st_uid != os.geteuid():
+        return f"{folder} belongs to another user, whose programs would be run"
+    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        return f"other users can write to {folder}, and their programs would be run"
+    return None
+
+
 @contextlib.contextmanager
-def _cache_in(folder: Path) -> Iterator[None]:
+def _cache_in(folder: Path | None) -> Iterator[None]:
     names: dict[str, str | None] = {
-        "jax_compilation_cache_dir": str(folder.absolute()),
+        "jax_compilation_cache_dir": str(folder.absolute()) if folder else None,
         # The programs include XLA's tuning of kernels; XLA's own cache files would stop the
         # compilation where they cannot be written.
         "jax_persistent_cache_enable_xla_caches": "none",

@@ -6,21 +6,37 @@ metrics.csv    one long table
 checkpoints/   the last few states of the whole program
 policies/      policies kept for good, without the rest of the program
 figures/       learning curves
-cache/         compiled programs
 .lock          keeps other processes out
 
-Evaluations and `watch` write their tables, pictures and films beside these.
+Evaluations and `watch` write their tables, pictures and films beside these. (Older runs also have
+`cache/`, compiled programs, which are no longer read: they are machine code.)
+
+A directory may be damaged, or come from somebody else: what is read is verified, and nothing is
+written through links.
 """
 
 import fcntl
 import json
-from collections.abc import Iterator
+import os
+import sys
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from cbet_jax.config import RunSettings
+from cbet_jax.runs.atomic_write import check_room, open_own, set_aside
+from cbet_jax.runs.checkpoint_record import (
+    DamagedCheckpointError,
+    checkpoints,
+    digest_of_record,
+    read_own,
+    read_record,
+)
 from cbet_jax.runs.json_files import from_json, to_json, write_json
+
+DIGEST = "digest"  # of all else, in config.json
+UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, OSError, RecursionError)
 
 
 class RunDirectoryError(Exception):
@@ -38,7 +54,6 @@ class RunDirectory:
         self.checkpoints = self.root / "checkpoints"
         self.policies = self.root / "policies"
         self.figures = self.root / "figures"
-        self.cache = self.root / "cache"
 
     def create(self, settings: RunSettings) -> None:
         """Make the directory and write the configuration.
@@ -50,21 +65,38 @@ class RunDirectory:
             raise RunDirectoryError(
                 f"{self.root} already holds a run: continue it with --resume, or choose another"
             )
-        create_with_record(self.config, "run", to_json(settings))
+        create_with_record(self.config, "run", _with_digest(settings))
 
     def settings(self) -> RunSettings:
         """Read the configuration that the run was started with.
 
+        Where it is damaged, the newest good checkpoint says it, and one line on stderr says so.
+
         Raises:
             RunDirectoryError: there is none, or it cannot be read.
         """
-        if not self.config.is_file():
-            raise holds_no("run", self.config)
         try:
-            return from_json(RunSettings, json.loads(self.config.read_text()))
-        except (ValueError, TypeError, KeyError, AttributeError, OSError) as error:
-            reason = str(error).splitlines()[0]
-            raise RunDirectoryError(f"{self.config} cannot be read: {reason}") from None
+            return self._read_config()
+        except RunDirectoryError as error:
+            found = self._settings_of_checkpoints()
+            if found is None:
+                raise
+            print(f"{error}: using the settings that a checkpoint holds", file=sys.stderr)
+            return found
+
+    def mend(self, settings: RunSettings, say: Callable[[str], None]) -> None:
+        """Set a damaged configuration aside, and write it anew.
+
+        Args:
+            settings: of the run.
+            say: prints a line.
+        """
+        try:
+            self._read_config()
+        except RunDirectoryError:
+            aside = f": set aside as {set_aside(self.config).name}" if self.config.exists() else ""
+            write_json(self.config, _with_digest(settings))
+            say(f"{self.config} was damaged{aside}, and written anew")
 
     @contextmanager
     def lock(self) -> Iterator[None]:
@@ -74,9 +106,10 @@ class RunDirectory:
         same call; its timeouts, re-entrance and other systems are not needed here.)
 
         Raises:
-            RunDirectoryError: another process is training in it.
+            RunDirectoryError: another process is training in it, or it holds links.
         """
-        with open(self.root / ".lock", "w") as file:
+        self._refuse_links()
+        with os.fdopen(open_own(self.root / ".lock"), "r+b") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -84,6 +117,58 @@ class RunDirectory:
                     f"{self.root} is in use by another process that is training in it"
                 ) from None
             yield
+
+    def discard(self) -> None:
+        """Delete a run that has not begun: what `create` and a first start have written."""
+        for path in (self.config, self.manifest, self.metrics, self.root / ".lock"):
+            path.unlink(missing_ok=True)
+        if not any(self.root.iterdir()):
+            self.root.rmdir()
+
+    def _read_config(self) -> RunSettings:
+        if not self.config.is_file():
+            raise holds_no("run", self.config)
+        try:
+            nested = json.loads(read_own(self.config))
+            digest = nested.pop(DIGEST, None)
+            if digest is not None and digest != digest_of_record(nested):
+                raise ValueError("it is not what was written")
+            return from_json(RunSettings, nested)
+        except UNREADABLE as error:
+            reason = (str(error) or type(error).__name__).splitlines()[0]
+            raise RunDirectoryError(f"{self.config} cannot be read: {reason}") from None
+
+    def _settings_of_checkpoints(self) -> RunSettings | None:
+        for path in reversed(checkpoints(self.checkpoints)):
+            try:
+                return from_json(RunSettings, read_record(path)["settings"])
+            except (DamagedCheckpointError, *UNREADABLE):
+                continue
+        return None
+
+    def _refuse_links(self) -> None:
+        """Refuse links where a run writes, so nothing outside of the directory is changed.
+
+        Raises:
+            RunDirectoryError: there is one.
+        """
+        written = [self.root / ".lock", self.config, self.manifest, self.metrics]
+        for folder in (self.checkpoints, self.policies, self.figures):
+            written.append(folder)
+            if not folder.is_symlink():
+                written += folder.rglob("*")
+        for path in written:
+            if path.is_symlink():
+                raise RunDirectoryError(
+                    f"{path} is a link: a run writes into its own directory only, so put what the "
+                    "link leads to there, or delete the link"
+                )
+
+
+def _with_digest(settings: RunSettings) -> dict[str, Any]:
+    """Return the content of `config.json`, which says whether it was changed since."""
+    nested = to_json(settings)
+    return {**nested, DIGEST: digest_of_record(nested)}
 
 
 def create_with_record(record: Path, kind: str, content: dict[str, Any]) -> None:
@@ -95,7 +180,7 @@ def create_with_record(record: Path, kind: str, content: dict[str, Any]) -> None
         content: of the file, as JSON.
 
     Raises:
-        RunDirectoryError: something else is there already, or nothing can be written.
+        RunDirectoryError: something else is there already. OSError: nothing can be written.
     """
     refuse_other_content(record, kind)
     write_record(record, content)
@@ -105,13 +190,10 @@ def write_record(record: Path, content: dict[str, Any]) -> None:
     """Write the file that says what a folder holds, and make the folder if it is not there.
 
     Raises:
-        RunDirectoryError: nothing can be written.
+        OSError: nothing can be written.
     """
-    try:
-        record.parent.mkdir(parents=True, exist_ok=True)
-        write_json(record, content)
-    except OSError as error:
-        raise RunDirectoryError(f"cannot write to {record.parent}: {error.strerror}") from None
+    check_room(record.parent)
+    write_json(record, content)
 
 
 def refuse_other_content(record: Path, kind: str) -> None:

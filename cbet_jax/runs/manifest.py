@@ -5,7 +5,7 @@ import os
 import platform
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -13,6 +13,8 @@ from typing import Any
 
 import jax
 
+from cbet_jax.runs.atomic_write import set_aside
+from cbet_jax.runs.checkpoint_record import read_own
 from cbet_jax.runs.json_files import write_json
 
 PACKAGES = ("jax", "jaxlib", "navix", "flax", "optax", "numpy", "orbax-checkpoint", "cbet-jax")
@@ -25,20 +27,38 @@ class Session:
     Args:
         path: the run's manifest, which holds all of its sessions.
         command: the words of the command line.
+        say: prints a line.
     """
 
-    def __init__(self, path: Path, command: Sequence[str]) -> None:
+    def __init__(
+        self, path: Path, command: Sequence[str], say: Callable[[str], None] = print
+    ) -> None:
         self._path = path
+        self._say = say
         self._entry = describe(command)
         self._is_recorded = False
 
     def record(self, **measured: Any) -> None:
         """Write the session, with more that was measured, into the manifest."""
         self._entry |= measured
-        earlier = json.loads(self._path.read_text())["sessions"] if self._path.exists() else []
+        earlier = self._earlier()
         kept = earlier[:-1] if self._is_recorded else earlier  # the last one is this session
         write_json(self._path, {"sessions": [*kept, self._entry]})
         self._is_recorded = True
+
+    def _earlier(self) -> list[dict[str, Any]]:
+        """Return the sessions until now; a damaged manifest is set aside."""
+        if not self._path.exists():
+            return []
+        try:
+            sessions = json.loads(read_own(self._path))["sessions"]
+            if not isinstance(sessions, list):
+                raise TypeError(type(sessions))
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+            aside = set_aside(self._path)
+            self._say(f"{self._path} is damaged: set aside as {aside.name}, a new one begins")
+            return []
+        return sessions
 
 
 def describe(command: Sequence[str]) -> dict[str, Any]:

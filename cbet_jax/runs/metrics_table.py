@@ -1,22 +1,33 @@
 """Metrics on disk: one long table of (seed, frames, name, value), and its means.
 
 The table grows by a chunk at a time. A resumed run first cuts it back to its length at the
-checkpoint, so the finished table is byte for byte an unbroken run's.
+checkpoint, so the finished table is byte for byte an unbroken run's. Each checkpoint has the digest
+of the table until then, and a copy of its rows, which replace damaged ones.
 
 No pandas: reading and writing are ten lines each, and it would add 60 MB to an installation.
 """
 
+import errno
+import hashlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
-from cbet_jax.runs.directory import RunDirectoryError
+from cbet_jax.runs.atomic_write import open_own, replacing, set_aside
+from cbet_jax.runs.checkpoint_record import (
+    DamagedCheckpointError,
+    checkpoints,
+    read_own,
+    read_record,
+)
+from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
 
 HEADER = "seed,frames,name,value\n"
+MENDED = "--resume with the command that trained the run restores what the checkpoint kept"
 
 Chunk = Mapping[str, np.ndarray]  # name -> float32[iterations, seeds]; NaN: there is no data
 
@@ -31,9 +42,16 @@ class Column(NamedTuple):
 class Table:
     """A CSV file that chunks of metrics are appended to."""
 
-    def __init__(self, file: BinaryIO, first_seed: int) -> None:
+    def __init__(self, path: Path, file: BinaryIO, first_seed: int) -> None:
+        self._path = path
         self._file = file
         self._first_seed = first_seed
+        self._digest = hashlib.sha256(file.read())
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of all rows until now."""
+        return self._digest.hexdigest()
 
     def append(self, chunk: Chunk, frames: int, frames_per_iteration: int) -> int:
         """Write one chunk, without the values that are NaN.
@@ -56,13 +74,21 @@ class Table:
             for name in sorted(chunk)
             if not np.isnan(chunk[name][i, seed])
         ]
-        self._file.write("".join(rows).encode())
+        content = "".join(rows).encode()
+        self._digest.update(content)
+        self._file.write(content)
         return self._file.tell()
 
     def sync(self) -> None:
-        """Bring all rows to the disk."""
+        """Bring all rows to the disk.
+
+        Raises:
+            OSError: they cannot be written, or the file was deleted.
+        """
         self._file.flush()
         os.fsync(self._file.fileno())
+        if os.fstat(self._file.fileno()).st_nlink == 0:
+            raise FileNotFoundError(errno.ENOENT, "it was deleted during the run", str(self._path))
 
 
 @contextmanager
@@ -77,27 +103,59 @@ def table(path: Path, first_seed: int, length: int) -> Iterator[Table]:
     Raises:
         RunDirectoryError: the file is shorter than that.
     """
-    found = path.stat().st_size if path.exists() else 0
-    if found < length:
-        raise RunDirectoryError(
-            f"{path} has {found} bytes, but had {length} when the checkpoint was saved"
-        )
-    with open(path, "ab") as file:
-        file.truncate(length)
-        file.seek(length)
-        if length == 0:
-            file.write(HEADER.encode())
-        yield Table(file, first_seed)
+    kept = read_own(path)[:length] if length else HEADER.encode()
+    if len(kept) < length:
+        raise _too_short(path, len(kept), length)
+    # A new file: other names that the old one may have keep what it holds.
+    with replacing(path) as temporary:
+        temporary.write_bytes(kept)
+    with os.fdopen(open_own(path), "r+b") as file:
+        yield Table(path, file, first_seed)
+
+
+def restore(
+    path: Path, length: int, digest: str | None, kept: Path, say: Callable[[str], None]
+) -> None:
+    """See that a table holds the rows that it had at a checkpoint; damaged ones are replaced.
+
+    Args:
+        path: of the table.
+        length: in bytes, that it had.
+        digest: SHA-256 of so many bytes (None: an older run's checkpoint, which has none).
+        kept: the checkpoint's own copy of these rows.
+        say: prints a line.
+
+    Raises:
+        RunDirectoryError: rows are lost, and the checkpoint has none.
+    """
+    content = read_own(path) if path.exists() else b""
+    if digest is None:
+        if len(content) < length:
+            raise _too_short(path, len(content), length)
+        return
+    if hashlib.sha256(content[:length]).hexdigest() == digest:
+        return
+    rows = read_own(kept)
+    aside = f": set aside as {set_aside(path).name}" if path.exists() else ""
+    with replacing(path) as temporary:
+        temporary.write_bytes(rows)
+    say(f"{path} is damaged{aside}, its rows are those that {kept.parent.name} kept")
 
 
 def read(path: Path) -> dict[str, dict[int, Column]]:
-    """Read a table: name -> seed -> column."""
+    """Read a table: name -> seed -> column.
+
+    Raises:
+        RunDirectoryError: a row cannot be read.
+    """
     rows: dict[str, dict[int, list[tuple[int, float]]]] = {}
-    with open(path) as file:
-        next(file, None)  # the header; a run that was killed early has none
-        for line in file:
-            seed, frames, name, value = line.rstrip("\n").split(",")
+    lines = read_own(path).decode(errors="replace").split("\n")
+    for number, line in enumerate(lines[1:-1], 2):  # no header, nor what a kill has cut off
+        try:
+            seed, frames, name, value = line.split(",")
             rows.setdefault(name, {}).setdefault(int(seed), []).append((int(frames), float(value)))
+        except ValueError:
+            raise RunDirectoryError(f"{path} is damaged in line {number}; {MENDED}") from None
     return {
         name: {
             seed: Column(np.array([f for f, _ in pairs]), np.array([v for _, v in pairs]))
@@ -105,6 +163,30 @@ def read(path: Path) -> dict[str, dict[int, Column]]:
         }
         for name, seeds in rows.items()
     }
+
+
+def read_verified(directory: RunDirectory) -> dict[str, dict[int, Column]]:
+    """Read a run's table, if it holds the rows that the newest checkpoint knows of.
+
+    Raises:
+        RunDirectoryError: it does not, or a row cannot be read.
+    """
+    for path in reversed(checkpoints(directory.checkpoints)):
+        try:
+            position = read_record(path)["position"]
+        except DamagedCheckpointError:
+            continue
+        digest, length = position.get("metrics_digest"), position["metrics_bytes"]
+        if digest and hashlib.sha256(read_own(directory.metrics)[:length]).hexdigest() != digest:
+            raise RunDirectoryError(f"{directory.metrics} is damaged; {MENDED}")
+        break
+    return read(directory.metrics)
+
+
+def _too_short(path: Path, found: int, length: int) -> RunDirectoryError:
+    return RunDirectoryError(
+        f"{path} has {found} bytes, but had {length} when the checkpoint was saved"
+    )
 
 
 def means(chunk: Chunk) -> dict[str, float]:

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from cbet_jax.config import RunSettings
-from cbet_jax.runs import checkpoint, multihost
+from cbet_jax.runs import checkpoint, metrics_table, multihost
 from cbet_jax.runs.checkpoint import Loaded, Position
 from cbet_jax.runs.directory import RunDirectory
 from cbet_jax.runs.json_files import to_json
@@ -29,6 +29,7 @@ class Saver:
         self, directory: RunDirectory, settings: RunSettings, least_seconds: float | None
     ) -> None:
         self.saved = Position()  # of the newest checkpoint
+        self._directory = directory
         self._folder = directory.checkpoints
         self._settings = to_json(settings)
         self._least_seconds = least_seconds
@@ -60,6 +61,14 @@ class Saver:
                     f"checkpoint {path} is damaged: set aside as {aside.name}, "
                     f"continuing from {loaded.path.name}"
                 )
+            position = loaded.position
+            metrics_table.restore(
+                self._directory.metrics,
+                position.metrics_bytes,
+                position.metrics_digest,
+                loaded.path / checkpoint.METRICS,
+                say,
+            )
             return str(loaded.path)
 
         path = multihost.on_first(read)
@@ -91,6 +100,8 @@ class Saver:
         return bool(multihost.largest(time.monotonic() - self._saved_at >= least))
 
     def save(self, state: TrainState, position: Position) -> None:
-        """Save a checkpoint."""
-        checkpoint.save(self._folder, state, position, self._settings)
+        """Save a checkpoint, and the rows of metrics until then."""
+        checkpoint.save(
+            self._folder, state, position, self._settings, metrics=self._directory.metrics
+        )
         self.saved = position

@@ -89,6 +89,7 @@ def train(
     """
     with multihost.first_inside(directory.lock), stop_on_signals() as stop:
         run = _Run(directory, settings, program, host)
+        multihost.on_first(lambda: directory.mend(settings, run.say))
         state, position = run.restore()
         start = position
         if position.iterations < run.last:
@@ -131,7 +132,7 @@ class _Run:
         self.iterations = chunks * self.chunk_iterations  # of the whole run
         self.last = min(chunks, chunks_now) * self.chunk_iterations  # iteration to reach now
         self.saver = Saver(directory, settings, host.checkpoint_seconds)
-        self.session = manifest.Session(directory.manifest, host.command)
+        self.session = manifest.Session(directory.manifest, host.command, self.say)
         self.has_told_of_overflow = False
         self.has_told_of_time = False
 
@@ -167,7 +168,7 @@ class _Run:
         stop.waits_for = "compiling"
         with (
             progress_bar.waiting(self.host.console, "compiling"),
-            compilation_cache.kept_in(self.directory.cache, self.say),
+            compilation_cache.kept(self.say),
         ):
             # Lowered from the template, so a resumed run compiles the very same program.
             compiled = heard_during(self.program.advance.lower(self.template).compile)
@@ -213,14 +214,16 @@ class _Run:
 
     def write(self, chunk: Chunk, position: Position) -> Position:
         """Write a chunk's metrics, and return the position after it."""
-        length = 0
+        length, digest = 0, None
         if self._table:
             length = self._table.append(chunk, position.frames, self.program.frames_per_iteration)
+            digest = self._table.digest
             if self.host.trackers:
                 each = self.program.frames_per_iteration
                 self.host.trackers.log(chunk, position.frames, each)
         iterations = position.iterations + self.chunk_iterations
-        return Position(iterations, iterations * self.program.frames_per_iteration, length)
+        frames = iterations * self.program.frames_per_iteration
+        return Position(iterations, frames, length, digest)
 
     def refuse_non_finite_loss(self, chunk: Chunk, position: Position) -> None:
         """Stop the run at a loss that is not a finite number."""

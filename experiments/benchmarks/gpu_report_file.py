@@ -9,6 +9,7 @@ import jax
 from rich.console import Console
 
 from cbet_jax.runs import manifest
+from cbet_jax.runs.atomic_write import check_room, replacing
 from cbet_jax.runs.directory import RunDirectoryError
 from cbet_jax.runs.json_files import write_json
 from experiments.benchmarks import gpu_report_table
@@ -28,7 +29,7 @@ class Report:
             console: to print to.
 
         Raises:
-            RunDirectoryError: there is one already, or the folder cannot be written to.
+            RunDirectoryError: there is one already. OSError: the folder cannot be written to.
         """
         self.folder, self._console = folder, console
         if (folder / REPORT).exists():
@@ -46,11 +47,8 @@ class Report:
             "cases": [],
         }
         self._began = time.monotonic()
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            self.save()
-        except OSError as error:
-            raise RunDirectoryError(f"cannot write to {folder}: {error.strerror}") from None
+        check_room(folder)
+        self.save()
 
     @property
     def seconds(self) -> float:
@@ -61,7 +59,8 @@ class Report:
         """Write the numbers and the table."""
         self.content["seconds"] = round(self.seconds, 1)
         write_json(self.folder / REPORT, self.content)
-        (self.folder / TABLE).write_text(gpu_report_table.markdown(self.content))
+        with replacing(self.folder / TABLE) as temporary:
+            temporary.write_text(gpu_report_table.markdown(self.content))
 
     def say(self, line: str) -> None:
         """Print one line, with the time."""

@@ -17,14 +17,16 @@ import tyro
 
 from cbet_jax.config import SettingsError
 from cbet_jax.runs.directory import RunDirectoryError
+from cbet_jax.runs.refusals import BAD_INPUT as BAD_INPUT
+from cbet_jax.runs.refusals import refusal
 from cbet_jax.setting_types import static_settings
 from envs.errors import did_you_mean
 from experiments.common import commands, help_page
 from experiments.common.numbers import number_rules
+from experiments.common.screen import flush_output
 
 HELP_ALL = "--help-all"
 HELP = ("-h", "--help", HELP_ALL)
-BAD_INPUT = 2  # exit status
 INTERRUPTED = 130  # exit status
 
 
@@ -191,7 +193,7 @@ def unknown_command(word: str) -> SettingsError:
 
 @contextlib.contextmanager
 def user_errors(*others: type[Exception]) -> Iterator[None]:
-    """Turn bad input into one line on stderr and exit status 2.
+    """Turn bad input, and what the system refuses, into one line on stderr and an exit status.
 
     Args:
         *others: exceptions that mean bad input, besides those of settings and directories.
@@ -203,6 +205,13 @@ def user_errors(*others: type[Exception]) -> Iterator[None]:
         fail(str(error), BAD_INPUT)
     except KeyboardInterrupt:
         fail("interrupted", INTERRUPTED)
+    except Exception as error:
+        found = refusal(error)
+        if found is None:
+            raise
+        fail(found.line, found.status)
+    finally:
+        flush_output()
 
 
 def fail(message: str, status: int) -> NoReturn:
@@ -211,7 +220,10 @@ def fail(message: str, status: int) -> NoReturn:
     Raises:
         SystemExit: always.
     """
-    print(f"error: {' '.join(message.split())}", file=sys.stderr)
+    line = "".join(x if x.isprintable() else f"\\x{ord(x):02x}" for x in " ".join(message.split()))
+    with contextlib.suppress(OSError, AttributeError):  # nobody listens
+        sys.stderr.write(f"error: {line}\n")
+        sys.stderr.flush()
     raise SystemExit(status)
 
 

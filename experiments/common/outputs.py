@@ -1,12 +1,13 @@
 """Where commands write: new folders and file names, tables and figures."""
 
 import csv
+import os
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cbet_jax.runs.atomic_write import replacing
+from cbet_jax.runs.atomic_write import check_room, creating, replacing
 from cbet_jax.runs.directory import RunDirectoryError
 
 if TYPE_CHECKING:
@@ -23,31 +24,47 @@ def new_folder(out: Path | None, name: str) -> Path:
         name: begins the names of a new folder and of the files.
 
     Raises:
-        RunDirectoryError: it cannot be made, or holds such files already.
+        RunDirectoryError: it holds such files already. OSError: it cannot be written to.
     """
     folder = out or RUNS / f"{name}-{datetime.now():%Y%m%d-%H%M%S}"
     for path in (folder / f"{name}.csv", folder / f"{name}.png"):
-        if path.exists():
+        if os.path.lexists(path):
             raise RunDirectoryError(f"{path} already exists: choose another folder")
+    check_room(folder)
+    return folder
+
+
+def results_folder(out: Path | None, run: Path) -> Path:
+    """Return the folder that results of a run go to, after writing to it on trial.
+
+    Args:
+        out: the folder (None: the run's own).
+        run: the run's directory.
+
+    Raises:
+        OSError: it cannot be written to.
+    """
+    folder = out or run
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        check_room(folder)
     except OSError as error:
-        raise RunDirectoryError(f"cannot write to {folder}: {error.strerror}") from None
+        error.add_note("name another folder with --out")
+        raise
     return folder
 
 
 def unused(path: Path) -> Path:
     """Return the path, with a number after its stem if the path is taken."""
     number, free = 1, path
-    while free.exists():
+    while os.path.lexists(free):
         number += 1
         free = path.with_name(f"{path.stem}-{number}{path.suffix}")
     return free
 
 
 def write_table(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> Path:
-    """Write a new CSV file, numbers with six digits."""
-    with open(path, "x", newline="") as file:
+    """Write a new CSV file, complete or not at all, numbers with six digits."""
+    with creating(path) as temporary, open(temporary, "w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(header)
         for row in rows:

@@ -26,6 +26,7 @@ from envs.registry import UnknownEnvironment
 from experiments.common import cli, durations, presets
 from experiments.common.cli import FirstWords
 from experiments.common.outputs import RUNS
+from experiments.common.screen import Screen
 from experiments.common.training_options import TrainingOptions
 
 STOPPED = 128  # exit status, plus the number of the signal
@@ -65,7 +66,7 @@ class Experiment[O: TrainingOptions]:
 def main[O: TrainingOptions](experiment: Experiment[O], arguments: Sequence[str] | None) -> None:
     """Train as a command line asks (None: `sys.argv`)."""
     arguments = sys.argv[1:] if arguments is None else arguments
-    console = Console()
+    console = Screen()
     with cli.user_errors(UnknownEnvironment, SimulatorError):
         options, stored = read(experiment, arguments)
         with experiment.opened(options, stored, console) as run:

@@ -14,6 +14,7 @@ from rich.table import Table
 from cbet_jax.analysis import figures, intervals
 from cbet_jax.analysis.intervals import Estimate
 from cbet_jax.evaluate import Episodes
+from cbet_jax.runs.atomic_write import creating
 from envs.minigrid.rules import ACTIONS
 from experiments.common.outputs import unused
 
@@ -108,7 +109,7 @@ def write(root: Path, table: Sequence[EvaluationRow], frames: int, seed: int) ->
     """Save the table and its picture under a new name; nothing is overwritten.
 
     Args:
-        root: the run's directory.
+        root: the folder.
         table: the rows.
         frames: of the checkpoint.
         seed: of the evaluation.
@@ -119,7 +120,7 @@ def write(root: Path, table: Sequence[EvaluationRow], frames: int, seed: int) ->
 
 
 def save(path: Path, table: Sequence[EvaluationRow], frames: int, seed: int) -> None:
-    """Save the table into a new file.
+    """Save the table into a new file, complete or not at all.
 
     Args:
         path: the file.
@@ -127,7 +128,7 @@ def save(path: Path, table: Sequence[EvaluationRow], frames: int, seed: int) -> 
         frames: of the checkpoint.
         seed: of the evaluation.
     """
-    with open(path, "x", newline="") as file:
+    with creating(path) as temporary, open(temporary, "w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(HEADER)
         for row in table:

@@ -97,6 +97,7 @@ def show(console: Console, table: Sequence[WalkRow], title: str) -> None:
 
 
 def save(
+    folder: Path,
     directory: RunDirectory,
     settings: RunSettings,
     walked: Sequence[Walked],
@@ -106,13 +107,14 @@ def save(
     """Write the table and its pictures under new names, and yield the files.
 
     Args:
+        folder: of the files.
         directory: of the run.
         settings: of the run.
         walked: the walks in each scene.
         table: their rows.
         conditions: how they were played.
     """
-    path = unused(directory.root / "habitat-evaluation.csv")
+    path = unused(folder / "habitat-evaluation.csv")
     lines = (
         (*row[:4], *row.positions, row.together, row.times_uniform, *conditions) for row in table
     )

@@ -18,6 +18,7 @@ from envs.minigrid.generators.catalogue import TRANSFER as TEN_WORLDS
 from envs.registry import UnknownEnvironment, find
 from experiments.common import cli, presets
 from experiments.common.outputs import RUNS
+from experiments.common.screen import Screen
 from experiments.common.training import NOT_FINITE
 from experiments.study import report, results
 from experiments.study.execute import Host, execute
@@ -102,7 +103,7 @@ class StudyOptions:
 
 def main(study: Study, arguments: Sequence[str]) -> None:
     """Do what the command line asks for."""
-    console = Console()
+    console = Screen()
     with cli.user_errors(UnknownEnvironment):
         options, root = read(study, arguments)
         if options.results:

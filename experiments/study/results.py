@@ -116,7 +116,7 @@ def _run(stage: str, setup: str, method: str, path: Path, study: StudySettings) 
         yield Result(stage, setup, method, 0, world, ENDED, now, settings.train.worlds, 1.0)
     if not now:
         return  # it may not even have a table of metrics
-    table = metrics_table.read(directory.metrics)
+    table = metrics_table.read_verified(directory)
     for metric in CURVES:
         for seed, column in table.get(metric, {}).items():
             here = Result(stage, setup, method, seed, world, metric, 0, settings.train.worlds, 0)

@@ -21,6 +21,7 @@ from cbet_jax.setting_types import PositiveInt, check_fields
 from envs.registry import UnknownEnvironment
 from experiments.common import cli, training
 from experiments.common.outputs import RUNS
+from experiments.common.screen import Screen
 from experiments.sweeps import gpus, results
 from experiments.sweeps.plan import COMMANDS, SweepJob, check, plan, read_grid
 
@@ -64,7 +65,7 @@ class SweepOptions:
 
 def main(arguments: Sequence[str]) -> None:
     """Do what the command line asks for."""
-    console = Console()
+    console = Screen()
     with cli.user_errors(UnknownEnvironment):
         options, fixed = cli.parse(SweepOptions, arguments, MODULE, return_unknown_args=True)
         for word in fixed:

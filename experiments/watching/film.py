@@ -1,18 +1,18 @@
 """Frames of a played episode, and the files they go to: GIF, MP4 or PNG."""
 
+import errno
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from itertools import chain
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import imageio_ffmpeg
 import numpy as np
 from jaxtyping import UInt8
 from PIL import Image, ImageDraw, ImageFont
 
-from cbet_jax.config import SettingsError
+from cbet_jax.runs.atomic_write import creating
 from envs.minigrid import views
 from envs.minigrid.render import SPRITE_SIZE, agents_view, whole_grid
 from experiments.watching.crop import Window, bounding_box, enlarge
@@ -156,7 +156,7 @@ def write(path: Path, frames: Iterator[Picture], fps: int) -> int:
         fps: frames a second.
 
     Raises:
-        SettingsError: the file cannot be written.
+        OSError: the file cannot be written, or is there already.
     """
     count = 0
 
@@ -166,17 +166,9 @@ def write(path: Path, frames: Iterator[Picture], fps: int) -> int:
             count += 1
             yield picture
 
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with TemporaryDirectory(prefix=".", dir=path.parent) as folder:
-            temporary = Path(folder) / path.name
-            WRITERS[path.suffix.lower()](temporary, counted(), fps)
-            if path.exists():  # somebody else has made it meanwhile
-                raise SettingsError(f"{path} already exists: choose another name")
-            temporary.rename(path)
-    except (OSError, RuntimeError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise SettingsError(f"cannot write {path}: {reason}") from None
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with creating(path) as temporary:
+        WRITERS[path.suffix.lower()](temporary, counted(), fps)
     return count
 
 
@@ -198,9 +190,17 @@ def _write_mp4(path: Path, frames: Iterator[Picture], fps: int) -> None:
         output_params=["-crf", str(CRF)],
     )
     writer.send(None)  # starts ffmpeg
-    for picture in chain([first], frames):
-        writer.send(np.ascontiguousarray(picture))
-    writer.close()
+    sent = 0
+    try:
+        for picture in chain([first], frames):
+            writer.send(np.ascontiguousarray(picture))
+            sent += 1
+        writer.close()
+        written, _ = imageio_ffmpeg.count_frames_and_secs(path)
+    except (OSError, RuntimeError):
+        written = 0
+    if written < max(sent, 1):  # ffmpeg does not say why
+        raise OSError(errno.EIO, f"ffmpeg has written {written} of {sent} frames", str(path))
 
 
 def _write_png(path: Path, frames: Iterator[Picture], fps: int) -> None:

@@ -11,7 +11,7 @@ from cbet_jax.intrinsic import make_intrinsic
 from cbet_jax.intrinsic.types import Intrinsic
 from cbet_jax.runs import metrics_table
 from cbet_jax.runs.checkpoint import Loaded
-from cbet_jax.runs.directory import RunDirectory
+from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
 from cbet_jax.runs.saved_policies import load, load_policies
 from envs.minigrid import rules
 from envs.types import World
@@ -93,8 +93,8 @@ def liveliest(directory: RunDirectory, settings: RunSettings) -> str:
     if len(settings.environments) == 1:
         return settings.environments[0]
     try:
-        table = metrics_table.read(directory.metrics)
-    except (OSError, ValueError):  # no table yet, or a damaged one
+        table = metrics_table.read_verified(directory)
+    except (OSError, RunDirectoryError):  # no table yet, or a damaged one
         table = {}
 
     def interactions(environment: str) -> float:

@@ -85,4 +85,5 @@ def test_bad_command_lines_are_refused(name, capsys, tmp_path, monkeypatch):
 def test_a_folder_that_cannot_be_made_is_refused(tmp_path, capsys):
     (tmp_path / "file").write_text("text")
     out = str(tmp_path / "file" / "folder")
-    assert "cannot write" in refused(chainworld.main, ["--out", out], capsys)
+    error = refused(chainworld.main, ["--out", out], capsys, status=3)
+    assert f"{out}: Not a directory" in error

@@ -63,7 +63,8 @@ def test_no_frame_is_written_over(found, capsys, tmp_path) -> None:
     found(WORKS)
     (tmp_path / "raycast.png").write_text("mine")
     assert "already exists" in refused(doctor.main, ["--out", str(tmp_path)], capsys)
-    assert "cannot write" in refused(doctor.main, ["--out", "/proc/frames"], capsys)
+    error = refused(doctor.main, ["--out", "/proc/frames"], capsys, status=3)
+    assert "cannot read or write /proc/frames: No such file" in error
 
 
 @pytest.mark.slow

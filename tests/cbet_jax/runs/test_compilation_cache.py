@@ -1,5 +1,6 @@
-"""Compiled programs are kept in a folder; what goes wrong with it costs only time."""
+"""Compiled programs are kept in the user's folder; what goes wrong with it costs only time."""
 
+import os
 import resource
 import shutil
 import sys
@@ -12,7 +13,7 @@ import pytest
 from jax.experimental.compilation_cache.compilation_cache import reset_cache
 
 from cbet_jax.analysis import figures
-from cbet_jax.runs.compilation_cache import kept_in
+from cbet_jax.runs.compilation_cache import kept, users_folder
 from cbet_jax.runs.directory import RunDirectory
 from experiments import minigrid_pretrain
 from tests.support.fake_program import fake_program
@@ -50,86 +51,133 @@ def hits():
     jax.monitoring.unregister_event_listener(listener)
 
 
-def kept(folder: Path) -> list[Path]:
+@pytest.fixture(autouse=True)
+def folder(monkeypatch, tmp_path) -> Path:
+    """The user's folder of compiled programs."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
+    return users_folder()
+
+
+def programs(folder: Path) -> list[Path]:
     return sorted(folder.glob("*-cache"))
 
 
-def compiled(folder: Path) -> list[str]:
+def compiled() -> list[str]:
     """Compile and call a program, and return what was said."""
     said: list[str] = []
     numbers = jnp.arange(3)
-    with kept_in(folder, said.append):
+    with kept(said.append):
         program = jax.jit(lambda x: x * 2).lower(numbers).compile()
     assert program(numbers).tolist() == [0, 2, 4]
     return said
 
 
-def test_what_was_compiled_is_read(tmp_path, hits):
-    folder = tmp_path / "cache"
-    assert compiled(folder) == []
-    assert len(kept(folder)) == 1
+def test_what_was_compiled_is_read(folder, hits):
+    assert compiled() == []
+    assert len(programs(folder)) == 1
     assert not hits
-    assert compiled(folder) == []
+    assert compiled() == []
     assert len(hits) == 1
     assert jax.config.jax_compilation_cache_dir is None
 
 
-def test_a_file_that_was_not_written_to_its_end_is_replaced(tmp_path, hits):
-    compiled(tmp_path)
-    (path,) = kept(tmp_path)
+def test_the_folder_is_the_users_alone(folder):
+    assert folder.parent.name == "cbet-jax"
+    assert jax.__version__ in folder.name
+    compiled()
+    assert folder.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize("chosen", [False, True])
+def test_a_folder_that_others_can_write_is_refused(folder, hits, chosen):
+    compiled()
+    folder.chmod(0o777)
+    if chosen:
+        configure({"jax_compilation_cache_dir": str(folder)})
+    (line,) = compiled()
+    assert f"other users can write to {folder}" in line
+    assert not hits
+
+
+def test_a_folder_of_another_user_is_refused(folder, hits, monkeypatch):
+    compiled()
+    monkeypatch.setattr(os, "geteuid", lambda: folder.stat().st_uid + 1)
+    (line,) = compiled()
+    assert f"{folder} belongs to another user" in line
+    assert not hits
+
+
+def test_a_file_that_was_not_written_to_its_end_is_replaced(folder, hits):
+    compiled()
+    (path,) = programs(folder)
     path.write_bytes(path.read_bytes()[:-100])
-    (line,) = compiled(tmp_path)
+    (line,) = compiled()
     assert "cannot be read" in line
-    assert kept(tmp_path) == []
-    assert compiled(tmp_path) == []
-    assert compiled(tmp_path) == []
+    assert programs(folder) == []
+    assert compiled() == []
+    assert compiled() == []
     assert len(hits) == 1
 
 
 def test_a_folder_that_cannot_be_made_stops_nothing(tmp_path):
-    (tmp_path / "file").touch()
-    (line,) = compiled(tmp_path / "file" / "cache")
+    (tmp_path / "caches").touch()
+    (line,) = compiled()
     assert "not kept" in line
 
 
-def test_a_full_disk_stops_nothing(tmp_path, monkeypatch):
+def test_a_full_disk_stops_nothing(folder, monkeypatch):
     monkeypatch.setattr(sys, "dont_write_bytecode", True)  # it would be cut off
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))
     try:
-        (line,) = compiled(tmp_path)
+        (line,) = compiled()
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert "not kept" in line
     assert "\n" not in line
-    assert kept(tmp_path) == []
+    assert programs(folder) == []
 
 
-def test_the_users_own_folder_is_used_instead(tmp_path):
+def test_the_users_own_choice_is_used_instead(folder, tmp_path):
     configure({"jax_compilation_cache_dir": str(tmp_path / "users")})
-    assert compiled(tmp_path / "cache") == []
-    assert not (tmp_path / "cache").exists()
-    assert kept(tmp_path / "users")
+    assert compiled() == []
+    assert not folder.exists()
+    assert programs(tmp_path / "users")
 
 
-def test_other_warnings_are_heard(tmp_path):
-    with pytest.warns(UserWarning, match="something else"), kept_in(tmp_path, print):
+def test_other_warnings_are_heard():
+    with pytest.warns(UserWarning, match="something else"), kept(print):
         warnings.warn("something else", stacklevel=1)
 
 
-def test_a_run_that_goes_on_reads_its_program(tmp_path, hits, monkeypatch):
+def test_a_run_that_goes_on_reads_its_program(folder, tmp_path, hits, monkeypatch):
     """The stand-in compiles at once; experiments/benchmarks has what a real one takes."""
     monkeypatch.setattr(minigrid_pretrain, "build", fake_program)
-    cache = RunDirectory(tmp_path).cache
+    root = tmp_path / "run"
     monkeypatch.setattr(figures, "draw_learning_curves", lambda *_: [])
     rarely = ("--checkpoint-seconds", "1000")
-    minigrid_pretrain.main([*ARGUMENTS, "--out", str(tmp_path), *rarely])
-    programs = kept(cache)
-    assert any("advance" in path.name for path in programs)
-    for path in RunDirectory(tmp_path).checkpoints.iterdir():
+    minigrid_pretrain.main([*ARGUMENTS, "--out", str(root), *rarely])
+    found = programs(folder)
+    assert any("advance" in path.name for path in found)
+    for path in RunDirectory(root).checkpoints.iterdir():
         shutil.rmtree(path)
     jax.clear_caches()
     before = len(hits)
-    minigrid_pretrain.main(["--out", str(tmp_path), "--resume", *rarely])
-    assert kept(cache) == programs
-    assert len(hits) >= before + len(programs)
+    minigrid_pretrain.main(["--out", str(root), "--resume", *rarely])
+    assert programs(folder) == found
+    assert len(hits) >= before + len(found)
+
+
+def test_a_runs_own_folder_is_not_read(folder, tmp_path, hits, monkeypatch):
+    """It may come from somebody else, and holds machine code."""
+    monkeypatch.setattr(minigrid_pretrain, "build", fake_program)
+    monkeypatch.setattr(figures, "draw_learning_curves", lambda *_: [])
+    minigrid_pretrain.main([*ARGUMENTS, "--out", str(tmp_path / "run")])
+    shutil.move(folder, tmp_path / "run" / "cache")
+    assert programs(tmp_path / "run" / "cache")
+    jax.clear_caches()
+    hits.clear()
+    for path in RunDirectory(tmp_path / "run").checkpoints.iterdir():
+        shutil.rmtree(path)
+    minigrid_pretrain.main(["--out", str(tmp_path / "run"), "--resume"])
+    assert not hits

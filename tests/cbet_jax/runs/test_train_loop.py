@@ -2,8 +2,11 @@
 
 import itertools
 import json
+import os
+import resource
 import shutil
 import signal
+import sys
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,7 +17,7 @@ from rich.console import Console
 
 from cbet_jax.analysis import figures
 from cbet_jax.runs import checkpoint, metrics_table, saving, train_loop
-from cbet_jax.runs.directory import RunDirectory
+from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
 from cbet_jax.runs.train_loop import HostSettings
 from experiments import minigrid_pretrain
 from experiments.common import training
@@ -99,11 +102,11 @@ def test_saving_takes_a_tenth_of_the_time_at_most(tmp_path, monkeypatch):
         clock[0] += 1  # second, a chunk
         return shown(chunk)
 
-    def save(folder, state, position, settings):
+    def save(folder, state, position, settings, **more):
         # Ten times as long: until the third chunk after, the sixth, the next, the longest.
         saved.append(position.frames // CHUNK_FRAMES)
         clock[0] += {1: 0.22, 4: 0.52, 10: 0.0, 11: 1000.0, 21: 1000.0}[saved[-1]]
-        return checkpointed(folder, state, position, settings)
+        return checkpointed(folder, state, position, settings, **more)
 
     shown, checkpointed = metrics_table.means, checkpoint.save
     monkeypatch.setattr(metrics_table, "means", means)
@@ -212,6 +215,7 @@ def test_a_contradicting_command_line_is_refused(stopped, capsys):
 def test_a_checkpoint_of_another_run_is_refused(stopped, capsys):
     config = json.loads(stopped.config.read_text())
     config["train"]["loss"]["discount"] = 0.9
+    del config["digest"]  # as an older run's
     stopped.config.write_text(json.dumps(config))
     error = refused(minigrid_pretrain.main, ["--resume", "--out", str(stopped.root)], capsys)
     assert "train.loss.discount is 0.99, not 0.9" in error
@@ -235,10 +239,213 @@ def test_no_good_checkpoint_is_refused(stopped, capsys):
     assert "every checkpoint" in error
 
 
-def test_a_metrics_table_that_lost_rows_is_refused(stopped, capsys):
-    stopped.metrics.write_text("seed,frames,name,value\n")
-    error = refused(minigrid_pretrain.main, ["--resume", "--out", str(stopped.root)], capsys)
-    assert "metrics.csv" in error
+def change(content: bytes) -> bytes:
+    return content.replace(b"entropy,0.", b"entropy,1.", 1)
+
+
+DAMAGES = {
+    "a number": change,
+    "a byte": lambda content: content[:200] + b"\xff" + content[201:],
+    "the end": lambda content: content[:-300],
+    "a row": lambda content: b"".join(content.splitlines(keepends=True)[:-3]),
+    "all": lambda _: b"",
+    "the file": None,
+}
+
+
+@pytest.mark.parametrize("what", DAMAGES)
+def test_damaged_metrics_are_found_and_restored(unbroken, stopped, what, capsys):
+    damage, before = DAMAGES[what], stopped.metrics.read_bytes()
+    if damage is None:
+        stopped.metrics.unlink()
+    else:
+        stopped.metrics.write_bytes(damage(before))
+        assert stopped.metrics.read_bytes() != before
+    capsys.readouterr()
+    pretrain(stopped.root, "--resume", *RARELY)
+    assert "metrics.csv is damaged" in capsys.readouterr().out
+    assert stopped.metrics.read_bytes() == unbroken.metrics.read_bytes()
+    aside = stopped.metrics.with_name("metrics.csv.damaged-1")
+    assert aside.exists() == (damage is not None)
+
+
+def test_damaged_metrics_of_a_finished_run_are_found_and_restored(unbroken, tmp_path, capsys):
+    directory = RunDirectory(shutil.copytree(unbroken.root, tmp_path / "finished"))
+    directory.metrics.write_bytes(change(directory.metrics.read_bytes()))
+    with pytest.raises(RunDirectoryError, match="is damaged; --resume"):
+        metrics_table.read_verified(directory)
+    minigrid_pretrain.main(["--out", str(directory.root), "--resume"])
+    assert "metrics.csv is damaged" in capsys.readouterr().out
+    assert directory.metrics.read_bytes() == unbroken.metrics.read_bytes()
+    assert metrics_table.read_verified(directory)
+
+
+def test_lost_metrics_of_an_older_run_are_refused(tmp_path):
+    """Its checkpoints hold neither a digest nor rows."""
+    with pytest.raises(RunDirectoryError, match=r"metrics.csv has 0 bytes, but had 9"):
+        metrics_table.restore(tmp_path / "metrics.csv", 9, None, tmp_path / "none", print)
+
+
+NO_MANIFESTS = [b"", b"{", b'{"sessions": 3}', b"[]", b"\xff\xfe", b"[" * 10**5]
+
+
+@pytest.mark.parametrize("content", NO_MANIFESTS)
+def test_a_damaged_manifest_is_set_aside(stopped, content, capsys):
+    stopped.manifest.write_bytes(content)
+    capsys.readouterr()
+    pretrain(stopped.root, "--resume", *RARELY)
+    assert "manifest.json is damaged: set aside" in capsys.readouterr().out
+    assert stopped.manifest.with_name("manifest.json.damaged-1").read_bytes() == content
+    assert len(json.loads(stopped.manifest.read_text())["sessions"]) == 1
+
+
+@pytest.mark.parametrize("change", ["cut", "number", "deep", "gone"])
+def test_a_damaged_configuration_is_restored(unbroken, stopped, change, capsys):
+    """Every checkpoint holds the settings."""
+    text = stopped.config.read_text()
+    contents = {"cut": text[:-40], "number": text.replace("0.99", "0.9"), "deep": "[" * 10**5}
+    stopped.config.unlink()
+    if change in contents:
+        stopped.config.write_text(contents[change])
+    capsys.readouterr()
+    minigrid_pretrain.main(["--out", str(stopped.root), "--resume", *RARELY])
+    said = capsys.readouterr()
+    assert "using the settings that a checkpoint holds" in said.err
+    assert "config.json was damaged" in said.out
+    assert stopped.config.read_text() == text
+    assert stopped.metrics.read_bytes() == unbroken.metrics.read_bytes()
+
+
+@pytest.mark.parametrize("name", [".lock", "metrics.csv", "manifest.json"])
+def test_a_link_is_refused_and_what_it_leads_to_stays(stopped, name, tmp_path, capsys):
+    victim, link = tmp_path / "victim", stopped.root / name
+    victim.write_bytes(b"precious\n" * 10**4)
+    before = victim.read_bytes()
+    link.unlink()
+    link.symlink_to(victim)
+    arguments = ["--out", str(stopped.root), "--resume"]
+    assert "is a link" in refused(minigrid_pretrain.main, arguments, capsys)
+    assert victim.read_bytes() == before
+
+
+@pytest.mark.parametrize("which", ["checkpoints", "policies", "figures", "oldest", "state"])
+def test_a_linked_folder_is_refused_and_what_it_leads_to_stays(stopped, which, tmp_path, capsys):
+    oldest = checkpoint.checkpoints(stopped.checkpoints)[0]
+    places = {"oldest": oldest, "state": oldest / "state"}
+    link, victim = places.get(which, stopped.root / which), tmp_path / "victim"
+    if link.exists():
+        shutil.move(link, victim)
+    else:
+        victim.mkdir()
+        (victim / "learning_curves.png").write_text("precious")
+    before = files(RunDirectory(victim))
+    link.symlink_to(victim)
+    arguments = ["--out", str(stopped.root), "--resume"]
+    assert "is a link" in refused(minigrid_pretrain.main, arguments, capsys)
+    assert files(RunDirectory(victim)) == before
+
+
+def test_another_name_of_the_table_keeps_what_it_holds(unbroken, stopped, tmp_path):
+    """As a copy made of hard links, for a backup."""
+    os.link(stopped.metrics, tmp_path / "backup.csv")
+    before = stopped.metrics.read_bytes()
+    pretrain(stopped.root, "--resume", *RARELY)
+    assert (tmp_path / "backup.csv").read_bytes() == before
+    assert stopped.metrics.read_bytes() == unbroken.metrics.read_bytes()
+
+
+@pytest.mark.parametrize("name", [".lock", "metrics.csv"])
+def test_a_pipe_is_refused(stopped, name, capsys):
+    (stopped.root / name).unlink()
+    os.mkfifo(stopped.root / name)
+    arguments = ["--out", str(stopped.root), "--resume"]
+    assert "no ordinary file" in refused(minigrid_pretrain.main, arguments, capsys, status=3)
+
+
+def test_stray_files_beside_checkpoints_stop_nothing(unbroken, stopped):
+    (stopped.checkpoints / ".stray.tmp").write_text("a file")
+    (stopped.checkpoints / f"{FRAMES:012d}").write_text("where the last checkpoint goes")
+    (stopped.checkpoints / "notes.txt").write_text("a file")
+    (stopped.checkpoints / "7²").mkdir()
+    pretrain(stopped.root, "--resume", *RARELY)
+    assert stopped.metrics.read_bytes() == unbroken.metrics.read_bytes()
+    assert saved_frames(stopped)[-1] == FRAMES
+    assert (stopped.checkpoints / f"{FRAMES:012d}.damaged-1").is_file()
+
+
+def test_a_full_disk_ends_the_run_in_one_line(tmp_path, unbroken, capsys, monkeypatch):
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # it would be cut off
+    root, limits = tmp_path / "run", resource.getrlimit(resource.RLIMIT_FSIZE)
+    append = metrics_table.Table.append
+
+    def fill(*arguments):
+        if arguments[2] == 4 * CHUNK_FRAMES:  # the fifth chunk
+            resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
+        return append(*arguments)
+
+    monkeypatch.setattr(metrics_table.Table, "append", fill)
+    try:
+        error = refused(minigrid_pretrain.main, [*ARGUMENTS, "--out", str(root)], capsys, status=3)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert "File too large" in error
+    directory = RunDirectory(root)
+    assert saved_frames(directory)[-1] == 4 * CHUNK_FRAMES
+    assert not list(directory.checkpoints.glob(".*"))
+    monkeypatch.setattr(metrics_table.Table, "append", append)
+    minigrid_pretrain.main(["--out", str(root), "--resume"])
+    assert directory.metrics.read_bytes() == unbroken.metrics.read_bytes()
+
+
+def test_a_checkpoint_that_cannot_be_written_ends_the_run_in_one_line(
+    tmp_path, capsys, monkeypatch
+):
+    """The arrays are written by other code, which has other exceptions."""
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    limits, sync = resource.getrlimit(resource.RLIMIT_FSIZE), metrics_table.Table.sync
+
+    def fill(table):
+        sync(table)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))
+
+    monkeypatch.setattr(metrics_table.Table, "sync", fill)
+    monkeypatch.setattr(checkpoint, "_copy", lambda *_: None)
+    arguments = [*ARGUMENTS, "--out", str(tmp_path / "run")]
+    try:
+        error = refused(minigrid_pretrain.main, arguments, capsys, status=3)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert "cannot write" in error
+    assert "File too large" in error
+    assert list(RunDirectory(tmp_path / "run").checkpoints.iterdir()) == []
+
+
+@pytest.mark.parametrize("what", ["directory", "table"])
+def test_a_run_whose_files_are_deleted_ends_in_one_line(what, tmp_path, capsys, monkeypatch):
+    directory, append = RunDirectory(tmp_path / "run"), metrics_table.Table.append
+
+    def delete(*arguments):
+        if arguments[2] == CHUNK_FRAMES:
+            if what == "table":
+                directory.metrics.unlink()
+            else:
+                shutil.rmtree(directory.root)
+        return append(*arguments)
+
+    monkeypatch.setattr(metrics_table.Table, "append", delete)
+    arguments = [*ARGUMENTS, "--out", str(directory.root)]
+    error = refused(minigrid_pretrain.main, arguments, capsys, status=3)
+    assert f"{directory.metrics}: it was deleted during the run" in error
+    assert directory.root.exists() == (what == "table")
+
+
+@pytest.mark.parametrize("name", ["x" * 300, "file/run", "/proc/run"])
+def test_a_directory_that_cannot_be_made_is_refused(name, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").touch()
+    error = refused(minigrid_pretrain.main, [*ARGUMENTS, "--out", name], capsys, status=3)
+    assert name in error
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
 def test_a_second_process_is_kept_out(stopped, capsys):

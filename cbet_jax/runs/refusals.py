@@ -1,0 +1,75 @@
+"""What the system refuses, in one line: full disks, missing permissions, too little memory.
+
+The commands ask this one place what an exception means. All other code lets it pass.
+"""
+
+import errno
+import os
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+BAD_INPUT = 2  # exit status
+NOT_WRITTEN = 3  # exit status: a file could not be read or written
+
+ONLY_WRITING = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG}
+NO_BACKEND = "Unable to initialize backend"  # begins what JAX says
+NO_MEMORY = "RESOURCE_EXHAUSTED"
+SYSTEM_CODE = re.compile(r"\[os_error_code='(\d+)'\]")  # in what orbax's writer (C++) says
+
+
+class Refusal(NamedTuple):
+    """What the system has refused."""
+
+    line: str
+    status: int  # to exit with
+
+
+def refusal(error: BaseException) -> Refusal | None:
+    """Return what the system refused, None for an exception that means something else."""
+    for each in _causes(error):
+        found = _of_file(each) or _of_memory(each) or _of_backend(each)
+        if found:
+            return found
+    return None
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    cause: BaseException | None = error
+    while cause is not None:
+        yield cause
+        cause = cause.__cause__
+
+
+def _of_file(error: BaseException) -> Refusal | None:
+    number, path = None, None
+    if isinstance(error, OSError):
+        number, path = error.errno, error.filename
+    elif found := SYSTEM_CODE.search(str(error)):
+        number = int(found[1])
+        path = next(iter(re.findall(r'"(/[^"]*)"', str(error))), None)
+    if number is None:
+        return None
+    reason = error.strerror if isinstance(error, OSError) else os.strerror(number)
+    if number == errno.ELOOP:
+        reason = "it is a link, and links are not followed"
+    verb = "write" if number in ONLY_WRITING else "read or write"
+    where = f" {os.fsdecode(path)}" if isinstance(path, str | bytes) else ""
+    advice = getattr(error, "__notes__", [])  # of those who know what else to do
+    return Refusal("; ".join([f"cannot {verb}{where}: {reason}", *advice]), NOT_WRITTEN)
+
+
+def _of_memory(error: BaseException) -> Refusal | None:
+    text = str(error).partition("\n")[0]
+    if not isinstance(error, MemoryError) and not text.startswith(NO_MEMORY):
+        return None
+    detail = f" ({text.removeprefix(NO_MEMORY).strip(': ')})" if text else ""
+    return Refusal(f"it takes more memory than there is{detail}", BAD_INPUT)
+
+
+def _of_backend(error: BaseException) -> Refusal | None:
+    text = str(error).partition("\n")[0]
+    if not isinstance(error, RuntimeError) or not text.startswith(NO_BACKEND):
+        return None
+    platforms = os.environ.get("JAX_PLATFORMS", "")
+    return Refusal(f"JAX_PLATFORMS={platforms} cannot be used: {text}", BAD_INPUT)

@@ -1,0 +1,80 @@
+"""Where commands print: what is shown may lead nowhere, and never stops a command."""
+
+import contextlib
+import io
+import os
+import sys
+from typing import Any, TextIO, cast
+
+from rich.console import Console
+
+WITHOUT_DISPLAY = "utf-8"  # encoding where there is no standard output
+
+
+class Screen(Console):
+    """The console of a command.
+
+    Names from command lines and run directories are printed as they are: no markup, no emoji.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(file=cast(TextIO, _Output()), markup=False, emoji=False, **options)
+
+
+class _Output(io.TextIOBase):
+    """Standard output as it is at the time; what it cannot take, as of a closed pipe, is lost."""
+
+    def __init__(self) -> None:
+        self._is_gone = False
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]  # a variable there, in name only
+        """The encoding of standard output."""
+        return getattr(sys.stdout, "encoding", None) or WITHOUT_DISPLAY
+
+    def write(self, text: str) -> int:
+        """Write text, with what cannot be encoded as an escape sequence."""
+        if sys.stdout is not None and not self._is_gone:
+            shown = text.encode(self.encoding, "backslashreplace").decode(self.encoding)
+            try:
+                sys.stdout.write(shown)
+            except OSError:
+                self._end()
+        return len(text)
+
+    def flush(self) -> None:
+        """Bring what was written to its reader."""
+        if sys.stdout is not None and not self._is_gone:
+            try:
+                sys.stdout.flush()
+            except OSError:
+                self._end()
+
+    def isatty(self) -> bool:
+        """Return whether standard output is a terminal."""
+        return sys.stdout is not None and sys.stdout.isatty()
+
+    def fileno(self) -> int:
+        """Return the file descriptor of standard output."""
+        return sys.stdout.fileno()
+
+    def _end(self) -> None:
+        self._is_gone = True
+        forget_output()
+
+
+def flush_output() -> None:
+    """Bring what was printed to its reader, who may be gone: nothing is said of it at exit."""
+    if sys.stdout is not None:
+        try:
+            sys.stdout.flush()
+        except OSError:
+            forget_output()
+
+
+def forget_output() -> None:
+    """Let standard output lead nowhere, so Python has nothing to say of it at exit."""
+    with contextlib.suppress(OSError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)

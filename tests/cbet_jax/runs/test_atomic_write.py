@@ -1,0 +1,80 @@
+"""Files are whole, in their own folder, and leave nothing beside them."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from cbet_jax.runs.atomic_write import check_room, creating, open_own, replacing, set_aside
+
+
+def names(folder) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+@pytest.mark.parametrize("writing", [replacing, creating])
+def test_what_fails_leaves_nothing(writing, tmp_path):
+    with pytest.raises(OSError, match="directory"), writing(tmp_path / "a[1].csv") as temporary:
+        temporary.joinpath("file").write_text("half")
+    assert names(tmp_path) == []
+
+
+@pytest.mark.parametrize("writing", [replacing, creating])
+def test_what_a_killed_process_left_is_deleted(writing, tmp_path):
+    program = (
+        "import os, sys; from pathlib import Path; from cbet_jax.runs.atomic_write import *\n"
+        f"with {writing.__name__}(Path(sys.argv[1]) / 'a*.csv') as t: os.kill(os.getpid(), 9)"
+    )
+    killed = subprocess.run([sys.executable, "-c", program, str(tmp_path)], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    assert len(names(tmp_path)) == 1
+    with writing(tmp_path / "a*.csv") as temporary:
+        temporary.write_text("whole")
+    assert names(tmp_path) == ["a*.csv"]
+
+
+def test_what_another_process_is_writing_stays(tmp_path):
+    with replacing(tmp_path / "a.csv") as one, replacing(tmp_path / "a.csv") as other:
+        one.write_text("one")
+        other.write_text("other")
+    assert (tmp_path / "a.csv").read_text() == "one"
+
+
+def test_nothing_is_written_over(tmp_path):
+    (tmp_path / "a").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(FileExistsError), creating(tmp_path / "a") as temporary:
+        temporary.write_text("b")
+    assert names(tmp_path) == ["a"]
+
+
+def test_a_link_is_replaced_and_not_followed(tmp_path):
+    (tmp_path / "victim").write_text("precious")
+    (tmp_path / "a").symlink_to(tmp_path / "victim")
+    with pytest.raises(OSError, match="symbolic"):
+        open_own(tmp_path / "a")
+    with replacing(tmp_path / "a") as temporary:
+        temporary.write_text("new")
+    assert (tmp_path / "victim").read_text() == "precious"
+    assert not (tmp_path / "a").is_symlink()
+
+
+def test_a_pipe_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(OSError, match="no ordinary file"):
+        open_own(tmp_path / "pipe")
+
+
+def test_room_is_tried_and_left_as_it_was(tmp_path):
+    check_room(tmp_path / "new" / "folder")
+    assert names(tmp_path / "new" / "folder") == []
+    (tmp_path / "file").touch()
+    with pytest.raises(NotADirectoryError):
+        check_room(tmp_path / "file" / "folder")
+
+
+def test_what_is_damaged_gets_a_name_that_is_free(tmp_path):
+    (tmp_path / "a.damaged-1").symlink_to("nowhere")
+    (tmp_path / "a").touch()
+    assert set_aside(tmp_path / "a").name == "a.damaged-2"

@@ -1,0 +1,59 @@
+"""What the system refuses is one line."""
+
+import errno
+import os
+
+import pytest
+
+from cbet_jax.runs.refusals import BAD_INPUT, NOT_WRITTEN, refusal
+
+TENSORSTORE = (
+    'RESOURCE_EXHAUSTED: Error writing "a/0" at local file "/runs/x/": Failed to write: '
+    "No space left on device [os_error_code='28']"
+)
+
+
+def os_error(number: int) -> OSError:
+    return OSError(number, os.strerror(number), "/runs/x")
+
+
+@pytest.mark.parametrize(
+    ("error", "line", "status"),
+    [
+        (os_error(errno.ENOSPC), "cannot write /runs/x: No space left on device", NOT_WRITTEN),
+        (os_error(errno.EROFS), "cannot write /runs/x: Read-only file system", NOT_WRITTEN),
+        (os_error(errno.EACCES), "cannot read or write /runs/x: Permission denied", NOT_WRITTEN),
+        (os_error(errno.ELOOP), "cannot read or write /runs/x: it is a link", NOT_WRITTEN),
+        (ValueError(TENSORSTORE), "cannot write /runs/x/: No space left on device", NOT_WRITTEN),
+        (MemoryError(), "it takes more memory than there is", BAD_INPUT),
+        (RuntimeError("RESOURCE_EXHAUSTED: Out of memory\nmore"), "than there is (Out", BAD_INPUT),
+        (RuntimeError("Unable to initialize backend 'cuda': no"), "JAX_PLATFORMS=", BAD_INPUT),
+    ],
+)
+def test_it_is_one_line(error, line, status):
+    found = refusal(error)
+    assert found is not None
+    assert line in found.line
+    assert "\n" not in found.line
+    assert found.status == status
+
+
+def test_the_cause_is_asked_too():
+    error = RuntimeError("saving failed")
+    error.__cause__ = os_error(errno.EDQUOT)
+    found = refusal(error)
+    assert found is not None
+    assert "quota" in found.line
+
+
+def test_advice_follows():
+    error = os_error(errno.EROFS)
+    error.add_note("name another folder")
+    found = refusal(error)
+    assert found is not None
+    assert found.line.endswith("system; name another folder")
+
+
+@pytest.mark.parametrize("error", [ValueError("x"), ZeroDivisionError(), OSError("z")])
+def test_all_else_is_not_its_business(error):
+    assert refusal(error) is None

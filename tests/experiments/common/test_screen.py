@@ -1,0 +1,66 @@
+"""What is shown stops nothing, whoever reads it."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from experiments.common.screen import Screen
+
+
+def test_names_are_shown_as_they_are(capsys):
+    Screen().print("runs/[/bold] :smile: [red]", soft_wrap=True)
+    assert capsys.readouterr().out == "runs/[/bold] :smile: [red]\n"
+
+
+SHOWS = """
+from experiments.common import cli
+from experiments.common.screen import Screen
+with cli.user_errors():
+    for _ in range(3):
+        Screen().print("x\\udcff" * 10000, soft_wrap=True)
+import sys
+sys.stderr.write("done")
+"""
+
+
+@pytest.mark.parametrize("output", ["closed pipe", "full", "closed"])
+def test_output_that_nobody_reads_stops_nothing(output):
+    reading, writing = os.pipe()
+    os.close(reading)
+    full = os.open("/dev/full", os.O_WRONLY)
+    command = [sys.executable, "-c", SHOWS]
+    if output == "closed":
+        command = ["sh", "-c", 'exec "$@" >&-', "sh", *command]
+    stdout = {"closed pipe": writing, "full": full}.get(output)
+    done = subprocess.run(command, stdout=stdout, stderr=subprocess.PIPE, check=False)
+    os.close(writing)
+    os.close(full)
+    assert done.stderr == b"done"
+    assert done.returncode == 0
+
+
+def test_what_cannot_be_encoded_is_escaped():
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(
+        [sys.executable, "-c", SHOWS], capture_output=True, check=True, env=environment
+    )
+    assert b"x\\udcff" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("JAX_NUM_CPU_DEVICES", "x"), ("JAX_NUM_CPU_DEVICES", "9" * 5000), ("JAX_PROCESS_ID", "-1")],
+)
+def test_an_environment_without_numbers_is_refused(name, value):
+    done = subprocess.run(
+        [sys.executable, "-m", "experiments.chainworld"],
+        env={**os.environ, name: value},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"error: {name} must be a number in ")
+    assert done.stderr.count("\n") == 1
