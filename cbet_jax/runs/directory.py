@@ -84,6 +84,10 @@ class RunDirectory:
             print(f"{error}: using the settings that a checkpoint holds", file=sys.stderr)
             return found
 
+    def write_settings(self, settings: RunSettings) -> None:
+        """Write the configuration anew."""
+        write_json(self.config, _with_digest(settings))
+
     def mend(self, settings: RunSettings, say: Callable[[str], None]) -> None:
         """Set a damaged configuration aside, and write it anew.
 
@@ -95,7 +99,7 @@ class RunDirectory:
             self._read_config()
         except RunDirectoryError:
             aside = f": set aside as {set_aside(self.config).name}" if self.config.exists() else ""
-            write_json(self.config, _with_digest(settings))
+            self.write_settings(settings)
             say(f"{self.config} was damaged{aside}, and written anew")
 
     @contextmanager

@@ -29,7 +29,6 @@ from cbet_jax.runs import (
 )
 from cbet_jax.runs.checkpoint import OtherProgramError, Position
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
-from cbet_jax.runs.json_files import to_json, write_json
 from cbet_jax.runs.metrics_table import Chunk
 from cbet_jax.runs.saving import Saver
 from cbet_jax.runs.signals import Stop, heard_during, stop_on_signals
@@ -158,7 +157,7 @@ class _Run:
 
         def write() -> None:
             if self.directory.settings() != self.settings:
-                write_json(self.directory.config, to_json(self.settings))
+                self.directory.write_settings(self.settings)
 
         multihost.on_first(write)
 

@@ -15,7 +15,9 @@ from tyro.constructors import (
 )
 
 SUFFIXES = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9}
-NUMBER = re.compile(r"([+-]?[0-9][0-9_]*(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)([kMG]?)")
+NUMBER = re.compile(r"([+-]?[0-9][0-9_]*(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,3})?)([kMG]?)")
+
+MOST_DIGITS = 30
 
 Spec = PrimitiveConstructorSpec | UnsupportedTypeAnnotationError | None
 
@@ -30,6 +32,8 @@ def whole_number(word: str) -> int:
     if not found:
         raise ValueError(f"{word!r} is no whole number, such as 9000000, 9e6 or 9M")
     number = Decimal(found[1]) * SUFFIXES[found[2]]
+    if number.adjusted() > MOST_DIGITS:  # to make an int of 1e999999999 would take for ever
+        raise ValueError(f"{word[:MOST_DIGITS]!r} is too large")
     if number != number.to_integral_value():
         raise ValueError(f"{word!r} is no whole number")
     return int(number)

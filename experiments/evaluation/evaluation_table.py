@@ -115,12 +115,13 @@ def write(root: Path, table: Sequence[EvaluationRow], frames: int, seed: int) ->
         seed: of the evaluation.
     """
     path = unused(root / "evaluation.csv")
-    save(path, table, frames, seed)
+    with creating(path) as temporary:
+        save(temporary, table, frames, seed)
     return path, _draw(path.with_suffix(".png"), table, frames)
 
 
 def save(path: Path, table: Sequence[EvaluationRow], frames: int, seed: int) -> None:
-    """Save the table into a new file, complete or not at all.
+    """Save the table into a file.
 
     Args:
         path: the file.
@@ -128,7 +129,7 @@ def save(path: Path, table: Sequence[EvaluationRow], frames: int, seed: int) -> 
         frames: of the checkpoint.
         seed: of the evaluation.
     """
-    with creating(path) as temporary, open(temporary, "w", newline="") as file:
+    with open(path, "w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(HEADER)
         for row in table:
