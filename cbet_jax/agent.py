@@ -1,7 +1,7 @@
 """The agent: a policy and its value, as a record of pure functions."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -11,6 +11,7 @@ from cbet_jax.config import NetworkSettings, TransferSettings
 from cbet_jax.networks import policy_network
 from cbet_jax.networks.policy_network import PolicyNetwork
 from cbet_jax.types import ArrayTree, LSTMState, RecurrentState
+from envs.types import World
 
 type View = UInt8[Array, "N height width 3"]
 type Views = UInt8[Array, "T N height width 3"]
@@ -58,6 +59,7 @@ def make_agent(
     transfer: TransferSettings | None,
     num_actions: int,
     view_shape: tuple[int, int, int],
+    platform: str = "cpu",
 ) -> Agent:
     """Return the agent of a run.
 
@@ -66,19 +68,30 @@ def make_agent(
         transfer: the frozen policy that biases it (None: no bias).
         num_actions: number of actions to choose among.
         view_shape: height, width and channels of a view.
+        platform: that its functions are written for, such as `gpu`.
     """
-    agent = network_agent(settings, num_actions, view_shape)
+    agent = network_agent(settings, num_actions, view_shape, platform)
     if transfer is None:
         return agent
-    bias = network_agent(transfer.network, num_actions, view_shape)
+    bias = network_agent(transfer.network, num_actions, view_shape, platform)
     return biased(agent, bias, linear_decay(transfer.alpha, transfer.alpha_frames))
 
 
-def network_agent(
-    settings: NetworkSettings, num_actions: int, view_shape: tuple[int, int, int]
+def world_agent(
+    settings: NetworkSettings, transfer: TransferSettings | None, world: World[Any]
 ) -> Agent:
-    """Return the agent that is one network, all of it learnt."""
-    network = PolicyNetwork(settings, num_actions)
+    """Return the agent of a run (`make_agent`) for its worlds, written for their platform."""
+    return make_agent(settings, transfer, world.num_actions, world.view_shape, world.platform)
+
+
+def network_agent(
+    settings: NetworkSettings,
+    num_actions: int,
+    view_shape: tuple[int, int, int],
+    platform: str = "cpu",
+) -> Agent:
+    """Return the agent that is one network, all of it learnt; arguments as of `make_agent`."""
+    network = PolicyNetwork(settings, num_actions, platform)
 
     def init(key: PRNGKeyArray) -> AgentParams:
         return AgentParams(policy_network.init_params(network, key, view_shape))

@@ -16,7 +16,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray
 
 from cbet_jax import sharding
-from cbet_jax.agent import Agent, AgentParams, network_agent
+from cbet_jax.agent import Agent, AgentParams, world_agent
 from cbet_jax.config import TrainSettings
 from cbet_jax.intrinsic import make_intrinsic
 from cbet_jax.intrinsic.types import Intrinsic
@@ -94,7 +94,7 @@ def make_trainer(
         settings=settings,
         world=world,
         intrinsic=make_intrinsic(settings, world.num_actions),
-        agent=agent or network_agent(settings.network, world.num_actions, world.view_shape),
+        agent=agent or world_agent(settings.network, None, world),
         optimizers=make_optimizers(settings),
         parallel=sharding.data_parallel(mesh, world.num_worlds),
     )
@@ -111,6 +111,8 @@ def make_program(
 ) -> Program:
     """Return the compiled program that trains one agent for each seed, each with its own worlds.
 
+    It is written for the platform of the worlds.
+
     Args:
         settings: of the run.
         world: the worlds of one seed.
@@ -123,7 +125,7 @@ def make_program(
     """
     trainer = make_trainer(settings, world, agent, mesh)
     seeds_in_row = seeds // mesh.shape[SEEDS] if mesh else seeds
-    at_once = seeds_at_once or (1 if jax.default_backend() == "cpu" else seeds_in_row)
+    at_once = seeds_at_once or (1 if world.platform == "cpu" else seeds_in_row)
 
     def over_seeds[X, Y](function: Callable[[X], Y]) -> Callable[[X], Y]:
         return sharding.over_seeds(mesh, partial(_map_seeds, function, seeds_in_row, at_once))

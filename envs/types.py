@@ -50,3 +50,4 @@ class World[State]:
     view_shape: tuple[int, int, int]  # height, width, channels
     environments: tuple[str, ...]  # names; `Step.environment` indexes them
     max_steps: int  # of the longest episode
+    platform: str = "cpu"  # that these functions, and those that call them, are written for

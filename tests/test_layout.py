@@ -13,7 +13,7 @@ NOT_FOR = {  # what the files of a folder may not import
     "cbet_jax": ("experiments", "tests"),
     "experiments": ("tests",),
 }
-ENVS_FOR_THE_ALGORITHM = {"envs.types", "envs.errors", "envs.hashing"}
+ENVS_FOR_THE_ALGORITHM = {"envs.types", "envs.errors", "envs.hashing", "envs.barrier"}
 ONLY_IN = {
     "navix": ("envs/minigrid", "experiments/benchmarks"),  # which compare with its own worlds
     "habitat_sim": ("envs/habitat/habitat_sim",),

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Integer, PRNGKeyArray, UInt32
 
-from cbet_jax.barrier import materialize
+from envs.barrier import materialize
 from envs.hashing import mix
 
 LANES = 2

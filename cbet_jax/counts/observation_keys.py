@@ -12,11 +12,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Integer, PRNGKeyArray, UInt32
 
-from cbet_jax.barrier import materialize
 from cbet_jax.config import CountSettings
 from cbet_jax.counts import hashing, ternary_code
 from cbet_jax.counts.hashing import LinearHash
 from cbet_jax.counts.ternary_code import TernaryCode
+from envs.barrier import materialize
 
 Observations = Integer[Array, "N ..."]  # one of each actor
 Keys = UInt32[Array, "N lanes"]

@@ -20,7 +20,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int, UInt32
 
-from cbet_jax.barrier import materialize
+from envs.barrier import materialize
 
 WAYS = 4  # slots in a bucket
 FINGERPRINT, GENERATION, COUNT = range(3)  # the numbers in a slot

@@ -37,13 +37,14 @@ class Trace(NamedTuple):
     cell: Float[Array, "T N units"]
 
 
-@partial(jax.custom_vjp, nondiff_argnums=(4,))
+@partial(jax.custom_vjp, nondiff_argnums=(4, 5))
 def unroll(
     projected: Float[Array, "T N gates"],
     first: Bool[Array, "T N"],
     weights: Float[Array, "units 4*units"],
     initial: Carry,
     factors: Factors = "float32",
+    platform: str = "cpu",
 ) -> tuple[Float[Array, "T N units"], Carry]:
     """Unroll one LSTM layer over `T` steps (Hochreiter and Schmidhuber, 1997).
 
@@ -53,17 +54,21 @@ def unroll(
         weights: recurrent weights; gates in the order input, forget, cell, output.
         initial: the state before the first step.
         factors: precision of the factors of the recurrent products.
+        platform: that the loops are written for.
 
     Returns:
         The hidden state after each step, and the last state.
     """
-    final, trace = _forward(projected, first, round_factor(weights, factors), initial)
+    weights = round_factor(weights, factors)
+    final, trace = _forward(projected, first, weights, initial, platform)
     return trace.hidden, final
 
 
-def _forward(projected: Array, first: Array, weights: Array, initial: Carry) -> tuple[Carry, Trace]:
+def _forward(
+    projected: Array, first: Array, weights: Array, initial: Carry, platform: str
+) -> tuple[Carry, Trace]:
     steps, agents, _ = projected.shape
-    recur = loop_matmul(weights, agents, steps)
+    recur = loop_matmul(weights, agents, steps, platform=platform)
 
     def step(carry: Carry, inputs: tuple[Array, Array]) -> tuple[Carry, Trace]:
         projected_t, keep_t = inputs
@@ -88,14 +93,19 @@ def _activate(gates: Float[Array, "N gates"]) -> Float[Array, "N 4 units"]:
 
 
 def _unroll_forward(
-    projected: Array, first: Array, weights: Array, initial: Carry, factors: Factors
+    projected: Array,
+    first: Array,
+    weights: Array,
+    initial: Carry,
+    factors: Factors,
+    platform: str,
 ) -> Any:
     weights = round_factor(weights, factors)
-    final, trace = _forward(projected, first, weights, initial)
+    final, trace = _forward(projected, first, weights, initial, platform)
     return (trace.hidden, final), (trace, first, weights, initial)
 
 
-def _unroll_backward(factors: Factors, residuals: Any, gradients: Any) -> Any:
+def _unroll_backward(factors: Factors, platform: str, residuals: Any, gradients: Any) -> Any:
     trace, first, weights, initial = residuals
     hidden_gradient, final_gradient = gradients
     keep = _keep(first)
@@ -104,7 +114,7 @@ def _unroll_backward(factors: Factors, residuals: Any, gradients: Any) -> Any:
         cell=jnp.concatenate([initial.cell[None], trace.cell[:-1]]) * keep,
     )
     steps, agents, _ = trace.hidden.shape
-    recur_back = loop_matmul(weights, agents, steps, transposed=True)
+    recur_back = loop_matmul(weights, agents, steps, transposed=True, platform=platform)
 
     def step(carry: Carry, inputs: tuple[Array, ...]) -> tuple[Carry, Array]:
         gradient_t, gates_derivative_t, cell_derivative_t, keep_t, forget_t = inputs
@@ -117,17 +127,20 @@ def _unroll_backward(factors: Factors, residuals: Any, gradients: Any) -> Any:
     derivatives = _derivatives(trace, before.cell)
     inputs = (hidden_gradient, *derivatives, keep, trace.gates[:, :, FORGET] * keep)
     initial_gradient, d_gates = jax.lax.scan(step, final_gradient, inputs, reverse=True)
-    d_weights = _weights_gradient(before.hidden, d_gates, factors)
+    d_weights = _weights_gradient(before.hidden, d_gates, factors, platform)
     return d_gates, None, d_weights, initial_gradient
 
 
 def _weights_gradient(
-    hidden: Float[Array, "T N units"], d_gates: Float[Array, "T N gates"], factors: Factors
+    hidden: Float[Array, "T N units"],
+    d_gates: Float[Array, "T N gates"],
+    factors: Factors,
+    platform: str,
 ) -> Float[Array, "units gates"]:
     """Return the gradient of the recurrent weights: one product over all steps and agents."""
     hidden = round_factor(hidden.reshape(-1, hidden.shape[-1]), factors)
     d_gates = round_factor(d_gates.reshape(-1, d_gates.shape[-1]), factors)
-    return matmul_like(transpose(hidden), d_gates)
+    return matmul_like(transpose(hidden, platform), d_gates)
 
 
 def _derivatives(

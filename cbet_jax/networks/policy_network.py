@@ -16,8 +16,11 @@ from cbet_jax.config import Factors, NetworkSettings
 from cbet_jax.networks import initializers
 from cbet_jax.networks.convolution import MATRICES, Convolution, elu
 from cbet_jax.networks.lstm import Carry, unroll
-from cbet_jax.networks.matmul import matmul
+from cbet_jax.networks.matmul import matmul, round_factor
 from cbet_jax.types import LSTMState
+
+FACTORS = ("kernel", "matrix", "input_weights", "hidden_weights")  # parameters
+HEADS = ("policy", "value")  # their products are float32
 
 Outputs = tuple[Float[Array, "T N actions"], Float[Array, "T N"], LSTMState]
 
@@ -27,6 +30,7 @@ class LSTMLayer(nn.Module):
 
     units: int
     factors: Factors = "float32"
+    platform: str = "cpu"  # that it is written for
 
     @nn.compact
     def __call__(
@@ -37,8 +41,9 @@ class LSTMLayer(nn.Module):
         hidden_weights = self.param("hidden_weights", uniform, (self.units, gates))
         input_bias = self.param("input_bias", uniform, (gates,))
         hidden_bias = self.param("hidden_bias", uniform, (gates,))
-        projected = matmul(inputs, input_weights, self.factors) + (input_bias + hidden_bias)
-        return unroll(projected, first, hidden_weights, carry, self.factors)
+        projected = matmul(inputs, input_weights, self.factors, self.platform)
+        projected = projected + (input_bias + hidden_bias)
+        return unroll(projected, first, hidden_weights, carry, self.factors, self.platform)
 
 
 class PolicyNetwork(nn.Module):
@@ -46,6 +51,7 @@ class PolicyNetwork(nn.Module):
 
     settings: NetworkSettings
     num_actions: int
+    platform: str = "cpu"  # that it is written for
 
     @nn.compact
     def __call__(
@@ -64,7 +70,8 @@ class PolicyNetwork(nn.Module):
         features, hidden, cell = self._features(view), [], []
         for layer in range(self.settings.lstm_layers):
             carry = Carry(state.hidden[layer], state.cell[layer])
-            lstm = LSTMLayer(self.settings.lstm_units, self.settings.factors, name=f"lstm_{layer}")
+            units, factors = self.settings.lstm_units, self.settings.factors
+            lstm = LSTMLayer(units, factors, self.platform, name=f"lstm_{layer}")
             features, carry = lstm(features, first, carry)
             hidden.append(carry.hidden)
             cell.append(carry.cell)
@@ -81,7 +88,7 @@ class PolicyNetwork(nn.Module):
             x = x / settings.brightest
         for layer in range(settings.conv_layers):
             convolution = Convolution(
-                settings.channels, settings.factors, name=f"convolution_{layer}"
+                settings.channels, settings.factors, self.platform, name=f"convolution_{layer}"
             )
             x = elu(convolution(x))
         x = x.reshape(len(x), -1)
@@ -89,16 +96,18 @@ class PolicyNetwork(nn.Module):
             dense = nn.Dense(
                 settings.dense_units,
                 kernel_init=initializers.HIDDEN,
-                dot_general=partial(_dense_matmul, settings.factors),
+                dot_general=partial(_dense_matmul, settings.factors, self.platform),
                 name=f"dense_{layer}",
             )
             x = nn.relu(dense(x))
         return x.reshape(*view.shape[:2], -1)
 
 
-def _dense_matmul(factors: Factors, x: Array, kernel: Array, *_: Any, **__: Any) -> Array:
+def _dense_matmul(
+    factors: Factors, platform: str, x: Array, kernel: Array, *_: Any, **__: Any
+) -> Array:
     """Return `matmul` in the form that `nn.Dense` calls: the other arguments do not apply."""
-    return matmul(x, kernel, factors)
+    return matmul(x, kernel, factors, platform)
 
 
 def initial_state(settings: NetworkSettings, agents: int) -> LSTMState:
@@ -119,7 +128,10 @@ def init_params(
 def precompute(
     network: PolicyNetwork, params: PyTree, view: UInt8[Array, "N height width 3"]
 ) -> PyTree:
-    """Return the parameters with the matrices of the convolutions, with which `apply` is faster.
+    """Return the parameters in a form with which `apply` is faster, for acting only.
+
+    The matrices of the convolutions are made, and the factors of products are rounded: once,
+    not at every step.
 
     Args:
         network: the network.
@@ -129,7 +141,14 @@ def precompute(
     agents = len(view)
     first, state = jnp.zeros((1, agents), bool), initial_state(network.settings, agents)
     _, matrices = network.apply(params, view[None], first, state, mutable=[MATRICES])
-    return {**params, **matrices}
+    return jax.tree.map_with_path(partial(_rounded, network.settings), {**params, **matrices})
+
+
+def _rounded(settings: NetworkSettings, path: Any, leaf: Array) -> Array:
+    """Return a parameter as `matmul` and `unroll` round it, if it is a factor of theirs."""
+    *_, module, name = (part.key for part in path)
+    is_factor = name in FACTORS and not module.startswith(HEADS)
+    return round_factor(leaf, settings.factors) if is_factor else leaf
 
 
 def apply(

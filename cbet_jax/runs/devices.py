@@ -78,7 +78,7 @@ def memory(mesh: Mesh | None) -> int:
 
 def compiler_options(mesh: Mesh | None) -> dict[str, bool]:
     """Return XLA's options for a mesh: where every core is a device, cores share no products."""
-    if mesh is None or jax.default_backend() != "cpu":
+    if mesh is None or mesh.local_devices[0].platform != "cpu":
         return {}
     every_core = len(mesh.local_devices) >= cores()  # devices of other hosts use no core here
     return {"xla_cpu_multi_thread_eigen": False} if every_core else {}

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import PRNGKeyArray
 
-from cbet_jax.agent import Agent, AgentParams, make_agent
+from cbet_jax.agent import Agent, AgentParams, world_agent
 from cbet_jax.config import RunSettings
 from cbet_jax.runs import checkpoint, multihost
 from cbet_jax.runs.checkpoint import Loaded, OtherProgramError, Position
@@ -43,9 +43,7 @@ def load_policies(
         RunDirectoryError: there is no good checkpoint, or it holds no policy, or one for another
             number of actions or other views.
     """
-    agent = make_agent(
-        settings.train.network, settings.transfer, world.num_actions, world.view_shape
-    )
+    agent = world_agent(settings.train.network, settings.transfer, world)
     keys = seed_keys(settings.seeds, settings.first_seed)
     params = jax.eval_shape(jax.vmap(agent.init), keys)
     template = {"learner": {"policy": params.learnt, "fixed": params.fixed}}

@@ -16,6 +16,7 @@ MiniGrid's rules.
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import jax
 from jaxtyping import Array, UInt8
 
 from envs.errors import UnknownEnvironment, UnsupportedEnvironment
@@ -70,6 +71,7 @@ def make_world(
     explore: bool,
     staggered: bool = False,
     levels_per_world: int | None = None,
+    platform: str | None = None,
 ) -> World:
     """Build a batch of worlds for a learner.
 
@@ -81,6 +83,8 @@ def make_world(
             episode, or all at the first moment of the first environment.
         levels_per_world: levels of each environment that the pool holds for each world. One is
             enough for a single episode; the default is as many as training may need.
+        platform: that the worlds, and programs that play them, are written for: `cpu` or `gpu`
+            (None: the kind of JAX's default device).
 
     Raises:
         UnknownEnvironment: no environment has one of the names.
@@ -93,6 +97,7 @@ def make_world(
         explore=explore,
         staggered=staggered,
         levels_per_world=levels_per_world,
+        platform=platform or jax.default_backend(),
     )
 
 

@@ -13,8 +13,8 @@ import numpy as np
 from jax.experimental.layout import Layout, with_layout_constraint
 from jaxtyping import Array, Bool, UInt8, UInt16
 
+from envs.barrier import materialize
 from envs.minigrid import cells as c
-from envs.minigrid.compute_once import compute_once
 from envs.minigrid.level import MARGIN
 from envs.minigrid.rules import State
 
@@ -35,7 +35,7 @@ def look_around_batch(states: State) -> UInt8[Array, "4 7 7 N"]:
     Neighbouring worlds are adjacent in memory, so one instruction works on many of them:
     several times faster than `jax.vmap(look_around)`.
     """
-    windows = compute_once(jax.vmap(_window)(states))
+    windows = materialize(jax.vmap(_window)(states))
     windows = with_layout_constraint(jnp.moveaxis(windows, 0, -1), Layout((0, 1, 2)))
     return _visible_cells(windows, states.carrying)
 
@@ -43,7 +43,7 @@ def look_around_batch(states: State) -> UInt8[Array, "4 7 7 N"]:
 def egocentric(state: State, seen: UInt8[Array, "4 7 7 *worlds"]) -> UInt8[Array, "7 7 3 *worlds"]:
     """Return MiniGrid's observation: the view in the agent's direction, taken from `seen`."""
     facing = [state.level.agent_direction == direction for direction in range(4)]
-    ahead = compute_once(jnp.select(facing, list(seen)))
+    ahead = materialize(jnp.select(facing, list(seen)))
     return jnp.stack([c.type_of(ahead), c.color_of(ahead), c.door_state_of(ahead)], axis=2)
 
 
@@ -64,10 +64,10 @@ def _visible_cells(
     window: UInt8[Array, "13 13 *worlds"], carrying: UInt8[Array, "*worlds"]
 ) -> UInt8[Array, "4 7 7 *worlds"]:
     """Return what the agent sees of a window in each direction."""
-    cells = compute_once(_four_views(compute_once(window)))
-    in_sight = compute_once(_in_sight(compute_once(_transparent_bits(cells))))
+    cells = materialize(_four_views(materialize(window)))
+    in_sight = materialize(_in_sight(materialize(_transparent_bits(cells))))
     seen = jnp.where(_unpack(in_sight), cells, c.HIDDEN)
-    return compute_once(seen.at[:, AGENT_X, AGENT_Y].set(carrying))
+    return materialize(seen.at[:, AGENT_X, AGENT_Y].set(carrying))
 
 
 def _window(state: State) -> UInt8[Array, "13 13"]:
@@ -104,7 +104,7 @@ def _in_sight(transparent: UInt8[Array, "4 7 *worlds"]) -> UInt8[Array, "4 7 *wo
         through = _fill_sideways(sight & transparent[:, y], transparent[:, y])
         beside = through << 1 | through >> 1
         rows.append((sight | beside) & ALL_BITS)
-        sight = compute_once((through | beside) & ALL_BITS)
+        sight = materialize((through | beside) & ALL_BITS)
     return jnp.stack(rows[::-1], axis=1)
 
 

@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
+from envs.barrier import materialize
 from envs.minigrid import rules, views
-from envs.minigrid.compute_once import compute_once
 from envs.minigrid.generators import Generator
 from envs.minigrid.pool import Pool, make_pool, refill, replayed_shares, take
 from envs.minigrid.rules import Outcome, State
@@ -40,6 +40,7 @@ def gridworld(
     explore: bool,
     staggered: bool = False,
     levels_per_world: int | None = None,
+    platform: str = "cpu",
 ) -> World[Worlds]:
     """Return a batch of worlds that cycle through `generators`, one environment per episode.
 
@@ -57,6 +58,7 @@ def gridworld(
             the first environment.
         levels_per_world: levels of each environment that the pool holds for each world
             (default: as many as the worlds may need before the next refresh).
+        platform: that the functions are written for, such as `gpu`.
     """
     generators = tuple(generators)
     time_limits = tuple(generator.max_steps for generator in generators)
@@ -83,7 +85,8 @@ def gridworld(
         states, outcome = jax.vmap(rules.step)(worlds.states, actions)
         terminated = outcome.died if explore else outcome.died | outcome.success
         truncated = outcome.timed_out & ~terminated
-        next_worlds = _reset(worlds._replace(states=states), terminated | truncated, generators)
+        ended = terminated | truncated
+        next_worlds = _reset(worlds._replace(states=states), ended, generators, platform)
         return next_worlds, _observe(
             next_worlds.states, outcome, terminated, truncated, states, worlds.environment
         )
@@ -102,6 +105,7 @@ def gridworld(
         view_shape=(views.VIEW_SIZE, views.VIEW_SIZE, 3),
         environments=names,
         max_steps=max(time_limits),
+        platform=platform,
     )
 
 
@@ -157,7 +161,9 @@ def report(names: Sequence[str], worlds: Worlds) -> dict[str, Float[Array, ""]]:
     return {"levels_replayed": overall, **named}
 
 
-def _reset(worlds: Worlds, ended: Bool[Array, " N"], generators: Sequence[Generator]) -> Worlds:
+def _reset(
+    worlds: Worlds, ended: Bool[Array, " N"], generators: Sequence[Generator], platform: str
+) -> Worlds:
     """Start the next episode, in the next environment, in every world whose episode ended."""
 
     def start_episodes(worlds: Worlds) -> Worlds:
@@ -167,7 +173,7 @@ def _reset(worlds: Worlds, ended: Bool[Array, " N"], generators: Sequence[Genera
         states = jax.tree.map(lambda new, old: _where(ended, new, old), fresh, worlds.states)
         return worlds._replace(states=states, environment=environment, pool=pool)
 
-    if jax.default_backend() != "cpu":
+    if platform != "cpu":
         return start_episodes(worlds)  # cheaper than a branch, which waits for the host
     return jax.lax.cond(ended.any(), start_episodes, lambda worlds: worlds, worlds)
 
@@ -206,7 +212,7 @@ def _observe(
         environment=environment,
         interaction=outcome.interaction,
     )
-    return compute_once(step)
+    return materialize(step)
 
 
 def _first_step(states: State, environment: Int[Array, " N"]) -> Step:

@@ -3,7 +3,7 @@
 import jax
 from jax.sharding import Mesh
 
-from cbet_jax.agent import make_agent
+from cbet_jax.agent import world_agent
 from cbet_jax.config import RunSettings, SettingsError
 from cbet_jax.runs import devices
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
@@ -44,7 +44,7 @@ def build(settings: RunSettings, mesh: Mesh | None = None) -> Program:
         explore=settings.explore,
         staggered=settings.explore and not train.lockstep,
     )
-    agent = make_agent(train.network, settings.transfer, world.num_actions, world.view_shape)
+    agent = world_agent(train.network, settings.transfer, world)
     program = make_program(train, world, settings.seeds, settings.chunk, agent=agent, mesh=mesh)
     state = jax.eval_shape(program.init, seed_keys(settings.seeds))
     needed = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(state))

@@ -7,9 +7,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import jax
 from rich.console import Console
 
-from cbet_jax.agent import make_agent
+from cbet_jax.agent import world_agent
 from cbet_jax.config import HabitatSettings, RunSettings
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
 from cbet_jax.train import Program, make_program
@@ -68,6 +69,7 @@ def worlds(habitat: HabitatSettings, played: Simulators) -> World:
         random_starts=habitat.random_starts,
         shared_start=habitat.shared_start,
         drawn_headings=habitat.drawn_headings,
+        platform=jax.default_backend(),
     )
 
 
@@ -75,7 +77,7 @@ def build(settings: RunSettings, played: Simulators) -> Program:
     """Build the program that trains in scenes; seeds take turns with the simulators."""
     assert settings.habitat is not None
     train, world = settings.train, worlds(settings.habitat, played)
-    agent = make_agent(train.network, settings.transfer, world.num_actions, world.view_shape)
+    agent = world_agent(train.network, settings.transfer, world)
     return make_program(train, world, settings.seeds, settings.chunk, seeds_at_once=1, agent=agent)
 
 

@@ -1,5 +1,6 @@
 """The policy's network: its size, its parameters, acting step by step."""
 
+from dataclasses import replace
 from functools import partial
 
 import jax
@@ -46,6 +47,19 @@ def test_precomputed_parameters_act_alike_and_hold_the_matrices(params):
     first, state = jnp.ones((1, AGENTS), bool), policy_network.initial_state(SMALL, AGENTS)
     plain = APPLY(params, view[None], first, state)
     _assert_close(APPLY(precomputed, view[None], first, state), plain)
+
+
+def test_factors_that_are_rounded_once_give_the_same_bits(params):
+    network = policy_network.PolicyNetwork(replace(SMALL, factors="bfloat16"), 7)
+    view, first = _views(AGENTS), jnp.ones((1, AGENTS), bool)
+    state = policy_network.initial_state(SMALL, AGENTS)
+    apply = jax.jit(partial(policy_network.apply, network))
+    precomputed = jax.jit(partial(policy_network.precompute, network))(params, view)
+    rounded = {str(leaf.dtype) for leaf in jax.tree.leaves(precomputed["params"]["lstm_0"])}
+    assert rounded == {"bfloat16", "float32"}
+    assert precomputed["params"]["policy"]["kernel"].dtype == jnp.float32
+    found, plain = (apply(each, view[None], first, state) for each in (precomputed, params))
+    jax.tree.map(np.testing.assert_array_equal, found, plain)
 
 
 def test_acting_step_by_step_equals_learning_on_the_whole_sequence(params):

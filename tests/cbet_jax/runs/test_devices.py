@@ -52,7 +52,7 @@ def test_every_host_gives_devices(preset, seeds, devices, used):
 def test_cores_share_products_unless_each_is_a_device(here, shared, monkeypatch):
     """Whatever other hosts have."""
     monkeypatch.setattr(devices, "cores", lambda: 2)
-    mesh = Mock(Mesh, local_devices=[None] * here, size=4)
+    mesh = Mock(Mesh, local_devices=[Mock(platform="cpu")] * here, size=4)
     asked = {} if shared else {"xla_cpu_multi_thread_eigen": False}
     assert devices.compiler_options(mesh) == asked
 
