@@ -26,15 +26,16 @@ def params() -> AgentParams:
 def test_logits_are_the_tasks_and_alpha_times_the_frozen_ones(params):
     """Each network goes on from its own recurrent state, and both are zeroed at an end."""
     agent = biased(TASK, BIAS, linear_decay(2.0, None))
+    apply, apply_task, apply_bias = (jax.jit(each.apply) for each in (agent, TASK, BIAS))
     own = AgentParams(params.learnt), AgentParams(params.fixed.policy)
     state, states = (
         agent.initial_state(AGENTS),
         (TASK.initial_state(AGENTS), BIAS.initial_state(AGENTS)),
     )
     for _ in range(2):
-        logits, value, state = agent.apply(params, SEEN, FIRST, state)
-        task_logits, task_value, task_state = TASK.apply(own[0], SEEN, FIRST, states[0])
-        bias_logits, _, bias_state = BIAS.apply(own[1], SEEN, FIRST, states[1])
+        logits, value, state = apply(params, SEEN, FIRST, state)
+        task_logits, task_value, task_state = apply_task(own[0], SEEN, FIRST, states[0])
+        bias_logits, _, bias_state = apply_bias(own[1], SEEN, FIRST, states[1])
         states = task_state, bias_state
         np.testing.assert_allclose(logits, task_logits + 2 * bias_logits, rtol=1e-6)
         np.testing.assert_array_equal(value, task_value)
@@ -45,17 +46,17 @@ def test_logits_are_the_tasks_and_alpha_times_the_frozen_ones(params):
 def test_a_weight_of_zero_leaves_the_task_alone(params):
     agent = biased(TASK, BIAS, linear_decay(0.0, None))
     params = params._replace(fixed=params.fixed._replace(alpha=jnp.zeros(())))
-    logits, *_ = agent.apply(params, SEEN, FIRST, agent.initial_state(AGENTS))
-    alone, *_ = TASK.apply(AgentParams(params.learnt), SEEN, FIRST, TASK.initial_state(AGENTS))
+    logits, *_ = jax.jit(agent.apply)(params, SEEN, FIRST, agent.initial_state(AGENTS))
+    task = AgentParams(params.learnt)
+    alone, *_ = jax.jit(TASK.apply)(task, SEEN, FIRST, TASK.initial_state(AGENTS))
     np.testing.assert_array_equal(logits, alone)
 
 
 def test_precomputed_parameters_act_alike(params):
     agent = biased(TASK, BIAS, linear_decay(2.0, None))
-    plain, *_ = agent.apply(params, SEEN, FIRST, agent.initial_state(AGENTS))
-    precomputed, *_ = agent.apply(
-        agent.precompute(params, SEEN[0]), SEEN, FIRST, agent.initial_state(AGENTS)
-    )
+    apply, state = jax.jit(agent.apply), agent.initial_state(AGENTS)
+    plain, *_ = apply(params, SEEN, FIRST, state)
+    precomputed, *_ = apply(jax.jit(agent.precompute)(params, SEEN[0]), SEEN, FIRST, state)
     np.testing.assert_allclose(precomputed, plain, atol=1e-5)
 
 
@@ -67,7 +68,7 @@ def test_no_gradient_reaches_the_frozen_policy(params):
     def loss(params):
         return batch_loss(params, batch, jnp.ones((1, AGENTS)), agent, TrainSettings()).total
 
-    gradient = jax.grad(loss)(params)
+    gradient = jax.jit(jax.grad(loss))(params)
     assert all((np.asarray(leaf) == 0).all() for leaf in jax.tree.leaves(gradient.fixed.policy))
     assert any((np.asarray(leaf) != 0).any() for leaf in jax.tree.leaves(gradient.learnt))
 

@@ -1,5 +1,7 @@
 """Losses and RMSProp against numbers computed by hand."""
 
+from functools import partial
+
 import chex
 import jax
 import jax.numpy as jnp
@@ -102,6 +104,7 @@ def test_loss_of_one_step_by_hand():
 
 
 def test_the_loss_is_summed_over_steps_and_averaged_over_the_batch():
+    @partial(jax.jit, static_argnums=(0, 1))
     def loss(steps, sequences):
         logits = jnp.zeros((steps, sequences, 3))
         value, reward = jnp.zeros((steps + 1, sequences)), jnp.ones((steps, sequences))
@@ -140,11 +143,12 @@ def test_values_bootstrap_across_time_outs_unless_these_cut(cut):
     batch = trajectory([[1], [200]], [[0]])
     steps = batch.steps._replace(truncated=jnp.array([[True]]))
     batch = batch._replace(steps=steps, initial_state=state)
-    params = agent.init(jax.random.key(0))
-    logits, (old, new), _ = agent.apply(params, batch.view, batch.first, state)
+    params = jax.jit(agent.init)(jax.random.key(0))
+    logits, (old, new), _ = jax.jit(agent.apply)(params, batch.view, batch.first, state)
     batch = batch._replace(steps=steps._replace(logits=logits[:-1]))
     target = 1 + 0.5 * (old if cut else new)
-    loss = batch_loss(params, batch, jnp.ones((1, 1)), agent, settings)
+    reward = jnp.ones((1, 1))
+    loss = jax.jit(lambda *inputs: batch_loss(*inputs, agent, settings))(params, batch, reward)
     np.testing.assert_allclose(loss.value, 0.5 * (target - old)[0] ** 2, rtol=1e-3)
     assert abs(float((new - old)[0])) > 0.01
 
@@ -166,7 +170,7 @@ def test_a_methods_networks_are_clipped_by_themselves_and_leave_the_policy_alone
     agent = network_agent(settings.network, 2, VIEW)
     optimizers = make_optimizers(settings)
     batch = trajectory([[1], [2]], [[0]])._replace(initial_state=agent.initial_state(1))
-    policy = agent.init(jax.random.key(0))
+    policy = jax.jit(agent.init)(jax.random.key(0))
     params = Params({"small": jnp.zeros(1), "large": jnp.zeros(1)}, {"still": jnp.zeros(1)})
 
     @jax.jit

@@ -5,22 +5,26 @@ import numpy as np
 import pytest
 
 from cbet_jax.agent import network_agent
-from cbet_jax.config import CountSettings, NetworkSettings, TrainSettings
+from cbet_jax.config import CountSettings, TrainSettings
 from cbet_jax.counts.table import empty_table, visit
 from cbet_jax.intrinsic.cbet import cbet
 from cbet_jax.rollout import begin_actor, interaction_slots, rollout
-from tests.support.worlds import multi_env
+from envs.minigrid.generators import GENERATORS
+from envs.minigrid.world import gridworld
+from tests.support.tiny import NETWORK
 
-WORLDS, STEPS = 6, 170  # two episodes of MultiRoom end within the steps, the first of all at 80
-NETWORK = NetworkSettings(channels=4, dense_units=8, lstm_layers=1, lstm_units=8)
+LIMIT = 40  # steps of an episode of MultiRoom-N2-S4, with which every world begins
+WORLDS, STEPS = 6, 60
 
 
 @pytest.fixture(scope="module")
 def played():
-    world, settings = multi_env(WORLDS), TrainSettings(counts=CountSettings(capacity=1024))
+    generators = [GENERATORS[name] for name in ("MultiRoom-N2-S4", "DoorKey-5x5")]
+    world = gridworld(generators, WORLDS, explore=True)
+    settings = TrainSettings(counts=CountSettings(capacity=1024))
     method = cbet(settings, world.num_actions)
     agent = network_agent(NETWORK, world.num_actions, world.view_shape)
-    params = agent.init(jax.random.key(0))
+    params = jax.jit(agent.init)(jax.random.key(0))
 
     @jax.jit
     def play(key):
@@ -44,19 +48,20 @@ def test_the_views_run_from_the_first_to_the_one_that_comes_next(played):
 def test_the_logits_are_those_of_the_policy_that_learns_from_them(played):
     """Acting and learning see the same recurrent states, over ends of episodes."""
     agent, params, _, _, trajectory, _ = played
-    logits, _, _ = agent.apply(params, trajectory.view, trajectory.first, trajectory.initial_state)
+    seen = trajectory.view, trajectory.first, trajectory.initial_state
+    logits, _, _ = jax.jit(agent.apply)(params, *seen)
     np.testing.assert_allclose(logits[:-1], trajectory.steps.logits, atol=1e-4)
 
 
 def test_episodes_end_at_their_time_limit_and_the_next_world_begins(played):
     *_, trajectory, events = played
     ended = np.asarray(events.ended)
-    np.testing.assert_array_equal(np.flatnonzero(ended[:, 0]), [79])  # MultiRoom: 80 steps
-    np.testing.assert_array_equal(events.episode_length[79], 80)
-    np.testing.assert_array_equal(events.environment[79], 0)
-    np.testing.assert_array_equal(events.environment[80], 1)
-    np.testing.assert_array_equal(events.episode_length[80], 1)
-    np.testing.assert_array_equal(trajectory.first[80], True)
+    np.testing.assert_array_equal(np.flatnonzero(ended[:, 0]), [LIMIT - 1])
+    np.testing.assert_array_equal(events.episode_length[LIMIT - 1], LIMIT)
+    np.testing.assert_array_equal(events.environment[LIMIT - 1], 0)
+    np.testing.assert_array_equal(events.environment[LIMIT], 1)
+    np.testing.assert_array_equal(events.episode_length[LIMIT], 1)
+    np.testing.assert_array_equal(trajectory.first[LIMIT], True)
     assert not np.asarray(trajectory.steps.terminated).any()
     np.testing.assert_array_equal(trajectory.steps.truncated, ended)
 
@@ -64,10 +69,10 @@ def test_episodes_end_at_their_time_limit_and_the_next_world_begins(played):
 def test_unique_interactions_never_fall_within_an_episode_and_start_anew(played):
     *_, events = played
     interactions = np.asarray(events.episode_interactions)
-    assert interactions[:80].max() > 0
-    assert (np.diff(interactions[:80], axis=0) >= 0).all()
-    assert (np.diff(interactions[:80], axis=0) <= 1).all()
-    assert interactions[80].max() <= 1
+    assert interactions[:LIMIT].max() > 0
+    assert (np.diff(interactions[:LIMIT], axis=0) >= 0).all()
+    assert (np.diff(interactions[:LIMIT], axis=0) <= 1).all()
+    assert interactions[LIMIT].max() <= 1
 
 
 @pytest.mark.parametrize("max_steps", [80, 2560, 3600])  # MultiRoom-N4-S5 to ObstructedMaze-Full

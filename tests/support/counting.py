@@ -3,6 +3,7 @@
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from cbet_jax.config import AuxiliarySettings, CountSettings, TrainSettings
@@ -42,7 +43,9 @@ def observe(method: Intrinsic, moments, *, first, begin=()) -> list[dict[str, li
 
 
 def _of_two(step: Step) -> Step:
-    return step if len(step.view) > 1 else jax.tree.map(lambda leaf: leaf.repeat(2, 0), step)
+    if len(step.view) > 1:
+        return step
+    return jax.tree.map(lambda leaf: jnp.asarray(np.repeat(np.asarray(leaf), 2, 0)), step)
 
 
 def observe_states(*arguments: Any, **options: Any) -> list[list[int]]:
@@ -53,8 +56,8 @@ def observe_states(*arguments: Any, **options: Any) -> list[list[int]]:
 def resets(method: Intrinsic, actors: int) -> dict[str, np.ndarray]:
     """Return which actors' tables are reset at the first step, by kind: bool [actors]."""
     here = moment([1] * actors)
-    _, memory = method.init(KEY, here)
-    memory, _ = method.observe(memory, KEY, here)
+    _, memory = jax.jit(method.init)(KEY, here)
+    memory, _ = jax.jit(method.observe)(memory, KEY, here)
     return {kind: np.asarray(counts.tables.generation) == 2 for kind, counts in memory.items()}
 
 

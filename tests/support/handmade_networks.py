@@ -5,10 +5,15 @@ that shows the number v all over becomes 16 times v / 255, and two of them are
 4 |v - w| / 255 apart.
 """
 
+from typing import Any
+
+import jax
 import jax.numpy as jnp
 import numpy as np
 
 from cbet_jax.config import AuxiliarySettings, TrainSettings
+from cbet_jax.intrinsic.types import Intrinsic, Params
+from cbet_jax.types import Trajectory
 
 V = np.array([[0.0, 51.0], [102.0, 51.0], [255.0, 0.0]])  # views [T + 1, N]
 X = V / 255
@@ -23,22 +28,24 @@ def settings(squared: bool, **weights: float) -> TrainSettings:
 
 def passing_on(scale: float = 1.0):
     """Parameters of the embedding, whose numbers are multiplied by `scale`."""
-    kernel = jnp.zeros((27, 1)).at[MIDDLE, 0].set(scale)
-    return {"convolution_0": {"kernel": kernel, "bias": jnp.zeros(1)}}
+    kernel = np.zeros((27, 1), np.float32)
+    kernel[MIDDLE, 0] = scale
+    return {"convolution_0": {"kernel": jnp.asarray(kernel), "bias": jnp.asarray([0.0])}}
 
 
 def _dense(kernel):
-    kernel = jnp.asarray(kernel, jnp.float32)
-    return {"kernel": kernel, "bias": jnp.zeros(kernel.shape[1])}
+    kernel = np.asarray(kernel, np.float32)
+    bias = np.zeros(kernel.shape[1], np.float32)
+    return {"kernel": jnp.asarray(kernel), "bias": jnp.asarray(bias)}
 
 
 def models_params():
     """The forward model: phi(s) + 0.5 if the action is 1. The inverse: logits phi(s), phi(s')."""
     select = np.zeros((32, 2))
     select[0, 0] = select[16, 1] = 1
-    forward = {"hidden": _dense(select[:18]), "output": _dense([[1.0] * 16, [0.0] * 16])}
-    forward["hidden"]["kernel"] = forward["hidden"]["kernel"].at[16:, 1].set([0, 1])
-    forward["output"]["kernel"] = forward["output"]["kernel"].at[1].set(0.5)
+    pass_on = select[:18].copy()
+    pass_on[16:, 1] = 0, 1
+    forward = {"hidden": _dense(pass_on), "output": _dense([[1.0] * 16, [0.5] * 16])}
     inverse = {"hidden": _dense(select), "output": _dense(np.eye(2))}
     return {"embedding": passing_on(), "forward": forward, "inverse": inverse}
 
@@ -51,6 +58,11 @@ def norm(difference: np.ndarray, squared: bool) -> np.ndarray:
 def forward_error(squared: bool) -> np.ndarray:
     """||forward(phi(s), a) - phi(s')|| at each step."""
     return norm(X[:-1] + 0.5 * ACTION - X[1:], squared)
+
+
+def computed(method: Intrinsic, params: Params, played: Trajectory) -> tuple[Any, Any]:
+    """Return the rewards and the loss of a method, compiled together."""
+    return jax.jit(lambda *inputs: (method.reward(*inputs), method.loss(*inputs)))(params, played)
 
 
 def check_models_loss(found, squared: bool) -> None:

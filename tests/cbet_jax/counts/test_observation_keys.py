@@ -13,14 +13,14 @@ KEY = jax.random.key(0)
 
 def _observation(*numbers):
     """One number an actor, shown all over."""
-    return jnp.broadcast_to(jnp.array(numbers, jnp.uint8)[:, None], (len(numbers), 12))
+    return jnp.asarray(np.repeat(np.array(numbers, np.uint8)[:, None], 12, axis=1))
 
 
 def _keys(maker, first, observations):
     """Return the keys of each observation, as one integer an actor."""
-    state, found = maker.init(KEY, first), []
+    make, state, found = jax.jit(maker.make), jax.jit(maker.init)(KEY, first), []
     for each in observations:
-        state, keys = maker.make(state, each)
+        state, keys = make(state, each)
         found.append([int(low) << 32 | int(high) for low, high in np.asarray(keys)])
     return found
 
@@ -72,7 +72,7 @@ def test_images_of_one_code_have_one_key(of_changes, expected):
 @pytest.mark.parametrize(("shared", "codes"), [(False, 3), (True, 1)])
 def test_each_actor_has_a_code_unless_they_count_together(shared, codes):
     maker, seen = _ternary(of_changes=False, shared=shared), _observation(5, 5, 5)
-    projection = np.asarray(maker.init(KEY, seen).codes.projection)
+    projection = np.asarray(jax.jit(maker.init)(KEY, seen).codes.projection)
     assert len(np.unique(projection.reshape(codes, -1), axis=0)) == codes == len(projection)
     (keys,) = _keys(maker, seen, [seen])
     assert len(set(keys)) == codes
@@ -83,7 +83,8 @@ def test_the_keys_of_a_whole_rollout_are_those_of_its_steps(of_changes):
     maker = _ternary(of_changes=of_changes)
     numbers = np.random.default_rng(1).integers(0, 3, (8, 2)) * 100
     first, *observations = [_observation(*each) for each in numbers]
-    _, keys = maker.make_rollout(maker.init(KEY, first), jnp.stack(observations))
+    state = jax.jit(maker.init)(KEY, first)
+    _, keys = jax.jit(maker.make_rollout)(state, np.stack(observations))
     found = [[int(low) << 32 | int(high) for low, high in each] for each in np.asarray(keys)]
     assert found == _keys(maker, first, observations)
 

@@ -6,28 +6,30 @@ import numpy as np
 
 from cbet_jax.counts import table as counts
 
+VISIT = jax.jit(counts.visit)
+
 
 def _keys(numbers):
     """Keys whose buckets are spread, one for each number."""
     words = np.asarray(numbers, np.uint32)
-    return jnp.stack([words * jnp.uint32(2654435761), words], axis=-1)
+    return jnp.asarray(np.stack([words * np.uint32(2654435761), words], axis=-1))
 
 
 def test_counts_by_hand():
     table = counts.empty_table(16)
     seen = []
     for key in _keys([1, 2, 1, 1]):
-        table, count = counts.visit(table, key)
+        table, count = VISIT(table, key)
         seen.append(int(count))
     assert seen == [1, 1, 2, 3]
     assert int(table.overflow) == 0
 
 
 def test_reset_forgets_everything_and_keeps_counting():
-    table, _ = counts.visit(counts.empty_table(16), _keys([1])[0])
-    table, count = counts.visit(counts.reset(table, jnp.array(True)), _keys([1])[0])
+    table, _ = VISIT(counts.empty_table(16), _keys([1])[0])
+    table, count = VISIT(counts.reset(table, jnp.array(True)), _keys([1])[0])
     assert int(count) == 1
-    table, count = counts.visit(counts.reset(table, jnp.array(False)), _keys([1])[0])
+    table, count = VISIT(counts.reset(table, jnp.array(False)), _keys([1])[0])
     assert int(count) == 2
 
 

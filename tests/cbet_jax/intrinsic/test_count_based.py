@@ -5,7 +5,6 @@ from functools import partial
 
 import chex
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -13,7 +12,7 @@ from cbet_jax.config import CountSettings, TrainSettings
 from cbet_jax.intrinsic.cbet import cbet
 from tests.support.counting import KEY, NEVER, make, observe, observe_states
 from tests.support.moments import moment
-from tests.support.worlds import multi_env
+from tests.support.worlds import multi_env, single_env
 
 ACTORS = 32
 
@@ -65,12 +64,19 @@ def test_a_whole_rollout_of_images_is_counted_as_its_steps_are(shared):
     method = make("cbet", counts)
     numbers = np.random.default_rng(1).integers(0, 3, (2, 7, 3)) * 100
     first, *moments = [moment(*each) for each in numbers.swapaxes(0, 1).tolist()]
-    steps = jax.tree.map(lambda *leaves: jnp.stack(leaves), *moments)
-    keys = jax.random.split(KEY, len(moments))
-    _, before = method.init(KEY, first)
-    one_by_one = jax.lax.scan(lambda m, inputs: method.observe(m, *inputs), before, (keys, steps))
-    memory, signal = method.observe_rollout(before, keys, steps)
-    chex.assert_trees_all_equal((memory, signal), one_by_one)
+    steps = jax.tree.map(lambda *leaves: np.stack(leaves), *moments)
+
+    @jax.jit
+    def observe_both_ways(first, steps):
+        keys = jax.random.split(KEY, len(moments))
+        _, before = method.init(KEY, first)
+        observe_one = lambda memory, inputs: method.observe(memory, *inputs)  # noqa: E731
+        one_by_one = jax.lax.scan(observe_one, before, (keys, steps))
+        return method.observe_rollout(before, keys, steps), one_by_one
+
+    at_once, one_by_one = observe_both_ways(first, steps)
+    chex.assert_trees_all_equal(at_once, one_by_one)
+    _, signal = at_once
     assert signal["changes"].max() > 1
 
 
@@ -96,16 +102,19 @@ def test_what_is_never_reset_has_more_room(method, changes, slots):
     assert memory["states"].tables.slots.shape == (1, slots, 3)
 
 
-LONG = [pytest.param(p, 100_000, marks=pytest.mark.slow) for p in (0.001, 0.0)]
+LONG = [pytest.param(p, 100_000, multi_env, 3, marks=pytest.mark.slow) for p in (0.001, 0.0)]
+ONE = partial(single_env, "DoorKey-6x6")
 
 
-@pytest.mark.parametrize(("probability", "real_steps"), [(0.01, 10_000), *LONG])
-def test_equal_to_dictionaries_on_real_steps(probability, real_steps):
-    """Counts of a random walk through the three worlds, and of the resets it tossed."""
-    steps, world = real_steps // ACTORS, multi_env(ACTORS)
+@pytest.mark.parametrize(
+    ("probability", "real_steps", "make_world", "optimised"), [(0.01, 10_000, ONE, 0), *LONG]
+)
+def test_equal_to_dictionaries_on_real_steps(probability, real_steps, make_world, optimised):
+    """Counts of a random walk through one world or three, and of the resets it tossed."""
+    steps, world = real_steps // ACTORS, make_world(ACTORS)
     counting = CountSettings(reset_probability=probability, capacity=2**14)
     method = cbet(TrainSettings(counts=counting), world.num_actions)
-    log, memory = _walk(world, method, steps)
+    log, memory = _walk(world, method, steps, optimised)
     expected = _count_in_dictionaries(log)
     np.testing.assert_array_equal(log["states"], expected["states"])
     np.testing.assert_array_equal(log["changes"], expected["changes"])
@@ -114,10 +123,13 @@ def test_equal_to_dictionaries_on_real_steps(probability, real_steps):
     assert float(method.metrics(memory)["count_overflow"]) == 0
 
 
-def _walk(world, method, steps):
-    """Plays random actions; returns what was seen, counted and reset, step by step."""
+def _walk(world, method, steps, optimised):
+    """Plays random actions; returns what was seen, counted and reset, step by step.
 
-    @partial(jax.jit, compiler_options={"xla_backend_optimization_level": 3})  # a long loop
+    Only a long loop is worth the compiler's optimisations.
+    """
+
+    @partial(jax.jit, compiler_options={"xla_backend_optimization_level": optimised})
     def run(key):
         world_key, memory_key, walk_key = jax.random.split(key, 3)
         state, first = world.init(world_key)

@@ -9,6 +9,7 @@ from tests.support.handmade_networks import (
     ACTION,
     V,
     check_models_loss,
+    computed,
     forward_error,
     models_params,
     settings,
@@ -20,6 +21,7 @@ from tests.support.moments import trajectory
 def test_the_error_of_the_forward_model_is_the_reward(squared):
     method, params = curiosity(settings(squared), 2), Params(models_params(), {})
     played = trajectory(V, ACTION)
-    np.testing.assert_allclose(method.reward(params, played), forward_error(squared), rtol=1e-5)
-    check_models_loss(method.loss(params, played), squared)
+    reward, loss = computed(method, params, played)
+    np.testing.assert_allclose(reward, forward_error(squared), rtol=1e-5)
+    check_models_loss(loss, squared)
     assert method.coefficient == 0.1

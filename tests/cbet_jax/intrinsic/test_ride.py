@@ -13,6 +13,7 @@ from tests.support.handmade_networks import (
     V,
     X,
     check_models_loss,
+    computed,
     models_params,
     norm,
     settings,
@@ -28,8 +29,9 @@ def test_changes_of_the_embedding_are_rewarded_where_views_are_rare(squared):
     method, params = ride(settings(squared), 2), Params(models_params(), {})
     played = trajectory(V, ACTION, signal={"states": jnp.asarray(counted)})
     expected = norm(X[1:] - X[:-1], squared) / np.sqrt(counted)
-    np.testing.assert_allclose(method.reward(params, played), expected, rtol=1e-5)
-    check_models_loss(method.loss(params, played), squared)
+    reward, loss = computed(method, params, played)
+    np.testing.assert_allclose(reward, expected, rtol=1e-5)
+    check_models_loss(loss, squared)
     assert method.coefficient == 0.1
 
 

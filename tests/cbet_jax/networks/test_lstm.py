@@ -9,7 +9,7 @@ import pytest
 
 from cbet_jax.networks.lstm import Carry, unroll
 
-STEPS = 7
+STEPS = 4
 SIZES = {"small": (3, 5), "large": (16, 512)}  # agents and units; large weights take another path
 
 
@@ -42,18 +42,19 @@ def _outputs_and_gradients(lstm):
 def computed(request):
     """What each LSTM returns, and its gradients: ours, the textbook's, and ours of two seeds."""
     agents, units = SIZES[request.param]
-    keys = jax.random.split(jax.random.key(0), 4)
-    projected = jax.random.normal(keys[0], (STEPS, agents, 4 * units))
-    weights = jax.random.normal(keys[1], (units, 4 * units)) / jnp.sqrt(units)
-    first = jax.random.bernoulli(keys[2], 0.3, (STEPS, agents))
-    initial = Carry(*jax.random.normal(keys[3], (2, agents, units)))
+    random = np.random.default_rng(0)
+    normal = lambda *shape: random.standard_normal(shape, np.float32)  # noqa: E731
+    projected = normal(STEPS, agents, 4 * units)
+    weights = normal(units, 4 * units) / np.float32(np.sqrt(units))
+    first = random.random((STEPS, agents)) < 0.3
+    initial = Carry(*normal(2, agents, units))
     inputs = projected, first, weights, initial
-    seeds = jax.tree.map(lambda x: jnp.stack([x, x[::-1]]), inputs)
+    seeds = jax.tree.map(lambda x: np.stack([x, x[::-1]]), inputs)
     ours = jax.jit(_outputs_and_gradients(unroll))
     one_by_one = [ours(*jax.tree.map(itemgetter(seed), seeds)) for seed in range(2)]
     theirs = jax.jit(_outputs_and_gradients(_textbook_lstm))(*inputs)
     side_by_side = jax.jit(jax.vmap(_outputs_and_gradients(unroll)))(*seeds)
-    return one_by_one, theirs, side_by_side
+    return jax.device_get((one_by_one, theirs, side_by_side))
 
 
 def _assert_close(ours, theirs, atol):
