@@ -17,6 +17,8 @@ from cbet_jax.config import (
 from cbet_jax.setting_types import kept_before
 from envs.errors import did_you_mean
 
+SMALL = NetworkSettings(channels=8, dense_layers=1, dense_units=32, lstm_layers=1, lstm_units=32)
+
 PRESETS: dict[str, RunSettings] = {
     # The published code's values, which are the defaults of every field.
     "paper": RunSettings(),
@@ -38,9 +40,7 @@ PRESETS: dict[str, RunSettings] = {
             worlds=8,
             batch=8,
             unroll=20,
-            network=NetworkSettings(
-                channels=8, dense_layers=1, dense_units=32, lstm_layers=1, lstm_units=32
-            ),
+            network=SMALL,
         ),
         chunk=10,
     ),
@@ -78,11 +78,7 @@ _HABITAT: dict[str, RunSettings] = {
             batch=4,
             unroll=50,
             network=NetworkSettings(
-                channels=16,
-                dense_layers=1,
-                dense_units=256,
-                lstm_layers=1,
-                lstm_units=256,
+                channels=16, dense_layers=1, dense_units=256, lstm_layers=1, lstm_units=256
             ),
             optimizer=OptimizerSettings(learning_rate=5e-4),
         ),
@@ -97,13 +93,7 @@ _HABITAT: dict[str, RunSettings] = {
             worlds=2,
             batch=2,
             unroll=25,
-            network=NetworkSettings(
-                channels=8,
-                dense_layers=1,
-                dense_units=32,
-                lstm_layers=1,
-                lstm_units=32,
-            ),
+            network=SMALL,
         ),
         environments=("studio",),
         chunk=5,

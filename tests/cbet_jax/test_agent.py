@@ -10,9 +10,10 @@ from cbet_jax.agent import AgentParams, BiasedState, biased, linear_decay, netwo
 from cbet_jax.config import NetworkSettings, TrainSettings
 from cbet_jax.learner import batch_loss
 from tests.support.moments import trajectory, views
+from tests.support.tiny import NETWORK
 
 VIEW, ACTIONS, AGENTS = (7, 7, 3), 3, 2
-TASK = network_agent(NetworkSettings(1, 2, 1, 4, 1, 4), ACTIONS, VIEW)
+TASK = network_agent(NETWORK, ACTIONS, VIEW)
 BIAS = network_agent(NetworkSettings(1, 2, 1, 6, 2, 6), ACTIONS, VIEW)  # of another size
 SEEN = views([[1, 9], [2, 8], [3, 7], [4, 6]])
 FIRST = jnp.array([[True, True], [False, False], [False, True], [False, False]])

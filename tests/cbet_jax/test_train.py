@@ -8,25 +8,21 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from cbet_jax.config import NetworkSettings, SettingsError, TrainSettings
+from cbet_jax.config import SettingsError
 from cbet_jax.train import make_program, seed_keys, split_batches
 from cbet_jax.types import LSTMState, Trajectory, Transition
+from tests.support.tiny import SETTINGS
 from tests.support.worlds import single_env
 
-TINY = TrainSettings(
-    frames=10_000,
-    worlds=6,
-    batch=4,
-    unroll=5,
-    network=NetworkSettings(channels=4, dense_units=8, lstm_layers=1, lstm_units=8),
-)
+TINY = replace(SETTINGS, frames=10_000, worlds=6, batch=4, unroll=5)
 
 
 def _leaves(state):
+    """Every number of a state, in numpy: on the device each shape would compile its own slices."""
     state = state._replace(key=jax.random.key_data(state.key))
     world = state.actor.world
     world = world._replace(key=jax.random.key_data(world.key))
-    return state._replace(actor=state.actor._replace(world=world))
+    return jax.device_get(state._replace(actor=state.actor._replace(world=world)))
 
 
 @pytest.fixture(scope="module")
@@ -128,4 +124,5 @@ def test_keys_are_never_used_twice():
         program = make_program(
             TINY, single_env("DoorKey-5x5", TINY.worlds), seeds=1, iterations_per_chunk=1
         )
-        program.advance(program.init(seed_keys(1)))
+        state = jax.eval_shape(program.init, seed_keys(1))  # tracing checks; nothing is compiled
+        jax.eval_shape(program.advance, state)

@@ -5,6 +5,7 @@ or, with the variables of `cbet_jax.runs.multihost` set, its part of one run.
 """
 
 import os
+import shutil
 import signal
 import sys
 from pathlib import Path
@@ -93,18 +94,19 @@ def assert_same_run(one: Path, other: Path) -> None:
 
 
 def make_runs(root: Path) -> None:
-    """Make a run on one device, two on four, and one that moves from two to four.
+    """Make a run on one device, two on four, and one that moves from four to two.
 
-    One of those on four is interrupted, and goes on.
+    One of those on four is interrupted, and goes on; a copy of it goes on on two.
     """
     for devices in ("4", "1"):  # the first gives the CPU its devices
         assert pretrain(root / devices, "--devices", devices) == 0
     assert pretrain(root / "3", "--devices", "3") == 2
-    for name, before in (("interrupted", "4"), ("moved", "2")):
-        undo = signal_at(1, signal.SIGINT)
-        assert pretrain(root / name, "--devices", before) == 128 + signal.SIGINT
-        undo()
-        assert pretrain(root / name, "--devices", "4", "--resume") == 0
+    undo = signal_at(1, signal.SIGINT)
+    assert pretrain(root / "interrupted", "--devices", "4") == 128 + signal.SIGINT
+    undo()
+    shutil.copytree(root / "interrupted", root / "moved")
+    for name, devices in (("interrupted", "4"), ("moved", "2")):
+        assert pretrain(root / name, "--devices", devices, "--resume") == 0
 
 
 def share_run(root: Path, host: int) -> None:

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from cbet_jax.config import AuxiliarySettings, CountSettings, NetworkSettings, TrainSettings
+from cbet_jax.config import AuxiliarySettings, CountSettings, TrainSettings
 from cbet_jax.intrinsic import METHODS, make_intrinsic
 from cbet_jax.intrinsic.ablation import REWARDS
 from cbet_jax.intrinsic.types import Params
@@ -19,8 +19,9 @@ from cbet_jax.train import make_program, seed_keys
 from cbet_jax.types import Trajectory
 from envs.types import Step
 from tests.support.counting import ALWAYS, make, observe
+from tests.support.families import others_slow
 from tests.support.moments import moment, trajectory
-from tests.support.tiny import numbers
+from tests.support.tiny import NETWORK, numbers
 from tests.support.worlds import corridor
 
 STEPS, WORLDS, ACTIONS = 5, 3, 3
@@ -105,6 +106,8 @@ def _random_steps(seed):
 
 # The rewards of the ablation differ in their formulas only, which have tests of their own.
 REPEATED = [name for name in REWARDS if name != "ablation-product"]
+# Counts of two kinds, and networks: without `jit` hundreds of operations are compiled one by one.
+UNCOMPILED = ("cbet", "rnd")
 
 
 @pytest.fixture(
@@ -129,6 +132,7 @@ def test_shapes_and_numbers(name):
     assert (np.asarray(result.reward) > 0).any() == (name != "none")
 
 
+@pytest.mark.parametrize("name", others_slow(METHODS, UNCOMPILED), indirect=True)
 def test_compiled_or_not_it_is_the_same(name):
     compiled = _player(name)(*_random_steps(0))
     with jax.disable_jit():
@@ -187,9 +191,7 @@ def test_every_method_trains_and_resumes(name, tmp_path):
         worlds=4,
         batch=4,
         unroll=9,
-        network=NetworkSettings(
-            conv_layers=1, channels=2, dense_layers=1, dense_units=4, lstm_layers=1, lstm_units=4
-        ),
+        network=NETWORK,
         counts=CountSettings(capacity=16),
         auxiliary=AUXILIARY,
     )

@@ -3,9 +3,10 @@
 import jax
 import pytest
 
-from cbet_jax.config import AuxiliarySettings, CountSettings, NetworkSettings, TrainSettings
+from cbet_jax.config import AuxiliarySettings, CountSettings, TrainSettings
 from cbet_jax.runs import metrics
 from cbet_jax.train import make_program, seed_keys
+from tests.support.tiny import NETWORK
 from tests.support.worlds import corridor
 
 SMALL = TrainSettings(
@@ -13,7 +14,7 @@ SMALL = TrainSettings(
     worlds=4,
     batch=4,
     unroll=5,
-    network=NetworkSettings(1, 2, 1, 4, 1, 4),
+    network=NETWORK,
     counts=CountSettings(capacity=16),
     auxiliary=AuxiliarySettings((4,), 8),
 )
