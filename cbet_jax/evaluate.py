@@ -2,10 +2,11 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from cbet_jax.agent import Agent, AgentParams, uniform
@@ -30,9 +31,11 @@ class _Play(NamedTuple):
     key: PRNGKeyArray
 
 
-# Of the parameters of several policies, arrays [policies, ...], of a key that draws the levels, and
-# of a key that draws the actions.
-type Evaluator = Callable[[AgentParams, PRNGKeyArray, PRNGKeyArray], Episodes]
+# Of the parameters of several policies, arrays [policies, ...], of what the worlds begin with
+# (`World.init`: a key that draws the levels), and of a key that draws the actions.
+type Evaluator = Callable[[AgentParams, Any, PRNGKeyArray], Episodes]
+
+NOTHING_LEARNT = AgentParams(np.zeros(1, np.float32))  # of one policy that draws every action alike
 
 
 def make_evaluator(world: World, agent: Agent) -> Evaluator:
@@ -46,34 +49,37 @@ def make_evaluator(world: World, agent: Agent) -> Evaluator:
         agent: that acts.
 
     Returns:
-        A function of the policies' parameters `[policies, ...]`, of a key that draws the levels,
-        and of a key that draws the actions. It returns episodes `[policies, N]`.
+        A function of the policies' parameters `[policies, ...]`, of what `world.init` takes (a key
+        that draws the levels), and of a key that draws the actions. It returns episodes
+        `[policies, N]`.
     """
+    play = jax.jit(partial(_evaluate, agent, world))
 
-    def play_all(
-        params: AgentParams, world_key: PRNGKeyArray, action_key: PRNGKeyArray
-    ) -> Episodes:
-        return jax.lax.map(partial(_evaluate, agent, world, world_key, action_key), params)
+    def play_each(params: AgentParams, beginning: Any, action_key: PRNGKeyArray) -> Episodes:
+        params = jax.device_get(params)
+        policies = len(jax.tree.leaves(params)[0])
+        # One by one: compiled once, the program plays any number of policies.
+        played = [
+            play(jax.tree.map(lambda leaf, i=i: leaf[i], params), beginning, action_key)
+            for i in range(policies)
+        ]
+        return jax.tree.map(lambda *leaves: np.stack(leaves), *jax.device_get(played))
 
-    return jax.jit(play_all)
+    return play_each
 
 
-def evaluate_uniform(world: World, world_key: PRNGKeyArray, action_key: PRNGKeyArray) -> Episodes:
+def evaluate_uniform(world: World, beginning: Any, action_key: PRNGKeyArray) -> Episodes:
     """Play one episode in each world, every action with the same chance."""
-    play = partial(_evaluate, uniform(world.num_actions), world)
-    return jax.jit(play)(world_key, action_key, AgentParams(()))
+    play = make_evaluator(world, uniform(world.num_actions))
+    return jax.tree.map(lambda leaf: leaf[0], play(NOTHING_LEARNT, beginning, action_key))
 
 
 def _evaluate(
-    agent: Agent,
-    world: World,
-    world_key: PRNGKeyArray,
-    action_key: PRNGKeyArray,
-    params: AgentParams,
+    agent: Agent, world: World, params: AgentParams, beginning: Any, action_key: PRNGKeyArray
 ) -> Episodes:
     nothing = jnp.zeros(world.num_worlds, jnp.int32)
     start = _Play(
-        actor=begin_actor(agent, world, *world.init(world_key), memory=()),
+        actor=begin_actor(agent, world, *world.init(beginning), memory=()),
         episodes=Episodes(
             success=nothing > 0,
             interactions=nothing,

@@ -6,9 +6,9 @@ asks how they are stepped (one vmap for gridworlds, one host callback for Habita
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from jaxtyping import Array, Bool, Float, Int, Integer, PRNGKeyArray, UInt8, UInt32
+from jaxtyping import Array, Bool, Float, Int, Integer, UInt8, UInt32
 
 
 class Step(NamedTuple):
@@ -41,7 +41,7 @@ class World[State]:
     rollouts, outside the step, for whatever a world does in bulk, such as drawing fresh levels.
     """
 
-    init: Callable[[PRNGKeyArray], tuple[State, Step]]
+    init: Callable[[Any], tuple[State, Step]]  # of a random key, or of levels (`play_levels`)
     step: Callable[[State, Int[Array, " N"]], tuple[State, Step]]
     refresh: Callable[[State], State]
     report: Callable[[State], dict[str, Float[Array, ""]]]  # metrics since the worlds began

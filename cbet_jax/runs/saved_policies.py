@@ -1,14 +1,15 @@
 """Load the policies a run has saved, and keep policies for good."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import PRNGKeyArray
+from jaxtyping import Array, Key, PRNGKeyArray
 
 from cbet_jax.agent import Agent, AgentParams, world_agent
 from cbet_jax.config import RunSettings
-from cbet_jax.runs import checkpoint, multihost
+from cbet_jax.runs import checkpoint, devices, multihost
 from cbet_jax.runs.checkpoint import Loaded, OtherProgramError, Position
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
 from cbet_jax.runs.json_files import to_json
@@ -18,6 +19,8 @@ from envs.types import World
 # Names of policies that no run has trained:
 UNTRAINED = "untrained"  # a network that has learnt nothing ("random" in the published evaluation)
 UNIFORM = "uniform"  # every action with the same chance
+
+type Initializer = Callable[[Key[Array, " seeds"]], AgentParams]
 
 
 class Policies(NamedTuple):
@@ -79,21 +82,33 @@ def load(
     return loaded
 
 
-def untrained(policies: Policies, settings: RunSettings) -> AgentParams:
+def make_initializer(agent: Agent) -> Initializer:
+    """Return the compiled function that draws the first parameters of an agent for each key."""
+    return jax.jit(jax.vmap(agent.init), compiler_options=devices.compiled_quickly())
+
+
+def untrained(
+    policies: Policies, settings: RunSettings, init: Initializer | None = None
+) -> AgentParams:
     """Return networks that have learnt nothing, with a run's fixed parameters as of frame 0.
 
     They are drawn as the run's own were, from other keys.
+
+    Args:
+        policies: of the run.
+        settings: of the run.
+        init: draws them, if it was compiled before.
 
     Returns:
         Parameters, arrays `[seeds, ...]`.
     """
 
-    def draw(key: PRNGKeyArray, fixed: Any) -> AgentParams:
-        first = policies.agent.schedule(fixed, jnp.zeros(()))
-        return policies.agent.init(key)._replace(fixed=first)
+    def begin(_: PRNGKeyArray, fixed: Any) -> Any:
+        return policies.agent.schedule(fixed, jnp.zeros(()))
 
     keys = seed_keys(settings.seeds, settings.first_seed)
-    return jax.vmap(draw)(keys, policies.params.fixed)
+    drawn = (init or make_initializer(policies.agent))(keys)
+    return drawn._replace(fixed=jax.vmap(begin)(keys, policies.params.fixed))
 
 
 def keep(

@@ -55,6 +55,13 @@ def make_pool(
     return _fill(pool, key, generators, count, MAX_CALLS)
 
 
+def pool_of(levels: Level) -> Pool:
+    """Return the pool of one environment from which each level, `[N]`, was handed out once."""
+    count = jnp.full(1, len(levels.task), jnp.int32)
+    rings = jax.tree.map(lambda leaf: leaf[None], levels)
+    return Pool(rings, drafts=((),), made=count, taken=count, replayed=jnp.zeros_like(count))
+
+
 def canvas(generators: Sequence[Generator]) -> tuple[int, int]:
     """Return the rows and columns that fit any level of `generators`, including margins."""
     rows = max(generator.height for generator in generators) + 2 * MARGIN

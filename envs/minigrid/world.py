@@ -12,7 +12,8 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from envs.barrier import materialize
 from envs.minigrid import rules, views
 from envs.minigrid.generators import Generator
-from envs.minigrid.pool import Pool, make_pool, refill, replayed_shares, take
+from envs.minigrid.level import Level
+from envs.minigrid.pool import Pool, make_pool, pool_of, refill, replayed_shares, take
 from envs.minigrid.rules import Outcome, State
 from envs.types import Step, World
 
@@ -21,6 +22,7 @@ from envs.types import Step, World
 STEPS_BETWEEN_REFRESHES = 100
 SPARE_LEVELS = 8  # per environment, for staggered starts: their spread is even up to a few worlds
 GOLDEN_RATIO_BITS = np.uint32(0x9E3779B9)  # 2^32 / golden ratio
+VIEW_SHAPE = (views.VIEW_SIZE, views.VIEW_SIZE, 3)
 LEVELS_FOR_SHORT_EPISODES = 8  # per world and environment, where success or lava ends episodes
 
 
@@ -81,32 +83,60 @@ def gridworld(
         states = jax.vmap(rules.start)(levels)
         return Worlds(states, environment, pool, key), _first_step(states, environment)
 
-    def step(worlds: Worlds, actions: Int[Array, " N"]) -> tuple[Worlds, Step]:
-        states, outcome = jax.vmap(rules.step)(worlds.states, actions)
-        terminated = outcome.died if explore else outcome.died | outcome.success
-        truncated = outcome.timed_out & ~terminated
-        ended = terminated | truncated
-        next_worlds = _reset(worlds._replace(states=states), ended, generators, platform)
-        return next_worlds, _observe(
-            next_worlds.states, outcome, terminated, truncated, states, worlds.environment
-        )
-
     def refresh(worlds: Worlds) -> Worlds:
         key, pool_key = jax.random.split(worlds.key)
         return worlds._replace(pool=refill(worlds.pool, pool_key, generators, fresh), key=key)
 
     return World[Worlds](
         init=init,
-        step=step,
+        step=partial(_step, explore=explore, platform=platform),
         refresh=refresh,
         report=partial(report, names),
         num_worlds=num_worlds,
         num_actions=len(rules.ACTIONS),
-        view_shape=(views.VIEW_SIZE, views.VIEW_SIZE, 3),
+        view_shape=VIEW_SHAPE,
         environments=names,
         max_steps=max(time_limits),
         platform=platform,
     )
+
+
+def play_levels(num_worlds: int, max_steps: int, platform: str = "cpu") -> World[Worlds]:
+    """Return worlds whose `init` takes their levels, `[N]`, in place of a random key.
+
+    Each plays its own level again and again; success ends an episode. What is compiled for these
+    worlds plays every environment, because a level is data.
+
+    Args:
+        num_worlds: size of the batch.
+        max_steps: at least the time limit of every level.
+        platform: that the functions are written for, such as `gpu`.
+    """
+
+    def init(levels: Level) -> tuple[Worlds, Step]:
+        environment = jnp.zeros(num_worlds, jnp.int32)
+        states = jax.vmap(rules.start)(levels)
+        worlds = Worlds(states, environment, pool_of(levels), jax.random.key(0))
+        return worlds, _first_step(states, environment)
+
+    return World[Worlds](
+        init=init,
+        step=partial(_step, explore=False, platform=platform),
+        refresh=lambda worlds: worlds,
+        report=lambda worlds: {},
+        num_worlds=num_worlds,
+        num_actions=len(rules.ACTIONS),
+        view_shape=VIEW_SHAPE,
+        environments=("given levels",),
+        max_steps=max_steps,
+        platform=platform,
+    )
+
+
+def first_levels(generator: Generator, key: PRNGKeyArray, num_worlds: int) -> Level:
+    """Return the levels `[num_worlds]` that worlds of one environment begin with, given the key."""
+    world = gridworld([generator], num_worlds, explore=False, levels_per_world=1)
+    return world.init(key)[0].states.level
 
 
 def staggered_starts(
@@ -161,13 +191,24 @@ def report(names: Sequence[str], worlds: Worlds) -> dict[str, Float[Array, ""]]:
     return {"levels_replayed": overall, **named}
 
 
-def _reset(
-    worlds: Worlds, ended: Bool[Array, " N"], generators: Sequence[Generator], platform: str
-) -> Worlds:
+def _step(
+    worlds: Worlds, actions: Int[Array, " N"], *, explore: bool, platform: str
+) -> tuple[Worlds, Step]:
+    """Take one action in each world, and start the next episode where one ended."""
+    states, outcome = jax.vmap(rules.step)(worlds.states, actions)
+    terminated = outcome.died if explore else outcome.died | outcome.success
+    truncated = outcome.timed_out & ~terminated
+    next_worlds = _reset(worlds._replace(states=states), terminated | truncated, platform)
+    return next_worlds, _observe(
+        next_worlds.states, outcome, terminated, truncated, states, worlds.environment
+    )
+
+
+def _reset(worlds: Worlds, ended: Bool[Array, " N"], platform: str) -> Worlds:
     """Start the next episode, in the next environment, in every world whose episode ended."""
 
     def start_episodes(worlds: Worlds) -> Worlds:
-        environment = (worlds.environment + ended.astype(jnp.int32)) % len(generators)
+        environment = (worlds.environment + ended.astype(jnp.int32)) % len(worlds.pool.made)
         pool, levels = take(worlds.pool, environment, ended)
         fresh = jax.vmap(rules.start)(levels)
         states = jax.tree.map(lambda new, old: _where(ended, new, old), fresh, worlds.states)

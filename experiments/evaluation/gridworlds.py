@@ -1,23 +1,44 @@
 """Play episodes in gridworlds with the saved policies of runs, and with two random ones."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
+import numpy as np
+from jaxtyping import PRNGKeyArray
 from rich.console import Console
 
+from cbet_jax.agent import uniform
 from cbet_jax.config import RunSettings
-from cbet_jax.evaluate import Episodes, Evaluator, evaluate_uniform, make_evaluator
+from cbet_jax.evaluate import NOTHING_LEARNT, Episodes, Evaluator, make_evaluator
+from cbet_jax.runs import devices
 from cbet_jax.runs.directory import RunDirectory
-from cbet_jax.runs.saved_policies import UNIFORM, UNTRAINED, Policies, load_policies, untrained
+from cbet_jax.runs.saved_policies import (
+    UNIFORM,
+    UNTRAINED,
+    Initializer,
+    Policies,
+    load_policies,
+    make_initializer,
+    untrained,
+)
 from envs.minigrid import make_world
-from envs.minigrid.generators.catalogue import TRANSFER
+from envs.minigrid.generators import TRANSFER, Generator, find
+from envs.minigrid.level import Level, enlarge
+from envs.minigrid.pool import canvas
+from envs.minigrid.world import first_levels, play_levels
 from experiments.common import training
 from experiments.common.gridworlds import gridworld_settings
 from experiments.evaluation import evaluation_table
 from experiments.evaluation.evaluation_table import ALL_WORLDS, EvaluationRow
+
+PlayedWorld = dict[str, Episodes]  # of each policy, [seeds, episodes]
+
+# Drawing takes a moment whatever XLA does to its code; compiling would take most of the time.
+COMPILED_QUICKLY = {"xla_backend_optimization_level": 0}
 
 
 class EvaluatedRun(NamedTuple):
@@ -75,41 +96,96 @@ def play(
     Returns:
         The rows of each run.
     """
+    found: list[dict[str, PlayedWorld]] = [{} for _ in runs]
+    for name, played in play_each_world(runs, episodes, seed, console):
+        for index, policies in played.items():
+            found[index][name] = policies
+    return [table(run, of_run, seed) for run, of_run in zip(runs, found, strict=True)]
+
+
+def play_each_world(
+    runs: Sequence[EvaluatedRun], episodes: int, seed: int, console: Console
+) -> Iterator[tuple[str, dict[int, PlayedWorld]]]:
+    """Play world by world. One program plays them all, because a level is data.
+
+    Args:
+        runs: whose policies play.
+        episodes: of each seed in each world.
+        seed: of the levels and the actions.
+        console: shows which world is being played.
+
+    Yields:
+        The name of a world, and what was played there: of each run that plays it, by its index.
+    """
     world_key, action_key = jax.random.split(jax.random.key(seed))
-    played: list[dict[str, dict[str, Episodes]]] = [{} for _ in runs]
     names = list(dict.fromkeys(name for run in runs for name in run.environments))
-    for number, name in enumerate(names, 1):
-        world = make_world((name,), episodes, explore=False, levels_per_world=1)
-        evaluators: dict[Any, Evaluator] = {}
-        with console.status(f"playing {name} ({number} of {len(names)})"):
-            uniform = jax.device_get(evaluate_uniform(world, world_key, action_key))
-            for run, of_run in zip(runs, played, strict=True):
-                if name not in run.environments:
-                    continue
-                # Programs differ only by their networks: compiled once, one plays for all runs.
-                transfer = run.settings.transfer
-                kind = run.settings.train.network, transfer and transfer.network
-                if kind not in evaluators:
-                    evaluators[kind] = make_evaluator(world, run.policies.agent)
-                trained = evaluators[kind](run.policies.params, world_key, action_key)
-                fresh = untrained(run.policies, run.settings)
-                before = evaluators[kind](fresh, world_key, action_key)
-                of_run[name] = {
-                    run.name: jax.device_get(trained),
-                    UNTRAINED: jax.device_get(before),
-                    UNIFORM: jax.tree.map(lambda leaf: leaf[None], uniform),
-                }
-    return [_table(run, of_run, seed) for run, of_run in zip(runs, played, strict=True)]
+    longest = max((find(name).max_steps for name in names), default=1)
+    world = play_levels(episodes, longest, jax.default_backend())
+    play_uniform = make_evaluator(world, uniform(world.num_actions))
+    programs: dict[Any, tuple[Evaluator, Initializer]] = {}
+    with levels_ahead(names, world_key, episodes) as drawn:
+        for number, (name, levels) in enumerate(zip(names, drawn, strict=True), 1):
+            with console.status(f"playing {name} ({number} of {len(names)})"):
+                beginning = levels.result()
+                by_chance = play_uniform(NOTHING_LEARNT, beginning, action_key)
+                played = {}
+                for index, run in enumerate(runs):
+                    if name not in run.environments:
+                        continue
+                    # Programs differ only by their networks: compiled once, one plays for all runs.
+                    transfer, agent = run.settings.transfer, run.policies.agent
+                    kind = run.settings.train.network, transfer and transfer.network
+                    if kind not in programs:
+                        programs[kind] = make_evaluator(world, agent), make_initializer(agent)
+                    evaluate, init = programs[kind]
+                    fresh = untrained(run.policies, run.settings, init)
+                    played[index] = {
+                        run.name: evaluate(run.policies.params, beginning, action_key),
+                        UNTRAINED: evaluate(fresh, beginning, action_key),
+                        UNIFORM: by_chance,
+                    }
+            yield name, played
 
 
-def _table(
-    run: EvaluatedRun, played: dict[str, dict[str, Episodes]], seed: int
-) -> list[EvaluationRow]:
+@contextmanager
+def levels_ahead(
+    names: Sequence[str], key: PRNGKeyArray, episodes: int
+) -> Iterator[list[Future[Level]]]:
+    """Draw the levels of all worlds beside what the block does.
+
+    Each environment's generator is compiled by itself, as many at once as there are cores.
+
+    Args:
+        names: of the environments.
+        key: draws the levels.
+        episodes: levels of each environment.
+
+    Yields:
+        The levels of each environment, `[episodes]`, all in arrays of one size.
+    """
+    generators = [find(name) for name in names]
+    rows, columns = canvas(generators)
+
+    def draw(generator: Generator) -> Level:
+        def levels(key: PRNGKeyArray) -> Level:
+            drawn = first_levels(generator, key, episodes)
+            return jax.vmap(lambda level: enlarge(level, rows, columns))(drawn)
+
+        return jax.jit(levels, compiler_options=COMPILED_QUICKLY)(key)
+
+    with ThreadPoolExecutor(devices.cores()) as threads:
+        try:
+            yield [threads.submit(draw, generator) for generator in generators]
+        finally:
+            threads.shutdown(wait=False, cancel_futures=True)
+
+
+def table(run: EvaluatedRun, played: dict[str, PlayedWorld], seed: int) -> list[EvaluationRow]:
     """Return a run's rows: of each world, and of all together where there are several.
 
     Args:
         run: whose policies played.
-        played: environment -> policy -> episodes `[seeds, episodes]`.
+        played: by environment.
         seed: of the evaluation.
     """
     if len(played) > 1:
@@ -122,10 +198,10 @@ def _table(
     return rows
 
 
-def _of_all_worlds(worlds: Sequence[dict[str, Episodes]]) -> dict[str, Episodes]:
+def _of_all_worlds(worlds: Sequence[PlayedWorld]) -> PlayedWorld:
     """Return the episodes of each policy in all worlds, one after the other."""
 
     def join(*leaves: Any) -> Any:
-        return jnp.concatenate(leaves, axis=1)
+        return np.concatenate(leaves, axis=1)
 
     return {name: jax.tree.map(join, *(world[name] for world in worlds)) for name in worlds[0]}

@@ -162,7 +162,7 @@ def bias(job: StudyJob, program: Program, settings: RunSettings) -> None:
 
 
 def evaluate(jobs: Sequence[StudyJob], study: StudySettings, host: Host) -> None:
-    """Play with the policies of all runs, world by world; each world is compiled once.
+    """Play with the policies of all runs, world by world, and save each world's tables at once.
 
     Args:
         jobs: evaluations, done or not.
@@ -174,22 +174,20 @@ def evaluate(jobs: Sequence[StudyJob], study: StudySettings, host: Host) -> None
     """
     jobs = [job for job in jobs if not job.done]
     runs = [_open(job, host) for job in jobs]
-    for world in dict.fromkeys(world for job in jobs for world in job.worlds):
-        chosen = [
-            (job, run._replace(environments=(world,)))
-            for job, run in zip(jobs, runs, strict=True)
-            if world in job.worlds and not job.table(world).exists()
-        ]
-        host.say(f"{world}: {len(chosen)} evaluations, {study.episodes} episodes a seed")
-        players = [run for _, run in chosen]
-        tables = gridworlds.play(players, study.episodes, EVALUATION_SEED, host.console)
-        for (job, _), rows in zip(chosen, tables, strict=True):
+    for world, played in gridworlds.play_each_world(
+        runs, study.episodes, EVALUATION_SEED, host.console
+    ):
+        host.say(f"{world}: {len(played)} evaluations, {study.episodes} episodes a seed")
+        for index, policies in played.items():
+            job = jobs[index]
+            rows = gridworlds.table(runs[index], {world: policies}, EVALUATION_SEED)
             _save(job.table(world), rows, job.frames, EVALUATION_SEED)
 
 
 def _open(job: StudyJob, host: Host) -> EvaluatedRun:
     assert job.source is not None
-    run = gridworlds.open_run(job.source, job.worlds, job.frames, host.console)
+    missing = tuple(world for world in job.worlds if not job.table(world).exists())
+    run = gridworlds.open_run(job.source, missing, job.frames, host.console)
     # On the host, all of them: an accelerator need not hold every policy of a study.
     params = jax.device_get(run.policies.params)
     return run._replace(policies=run.policies._replace(params=params))

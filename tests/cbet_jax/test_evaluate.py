@@ -1,5 +1,7 @@
 """Evaluation: one episode a world, the same levels for every policy, nothing learnt."""
 
+from functools import partial
+
 import jax
 import numpy as np
 import pytest
@@ -7,21 +9,28 @@ import pytest
 from cbet_jax.agent import network_agent
 from cbet_jax.config import NetworkSettings
 from cbet_jax.evaluate import evaluate_uniform, make_evaluator
+from envs.minigrid.generators import GENERATORS
+from envs.minigrid.level import enlarge
+from envs.minigrid.world import first_levels, play_levels
 from tests.support.worlds import single_env
 
 NETWORK = NetworkSettings(channels=4, dense_units=8, lstm_layers=1, lstm_units=8)
-EPISODES = 100
+NAME, EPISODES = "KeyCorridorS3R3", 100
 WORLD_KEY, ACTION_KEY = jax.random.split(jax.random.key(0))
 
 
 @pytest.fixture(scope="module")
 def world():
-    return single_env("KeyCorridorS3R3", EPISODES, explore=False)
+    return single_env(NAME, EPISODES, explore=False)
 
 
-def test_uniform_actions_interact_as_a_random_agent_in_minigrid_does(world):
+@pytest.fixture(scope="module")
+def episodes(world):
+    return evaluate_uniform(world, WORLD_KEY, ACTION_KEY)
+
+
+def test_uniform_actions_interact_as_a_random_agent_in_minigrid_does(episodes):
     """In minigrid 3.2.0 itself 400 such episodes made 5.3 +- 0.3 unique interactions each."""
-    episodes = evaluate_uniform(world, WORLD_KEY, ACTION_KEY)
     interactions = np.asarray(episodes.interactions)
     spread = 3 * interactions.std() / np.sqrt(EPISODES)
     np.testing.assert_allclose(interactions.mean(), 5.28, atol=spread)
@@ -29,8 +38,16 @@ def test_uniform_actions_interact_as_a_random_agent_in_minigrid_does(world):
     np.testing.assert_allclose(share, 1 / 7, atol=0.01)
 
 
-def test_an_episode_ends_at_success_or_at_its_time_limit(world):
-    episodes = evaluate_uniform(world, WORLD_KEY, ACTION_KEY)
+def test_worlds_that_are_given_their_levels_play_as_those_that_draw_them(world, episodes):
+    """In larger arrays, and with room for longer episodes."""
+    levels = jax.jit(partial(first_levels, GENERATORS[NAME], num_worlds=EPISODES))(WORLD_KEY)
+    rows, columns = (size + 6 for size in levels.cells.shape[1:])
+    levels = jax.vmap(lambda level: enlarge(level, rows, columns))(levels)
+    found = evaluate_uniform(play_levels(EPISODES, 2 * world.max_steps), levels, ACTION_KEY)
+    jax.tree.map(np.testing.assert_array_equal, found, episodes)
+
+
+def test_an_episode_ends_at_success_or_at_its_time_limit(episodes):
     success, length = np.asarray(episodes.success), np.asarray(episodes.length)
     np.testing.assert_array_equal(episodes.actions.sum(-1), length)
     assert (length[~success] == 270).all()

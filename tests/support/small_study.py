@@ -7,7 +7,7 @@ metrics of the chunk that the first of them names.
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -26,9 +26,8 @@ from cbet_jax.runs.saved_policies import UNTRAINED
 from cbet_jax.train import Program, TrainState
 from experiments import paper
 from experiments.common.presets import PRESETS
-from experiments.evaluation import evaluation_table, gridworlds
-from experiments.evaluation.evaluation_table import EvaluationRow
-from experiments.evaluation.gridworlds import EvaluatedRun
+from experiments.evaluation import gridworlds
+from experiments.evaluation.gridworlds import EvaluatedRun, PlayedWorld
 from experiments.study import execute
 from tests.support.tiny import CHUNK, CHUNK_FRAMES, SEEDS, SETTINGS
 
@@ -75,22 +74,25 @@ def walking(settings: RunSettings, mesh: Mesh | None = None) -> Program:
 
 def playing(
     runs: Sequence[EvaluatedRun], episodes: int, _seed: int, _console: Any
-) -> list[list[EvaluationRow]]:
+) -> Iterator[tuple[str, dict[int, PlayedWorld]]]:
     """Answers with numbers that depend on the policies and on the world, without playing."""
-    return [
-        [row for name in (run.name, UNTRAINED) for row in _rows(run, name, episodes)]
-        for run in runs
-    ]
+    for world in dict.fromkeys(world for run in runs for world in run.environments):
+        yield (
+            world,
+            {
+                index: {name: _played(run, name, world, episodes) for name in (run.name, UNTRAINED)}
+                for index, run in enumerate(runs)
+                if world in run.environments
+            },
+        )
 
 
-def _rows(run: EvaluatedRun, name: str, episodes: int) -> list[EvaluationRow]:
-    (world,) = run.environments
+def _played(run: EvaluatedRun, name: str, world: str, episodes: int) -> Episodes:
     leaves = [] if name == UNTRAINED else jax.tree.leaves(run.policies.params)
     draw = np.random.default_rng([len(world), *b"".join(np.asarray(x).tobytes() for x in leaves)])
     number = draw.integers(1, 9, (run.settings.seeds, episodes))
     actions = draw.integers(1, 9, (*number.shape, 7))
-    played = Episodes(number > 4, number, actions.sum(axis=2), number / 9, actions)
-    return evaluation_table.rows(name, run.settings.first_seed, world, played)
+    return Episodes(number > 4, number, actions.sum(axis=2), number / 9, actions)
 
 
 def kill_at(chunk: int) -> None:
@@ -109,6 +111,6 @@ def kill_at(chunk: int) -> None:
 if __name__ == "__main__":
     PRESETS["smoke"] = TINY
     execute.build = walking  # type: ignore[attr-defined]
-    gridworlds.play = playing
+    gridworlds.play_each_world = playing
     kill_at(int(sys.argv[1]))
     paper.main(sys.argv[2:])

@@ -38,7 +38,7 @@ def small():
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(PRESETS, "smoke", TINY)
         patch.setattr(execute, "build", walking)
-        patch.setattr(gridworlds, "play", playing)
+        patch.setattr(gridworlds, "play_each_world", playing)
         yield patch
 
 
@@ -104,7 +104,7 @@ def test_nothing_done_is_done_twice(unbroken, small, capsys):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(execute, "train", never)
-        patch.setattr(gridworlds, "play", never)
+        patch.setattr(gridworlds, "play_each_world", never)
         paper.main([*ARGUMENTS, "--out", str(unbroken)])
     assert {path: path.stat().st_mtime_ns for path in before} == before
 

@@ -1,0 +1,40 @@
+"""Policies that play in many worlds."""
+
+import numpy as np
+from rich.console import Console
+
+from cbet_jax import evaluate
+from cbet_jax.runs.saved_policies import UNIFORM, UNTRAINED
+from envs.minigrid.generators import GENERATORS
+from experiments.evaluation import gridworlds
+from tests.support.tiny import SEEDS, pretrained
+
+WORLDS = ("DoorKey-5x5", "LavaGapS6")  # of different sizes and time limits
+EPISODES = 3
+
+
+def test_one_program_plays_every_run_in_every_world(tmp_path, monkeypatch):
+    traced = []
+
+    def play(agent, *arguments):
+        traced.append(agent)
+        return evaluate_one(agent, *arguments)
+
+    evaluate_one = evaluate._evaluate
+    monkeypatch.setattr(evaluate, "_evaluate", play)
+    console = Console(quiet=True)
+    runs = [
+        gridworlds.open_run(pretrained(tmp_path / name).root, worlds, None, console)
+        for name, worlds in (("one", WORLDS), ("other", WORLDS[1:]))
+    ]
+    played = dict(gridworlds.play_each_world(runs, EPISODES, 0, console))
+    assert len(traced) == 2  # for uniform actions, and for the network
+    assert [*played] == [*WORLDS]
+    assert [[*of_runs] for of_runs in played.values()] == [[0], [0, 1]]
+    for world, of_runs in played.items():
+        for policies in of_runs.values():
+            assert [*policies] == ["cbet", UNTRAINED, UNIFORM]
+            for name, episodes in policies.items():
+                assert episodes.length.shape == (1 if name == UNIFORM else SEEDS, EPISODES)
+                assert (episodes.length <= GENERATORS[world].max_steps).all()
+                np.testing.assert_array_equal(episodes.actions.sum(-1), episodes.length)
