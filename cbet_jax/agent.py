@@ -148,7 +148,7 @@ def linear_decay(start: float, frames: int | None) -> Schedule:
     """Return the weight that falls linearly from `start` to 0 over `frames` (None: it stays)."""
     if frames is None:
         return lambda played: jnp.asarray(start, jnp.float32)
-    return lambda played: start * jnp.maximum(1.0 - played / frames, 0.0)
+    return lambda played: start * jnp.maximum(1.0 - played / float(frames), 0.0)
 
 
 def uniform(num_actions: int) -> Agent:

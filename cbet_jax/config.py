@@ -10,17 +10,30 @@ from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
 from cbet_jax.setting_types import (
+    LARGEST_INT,
+    MOST_FRAMES,
     Before,
     BelowOne,
+    Frames,
+    Iterations,
+    Layers,
     NonNegativeFloat,
     NonNegativeInt,
     PositiveFloat,
     PositiveInt,
     Probability,
     Requirement,
+    Seed,
+    Seeds,
     SettingsError,
     Static,
+    Steps,
+    Units,
+    Worlds,
+    at_least,
+    at_most,
     check_fields,
+    check_seeds,
 )
 
 BRIGHTEST_PIXEL = 255  # the largest number in an image
@@ -32,10 +45,14 @@ Keys = Literal["exact", "ternary"]
 Offsets = Literal["uniform", "normal"]
 
 Filters = Annotated[
-    tuple[int, ...], Requirement("one or more numbers of at least 1", lambda x: x and min(x) >= 1)
+    tuple[int, ...],
+    Requirement("one or more numbers of at least 1", lambda x: x and min(x) >= 1),
+    Requirement("at most 16 numbers of at most 65536", lambda x: len(x) <= 16 and max(x) <= 2**16),
 ]
 Slots = Annotated[
-    int, Requirement("a power of two of 16 or more", lambda x: x >= 16 and not x & (x - 1))
+    int,
+    Requirement("a power of two of 16 or more", lambda x: x >= 16 and not x & (x - 1)),
+    at_most(2**30),
 ]
 
 
@@ -43,12 +60,12 @@ Slots = Annotated[
 class NetworkSettings:
     """The policy's network."""
 
-    conv_layers: Static[PositiveInt] = 3  # 3x3, stride 2, padding 1, ELU
-    channels: Static[PositiveInt] = 32  # filters of each convolution
-    dense_layers: Static[PositiveInt] = 2  # ReLU
-    dense_units: Static[PositiveInt] = 1024
-    lstm_layers: Static[PositiveInt] = 2
-    lstm_units: Static[PositiveInt] = 1024
+    conv_layers: Static[Layers] = 3  # 3x3, stride 2, padding 1, ELU
+    channels: Static[Units] = 32  # filters of each convolution
+    dense_layers: Static[Layers] = 2  # ReLU
+    dense_units: Static[Units] = 1024
+    lstm_layers: Static[Layers] = 2
+    lstm_units: Static[Units] = 1024
     factors: Static[Factors] = "float32"  # type of the factors of products; sums are float32
     #: views are divided by this: 255 for images (None: not divided, as MiniGrid's cell codes)
     brightest: Static[PositiveInt | None] = None
@@ -62,7 +79,9 @@ class OptimizerSettings:
     """RMSProp as PyTorch computes it, with a linearly decaying learning rate."""
 
     learning_rate: PositiveFloat = 1e-4
-    decay_frames: NonNegativeInt = 100_000_000  # the rate is 0 after max(frames, decay_frames)
+    decay_frames: Annotated[int, at_least(0), at_most(MOST_FRAMES)] = (
+        100_000_000  # the rate is 0 after max(frames, decay_frames)
+    )
     rms_decay: BelowOne = 0.99
     rms_epsilon: PositiveFloat = 1e-5  # added outside the square root
     max_gradient_norm: PositiveFloat = 40.0
@@ -112,7 +131,7 @@ class AuxiliarySettings:
     """The networks of RND, Curiosity and RIDE, and how they learn."""
 
     channels: Static[Filters] = (32, 32, 128)  # filters of each convolution of an embedding
-    hidden_units: Static[PositiveInt] = 256  # of the inverse and the forward model
+    hidden_units: Static[Units] = 256  # of the inverse and the forward model
     forward_weight: NonNegativeFloat = 10.0  # of the forward model's loss
     inverse_weight: NonNegativeFloat = 0.1  # of the inverse model's loss
     prediction_weight: NonNegativeFloat = 0.1  # of RND's loss
@@ -148,12 +167,12 @@ class TransferSettings:
     """The pre-trained policy that biases a task's, and by how much (paper, section 3.3)."""
 
     run: str  # directory of the pre-trained run
-    frames: int  # of that run's checkpoint
+    frames: Annotated[int, at_least(0), at_most(MOST_FRAMES)]  # of that run's checkpoint
     network: NetworkSettings  # of the pre-trained policy
     #: which of that run's seeds (None: each seed takes the one of the same index)
     seed_index: NonNegativeInt | None = None
     alpha: NonNegativeFloat = 1.0  # weight of its logits, which are added to the task's
-    alpha_frames: PositiveInt | None = None  # alpha falls linearly to 0 over these (None: it stays)
+    alpha_frames: Frames | None = None  # alpha falls linearly to 0 over these (None: it stays)
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -168,10 +187,10 @@ class TrainSettings:
     intrinsic_coefficient: NonNegativeFloat | None = None
     #: of the extrinsic reward, which is added to the intrinsic one: 0 in pre-training
     extrinsic_weight: NonNegativeFloat = 0.0
-    frames: PositiveInt = 50_000_000  # for each seed; rounded up to whole chunks
-    worlds: Static[PositiveInt] = 40  # actors, for each seed
-    batch: Static[PositiveInt] = 32  # sequences in an update
-    unroll: Static[PositiveInt] = 100  # steps in a sequence
+    frames: Frames = 50_000_000  # for each seed; rounded up to whole chunks
+    worlds: Static[Worlds] = 40  # actors, for each seed
+    batch: Static[Worlds] = 32  # sequences in an update
+    unroll: Static[Steps] = 100  # steps in a sequence
     #: all worlds of pre-training in gridworlds begin at once in the first environment, and stay in
     #: step with each other (no: they begin at moments spread over a cycle through the
     #: environments); no effect elsewhere
@@ -190,6 +209,9 @@ class TrainSettings:
                 f"{self.rollouts} rollouts (at most {MAX_ROLLOUTS}) to make whole batches; "
                 "choose worlds as a multiple or a divisor of batch"
             )
+        if self.iterations > LARGEST_INT:
+            most = LARGEST_INT * self.iteration_frames
+            raise SettingsError(f"frames must be at most {most} here, not {self.frames}")
 
     @property
     def rollouts(self) -> int:
@@ -222,9 +244,9 @@ class RunSettings:
         "KeyCorridorS3R3",
         "BlockedUnlockPickup",
     )
-    seeds: Static[PositiveInt] = 1  # trained side by side in one compiled program
-    first_seed: NonNegativeInt = 0  # the seeds are first_seed, first_seed + 1, ...
-    chunk: Static[PositiveInt] = 5  # iterations between two looks of the host
+    seeds: Static[Seeds] = 1  # trained side by side in one compiled program
+    first_seed: Seed = 0  # the seeds are first_seed, first_seed + 1, ...
+    chunk: Static[Iterations] = 5  # iterations between two looks of the host
     explore: Static[bool] = True  # there is no task: success does not end an episode
     transfer: TransferSettings | None = None  # what biases the policy, if anything does
     #: how the environments are played, if they are scenes of rooms (None: they are gridworlds)
@@ -234,6 +256,7 @@ class RunSettings:
         check_fields(self)
         if not self.environments:
             raise SettingsError("envs must name at least one environment")
+        check_seeds(self.first_seed, self.seeds)
 
     @property
     def stage(self) -> str:

@@ -49,8 +49,28 @@ def at_least(least: int) -> Requirement:
     return Requirement(f"at least {least}", lambda x: x >= least)
 
 
-PositiveInt = Annotated[int, at_least(1)]
-NonNegativeInt = Annotated[int, at_least(0)]
+def at_most(most: int) -> Requirement:
+    """Return the requirement of a greatest value."""
+    return Requirement(f"at most {most}", lambda x: x <= most)
+
+
+LARGEST_INT = 2**31 - 1  # that the program counts with
+LARGEST_FLOAT = 3.4e38  # that it computes with
+MOST_FRAMES = 10**12
+SEEDS_THERE_ARE = 2**32  # a larger one would be the same as a smaller one
+
+PositiveInt = Annotated[int, at_least(1), at_most(LARGEST_INT)]
+NonNegativeInt = Annotated[int, at_least(0), at_most(LARGEST_INT)]
+Seed = Annotated[int, at_least(0), at_most(SEEDS_THERE_ARE - 1)]
+Frames = Annotated[int, at_least(1), at_most(MOST_FRAMES)]
+Layers = Annotated[int, at_least(1), at_most(64)]
+Units = Annotated[int, at_least(1), at_most(2**16)]
+Worlds = Annotated[int, at_least(1), at_most(2**20)]  # also sequences in a batch
+Steps = Annotated[int, at_least(1), at_most(10**6)]  # of a sequence, or of an episode
+Iterations = Annotated[int, at_least(1), at_most(10**6)]  # in a row
+Episodes = Annotated[int, at_least(1), at_most(10**5)]
+Seeds = Annotated[int, at_least(1), at_most(2**16)]  # side by side
+Processes = Annotated[int, at_least(1), at_most(1024)]  # or devices, side by side
 PositiveFloat = Annotated[float, Requirement("above 0", lambda x: x > 0)]
 NonNegativeFloat = Annotated[float, at_least(0)]
 Probability = Annotated[float, Requirement("between 0 and 1", lambda x: 0 <= x <= 1)]
@@ -71,6 +91,17 @@ def check_fields(settings: Any, prefix: str = "") -> None:
         value = getattr(settings, name)
         if value is not None and not is_dataclass(value):
             _check_value(prefix + name, value, hint)
+
+
+def check_seeds(first_seed: int, seeds: int) -> None:
+    """Refuse seeds of which the last ones would be the same as smaller ones.
+
+    Raises:
+        SettingsError: there are such.
+    """
+    if first_seed + seeds > SEEDS_THERE_ARE:
+        most = SEEDS_THERE_ARE - seeds
+        raise SettingsError(f"first_seed must be at most {most}, not {first_seed}")
 
 
 def check_between(name: str, value: int, low: int, high: int) -> None:
@@ -148,6 +179,8 @@ def static_settings(kind: type, prefix: str = "") -> tuple[str, ...]:
 def _check_value(name: str, value: Any, hint: Any) -> None:
     if isinstance(value, float) and not math.isfinite(value):
         raise SettingsError(f"{name} must be a finite number, not {value}")
+    if isinstance(value, float) and abs(value) > LARGEST_FLOAT:
+        raise SettingsError(f"{name} must be at most {LARGEST_FLOAT}, not {value}")
     for part in _parts(hint):
         if isinstance(part, Requirement) and not part.holds(value):
             raise SettingsError(f"{name} must be {part.text}, not {value}")

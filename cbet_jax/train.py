@@ -12,6 +12,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray
 
@@ -160,7 +161,8 @@ def make_program(
 
 def seed_keys(seeds: int, first_seed: int = 0) -> Key[Array, " seeds"]:
     """Return one key for each seed."""
-    return jax.vmap(jax.random.key)(jnp.arange(first_seed, first_seed + seeds))
+    numbers = np.arange(first_seed, first_seed + seeds, dtype=np.uint32)
+    return jax.vmap(jax.random.key)(numbers)
 
 
 def init(trainer: Trainer, key: PRNGKeyArray) -> TrainState:

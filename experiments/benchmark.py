@@ -19,6 +19,7 @@ from cbet_jax.config import CountSettings, SettingsError
 from cbet_jax.runs import manifest
 from cbet_jax.runs.atomic_write import check_room, creating
 from cbet_jax.runs.devices import use_cpu
+from cbet_jax.setting_types import check_between
 from envs.registry import UnknownEnvironment, find
 from experiments import gpu_report
 from experiments.benchmarks import training_measurements, world_measurements
@@ -28,6 +29,7 @@ from experiments.common.presets import PRESETS
 from experiments.common.screen import Screen
 
 MODULE = "experiments.benchmark"
+MOST_ROUNDS, MOST_WORLDS = 1000, 2**20
 CAPTION = (
     "cbet-jax: with view, panorama, hashes, both counts, reward, resets and fresh levels; the "
     "paper's three worlds mixed, unless one is named. minigrid: the same, one process, views "
@@ -88,6 +90,9 @@ def check(options: BenchmarkOptions) -> Path:
     counted = (options.worlds, options.scaled_seeds, options.scaled_worlds)
     if min(options.rounds, len(options.capacities), *(min(n, default=0) for n in counted)) < 1:
         raise SettingsError("rounds, worlds, seeds and capacities must be at least 1, each given")
+    check_between("rounds", options.rounds, 1, MOST_ROUNDS)
+    for name, numbers in zip(("worlds", "scaled_seeds", "scaled_worlds"), counted, strict=True):
+        check_between(name, max(numbers), 1, MOST_WORLDS)
     for worlds in options.scaled_worlds:
         replace(PRESETS[options.scaled].train, worlds=worlds)  # refuses what does not divide
     path = options.out or Path("runs") / f"benchmark-{datetime.now():%Y%m%d-%H%M%S}.json"

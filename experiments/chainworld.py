@@ -22,7 +22,7 @@ from cbet_jax.analysis import intervals
 from cbet_jax.analysis.figures import COLORS
 from cbet_jax.config import LossSettings, OptimizerSettings, SettingsError, TrainSettings
 from cbet_jax.intrinsic import COUNT_REWARDS
-from cbet_jax.setting_types import NonNegativeInt, PositiveInt, at_least, check_fields
+from cbet_jax.setting_types import Seed, Seeds, Worlds, at_least, at_most, check_fields, check_seeds
 from cbet_jax.train import seed_keys
 from experiments.common import cli, outputs
 from experiments.common.screen import Screen
@@ -52,11 +52,11 @@ class ChainworldOptions:
 
     out: Path | None = None  # folder of the table and the figure (default: a new one in runs/)
     method: str = "cbet"  # a reward made of counts: cbet, count or ablation-*
-    episodes: Annotated[int, at_least(END)] = 500  # of each actor
-    steps: Annotated[int, at_least(2)] = 100  # in an episode
-    actors: PositiveInt = 32  # that play one policy, each with its own counts
-    seeds: PositiveInt = 8  # policies learnt with each rule
-    first_seed: NonNegativeInt = 0
+    episodes: Annotated[int, at_least(END), at_most(10**6)] = 500  # of each actor
+    steps: Annotated[int, at_least(2), at_most(10**6)] = 100  # in an episode
+    actors: Worlds = 32  # that play one policy, each with its own counts
+    seeds: Seeds = 8  # policies learnt with each rule
+    first_seed: Seed = 0
     # The largest that the paper proposes, 1 - gamma, and that of its experiments.
     reset_probabilities: tuple[float, ...] = (0.01, 0.001)  # p of random resets, at each step
     discount: float = 0.99
@@ -64,6 +64,7 @@ class ChainworldOptions:
 
     def __post_init__(self) -> None:
         check_fields(self)
+        check_seeds(self.first_seed, self.seeds)
         if not all(0 < probability <= 1 for probability in self.reset_probabilities):
             raise SettingsError("reset_probabilities must be above 0 and at most 1")
         if self.method not in COUNT_REWARDS:

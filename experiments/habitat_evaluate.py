@@ -18,7 +18,7 @@ from cbet_jax.agent import AgentParams, uniform
 from cbet_jax.config import HabitatSettings, RunSettings, SettingsError
 from cbet_jax.runs.directory import RunDirectory
 from cbet_jax.runs.saved_policies import UNIFORM, UNTRAINED, Policies, load_policies, untrained
-from cbet_jax.setting_types import NonNegativeInt, PositiveInt, check_fields
+from cbet_jax.setting_types import Episodes, Processes, Seed, Steps, check_fields
 from envs.habitat.apartments import NAMES
 from envs.habitat.simulator import SimulatorError
 from experiments.common import cli, habitat, training
@@ -43,11 +43,11 @@ class HabitatEvaluateOptions:
     #: paths or names (default: the package's others than the run's; of a data set, Replica's seven
     #: of the paper)
     scenes: tuple[str, ...] = ()
-    episodes: PositiveInt = 100  # of each policy in each scene
-    steps: PositiveInt = 500  # of an episode
+    episodes: Episodes = 100  # of each policy in each scene
+    steps: Steps = 500  # of an episode
     random_starts: bool = False  # every episode begins in another place
-    workers: PositiveInt | None = None  # simulators at once (default: as many as the run had)
-    seed: NonNegativeInt = 0  # of the starts and the actions
+    workers: Processes | None = None  # simulators at once (default: as many as the run had)
+    seed: Seed = 0  # of the starts and the actions
     checkpoint: int | None = None  # frames of the checkpoint (default: the newest)
     #: folder of the table and its pictures (default: the run's directory)
     out: Path | None = None

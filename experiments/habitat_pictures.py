@@ -14,7 +14,7 @@ import numpy as np
 from PIL import Image, ImageDraw
 
 from cbet_jax.config import HabitatSettings, SettingsError
-from cbet_jax.setting_types import NonNegativeInt, PositiveInt, check_fields
+from cbet_jax.setting_types import Episodes, NonNegativeInt, check_fields
 from envs.habitat.simulator import VIEW_SIZE, SimulatorError
 from envs.habitat.workers.pool import WorkerPool
 from experiments.common import cli, habitat
@@ -37,7 +37,7 @@ class HabitatPictureOptions:
     simulator: str = "raycast"  # or habitat_sim, or the path of a file that defines `open_scene`
     folder: str | None = None  # of the data set that scenes are named in (None: they are paths)
     simulator_python: str | None = None  # the interpreter that the simulator is installed in
-    starts: PositiveInt = 24  # places drawn in each scene, of which the most colourful is shown
+    starts: Episodes = 24  # places drawn in each scene, of which the most colourful is shown
     seed: NonNegativeInt = 0  # of the first of them
     out: Path | None = None  # a new PNG (default: one in runs/)
 

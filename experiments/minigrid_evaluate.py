@@ -14,7 +14,7 @@ from typing import Annotated
 import tyro
 
 from cbet_jax.config import SettingsError
-from cbet_jax.setting_types import NonNegativeInt, PositiveInt, check_fields
+from cbet_jax.setting_types import Episodes, Seed, check_fields
 from envs.registry import UnknownEnvironment, find
 from experiments.common import cli
 from experiments.common.outputs import results_folder
@@ -30,11 +30,11 @@ class EvaluateOptions:
     """Play episodes with the saved policies of runs, and with two random ones."""
 
     directories: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="DIR ...")]
-    episodes: PositiveInt = 100  # of each seed in each world
+    episodes: Episodes = 100  # of each seed in each world
     #: worlds to play (default: the ten of the paper's transfer; for a run that learnt a task, the
     #: world of that task)
     envs: tuple[str, ...] = ()
-    seed: NonNegativeInt = 0  # of the evaluation's levels and actions
+    seed: Seed = 0  # of the evaluation's levels and actions
     checkpoint: int | None = None  # frames of the checkpoint (default: the newest)
     #: folder of the table and its picture; of several runs each gets its own in it (default: the
     #: run's directory)

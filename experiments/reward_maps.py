@@ -21,7 +21,7 @@ from cbet_jax.agent import Agent, AgentParams, uniform
 from cbet_jax.config import SettingsError
 from cbet_jax.runs.directory import RunDirectory
 from cbet_jax.runs.saved_policies import load_policies
-from cbet_jax.setting_types import NonNegativeInt, PositiveInt, check_between, check_fields
+from cbet_jax.setting_types import Seed, Steps, Worlds, check_between, check_fields
 from envs.minigrid import cells as c
 from envs.minigrid import rules
 from envs.minigrid.export import without_margin
@@ -68,13 +68,13 @@ class RewardMapOptions:
 
     out: Path | None = None  # folder of the table and the figure (default: a new one in runs/)
     env: str = "DoorKey-8x8"  # the world
-    level_seed: NonNegativeInt = 4  # which of its levels
+    level_seed: Seed = 4  # which of its levels
     source: Annotated[Path | None, FROM] = None
     checkpoint: int | None = None  # frames of RUN's checkpoint (default: its newest)
     seed_index: int = 0  # which of RUN's seeds plays
-    worlds: PositiveInt = 64  # played side by side, counted together
-    steps: PositiveInt = 1000  # of each world
-    seed: NonNegativeInt = 0  # of the actions
+    worlds: Worlds = 64  # played side by side, counted together
+    steps: Steps = 1000  # of each world
+    seed: Seed = 0  # of the actions
     facing: str = "down"  # where the agent faces: right, down, left or up
     actions: tuple[str, ...] = ("left", "right", "forward", "pickup")  # columns of the figure
 

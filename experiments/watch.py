@@ -20,7 +20,7 @@ from rich.console import Console
 from cbet_jax.config import HabitatSettings, RunSettings, SettingsError
 from cbet_jax.runs.directory import RunDirectory
 from cbet_jax.runs.saved_policies import load_policies
-from cbet_jax.setting_types import NonNegativeInt, PositiveInt, check_between, check_fields
+from cbet_jax.setting_types import Episodes, PositiveInt, Seed, Steps, check_between, check_fields
 from envs.habitat.simulator import SimulatorError
 from envs.minigrid import make_world
 from envs.registry import UnknownEnvironment, find, names
@@ -51,9 +51,9 @@ class WatchOptions:
     out: Path | None = None  # .gif, .mp4 or .png, a level's first moment (default: a new .gif)
     terminal: bool = False  # play as text in the terminal, write no file
     explore: bool = False  # success does not end the episode
-    episodes: PositiveInt = 1  # to play
-    steps: PositiveInt | None = None  # to play at most, in all episodes together
-    seed: NonNegativeInt = 0  # of the levels and the actions
+    episodes: Episodes = 1  # to play
+    steps: Steps | None = None  # to play at most, in all episodes together
+    seed: Seed = 0  # of the levels and the actions
     seed_index: int = 0  # which of the run's seeds plays
     #: frames of the checkpoint (default: the newest), or of policies kept with --keep-at. Those of
     #: rnd, curiosity and ride cannot be shown in gridworlds: the method's networks are not kept

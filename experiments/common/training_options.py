@@ -8,7 +8,7 @@ import tyro
 
 from cbet_jax.config import RunSettings, SettingsError, TrainSettings
 from cbet_jax.runs import tracking
-from cbet_jax.setting_types import NonNegativeFloat, PositiveInt, check_between, check_fields
+from cbet_jax.setting_types import NonNegativeFloat, Processes, check_between, check_fields
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +37,7 @@ class TrainingOptions:
     track: tuple[Literal["tensorboard", "wandb"], ...] = ()
     #: to divide seeds and worlds over (default: all GPUs that can be used, or all cores of the
     #: CPU); changes only the order of sums
-    devices: PositiveInt | None = None
+    devices: Processes | None = None
     distributed: bool = False  # several hosts train together, each with this command
 
     @property

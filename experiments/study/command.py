@@ -13,7 +13,7 @@ from cbet_jax.config import Factors, SettingsError
 from cbet_jax.runs.devices import use_cpu
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError, create_with_record, holds_no
 from cbet_jax.runs.json_files import first_difference, from_json
-from cbet_jax.setting_types import NonNegativeFloat, PositiveInt, check_fields
+from cbet_jax.setting_types import Frames, NonNegativeFloat, check_fields
 from envs.minigrid.generators.catalogue import TRANSFER as TEN_WORLDS
 from envs.registry import UnknownEnvironment, find
 from experiments.common import cli, presets
@@ -64,7 +64,7 @@ class StudyOptions:
     #: learnt only after the end of pre-training
     until: Annotated[int | None, tyro.conf.arg(metavar="FRAMES")] = None
     #: tasks stop there for now
-    tasks_until: Annotated[PositiveInt | None, tyro.conf.arg(metavar="FRAMES")] = None
+    tasks_until: Annotated[Frames | None, tyro.conf.arg(metavar="FRAMES")] = None
     #: of matrix products: bfloat16 is faster where the processor multiplies such numbers
     factors: Factors = "float32"
     lockstep: bool = False  # all worlds of pre-training begin at once in the first environment

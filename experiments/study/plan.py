@@ -19,7 +19,7 @@ from typing import Annotated, NamedTuple
 from cbet_jax.config import Factors, RunSettings, SettingsError, TransferSettings
 from cbet_jax.runs.checkpoint import checkpoints
 from cbet_jax.runs.directory import RunDirectory
-from cbet_jax.setting_types import Before, PositiveInt, check_between, check_fields
+from cbet_jax.setting_types import Before, Episodes, Frames, Seeds, check_between, check_fields
 from experiments.common import presets
 from experiments.common.presets import PRESETS, TASK_FRAMES
 from experiments.study.variants import SETUPS, VARIANTS, Variant
@@ -34,9 +34,9 @@ class StudySettings:
     """The settings that all runs of a study share."""
 
     preset: str
-    budget: PositiveInt  # frames of each pre-training run, for each seed
-    seeds: PositiveInt  # of each run, trained side by side
-    episodes: PositiveInt  # played in each world to evaluate a policy
+    budget: Frames  # frames of each pre-training run, for each seed
+    seeds: Seeds  # of each run, trained side by side
+    episodes: Episodes  # played in each world to evaluate a policy
     evaluate_at: tuple[int, ...] = ()  # frames of a pre-training run, beside its end
     factors: Factors = "float32"  # of matrix products
     lockstep: Annotated[bool, Before(True)] = False  # as in `TrainSettings`

@@ -17,7 +17,7 @@ from cbet_jax.runs.directory import (
     write_record,
 )
 from cbet_jax.runs.signals import stop_on_signals
-from cbet_jax.setting_types import PositiveInt, check_fields
+from cbet_jax.setting_types import PositiveInt, Processes, check_fields
 from envs.registry import UnknownEnvironment
 from experiments.common import cli, training
 from experiments.common.outputs import RUNS
@@ -47,7 +47,7 @@ class SweepOptions:
     out: Path = RUNS / "sweep"  # the sweep's directory, new or begun
     cluster: Literal["local", "slurm"] = "local"  # where the runs are made
     #: runs in the queue at once (default: one here, all with SLURM)
-    parallel: PositiveInt | None = None
+    parallel: Processes | None = None
     tries: PositiveInt = 10  # how often a run is submitted that was lost on its way
     #: of each job, as submitit calls them: partition, time (minutes), gpus_per_node, mem, account
     slurm: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME=VALUE ...")] = ()

@@ -58,6 +58,42 @@ def test_no_number_is_out_of_its_range(name, value):
         changed(TrainSettings(), name, value)
 
 
+@pytest.mark.parametrize("name", NUMBERS)
+def test_every_number_has_an_upper_bound(name):
+    """Larger ones would fill the memory, or count past what the program's integers hold."""
+    value = 10**31 if NUMBERS[name] in (int, int | None) else 1e300
+    with pytest.raises(SettingsError, match=f"^{name} must be "):
+        changed(TrainSettings(), name, value)
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"seeds": 10**9}, "seeds must be at most 65536"),
+        ({"chunk": 10**31}, "chunk must be at most 1000000"),
+        ({"first_seed": 2**32}, "first_seed must be at most 4294967295"),
+        ({"first_seed": 2**32 - 1, "seeds": 2}, "first_seed must be at most 4294967294"),
+    ],
+)
+def test_a_run_has_upper_bounds(change, problem):
+    with pytest.raises(SettingsError, match=problem):
+        RunSettings(**change)
+
+
+def test_no_two_seeds_are_the_same():
+    """Numbers of 2^31 and more do not wrap."""
+    last = jax.random.key_data(seed_keys(2, 2**32 - 2)).tolist()
+    assert last == [[0, 2**32 - 2], [0, 2**32 - 1]]
+    for seed in (0, 7, 2**31 - 1):
+        expected = jax.random.key_data(jax.random.key(seed))
+        assert (jax.random.key_data(seed_keys(1, seed))[0] == expected).all()
+
+
+def test_iterations_are_counted_without_wrapping():
+    with pytest.raises(SettingsError, match="frames must be at most 2147483647 here"):
+        TrainSettings(frames=2**31, worlds=1, batch=1, unroll=1)
+
+
 @pytest.mark.parametrize("alpha", [math.nan, math.inf, -1.0])
 def test_a_bias_has_a_weight(alpha):
     with pytest.raises(SettingsError, match=r"alpha must be (a finite number|at least 0), not"):
