@@ -51,6 +51,8 @@ class HabitatEvaluateOptions:
     checkpoint: int | None = None  # frames of the checkpoint (default: the newest)
     #: folder of the table and its pictures (default: the run's directory)
     out: Path | None = None
+    #: the run's simulator again, where it is a file: a file is code, which no run names by itself
+    simulator: str | None = None
     simulator_python: str | None = None  # the interpreter that the simulator is installed in
 
     def __post_init__(self) -> None:
@@ -66,7 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         directory = RunDirectory(options.directory)
         settings, played = habitat.habitat_settings(directory)
         played = replace(
-            played,
+            habitat.trusted(played, options.simulator),
             max_steps=options.steps + 1,
             random_starts=options.random_starts,
             shared_start=True,  # one place in an evaluation, as in the published code

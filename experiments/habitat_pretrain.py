@@ -48,6 +48,8 @@ def defaults(first: FirstWords, stored: RunSettings | None) -> HabitatPretrainOp
     """Return the options of the preset, or of the run to resume."""
     base = presets.base(first.preset, stored, HABITAT_PRESETS)
     assert base.habitat is not None
+    if stored and stored.habitat:
+        habitat.trusted(stored.habitat, first.simulator)
     return HabitatPretrainOptions(
         **shared_options(base), scene=base.environments[0], habitat=base.habitat
     )

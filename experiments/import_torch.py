@@ -7,6 +7,7 @@ imported, so the run cannot be trained further. Only this command needs PyTorch 
 """
 
 import hashlib
+import math
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -112,10 +113,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
             raise SettingsError(f"{options.source} cannot be imported: {error}") from None
         settings = run_settings(stored, policy.network, options.envs, options.habitat)
         directory = RunDirectory(options.directory)
-        directory.create(settings)
         with console.status("importing"):
             imported = origin(options.source, stored)
-            write(directory, settings, policy, imported, ["python -m", MODULE, *arguments])
+            state = whole_state(settings, policy)
+            directory.create(settings)
+            write(directory, settings, state, imported, ["python -m", MODULE, *arguments])
     evaluate = habitat.EVALUATE if settings.habitat else gridworlds.EVALUATE
     line = f"imported at {settings.train.frames:,} frames; "
     line += f"next: {cli.command_line(evaluate, directory.root)}"
@@ -141,8 +143,10 @@ def read(path: Path) -> PublishedCheckpoint:
     policy, flags, schedule = (content[part] for part in parts)
     try:
         tensors = {str(name): np.asarray(tensor) for name, tensor in policy.items()}
+        if not all(np.isfinite(tensor).all() for tensor in tensors.values()):
+            raise ValueError("its policy has numbers that are not finite")
         return PublishedCheckpoint(tensors, flags, int(schedule["last_epoch"]))
-    except (KeyError, TypeError, ValueError, RuntimeError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError, RuntimeError) as error:
         raise SettingsError(f"{path} cannot be read: {error!r}") from None
 
 
@@ -237,7 +241,7 @@ def run_settings(
             f"it learnt a task biased by {flags['checkpoint']}, without which its policy is not "
             "whole: import that one, and transfer it"
         )
-    name = flags.get("model")
+    name = str(flags.get("model"))
     if name not in METHODS:
         raise SettingsError(f"it learnt by {name!r}; known: {', '.join(METHODS)}")
     rooms = in_rooms(flags)
@@ -275,6 +279,8 @@ def _taken[S](flags: Mapping[str, Any], settings: S, names: Mapping[str, str]) -
         wanted = float if isinstance(getattr(settings, name), float | None) else int
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise SettingsError(f"its flag {names[name]} is {value!r}, which is no number")
+        if not math.isfinite(value):
+            raise SettingsError(f"its flag {names[name]} is {value}, which is not finite")
         found[name] = wanted(value)
     return replace(settings, **found)  # type: ignore[type-var]
 
@@ -294,18 +300,34 @@ def _plain(value: Any) -> Any:
 def write(
     directory: RunDirectory,
     settings: RunSettings,
-    policy: Policy,
+    state: Any,
     imported: dict[str, Any],
     command: Sequence[str],
 ) -> None:
-    """Write the state that a run at its end has, without what only learning needs."""
+    """Write a run that is at its end.
+
+    Args:
+        directory: of the run, which is made.
+        settings: of the run.
+        state: as `whole_state` returns it.
+        imported: where the policy is from, for the manifest.
+        command: words of the command line.
+    """
     iterations = settings.train.iterations
-    state = _policy_alone(settings, policy) if settings.habitat else _state(settings, policy)
     with directory.lock(), metrics_table.table(directory.metrics, settings.first_seed, 0) as table:
         table.sync()
         position = Position(iterations, settings.train.frames, directory.metrics.stat().st_size)
         checkpoint.save(directory.checkpoints, state, position, to_json(settings))
         manifest.Session(directory.manifest, command).record(imported=imported)
+
+
+def whole_state(settings: RunSettings, policy: Policy) -> Any:
+    """Return the state that a run at its end has, without what only learning needs.
+
+    Raises:
+        SettingsError: it does not fit into memory.
+    """
+    return _policy_alone(settings, policy) if settings.habitat else _state(settings, policy)
 
 
 def _state(settings: RunSettings, policy: Policy) -> Any:

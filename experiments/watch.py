@@ -59,6 +59,8 @@ class WatchOptions:
     #: rnd, curiosity and ride cannot be shown in gridworlds: the method's networks are not kept
     checkpoint: int | None = None
     fps: PositiveInt = 8  # frames a second
+    #: the run's simulator again, where it is a file: a file is code, which no run names by itself
+    simulator: str | None = None
     simulator_python: str | None = None  # the interpreter that a scene's simulator is installed in
 
 
@@ -71,7 +73,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         settings = RunDirectory(options.directory).settings() if options.directory else None
         check(options, settings)
         if settings and settings.habitat:
-            watch_scene(options, settings, settings.habitat, console)
+            watch_scene(
+                options, settings, habitat.trusted(settings.habitat, options.simulator), console
+            )
         else:
             watch_gridworld(options, settings, console)
 

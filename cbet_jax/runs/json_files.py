@@ -3,11 +3,14 @@
 import dataclasses
 import json
 from pathlib import Path
-from typing import Any, get_args, get_type_hints
+from types import UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from cbet_jax.config import RunSettings
 from cbet_jax.runs.atomic_write import replacing
 from cbet_jax.setting_types import value_before
+
+SHOWN = 60  # characters of a value in a message
 
 
 def to_json(settings: RunSettings) -> dict[str, Any]:
@@ -36,8 +39,27 @@ def from_json[T](kind: type[T], nested: dict[str, Any]) -> T:
         for inner in inners:
             if dataclasses.is_dataclass(inner) and isinstance(inner, type) and value is not None:
                 value = from_json(inner, value)
-        values[name] = tuple(value) if isinstance(value, list) else value
+        value = tuple(value) if isinstance(value, list) else value
+        if not _is_of(value, hint):
+            raise TypeError(f"{name} is {_shown(value)[:SHOWN]!r}, which is of another type")
+        values[name] = value
     return kind(**values)
+
+
+def _is_of(value: Any, hint: Any) -> bool:
+    """Return whether a value read from JSON is of a field's type."""
+    kind, parts = get_origin(hint), get_args(hint)
+    if kind is Annotated:
+        return _is_of(value, parts[0])
+    if kind in (Union, UnionType):
+        return any(_is_of(value, part) for part in parts)
+    if kind is Literal:
+        return value in parts
+    if kind is tuple:
+        return isinstance(value, tuple) and all(_is_of(each, parts[0]) for each in value)
+    if hint in (int, float):
+        return isinstance(value, int | hint) and not isinstance(value, bool)
+    return isinstance(value, hint)
 
 
 def completed(nested: dict[str, Any]) -> dict[str, Any]:

@@ -21,6 +21,8 @@ from cbet_jax.runs.directory import RunDirectoryError
 # Variables of the environment: host:port of the first process, how many there are, which this is.
 ADDRESS, PROCESSES, PROCESS = "JAX_COORDINATOR_ADDRESS", "JAX_NUM_PROCESSES", "JAX_PROCESS_ID"
 
+LAST_PORT = 65_535
+
 
 class ElsewhereError(RunDirectoryError):
     """Something failed on the first host; the message is the first host's."""
@@ -37,6 +39,10 @@ def join() -> None:
     """
     if jax.distributed.is_initialized():
         return
+    address = os.environ.get(ADDRESS)
+    port = address.rpartition(":")[2] if address else ""
+    if address and not (port.isascii() and port.isdecimal() and 0 < int(port[:9]) <= LAST_PORT):
+        raise SettingsError(f"{ADDRESS} must be host:port (1..{LAST_PORT}), not {address}")
     # The training loop answers SIGTERM itself, and tells the other hosts.
     jax.config.update("jax_enable_preemption_service", False)
     try:

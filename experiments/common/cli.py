@@ -40,6 +40,7 @@ class FirstWords:
     env: str | None = None  # whose task is learnt
     source: Annotated[Path | None, tyro.conf.arg(name="from")] = None  # the pre-trained run
     seed_index: int | None = None  # of the pre-trained run
+    simulator: str | None = None  # that plays the scenes
 
 
 def first_words(arguments: Sequence[str]) -> FirstWords:

@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,10 @@ import jax
 from rich.console import Console
 
 from cbet_jax.agent import world_agent
-from cbet_jax.config import HabitatSettings, RunSettings
+from cbet_jax.config import HabitatSettings, RunSettings, SettingsError
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
 from cbet_jax.train import Program, make_program
-from envs.habitat.simulator import AgentSize
+from envs.habitat.simulator import SIMULATORS, AgentSize
 from envs.habitat.workers.process import Settings
 from envs.habitat.workers.simulators import Simulators, simulator_errors
 from envs.habitat.workers.stopwatch import Stopwatch
@@ -91,6 +92,27 @@ def habitat_settings(directory: RunDirectory) -> tuple[RunSettings, HabitatSetti
     if settings.habitat is None:
         raise RunDirectoryError(f"{directory.root} is a run of {settings.stage}, not in Habitat")
     return settings, settings.habitat
+
+
+def trusted(stored: HabitatSettings, said: str | None) -> HabitatSettings:
+    """Return how a run's scenes are played, with the simulator that the command line names.
+
+    A file that defines one is code. A run may come from somebody else, so its directory does not
+    decide which code is run: the command line must.
+
+    Args:
+        stored: the settings in the run's directory.
+        said: the simulator on the command line, if it names one.
+
+    Raises:
+        SettingsError: the run's simulator is a file, and the command line does not name it.
+    """
+    if said is None and stored.simulator not in SIMULATORS:
+        raise SettingsError(
+            f"the run's simulator is a file, {stored.simulator}, which is code: if you trust it, "
+            f"add --simulator {stored.simulator}"
+        )
+    return replace(stored, simulator=said or stored.simulator)
 
 
 def introduce(simulators: Simulators, console: Console) -> None:

@@ -14,6 +14,7 @@ from rich.console import Console
 from cbet_jax.config import HabitatSettings, NetworkSettings
 from cbet_jax.networks import policy_network
 from cbet_jax.networks.published_weights import convert
+from cbet_jax.runs import devices
 from cbet_jax.runs.directory import RunDirectory
 from cbet_jax.runs.saved_policies import load_policies
 from envs.minigrid import make_world
@@ -166,6 +167,18 @@ BAD_CONTENT = {
     "unknown world": (content(env="MiniGrid-Fetch-5x5-N2-v0"), "Fetch"),
     "no world": (content(env=None), "unknown environment"),
     "not a number": (content(learning_rate="fast"), "learning_rate is 'fast'"),
+    "not finite": (
+        content(learning_rate=float("nan")),
+        "learning_rate is nan",
+    ),
+    "infinite": (content(unroll_length=float("inf")), "unroll_length is inf"),
+    "infinitely many": (
+        content() | {"scheduler_state_dict": {"last_epoch": float("inf")}},
+        "cannot",
+    ),
+    "a policy not finite": (content({"policy.weight": np.full(3, np.nan)}), "not finite"),
+    "a method in a list": (content(model=["cbet"]), "known: cbet"),
+    "too many actors": (content(num_actors=10**12, batch_size=10**12), "at most"),
     "not trained": (content() | {"scheduler_state_dict": {"last_epoch": 0}}, "frames"),
 }
 
@@ -188,6 +201,14 @@ def test_what_is_not_there_or_in_the_way_is_refused(file, capsys, monkeypatch):
     (run / "thesis.tex").write_text("all my work")
     assert "not empty" in refused(import_torch.main, [str(file), str(run)], capsys)
     assert [path.name for path in run.iterdir()] == ["thesis.tex"]
+
+
+def test_what_does_not_fit_leaves_nothing(file, capsys, monkeypatch):
+    monkeypatch.setattr(import_torch, "load", lambda path: content())
+    monkeypatch.setattr(devices, "memory", lambda mesh: 1000)
+    run = file.parent / "run"
+    assert "GiB" in refused(import_torch.main, [str(file), str(run)], capsys)
+    assert not run.exists()
 
 
 def test_what_is_said_of_rooms_is_refused_of_gridworlds(file, capsys, monkeypatch):

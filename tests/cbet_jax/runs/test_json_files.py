@@ -28,6 +28,28 @@ def test_fields_that_there_are_not_are_refused(change, problem):
         from_json(RunSettings, to_json(RunSettings()) | change)
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"seeds": 1.5},
+        {"seeds": True},
+        {"seeds": "1"},
+        {"seeds": None},
+        {"environments": "Unlock"},
+        {"environments": [1]},
+        {"explore": 1},
+        {"train": 3},
+        {"train": None},
+        {"habitat": {"simulator": 7}},
+        {"chunk": [1]},
+    ],
+)
+def test_values_of_other_types_are_refused(change):
+    nested = to_json(RunSettings()) | change
+    with pytest.raises((TypeError, AttributeError, KeyError)):
+        from_json(RunSettings, nested)
+
+
 def test_only_what_may_be_null_may_be_missing():
     nested = to_json(RunSettings())
     assert from_json(RunSettings, {k: v for k, v in nested.items() if k != "transfer"})
