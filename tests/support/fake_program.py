@@ -1,5 +1,7 @@
 """A stand-in for the compiled program of a tiny run."""
 
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
 from jax import Array
@@ -33,6 +35,14 @@ def fake_program(settings: RunSettings, mesh: Mesh | None = None, bad_update: in
         }
         learner = state.learner._replace(policy=walk)
         return TrainState(learner, state.actor, key, iteration), metrics
+
+    return program_of(init, iterate, settings)
+
+
+def program_of(
+    init: Callable[[Array], TrainState], iterate: Callable[..., tuple], settings: RunSettings
+) -> Program:
+    """Return the program of seeds that each begin with `init` and repeat `iterate`."""
 
     def advance(state: TrainState) -> tuple[TrainState, dict[str, Array]]:
         chunk = jax.vmap(lambda state: jax.lax.scan(iterate, state, length=settings.chunk))

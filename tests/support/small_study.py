@@ -29,6 +29,7 @@ from experiments.common.presets import PRESETS
 from experiments.evaluation import gridworlds
 from experiments.evaluation.gridworlds import EvaluatedRun, PlayedWorld
 from experiments.study import execute
+from tests.support.fake_program import program_of
 from tests.support.tiny import CHUNK, CHUNK_FRAMES, SEEDS, SETTINGS
 
 CHUNKS = 3
@@ -59,17 +60,7 @@ def walking(settings: RunSettings, mesh: Mesh | None = None) -> Program:
         found["first_bad_update"] = jnp.nan * step
         return state._replace(learner=state.learner._replace(policy=policy), key=key), found
 
-    def advance(state: TrainState) -> tuple[TrainState, dict[str, Array]]:
-        chunk = jax.vmap(lambda state: jax.lax.scan(iterate, state, length=settings.chunk))
-        state, found = chunk(state)
-        return state, {name: values.T for name, values in found.items()}
-
-    return Program(
-        init=jax.jit(jax.vmap(init)),
-        advance=jax.jit(advance, donate_argnums=0),
-        iterations_per_chunk=settings.chunk,
-        frames_per_iteration=settings.train.iteration_frames,
-    )
+    return program_of(init, iterate, settings)
 
 
 def playing(
