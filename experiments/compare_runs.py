@@ -4,7 +4,8 @@
 
 Whether a change of speed or of a setting changes learning is a question to the seeds: the table
 gives each metric's mean over the seeds at the end, and the difference from the first run, with
-95 % confidence intervals (Welch's for the difference: the runs may spread differently).
+95 % confidence intervals (Welch's for the difference: the runs may spread differently). The mean
+of all worlds is the mean of the worlds' own means.
 """
 
 import sys
@@ -20,12 +21,13 @@ from rich.console import Console
 from rich.table import Table
 
 from cbet_jax.analysis import figures
-from cbet_jax.analysis.figures import Panel
+from cbet_jax.analysis.figures import ALL_WORLDS, Panel
 from cbet_jax.analysis.intervals import difference, mean
-from cbet_jax.analysis.learning_curves import Curve, band, smoothed
+from cbet_jax.analysis.learning_curves import Curve, band, of_all_worlds, smoothed
 from cbet_jax.config import SettingsError
 from cbet_jax.runs import metrics, metrics_table
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError, holds_no
+from cbet_jax.runs.json_files import flattened, to_json
 from experiments.common import cli
 from experiments.common.outputs import new_folder, write_table
 from experiments.common.screen import Screen
@@ -33,6 +35,10 @@ from experiments.common.screen import Screen
 MODULE = "experiments.compare_runs"
 NAME = "comparison"
 HEADER = ("run", "seed", "metric", "frames", "value")
+INTRINSIC = "intrinsic_reward"
+OF_THE_REWARD = ("train.method", "train.intrinsic_coefficient", "train.counts.", "train.auxiliary.")
+NO_STATEMENT = "one seed each: the runs differ by chance, too; --seeds 3 tells how much"
+OTHER_SCALE = "another scale"
 POINTS = 60  # of a curve
 LAST = 10  # of so many parts the last one is the end, and the window of the curves
 
@@ -50,7 +56,7 @@ class ComparedRun(NamedTuple):
     """What one run's seeds did, up to the same frames."""
 
     name: str
-    values: dict[str, np.ndarray]  # metric -> [seeds, points]; NaN: no data
+    values: dict[str, np.ndarray]  # metric, or METRIC/WORLD -> [seeds, points]; NaN: no data
     seeds: tuple[int, ...]
 
 
@@ -60,42 +66,78 @@ def main(arguments: Sequence[str] | None = None) -> None:
     console = Screen()
     with cli.user_errors():
         options: CompareOptions = cli.parse(CompareOptions, arguments, MODULE)
-        tables = read(options.runs)
+        directories = named(options.runs)
+        tables = {name: read(directory) for name, directory in directories.items()}
         until = last_frames(tables, options.until)
         frames = np.arange(1, POINTS + 1) * until // POINTS
         runs = [_run(name, table, frames) for name, table in tables.items()]
+        differing = differing_settings(directories)
         folder = new_folder(options.out, NAME)
         write_table(folder / f"{NAME}.csv", HEADER, rows(runs, frames))
         picture = draw(folder / f"{NAME}.png", runs, frames)
-    show(runs, until, console)
+    show_settings(differing, console)
+    show(runs, until, console, same_reward=not _changes_reward(differing))
     console.print(f"saved: {picture} and {NAME}.csv", soft_wrap=True, highlight=False)
 
 
 Metrics = Mapping[str, dict[int, metrics_table.Column]]
+Differing = dict[str, tuple[str, ...]]  # setting -> its value in each run
 
 
-def read(words: Sequence[str]) -> dict[str, Metrics]:
-    """Read the tables of metrics of `NAME=RUN` or `RUN`, by name.
+def named(words: Sequence[str]) -> dict[str, RunDirectory]:
+    """Return the directories of `NAME=RUN` or `RUN`, by name.
 
     Raises:
-        SettingsError: there are fewer than two, or two have one name. RunDirectoryError: one
-            has no metrics.
+        SettingsError: there are fewer than two, or two have one name.
     """
-    found: dict[str, Metrics] = {}
+    found: dict[str, RunDirectory] = {}
     for word in words:
-        name, equals, path = word.partition("=")
-        directory = RunDirectory(Path(path if equals else word))
-        name = name if equals else directory.root.name
+        name, path = _name_and_path(word)
         if name in found:
             raise SettingsError(f"two runs are called {name!r}: say NAME=RUN")
-        if not directory.metrics.is_file():
-            raise holds_no("run", directory.metrics)
-        found[name] = metrics_table.read_verified(directory)
-        if not found[name]:
-            raise RunDirectoryError(f"{directory.root} has played nothing yet")
+        found[name] = RunDirectory(path)
     if len(found) < 2:
         raise SettingsError("give two or more runs: [NAME=]RUN ...")
     return found
+
+
+def _name_and_path(word: str) -> tuple[str, Path]:
+    """Split NAME=RUN where what follows is a folder: names and folders may hold a `=`, too."""
+    if Path(word).is_dir() or "=" not in word:
+        return Path(word).name, Path(word)
+    places = [place for place, letter in enumerate(word) if letter == "="]
+    folders = [place for place in places if Path(word[place + 1 :]).is_dir()]
+    place = folders[0] if folders else places[-1]
+    return word[:place], Path(word[place + 1 :])
+
+
+def read(directory: RunDirectory) -> Metrics:
+    """Read a run's table of metrics.
+
+    Raises:
+        RunDirectoryError: it has none, or nothing is in it.
+    """
+    if not directory.metrics.is_file():
+        raise holds_no("run", directory.metrics)
+    table = metrics_table.read_verified(directory)
+    if not table:
+        raise RunDirectoryError(f"{directory.root} has played nothing yet")
+    return table
+
+
+def differing_settings(directories: Mapping[str, RunDirectory]) -> Differing:
+    """Return the settings that are not the same in all runs."""
+    there = [directory for directory in directories.values() if directory.config.is_file()]
+    if len(there) < len(directories):
+        return {}
+    settings = [flattened(to_json(directory.settings())) for directory in there]
+    names = dict.fromkeys(name for each in settings for name in each)
+    values = {name: tuple(str(each.get(name)) for each in settings) for name in names}
+    return {name: each for name, each in values.items() if len(set(each)) > 1}
+
+
+def _changes_reward(differing: Differing) -> bool:
+    return any(name.startswith(OF_THE_REWARD) for name in differing)
 
 
 def last_frames(tables: Mapping[str, Metrics], until: int | None) -> int:
@@ -120,12 +162,14 @@ def last_frames(tables: Mapping[str, Metrics], until: int | None) -> int:
 
 def _run(name: str, table: Metrics, frames: np.ndarray) -> ComparedRun:
     window = -(-int(frames[-1]) // LAST)
-    values = {
-        metric: np.stack([smoothed(column, window, frames) for column in table[metric].values()])
-        for metric in metrics.MAIN
-        if metric in table
-    }
-    return ComparedRun(name, values, tuple(next(iter(table.values()))))
+    seeds = tuple(next(iter(table.values())))
+    values = {}
+    for metric in (metric for metric in metrics.MAIN if metric in table):
+        values[metric] = np.stack([of_all_worlds(table, metric, s, window, frames) for s in seeds])
+        for world in (key for key in sorted(table) if key.startswith(f"{metric}/")):
+            columns = table[world].values()
+            values[world] = np.stack([smoothed(column, window, frames) for column in columns])
+    return ComparedRun(name, values, seeds)
 
 
 def rows(runs: Sequence[ComparedRun], frames: np.ndarray) -> list[tuple[str, int, str, int, float]]:
@@ -143,12 +187,11 @@ def rows(runs: Sequence[ComparedRun], frames: np.ndarray) -> list[tuple[str, int
 def draw(path: Path, runs: Sequence[ComparedRun], frames: np.ndarray) -> Path:
     """Draw a panel for each metric: mean over the seeds, lowest and highest seed."""
     panels = []
-    for metric in dict.fromkeys(metric for run in runs for metric in run.values):
-        title, unit = metrics.of(metric).title, metrics.of(metric).unit
-        lines = {
-            run.name: _curve(run.values[metric], frames) for run in runs if metric in run.values
-        }
-        panels.append(Panel(title, "frames of each seed (millions)", unit, lines))
+    for name in dict.fromkeys(metric for run in runs for metric in run.values if "/" not in metric):
+        metric = metrics.of(name)
+        lines = {run.name: _curve(run.values[name], frames) for run in runs if name in run.values}
+        if any(line.high.any() for line in lines.values()):  # not 0 in all runs
+            panels.append(Panel(metric.title, "frames of each seed (millions)", metric.unit, lines))
     seeds = ", ".join(f"{run.name}: {len(run.seeds)}" for run in runs)
     return figures.lines(path, f"Means over seeds ({seeds}); bands: lowest to highest", panels)
 
@@ -158,21 +201,57 @@ def _curve(values: np.ndarray, frames: np.ndarray) -> Curve:
     return band(frames[there] / 1e6, values[:, there])
 
 
-def show(runs: Sequence[ComparedRun], until: int, console: Console) -> None:
-    """Print how each metric ended, and how far each run is from the first."""
-    console.print(f"means over the {-(-until // LAST):,} frames before {until:,}, 95 % intervals")
+def show_settings(differing: Differing, console: Console) -> None:
+    """Print the settings in which the runs differ."""
+    for name, values in differing.items():
+        console.print(
+            f"{name}: {' | '.join(values)}", soft_wrap=True, highlight=False, markup=False
+        )
+
+
+def show(runs: Sequence[ComparedRun], until: int, console: Console, *, same_reward: bool) -> None:
+    """Print how each metric ended, and how far each run is from the first.
+
+    Args:
+        runs: at least two.
+        until: frames at the end.
+        console: to print to.
+        same_reward: whether intrinsic rewards of the runs have one scale.
+    """
+    single = all(len(run.seeds) == 1 for run in runs)
+    window = f"means over the {-(-until // LAST):,} frames before {until:,}"
+    console.print(window if single else f"{window} [95 % intervals]", markup=False)
     table = Table(box=box.SIMPLE)
     first = runs[0]
-    for title in ("metric", "run", "mean over seeds", f"less {first.name}"):
+    for title in ("world", "run", "mean over seeds", f"difference from {first.name}"):
         table.add_column(title, overflow="fold")
-    for metric in first.values:
-        ends = {run.name: run.values[metric][:, -1] for run in runs if metric in run.values}
-        ends = {name: values[~np.isnan(values)] for name, values in ends.items()}
-        for name, values in ends.items():
+    for name in first.values:
+        metric, _, world = name.partition("/")
+        if not world:
+            table.add_row(f"[bold]{metrics.of(metric).title}")
+        ends = {run.name: run.values[name][:, -1] for run in runs if name in run.values}
+        ends = {run: values[~np.isnan(values)] for run, values in ends.items()}
+        for run, values in ends.items():
             if len(values) and len(ends[first.name]):
-                apart = "" if name == first.name else difference(values, ends[first.name]).text(3)
-                table.add_row(metric, name, mean(values).text(3), apart)
+                comparable = same_reward or metric != INTRINSIC
+                apart = _difference(values, ends[first.name]) if comparable else OTHER_SCALE
+                mine = [world or ALL_WORLDS, run, _mean(values)]
+                table.add_row(*mine, "" if run == first.name else apart)
     console.print(table)
+    if single:
+        console.print(NO_STATEMENT, soft_wrap=True)
+    if not same_reward:
+        line = "Intrinsic rewards of other methods or settings have another scale: not compared."
+        console.print(line, soft_wrap=True)
+
+
+def _mean(values: np.ndarray) -> str:
+    return mean(values).text(3) if len(values) > 1 else f"{values[0]:.3f} one seed"
+
+
+def _difference(ours: np.ndarray, theirs: np.ndarray) -> str:
+    found = difference(ours, theirs)
+    return f"{found.value:+.3f} one seed" if np.isnan(found.low) else found.text(3)
 
 
 if __name__ == "__main__":

@@ -1,13 +1,15 @@
 """Pictures of runs: learning curves of metrics, other curves, and grouped bars."""
 
-from collections.abc import Mapping, Sequence
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from cbet_jax.analysis import method_style
 from cbet_jax.analysis.intervals import Estimate
-from cbet_jax.analysis.learning_curves import Curve, over_seeds
+from cbet_jax.analysis.learning_curves import Curve, over_seeds, over_seeds_and_worlds
 from cbet_jax.runs import metrics, metrics_table
 from cbet_jax.runs.atomic_write import replacing
 
@@ -17,10 +19,11 @@ if TYPE_CHECKING:
 
 ALL_WORLDS = "all worlds"
 SPARSE_POINTS = 20  # a curve with fewer points shows each of them
-COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")  # of worlds
 DASHES = ("-", "--", ":", "-.")
-NARROWEST_INCHES, WIDEST_INCHES = 7.0, 10.0  # of a picture of bars
+NARROWEST_INCHES, WIDEST_INCHES = 7.0, 10.0  # of a picture, which is read at a page's width
 CROWDED_GROUPS = 5  # with more groups their names are slanted
+LABEL_CHARACTERS, AXIS_CHARACTERS = 16, 32  # in a line of a group's name, of an axis's label
 
 
 def draw_learning_curves(table: Path, folder: Path) -> list[Path]:
@@ -36,12 +39,17 @@ def draw_learning_curves(table: Path, folder: Path) -> list[Path]:
     panels = _panels(metrics_table.read(table))
     main = {name: panels[name] for name in metrics.MAIN if name in panels}
     others = {name: panels[name] for name in sorted(panels) if name not in main}
+    empty = [name for name, lines in others.items() if _is_zero(lines)]
+    others = {name: lines for name, lines in others.items() if name not in empty}
+    zero = "; ".join(metrics.of(name).title.lower() for name in empty)
     seeds = max((len(seeds) for lines in panels.values() for seeds in lines.values()), default=1)
     note = f"mean of {seeds} seeds; band: lowest and highest seed" if seeds > 1 else "one seed"
     pictures = []
     for stem, chosen in (("learning_curves", main), ("diagnostics", others)):
         if chosen:
-            figure = _curves_figure(chosen, f"{stem.replace('_', ' ').capitalize()} ({note})")
+            heading = f"{stem.replace('_', ' ').capitalize()} ({note})"
+            left_out = f"\n0 throughout: {zero}" if zero and chosen is others else ""
+            figure = _curves_figure(chosen, heading + left_out)
             pictures.append(_save(figure, folder / f"{stem}.png"))
     return pictures
 
@@ -51,38 +59,66 @@ def bars(
     title: str,
     panels: Mapping[str, Mapping[str, Sequence[Estimate]]],
     groups: Sequence[str],
-    columns: int | None = None,
+    published: Mapping[str, Sequence[float]] | None = None,
 ) -> Path:
-    """Draw values with confidence intervals as grouped bars.
+    """Draw values with confidence intervals as grouped bars, the panels below each other.
 
     Args:
         path: the picture.
         title: of the whole picture.
-        panels: label of the vertical axis -> name in the legend -> one bar a group.
+        panels: label of the vertical axis -> method -> one bar a group.
         groups: names below the groups.
-        columns: of panels (None: all panels are in one row).
+        published: method -> one number a group (NaN: there is none), drawn as a diamond.
     """
-    columns = min(columns or len(panels), len(panels))
-    width = max(1.2 + 1.4 * len(groups), NARROWEST_INCHES / columns)
-    size = (min(width, WIDEST_INCHES / columns), 3.6)
-    figure, axes = _grid(len(panels), columns=columns, size=size)
+    width = min(max(1.2 + 1.4 * len(groups), NARROWEST_INCHES), WIDEST_INCHES)
+    figure, axes = _grid(len(panels), columns=1, size=(width, 3.6))
+    colors = method_style.colors(dict.fromkeys(name for each in panels.values() for name in each))
     for axis, (label, series) in zip(axes, panels.items(), strict=True):
         width = 0.8 / len(series)
         for number, (name, measured) in enumerate(series.items()):
             values = np.array([bar.value for bar in measured])
             errors = [values - [bar.low for bar in measured], [b.high for b in measured] - values]
             places = np.arange(len(groups)) + (number - (len(series) - 1) / 2) * width
-            color = COLORS[number % len(COLORS)]
-            axis.bar(places, values, width * 0.9, yerr=errors, capsize=2, color=color, label=name)
-        axis.set_xticks(np.arange(len(groups)), groups)
+            axis.bar(
+                places,
+                values,
+                width * 0.9,
+                yerr=errors,
+                capsize=2,
+                color=colors[name],
+                label=method_style.title(name),
+            )
+            if published and not np.isnan(published.get(name, [np.nan])).all():
+                axis.plot(
+                    places, published[name], "D", ms=6, color=colors[name], mec="black", zorder=3
+                )
+        axis.set_xticks(np.arange(len(groups)), [_wrapped(group) for group in groups])
         if len(groups) > CROWDED_GROUPS:
             for tick in axis.get_xticklabels():
                 tick.set(rotation=30, horizontalalignment="right", rotation_mode="anchor")
-        axis.set_ylabel(label)
+        axis.set_ylabel(textwrap.fill(label, AXIS_CHARACTERS))
         axis.set_ylim(bottom=0)
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
+    handles, names = axes[0].get_legend_handles_labels()
+    if published and not all(np.isnan(values).all() for values in published.values()):
+        handles.append(_diamond())
+        names.append("published")
+    figure.legend(handles, names, loc="outside lower center", ncols=4)
     figure.suptitle(title, wrap=True)
     return _save(figure, path)
+
+
+def _diamond() -> Any:
+    from matplotlib.lines import Line2D
+
+    return Line2D([], [], marker="D", ls="", ms=6, color="white", markeredgecolor="black")
+
+
+def _wrapped(label: str) -> str:
+    """Return a label in short lines, each line of its own kept."""
+    lines = (
+        textwrap.wrap(line, LABEL_CHARACTERS, break_long_words=False) for line in label.split("\n")
+    )
+    return "\n".join(part for line in lines for part in line)
 
 
 class Panel(NamedTuple):
@@ -95,7 +131,7 @@ class Panel(NamedTuple):
     logarithmic: bool = False  # the vertical axis
 
 
-def lines(path: Path, title: str, panels: Sequence[Panel], columns: int = 3) -> Path:
+def lines(path: Path, title: str, panels: Sequence[Panel], columns: int = 2) -> Path:
     """Draw curves with bands; a name has the same colour and dashes in all panels.
 
     The part of a name before a comma decides the colour, the part after it the dashes.
@@ -110,22 +146,27 @@ def lines(path: Path, title: str, panels: Sequence[Panel], columns: int = 3) -> 
     names = list(dict.fromkeys(name for panel in panels for name in panel.lines))
     heads = list(dict.fromkeys(name.partition(", ")[0] for name in names))
     tails = list(dict.fromkeys(name.partition(", ")[2] for name in names))
+    colors = method_style.colors(heads)
     drawn: dict[str, Any] = {}
     for axis, panel in zip(axes, panels, strict=True):
         for name, line in panel.lines.items():
             head, _, tail = name.partition(", ")
-            repeat, color = divmod(heads.index(head), len(COLORS))
-            handle = _draw_curve(axis, line, 1.0, COLORS[color])
-            handle.set_linestyle(DASHES[(tails.index(tail) + repeat) % len(DASHES)])
+            handle = _draw_curve(axis, line, 1.0, colors[head])
+            handle.set_linestyle(DASHES[tails.index(tail) % len(DASHES)])
             drawn[name] = handle
+        if not panel.logarithmic:
+            _begin_at_zero(axis, panel.lines.values())
         axis.set_title(panel.title, fontsize=11)
         axis.set_xlabel(panel.horizontal)
-        axis.set_ylabel(panel.vertical)
+        axis.set_ylabel(textwrap.fill(panel.vertical, AXIS_CHARACTERS))
         axis.set_xlim(left=0)
         axis.set_yscale("log" if panel.logarithmic else "linear")
     handles = [drawn[name] for name in names]
     legend_columns = min(4, 2 * min(columns, len(panels)))
-    figure.legend(handles, names, loc="outside lower center", ncols=legend_columns, frameon=False)
+    titles = [
+        ", ".join([method_style.title(n.partition(", ")[0]), *n.split(", ")[1:]]) for n in names
+    ]
+    figure.legend(handles, titles, loc="outside lower center", ncols=legend_columns, frameon=False)
     figure.suptitle(title, wrap=True)
     return _save(figure, path)
 
@@ -143,8 +184,27 @@ def _panels(table: Mapping[str, dict[int, metrics_table.Column]]) -> dict[str, L
     return panels
 
 
+def _is_zero(lines: Lines) -> bool:
+    return not any(column.values.any() for seeds in lines.values() for column in seeds.values())
+
+
+def of_line(lines: Lines, line: str) -> Curve:
+    """Return the curve of a world, or of all worlds: the mean of the worlds' own means."""
+    worlds = [seeds for name, seeds in lines.items() if name != ALL_WORLDS]
+    if line == ALL_WORLDS and len(worlds) > 1 and len({len(seeds) for seeds in worlds}) == 1:
+        return over_seeds_and_worlds(worlds)
+    return over_seeds(lines[line])
+
+
+def _begin_at_zero(axis: "Axes", curves: Iterable[Curve]) -> None:
+    """Let the vertical axis begin at 0, unless a curve goes below it."""
+    lows, highs = zip(*((c.low.min(), c.high.max()) for c in curves if len(c.low)), strict=True)
+    if min(lows) >= 0:
+        axis.set_ylim(bottom=0, top=None if max(highs) > 0 else 1)
+
+
 def _curves_figure(panels: Mapping[str, Lines], title: str) -> "Figure":
-    figure, axes = _grid(len(panels), columns=3, size=(4.2, 2.9))
+    figure, axes = _grid(len(panels), columns=2, size=(4.6, 2.9))
     names = sorted({line for lines in panels.values() for line in lines}, key=_all_first)
     colors = {name: COLORS[number % len(COLORS)] for number, name in enumerate(names)}
     last = max(c.frames[-1] for p in panels.values() for s in p.values() for c in s.values())
@@ -152,8 +212,10 @@ def _curves_figure(panels: Mapping[str, Lines], title: str) -> "Figure":
     drawn: dict[str, Any] = {}
     for axis, (name, lines) in zip(axes, panels.items(), strict=True):
         metric = metrics.of(name)
-        for line in sorted(lines, key=_all_first):
-            drawn[line] = _draw_curve(axis, over_seeds(lines[line]), scale, colors[line])
+        curves = {line: of_line(lines, line) for line in sorted(lines, key=_all_first)}
+        for line, curve in curves.items():
+            drawn[line] = _draw_curve(axis, curve, scale, colors[line])
+        _begin_at_zero(axis, curves.values())
         axis.set_title(metric.title, fontsize=11)
         axis.set_ylabel(metric.unit)
         axis.set_xlabel(f"frames per seed ({unit})")
@@ -161,7 +223,7 @@ def _curves_figure(panels: Mapping[str, Lines], title: str) -> "Figure":
     if len(drawn) > 1:
         handles = [drawn[name] for name in names]
         figure.legend(handles, names, loc="outside lower center", ncols=4, frameon=False)
-    figure.suptitle(title)
+    figure.suptitle(title, wrap=True)
     return figure
 
 
@@ -184,7 +246,8 @@ def _grid(panels: int, columns: int, size: tuple[float, float]) -> tuple["Figure
 
     columns = min(columns, panels)
     rows = -(-panels // columns)
-    figure = Figure(figsize=(size[0] * columns, size[1] * rows), layout="constrained")
+    width = min(size[0] * columns, WIDEST_INCHES)
+    figure = Figure(figsize=(width, size[1] * rows), layout="constrained")
     axes = figure.subplots(rows, columns, squeeze=False).ravel()
     for axis in axes[panels:]:
         axis.remove()

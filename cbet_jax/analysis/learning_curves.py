@@ -1,6 +1,6 @@
 """Learning curves: metrics over time, smoothed or binned, and averaged over the seeds."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -25,17 +25,48 @@ def over_seeds(seeds: Mapping[int, Column]) -> Curve:
     Args:
         seeds: seed -> column.
     """
-    last = max(column.frames.max() for column in seeds.values())
+    last = max(int(column.frames.max()) for column in seeds.values())
+    frames, values = _binned(seeds, last)
+    filled = ~np.isnan(values).all(axis=0)
+    return band(np.nanmean(frames[:, filled], axis=0), values[:, filled])
+
+
+def over_seeds_and_worlds(worlds: Sequence[Mapping[int, Column]]) -> Curve:
+    """Average a metric in bins of frames, then over the worlds, then over the seeds.
+
+    Actors play the worlds in turn, so at one moment more episodes of one world end than of another:
+    the mean of all episodes would go up and down with them. A bin in which no episode of a world
+    ended has that world's last mean.
+
+    Args:
+        worlds: seed -> column of each world; all of the same seeds.
+    """
+    last = max(int(column.frames.max()) for seeds in worlds for column in seeds.values())
+    frames, values = np.stack([_binned(seeds, last) for seeds in worlds], axis=1)
+    values = np.stack([_last_known(of_world) for of_world in values])
+    there = ~np.isnan(values).any(axis=0)  # every world has been played
+    values = np.where(there, values.mean(axis=0), np.nan)
+    filled = there.any(axis=0) & ~np.isnan(frames).all(axis=(0, 1))
+    return band(np.nanmean(frames[:, :, filled], axis=(0, 1)), values[:, filled])
+
+
+def _last_known(values: np.ndarray) -> np.ndarray:
+    """Return values `[seeds, points]` with each NaN replaced by what is before it."""
+    index = np.where(np.isnan(values), 0, np.arange(values.shape[1]))
+    return np.take_along_axis(values, np.maximum.accumulate(index, axis=1), axis=1)
+
+
+def _binned(seeds: Mapping[int, Column], last: int) -> np.ndarray:
+    """Return the mean frames and the mean values of each bin: `[2, seeds, points]`."""
     edges = np.linspace(0, last, CURVE_POINTS + 1)[1:]
-    frames, values = np.full((2, len(seeds), CURVE_POINTS), np.nan)
+    frames, values = binned = np.full((2, len(seeds), CURVE_POINTS), np.nan)
     for row, column in enumerate(seeds.values()):
         bins = np.searchsorted(edges, column.frames)
         count = np.bincount(bins, minlength=CURVE_POINTS)
         for means, numbers in ((frames, column.frames), (values, column.values)):
             total = np.bincount(bins, weights=numbers, minlength=CURVE_POINTS)
             np.divide(total, count, out=means[row], where=count > 0)
-    filled = ~np.isnan(values).all(axis=0)
-    return band(np.nanmean(frames[:, filled], axis=0), values[:, filled])
+    return binned
 
 
 def band(frames: np.ndarray, values: np.ndarray) -> Curve:
@@ -62,3 +93,28 @@ def smoothed(column: Column, window: int, frames: np.ndarray) -> np.ndarray:
     last = np.searchsorted(column.frames, frames, side="right")
     with np.errstate(invalid="ignore"):
         return (total[last] - total[first]) / (last - first)
+
+
+def of_all_worlds(
+    table: Mapping[str, Mapping[int, Column]],
+    metric: str,
+    seed: int,
+    window: int,
+    frames: np.ndarray,
+) -> np.ndarray:
+    """Return a metric, smoothed: the mean of the worlds' own means, where it is known by world.
+
+    Args:
+        table: name -> seed -> column; `NAME/WORLD` is the metric of one world.
+        metric: its name.
+        seed: whose metric it is.
+        window: frames.
+        frames: int[points].
+
+    Returns:
+        [points]; NaN: there is no data, or not yet of every world.
+    """
+    worlds = [seeds for name, seeds in table.items() if name.startswith(f"{metric}/")]
+    columns = [seeds[seed] for seeds in worlds if seed in seeds] or [table[metric][seed]]
+    values = np.stack([smoothed(column, window, frames) for column in columns])
+    return _last_known(values).mean(axis=0)

@@ -41,11 +41,11 @@ class WeightsAndBiases:
 
     def log(self, frames: int, values: Mapping[str, float]) -> None:
         """Send metrics."""
-        self._run.log({**values, FRAMES: frames})
+        self._run.log({**values, FRAMES: frames}, step=frames)
 
     def show(self, frames: int, name: str, picture: Path) -> None:
         """Send a picture or a film."""
-        self._run.log({name: wandb.Image(str(picture)), FRAMES: frames})
+        self._run.log({name: wandb.Image(str(picture)), FRAMES: frames}, step=frames)
 
     def close(self) -> None:
         """Wait until all is sent, or written."""

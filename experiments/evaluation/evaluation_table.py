@@ -191,4 +191,4 @@ def _draw(path: Path, table: Sequence[EvaluationRow], frames: int) -> Path:
         },
     }
     title = f"Evaluation after {frames:,} frames (whiskers: 95 % confidence intervals)"
-    return figures.bars(path, title, panels, environments, columns=1)
+    return figures.bars(path, title, panels, environments)

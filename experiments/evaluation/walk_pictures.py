@@ -123,4 +123,4 @@ def bars(
         panels: label of the axis -> policy -> one bar a scene.
         scenes: their names.
     """
-    return figures.bars(path, title, panels, scenes, columns=1)
+    return figures.bars(path, title, panels, scenes)

@@ -13,9 +13,12 @@ from envs.minigrid.generators.catalogue import TRANSFER as TEN_WORLDS
 from envs.minigrid.rules import ACTIONS
 from experiments.evaluation.evaluation_table import ALL_WORLDS
 from experiments.study.contents import (
+    PERCENT,
     RANDOM,
     Actions,
     Averages,
+    Published,
+    published,
 )
 from experiments.study.estimates import INTERACTIONS, SHARES, SUCCESS, Findings, Measured
 from experiments.study.order import cases
@@ -23,6 +26,7 @@ from experiments.study.plan import EVALUATION, PRETRAIN, TABULA_RASA, TRANSFER
 from experiments.study.tables import measure
 
 MILLION = 1_000_000
+FEWEST_METHODS = 2  # of a picture: one method alone is compared with nothing
 BAND = "band: 95 % confidence interval over seeds"
 WHISKERS = "whiskers: 95 % confidence intervals over seeds"
 
@@ -42,7 +46,7 @@ def worlds(folder: Path, found: Findings, setup: str, methods: Sequence[str]) ->
     after = f" for {frames.pop():,} frames" if len(frames) == 1 else " for unequal frames"
     title = f"Pre-trained in {setup}{after}, not trained further ({WHISKERS})"
     path = folder / f"worlds_{setup}.png"
-    return [figures.bars(path, title, panels, TEN_WORLDS, columns=1)]
+    return [figures.bars(path, title, panels, TEN_WORLDS)]
 
 
 def averages(folder: Path, found: Findings, table: Averages) -> list[Path]:
@@ -57,13 +61,37 @@ def averages(folder: Path, found: Findings, table: Averages) -> list[Path]:
         for name, cells in shown.items()
         if any(cells[method] for method in cells if method not in RANDOM)
     }
-    if not complete:
-        return []
     ran = [m for m in table.methods if any(cells[m] for cells in complete.values())]
+    if len([m for m in ran if m not in RANDOM]) < FEWEST_METHODS:
+        return []
     bars = {m: [_mean(cells[m]) for cells in complete.values()] for m in ran}
-    label = table.metric.replace("_", " ")
+    known, label = published(), table.metric.replace("_", " ")
+    theirs = {
+        m: [_published(known, table, groups[name], m) for name in complete]
+        for m in ran
+        if m not in RANDOM
+    }
     path = folder / f"{table.name}.png"
-    return [figures.bars(path, f"{table.title} ({WHISKERS})", {label: bars}, list(complete))]
+    labels = [f"{name}\n{_after(found, groups[name], ran)}" for name in complete]
+    return [figures.bars(path, f"{table.title} ({WHISKERS})", {label: bars}, labels, theirs)]
+
+
+def _published(
+    known: Mapping[tuple[str, ...], Published], table: Averages, setups: Sequence[str], method: str
+) -> float:
+    """Return the number that the paper prints, NaN where it prints none."""
+    number = known.get((table.name, " ".join(setups), method, table.metric))
+    scale = 100.0 if table.metric in PERCENT else 1.0
+    return number.value / scale if number else np.nan
+
+
+def _after(found: Findings, setups: Sequence[str], methods: Sequence[str]) -> str:
+    """Return after how many frames the methods of a group of bars are compared."""
+    frames = {at for m in methods for at in found.compared_at(setups, m) if m not in RANDOM} - {0}
+    if not frames:
+        return ""
+    low, high = (f"{end / MILLION:.3g}" for end in (min(frames), max(frames)))
+    return f"{low} M" if low == high else f"{low} to {high} M"
 
 
 def _mean(cell: Measured | None) -> Estimate:
@@ -82,7 +110,7 @@ def actions(folder: Path, found: Findings, table: Actions) -> list[Path]:
     if not panels:
         return []
     title = f"{table.title} ({WHISKERS})"
-    return [figures.bars(folder / f"{table.name}.png", title, panels, ACTIONS, columns=1)]
+    return [figures.bars(folder / f"{table.name}.png", title, panels, ACTIONS)]
 
 
 def pretraining(
@@ -144,7 +172,7 @@ def order(folder: Path, found: Findings) -> list[Path]:
             panels.setdefault(label, {})[name] = [_mean(cell) for cell in cells]
     names = [case.title.replace(", ", "\n") + f"\n{case.frames / MILLION:.2g} M" for case in shown]
     title = f"What drives the order: mean of ten worlds after so many frames\n({WHISKERS})"
-    return [figures.bars(folder / "order.png", title, panels, names, columns=1)]
+    return [figures.bars(folder / "order.png", title, panels, names)]
 
 
 def drivers(folder: Path, found: Findings) -> list[Path]:

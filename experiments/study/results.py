@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cbet_jax.analysis.learning_curves import smoothed
+from cbet_jax.analysis.learning_curves import of_all_worlds, smoothed
 from cbet_jax.runs import metrics_table
 from cbet_jax.runs.atomic_write import replacing
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
@@ -120,7 +120,8 @@ def _run(stage: str, setup: str, method: str, path: Path, study: StudySettings) 
     for metric in CURVES:
         for seed, column in table.get(metric, {}).items():
             here = Result(stage, setup, method, seed, world, metric, 0, settings.train.worlds, 0)
-            for frames, value in zip(grid, smoothed(column, window, grid), strict=True):
+            values = of_all_worlds(table, metric, seed, window, grid)
+            for frames, value in zip(grid, values, strict=True):
                 if not np.isnan(value):
                     yield here._replace(frames=int(frames), value=float(value))
             solved = frames_to_solve(column, window) if metric == "extrinsic_return" else None

@@ -1,9 +1,14 @@
 """Comparing the curves of runs: the numbers, the picture, what is refused."""
 
 import csv
+from dataclasses import replace
 
+import pytest
+
+from cbet_jax.runs.directory import RunDirectory
 from cbet_jax.runs.metrics_table import HEADER
 from experiments import compare_runs
+from experiments.common.presets import PRESETS
 from tests.support.refusal import refused
 
 
@@ -32,7 +37,7 @@ def test_runs_are_compared_at_the_frames_that_all_have_played(tmp_path, capsys):
         float(row["value"]) == int(row["seed"]) + (1 if row["run"] == "old" else 4) for row in rows
     )
     assert (tmp_path / "out" / "comparison.png").stat().st_size > 10_000
-    assert "less old" in (shown := capsys.readouterr().out)
+    assert "difference" in (shown := capsys.readouterr().out)
     assert "2.000 [-0.484, 4.484]" in shown  # the first run's mean and interval
     assert "2.500" in shown  # the difference
 
@@ -51,3 +56,51 @@ def test_what_cannot_be_compared_is_refused(tmp_path, capsys):
     }
     for said, arguments in wrong.items():
         assert said in refused(compare_runs.main, arguments, capsys)
+
+
+def write_worlds(root, p, seeds=1):
+    """Write a run whose two worlds take turns: 1 and 9 interactions an episode."""
+    train = PRESETS["smoke"].train
+    train = replace(train, counts=replace(train.counts, reset_probability=p))
+    settings = replace(PRESETS["smoke"], train=train, environments=("A", "B"))
+    RunDirectory(root).create(settings)
+    lines = [
+        f"{seed},{at},{metric},{value}\n"
+        for seed in range(seeds)
+        for at in range(100, 1201, 100)
+        for world, value in [("A", 1.0) if at % 300 else ("B", 9.0)]
+        for metric in ("interactions", f"interactions/{world}", "intrinsic_reward")
+    ]
+    (root / "metrics.csv").write_text(HEADER + "".join(lines))
+    return str(root)
+
+
+def test_all_worlds_is_the_mean_of_the_worlds_own_means(tmp_path, capsys):
+    one = write_worlds(tmp_path / "p=0.001", 0.001)
+    other = write_worlds(tmp_path / "b", 0.01)
+    compare_runs.main([one, f"p=0.01={other}", "--out", str(tmp_path / "out")])
+    shown = capsys.readouterr().out
+    assert "train.counts.reset_probability: 0.001 | 0.01" in shown
+    table = [line.split() for line in shown.splitlines()]
+    begin = table.index(["Unique", "interactions"]) + 1
+    assert table[begin] == ["all", "worlds", "p=0.001", "5.000", "one", "seed"]
+    assert [row[0] for row in table[begin : begin + 6]] == ["all", "all", "A", "A", "B", "B"]
+    assert "one seed each" in shown
+    assert "[" not in shown.replace("[95", "")  # no interval of one seed
+    assert "another scale" in shown
+    with open(tmp_path / "out" / "comparison.csv", newline="") as file:
+        values = {row["metric"]: float(row["value"]) for row in csv.DictReader(file)}
+    assert values["interactions/A"] == 1
+    assert values["interactions/B"] == 9
+    assert values["interactions"] == 5
+
+
+@pytest.mark.parametrize("word", ["p=0.1=runs/a=b", "p=0.1=runs/x"])
+def test_names_and_folders_may_hold_the_sign_between_them(word, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("runs/a=b", "runs/x"):
+        (tmp_path / name).mkdir(parents=True)
+    name, path = compare_runs._name_and_path(word)
+    assert name == "p=0.1"
+    assert path.is_dir()
+    assert compare_runs._name_and_path("runs/a=b")[0] == "a=b"

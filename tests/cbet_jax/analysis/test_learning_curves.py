@@ -2,7 +2,13 @@
 
 import numpy as np
 
-from cbet_jax.analysis.learning_curves import CURVE_POINTS, over_seeds, smoothed
+from cbet_jax.analysis.learning_curves import (
+    CURVE_POINTS,
+    of_all_worlds,
+    over_seeds,
+    over_seeds_and_worlds,
+    smoothed,
+)
 from cbet_jax.runs.metrics_table import Column
 
 NAN = np.nan
@@ -30,3 +36,17 @@ def test_curves_are_smoothed_over_the_window_that_ends_there():
     column = Column(np.array([10, 20, 30, 40]), np.array([1.0, 3.0, 5.0, 7.0]))
     found = smoothed(column, 20, np.array([5, 10, 25, 40, 70]))
     np.testing.assert_array_equal(found, [np.nan, 1, 2, 6, np.nan])
+
+
+def test_all_worlds_together_are_the_mean_of_their_own_means():
+    """Whichever world's episodes happen to end at a moment."""
+    often = Column(np.array([10, 20, 30, 40]), np.array([1.0, 1.0, 3.0, 3.0]))
+    rarely = Column(np.array([20, 40]), np.array([10.0, 20.0]))
+    line = over_seeds_and_worlds([{0: often}, {0: rarely}])
+    assert np.array_equal(line.frames, [20, 30, 40])
+    assert np.array_equal(line.mean, [5.5, 6.5, 11.5])
+    table = {"x": {0: often}, "x/A": {0: often}, "x/B": {0: rarely}}
+    found = of_all_worlds(table, "x", 0, 10, np.array([10, 20, 30, 40]))
+    np.testing.assert_array_equal(found, [np.nan, 5.5, 6.5, 11.5])
+    alone = of_all_worlds({"x": {0: rarely}}, "x", 0, 20, np.array([20, 40]))
+    np.testing.assert_array_equal(alone, [10, 20])

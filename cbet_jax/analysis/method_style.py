@@ -1,0 +1,59 @@
+"""What a method is called in pictures and reports, and its colour: the same everywhere."""
+
+from collections.abc import Iterable
+
+BASES = {  # name -> title, colour (Okabe and Ito's, which people with any colour vision tell apart)
+    "cbet": ("C-BET", "#0072B2"),
+    "count": ("Count", "#D55E00"),
+    "ride": ("RIDE", "#009E73"),
+    "curiosity": ("Curiosity", "#CC79A7"),
+    "rnd": ("RND", "#E69F00"),
+    "none": ("no intrinsic reward", "#000000"),
+    "transfer": ("transfer", "#000000"),
+    "untrained": ("untrained network", "#7F7F7F"),
+    "uniform": ("uniformly random", "#BFBFBF"),
+    "states-squared": ("1 / N(s')", "#8C564B"),
+    "changes": ("changes only", "#56B4E9"),
+    "product": ("product", "#882255"),
+    "sum-squared": ("squared sum", "#332288"),
+    "sum-inside": ("sum inside", "#999933"),
+    "sum": ("sum", "#117733"),
+}
+TITLES = {"c-bet": "cbet"}  # titles that pictures have in place of names
+OTHERS = ("#56B4E9", "#882255", "#117733", "#999933", "#332288", "#8C564B", "#44AA99", "#000000")
+PALER = 0.45  # of the way to white, for each word that a variant's name adds
+
+
+def title(name: str) -> str:
+    """Return what a method is called: `cbet-no-resets` is "C-BET no resets"."""
+    base, words = _split(name)
+    return " ".join([BASES[base][0], *words]) if base else name
+
+
+def colors(names: Iterable[str]) -> dict[str, str]:
+    """Return the colour of each name: a method's own, a variant's paler, else one of the others."""
+    found: dict[str, str] = {}
+    free = iter(OTHERS * 9)
+    for name in names:
+        base, words = _split(name)
+        found[name] = _paler(BASES[base][1], len(words)) if base else next(free)
+    return found
+
+
+def _split(name: str) -> tuple[str, list[str]]:
+    """Return the method that a name begins with, if any, and the words that follow it."""
+    plain = name.lower().removeprefix("ablation-")
+    plain = TITLES.get(plain, plain)
+    for base in BASES:
+        if plain == base:
+            return base, []
+        if plain.startswith((f"{base}-", f"{base} ")):
+            return base, plain[len(base) + 1 :].replace("-", " ").split()
+    return "", []
+
+
+def _paler(color: str, steps: int) -> str:
+    channels = [int(color[i : i + 2], 16) for i in (1, 3, 5)]
+    for _ in range(min(steps, 2)):
+        channels = [round(x + PALER * (255 - x)) for x in channels]
+    return "#" + "".join(f"{x:02X}" for x in channels)

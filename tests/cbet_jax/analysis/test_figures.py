@@ -1,0 +1,64 @@
+"""Pictures, by what is drawn in them."""
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from cbet_jax.analysis import figures
+from cbet_jax.analysis.intervals import Estimate
+from cbet_jax.runs.metrics_table import HEADER
+
+
+@pytest.fixture
+def drawn(monkeypatch) -> dict[str, Figure]:
+    """The figures that were saved, by their files' stems."""
+    saved = {}
+
+    def keep(figure, path):
+        saved[path.stem] = figure
+        return path
+
+    monkeypatch.setattr(figures, "_save", keep)
+    return saved
+
+
+def write(folder, rows) -> None:
+    lines = [f"0,{at},{name},{value}\n" for at in (100, 200) for name, value in rows.items()]
+    (folder / "metrics.csv").write_text(HEADER + "".join(lines))
+
+
+def test_diagnostics_without_news_are_named_and_not_drawn(tmp_path, drawn):
+    write(tmp_path, {"success": 0, "policy_loss": 2, "levels_replayed": 0, "count_overflow": 0})
+    figures.draw_learning_curves(tmp_path / "metrics.csv", tmp_path)
+    (panel,) = drawn["diagnostics"].axes
+    assert panel.get_title() == "Policy-gradient loss"
+    caption = drawn["diagnostics"].get_suptitle()
+    assert "0 throughout: keys the count tables could not hold; levels played twice" in caption
+    (success,) = drawn["learning_curves"].axes
+    assert success.get_ylim() == (0, 1)
+
+
+def test_a_picture_is_read_at_the_width_of_a_page(tmp_path, drawn):
+    names = ("interactions", "success", "intrinsic_reward", "entropy", "episode_length")
+    write(tmp_path, dict.fromkeys(names, 3.0))
+    figures.draw_learning_curves(tmp_path / "metrics.csv", tmp_path)
+    assert drawn["learning_curves"].get_figwidth() <= 10
+    bar = Estimate(2.0, 1.0, 3.0)
+    panels = {"share": {"cbet": [bar] * 10}, "number": {"cbet": [bar] * 10}}
+    figures.bars(tmp_path / "bars.png", "Bars", panels, [f"MultiEnv + World{i}" for i in range(10)])
+    upper, lower = drawn["bars"].axes
+    assert drawn["bars"].get_figwidth() <= 10
+    assert upper.get_position().x0 == lower.get_position().x0
+    assert upper.get_xticklabels()[0].get_text() == "MultiEnv +\nWorld0"
+
+
+def test_published_numbers_are_diamonds_in_the_methods_colour(tmp_path, drawn):
+    bars = {"cbet": [Estimate(2.0, 1.0, 3.0)] * 2, "rnd": [Estimate(1.0, 1.0, 1.0)] * 2}
+    published = {"cbet": [5.0, np.nan]}
+    figures.bars(tmp_path / "bars.png", "Bars", {"share": bars}, ["A", "B"], published)
+    (panel,) = drawn["bars"].axes
+    (diamonds,) = [line for line in panel.lines if line.get_marker() == "D"]
+    np.testing.assert_array_equal(diamonds.get_ydata(), [5.0, np.nan])
+    assert diamonds.get_color() == "#0072B2"
+    legend = [text.get_text() for text in drawn["bars"].legends[0].get_texts()]
+    assert legend == ["C-BET", "RND", "published"]

@@ -1,0 +1,35 @@
+"""Titles and colours of methods."""
+
+import pytest
+
+from cbet_jax.analysis.method_style import colors, title
+from cbet_jax.intrinsic import METHODS
+from cbet_jax.runs.saved_policies import UNIFORM, UNTRAINED
+from experiments.study.variants import VARIANTS
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        *(("cbet", "C-BET"), ("cbet-no-resets", "C-BET no resets"), ("rnd", "RND")),
+        *(("count tabula rasa", "Count tabula rasa"), ("ablation-sum-squared", "squared sum")),
+        *(("runs/mine", "runs/mine"), ("C-BET", "C-BET")),
+    ],
+)
+def test_methods_have_the_papers_titles(name, shown):
+    assert title(name) == shown
+
+
+def test_a_method_has_one_colour_and_its_variants_have_paler_ones():
+    names = [*METHODS, *VARIANTS, UNTRAINED, UNIFORM]
+    found = colors(names)
+    assert colors(["C-BET", "cbet"]) == {"C-BET": found["cbet"], "cbet": found["cbet"]}
+    assert colors(["count", "cbet"])["cbet"] == colors(["cbet", "rnd"])["cbet"]
+    plain = [name for name in METHODS if not name.startswith("ablation")]
+    assert len({found[name] for name in plain}) == len(plain)
+    assert len({found[name] for name in ("cbet", "cbet-no-resets", "count", "count-resets")}) == 4
+
+
+def test_other_names_have_colours_of_their_own():
+    found = colors(["float32", "cbet", "bfloat16"])
+    assert len(set(found.values())) == 3
