@@ -36,13 +36,13 @@ def draw_learning_curves(table: Path, folder: Path) -> list[Path]:
     Returns:
         The pictures.
     """
-    panels = _panels(metrics_table.read(table))
-    main = {name: panels[name] for name in metrics.MAIN if name in panels}
-    others = {name: panels[name] for name in sorted(panels) if name not in main}
+    found = panels(metrics_table.read(table))
+    main = {name: found[name] for name in metrics.MAIN if name in found}
+    others = {name: found[name] for name in sorted(found) if name not in main}
     empty = [name for name, lines in others.items() if _is_zero(lines)]
     others = {name: lines for name, lines in others.items() if name not in empty}
     zero = "; ".join(metrics.of(name).title.lower() for name in empty)
-    seeds = max((len(seeds) for lines in panels.values() for seeds in lines.values()), default=1)
+    seeds = max((len(seeds) for lines in found.values() for seeds in lines.values()), default=1)
     note = f"mean of {seeds} seeds; band: lowest and highest seed" if seeds > 1 else "one seed"
     pictures = []
     for stem, chosen in (("learning_curves", main), ("diagnostics", others)):
@@ -174,14 +174,17 @@ def lines(path: Path, title: str, panels: Sequence[Panel], columns: int = 2) -> 
 Lines = dict[str, dict[int, metrics_table.Column]]  # name of the line -> seed -> column
 
 
-def _panels(table: Mapping[str, dict[int, metrics_table.Column]]) -> dict[str, Lines]:
-    """Sort metrics into panels: `interactions/WORLD` is a line of the panel `interactions`."""
-    panels: dict[str, Lines] = {}
+def panels(table: Mapping[str, dict[int, metrics_table.Column]]) -> dict[str, Lines]:
+    """Return metrics by panel: `interactions/WORLD` is a line of the panel `interactions`."""
+    found: dict[str, Lines] = {}
     for name, seeds in sorted(table.items()):
         panel, _, line = name.partition("/")
         if panel not in metrics.HIDDEN:
-            panels.setdefault(panel, {})[line or ALL_WORLDS] = seeds
-    return panels
+            found.setdefault(panel, {})[line or ALL_WORLDS] = seeds
+    for lines in found.values():
+        if len(lines) == 2 and ALL_WORLDS in lines:  # there is one world
+            del lines[next(line for line in lines if line != ALL_WORLDS)]
+    return found
 
 
 def _is_zero(lines: Lines) -> bool:
@@ -198,9 +201,10 @@ def of_line(lines: Lines, line: str) -> Curve:
 
 def _begin_at_zero(axis: "Axes", curves: Iterable[Curve]) -> None:
     """Let the vertical axis begin at 0, unless a curve goes below it."""
-    lows, highs = zip(*((c.low.min(), c.high.max()) for c in curves if len(c.low)), strict=True)
-    if min(lows) >= 0:
-        axis.set_ylim(bottom=0, top=None if max(highs) > 0 else 1)
+    there = [curve for curve in curves if len(curve.low)]
+    if there and min(curve.low.min() for curve in there) >= 0:
+        highest = max(curve.high.max() for curve in there)
+        axis.set_ylim(bottom=0, top=None if highest > 0 else 1)
 
 
 def _curves_figure(panels: Mapping[str, Lines], title: str) -> "Figure":

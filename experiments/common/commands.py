@@ -12,6 +12,7 @@ GROUPS: dict[str, dict[str, str]] = {  # heading -> short name -> module
         "watch": "experiments.watch",
         "pretrain": "experiments.minigrid_pretrain",
         "evaluate": "experiments.minigrid_evaluate",
+        "report": "experiments.report",
     },
     "Learn tasks, in gridworlds and in rooms": {
         "transfer": "experiments.minigrid_transfer",

@@ -151,7 +151,7 @@ def redraw(study: Study, path: Path, root: Path | None, console: Console) -> Non
 
 def tell(files: Sequence[Path], console: Console) -> None:
     """Say where the report is."""
-    line = f"report: {files[0]}, with {len(files) - 1} pictures"
+    line = f"report: {files[0]} and .html, with {len(files) - 1} pictures"
     console.print(line, soft_wrap=True, highlight=False)
 
 

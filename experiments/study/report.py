@@ -1,11 +1,12 @@
-"""The report of a study: Markdown and pictures, from nothing but the table of results."""
+"""The report of a study: text and pictures, from nothing but the table of results."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from cbet_jax.runs.atomic_write import replacing
-from experiments.study import pictures, tables
+from experiments.reports import page
+from experiments.study import pictures, tables, verdict
 from experiments.study.contents import (
     RANDOM,
     Actions,
@@ -27,7 +28,7 @@ class Contents(NamedTuple):
 
 
 def write(root: Path, name: str, contents: Contents, results: Sequence[Result]) -> list[Path]:
-    """Write the report, and draw its pictures again.
+    """Write the report as Markdown and as a page of HTML, and draw its pictures again.
 
     Args:
         root: the study's directory.
@@ -36,14 +37,16 @@ def write(root: Path, name: str, contents: Contents, results: Sequence[Result]) 
         results: all that is known.
 
     Returns:
-        The report and the pictures.
+        The report in Markdown, and the pictures.
     """
     found, folder = Findings(results, contents.methods), root / "figures" / name
-    drawn = _draw(folder, contents, found)
+    drawn = {path.stem: path for path in _draw(folder, contents, found)}
     path = root / f"{name}.md"
+    text = "\n".join(_text(contents, found, results, drawn, root))
     with replacing(path) as temporary:
-        temporary.write_text("\n".join(_text(contents, found, results, drawn, root)))
-    return [path, *drawn]
+        temporary.write_text(text)
+    page.write(path.with_suffix(".html"), contents.title, page.from_markdown(text))
+    return [path, *drawn.values()]
 
 
 def _draw(folder: Path, contents: Contents, found: Findings) -> list[Path]:
@@ -64,55 +67,73 @@ def _draw(folder: Path, contents: Contents, found: Findings) -> list[Path]:
 def _text(
     contents: Contents,
     found: Findings,
-    results: Iterable[Result],
-    drawn: Sequence[Path],
+    results: Sequence[Result],
+    drawn: Mapping[str, Path],
     root: Path,
 ) -> Lines:
-    lines = [f"# {contents.title}", "", *_preface(results)]
+    def picture(stem: str, caption: str) -> Lines:
+        path = drawn.get(stem)
+        return [f"![{caption}]({path.relative_to(root)})", ""] if path else []
+
+    averaged = [table for table in contents.tables if isinstance(table, Averages)]
+    lines = [f"# {contents.title}", "", "## Verdict", ""]
+    lines += verdict.verdict(averaged, found, results)
     for line in tables.diverged(found):
         lines += [line, ""]
+    missing = []
     for table in contents.tables:
+        if not any(found.evaluated_at(s, m) or found.has_diverged([s], m)
+                   for group in table.setups for s in group for m in table.methods):  # fmt: skip
+            missing.append(f"{table.title} ({table.source})")
+            continue
         lines += [f"## {table.title} ({table.source})", ""]
         own = found.comparing(table.methods)
         if isinstance(table, Averages):
-            lines += tables.averages(table, own)
+            lines += [*picture(table.name, table.title), *tables.averages(table, own)]
         else:
-            lines += tables.actions(table, own)
+            lines += [*picture(table.name, table.title), *tables.actions(table, own)]
     shown = (*contents.methods, *RANDOM)
     for setup in contents.setups:
-        for metric, what in ((INTERACTIONS, "unique interactions"), (SUCCESS, "success (%)")):
-            lines += [f"## {what.capitalize()} in each world, pre-trained in {setup}", ""]
-            lines += tables.worlds(found, setup, metric, shown)
+        if not any(found.evaluated_at(setup, method) for method in contents.methods):
+            missing.append(f"each world, pre-trained in {setup}")
+            continue
+        lines += [f"## Each world, pre-trained in {setup}", ""]
+        lines += picture(f"worlds_{setup}", f"Each of the ten worlds, pre-trained in {setup}")
+        for metric, what in ((INTERACTIONS, "Unique interactions"), (SUCCESS, "Success (%)")):
+            lines += [f"{what}:", "", *tables.worlds(found, setup, metric, shown)]
     lines += ["## While pre-training (Figures 23, 25, 27 and 21)", ""]
+    lines += picture("pretraining", "While pre-training")
     lines += tables.trends(found, contents.methods, contents.setups)
     if contents.tasks:
-        lines += ["## Learning tasks (Figure 8)", "", *tables.tasks(found)]
-    lines += ["## What drives the order of methods", ""]
-    lines += tables.order(found)
+        lines += ["## Learning tasks (Figure 8)", "", *picture("tasks", "Learning tasks")]
+        lines += tables.tasks(found)
+    lines += ["## What drives the order of methods", "", *picture("order", "C-BET beside Count")]
+    lines += [*tables.order(found), *picture("drivers", "With more and more frames")]
     if found.setups():
         lines += ["Every evaluation:", "", *tables.drivers(found)]
-    pictured = [f"![{path.stem}]({path.relative_to(root)})" for path in drawn]
-    return [*lines, "## Pictures", "", *pictured, ""]
+    if missing:
+        lines += ["## Not run", "", *(f"- {what}" for what in missing), ""]
+    return [*lines, *_method(results)]
 
 
-def _preface(results: Iterable[Result]) -> Lines:
+def _method(results: Iterable[Result]) -> Lines:
+    """Return how the numbers were made."""
     asked = {row.metric: (row.method, row.value) for row in results if row.stage == STUDY}
     if not asked:
         return []
-    preset = asked["budget"][0]
-    budget, seeds, episodes = (f"{asked[n][1]:,.0f}" for n in ("budget", "seeds", "episodes"))
     return [
-        f"Ours: preset `{preset}`, {budget} frames of pre-training for each of {seeds} seeds; "
-        f"published: 50,000,000 frames, seven seeds. Policies play {episodes} episodes in each of "
-        "ten worlds, actions sampled; success ends the episode. The methods of a table are "
-        "compared after equal frames: the most that all of them that were run have been evaluated "
-        "after, in all setups that a mean is of. Where setups have none in common, each has its "
-        "own, and the table has both ends; where methods have none, each has its latest, and a "
-        "line below the table says so. *What drives the order of methods* has every evaluation.",
+        "## How it was measured",
+        "",
+        "Actions are sampled; success ends the episode. The methods of a table are compared after "
+        "equal frames: the most that all of them that were run have been evaluated after, in all "
+        "setups that a mean is of. Where setups have none in common, each has its own, and the "
+        "table has both ends; where methods have none, each has its latest, and a line below the "
+        "table says so. *What drives the order of methods* has every evaluation.",
         "",
         "Intervals are of 95 % confidence: of a mean Student's t over the seeds, of an "
         "interquartile mean a bootstrap of the seeds in each world. Curves are means over a "
         "sliding window of 300 x 3,200 frames of 50 M, scaled to the budget. What the paper "
-        "draws without printing its value is not printed here either.",
+        "draws without printing its value is not printed here either. A diamond in a picture is "
+        "a number that the paper prints.",
         "",
     ]

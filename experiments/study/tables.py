@@ -6,6 +6,7 @@ import numpy as np
 
 from cbet_jax.analysis import intervals
 from cbet_jax.analysis.intervals import Estimate
+from cbet_jax.analysis.method_style import title
 from envs.minigrid.generators.catalogue import TRANSFER as TEN_WORLDS
 from envs.minigrid.rules import ACTIONS
 from experiments.evaluation.evaluation_table import ALL_WORLDS
@@ -59,11 +60,15 @@ def averages(table: Averages, found: Findings) -> Lines:
             measured = measure(found, setups, method, table.metric)
             theirs = known.get((table.name, " ".join(setups), method, table.metric))
             missing = _missing(found, setups, method)
-            if theirs or (ran and measured) or missing == ENDED_EARLY:
+            told = method in RANDOM and any(
+                row[1] == title(method) for row in rows
+            )  # once for all setups
+            if theirs or (ran and measured and not told) or missing == ENDED_EARLY:
                 cells = _compared(measured, theirs, scale, missing)
-                rows.append([_title(setups), method, *cells])
+                rows.append([_title(setups), title(method), *cells])
     unit = " (%)" if table.metric in PERCENT else ""
-    header = ["setup", "method", f"ours{unit}, mean", "95 %", "interquartile mean", "95 %"]
+    header = ["setup", "method", f"ours{unit}, mean", "95 % of it", "interquartile mean"]
+    header.append("95 % of that")
     lines = markdown([*header, "published", "difference", "seeds", "frames"], rows)
     return lines + compared_after(found, table.setups, table.methods)
 
@@ -85,7 +90,7 @@ def compared_after(
         if len(set(at.values())) == 1:
             parts.append(f"{_title(setups)} {at[ran[0]]}")
         elif at:
-            each = ", ".join(f"{method} {frames}" for method, frames in at.items())
+            each = ", ".join(f"{title(method)} {frames}" for method, frames in at.items())
             parts.append(f"{_title(setups)} **unequal** ({each})")
     return [f"Frames of pre-training: {'; '.join(parts)}.", ""] if parts else []
 
@@ -125,7 +130,7 @@ def actions(table: Actions, found: Findings) -> Lines:
     known, columns, rows = published(), (*SHARES, ENTROPY), []
     for setups in table.setups:
         for method in table.methods:
-            where = [_title(setups), method]
+            where = [_title(setups), title(method)]
             ours = [measure(found, setups, method, metric) for metric in columns]
             theirs = [known[table.name, " ".join(setups), method, metric] for metric in columns]
             triples = list(zip(columns, ours, theirs, strict=True))
@@ -146,7 +151,7 @@ def diverged(found: Findings) -> Lines:
     """Return a line about each run that diverged."""
     return [
         f"Diverged after {frames:,} frames, and is reported until there: "
-        f"{' '.join(filter(None, (stage, setup, method)))} in {world}."
+        f"{' '.join(filter(None, (stage, setup, title(method))))} in {world}."
         for (stage, setup, method, world), frames in found.diverged.items()
     ]
 
@@ -166,7 +171,9 @@ def worlds(found: Findings, setup: str, metric: str, methods: Sequence[str]) -> 
         ]
         for world in TEN_WORLDS
     ]
-    return markdown(["world", *methods], rows) + compared_after(found, ((setup,),), methods)
+    return markdown(["world", *map(title, methods)], rows) + compared_after(
+        found, ((setup,),), methods
+    )
 
 
 def trends(found: Findings, methods: Sequence[str], setups: Sequence[str]) -> Lines:
@@ -181,7 +188,7 @@ def trends(found: Findings, methods: Sequence[str], setups: Sequence[str]) -> Li
                 end = curve.frames[-1]
                 at = [abs(curve.frames - part * end).argmin() for part in (0.1, 0.5, 1)]
                 cells = [Estimate(curve.mean[i], curve.low[i], curve.high[i]) for i in at]
-                what = metric.replace("_", " "), setup, method, f"{end:,}"
+                what = metric.replace("_", " "), setup, title(method), f"{end:,}"
                 rows.append([*what, *map(_significant, cells)])
     header = ["while pre-training", "setup", "method", "frames", "10 %", "50 %", "100 %"]
     return markdown(header, rows) if rows else NOTHING
@@ -201,7 +208,7 @@ def tasks(found: Findings) -> Lines:
                     solved = found.last((stage, setup, method, task, FRAMES_TO_SOLVE))
                     how = f"transfer from {setup}" if setup else "tabula rasa"
                     learnt = _learnt(found.last(returns), solved)
-                    rows.append([task, how, method, f"{curve.frames[-1]:,}", *learnt])
+                    rows.append([task, how, title(method), f"{curve.frames[-1]:,}", *learnt])
     if not rows:
         return NOTHING
     reached = f"frames to {SOLVED}: each seed"
@@ -244,7 +251,7 @@ def drivers(found: Findings) -> Lines:
                     for metric in (INTERACTIONS, SUCCESS)
                 ]
                 each = f"{frames // actors:,}"
-                rows.append([setup, method, f"{frames:,}", str(actors), each, *cells])
+                rows.append([setup, title(method), f"{frames:,}", str(actors), each, *cells])
     header = ["setup", "method", "frames", "actors", "steps an actor", "interactions"]
     return markdown([*header, "success (%)"], rows) if rows else NOTHING
 
@@ -278,8 +285,8 @@ def _cell(measured: Measured | None, scale: float, missing: str = NOT_RUN) -> st
 def _significant(estimate: Estimate) -> str:
     """Return a mean and its interval, of whatever size they are."""
     if estimate.low == estimate.high:
-        return f"{estimate.value:.4g}"
-    return f"{estimate.value:.4g} [{estimate.low:.4g}, {estimate.high:.4g}]"
+        return f"{estimate.value:.3g}"
+    return f"{estimate.value:.3g} [{estimate.low:.3g}, {estimate.high:.3g}]"
 
 
 def _scale(metric: str) -> float:

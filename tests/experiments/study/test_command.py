@@ -228,7 +228,7 @@ def test_a_run_that_diverges_stops_only_what_needs_it(unbroken, small, tmp_path,
         assert {path.name for path in root.glob("tabula_rasa/*/*")} == {"cbet", "count"}
         report = (root / "report.md").read_text()
         assert "Diverged after 80 frames, and is reported until there: pretrain DoorKey" in report
-        assert "| DoorKey | cbet | diverged |" in report
+        assert "| DoorKey | C-BET | diverged |" in report
     paper.main(arguments)  # with what does not diverge
     assert "iverged" not in (root / "report.md").read_text()
     ours = {name: numbers for name, numbers in contents(root).items() if "count" not in name}

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from cbet_jax.analysis import intervals
+from cbet_jax.analysis.method_style import title
 from cbet_jax.runs.metrics_table import Column
 from envs.minigrid.generators.catalogue import TRANSFER
 from experiments.evaluation.evaluation_table import ALL_WORLDS
@@ -38,7 +39,7 @@ def evaluations(setup: str, method: str, metric: str, values, frames: int = 100)
 
 def row_of(lines, *cells) -> list[str]:
     """Return the one row of a table that begins so."""
-    start = f"| {' | '.join(cells)} |"
+    start = f"| {' | '.join(map(title, cells))} |"
     (row,) = [line for line in lines if line.startswith(start)]
     return row.removeprefix("| ").removesuffix(" |").split(" | ")
 
@@ -129,7 +130,7 @@ def test_methods_are_compared_after_equal_frames():
     unequal = [*known, *evaluations("MultiEnv", "ride", SUCCESS, [0.3], frames=70)]
     lines = tables.averages(MAIN[1], Findings(unequal, ("cbet", "ride")))
     assert row_of(lines, "MultiEnv", "cbet")[-1] == "200"
-    assert "MultiEnv **unequal** (cbet 200, count 100, ride 70, rnd 50)" in lines[-2]
+    assert "MultiEnv **unequal** (C-BET 200, Count 100, RIDE 70, RND 50)" in lines[-2]
 
 
 def test_setups_are_compared_after_equal_frames_where_there_are_such():
@@ -141,7 +142,7 @@ def test_setups_are_compared_after_equal_frames_where_there_are_such():
         for result in evaluations(setup, "cbet", SUCCESS, [at / 2000], frames=at)
     ]
     lines = tables.averages(MAIN[1], Findings(known, METHODS))
-    last = {row.split(" | ")[0]: row.split(" | ")[-1] for row in lines if " | cbet | " in row}
+    last = {row.split(" | ")[0]: row.split(" | ")[-1] for row in lines if " | C-BET | " in row}
     assert list(last.values()) == ["80 |", "90 |", "80 |", "1,200 |"]
     assert row_of(lines, "mean of 3 setups", "cbet")[2] == "4.00"
     assert lines[-2].startswith("Frames of pre-training: mean of 3 setups 80; MultiEnv 90;")
@@ -163,9 +164,44 @@ def test_each_table_of_a_report_compares_its_own_methods(tmp_path):
     contents = Contents("Title", (MAIN[1], resets), ("MultiEnv",), METHODS, tasks=False)
     written, *_ = report.write(tmp_path, "report", contents, known)
     lines = written.read_text().split("\n")
-    rows = [line.split(" | ") for line in lines if line.startswith("| MultiEnv | cbet | ")]
+    rows = [line.split(" | ") for line in lines if line.startswith("| MultiEnv | C-BET | ")]
     assert [row[2] for row in rows[:2]] == ["9.00", "8.00"]
     assert [row[-1] for row in rows[:2]] == ["90 |", "80 |"]
+
+
+def test_a_report_begins_with_five_lines_and_one_table(tmp_path):
+    known = [
+        *evaluations("MultiEnv", "cbet", MAIN[0].metric, [20.0, 20.2, 20.1]),
+        *evaluations("MultiEnv", "count", MAIN[0].metric, [30.0, 30.2, 30.1]),
+        *evaluations("MultiEnv", "rnd", MAIN[0].metric, [7.0, 7.2, 7.1]),
+        *evaluations("MultiEnv", "cbet", SUCCESS, [0.2, 0.4, 0.3]),
+        *evaluations("MultiEnv", "count", SUCCESS, [0.3, 0.1, 0.2]),
+        *(
+            Result(results.STUDY, "", "laptop", 0, "", name, 0, 0, value)
+            for name, value in {"budget": 1e6, "seeds": 3, "episodes": 9}.items()
+        ),
+    ]
+    contents = Contents("Title", (*MAIN, *ABLATION), ("MultiEnv",), METHODS, tasks=True)
+    written, *_ = report.write(tmp_path, "report", contents, known)
+    lines = written.read_text().split("\n")
+    assert lines[:4] == ["# Title", "", "## Verdict", ""]
+    ran, interactions, success, numbers, tasks = lines[4:9]
+    assert "preset `laptop`, up to 1,000,000 frames, 3 seeds" in ran
+    assert "9 episodes in each of 10 worlds" in ran
+    assert "MultiEnv after 100 frames: Count 30.1, C-BET 20.1, RND 7.1." in interactions
+    said = "Of 3 pairs 2 are in the paper's order, 1 against it (Count above C-BET), 0 not told"
+    assert said in interactions
+    assert "C-BET 30.0, Count 20.0. Of 1 pairs 0" in success
+    assert "1 not told apart" in success
+    assert "No published mean was measured" in numbers
+    assert "No task was learnt." in tasks
+    assert lines[9] == ""
+    assert lines[10].startswith("| method | Unique interactions an episode, MultiEnv | published")
+    assert row_of(lines[10:16], "C-BET")[1:3] == ["20.1 [19.85, 20.35]", "26.92"]
+    assert f"- {ABLATION[0].title} ({ABLATION[0].source})" in lines[lines.index("## Not run") :]
+    html = written.with_suffix(".html").read_text()
+    assert "<h2>Verdict</h2>" in html
+    assert html.count('src="data:image/png;base64,') == written.read_text().count("![")
 
 
 @pytest.mark.parametrize("method", ["rnd", "cbet", None])
@@ -254,8 +290,8 @@ def test_returns_and_shares_stay_where_they_can_be():
     ]
     found = Findings(known)
     lines = tables.trends(found, ["cbet"], ["MultiEnv"])
-    assert row_of(lines, "success", "MultiEnv", "cbet")[-1] == "0.95 [0.3147, 1]"
-    assert row_of(lines, "interactions", "MultiEnv", "cbet")[-1] == "0.95 [0.3147, 1.585]"
+    assert row_of(lines, "success", "MultiEnv", "cbet")[-1] == "0.95 [0.315, 1]"
+    assert row_of(lines, "interactions", "MultiEnv", "cbet")[-1] == "0.95 [0.315, 1.59]"
     assert row_of(tables.tasks(found), "Unlock")[4] == "0.95 [0.31, 1.00]"
     assert found.curve((TRANSFER_STAGE, "MultiEnv", "cbet", "Unlock", RETURN)).high == [1]
 

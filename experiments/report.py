@@ -1,0 +1,244 @@
+"""Write a page about runs, in one file: `python -m experiments.report RUN [RUN ...]`.
+
+It has the learning curves (their values are said under the pointer), the newest evaluation with
+its intervals, the newest film, the settings in which the runs differ, their speed, and what they
+ran on.
+"""
+
+import csv
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+import tyro
+from rich.console import Console
+
+from cbet_jax.analysis import figures, method_style
+from cbet_jax.analysis.figures import ALL_WORLDS, Lines
+from cbet_jax.analysis.learning_curves import Curve
+from cbet_jax.config import RunSettings, SettingsError
+from cbet_jax.runs import metrics, metrics_table
+from cbet_jax.runs.directory import RunDirectory, RunDirectoryError, holds_no
+from cbet_jax.runs.json_files import flattened, to_json
+from experiments.common import cli
+from experiments.common.outputs import RUNS, unused
+from experiments.common.presets import HABITAT_PRESETS, PRESETS
+from experiments.reports import page
+
+MODULE = "experiments.report"
+ALL_SEEDS = "all"  # in place of a seed, in the table of an evaluation
+
+
+@dataclass(frozen=True)
+class ReportOptions:
+    """Write one page about one run, or about several beside each other."""
+
+    directories: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN ...")]
+    out: Path | None = None  # the page, a new .html (default: in the run, or for several in runs/)
+
+
+class ReportedRun(NamedTuple):
+    """A run, as it is on the disk."""
+
+    name: str
+    directory: RunDirectory
+    settings: RunSettings
+    panels: dict[str, Lines]  # metric -> world -> seed -> column
+    sessions: list[dict[str, Any]]  # of its manifest
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Write the page that the command line asks for."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    console = Console()
+    with cli.user_errors():
+        options: ReportOptions = cli.parse(ReportOptions, arguments, MODULE)
+        runs = [read(path) for path in options.directories]
+        if not runs:
+            raise SettingsError("give one or more runs: RUN ...")
+        path = place(options, runs)
+        title = f"Report: {', '.join(run.name for run in runs)}"
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            page.write(path, title, body(title, runs, path.parent))
+        except OSError as error:
+            raise RunDirectoryError(f"cannot write {path}: {error.strerror}") from None
+    console.print(f"saved: {path}", soft_wrap=True, highlight=False)
+
+
+def place(options: ReportOptions, runs: Sequence[ReportedRun]) -> Path:
+    """Return the file that the page goes to.
+
+    Raises:
+        SettingsError: it is there, or is no .html.
+    """
+    if options.out is None:
+        return unused((runs[0].directory.root if len(runs) == 1 else RUNS) / "report.html")
+    if options.out.suffix.lower() != ".html":
+        raise SettingsError(f"the name of --out must end in .html; {options.out} does not")
+    if options.out.exists():
+        raise SettingsError(f"{options.out} already exists: choose another name")
+    return options.out
+
+
+def read(path: Path) -> ReportedRun:
+    """Read what is known of a run.
+
+    Raises:
+        RunDirectoryError: there is none, or it cannot be read.
+    """
+    directory = RunDirectory(path)
+    settings = directory.settings()
+    if not directory.metrics.is_file():
+        raise holds_no("metrics yet", directory.metrics)
+    try:
+        panels = figures.panels(metrics_table.read(directory.metrics))
+        manifest = directory.manifest
+        sessions = json.loads(manifest.read_text())["sessions"] if manifest.is_file() else []
+    except (ValueError, KeyError, TypeError) as error:
+        raise RunDirectoryError(f"{path} cannot be read: {error}") from None
+    return ReportedRun(path.resolve().name, directory, settings, panels, sessions)
+
+
+def body(title: str, runs: Sequence[ReportedRun], folder: Path) -> str:
+    """Return the page's content.
+
+    Args:
+        title: its heading.
+        runs: that it is about.
+        folder: that the page is in.
+    """
+    parts = [page.heading(title, 1), overview(runs)]
+    parts += [page.heading("Learning curves"), *curves(runs)]
+    for run in runs:
+        parts += [*evaluation(run), *film(run, folder)]
+    parts += [page.heading("Settings that differ"), differing(runs), page.heading("Ran on")]
+    parts += [manifest(run) for run in runs]
+    return "\n".join(parts)
+
+
+def overview(runs: Sequence[ReportedRun]) -> str:
+    """Return a table with a column for each run."""
+    facts: dict[str, list[str]] = {}
+    for run in runs:
+        last = run.sessions[-1] if run.sessions else {}
+        played, asked = last.get("frames", 0), run.settings.train.frames
+        of_run = {
+            "what": run.settings.stage,
+            "method": method_style.title(run.settings.train.method),
+            "worlds": ", ".join(run.settings.environments),
+            "frames of each seed": f"{played:,}" if played >= asked else f"{played:,} of {asked:,}",
+            "seeds": str(run.settings.seeds),
+            "frames/s of all seeds": f"{last.get('frames_per_second', 0):,}",
+        }
+        for name, fact in of_run.items():
+            facts.setdefault(name, []).append(fact)
+    rows = [(name, *cells) for name, cells in facts.items()]
+    return page.table(("", *(run.name for run in runs)), rows)
+
+
+def curves(runs: Sequence[ReportedRun]) -> list[str]:
+    """Return a chart for each main metric, with a line for each world of one run, or each run."""
+    charts = []
+    for name in metrics.MAIN:
+        lines: dict[str, Curve] = {}
+        for run in runs:
+            of_worlds = run.panels.get(name, {})
+            for world in of_worlds if len(runs) == 1 else of_worlds.keys() & {ALL_WORLDS}:
+                lines[world if len(runs) == 1 else run.name] = figures.of_line(of_worlds, world)
+        if not lines:
+            continue
+        colors = dict(zip(lines, figures.COLORS * len(lines), strict=False))
+        shown = [_line(line, colors[line], curve) for line, curve in lines.items()]
+        metric = metrics.of(name)
+        charts.append(page.chart(metric.title, "frames of each seed", metric.unit, shown))
+    seeds = "; ".join(
+        f"{run.name}: " + ("one seed" if run.settings.seeds == 1 else f"{run.settings.seeds} seeds")
+        for run in runs
+    )
+    note = page.paragraph(f"Means over seeds ({seeds}). Bands: lowest to highest seed.")
+    return [note, '<div class="charts">', *charts, "</div>"]
+
+
+def _line(name: str, color: str, curve: Curve) -> dict[str, Any]:
+    def numbers(values: Any) -> list[float]:
+        return [float(f"{value:.5g}") for value in values]
+
+    return {
+        "name": name,
+        "color": color,
+        "x": numbers(curve.frames),
+        "y": numbers(curve.mean),
+        "low": numbers(curve.low),
+        "high": numbers(curve.high),
+    }
+
+
+def evaluation(run: ReportedRun) -> list[str]:
+    """Return the newest evaluation of a run, with 95 % intervals; nothing where there is none."""
+    files = run.directory.root.glob("evaluation*.csv")
+    newest = max(files, key=lambda path: path.stat().st_mtime, default=None)
+    if newest is None:
+        return []
+    with open(newest, newline="") as file:
+        chosen = {(row["environment"], row["method"]): row for row in csv.DictReader(file)}
+    rows = [
+        (
+            "all worlds" if world == ALL_SEEDS else world,
+            method_style.title(method),
+            "mean of seeds" if row["seed"] == ALL_SEEDS else f"seed {row['seed']}",
+            _interval(row, "unique_interactions", 1),
+            _interval(row, "success_rate", 2),
+            row["episodes"],
+        )
+        for (world, method), row in chosen.items()
+    ]
+    header = ("world", "policy", "", "unique interactions", "success rate", "episodes")
+    at = f"{int(next(iter(chosen.values()))['checkpoint_frames']):,}" if chosen else ""
+    return [page.heading(f"Evaluation of {run.name} after {at} frames"), page.table(header, rows)]
+
+
+def _interval(row: Mapping[str, str], name: str, digits: int) -> str:
+    value, low, high = (f"{float(row[name + end]):.{digits}f}" for end in ("", "_low", "_high"))
+    return f"{value} [{low}, {high}]"
+
+
+def film(run: ReportedRun, folder: Path) -> list[str]:
+    """Return the newest film of a run; nothing where there is none."""
+    films = run.directory.root.glob("*.gif")
+    newest = max(films, key=lambda path: path.stat().st_mtime, default=None)
+    if newest is None:
+        return []
+    path = newest.resolve().relative_to(folder.resolve(), walk_up=True)
+    return [page.heading(f"{run.name} at play"), page.picture(str(path), newest.stem)]
+
+
+def differing(runs: Sequence[ReportedRun]) -> str:
+    """Return the settings in which runs differ: from each other, or one from the paper's."""
+    settings = {run.name: flattened(to_json(run.settings)) for run in runs}
+    if len(runs) == 1:
+        presets = HABITAT_PRESETS if runs[0].settings.habitat else PRESETS
+        settings["published"] = flattened(to_json(presets["paper"]))
+    names = dict.fromkeys(name for each in settings.values() for name in each)
+    rows = [(name, *(str(each.get(name, "")) for each in settings.values())) for name in names]
+    rows = [row for row in rows if len(set(row[1:])) > 1]
+    if not rows:
+        return page.paragraph("None.")
+    return page.table(("setting", *settings), rows)
+
+
+def manifest(run: ReportedRun) -> str:
+    """Return what a run ran on, each time it was started."""
+    parts = []
+    for session in run.sessions:
+        flat = flattened(session)
+        parts.append(page.table((run.name, ""), flat.items()))
+    starts = len(run.sessions)
+    return page.details(f"{run.name}: {starts} start{'s' * (starts != 1)}", "".join(parts))
+
+
+if __name__ == "__main__":
+    main()

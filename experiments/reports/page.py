@@ -1,0 +1,110 @@
+"""A page of HTML in one file: its style, its pictures and its charts are inside it."""
+
+import base64
+import html
+import json
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from markdown_it import MarkdownIt
+
+from cbet_jax.runs.atomic_write import replacing
+
+HERE = Path(__file__).parent
+MEDIA = {".png": "image/png", ".gif": "image/gif"}
+PICTURE = re.compile(r'<img src="([^":]+)"')
+
+
+def write(path: Path, title: str, body: str) -> Path:
+    """Write a page that is either complete or absent, whenever the process dies.
+
+    Args:
+        path: the file, which may be there already.
+        title: of the browser's tab.
+        body: HTML; pictures are named by paths from the file's folder.
+    """
+    script = "<script>\n" + (HERE / "charts.js").read_text() + "</script>" if CHART in body else ""
+    text = "\n".join(
+        [
+            "<!DOCTYPE html>",
+            '<html lang="en"><head><meta charset="utf-8">',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            '<link rel="icon" href="data:,">',
+            f"<title>{html.escape(title)}</title>",
+            f"<style>\n{(HERE / 'page.css').read_text()}</style></head>",
+            f"<body><main>\n{PICTURE.sub(lambda m: _inside(m, path.parent), body)}\n</main>",
+            f"{script}</body></html>\n",
+        ]
+    )
+    with replacing(path) as temporary:
+        temporary.write_text(text)
+    return path
+
+
+def from_markdown(text: str) -> str:
+    """Return Markdown with tables as HTML."""
+    rendered: str = MarkdownIt("commonmark").enable("table").render(text)
+    return rendered.replace("<table>", '<div class="wide"><table>').replace(
+        "</table>", "</table></div>"
+    )
+
+
+def heading(text: str, level: int = 2) -> str:
+    """Return a heading."""
+    return f"<h{level}>{html.escape(text)}</h{level}>"
+
+
+def paragraph(text: str) -> str:
+    """Return a paragraph of plain text."""
+    return f"<p>{html.escape(text)}</p>"
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """Return a table of plain text, which scrolls by itself where it is too wide."""
+
+    def line(cells: Iterable[Any], tag: str) -> str:
+        return "<tr>" + "".join(f"<{tag}>{html.escape(str(c))}</{tag}>" for c in cells) + "</tr>"
+
+    body = "".join(line(row, "td") for row in rows)
+    return (
+        f'<div class="wide"><table><thead>{line(header, "th")}</thead>'
+        f"<tbody>{body}</tbody></table></div>"
+    )
+
+
+def picture(path: str, caption: str) -> str:
+    """Return a picture with its caption."""
+    text = html.escape(caption)
+    image = f'<img src="{html.escape(path)}" alt="{text}">'
+    return f"<figure>{image}<figcaption>{text}</figcaption></figure>"
+
+
+def details(summary: str, body: str) -> str:
+    """Return something that is shown on request."""
+    return f"<details><summary>{html.escape(summary)}</summary>{body}</details>"
+
+
+CHART = '<script type="application/json" class="chart">'
+
+
+def chart(title: str, horizontal: str, vertical: str, lines: Sequence[dict[str, Any]]) -> str:
+    """Return a chart that says its values under the pointer.
+
+    Args:
+        title: above it.
+        horizontal: label of the axis.
+        vertical: label of the axis.
+        lines: each with `name`, `color`, and the lists `x`, `y`, `low` and `high`.
+    """
+    content = {"title": title, "horizontal": horizontal, "vertical": vertical, "lines": lines}
+    data = json.dumps(content).replace("</", "<\\/")
+    return f"<figure>{CHART}{data}</script></figure>"
+
+
+def _inside(found: re.Match[str], folder: Path) -> str:
+    """Return the beginning of an image with the file's content in place of its path."""
+    path = folder / html.unescape(found[1])
+    data = base64.b64encode(path.read_bytes()).decode()
+    return f'<img src="data:{MEDIA[path.suffix]};base64,{data}"'

@@ -1,0 +1,120 @@
+"""The page about runs: what is in it, and how a browser shows it."""
+
+import json
+import re
+from dataclasses import replace
+
+import pytest
+from PIL import Image
+
+from cbet_jax.runs.directory import RunDirectory
+from cbet_jax.runs.json_files import write_json
+from cbet_jax.runs.metrics_table import HEADER
+from experiments import report
+from experiments.common.presets import PRESETS
+from experiments.evaluation import evaluation_table
+from experiments.reports import page
+from tests.support import browser
+from tests.support.refusal import refused
+
+BROWSER = pytest.mark.skipif(browser.CHROMIUM is None, reason="Chromium is not installed")
+
+
+def write_run(root, seeds=2, rate=1e-4) -> str:
+    """Write a run that has curves, an evaluation, a film and a manifest."""
+    train = PRESETS["smoke"].train
+    train = replace(train, optimizer=replace(train.optimizer, learning_rate=rate))
+    settings = replace(PRESETS["smoke"], train=train, environments=("Unlock",), seeds=seeds)
+    directory = RunDirectory(root)
+    directory.create(settings)
+    lines = [
+        f"{seed},{at},{name},{at / 1000 + seed}\n"
+        for seed in range(seeds)
+        for at in range(1000, 9000, 1000)
+        for name in ("interactions", "interactions/Unlock", "success", "entropy")
+    ]
+    directory.metrics.write_text(HEADER + "".join(lines))
+    session = {"frames": 8000, "frames_per_second": 1234, "packages": {"jax": "0.0"}}
+    write_json(directory.manifest, {"sessions": [session]})
+    header = ",".join(evaluation_table.HEADER)
+    values = {name: "0.5" for name in evaluation_table.HEADER}
+    values |= {"method": "cbet", "seed": "all", "environment": "Unlock", "episodes": "200"}
+    values |= {"unique_interactions": "7.25", "checkpoint_frames": "8000"}
+    row = ",".join(values[name] for name in evaluation_table.HEADER)
+    (root / "evaluation.csv").write_text(f"{header}\n{row}\n")
+    Image.new("RGB", (40, 30)).save(root / "watch-Unlock.gif")
+    return str(root)
+
+
+@pytest.fixture
+def written(tmp_path):
+    """The page about one run."""
+    run = write_run(tmp_path / "<one>")
+    report.main([run])
+    return tmp_path / "<one>" / "report.html"
+
+
+def test_one_file_holds_all_about_a_run(written):
+    text = written.read_text()
+    assert not re.findall(r'(?:src|href)="(?!data:)', text)
+    assert "&lt;one&gt;" in text
+    assert "<one>" not in text
+    assert 'src="data:image/gif;base64,' in text
+    assert "<td>7.2 [0.5, 0.5]</td>" in text
+    assert "<td>C-BET</td>" in text
+    assert "<td>1,234</td>" in text
+    assert "<td>train.worlds</td><td>8</td><td>40</td>" in text  # beside the published setting
+    charts = [json.loads(chart) for chart in re.findall(f"{page.CHART}(.*?)</script>", text)]
+    assert charts[0]["title"] == "Unique interactions"
+    line = charts[0]["lines"][0]
+    assert line["y"] == [1.5, 2.5, 3.5, 4.5, 5.5, 6.5, 7.5, 8.5]
+    assert line["low"][0] == 1
+    assert line["high"][-1] == 9
+
+
+def test_several_runs_are_beside_each_other(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    one, other = write_run(tmp_path / "a"), write_run(tmp_path / "b", seeds=1, rate=1e-3)
+    report.main([one, other])
+    assert "runs/report.html" in capsys.readouterr().out
+    text = (tmp_path / "runs" / "report.html").read_text()
+    assert "<td>train.optimizer.learning_rate</td><td>0.0001</td><td>0.001</td>" in text
+    assert "<td>train.worlds</td>" not in text
+    report.main([one, other])
+    assert (tmp_path / "runs" / "report-2.html").exists()
+
+
+def test_what_cannot_be_reported_is_refused(tmp_path, capsys):
+    run = write_run(tmp_path / "a")
+    assert "give one or more runs" in refused(report.main, [], capsys)
+    assert "holds no run" in refused(report.main, [str(tmp_path)], capsys)
+    assert ".html" in refused(report.main, [run, "--out", str(tmp_path / "x.pdf")], capsys)
+    (tmp_path / "x.html").touch()
+    assert "already exists" in refused(
+        report.main, [run, "--out", str(tmp_path / "x.html")], capsys
+    )
+
+
+@BROWSER
+@pytest.mark.parametrize(
+    ("width", "prefers"), [(400, browser.LIGHT), (1600, browser.LIGHT), (1600, browser.DARK)]
+)
+def test_a_browser_shows_the_page(written, tmp_path, width, prefers):
+    shown = browser.show(written, tmp_path, width, prefers)
+    assert not shown.console
+    assert shown.dom.count("<svg") == 3
+    assert shown.dom.count("<polyline") == 3
+    assert shown.overflow <= 0
+    assert shown.smallest >= 12
+    assert (shown.background < 0.2) == (prefers == browser.DARK)
+    assert (shown.background > 0.8) == (prefers == browser.LIGHT)
+
+
+@BROWSER
+def test_a_browser_shows_a_studys_page(tmp_path):
+    markdown = "# Study\n\n| method | ours |\n|---|---|\n| C-BET | 1 |\n" + "long " * 300
+    path = page.write(tmp_path / "report.html", "Study", page.from_markdown(markdown))
+    shown = browser.show(path, tmp_path, 400)
+    assert not shown.console
+    assert shown.overflow <= 0
+    assert "<td>C-BET</td>" in shown.dom
