@@ -19,6 +19,7 @@ import tyro
 from rich import box
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from cbet_jax.analysis import figures
 from cbet_jax.analysis.figures import ALL_WORLDS, Panel
@@ -228,7 +229,7 @@ def show(runs: Sequence[ComparedRun], until: int, console: Console, *, same_rewa
     for name in first.values:
         metric, _, world = name.partition("/")
         if not world:
-            table.add_row(f"[bold]{metrics.of(metric).title}")
+            table.add_row(Text(metrics.of(metric).title, style="bold"))
         ends = {run.name: run.values[name][:, -1] for run in runs if name in run.values}
         ends = {run: values[~np.isnan(values)] for run, values in ends.items()}
         for run, values in ends.items():

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 import tyro
-from rich.console import Console
 
 from cbet_jax.analysis import figures, method_style
 from cbet_jax.analysis.figures import ALL_WORLDS, Lines
@@ -26,6 +25,7 @@ from cbet_jax.runs.json_files import flattened, to_json
 from experiments.common import cli
 from experiments.common.outputs import RUNS, unused
 from experiments.common.presets import HABITAT_PRESETS, PRESETS
+from experiments.common.screen import Screen
 from experiments.reports import page
 
 MODULE = "experiments.report"
@@ -53,7 +53,7 @@ class ReportedRun(NamedTuple):
 def main(arguments: Sequence[str] | None = None) -> None:
     """Write the page that the command line asks for."""
     arguments = sys.argv[1:] if arguments is None else arguments
-    console = Console()
+    console = Screen()
     with cli.user_errors():
         options: ReportOptions = cli.parse(ReportOptions, arguments, MODULE)
         runs = [read(path) for path in options.directories]
@@ -95,7 +95,7 @@ def read(path: Path) -> ReportedRun:
     if not directory.metrics.is_file():
         raise holds_no("metrics yet", directory.metrics)
     try:
-        panels = figures.panels(metrics_table.read(directory.metrics))
+        panels = figures.panels(metrics_table.read_verified(directory))
         manifest = directory.manifest
         sessions = json.loads(manifest.read_text())["sessions"] if manifest.is_file() else []
     except (ValueError, KeyError, TypeError) as error:
