@@ -102,10 +102,11 @@ for (const script of document.querySelectorAll("script.chart")) {
     legend.appendChild(entry);
   }
   figure.append(title, legend);
-  let before = 0;
+  let before = figure.clientWidth;
+  draw(figure, data);
   new ResizeObserver(() => {
     if (figure.clientWidth === before) return;
     before = figure.clientWidth;
-    requestAnimationFrame(() => draw(figure, data)); // not within the observer, which would see it
+    setTimeout(() => draw(figure, data)); // not within the observer, which would see it
   }).observe(figure);
 }

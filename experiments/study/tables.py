@@ -53,7 +53,7 @@ def averages(table: Averages, found: Findings) -> Lines:
     A number that was neither run nor published has no row.
     """
     known, scale = published(), _scale(table.metric)
-    rows = []
+    rows: list[list[str]] = []
     for setups in table.setups:
         ran = any(found.evaluated_at(setup, m) for setup in setups for m in table.methods)
         for method in table.methods:
