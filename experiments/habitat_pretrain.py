@@ -13,11 +13,14 @@ import tyro
 from rich.console import Console
 
 from cbet_jax.config import HabitatSettings, RunSettings, SettingsError
+from cbet_jax.setting_types import check_between
 from experiments.common import habitat, presets, training
 from experiments.common.cli import FirstWords
 from experiments.common.presets import HABITAT_PRESETS
 from experiments.common.training import Experiment, Opened
 from experiments.common.training_options import TrainingOptions, shared_options
+
+MOST_SIMULATORS = 1024
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,6 +38,7 @@ class HabitatPretrainOptions(TrainingOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        check_between("worlds", self.train.worlds, 1, MOST_SIMULATORS)
         if self.distributed or (self.devices or 1) > 1:
             raise SettingsError("simulators play with one device: leave --devices out")
 

@@ -67,15 +67,6 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
-def memory(mesh: Mesh | None) -> int:
-    """Return the bytes of memory of all devices of a mesh (None: of the first device)."""
-    stats = jax.local_devices()[0].memory_stats() or {}
-    if "bytes_limit" in stats:
-        return int(stats["bytes_limit"]) * (mesh.size if mesh else 1)
-    host_bytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return host_bytes * jax.process_count()
-
-
 def compiler_options(mesh: Mesh | None) -> dict[str, bool]:
     """Return XLA's options for a mesh: where every core is a device, cores share no products."""
     if mesh is None or mesh.local_devices[0].platform != "cpu":

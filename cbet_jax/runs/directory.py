@@ -18,6 +18,7 @@ written through links.
 import fcntl
 import json
 import os
+import shutil
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -126,6 +127,7 @@ class RunDirectory:
         """Delete a run that has not begun: what `create` and a first start have written."""
         for path in (self.config, self.manifest, self.metrics, self.root / ".lock"):
             path.unlink(missing_ok=True)
+        shutil.rmtree(self.checkpoints, ignore_errors=True)
         if not any(self.root.iterdir()):
             self.root.rmdir()
 

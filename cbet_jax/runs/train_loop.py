@@ -22,6 +22,7 @@ from cbet_jax.config import RunSettings
 from cbet_jax.runs import (
     compilation_cache,
     manifest,
+    memory,
     metrics_table,
     multihost,
     progress_bar,
@@ -85,6 +86,7 @@ def train(
     Raises:
         RunDirectoryError: the directory's files do not fit the settings.
         NonFiniteLossError: a loss was not a number; the last checkpoint is from before.
+        SettingsError: the program needs more memory than there is.
     """
     with multihost.first_inside(directory.lock), stop_on_signals() as stop:
         run = _Run(directory, settings, program, host)
@@ -171,6 +173,7 @@ class _Run:
         ):
             # Lowered from the template, so a resumed run compiles the very same program.
             compiled = heard_during(self.program.advance.lower(self.template).compile)
+            memory.refuse_program(compiled)
             state = (
                 self.program.init(self.keys) if state is None else self.program.to_devices(state)
             )

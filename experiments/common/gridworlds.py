@@ -5,13 +5,12 @@ from jax.sharding import Mesh
 
 from cbet_jax.agent import world_agent
 from cbet_jax.config import RunSettings, SettingsError
-from cbet_jax.runs import devices
+from cbet_jax.runs import memory
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
 from cbet_jax.train import Program, make_program, seed_keys
 from envs.minigrid import make_world
 
 EVALUATE = "experiments.minigrid_evaluate"  # the command to run next
-GIB = 2**30  # bytes
 
 
 def gridworld_settings(directory: RunDirectory) -> RunSettings:
@@ -47,11 +46,5 @@ def build(settings: RunSettings, mesh: Mesh | None = None) -> Program:
     agent = world_agent(train.network, settings.transfer, world)
     program = make_program(train, world, settings.seeds, settings.chunk, agent=agent, mesh=mesh)
     state = jax.eval_shape(program.init, seed_keys(settings.seeds))
-    needed = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(state))
-    available = devices.memory(mesh)
-    if needed > available:
-        raise SettingsError(
-            f"training keeps {needed / GIB:.1f} GiB, count tables most of all, and there are "
-            f"{available / GIB:.1f} GiB: ask for fewer --seeds, or a smaller --counts.capacity"
-        )
+    memory.refuse_state(state, mesh.size if mesh else 1)
     return program

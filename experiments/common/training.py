@@ -86,7 +86,12 @@ def main[O: TrainingOptions](experiment: Experiment[O], arguments: Sequence[str]
                 trackers=Trackers(options.track, directory, run.settings, say),
                 advice=durations.advice(run.settings),
             )
-            execute(experiment, directory, run, host)
+            try:
+                execute(experiment, directory, run, host)
+            except SettingsError:  # it does not fit into memory: leave nothing in the way
+                if stored is None and multihost.is_first():
+                    directory.discard()
+                raise
 
 
 def read[O: TrainingOptions](

@@ -14,7 +14,7 @@ from rich.console import Console
 from cbet_jax.config import HabitatSettings, NetworkSettings
 from cbet_jax.networks import policy_network
 from cbet_jax.networks.published_weights import convert
-from cbet_jax.runs import devices
+from cbet_jax.runs import memory
 from cbet_jax.runs.directory import RunDirectory
 from cbet_jax.runs.saved_policies import load_policies
 from envs.minigrid import make_world
@@ -205,7 +205,7 @@ def test_what_is_not_there_or_in_the_way_is_refused(file, capsys, monkeypatch):
 
 def test_what_does_not_fit_leaves_nothing(file, capsys, monkeypatch):
     monkeypatch.setattr(import_torch, "load", lambda path: content())
-    monkeypatch.setattr(devices, "memory", lambda mesh: 1000)
+    monkeypatch.setattr(memory, "available", lambda devices: 1000)
     run = file.parent / "run"
     assert "GiB" in refused(import_torch.main, [str(file), str(run)], capsys)
     assert not run.exists()

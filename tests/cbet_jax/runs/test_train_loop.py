@@ -16,7 +16,7 @@ import pytest
 from rich.console import Console
 
 from cbet_jax.analysis import figures
-from cbet_jax.runs import checkpoint, metrics_table, saving, train_loop
+from cbet_jax.runs import checkpoint, memory, metrics_table, saving, train_loop
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
 from cbet_jax.runs.train_loop import HostSettings
 from experiments import minigrid_pretrain
@@ -439,6 +439,18 @@ def test_a_run_whose_files_are_deleted_ends_in_one_line(what, tmp_path, capsys, 
     assert directory.root.exists() == (what == "table")
 
 
+def test_a_program_that_does_not_fit_leaves_nothing(tmp_path, stopped, capsys, monkeypatch):
+    """What it needs is known once it is compiled, before anything is played."""
+    monkeypatch.setattr(memory, "available", lambda devices: 100)
+    arguments = [*ARGUMENTS, "--out", str(tmp_path / "new")]
+    assert "training takes 0.0 GiB" in refused(minigrid_pretrain.main, arguments, capsys)
+    assert not (tmp_path / "new").exists()
+    before = files(stopped)
+    arguments = ["--out", str(stopped.root), "--resume"]
+    assert "training takes 0.0 GiB" in refused(minigrid_pretrain.main, arguments, capsys)
+    assert files(stopped) == before
+
+
 @pytest.mark.parametrize("name", ["x" * 300, "file/run", "/proc/run"])
 def test_a_directory_that_cannot_be_made_is_refused(name, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
@@ -479,6 +491,9 @@ def test_parameters_that_are_not_finite_are_never_saved(tmp_path, capsys, monkey
 
             def compile(self):
                 return self
+
+            def memory_analysis(self):
+                return None
 
             def __call__(self, state):
                 state, chunk = program.advance(state)
