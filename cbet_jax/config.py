@@ -28,6 +28,7 @@ from cbet_jax.setting_types import (
     SettingsError,
     Static,
     Steps,
+    Switch,
     Units,
     Worlds,
     at_least,
@@ -82,7 +83,7 @@ class OptimizerSettings:
     decay_frames: Annotated[int, at_least(0), at_most(MOST_FRAMES)] = (
         100_000_000  # the rate is 0 after max(frames, decay_frames)
     )
-    rms_decay: BelowOne = 0.99
+    rms_decay: Static[BelowOne] = 0.99
     rms_epsilon: PositiveFloat = 1e-5  # added outside the square root
     max_gradient_norm: PositiveFloat = 40.0
 
@@ -110,7 +111,7 @@ class CountSettings:
     """Count tables of states and of changes; a method has those that it needs."""
 
     #: p, with which each table is reset at each step (None: the method's)
-    reset_probability: Probability | None = None
+    reset_probability: Switch[Probability] | None = None
     random_resets: bool = True  # no: the method's own p is 0, as in the paper without pre-training
     capacity: Static[Slots | None] = None  # slots in a table (None: enough for the method)
     shared: Static[bool] = False  # one table for all actors, instead of one for each

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Float
+from jaxtyping import Array, ArrayLike, Float
 
 from cbet_jax.agent import Agent, AgentParams
 from cbet_jax.config import OptimizerSettings, TrainSettings
@@ -167,7 +167,7 @@ def intrinsic_reward(
 def total_reward(
     intrinsic: Float[Array, "T N"],
     extrinsic: Float[Array, "T N"],
-    coefficient: float,
+    coefficient: Float[ArrayLike, ""],
     settings: TrainSettings,
 ) -> Float[Array, "T N"]:
     """Return the reward that the policy maximizes: both rewards, weighted, their sum clipped.

@@ -50,9 +50,18 @@ def actor_critic_loss(
     policy = -(targets.advantage * log_action)
     squared_error = 0.5 * (targets.value_target - value[:-1]) ** 2
     negative_entropy = (jnp.exp(log_policy) * log_policy).sum(-1)
-    terms = [term.sum(0).mean() for term in (policy, squared_error, negative_entropy)]
+    terms = [sequence_mean(term) for term in (policy, squared_error, negative_entropy)]
     total = terms[0] + settings.value_weight * terms[1] + settings.entropy_weight * terms[2]
     return ActorCriticLoss(total, *terms)
+
+
+def sequence_mean(terms: Float[Array, "T N"]) -> Float[Array, ""]:
+    """Return terms summed over the steps and averaged over the batch.
+
+    It multiplies: of a weight that is a constant, a division would be computed when compiling, of
+    a swept one it would become this product, and their gradients would differ by rounding.
+    """
+    return terms.sum(0).sum() * (1 / terms.shape[1])
 
 
 def cut_at_time_outs(

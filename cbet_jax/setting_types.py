@@ -3,15 +3,16 @@
     frames: PositiveInt            the range of a number
     worlds: Static[PositiveInt]    a setting that shapes the compiled program
 
-Each value of a static setting needs another program. All other numbers only fill in values, so a
-sweep over them could share one program. One exception: without `counts.capacity`, the size of count
-tables depends on `frames` and on whether counts are ever reset (`counts.reset_probability`,
-`counts.random_resets`).
+Each value of a static setting needs another program. Real numbers (fields of type `float`) only
+fill in values, so one program trains with many values of them (`numbers`, `with_numbers`). One
+exception: without `counts.capacity`, the size of count tables depends on `frames` and on whether
+counts are ever reset (`counts.reset_probability`, `counts.random_resets`).
 """
 
+import copy
 import functools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, is_dataclass, replace
 from typing import Annotated, Any, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
 
@@ -34,6 +35,10 @@ class StaticMark:
     """Marks a setting that shapes the compiled program."""
 
 
+class SwitchMark:
+    """Marks a real number that shapes the compiled program by being 0, and by nothing else."""
+
+
 @dataclass(frozen=True)
 class Before:
     """Marks a setting that older runs were stored without, and gives the value they ran with."""
@@ -42,6 +47,7 @@ class Before:
 
 
 Static = Annotated[T, StaticMark()]
+Switch = Annotated[T, SwitchMark()]
 
 
 def at_least(least: int) -> Requirement:
@@ -168,12 +174,61 @@ def static_settings(kind: type, prefix: str = "") -> tuple[str, ...]:
     found: list[str] = []
     for name, hint in _hints(kind).items():
         parts = list(_parts(hint))
-        if any(isinstance(part, StaticMark) for part in parts):
+        if _has(hint, StaticMark):
             found.append(prefix + name)
         for inner in parts:
             if isinstance(inner, type) and is_dataclass(inner):
                 found += static_settings(inner, f"{prefix}{name}.")
     return tuple(found)
+
+
+def numbers(settings: Any, prefix: str = "") -> dict[str, float]:
+    """Return the real numbers of a dataclass that only fill in values, such as `loss.discount`.
+
+    A number that is None, or a `Switch` that is 0, is left out: it shapes the program.
+
+    Args:
+        settings: the dataclass; those inside it are looked through, too.
+        prefix: of the names.
+    """
+    found: dict[str, float] = {}
+    for name, hint in _hints(settings.__class__).items():
+        value = getattr(settings, name)
+        if is_dataclass(value):
+            found |= numbers(value, f"{prefix}{name}.")
+        elif value is not None and _is_number(hint) and (value or not _has(hint, SwitchMark)):
+            found[prefix + name] = float(value)
+    return found
+
+
+def with_numbers[S](settings: S, values: Mapping[str, Any], prefix: str = "") -> S:
+    """Return settings with other numbers, unchecked: they may be arrays of a traced function.
+
+    Args:
+        settings: a dataclass.
+        values: name of a number, as `numbers` names it -> its value.
+        prefix: of the names.
+    """
+    changed = copy.copy(settings)
+    for name in _hints(cast(Any, settings).__class__):
+        value = getattr(settings, name)
+        if is_dataclass(value):
+            value = with_numbers(value, values, f"{prefix}{name}.")
+        object.__setattr__(changed, name, values.get(prefix + name, value))
+    return changed
+
+
+def without_numbers[S](settings: S) -> S:
+    """Return settings, to be compared only, that are equal for all runs of one program."""
+    return with_numbers(settings, dict.fromkeys(numbers(settings), "another number"))
+
+
+def _is_number(hint: Any) -> bool:
+    return float in _parts(hint) and not _has(hint, StaticMark)
+
+
+def _has(hint: Any, mark: type) -> bool:
+    return any(isinstance(part, mark) for part in _parts(hint))
 
 
 def _check_value(name: str, value: Any, hint: Any) -> None:

@@ -6,7 +6,7 @@ for that. A chunk is a scan over iterations; the
 host calls it again and again.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple, Protocol, runtime_checkable
 
@@ -18,12 +18,14 @@ from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray
 
 from cbet_jax import sharding
 from cbet_jax.agent import Agent, AgentParams, world_agent
-from cbet_jax.config import TrainSettings
+from cbet_jax.config import SettingsError, TrainSettings
 from cbet_jax.intrinsic import make_intrinsic
 from cbet_jax.intrinsic.types import Intrinsic
 from cbet_jax.learner import LearnerState, Optimizers, begin_learner, make_optimizers, update
 from cbet_jax.rollout import ActorState, Events, begin_actor, rollout
 from cbet_jax.runs.devices import compiler_options
+from cbet_jax.runs.json_files import first_difference, to_json
+from cbet_jax.setting_types import numbers, with_numbers, without_numbers
 from cbet_jax.sharding import ONE_DEVICE, SEEDS, DataParallel
 from cbet_jax.types import ArrayTree, Metrics, SameType, Trajectory, unchanged
 from envs.types import World
@@ -55,7 +57,10 @@ class Jitted[X, Y](Protocol):
 
 
 class Program(NamedTuple):
-    """A compiled training run. States and metrics have a leading axis of seeds."""
+    """A compiled training run. States and metrics have a leading axis of seeds.
+
+    A program of several settings has all seeds of the first settings, then those of the next.
+    """
 
     init: Jitted[Key[Array, " seeds"], TrainState]
     advance: Jitted[
@@ -102,7 +107,7 @@ def make_trainer(
 
 
 def make_program(
-    settings: TrainSettings,
+    settings: TrainSettings | Sequence[TrainSettings],
     world: World,
     seeds: int,
     iterations_per_chunk: int,
@@ -115,27 +120,41 @@ def make_program(
     It is written for the platform of the worlds.
 
     Args:
-        settings: of the run.
+        settings: of the run, or of several runs that differ in real numbers only (rates, weights,
+            probabilities above 0) and are trained beside each other, as seeds are.
         world: the worlds of one seed.
-        seeds: number of agents.
+        seeds: number of agents, for each of the settings.
         iterations_per_chunk: iterations in one call of `advance`.
         seeds_at_once: how many seeds are computed side by side, the rest after them (None: all
             on an accelerator; 1 on a CPU, whose cache does not hold more).
         agent: acts and learns (None: one network, as the settings say).
         mesh: the devices that seeds and worlds are laid out over (None: one device).
-    """
-    trainer = make_trainer(settings, world, agent, mesh)
-    seeds_in_row = seeds // mesh.shape[SEEDS] if mesh else seeds
-    at_once = seeds_at_once or (1 if world.platform == "cpu" else seeds_in_row)
 
-    def over_seeds[X, Y](function: Callable[[X], Y]) -> Callable[[X], Y]:
-        return sharding.over_seeds(mesh, partial(_map_seeds, function, seeds_in_row, at_once))
+    Raises:
+        SettingsError: the method is unknown, or does not work with these settings, or the
+            settings differ in more than numbers.
+    """
+    several = (settings,) if isinstance(settings, TrainSettings) else tuple(settings)
+    values = differing_numbers(several)
+    agents = len(several) * seeds
+    in_row = agents // mesh.shape[SEEDS] if mesh else agents
+    at_once = seeds_at_once or (1 if world.platform == "cpu" else in_row)
+    of_each_agent = {name: np.repeat(numbers, seeds) for name, numbers in values.items()}
+    make_trainer(several[0], world, agent, mesh)  # refuses bad settings now, not when traced
+
+    def over_agents[X, Y](function: Callable[[Trainer, X], Y], argument: X) -> Y:
+        def of_one(inputs: tuple[Mapping[str, Array], X]) -> Y:
+            chosen = with_numbers(several[0], inputs[0])
+            return function(make_trainer(chosen, world, agent, mesh), inputs[1])
+
+        mapped = sharding.over_seeds(mesh, partial(_map_seeds, of_one, in_row, at_once))
+        return mapped((of_each_agent, argument))
 
     def begin(keys: Key[Array, " seeds"]) -> TrainState:
-        return over_seeds(partial(init, trainer))(keys)
+        return over_agents(init, keys)
 
     def advance(state: TrainState) -> tuple[TrainState, Metrics]:
-        state, metrics = over_seeds(partial(_chunk, trainer, iterations_per_chunk))(state)
+        state, metrics = over_agents(partial(_chunk, iterations_per_chunk), state)
         return state, {name: values.T for name, values in metrics.items()}
 
     jit = partial(jax.jit, compiler_options=compiler_options(mesh))
@@ -143,11 +162,11 @@ def make_program(
         init=jit(begin),
         advance=jit(advance, donate_argnums=0),
         iterations_per_chunk=iterations_per_chunk,
-        frames_per_iteration=settings.iteration_frames,
+        frames_per_iteration=several[0].iteration_frames,
     )
     if mesh is None:
         return program
-    states = jax.eval_shape(begin, seed_keys(seeds))
+    states = jax.eval_shape(begin, seed_keys(agents))
     placed = sharding.state_shardings(mesh, states, world.num_worlds)
     everywhere = NamedSharding(mesh, PartitionSpec())
     return program._replace(
@@ -157,6 +176,27 @@ def make_program(
         ),
         to_devices=partial(sharding.to_devices, shardings=placed),
     )
+
+
+def differing_numbers(several: Sequence[TrainSettings]) -> dict[str, Float[np.ndarray, " runs"]]:
+    """Return the numbers in which the settings of one program differ, by name.
+
+    Raises:
+        SettingsError: they differ in more than numbers.
+    """
+    alike = [to_json(without_numbers(settings)) for settings in several]
+    for other in alike[1:]:
+        if difference := first_difference(alike[0], other):
+            raise SettingsError(
+                f"runs of one program differ in real numbers only, and these in more: {difference}"
+            )
+    found = [numbers(settings) for settings in several]
+    columns = {name: [each[name] for each in found] for name in found[0]}
+    return {
+        name: np.array(values, np.float32)
+        for name, values in columns.items()
+        if len(set(values)) > 1
+    }
 
 
 def seed_keys(seeds: int, first_seed: int = 0) -> Key[Array, " seeds"]:
@@ -261,7 +301,7 @@ def split_batches(trajectories: Trajectory, batches: int) -> Trajectory:
     return jax.tree.map(regroup, trajectories)
 
 
-def _chunk(trainer: Trainer, iterations: int, state: TrainState) -> tuple[TrainState, Metrics]:
+def _chunk(iterations: int, trainer: Trainer, state: TrainState) -> tuple[TrainState, Metrics]:
     def iterate_once(state: TrainState, _: None) -> tuple[TrainState, Metrics]:
         return iterate(trainer, state)
 
@@ -269,7 +309,7 @@ def _chunk(trainer: Trainer, iterations: int, state: TrainState) -> tuple[TrainS
 
 
 def _map_seeds[X, Y](function: Callable[[X], Y], seeds: int, at_once: int, tree: X) -> Y:
-    """Apply `function` to each seed of arrays `[seeds, ...]`, `at_once` of them side by side."""
+    """Apply `function` to each agent of arrays `[seeds, ...]`, `at_once` of them side by side."""
     if seeds == 1:
         one = function(jax.tree.map(lambda leaf: leaf[0], tree))
         return jax.tree.map(lambda leaf: leaf[None], one)

@@ -8,9 +8,10 @@ from typing import ClassVar
 from rich.console import Console
 
 from cbet_jax.config import RunSettings
+from cbet_jax.train import Program
 from experiments.common import gridworlds, presets, training
 from experiments.common.cli import FirstWords
-from experiments.common.gridworlds import build
+from experiments.common.gridworlds import build, build_together
 from experiments.common.training import Experiment, Opened
 from experiments.common.training_options import TrainingOptions, shared_options
 
@@ -52,6 +53,14 @@ def opened(
     yield Opened(options.settings, program)
 
 
+def opened_together(
+    several: Sequence[PretrainOptions], console: Console
+) -> tuple[list[RunSettings], Program]:
+    """Build the program of several runs."""
+    runs = [options.settings for options in several]
+    return runs, build_together(runs, training.lay_out(several[0], console))
+
+
 EXPERIMENT = Experiment(
     module="experiments.minigrid_pretrain",
     stage="pre-training",
@@ -59,6 +68,7 @@ EXPERIMENT = Experiment(
     resumed=lambda options, _: options.settings,
     opened=opened,
     evaluate=gridworlds.EVALUATE,
+    opened_together=opened_together,
 )
 
 

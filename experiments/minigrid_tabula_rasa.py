@@ -13,9 +13,10 @@ import tyro
 from rich.console import Console
 
 from cbet_jax.config import RunSettings
+from cbet_jax.train import Program
 from experiments.common import gridworlds, presets, training
 from experiments.common.cli import FirstWords
-from experiments.common.gridworlds import build
+from experiments.common.gridworlds import build, build_together
 from experiments.common.training import Experiment, Opened
 from experiments.common.training_options import TrainingOptions, shared_options
 
@@ -60,6 +61,14 @@ def opened(
     yield Opened(options.settings, program, prefix=f"{options.env}-")
 
 
+def opened_together(
+    several: Sequence[TabulaRasaOptions], console: Console
+) -> tuple[list[RunSettings], Program]:
+    """Build the program of several runs."""
+    runs = [options.settings for options in several]
+    return runs, build_together(runs, training.lay_out(several[0], console))
+
+
 EXPERIMENT = Experiment(
     module="experiments.minigrid_tabula_rasa",
     stage="tabula rasa",
@@ -67,6 +76,7 @@ EXPERIMENT = Experiment(
     resumed=lambda options, _: options.settings,
     opened=opened,
     evaluate=gridworlds.EVALUATE,
+    opened_together=opened_together,
 )
 
 

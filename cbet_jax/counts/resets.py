@@ -40,11 +40,13 @@ def random_resets(settings: CountSettings, probability: float) -> Resets:
         probability = 0.0
     if settings.reset_probability is not None:
         probability = settings.reset_probability
+    # A traced number is above 0: it is a `Switch`.
+    is_zero = isinstance(probability, float | int) and probability == 0
 
     def mask(key: PRNGKeyArray, step: Step, shape: tuple[int, int]) -> Bool[Array, "kinds tables"]:
         return jax.random.bernoulli(key, probability, shape)
 
-    return Resets(mask, never=probability == 0)
+    return Resets(mask, never=is_zero)
 
 
 def episodic_resets() -> Resets:

@@ -15,8 +15,9 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from cbet_jax.config import AuxiliarySettings
 from cbet_jax.intrinsic.types import Metrics
+from cbet_jax.losses import sequence_mean
 from cbet_jax.networks import initializers
-from cbet_jax.networks.embedding import Embedding, apply, distance, init_params, sequence_loss
+from cbet_jax.networks.embedding import Embedding, apply, distance, init_params
 from cbet_jax.types import ArrayTree, Trajectory
 from envs.types import Step
 
@@ -119,6 +120,6 @@ def models_loss(
     cross_entropy = optax.softmax_cross_entropy_with_integer_labels(
         predictions.action_logits, action
     )
-    forward_loss, inverse_loss = sequence_loss(error), sequence_loss(cross_entropy)
+    forward_loss, inverse_loss = sequence_mean(error), sequence_mean(cross_entropy)
     total = settings.forward_weight * forward_loss + settings.inverse_weight * inverse_loss
     return total, {"forward_loss": forward_loss, "inverse_loss": inverse_loss}

@@ -5,12 +5,12 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from cbet_jax.config import TrainSettings
 from cbet_jax.intrinsic.types import EMBEDDING_COEFFICIENT, Intrinsic, Metrics, Params
+from cbet_jax.losses import sequence_mean
 from cbet_jax.networks.embedding import (
     Embedding,
     apply,
     distance,
     init_params,
-    sequence_loss,
 )
 from cbet_jax.types import Trajectory
 from envs.types import Step
@@ -39,7 +39,7 @@ def rnd(settings: TrainSettings, num_actions: int) -> Intrinsic:
         return distance(predicted, target, squared=auxiliary.squared_norms)
 
     def loss(params: Params, trajectory: Trajectory) -> tuple[Float[Array, ""], Metrics]:
-        error = sequence_loss(reward(params, trajectory))
+        error = sequence_mean(reward(params, trajectory))
         return auxiliary.prediction_weight * error, {"prediction_loss": error}
 
     return Intrinsic("rnd", EMBEDDING_COEFFICIENT, reward, init=init, loss=loss)

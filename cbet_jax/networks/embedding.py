@@ -45,8 +45,3 @@ def distance(
     """Return the Euclidean norm of the difference, or its square; the gradient at 0 is 0."""
     difference = one - other
     return (difference**2).sum(-1) if squared else optax.safe_norm(difference, 0.0, axis=-1)
-
-
-def sequence_loss(errors: Float[Array, "T N"]) -> Float[Array, ""]:
-    """Return the errors summed over the steps and averaged over the batch."""
-    return errors.sum(0).mean()

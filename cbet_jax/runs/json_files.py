@@ -6,14 +6,14 @@ from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from cbet_jax.config import RunSettings
+from cbet_jax.config import RunSettings, TrainSettings
 from cbet_jax.runs.atomic_write import replacing
 from cbet_jax.setting_types import value_before
 
 SHOWN = 60  # characters of a value in a message
 
 
-def to_json(settings: RunSettings) -> dict[str, Any]:
+def to_json(settings: RunSettings | TrainSettings) -> dict[str, Any]:
     """Return the settings as nested dictionaries, lists, numbers and strings."""
     nested: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(settings)))
     return nested

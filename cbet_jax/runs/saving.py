@@ -1,9 +1,11 @@
 """What a run saves, when, and what it continues from."""
 
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from cbet_jax.config import RunSettings
 from cbet_jax.runs import checkpoint, metrics_table, multihost
@@ -61,14 +63,7 @@ class Saver:
                     f"checkpoint {path} is damaged: set aside as {aside.name}, "
                     f"continuing from {loaded.path.name}"
                 )
-            position = loaded.position
-            metrics_table.restore(
-                self._directory.metrics,
-                position.metrics_bytes,
-                position.metrics_digest,
-                loaded.path / checkpoint.METRICS,
-                say,
-            )
+            self._restore_metrics(loaded, say)
             return str(loaded.path)
 
         path = multihost.on_first(read)
@@ -79,6 +74,45 @@ class Saver:
         else:  # the first host has read and verified it; this is another
             state, self.saved = checkpoint.load(Path(path), template, self._settings)
         return state, self.saved
+
+    def held(self) -> list[int]:
+        """Return the frames of the run's checkpoints."""
+        return [int(path.name) for path in checkpoint.checkpoints(self._folder)]
+
+    def restore_at(
+        self, frames: int, template: TrainState, say: Callable[[str], None]
+    ) -> tuple[TrainState | None, Position]:
+        """Go back to the checkpoint at some frames (0: the beginning), and delete newer ones.
+
+        Played again, the run has the same numbers as before.
+
+        Args:
+            frames: of the checkpoint.
+            template: a state of the run's shapes.
+            say: prints a line.
+
+        Raises:
+            RunDirectoryError: that checkpoint is damaged.
+        """
+        state: TrainState | None = None
+        self.saved = Position()
+        if frames:
+            loaded = checkpoint.load_at(self._folder, frames, template, self._settings)
+            state, self.saved = loaded.state, loaded.position
+            self._restore_metrics(loaded, say)
+        for path in checkpoint.checkpoints(self._folder):
+            if int(path.name) > frames:
+                shutil.rmtree(path)
+        return state, self.saved
+
+    def _restore_metrics(self, loaded: Loaded[TrainState], say: Callable[[str], None]) -> None:
+        metrics_table.restore(
+            self._directory.metrics,
+            loaded.position.metrics_bytes,
+            loaded.position.metrics_digest,
+            loaded.path / checkpoint.METRICS,
+            say,
+        )
 
     def start_clock(self) -> None:
         """Count the time to the next checkpoint from here: the first chunk begins."""
@@ -99,8 +133,13 @@ class Saver:
             least = min(self._save_seconds / SAVING_SHARE, LONGEST_SECONDS)
         return bool(multihost.largest(time.monotonic() - self._saved_at >= least))
 
-    def save(self, state: TrainState, position: Position) -> None:
-        """Save a checkpoint, and the rows of metrics until then."""
+    def save(self, state: Any, position: Position) -> None:
+        """Save a checkpoint, and the rows of metrics until then.
+
+        Args:
+            state: of the run, or its arrays by their names.
+            position: how far the run has come.
+        """
         checkpoint.save(
             self._folder, state, position, self._settings, metrics=self._directory.metrics
         )

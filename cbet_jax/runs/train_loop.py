@@ -9,17 +9,20 @@ files (`cbet_jax.runs.multihost`).
 """
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from rich.console import Console
 
 from cbet_jax.config import RunSettings
 from cbet_jax.runs import (
+    checkpoint,
     compilation_cache,
     manifest,
     memory,
@@ -35,6 +38,7 @@ from cbet_jax.runs.saving import Saver
 from cbet_jax.runs.signals import Stop, heard_during, stop_on_signals
 from cbet_jax.runs.tracking import Trackers
 from cbet_jax.train import Program, TrainState, seed_keys
+from cbet_jax.types import ArrayTree
 
 Advance = Callable[[TrainState], tuple[TrainState, Chunk]]  # plays a chunk; the state given is gone
 
@@ -46,6 +50,14 @@ class NonFiniteLossError(Exception):
     """The loss is no longer a finite number; one line says since which update."""
 
 
+class Run(NamedTuple):
+    """One of the runs that a program trains."""
+
+    directory: RunDirectory  # an unfinished run in it is continued
+    settings: RunSettings  # which that run's configuration holds
+    trackers: Trackers | None = None  # that follow the metrics
+
+
 class Outcome(NamedTuple):
     """How a run ended."""
 
@@ -53,6 +65,7 @@ class Outcome(NamedTuple):
     finished: bool
     trained: bool  # False: there was nothing left to do
     signal: int  # what asked it to stop, or 0
+    trouble: str = ""  # one line that says how it diverged, if it did
 
 
 @dataclass(frozen=True)
@@ -63,7 +76,7 @@ class HostSettings:
     command: tuple[str, ...] = ()  # for the manifest
     checkpoint_seconds: float | None = None  # between two, at least (None: saving.SAVING_SHARE)
     keep_at: tuple[int, ...] = ()  # frames at which the policies are kept for good
-    trackers: Trackers | None = None  # that follow the metrics
+    trackers: Trackers | None = None  # that follow the metrics of a run trained alone
     advice: str = ""  # what to do where the run takes long
     until: int | None = None  # frames to train for now (None: all); the run can be continued
     measured: Callable[[], dict[str, Any]] = dict  # what else the manifest records
@@ -88,63 +101,88 @@ def train(
         NonFiniteLossError: a loss was not a number; the last checkpoint is from before.
         SettingsError: the program needs more memory than there is.
     """
-    with multihost.first_inside(directory.lock), stop_on_signals() as stop:
-        run = _Run(directory, settings, program, host)
-        multihost.on_first(lambda: directory.mend(settings, run.say))
-        state, position = run.restore()
-        start = position
-        if position.iterations < run.last:
+    (outcome,) = train_together([Run(directory, settings, host.trackers)], program, host)
+    if outcome.trouble:
+        raise NonFiniteLossError(outcome.trouble)
+    return outcome
+
+
+def train_together(runs: Sequence[Run], program: Program, host: HostSettings) -> list[Outcome]:
+    """Train several runs in one program until the last frame, or until a signal asks to stop.
+
+    Each keeps its own files, as if it were trained alone. They are saved at the same moments, and
+    continue from the newest checkpoint that all of them hold, or from their beginnings. One that
+    diverges ends there; the others continue.
+
+    Args:
+        runs: their settings differ in numbers only.
+        program: the compiled program of all these settings, in this order.
+        host: what to show, and how often to save.
+
+    Returns:
+        How far each run came, and why it ended.
+
+    Raises:
+        RunDirectoryError: a directory's files do not fit the settings.
+    """
+    with ExitStack() as locks, stop_on_signals() as stop:
+        for one in runs:
+            locks.enter_context(multihost.first_inside(one.directory.lock))
+        run = _Run(runs, program, host)
+        run.mend()
+        state, start = run.restore()
+        done = start
+        if done < run.last:
             run.keep_settings()
             advance, state = run.compile(state, stop)
-            run.begin_tracking(position)
-            with run.open_table(position), run.display(position):
-                while position.iterations < run.last and not multihost.largest(stop.signal):
+            run.begin_tracking()
+            with run.open_tables(), run.display(done):
+                while run.active and done < run.last and not multihost.largest(stop.signal):
                     state, chunk = advance(state)
-                    position = run.write(chunk, position)
-                    run.refuse_non_finite_loss(chunk, position)
-                    run.show(chunk, position)
-                    run.keep_if_due(state, position)
-                    run.save_if_due(state, position)
-                run.save(state, position)
-        finished = position.iterations >= run.iterations
-        return Outcome(position.frames, finished, position != start, multihost.largest(stop.signal))
+                    done += run.chunk_iterations
+                    run.write(chunk)
+                    run.show(chunk, done)
+                    run.keep_if_due(state, done)
+                    run.save_if_due(state)
+                run.save(state)
+        signal = multihost.largest(stop.signal)
+        finished = done >= run.iterations
+        return [
+            Outcome(
+                files.position.frames,
+                finished and not files.trouble,
+                done != start,
+                signal,
+                files.trouble,
+            )
+            for files in run.files
+        ]
 
 
-class _Run:
-    """The steps that `train` is made of, and what they share."""
+class _Files:
+    """What one of the runs of a program writes, and how far it has come."""
 
     def __init__(
-        self,
-        directory: RunDirectory,
-        settings: RunSettings,
-        program: Program,
-        host: HostSettings,
+        self, run: Run, first_agent: int, host: HostSettings, say: Callable[[str], None]
     ) -> None:
-        self.directory = directory
-        self.settings = settings
-        self.program = program
-        self.host = host
-        self.keys = seed_keys(settings.seeds, settings.first_seed)
-        self.template = jax.eval_shape(program.init, self.keys)
-        self.chunk_iterations = program.iterations_per_chunk
-        self.chunk_frames = program.iterations_per_chunk * program.frames_per_iteration
-        chunks = -(-settings.train.iterations // self.chunk_iterations)
-        chunks_now = chunks if host.until is None else -(-host.until // self.chunk_frames)
-        self.iterations = chunks * self.chunk_iterations  # of the whole run
-        self.last = min(chunks, chunks_now) * self.chunk_iterations  # iteration to reach now
-        self.saver = Saver(directory, settings, host.checkpoint_seconds)
-        self.session = manifest.Session(directory.manifest, host.command, self.say)
-        self.has_told_of_overflow = False
-        self.has_told_of_time = False
+        self.directory, self.settings, self.trackers = run
+        self.agents = slice(first_agent, first_agent + run.settings.seeds)  # of the program's
+        self.saver = Saver(run.directory, run.settings, host.checkpoint_seconds)
+        self.session = manifest.Session(run.directory.manifest, host.command, say)
+        self.position = Position()
+        self.trouble = ""  # one line, if the run has diverged
+        self.table: metrics_table.Table | None = None
 
-    def restore(self) -> tuple[TrainState | None, Position]:
+    def restore(
+        self, template: TrainState, say: Callable[[str], None]
+    ) -> tuple[TrainState | None, Position]:
         """Read the newest good checkpoint; None where the run has not begun.
 
         Raises:
             RunDirectoryError: it is another program's, or has no room for so many frames.
         """
         try:
-            return self.saver.restore(self.template, self.say)
+            return self.saver.restore(template, say)
         except OtherProgramError as error:
             begun_with = self.directory.settings().train.frames
             if begun_with == self.settings.train.frames:
@@ -156,12 +194,114 @@ class _Run:
 
     def keep_settings(self) -> None:
         """Write the settings of a run that is made longer."""
+        if self.directory.settings() != self.settings:
+            self.directory.write_settings(self.settings)
 
-        def write() -> None:
-            if self.directory.settings() != self.settings:
-                self.directory.write_settings(self.settings)
+    def write(self, chunk: Chunk, iterations: int, frames_per_iteration: int) -> None:
+        """Write the run's part of a chunk's metrics."""
+        own = {name: values[:, self.agents] for name, values in chunk.items()}
+        before, length, digest = self.position, 0, None
+        if self.table:
+            length = self.table.append(own, before.frames, frames_per_iteration)
+            digest = self.table.digest
+            if self.trackers:
+                self.trackers.log(own, before.frames, frames_per_iteration)
+        done = before.iterations + iterations
+        self.position = Position(done, done * frames_per_iteration, length, digest)
+        updates = self.settings.train.updates  # in an iteration
+        bad = own["first_bad_update"]  # index within its iteration; NaN: none
+        if not np.isnan(bad).all():
+            numbers = (before.iterations + np.arange(len(bad))[:, None]) * updates + bad + 1
+            self._end(f"the loss of update {int(np.nanmin(numbers))} is not a finite number")
 
-        multihost.on_first(write)
+    def has_finite(self, params: ArrayTree) -> bool:
+        """Return whether the run's parameters are finite numbers; it ends if they are not."""
+        leaves = [multihost.fetch(leaf)[self.agents] for leaf in jax.tree.leaves(params)]
+        if not all(np.isfinite(leaf).all() for leaf in leaves):
+            last = self.position.iterations * self.settings.train.updates
+            self._end(f"a parameter is not a finite number after update {last}")
+        return not self.trouble
+
+    def _end(self, trouble: str) -> None:
+        frames = self.saver.saved.frames
+        kept = f"is the one at {frames:,} frames" if frames else "is none"
+        self.trouble = f"{trouble}; the last good checkpoint {kept}"
+
+
+class _Run:
+    """The steps that `train_together` is made of, and what they share."""
+
+    def __init__(
+        self,
+        runs: Sequence[Run],
+        program: Program,
+        host: HostSettings,
+    ) -> None:
+        self.settings = runs[0].settings
+        self.host = host
+        each = self.settings.seeds  # the same for all runs of a program
+        self.files = [_Files(run, number * each, host, self.say) for number, run in enumerate(runs)]
+        self.program = program
+        keys = [seed_keys(each, run.settings.first_seed) for run in runs]
+        self.keys = jnp.concatenate(keys) if len(keys) > 1 else keys[0]
+        self.template = jax.eval_shape(program.init, self.keys)
+        self.chunk_iterations = program.iterations_per_chunk
+        self.chunk_frames = program.iterations_per_chunk * program.frames_per_iteration
+        chunks = -(-self.settings.train.iterations // self.chunk_iterations)
+        chunks_now = chunks if host.until is None else -(-host.until // self.chunk_frames)
+        self.iterations = chunks * self.chunk_iterations  # of the whole run
+        self.last = min(chunks, chunks_now) * self.chunk_iterations  # iteration to reach now
+        self.saver = self.files[0].saver  # whose clock says when to save all
+        self.has_told_of_overflow = False
+        self.has_told_of_time = False
+
+    @property
+    def active(self) -> list[_Files]:
+        """The runs that have not diverged."""
+        return [files for files in self.files if not files.trouble]
+
+    def mend(self) -> None:
+        """Write configurations anew that are damaged."""
+        for files in self.files:
+            multihost.on_first(partial(files.directory.mend, files.settings, self.say))
+
+    def restore(self) -> tuple[TrainState | None, int]:
+        """Read the newest good checkpoints; None where the runs have not begun.
+
+        Returns:
+            The state of all runs, and the iterations that they have done.
+
+        Raises:
+            RunDirectoryError: it is another program's, or has no room for so many frames.
+        """
+        template = self.template
+        if len(self.files) > 1:
+            template = jax.tree.map(self._of_one, template)
+        states = [files.restore(template, self.say) for files in self.files]
+        if len({position.iterations for _, position in states}) > 1:
+            common = set.intersection(*(set(files.saver.held()) for files in self.files))
+            frames = max(common, default=0)
+            states = [files.saver.restore_at(frames, template, self.say) for files in self.files]
+        for files, (_, position) in zip(self.files, states, strict=True):
+            files.position = position
+        if states[0][0] is None or len(states) == 1:
+            return states[0][0], states[0][1].iterations
+        state = jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *(one for one, _ in states))
+        return state, states[0][1].iterations
+
+    def _of_one(self, leaf: jax.ShapeDtypeStruct) -> jax.ShapeDtypeStruct:
+        return jax.ShapeDtypeStruct((self.settings.seeds, *leaf.shape[1:]), leaf.dtype)
+
+    def keep_settings(self) -> None:
+        """Write the settings of runs that are made longer."""
+        for files in self.files:
+            multihost.on_first(files.keep_settings)
+
+    def begin_tracking(self) -> None:
+        """Open the trackers, on the first host."""
+        for files in self.files if multihost.is_first() else ():
+            if files.trackers:
+                files.trackers.begin(files.position.frames)
 
     def compile(self, state: TrainState | None, stop: Stop) -> tuple[Advance, TrainState]:
         """Compile the training step, and make the first state where there is none."""
@@ -181,7 +321,8 @@ class _Run:
         stop.waits_for = ""
         seconds = time.monotonic() - began
         self.say(f"compiled in {seconds:.1f} s")
-        self.record(compile_seconds=round(seconds, 2), from_frames=self.saver.saved.frames)
+        from_frames = self.saver.saved.frames
+        self.record(self.files, compile_seconds=round(seconds, 2), from_frames=from_frames)
 
         def advance(state: TrainState) -> tuple[TrainState, Chunk]:
             state, metrics = compiled(state)
@@ -189,119 +330,116 @@ class _Run:
 
         return advance, state
 
-    def begin_tracking(self, position: Position) -> None:
-        """Open the trackers, on the first host."""
-        if self.host.trackers and multihost.is_first():
-            self.host.trackers.begin(position.frames)
-
     @contextmanager
-    def open_table(self, position: Position) -> Iterator[None]:
-        """Open the table of metrics, cut back to what it held at `position`."""
-
-        def open_() -> AbstractContextManager[metrics_table.Table]:
-            path, first_seed = self.directory.metrics, self.settings.first_seed
-            return metrics_table.table(path, first_seed, position.metrics_bytes)
-
-        with multihost.first_inside(open_) as self._table:
+    def open_tables(self) -> Iterator[None]:
+        """Open the tables of metrics, cut back to what they held at the runs' positions."""
+        with ExitStack() as tables:
+            for files in self.files:
+                open_ = partial(
+                    metrics_table.table,
+                    files.directory.metrics,
+                    files.settings.first_seed,
+                    files.position.metrics_bytes,
+                )
+                files.table = tables.enter_context(multihost.first_inside(open_))
             yield
 
     @contextmanager
-    def display(self, position: Position) -> Iterator[None]:
-        """Show progress from `position` on."""
-        total = self.last * self.program.frames_per_iteration
-        self._speed = progress_bar.Speedometer(position.frames, total, self.settings.seeds)
+    def display(self, done: int) -> Iterator[None]:
+        """Show progress, from the iterations that are done on."""
+        per_iteration = self.program.frames_per_iteration
+        frames, total = done * per_iteration, self.last * per_iteration
+        self._speed = progress_bar.Speedometer(frames, total, len(self.keys))
         with progress_bar.display(self.host.console, self._speed) as self._display:
             self.saver.start_clock()
             yield
 
-    def write(self, chunk: Chunk, position: Position) -> Position:
-        """Write a chunk's metrics, and return the position after it."""
-        length, digest = 0, None
-        if self._table:
-            length = self._table.append(chunk, position.frames, self.program.frames_per_iteration)
-            digest = self._table.digest
-            if self.host.trackers:
-                each = self.program.frames_per_iteration
-                self.host.trackers.log(chunk, position.frames, each)
-        iterations = position.iterations + self.chunk_iterations
-        frames = iterations * self.program.frames_per_iteration
-        return Position(iterations, frames, length, digest)
+    def write(self, chunk: Chunk) -> None:
+        """Write a chunk's metrics."""
+        for files in self.active:
+            files.write(chunk, self.chunk_iterations, self.program.frames_per_iteration)
+        self.tell_of_ends()
 
-    def refuse_non_finite_loss(self, chunk: Chunk, position: Position) -> None:
-        """Stop the run at a loss that is not a finite number."""
-        updates = self.settings.train.updates  # in an iteration
-        bad = chunk["first_bad_update"]  # index within its iteration; NaN: none
-        if not np.isnan(bad).all():
-            before = (position.iterations - self.chunk_iterations) * updates
-            numbers = before + np.arange(len(bad))[:, None] * updates + bad + 1
-            raise self.non_finite(
-                f"the loss of update {int(np.nanmin(numbers))} is not a finite number"
-            )
+    def tell_of_ends(self) -> None:
+        """Say which of several runs have diverged."""
+        for files in self.files:
+            if len(self.files) > 1 and files.trouble and files.table:
+                self.say(f"{files.directory.root} diverged: {files.trouble}")
+                files.table = None
 
-    def refuse_non_finite_parameters(self, state: TrainState, position: Position) -> None:
-        """Stop the run at a parameter that is not a finite number."""
-        leaves = jax.tree.leaves(state.params)
-        if not all(np.isfinite(multihost.fetch(leaf)).all() for leaf in leaves):
-            last = position.iterations * self.settings.train.updates
-            raise self.non_finite(f"a parameter is not a finite number after update {last}")
-
-    def non_finite(self, trouble: str) -> NonFiniteLossError:
-        frames = self.saver.saved.frames
-        kept = f"is the one at {frames:,} frames" if frames else "is none"
-        return NonFiniteLossError(f"{trouble}; the last good checkpoint {kept}")
-
-    def show(self, chunk: Chunk, position: Position) -> None:
+    def show(self, chunk: Chunk, done: int) -> None:
         """Show the speed and the main metrics; say once how long it takes, and of full tables."""
-        self._display.update(position.frames, metrics_table.means(chunk))
+        if not self.active:
+            return
+        frames = done * self.program.frames_per_iteration
+        self._display.update(frames, metrics_table.means(chunk))
         if not self.has_told_of_time and self._speed.seconds_left > LONG_SECONDS:
             hours = self._speed.seconds_left / 3600
             speed = f"{self._speed.frames_per_second:,.0f} frames/s"
             self.say(f"at {speed} this takes {hours:.1f} hours more{self.host.advice}")
         self.has_told_of_time = True
         overflow = np.max(chunk.get("count_overflow", 0))
-        if not self.has_told_of_overflow and overflow > OVERFLOW_SHARE * position.frames:
+        if not self.has_told_of_overflow and overflow > OVERFLOW_SHARE * frames:
             self.has_told_of_overflow = True
             self.say(
                 f"the count tables are full: {overflow:,.0f} visits found no room, and were "
                 "rewarded as first ones; a new run with more --counts.capacity has room"
             )
 
-    def keep_if_due(self, state: TrainState, position: Position) -> None:
+    def keep_if_due(self, state: TrainState, done: int) -> None:
         """Keep the policies for good at the first chunk that reaches the frames asked for."""
-        past = (position.frames - frames for frames in self.host.keep_at)
-        if any(0 <= frames < self.chunk_frames for frames in past):
-            self.refuse_non_finite_parameters(state, position)
-            saved_policies.keep(self.directory, self.settings, state.learner.agent, position)
+        frames = done * self.program.frames_per_iteration
+        past = (frames - at for at in self.host.keep_at)
+        if not any(0 <= over < self.chunk_frames for over in past):
+            return
+        for files in self.active:
+            if files.has_finite(state.params):
+                params = self._part(state.learner.agent, files)
+                saved_policies.keep(files.directory, files.settings, params, files.position)
+        self.tell_of_ends()
 
-    def save_if_due(self, state: TrainState, position: Position) -> None:
-        """Save a checkpoint if the last one is old enough."""
+    def save_if_due(self, state: TrainState) -> None:
+        """Save checkpoints if the last ones are old enough."""
         if self.saver.is_due():
-            self.save(state, position)
+            self.save(state)
 
-    def save(self, state: TrainState, position: Position) -> None:
-        """Save a checkpoint, unless this very state was saved already.
+    def save(self, state: TrainState) -> None:
+        """Save each run's checkpoint, unless this very state was saved already.
 
-        Raises:
-            NonFiniteLossError: the state is no longer finite numbers, and is not saved.
+        A run whose state is no longer finite numbers is not saved, and ends.
         """
-        if position == self.saver.saved:
+        due = [files for files in self.active if files.position != files.saver.saved]
+        if not due:
             return
         with self.saver.timing():
-            self.refuse_non_finite_parameters(state, position)
-            if self._table:
-                self._table.sync()
-            self.saver.save(state, position)
-            self.record(
-                frames=position.frames,
-                frames_per_second=round(self._speed.frames_per_second),
-                last_checkpoint=manifest.now(),
-                **self.host.measured(),
-            )
+            due = [files for files in due if files.has_finite(state.params)]
+            whole = state if len(self.files) == 1 else checkpoint.on_host(state)
+            for files in due:
+                if files.table:
+                    files.table.sync()
+                files.saver.save(self._part(whole, files), files.position)
+            if due:
+                self.record(
+                    due,
+                    frames=due[0].position.frames,
+                    frames_per_second=round(self._speed.frames_per_second / len(self.files)),
+                    last_checkpoint=manifest.now(),
+                    **self.host.measured(),
+                )
+        self.tell_of_ends()
 
-    def record(self, **measured: Any) -> None:
-        """Write what was measured into the manifest."""
-        if multihost.is_first():
-            self.session.record(**measured)
+    def _part[T](self, tree: T, files: _Files) -> T:
+        """Return one run's part of a tree of arrays `[agents, ...]`."""
+        if len(self.files) == 1:
+            return tree
+        return jax.tree.map(lambda leaf: np.asarray(leaf)[files.agents], tree)
+
+    def record(self, runs: Sequence[_Files], **measured: Any) -> None:
+        """Write what was measured into the manifests."""
+        if len(self.files) > 1:
+            measured["runs_together"] = len(self.files)
+        for files in runs if multihost.is_first() else ():
+            files.session.record(**measured)
 
     def say(self, line: str) -> None:
         """Print one line."""

@@ -1,5 +1,8 @@
 """What the commands for gridworlds share: a run's settings, its devices and its program."""
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 import jax
 from jax.sharding import Mesh
 
@@ -7,6 +10,7 @@ from cbet_jax.agent import world_agent
 from cbet_jax.config import RunSettings, SettingsError
 from cbet_jax.runs import memory
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
+from cbet_jax.runs.json_files import first_difference, to_json
 from cbet_jax.train import Program, make_program, seed_keys
 from envs.minigrid import make_world
 
@@ -31,6 +35,24 @@ def build(settings: RunSettings, mesh: Mesh | None = None) -> Program:
     Raises:
         SettingsError: it needs more memory than there is, or its views cannot be counted so.
     """
+    return build_together([settings], mesh)
+
+
+def build_together(runs: Sequence[RunSettings], mesh: Mesh | None = None) -> Program:
+    """Build the program that trains several runs beside each other.
+
+    Args:
+        runs: their settings, which differ in numbers and first seeds only.
+        mesh: the devices, as one of the runs would have them (None: one device).
+
+    Raises:
+        SettingsError: the settings differ in more, or as `build` says.
+    """
+    settings, *others = runs
+    for other in others:
+        alike = replace(other, train=settings.train, first_seed=settings.first_seed)
+        if difference := first_difference(to_json(settings), to_json(alike)):
+            raise SettingsError(f"runs of one program differ in train's numbers only: {difference}")
     train = settings.train
     if train.counts.keys == "ternary":
         raise SettingsError(
@@ -44,7 +66,12 @@ def build(settings: RunSettings, mesh: Mesh | None = None) -> Program:
         staggered=settings.explore and not train.lockstep,
     )
     agent = world_agent(train.network, settings.transfer, world)
-    program = make_program(train, world, settings.seeds, settings.chunk, agent=agent, mesh=mesh)
-    state = jax.eval_shape(program.init, seed_keys(settings.seeds))
-    memory.refuse_state(state, mesh.size if mesh else 1)
+    several = [run.train for run in runs]
+    program = make_program(several, world, settings.seeds, settings.chunk, agent=agent, mesh=mesh)
+    state = jax.eval_shape(program.init, seed_keys(len(runs) * settings.seeds))
+    try:
+        memory.refuse_state(state, mesh.size if mesh else 1)
+    except SettingsError as error:
+        fewer = f", or train fewer than {len(runs)} runs --together" if others else ""
+        raise SettingsError(f"{error}{fewer}") from None
     return program

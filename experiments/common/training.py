@@ -1,10 +1,12 @@
 """The `main` of all training commands, and the record of what differs between them."""
 
+import itertools
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,12 +16,19 @@ from rich.console import Console
 from cbet_jax.analysis import figures
 from cbet_jax.config import RunSettings, SettingsError
 from cbet_jax.runs import devices, multihost
-from cbet_jax.runs.checkpoint import Loaded
+from cbet_jax.runs.checkpoint import Loaded, checkpoints
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
 from cbet_jax.runs.json_files import first_difference, to_json
 from cbet_jax.runs.signals import stop_on_signals
 from cbet_jax.runs.tracking import Trackers
-from cbet_jax.runs.train_loop import HostSettings, NonFiniteLossError, Outcome, train
+from cbet_jax.runs.train_loop import (
+    HostSettings,
+    NonFiniteLossError,
+    Outcome,
+    Run,
+    train,
+    train_together,
+)
 from cbet_jax.train import Program
 from envs.habitat.simulator import SimulatorError
 from envs.registry import UnknownEnvironment
@@ -29,6 +38,7 @@ from experiments.common.outputs import RUNS
 from experiments.common.screen import Screen
 from experiments.common.training_options import TrainingOptions
 
+AND = "--and"  # between the command lines of runs that one program trains
 STOPPED = 128  # exit status, plus the number of the signal
 NOT_FINITE = 1  # exit status
 
@@ -61,21 +71,28 @@ class Experiment[O: TrainingOptions]:
     #: builds the run (stored settings None: a new run)
     opened: Callable[[O, RunSettings | None, Console], AbstractContextManager[Opened]]
     evaluate: str  # the command to suggest at the end
+    #: builds one program for several runs, as their options say; None: each is trained alone
+    opened_together: Callable[[Sequence[O], Console], tuple[list[RunSettings], Program]] | None = (
+        None
+    )
 
 
 def main[O: TrainingOptions](experiment: Experiment[O], arguments: Sequence[str] | None) -> None:
-    """Train as a command line asks (None: `sys.argv`)."""
+    """Train as a command line asks (None: `sys.argv`).
+
+    A sweep trains several runs in one program: it puts `AND` between their command lines.
+    """
     arguments = sys.argv[1:] if arguments is None else arguments
     console = Screen()
     with cli.user_errors(UnknownEnvironment, SimulatorError):
+        if AND in arguments:
+            train_several(experiment, arguments, console)
+            return
         options, stored = read(experiment, arguments)
         with experiment.opened(options, stored, console) as run:
             directory = open_directory(options, run)
             run.begin(directory)
             seconds, keep_at = options.checkpoint_seconds, options.keep_at
-
-            def say(line: str) -> None:
-                console.print(line, soft_wrap=True, highlight=False)
 
             host = HostSettings(
                 console,
@@ -83,7 +100,7 @@ def main[O: TrainingOptions](experiment: Experiment[O], arguments: Sequence[str]
                 seconds,
                 keep_at,
                 measured=run.measured,
-                trackers=Trackers(options.track, directory, run.settings, say),
+                trackers=make_trackers(options, directory, run.settings, console),
                 advice=durations.advice(run.settings),
             )
             try:
@@ -135,6 +152,111 @@ def stored_settings(first: FirstWords) -> RunSettings | None:
     if first.out is None:
         raise SettingsError("--resume needs --out DIR, the run to continue")
     return RunDirectory(first.out).settings()
+
+
+class Asked[O: TrainingOptions](NamedTuple):
+    """One of the runs that a command line asks for, if it asks for several."""
+
+    options: O
+    stored: RunSettings | None  # settings of the run to resume (None: a new run)
+    root: Path  # its directory
+    words: tuple[str, ...]  # of its part of the command line
+
+
+def train_several[O: TrainingOptions](
+    experiment: Experiment[O], arguments: Sequence[str], console: Console
+) -> None:
+    """Train several runs in one program; finished ones are left as they are.
+
+    Runs that hold no checkpoint at the same frames, of which some have diverged, say, are trained
+    by one program after the other.
+
+    Args:
+        experiment: the command.
+        arguments: the command lines of the runs, with `AND` between them.
+        console: shows progress.
+
+    Raises:
+        SettingsError: one of the command lines cannot be run, or not with the others.
+        RunDirectoryError: a run's directory holds something else.
+        SystemExit: not all runs have reached their ends.
+    """
+    if experiment.opened_together is None:
+        raise SettingsError(f"{experiment.module} trains one run at a time: leave {AND} out")
+    parts = itertools.groupby(arguments, lambda word: word == AND)
+    asked = [_asked(experiment, tuple(words)) for is_joint, words in parts if not is_joint]
+    left = [run for run in asked if not (run.stored and is_finished(run.root, run.stored))]
+    troubles: list[str] = []
+    for group in with_common_checkpoints(left):
+        troubles += train_group(experiment, group, console)
+    if troubles:
+        cli.fail("; ".join(troubles), NOT_FINITE)
+
+
+def train_group[O: TrainingOptions](
+    experiment: Experiment[O], group: Sequence[Asked[O]], console: Console
+) -> list[str]:
+    """Train some runs in one program, and return a line for each that diverged.
+
+    Raises:
+        SystemExit: a signal asked to stop.
+    """
+    assert experiment.opened_together is not None
+    everyone = [run.options for run in group]
+    settings, program = experiment.opened_together(everyone, console)
+    runs = []
+    for options, one in zip(everyone, settings, strict=True):
+        directory = open_directory(options, Opened(one, program))
+        runs.append(Run(directory, one, make_trackers(options, directory, one, console)))
+    first = everyone[0]
+    host = HostSettings(console, group[0].words, first.checkpoint_seconds, first.keep_at)
+    console.print(f"{len(runs)} runs in one program", highlight=False)
+    outcomes = train_together(runs, program, host)
+    troubles = []
+    for run, outcome in zip(runs, outcomes, strict=True):
+        if outcome.finished:
+            show_figures(run.directory, run.trackers)
+        if run.trackers:
+            run.trackers.close()
+        if outcome.trouble:
+            troubles.append(f"{run.directory.root}: {outcome.trouble}")
+        else:
+            line = closing_line(experiment, run.directory, outcome)
+            console.print(line, soft_wrap=True, highlight=False, markup=False)
+    if outcomes[0].signal:
+        raise SystemExit(STOPPED + outcomes[0].signal)
+    return troubles
+
+
+def _asked[O: TrainingOptions](experiment: Experiment[O], words: tuple[str, ...]) -> Asked[O]:
+    options, stored = read(experiment, words)
+    if options.out is None:
+        raise SettingsError(f"each of the runs that {AND} joins needs --out DIR, its directory")
+    if options.distributed:
+        raise SettingsError(f"--distributed trains one run at a time: leave {AND} out")
+    return Asked(options, stored, options.out, words)
+
+
+def is_finished(root: Path, settings: RunSettings) -> bool:
+    """Return whether a run has played all of its frames."""
+    saved = checkpoints(RunDirectory(root).checkpoints)
+    return bool(saved) and int(saved[-1].name) >= settings.train.frames
+
+
+def with_common_checkpoints[O: TrainingOptions](runs: Sequence[Asked[O]]) -> list[list[Asked[O]]]:
+    """Return the runs in groups, each of which can continue from one number of frames."""
+    groups: list[tuple[set[int], list[Asked[O]]]] = []
+    for run in runs:
+        saved = checkpoints(RunDirectory(run.root).checkpoints)
+        frames = {int(path.name) for path in saved} or {0}
+        for common, group in groups:
+            if common & frames:
+                common &= frames
+                group.append(run)
+                break
+        else:
+            groups.append((frames, [run]))
+    return [group for _, group in groups]
 
 
 def lay_out(options: TrainingOptions, console: Console) -> Mesh | None:
@@ -192,10 +314,7 @@ def execute(
     try:
         outcome = train(directory, run.settings, run.program, host)
         if outcome.finished:
-            pictures = draw_figures(directory)
-            if host.trackers:
-                for picture in pictures:
-                    host.trackers.show(picture.stem, picture)
+            show_figures(directory, host.trackers)
     except NonFiniteLossError as error:
         cli.fail(str(error), NOT_FINITE)
     finally:
@@ -205,6 +324,28 @@ def execute(
     host.console.print(line, soft_wrap=True, highlight=False, markup=False)
     if not outcome.finished:
         raise SystemExit(STOPPED + outcome.signal)
+
+
+def make_trackers(
+    options: TrainingOptions, directory: RunDirectory, settings: RunSettings, console: Console
+) -> Trackers:
+    """Return what follows the metrics of a run.
+
+    Args:
+        options: which trackers.
+        directory: of the run.
+        settings: of the run.
+        console: shows what they have to say.
+    """
+    say = partial(console.print, soft_wrap=True, highlight=False)
+    return Trackers(options.track, directory, settings, say)
+
+
+def show_figures(directory: RunDirectory, trackers: Trackers | None) -> None:
+    """Draw the learning curves of a run, and give them to its trackers."""
+    for picture in draw_figures(directory):
+        if trackers:
+            trackers.show(picture.stem, picture)
 
 
 def draw_figures(directory: RunDirectory) -> list[Path]:

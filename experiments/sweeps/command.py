@@ -23,7 +23,7 @@ from experiments.common import cli, training
 from experiments.common.outputs import RUNS
 from experiments.common.screen import Screen
 from experiments.sweeps import gpus, results
-from experiments.sweeps.plan import COMMANDS, SweepJob, check, plan, read_grid
+from experiments.sweeps.plan import COMMANDS, SweepGroup, SweepJob, check, groups, plan, read_grid
 
 if TYPE_CHECKING:
     from experiments.sweeps.jobs import Queue
@@ -46,9 +46,11 @@ class SweepOptions:
     command: str = "pretrain"  # pretrain, tabula_rasa, transfer or habitat
     out: Path = RUNS / "sweep"  # the sweep's directory, new or begun
     cluster: Literal["local", "slurm"] = "local"  # where the runs are made
-    #: runs in the queue at once (default: one here, all with SLURM)
+    #: programs in the queue at once (default: one here, all with SLURM)
     parallel: Processes | None = None
-    tries: PositiveInt = 10  # how often a run is submitted that was lost on its way
+    #: runs that one program trains, at most (default: all that differ in numbers alone)
+    together: PositiveInt | None = None
+    tries: PositiveInt = 10  # how often a program is submitted that was lost on its way
     #: of each job, as submitit calls them: partition, time (minutes), gpus_per_node, mem, account
     slurm: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME=VALUE ...")] = ()
     plan: bool = False  # print what would be run, and do nothing
@@ -74,14 +76,17 @@ def main(arguments: Sequence[str]) -> None:
         grid = read_grid(options.grid)
         jobs = plan(options.out, options.command, grid, fixed)
         refuse_other_sweep(options)
-        check(jobs)
+        checked = check(jobs)
+        left = {job: asked for job, asked in checked.items() if not job.done}
+        todo = groups(left, options.together)
         if options.plan:
-            show(jobs, console)
+            show(jobs, todo, console)
             return
         queue = open_queue(options)
         open_sweep(options)
         with RunDirectory(options.out).lock():
-            failed = run(jobs, queue, options, console)
+            console.print(f"{len(jobs)} runs, {len(jobs) - len(left)} of them done")
+            failed = run(todo, queue, options, console)
             rows = results.collect(jobs)
             results.write(options.out / TABLE, rows)
         results.show(rows, console)
@@ -113,17 +118,16 @@ def open_queue(options: SweepOptions) -> "Queue":
 
 
 def run(
-    jobs: Sequence[SweepJob], queue: "Queue", options: SweepOptions, console: Console
+    todo: Sequence[SweepGroup], queue: "Queue", options: SweepOptions, console: Console
 ) -> list[SweepJob]:
-    """Run all jobs that are not done, and return those that failed.
+    """Run all groups, and return the runs that failed.
 
     Raises:
         SystemExit: a signal asked to stop.
     """
     from experiments.sweeps.execute import Sweep
 
-    parallel = options.parallel or (1 if options.cluster == "local" else len(jobs))
-    sweep = Sweep(jobs, queue, parallel, options.tries, console)
+    sweep = Sweep(todo, queue, options.parallel, options.tries, console)
     with stop_on_signals() as stop:
         sweep.run(stop)
     if stop.signal:
@@ -160,11 +164,13 @@ def open_sweep(options: SweepOptions) -> None:
     write_record(options.out / RECORD, {"command": options.command})
 
 
-def show(jobs: Sequence[SweepJob], console: Console) -> None:
-    """Print the plan, and how much of it is done."""
+def show(jobs: Sequence[SweepJob], todo: Sequence[SweepGroup], console: Console) -> None:
+    """Print the plan, how much of it is done, and in how many programs the rest is trained."""
     for job in jobs:
         state = "done" if job.done else "begun" if job.begun else "to do"
         console.print(f"{state:>6}  {job}", soft_wrap=True, highlight=False)
+    left = sum(len(group.jobs) for group in todo)
+    console.print(f"{left} of {len(jobs)} runs left, in {len(todo)} programs", highlight=False)
 
 
 def _parameters(words: Sequence[str]) -> dict[str, str | int]:

@@ -7,8 +7,9 @@ from typing import Any
 
 import submitit
 
+from experiments.common.training import AND
 from experiments.sweeps.gpus import VARIABLE
-from experiments.sweeps.plan import SweepJob
+from experiments.sweeps.plan import SweepGroup, SweepJob
 from experiments.sweeps.process import Training
 
 LOCAL, SLURM = "local", "slurm"
@@ -43,27 +44,31 @@ class Queue:
             self._executor = submitit.LocalExecutor(folder, max_num_timeout=UNLIMITED)
             self._executor.update_parameters(timeout_min=UNLIMITED)
 
-    def submit(self, job: SweepJob, gpus: str | None) -> Any:
+    def submit(self, group: SweepGroup, gpus: str | None) -> Any:
         """Submit a job; on this machine it starts at once.
 
         Args:
-            job: of the sweep.
+            group: the runs that it trains.
             gpus: numbers of those that it sees on this machine (None: all).
         """
         # submitit hides all GPUs from local jobs that do not ask it for some.
         environment = {VARIABLE: gpus} if self.cluster == LOCAL else {}
-        training = Training(job.command, job.config, environment)
+        first, *others = group.jobs
+        runs = [(first.words, first.config)]
+        runs += [((AND, *job.words), job.config) for job in others]
+        training = Training(first.module, runs, environment)
         # Ctrl-C is for the sweep and for the training itself, not for what is in between.
         interrupted = signal.signal(signal.SIGINT, signal.SIG_IGN)
         try:
             handle = self._executor.submit(training)
         finally:
             signal.signal(signal.SIGINT, interrupted)
-        (self._folder / f"{job}.job").write_text(handle.job_id)
+        for job in group.jobs:
+            (self._folder / f"{job}.job").write_text(handle.job_id)
         return handle
 
     def under_way(self, job: SweepJob) -> Any:
-        """Return the job that an earlier sweep has left in the queue, if it is still there."""
+        """Return the job that an earlier sweep has left in the queue for a run, if it is there."""
         path = self._folder / f"{job}.job"
         if self.cluster == LOCAL or not path.exists():
             return None

@@ -9,18 +9,21 @@ A run is done if its files are there. Nothing else records it, so a sweep contin
 it was stopped.
 """
 
+import copy
 import importlib
 import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from cbet_jax.config import SettingsError
 from cbet_jax.intrinsic import make_intrinsic
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
+from cbet_jax.setting_types import without_numbers
 from envs.minigrid import make_world
 from experiments.common import training
+from experiments.common.training_options import TrainingOptions
 from experiments.study.plan import at_chunk_end, reached
 
 COMMANDS = {
@@ -65,13 +68,29 @@ class SweepJob(NamedTuple):
         return reached(self.root) == at_chunk_end(settings, settings.train.frames)
 
     @property
-    def command(self) -> tuple[str, ...]:
-        """The module and the words of its command line that begin the run."""
-        return (self.module, *self.arguments, "--out", str(self.root))
+    def words(self) -> tuple[str, ...]:
+        """The words of the command line that begins the run."""
+        return (*self.arguments, "--out", str(self.root))
 
     def __str__(self) -> str:
         """The cell, which names the run's directory."""
         return self.root.name
+
+
+class SweepGroup(NamedTuple):
+    """Runs of a sweep that one program trains."""
+
+    jobs: tuple[SweepJob, ...]
+
+    @property
+    def begun(self) -> bool:
+        """Whether there is a run to continue."""
+        return any(job.begun for job in self.jobs)
+
+    def __str__(self) -> str:
+        """The run, or the first and the last of them."""
+        first, *others = self.jobs
+        return f"{first} to {others[-1]} ({len(self.jobs)} runs)" if others else str(first)
 
 
 def read_grid(words: Sequence[str]) -> Grid:
@@ -121,28 +140,66 @@ def plan(root: Path, command: str, grid: Grid, fixed: Sequence[str]) -> list[Swe
     return jobs
 
 
-def check(jobs: Sequence[SweepJob]) -> None:
+def check(jobs: Sequence[SweepJob]) -> dict[SweepJob, TrainingOptions]:
     """Check every command line and every directory before anything is run.
+
+    Returns:
+        What the command line of each run asks for.
 
     Raises:
         SettingsError: a command line cannot be read, or not be run. RunDirectoryError: a run is
             there that was begun with other settings. UnknownEnvironment: no environment has such
             a name.
     """
+    checked = {}
     for job in jobs:
         try:
-            _check(job)
+            checked[job] = _check(job)
         except (SettingsError, RunDirectoryError) as error:
             raise type(error)(f"{job}: {error}" if job.cell else str(error)) from None
+    return checked
 
 
-def _check(job: SweepJob) -> None:
+def groups(
+    checked: Mapping[SweepJob, TrainingOptions], at_most: int | None = None
+) -> list[SweepGroup]:
+    """Return the runs in groups that one program can train: they differ in numbers alone.
+
+    Args:
+        checked: the runs, and what their command lines ask for.
+        at_most: runs in a group (None: any number).
+    """
+    alike: dict[Any, list[SweepJob]] = {}
+    for job, options in checked.items():
+        alike.setdefault(_program(job, options), []).append(job)
+    return [
+        SweepGroup(batch)
+        for jobs in alike.values()
+        for batch in itertools.batched(jobs, at_most or len(jobs))
+    ]
+
+
+def _program(job: SweepJob, options: TrainingOptions) -> Any:
+    """Return what is equal for all runs that one program can train."""
+    experiment = importlib.import_module(job.module).EXPERIMENT
+    if experiment.opened_together is None or options.distributed:
+        return job
+    same = copy.copy(options)
+    own = {"first_seed": 0, "out": None, "resume": False, "train": without_numbers(options.train)}
+    for name, value in own.items():  # not `replace`, which would check them
+        object.__setattr__(same, name, value)
+    return job.module, same
+
+
+def _check(job: SweepJob) -> TrainingOptions:
     resume = ["--resume"] if job.begun else []
     experiment = importlib.import_module(job.module).EXPERIMENT
-    options, _ = training.read(experiment, [*job.command[1:], *resume])
+    options: TrainingOptions
+    options, _ = training.read(experiment, [*job.words, *resume])
     make_intrinsic(options.train, num_actions=1)
     if options.gridworlds:  # of a scene, only its simulator knows whether it is there
         make_world(options.gridworlds, options.train.worlds, explore=False)
+    return options
 
 
 def _option(name: str, value: str) -> list[str]:

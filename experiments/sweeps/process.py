@@ -3,6 +3,7 @@
 Jobs import this file: nothing in it takes long to import.
 """
 
+import itertools
 import os
 import signal
 import subprocess
@@ -16,24 +17,28 @@ import submitit
 
 
 class Training(submitit.helpers.Checkpointable):
-    """Train one run in its own process, until it ends or the job has to.
+    """Train the runs of one program in a process, until they end or the job has to.
 
     A job that is preempted, or whose time is up, lets the process save; submitit then puts it
     into the queue again, and the run continues from there.
     """
 
     def __init__(
-        self, command: Sequence[str], resumes: Path, environment: dict[str, str | None]
+        self,
+        module: str,
+        runs: Sequence[tuple[Sequence[str], Path]],
+        environment: dict[str, str | None],
     ) -> None:
         """Note what is to be done.
 
         Args:
-            command: module and words of its command line.
-            resumes: a file; if it exists, the command continues its run.
+            module: the training command.
+            runs: the words of each run's command line, and a file; if it exists, the run is there
+                to be continued.
             environment: variables that the process is given, or (None) not given.
         """
-        self.command = command
-        self.resumes = resumes
+        self.module = module
+        self.runs = runs
         self.environment = environment
         self._process: subprocess.Popen[bytes] | None = None
         self._asked_to_stop = False
@@ -42,8 +47,10 @@ class Training(submitit.helpers.Checkpointable):
     def __call__(self) -> int:
         """Train, and return the command's exit status (a signal's number, negated)."""
         signal.signal(signal.SIGTERM, self._ask_to_stop)
-        resume = ["--resume"] if self.resumes.exists() else []
-        program = [sys.executable, "-m", *self.command, *resume]
+        words = [
+            [*words, *(["--resume"] if resumes.exists() else [])] for words, resumes in self.runs
+        ]
+        program = [sys.executable, "-m", self.module, *itertools.chain(*words)]
         variables = {**os.environ, **self.environment}
         given = {name: value for name, value in variables.items() if value is not None}
         self._process = subprocess.Popen(program, env=given)
@@ -59,7 +66,7 @@ class Training(submitit.helpers.Checkpointable):
             self._tell_to_stop(self._process)
             # Not Popen's own wait: this is a signal's handler, which may have interrupted it.
             os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOWAIT)
-        again = Training(self.command, self.resumes, self.environment)
+        again = Training(self.module, self.runs, self.environment)
         return submitit.helpers.DelayedSubmission(again)
 
     def _ask_to_stop(self, number: int, frame: FrameType | None) -> None:

@@ -8,11 +8,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from cbet_jax.config import SettingsError
+from cbet_jax.config import CountSettings, SettingsError, TrainSettings
+from cbet_jax.setting_types import numbers, with_numbers
 from cbet_jax.train import make_program, seed_keys, split_batches
 from cbet_jax.types import LSTMState, Trajectory, Transition
+from tests.support import tiny
 from tests.support.tiny import SETTINGS
-from tests.support.worlds import single_env
+from tests.support.worlds import corridor, single_env
 
 TINY = replace(SETTINGS, frames=10_000, worlds=6, batch=4, unroll=5)
 
@@ -58,6 +60,55 @@ def test_a_seed_learns_the_same_alone_and_in_company(program):
     one, _ = alone.advance(alone.init(seed_keys(1, first_seed=1)))
     second = jax.tree.map(lambda leaf: leaf[1:], _leaves(together))
     chex.assert_trees_all_close(second, _leaves(one), atol=1e-5)
+
+
+def advanced(settings, seeds):
+    """Return what one chunk of a program leaves, and its metrics."""
+    several = [settings] if isinstance(settings, TrainSettings) else settings
+    program = make_program(several, corridor(several[0].worlds), seeds, iterations_per_chunk=3)
+    keys = jnp.tile(seed_keys(seeds), len(several))
+    state, metrics = program.advance(program.init(keys))
+    return tiny.numbers(state), metrics
+
+
+def test_settings_of_one_program_learn_what_each_learns_alone():
+    """Bit for bit, whichever numbers differ, and whatever the size of the batch."""
+    base = replace(
+        tiny.SETTINGS,
+        worlds=3,
+        batch=3,
+        intrinsic_coefficient=0.005,
+        extrinsic_weight=0.2,
+        counts=CountSettings(capacity=64, reset_probability=0.01),
+    )
+    other = with_numbers(base, {name: 0.7 * value for name, value in numbers(base).items()})
+    assert len(numbers(base)) == 12
+    together, metrics = advanced([base, other], seeds=2)
+    for number, settings in enumerate((base, other)):
+        own = slice(2 * number, 2 * number + 2)
+        alone, of_one = advanced(settings, seeds=2)
+        chex.assert_trees_all_equal({name: leaf[own] for name, leaf in together.items()}, alone)
+        chex.assert_trees_all_equal({name: x[:, own] for name, x in metrics.items()}, of_one)
+    first, second = np.split(metrics["policy_loss"], 2, axis=1)
+    assert (first != second).all()
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"unroll": 7}, "unroll is 10, not 7"),
+        ({"frames": 7}, "frames is 1200, not 7"),
+        ({"intrinsic_coefficient": 0.1}, "intrinsic_coefficient is None, not another number"),
+        (
+            {"counts": CountSettings(capacity=64, reset_probability=0.0)},
+            "counts.reset_probability is another number, not 0.0",
+        ),
+    ],
+)
+def test_settings_of_one_program_differ_in_numbers_only(changes, problem):
+    base = replace(tiny.SETTINGS, counts=CountSettings(capacity=64, reset_probability=0.5))
+    with pytest.raises(SettingsError, match=problem):
+        make_program([base, replace(base, **changes)], corridor(base.worlds), 1, 1)
 
 
 @pytest.mark.slow

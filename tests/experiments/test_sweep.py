@@ -45,7 +45,7 @@ def test_the_grid_has_a_run_for_each_combination(tmp_path):
         *("--envs", "Unlock", "DoorKey-8x8"),
     )
     plan.check(jobs)
-    options, _ = training.read(minigrid_pretrain.EXPERIMENT, jobs[1].command[1:])
+    options, _ = training.read(minigrid_pretrain.EXPERIMENT, jobs[1].words)
     assert not options.train.counts.shared
     assert options.envs == ("Unlock", "DoorKey-8x8")
 
@@ -89,11 +89,46 @@ def test_what_is_preempted_or_lost_goes_on_and_ends_the_same(stand_in, tmp_path,
     assert "2 runs, 2 of them done" in capsys.readouterr().out
     assert (root / "results.csv").read_bytes() == table
     command.main([*arguments, "method=cbet,rnd", "--plan"])
-    assert capsys.readouterr().out.split() == ["done", "method=cbet", "to", "do", "method=rnd"]
+    plan_shown = "done method=cbet to do method=rnd 1 of 2 runs left, in 1 programs"
+    assert capsys.readouterr().out.split() == plan_shown.split()
     other = [*arguments, "method=cbet", "--unroll", "5"]
     assert "train.unroll is 10, not 5" in refused(command.main, other, capsys)
     other = ["--out", str(root), "--command", "transfer"]
     assert "is a sweep over pretrain, not transfer" in refused(command.main, other, capsys)
+
+
+def test_runs_that_differ_in_numbers_are_trained_by_one_program(stand_in, tmp_path, capsys):
+    root = tmp_path / "sweep"
+    rates = "optimizer.learning-rate=1e-4,3e-4,1e-3"
+    arguments = [*LOCAL, "--method", "count", "--out", str(root), "--grid", rates]
+    command.main([*arguments, "counts.reset-probability=0,0.1", "--plan"])
+    assert "6 of 6 runs left, in 2 programs" in capsys.readouterr().out
+    command.main([*arguments, "--together", "2", "--plan"])
+    assert "3 of 3 runs left, in 2 programs" in capsys.readouterr().out
+    command.main(arguments)
+    shown = capsys.readouterr().out
+    group = "optimizer.learning-rate=1e-4 to optimizer.learning-rate=1e-3 (3 runs)"
+    assert f"{group} begins" in shown
+    assert f"{group} was interrupted" in shown  # killed by the stand-in
+    assert f"{group} continues" in shown
+    minigrid_pretrain.main([*SHORT, "--out", str(tmp_path / "unbroken")])
+    unbroken = RunDirectory(tmp_path / "unbroken").metrics.read_bytes()
+    for rate in ("1e-4", "3e-4", "1e-3"):
+        run = RunDirectory(root / "runs" / f"optimizer.learning-rate={rate}")
+        assert run.settings().train.optimizer.learning_rate == float(rate)
+        assert run.metrics.read_bytes() == unbroken
+        assert json.loads(run.manifest.read_text())["sessions"][-1]["runs_together"] == 3
+    with open(root / "results.csv") as file:
+        assert len(list(csv.DictReader(file))) == 3 * SEEDS
+
+
+def test_runs_that_differ_in_more_are_trained_by_programs_of_their_own(tmp_path):
+    grid = read_grid(["frames=1000,2000", "loss.discount=0.9,0.99"])
+    fixed = ("--preset", "smoke")
+    checked = plan.check(plan.plan(tmp_path, "pretrain", grid, fixed))
+    assert [len(group.jobs) for group in plan.groups(checked)] == [2, 2]
+    checked = plan.check(plan.plan(tmp_path, "pretrain", grid, (*fixed, "--distributed")))
+    assert [len(group.jobs) for group in plan.groups(checked)] == [1] * 4
 
 
 @pytest.mark.parametrize(

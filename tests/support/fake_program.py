@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 from jax.sharding import Mesh
 
@@ -12,10 +13,12 @@ from cbet_jax.learner import LearnerState
 from cbet_jax.train import Program, TrainState
 
 
-def fake_program(settings: RunSettings, mesh: Mesh | None = None, bad_update: int = -1) -> Program:
+def fake_program(
+    settings: RunSettings, mesh: Mesh | None = None, bad_update: int | np.ndarray = -1
+) -> Program:
     """Return a program that compiles at once: each seed is on a random walk.
 
-    The loss of update `bad_update` is not finite.
+    The loss of update `bad_update` is not finite: of all seeds, or of each its own.
     """
 
     def init(key: Array) -> TrainState:
@@ -23,7 +26,7 @@ def fake_program(settings: RunSettings, mesh: Mesh | None = None, bad_update: in
         nothing = jnp.zeros(0)  # orbax cannot store empty arrays
         return TrainState(walk, actor=nothing, key=key, iteration=jnp.zeros((), jnp.int32))
 
-    def iterate(state: TrainState, _: None) -> tuple[TrainState, dict[str, Array]]:
+    def iterate(state: TrainState, bad_update: Array) -> tuple[TrainState, dict[str, Array]]:
         key, step_key = jax.random.split(state.key)
         iteration = state.iteration + 1
         is_bad = iteration == bad_update  # one update in an iteration
@@ -36,17 +39,30 @@ def fake_program(settings: RunSettings, mesh: Mesh | None = None, bad_update: in
         learner = state.learner._replace(policy=walk)
         return TrainState(learner, state.actor, key, iteration), metrics
 
-    return program_of(init, iterate, settings)
+    return program_of(init, iterate, settings, bad_update)
 
 
 def program_of(
-    init: Callable[[Array], TrainState], iterate: Callable[..., tuple], settings: RunSettings
+    init: Callable[[Array], TrainState],
+    iterate: Callable[..., tuple],
+    settings: RunSettings,
+    of_seeds: int | np.ndarray = 0,
 ) -> Program:
-    """Return the program of seeds that each begin with `init` and repeat `iterate`."""
+    """Return the program of seeds that each begin with `init` and repeat `iterate`.
+
+    Args:
+        init: returns the state of a seed.
+        iterate: of a state, and of a number that is the seed's.
+        settings: of the run.
+        of_seeds: these numbers, one for each seed or one for all.
+    """
 
     def advance(state: TrainState) -> tuple[TrainState, dict[str, Array]]:
-        chunk = jax.vmap(lambda state: jax.lax.scan(iterate, state, length=settings.chunk))
-        state, metrics = chunk(state)
+        def chunk(state: TrainState, own: Array) -> tuple[TrainState, dict[str, Array]]:
+            return jax.lax.scan(lambda state, _: iterate(state, own), state, length=settings.chunk)
+
+        each = jnp.broadcast_to(of_seeds, (len(state.key),))
+        state, metrics = jax.vmap(chunk)(state, each)
         return state, {name: values.T for name, values in metrics.items()}
 
     return Program(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cbet_jax.config import AuxiliarySettings
-from cbet_jax.networks.embedding import Embedding, apply, distance, init_params, sequence_loss
+from cbet_jax.networks.embedding import Embedding, apply, distance, init_params
 
 
 @pytest.mark.parametrize(("size", "channels"), [(7, (32, 32, 128)), (64, (32,) * 5)])
@@ -32,7 +32,3 @@ def test_where_nothing_differs_the_gradient_is_zero(squared):
     x = jnp.ones((1, 1, 3))
     gradient = jax.grad(lambda x: distance(x, jnp.ones((1, 1, 3)), squared=squared).sum())(x)
     np.testing.assert_array_equal(gradient, 0)
-
-
-def test_losses_are_summed_over_time_and_averaged_over_the_batch():
-    assert sequence_loss(jnp.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])) == (9 + 12) / 2

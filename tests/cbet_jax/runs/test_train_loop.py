@@ -33,6 +33,7 @@ from tests.support.tiny import (
     saved_frames,
 )
 
+BAD_UPDATE = 11
 RARELY = ("--checkpoint-seconds", "1000")  # saves at the end only
 
 
@@ -121,9 +122,9 @@ def test_saving_takes_a_tenth_of_the_time_at_most(tmp_path, monkeypatch):
 
 
 def test_full_count_tables_are_told_of_once(tmp_path, monkeypatch, capsys):
-    def show(run, chunk, position):
+    def show(run, chunk, done):
         lost = np.full((CHUNK, SEEDS), float(next(overflow)), np.float32)
-        shown(run, chunk | {"count_overflow": lost}, position)
+        shown(run, chunk | {"count_overflow": lost}, done)
 
     shown, overflow = train_loop._Run.show, itertools.count()
     monkeypatch.setattr(train_loop._Run, "show", show)
@@ -506,3 +507,87 @@ def test_parameters_that_are_not_finite_are_never_saved(tmp_path, capsys, monkey
         pretrain(tmp_path)
     assert "a parameter is not a finite number after update 6" in capsys.readouterr().err
     assert saved_frames(RunDirectory(tmp_path)) == [CHUNK_FRAMES, 2 * CHUNK_FRAMES]
+
+
+@pytest.fixture
+def together(monkeypatch):
+    """Return a function that trains runs in one program, each from a first seed of its own."""
+
+    def build_together(runs, mesh=None):
+        ends = [float(run.train.optimizer.learning_rate) == 1.0 for run in runs]
+        bad = np.repeat(np.where(ends, BAD_UPDATE, -1), SEEDS)
+        return fake_program(runs[0], mesh, bad_update=bad)
+
+    def train(roots, *arguments, diverges=()):
+        lines = []
+        for number, root in enumerate(roots):
+            rate = ("--optimizer.learning-rate", "1.0") if number in diverges else ()
+            own = ("--out", str(root), "--first-seed", str(10 * number), *rate, *arguments)
+            lines += [training.AND, *ARGUMENTS, *own]
+        minigrid_pretrain.main(lines[1:])
+
+    monkeypatch.setattr(minigrid_pretrain, "build_together", build_together)
+    return train
+
+
+def test_runs_of_one_program_end_as_they_do_alone(together, tmp_path, monkeypatch, capsys):
+    roots = [tmp_path / name for name in "abc"]
+    with monkeypatch.context() as patch:
+        interrupt_after(patch, 3 * 4)
+        with pytest.raises(SystemExit) as stop:
+            together(roots)
+    assert stop.value.code == 130
+    runs = [RunDirectory(root) for root in roots]
+    assert {frames for run in runs for frames in saved_frames(run)[-1:]} == {4 * CHUNK_FRAMES}
+    shutil.rmtree(checkpoint.checkpoints(runs[1].checkpoints)[-1])  # killed before it was saved
+    together(roots, "--resume")
+    assert "3 runs in one program" in capsys.readouterr().out
+    for number, run in enumerate(runs):
+        alone = pretrain(tmp_path / f"alone-{number}", "--first-seed", str(10 * number), *RARELY)
+        assert run.metrics.read_bytes() == alone.metrics.read_bytes()
+        assert saved_frames(run)[-1] == FRAMES
+        sessions = json.loads(run.manifest.read_text())["sessions"]
+        assert [session["from_frames"] for session in sessions] == [0, 3 * CHUNK_FRAMES]
+        assert sessions[-1]["runs_together"] == 3
+    before = [files(run) for run in runs]
+    together(roots, "--resume")
+    assert [files(run) for run in runs] == before
+
+
+def test_one_of_several_runs_may_be_continued_alone(unbroken, together, tmp_path, monkeypatch):
+    roots = [tmp_path / name for name in "ab"]
+    with monkeypatch.context() as patch:
+        interrupt_after(patch, 2 * 4)
+        with pytest.raises(SystemExit):
+            together(roots)
+    pretrain(roots[0], "--resume", *RARELY)
+    assert RunDirectory(roots[0]).metrics.read_bytes() == unbroken.metrics.read_bytes()
+    together(roots, "--resume")  # the other one
+    assert saved_frames(RunDirectory(roots[1]))[-1] == FRAMES
+
+
+def test_one_of_several_runs_may_diverge(together, tmp_path, capsys):
+    roots = [tmp_path / name for name in "abc"]
+    with pytest.raises(SystemExit) as stop:
+        together(roots, diverges=(1,))
+    shown, error = capsys.readouterr()
+    assert stop.value.code == 1
+    line = f"{roots[1]}: the loss of update {BAD_UPDATE} is not a finite number"
+    assert error.startswith(f"error: {line}")
+    assert error.count("not a finite") == 1
+    assert f"{roots[1]} diverged" in shown
+    ends = [saved_frames(RunDirectory(root))[-1] for root in roots]
+    assert ends == [FRAMES, (BAD_UPDATE - 1) // CHUNK * CHUNK_FRAMES, FRAMES]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (("--and", "--preset", "smoke"), "needs --out DIR"),
+        (("--distributed", "--and", *ARGUMENTS, "--out", "b"), "--distributed trains one run"),
+    ],
+)
+def test_runs_that_cannot_be_together_are_refused(arguments, problem, tmp_path, capsys):
+    line = [*ARGUMENTS, "--out", str(tmp_path / "a"), *arguments]
+    assert problem in refused(minigrid_pretrain.main, line, capsys)
+    assert not list(tmp_path.iterdir())
