@@ -1,5 +1,6 @@
 """Run the jobs of a plan: skip finished ones, and continue begun ones bit for bit."""
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,6 +24,7 @@ from experiments.common.training import STOPPED, draw_figures
 from experiments.common.transfer import save_first_state
 from experiments.evaluation import evaluation_table, gridworlds
 from experiments.evaluation.gridworlds import EvaluatedRun
+from experiments.study.costs import record_evaluations
 from experiments.study.plan import DIVERGED, EVALUATION, StudyJob, StudySettings, holds_policies
 
 EVALUATION_SEED = 0  # of the levels and actions of all evaluations
@@ -62,7 +64,12 @@ def execute(jobs: Sequence[StudyJob], study: StudySettings, host: Host) -> list[
             continue
         host.say(f"[{number}/{len(jobs)}] {job}")
         if job.stage == EVALUATION:
-            evaluate([e for e in evaluations if not lacks_policies(e, diverged)], study, host)
+            chosen = [e for e in evaluations if not lacks_policies(e, diverged)]
+            tables = sum(not e.table(world).exists() for e in chosen for world in e.worlds)
+            began = time.monotonic()
+            evaluate(chosen, study, host)
+            seconds = time.monotonic() - began
+            record_evaluations(job.root.parents[3], seconds, tables)
         elif not run(job, jobs, host):
             diverged.append(job.root)
     return diverged

@@ -1,5 +1,6 @@
 """The plan of a study, and its jobs with a stand-in for training."""
 
+import json
 import re
 import shutil
 import signal
@@ -28,6 +29,7 @@ from tests.support.small_study import (
     playing,
     walking,
 )
+from tests.support.tiny import SEEDS
 
 ALL = Selection(("cbet", "count"), ("MultiEnv", "DoorKey"), ("Unlock",), ("Unlock", "DoorKey-8x8"))
 
@@ -173,7 +175,7 @@ def test_a_signal_saves_and_ends_the_study(unbroken, small, tmp_path, capsys):
             paper.main([*ARGUMENTS, "--out", str(root)])
     assert stop.value.code == 128 + signal.SIGTERM
     assert f"stopped and saved at {CHUNK_FRAMES} frames" in capsys.readouterr().out
-    paper.main([*ARGUMENTS, "--out", str(root), "--plan"])
+    paper.main([*ARGUMENTS, "--out", str(root), "--plan", "--verbose"])
     assert f"at {CHUNK_FRAMES}  pretrain DoorKey cbet" in capsys.readouterr().out
 
 
@@ -263,9 +265,37 @@ def test_the_report_is_drawn_anew_from_the_results_alone(unbroken, small, tmp_pa
 def test_each_study_has_its_runs(main, runs, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     main(["--preset", "laptop", "--plan"])
+    summary = capsys.readouterr().out
+    assert "to do" not in summary
+    assert "no run of this size was measured here" in summary
+    assert "--preset laptop --network.factors float32 --frames " in summary
+    main(["--preset", "laptop", "--plan", "--verbose"])
     shown = capsys.readouterr().out
     assert shown.count("to do  pretrain ") == shown.count("to do  evaluation ") == runs
     assert f"{runs * 3 * 9_024_000:,} frames in all" in shown
+
+
+def test_the_plan_says_the_hours_by_the_last_speeds(unbroken, small, tmp_path, capsys):
+    """Of runs of these sizes on this machine: a run's own method, else the slowest."""
+    root = shutil.copytree(unbroken, tmp_path / "study")
+    assert json.loads((root / "evaluation/measured.json").read_text())["table_seconds"] >= 0
+    manifest = root / "pretrain/DoorKey/cbet/manifest.json"
+    session = json.loads(manifest.read_text())["sessions"][-1]
+    session |= {"frames_per_second": 2 * FRAMES * SEEDS / 3600, "compile_seconds": 1800.0}
+    manifest.write_text(json.dumps({"sessions": [session]}))
+    for other in ("tabula_rasa/DoorKey-8x8/cbet", "transfer/DoorKey-8x8/DoorKey-cbet"):
+        (root / other / "manifest.json").unlink()
+    new = [*ARGUMENTS, "--methods", "cbet", "count", "--tasks", "--out", str(root), "--plan"]
+    paper.main([*new, "--setups", "DoorKey", "MultiEnv", "KeyCorridor"])
+    shown = capsys.readouterr().out
+    # five runs to do, each half an hour of compiling and half an hour of frames
+    assert "about 5.0 hours; " in shown
+    assert "the slowest of the methods measured here stands for count" in shown
+    assert f"in {root / 'pretrain/DoorKey/cbet'} " in shown
+    session["cpu_count"] = 1000
+    manifest.write_text(json.dumps({"sessions": [session]}))
+    paper.main(new)
+    assert "no run of this size was measured here" in capsys.readouterr().out
 
 
 def test_a_moved_study_goes_on(unbroken, small, tmp_path, monkeypatch):

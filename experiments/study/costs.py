@@ -1,0 +1,178 @@
+"""How long a study takes and how much disk it fills, from what was last measured on this machine.
+
+Runs keep their speed in `manifest.json`; a study keeps that of its evaluations in
+`evaluation/measured.json`. What ran on another machine, or with networks or worlds of other sizes,
+is no measure.
+"""
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from cbet_jax.config import RunSettings
+from cbet_jax.runs import manifest
+from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
+from cbet_jax.runs.json_files import write_json
+from experiments.study.plan import EVALUATION, StudyJob, reached
+
+MACHINE = ("platform", "cpu_count", "backend", "devices")  # of a manifest
+RUNS = ("*", "*/runs/*", "*/*/*/*")  # places of runs beside a study: alone, in sweeps, in studies
+MEASURED = "measured.json"
+
+
+class Speed(NamedTuple):
+    """What a run has measured."""
+
+    run: Path
+    settings: RunSettings
+    frames_per_second: float  # of all its seeds together
+    compile_seconds: float
+    seed_bytes: float  # of its directory, for each seed
+    at: str  # when
+
+
+class Evaluations(NamedTuple):
+    """What evaluations have measured."""
+
+    table_seconds: float  # of one world with one policy of each seed
+    at: str  # when
+
+
+class Cost(NamedTuple):
+    """What is left to do of one stage of a study."""
+
+    jobs: int
+    frames: int  # of all seeds together
+    seconds: float | None  # None: not measured
+
+
+class Costs:
+    """What a study costs on this machine.
+
+    Args:
+        root: the study's directory. Its runs, and those beside it, are what was measured.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self._here = _machine(manifest.describe(()))
+        self._speeds = sorted(self._find_speeds(root), key=lambda speed: speed.at)
+        self._evaluations = self._find_evaluations(root)
+        self.used: dict[str, Speed] = {}  # method -> where its speed was measured
+        self.unmeasured: set[str] = set()  # methods whose speed is taken to be the slowest one
+
+    def speed(self, job: StudyJob) -> Speed | None:
+        """Return the newest speed of a run of the same sizes; None where none was measured.
+
+        It is one of the same method, or else the slowest of all methods.
+        """
+        alike = [one for one in self._speeds if _sizes(one.settings) == _sizes(job.settings)]
+        method = job.settings.train.method
+        same = [one for one in alike if one.settings.train.method == method]
+        if alike and not same:
+            self.unmeasured.add(method)
+            newest = {one.settings.train.method: one for one in alike}
+            return min(newest.values(), key=lambda one: one.frames_per_second)
+        if same:
+            self.used[method] = same[-1]
+        return same[-1] if same else None
+
+    def left(self, jobs: Sequence[StudyJob]) -> Cost:
+        """Return what is left to do of some jobs of one stage."""
+        seconds: list[float | None] = []
+        frames = 0
+        for job in jobs:
+            if job.stage == EVALUATION:
+                tables = sum(not job.table(world).exists() for world in job.worlds)
+                each = self._evaluations and self._evaluations.table_seconds
+                seconds.append(0.0 if not tables else each and each * tables)
+                continue
+            new = max(job.now - reached(job.root), 0) * job.settings.seeds
+            frames += new
+            speed = self.speed(job)
+            if new:
+                took = speed and new / speed.frames_per_second + speed.compile_seconds
+                seconds.append(took)
+        known = [one for one in seconds if one is not None]
+        left = sum(not job.done for job in jobs)
+        return Cost(left, frames, sum(known) if len(known) == len(seconds) else None)
+
+    def bytes(self, jobs: Sequence[StudyJob]) -> float | None:
+        """Return the bytes on disk of all runs among some jobs; None where not measured."""
+        runs = [job for job in jobs if job.stage != EVALUATION]
+        speeds = [self.speed(job) for job in runs]
+        sizes = [
+            speed.seed_bytes * job.settings.seeds
+            for job, speed in zip(runs, speeds, strict=True)
+            if speed
+        ]
+        return sum(sizes) if len(sizes) == len(runs) else None
+
+    def _find_speeds(self, root: Path) -> Iterator[Speed]:
+        for place in RUNS:
+            for path in root.absolute().parent.glob(f"{place}/manifest.json"):
+                if speed := self._speed_of(path):
+                    yield speed
+
+    def _speed_of(self, path: Path) -> Speed | None:
+        try:
+            sessions = json.loads(path.read_text())["sessions"]
+            settings = RunDirectory(path.parent).settings()
+        except (OSError, ValueError, KeyError, RunDirectoryError):
+            return None
+        known = [s for s in sessions if s.get("frames_per_second") and self._is_here(s)]
+        if not known:
+            return None
+        newest = known[-1]
+        return Speed(
+            path.parent,
+            settings,
+            newest["frames_per_second"] * newest.get("runs_together", 1),
+            newest.get("compile_seconds", 0.0),
+            _bytes_of(path.parent) / settings.seeds,
+            newest["last_checkpoint"],
+        )
+
+    def _find_evaluations(self, root: Path) -> Evaluations | None:
+        found = []
+        for path in root.absolute().parent.glob(f"*/{EVALUATION}/{MEASURED}"):
+            try:
+                measured = json.loads(path.read_text())
+                if self._is_here(measured):
+                    found.append(Evaluations(measured["table_seconds"], measured["at"]))
+            except (OSError, ValueError, KeyError):
+                continue
+        return max(found, key=lambda one: one.at, default=None)
+
+    def _is_here(self, session: dict[str, Any]) -> bool:
+        return _machine(session) == self._here
+
+
+def record_evaluations(root: Path, seconds: float, tables: int) -> None:
+    """Keep how long evaluations took.
+
+    Args:
+        root: the study's directory.
+        seconds: that they took.
+        tables: that they wrote, each of one world with one policy of each seed.
+    """
+    here = _machine(manifest.describe(()))
+    measured = {"table_seconds": round(seconds / tables, 3), "at": manifest.now()}
+    write_json(root / EVALUATION / MEASURED, measured | here)
+
+
+def _machine(session: dict[str, Any]) -> dict[str, Any]:
+    return {name: session.get(name) for name in MACHINE}
+
+
+def _sizes(run: RunSettings) -> Any:
+    """Return what the speed of a run depends on, beside its method and its worlds."""
+    train = run.train
+    return train.network, train.worlds, train.batch, train.unroll, run.habitat, bool(run.transfer)
+
+
+def _bytes_of(folder: Path) -> int:
+    """Return the bytes of all files in a folder."""
+    paths = (Path(top) / name for top, _, names in os.walk(folder) for name in names)
+    return sum(path.stat().st_size for path in paths)
