@@ -38,6 +38,7 @@ class Agent(NamedTuple):
     schedule: Callable[[ArrayTree, Float[Array, ""]], ArrayTree]  # fixed, frames played -> fixed
     precompute: Callable[[AgentParams, View], AgentParams]  # once for many calls of `apply`
     apply: Callable[[AgentParams, Views, Bool[Array, "T N"], RecurrentState], Outputs]
+    platform: str = "cpu"  # that its functions, and the loss of its policy, are written for
 
 
 class Bias(NamedTuple):
@@ -105,7 +106,7 @@ def network_agent(
     def apply(params: AgentParams, view: Views, first: Array, state: LSTMState) -> Outputs:
         return policy_network.apply(network, params.learnt, view, first, state)
 
-    return Agent(init, initial_state, _constant, precompute, apply)
+    return Agent(init, initial_state, _constant, precompute, apply, platform)
 
 
 def biased(task: Agent, bias: Agent, alpha: Schedule) -> Agent:
@@ -141,7 +142,7 @@ def biased(task: Agent, bias: Agent, alpha: Schedule) -> Agent:
         logits = task_logits + params.fixed.alpha * bias_logits
         return logits, value, BiasedState(task_state, bias_state)
 
-    return Agent(init, initial_state, schedule, precompute, apply)
+    return Agent(init, initial_state, schedule, precompute, apply, task.platform)
 
 
 def linear_decay(start: float, frames: int | None) -> Schedule:

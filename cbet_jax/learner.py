@@ -204,7 +204,14 @@ def batch_loss(
     if settings.loss.cut_at_time_outs:
         reward, discount = cut_at_time_outs(reward, discount, value[:-1], steps.truncated)
     return actor_critic_loss(
-        logits[:-1], value, steps.action, steps.logits, reward, discount, settings.loss
+        logits[:-1],
+        value,
+        steps.action,
+        steps.logits,
+        reward,
+        discount,
+        settings.loss,
+        agent.platform,
     )
 
 

@@ -1,5 +1,6 @@
 """The actor-critic loss: each term summed over the steps and averaged over the batch."""
 
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -27,6 +28,7 @@ def actor_critic_loss(
     reward: Float[Array, "T N"],
     discount: Float[Array, "T N"],
     settings: LossSettings,
+    platform: str = "cpu",
 ) -> ActorCriticLoss:
     """Return the V-trace actor-critic loss of a batch of sequences.
 
@@ -38,13 +40,14 @@ def actor_critic_loss(
         reward: of each action.
         discount: gamma, or 0 where nothing of value follows.
         settings: weights of the terms.
+        platform: that the program is written for.
     """
     log_policy = jax.nn.log_softmax(logits)
     log_action = _pick(log_policy, action)
     log_rho = jax.lax.stop_gradient(log_action) - _pick(
         jax.nn.log_softmax(behaviour_logits), action
     )
-    batched_vtrace = jax.vmap(vtrace, in_axes=1, out_axes=1)
+    batched_vtrace = jax.vmap(partial(vtrace, platform=platform), in_axes=1, out_axes=1)
     targets = batched_vtrace(value[:-1], value[1:], reward, discount, log_rho)
 
     policy = -(targets.advantage * log_action)

@@ -17,6 +17,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from cbet_jax.config import Factors
+from cbet_jax.networks import lstm_on_gpu
 from cbet_jax.networks.matmul import loop_matmul, matmul_like, round_factor, transpose
 
 INPUT, FORGET, CELL, OUTPUT = range(4)  # PyTorch's order of the gates
@@ -101,6 +102,12 @@ def _unroll_forward(
     platform: str,
 ) -> Any:
     weights = round_factor(weights, factors)
+    if platform != "cpu":
+        states, kept = lstm_on_gpu.forward(
+            projected, _keep(first), weights, (initial.hidden, initial.cell)
+        )
+        hidden = kept[:, :, lstm_on_gpu.HIDDEN]
+        return (hidden, Carry(*states)), (kept, first, weights, initial)
     final, trace = _forward(projected, first, weights, initial, platform)
     return (trace.hidden, final), (trace, first, weights, initial)
 
@@ -109,6 +116,12 @@ def _unroll_backward(factors: Factors, platform: str, residuals: Any, gradients:
     trace, first, weights, initial = residuals
     hidden_gradient, final_gradient = gradients
     keep = _keep(first)
+    if platform != "cpu":
+        gradients = hidden_gradient, (final_gradient.hidden, final_gradient.cell)
+        by_gates, by_weights, by_states = lstm_on_gpu.backward(
+            trace, keep, weights, initial.hidden, gradients, platform
+        )
+        return by_gates.astype(jnp.float32), None, by_weights, Carry(*by_states)
     before = Carry(
         hidden=jnp.concatenate([initial.hidden[None], trace.hidden[:-1]]) * keep,
         cell=jnp.concatenate([initial.cell[None], trace.cell[:-1]]) * keep,

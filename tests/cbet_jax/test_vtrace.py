@@ -20,10 +20,11 @@ def sequence():
     return value[:-1], value[1:], reward, discount, log_rho
 
 
-def test_equal_to_rlax(sequence):
+@pytest.mark.parametrize("platform", ["cpu", "gpu"])
+def test_equal_to_rlax(sequence, platform):
     rlax = pytest.importorskip("rlax")
     value_tm1, value_t, reward, discount, log_rho = sequence
-    ours = vtrace(*sequence)
+    ours = vtrace(*sequence, platform)
     theirs = rlax.vtrace_td_error_and_advantage(
         value_tm1, value_t, reward, discount, jnp.exp(log_rho)
     )
