@@ -265,8 +265,8 @@ def show(root: Path, options: StudyOptions, jobs: Sequence[StudyJob], console: C
 def _summary(jobs: Sequence[StudyJob], left: Mapping[str, Cost]) -> Table:
     """Return a table with a row for each stage."""
     table = Table(box=box.SIMPLE)
-    for title in ("stage", "runs", "seeds", "frames each", "runs left", "frames to go", "hours"):
-        table.add_column(title, justify="left" if title == "stage" else "right")
+    for title in ("stage", "runs", "seeds", "frames each", "left", "frames to go", "hours"):
+        table.add_column(title, justify="left" if title == "stage" else "right", no_wrap=True)
     for stage, cost in left.items():
         own = [job for job in jobs if job.stage == stage]
         frames = sorted({job.now for job in own})
@@ -279,7 +279,7 @@ def _summary(jobs: Sequence[StudyJob], left: Mapping[str, Cost]) -> Table:
 
 
 def _hours(seconds: float | None) -> str:
-    return "not measured" if seconds is None else f"{seconds / 3600:.1f}"
+    return "?" if seconds is None else f"{seconds / 3600:.1f}"
 
 
 def _time_and_disk(size: float, left: Sequence[Cost], costs: Costs) -> Iterator[str]:
