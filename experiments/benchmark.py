@@ -1,7 +1,10 @@
 """Measure the worlds and the training: `python -m experiments.benchmark`.
 
-Every ratio compares speeds measured in turn within this run. Nothing is judged here: the table
-says what was measured. `--gpu-report DIR` is the same as the command `gpu_report DIR`.
+Every ratio is the median over pairs of short slices that were measured in turn, with its spread
+(10th to 90th percentile over the median). A ratio of fewer than three pairs, or of a spread over
+25 %, is not printed.
+Nothing else is judged here: the table says what was measured. `--gpu-report DIR` is the same as
+the command `gpu_report DIR`.
 """
 
 import json
@@ -104,7 +107,11 @@ def check(options: BenchmarkOptions) -> Path:
 
 def write(path: Path, rows: Sequence[Measurement], arguments: Sequence[str]) -> None:
     """Write the rows and what they were measured on."""
-    content = {"machine": manifest.describe(tuple(arguments)), "rows": [r._asdict() for r in rows]}
+    of_rows = [
+        {**row._asdict(), "ratios": {peer: r._asdict() for peer, r in row.ratios.items()}}
+        for row in rows
+    ]
+    content = {"machine": manifest.describe(tuple(arguments)), "rows": of_rows}
     with creating(path) as temporary:
         temporary.write_text(json.dumps(content, indent=2) + "\n")
 
@@ -122,7 +129,7 @@ def show(console: Console, rows: Sequence[Measurement]) -> None:
     table.add_column("unit", no_wrap=True)
     table.add_column("times as much as")
     for row in rows:
-        ratios = ", ".join(f"{ratio:.2f} x {peer}" for peer, ratio in row.ratios.items())
+        ratios = ", ".join(f"{ratio} x {peer}" for peer, ratio in row.ratios.items())
         table.add_row(row.what, decimals(row.value), row.unit, ratios)
     console.print(table)
 

@@ -1,11 +1,13 @@
 """What the benchmark is asked, and what it answers."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from cbet_jax.config import Factors
 from envs.minigrid import NAMES
+from experiments.benchmarks.timing import Ratio
 from experiments.common.presets import PRESETS
 
 MIXED = PRESETS["paper"].environments  # played side by side where no environment is named
@@ -25,7 +27,7 @@ class BenchmarkOptions:
         "scaling",
         "compilation",
     )
-    rounds: int = 5  # of each measurement; the median counts
+    rounds: int = 5  # of each measurement, a second or longer; the median counts
     #: side by side; only the last number where it does not matter
     worlds: tuple[int, ...] = (64, 256, 1024)
     envs: tuple[str, ...] = NAMES  # environments measured one by one
@@ -47,4 +49,4 @@ class Measurement(NamedTuple):
     what: str
     value: float
     unit: str
-    ratios: dict[str, float]  # name of another measurement -> how many times that one it is
+    ratios: Mapping[str, Ratio]  # name of another measurement -> how many times that one it is

@@ -41,6 +41,7 @@ NETWORK, RULES, WORLDS, COUNTED = "network", "rules", "worlds", "counted"
 FRESH, ACTING = "fresh", "acting"
 FORWARD, GRADIENT, LEARNING, ITERATION = "forward", "gradient", "learning", "iteration"
 FLOP, OPERATION = "FLOP", "operation"
+WHOLE = "an iteration"
 
 
 class Phase(NamedTuple):
@@ -103,26 +104,46 @@ def phases(
         settings: of the training.
         world: the worlds that it plays.
     """
-    took = {RULES: 0.0, **{name: 1 / speed for name, speed in speeds.items()}}
+    took = durations(speeds)
     frames = settings.iteration_frames
     forward = frames * forward_flops(settings.network, world.view_shape, world.num_actions)
     trainer = make_trainer(settings, world)
     products, costs = _bytes(trainer), costs_of(trainer)
     backward = products[GRADIENT] - products[FORWARD]
-    parts = [
-        Phase("acting: network", took[NETWORK], forward, products[NETWORK]),
-        Phase("acting: rules", took[RULES], *costs.rules, OPERATION),
-        Phase("acting: resets and views", took[WORLDS] - took[RULES], *costs.views, OPERATION),
-        Phase("acting: counts", took[COUNTED] - took[WORLDS], *costs.counts, OPERATION),
-        Phase("acting: fresh levels", took[FRESH] - took[COUNTED]),
-        Phase("acting: all else", took[ACTING] - took[NETWORK] - took[FRESH]),
-        Phase("learning: forward", took[FORWARD], forward, products[FORWARD]),
-        Phase("learning: backward", took[GRADIENT] - took[FORWARD], 2 * forward, backward),
-        Phase("learning: optimizer", took[LEARNING] - took[GRADIENT], *costs.optimizer, OPERATION),
-    ]
-    every = sum(part.bytes for part in parts)
-    whole = Phase("an iteration", took[ITERATION], 4 * forward, every)
-    return [part._replace(seconds=max(part.seconds, 0.0)) for part in parts], whole
+    parts = {
+        "acting: network": (forward, products[NETWORK], FLOP),
+        "acting: rules": (*costs.rules, OPERATION),
+        "acting: resets and views": (*costs.views, OPERATION),
+        "acting: counts": (*costs.counts, OPERATION),
+        "learning: forward": (forward, products[FORWARD], FLOP),
+        "learning: backward": (2 * forward, backward, FLOP),
+        "learning: optimizer": (*costs.optimizer, OPERATION),
+    }
+    every = sum(moved for _, moved, _ in parts.values())
+    parts[WHOLE] = 4 * forward, every, FLOP
+    of_work = [Phase(name, max(took[name], 0.0), *parts.get(name, ())) for name in took]
+    return of_work[:-1], of_work[-1]
+
+
+def durations(speeds: Mapping[str, float]) -> dict[str, float]:
+    """Return the seconds of each phase, the whole last; differences may be negative by noise.
+
+    Args:
+        speeds: of `tasks`, in iterations a second.
+    """
+    took = {RULES: 0.0, **{name: 1 / speed for name, speed in speeds.items()}}
+    return {
+        "acting: network": took[NETWORK],
+        "acting: rules": took[RULES],
+        "acting: resets and views": took[WORLDS] - took[RULES],
+        "acting: counts": took[COUNTED] - took[WORLDS],
+        "acting: fresh levels": took[FRESH] - took[COUNTED],
+        "acting: all else": took[ACTING] - took[NETWORK] - took[FRESH],
+        "learning: forward": took[FORWARD],
+        "learning: backward": took[GRADIENT] - took[FORWARD],
+        "learning: optimizer": took[LEARNING] - took[GRADIENT],
+        WHOLE: took[ITERATION],
+    }
 
 
 def _bytes(trainer: Trainer) -> dict[str, float]:

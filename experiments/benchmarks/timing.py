@@ -1,13 +1,19 @@
-"""How the benchmark times: in turn, in rounds, since a busy machine then slows all tasks alike."""
+"""How the benchmark times: tasks take turns in short slices, and ratios compare neighbours.
+
+A busy machine slows neighbouring slices alike, so their ratio holds where the speeds do not.
+"""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
-ROUND_SECONDS = 0.5  # that a task is timed for in each round, at least
+ROUND_SECONDS = 1.0  # that a task is timed for in each round, at least
+SLICE_SECONDS = 0.1  # that a task is timed for before the next one has its turn, at least
+MOST_SPREAD = 0.25  # of a ratio; with more it says nothing
+FEWEST_PAIRS = 3  # of slices, that a ratio is made of
 
 
 class TimedTask(NamedTuple):
@@ -18,26 +24,72 @@ class TimedTask(NamedTuple):
     unit: str  # of the amount; speeds are in units a second
 
 
-def speeds(tasks: Mapping[str, TimedTask], rounds: int) -> dict[str, float]:
-    """Time every task once a round, in turn, and return the median speed of each.
+class Ratio(NamedTuple):
+    """How many times as fast one task was as another, in slices measured next to each other."""
 
-    The first run, which may compile, is not timed. Short tasks run again and again for
-    `ROUND_SECONDS`, so what the last task left in the caches does not count.
+    value: float | None  # the median of all pairs; None if they are too few or spread too far
+    spread: float  # from the 10th to the 90th percentile of all pairs, as a share of the median
+    pairs: int
+
+    def __str__(self) -> str:
+        if self.value is None:
+            return f"no ratio (spread {self.spread:.0%} of {self.pairs})"
+        return f"{self.value:.2f} (spread {self.spread:.0%})"
+
+
+class Timings(NamedTuple):
+    """The speeds of tasks that took turns."""
+
+    turns: Sequence[Mapping[str, float]]  # the speed of each task in each turn
+
+    def medians(self) -> dict[str, float]:
+        """Return the median speed of each task."""
+        return {
+            name: float(np.median([turn[name] for turn in self.turns])) for name in self.turns[0]
+        }
+
+    def ratio(self, formula: Callable[[Mapping[str, float]], float]) -> Ratio:
+        """Return the ratio that a formula makes of the speeds of each turn."""
+        found = [formula(turn) for turn in self.turns]
+        median = float(np.median(found))
+        low, high = np.percentile(found, (10, 90))
+        spread = float(high - low) / abs(median) if median else 0.0
+        holds = spread <= MOST_SPREAD and len(found) >= FEWEST_PAIRS
+        return Ratio(median if holds else None, spread, len(found))
+
+    def times(self, task: str, other: str) -> Ratio:
+        """Return how many times as fast a task is as another."""
+        return self.ratio(lambda turn: turn[task] / turn[other])
+
+
+def take_turns(tasks: Mapping[str, TimedTask], rounds: int) -> Timings:
+    """Time tasks in turn, slice by slice, for `rounds` times `ROUND_SECONDS` or longer.
+
+    The first runs, of which one may compile, are not timed. Short tasks run again and again for
+    `SLICE_SECONDS`, so what the last task left in the caches does not count.
     """
     calls = {name: _calls(task) for name, task in tasks.items()}
-    seconds: dict[str, list[float]] = {name: [] for name in tasks}
-    for _ in range(rounds):
-        for name, task in tasks.items():
-            seconds[name].append(_seconds(task, calls[name]))
-    return {
-        name: task.amount * calls[name] / float(np.median(seconds[name]))
-        for name, task in tasks.items()
-    }
+    longest = max(_seconds(task, calls[name]) for name, task in tasks.items())
+    turns = rounds * max(1, int(ROUND_SECONDS / max(longest, SLICE_SECONDS, 1e-9)))
+    return Timings(
+        [
+            {
+                name: task.amount * calls[name] / _seconds(task, calls[name])
+                for name, task in tasks.items()
+            }
+            for _ in range(turns)
+        ]
+    )
+
+
+def speeds(tasks: Mapping[str, TimedTask], rounds: int) -> dict[str, float]:
+    """Return the median speed of tasks that take turns."""
+    return take_turns(tasks, rounds).medians()
 
 
 def _calls(task: TimedTask) -> int:
     task.run()
-    return max(1, round(ROUND_SECONDS / _seconds(task, 1)))
+    return max(1, round(SLICE_SECONDS / _seconds(task, 1)))
 
 
 def _seconds(task: TimedTask, calls: int) -> float:

@@ -15,32 +15,40 @@ from envs.minigrid import make_world
 from envs.types import World
 from experiments.benchmarks import arithmetic, bounds, phases, timing
 from experiments.benchmarks.measurement import MIXED, BenchmarkOptions, Measurement
-from experiments.benchmarks.timing import TimedTask, seconds_to_compile, speeds
+from experiments.benchmarks.phases import Phase
+from experiments.benchmarks.timing import Ratio, TimedTask, seconds_to_compile, take_turns
 from experiments.common.presets import PRESETS
 
 
 def measure_training(options: BenchmarkOptions) -> list[Measurement]:
-    """Measure frames a second of training, and its FLOP rate beside a matrix product's."""
-    matrix = {factors: f"matrix product, {factors}" for factors in options.factors}
-    tasks = {name: arithmetic.matrix_product(factors=factors) for factors, name in matrix.items()}
-    trained: dict[str, tuple[Factors, float]] = {}  # name -> factors, operations a frame
-    held: dict[str, float] = {}  # bytes
+    """Measure frames a second of training, and its FLOP rate beside a matrix product's.
+
+    Each program takes turns with the product of its own factors only.
+    """
+    products = {factors: arithmetic.matrix_product(factors=factors) for factors in options.factors}
+    rows: list[Measurement] = []
     for preset, factors in itertools.product(options.presets, options.factors):
         settings = with_factors(PRESETS[preset].train, factors)
         world = make_world(MIXED, settings.worlds, explore=True)
         forward = arithmetic.forward_flops(settings.network, world.view_shape, world.num_actions)
-        name = f"training, {preset} preset, {factors}"
-        tasks[name], held[name] = training_task(settings, world)
-        trained[name] = factors, 4 * forward
-    found = speeds(tasks, options.rounds)
-    rows = [Measurement(name, found[name] / 1e9, "GFLOP/s", {}) for name in matrix.values()]
-    for name, (factors, flops) in trained.items():
-        rate = found[name] * flops
-        ratios = {matrix[factors]: rate / found[matrix[factors]]}
-        rows.append(Measurement(name, found[name], "frames/s", {}))
-        rows.append(Measurement(name, rate / 1e9, "GFLOP/s", ratios))
-        rows.append(memory_of(name, held[name]))
+        task, held = training_task(settings, world)
+        name, matrix = f"training, {preset} preset, {factors}", f"matrix product, {factors}"
+        timings = take_turns({matrix: products[factors], name: task}, options.rounds)
+        found = timings.medians()
+        share = timings.ratio(partial(_flops_beside, 4 * forward, name, matrix))
+        beside = f"{matrix} beside {preset}"
+        rows += [
+            Measurement(beside, found[matrix] / 1e9, "GFLOP/s", {}),
+            Measurement(name, found[name], "frames/s", {}),
+            Measurement(name, found[name] * 4 * forward / 1e9, "GFLOP/s", {beside: share}),
+            memory_of(name, held),
+        ]
     return rows
+
+
+def _flops_beside(flops: float, name: str, matrix: str, turn: Mapping[str, float]) -> float:
+    """Return the FLOP rate of a program of `flops` a frame, as a share of the product's."""
+    return turn[name] * flops / turn[matrix]
 
 
 def memory_of(what: str, held: float) -> Measurement:
@@ -86,43 +94,39 @@ def phases_of(preset: str, factors: Factors, options: BenchmarkOptions) -> list[
     world = make_world(MIXED, settings.worlds, explore=True)
     matrix = f"matrix product, {factors}"
     machine = {matrix: arithmetic.matrix_product(factors=factors), **bounds.rates()}
-    found = speeds({**machine, **phases.tasks(settings, world)}, options.rounds)
-    rates = {name: found.pop(name) for name in machine}
+    tasks = phases.tasks(settings, world)
+    timings = take_turns({**machine, **tasks}, options.rounds)
 
-    def of(kind: str) -> dict[str, float]:
-        return {name: rate for name, rate in rates.items() if name.startswith(kind)}
+    def seconds(turn: Mapping[str, float], name: str) -> float:
+        return phases.durations({task: turn[task] for task in tasks})[name]
 
-    peaks = {phases.FLOP: of(matrix), phases.OPERATION: of("operations")}
-    parts, whole = phases.phases(found, settings, world)
+    def share(name: str) -> Ratio:
+        return timings.ratio(lambda turn: seconds(turn, name) / seconds(turn, phases.WHOLE))
+
+    def rate(part: Phase, amount: float, unit: str, kind: str) -> list[Measurement]:
+        """Return the measurement of a rate beside the machine's, unless nothing was done."""
+        if not (amount and part.seconds):
+            return []
+
+        def beside(peer: str) -> Ratio:
+            return timings.ratio(lambda turn: amount / seconds(turn, part.name) / turn[peer])
+
+        peers = {peer: beside(peer) for peer in machine if peer.startswith(kind)}
+        what = f"{preset}, {factors}, {part.name}"
+        return [Measurement(what, amount / part.seconds / 1e9, f"G{unit}/s", peers)]
+
+    found = timings.medians()
+    parts, whole = phases.phases({task: found[task] for task in tasks}, settings, world)
+    kinds = {phases.FLOP: matrix, phases.OPERATION: "operations"}
     rows = []
     for part in (*parts, whole):
         what = f"{preset}, {factors}, {part.name}"
-        share = {"the iteration": part.seconds / whole.seconds}
-        rows.append(Measurement(what, 1e3 * part.seconds, "ms", share))
-        unit, peak = f"G{part.unit}/s", peaks[part.unit]
-        rows += rate_of(what, part.operations, part.seconds, unit, peak)
-        rows += rate_of(what, part.bytes, part.seconds, "Gbyte/s", of("copying"))
+        rows.append(
+            Measurement(what, 1e3 * part.seconds, "ms", {"the iteration": share(part.name)})
+        )
+        rows += rate(part, part.operations, part.unit, kinds[part.unit])
+        rows += rate(part, part.bytes, "byte", "copying")
     return rows
-
-
-def rate_of(
-    what: str, amount: float, seconds: float, unit: str, machine: Mapping[str, float]
-) -> list[Measurement]:
-    """Return the measurement of a rate beside the machine's, or nothing where nothing was done.
-
-    Args:
-        what: was measured.
-        amount: of work.
-        seconds: that it took.
-        unit: of the rate, in thousand millions.
-        machine: rates that this machine reaches, by name.
-    """
-    if not (amount and seconds):
-        return []
-    rate = amount / seconds
-    return [
-        Measurement(what, rate / 1e9, unit, {name: rate / peak for name, peak in machine.items()})
-    ]
 
 
 def measure_scaling(options: BenchmarkOptions) -> list[Measurement]:
@@ -133,14 +137,14 @@ def measure_scaling(options: BenchmarkOptions) -> list[Measurement]:
         **{f"{n} worlds": (1, replace(preset.train, worlds=n)) for n in options.scaled_worlds},
     }
     rows: list[Measurement] = []
-    first: dict[str, tuple[str, float]] = {}
+    first: dict[str, tuple[str, TimedTask]] = {}
     for name, (seeds, settings) in programs.items():
         world = make_world(MIXED, settings.worlds, explore=True)
         task, held = training_task(settings, world, seeds)
-        speed = speeds({name: task}, options.rounds)[name]
-        smallest, base = first.setdefault(name.split()[1], (name, speed))
-        what = f"{options.scaled} preset, {name}"
-        rows.append(Measurement(what, speed, "frames/s", {smallest: speed / base}))
+        smallest, base = first.setdefault(name.split()[1], (name, task))
+        timings = take_turns({smallest: base, name: task}, options.rounds)
+        what, times = f"{options.scaled} preset, {name}", timings.times(name, smallest)
+        rows.append(Measurement(what, timings.medians()[name], "frames/s", {smallest: times}))
         rows.append(memory_of(what, held))
     return rows
 

@@ -9,7 +9,13 @@ from envs.minigrid.generators import find, sample_levels
 from experiments.benchmarks import bounds, random_play, timing
 from experiments.benchmarks.measurement import MIXED, BenchmarkOptions, Measurement
 from experiments.benchmarks.random_play import RandomPlay
-from experiments.benchmarks.timing import TimedTask, seconds_to_compile, speeds
+from experiments.benchmarks.timing import (
+    Ratio,
+    TimedTask,
+    seconds_to_compile,
+    speeds,
+    take_turns,
+)
 
 NAVIX_NAME = "Navix-KeyCorridorS3R3-v0"
 LEVELS = 1024  # drawn at once
@@ -23,20 +29,14 @@ def measure_worlds(options: BenchmarkOptions) -> list[Measurement]:
     tasks = {"minigrid": random_play.minigrid_steps(MIXED)}
     tasks |= {name: random_play_in(MIXED, number).task() for name, number in ours.items()}
     tasks |= {name: random_play.navix_steps(NAVIX_NAME, n) for name, n in navix.items()}
-    found = speeds(tasks, options.rounds)
-    peers = {
-        "minigrid": found["minigrid"],
-        "navix at its fastest": max(found[name] for name in navix),
-    }
-    return [
-        Measurement(
-            name,
-            speed,
-            "steps/s",
-            {peer: speed / other for peer, other in peers.items() if name in ours},
-        )
-        for name, speed in found.items()
-    ]
+    timings = take_turns(tasks, options.rounds)
+    found = timings.medians()
+    peers = {"minigrid": "minigrid", "navix at its fastest": max(navix, key=found.__getitem__)}
+
+    def ratios(name: str) -> dict[str, Ratio]:
+        return {title: timings.times(name, peer) for title, peer in peers.items() if name in ours}
+
+    return [Measurement(name, speed, "steps/s", ratios(name)) for name, speed in found.items()]
 
 
 def random_play_in(
@@ -57,8 +57,10 @@ def measure_environment(name: str, options: BenchmarkOptions) -> list[Measuremen
     players = random_play_in((name,), number)
     compiling = seconds_to_compile(players.compile)
     others = random_play.others(name, number)
-    found = speeds({ours: players.task(), "levels": levels(name), **others}, options.rounds)
-    ratios = {other: found[ours] / found[other] for other in others}
+    tasks = {ours: players.task(), "levels": levels(name), **others}
+    timings = take_turns(tasks, options.rounds)
+    found = timings.medians()
+    ratios = {other: timings.times(ours, other) for other in others}
     return [
         Measurement(f"{name}, {number} worlds", found[ours], "steps/s", ratios),
         *(Measurement(f"{name}, {other}", found[other], "steps/s", {}) for other in others),
@@ -89,26 +91,40 @@ def measure_bounds(options: BenchmarkOptions) -> list[Measurement]:
     rows = [
         Measurement(name, speed / 1e9, f"G{units[name]}/s", {}) for name, speed in machine.items()
     ]
-    return rows + [row for name in BOUNDED for row in bounds_of(name, machine, options)]
+    return rows + [row for name in BOUNDED for row in bounds_of(name, rates, options)]
 
 
 def bounds_of(
-    name: str, machine: Mapping[str, float], options: BenchmarkOptions
+    name: str, machine: Mapping[str, TimedTask], options: BenchmarkOptions
 ) -> list[Measurement]:
-    """Measure one environment: its phases, and the rates at which a step moves and computes."""
+    """Measure one environment: its phases, and the rates at which a step moves and computes.
+
+    Args:
+        name: of the environment.
+        machine: what the rates are compared with.
+        options: of the benchmark.
+    """
     players = random_play_in((name,), options.worlds[-1])
-    found = speeds(bounds.phases(players), options.rounds)
+    phases = bounds.phases(players)
+    timings = take_turns({**machine, **phases}, options.rounds)
+    found = timings.medians()
     cost = bounds.cost_of_step(players)
     speed = found[bounds.COUNTED]
-    moved, computed = cost.bytes * speed, cost.operations * speed
-    copies = {rate: moved / machine[rate] for rate in machine if rate.startswith("copying")}
-    operations = {rate: computed / machine[rate] for rate in machine if rate.startswith("oper")}
+
+    def share(kind: str, amount: float) -> dict[str, Ratio]:
+        rates = [rate for rate in machine if rate.startswith(kind)]
+        return {
+            rate: timings.ratio(lambda turn, rate=rate: amount * turn[bounds.COUNTED] / turn[rate])  # type: ignore[misc]
+            for rate in rates
+        }
+
+    copies, computed = share("copying", cost.bytes), share("oper", cost.operations)
     return [
-        *(Measurement(f"{name}, {phase}", speed, "steps/s", {}) for phase, speed in found.items()),
+        *(Measurement(f"{name}, {phase}", found[phase], "steps/s", {}) for phase in phases),
         Measurement(f"{name}, bytes moved a step", cost.bytes, "bytes", {}),
-        Measurement(f"{name}, bytes moved", moved / 1e9, "Gbyte/s", copies),
+        Measurement(f"{name}, bytes moved", cost.bytes * speed / 1e9, "Gbyte/s", copies),
         Measurement(f"{name}, operations a step", cost.operations, "operations", {}),
-        Measurement(f"{name}, operations", computed / 1e9, "Goperation/s", operations),
+        Measurement(f"{name}, operations", cost.operations * speed / 1e9, "Goperation/s", computed),
     ]
 
 
@@ -117,9 +133,12 @@ def measure_counts(options: BenchmarkOptions) -> list[Measurement]:
     names = {f"count tables of {slots} slots": slots for slots in options.capacities}
     number = options.worlds[0]
     tasks = {name: random_play_in(MIXED, number, slots).task() for name, slots in names.items()}
-    found = speeds(tasks, options.rounds)
-    smallest, base = next(iter(found.items()))
+    timings = take_turns(tasks, options.rounds)
+    found = timings.medians()
+    smallest = next(iter(found))
     return [
-        Measurement(f"{name}, {number} worlds", speed, "steps/s", {smallest: speed / base})
+        Measurement(
+            f"{name}, {number} worlds", speed, "steps/s", {smallest: timings.times(name, smallest)}
+        )
         for name, speed in found.items()
     ]
