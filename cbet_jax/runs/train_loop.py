@@ -10,6 +10,7 @@ files (`cbet_jax.runs.multihost`).
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -310,13 +311,13 @@ class _Run:
         with (
             progress_bar.waiting(self.host.console, "compiling"),
             compilation_cache.kept(self.say),
+            ThreadPoolExecutor(1) as beside,
         ):
+            init = beside.submit(self.compile_init) if state is None else None
             # Lowered from the template, so a resumed run compiles the very same program.
             compiled = heard_during(self.program.advance.lower(self.template).compile)
             memory.refuse_program(compiled)
-            state = (
-                self.program.init(self.keys) if state is None else self.program.to_devices(state)
-            )
+            state = init.result()(self.keys) if init else self.program.to_devices(state)
             state = jax.block_until_ready(state)
         stop.waits_for = ""
         seconds = time.monotonic() - began
@@ -329,6 +330,10 @@ class _Run:
             return state, {name: np.asarray(values) for name, values in metrics.items()}
 
         return advance, state
+
+    def compile_init(self) -> Callable[..., TrainState]:
+        """Compile what makes the first state; beside the training step, this takes no longer."""
+        return self.program.init.lower(self.keys).compile()
 
     @contextmanager
     def open_tables(self) -> Iterator[None]:

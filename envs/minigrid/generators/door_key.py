@@ -1,6 +1,5 @@
 """DoorKey: a locked door between the agent and the goal; the key is on the agent's side."""
 
-import jax
 import jax.numpy as jnp
 from jaxtyping import PRNGKeyArray
 
@@ -12,7 +11,9 @@ from envs.minigrid.generators.generator import (
     coordinates,
     empty_room,
     make_generator,
+    randint,
     set_cell,
+    split,
 )
 from envs.minigrid.level import DIRECTIONS, REACH_GOAL, make_level
 
@@ -35,17 +36,17 @@ def door_key(name: str, size: int, color: int = c.YELLOW) -> Generator:
     max_steps = 10 * size**2
 
     def sample_level(key: PRNGKeyArray) -> SampledLevel:
-        keys = jax.random.split(key, 5)
+        seeds = split(key, 5)
         x, y = coordinates(size, size)
-        wall = jax.random.randint(keys[0], (), 2, size - 2)
-        door = jax.random.randint(keys[1], (), 1, size - 2)
+        wall = randint(seeds[0], 2, size - 2)
+        door = randint(seeds[1], 1, size - 2)
         grid = set_cell(empty_room(size, size), jnp.array([size - 2, size - 2]), c.GOAL)
         grid = jnp.where(x == wall, c.WALL, grid)
         free = (grid == c.EMPTY) & (x < wall)
-        (agent_y, agent_x), _ = choose(keys[2], free)
-        direction = jax.random.randint(keys[3], (), 0, len(DIRECTIONS))
+        (agent_y, agent_x), _ = choose(seeds[2], free)
+        direction = randint(seeds[3], 0, len(DIRECTIONS))
         free = free & ((x != agent_x) | (y != agent_y))
-        (key_y, key_x), found = choose(keys[4], free)
+        (key_y, key_x), found = choose(seeds[4], free)
         grid = set_cell(grid.astype(jnp.uint8), jnp.stack([wall, door]), c.locked_door(color))
         grid = set_cell(grid, jnp.stack([key_x, key_y]), c.key(color))
         agent = jnp.stack([agent_x, agent_y])

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Int, PRNGKeyArray, UInt8
+from jaxtyping import Array, Bool, Int, PRNGKeyArray, UInt8, UInt32
 
 from envs.minigrid import cells as c
 from envs.minigrid.level import MARGIN, NO_TASK, TASKS, Level, enlarge, make_level
@@ -120,8 +120,47 @@ def placeholder_level(rows: int, columns: int) -> Level:
     return enlarge(level, rows, columns)
 
 
+class Seed(NamedTuple):
+    """What one random number is drawn from: a key, and the two words that `randint` makes of it."""
+
+    key: PRNGKeyArray
+    words: UInt32[Array, "2"]
+
+
+def split(key: PRNGKeyArray, count: int) -> list[Seed]:
+    """Split a key. The words of all seeds are drawn at once, which compiles in half of the time."""
+    keys = jax.random.split(key, count)
+    words = jax.vmap(lambda key: _words(key, ()))(keys)
+    return [Seed(keys[index], words[index]) for index in range(count)]
+
+
+def randint(seed: Seed, low: Array | int, high: Array | int) -> Int[Array, ""]:
+    """Return the number that `jax.random.randint(seed.key, (), low, high)` draws."""
+    return _between(seed.words, low, high)
+
+
+def randints(key: PRNGKeyArray, shape: tuple[int, ...], low: int, high: int) -> Int[Array, "..."]:
+    """Return the numbers that `jax.random.randint(key, shape, low, high)` draws."""
+    return _between(_words(key, shape), low, high)
+
+
+def _words(key: PRNGKeyArray, shape: tuple[int, ...]) -> UInt32[Array, "2 *shape"]:
+    return jax.vmap(lambda key: jax.random.bits(key, shape))(jax.random.split(key))
+
+
+def _between(
+    words: UInt32[Array, "2 *shape"], low: Array | int, high: Array | int
+) -> Int[Array, "*shape"]:
+    """Return `low` plus the 64-bit number of the two words modulo `high - low`."""
+    low = jnp.asarray(low, jnp.int32)
+    span = jnp.maximum(high - low, 1).astype(jnp.uint32)
+    word = jnp.uint32(1 << 16) % span
+    remainder = words[0] % span * (word * word % span) + words[1] % span
+    return low + (remainder % span).astype(jnp.int32)
+
+
 def choose(
-    key: PRNGKeyArray, allowed: Bool[Array, "*shape"]
+    seed: Seed, allowed: Bool[Array, "*shape"]
 ) -> tuple[tuple[Int[Array, ""], ...], Bool[Array, ""]]:
     """Choose one of the allowed indices, all with the same probability.
 
@@ -131,18 +170,13 @@ def choose(
         The index along each axis, and whether any index is allowed at all.
     """
     total = jnp.cumsum(allowed.reshape(-1), dtype=jnp.int32)
-    wanted = jax.random.randint(key, (), 0, jnp.maximum(total[-1], 1))
+    wanted = randint(seed, 0, jnp.maximum(total[-1], 1))
     return jnp.unravel_index(jnp.argmax(total > wanted), allowed.shape), total[-1] > 0
 
 
-def color_or_random(color: int | None, key: PRNGKeyArray) -> Int[Array, ""]:
-    """Return `color`, or a random one if it is None."""
-    return random_color(key) if color is None else jnp.asarray(color, jnp.int32)
-
-
-def random_color(key: PRNGKeyArray, shape: tuple[int, ...] = ()) -> Int[Array, "*shape"]:
-    """Sample from MiniGrid's six colours, all with the same probability."""
-    return jax.random.randint(key, shape, 0, len(c.COLORS))
+def color_or_random(color: int | None, seed: Seed) -> Int[Array, ""]:
+    """Return `color`, or one of MiniGrid's six, all with the same probability, if it is None."""
+    return randint(seed, 0, len(c.COLORS)) if color is None else jnp.asarray(color, jnp.int32)
 
 
 def coordinates(height: int, width: int) -> tuple[Int[Array, "1 width"], Int[Array, "height 1"]]:

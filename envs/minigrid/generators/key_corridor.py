@@ -1,6 +1,5 @@
 """KeyCorridor: a ball behind a locked door; the key is in a room across the corridor."""
 
-import jax
 from jaxtyping import PRNGKeyArray
 
 from envs.minigrid import cells as c
@@ -10,6 +9,8 @@ from envs.minigrid.generators.generator import (
     SampledLevel,
     color_or_random,
     make_generator,
+    randint,
+    split,
 )
 from envs.minigrid.level import PICK_UP
 
@@ -39,20 +40,20 @@ def key_corridor(
     max_steps = 30 * room_size**2
 
     def sample_level(key: PRNGKeyArray) -> SampledLevel:
-        keys = jax.random.split(key, 9)
-        locked_row = jax.random.randint(keys[0], (), 0, rows)
-        key_row = jax.random.randint(keys[1], (), 0, rows)
-        door = color_or_random(door_color, keys[2])
-        ball = c.KIND_BALL << 3 | color_or_random(ball_color, keys[3])
+        seeds = split(key, 9)
+        locked_row = randint(seeds[0], 0, rows)
+        key_row = randint(seeds[1], 0, rows)
+        door = color_or_random(door_color, seeds[2])
+        ball = c.KIND_BALL << 3 | color_or_random(ball_color, seeds[3])
 
-        rooms = r.empty_rooms(layout, keys[4])
+        rooms = r.empty_rooms(layout, seeds[4].key)
         for row in range(1, rows):
             rooms = r.remove_wall(layout, rooms, (1, row), r.UP)
         rooms = r.add_door(layout, rooms, (2, locked_row), r.LEFT, door, locked=True)
-        rooms = r.place_in_room(layout, rooms, keys[5], (2, locked_row), ball)
-        rooms = r.place_in_room(layout, rooms, keys[6], (0, key_row), c.KIND_KEY << 3 | door)
-        rooms = r.place_agent(layout, rooms, keys[7], (1, rows // 2))
-        rooms = r.connect_all(layout, rooms, keys[8])
+        rooms = r.place_in_room(layout, rooms, seeds[5], (2, locked_row), ball)
+        rooms = r.place_in_room(layout, rooms, seeds[6], (0, key_row), c.KIND_KEY << 3 | door)
+        rooms = r.place_agent(layout, rooms, seeds[7], (1, rows // 2))
+        rooms = r.connect_all(layout, rooms, seeds[8].key)
         return r.finish(rooms, PICK_UP, ball, max_steps)
 
     return make_generator(name, layout.width, layout.height, max_steps, PICK_UP, sample_level)

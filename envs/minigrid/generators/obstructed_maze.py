@@ -17,8 +17,11 @@ from envs.minigrid.generators import room_grid as r
 from envs.minigrid.generators.generator import (
     Generator,
     SampledLevel,
+    Seed,
     make_generator,
+    randint,
     set_cell,
+    split,
 )
 from envs.minigrid.level import DIRECTIONS, PICK_UP
 
@@ -136,18 +139,18 @@ def _generator(
     box_with_key = (c.KIND_BOX_KEY << 3) | box_color if key_in_box else None
 
     def sample_level(key: PRNGKeyArray) -> SampledLevel:
-        keys = jax.random.split(key, 5 + len(maze.locked_rooms))
-        door_colors = jax.random.permutation(keys[0], len(c.COLORS))
-        rooms = r.empty_rooms(layout, keys[1])
-        for room, room_key in zip(maze.locked_rooms, keys[5:], strict=True):
+        seeds = split(key, 5 + len(maze.locked_rooms))
+        door_colors = jax.random.permutation(seeds[0].key, len(c.COLORS))
+        rooms = r.empty_rooms(layout, seeds[1].key)
+        for room, room_seed in zip(maze.locked_rooms, seeds[5:], strict=True):
             rooms = _add_locked_room(
-                layout, rooms, room_key, room, door_colors, box_with_key, keys_last,
+                layout, rooms, room_seed.key, room, door_colors, box_with_key, keys_last,
                 c.ball(blocking_color) if blocked else None,
             )  # fmt: skip
         target_rooms = jnp.array(maze.target_rooms)
-        column, row = target_rooms[jax.random.randint(keys[2], (), 0, len(target_rooms))]
-        rooms = r.place_in_room(layout, rooms, keys[3], (column, row), target)
-        rooms = r.place_agent(layout, rooms, keys[4], maze.agent_room)
+        column, row = target_rooms[randint(seeds[2], 0, len(target_rooms))]
+        rooms = r.place_in_room(layout, rooms, seeds[3], (column, row), target)
+        rooms = r.place_agent(layout, rooms, seeds[4], maze.agent_room)
         return r.finish(rooms, PICK_UP, jnp.asarray(target), max_steps)
 
     return make_generator(name, layout.width, layout.height, max_steps, PICK_UP, sample_level)
@@ -167,30 +170,30 @@ def _add_locked_room(
     if locked.entrance is not None:
         color = door_colors[locked.entrance]
         rooms = r.add_door(layout, rooms, MIDDLE, locked.entrance, color, locked=False)
-    doors = list(zip(jax.random.split(key, len(locked.doors)), locked.doors, strict=True))
-    for place_key, (side, color_index) in doors:
+    doors = list(zip(split(key, len(locked.doors)), locked.doors, strict=True))
+    for place_seed, (side, color_index) in doors:
         color = door_colors[color_index]
         rooms = r.add_door(layout, rooms, locked.room, side, color, locked=True)
         if blocking_ball is not None:
             in_front = r.doorway(layout, rooms, locked.room, side) - jnp.array(DIRECTIONS[side])
             rooms = rooms._replace(cells=set_cell(rooms.cells, in_front, blocking_ball))
         if not keys_last:
-            rooms = _place_key(layout, rooms, place_key, locked.room, color, box_with_key)
+            rooms = _place_key(layout, rooms, place_seed, locked.room, color, box_with_key)
     if keys_last:
-        for place_key, (_, color_index) in doors:
+        for place_seed, (_, color_index) in doors:
             color = door_colors[color_index]
-            rooms = _place_key(layout, rooms, place_key, locked.room, color, box_with_key)
+            rooms = _place_key(layout, rooms, place_seed, locked.room, color, box_with_key)
     return rooms
 
 
 def _place_key(
     layout: r.Layout,
     rooms: r.Rooms,
-    key: PRNGKeyArray,
+    seed: Seed,
     room: r.Room,
     color: Int[Array, ""],
     box_with_key: int | None,
 ) -> r.Rooms:
     """Place a key, or the box that holds it."""
     cell = c.KIND_KEY << 3 | color if box_with_key is None else box_with_key + (color << 3)
-    return r.place_in_room(layout, rooms, key, room, cell)
+    return r.place_in_room(layout, rooms, seed, room, cell)

@@ -20,9 +20,10 @@ from jaxtyping import Array, Bool, Int, PRNGKeyArray, UInt8
 from envs.minigrid import cells as c
 from envs.minigrid.generators.generator import (
     SampledLevel,
+    Seed,
     choose,
     coordinates,
-    random_color,
+    randints,
     set_cell,
 )
 from envs.minigrid.level import DIRECTIONS, make_level
@@ -92,7 +93,7 @@ def empty_rooms(layout: Layout, key: PRNGKeyArray) -> Rooms:
     walls, step = shared_walls(layout), layout.room_size - 1
     x, y = coordinates(layout.height, layout.width)
     is_wall = (x % step == 0) | (y % step == 0)
-    offset = jax.random.randint(key, (len(walls.rooms), 1), 1, step)
+    offset = randints(key, (len(walls.rooms), 1), 1, step)
     middle = [size // 2 * step + layout.room_size // 2 for size in (layout.columns, layout.rows)]
     return Rooms(
         cells=jnp.where(is_wall, c.WALL, c.EMPTY).astype(jnp.uint8),
@@ -157,14 +158,14 @@ def remove_wall(layout: Layout, rooms: Rooms, room: tuple[int, int], side: int) 
 
 
 def place_in_room(
-    layout: Layout, rooms: Rooms, key: PRNGKeyArray, room: Room, cell: Int[Array, ""] | int
+    layout: Layout, rooms: Rooms, seed: Seed, room: Room, cell: Int[Array, ""] | int
 ) -> Rooms:
     """Place an object on a free cell of a room, at least two steps from the agent.
 
     Args:
         layout: the shape of the grid.
         rooms: the rooms under construction.
-        key: random key of the position.
+        seed: of the position.
         room: (column, row) of the room.
         cell: byte of the object.
     """
@@ -172,26 +173,26 @@ def place_in_room(
     agent_x, agent_y = rooms.agent_position
     distance = jnp.abs(x - agent_x) + jnp.abs(y - agent_y)
     allowed = (rooms.cells == c.EMPTY) & _inside(layout, room) & (distance >= 2)
-    (row, column), found = choose(key, allowed)
+    (row, column), found = choose(seed, allowed)
     placed = set_cell(rooms.cells, jnp.stack([column, row]), cell)
     return rooms._replace(
         cells=jnp.where(found, placed, rooms.cells), complete=rooms.complete & found
     )
 
 
-def place_agent(layout: Layout, rooms: Rooms, key: PRNGKeyArray, room: Room) -> Rooms:
+def place_agent(layout: Layout, rooms: Rooms, seed: Seed, room: Room) -> Rooms:
     """Place the agent in a room, facing a free cell or a wall (`RoomGrid.place_agent`).
 
     Args:
         layout: the shape of the grid.
         rooms: the rooms under construction.
-        key: random key of the position and direction.
+        seed: of the position and direction.
         room: (column, row) of the room.
     """
     free = rooms.cells == c.EMPTY
     can_face = free | (c.kind_of(rooms.cells) == c.KIND_WALL)
     faces = jnp.stack([jnp.roll(can_face, (-dy, -dx), (0, 1)) for dx, dy in DIRECTIONS])
-    (direction, row, column), found = choose(key, free & _inside(layout, room) & faces)
+    (direction, row, column), found = choose(seed, free & _inside(layout, room) & faces)
     return rooms._replace(
         agent_position=jnp.stack([column, row]).astype(jnp.int32),
         agent_direction=direction.astype(jnp.int32),
@@ -220,7 +221,7 @@ def connect_all(layout: Layout, rooms: Rooms, key: PRNGKeyArray) -> Rooms:
     added = free & (rank <= greatest)
     x, y = coordinates(layout.height, layout.width)
     here = (x == rooms.doorways[:, 0, None, None]) & (y == rooms.doorways[:, 1, None, None])
-    doors = c.KIND_CLOSED << 3 | random_color(key_colors, (num_walls,))
+    doors = c.KIND_CLOSED << 3 | randints(key_colors, (num_walls,), 0, len(c.COLORS))
     door_cells = jnp.where(here & added[:, None, None], doors[:, None, None], 0).max(0)
     return rooms._replace(
         cells=jnp.where(door_cells > 0, door_cells, rooms.cells).astype(jnp.uint8),

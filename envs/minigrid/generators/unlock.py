@@ -3,7 +3,6 @@
 Each generator calls the functions of `room_grid.py` in the order of MiniGrid's `_gen_grid`.
 """
 
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Int, PRNGKeyArray
 
@@ -12,9 +11,11 @@ from envs.minigrid.generators import room_grid as r
 from envs.minigrid.generators.generator import (
     Generator,
     SampledLevel,
+    Seed,
     color_or_random,
     make_generator,
     set_cell,
+    split,
 )
 from envs.minigrid.level import DIRECTIONS, OPEN_DOOR, PICK_UP, pack_position
 
@@ -36,11 +37,11 @@ def unlock(name: str, room_size: int = 6, door_color: int | None = None) -> Gene
     max_steps = 8 * room_size**2
 
     def sample_level(key: PRNGKeyArray) -> SampledLevel:
-        keys = jax.random.split(key, 4)
-        color = color_or_random(door_color, keys[0])
-        rooms = r.empty_rooms(layout, keys[1])
-        rooms = _locked_door_and_key(layout, rooms, keys[2], color)
-        rooms = r.place_agent(layout, rooms, keys[3], (0, 0))
+        seeds = split(key, 4)
+        color = color_or_random(door_color, seeds[0])
+        rooms = r.empty_rooms(layout, seeds[1].key)
+        rooms = _locked_door_and_key(layout, rooms, seeds[2], color)
+        rooms = r.place_agent(layout, rooms, seeds[3], (0, 0))
         door = r.doorway(layout, rooms, (0, 0), r.RIGHT)
         return r.finish(rooms, OPEN_DOOR, jnp.asarray(pack_position(door[0], door[1])), max_steps)
 
@@ -65,13 +66,13 @@ def unlock_pickup(
     max_steps = 8 * room_size**2
 
     def sample_level(key: PRNGKeyArray) -> SampledLevel:
-        keys = jax.random.split(key, 6)
-        box = c.KIND_BOX << 3 | color_or_random(box_color, keys[0])
-        rooms = r.empty_rooms(layout, keys[1])
-        rooms = r.place_in_room(layout, rooms, keys[2], (1, 0), box)
-        color = color_or_random(door_color, keys[3])
-        rooms = _locked_door_and_key(layout, rooms, keys[4], color)
-        rooms = r.place_agent(layout, rooms, keys[5], (0, 0))
+        seeds = split(key, 6)
+        box = c.KIND_BOX << 3 | color_or_random(box_color, seeds[0])
+        rooms = r.empty_rooms(layout, seeds[1].key)
+        rooms = r.place_in_room(layout, rooms, seeds[2], (1, 0), box)
+        color = color_or_random(door_color, seeds[3])
+        rooms = _locked_door_and_key(layout, rooms, seeds[4], color)
+        rooms = r.place_agent(layout, rooms, seeds[5], (0, 0))
         return r.finish(rooms, PICK_UP, box, max_steps)
 
     return make_generator(name, layout.width, layout.height, max_steps, PICK_UP, sample_level)
@@ -100,16 +101,16 @@ def blocked_unlock_pickup(
     max_steps = 16 * room_size**2
 
     def sample_level(key: PRNGKeyArray) -> SampledLevel:
-        keys = jax.random.split(key, 7)
+        seeds = split(key, 7)
         colors = (door_color, ball_color, box_color)
-        door, ball, box = (color_or_random(*pair) for pair in zip(colors, keys[:3], strict=True))
+        door, ball, box = (color_or_random(*pair) for pair in zip(colors, seeds[:3], strict=True))
         box = c.KIND_BOX << 3 | box
-        rooms = r.empty_rooms(layout, keys[3])
-        rooms = r.place_in_room(layout, rooms, keys[4], (1, 0), box)
+        rooms = r.empty_rooms(layout, seeds[3].key)
+        rooms = r.place_in_room(layout, rooms, seeds[4], (1, 0), box)
         in_front = r.doorway(layout, rooms, (0, 0), r.RIGHT) - jnp.array(DIRECTIONS[r.RIGHT])
         rooms = rooms._replace(cells=set_cell(rooms.cells, in_front, c.KIND_BALL << 3 | ball))
-        rooms = _locked_door_and_key(layout, rooms, keys[5], door)
-        rooms = r.place_agent(layout, rooms, keys[6], (0, 0))
+        rooms = _locked_door_and_key(layout, rooms, seeds[5], door)
+        rooms = r.place_agent(layout, rooms, seeds[6], (0, 0))
         return r.finish(rooms, PICK_UP, box, max_steps)
 
     return make_generator(name, layout.width, layout.height, max_steps, PICK_UP, sample_level)
@@ -122,8 +123,8 @@ def _two_rooms(room_size: int) -> r.Layout:
 
 
 def _locked_door_and_key(
-    layout: r.Layout, rooms: r.Rooms, key: PRNGKeyArray, color: Int[Array, ""]
+    layout: r.Layout, rooms: r.Rooms, seed: Seed, color: Int[Array, ""]
 ) -> r.Rooms:
     """Lock the door of the left room, and place its key in that room."""
     rooms = r.add_door(layout, rooms, (0, 0), r.RIGHT, color, locked=True)
-    return r.place_in_room(layout, rooms, key, (0, 0), c.KIND_KEY << 3 | color)
+    return r.place_in_room(layout, rooms, seed, (0, 0), c.KIND_KEY << 3 | color)
