@@ -24,6 +24,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         module = commands.module_of(first)
         if module is None:
             raise cli.unknown_command(first)
+    if not any(word in HELP for word in rest):
+        print(f"loading {first} ...", file=sys.stderr, flush=True)  # which takes seconds
     import_module(module).main(rest)
 
 

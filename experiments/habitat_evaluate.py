@@ -22,7 +22,7 @@ from cbet_jax.setting_types import Episodes, Processes, Seed, Steps, check_field
 from envs.habitat.apartments import NAMES
 from envs.habitat.simulator import SimulatorError
 from experiments.common import cli, habitat, training
-from experiments.common.outputs import results_folder
+from experiments.common.outputs import given_run, results_folder
 from experiments.common.screen import Screen
 from experiments.evaluation import walk_table, walks
 from experiments.evaluation.walk_table import WalkConditions, Walked
@@ -65,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     console = Screen()
     with cli.user_errors(SimulatorError):
         options: HabitatEvaluateOptions = cli.parse(HabitatEvaluateOptions, arguments, MODULE)
-        directory = RunDirectory(options.directory)
+        directory = RunDirectory(given_run(options.directory))
         settings, played = habitat.habitat_settings(directory)
         played = replace(
             habitat.trusted(played, options.simulator),

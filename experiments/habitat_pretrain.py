@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Annotated
 
 import tyro
@@ -21,6 +22,7 @@ from experiments.common.training import Experiment, Opened
 from experiments.common.training_options import TrainingOptions, shared_options
 
 MOST_SIMULATORS = 1024
+FILM_STEPS = 100  # of the film at the end
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,6 +84,16 @@ def opened(
             habitat.tell_time(stopwatch, console)
 
 
+def film(options: HabitatPretrainOptions) -> tuple[str, ...]:
+    """Return the words of `watch` that film the policy with the simulator of the run."""
+    words = ["--steps", str(FILM_STEPS)]
+    if Path(options.habitat.simulator).suffix:  # a file, which is code: no run names it by itself
+        words += ["--simulator", options.habitat.simulator]
+    if options.simulator_python:
+        words += ["--simulator-python", options.simulator_python]
+    return tuple(words)
+
+
 EXPERIMENT = Experiment(
     module="experiments.habitat_pretrain",
     stage="pre-training in Habitat",
@@ -89,6 +101,7 @@ EXPERIMENT = Experiment(
     resumed=lambda options, _: options.settings,
     opened=opened,
     evaluate=habitat.EVALUATE,
+    film=film,
 )
 
 

@@ -17,7 +17,7 @@ from cbet_jax.config import SettingsError
 from cbet_jax.setting_types import Episodes, Seed, check_fields
 from envs.registry import UnknownEnvironment, find
 from experiments.common import cli
-from experiments.common.outputs import results_folder
+from experiments.common.outputs import given_run, results_folder
 from experiments.common.screen import Screen
 from experiments.evaluation import evaluation_table
 from experiments.evaluation.gridworlds import open_run, play
@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     with cli.user_errors(UnknownEnvironment):
         options: EvaluateOptions = cli.parse(EvaluateOptions, arguments, MODULE)
         check(options)
-        paths = options.directories
+        paths = [given_run(path) for path in options.directories]
         runs = [open_run(path, options.envs, options.checkpoint, console) for path in paths]
         folders = [results_folder(out_of(path, options), path) for path in paths]
         tables = play(runs, options.episodes, options.seed, console)

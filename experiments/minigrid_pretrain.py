@@ -15,6 +15,8 @@ from experiments.common.gridworlds import build, build_together
 from experiments.common.training import Experiment, Opened
 from experiments.common.training_options import TrainingOptions, shared_options
 
+FILM_STEPS = 140  # of the film at the end
+
 
 @dataclass(frozen=True, kw_only=True)
 class PretrainOptions(TrainingOptions):
@@ -69,6 +71,7 @@ EXPERIMENT = Experiment(
     opened=opened,
     evaluate=gridworlds.EVALUATE,
     opened_together=opened_together,
+    film=lambda _: ("--explore", "--steps", str(FILM_STEPS)),
 )
 
 

@@ -26,6 +26,7 @@ from envs.minigrid import make_world
 from experiments.common import gridworlds, presets, training
 from experiments.common.cli import FirstWords
 from experiments.common.gridworlds import build, gridworld_settings
+from experiments.common.outputs import given_run
 from experiments.common.training import Experiment, Opened
 from experiments.common.training_options import TrainingOptions, shared_options
 from experiments.common.transfer import save_first_state
@@ -40,7 +41,8 @@ class TransferOptions(TrainingOptions):
         *("--seeds", "--seed-index", "--resume", "--track"),
     )
 
-    source: Annotated[Path, tyro.conf.arg(name="from", metavar="RUN")]  # the pre-trained run
+    #: the pre-trained run, or pretrained/NAME
+    source: Annotated[Path, tyro.conf.arg(name="from", metavar="RUN")]
     env: str  # the world whose task is learnt
     checkpoint: int | None = None  # frames of RUN's checkpoint (default: its newest)
     #: which of RUN's seeds biases every agent (default: each agent has the one of the same index)
@@ -118,7 +120,7 @@ def new_seeds(first: FirstWords, of_preset: int) -> int:
     """Return how many agents a new run has: as many as were pre-trained, unless one is chosen."""
     if first.source is None or first.seed_index is not None:
         return of_preset
-    return gridworld_settings(RunDirectory(first.source)).seeds
+    return gridworld_settings(RunDirectory(given_run(first.source))).seeds
 
 
 def resumed(options: TransferOptions, stored: RunSettings) -> RunSettings:
@@ -153,7 +155,7 @@ def load_bias(options: TransferOptions, console: Console) -> Bias:
     Raises:
         SettingsError: there are too few of them. RunDirectoryError: there are none that fit.
     """
-    directory = RunDirectory(options.source)
+    directory = RunDirectory(given_run(options.source))
     source = gridworld_settings(directory)
     if source.transfer is not None:
         raise SettingsError(f"{options.source} is a run of transfer itself: its policy is biased")

@@ -25,14 +25,17 @@ from envs.habitat.simulator import SimulatorError
 from envs.minigrid import make_world
 from envs.registry import UnknownEnvironment, find, names
 from experiments.common import cli, habitat, training
-from experiments.common.outputs import RUNS, results_folder, unused
+from experiments.common.outputs import RUNS, given_run, results_folder, unused
 from experiments.common.screen import Screen
 from experiments.watching import film, players, rooms_film, terminal
 from experiments.watching.playing import play, side_by_side
 
 MODULE = "experiments.watch"
 FASTEST_FPS = 50  # of a GIF
-RUN = tyro.conf.arg(metavar="[DIR]", help="of the run (without: actions drawn with equal chances)")
+RUN = tyro.conf.arg(
+    metavar="[DIR]",
+    help="of the run, or pretrained/NAME (without: actions drawn with equal chances)",
+)
 
 
 @dataclass(frozen=True)
@@ -70,6 +73,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     console = Screen()
     with cli.user_errors(UnknownEnvironment, SimulatorError):
         options: WatchOptions = cli.parse(WatchOptions, arguments, MODULE)
+        if options.directory:
+            options = replace(options, directory=given_run(options.directory))
         settings = RunDirectory(options.directory).settings() if options.directory else None
         check(options, settings)
         if settings and settings.habitat:
@@ -194,6 +199,8 @@ def check(options: WatchOptions, settings: RunSettings | None) -> None:
     if settings is None and options.beside_random:
         raise SettingsError("--beside-random needs DIR, the run to show beside it")
     check_out(options)
+    if settings is None or settings.habitat is None:
+        gridworld(options, settings)
     if not options.terminal:
         results_folder(options.out.parent if options.out else None, options.directory or RUNS)
 

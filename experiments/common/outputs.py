@@ -7,6 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cbet_jax.runs import pretrained
 from cbet_jax.runs.atomic_write import check_room, creating, replacing
 from cbet_jax.runs.directory import RunDirectoryError
 
@@ -51,6 +52,17 @@ def results_folder(out: Path | None, run: Path) -> Path:
         error.add_note("name another folder with --out")
         raise
     return folder
+
+
+def given_run(path: Path) -> Path:
+    """Return the directory of a run that a command line names.
+
+    A pre-trained policy of the package (`pretrained/NAME`) is unpacked into `runs/` first.
+
+    Raises:
+        RunDirectoryError: the package has no such policy.
+    """
+    return pretrained.unpack(path, RUNS).root if pretrained.is_named(path) else path
 
 
 def unused(path: Path) -> Path:

@@ -1,5 +1,6 @@
 """The `main` of all training commands, and the record of what differs between them."""
 
+import contextlib
 import itertools
 import sys
 from collections.abc import Callable, Sequence
@@ -34,11 +35,12 @@ from envs.habitat.simulator import SimulatorError
 from envs.registry import UnknownEnvironment
 from experiments.common import cli, durations, presets
 from experiments.common.cli import FirstWords
-from experiments.common.outputs import RUNS
+from experiments.common.outputs import RUNS, unused
 from experiments.common.screen import Screen
 from experiments.common.training_options import TrainingOptions
 
 AND = "--and"  # between the command lines of runs that one program trains
+WATCH = "experiments.watch"  # another command to run next
 STOPPED = 128  # exit status, plus the number of the signal
 NOT_FINITE = 1  # exit status
 
@@ -55,6 +57,7 @@ class Opened(NamedTuple):
     prefix: str = ""  # before the name of a new run's directory
     begin: Callable[[RunDirectory], None] = start_from_init
     measured: Callable[[], dict[str, Any]] = dict  # what else the manifest records
+    film: tuple[str, ...] | None = None  # words of `watch`
 
 
 @dataclass(frozen=True)
@@ -75,6 +78,8 @@ class Experiment[O: TrainingOptions]:
     opened_together: Callable[[Sequence[O], Console], tuple[list[RunSettings], Program]] | None = (
         None
     )
+    #: the words of `watch` that film a policy at play when training has ended (None: no film)
+    film: Callable[[O], tuple[str, ...]] | None = None
 
 
 def main[O: TrainingOptions](experiment: Experiment[O], arguments: Sequence[str] | None) -> None:
@@ -92,8 +97,9 @@ def main[O: TrainingOptions](experiment: Experiment[O], arguments: Sequence[str]
         with experiment.opened(options, stored, console) as run:
             directory = open_directory(options, run)
             run.begin(directory)
+            if options.film and experiment.film:
+                run = run._replace(film=experiment.film(options))
             seconds, keep_at = options.checkpoint_seconds, options.keep_at
-
             host = HostSettings(
                 console,
                 tuple(arguments),
@@ -314,7 +320,7 @@ def execute(
     try:
         outcome = train(directory, run.settings, run.program, host)
         if outcome.finished:
-            show_figures(directory, host.trackers)
+            show_figures(directory, host.trackers, run.film if outcome.trained else None)
     except NonFiniteLossError as error:
         cli.fail(str(error), NOT_FINITE)
     finally:
@@ -341,9 +347,20 @@ def make_trackers(
     return Trackers(options.track, directory, settings, say)
 
 
-def show_figures(directory: RunDirectory, trackers: Trackers | None) -> None:
-    """Draw the learning curves of a run, and give them to its trackers."""
-    for picture in draw_figures(directory):
+def show_figures(
+    directory: RunDirectory, trackers: Trackers | None, film: tuple[str, ...] | None = None
+) -> None:
+    """Draw the learning curves of a run and film its policy, and give them to its trackers.
+
+    Args:
+        directory: of the run.
+        trackers: of the run.
+        film: words of `watch` (None: no film).
+    """
+    pictures = draw_figures(directory)
+    if film is not None:
+        pictures += draw_film(directory, film)
+    for picture in pictures:
         if trackers:
             trackers.show(picture.stem, picture)
 
@@ -363,12 +380,31 @@ def draw_figures(directory: RunDirectory) -> list[Path]:
     return pictures
 
 
+def draw_film(directory: RunDirectory, words: Sequence[str]) -> list[Path]:
+    """Film the policy at play, on the first host, and return the film there.
+
+    A first Ctrl-C waits for the end of it. Without a film the run is as finished as with one.
+    """
+    from experiments import watch  # imported here: it imports this module
+
+    path = unused(directory.root / "watch.gif")
+
+    def draw() -> None:
+        with contextlib.suppress(SystemExit):  # the reason has been printed
+            watch.main([str(directory.root), "--out", str(path), *words])
+
+    with stop_on_signals():
+        multihost.on_first(draw)
+    return [path] if path.exists() else []
+
+
 def closing_line(experiment: Experiment[Any], directory: RunDirectory, outcome: Outcome) -> str:
-    """Return the line that says how a run ended, and which command to run next."""
+    """Return how a run ended, and which commands to run next."""
     if outcome.finished:
         how = "finished" if outcome.trained else "had already finished"
-        after = cli.command_line(experiment.evaluate, directory.root)
-        return f"{how} at {outcome.frames:,} frames; next: {after}"
+        evaluate = cli.command_line(experiment.evaluate, directory.root)
+        watch = cli.command_line(WATCH, directory.root)
+        return f"{how} at {outcome.frames:,} frames; next: {evaluate}\nor: {watch}"
     again = cli.command_line(experiment.module, "--out", directory.root, "--resume")
     return f"stopped and saved at {outcome.frames:,} frames; continue with: {again}"
 

@@ -35,6 +35,7 @@ class TrainingOptions:
     keep_at: tuple[int, ...] = ()  # frames at which the policies are kept for good
     #: follow the metrics in TensorBoard or Weights & Biases, besides metrics.csv
     track: tuple[Literal["tensorboard", "wandb"], ...] = ()
+    film: bool = True  # pre-training ends with a GIF of its policy at play
     #: to divide seeds and worlds over (default: all GPUs that can be used, or all cores of the
     #: CPU); changes only the order of sums
     devices: Processes | None = None

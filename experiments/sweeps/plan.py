@@ -70,7 +70,8 @@ class SweepJob(NamedTuple):
     @property
     def words(self) -> tuple[str, ...]:
         """The words of the command line that begins the run."""
-        return (*self.arguments, "--out", str(self.root))
+        film = () if {"--film", "--no-film"} & {*self.arguments} else ("--no-film",)
+        return (*self.arguments, *film, "--out", str(self.root))
 
     def __str__(self) -> str:
         """The cell, which names the run's directory."""

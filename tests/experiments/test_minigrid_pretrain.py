@@ -16,9 +16,10 @@ import pytest
 from cbet_jax.runs import checkpoint, metrics_table
 from cbet_jax.runs.directory import RunDirectory
 from cbet_jax.runs.json_files import to_json
+from cbet_jax.runs.train_loop import Outcome
 from cbet_jax.train import seed_keys
 from experiments import minigrid_evaluate, minigrid_pretrain
-from experiments.common import gridworlds
+from experiments.common import gridworlds, training
 from tests.support.refusal import refused
 from tests.support.tiny import ARGUMENTS, CHUNK_FRAMES, FRAMES, SEEDS, numbers, saved_frames
 
@@ -80,6 +81,20 @@ def test_a_run_leaves_all_that_it_should(finished):
     assert saved_frames(finished) == [FRAMES]
     for name in ("learning_curves.png", "diagnostics.png"):
         assert (finished.figures / name).read_bytes().startswith(PNG)
+
+
+def test_a_run_ends_with_a_film_and_the_next_commands(finished, capsys):
+    options, _ = training.read(minigrid_pretrain.EXPERIMENT, ["--preset", "smoke"])
+    assert options.film
+    (film,) = training.draw_film(finished, ("--explore", "--steps", "3"))
+    assert film == finished.root / "watch.gif"
+    assert film.read_bytes().startswith(b"GIF8")
+    assert f"saved: {film} (4 frames)" in capsys.readouterr().out
+    end = Outcome(FRAMES, finished=True, trained=True, signal=0)
+    first, second = training.closing_line(minigrid_pretrain.EXPERIMENT, finished, end).split("\n")
+    assert first.endswith(f"experiments.minigrid_evaluate {finished.root}")
+    assert second.endswith(f"experiments.watch {finished.root}")
+    assert minigrid_pretrain.EXPERIMENT.film(options) == ("--explore", "--steps", "140")
 
 
 @pytest.mark.slow  # a study's kills and interrupted runs are tested by default

@@ -61,7 +61,7 @@ def finish(old) -> Callable[[str], Path]:
     def finish(name: str) -> Path:
         root = old / name
         assert saved_frames(RunDirectory(root)) == [STOPPED]
-        COMMANDS[name].main(["--out", str(root), "--resume"])
+        COMMANDS[name].main(["--out", str(root), "--resume", "--no-film"])
         return root
 
     return finish

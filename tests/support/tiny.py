@@ -42,6 +42,7 @@ ARGUMENTS = (
     *("--worlds", str(WORLDS), "--batch", str(WORLDS), "--unroll", str(STEPS)),
     *("--counts.capacity", "64", "--network.conv-layers", "1", "--network.channels", "2"),
     *("--network.dense-units", "4", "--network.lstm-units", "4", "--checkpoint-seconds", "0"),
+    "--no-film",
 )
 HABITAT_FRAMES = 4 * CHUNK_FRAMES
 HABITAT_ARGUMENTS = (

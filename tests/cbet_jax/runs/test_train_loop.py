@@ -40,6 +40,7 @@ RARELY = ("--checkpoint-seconds", "1000")  # saves at the end only
 @pytest.fixture(autouse=True)
 def _stand_in(monkeypatch):
     monkeypatch.setattr(minigrid_pretrain, "build", fake_program)
+    monkeypatch.setattr(training, "draw_film", lambda *_: [])
     monkeypatch.setattr(figures, "draw_learning_curves", lambda *_: [])
 
 

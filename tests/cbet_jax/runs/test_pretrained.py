@@ -1,0 +1,98 @@
+"""Policies that are part of the package: packed, unpacked, and played as runs."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+
+from cbet_jax.config import RunSettings
+from cbet_jax.runs import pretrained
+from cbet_jax.runs.directory import RunDirectoryError
+from cbet_jax.runs.metrics_table import HEADER
+from cbet_jax.runs.saved_policies import load_policies
+from envs.minigrid import make_world
+from experiments import minigrid_evaluate, minigrid_transfer, watch
+from experiments.common.presets import PRESETS
+from experiments.watching import players
+from tests.support.refusal import refused
+from tests.support.saved_runs import save_run
+from tests.support.tiny import ARGUMENTS
+
+NAME = "pretrained/tiny"
+WORLDS = ("Unlock", "LavaGapS5")  # the longer name is the livelier one
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder with one small policy: the second seed of a run."""
+    root = tmp_path_factory.mktemp("trained") / "run"
+    directory = save_run(root, RunSettings(PRESETS["smoke"].train, WORLDS, 2, first_seed=7))
+    rows = [
+        f"7,80,interactions/{world},{value}\n" for world, value in zip(WORLDS, (1, 9), strict=True)
+    ]
+    directory.metrics.write_text(HEADER + "".join(rows))
+    packed = pretrained.pack(directory, 1, root.parent / "files" / "tiny.npz")
+    return packed.parent
+
+
+@pytest.fixture
+def here(folder, tmp_path, monkeypatch):
+    """An empty working directory, and a package with that policy."""
+    monkeypatch.setattr(pretrained, "FILES", folder)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_a_policy_comes_back_rounded_to_bfloat16(here, folder):
+    directory = pretrained.unpack(Path(NAME), here)
+    settings = directory.settings()
+    assert (settings.seeds, settings.first_seed) == (1, 8)
+    world = make_world(("LavaGapS5",), 1, explore=False)
+    policies = load_policies(directory, settings, world)
+    for leaf in jax.tree.leaves(policies.params):
+        assert leaf.dtype == np.float32
+        assert np.all(leaf == 1)  # every number of that run is the index of its seed
+    assert players.liveliest(directory, settings) == "LavaGapS5"
+    assert pretrained.unpack(Path(NAME), here).root == directory.root
+    size = (folder / "tiny.npz").stat().st_size
+    parameters = sum(leaf.size for leaf in jax.tree.leaves(policies.params))
+    assert size < 3 * parameters + 10_000
+
+
+def test_a_policy_of_the_package_is_watched(here):
+    watch.main([NAME, "--steps", "2"])
+    assert (here / "runs" / "tiny" / "watch-LavaGapS5.gif").is_file()
+
+
+@pytest.mark.slow  # it compiles an evaluation and a training program
+def test_a_policy_of_the_package_is_evaluated_and_transferred(here, capsys):
+    minigrid_evaluate.main([NAME, "--envs", "LavaGapS5", "--episodes", "2"])
+    assert (here / "runs" / "tiny" / "evaluation.csv").is_file()
+    biased = ["--from", NAME, "--env", "LavaGapS5", "--frames", "1", "--out", "task"]
+    minigrid_transfer.main([*ARGUMENTS, "--seeds", "1", *biased])
+    assert "finished" in capsys.readouterr().out
+
+
+def test_other_names_are_refused(here, capsys):
+    assert f"did you mean {NAME}?" in refused(watch.main, ["pretrained/tny"], capsys)
+    (here / "pretrained" / "mine").mkdir(parents=True)
+    assert "holds no run" in refused(watch.main, ["pretrained/mine"], capsys)  # the user's own
+    save_run(here / "runs" / "tiny")
+    with pytest.raises(RunDirectoryError, match="holds another run"):
+        pretrained.unpack(Path(NAME), here / "runs")
+
+
+@pytest.mark.parametrize("name", pretrained.names())
+def test_policies_of_the_package_are_small_and_open(name, tmp_path):
+    path = pretrained.FILES / f"{name.removeprefix('pretrained/')}.npz"
+    assert path.stat().st_size < 2 * 10**6
+    assert re.fullmatch(r"pretrained/[a-z-]+", name)
+    directory = pretrained.unpack(Path(name), tmp_path)
+    settings = directory.settings()
+    world = make_world(("Unlock",), 1, explore=False)
+    frames = load_policies(directory, settings, world).loaded.position.frames
+    assert frames == settings.train.frames
+    assert replace(settings, seeds=1) == settings
