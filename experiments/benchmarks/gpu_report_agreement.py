@@ -1,6 +1,7 @@
 """Whether another backend computes what the CPU does, with factors of 32 and of 16 bits."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -62,9 +63,9 @@ def compare_with_cpu(settings: TrainSettings, world: World) -> Agreement:
     Raises:
         RuntimeError: this process cannot use the CPU's backend.
     """
-    trainer = make_trainer(settings, world)
-    begun = _on_cpu(partial(init, trainer), jax.random.key(0))
-    return compare(begun, *_on_both(partial(iterate, trainer), begun), BOUNDS)
+    trainers = _trainers(settings, world)
+    begun = _on_cpu(partial(init, trainers[0]), jax.random.key(0))
+    return compare(begun, *_on_both([partial(iterate, each) for each in trainers], begun), BOUNDS)
 
 
 def follow_cpu(settings: TrainSettings, world: World, seeds: int) -> Agreement:
@@ -81,11 +82,19 @@ def follow_cpu(settings: TrainSettings, world: World, seeds: int) -> Agreement:
     Raises:
         RuntimeError: this process cannot use the CPU's backend.
     """
-    trainer = make_trainer(settings, world)
+    trainers = _trainers(settings, world)
+    trainer = trainers[0]
     state = _on_cpu(jax.vmap(partial(init, trainer)), seed_keys(seeds))
     trajectories = _on_cpu(jax.vmap(partial(_trajectories, trainer)), state)
-    results = _on_both(jax.vmap(partial(_follow, trainer)), state, trajectories)
+    follow = [jax.vmap(partial(_follow, each)) for each in trainers]
+    results = _on_both(follow, state, trajectories)
     return compare(state, *results, ROUNDED)
+
+
+def _trainers(settings: TrainSettings, world: World) -> list[Trainer]:
+    """Return the parts of a run as they are written for a CPU, and for the platform of a world."""
+    on_cpu = replace(world, platform="cpu")
+    return [make_trainer(settings, each) for each in (on_cpu, world)]
 
 
 def _trajectories(trainer: Trainer, state: TrainState) -> Trajectory:
@@ -105,15 +114,15 @@ def _on_cpu(function: Callable[..., Any], *arguments: Any) -> Any:
         return jax.block_until_ready(jax.jit(function)(*jax.device_put(arguments, cpu)))
 
 
-def _on_both(function: Callable[..., Any], *arguments: Any) -> tuple[Any, Any]:
-    """Return the results of a function on the CPU and on the default device."""
-    program = jax.jit(function)
+def _on_both(functions: Sequence[Callable[..., Any]], *arguments: Any) -> tuple[Any, Any]:
+    """Return the results of one function on the CPU, and of another on the default device."""
 
-    def on(device: jax.Device) -> Any:
-        return jax.block_until_ready(program(*jax.device_put(arguments, device)))
+    def on(device: jax.Device, function: Callable[..., Any]) -> Any:
+        return jax.block_until_ready(jax.jit(function)(*jax.device_put(arguments, device)))
 
     with jax.default_matmul_precision("highest"):
-        return on(jax.devices("cpu")[0]), on(jax.devices()[0])
+        here, there = functions
+        return on(jax.devices("cpu")[0], here), on(jax.devices()[0], there)
 
 
 def compare(begun: Any, here: Any, there: Any, bounds: Mapping[str, float]) -> Agreement:

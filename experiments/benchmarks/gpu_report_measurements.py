@@ -13,7 +13,8 @@ import jax
 from rich.console import Console
 
 from cbet_jax.config import Factors
-from experiments.benchmarks import arithmetic, bounds, timing
+from experiments.benchmarks import arithmetic, bounds, gpu_program_report, gpu_targets, timing
+from experiments.benchmarks.gpu_program_report import Compiled
 from experiments.benchmarks.gpu_report_agreement import Agreement, compare_with_cpu, follow_cpu
 from experiments.benchmarks.gpu_report_cases import TRAINING, Case, cases, small_cases, world_of
 from experiments.benchmarks.gpu_report_file import TRACE, Report
@@ -139,6 +140,12 @@ def _attempt(find: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         return {"error": OUT_OF_MEMORY if is_memory else f"{type(error).__name__}: {text[:300]}"}
 
 
+def program_of(case: Case, text: str) -> dict[str, Any]:
+    """Return what the compiled program of a case holds, and an estimate of its time."""
+    description = gpu_targets.describe(gpu_targets.named_like(jax.devices()[0].device_kind))
+    return gpu_program_report.make(case, description, Compiled(text))
+
+
 def measured(
     case: Case, compiled: CompiledCase, *, detailed: bool, trace: Path | None
 ) -> dict[str, Any]:
@@ -151,6 +158,7 @@ def measured(
         trace: the file to write a trace to, None for no trace.
     """
     program = compiled.program.as_text()
+    is_gpu = jax.devices()[0].platform == "gpu"
     found: dict[str, Any] = {
         "part": case.part,
         "preset": case.preset,
@@ -177,4 +185,6 @@ def measured(
     if detailed:
         steps = case.settings.rollouts * case.settings.unroll
         found["profile"] = _attempt(lambda: summary(profile(task.run, trace), program, steps))
+        if is_gpu:
+            found["program"] = _attempt(partial(program_of, case, program))
     return found

@@ -1,7 +1,9 @@
 """The report on a GPU as a table in Markdown."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
+
+from experiments.benchmarks.gpu_program_table import part_lines, table
 
 HEADER = (
     *("case", "frames/s", "ms a call", "minutes to the end", "TFLOP/s", "of a product"),
@@ -40,13 +42,10 @@ def markdown(content: dict[str, Any]) -> str:
     for case in content["cases"]:
         if "profile" in case:
             lines += ["", f"## Kernels: {case['case']}", "", *_kernels(case["profile"])]
+        if "parts" in case.get("program", {}):
+            lines += ["", f"## Compiled program: {case['case']}", ""]
+            lines += part_lines(case["program"])
     return "\n".join(lines) + "\n"
-
-
-def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """Return the lines of a table with text in the first column and numbers in the others."""
-    rule = ["---", *["---:"] * (len(header) - 1)]
-    return [f"| {' | '.join(cells)} |" for cells in (header, rule, *rows)]
 
 
 def _facts(content: dict[str, Any]) -> Iterable[str]:

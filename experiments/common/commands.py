@@ -34,6 +34,7 @@ GROUPS: dict[str, dict[str, str]] = {  # heading -> short name -> module
         "doctor": "experiments.doctor",
         "benchmark": "experiments.benchmark",
         "gpu-report": "experiments.gpu_report",
+        "gpu-program": "experiments.gpu_program",
     },
 }
 MODULES = {name: module for group in GROUPS.values() for name, module in group.items()}
