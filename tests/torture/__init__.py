@@ -1,0 +1,1 @@
+"""A campaign of faults from outside the program: `python -m tests.torture`."""
