@@ -123,6 +123,20 @@ class RunDirectory:
                 ) from None
             yield
 
+    def is_locked(self) -> bool:
+        """Return whether a process is training in the directory."""
+        try:
+            opened = os.open(self.root / ".lock", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        except OSError:  # nobody has begun
+            return False
+        try:
+            fcntl.flock(opened, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(opened)
+        return False
+
     def discard(self) -> None:
         """Delete a run that has not begun: what `create` and a first start have written."""
         for path in (self.config, self.manifest, self.metrics, self.root / ".lock"):
@@ -159,7 +173,9 @@ class RunDirectory:
             RunDirectoryError: there is one.
         """
         written = [self.root / ".lock", self.config, self.manifest, self.metrics]
-        for folder in (self.checkpoints, self.policies, self.figures):
+        tracked = self.root / "wandb"  # which makes links of its own in there
+        written += [tracked, tracked / "run-id"]
+        for folder in (self.checkpoints, self.policies, self.figures, self.root / "tensorboard"):
             written.append(folder)
             if not folder.is_symlink():
                 written += folder.rglob("*")

@@ -14,11 +14,12 @@ from typing import Any
 import jax
 
 from cbet_jax.runs.atomic_write import set_aside
-from cbet_jax.runs.checkpoint_record import read_own
+from cbet_jax.runs.checkpoint_record import digest_of_record, read_own
 from cbet_jax.runs.json_files import write_json
 
 PACKAGES = ("jax", "jaxlib", "navix", "flax", "optax", "numpy", "orbax-checkpoint", "cbet-jax")
 GIT_TIMEOUT_SECONDS = 10
+DIGEST = "digest"  # of all else in the file
 
 
 class Session:
@@ -41,9 +42,12 @@ class Session:
     def record(self, **measured: Any) -> None:
         """Write the session, with more that was measured, into the manifest."""
         self._entry |= measured
+        if measured.get("from_frames") and not self._path.exists():
+            self._say(f"{self._path} is missing: a new one begins")
         earlier = self._earlier()
         kept = earlier[:-1] if self._is_recorded else earlier  # the last one is this session
-        write_json(self._path, {"sessions": [*kept, self._entry]})
+        content = {"sessions": [*kept, self._entry]}
+        write_json(self._path, {**content, DIGEST: digest_of_record(content)})
         self._is_recorded = True
 
     def _earlier(self) -> list[dict[str, Any]]:
@@ -51,10 +55,14 @@ class Session:
         if not self._path.exists():
             return []
         try:
-            sessions = json.loads(read_own(self._path))["sessions"]
+            content = json.loads(read_own(self._path))
+            digest = content.pop(DIGEST, None)  # older runs have none
+            if digest is not None and digest != digest_of_record(content):
+                raise ValueError("it is not what was written")
+            sessions = content["sessions"]
             if not isinstance(sessions, list):
                 raise TypeError(type(sessions))
-        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             aside = set_aside(self._path)
             self._say(f"{self._path} is damaged: set aside as {aside.name}, a new one begins")
             return []

@@ -1,12 +1,16 @@
 """Where a sweep's jobs go: this machine, or a SLURM cluster, through submitit."""
 
+import json
+import os
 import signal
 import time
+import uuid
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import submitit
 
+from cbet_jax.runs.json_files import write_json
 from experiments.common.training import AND
 from experiments.sweeps.gpus import VARIABLE
 from experiments.sweeps.plan import SweepGroup, SweepJob
@@ -44,7 +48,7 @@ class Queue:
             self._executor = submitit.LocalExecutor(folder, max_num_timeout=UNLIMITED)
             self._executor.update_parameters(timeout_min=UNLIMITED)
 
-    def submit(self, group: SweepGroup, gpus: str | None) -> Any:
+    def submit(self, group: SweepGroup, gpus: str | None) -> "Submitted":
         """Submit a job; on this machine it starts at once.
 
         Args:
@@ -56,7 +60,9 @@ class Queue:
         first, *others = group.jobs
         runs = [(first.words, first.config)]
         runs += [((AND, *job.words), job.config) for job in others]
-        training = Training(first.module, runs, environment)
+        answer = self._folder / f"{uuid.uuid4().hex}.json"
+        parent = os.getpid() if self.cluster == LOCAL else None
+        training = Training(first.module, runs, environment, answer, parent)
         # Ctrl-C is for the sweep and for the training itself, not for what is in between.
         interrupted = signal.signal(signal.SIGINT, signal.SIG_IGN)
         try:
@@ -64,39 +70,56 @@ class Queue:
         finally:
             signal.signal(signal.SIGINT, interrupted)
         for job in group.jobs:
-            (self._folder / f"{job}.job").write_text(handle.job_id)
-        return handle
+            content = {"job": handle.job_id, "answer": answer.name}
+            write_json(self._folder / f"{job}.job", content)
+        return Submitted(handle, answer)
 
-    def under_way(self, job: SweepJob) -> Any:
+    def under_way(self, job: SweepJob) -> "Submitted | None":
         """Return the job that an earlier sweep has left in the queue for a run, if it is there."""
         path = self._folder / f"{job}.job"
         if self.cluster == LOCAL or not path.exists():
             return None
-        handle: Any = submitit.SlurmJob(self._folder, path.read_text())
-        return None if handle.done(force_check=True) else handle
+        try:
+            content = json.loads(path.read_text())
+            name, answer = str(content["job"]), str(content["answer"])
+        except (ValueError, KeyError, TypeError):  # an older sweep's, or damaged
+            return None
+        handle: Any = submitit.SlurmJob(self._folder, name)
+        is_over = handle.done(force_check=True)
+        return None if is_over else Submitted(handle, self._folder / Path(answer).name)
 
 
-def end(handle: Any) -> None:
+class Submitted(NamedTuple):
+    """A job in the queue."""
+
+    handle: Any  # submitit's
+    answer: Path  # which holds its exit status once it is over; submitit's own is a pickle
+
+    @property
+    def name(self) -> str:
+        """Its name in the queue."""
+        return str(self.handle.job_id)
+
+
+def end(job: Submitted) -> None:
     """Let a job on this machine save and end."""
-    process = handle._process  # submitit's own way leaves no time to save
+    process = job.handle._process  # submitit's own way leaves no time to save
     while process.poll() is None:
         process.terminate()  # which a job that has just begun may not hear
         time.sleep(1.0)
 
 
-def status_of(handle: Any) -> int | None:
+def status_of(job: Submitted) -> int | None:
     """Return the exit status of a job that is over; None: it was lost."""
-    tasks = [handle.task(number) for number in range(handle.num_tasks)]
-    if not all(task.paths.result_pickle.exists() for task in tasks):
-        return None
     try:
-        return max(task.result() for task in tasks)
-    except (submitit.core.utils.UncompletedJobError, submitit.core.utils.FailedJobError):
+        status = json.loads(job.answer.read_text())["status"]
+    except (OSError, ValueError, KeyError, TypeError):
         return None
+    return status if isinstance(status, int) else None
 
 
-def last_error(handle: Any) -> str:
+def last_error(job: Submitted) -> str:
     """Return the line in which a job has said why it failed, or where it may have."""
-    lines = (handle.stderr() or "").splitlines()
+    lines = (job.handle.stderr() or "").splitlines()
     said = [line.removeprefix(ERROR) for line in lines if line.startswith(ERROR)]
-    return said[-1] if said else f"see {handle.paths.stderr}"
+    return said[-1] if said else f"see {job.handle.paths.stderr}"

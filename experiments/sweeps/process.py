@@ -4,6 +4,7 @@ Jobs import this file: nothing in it takes long to import.
 """
 
 import itertools
+import json
 import os
 import signal
 import subprocess
@@ -28,6 +29,8 @@ class Training(submitit.helpers.Checkpointable):
         module: str,
         runs: Sequence[tuple[Sequence[str], Path]],
         environment: dict[str, str | None],
+        answer: Path,
+        parent: int | None,
     ) -> None:
         """Note what is to be done.
 
@@ -36,10 +39,15 @@ class Training(submitit.helpers.Checkpointable):
             runs: the words of each run's command line, and a file; if it exists, the run is there
                 to be continued.
             environment: variables that the process is given, or (None) not given.
+            answer: the file that the exit status goes to, as JSON.
+            parent: the process on this machine without which the job ends, after saving (None: it
+                needs none).
         """
         self.module = module
         self.runs = runs
         self.environment = environment
+        self.answer = answer
+        self.parent = parent
         self._process: subprocess.Popen[bytes] | None = None
         self._asked_to_stop = False
         self._told_to_stop = False
@@ -55,9 +63,12 @@ class Training(submitit.helpers.Checkpointable):
         given = {name: value for name, value in variables.items() if value is not None}
         self._process = subprocess.Popen(program, env=given)
         while (status := self._process.poll()) is None:
-            if self._asked_to_stop:
+            if self._asked_to_stop or (self.parent and not is_alive(self.parent)):
                 self._tell_to_stop(self._process)
             time.sleep(0.1)
+        temporary = self.answer.with_suffix(".tmp")
+        temporary.write_text(json.dumps({"status": status}))
+        os.replace(temporary, self.answer)
         return status
 
     def checkpoint(self) -> submitit.helpers.DelayedSubmission:
@@ -66,7 +77,7 @@ class Training(submitit.helpers.Checkpointable):
             self._tell_to_stop(self._process)
             # Not Popen's own wait: this is a signal's handler, which may have interrupted it.
             os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOWAIT)
-        again = Training(self.module, self.runs, self.environment)
+        again = Training(self.module, self.runs, self.environment, self.answer, self.parent)
         return submitit.helpers.DelayedSubmission(again)
 
     def _ask_to_stop(self, number: int, frame: FrameType | None) -> None:
@@ -76,3 +87,18 @@ class Training(submitit.helpers.Checkpointable):
         if not self._told_to_stop:  # told twice, it would not save
             self._told_to_stop = True
             process.terminate()
+
+
+def is_alive(process: int) -> bool:
+    """Return whether a process of this machine has not ended, nor been killed."""
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    try:
+        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except (OSError, IndexError):  # not Linux, or gone meanwhile
+        return True
+    return state not in ("Z", "X")  # dead, only its parent has not heard of it yet

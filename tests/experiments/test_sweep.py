@@ -2,15 +2,23 @@
 
 import csv
 import json
+import os
+import subprocess
 import sys
+import time
+from types import SimpleNamespace
 
 import pytest
 
 from cbet_jax.runs.directory import RunDirectory
-from experiments import minigrid_pretrain
+from experiments import minigrid_pretrain, sweep
 from experiments.common import training
-from experiments.sweeps import command, gpus, plan
+from experiments.common.screen import Screen
+from experiments.sweeps import command, gpus, jobs, plan
+from experiments.sweeps import process as process_of_job
+from experiments.sweeps.execute import Sweep
 from experiments.sweeps.plan import read_grid
+from experiments.sweeps.process import Training
 from tests.support.fake_program import fake_program
 from tests.support.refusal import refused
 from tests.support.tiny import ARGUMENTS, CHUNK_FRAMES, FRAMES, SEEDS
@@ -95,6 +103,69 @@ def test_what_is_preempted_or_lost_goes_on_and_ends_the_same(stand_in, tmp_path,
     assert "train.unroll is 10, not 5" in refused(command.main, other, capsys)
     other = ["--out", str(root), "--command", "transfer"]
     assert "is a sweep over pretrain, not transfer" in refused(command.main, other, capsys)
+
+
+KILLED = """
+import sys
+from experiments.sweeps import plan
+from experiments import minigrid_pretrain, sweep
+from tests.support.fake_program import fake_program
+plan.COMMANDS["pretrain"] = "tests.support.small_sweep"
+minigrid_pretrain.build = fake_program
+sweep.main(sys.argv[1:])
+"""
+
+
+def test_a_killed_sweep_leaves_no_trainer_and_goes_on(stand_in, tmp_path, capsys):
+    root = tmp_path / "sweep"
+    arguments = [*LOCAL, "--out", str(root), "--grid", "method=ride"]  # which waits half-way
+    run = RunDirectory(root / "runs" / "method=ride")
+    with subprocess.Popen([sys.executable, "-c", KILLED, *arguments]) as process:
+        deadline = time.monotonic() + 200
+        while not run.checkpoints.exists():
+            assert process.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        process.kill()
+    sweep.main(arguments)
+    shown = capsys.readouterr().out
+    assert "method=ride is done" in shown
+    assert not run.is_locked()
+
+
+def test_a_run_that_another_process_trains_is_waited_for(tmp_path, capsys):
+    group = plan.SweepGroup(tuple(plan.plan(tmp_path, "pretrain", {}, [])))
+    run = RunDirectory(group.jobs[0].root)
+    run.root.mkdir(parents=True)
+    queue = SimpleNamespace(cluster=jobs.LOCAL, under_way=lambda job: None)
+    waiting = Sweep([group], queue, None, 1, Screen())
+    with run.lock():
+        assert waiting._next() is None
+        assert waiting._next() is None
+    assert capsys.readouterr().out.count("still being trained by another process") == 1
+    assert waiting._next() == group
+    assert waiting._next() is None
+
+
+def test_a_job_tells_its_end_as_json(tmp_path, monkeypatch):
+    """A pickle in the folder of jobs would be run."""
+    monkeypatch.setattr("pickle.loads", None)
+    submitted = jobs.Submitted(None, tmp_path / "answer.json")
+    assert jobs.status_of(submitted) is None
+    for content, status in (('{"status": 2}', 2), ("[]", None), ("\x80\x04", None), ("{}", None)):
+        submitted.answer.write_text(content)
+        assert jobs.status_of(submitted) == status
+    training = Training("no.such.module", [((), tmp_path / "x")], {}, submitted.answer, None)
+    assert training() == 1
+    assert jobs.status_of(submitted) == 1
+
+
+def test_a_dead_process_is_known():
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    while process_of_job.is_alive(process.pid):
+        time.sleep(0.01)  # dead, though its parent has not asked
+    process.wait()
+    assert process_of_job.is_alive(os.getpid())
 
 
 def test_runs_that_differ_in_numbers_are_trained_by_one_program(stand_in, tmp_path, capsys):

@@ -35,6 +35,12 @@ def lose() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+def wait() -> None:
+    """Wait until this process is told to stop, as one that trains for long."""
+    while signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        time.sleep(0.01)
+
+
 def disturb(how: Any) -> None:
     """Call `how` while a chunk's metrics are written."""
     append, written = metrics_table.Table.append, []
@@ -65,7 +71,7 @@ if __name__ == "__main__":
     minigrid_pretrain.build_together = build_together
     figures.draw_learning_curves = lambda *_: []
     if "--resume" not in sys.argv:
-        for method, how in (("cbet", preempt), ("count", lose)):
+        for method, how in (("cbet", preempt), ("count", lose), ("ride", wait)):
             if method in sys.argv:
                 disturb(how)
     minigrid_pretrain.main(sys.argv[1:])

@@ -16,6 +16,15 @@ def test_each_start_has_one_entry_that_grows(tmp_path):
     assert sessions[0]["command"] == "--seeds 2"
 
 
+def test_a_continued_run_without_a_manifest_says_so(tmp_path):
+    said: list[str] = []
+    Session(tmp_path / "manifest.json", [], said.append).record(from_frames=0)
+    assert not said
+    (tmp_path / "manifest.json").unlink()
+    Session(tmp_path / "manifest.json", [], said.append).record(from_frames=40)
+    assert "is missing: a new one begins" in said[0]
+
+
 def test_a_manifest_that_was_deleted_is_written_again(tmp_path):
     path = tmp_path / "manifest.json"
     session = Session(path, [])

@@ -291,6 +291,12 @@ def test_lost_metrics_of_an_older_run_are_refused(tmp_path):
 NO_MANIFESTS = [b"", b"{", b'{"sessions": 3}', b"[]", b"\xff\xfe", b"[" * 10**5]
 
 
+def test_a_changed_manifest_is_set_aside(stopped, capsys):
+    stopped.manifest.write_text(stopped.manifest.read_text().replace('"frames": ', '"frames": 1'))
+    pretrain(stopped.root, "--resume", *RARELY)
+    assert "manifest.json is damaged: set aside" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("content", NO_MANIFESTS)
 def test_a_damaged_manifest_is_set_aside(stopped, content, capsys):
     stopped.manifest.write_bytes(content)
