@@ -88,6 +88,13 @@ def check_room(folder: Path) -> None:
         os.fsync(file.fileno())
 
 
+def delete_left_over(folder: Path) -> None:
+    """Delete the files that killed processes were writing in a folder."""
+    for path in folder.glob(".*.tmp*"):
+        if path.is_file():
+            _delete_if_left_over(path)
+
+
 @contextmanager
 def _temporary(path: Path) -> Iterator[Path]:
     """Yield a new empty file beside `path`, which is gone after the block.

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from cbet_jax.config import RunSettings
-from cbet_jax.runs.atomic_write import check_room, open_own, set_aside
+from cbet_jax.runs.atomic_write import check_room, delete_left_over, open_own, set_aside
 from cbet_jax.runs.checkpoint_record import (
     DamagedCheckpointError,
     checkpoints,
@@ -90,12 +90,14 @@ class RunDirectory:
         write_json(self.config, _with_digest(settings))
 
     def mend(self, settings: RunSettings, say: Callable[[str], None]) -> None:
-        """Set a damaged configuration aside, and write it anew.
+        """Set a damaged configuration aside and write it anew; delete what killed processes left.
 
         Args:
             settings: of the run.
             say: prints a line.
         """
+        for folder in (self.root, self.figures):
+            delete_left_over(folder)
         try:
             self._read_config()
         except RunDirectoryError:

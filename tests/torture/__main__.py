@@ -23,6 +23,7 @@ from tests.torture import damage, disks, hostile, kills, lines, runs
 from tests.torture.trial import Trial, results, trouble
 
 SIDE_BY_SIDE = 2
+TOLD = 50  # so many trials are told of at once
 FAILED = 1  # exit status
 
 
@@ -40,6 +41,8 @@ def main(words: list[str]) -> int:
         for trial, found in results(trials, SIDE_BY_SIDE):
             tried[trial.group] += 1
             failed[trial.group] += bool(found)
+            if tried.total() % TOLD == 0:
+                print(f"{tried.total()} tried", file=sys.stderr, flush=True)
             if found:
                 print(f"FAILED {trial.group}: {trial.name}: {found}", flush=True)
     finally:

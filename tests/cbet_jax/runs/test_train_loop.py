@@ -370,6 +370,16 @@ def test_a_pipe_is_refused(stopped, name, capsys):
     assert "no ordinary file" in refused(minigrid_pretrain.main, arguments, capsys, status=3)
 
 
+def test_what_a_killed_process_was_writing_is_deleted(unbroken, tmp_path):
+    directory = RunDirectory(shutil.copytree(unbroken.root, tmp_path / "finished"))
+    directory.figures.mkdir(exist_ok=True)
+    left = [directory.root / ".manifest.0a.tmp.json", directory.figures / ".curves.0a.tmp.png"]
+    for path in left:
+        path.write_text("half of it")
+    minigrid_pretrain.main(["--out", str(directory.root), "--resume"])
+    assert not any(path.exists() for path in left)
+
+
 def test_stray_files_beside_checkpoints_stop_nothing(unbroken, stopped):
     (stopped.checkpoints / ".stray.tmp").write_text("a file")
     (stopped.checkpoints / f"{FRAMES:012d}").write_text("where the last checkpoint goes")
