@@ -195,7 +195,7 @@ def _step(
     worlds: Worlds, actions: Int[Array, " N"], *, explore: bool, platform: str
 ) -> tuple[Worlds, Step]:
     """Take one action in each world, and start the next episode where one ended."""
-    states, outcome = jax.vmap(rules.step)(worlds.states, actions)
+    states, outcome = jax.vmap(partial(rules.step, platform=platform))(worlds.states, actions)
     terminated = outcome.died if explore else outcome.died | outcome.success
     truncated = outcome.timed_out & ~terminated
     next_worlds = _reset(worlds._replace(states=states), terminated | truncated, platform)

@@ -6,7 +6,6 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int, PRNGKeyArray, UInt8, UInt32
 
-from envs.barrier import materialize
 from envs.minigrid import cells as c
 from envs.minigrid.generators import room_chains
 from envs.minigrid.generators.generator import Generator, set_cell
@@ -107,7 +106,7 @@ def _build_level(
     agent = _random_cell(words[3], first, away_from=ball)
     goal = _random_cell(words[0], last)
     closed = c.KIND_CLOSED << 3 | _door_colors(words[6:]).astype(jnp.uint8)
-    boxes, goal, ball, closed = materialize((boxes, goal, ball, closed))
+    boxes, goal, ball, closed = jax.lax.optimization_barrier((boxes, goal, ball, closed))
     grid = _walls(boxes)
     grid = grid.at[doors[1:] >> 8, doors[1:] & 0xFF].set(closed[1:])
     grid = set_cell(grid, goal, c.GOAL)

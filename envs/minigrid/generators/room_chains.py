@@ -19,7 +19,6 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int, PRNGKeyArray, UInt32
 
-from envs.barrier import materialize
 from envs.minigrid.level import pack_position
 
 SIZE = 25  # cells along a side of the grid
@@ -131,7 +130,7 @@ def _try_once(chains: Chains, words: UInt32[Array, " chains"], max_room_size: in
     room = _try_room(words, chains.last, is_empty, max_room_size)
     fits = _fits(room, chains) & ~is_complete
     walls = _pack_four(room.left, room.top, FAR - room.right, FAR - room.bottom)
-    room, walls, fits = materialize((room, walls, fits))
+    room, walls, fits = jax.lax.optimization_barrier((room, walls, fits))
     here = (jnp.arange(num_rooms)[:, None] == chains.length) & fits
     # The first room has only one try: MiniGrid samples its size once per chain.
     fails = ~fits & ~is_complete & (is_empty | (chains.failures + 1 == TRIES))
