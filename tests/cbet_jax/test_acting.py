@@ -12,7 +12,6 @@ import pytest
 from jax import Array
 
 from cbet_jax.agent import Agent, AgentParams, network_agent
-from cbet_jax.config import NetworkSettings, TrainSettings
 from cbet_jax.evaluate import make_evaluator
 from cbet_jax.intrinsic import make_intrinsic
 from cbet_jax.rollout import act, begin_actor, rollout
@@ -24,11 +23,11 @@ from envs.types import Step, World
 from experiments.evaluation import walks
 from experiments.illustrations import visits
 from experiments.watching import playing, rooms_film
+from tests.support.tiny import NETWORK, SETTINGS
 
 STEPS = 9  # of an episode, and of a play
 KEY = jax.random.key(3)
-NETWORK = NetworkSettings(1, channels=4, dense_layers=1, dense_units=8, lstm_layers=1, lstm_units=8)
-METHOD = make_intrinsic(TrainSettings(), 1)
+METHOD = make_intrinsic(replace(SETTINGS, method="count"), 1)
 
 
 class Floor(NamedTuple):

@@ -7,14 +7,13 @@ import numpy as np
 import pytest
 
 from cbet_jax.agent import network_agent
-from cbet_jax.config import NetworkSettings
 from cbet_jax.evaluate import evaluate_uniform, make_evaluator
 from envs.minigrid.generators import GENERATORS
 from envs.minigrid.level import enlarge
 from envs.minigrid.world import first_levels, play_levels
+from tests.support.tiny import NETWORK
 from tests.support.worlds import single_env
 
-NETWORK = NetworkSettings(channels=4, dense_units=8, lstm_layers=1, lstm_units=8)
 NAME, EPISODES = "KeyCorridorS3R3", 100
 WORLD_KEY, ACTION_KEY = jax.random.split(jax.random.key(0))
 

@@ -6,19 +6,14 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from cbet_jax.config import NetworkSettings, TrainSettings
 from cbet_jax.train import make_program, seed_keys
 from envs.minigrid import make_world
 from experiments.benchmarks.arithmetic import inner_jaxprs
+from tests.support import tiny
 
 UNROLL = 12
-UNITS = 8
-SETTINGS = TrainSettings(
-    worlds=6,
-    batch=4,
-    unroll=UNROLL,
-    network=NetworkSettings(channels=4, dense_units=8, lstm_layers=1, lstm_units=UNITS),
-)
+UNITS = tiny.NETWORK.lstm_units
+SETTINGS = replace(tiny.SETTINGS, worlds=6, batch=6, unroll=UNROLL)
 MOVES = {
     "convert_element_type",
     "transpose",

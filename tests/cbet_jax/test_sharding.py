@@ -17,7 +17,7 @@ from tests.support.corridor_runs import ARGUMENTS, CHUNK_FRAMES, assert_same_run
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory) -> Path:
-    """The same run on one device, on four, interrupted there, and on four and then two."""
+    """The same run on one device, on four, killed and resumed there, and on four and then two."""
     root = tmp_path_factory.mktemp("runs")
     program = [sys.executable, "-m", "tests.support.corridor_runs", str(root)]
     with open(root / "stderr", "w") as stderr:
@@ -30,8 +30,8 @@ def test_the_numbers_do_not_depend_on_the_devices(name, runs):
     assert_same_run(runs / name, runs / "1")
 
 
-def test_an_interrupted_run_on_four_devices_ends_with_the_same_numbers_bit_for_bit(runs):
-    one, other = (RunDirectory(runs / name) for name in ("interrupted", "4"))
+def test_a_resumed_run_on_four_devices_ends_with_the_same_numbers_bit_for_bit(runs):
+    one, other = (RunDirectory(runs / name) for name in ("died", "4"))
     assert one.metrics.read_bytes() == other.metrics.read_bytes()
     found, wanted = last_state(one.root), last_state(other.root)
     assert {name: x.tobytes() for name, x in found.items()} == {

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from cbet_jax.config import CountSettings, NetworkSettings
+from cbet_jax.config import CountSettings
 from experiments import benchmark, gpu_report
 from experiments.benchmarks import arithmetic, gpu_report_agreement, timing
 from experiments.benchmarks import gpu_report_cases as cases
@@ -16,6 +16,7 @@ from experiments.benchmarks import gpu_report_measurements as measurements
 from experiments.benchmarks import gpu_report_programs as programs
 from experiments.common.presets import PRESETS
 from tests.support.refusal import refused
+from tests.support.tiny import NETWORK
 from tests.support.worlds import corridor
 
 
@@ -23,8 +24,7 @@ from tests.support.worlds import corridor
 def quick(monkeypatch):
     """Times everything once, with a network and in a world that compile at once."""
     smoke = PRESETS["smoke"]
-    network = NetworkSettings(1, 4, dense_layers=1, dense_units=8, lstm_layers=1, lstm_units=8)
-    train = replace(smoke.train, network=network, counts=CountSettings(capacity=64))
+    train = replace(smoke.train, network=NETWORK, counts=CountSettings(capacity=64))
     monkeypatch.setitem(PRESETS, "smoke", replace(smoke, train=train))
     monkeypatch.setattr(timing, "ROUND_SECONDS", 0.0)
     monkeypatch.setattr(arithmetic, "MATRIX_SHAPE", (8, 8, 8))

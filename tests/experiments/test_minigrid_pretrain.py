@@ -118,10 +118,8 @@ def rows_of(path: Path) -> list[dict[str, str]]:
 
 
 def test_an_evaluation_leaves_a_table_and_a_picture(finished, capsys):
-    arguments = [str(finished.root), "--episodes", "4", "--envs", "LavaGapS5"]
-    minigrid_evaluate.main(arguments)
+    minigrid_evaluate.main([str(finished.root), "--episodes", "4", "--envs", "LavaGapS5"])
     shown = capsys.readouterr().out
-    first = (finished.root / "evaluation.csv").read_bytes()
     rows = rows_of(finished.root / "evaluation.csv")
     seeds = [*map(str, range(SEEDS)), "all"]
     assert [(row["method"], row["seed"]) for row in rows] == [
@@ -137,9 +135,6 @@ def test_an_evaluation_leaves_a_table_and_a_picture(finished, capsys):
         assert row["environment"] in shown
         assert row["checkpoint_frames"] == str(FRAMES)
     assert (finished.root / "evaluation.png").read_bytes().startswith(PNG)
-    minigrid_evaluate.main(arguments)
-    assert (finished.root / "evaluation.csv").read_bytes() == first
-    assert (finished.root / "evaluation-2.csv").read_bytes() == first
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import csv
 import shutil
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import jax
@@ -41,6 +42,16 @@ from tests.support.tiny import (
 FRAMES = 4 * CHUNK_FRAMES
 TINY = (*ARGUMENTS, "--frames", str(FRAMES))
 ENV = ("--env", "Unlock")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def built_once():
+    """Each program is traced once for all of its sessions."""
+    build = cache(gridworlds.build)
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (gridworlds, minigrid_transfer):
+            patch.setattr(module, "build", build)
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -101,6 +101,7 @@ def test_gridworld_policies_are_evaluated(finish):
     assert {row["checkpoint_frames"] for table in tables for row in table} == {str(FRAMES)}
 
 
+@pytest.mark.slow  # an evaluation of a new run is tested by default
 def test_policies_in_rooms_are_evaluated(finish):
     run = finish("habitat")
     words = ("--scenes", "studio", "--episodes", "1", "--steps", "3")

@@ -34,11 +34,8 @@ LEARNT = {  # the networks of each method that learn; the others have none
 }
 # The methods whose counts can be reset at random. RIDE, which counts within an episode, refuses.
 COUNTING = tuple(name for name in METHODS if name not in (*LEARNT, "none"))
-# RIDE counts and learns, RND has a network that does not learn; C-BET is trained by other tests.
-TRAINED = (
-    *("rnd", "ride"),
-    *(pytest.param(name, marks=pytest.mark.slow) for name in ("count", "curiosity", "none")),
-)
+# RIDE counts and learns; C-BET is trained by other tests.
+TRAINED = others_slow(("ride", "rnd", "count", "curiosity", "none"), ("ride",))
 COEFFICIENTS = {"rnd": 0.1, "curiosity": 0.1, "ride": 0.1, "none": 0.0}  # all others: 0.005
 
 
@@ -66,9 +63,8 @@ def _player(name):
     return jax.jit(lambda *steps: _play(method, *steps), compiler_options=QUICKLY)
 
 
-def _observe(method, first: Step, steps: Step, action) -> tuple[Any, Any, Any, Trajectory]:
-    init_key, begin_key, key = jax.random.split(jax.random.key(3), 3)
-    params, before = method.init(init_key, first)
+def _observe(method, before, first: Step, steps: Step, action) -> tuple[Any, Trajectory]:
+    begin_key, key = jax.random.split(jax.random.key(4))
     memory = method.begin_rollout(before, begin_key, first)
     after, signal = jax.lax.scan(
         lambda memory, inputs: method.observe(memory, *inputs),
@@ -77,11 +73,12 @@ def _observe(method, first: Step, steps: Step, action) -> tuple[Any, Any, Any, T
     )
     view = jnp.concatenate([first.view[None], steps.view])
     blank = trajectory(np.zeros((STEPS + 1, WORLDS)), action, num_actions=ACTIONS)
-    return params, before, after, blank._replace(view=view, signal=signal)
+    return after, blank._replace(view=view, signal=signal)
 
 
-def _play(method, *steps) -> Result:
-    params, before, after, played = _observe(method, *steps)
+def _play(method, first, *steps) -> Result:
+    params, before = method.init(jax.random.key(3), first)
+    after, played = _observe(method, before, first, *steps)
     loss_of = lambda learnt: method.loss(params._replace(learnt=learnt), played)  # noqa: E731
     (loss, terms), gradient = jax.value_and_grad(loss_of, has_aux=True)(params.learnt)
     reward = method.reward(params, played)
@@ -104,17 +101,16 @@ def _random_steps(seed):
     return moments[0], steps, jnp.asarray(random.integers(ACTIONS, size=(STEPS, WORLDS)))
 
 
-# The rewards of the ablation differ in their formulas only, which have tests of their own.
-REPEATED = [name for name in REWARDS if name != "ablation-product"]
+# Those of the ablation differ from C-BET, and Curiosity differs from RIDE, in their formulas only,
+# which have tests of their own.
+REPEATED = (*REWARDS, "curiosity")
 # Counts of two kinds, and networks: without `jit` hundreds of operations are compiled one by one.
 UNCOMPILED = ("cbet", "rnd")
 
 
 @pytest.fixture(
     scope="module",
-    params=[
-        pytest.param(name, marks=pytest.mark.slow if name in REPEATED else ()) for name in METHODS
-    ],
+    params=others_slow(METHODS, [name for name in METHODS if name not in REPEATED]),
 )
 def name(request):
     return request.param
@@ -137,8 +133,9 @@ def test_compiled_or_not_it_is_the_same(name):
     compiled = _player(name)(*_random_steps(0))
     with jax.disable_jit():
         method = make_intrinsic(_settings(name), ACTIONS)
-        params, _, after, played = _observe(method, *_random_steps(0))
-        reward, (loss, _) = method.reward(params, played), method.loss(params, played)
+        after, played = _observe(method, compiled.before, *_random_steps(0))
+        reward = method.reward(compiled.params, played)
+        loss, _ = method.loss(compiled.params, played)
     chex.assert_trees_all_equal(played.signal, compiled.trajectory.signal)
     chex.assert_trees_all_equal(after, compiled.after)
     chex.assert_trees_all_close((reward, loss), (compiled.reward, compiled.loss), rtol=1e-4)
@@ -164,6 +161,7 @@ def test_the_loss_reaches_every_network_that_learns(name):
         assert all(np.any(leaf) for leaf in jax.tree.leaves(gradient))
 
 
+@pytest.mark.parametrize("name", METHODS, indirect=True)
 def test_each_method_has_its_coefficient_unless_another_is_set(name):
     assert make_intrinsic(_settings(name), ACTIONS).coefficient == COEFFICIENTS.get(name, 0.005)
     other = TrainSettings(method=name, intrinsic_coefficient=0.25)

@@ -2,6 +2,7 @@
 
 import os
 import signal
+from dataclasses import replace
 
 import chex
 import jax
@@ -9,7 +10,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from cbet_jax.config import CountSettings, NetworkSettings, TrainSettings
 from cbet_jax.runs import checkpoint
 from cbet_jax.train import make_program, seed_keys
 from envs.habitat.raycast.simulator import open_scene
@@ -19,7 +19,7 @@ from envs.habitat.workers.simulators import Simulators, simulator_errors
 from envs.habitat.world import CELL, habitat_world, make_grid, visit
 from tests.support.own_simulator import OWN
 from tests.support.scenes import four_walls
-from tests.support.tiny import numbers
+from tests.support.tiny import NETWORK, SETTINGS, numbers
 
 ACTIONS = np.random.default_rng(0).integers(0, 3, (40, 2)).astype(np.int32)
 
@@ -230,19 +230,11 @@ def test_a_simulator_that_is_lost_too_often_stops_the_run_in_one_line(
     assert capfd.readouterr().err == ""
 
 
-TINY = TrainSettings(
-    frames=10_000,
-    worlds=2,
-    batch=2,
-    unroll=5,
-    network=NetworkSettings(channels=2, dense_units=8, lstm_layers=1, lstm_units=8, conv_layers=5),
-    counts=CountSettings(capacity=256),
-)
-
-
+@pytest.mark.slow  # the command is tested so, with the simulator that it has by default
 def test_it_trains_and_resumes_bit_for_bit(simulators_of, tmp_path) -> None:
     world = habitat_world(simulators_of(Settings("fine", OWN), 2), max_steps=7)
-    program = make_program(TINY, world, seeds=1, iterations_per_chunk=2)
+    tiny = replace(SETTINGS, unroll=5, network=replace(NETWORK, conv_layers=5))
+    program = make_program(tiny, world, seeds=1, iterations_per_chunk=2)
     middle, _ = program.advance(program.init(seed_keys(1)))
     checkpoint.save(tmp_path, middle, checkpoint.Position(2, 20), {})
     end, metrics = program.advance(middle)
@@ -251,7 +243,7 @@ def test_it_trains_and_resumes_bit_for_bit(simulators_of, tmp_path) -> None:
     assert metrics["positions"][-1] > 1
 
     fresh = habitat_world(simulators_of(Settings("fine", OWN), 2), max_steps=7)
-    resumed = make_program(TINY, fresh, seeds=1, iterations_per_chunk=2)
+    resumed = make_program(tiny, fresh, seeds=1, iterations_per_chunk=2)
     template = jax.eval_shape(resumed.init, seed_keys(1))
     loaded = checkpoint.load_newest(tmp_path, template, {})
     again, _ = resumed.advance(loaded.state)

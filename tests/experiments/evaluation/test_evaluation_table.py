@@ -82,3 +82,11 @@ def test_the_picture_can_be_read_at_the_width_of_a_page(table, tmp_path):
     with Image.open(picture) as image:
         assert image.width <= 1300
         assert image.width < 2 * image.height
+
+
+def test_another_table_is_stored_beside_the_first(table, tmp_path):
+    first, _ = evaluation_table.write(tmp_path, table, 900, 0)
+    content = first.read_bytes()
+    second, picture = evaluation_table.write(tmp_path, table[:2], 900, 1)
+    assert (second.name, picture.name) == ("evaluation-2.csv", "evaluation-2.png")
+    assert first.read_bytes() == content != second.read_bytes()

@@ -12,16 +12,16 @@ NOTEBOOK = ROOT / "experiments" / "notebooks" / "profiling.ipynb"
 TINY = """
 from dataclasses import replace
 
-from cbet_jax.config import CountSettings, NetworkSettings
+from cbet_jax.config import CountSettings
 from experiments.benchmarks import timing
+from tests.support.tiny import NETWORK
 from tests.support.worlds import corridor
 
 make_world = lambda names, number, explore: corridor(number)  # compiles at once
 timing.ROUND_SECONDS = 0.0
 preset = PRESETS["smoke"]
-network = NetworkSettings(1, 4, dense_layers=1, dense_units=8, lstm_layers=1, lstm_units=8)
 counts = CountSettings(capacity=64)
-settings = replace(preset.train, worlds=4, batch=4, unroll=5, network=network, counts=counts)
+settings = replace(preset.train, worlds=4, batch=4, unroll=5, network=NETWORK, counts=counts)
 seeds, chunk, rounds = 1, 1, 1
 folder = Path(tempfile.mkdtemp())
 """
