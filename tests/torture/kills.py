@@ -16,6 +16,8 @@ import orbax.checkpoint as ocp
 from cbet_jax.runs import checkpoint, manifest, metrics_table
 from cbet_jax.runs.directory import RunDirectory
 from experiments.evaluation import evaluation_table
+from experiments.sweeps import execute
+from experiments.sweeps import results as sweep_results
 from tests.torture import runs
 from tests.torture.trial import Trial, trouble
 
@@ -48,6 +50,11 @@ STUDYING: tuple[tuple[Any, str, tuple[int, ...]], ...] = (
     (metrics_table.Table, "append", (1, 3)),
     (evaluation_table, "save", (1,)),
 )
+SWEEPING: tuple[tuple[Any, str], ...] = (  # each at its first call
+    (execute.Sweep, "_submit"),
+    (execute.Sweep, "_end"),
+    (sweep_results, "write"),
+)
 MOMENTS = 10  # kills by the clock, wherever the run then is
 
 
@@ -71,6 +78,8 @@ def trials(whole: Path, study: Path) -> Iterator[Trial]:
     for owner, name, calls in EVALUATING:
         for call in calls:
             yield _evaluation(f"{name} {call}", whole, owner, name, call)
+    for owner, name in SWEEPING:
+        yield Trial(GROUP, f"sweep, at {name}", _sweep(owner, name))
     for owner, name, calls in STUDYING:
         for call in calls:
             yield _study(f"{name} {call}", study, owner, name, call)
@@ -133,3 +142,17 @@ def _study(where: str, finished: Path, owner: Any, name: str, call: int) -> Tria
         return found or runs.left_over(root)
 
     return Trial(GROUP, f"study, at {where}", work)
+
+
+def _sweep(owner: Any, name: str) -> Callable[[Path], str]:
+    def work(folder: Path) -> str:
+        root = folder / "sweep"
+        ended = runs.sweep(root, before=lambda: runs.die_at(owner, name, 1))
+        if ended.status != KILLED:
+            return f"not killed: {trouble(ended)}"
+        found = trouble(runs.sweep(root), (0,))
+        rows = (root / "results.csv").read_text().splitlines() if not found else []
+        # A row for each seed of each of the two runs, below the names of columns.
+        return found or ("" if len(rows) == 1 + 4 else f"{len(rows)} lines of results")
+
+    return work

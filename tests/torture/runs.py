@@ -12,13 +12,17 @@ import numpy as np
 from cbet_jax.runs import checkpoint
 from cbet_jax.runs.directory import RunDirectory
 from experiments import minigrid_evaluate, minigrid_pretrain, paper
+from experiments import sweep as sweep_command
 from experiments.common.presets import PRESETS
 from experiments.evaluation import gridworlds
 from experiments.study import execute
+from experiments.sweeps import plan
+from tests.support.fake_program import fake_program
 from tests.support.small_study import TINY, playing, walking
 from tests.support.tiny import ARGUMENTS, CHUNK_FRAMES
 from tests.torture.trial import Ended, run
 
+ROOT = Path(__file__).parents[2]
 CHUNKS = 5
 FRAMES = CHUNKS * CHUNK_FRAMES
 NEW = [*ARGUMENTS, "--frames", str(FRAMES), "--envs", "Unlock"]
@@ -60,6 +64,20 @@ def study(root: Path, *arguments: str, before: Callable[[], Any] = lambda: None)
     words = ["--preset", "smoke", "--seeds", "1", "--setups", "DoorKey", "--envs", "Unlock"]
     words += ["--methods", "cbet", "--tasks", "--episodes", "2", "--out", str(root), *arguments]
     return run(lambda: _main(paper, words, before), _place(root))
+
+
+def sweep(root: Path, before: Callable[[], Any] = lambda: None) -> Ended:
+    """Begin or continue a sweep of two runs in another process; its jobs are further ones."""
+    words = ["--out", str(root), "--grid", "method=ablation-changes,ablation-sum", *ARGUMENTS]
+    words += ["--frames", str(FRAMES)]
+
+    def work() -> None:
+        plan.COMMANDS["pretrain"] = "tests.support.small_sweep"
+        minigrid_pretrain.build = fake_program
+        before()
+        sweep_command.main(words)
+
+    return run(work, root.parent, {"PYTHONPATH": str(ROOT), "SUBMITIT_LOG_LEVEL": "NOCONFIG"})
 
 
 def _place(root: Path) -> Path:
