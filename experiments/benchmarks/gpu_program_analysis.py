@@ -21,6 +21,7 @@ LOOP_PARTS = (ACTING, REFILL, FORWARD, BACKWARD, V_TRACE)
 #: loops, by the function that writes them
 LOOPS = {
     "rollout": ACTING,
+    "_scan_on_gpu": ACTING,
     "_fill_ring": REFILL,
     "_fill": REFILL,
     "_accumulate": V_TRACE,
