@@ -235,6 +235,8 @@ def check_out(options: WatchOptions) -> None:
     if out.suffix.lower() not in film.WRITERS:
         known = ", ".join(film.WRITERS)
         raise SettingsError(f"the name of --out must end in one of {known}; {out} does not")
+    if out.suffix.lower() == ".mp4":
+        film.check_ffmpeg()
     if out.exists():
         raise SettingsError(f"{out} already exists: choose another name")
 

@@ -4,10 +4,10 @@ import errno
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
+from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
 
-import imageio_ffmpeg
 import numpy as np
 from jaxtyping import UInt8
 from PIL import Image, ImageDraw, ImageFont
@@ -178,7 +178,22 @@ def _write_gif(path: Path, frames: Iterator[Picture], fps: int) -> None:
     next(images).save(path, save_all=True, append_images=images, duration=1000 // fps, loop=0)
 
 
+def check_ffmpeg() -> None:
+    """Refuse to write an MP4 where the extra `video` is not installed.
+
+    Raises:
+        SettingsError: it is not.
+    """
+    if find_spec("imageio_ffmpeg") is None:
+        raise SettingsError(
+            "an .mp4 needs ffmpeg: `uv sync --extra video`, or `pip install 'cbet-jax[video]'`; a "
+            ".gif needs nothing more"
+        )
+
+
 def _write_mp4(path: Path, frames: Iterator[Picture], fps: int) -> None:
+    import imageio_ffmpeg  # imported here: it is an extra
+
     first = next(frames)
     height, width, _ = first.shape
     writer = imageio_ffmpeg.write_frames(

@@ -7,6 +7,7 @@ from cbet_jax.config import RunSettings
 from cbet_jax.runs.directory import RunDirectory
 from experiments import watch
 from experiments.common.presets import PRESETS
+from experiments.watching import film
 from tests.support.refusal import refused
 from tests.support.saved_runs import save_run
 from tests.support.watched import read_gif
@@ -89,3 +90,9 @@ def test_what_cannot_be_watched_is_refused(arguments, expected, tmp_path, capsys
     assert expected in refused(watch.main, arguments, capsys)
     assert [path.name for path in tmp_path.iterdir()] == ["here.gif"]
     assert (tmp_path / "here.gif").read_text() == "mine"
+
+
+def test_a_video_without_ffmpeg_is_refused(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(film, "find_spec", lambda name: None)
+    arguments = ["--env", "KeyCorridorS3R3", "--out", str(tmp_path / "film.mp4")]
+    assert "--extra video" in refused(watch.main, arguments, capsys)
