@@ -44,6 +44,10 @@ class RunDirectoryError(Exception):
     """A run directory that cannot be used as asked, with one line that says why."""
 
 
+class RunInUseError(RunDirectoryError):
+    """A run directory that another process is training in."""
+
+
 class RunDirectory:
     """Paths inside one run directory."""
 
@@ -113,14 +117,14 @@ class RunDirectory:
         same call; its timeouts, re-entrance and other systems are not needed here.)
 
         Raises:
-            RunDirectoryError: another process is training in it, or it holds links.
+            RunInUseError: another process is training in it. RunDirectoryError: it holds links.
         """
         self._refuse_links()
         with os.fdopen(open_own(self.root / ".lock"), "r+b") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                raise RunDirectoryError(
+                raise RunInUseError(
                     f"{self.root} is in use by another process that is training in it"
                 ) from None
             yield

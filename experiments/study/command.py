@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import tyro
 from rich import box
@@ -13,16 +13,17 @@ from rich.table import Table
 
 from cbet_jax.config import Factors, SettingsError
 from cbet_jax.runs.devices import use_cpu
-from cbet_jax.runs.directory import RunDirectory, RunDirectoryError, create_with_record, holds_no
+from cbet_jax.runs.directory import RunDirectoryError, create_with_record, holds_no
 from cbet_jax.runs.json_files import first_difference, from_json
 from cbet_jax.runs.memory import GIB
-from cbet_jax.setting_types import Frames, NonNegativeFloat, check_fields
+from cbet_jax.setting_types import Frames, NonNegativeFloat, Processes, check_fields
 from envs.minigrid.generators.catalogue import TRANSFER as TEN_WORLDS
 from envs.registry import UnknownEnvironment, find
 from experiments.common import cli, presets
 from experiments.common.outputs import RUNS
 from experiments.common.screen import Screen
 from experiments.common.training import NOT_FINITE
+from experiments.study import plan as plans
 from experiments.study import report, results
 from experiments.study.costs import Cost, Costs
 from experiments.study.execute import Host, execute
@@ -62,6 +63,11 @@ class Study(NamedTuple):
 class StudyOptions:
     """Run or continue a study of the paper, and report its results."""
 
+    COMMON: ClassVar[tuple[str, ...]] = (
+        *("--preset", "--out", "--setups", "--methods", "--envs", "--seeds", "--budget"),
+        *("--plan", "--report-only", "--cluster"),
+    )
+
     preset: str  # paper, laptop or smoke
     out: Path | None = None  # the study's directory, new or begun (default: runs/STUDY-PRESET)
     methods: tuple[str, ...]  # that are compared
@@ -83,6 +89,11 @@ class StudyOptions:
     factors: Factors = "float32"
     lockstep: bool = False  # all worlds of pre-training begin at once in the first environment
     decay_rate: bool = False  # the learning rate of the methods' own networks decays, too
+    #: slurm: jobs of a cluster share the runs, through submitit; the last one writes the report
+    cluster: Literal["local", "slurm"] = "local"
+    parallel: Processes | None = None  # jobs of the cluster (default: pre-training runs to do)
+    #: of each job, as submitit calls them: partition, time (minutes), gpus_per_node, mem, account
+    slurm: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME=VALUE ...")] = ()
     plan: bool = False  # print what would be done, how long it takes, and do nothing
     verbose: bool = False  # with --plan: print every run, too
     report_only: bool = False  # train nothing: report what is finished
@@ -135,17 +146,54 @@ def main(study: Study, arguments: Sequence[str]) -> None:
                 raise holds_no("study", root / RECORD)
         else:
             jobs = plan(root, options.settings, options.selection)
+            if options.cluster == "slurm":
+                submit(study, options, root, jobs, arguments, console)
+                return
             open_study(root, options.settings)
             use_cpu()
-            with RunDirectory(root).lock():
-                host = Host(console, tuple(arguments), options.checkpoint_seconds)
-                diverged = execute(jobs, options.settings, host)
+            host = Host(console, tuple(arguments), options.checkpoint_seconds)
+            diverged = execute(jobs, options.settings, host)
         found = results.collect(root, options.settings)
         results.write(root / RESULTS, found)
         tell(report.write(root, study.report, study.contents, found), console)
         if diverged:
             names = ", ".join(str(path) for path in diverged)
             cli.fail(f"diverged: {names}; all that does not need them is done", NOT_FINITE)
+
+
+def submit(
+    study: Study,
+    options: StudyOptions,
+    root: Path,
+    jobs: Sequence[StudyJob],
+    arguments: Sequence[str],
+    console: Console,
+) -> None:
+    """Submit the command to SLURM, several times: its processes share the runs.
+
+    Args:
+        study: what the command runs by default.
+        options: its command line.
+        root: the study's directory.
+        jobs: of the study.
+        arguments: words of its command line.
+        console: to print to.
+
+    Raises:
+        SettingsError: submitit is not installed, or there is no SLURM here.
+    """
+    from experiments.sweeps import command as sweep
+
+    queue = sweep.open_queue(
+        sweep.SweepOptions(cluster="slurm", slurm=options.slurm, out=root.absolute())
+    )
+    open_study(root, options.settings)
+    number = options.parallel or max(1, sum(job.stage == plans.PRETRAIN and not job.done for job in jobs))
+    words = [*arguments, "--out", str(root.absolute()), "--cluster", "local"]
+    submitted = [queue.submit_command(study.program, words) for _ in range(number)]
+    again = cli.command_line(study.program, "--out", root, "--plan")
+    line = f"submitted {number} jobs ({', '.join(submitted)}); how far they are: {again}"
+    console.print(line, soft_wrap=True, highlight=False)
 
 
 def redraw(study: Study, path: Path, root: Path | None, console: Console) -> None:

@@ -12,7 +12,7 @@ from cbet_jax.config import RunSettings
 from cbet_jax.runs import checkpoint
 from cbet_jax.runs.atomic_write import replacing
 from cbet_jax.runs.devices import make_mesh
-from cbet_jax.runs.directory import RunDirectory, RunDirectoryError, is_empty
+from cbet_jax.runs.directory import RunDirectory, RunDirectoryError, RunInUseError, is_empty
 from cbet_jax.runs.json_files import first_difference, to_json
 from cbet_jax.runs.saved_policies import load_policies
 from cbet_jax.runs.train_loop import HostSettings, NonFiniteLossError, train
@@ -27,6 +27,7 @@ from experiments.evaluation.gridworlds import EvaluatedRun
 from experiments.study.costs import record_evaluations
 from experiments.study.plan import DIVERGED, EVALUATION, StudyJob, StudySettings, holds_policies
 
+WAIT_SECONDS = 10.0  # for other processes of a study, between two looks
 EVALUATION_SEED = 0  # of the levels and actions of all evaluations
 
 
@@ -46,6 +47,9 @@ class Host:
 def execute(jobs: Sequence[StudyJob], study: StudySettings, host: Host) -> list[Path]:
     """Do all jobs that are not done, in their order, the evaluations together.
 
+    Other processes may do the same study: each run is trained by the first that comes to it, and
+    this one waits for what it needs of the others.
+
     Returns:
         The runs that diverged. Jobs that need policies they never reached are left out.
 
@@ -55,24 +59,73 @@ def execute(jobs: Sequence[StudyJob], study: StudySettings, host: Host) -> list[
     """
     check(jobs)
     diverged: list[Path] = []
-    evaluations = [job for job in jobs if job.stage == EVALUATION]
+    told = False
+    while left := work_through(jobs, study, host, diverged):
+        if not told:
+            host.say(f"waiting for other processes, in {left[0]} first")
+        told = True
+        time.sleep(WAIT_SECONDS)
+    return diverged
+
+
+def work_through(
+    jobs: Sequence[StudyJob], study: StudySettings, host: Host, diverged: list[Path]
+) -> list[Path]:
+    """Do all jobs that no other process is doing, and whose policies are there.
+
+    Args:
+        jobs: of the study.
+        study: its settings.
+        host: what to show.
+        diverged: runs that did; more are added.
+
+    Returns:
+        The directories of the jobs that are left to other processes, or wait for them.
+    """
+    left: list[Path] = []
     for number, job in enumerate(jobs, 1):
-        if job.done:
+        if job.done or job.root in diverged:
             continue
         if lacks_policies(job, diverged):
             host.say(f"[{number}/{len(jobs)}] {job}: left out, as {job.source} diverged")
             continue
-        host.say(f"[{number}/{len(jobs)}] {job}")
-        if job.stage == EVALUATION:
-            chosen = [e for e in evaluations if not lacks_policies(e, diverged)]
-            tables = sum(not e.table(world).exists() for e in chosen for world in e.worlds)
-            began = time.monotonic()
-            evaluate(chosen, study, host)
-            seconds = time.monotonic() - began
-            record_evaluations(job.root.parents[3], seconds, tables)
-        elif not run(job, jobs, host):
-            diverged.append(job.root)
-    return diverged
+        if not policies_are_there(job):
+            left.append(job.root)
+            continue
+        try:
+            if job.stage == EVALUATION:
+                host.say(f"[{number}/{len(jobs)}] {job}")
+                evaluate_all([e for e in jobs if e.stage == EVALUATION], study, host)
+            elif not run(job, jobs, host, f"[{number}/{len(jobs)}] {job}"):
+                diverged.append(job.root)
+        except RunInUseError:
+            left.append(job.root)
+    return left
+
+
+def evaluate_all(evaluations: Sequence[StudyJob], study: StudySettings, host: Host) -> None:
+    """Evaluate all policies that are there, in one process of the study at a time.
+
+    Raises:
+        RunInUseError: another process is at it.
+    """
+    root = evaluations[0].root.parents[3]
+    with RunDirectory(root).lock():
+        chosen = [job for job in evaluations if policies_are_there(job)]
+        tables = sum(not e.table(world).exists() for e in chosen for world in e.worlds)
+        began = time.monotonic()
+        evaluate(chosen, study, host)
+        record_evaluations(root, time.monotonic() - began, tables)
+
+
+def policies_are_there(job: StudyJob) -> bool:
+    """Return whether the policies that a job needs have been saved, if it needs any."""
+    if job.source is None:
+        return True
+    if job.stage != EVALUATION and checkpoint.checkpoints(RunDirectory(job.root).checkpoints):
+        return True  # its first checkpoint holds them
+    transfer = job.settings.transfer
+    return holds_policies(job.source, transfer.frames if transfer else job.frames)
 
 
 def lacks_policies(job: StudyJob, diverged: Sequence[Path]) -> bool:
@@ -113,17 +166,28 @@ def stored_settings(job: StudyJob) -> RunSettings:
     return stored
 
 
-def run(job: StudyJob, jobs: Sequence[StudyJob], host: Host) -> bool:
+def run(job: StudyJob, jobs: Sequence[StudyJob], host: Host, title: str) -> bool:
     """Train one run to its end.
+
+    Args:
+        job: the run.
+        jobs: of the study, which say what is kept of it.
+        host: what to show.
+        title: to print first.
 
     Returns:
         Whether it got there: no if it diverged, which its directory then says.
 
     Raises:
+        RunInUseError: another process trains it.
         SystemExit: a signal asked to stop.
     """
     directory = RunDirectory(job.root)
     settings = stored_settings(job) if job.root.exists() else job.settings
+    if directory.config.exists():
+        with directory.lock():  # or another process trains it
+            pass
+    host.say(title)
     program = build(settings, make_mesh(settings.train, settings.seeds))
     if not directory.config.exists():
         directory.create(settings)

@@ -5,6 +5,7 @@ import os
 import signal
 import time
 import uuid
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,6 +18,7 @@ from experiments.sweeps.plan import SweepGroup, SweepJob
 from experiments.sweeps.process import Training
 
 LOCAL, SLURM = "local", "slurm"
+NEVER = "resumed-by-itself"  # a file that is never there: the command needs no --resume
 UNLIMITED = 10 * 365 * 24 * 60  # timeouts of a job, and minutes until one
 DEFAULT_TIME_MINUTES = 24 * 60  # that SLURM is asked for
 ERROR = "error: "  # begins the line in which a command says why it failed
@@ -62,17 +64,34 @@ class Queue:
         runs += [((AND, *job.words), job.config) for job in others]
         answer = self._folder / f"{uuid.uuid4().hex}.json"
         parent = os.getpid() if self.cluster == LOCAL else None
-        training = Training(first.module, runs, environment, answer, parent)
-        # Ctrl-C is for the sweep and for the training itself, not for what is in between.
-        interrupted = signal.signal(signal.SIGINT, signal.SIG_IGN)
-        try:
-            handle = self._executor.submit(training)
-        finally:
-            signal.signal(signal.SIGINT, interrupted)
+        handle = self._submit(Training(first.module, runs, environment, answer, parent))
         for job in group.jobs:
             content = {"job": handle.job_id, "answer": answer.name}
             write_json(self._folder / f"{job}.job", content)
         return Submitted(handle, answer)
+
+    def submit_command(self, module: str, words: Sequence[str]) -> str:
+        """Submit a command that continues by itself when it is started again.
+
+        Args:
+            module: the command.
+            words: of its command line.
+
+        Returns:
+            The job's number.
+        """
+        answer = self._folder / f"{uuid.uuid4().hex}.json"
+        training = Training(module, [(words, self._folder / NEVER)], {}, answer, None)
+        number: str = self._submit(training).job_id
+        return number
+
+    def _submit(self, training: Training) -> Any:
+        # Ctrl-C is for the sweep and for the training itself, not for what is in between.
+        interrupted = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        try:
+            return self._executor.submit(training)
+        finally:
+            signal.signal(signal.SIGINT, interrupted)
 
     def under_way(self, job: SweepJob) -> "Submitted | None":
         """Return the job that an earlier sweep has left in the queue for a run, if it is there."""

@@ -23,7 +23,7 @@ def test_the_notebook_for_the_first_hour_runs(tmp_path, monkeypatch):
     NotebookClient(notebook, timeout=600, resources={"metadata": {"path": tmp_path}}).execute()
     shown = [output for cell in notebook.cells for output in cell.get("outputs", ())]
     text = "".join(output.text for output in shown if output.output_type == "stream")
-    assert "views (4, 7, 7, 3) panoramas (4, 4, 7, 7, 3)" in text
+    assert "views (4, 7, 7, 3) panoramas (4, 196)" in text
     assert "of 8" in text
     kinds = [kind for output in shown for kind in output.get("data", ())]
     assert kinds.count("image/png") == 2

@@ -1,13 +1,16 @@
 """The plan of a study, and its jobs with a stand-in for training."""
 
+import contextlib
 import json
 import re
 import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -19,6 +22,7 @@ from experiments.common.presets import PRESETS
 from experiments.evaluation import gridworlds
 from experiments.study import execute, results
 from experiments.study.plan import TABULA_RASA, Selection, StudySettings, plan, reached
+from experiments.sweeps import command as sweep
 from tests.support.refusal import refused
 from tests.support.small_study import (
     ARGUMENTS,
@@ -362,8 +366,50 @@ def test_damaged_studies_are_refused(unbroken, small, tmp_path, capsys):
         assert "config.json cannot be read" in refused(paper.main, arguments, capsys)
     finally:
         run.config.write_text(config)
-    with RunDirectory(unbroken).lock():
-        assert "in use" in refused(paper.main, arguments, capsys)
+
+
+def test_processes_share_a_study_run_by_run(unbroken, small, tmp_path, capsys, monkeypatch):
+    """What another process trains is left to it, until it stops."""
+    run = RunDirectory(tmp_path / "pretrain/DoorKey/cbet")
+    shutil.copytree(unbroken / "pretrain/DoorKey/cbet", run.root)
+    shutil.copy(unbroken / "study.json", tmp_path)
+    for path in (*run.checkpoints.glob("*"), *run.policies.glob("*")):
+        shutil.rmtree(path)
+    waited = []
+    with contextlib.ExitStack() as other:
+        other.enter_context(run.lock())
+        monkeypatch.setattr(execute, "time", SimpleNamespace(
+            monotonic=time.monotonic, sleep=lambda s: (waited.append(s), other.close())
+        ))  # fmt: skip
+        paper.main([*ARGUMENTS, "--out", str(tmp_path)])
+    said = capsys.readouterr().out
+    assert waited == [execute.WAIT_SECONDS]
+    tabula_rasa, waiting = (
+        said.index("tabula_rasa"),
+        said.index(f"waiting for other processes, in {run.root}"),
+    )
+    assert tabula_rasa < waiting < said.index("] pretrain")
+    assert (tmp_path / "results.csv").read_bytes() == (unbroken / "results.csv").read_bytes()
+
+
+def test_a_cluster_gets_the_command_once_for_each_run(tmp_path, monkeypatch, capsys):
+    submitted = []
+    queue = SimpleNamespace(
+        submit_command=lambda *job: (submitted.append(job), str(len(submitted)))[1]
+    )
+    monkeypatch.setattr(sweep, "open_queue", lambda options: queue)
+    arguments = ["--preset", "smoke", "--setups", "MultiEnv", "--out", str(tmp_path / "study")]
+    arguments += ["--tasks"]  # none
+    paper.main([*arguments, "--cluster", "slurm", "--slurm", "partition=gpu", "mem=8G"])
+    assert "submitted 5 jobs (1, 2, 3, 4, 5)" in capsys.readouterr().out
+    assert (tmp_path / "study" / "study.json").exists()
+    assert len({(module, *words) for module, words in submitted}) == 1
+    module, words = submitted[0]
+    assert module == "experiments.paper"
+    paper.main([*words, "--plan"])  # what a job runs, here
+    assert "frames in all" in capsys.readouterr().out
+    paper.main([*arguments, "--cluster", "slurm", "--parallel", "2"])
+    assert len(submitted) == 7
 
 
 def test_a_damaged_policy_is_refused(unbroken, small, tmp_path, capsys):
