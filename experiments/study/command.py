@@ -188,7 +188,9 @@ def submit(
         sweep.SweepOptions(cluster="slurm", slurm=options.slurm, out=root.absolute())
     )
     open_study(root, options.settings)
-    number = options.parallel or max(1, sum(job.stage == plans.PRETRAIN and not job.done for job in jobs))
+    number = options.parallel or max(
+        1, sum(job.stage == plans.PRETRAIN and not job.done for job in jobs)
+    )
     words = [*arguments, "--out", str(root.absolute()), "--cluster", "local"]
     submitted = [queue.submit_command(study.program, words) for _ in range(number)]
     again = cli.command_line(study.program, "--out", root, "--plan")
