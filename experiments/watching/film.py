@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import UInt8
 from PIL import Image, ImageDraw, ImageFont
 
+from cbet_jax.config import SettingsError
 from cbet_jax.runs.atomic_write import creating
 from envs.minigrid import views
 from envs.minigrid.render import SPRITE_SIZE, agents_view, whole_grid
