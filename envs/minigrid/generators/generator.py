@@ -130,7 +130,8 @@ class Seed(NamedTuple):
 def split(key: PRNGKeyArray, count: int) -> list[Seed]:
     """Split a key. The words of all seeds are drawn at once, which compiles in half of the time."""
     keys = jax.random.split(key, count)
-    words = jax.vmap(lambda key: _words(key, ()))(keys)
+    # Whoever takes a seed uses its key or its words, never both: the key may be copied.
+    words = jax.vmap(lambda key: _words(key, ()))(jax.random.clone(keys))
     return [Seed(keys[index], words[index]) for index in range(count)]
 
 
