@@ -23,7 +23,7 @@ from cbet_jax.intrinsic import make_intrinsic
 from cbet_jax.intrinsic.types import Intrinsic
 from cbet_jax.learner import LearnerState, Optimizers, begin_learner, make_optimizers, update
 from cbet_jax.rollout import ActorState, Events, begin_actor, rollout
-from cbet_jax.runs.devices import compiled_quickly, compiler_options
+from cbet_jax.runs.devices import compiler_options
 from cbet_jax.runs.json_files import first_difference, to_json
 from cbet_jax.setting_types import numbers, with_numbers, without_numbers
 from cbet_jax.sharding import ONE_DEVICE, SEEDS, DataParallel
@@ -157,11 +157,9 @@ def make_program(
         state, metrics = over_agents(partial(_chunk, iterations_per_chunk), state)
         return state, {name: values.T for name, values in metrics.items()}
 
-    options = compiler_options(mesh)
-    jit = partial(jax.jit, compiler_options=options)
-    jit_once = partial(jax.jit, compiler_options={**options, **compiled_quickly()})
+    jit = partial(jax.jit, compiler_options=compiler_options(mesh))
     program = Program(
-        init=jit_once(begin),
+        init=jit(begin),
         advance=jit(advance, donate_argnums=0),
         iterations_per_chunk=iterations_per_chunk,
         frames_per_iteration=several[0].iteration_frames,
@@ -172,7 +170,7 @@ def make_program(
     placed = sharding.state_shardings(mesh, states, world.num_worlds)
     everywhere = NamedSharding(mesh, PartitionSpec())
     return program._replace(
-        init=jit_once(begin, in_shardings=everywhere, out_shardings=placed),
+        init=jit(begin, in_shardings=everywhere, out_shardings=placed),
         advance=jit(
             advance, in_shardings=(placed,), out_shardings=(placed, everywhere), donate_argnums=0
         ),

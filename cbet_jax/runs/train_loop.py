@@ -33,6 +33,7 @@ from cbet_jax.runs import (
     saved_policies,
 )
 from cbet_jax.runs.checkpoint import OtherProgramError, Position
+from cbet_jax.runs.devices import compiled_quickly
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
 from cbet_jax.runs.metrics_table import Chunk
 from cbet_jax.runs.saving import Saver
@@ -333,7 +334,7 @@ class _Run:
 
     def compile_init(self) -> Callable[..., TrainState]:
         """Compile what makes the first state; beside the training step, this takes no longer."""
-        return self.program.init.lower(self.keys).compile()
+        return self.program.init.lower(self.keys).compile(compiled_quickly())
 
     @contextmanager
     def open_tables(self) -> Iterator[None]:

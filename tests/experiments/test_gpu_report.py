@@ -118,19 +118,19 @@ def test_seeds_learn_side_by_side(quick):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "expected"),
+    ("arguments", "expected", "status"),
     [
-        (["--small"], "--gpu-report"),
-        (["--gpu-report", "held"], "already holds a report"),
-        (["--gpu-report", "held/report.json"], "cannot write"),
+        (["--small"], "--gpu-report", 2),
+        (["--gpu-report", "held"], "already holds a report", 2),
+        (["--gpu-report", "held/report.json"], "held/report.json", 3),  # a file, not a folder
     ],
 )
-def test_bad_command_lines_are_refused(arguments, expected, capsys, tmp_path, monkeypatch):
+def test_bad_command_lines_are_refused(arguments, expected, status, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     held = tmp_path / "held"
     held.mkdir()
     (held / "report.json").write_text("{}")
-    assert expected in refused(benchmark.main, arguments, capsys)
+    assert expected in refused(benchmark.main, arguments, capsys, status)
     assert [path.name for path in held.iterdir()] == ["report.json"]
     assert (held / "report.json").read_text() == "{}"
 

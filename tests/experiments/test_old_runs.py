@@ -110,15 +110,20 @@ def test_policies_in_rooms_are_evaluated(finish):
     assert [row["policy"] for row in table] == ["rnd", "untrained", "uniform"]
 
 
+def all_but_curves(root):
+    """Return a study's results without its curves, which are means of the worlds' own by now."""
+    return [r for r in results.read(root / "results.csv") if r.metric not in results.CURVES]
+
+
 def test_a_study_is_reported_and_goes_on(old, monkeypatch):
     """What trains and plays is a stand-in, which takes the old policies and goes on with them."""
     monkeypatch.setitem(PRESETS, "smoke", TINY)
     monkeypatch.setattr(execute, "build", walking)
     monkeypatch.setattr(gridworlds, "play", playing)
     root = old / "study"
-    before = results.read(root / "results.csv")
+    before = all_but_curves(root)
     paper.main(["--out", str(root), "--report-only"])
-    assert results.read(root / "results.csv") == before
+    assert all_but_curves(root) == before
     run = root / "pretrain/DoorKey/cbet"
     assert reached(run) == STOPPED
     selected = ("--setups", "DoorKey", "--methods", "cbet", "--envs", "Unlock", "--tasks")

@@ -216,12 +216,11 @@ def test_levels_of_all_sizes_share_the_largest_canvas():
     assert pool.levels.cells.shape == (2, SLOTS, *canvas(TWO))
 
 
-def test_resets_are_the_same_without_a_branch(monkeypatch):
+def test_resets_are_the_same_without_a_branch():
     """The branchless variant runs on accelerators. Here: episodes of five steps, seven steps."""
 
-    def after_seven_steps(backend: str):
-        monkeypatch.setattr(jax, "default_backend", lambda: backend)
-        world = gridworld((numbered(1),), BATCH, explore=False)
+    def after_seven_steps(platform: str):
+        world = gridworld((numbered(1),), BATCH, explore=False, platform=platform)
         worlds, _ = jax.jit(world.init)(jax.random.key(0))
 
         def step(worlds, _):
