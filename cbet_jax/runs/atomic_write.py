@@ -82,15 +82,21 @@ def check_room(folder: Path) -> None:
         OSError: it cannot be written to.
     """
     folder.mkdir(parents=True, exist_ok=True)
+    delete_left_over(folder)
     with _temporary(folder / "room") as temporary, open(temporary, "wb") as file:
         file.write(os.urandom(LEAST_BYTES))
         file.flush()
         os.fsync(file.fileno())
 
 
-def delete_left_over(folder: Path) -> None:
-    """Delete the files that killed processes were writing in a folder."""
-    for path in folder.glob(".*.tmp*"):
+def delete_left_over(folder: Path, *, below: bool = False) -> None:
+    """Delete the files that killed processes were writing in a folder.
+
+    Args:
+        folder: where they are.
+        below: whether folders in it are looked through, too.
+    """
+    for path in folder.rglob(".*.tmp*") if below else folder.glob(".*.tmp*"):
         if path.is_file():
             _delete_if_left_over(path)
 

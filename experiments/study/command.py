@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from cbet_jax.config import Factors, SettingsError
+from cbet_jax.runs.atomic_write import delete_left_over
 from cbet_jax.runs.devices import use_cpu
 from cbet_jax.runs.directory import RunDirectoryError, create_with_record, holds_no
 from cbet_jax.runs.json_files import first_difference, from_json
@@ -151,6 +152,7 @@ def main(study: Study, arguments: Sequence[str]) -> None:
                 return
             open_study(root, options.settings)
             use_cpu()
+            delete_left_over(root, below=True)
             host = Host(console, tuple(arguments), options.checkpoint_seconds)
             diverged = execute(jobs, options.settings, host)
         found = results.collect(root, options.settings)

@@ -10,6 +10,7 @@ import tyro
 from rich.console import Console
 
 from cbet_jax.config import SettingsError
+from cbet_jax.runs.atomic_write import delete_left_over
 from cbet_jax.runs.directory import (
     RunDirectory,
     RunDirectoryError,
@@ -85,6 +86,7 @@ def main(arguments: Sequence[str]) -> None:
         queue = open_queue(options)
         open_sweep(options)
         with RunDirectory(options.out).lock():
+            delete_left_over(options.out, below=True)
             console.print(f"{len(jobs)} runs, {len(jobs) - len(left)} of them done")
             failed = run(todo, queue, options, console)
             rows = results.collect(jobs)

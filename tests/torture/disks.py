@@ -13,7 +13,7 @@ from tests.torture.trial import Trial, run, trouble
 
 GROUP = "disks"
 SIZES_KIB = (64, 96, 128, 160, 192, 256, 320, 384, 512)  # of a small disk
-LIMITS = (0, 100, 1000, 4096, 10_000, 30_000, 100_000)  # bytes of each file (`ulimit -f`)
+LIMITS = (200, 500, 1000, 4096, 10_000, 30_000, 100_000)  # bytes of each file (`ulimit -f`)
 
 
 def mounts() -> bool:

@@ -7,7 +7,14 @@ import sys
 
 import pytest
 
-from cbet_jax.runs.atomic_write import check_room, creating, open_own, replacing, set_aside
+from cbet_jax.runs.atomic_write import (
+    check_room,
+    creating,
+    delete_left_over,
+    open_own,
+    replacing,
+    set_aside,
+)
 
 
 def names(folder) -> list[str]:
@@ -72,6 +79,19 @@ def test_room_is_tried_and_left_as_it_was(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(NotADirectoryError):
         check_room(tmp_path / "file" / "folder")
+
+
+def test_what_killed_processes_left_is_deleted_where_a_folder_is_tried(tmp_path):
+    (tmp_path / "run").mkdir()
+    left = [tmp_path / ".evaluation.0a.tmp.png", tmp_path / "run" / ".manifest.0a.tmp.json"]
+    for path in left:
+        path.write_text("half")
+    with replacing(tmp_path / "other.csv") as temporary:
+        check_room(tmp_path)
+        assert [path.exists() for path in left] == [False, True]
+        delete_left_over(tmp_path, below=True)
+        assert not left[1].exists()
+        assert temporary.exists()  # it is being written
 
 
 def test_what_is_damaged_gets_a_name_that_is_free(tmp_path):
