@@ -1,5 +1,6 @@
 """Policies that are part of the package: packed, unpacked, and played as runs."""
 
+import csv
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -74,6 +75,16 @@ def test_a_policy_of_the_package_is_evaluated_and_transferred(here, capsys):
     biased = ["--from", NAME, "--env", "LavaGapS5", "--frames", "1", "--out", "task"]
     minigrid_transfer.main([*ARGUMENTS, "--seeds", "1", *biased])
     assert "finished" in capsys.readouterr().out
+
+
+@pytest.mark.slow  # it compiles the ten worlds
+def test_the_policy_of_three_worlds_interacts_in_ten(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    minigrid_evaluate.main(["pretrained/cbet-multienv", "--episodes", "30"])
+    with open("runs/cbet-multienv/evaluation.csv") as file:
+        rows = list(csv.DictReader(file))
+    (mean,) = [row for row in rows if (row["method"], row["environment"]) == ("cbet", "all")]
+    assert float(mean["unique_interactions"]) >= 25
 
 
 def test_other_names_are_refused(here, capsys):
