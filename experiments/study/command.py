@@ -141,6 +141,10 @@ def main(study: Study, arguments: Sequence[str]) -> None:
             use_cpu()  # speeds are those of the devices that runs have
             jobs = plan(root, options.settings, options.selection)
             show(root, options, jobs, console)
+            if options.cluster == "slurm":
+                from experiments.sweeps import command as sweep
+
+                sweep.show_header(root, options.slurm, console)
             return
         if options.report_only:
             if stored_study(root) is None:
@@ -186,9 +190,7 @@ def submit(
     """
     from experiments.sweeps import command as sweep
 
-    queue = sweep.open_queue(
-        sweep.SweepOptions(cluster="slurm", slurm=options.slurm, out=root.absolute())
-    )
+    queue = sweep.open_slurm(root, options.slurm)
     open_study(root, options.settings)
     number = options.parallel or max(
         1, sum(job.stage == plans.PRETRAIN and not job.done for job in jobs)

@@ -27,7 +27,10 @@ from experiments.sweeps import gpus, results
 from experiments.sweeps.plan import COMMANDS, SweepGroup, SweepJob, check, groups, plan, read_grid
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from experiments.sweeps.jobs import Queue
+    from experiments.sweeps.slurm import SlurmQueue
 
 MODULE = "experiments.sweep"
 RECORD, TABLE, JOBS = "sweep.json", "results.csv", "jobs"
@@ -82,6 +85,8 @@ def main(arguments: Sequence[str]) -> None:
         todo = groups(left, options.together)
         if options.plan:
             show(jobs, todo, console)
+            if options.cluster == "slurm":
+                show_header(options.out, options.slurm, console)
             return
         queue = open_queue(options)
         open_sweep(options)
@@ -101,22 +106,65 @@ def open_queue(options: SweepOptions) -> "Queue":
     """Return where the jobs go.
 
     Raises:
+        SettingsError: of a cluster, submitit is not installed, or there is no such queue.
+    """
+    from experiments.sweeps.jobs import LocalQueue
+
+    if options.cluster == "slurm":
+        return open_slurm(options.out, options.slurm)
+    return LocalQueue((options.out / JOBS).absolute())
+
+
+def open_slurm(root: Path, words: Sequence[str]) -> "SlurmQueue":
+    """Return the queue of the cluster.
+
+    Args:
+        root: the directory of the sweep or study.
+        words: parameters of a job, NAME=VALUE.
+
+    Raises:
         SettingsError: submitit is not installed, or there is no such queue.
     """
     try:
-        from experiments.sweeps.jobs import Queue
+        return slurm().SlurmQueue((root / JOBS).absolute(), _parameters(words))
+    except (RuntimeError, ValueError) as error:
+        raise SettingsError(str(error)) from None
+
+
+def show_header(root: Path, words: Sequence[str], console: Console) -> None:
+    """Print what SLURM would be asked for.
+
+    Args:
+        root: the directory of the sweep or study.
+        words: parameters of a job, NAME=VALUE.
+        console: to print to.
+
+    Raises:
+        SettingsError: submitit is not installed, or has no such parameter.
+    """
+    try:
+        lines = slurm().header((root / JOBS).absolute(), _parameters(words))
+    except ValueError as error:
+        raise SettingsError(str(error)) from None
+    console.print("each job asks SLURM for:", *lines, sep="\n", soft_wrap=True, highlight=False)
+
+
+def slurm() -> "ModuleType":
+    """Return the module of a cluster's queue.
+
+    Raises:
+        SettingsError: submitit is not installed.
+    """
+    try:
+        from experiments.sweeps import slurm
     except ModuleNotFoundError as error:
         if error.name != "submitit":
             raise
         raise SettingsError(
-            "submitit is not installed: start this command with `uv run --extra slurm`, or run "
-            "`pip install '.[slurm]'`"
+            "--cluster slurm needs submitit: `uv sync --extra slurm`, or "
+            "`pip install 'cbet-jax[slurm]'`"
         ) from None
-    parameters = _parameters(options.slurm)
-    try:
-        return Queue(options.cluster, (options.out / JOBS).absolute(), parameters)
-    except (RuntimeError, ValueError) as error:
-        raise SettingsError(str(error)) from None
+    return slurm
 
 
 def run(

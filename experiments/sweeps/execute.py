@@ -13,7 +13,7 @@ from cbet_jax.runs.signals import Stop
 from experiments.common import cli
 from experiments.common.training import NOT_FINITE
 from experiments.sweeps import gpus
-from experiments.sweeps.jobs import LOCAL, Queue, Submitted, end, last_error, status_of
+from experiments.sweeps.jobs import LOCAL, Queue, Submitted, last_error, status_of
 from experiments.sweeps.plan import SweepGroup, SweepJob
 
 FOR_GOOD = (
@@ -73,13 +73,11 @@ class Sweep:
             while len(self._running) < self._parallel and (group := self._next()):
                 self._submit(group)
             for group, running in list(self._running.items()):
-                if running.job.handle.done():
+                if running.job.is_over():
                     del self._running[group]
                     self._end(group, running.job)
             time.sleep(POLL_SECONDS.get(self._queue.cluster, CLUSTER_POLL_SECONDS))
-        if self._queue.cluster == LOCAL:
-            for running in self._running.values():
-                end(running.job)
+        self._queue.leave(running.job for running in self._running.values())
 
     def _next(self) -> SweepGroup | None:
         """Take the next group that no process trains which a killed sweep has left."""

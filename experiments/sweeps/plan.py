@@ -2,7 +2,7 @@
 
     SWEEP/sweep.json                  which command the sweep is over
     SWEEP/runs/method=cbet,.../       runs, as every other command leaves them
-    SWEEP/jobs/                       what submitit keeps of each job, its output among it
+    SWEEP/jobs/                       the output of each job, and what submitit keeps
     SWEEP/results.csv                 the end of every finished run
 
 A run is done if its files are there. Nothing else records it, so a sweep continues from wherever

@@ -1,6 +1,6 @@
 """A training command in its own process, as a job that can be preempted.
 
-Jobs import this file: nothing in it takes long to import.
+Jobs import this file, or start it: nothing in it takes long to import.
 """
 
 import itertools
@@ -13,22 +13,20 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
-import submitit
 
-
-class Training(submitit.helpers.Checkpointable):
+class Training:
     """Train the runs of one program in a process, until they end or the job has to.
 
-    A job that is preempted, or whose time is up, lets the process save; submitit then puts it
-    into the queue again, and the run continues from there.
+    A SLURM job that is preempted, or whose time is up, lets the process save; submitit then puts
+    it into the queue again, and the run continues from there.
     """
 
     def __init__(
         self,
         module: str,
         runs: Sequence[tuple[Sequence[str], Path]],
-        environment: dict[str, str | None],
         answer: Path,
         parent: int | None,
     ) -> None:
@@ -38,14 +36,12 @@ class Training(submitit.helpers.Checkpointable):
             module: the training command.
             runs: the words of each run's command line, and a file; if it exists, the run is there
                 to be continued.
-            environment: variables that the process is given, or (None) not given.
             answer: the file that the exit status goes to, as JSON.
             parent: the process on this machine without which the job ends, after saving (None: it
                 needs none).
         """
         self.module = module
         self.runs = runs
-        self.environment = environment
         self.answer = answer
         self.parent = parent
         self._process: subprocess.Popen[bytes] | None = None
@@ -59,9 +55,7 @@ class Training(submitit.helpers.Checkpointable):
             [*words, *(["--resume"] if resumes.exists() else [])] for words, resumes in self.runs
         ]
         program = [sys.executable, "-m", self.module, *itertools.chain(*words)]
-        variables = {**os.environ, **self.environment}
-        given = {name: value for name, value in variables.items() if value is not None}
-        self._process = subprocess.Popen(program, env=given)
+        self._process = subprocess.Popen(program)
         while (status := self._process.poll()) is None:
             if self._asked_to_stop or (self.parent and not is_alive(self.parent)):
                 self._tell_to_stop(self._process)
@@ -71,14 +65,31 @@ class Training(submitit.helpers.Checkpointable):
         os.replace(temporary, self.answer)
         return status
 
-    def checkpoint(self) -> submitit.helpers.DelayedSubmission:
-        """Let the process save and end, and return the job to submit again."""
+    def checkpoint(self) -> Any:
+        """Let the process save and end, and return the job that submitit is to submit again."""
+        import submitit  # imported here: it is an extra, and calls this itself
+
         if self._process:
             self._tell_to_stop(self._process)
             # Not Popen's own wait: this is a signal's handler, which may have interrupted it.
             os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOWAIT)
-        again = Training(self.module, self.runs, self.environment, self.answer, self.parent)
+        again = Training(self.module, self.runs, self.answer, self.parent)
         return submitit.helpers.DelayedSubmission(again)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what `from_json` reads."""
+        return {
+            "module": self.module,
+            "runs": [(list(words), str(resumes)) for words, resumes in self.runs],
+            "answer": str(self.answer),
+            "parent": self.parent,
+        }
+
+    @classmethod
+    def from_json(cls, content: dict[str, Any]) -> "Training":
+        """Return the job that `to_json` describes."""
+        runs = [(words, Path(resumes)) for words, resumes in content["runs"]]
+        return cls(content["module"], runs, Path(content["answer"]), content["parent"])
 
     def _ask_to_stop(self, number: int, frame: FrameType | None) -> None:
         self._asked_to_stop = True
@@ -102,3 +113,7 @@ def is_alive(process: int) -> bool:
     except (OSError, IndexError):  # not Linux, or gone meanwhile
         return True
     return state not in ("Z", "X")  # dead, only its parent has not heard of it yet
+
+
+if __name__ == "__main__":
+    sys.exit(abs(Training.from_json(json.loads(Path(sys.argv[1]).read_text()))()))

@@ -9,9 +9,10 @@ import time
 from types import SimpleNamespace
 
 import pytest
+import submitit
 
 from cbet_jax.runs.directory import RunDirectory
-from experiments import minigrid_pretrain, sweep
+from experiments import minigrid_pretrain, sweep, sweeps
 from experiments.common import training
 from experiments.common.screen import Screen
 from experiments.sweeps import command, gpus, jobs, plan
@@ -65,50 +66,70 @@ def test_every_training_command_can_be_swept_over(tmp_path):
         plan.check(plan.plan(tmp_path, command_name, grid, fixed[command_name]))
 
 
-def test_what_is_preempted_or_lost_goes_on_and_ends_the_same(stand_in, tmp_path, capsys):
+@pytest.fixture
+def unbroken(stand_in, tmp_path) -> bytes:
+    """The metrics of a run that nothing disturbs."""
+    minigrid_pretrain.main([*SHORT, "--out", str(tmp_path / "unbroken")])
+    return RunDirectory(tmp_path / "unbroken").metrics.read_bytes()
+
+
+def test_what_is_lost_goes_on_and_ends_the_same(unbroken, tmp_path, capsys):
     root = tmp_path / "sweep"
     arguments = [*LOCAL, "--out", str(root), "--grid"]
     with pytest.raises(SystemExit) as failed:
-        command.main([*arguments, "method=cbet,count,rnd"])
+        command.main([*arguments, "method=none,count,rnd"])
     shown, error = capsys.readouterr()
     assert failed.value.code == 1
     assert error == "error: 1 of 3 runs have failed, first method=rnd\n"
     assert "method=rnd has failed: rnd is refused here" in shown
     assert "method=count was interrupted" in shown
-    assert "method=cbet was interrupted" not in shown  # submitit has put it back itself
+    assert "method=none was interrupted" not in shown
 
-    minigrid_pretrain.main([*SHORT, "--out", str(tmp_path / "unbroken")])
-    unbroken = RunDirectory(tmp_path / "unbroken").metrics.read_bytes()
-    for method in ("cbet", "count"):
+    for method, sessions in (("none", 1), ("count", 2)):
         run = RunDirectory(root / "runs" / f"method={method}")
         assert run.metrics.read_bytes() == unbroken
-        assert len(json.loads(run.manifest.read_text())["sessions"]) == 2
+        assert len(json.loads(run.manifest.read_text())["sessions"]) == sessions
     with open(root / "results.csv") as file:
         rows = list(csv.DictReader(file))
     assert [(row["method"], row["seed"]) for row in rows] == [
-        (method, str(seed)) for method in ("cbet", "count") for seed in range(SEEDS)
+        (method, str(seed)) for method in ("none", "count") for seed in range(SEEDS)
     ]
     assert {row["frames"] for row in rows} == {FEW_FRAMES}
     assert all(float(row["interactions"]) for row in rows)
 
     table = (root / "results.csv").read_bytes()
     capsys.readouterr()
-    command.main([*arguments, "method=cbet,count"])
+    command.main([*arguments, "method=none,count"])
     assert "2 runs, 2 of them done" in capsys.readouterr().out
     assert (root / "results.csv").read_bytes() == table
-    command.main([*arguments, "method=cbet,rnd", "--plan"])
-    plan_shown = "done method=cbet to do method=rnd 1 of 2 runs left, in 1 programs"
+    command.main([*arguments, "method=none,rnd", "--plan"])
+    plan_shown = "done method=none to do method=rnd 1 of 2 runs left, in 1 programs"
     assert capsys.readouterr().out.split() == plan_shown.split()
-    other = [*arguments, "method=cbet", "--unroll", "5"]
+    other = [*arguments, "method=none", "--unroll", "5"]
     assert "train.unroll is 10, not 5" in refused(command.main, other, capsys)
     other = ["--out", str(root), "--command", "transfer"]
     assert "is a sweep over pretrain, not transfer" in refused(command.main, other, capsys)
 
 
+def test_a_job_that_a_cluster_preempts_goes_on_by_itself(unbroken, tmp_path):
+    """Through submitit, whose jobs on this machine hear the signals of SLURM."""
+    executor = submitit.LocalExecutor(tmp_path / "jobs", max_num_timeout=9)
+    executor.update_parameters(timeout_min=9)
+    (job,) = plan.plan(tmp_path, "pretrain", read_grid(["method=cbet"]), SHORT)
+    answer = tmp_path / "answer.json"
+    training = jobs.training_of(plan.SweepGroup((job,)), answer, None)
+    handle = executor.submit(training)
+    assert handle.result() == 0
+    assert jobs.status_of(jobs.Submitted("", handle.done, answer, handle.paths.stderr)) == 0
+    run = RunDirectory(job.root)
+    assert run.metrics.read_bytes() == unbroken
+    assert len(json.loads(run.manifest.read_text())["sessions"]) == 2
+
+
 KILLED = """
 import sys
 from experiments.sweeps import plan
-from experiments import minigrid_pretrain, sweep
+from experiments import minigrid_pretrain, sweep, sweeps
 from tests.support.fake_program import fake_program
 plan.COMMANDS["pretrain"] = "tests.support.small_sweep"
 minigrid_pretrain.build = fake_program
@@ -150,14 +171,17 @@ def test_a_run_that_another_process_trains_is_waited_for(tmp_path, capsys):
 def test_a_job_tells_its_end_as_json(tmp_path, monkeypatch):
     """A pickle in the folder of jobs would be run."""
     monkeypatch.setattr("pickle.loads", None)
-    submitted = jobs.Submitted(None, tmp_path / "answer.json")
+    submitted = jobs.Submitted("job", lambda: True, tmp_path / "answer.json", tmp_path / "err")
     assert jobs.status_of(submitted) is None
     for content, status in (('{"status": 2}', 2), ("[]", None), ("\x80\x04", None), ("{}", None)):
         submitted.answer.write_text(content)
         assert jobs.status_of(submitted) == status
-    training = Training("no.such.module", [((), tmp_path / "x")], {}, submitted.answer, None)
-    assert training() == 1
+    training = Training("no.such.module", [((), tmp_path / "x")], submitted.answer, None)
+    assert Training.from_json(json.loads(json.dumps(training.to_json())))() == 1
     assert jobs.status_of(submitted) == 1
+    assert jobs.last_error(submitted) == f"see {tmp_path / 'err'}"
+    submitted.errors.write_text("error: first\nTraceback\nerror: last\n")
+    assert jobs.last_error(submitted) == "last"
 
 
 def test_a_dead_process_is_known():
@@ -261,10 +285,26 @@ def test_other_things_are_left_alone(tmp_path, capsys):
     assert [path.name for path in tmp_path.iterdir()] == ["results.csv"]
 
 
-def test_submitit_is_asked_for_by_name(tmp_path, capsys, monkeypatch):
-    for module in ("submitit", "experiments.sweeps.jobs", "experiments.sweeps.execute"):
-        monkeypatch.setitem(sys.modules, module, None)
-    monkeypatch.delitem(sys.modules, "experiments.sweeps.execute")
-    monkeypatch.delitem(sys.modules, "experiments.sweeps.jobs")
-    error = refused(command.main, [*LOCAL, "--out", str(tmp_path / "sweep")], capsys)
-    assert "--extra slurm" in error
+CLUSTER = ("--cluster", "slurm", "--slurm", "partition=gpu", "gpus_per_node=1")
+
+
+def test_the_plan_says_what_a_cluster_is_asked_for(stand_in, tmp_path, capsys):
+    arguments = [*SHORT, "--out", str(tmp_path / "sweep"), "--plan", *CLUSTER]
+    command.main(arguments)
+    shown = capsys.readouterr().out.splitlines()
+    asked = [line for line in shown if line.startswith("#SBATCH")]
+    for flag in ("--partition=gpu", "--gpus-per-node=1", "--time=1440", "--job-name=cbet"):
+        assert f"#SBATCH {flag}" in asked
+    assert not list(tmp_path.iterdir())
+    assert "no parameter gpus" in refused(command.main, [*arguments, "gpus=1"], capsys)
+
+
+def test_only_a_cluster_needs_submitit(stand_in, tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "submitit", None)
+    monkeypatch.delitem(sys.modules, "experiments.sweeps.slurm", raising=False)
+    monkeypatch.delattr(sweeps, "slurm", raising=False)
+    arguments = [*LOCAL, "--out", str(tmp_path / "sweep")]
+    error = refused(command.main, [*arguments, *CLUSTER], capsys)
+    assert "pip install 'cbet-jax[slurm]'" in error
+    command.main([*arguments, "--method", "none"])
+    assert "1 runs, 0 of them done" in capsys.readouterr().out

@@ -1,7 +1,7 @@
 """A training command for sweeps: the stand-in for training, disturbed when it runs first.
 
-With `--method cbet` its job is preempted, with `count` it is lost, as is all of its node; `rnd`
-is bad input. With any other it is left alone.
+With `--method cbet` its job is preempted, as SLURM does it, with `count` it is lost, as is all of
+its node; with `ride` it waits; `rnd` is bad input. With any other it is left alone.
 """
 
 import os
