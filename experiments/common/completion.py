@@ -1,13 +1,29 @@
-"""Completion of `cbet`'s commands and options in a shell, as tyro writes it."""
+"""Completion of `cbet`'s commands, options and names in a shell, as tyro writes it."""
 
+import ast
 import contextlib
 import io
+import re
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Annotated, Any, Union
 
 import tyro
 
+from cbet_jax.intrinsic import METHODS
+from envs.registry import names
 from experiments.common import cli, commands
+from experiments.study.variants import SETUPS, VARIANTS
+
+ROOMS = "habitat-"  # begins the commands whose environments are scenes, not gridworlds
+# Of tyro's scripts: the line with all options, and what is changed so that words that are no
+# option complete as files.
+OPTIONS = re.compile(r"^COMPLETION_SPEC = (.*)$", re.MULTILINE)
+PRINT = "    # Output one completion per line.\n"
+FILES = """\
+    if not completions and not "".join(words[current_index:]).startswith("-"):
+        completions = ["__TYRO_COMPLETE_FILES__"]
+"""
 
 
 def script(shell: str) -> str:
@@ -30,4 +46,28 @@ def script(shell: str) -> str:
             args=["--tyro-write-completion", shell, "-"],
             config=(tyro.conf.OmitSubcommandPrefixes,),
         )
-    return printed.getvalue()
+    return _with_names(printed.getvalue())
+
+
+def _with_names(written: str) -> str:
+    """Return tyro's script with the names of methods and worlds, which no type lists."""
+    known: dict[str, Sequence[str]] = {
+        "--method": tuple(METHODS),
+        "--methods": tuple(VARIANTS),
+        "--setups": tuple(SETUPS),
+        "--env": names(),
+        "--envs": names(),
+        "--tasks": names(),
+    }
+    found = OPTIONS.search(written)
+    assert found is not None
+    everything = ast.literal_eval(found[1])
+    for command, its in everything["subcommands"].items():
+        for option in its["options"]:
+            (name, *_) = option["flags"]
+            if name in known and not command.startswith(ROOMS):
+                option |= {"type": "choice", "choices": list(known[name])}
+    start, end = found.span(1)
+    changed = written[:start] + repr(everything) + written[end:]
+    changed = changed.replace(PRINT, FILES + PRINT)
+    return changed.replace("complete -F", "complete -o default -o filenames -F")
