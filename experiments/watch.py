@@ -7,64 +7,15 @@ agent sees, the panorama, and its path on a map.
 """
 
 import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from itertools import islice
-from pathlib import Path
-from typing import Annotated, ClassVar
+from collections.abc import Sequence
 
-import jax
-import tyro
-from rich.console import Console
-
-from cbet_jax.config import HabitatSettings, RunSettings, SettingsError
-from cbet_jax.runs.directory import RunDirectory
-from cbet_jax.runs.saved_policies import load_policies
-from cbet_jax.setting_types import Episodes, PositiveInt, Seed, Steps, check_between, check_fields
+from envs.errors import UnknownEnvironment
 from envs.habitat.simulator import SimulatorError
-from envs.minigrid import make_world
-from envs.registry import UnknownEnvironment, find, names
-from experiments.common import cli, habitat, training
-from experiments.common.outputs import RUNS, given_run, results_folder, unused
+from experiments.common import cli
 from experiments.common.screen import Screen
-from experiments.watching import film, players, rooms_film, terminal
-from experiments.watching.playing import play, side_by_side
+from experiments.watching.options import WatchOptions
 
 MODULE = "experiments.watch"
-FASTEST_FPS = 50  # of a GIF
-RUN = tyro.conf.arg(
-    metavar="[DIR]",
-    help="of the run, or pretrained/NAME (without: actions drawn with equal chances)",
-)
-
-
-@dataclass(frozen=True)
-class WatchOptions:
-    """Show a run's policy, or a random one, at play in one world."""
-
-    COMMON: ClassVar[tuple[str, ...]] = (
-        *("--env", "--beside-random", "--terminal", "--out", "--episodes", "--steps"),
-        *("--seed", "--seed-index", "--explore", "--fps"),
-    )
-
-    directory: Annotated[Path | None, tyro.conf.Positional, RUN] = None
-    #: the world, or scene (default: the run's with most interactions, or its first scene)
-    env: str | None = None
-    beside_random: bool = False  # show a random policy on the same level, beside the run's
-    out: Path | None = None  # .gif, .mp4 or .png, a level's first moment (default: a new .gif)
-    terminal: bool = False  # play as text in the terminal, write no file
-    explore: bool = False  # success does not end the episode
-    episodes: Episodes = 1  # to play
-    steps: Steps | None = None  # to play at most, in all episodes together
-    seed: Seed = 0  # of the levels and the actions
-    seed_index: int = 0  # which of the run's seeds plays
-    #: frames of the checkpoint (default: the newest), or of policies kept with --keep-at. Those of
-    #: rnd, curiosity and ride cannot be shown in gridworlds: the method's networks are not kept
-    checkpoint: int | None = None
-    fps: PositiveInt = 8  # frames a second
-    #: the run's simulator again, where it is a file: a file is code, which no run names by itself
-    simulator: str | None = None
-    simulator_python: str | None = None  # the interpreter that a scene's simulator is installed in
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -73,172 +24,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     console = Screen()
     with cli.user_errors(UnknownEnvironment, SimulatorError):
         options: WatchOptions = cli.parse(WatchOptions, arguments, MODULE)
-        if options.directory:
-            options = replace(options, directory=given_run(options.directory))
-        settings = RunDirectory(options.directory).settings() if options.directory else None
-        check(options, settings)
-        if settings and settings.habitat:
-            watch_scene(
-                options, settings, habitat.trusted(settings.habitat, options.simulator), console
-            )
-        else:
-            watch_gridworld(options, settings, console)
+        from experiments.watching.command import watch  # imported here: it takes seconds
 
-
-def watch_gridworld(options: WatchOptions, settings: RunSettings | None, console: Console) -> None:
-    """Show a run's policy, a random one, or both, in a gridworld."""
-    env = gridworld(options, settings)
-    world = make_world((env,), 1, explore=options.explore)
-    shown = []
-    if settings is not None and options.directory is not None:
-        directory = RunDirectory(options.directory)
-        say(console, f"loading {directory.root}")
-        shown.append(
-            players.saved_player(
-                directory, settings, world, options.seed_index, options.checkpoint, console
-            )
-        )
-    if settings is None or options.beside_random:
-        shown.append(players.random_player())
-    say(console, f"playing {env}")
-    key = jax.random.key(options.seed)  # one key for all players: they meet the same levels
-    plays = (play(world, player, key, options.episodes, options.steps) for player in shown)
-    scenes = side_by_side(*plays)
-    titles = [player.title for player in shown]
-    if options.terminal:
-        terminal.show(console, env, titles, scenes, options.fps)
-        return
-    only_first = options.out is not None and options.out.suffix.lower() == ".png"
-    save(options, env, film.film(env, titles, islice(scenes, 1 if only_first else None)), console)
-
-
-def watch_scene(
-    options: WatchOptions, settings: RunSettings, played: HabitatSettings, console: Console
-) -> None:
-    """Show a run's policy in a scene of rooms.
-
-    Args:
-        options: the command line.
-        settings: of the run.
-        played: how the run plays scenes.
-        console: to print to.
-
-    Raises:
-        SettingsError: the options are for gridworlds only.
-        SimulatorError: the scene cannot be played.
-    """
-    if options.terminal:
-        raise SettingsError("--terminal shows gridworlds: a scene of rooms needs a file")
-    if options.beside_random:
-        raise SettingsError("--beside-random shows gridworlds, not scenes of rooms")
-    assert options.directory is not None
-    endless = replace(played, max_steps=played.max_steps + 1)
-    process = habitat.process_settings(
-        options.env or settings.environments[0], endless, options.simulator_python
-    )
-    say(console, f"opening {process.scene}")
-    with habitat.simulators(process, 1) as simulators:
-        world = habitat.worlds(endless, simulators)
-        directory = RunDirectory(options.directory)
-        policies = load_policies(directory, settings, world, options.checkpoint)
-        training.tell_damaged(policies.loaded, console)
-        sights = rooms_film.play(
-            world,
-            policies.agent,
-            jax.tree.map(lambda leaf: leaf[options.seed_index], policies.params),
-            jax.random.key(options.seed),
-            options.episodes,
-            played.max_steps,
-            options.steps,
-            random_starts=played.random_starts,
-        )
-        scene, drawn = simulators.scene_name, simulators.floor_map(rooms_film.MAP_CELL_METRES)
-        player = players.describe(settings, options.seed_index, policies.loaded)
-        frames = (rooms_film.frame(f"{scene}: {player}", drawn, sight) for sight in sights)
-        save(options, scene, frames, console)
-
-
-def save(
-    options: WatchOptions, name: str, frames: Iterator[film.Picture], console: Console
-) -> None:
-    """Write frames to the file that is asked for, or to a new one beside the run.
-
-    Args:
-        options: the command line.
-        name: of what is played.
-        frames: at least one.
-        console: to print to.
-    """
-    out = options.out or unused((options.directory or RUNS) / f"watch-{name}.gif")
-    with console.status("drawing"):
-        count = film.write(out, frames, options.fps)
-    say(console, f"saved: {out} ({count} frames)")
-
-
-def say(console: Console, line: str) -> None:
-    """Print one line, however long."""
-    console.print(line, soft_wrap=True, highlight=False)
-
-
-def check(options: WatchOptions, settings: RunSettings | None) -> None:
-    """Refuse what cannot be done.
-
-    Args:
-        options: the command line.
-        settings: of the run, None for a random policy.
-
-    Raises:
-        SettingsError: always, if there is something to refuse.
-    """
-    check_fields(options)
-    if options.fps > FASTEST_FPS:
-        raise SettingsError(f"fps must be at most {FASTEST_FPS}, not {options.fps}")
-    check_between("seed_index", options.seed_index, 0, (settings.seeds if settings else 1) - 1)
-    if settings is None and options.checkpoint is not None:
-        raise SettingsError("--checkpoint needs DIR, the run that it belongs to")
-    if settings is None and options.beside_random:
-        raise SettingsError("--beside-random needs DIR, the run to show beside it")
-    check_out(options)
-    if settings is None or settings.habitat is None:
-        gridworld(options, settings)
-    if not options.terminal:
-        results_folder(options.out.parent if options.out else None, options.directory or RUNS)
-
-
-def gridworld(options: WatchOptions, settings: RunSettings | None) -> str:
-    """Return the gridworld to play.
-
-    Raises:
-        SettingsError: none is named.
-        UnknownEnvironment: there is none of that name.
-    """
-    env = options.env
-    if env is None and settings is not None and options.directory is not None:
-        env = players.liveliest(RunDirectory(options.directory), settings)
-    if env is None:
-        raise SettingsError(f"give a run, DIR, or a world, --env NAME (such as {names()[0]})")
-    find(env)
-    return env
-
-
-def check_out(options: WatchOptions) -> None:
-    """Refuse a file that cannot be written.
-
-    Raises:
-        SettingsError: always, if there is something to refuse.
-    """
-    out = options.out
-    if out is None:
-        return
-    if options.terminal:
-        raise SettingsError("--terminal writes no file: leave out --out")
-    if out.suffix.lower() not in film.WRITERS:
-        known = ", ".join(film.WRITERS)
-        raise SettingsError(f"the name of --out must end in one of {known}; {out} does not")
-    if out.suffix.lower() == ".mp4":
-        film.check_ffmpeg()
-    if out.exists():
-        raise SettingsError(f"{out} already exists: choose another name")
+        watch(options, console)
 
 
 if __name__ == "__main__":

@@ -5,10 +5,10 @@ take 20 to 400 times as long (a report needs thousands of intervals) and half a 
 `rliable` has the interquartile mean, too, but brings eight more packages (arch, pandas, ...).
 """
 
-from typing import NamedTuple
+from functools import cache
+from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import special
 
 LEVEL = 0.95  # of confidence
 
@@ -33,7 +33,7 @@ def share(outcomes: np.ndarray) -> Estimate:
         outcomes: bool[n], n >= 1.
     """
     n, p = len(outcomes), float(np.mean(outcomes))
-    z = float(special.ndtri((1 + LEVEL) / 2))
+    z = float(_special().ndtri((1 + LEVEL) / 2))
     middle = (p + z**2 / (2 * n)) / (1 + z**2 / n)
     half = z / (1 + z**2 / n) * np.sqrt(p * (1 - p) / n + z**2 / (4 * n**2))
     return Estimate(p, float(min(p, middle - half)), float(max(p, middle + half)))
@@ -49,7 +49,7 @@ def mean(values: np.ndarray) -> Estimate:
     if n == 1:
         return Estimate(center, center, center)
     error = float(np.std(values, ddof=1)) / np.sqrt(n)
-    half = float(special.stdtrit(n - 1, (1 + LEVEL) / 2)) * error
+    half = float(_special().stdtrit(n - 1, (1 + LEVEL) / 2)) * error
     return Estimate(center, center - half, center + half)
 
 
@@ -67,7 +67,7 @@ def difference(ours: np.ndarray, theirs: np.ndarray) -> Estimate:
     if not errors.any():
         return Estimate(center, center, center)
     freedom = errors.sum() ** 2 / (errors**2 / [len(ours) - 1, len(theirs) - 1]).sum()
-    half = float(special.stdtrit(freedom, (1 + LEVEL) / 2) * np.sqrt(errors.sum()))
+    half = float(_special().stdtrit(freedom, (1 + LEVEL) / 2) * np.sqrt(errors.sum()))
     return Estimate(center, center - half, center + half)
 
 
@@ -77,7 +77,7 @@ def normalized_entropy(shares: np.ndarray) -> float:
     Args:
         shares: float[n], n >= 2, of sum 1.
     """
-    return float(special.entr(shares).sum() / np.log(len(shares)))
+    return float(_special().entr(shares).sum() / np.log(len(shares)))
 
 
 def interquartile_mean(scores: np.ndarray, resamples: int = 2000) -> Estimate:
@@ -99,3 +99,11 @@ def interquartile_mean(scores: np.ndarray, resamples: int = 2000) -> Estimate:
         stats.trim_mean(drawn, 0.25, axis=1), [(1 - LEVEL) / 2, (1 + LEVEL) / 2]
     )
     return Estimate(float(stats.trim_mean(scores, 0.25, axis=None)), float(low), float(high))
+
+
+@cache
+def _special() -> Any:
+    """Return `scipy.special`, imported when it is first used: it takes a third of a second."""
+    from scipy import special
+
+    return special

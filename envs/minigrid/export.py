@@ -78,8 +78,8 @@ def to_minigrid(cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 @cache
 def encoding_tables() -> tuple[np.ndarray, np.ndarray]:
     """Return two tables: MiniGrid's triple and the box contents of every possible byte."""
-    cells = jnp.arange(256, dtype=jnp.uint8)
-    triples, inside = np.asarray(c.encode(cells)), np.asarray(c.contents_of(cells))
+    tables = jax.jit(lambda cells: (c.encode(cells), c.contents_of(cells)))
+    triples, inside = map(np.asarray, tables(jnp.arange(256, dtype=jnp.uint8)))
     contents = triples[inside][:, :2] * (inside != c.EMPTY)[:, None]
     return triples, contents.astype(np.uint8)
 

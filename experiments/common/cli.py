@@ -85,10 +85,14 @@ def _help(kind: Any, module: str, common: Sequence[str] | None, options: Mapping
     def printed() -> None:
         tyro.cli(kind, args=["--help"], registry=number_rules(), **options)
 
+    choices = {"--method": _methods}
+    return help_page.page(command_line(module), _description(kind), printed, common, choices)
+
+
+def _methods() -> Sequence[str]:
     from cbet_jax.intrinsic import METHODS  # imported here: it takes seconds
 
-    choices = {"--method": tuple(METHODS)}
-    return help_page.page(command_line(module), _description(kind), printed, common, choices)
+    return tuple(METHODS)
 
 
 def options_of(main: Callable[[list[str]], None]) -> tuple[Any, Any]:

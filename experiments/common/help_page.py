@@ -34,7 +34,7 @@ def page(
     about: str,
     printed: Callable[[], Any],
     common: Sequence[str] | None,
-    choices: Mapping[str, Sequence[str]],
+    choices: Mapping[str, Callable[[], Sequence[str]]],
 ) -> str:
     """Return a command's help.
 
@@ -43,7 +43,7 @@ def page(
         about: what it does, in paragraphs; the short page has the first.
         printed: prints tyro's own help.
         common: options of the short page, in their order (None: the long page, with all).
-        choices: values of options whose type does not list them.
+        choices: returns the values of an option whose type does not list them.
     """
     entries = [_with_choices(entry, choices) for entry in _entries(_captured(printed))]
     shown = entries if common is None else _chosen(entries, common)
@@ -110,10 +110,10 @@ def _quiet(entry: Entry) -> Entry:
     return entry._replace(words=words, text=DEFAULT.sub("", entry.text))
 
 
-def _with_choices(entry: Entry, choices: Mapping[str, Sequence[str]]) -> Entry:
+def _with_choices(entry: Entry, choices: Mapping[str, Callable[[], Sequence[str]]]) -> Entry:
     if entry.name not in choices:
         return entry
-    return entry._replace(words=f"{entry.name} {{{','.join(choices[entry.name])}}}")
+    return entry._replace(words=f"{entry.name} {{{','.join(choices[entry.name]())}}}")
 
 
 def _table(entries: Sequence[Entry], width: int) -> list[str]:

@@ -7,7 +7,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cbet_jax.runs import pretrained
 from cbet_jax.runs.atomic_write import check_room, creating, replacing
 from cbet_jax.runs.directory import RunDirectoryError
 
@@ -62,6 +61,8 @@ def given_run(path: Path) -> Path:
     Raises:
         RunDirectoryError: the package has no such policy.
     """
+    from cbet_jax.runs import pretrained  # imported here: it takes seconds
+
     return pretrained.unpack(path, RUNS).root if pretrained.is_named(path) else path
 
 

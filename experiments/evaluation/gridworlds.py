@@ -1,5 +1,6 @@
 """Play episodes in gridworlds with the saved policies of runs, and with two random ones."""
 
+import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -123,9 +124,12 @@ def play_each_world(
     world = play_levels(episodes, longest, jax.default_backend())
     play_uniform = make_evaluator(world, uniform(world.num_actions))
     programs: dict[Any, tuple[Evaluator, Initializer]] = {}
+    begun: list[float] = []  # when each world was begun
     with levels_ahead(names, world_key, episodes) as drawn:
         for number, (name, levels) in enumerate(zip(names, drawn, strict=True), 1):
-            with console.status(f"playing {name} ({number} of {len(names)})"):
+            begun.append(time.monotonic())
+            left = time_left(begun, len(names))
+            with console.status(f"playing {name} ({number} of {len(names)}{left})"):
                 beginning = levels.result()
                 by_chance = play_uniform(NOTHING_LEARNT, beginning, action_key)
                 played = {}
@@ -145,6 +149,21 @@ def play_each_world(
                         UNIFORM: by_chance,
                     }
             yield name, played
+
+
+def time_left(begun: Sequence[float], worlds: int) -> str:
+    """Return how long the rest takes, for people to read; nothing until that is known.
+
+    The first world does not count: it waits for the compiler.
+
+    Args:
+        begun: when each world was begun, in seconds; the last one has just been.
+        worlds: how many there are.
+    """
+    if len(begun) < 3:
+        return ""
+    each = (begun[-1] - begun[1]) / (len(begun) - 2)
+    return f", about {each * (worlds - len(begun) + 1):.0f} s left"
 
 
 @contextmanager

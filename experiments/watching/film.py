@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 from jaxtyping import UInt8
-from PIL import Image, ImageDraw, ImageFont
+from PIL import Image, ImageChops, ImageDraw, ImageFont, ImageStat
 
 from cbet_jax.config import SettingsError
 from cbet_jax.runs.atomic_write import creating
@@ -27,6 +27,7 @@ PAPER, INK, PALE_INK, EVENT_INK = (24, 24, 28), (240, 240, 240), (160, 160, 168)
 SHORT_FACTS = ("step", "action", "interactions", "event")  # below grids that are side by side
 # ffmpeg is started without code of ours between fork and exec, which JAX's threads would not bear.
 os.environ.setdefault("IMAGEIO_FFMPEG_NO_PREVENT_SIGINT", "1")
+FURTHEST_COLOR, FURTHEST_MEAN = 64, 1.0  # of 255: a GIF's colours from those of its frame
 CRF = 18  # constant rate factor of x264; 18 looks lossless
 
 Picture = UInt8[np.ndarray, "height width 3"]
@@ -175,8 +176,32 @@ def write(path: Path, frames: Iterator[Picture], fps: int) -> int:
 
 # Both writers hold one frame at a time; imageio.v3 writes the same bytes, but from all frames.
 def _write_gif(path: Path, frames: Iterator[Picture], fps: int) -> None:
-    images = (Image.fromarray(picture).quantize(dither=Image.Dither.NONE) for picture in frames)
+    images = _in_256_colors(frames)
     next(images).save(path, save_all=True, append_images=images, duration=1000 // fps, loop=0)
+
+
+def _in_256_colors(frames: Iterator[Picture]) -> Iterator[Image.Image]:
+    """Yield frames with the colours of the frame before as long as these do.
+
+    To choose 256 colours takes five times as long as to draw the frame.
+    """
+    chosen = None
+    for picture in frames:
+        image = Image.fromarray(picture)
+        if chosen is not None:
+            reduced = image.quantize(palette=chosen, dither=Image.Dither.NONE)
+            if _are_alike(image, reduced):
+                yield reduced
+                continue
+        chosen = image.quantize(dither=Image.Dither.NONE)
+        yield chosen
+
+
+def _are_alike(image: Image.Image, reduced: Image.Image) -> bool:
+    """Return whether no pixel and no large area has another colour."""
+    difference = ImageStat.Stat(ImageChops.difference(image, reduced.convert("RGB")))
+    furthest = max(high for _, high in difference.extrema)
+    return furthest <= FURTHEST_COLOR and max(difference.mean) <= FURTHEST_MEAN
 
 
 def check_ffmpeg() -> None:

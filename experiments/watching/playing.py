@@ -1,17 +1,19 @@
 """Play one gridworld step by step, and record what each step brought, for people to watch."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import groupby, zip_longest
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Float, Int, Key, PRNGKeyArray
 
 from cbet_jax.agent import Agent, AgentParams
 from cbet_jax.intrinsic.types import Intrinsic
 from cbet_jax.rollout import ActorState, Events, act, begin_actor
+from cbet_jax.runs.devices import compiled_quickly
 from cbet_jax.types import Trajectory
 from envs.minigrid import cells as c
 from envs.minigrid import rules
@@ -69,9 +71,12 @@ def play(
         episodes: how many to play at most.
         steps: how many actions to play at most, in all episodes together; None for no limit.
     """
-    actor, player, play_key = _begin(world, player, key)
-    advance, refresh = jax.jit(partial(_advance, world, player)), jax.jit(world.refresh)
-    params = (player.params, player.intrinsic_params)
+    keys = jax.random.split(key, 4)
+    begin_keys, play_key = keys[:3], keys[3]
+    begin, advance = _compile(world, player, begin_keys)
+    refresh = jax.jit(world.refresh, compiler_options=compiled_quickly())
+    actor, policy, fresh = begin(player.params, begin_keys)
+    params = (policy, fresh if player.intrinsic_params is None else player.intrinsic_params)
     played, over = 0, False
     for episode in range(1, episodes + 1):
         if episode > 1:
@@ -119,23 +124,35 @@ def facts(moment: Moment) -> list[tuple[str, str]]:
     ]
 
 
+def _compile(
+    world: World, player: Player, keys: Key[Array, " 3"]
+) -> tuple[jax.stages.Compiled, jax.stages.Compiled]:
+    """Return two compiled programs: how play begins, and one action.
+
+    They are compiled beside each other, as each takes seconds.
+    """
+    begin = jax.jit(partial(_begin, world, player)).trace(player.params, keys)
+    actor, policy, fresh = begin.out_info
+    kept = fresh if player.intrinsic_params is None else player.intrinsic_params
+    advance = jax.jit(partial(_advance, world, player)).trace((policy, kept), actor, keys[0])
+    with ThreadPoolExecutor() as threads:
+        both = [
+            threads.submit(lambda traced: traced.lower().compile(compiled_quickly()), traced)
+            for traced in (begin, advance)
+        ]
+        return both[0].result(), both[1].result()
+
+
 def _begin(
-    world: World, player: Player, key: PRNGKeyArray
-) -> tuple[ActorState, Player, PRNGKeyArray]:
-    """Return the actor at its first moment, the player ready to act, and a key for playing."""
-    world_key, memory_key, begin_key, play_key = jax.random.split(key, 4)
-
-    @jax.jit
-    def begin(params: AgentParams) -> tuple[ActorState, AgentParams, Any]:
-        world_state, step = world.init(world_key)
-        fresh_params, memory = player.intrinsic.init(memory_key, step)
-        memory = player.intrinsic.begin_rollout(memory, begin_key, step)
-        actor = begin_actor(player.agent, world, world_state, step, memory)
-        return actor, player.agent.precompute(params, step.view), fresh_params
-
-    actor, params, fresh_params = begin(player.params)
-    kept = fresh_params if player.intrinsic_params is None else player.intrinsic_params
-    return actor, player._replace(params=params, intrinsic_params=kept), play_key
+    world: World, player: Player, params: AgentParams, keys: Key[Array, " 3"]
+) -> tuple[ActorState, AgentParams, Any]:
+    """Return the actor at its first moment, the agent ready to act, and new networks."""
+    world_key, memory_key, begin_key = keys
+    world_state, step = world.init(world_key)
+    fresh_params, memory = player.intrinsic.init(memory_key, step)
+    memory = player.intrinsic.begin_rollout(memory, begin_key, step)
+    actor = begin_actor(player.agent, world, world_state, step, memory)
+    return actor, player.agent.precompute(params, step.view), fresh_params
 
 
 def _advance(

@@ -7,7 +7,7 @@ from cbet_jax.config import RunSettings
 from cbet_jax.runs.directory import RunDirectory
 from experiments import watch
 from experiments.common.presets import PRESETS
-from experiments.watching import film
+from experiments.watching import command, film
 from tests.support.refusal import refused
 from tests.support.saved_runs import save_run
 from tests.support.watched import read_gif
@@ -58,6 +58,18 @@ def test_a_random_policy_is_watched(tmp_path, capsys):
     assert f"saved: {out} (1 frames)" in capsys.readouterr().out
     with Image.open(out) as picture:
         assert picture.size == (432, 480)
+
+
+@pytest.mark.parametrize(
+    ("words", "steps"),
+    [([], 140), (["--steps", "500"], 500), (["--episodes", "2"], None), (["--episodes", "1"], 140)],
+)
+def test_a_film_of_one_episode_is_short(words, steps, tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr(command, "watch_gridworld", lambda options, *_: asked.append(options.steps))
+    monkeypatch.chdir(tmp_path)
+    watch.main(["--env", "KeyCorridorS3R3", *words])
+    assert asked == [steps]
 
 
 def test_a_run_without_a_checkpoint_is_refused(tmp_path, capsys):

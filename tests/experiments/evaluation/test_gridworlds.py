@@ -38,3 +38,9 @@ def test_one_program_plays_every_run_in_every_world(tmp_path, monkeypatch):
                 assert episodes.length.shape == (1 if name == UNIFORM else SEEDS, EPISODES)
                 assert (episodes.length <= GENERATORS[world].max_steps).all()
                 np.testing.assert_array_equal(episodes.actions.sum(-1), episodes.length)
+
+
+def test_the_time_left_is_that_of_worlds_after_the_first():
+    assert gridworlds.time_left([0.0], 10) == gridworlds.time_left([0.0, 30.0], 10) == ""
+    assert gridworlds.time_left([0.0, 30.0, 35.0], 10) == ", about 40 s left"
+    assert gridworlds.time_left([0.0, 30.0, 35.0, 42.0], 4) == ", about 6 s left"

@@ -76,6 +76,15 @@ def test_a_film_shows_every_frame(suffix, read, frames, tmp_path):
     assert [entry.name for entry in path.parent.iterdir()] == [path.name]
 
 
+def test_a_gif_has_new_colours_where_its_first_frame_lacks_them(tmp_path):
+    path, frames = tmp_path / "film.gif", np.zeros((3, 32, 48, 3), np.uint8)
+    frames[1:, 3, 4] = (250, 200, 60)
+    frames[2, 10:20] = (0, 100, 200)
+    film.write(path, iter(frames), 5)
+    for picture, frame in zip(read_gif(path), frames, strict=True):
+        assert np.abs(picture.astype(int) - frame).max() <= 8
+
+
 def test_a_png_shows_the_first_frame(frames, tmp_path):
     path = tmp_path / "level.PNG"
     assert film.write(path, iter(frames), 5) == 1

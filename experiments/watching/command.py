@@ -1,0 +1,202 @@
+"""What `watch` does with its options."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from itertools import islice
+
+import jax
+from rich.console import Console
+
+from cbet_jax.config import HabitatSettings, RunSettings, SettingsError
+from cbet_jax.runs import compilation_cache
+from cbet_jax.runs.directory import RunDirectory
+from cbet_jax.runs.saved_policies import load_policies
+from cbet_jax.setting_types import check_between, check_fields
+from envs.minigrid import make_world
+from envs.registry import find, names
+from experiments.common import habitat, training
+from experiments.common.outputs import RUNS, given_run, results_folder, unused
+from experiments.watching import film, players, rooms_film, terminal
+from experiments.watching.options import WatchOptions
+from experiments.watching.playing import play, side_by_side
+
+FASTEST_FPS = 50  # of a GIF
+STEPS = 140  # of a film of one episode; all 577 of some worlds would take three times as long
+
+
+def watch(options: WatchOptions, console: Console) -> None:
+    """Show what the options ask for.
+
+    Raises:
+        SettingsError: they cannot be run. RunDirectoryError: the run cannot be read.
+        UnknownEnvironment: there is no such world. SimulatorError: the scene cannot be played.
+    """
+    if options.directory:
+        options = replace(options, directory=given_run(options.directory))
+    settings = RunDirectory(options.directory).settings() if options.directory else None
+    check(options, settings)
+    if options.steps is None and options.episodes == 1:
+        options = replace(options, steps=STEPS)
+    if settings and settings.habitat:
+        played = habitat.trusted(settings.habitat, options.simulator)
+        watch_scene(options, settings, played, console)
+        return
+    with compilation_cache.kept(partial(say, console)):
+        watch_gridworld(options, settings, console)
+
+
+def watch_gridworld(options: WatchOptions, settings: RunSettings | None, console: Console) -> None:
+    """Show a run's policy, a random one, or both, in a gridworld."""
+    env = gridworld(options, settings)
+    world = make_world((env,), 1, explore=options.explore)
+    shown = []
+    if settings is not None and options.directory is not None:
+        directory = RunDirectory(options.directory)
+        say(console, f"loading {directory.root}")
+        shown.append(
+            players.saved_player(
+                directory, settings, world, options.seed_index, options.checkpoint, console
+            )
+        )
+    if settings is None or options.beside_random:
+        shown.append(players.random_player())
+    say(console, f"playing {env}")
+    key = jax.random.key(options.seed)  # one key for all players: they meet the same levels
+    plays = (play(world, player, key, options.episodes, options.steps) for player in shown)
+    scenes = side_by_side(*plays)
+    titles = [player.title for player in shown]
+    if options.terminal:
+        terminal.show(console, env, titles, scenes, options.fps)
+        return
+    only_first = options.out is not None and options.out.suffix.lower() == ".png"
+    save(options, env, film.film(env, titles, islice(scenes, 1 if only_first else None)), console)
+
+
+def watch_scene(
+    options: WatchOptions, settings: RunSettings, played: HabitatSettings, console: Console
+) -> None:
+    """Show a run's policy in a scene of rooms.
+
+    Args:
+        options: the command line.
+        settings: of the run.
+        played: how the run plays scenes.
+        console: to print to.
+
+    Raises:
+        SettingsError: the options are for gridworlds only.
+        SimulatorError: the scene cannot be played.
+    """
+    if options.terminal:
+        raise SettingsError("--terminal shows gridworlds: a scene of rooms needs a file")
+    if options.beside_random:
+        raise SettingsError("--beside-random shows gridworlds, not scenes of rooms")
+    assert options.directory is not None
+    endless = replace(played, max_steps=played.max_steps + 1)
+    process = habitat.process_settings(
+        options.env or settings.environments[0], endless, options.simulator_python
+    )
+    say(console, f"opening {process.scene}")
+    with habitat.simulators(process, 1) as simulators:
+        world = habitat.worlds(endless, simulators)
+        directory = RunDirectory(options.directory)
+        policies = load_policies(directory, settings, world, options.checkpoint)
+        training.tell_damaged(policies.loaded, console)
+        sights = rooms_film.play(
+            world,
+            policies.agent,
+            jax.tree.map(lambda leaf: leaf[options.seed_index], policies.params),
+            jax.random.key(options.seed),
+            options.episodes,
+            played.max_steps,
+            options.steps,
+            random_starts=played.random_starts,
+        )
+        scene, drawn = simulators.scene_name, simulators.floor_map(rooms_film.MAP_CELL_METRES)
+        player = players.describe(settings, options.seed_index, policies.loaded)
+        frames = (rooms_film.frame(f"{scene}: {player}", drawn, sight) for sight in sights)
+        save(options, scene, frames, console)
+
+
+def save(
+    options: WatchOptions, name: str, frames: Iterator[film.Picture], console: Console
+) -> None:
+    """Write frames to the file that is asked for, or to a new one beside the run.
+
+    Args:
+        options: the command line.
+        name: of what is played.
+        frames: at least one.
+        console: to print to.
+    """
+    out = options.out or unused((options.directory or RUNS) / f"watch-{name}.gif")
+    with console.status("drawing"):
+        count = film.write(out, frames, options.fps)
+    say(console, f"saved: {out} ({count} frames)")
+
+
+def say(console: Console, line: str) -> None:
+    """Print one line, however long."""
+    console.print(line, soft_wrap=True, highlight=False)
+
+
+def check(options: WatchOptions, settings: RunSettings | None) -> None:
+    """Refuse what cannot be done.
+
+    Args:
+        options: the command line.
+        settings: of the run, None for a random policy.
+
+    Raises:
+        SettingsError: always, if there is something to refuse.
+    """
+    check_fields(options)
+    if options.fps > FASTEST_FPS:
+        raise SettingsError(f"fps must be at most {FASTEST_FPS}, not {options.fps}")
+    check_between("seed_index", options.seed_index, 0, (settings.seeds if settings else 1) - 1)
+    if settings is None and options.checkpoint is not None:
+        raise SettingsError("--checkpoint needs DIR, the run that it belongs to")
+    if settings is None and options.beside_random:
+        raise SettingsError("--beside-random needs DIR, the run to show beside it")
+    check_out(options)
+    if settings is None or settings.habitat is None:
+        gridworld(options, settings)
+    if not options.terminal:
+        results_folder(options.out.parent if options.out else None, options.directory or RUNS)
+
+
+def gridworld(options: WatchOptions, settings: RunSettings | None) -> str:
+    """Return the gridworld to play.
+
+    Raises:
+        SettingsError: none is named.
+        UnknownEnvironment: there is none of that name.
+    """
+    env = options.env
+    if env is None and settings is not None and options.directory is not None:
+        env = players.liveliest(RunDirectory(options.directory), settings)
+    if env is None:
+        raise SettingsError(f"give a run, DIR, or a world, --env NAME (such as {names()[0]})")
+    find(env)
+    return env
+
+
+def check_out(options: WatchOptions) -> None:
+    """Refuse a file that cannot be written.
+
+    Raises:
+        SettingsError: always, if there is something to refuse.
+    """
+    out = options.out
+    if out is None:
+        return
+    if options.terminal:
+        raise SettingsError("--terminal writes no file: leave out --out")
+    if out.suffix.lower() not in film.WRITERS:
+        known = ", ".join(film.WRITERS)
+        raise SettingsError(f"the name of --out must end in one of {known}; {out} does not")
+    if out.suffix.lower() == ".mp4":
+        film.check_ffmpeg()
+    if out.exists():
+        raise SettingsError(f"{out} already exists: choose another name")
