@@ -16,10 +16,10 @@ from experiments.sweeps.process import Training
 
 NEVER = "resumed-by-itself"  # a file that is never there: the command needs no --resume
 MOST_TIMEOUTS = 10**6  # of a job: it is put back into the queue each time
-DEFAULTS = {"job_name": "cbet", "time": 24 * 60}  # that SLURM is asked for; minutes
+DEFAULTS: dict[str, Any] = {"job_name": "cbet", "time": 24 * 60}  # of a job; minutes
 FLAG = "#SBATCH"  # begins a line of a job's header
 
-type Parameters = Mapping[str, str | int]  # of a job, by submitit's names
+type Parameters = Mapping[str, Any]  # of a job, by submitit's names: words and numbers
 
 
 class SlurmQueue:
