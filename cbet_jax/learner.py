@@ -107,6 +107,7 @@ def update(
     Returns:
         The learner after the update, and metrics.
     """
+    learner = learner._replace(intrinsic=intrinsic.adapt(learner.intrinsic, batch, mean))
     reward = intrinsic_reward(learner.intrinsic, batch, intrinsic)
     total = total_reward(reward, batch.steps.extrinsic_reward, intrinsic.coefficient, settings)
 

@@ -9,7 +9,7 @@ from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray
 
 from cbet_jax.agent import Agent, AgentParams
 from cbet_jax.counts.table import CountTable, empty_tables, reset, visit
-from cbet_jax.intrinsic.types import Intrinsic, Memory, Signal
+from cbet_jax.intrinsic.types import Experience, Intrinsic, Memory, Params, Signal
 from cbet_jax.networks.policy_network import sample_actions
 from cbet_jax.packing import Packed, pack, unpack
 from cbet_jax.types import ArrayTree, RecurrentState, Trajectory, Transition
@@ -73,6 +73,7 @@ def rollout(
     world: World,
     intrinsic: Intrinsic,
     params: AgentParams,
+    intrinsic_params: Params,
     actor: ActorState,
     key: PRNGKeyArray,
     unroll: int,
@@ -84,6 +85,7 @@ def rollout(
         world: the worlds.
         intrinsic: the method that observes each step.
         params: of the agent.
+        intrinsic_params: of the method.
         actor: before the first step.
         key: draws actions, and what the intrinsic method draws.
         unroll: number of steps.
@@ -99,7 +101,8 @@ def rollout(
     def play_step(actor: ActorState, key: PRNGKeyArray) -> tuple[ActorState, Any]:
         action_key, observe_key = jax.random.split(key)
         after, transition, events = act(agent, world, params, actor, action_key)
-        memory, signal = observe(actor.memory, observe_key, after.step)
+        experience = Experience(actor.step.view, transition.action, after.step)
+        memory, signal = observe(intrinsic_params, actor.memory, observe_key, experience)
         seen = actor.step.view, actor.first
         return after._replace(memory=memory), (seen, transition, signal, events)
 
@@ -107,7 +110,9 @@ def rollout(
     keys = jax.random.split(scan_key, unroll)
     last, ((view, first), steps, signal, events) = scan(play_step, actor, keys)
     if intrinsic.observe_rollout is not None:
-        memory, signal = intrinsic.observe_rollout(last.memory, *signal)
+        keys, after = signal
+        experience = Experience(view, steps.action, after)
+        memory, signal = intrinsic.observe_rollout(intrinsic_params, last.memory, keys, experience)
         last = last._replace(memory=memory)
     trajectory = Trajectory(
         view=jnp.concatenate([view, last.step.view[None]]),
@@ -175,9 +180,11 @@ def _is_tuple_of_arrays(node: Any) -> bool:
     return type(node) is tuple and bool(node) and all(isinstance(leaf, jax.Array) for leaf in node)
 
 
-def _note(memory: Memory, key: PRNGKeyArray, step: Step) -> tuple[Memory, Signal]:
+def _note(
+    params: Params, memory: Memory, key: PRNGKeyArray, experience: Experience
+) -> tuple[Memory, Signal]:
     """Record the key and the step; `observe_rollout` processes them after the loop."""
-    return memory, (key, step)
+    return memory, (key, experience.step)
 
 
 def _record(actor: ActorState, step: Step) -> tuple[ActorState, Events]:

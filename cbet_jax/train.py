@@ -17,7 +17,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray
 
 from cbet_jax import sharding
-from cbet_jax.agent import Agent, AgentParams, world_agent
+from cbet_jax.agent import Agent, world_agent
 from cbet_jax.config import SettingsError, TrainSettings
 from cbet_jax.intrinsic import make_intrinsic
 from cbet_jax.intrinsic.types import Intrinsic
@@ -221,7 +221,7 @@ def iterate(trainer: Trainer, state: TrainState) -> tuple[TrainState, Metrics]:
     key, rollout_key = jax.random.split(state.key)
     frames = state.iteration.astype(jnp.float32) * trainer.settings.iteration_frames
     learner = state.learner._replace(fixed=trainer.agent.schedule(state.learner.fixed, frames))
-    actor, trajectories, events = play(trainer, learner.agent, state.actor, rollout_key)
+    actor, trajectories, events = play(trainer, learner, state.actor, rollout_key)
     learner, update_metrics = learn(trainer, learner, trajectories)
     metrics = {
         **update_metrics,
@@ -234,13 +234,13 @@ def iterate(trainer: Trainer, state: TrainState) -> tuple[TrainState, Metrics]:
 
 
 def play(
-    trainer: Trainer, params: AgentParams, actor: ActorState, key: PRNGKeyArray
+    trainer: Trainer, learner: LearnerState, actor: ActorState, key: PRNGKeyArray
 ) -> tuple[ActorState, Trajectory, Events]:
     """Play the rollouts of an iteration; trajectories get a leading axis of rollouts.
 
     Args:
         trainer: the parts of the run.
-        params: of the agent.
+        learner: whose policy acts.
         actor: before the first rollout.
         key: draws actions, and what the intrinsic method draws.
     """
@@ -253,7 +253,8 @@ def play(
             trainer.agent,
             trainer.world,
             trainer.intrinsic,
-            params,
+            learner.agent,
+            learner.intrinsic,
             actor,
             key,
             trainer.settings.unroll,

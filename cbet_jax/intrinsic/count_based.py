@@ -20,7 +20,7 @@ from cbet_jax.counts.capacity import table_capacity
 from cbet_jax.counts.observation_keys import KeyState, key_maker
 from cbet_jax.counts.resets import Resets
 from cbet_jax.counts.table import CountTable
-from cbet_jax.intrinsic.types import COUNT_COEFFICIENT, Intrinsic, Metrics, Params
+from cbet_jax.intrinsic.types import COUNT_COEFFICIENT, Experience, Intrinsic, Metrics, Params
 from cbet_jax.types import Trajectory
 from envs.types import Step
 
@@ -88,15 +88,19 @@ def count_based(
             tables[STATES], _ = _visit(tables[STATES], keys)
         return _with_tables(memory, reset(tables, reset_key, step))
 
-    def observe(memory: Memory, reset_key: PRNGKeyArray, step: Step) -> tuple[Memory, Counts]:
+    def observe(
+        params: Params, memory: Memory, reset_key: PRNGKeyArray, experience: Experience
+    ) -> tuple[Memory, Counts]:
+        step = experience.step
         make = {kind: maker.make for kind, maker in makers.items()}
         memory, keys = make_keys(make, memory, step)
         tables, visits = count(_tables(memory), (reset_key, step, keys))
         return _with_tables(memory, tables), visits
 
     def observe_rollout(
-        memory: Memory, reset_keys: Key[Array, " T"], steps: Step
+        params: Params, memory: Memory, reset_keys: Key[Array, " T"], experience: Experience
     ) -> tuple[Memory, dict[str, UInt32[Array, "T N"]]]:
+        steps = experience.step
         make = {kind: maker.make_rollout for kind, maker in makers.items()}
         memory, keys = make_keys(make, memory, steps)
         tables, visits = jax.lax.scan(count, _tables(memory), (reset_keys, steps, keys))

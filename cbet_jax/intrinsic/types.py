@@ -4,9 +4,9 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Key, PRNGKeyArray
+from jaxtyping import Array, Float, Int, Key, PRNGKeyArray, UInt8
 
-from cbet_jax.types import ArrayTree, Trajectory
+from cbet_jax.types import ArrayTree, SameType, Trajectory
 from envs.types import Step
 
 type Memory = ArrayTree  # a method's per-actor state, such as visit counts: arrays [N, ...]
@@ -22,7 +22,15 @@ class Params(NamedTuple):
     """The parameters of a method's networks, by the network's name."""
 
     learnt: dict[str, ArrayTree]  # each network's gradient is clipped and applied separately
-    fixed: dict[str, ArrayTree]  # never updated, such as RND's target
+    fixed: dict[str, ArrayTree]  # not learnt, such as RND's target; `adapt` may change them
+
+
+class Experience(NamedTuple):
+    """One step of `N` actors, as a method observes it."""
+
+    view: UInt8[Array, "N height width 3"]  # that the action was taken in
+    action: Int[Array, " N"]
+    step: Step  # what the action led to
 
 
 def _no_state(key: PRNGKeyArray, step: Step) -> tuple[Params, Memory]:
@@ -33,8 +41,14 @@ def _keep(memory: Memory, key: PRNGKeyArray, step: Step) -> Memory:
     return memory
 
 
-def _no_signal(memory: Memory, key: PRNGKeyArray, step: Step) -> tuple[Memory, Signal]:
+def _no_signal(
+    params: Params, memory: Memory, key: PRNGKeyArray, experience: Experience
+) -> tuple[Memory, Signal]:
     return memory, ()
+
+
+def _unchanged(params: Params, trajectory: Trajectory, mean: SameType) -> Params:
+    return params
 
 
 def _no_loss(params: Params, trajectory: Trajectory) -> tuple[Float[Array, ""], Metrics]:
@@ -49,12 +63,17 @@ class Intrinsic(NamedTuple):
     """An intrinsic-reward method. All but the first three fields have defaults.
 
     `begin_rollout` and `observe` run inside the acting loop, in the order of time, and see each
-    step of each actor once. `reward` and `loss` see whole trajectories: `signal[t]` is the record
-    of the step that `action[t]` led to, whose view is `view[t + 1]` (after an episode's end, the
-    next episode's first view).
+    step of each actor once. The memory that they return is carried on, through all rollouts of
+    the run. The parameters that `observe` sees stay the same within a rollout. `reward` and `loss`
+    see whole trajectories: `signal[t]` is the record of the step that `action[t]` led to, whose
+    view is `view[t + 1]` (after an episode's end, the next episode's first view).
 
     `observe_rollout` is an optional faster form of `observe` with the same results. If given, it
     runs once after each rollout, and `observe` does not run.
+
+    `adapt` changes the fixed parameters before a batch is rewarded and learnt from, such as
+    running means of what was seen. It sees one device's part of the batch; its last argument
+    averages over the devices.
     """
 
     name: str
@@ -62,9 +81,14 @@ class Intrinsic(NamedTuple):
     reward: Callable[[Params, Trajectory], Float[Array, "T N"]]  # unweighted
     init: Callable[[PRNGKeyArray, Step], tuple[Params, Memory]] = _no_state
     begin_rollout: Callable[[Memory, PRNGKeyArray, Step], Memory] = _keep
-    observe: Callable[[Memory, PRNGKeyArray, Step], tuple[Memory, Signal]] = _no_signal
-    # Keys, steps and signals have a leading axis of time: [T, N, ...].
-    observe_rollout: Callable[[Memory, Key[Array, " T"], Step], tuple[Memory, Signal]] | None = None
+    observe: Callable[[Params, Memory, PRNGKeyArray, Experience], tuple[Memory, Signal]] = (
+        _no_signal
+    )
+    # Keys, experience and signals have a leading axis of time: [T, N, ...].
+    observe_rollout: (
+        Callable[[Params, Memory, Key[Array, " T"], Experience], tuple[Memory, Signal]] | None
+    ) = None
+    adapt: Callable[[Params, Trajectory, SameType], Params] = _unchanged
     #: the loss of the method's own networks, and its terms as metrics
     loss: Callable[[Params, Trajectory], tuple[Float[Array, ""], Metrics]] = _no_loss
     metrics: Callable[[Memory], Metrics] = _no_metrics  # totals since the run began

@@ -98,7 +98,7 @@ def _trainers(settings: TrainSettings, world: World) -> list[Trainer]:
 
 
 def _trajectories(trainer: Trainer, state: TrainState) -> Trajectory:
-    return play(trainer, state.learner.agent, state.actor, state.key)[1]
+    return play(trainer, state.learner, state.actor, state.key)[1]
 
 
 def _follow(

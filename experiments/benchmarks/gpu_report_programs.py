@@ -93,7 +93,7 @@ def _over_seeds(function: Callable[[Any], Any], seeds: int) -> Callable[[Any], A
 def _act(trainer: Trainer, state: TrainState) -> tuple[TrainState, Trajectory]:
     """Play the rollouts of an iteration."""
     key, now = jax.random.split(state.key)
-    actor, trajectories, _ = play(trainer, state.learner.agent, state.actor, now)
+    actor, trajectories, _ = play(trainer, state.learner, state.actor, now)
     return state._replace(actor=actor, key=key), trajectories
 
 

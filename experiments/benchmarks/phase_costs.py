@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
+from cbet_jax.intrinsic.types import Experience
 from cbet_jax.train import Trainer, init
 from envs.minigrid.rules import step as play_by_rules
 from envs.minigrid.world import Worlds
@@ -38,7 +39,9 @@ def costs_of(trainer: Trainer) -> Costs:
         computed = operations(jax.vmap(play_by_rules), worlds.states, actions)
         rules = Cost(computed, moved_bytes(worlds.states))
     stepped = operations(trainer.world.step, worlds, actions)
-    counted = operations(trainer.intrinsic.observe, memory, state.key, seen)
+    experience = Experience(seen.view, actions, seen)
+    networks = state.learner.intrinsic
+    counted = operations(trainer.intrinsic.observe, networks, memory, state.key, experience)
     optimized = operations(partial(_optimize, trainer), learner.policy_optimizer, learner.policy)
     # The gradient is only read; all else is read and written.
     weights = 1.5 * moved_bytes(learner.policy) + moved_bytes(learner.policy_optimizer)

@@ -16,6 +16,7 @@ from jaxtyping import Array, Float, Int
 
 from cbet_jax.agent import AgentParams
 from cbet_jax.config import TrainSettings
+from cbet_jax.intrinsic.types import Experience, Params
 from cbet_jax.learner import batch_loss, intrinsic_reward, total_reward
 from cbet_jax.runs.devices import compiler_options, make_mesh
 from cbet_jax.train import (
@@ -65,7 +66,7 @@ def tasks(settings: TrainSettings, world: World) -> dict[str, TimedTask]:
     compiled = partial(jax.jit, compiler_options=options)
     trainer = make_trainer(settings, world)
     state = compiled(partial(init, trainer))(jax.random.key(0))
-    acted = compiled(lambda state: play(trainer, state.learner.agent, state.actor, state.key))
+    acted = compiled(lambda state: play(trainer, state.learner, state.actor, state.key))
     _, trajectories, _ = jax.block_until_ready(acted(state))
     programs: dict[str, Callable[[], Any]] = {
         NETWORK: partial(compiled(partial(act, trainer)), state, trajectories),
@@ -81,7 +82,8 @@ def tasks(settings: TrainSettings, world: World) -> dict[str, TimedTask]:
     }
     parts = {WORLDS: (False, False), COUNTED: (True, False), FRESH: (True, True)}
     for name, (counts, fresh) in parts.items():
-        step = partial(_worlds, trainer, trajectories.steps.action, counts=counts, fresh=fresh)
+        given = trainer, state.learner.intrinsic, trajectories.steps.action
+        step = partial(_worlds, *given, counts=counts, fresh=fresh)
         carry = jax.tree.map(jnp.copy, (state.actor.world, state.actor.memory, jax.random.key(1)))
         run = repeated(first_result(compiled(step, donate_argnums=0)), carry)
         found[name] = TimedTask(run, 1.0, "iteration")
@@ -149,7 +151,7 @@ def durations(speeds: Mapping[str, float]) -> dict[str, float]:
 def _bytes(trainer: Trainer) -> dict[str, float]:
     """Return the bytes that the products of three programs move in an iteration."""
     state = jax.eval_shape(partial(init, trainer), jax.random.key(0))
-    played = jax.eval_shape(partial(play, trainer), state.learner.agent, state.actor, state.key)
+    played = jax.eval_shape(partial(play, trainer), state.learner, state.actor, state.key)
     programs = {NETWORK: act, FORWARD: _forward, GRADIENT: _gradient}
     return {
         name: product_bytes(partial(program, trainer), state, played[1])
@@ -191,6 +193,7 @@ def _rules(actions: Int[Array, "rollouts T N"], states: State) -> tuple[State, A
 
 def _worlds(
     trainer: Trainer,
+    params: Params,
     actions: Int[Array, "rollouts T N"],
     carry: tuple[Any, Any, Array],
     *,
@@ -204,7 +207,8 @@ def _worlds(
         worlds, seen = trainer.world.step(worlds, action)
         told = seen.view.sum(), seen.panorama.sum()
         if counts:
-            memory, told = trainer.intrinsic.observe(memory, key, seen)
+            experience = Experience(seen.view, action, seen)
+            memory, told = trainer.intrinsic.observe(params, memory, key, experience)
         return (worlds, memory), told
 
     def rollout(carry: tuple[Any, Any], inputs: tuple[Array, Array]) -> tuple[Any, Any]:

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from cbet_jax.config import CountSettings, TrainSettings
 from cbet_jax.intrinsic.cbet import cbet
-from cbet_jax.intrinsic.types import Params
+from cbet_jax.intrinsic.types import Experience, Params
 from cbet_jax.types import LSTMState, Trajectory, Transition
 from envs.types import World
 from experiments.benchmarks import timing
@@ -71,7 +71,8 @@ class RandomPlay:
             action_key, (self.world.num_worlds,), 0, self.world.num_actions
         )
         state, seen = self.world.step(state, actions)
-        memory, signal = self.method.observe(memory, observe_key, seen)
+        experience = Experience(seen.view, actions, seen)
+        memory, signal = self.method.observe(Params({}, {}), memory, observe_key, experience)
         return (state, memory), signal
 
     def _start(self, key: PRNGKeyArray) -> tuple[Any, Any, PRNGKeyArray]:

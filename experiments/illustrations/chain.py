@@ -88,7 +88,14 @@ def _learn(
     def episode(carry: Any, key: PRNGKeyArray) -> tuple[Any, Learnt]:
         learner, actor = carry
         actor, trajectory, _ = rollout(
-            agent, world, intrinsic, learner.agent, actor, key, settings.unroll
+            agent,
+            world,
+            intrinsic,
+            learner.agent,
+            learner.intrinsic,
+            actor,
+            key,
+            settings.unroll,
         )
         to_d = jax.nn.softmax(learner.policy["logits"][A])[GO_TO_D]
         learner, metrics = update(agent, intrinsic, optimizers, settings, learner, trajectory)

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key, PRNGKeyArray
 
 from cbet_jax.agent import Agent, AgentParams
-from cbet_jax.intrinsic.types import Intrinsic
+from cbet_jax.intrinsic.types import Experience, Intrinsic
 from cbet_jax.rollout import ActorState, Events, act, begin_actor
 from cbet_jax.runs.devices import compiled_quickly
 from cbet_jax.types import Trajectory
@@ -162,7 +162,10 @@ def _advance(
     policy_params, intrinsic_params = params
     action_key, observe_key = jax.random.split(key)
     after, transition, events = act(player.agent, world, policy_params, actor, action_key)
-    memory, signal = player.intrinsic.observe(actor.memory, observe_key, after.step)
+    experience = Experience(actor.step.view, transition.action, after.step)
+    memory, signal = player.intrinsic.observe(
+        intrinsic_params, actor.memory, observe_key, experience
+    )
     after = after._replace(memory=memory)
     trajectory = Trajectory(
         view=jnp.stack([actor.step.view, after.step.view]),

@@ -23,6 +23,7 @@ from envs.types import Step, World
 from experiments.evaluation import walks
 from experiments.illustrations import visits
 from experiments.watching import playing, rooms_film
+from tests.support.counting import NO_PARAMS
 from tests.support.tiny import NETWORK, SETTINGS
 
 STEPS = 9  # of an episode, and of a play
@@ -125,7 +126,7 @@ def rolled_out(world, agent, params):
     def play():
         state, step = world.init(world_key)
         actor = begin_actor(agent, world, state, step, METHOD.init(key, step)[1])
-        return rollout(agent, world, METHOD, params, actor, key, STEPS)
+        return rollout(agent, world, METHOD, params, NO_PARAMS, actor, key, STEPS)
 
     play()
     keys = jax.random.split(jax.random.split(key)[1], STEPS)

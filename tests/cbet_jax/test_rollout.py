@@ -11,6 +11,7 @@ from cbet_jax.intrinsic.cbet import cbet
 from cbet_jax.rollout import begin_actor, interaction_slots, rollout
 from envs.minigrid.generators import GENERATORS
 from envs.minigrid.world import gridworld
+from tests.support.counting import NO_PARAMS
 from tests.support.tiny import NETWORK
 
 LIMIT = 40  # steps of an episode of MultiRoom-N2-S4, with which every world begins
@@ -30,7 +31,7 @@ def play(platform):
         world_state, step = world.init(key)
         _, memory = method.init(key, step)
         actor = begin_actor(agent, world, world_state, step, memory)
-        return actor, rollout(agent, world, method, params, actor, key, STEPS)
+        return actor, rollout(agent, world, method, params, NO_PARAMS, actor, key, STEPS)
 
     first, (last, trajectory, events) = play_from(jax.random.key(1))
     return agent, params, first, last, trajectory, events

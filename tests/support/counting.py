@@ -8,12 +8,13 @@ import numpy as np
 
 from cbet_jax.config import AuxiliarySettings, CountSettings, TrainSettings
 from cbet_jax.intrinsic import make_intrinsic
-from cbet_jax.intrinsic.types import Intrinsic
+from cbet_jax.intrinsic.types import Intrinsic, Params
 from envs.types import Step
-from tests.support.moments import moment
+from tests.support.moments import experience, moment
 
 KEY = jax.random.key(0)
 ACTIONS = 3
+NO_PARAMS = Params({}, {})
 TINY = AuxiliarySettings(channels=(1,))
 NEVER = CountSettings(reset_probability=0.0, capacity=16)
 ALWAYS = CountSettings(reset_probability=1.0, capacity=16)
@@ -36,7 +37,7 @@ def observe(method: Intrinsic, moments, *, first, begin=()) -> list[dict[str, li
     for number, here in enumerate(moments):
         if number in begin:
             memory = method.begin_rollout(memory, KEY, last)
-        memory, signal = method.observe(memory, KEY, here)
+        memory, signal = method.observe(NO_PARAMS, memory, KEY, experience(here))
         counted.append({kind: count.tolist()[:actors] for kind, count in signal.items()})
         last = here
     return counted
@@ -57,7 +58,7 @@ def resets(method: Intrinsic, actors: int) -> dict[str, np.ndarray]:
     """Return which actors' tables are reset at the first step, by kind: bool [actors]."""
     here = moment([1] * actors)
     _, memory = jax.jit(method.init)(KEY, here)
-    memory, _ = jax.jit(method.observe)(memory, KEY, here)
+    memory, _ = jax.jit(method.observe)(NO_PARAMS, memory, KEY, experience(here))
     return {kind: np.asarray(counts.tables.generation) == 2 for kind, counts in memory.items()}
 
 

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from cbet_jax.intrinsic.types import Experience
 from cbet_jax.types import LSTMState, Trajectory, Transition
 from envs.types import Step
 
@@ -27,6 +28,11 @@ def moment(view, panorama=None, *, ended=None, success=None) -> Step:
         interaction=np.zeros((actors, 2), np.uint32),
     )
     return jax.tree.map(jnp.asarray, step)
+
+
+def experience(step: Step) -> Experience:
+    """What a method observes of a step that some action led to."""
+    return Experience(step.view, jnp.zeros(step.view.shape[:-3], jnp.int32), step)
 
 
 def views(numbers):

@@ -10,8 +10,8 @@ import pytest
 
 from cbet_jax.config import CountSettings, TrainSettings
 from cbet_jax.intrinsic.cbet import cbet
-from tests.support.counting import KEY, NEVER, make, observe, observe_states
-from tests.support.moments import moment
+from tests.support.counting import KEY, NEVER, NO_PARAMS, make, observe, observe_states
+from tests.support.moments import experience, moment
 from tests.support.worlds import multi_env, single_env
 
 ACTORS = 32
@@ -70,9 +70,10 @@ def test_a_whole_rollout_of_images_is_counted_as_its_steps_are(shared):
     def observe_both_ways(first, steps):
         keys = jax.random.split(KEY, len(moments))
         _, before = method.init(KEY, first)
-        observe_one = lambda memory, inputs: method.observe(memory, *inputs)  # noqa: E731
-        one_by_one = jax.lax.scan(observe_one, before, (keys, steps))
-        return method.observe_rollout(before, keys, steps), one_by_one
+        inputs = keys, experience(steps)
+        observe_one = lambda memory, now: method.observe(NO_PARAMS, memory, *now)  # noqa: E731
+        one_by_one = jax.lax.scan(observe_one, before, inputs)
+        return method.observe_rollout(NO_PARAMS, before, *inputs), one_by_one
 
     at_once, one_by_one = observe_both_ways(first, steps)
     chex.assert_trees_all_equal(at_once, one_by_one)
@@ -141,7 +142,7 @@ def _walk(world, method, steps, optimised):
             action = jax.random.randint(action_key, (ACTORS,), 0, world.num_actions)
             state, step = world.step(state, action)
             ages = {f"{kind}_age": counts.tables.generation for kind, counts in memory.items()}
-            memory, signal = method.observe(memory, observe_key, step)
+            memory, signal = method.observe(NO_PARAMS, memory, observe_key, experience(step))
             log = {"view": step.view, "panorama": step.panorama, **signal, **ages}
             return (state, memory), log
 

@@ -12,7 +12,7 @@ import pytest
 from cbet_jax.config import AuxiliarySettings, CountSettings, TrainSettings
 from cbet_jax.intrinsic import METHODS, make_intrinsic
 from cbet_jax.intrinsic.ablation import REWARDS
-from cbet_jax.intrinsic.types import Params
+from cbet_jax.intrinsic.types import Experience, Params
 from cbet_jax.runs import checkpoint
 from cbet_jax.runs.checkpoint import Position
 from cbet_jax.train import make_program, seed_keys
@@ -63,22 +63,22 @@ def _player(name):
     return jax.jit(lambda *steps: _play(method, *steps), compiler_options=QUICKLY)
 
 
-def _observe(method, before, first: Step, steps: Step, action) -> tuple[Any, Trajectory]:
+def _observe(method, params, before, first: Step, steps: Step, action) -> tuple[Any, Trajectory]:
     begin_key, key = jax.random.split(jax.random.key(4))
     memory = method.begin_rollout(before, begin_key, first)
-    after, signal = jax.lax.scan(
-        lambda memory, inputs: method.observe(memory, *inputs),
-        memory,
-        (jax.random.split(key, STEPS), steps),
-    )
     view = jnp.concatenate([first.view[None], steps.view])
+    after, signal = jax.lax.scan(
+        lambda memory, inputs: method.observe(params, memory, *inputs),
+        memory,
+        (jax.random.split(key, STEPS), Experience(view[:-1], action, steps)),
+    )
     blank = trajectory(np.zeros((STEPS + 1, WORLDS)), action, num_actions=ACTIONS)
     return after, blank._replace(view=view, signal=signal)
 
 
 def _play(method, first, *steps) -> Result:
     params, before = method.init(jax.random.key(3), first)
-    after, played = _observe(method, before, first, *steps)
+    after, played = _observe(method, params, before, first, *steps)
     loss_of = lambda learnt: method.loss(params._replace(learnt=learnt), played)  # noqa: E731
     (loss, terms), gradient = jax.value_and_grad(loss_of, has_aux=True)(params.learnt)
     reward = method.reward(params, played)
@@ -133,7 +133,7 @@ def test_compiled_or_not_it_is_the_same(name):
     compiled = _player(name)(*_random_steps(0))
     with jax.disable_jit():
         method = make_intrinsic(_settings(name), ACTIONS)
-        after, played = _observe(method, compiled.before, *_random_steps(0))
+        after, played = _observe(method, compiled.params, compiled.before, *_random_steps(0))
         reward = method.reward(compiled.params, played)
         loss, _ = method.loss(compiled.params, played)
     chex.assert_trees_all_equal(played.signal, compiled.trajectory.signal)
