@@ -15,7 +15,7 @@ from envs.types import World
 
 type View = UInt8[Array, "N height width 3"]
 type Views = UInt8[Array, "T N height width 3"]
-type Outputs = tuple[Float[Array, "T N actions"], Float[Array, "T N"], RecurrentState]
+type Outputs = tuple[Float[Array, "T N actions"], Float[Array, "T N *heads"], RecurrentState]
 type Schedule = Callable[[Float[Array, ""]], Float[Array, ""]]  # of the frames played so far
 
 

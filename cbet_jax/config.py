@@ -45,6 +45,7 @@ View = Literal["egocentric", "panoramic"]
 Keys = Literal["exact", "ternary"]
 Offsets = Literal["uniform", "normal"]
 
+Heads = Annotated[int, at_least(1), at_most(2)]
 Filters = Annotated[
     tuple[int, ...],
     Requirement("one or more numbers of at least 1", lambda x: x and min(x) >= 1),
@@ -67,6 +68,9 @@ class NetworkSettings:
     dense_units: Static[Units] = 1024
     lstm_layers: Static[Layers] = 2
     lstm_units: Static[Units] = 1024
+    #: 2: one predicts the return of the task's reward, one that of the intrinsic reward, which
+    #: each have a discount; the second return goes on past an episode's end (Burda et al., 2018)
+    value_heads: Annotated[Static[Heads], Before(1)] = 1
     factors: Static[Factors] = "float32"  # type of the factors of products; sums are float32
     #: views are divided by this: 255 for images (None: not divided, as MiniGrid's cell codes)
     brightest: Static[PositiveInt | None] = None
@@ -96,6 +100,8 @@ class LossSettings:
     """V-trace and the three terms of the loss."""
 
     discount: BelowOne = 0.99
+    #: of the intrinsic reward, if it has a value head of its own (`network.value_heads`)
+    intrinsic_discount: Annotated[BelowOne, Before(0.99)] = 0.99
     value_weight: NonNegativeFloat = 0.5
     entropy_weight: NonNegativeFloat = 0.0005
     #: a time-out is a truncation: bootstrap from the old episode's last view, not (as the published

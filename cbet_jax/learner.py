@@ -13,7 +13,7 @@ from jaxtyping import Array, ArrayLike, Float
 from cbet_jax.agent import Agent, AgentParams
 from cbet_jax.config import OptimizerSettings, TrainSettings
 from cbet_jax.intrinsic.types import Intrinsic, Params
-from cbet_jax.losses import ActorCriticLoss, actor_critic_loss, cut_at_time_outs
+from cbet_jax.losses import ActorCriticLoss, RewardStream, actor_critic_loss, cut_at_time_outs
 from cbet_jax.types import ArrayTree, Metrics, SameType, Trajectory, unchanged
 
 
@@ -170,8 +170,10 @@ def total_reward(
     extrinsic: Float[Array, "T N"],
     coefficient: Float[ArrayLike, ""],
     settings: TrainSettings,
-) -> Float[Array, "T N"]:
+) -> Float[Array, "T N *heads"]:
     """Return the reward that the policy maximizes: both rewards, weighted, their sum clipped.
+
+    Where each has a value head, it is not their sum, but the task's reward and the intrinsic one.
 
     Args:
         intrinsic: reward of the method.
@@ -179,14 +181,16 @@ def total_reward(
         coefficient: weight of the intrinsic reward.
         settings: of the run; they weight the extrinsic reward.
     """
-    total = coefficient * intrinsic + settings.extrinsic_weight * extrinsic
-    return jnp.clip(total, -1.0, 1.0)
+    weighted = coefficient * intrinsic, settings.extrinsic_weight * extrinsic
+    if settings.network.value_heads == 1:
+        return jnp.clip(weighted[0] + weighted[1], -1.0, 1.0)
+    return jnp.clip(jnp.stack(weighted[::-1], -1), -1.0, 1.0)
 
 
 def batch_loss(
     params: AgentParams,
     batch: Trajectory,
-    reward: Float[Array, "T N"],
+    reward: Float[Array, "T N *heads"],
     agent: Agent,
     settings: TrainSettings,
 ) -> ActorCriticLoss:
@@ -199,21 +203,17 @@ def batch_loss(
         agent: whose policy learns.
         settings: of the run.
     """
-    steps = batch.steps
+    steps, loss = batch.steps, settings.loss
     logits, value, _ = agent.apply(params, batch.view, batch.first, batch.initial_state)
-    discount = settings.loss.discount * (1.0 - steps.terminated)
-    if settings.loss.cut_at_time_outs:
+    discount, streams = loss.discount * (1.0 - steps.terminated), []
+    if settings.network.value_heads == 2:
+        endless = jnp.full_like(discount, loss.intrinsic_discount)
+        streams.append(RewardStream(value[..., 1], reward[..., 1], endless))
+        value, reward = value[..., 0], reward[..., 0]
+    if loss.cut_at_time_outs:
         reward, discount = cut_at_time_outs(reward, discount, value[:-1], steps.truncated)
-    return actor_critic_loss(
-        logits[:-1],
-        value,
-        steps.action,
-        steps.logits,
-        reward,
-        discount,
-        settings.loss,
-        agent.platform,
-    )
+    streams.insert(0, RewardStream(value, reward, discount))
+    return actor_critic_loss(logits[:-1], steps.action, steps.logits, streams, loss, agent.platform)
 
 
 def _apply(

@@ -1,6 +1,8 @@
 """The actor-critic loss: each term summed over the steps and averaged over the batch."""
 
-from functools import partial
+from collections.abc import Sequence
+from functools import partial, reduce
+from operator import add
 from typing import NamedTuple
 
 import jax
@@ -9,6 +11,14 @@ from jaxtyping import Array, Bool, Float, Int
 
 from cbet_jax.config import LossSettings
 from cbet_jax.vtrace import vtrace
+
+
+class RewardStream(NamedTuple):
+    """A reward, and the value that predicts its return."""
+
+    value: Float[Array, "T+1 N"]  # of all views; the last one only bootstraps
+    reward: Float[Array, "T N"]  # of each action
+    discount: Float[Array, "T N"]  # gamma, or 0 where nothing of value follows
 
 
 class ActorCriticLoss(NamedTuple):
@@ -22,11 +32,9 @@ class ActorCriticLoss(NamedTuple):
 
 def actor_critic_loss(
     logits: Float[Array, "T N actions"],
-    value: Float[Array, "T+1 N"],
     action: Int[Array, "T N"],
     behaviour_logits: Float[Array, "T N actions"],
-    reward: Float[Array, "T N"],
-    discount: Float[Array, "T N"],
+    streams: Sequence[RewardStream],
     settings: LossSettings,
     platform: str = "cpu",
 ) -> ActorCriticLoss:
@@ -34,11 +42,9 @@ def actor_critic_loss(
 
     Args:
         logits: of the policy that learns, for the views acted on.
-        value: of all views; the last one only bootstraps.
         action: taken by the policy that acted.
         behaviour_logits: of the policy that acted.
-        reward: of each action.
-        discount: gamma, or 0 where nothing of value follows.
+        streams: rewards whose advantages, and whose values' errors, are summed.
         settings: weights of the terms.
         platform: that the program is written for.
     """
@@ -48,10 +54,17 @@ def actor_critic_loss(
         jax.nn.log_softmax(behaviour_logits), action
     )
     batched_vtrace = jax.vmap(partial(vtrace, platform=platform), in_axes=1, out_axes=1)
-    targets = batched_vtrace(value[:-1], value[1:], reward, discount, log_rho)
+    targets = [
+        batched_vtrace(value[:-1], value[1:], reward, discount, log_rho)
+        for value, reward, discount in streams
+    ]
+    advantage = reduce(add, (each.advantage for each in targets))
+    errors = (
+        each.value_target - one.value[:-1] for each, one in zip(targets, streams, strict=True)
+    )
 
-    policy = -(targets.advantage * log_action)
-    squared_error = 0.5 * (targets.value_target - value[:-1]) ** 2
+    policy = -(advantage * log_action)
+    squared_error = reduce(add, (0.5 * error**2 for error in errors))
     negative_entropy = (jnp.exp(log_policy) * log_policy).sum(-1)
     terms = [sequence_mean(term) for term in (policy, squared_error, negative_entropy)]
     total = terms[0] + settings.value_weight * terms[1] + settings.entropy_weight * terms[2]

@@ -22,7 +22,7 @@ from cbet_jax.types import LSTMState
 FACTORS = ("kernel", "matrix", "input_weights", "hidden_weights")  # parameters
 HEADS = ("policy", "value")  # their products are float32
 
-Outputs = tuple[Float[Array, "T N actions"], Float[Array, "T N"], LSTMState]
+Outputs = tuple[Float[Array, "T N actions"], Float[Array, "T N *heads"], LSTMState]
 
 
 class LSTMLayer(nn.Module):
@@ -62,6 +62,8 @@ class PolicyNetwork(nn.Module):
     ) -> Outputs:
         """Return the logits, the values and the recurrent state after the last step.
 
+        Values of several heads, and of no other network, have a last axis of heads.
+
         Args:
             view: what each agent sees.
             first: where true, the agent's recurrent state is zeroed before the step.
@@ -75,10 +77,12 @@ class PolicyNetwork(nn.Module):
             features, carry = lstm(features, first, carry)
             hidden.append(carry.hidden)
             cell.append(carry.cell)
-        logits = nn.Dense(self.num_actions, kernel_init=initializers.OUTPUT, name="policy")
-        value = nn.Dense(1, kernel_init=initializers.OUTPUT, name="value")
+        heads = self.settings.value_heads
+        policy_head = nn.Dense(self.num_actions, kernel_init=initializers.OUTPUT, name="policy")
+        value_head = nn.Dense(heads, kernel_init=initializers.OUTPUT, name="value")
         recurrent = LSTMState(jnp.stack(hidden), jnp.stack(cell))
-        return logits(features), value(features)[..., 0], recurrent
+        logits, value = policy_head(features), value_head(features)
+        return logits, value[..., 0] if heads == 1 else value, recurrent
 
     def _features(self, view: UInt8[Array, "T N height width 3"]) -> Float[Array, "T N units"]:
         """Return what the convolutions and dense layers make of each view."""

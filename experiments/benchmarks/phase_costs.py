@@ -5,7 +5,7 @@ Operations are XLA's own count, bytes those of the records that must be read and
 """
 
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
@@ -39,7 +39,7 @@ def costs_of(trainer: Trainer) -> Costs:
         computed = operations(jax.vmap(play_by_rules), worlds.states, actions)
         rules = Cost(computed, moved_bytes(worlds.states))
     stepped = operations(trainer.world.step, worlds, actions)
-    experience = Experience(seen.view, actions, seen)
+    experience = Experience(seen.view, cast(Any, actions), seen)
     networks = state.learner.intrinsic
     counted = operations(trainer.intrinsic.observe, networks, memory, state.key, experience)
     optimized = operations(partial(_optimize, trainer), learner.policy_optimizer, learner.policy)

@@ -28,7 +28,7 @@ from cbet_jax.learner import (
     total_reward,
     update,
 )
-from cbet_jax.losses import actor_critic_loss, cut_at_time_outs, sequence_mean
+from cbet_jax.losses import RewardStream, actor_critic_loss, cut_at_time_outs, sequence_mean
 from cbet_jax.vtrace import vtrace
 from tests.support.moments import trajectory
 
@@ -94,7 +94,9 @@ def test_loss_of_one_step_by_hand():
     value, reward, discount = jnp.array([[0.5], [2.0]]), jnp.array([[1.0]]), jnp.array([[0.9]])
     logits = jnp.zeros((1, 1, 2))
     settings = LossSettings(value_weight=0.5, entropy_weight=0.1)
-    loss = actor_critic_loss(logits, value, jnp.array([[1]]), logits, reward, discount, settings)
+    loss = actor_critic_loss(
+        logits, jnp.array([[1]]), logits, [RewardStream(value, reward, discount)], settings
+    )
     advantage = 1.0 + 0.9 * 2.0 - 0.5
     np.testing.assert_allclose(loss.policy, advantage * np.log(2), rtol=1e-6)
     np.testing.assert_allclose(loss.value, 0.5 * advantage**2, rtol=1e-6)
@@ -109,7 +111,9 @@ def test_the_loss_is_summed_over_steps_and_averaged_over_the_batch():
         logits = jnp.zeros((steps, sequences, 3))
         value, reward = jnp.zeros((steps + 1, sequences)), jnp.ones((steps, sequences))
         action, discount = jnp.zeros((steps, sequences), jnp.int32), jnp.zeros((steps, sequences))
-        return actor_critic_loss(logits, value, action, logits, reward, discount, LossSettings())
+        return actor_critic_loss(
+            logits, action, logits, [RewardStream(value, reward, discount)], LossSettings()
+        )
 
     np.testing.assert_allclose(loss(6, 1).total, 6 * loss(1, 1).total, rtol=1e-6)
     np.testing.assert_allclose(loss(1, 6).total, loss(1, 1).total, rtol=1e-6)
@@ -151,6 +155,32 @@ def test_values_bootstrap_across_time_outs_unless_these_cut(cut):
     loss = jax.jit(lambda *inputs: batch_loss(*inputs, agent, settings))(params, batch, reward)
     np.testing.assert_allclose(loss.value, 0.5 * (target - old)[0] ** 2, rtol=1e-3)
     assert abs(float((new - old)[0])) > 0.01
+
+
+def test_each_of_two_rewards_has_a_value_and_a_discount_of_its_own():
+    """One step, on policy, that ends an episode: only the intrinsic return goes on after it."""
+    settings = TrainSettings(
+        extrinsic_weight=1.0,
+        network=NetworkSettings(2, 2, 1, 4, 1, 4, value_heads=2),
+        loss=LossSettings(0.5, intrinsic_discount=0.25),
+    )
+    agent = network_agent(settings.network, 2, VIEW)
+    state = agent.initial_state(1)
+    batch = trajectory([[1], [200]], [[0]])
+    steps = batch.steps._replace(terminated=jnp.array([[True]]))
+    params = jax.jit(agent.init)(jax.random.key(0))
+    logits, value, _ = jax.jit(agent.apply)(params, batch.view, batch.first, state)
+    chex.assert_shape(value, (2, 1, 2))
+    steps = steps._replace(logits=logits[:-1])
+    batch = batch._replace(steps=steps, initial_state=state)
+    extrinsic, intrinsic = jnp.array([[0.5]]), jnp.array([[3.0]])
+    reward = total_reward(intrinsic, extrinsic, 0.1, settings)
+    np.testing.assert_allclose(reward, [[[0.5, 0.3]]], rtol=1e-6)
+    loss = jax.jit(lambda *inputs: batch_loss(*inputs, agent, settings))(params, batch, reward)
+    advantage = np.array([0.5, 0.3 + 0.25 * value[1, 0, 1]]) - value[0, 0]
+    np.testing.assert_allclose(loss.value, 0.5 * (advantage**2).sum(), rtol=1e-4)
+    of_action = jax.nn.log_softmax(logits[0, 0])[0]
+    np.testing.assert_allclose(loss.policy, -advantage.sum() * of_action, rtol=1e-4)
 
 
 @pytest.mark.parametrize(
