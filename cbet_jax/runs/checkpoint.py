@@ -256,6 +256,18 @@ def read_arrays(path: Path, names: set[str] | None = None) -> dict[str, np.ndarr
     return stored
 
 
+def stored_shapes(path: Path) -> dict[str, jax.ShapeDtypeStruct]:
+    """Return the shape and type of each array of a checkpoint, by its name.
+
+    Raises:
+        DamagedCheckpointError: its files are not the ones that were written.
+    """
+    _verified_record(path)
+    with _quiet(), _reader() as reader:
+        there = reader.metadata((path / STATE).absolute()).item_metadata.tree
+    return {name: jax.ShapeDtypeStruct(found.shape, found.dtype) for name, found in there.items()}
+
+
 def on_host(tree: Any) -> dict[str, np.ndarray]:
     """Return a copy of each array by its name, keys as their integers; all hosts must ask."""
     return {name: multihost.fetch(leaf) for name, leaf in _numbers(tree).items()}

@@ -5,9 +5,10 @@ once, so it is watched, evaluated and transferred as any other run.
 """
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -24,6 +25,15 @@ FILES = Path(__file__).parents[1] / PREFIX
 ABOUT = "about"  # the array that holds settings, frames and metrics, as JSON
 POLICY = "learner.policy."  # before the names of the policy's arrays in a checkpoint
 INTERACTIONS = "interactions/"  # before the world; how lively each is, for `watch`
+
+
+class Packed(NamedTuple):
+    """A pre-trained policy of the package."""
+
+    settings: RunSettings  # of a run that ended with it
+    learner: dict[str, Any]  # its parameters as a checkpoint has them, arrays [seeds=1, ...]
+    frames: int  # that it was trained for
+    metrics: dict[str, float]  # the few that are known
 
 
 def names() -> list[str]:
@@ -70,15 +80,11 @@ def pack(directory: RunDirectory, seed_index: int, path: Path) -> Path:
     return path
 
 
-def unpack(name: Path, into: Path) -> RunDirectory:
-    """Make a run of a pre-trained policy, unless it was made before.
-
-    Args:
-        name: `pretrained/NAME`.
-        into: the run is `into/NAME`.
+def read(name: Path) -> Packed:
+    """Read a pre-trained policy, `pretrained/NAME`.
 
     Raises:
-        RunDirectoryError: there is none of that name, or the folder holds something else.
+        RunDirectoryError: there is none of that name.
     """
     path = FILES / f"{name.name}.npz"
     if not path.is_file():
@@ -89,45 +95,57 @@ def unpack(name: Path, into: Path) -> RunDirectory:
         about = json.loads(str(stored[ABOUT]))
         arrays = {key: _float32(stored[key]) for key in stored.files if key != ABOUT}
     settings = _as_packed(from_json(RunSettings, about["settings"]), about)
+    seeds = {key: array[None] for key, array in arrays.items()}
+    learner = {"policy": nested(seeds, POLICY), "fixed": ()}
+    return Packed(settings, learner, about["frames"], about["metrics"])
+
+
+def unpack(name: Path, into: Path) -> RunDirectory:
+    """Make a run of a pre-trained policy, unless it was made before.
+
+    Args:
+        name: `pretrained/NAME`.
+        into: the run is `into/NAME`.
+
+    Raises:
+        RunDirectoryError: there is none of that name, or the folder holds something else.
+    """
+    packed = read(name)
     directory = RunDirectory(into / name.name)
     if not directory.config.exists():
-        directory.create(settings)
-    elif directory.settings() != settings:
+        directory.create(packed.settings)
+    elif directory.settings() != packed.settings:
         raise RunDirectoryError(f"{directory.root} holds another run: move it away first")
     if not checkpoint.checkpoints(directory.checkpoints):
-        _save(directory, settings, arrays, about)
+        _save(directory, packed)
     return directory
 
 
-def _save(
-    directory: RunDirectory,
-    settings: RunSettings,
-    arrays: dict[str, np.ndarray],
-    about: dict[str, Any],
-) -> None:
+def _save(directory: RunDirectory, packed: Packed) -> None:
     """Save a checkpoint of a policy, and the few metrics that are known of it."""
-    frames = about["frames"]
+    settings, frames = packed.settings, packed.frames
     with directory.lock():
         rows = [
             f"{settings.first_seed},{frames},{world},{value}\n"
-            for world, value in about["metrics"].items()
+            for world, value in packed.metrics.items()
         ]
         directory.metrics.write_text(metrics_table.HEADER + "".join(rows))
-        state = {"learner": {"policy": _nested(arrays), "fixed": ()}}
         iterations = frames // settings.train.iteration_frames
         position = Position(iterations, frames, directory.metrics.stat().st_size)
+        state = {"learner": packed.learner}
         checkpoint.save(directory.checkpoints, state, position, to_json(settings))
 
 
-def _nested(arrays: dict[str, np.ndarray]) -> Any:
-    """Return arrays `[seeds=1, ...]` as the tree that their names describe."""
+def nested(arrays: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    """Return those arrays whose names begin with a prefix as the tree that their names describe."""
     tree: dict[str, Any] = {}
     for name, array in arrays.items():
-        *path, last = name.removeprefix(POLICY).split(".")
-        branch = tree
-        for part in path:
-            branch = branch.setdefault(part, {})
-        branch[last] = array[None]
+        if name.startswith(prefix):
+            *path, last = name.removeprefix(prefix).split(".")
+            branch = tree
+            for part in path:
+                branch = branch.setdefault(part, {})
+            branch[last] = array
     return tree
 
 

@@ -1,9 +1,9 @@
 """MiniGrid's environments in JAX: levels, rules, views, and navix's interface to them.
 
     environment = envs.minigrid.make("KeyCorridorS3R3")     # a navix environment
-    reset, step = jax.jit(environment.reset), jax.jit(environment.step)
-    timestep = reset(jax.random.key(0))
-    timestep = step(timestep, 2)
+    timestep = environment.reset(jax.random.key(0))         # compiled, as `step` is
+    timestep = environment.step(timestep, 2)
+    envs.minigrid.rgb(timestep.state)                       # a picture
     envs.minigrid.panorama(timestep.state)                  # uint8[4, 7, 7, 3]
     envs.minigrid.export(timestep.state)                    # numpy, in MiniGrid's encoding
 
@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import jax
+import numpy as np
 from jaxtyping import Array, UInt8
 
 from envs.errors import UnknownEnvironment, UnsupportedEnvironment
@@ -40,6 +41,7 @@ __all__ = [
     "make",
     "make_world",
     "panorama",
+    "rgb",
 ]
 
 NAMES = tuple(GENERATORS)
@@ -49,6 +51,8 @@ register_with_navix()
 
 def make(name: str, *, explore: bool = False, **options: Any) -> "CbetEnvironment":
     """Build one environment with navix's interface. Imports navix, which takes seconds.
+
+    Its `reset` and `step` are compiled; `jax.vmap` and `jax.lax.scan` take them, too.
 
     Args:
         name: one of `NAMES`, or the name of one of navix's environments.
@@ -123,3 +127,18 @@ def panorama(state: Any) -> UInt8[Array, "4 7 7 3"]:
         state: a `rules.State`, or the `state` of a navix `Timestep`.
     """
     return views.panorama(state_of(state))
+
+
+def rgb(state: Any, tile_size: int = 32) -> UInt8[np.ndarray, "height width 3"]:
+    """Draw the grid and the agent as MiniGrid does; the cells that the agent sees are brighter.
+
+    Args:
+        state: a `rules.State`, or the `state` of a navix `Timestep`; not a batch.
+        tile_size: width and height of a cell in pixels.
+
+    Raises:
+        ValueError: the state is a batch, or a tile has no pixels.
+    """
+    from envs.minigrid import render
+
+    return render.whole_grid(state, tile_size)

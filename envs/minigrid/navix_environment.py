@@ -4,9 +4,10 @@ Importing this module imports navix, which takes seconds, and registers every en
 `CBET-<name>-v0` (names that end in `-v1` become `CBET-<name>`). After `import envs.minigrid`,
 this happens when any code imports navix (`envs/minigrid/navix_registration.py`).
 
-navix's own `reset`, `step` and automatic reset (one call after the end) are inherited unchanged.
+navix's own `reset` and `step`, with its automatic reset (one call after the end), are compiled.
 """
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -14,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import navix
 from flax import struct
+from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, UInt8
 from navix.environments.environment import Environment, StepType, Timestep
 from navix.rendering.cache import RenderingCache
@@ -42,9 +44,25 @@ class NavixState(struct.PyTreeNode):
 
 
 class CbetEnvironment(Environment):
-    """A navix environment that plays the levels of a generator."""
+    """A navix environment that plays the levels of a generator.
+
+    `reset` and `step` are compiled, once for each environment: operation by operation, a step
+    would take seconds.
+    """
 
     generator: Generator = struct.field(pytree_node=False, kw_only=True)
+
+    def __post_init__(self) -> None:
+        compiled_reset, compiled_step = _compiled(super().reset), _compiled(super().step)
+
+        def reset(key: Array, cache: RenderingCache | None = None) -> Timestep:
+            return compiled_reset(key, cache)
+
+        def step(timestep: Timestep, action: ArrayLike) -> Timestep:
+            return compiled_step(timestep, jnp.asarray(action, jnp.int32))
+
+        object.__setattr__(self, "reset", reset)
+        object.__setattr__(self, "step", step)
 
     def _reset(self, key: Array, cache: RenderingCache | None = None) -> Timestep:
         """Sample a level and return its first `Timestep`."""
@@ -129,6 +147,16 @@ def _ended(before: NavixState, action: Int[Array, ""], after: NavixState) -> Boo
 
 def _died(before: NavixState, action: Int[Array, ""], after: NavixState) -> Bool[Array, ""]:
     return after.outcome.died
+
+
+def _compiled(function: Callable[..., Timestep]) -> Callable[..., Timestep]:
+    """Return a compiled function, whose timesteps are of one type: `step` is compiled once."""
+
+    def without_weak_type(leaf: Array) -> Array:
+        is_key = jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+        return leaf if is_key else jax.lax.convert_element_type(leaf, leaf.dtype)
+
+    return jax.jit(lambda *inputs: jax.tree.map(without_weak_type, function(*inputs)))
 
 
 def _empty_outcome(world: rules.State) -> rules.Outcome:

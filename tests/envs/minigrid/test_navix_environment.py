@@ -189,3 +189,23 @@ def test_navixs_own_agent_trains_on_it():
     assert int(state.frames) == 3 * 4 * 16
     assert np.isfinite(logs["agent/diagnostics/total_loss"]).all()
     assert (np.diff(logs["agent/train/updates"]) > 0).all()
+
+
+def test_reset_and_step_are_compiled_once():
+    env = envs.minigrid.make("LavaGapS5")
+    traces = []
+    env = env.replace(observation_fn=lambda state: traces.append(1) or jnp.zeros(()))
+    timestep = env.reset(jax.random.key(0))
+    timestep = env.step(timestep, 1)
+    before = len(traces)
+    for action in (2, np.int64(0), jnp.int32(1)):
+        timestep = env.step(timestep, action)
+    assert len(traces) == before
+    assert int(timestep.t) == 4
+
+
+def test_a_state_is_drawn():
+    timestep = envs.minigrid.make("LavaGapS5").reset(jax.random.key(0))
+    picture = envs.minigrid.rgb(timestep.state, tile_size=8)
+    assert picture.shape == (5 * 8, 5 * 8, 3)
+    assert picture.dtype == np.uint8

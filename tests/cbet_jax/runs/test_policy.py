@@ -1,0 +1,112 @@
+"""A saved policy as one object: what it computes, and what it refuses."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+
+import cbet_jax
+from cbet_jax.agent import make_agent
+from cbet_jax.config import RunSettings, TransferSettings
+from cbet_jax.networks.policy_network import sample_actions
+from cbet_jax.runs import checkpoint, pretrained
+from cbet_jax.runs.checkpoint import Position
+from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
+from cbet_jax.runs.json_files import to_json
+from cbet_jax.setting_types import SettingsError
+from cbet_jax.train import seed_keys
+from tests.support import tiny
+
+VIEW, ACTIONS, AGENTS = (7, 7, 3), 7, 3
+SETTINGS = RunSettings(tiny.SETTINGS, ("Unlock",), tiny.SEEDS)
+TRANSFER = replace(
+    SETTINGS, transfer=TransferSettings(run="before", frames=0, network=tiny.NETWORK, alpha=0.5)
+)
+
+
+def saved(root: Path, settings: RunSettings):
+    """Save parameters of a run at two moments; return its directory, its agent and the first."""
+    directory = RunDirectory(root)
+    directory.create(settings)
+    agent = make_agent(settings.train.network, settings.transfer, ACTIONS, VIEW)
+    shapes = jax.eval_shape(jax.vmap(agent.init), seed_keys(settings.seeds))
+    random = np.random.default_rng(0)
+    params = jax.tree.map(lambda leaf: random.normal(0, 0.1, leaf.shape).astype("f4"), shapes)
+    state = {"learner": {"policy": params.learnt, "fixed": params.fixed}}
+    for frames in (40, 80):
+        position = Position(frames // 40, frames, 0)
+        checkpoint.save(directory.checkpoints, state, position, to_json(settings))
+        state = jax.tree.map(lambda leaf: leaf + 1, state)
+    return directory, agent, params
+
+
+@pytest.mark.parametrize("settings", [SETTINGS, TRANSFER], ids=["one network", "transfer"])
+def test_a_policy_computes_what_its_agent_does(settings, tmp_path):
+    directory, agent, params = saved(tmp_path / "run", settings)
+    policy = cbet_jax.load(str(directory.root), seed_index=1, frames=40)
+    assert policy.frames == 40
+    own = jax.tree.map(lambda leaf: leaf[1], params)
+    jax.tree.map(np.testing.assert_array_equal, policy.params, own)
+    views = np.random.default_rng(1).integers(0, 6, (2, AGENTS, *VIEW)).astype(np.uint8)
+    first = np.array([[True] * AGENTS, [False, True, False]])
+    logits, values, last = jax.jit(agent.apply)(own, views, first, agent.initial_state(AGENTS))
+    state = policy.initial_state(AGENTS)
+    for moment, (view, begins) in enumerate(zip(views, first, strict=True)):
+        found, value, after = policy.outputs(view, state, begins)
+        np.testing.assert_allclose(found, logits[moment], rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(value, values[moment], rtol=1e-5, atol=1e-6)
+        action, state = policy(view, state, jax.random.key(moment), begins)
+        assert action.shape == (AGENTS,)
+        np.testing.assert_array_equal(action, sample_actions(jax.random.key(moment), found))
+        jax.tree.map(np.testing.assert_array_equal, state, after)
+    close = lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)  # noqa: E731
+    jax.tree.map(close, state, last)
+
+
+def test_one_agent_needs_no_axis(tmp_path):
+    directory, *_ = saved(tmp_path / "run", SETTINGS)
+    policy = cbet_jax.load(directory.root)
+    assert policy.frames == 80  # the newest
+    view = np.full(VIEW, 3, np.uint8)
+    action, state = policy(view, policy.initial_state(1), jax.random.key(0))
+    logits, value, _ = policy.outputs(view[None], policy.initial_state(1))
+    assert (action.shape, logits.shape, value.shape) == ((), (1, ACTIONS), (1,))
+    assert 0 <= int(action) < ACTIONS
+    again, _ = policy(view, state, jax.random.key(1), first=True)
+    assert int(again) == int(policy(view, policy.initial_state(1), jax.random.key(1))[0])
+
+
+def test_a_damaged_checkpoint_is_passed_over(tmp_path):
+    directory, *_ = saved(tmp_path / "run", SETTINGS)
+    newest = checkpoint.checkpoints(directory.checkpoints)[-1]
+    (newest / "state" / "more").write_text("damage")
+    assert cbet_jax.load(directory.root).frames == 40
+    with pytest.raises(RunDirectoryError, match="no good checkpoint at 80 frames: damaged"):
+        cbet_jax.load(directory.root, frames=80)
+
+
+def test_what_cannot_be_loaded_is_refused(tmp_path):
+    with pytest.raises(RunDirectoryError):
+        cbet_jax.load(tmp_path / "nothing")
+    with pytest.raises(RunDirectoryError, match="unknown policy"):
+        cbet_jax.load("pretrained/nobody")
+    directory, *_ = saved(tmp_path / "run", SETTINGS)
+    with pytest.raises(SettingsError, match="seed_index must be in"):
+        cbet_jax.load(directory.root, 2)
+    policy = cbet_jax.load(directory.root)
+    with pytest.raises(ValueError, match="height x width x 3, or N of them, not 7x7"):
+        policy(np.zeros((7, 7), np.uint8), policy.initial_state(1), jax.random.key(0))
+    with pytest.raises(ValueError, match="other views than 20x20x3"):
+        policy(np.zeros((20, 20, 3), np.uint8), policy.initial_state(1), jax.random.key(0))
+
+
+def test_a_policy_of_the_package_is_loaded_and_nothing_written(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (name, *_) = pretrained.names()
+    policy = cbet_jax.load(name)
+    assert policy.frames == policy.settings.train.frames
+    action, _ = policy(np.zeros(VIEW, np.uint8), policy.initial_state(1), jax.random.key(0))
+    assert 0 <= int(action) < ACTIONS
+    assert list(tmp_path.iterdir()) == []
