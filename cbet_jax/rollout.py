@@ -141,7 +141,7 @@ def act(
     """
     view, first = actor.step.view[None], actor.first[None]
     logits, _, recurrent = agent.apply(params, view, first, actor.recurrent)
-    action = sample_actions(key, logits[0])
+    action = sample_actions(key, logits[0], world.platform)
     world_state, step = world.step(actor.world, action)
     transition = Transition(action, logits[0], step.reward, step.terminated, step.truncated)
     actor, events = _record(actor, step)

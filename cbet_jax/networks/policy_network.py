@@ -174,6 +174,23 @@ def apply(
     return cast(Any, network.apply(params, view, first, state))
 
 
-def sample_actions(key: Array, logits: Float[Array, "*N actions"]) -> Int[Array, "*N"]:
-    """Return an action drawn from each agent's policy."""
-    return jax.random.categorical(key, logits).astype(jnp.int32)
+def sample_actions(
+    key: Array, logits: Float[Array, "*N actions"], platform: str = "cpu"
+) -> Int[Array, "*N"]:
+    """Return an action drawn from each agent's policy; the program is written for a platform."""
+    if platform == "cpu":
+        return jax.random.categorical(key, logits).astype(jnp.int32)
+    # The same draw. A GPU computes the noise while it computes the logits.
+    noise = jax.lax.optimization_barrier(jax.random.gumbel(key, logits.shape, logits.dtype))
+    return _argmax(noise + logits)
+
+
+def _argmax(numbers: Float[Array, "*N columns"]) -> Int[Array, "*N"]:
+    """Return what `jnp.argmax` does, without a kernel of its own: column by column."""
+    largest = numbers[..., 0]
+    place = jnp.zeros(largest.shape, jnp.int32)
+    for column in range(1, numbers.shape[-1]):
+        number = numbers[..., column]
+        larger = (number > largest) | (jnp.isnan(number) & ~jnp.isnan(largest))
+        largest, place = jnp.where(larger, number, largest), jnp.where(larger, column, place)
+    return place

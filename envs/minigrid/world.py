@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from envs.barrier import materialize
-from envs.minigrid import rules, views
+from envs.minigrid import refill_on_gpu, rules, views
 from envs.minigrid.generators import Generator
 from envs.minigrid.level import Level
 from envs.minigrid.pool import Pool, make_pool, pool_of, refill, replayed_shares, take
@@ -85,7 +85,8 @@ def gridworld(
 
     def refresh(worlds: Worlds) -> Worlds:
         key, pool_key = jax.random.split(worlds.key)
-        return worlds._replace(pool=refill(worlds.pool, pool_key, generators, fresh), key=key)
+        fill = refill if platform == "cpu" else refill_on_gpu.refill
+        return worlds._replace(pool=fill(worlds.pool, pool_key, generators, fresh), key=key)
 
     return World[Worlds](
         init=init,
@@ -198,25 +199,40 @@ def _step(
     states, outcome = jax.vmap(partial(rules.step, platform=platform))(worlds.states, actions)
     terminated = outcome.died if explore else outcome.died | outcome.success
     truncated = outcome.timed_out & ~terminated
-    next_worlds = _reset(worlds._replace(states=states), terminated | truncated, platform)
+    worlds = worlds._replace(states=states)
+    next_worlds, shown = _reset(worlds, terminated | truncated, platform)
+    environment = worlds.environment
     return next_worlds, _observe(
-        next_worlds.states, outcome, terminated, truncated, states, worlds.environment
+        shown, outcome, terminated, truncated, states, environment, platform
     )
 
 
-def _reset(worlds: Worlds, ended: Bool[Array, " N"], platform: str) -> Worlds:
-    """Start the next episode, in the next environment, in every world whose episode ended."""
+def _reset(worlds: Worlds, ended: Bool[Array, " N"], platform: str) -> tuple[Worlds, State]:
+    """Start the next episode, in the next environment, in every world whose episode ended.
 
-    def start_episodes(worlds: Worlds) -> Worlds:
+    Returns:
+        The worlds, and once more their states, for the views.
+    """
+
+    def start_episodes(worlds: Worlds) -> tuple[Worlds, State]:
         environment = (worlds.environment + ended.astype(jnp.int32)) % len(worlds.pool.made)
-        pool, levels = take(worlds.pool, environment, ended)
+        pool, levels = take(worlds.pool, environment, ended, platform)
         fresh = jax.vmap(rules.start)(levels)
-        states = jax.tree.map(lambda new, old: _where(ended, new, old), fresh, worlds.states)
-        return worlds._replace(states=states, environment=environment, pool=pool)
+
+        def begun(ended: Array) -> State:
+            return jax.tree.map(lambda new, old: _where(ended, new, old), fresh, worlds.states)
+
+        states = begun(ended)
+        # A GPU looks at states that it computes again, and does not wait until they are stored.
+        shown = states if platform == "cpu" else begun(jax.lax.optimization_barrier(ended))
+        return worlds._replace(states=states, environment=environment, pool=pool), shown
 
     if platform != "cpu":
         return start_episodes(worlds)  # cheaper than a branch, which waits for the host
-    return jax.lax.cond(ended.any(), start_episodes, lambda worlds: worlds, worlds)
+    worlds = jax.lax.cond(
+        ended.any(), lambda worlds: start_episodes(worlds)[0], lambda worlds: worlds, worlds
+    )
+    return worlds, worlds.states
 
 
 def _where(mask: Bool[Array, " N"], new: Array, old: Array) -> Array:
@@ -230,6 +246,7 @@ def _observe(
     truncated: Bool[Array, " N"],
     played: State,
     environment: Int[Array, " N"],
+    platform: str = "cpu",
 ) -> Step:
     """Return the step: what the agents see in `states`, and the outcome of the last action.
 
@@ -240,8 +257,9 @@ def _observe(
         truncated: which episodes it ended at the time limit.
         played: the states after the action, before automatic resets.
         environment: index of the environment in which the action was taken.
+        platform: that the program is written for.
     """
-    seen = views.look_around_batch(states)
+    seen = views.look_around_batch(states, platform)
     step = Step(
         view=jnp.moveaxis(views.egocentric(states, seen), -1, 0),
         panorama=jnp.moveaxis(views.panorama_code(seen), -1, 0),

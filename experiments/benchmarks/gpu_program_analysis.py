@@ -22,12 +22,18 @@ LOOP_PARTS = (ACTING, REFILL, FORWARD, BACKWARD, V_TRACE)
 LOOPS = {
     "rollout": ACTING,
     "_scan_on_gpu": ACTING,
+    "_fill_in_turns": REFILL,
     "_fill_ring": REFILL,
     "_fill": REFILL,
     "_accumulate": V_TRACE,
     "vtrace": V_TRACE,
 }
-BETWEEN = {"_accumulate_in_parallel": V_TRACE, "play": ROLLOUT, "learn": UPDATE}  # functions
+BETWEEN = {  # functions
+    "_accumulate_in_parallel": V_TRACE,
+    "refill": REFILL,
+    "play": ROLLOUT,
+    "learn": UPDATE,
+}
 BACKWARD_NAME = "transpose("  # in the names of operations that JAX differentiated
 COSTLY_LINES = 5  # lines of source that are named in each part
 

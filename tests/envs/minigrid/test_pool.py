@@ -209,6 +209,22 @@ def test_an_evaluation_has_one_level_for_each_world():
     assert len(set(prints(worlds.states.level))) == 9
 
 
+def test_a_gpu_takes_the_same_levels():
+    two = numbered(every=1), numbered(every=1)
+    pools = [make(two)] * 2
+    on = [jax.jit(partial(take, platform=platform)) for platform in ("cpu", "gpu")]
+    for number in range(9):  # the rings run dry
+        keys = jax.random.split(jax.random.key(number))
+        environment = jax.random.randint(keys[0], (7,), 0, 2)
+        wanted = jax.random.bernoulli(keys[1], shape=(7,))
+        taken = [take(pool, environment, wanted) for take, pool in zip(on, pools, strict=True)]
+        pools = [pool for pool, _ in taken]
+        jax.tree.map(np.testing.assert_array_equal, *pools)
+        ours, theirs = (levels.seed[wanted] for _, levels in taken)
+        np.testing.assert_array_equal(ours, theirs)
+    assert pools[0].replayed.min() > 0
+
+
 def test_levels_of_all_sizes_share_the_largest_canvas():
     pool = make(TWO)
     assert canvas(TWO) == (16 + 2 * MARGIN, 16 + 2 * MARGIN)
