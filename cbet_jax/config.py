@@ -189,7 +189,7 @@ class TransferSettings:
 class TrainSettings:
     """All that training needs to know besides its worlds."""
 
-    method: Static[str] = "cbet"  # or count, rnd, curiosity, ride, none, ablation-*
+    method: Static[str] = "cbet"  # or another of `cbet_jax.intrinsic.METHODS`
     #: of the intrinsic reward (None: the method's own)
     intrinsic_coefficient: NonNegativeFloat | None = None
     #: of the extrinsic reward, which is added to the intrinsic one: 0 in pre-training

@@ -8,6 +8,8 @@ BASES = {  # name -> title, colour (Okabe and Ito's, which people with any colou
     "ride": ("RIDE", "#009E73"),
     "curiosity": ("Curiosity", "#CC79A7"),
     "rnd": ("RND", "#E69F00"),
+    "noveld": ("NovelD", "#44AA99"),
+    "e3b": ("E3B", "#AA4499"),
     "none": ("no intrinsic reward", "#000000"),
     "transfer": ("transfer", "#000000"),
     "untrained": ("untrained network", "#7F7F7F"),

@@ -16,9 +16,12 @@ from cbet_jax.intrinsic.count import REWARD as COUNT
 from cbet_jax.intrinsic.count import count
 from cbet_jax.intrinsic.count_based import CountReward
 from cbet_jax.intrinsic.curiosity import curiosity
+from cbet_jax.intrinsic.e3b import e3b
 from cbet_jax.intrinsic.none import none
+from cbet_jax.intrinsic.noveld import noveld
 from cbet_jax.intrinsic.ride import ride
 from cbet_jax.intrinsic.rnd import rnd
+from cbet_jax.intrinsic.rnd_normalized import rnd_normalized
 from cbet_jax.intrinsic.types import Intrinsic
 from envs.errors import did_you_mean
 
@@ -29,6 +32,9 @@ METHODS: dict[str, Callable[[TrainSettings, int], Intrinsic]] = {
     "curiosity": curiosity,
     "ride": ride,
     "none": none,
+    "noveld": noveld,
+    "e3b": e3b,
+    "rnd-normalized": rnd_normalized,
     **{name: partial(ablation, name) for name in ABLATION},
 }
 

@@ -14,11 +14,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, Integer, Key, Num, PRNGKeyArray, UInt32
 
-from cbet_jax.config import TrainSettings
+from cbet_jax.config import SettingsError, TrainSettings
 from cbet_jax.counts import table
 from cbet_jax.counts.capacity import table_capacity
 from cbet_jax.counts.observation_keys import KeyState, key_maker
-from cbet_jax.counts.resets import Resets
+from cbet_jax.counts.resets import Resets, episodic_resets
 from cbet_jax.counts.table import CountTable
 from cbet_jax.intrinsic.types import COUNT_COEFFICIENT, Experience, Intrinsic, Metrics, Params
 from cbet_jax.types import Trajectory
@@ -138,6 +138,19 @@ def count_based(
         observe_rollout=observe_rollout if whole_rollouts else None,
         metrics=overflow,
     )
+
+
+def count_based_in_episodes(name: str, reward: CountReward, settings: TrainSettings) -> Intrinsic:
+    """Return `count_based` whose counts end with their episode, or at success.
+
+    Raises:
+        SettingsError: the settings ask for counts that outlive an episode.
+    """
+    if settings.counts.shared or settings.counts.reset_probability is not None:
+        raise SettingsError(
+            f"{name} counts within an episode: leave counts.shared and counts.reset_probability out"
+        )
+    return count_based(name, reward, settings, episodic_resets())
 
 
 def overflow(memory: Memory) -> Metrics:

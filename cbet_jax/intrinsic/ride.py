@@ -7,10 +7,9 @@ end of each episode. It learns its embedding as Curiosity does.
 import jax
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from cbet_jax.config import SettingsError, TrainSettings
-from cbet_jax.counts.resets import episodic_resets
+from cbet_jax.config import TrainSettings
 from cbet_jax.intrinsic.count import REWARD
-from cbet_jax.intrinsic.count_based import Memory, count_based
+from cbet_jax.intrinsic.count_based import Memory, count_based_in_episodes
 from cbet_jax.intrinsic.curiosity import curiosity
 from cbet_jax.intrinsic.types import EMBEDDING_COEFFICIENT, Intrinsic, Params
 from cbet_jax.networks.embedding import Embedding, apply, distance
@@ -26,14 +25,9 @@ def ride(settings: TrainSettings, num_actions: int) -> Intrinsic:
     Raises:
         SettingsError: the settings ask for counts that outlive an episode.
     """
-    counts = settings.counts
-    if counts.shared or counts.reset_probability is not None:
-        raise SettingsError(
-            "ride counts within an episode: leave counts.shared and counts.reset_probability out"
-        )
     auxiliary = settings.auxiliary
     embedding = Embedding(auxiliary.channels)
-    count = count_based("ride", REWARD, settings, episodic_resets())
+    count = count_based_in_episodes("ride", REWARD, settings)
     curious = curiosity(settings, num_actions)
 
     def init(key: PRNGKeyArray, step: Step) -> tuple[Params, Memory]:

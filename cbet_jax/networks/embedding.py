@@ -5,7 +5,7 @@ from typing import cast
 import flax.linen as nn
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Float, PRNGKeyArray, PyTree, UInt8
+from jaxtyping import Array, Float, Num, PRNGKeyArray, PyTree
 
 from cbet_jax.config import BRIGHTEST_PIXEL
 from cbet_jax.networks.convolution import Convolution, elu
@@ -22,7 +22,7 @@ class Embedding(nn.Module):
     channels: tuple[int, ...]
 
     @nn.compact
-    def __call__(self, view: UInt8[Array, "T N height width 3"]) -> Float[Array, "T N numbers"]:
+    def __call__(self, view: Num[Array, "T N height width 3"]) -> Float[Array, "T N numbers"]:
         x = view.reshape(-1, *view.shape[2:]).astype(jnp.float32) / BRIGHTEST_PIXEL
         for layer, channels in enumerate(self.channels):
             x = elu(Convolution(channels, name=f"convolution_{layer}")(x))

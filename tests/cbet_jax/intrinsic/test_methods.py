@@ -16,7 +16,7 @@ from cbet_jax.intrinsic.types import Experience, Params
 from cbet_jax.runs import checkpoint
 from cbet_jax.runs.checkpoint import Position
 from cbet_jax.train import make_program, seed_keys
-from cbet_jax.types import Trajectory
+from cbet_jax.types import Trajectory, unchanged
 from envs.types import Step
 from tests.support.counting import ALWAYS, make, observe
 from tests.support.families import others_slow
@@ -31,12 +31,19 @@ LEARNT = {  # the networks of each method that learn; the others have none
     "rnd": {"predictor"},
     "curiosity": {"embedding", "inverse", "forward"},
     "ride": {"embedding", "inverse", "forward"},
+    "noveld": {"predictor"},
+    "e3b": {"embedding", "inverse"},
+    "rnd-normalized": {"predictor"},
 }
 # The methods whose counts can be reset at random. RIDE, which counts within an episode, refuses.
 COUNTING = tuple(name for name in METHODS if name not in (*LEARNT, "none"))
 # RIDE counts and learns; C-BET is trained by other tests.
-TRAINED = others_slow(("ride", "rnd", "count", "curiosity", "none"), ("ride",))
-COEFFICIENTS = {"rnd": 0.1, "curiosity": 0.1, "ride": 0.1, "none": 0.0}  # all others: 0.005
+LATER = ("noveld", "e3b", "rnd-normalized")  # methods that came after C-BET
+TRAINED = others_slow(("ride", "rnd", "count", "curiosity", "none", *LATER), ("ride",))
+COEFFICIENTS = {  # all others: 0.005
+    **{"rnd": 0.1, "curiosity": 0.1, "ride": 0.1, "none": 0.0},
+    **{"noveld": 0.05, "e3b": 1.0, "rnd-normalized": 1.0},
+}
 
 
 class Result(NamedTuple):
@@ -51,6 +58,7 @@ class Result(NamedTuple):
     terms: Any
     gradient: Any  # of the loss, by the parameters that learn
     metrics: Any
+    adapted: Any  # the parameters
 
 
 def _settings(name):
@@ -83,7 +91,16 @@ def _play(method, first, *steps) -> Result:
     (loss, terms), gradient = jax.value_and_grad(loss_of, has_aux=True)(params.learnt)
     reward = method.reward(params, played)
     return Result(
-        params, before, after, played, reward, loss, terms, gradient, method.metrics(after)
+        params,
+        before,
+        after,
+        played,
+        reward,
+        loss,
+        terms,
+        gradient,
+        method.metrics(after),
+        method.adapt(params, played, unchanged),
     )
 
 
@@ -122,6 +139,8 @@ def test_shapes_and_numbers(name):
     chex.assert_shape([result.loss, *result.terms.values(), *result.metrics.values()], ())
     chex.assert_tree_all_finite((result.reward, result.loss, result.terms, result.gradient))
     chex.assert_trees_all_equal_shapes_and_dtypes(result.before, result.after)
+    chex.assert_trees_all_equal_shapes_and_dtypes(result.params, result.adapted)
+    chex.assert_trees_all_equal(result.params.learnt, result.adapted.learnt)
     for leaf in jax.tree.leaves(result.trajectory.signal):
         chex.assert_shape(leaf, (STEPS, WORLDS, ...))
     assert (np.asarray(result.reward) >= 0).all()
@@ -203,8 +222,10 @@ def test_every_method_trains_and_resumes(name, tmp_path):
     after = state.learner
     for network, params in before.intrinsic.learnt.items():
         assert _bytes(params) != _bytes(after.intrinsic.learnt[network])
-    assert _bytes(before.intrinsic.fixed) == _bytes(after.intrinsic.fixed)
-    assert bool(after.intrinsic.fixed) == (name == "rnd")
+    fixed, later = before.intrinsic.fixed, after.intrinsic.fixed
+    assert _bytes(fixed.get("target")) == _bytes(later.get("target"))
+    assert (_bytes(fixed) != _bytes(later)) == (name in ("e3b", "rnd-normalized"))
+    assert ("target" in later) == (name in ("rnd", "noveld", "rnd-normalized"))
     assert _bytes(before.policy) != _bytes(after.policy)
     chex.assert_tree_all_finite(after)
     assert np.isnan(metrics["first_bad_update"]).all()

@@ -1,0 +1,94 @@
+"""RND as its own paper has it: views and rewards are normalised (Burda et al., 2018).
+
+`rnd` is RND as C-BET's paper compares with it. This one belongs to a network with two value heads
+(`--network.value-heads 2`), whose intrinsic return goes on past an episode's end.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray, UInt8
+
+from cbet_jax.config import TrainSettings
+from cbet_jax.intrinsic.running import Moments, begin, include
+from cbet_jax.intrinsic.types import Experience, Intrinsic, Metrics, Params
+from cbet_jax.losses import sequence_mean
+from cbet_jax.networks.embedding import Embedding, apply, init_params
+from cbet_jax.types import SameType, Trajectory
+from envs.types import Step
+
+COEFFICIENT = 1.0  # of the intrinsic return (their table 5)
+FURTHEST = 5.0  # deviations from the mean at which views are clipped (section 2.4)
+PIXEL = 255.0  # by which the embedding divides what it is given
+
+
+class Signal(NamedTuple):
+    """What is recorded of a step."""
+
+    error: Float[Array, " N"]  # of the predictor as it was when the step was played
+    discounted: Float[Array, " N"]  # sum of the errors so far, older ones discounted
+
+
+def rnd_normalized(settings: TrainSettings, num_actions: int) -> Intrinsic:
+    """Return RND: reward |predictor(s') - target(s')|^2, divided by a running deviation.
+
+    It is the deviation of the discounted sum of the rewards so far, which does not end with
+    episodes. Views are normalised by their running mean and deviation, number by number, and
+    clipped (Burda et al., section 2.4). They learn from a quarter of the views with Adam; here
+    from all, with RMSProp. They begin with views of a random policy; here with mean 0, variance 1.
+    """
+    network = Embedding(settings.auxiliary.channels)
+    discount = settings.loss.intrinsic_discount
+
+    def init(key: PRNGKeyArray, step: Step) -> tuple[Params, Float[Array, " N"]]:
+        predictor_key, target_key = jax.random.split(key)
+        view = step.view[None].astype(jnp.float32)
+        return Params(
+            learnt={"predictor": init_params(network, predictor_key, view)},
+            fixed={
+                "target": init_params(network, target_key, view),
+                "views": begin(*step.view.shape[1:]),
+                "returns": begin(),
+            },
+        ), jnp.zeros(len(step.view))
+
+    def errors(params: Params, view: UInt8[Array, "T N height width 3"]) -> Float[Array, "T N"]:
+        seen = normalized(view, params.fixed["views"]) * PIXEL
+        predicted = apply(network, params.learnt["predictor"], seen)
+        target = jax.lax.stop_gradient(apply(network, params.fixed["target"], seen))
+        return ((predicted - target) ** 2).mean(-1)
+
+    def observe(
+        params: Params,
+        memory: Float[Array, " N"],
+        key: PRNGKeyArray,
+        experience: Experience,
+    ) -> tuple[Float[Array, " N"], Signal]:
+        (error,) = errors(params, experience.step.view[None])
+        discounted = discount * memory + error
+        return discounted, Signal(error, discounted)
+
+    def adapt(params: Params, trajectory: Trajectory, mean: SameType) -> Params:
+        views = include(params.fixed["views"], trajectory.view[1:].astype(jnp.float32), mean)
+        returns = include(params.fixed["returns"], trajectory.signal.discounted, mean)
+        return params._replace(fixed={**params.fixed, "views": views, "returns": returns})
+
+    def reward(params: Params, trajectory: Trajectory) -> Float[Array, "T N"]:
+        return trajectory.signal.error / params.fixed["returns"].deviation
+
+    def loss(params: Params, trajectory: Trajectory) -> tuple[Float[Array, ""], Metrics]:
+        error = sequence_mean(errors(params, trajectory.view[1:]))
+        return settings.auxiliary.prediction_weight * error, {"prediction_loss": error}
+
+    return Intrinsic(
+        "rnd-normalized", COEFFICIENT, reward, init=init, observe=observe, adapt=adapt, loss=loss
+    )
+
+
+def normalized(
+    view: UInt8[Array, "T N height width 3"], moments: Moments
+) -> Float[Array, "T N height width 3"]:
+    """Return views as deviations from their mean, clipped; numbers that never change become 0."""
+    far = (view - moments.mean) / jnp.maximum(moments.deviation, 1e-6)
+    return jnp.clip(far, -FURTHEST, FURTHEST)

@@ -1,0 +1,47 @@
+"""Running means and variances of what a method sees, by Chan's parallel formula.
+
+They are fixed parameters of a method: its `adapt` includes each batch before it is learnt from.
+"""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from cbet_jax.types import SameType
+
+
+class Moments(NamedTuple):
+    """The mean and the variance of all values so far."""
+
+    mean: Float[Array, "*shape"]
+    variance: Float[Array, "*shape"]
+    weight: Float[Array, ""]  # values of each number; on several devices, those of one of them
+
+    @property
+    def deviation(self) -> Float[Array, "*shape"]:
+        """The standard deviation."""
+        return jnp.sqrt(self.variance)
+
+
+def begin(*shape: int) -> Moments:
+    """Return the moments before any value: mean 0, variance 1, with next to no weight."""
+    return Moments(jnp.zeros(shape), jnp.ones(shape), jnp.asarray(1e-4))
+
+
+def include(moments: Moments, values: Float[Array, "..."], mean: SameType) -> Moments:
+    """Return the moments with more values; the first axes of `values` are those of a batch.
+
+    Args:
+        moments: so far.
+        values: of this device.
+        mean: averages over the devices.
+    """
+    batch = tuple(range(values.ndim - moments.mean.ndim))
+    new, squares = mean((values.mean(batch), (values**2).mean(batch)))
+    number = jnp.asarray(values.size // moments.mean.size, jnp.float32)
+    total = moments.weight + number
+    share, difference = number / total, new - moments.mean
+    between = difference**2 * share * (1 - share)
+    within = moments.variance * (1 - share) + jnp.maximum(squares - new**2, 0) * share
+    return Moments(moments.mean + difference * share, within + between, total)

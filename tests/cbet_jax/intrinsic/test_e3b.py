@@ -1,0 +1,76 @@
+"""E3B, beside numpy that inverts the covariance anew at each step."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from cbet_jax.config import AuxiliarySettings, TrainSettings
+from cbet_jax.intrinsic.e3b import RIDGE, e3b
+from cbet_jax.intrinsic.inverse_forward import InverseModel
+from cbet_jax.intrinsic.types import Experience
+from cbet_jax.networks.embedding import Embedding, apply
+from cbet_jax.types import unchanged
+from envs.types import Step
+from tests.support.moments import moment, trajectory
+
+STEPS, ACTORS, ACTIONS = 12, 2, 3
+SETTINGS = TrainSettings(auxiliary=AuxiliarySettings(channels=(2, 2), hidden_units=4))
+METHOD = e3b(SETTINGS, ACTIONS)
+
+
+def _play():
+    """Random views; the first actor's episode ends twice, the second one's never."""
+    random = np.random.default_rng(0)
+    numbers = random.integers(255, size=(STEPS + 1, ACTORS))
+    ended = np.zeros((STEPS + 1, ACTORS), bool)
+    ended[[4, 9], 0] = True
+    first, *moments = (moment(*each) for each in zip(numbers, numbers, strict=True))
+    steps = jax.tree.map(lambda *leaves: jnp.stack(leaves), *moments)
+    return numbers, ended, first, steps._replace(truncated=jnp.asarray(ended[1:]))
+
+
+@jax.jit
+def _observe(first: Step, steps: Step):
+    params, memory = METHOD.init(jax.random.key(0), first)
+    experience = Experience(steps.view, jnp.zeros((STEPS, ACTORS), jnp.int32), steps)
+    observe = lambda memory, now: METHOD.observe(params, memory, jax.random.key(1), now)  # noqa: E731
+    _, bonus = jax.lax.scan(observe, memory, experience)
+    views = jnp.concatenate([first.view[None], steps.view])
+    embedding = Embedding(SETTINGS.auxiliary.channels)
+    return params, bonus, apply(embedding, params.learnt["embedding"], views)
+
+
+def test_the_bonus_is_the_elliptical_norm_among_the_views_of_the_episode():
+    numbers, ended, first, steps = _play()
+    params, signal, embedded = _observe(first, steps)
+    bonus, embedded = np.asarray(signal), np.asarray(embedded, np.float64)
+    for actor in range(ACTORS):
+        seen = [embedded[0, actor]]
+        for step in range(1, STEPS + 1):
+            seen = [] if ended[step, actor] else seen
+            phi = embedded[step, actor]
+            covariance = RIDGE * np.eye(len(phi)) + sum((np.outer(x, x) for x in seen), 0.0)
+            expected = phi @ np.linalg.inv(covariance) @ phi
+            np.testing.assert_allclose(bonus[step - 1, actor], expected, rtol=1e-3)
+            seen.append(phi)
+    assert (bonus >= 0).all()
+    assert bonus.max() > 1
+
+    played = trajectory(numbers, np.zeros((STEPS, ACTORS)), signal=signal, num_actions=ACTIONS)
+    adapted = METHOD.adapt(params, played, unchanged)
+    np.testing.assert_allclose(METHOD.reward(adapted, played), bonus / bonus.std(), rtol=1e-3)
+    assert METHOD.coefficient == 1.0
+
+
+def test_the_embedding_learns_to_tell_actions_apart():
+    numbers, _, first, steps = _play()
+    params, bonus, embedded = _observe(first, steps)
+    action = np.random.default_rng(1).integers(ACTIONS, size=(STEPS, ACTORS))
+    played = trajectory(numbers, action, signal=bonus, num_actions=ACTIONS)
+    loss, terms = METHOD.loss(params, played)
+    np.testing.assert_allclose(loss, 0.1 * terms["inverse_loss"], rtol=1e-6)
+    model = InverseModel(hidden_units=4, num_actions=ACTIONS)
+    logits = np.asarray(apply(model, params.learnt["inverse"], embedded[:-1], embedded[1:]))
+    chosen = np.take_along_axis(logits, action[..., None], -1)[..., 0]
+    error = np.log(np.exp(logits).sum(-1)) - chosen
+    np.testing.assert_allclose(terms["inverse_loss"], error.sum(0).mean(), rtol=1e-4)
