@@ -25,7 +25,11 @@ from cbet_jax.runs.devices import use_cpu
 from cbet_jax.setting_types import check_between
 from envs.registry import UnknownEnvironment, find
 from experiments import gpu_report
-from experiments.benchmarks import training_measurements, world_measurements
+from experiments.benchmarks import (
+    gymnasium_measurements,
+    training_measurements,
+    world_measurements,
+)
 from experiments.benchmarks.measurement import BenchmarkOptions, Measurement
 from experiments.common import cli, presets
 from experiments.common.presets import PRESETS
@@ -38,11 +42,13 @@ CAPTION = (
     "paper's three worlds mixed, unless one is named. minigrid: the same, one process, views "
     "only. navix: its own KeyCorridorS3R3 with automatic resets, no occlusion, panorama or "
     "counts. "
-    "xminigrid: its own, with automatic resets, views without occlusion, no panorama or counts."
+    "xminigrid: its own, with automatic resets, views without occlusion, no panorama or counts. "
+    "gym_vector: with numpy out, resets, success and unique interactions."
 )
 GROUPS: dict[str, Callable[[BenchmarkOptions], list[Measurement]]] = {
     "worlds": world_measurements.measure_worlds,
     "environments": world_measurements.measure_environments,
+    "gymnasium": gymnasium_measurements.measure_gymnasium,
     "bounds": world_measurements.measure_bounds,
     "counts": world_measurements.measure_counts,
     "training": training_measurements.measure_training,

@@ -29,6 +29,7 @@ from envs.minigrid.world import gridworld
 from envs.types import World
 
 if TYPE_CHECKING:
+    from envs.minigrid.gymnasium_vector import GridworldVectorEnv
     from envs.minigrid.navix_environment import CbetEnvironment
 
 __all__ = [
@@ -38,6 +39,7 @@ __all__ = [
     "UnsupportedEnvironment",
     "export",
     "from_navix",
+    "gym_vector",
     "make",
     "make_world",
     "panorama",
@@ -101,6 +103,51 @@ def make_world(
         explore=explore,
         staggered=staggered,
         levels_per_world=levels_per_world,
+        platform=platform or jax.default_backend(),
+    )
+
+
+def gym_vector(
+    name: str,
+    num_envs: int,
+    *,
+    explore: bool = False,
+    autoreset_mode: str = "NextStep",
+    panorama: bool = False,
+    render_mode: str | None = None,
+    platform: str | None = None,
+) -> "GridworldVectorEnv":
+    """Build a `gymnasium.vector.VectorEnv` of one environment. Needs gymnasium, an extra.
+
+    Args:
+        name: one of `NAMES`, or the name of one of navix's environments.
+        num_envs: size of the batch.
+        explore: whether episodes continue after success.
+        autoreset_mode: gymnasium's `NextStep`, `SameStep` or `Disabled`.
+        panorama: whether `info` has the views to the right, down, left and up of each agent.
+        render_mode: `rgb_array`, or None.
+        platform: that the program is written for: `cpu` or `gpu` (None: the kind of JAX's default
+            device).
+
+    Raises:
+        ImportError: gymnasium is not installed.
+        ValueError: a mode is unknown, or there is no environment.
+        UnknownEnvironment: no environment has that name.
+        UnsupportedEnvironment: the environment is navix's and cannot be imported.
+    """
+    try:
+        from envs.minigrid import gymnasium_vector
+    except ModuleNotFoundError as error:
+        if error.name != "gymnasium":
+            raise
+        raise ImportError("gym_vector needs gymnasium: install the extra `gymnasium`") from None
+    return gymnasium_vector.GridworldVectorEnv(
+        find(name),
+        num_envs,
+        explore=explore,
+        autoreset_mode=autoreset_mode,
+        panorama=panorama,
+        render_mode=render_mode,
         platform=platform or jax.default_backend(),
     )
 

@@ -200,14 +200,14 @@ def _step(
     terminated = outcome.died if explore else outcome.died | outcome.success
     truncated = outcome.timed_out & ~terminated
     worlds = worlds._replace(states=states)
-    next_worlds, shown = _reset(worlds, terminated | truncated, platform)
+    next_worlds, shown = restart(worlds, terminated | truncated, platform)
     environment = worlds.environment
     return next_worlds, _observe(
         shown, outcome, terminated, truncated, states, environment, platform
     )
 
 
-def _reset(worlds: Worlds, ended: Bool[Array, " N"], platform: str) -> tuple[Worlds, State]:
+def restart(worlds: Worlds, ended: Bool[Array, " N"], platform: str) -> tuple[Worlds, State]:
     """Start the next episode, in the next environment, in every world whose episode ended.
 
     Returns:

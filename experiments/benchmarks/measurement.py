@@ -20,6 +20,7 @@ class BenchmarkOptions:
     groups: tuple[str, ...] = (
         "worlds",
         "environments",
+        "gymnasium",
         "bounds",
         "counts",
         "training",

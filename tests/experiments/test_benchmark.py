@@ -6,7 +6,12 @@ from dataclasses import replace
 import pytest
 
 from experiments import benchmark
-from experiments.benchmarks import timing, training_measurements, world_measurements
+from experiments.benchmarks import (
+    gymnasium_measurements,
+    timing,
+    training_measurements,
+    world_measurements,
+)
 from experiments.common.presets import PRESETS
 from tests.support.refusal import refused
 
@@ -67,6 +72,17 @@ def test_an_environment_is_measured_and_written(no_waiting, tmp_path, capsys):
     expected = ours["value"] / rows["DoorKey-5x5, minigrid"]["value"]
     assert ours["ratios"]["minigrid"]["value"] == pytest.approx(expected)
     assert "minigrid" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_gymnasiums_environments_are_measured(no_waiting, tmp_path, monkeypatch):
+    monkeypatch.setattr(gymnasium_measurements, "WORLD", "DoorKey-5x5")
+    monkeypatch.setattr(gymnasium_measurements, "PROCESSES", (1,))
+    _, rows = measured(tmp_path / "benchmark.json", ("gymnasium",))
+    ours, theirs = rows["DoorKey-5x5, gym_vector, 4 environments"], "AsyncVectorEnv of minigrid, 1"
+    (ratio,) = ours["ratios"].values()
+    (peer,) = (row["value"] for what, row in rows.items() if theirs in what)
+    assert ratio["value"] == pytest.approx(ours["value"] / peer)
 
 
 @pytest.mark.slow

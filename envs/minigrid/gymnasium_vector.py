@@ -1,0 +1,325 @@
+"""Gridworlds as one `gymnasium.vector.VectorEnv`: numpy in and out, one compiled step for all.
+
+Importing this module imports gymnasium, an optional package. An observation is MiniGrid's image
+(what its `ImgObsWrapper` leaves). The mission is not part of it: every environment has one only.
+Neither is the direction, which is in `states`.
+"""
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from gymnasium import error, spaces
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+from jaxtyping import Array, Bool, Float, Int, UInt8, UInt32
+
+from envs.minigrid import cells as c
+from envs.minigrid import render, rules, views
+from envs.minigrid.episode_records import EpisodeRecords, Infos, with_masks
+from envs.minigrid.generators import Generator
+from envs.minigrid.rules import State
+from envs.minigrid.world import VIEW_SHAPE, Worlds, gridworld, restart
+
+LEVELS_PER_ENV = 4  # in a full pool; it is filled again before it may run short
+RESET_MASK = "reset_mask"  # gymnasium's name of the option of `reset`
+RGB = "rgb_array"
+
+type Observations = UInt8[np.ndarray, "N 7 7 3"]
+
+
+class Seen(NamedTuple):
+    """What a step of `N` environments returns, before the host makes gymnasium's form of it."""
+
+    view: UInt8[Array, "N 7 7 3"]
+    panorama: UInt8[Array, "N 4 7 7 3"] | None
+    reward: Float[Array, " N"]
+    success: Bool[Array, " N"]
+    terminated: Bool[Array, " N"]
+    truncated: Bool[Array, " N"]
+    interaction: UInt32[Array, "N 2"]  # key of what the action changed, zeros if nothing
+    final_view: UInt8[Array, "N 7 7 3"] | None  # the last of the episodes that have just ended
+
+
+class GridworldVectorEnv(VectorEnv[Observations, np.ndarray, np.ndarray]):
+    """Many gridworlds of one kind, stepped as one batch.
+
+    `info` has, at every step, `success` and `interactions` (unique ones so far) of the episode
+    that the action belongs to, and `panorama` if asked for. Where episodes end, `episode` has
+    their return `r`, length `l` and seconds `t`, as `RecordEpisodeStatistics` writes them. With
+    same-step resets, what an episode ended with is in `final_obs` and `final_info`.
+
+    Args:
+        generator: of the levels.
+        num_envs: size of the batch.
+        explore: whether episodes continue after success.
+        autoreset_mode: when an environment begins its next episode; gymnasium's names are accepted.
+        panorama: whether `info` has the four views of each agent.
+        render_mode: `rgb_array`, or None.
+        platform: that the program is written for: `cpu` or `gpu`.
+
+    Raises:
+        ValueError: a mode is unknown, or there is no environment.
+    """
+
+    def __init__(
+        self,
+        generator: Generator,
+        num_envs: int,
+        *,
+        explore: bool,
+        autoreset_mode: AutoresetMode | str,
+        panorama: bool,
+        render_mode: str | None,
+        platform: str,
+    ) -> None:
+        if num_envs < 1:
+            raise ValueError(f"num_envs must be at least 1, not {num_envs}")
+        if render_mode not in (None, RGB):
+            raise ValueError(f"render_mode must be {RGB!r} or None, not {render_mode!r}")
+        mode = AutoresetMode(autoreset_mode)
+        self.metadata = {"autoreset_mode": mode, "render_modes": [RGB], "render_fps": 8}
+        self.num_envs, self.render_mode = num_envs, render_mode
+        self.autoreset_mode, self._name = mode, generator.name
+        self.single_observation_space = spaces.Box(0, 255, VIEW_SHAPE, np.uint8)
+        self.single_action_space = spaces.Discrete(len(rules.ACTIONS))
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
+        self.action_space = batch_space(self.single_action_space, num_envs)
+        world = gridworld(
+            [generator],
+            num_envs,
+            explore=explore,
+            levels_per_world=LEVELS_PER_ENV,
+            platform=platform,
+        )
+        self._begin = jax.jit(lambda key: world.init(key)[0])
+        self._refresh = jax.jit(world.refresh, donate_argnums=0)
+        self._restart = jax.jit(
+            lambda worlds, which: restart(worlds, which, platform)[0], donate_argnums=0
+        )
+        self._look = jax.jit(partial(_look, panorama=panorama, platform=platform))
+        same_step = mode is AutoresetMode.SAME_STEP
+        step = partial(
+            _step, explore=explore, same_step=same_step, panorama=panorama, platform=platform
+        )
+        self._step = jax.jit(step, donate_argnums=0)
+        self._worlds: Worlds | None = None
+        self._levels_left = 0  # in the pool
+        self._records = EpisodeRecords(num_envs)
+        self._everything = np.ones(num_envs, bool)
+        self._ended = ~self._everything  # episodes, after which none has begun yet
+
+    @property
+    def states(self) -> State:
+        """The present states of all environments, arrays `[N, ...]`.
+
+        Raises:
+            ResetNeeded: `reset` was never called.
+        """
+        return self._begun().states
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observations, Infos]:
+        """Begin an episode in each environment, or in those of `options["reset_mask"]`.
+
+        Args:
+            seed: of all levels from now on: the same seed and number of environments give the same
+                levels in the same order (None: the next levels; at first, of a random seed).
+            options: `reset_mask`, `bool[N]`: the environments to reset, if not all.
+
+        Raises:
+            ValueError: the mask is none, or it comes with a seed.
+        """
+        super().reset(seed=seed)
+        mask = _mask(options, self.num_envs)
+        if mask is not None and seed is not None:
+            raise ValueError("a seed is of all environments: give no reset_mask with it")
+        if seed is not None or (self._worlds is None and mask is None):
+            drawn = self.np_random.integers(2**32, dtype=np.uint32)
+            self._worlds = self._begin(jax.random.key(drawn))
+            self._levels_left = self._count_levels()
+        else:
+            which = self._everything if mask is None else mask
+            self._worlds = self._restart(self._begun(), which)
+            self._levels_left -= int(which.sum())
+        self._fill_pool()
+        begun = self._everything if mask is None else mask
+        self._records.begin(begun)
+        self._ended = self._ended & ~begun
+        view, panorama = jax.device_get(self._look(self._worlds.states))
+        return np.array(view), self._infos(panorama)
+
+    def step(
+        self, actions: np.ndarray
+    ) -> tuple[Observations, np.ndarray, np.ndarray, np.ndarray, Infos]:
+        """Take one action in each environment.
+
+        Args:
+            actions: `int[N]`, each in 0..6.
+
+        Returns:
+            Observations, rewards `float64[N]`, terminations and truncations `bool[N]`, and infos.
+
+        Raises:
+            ValueError: the actions are no such numbers.
+            ResetNeeded: `reset` was never called, or resets are disabled and one is due.
+        """
+        worlds, actions = self._begun(), _checked(actions, self.num_envs)
+        pending = self._ended
+        if self.autoreset_mode is AutoresetMode.DISABLED and pending.any():
+            raise error.ResetNeeded("some episodes have ended: reset these with a reset_mask")
+        self._records.begin(pending)
+        self._worlds, on_device = self._step(worlds, actions, pending)
+        seen: Any = jax.device_get(on_device)  # a `Seen` of numpy arrays
+        reward = seen.reward.astype(np.float64)
+        self._records.add(~pending, reward, seen.success, seen.interaction)
+        ended = seen.terminated | seen.truncated
+        infos = self._records.of(ended) if ended.any() else {}
+        if self.autoreset_mode is AutoresetMode.SAME_STEP:
+            if ended.any():
+                infos |= self._final_infos(ended, seen.final_view)
+            self._records.begin(ended)
+            self._levels_left -= int(ended.sum())
+        else:
+            self._ended = ended
+            self._levels_left -= int(pending.sum())
+        self._fill_pool()
+        flags = np.array(seen.terminated), np.array(seen.truncated)
+        return np.array(seen.view), reward, *flags, infos | self._infos(seen.panorama)
+
+    def render(self) -> tuple[np.ndarray, ...] | None:
+        """Return a picture of each environment if the render mode is `rgb_array`."""
+        if self.render_mode is None:
+            return None
+        return tuple(render.whole_grid(state) for state in self._each_state())
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._name}, num_envs={self.num_envs})"
+
+    def _each_state(self) -> Iterator[State]:
+        states = jax.device_get(self.states)
+        return (jax.tree.map(lambda leaf, i=i: leaf[i], states) for i in range(self.num_envs))
+
+    def _begun(self) -> Worlds:
+        if self._worlds is None:
+            raise error.ResetNeeded("call reset first")
+        return self._worlds
+
+    def _infos(self, panorama: UInt8[np.ndarray, "N 4 7 7 3"] | None) -> Infos:
+        """Return what is known of the present episodes."""
+        known = self._records.so_far()
+        if panorama is not None:
+            known["panorama"] = np.array(panorama)
+        return with_masks(known, self._everything)
+
+    def _final_infos(
+        self, ended: Bool[np.ndarray, " N"], final_view: UInt8[np.ndarray, "N 7 7 3"]
+    ) -> Infos:
+        """Return what the episodes that this step has ended, ended with."""
+        last = np.full(self.num_envs, None, object)
+        for index in np.flatnonzero(ended):
+            last[index] = np.array(final_view[index])
+        known = {name: values * ended for name, values in self._records.so_far().items()}
+        return with_masks({"final_obs": last, "final_info": with_masks(known, ended)}, ended)
+
+    def _fill_pool(self) -> None:
+        """Draw levels until there is a fresh one for every environment."""
+        while self._levels_left < self.num_envs:
+            before = self._levels_left
+            self._worlds = self._refresh(self._begun())
+            self._levels_left = self._count_levels()
+            if self._levels_left <= before:
+                return  # a generator that is slow: `report` of a pool counts levels played twice
+
+    def _count_levels(self) -> int:
+        pool = self._begun().pool
+        return int(pool.made[0]) - int(pool.taken[0])
+
+
+def _step(
+    worlds: Worlds,
+    actions: Int[Array, " N"],
+    pending: Bool[Array, " N"],
+    *,
+    explore: bool,
+    same_step: bool,
+    panorama: bool,
+    platform: str,
+) -> tuple[Worlds, Seen]:
+    """Take one action in each environment; begin the next episode where one has ended.
+
+    Args:
+        worlds: before the step.
+        actions: one for each.
+        pending: which begin an episode instead, because the last one ended at the step before.
+        explore: whether episodes continue after success.
+        same_step: whether an episode that ends is followed by the next one at once.
+        panorama: whether the panorama is returned.
+        platform: that the program is written for.
+    """
+    states, outcome = jax.vmap(partial(rules.step, platform=platform))(worlds.states, actions)
+    acted = ~pending
+    over = outcome.died if explore else outcome.died | outcome.success
+    terminated, truncated = over & acted, outcome.timed_out & ~over & acted
+    ended = terminated | truncated
+    final_view = None
+    if same_step:
+        look = partial(_view, platform)
+        final_view = jax.lax.cond(ended.any(), look, _no_view, states)
+    following, shown = restart(
+        worlds._replace(states=states), ended if same_step else pending, platform
+    )
+    view, around = _look(shown, panorama=panorama, platform=platform)
+    seen = Seen(
+        view=view,
+        panorama=around,
+        reward=jnp.where(acted, outcome.reward, 0.0),
+        success=outcome.success & acted,
+        terminated=terminated,
+        truncated=truncated,
+        interaction=jnp.where(acted[:, None], outcome.interaction, 0),
+        final_view=final_view,
+    )
+    return following, seen
+
+
+def _look(
+    states: State, *, panorama: bool, platform: str
+) -> tuple[UInt8[Array, "N 7 7 3"], UInt8[Array, "N 4 7 7 3"] | None]:
+    """Return what each agent sees, and the views to the four directions if asked for."""
+    seen = views.look_around_batch(states, platform)
+    view = jnp.moveaxis(views.egocentric(states, seen), -1, 0)
+    return view, c.encode(jnp.moveaxis(seen, -1, 0)) if panorama else None
+
+
+def _view(platform: str, states: State) -> UInt8[Array, "N 7 7 3"]:
+    return _look(states, panorama=False, platform=platform)[0]
+
+
+def _no_view(states: State) -> UInt8[Array, "N 7 7 3"]:
+    return jnp.zeros((len(states.step_count), *VIEW_SHAPE), jnp.uint8)
+
+
+def _mask(options: dict[str, Any] | None, num_envs: int) -> Bool[np.ndarray, " N"] | None:
+    """Return the mask of the environments to reset, None for all of them."""
+    mask = (options or {}).get(RESET_MASK)
+    if mask is None:
+        return None
+    mask = np.asarray(mask)
+    if mask.shape != (num_envs,) or mask.dtype != np.bool_ or not mask.any():
+        raise ValueError(f"reset_mask must be bool[{num_envs}] and true somewhere")
+    return mask
+
+
+def _checked(actions: Any, num_envs: int) -> Int[np.ndarray, " N"]:
+    actions = np.asarray(actions)
+    if actions.shape != (num_envs,) or actions.dtype.kind not in "iu":
+        raise ValueError(f"actions must be {num_envs} whole numbers, not {actions!r}")
+    most = len(rules.ACTIONS) - 1
+    if actions.min() < 0 or actions.max() > most:
+        raise ValueError(f"actions must be in 0..{most}, not {actions!r}")
+    return actions.astype(np.int32)

@@ -1,0 +1,69 @@
+"""What the benchmark measures of vector environments: ours, and MiniGrid in processes."""
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+import envs.minigrid
+from experiments.benchmarks.measurement import BenchmarkOptions, Measurement
+from experiments.benchmarks.timing import TimedTask, take_turns
+
+WORLD = "DoorKey-8x8"
+PROCESSES = (2, 16)  # of `AsyncVectorEnv`, one for each environment
+STEPS = 50  # of all environments, a call
+
+
+def measure_gymnasium(options: BenchmarkOptions) -> list[Measurement]:
+    """Measure steps a second of `gym_vector`, and of an `AsyncVectorEnv` of MiniGrid."""
+    ours = {f"gym_vector, {n} environments": n for n in options.worlds}
+    theirs = {f"AsyncVectorEnv of minigrid, {n} environments": n for n in PROCESSES}
+    vectors = {name: processes(n) for name, n in theirs.items()}
+    try:
+        vectors |= {name: envs.minigrid.gym_vector(WORLD, n) for name, n in ours.items()}
+        timings = take_turns({name: play(v) for name, v in vectors.items()}, options.rounds)
+    finally:
+        for vector in vectors.values():
+            vector.close()
+    found = timings.medians()
+    peer = max(theirs, key=found.__getitem__)
+    return [
+        Measurement(
+            f"{WORLD}, {name}",
+            speed,
+            "steps/s",
+            {peer: timings.times(name, peer)} if name in ours else {},
+        )
+        for name, speed in found.items()
+    ]
+
+
+def processes(number: int) -> Any:
+    """Return MiniGrid's environments in as many processes, forked as gymnasium does by default.
+
+    JAX warns of forks; these processes never use it.
+    """
+    from gymnasium.vector import AsyncVectorEnv
+
+    with warnings.catch_warnings(action="ignore"):
+        return AsyncVectorEnv([make_one] * number, context="fork")
+
+
+def make_one() -> Any:
+    """Return MiniGrid's environment with the same observations as ours."""
+    import gymnasium
+    from minigrid.wrappers import ImgObsWrapper
+
+    return ImgObsWrapper(gymnasium.make(f"MiniGrid-{WORLD}-v0"))
+
+
+def play(vector: Any) -> TimedTask:
+    """Return the task of random play in a vector environment."""
+    random = np.random.default_rng(0)
+
+    def run() -> None:
+        for actions in random.integers(7, size=(STEPS, vector.num_envs)):
+            vector.step(actions)
+
+    vector.reset(seed=0)
+    return TimedTask(run, STEPS * vector.num_envs, "step")
