@@ -17,7 +17,7 @@ from tests.support.corridor_runs import ARGUMENTS, CHUNK_FRAMES, assert_same_run
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory) -> Path:
-    """The same run on one device, on four, killed and resumed there, and on four and then two."""
+    """The same run on one device, on four, killed and resumed there, and on four and then one."""
     root = tmp_path_factory.mktemp("runs")
     program = [sys.executable, "-m", "tests.support.corridor_runs", str(root)]
     with open(root / "stderr", "w") as stderr:

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from cbet_jax.config import CountSettings, SettingsError, TrainSettings
+from cbet_jax.config import CountSettings, SettingsError
 from cbet_jax.setting_types import numbers, with_numbers
 from cbet_jax.train import make_program, seed_keys, split_batches
 from cbet_jax.types import LSTMState, Trajectory, Transition
@@ -16,7 +16,16 @@ from tests.support import tiny
 from tests.support.tiny import SETTINGS
 from tests.support.worlds import corridor, single_env
 
-TINY = replace(SETTINGS, frames=10_000, worlds=6, batch=4, unroll=5)
+TINY = replace(
+    SETTINGS,
+    frames=10_000,
+    worlds=6,
+    batch=4,
+    unroll=5,
+    intrinsic_coefficient=0.005,
+    extrinsic_weight=0.2,
+    counts=CountSettings(capacity=64, reset_probability=0.01),
+)
 
 
 def _leaves(state):
@@ -55,30 +64,15 @@ def test_a_seed_learns_the_same_alone_and_in_company(program):
     chex.assert_trees_all_close(second, _leaves(one), atol=1e-5)
 
 
-def advanced(settings, seeds):
-    """Return what one chunk of a program leaves, and its metrics."""
-    several = [settings] if isinstance(settings, TrainSettings) else settings
-    program = make_program(several, corridor(several[0].worlds), seeds, iterations_per_chunk=3)
-    keys = jnp.tile(seed_keys(seeds), len(several))
-    state, metrics = program.advance(program.init(keys))
-    return tiny.numbers(state), metrics
-
-
-def test_settings_of_one_program_learn_what_each_learns_alone():
+def test_settings_of_one_program_learn_what_each_learns_alone(program):
     """Bit for bit, whichever numbers differ, and whatever the size of the batch."""
-    base = replace(
-        tiny.SETTINGS,
-        worlds=3,
-        batch=3,
-        intrinsic_coefficient=0.005,
-        extrinsic_weight=0.2,
-        counts=CountSettings(capacity=64, reset_probability=0.01),
-    )
-    other = with_numbers(base, {name: 0.7 * value for name, value in numbers(base).items()})
-    assert len(numbers(base)) == 12
-    together, metrics = advanced([base, other], seeds=2)
-    alone, of_one = advanced(other, seeds=2)
-    chex.assert_trees_all_equal({name: leaf[2:] for name, leaf in together.items()}, alone)
+    other = with_numbers(TINY, {name: 0.7 * value for name, value in numbers(TINY).items()})
+    assert len(numbers(TINY)) == 13
+    both = make_program([other, TINY], corridor(TINY.worlds), seeds=2, iterations_per_chunk=2)
+    together, metrics = both.advance(both.init(jnp.tile(seed_keys(2), 2)))
+    alone, of_one = program.advance(program.init(seed_keys(2)))
+    together = {name: leaf[2:] for name, leaf in tiny.numbers(together).items()}
+    chex.assert_trees_all_equal(together, tiny.numbers(alone))
     chex.assert_trees_all_equal({name: x[:, 2:] for name, x in metrics.items()}, of_one)
     first, second = np.split(metrics["policy_loss"], 2, axis=1)
     assert (first != second).all()

@@ -20,6 +20,8 @@ from cbet_jax.runs.train_loop import Outcome
 from cbet_jax.train import seed_keys
 from experiments import minigrid_evaluate, minigrid_pretrain
 from experiments.common import gridworlds, training
+from experiments.evaluation.evaluation_table import ALL_WORLDS
+from tests.support.evaluated import EPISODES, WORLDS
 from tests.support.refusal import refused
 from tests.support.tiny import ARGUMENTS, CHUNK_FRAMES, FRAMES, SEEDS, numbers, saved_frames
 
@@ -118,14 +120,19 @@ def rows_of(path: Path) -> list[dict[str, str]]:
 
 
 def test_an_evaluation_leaves_a_table_and_a_picture(finished, capsys):
-    minigrid_evaluate.main([str(finished.root), "--episodes", "4", "--envs", "LavaGapS5"])
+    words = ("--episodes", str(EPISODES), "--envs", *WORLDS)
+    minigrid_evaluate.main([str(finished.root), *words])
     shown = capsys.readouterr().out
     rows = rows_of(finished.root / "evaluation.csv")
     seeds = [*map(str, range(SEEDS)), "all"]
-    assert [(row["method"], row["seed"]) for row in rows] == [
-        *(("cbet", seed) for seed in seeds),
-        *(("untrained", seed) for seed in seeds),
-        ("uniform", "0"),
+    assert [(row["environment"], row["method"], row["seed"]) for row in rows] == [
+        (world, *of_policy)
+        for world in (*WORLDS, ALL_WORLDS)
+        for of_policy in (
+            *(("cbet", seed) for seed in seeds),
+            *(("untrained", seed) for seed in seeds),
+            ("uniform", "0"),
+        )
     ]
     for row in rows:
         low, value, high = (

@@ -32,6 +32,7 @@ from experiments.study.plan import reached
 from experiments.sweeps import command as sweep
 from tests.support.small_study import TINY, playing, walking
 from tests.support.tiny import saved_frames
+from tests.support.unrendered import leave_unrendered
 
 OLD_RUNS = Path(__file__).parents[1] / "data" / "old_runs"
 STOPPED, FRAMES = 40, 80
@@ -41,6 +42,11 @@ COMMANDS = {
     "tabula_rasa": minigrid_tabula_rasa,
     "habitat": habitat_pretrain,
 }
+
+
+@pytest.fixture(autouse=True)
+def _unrendered(monkeypatch):
+    leave_unrendered(monkeypatch)
 
 
 @pytest.fixture(scope="module")

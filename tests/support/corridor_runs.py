@@ -96,15 +96,15 @@ def assert_same_run(one: Path, other: Path) -> None:
 
 
 def make_runs(root: Path) -> None:
-    """Make a run on one device, two on four, and one that moves from four to two.
+    """Make a run on one device, two on four, and one that moves from four to one.
 
-    One of those on four died after its first chunk, and goes on; a copy of it goes on on two.
+    One of those on four died after its first chunk, and goes on; a copy of it goes on on one.
     """
     for devices in ("4", "1"):  # the first gives the CPU its devices
         often = ("--checkpoint-seconds", "0")
         assert pretrain(root / devices, "--devices", devices, *often) == 0
     assert pretrain(root / "3", "--devices", "3") == 2
-    for name, devices in (("died", "4"), ("moved", "2")):
+    for name, devices in (("died", "4"), ("moved", "1")):
         shutil.copytree(root / "4", root / name)
         for path in checkpoint.checkpoints(RunDirectory(root / name).checkpoints):
             if int(path.name) > CHUNK_FRAMES:

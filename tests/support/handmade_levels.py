@@ -14,7 +14,12 @@ MAX_STEPS = 100
 def random_levels(rng: np.random.Generator, task: str, count: int) -> Level:
     """Draw `count` levels, stacked."""
     levels = [_random_level(rng, task) for _ in range(count)]
-    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *levels)
+    return stacked(levels)
+
+
+def stacked(levels: list[Level]) -> Level:
+    """Stack levels of one size, in numpy: nothing is compiled."""
+    return jax.tree.map(lambda *leaves: jnp.asarray(np.stack(leaves)), *levels)
 
 
 def every_cell() -> list[int]:

@@ -35,9 +35,10 @@ def levels_of(name: str, key, count: int) -> Level:
     """Return `count` levels of one of the environments."""
     keys = jax.random.split(key, -(-count // CHUNK))
     chunks = [sampling_program(name)(chunk_key) for chunk_key in keys]
-    assert all(ok.all() for _, ok in chunks)
+    assert all(np.asarray(ok).all() for _, ok in chunks)
     return jax.tree.map(
-        lambda *leaves: jnp.concatenate(leaves)[:count], *(levels for levels, _ in chunks)
+        lambda *leaves: jnp.asarray(np.concatenate(leaves)[:count]),
+        *(levels for levels, _ in chunks),
     )
 
 
@@ -49,9 +50,17 @@ def sampling_program(name: str):
 
 def exports(levels: Level) -> list[Export]:
     """Export the first state of each level."""
-    states = jax.device_get(jax.vmap(rules.start)(levels))
+    return exports_of(start_all(levels))
+
+
+def exports_of(states: rules.State) -> list[Export]:
+    """Export each of the states."""
+    states = jax.device_get(states)
     count = len(states.step_count)
     return [export(jax.tree.map(lambda leaf, i=i: leaf[i], states)) for i in range(count)]
+
+
+start_all = jax.jit(jax.vmap(rules.start))
 
 
 def play(levels: Level, key, plans: np.ndarray) -> Record:

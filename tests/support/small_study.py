@@ -18,6 +18,7 @@ from jax import Array
 from jax.sharding import Mesh
 
 from cbet_jax.agent import make_agent
+from cbet_jax.analysis import figures
 from cbet_jax.config import RunSettings
 from cbet_jax.evaluate import Episodes
 from cbet_jax.learner import LearnerState
@@ -31,6 +32,7 @@ from experiments.evaluation.gridworlds import EvaluatedRun, PlayedWorld
 from experiments.study import execute
 from tests.support.fake_program import program_of
 from tests.support.tiny import CHUNK, CHUNK_FRAMES, SEEDS, SETTINGS
+from tests.support.unrendered import save_one_pixel
 
 CHUNKS = 3
 FRAMES = CHUNKS * CHUNK_FRAMES
@@ -45,9 +47,11 @@ ARGUMENTS = (
 def walking(settings: RunSettings, mesh: Mesh | None = None) -> Program:
     """Return a program that compiles at once: the policies of the real one, on a random walk."""
     agent = make_agent(settings.train.network, settings.transfer, 7, (7, 7, 3))
+    shapes = jax.eval_shape(agent.init, jax.random.key(0))
 
     def init(key: Array) -> TrainState:
-        params = agent.init(key)
+        number = jax.random.normal(key)
+        params = jax.tree.map(lambda leaf: jnp.full(leaf.shape, number, leaf.dtype), shapes)
         learner = LearnerState(params.learnt, None, None, {}, params.fixed)
         return TrainState(learner, (), key, jnp.zeros((), jnp.int32))
 
@@ -103,5 +107,6 @@ if __name__ == "__main__":
     PRESETS["smoke"] = TINY
     execute.build = walking  # type: ignore[attr-defined]
     gridworlds.play_each_world = playing
+    figures._save = save_one_pixel
     kill_at(int(sys.argv[1]))
     paper.main(sys.argv[2:])

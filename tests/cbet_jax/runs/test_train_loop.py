@@ -557,7 +557,7 @@ def test_runs_of_one_program_end_as_they_do_alone(together, tmp_path, monkeypatc
     runs = [RunDirectory(root) for root in roots]
     assert {frames for run in runs for frames in saved_frames(run)[-1:]} == {4 * CHUNK_FRAMES}
     shutil.rmtree(checkpoint.checkpoints(runs[1].checkpoints)[-1])  # killed before it was saved
-    together(roots, "--resume")
+    together(roots, "--resume", *RARELY)
     assert "3 runs in one program" in capsys.readouterr().out
     for number, run in enumerate(runs):
         alone = pretrain(tmp_path / f"alone-{number}", "--first-seed", str(10 * number), *RARELY)
@@ -579,7 +579,7 @@ def test_one_of_several_runs_may_be_continued_alone(unbroken, together, tmp_path
             together(roots)
     pretrain(roots[0], "--resume", *RARELY)
     assert RunDirectory(roots[0]).metrics.read_bytes() == unbroken.metrics.read_bytes()
-    together(roots, "--resume")  # the other one
+    together(roots, "--resume", *RARELY)  # the other one
     assert saved_frames(RunDirectory(roots[1]))[-1] == FRAMES
 
 

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from envs.minigrid import cells as c
+from envs.minigrid import rules
 from envs.minigrid.export import export
 from envs.minigrid.level import PICK_UP
 from envs.minigrid.level_text import from_text, to_text
-from envs.minigrid.rules import FORWARD, PICKUP, TOGGLE, start, step
+from envs.minigrid.rules import FORWARD, PICKUP, TOGGLE, start
 from tests.support.handmade_levels import random_levels
 from tests.support.minigrid_reference import make, rebuild
 from tests.support.play import levels_of
@@ -22,6 +23,7 @@ WGWGWGWGWGWG
 
 
 def test_a_drawn_level_plays_as_drawn():
+    step = jax.jit(rules.step)
     state = start(from_text(BOX_HIDES_KEY, task=PICK_UP, target=c.key(c.RED)))
     for action in (TOGGLE, PICKUP):
         state, outcome = step(state, jnp.int32(action))

@@ -11,7 +11,8 @@ import pytest
 from envs.minigrid import make_world
 from envs.minigrid.generators import GENERATORS, Generator, placeholder_level, sample_levels
 from envs.minigrid.level import MARGIN, REACH_GOAL, Level
-from envs.minigrid.pool import Pool, canvas, make_pool, refill, replayed_shares, take
+from envs.minigrid.pool import Pool, canvas, make_pool, refill, replayed_shares
+from envs.minigrid.pool import take as take_levels
 from envs.minigrid.world import gridworld
 
 MULTI_ENV = ("MultiRoom-N4-S5", "KeyCorridorS3R3", "BlockedUnlockPickup")
@@ -56,6 +57,9 @@ def make(generators: tuple[Generator, ...]) -> Pool:
 @partial(jax.jit, static_argnums=1)
 def fill(pool: Pool, generators: tuple[Generator, ...]) -> Pool:
     return refill(pool, jax.random.key(1), generators, BATCH)
+
+
+take = jax.jit(take_levels)
 
 
 def prints(levels: Level) -> list[bytes]:
@@ -212,7 +216,7 @@ def test_an_evaluation_has_one_level_for_each_world():
 def test_a_gpu_takes_the_same_levels():
     two = numbered(every=1), numbered(every=1)
     pools = [make(two)] * 2
-    on = [jax.jit(partial(take, platform=platform)) for platform in ("cpu", "gpu")]
+    on = [jax.jit(partial(take_levels, platform=platform)) for platform in ("cpu", "gpu")]
     for number in range(9):  # the rings run dry
         keys = jax.random.split(jax.random.key(number))
         environment = jax.random.randint(keys[0], (7,), 0, 2)

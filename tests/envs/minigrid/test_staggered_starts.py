@@ -5,15 +5,16 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from envs.minigrid import make_world
-from envs.minigrid.generators import GENERATORS
-from envs.minigrid.world import staggered_starts
+from envs.minigrid.generators import GENERATORS, Generator
+from envs.minigrid.generators.generator import make_generator
+from envs.minigrid.level import REACH_GOAL
+from envs.minigrid.level_text import from_text
+from envs.minigrid.world import gridworld, staggered_starts
 
 MULTI_ENV = ("MultiRoom-N4-S5", "KeyCorridorS3R3", "BlockedUnlockPickup")
 TIME_LIMITS = [GENERATORS[name].max_steps for name in MULTI_ENV]
 CYCLE = sum(TIME_LIMITS)
-PLAYED = ("LavaGapS5", "DoorKey-5x5", "Unlock")  # which compile in half the time
-PLAYED_LIMITS = [GENERATORS[name].max_steps for name in PLAYED]
+PLAYED_LIMITS = [100, 250, 288]
 NUM_WORLDS = 32
 DONE = 6
 
@@ -41,10 +42,18 @@ def test_starts_differ_from_key_to_key():
     assert (one != other).any()
 
 
+def empty_room(max_steps: int) -> Generator:
+    """Return an environment that compiles at once."""
+    level = from_text("WGWGWG\nWG>>WG\nWGWGWG", task=REACH_GOAL, max_steps=max_steps)
+    sampled = level, jnp.array(True)
+    return make_generator(f"room-{max_steps}", 3, 3, max_steps, REACH_GOAL, lambda key: sampled)
+
+
 @pytest.fixture(scope="module")
 def played():
     """Environments and lengths of ended episodes, over two cycles of worlds that do nothing."""
-    world = make_world(PLAYED, NUM_WORLDS, explore=True, staggered=True)
+    rooms = [empty_room(limit) for limit in PLAYED_LIMITS]
+    world = gridworld(rooms, NUM_WORLDS, explore=True, staggered=True)
     unroll = 100
     rollouts = 2 * sum(PLAYED_LIMITS) // unroll
 

@@ -7,10 +7,8 @@ from cbet_jax import evaluate
 from cbet_jax.runs.saved_policies import UNIFORM, UNTRAINED
 from envs.minigrid.generators import GENERATORS
 from experiments.evaluation import gridworlds
+from tests.support.evaluated import EPISODES, WORLDS
 from tests.support.tiny import SEEDS, pretrained
-
-WORLDS = ("DoorKey-5x5", "LavaGapS6")  # of different sizes and time limits
-EPISODES = 3
 
 
 def test_one_program_plays_every_run_in_every_world(tmp_path, monkeypatch):

@@ -9,12 +9,14 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from cbet_jax.analysis import figures
 from cbet_jax.runs import checkpoint, metrics_table
 from cbet_jax.runs.directory import RunDirectory
 from experiments import minigrid_ablation, noisy_tv, paper
@@ -34,7 +36,9 @@ from tests.support.small_study import (
     walking,
 )
 from tests.support.tiny import SEEDS
+from tests.support.unrendered import leave_unrendered
 
+RENDER = figures._save
 ALL = Selection(("cbet", "count"), ("MultiEnv", "DoorKey"), ("Unlock",), ("Unlock", "DoorKey-8x8"))
 
 
@@ -45,14 +49,17 @@ def small():
         patch.setitem(PRESETS, "smoke", TINY)
         patch.setattr(execute, "build", walking)
         patch.setattr(gridworlds, "play_each_world", playing)
+        leave_unrendered(patch)
         yield patch
 
 
 @pytest.fixture(scope="module")
 def unbroken(small, tmp_path_factory) -> Path:
-    """A study that was never interrupted."""
+    """A study that was never interrupted. Its pictures are rendered."""
     root = tmp_path_factory.mktemp("unbroken") / "study"
-    paper.main([*ARGUMENTS, "--out", str(root)])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(figures, "_save", RENDER)
+        paper.main([*ARGUMENTS, "--out", str(root)])
     return root
 
 
@@ -351,6 +358,18 @@ def test_bad_studies_are_refused(arguments, expected, small, tmp_path, capsys, m
 def test_a_study_goes_on_as_it_began(arguments, expected, unbroken, small, capsys):
     given = ["--preset", "smoke", "--out", str(unbroken)]
     assert expected in refused(paper.main, [*given, *arguments], capsys)
+
+
+def test_a_run_begun_with_other_settings_is_refused(unbroken, small, tmp_path, capsys):
+    """By somebody else, in the directory of the study."""
+    root = tmp_path / "study"
+    run = RunDirectory(root / "pretrain/DoorKey/cbet")
+    settings = RunDirectory(unbroken / "pretrain/DoorKey/cbet").settings()
+    run.create(replace(settings, first_seed=7))
+    shutil.copy(unbroken / "study.json", root)
+    error = refused(paper.main, [*ARGUMENTS, "--out", str(root)], capsys)
+    assert f"{run.root} was started with other settings: first_seed is 7, not 0" in error
+    assert not list(root.rglob("*.csv"))
 
 
 def test_damaged_studies_are_refused(unbroken, small, tmp_path, capsys):

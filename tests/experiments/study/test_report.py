@@ -26,6 +26,12 @@ from experiments.study.plan import TRANSFER as TRANSFER_STAGE
 from experiments.study.report import Contents
 from experiments.study.results import Result
 from experiments.study.variants import SETUPS, VARIANTS
+from tests.support.unrendered import leave_unrendered
+
+
+@pytest.fixture(autouse=True)
+def _unrendered(monkeypatch):
+    leave_unrendered(monkeypatch)
 
 
 def evaluations(setup: str, method: str, metric: str, values, frames: int = 100) -> list[Result]:

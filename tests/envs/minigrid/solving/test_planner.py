@@ -15,18 +15,15 @@ from envs.minigrid.level import (
     PICK_UP,
     REACH_GOAL,
     TASKS,
-    enlarge,
     make_level,
     pack_position,
 )
 from envs.minigrid.level_text import from_text
 from tests.envs.minigrid.solving import planner, solver
 from tests.support.families import others_slow
-from tests.support.handmade_levels import random_levels
-from tests.support.play import levels_of
-
-LONGEST = 400  # actions; no plan below is longer
-CANVAS = (20, 20)  # of all handmade levels, to compile their replay once
+from tests.support.handmade_levels import random_levels, stacked
+from tests.support.play import exports, exports_of, levels_of, start_all
+from tests.support.replay import LONGEST, on_canvas, replay
 
 # In MiniGrid's first layouts, the ball in front of a side room's second door may replace the box
 # with the first door's key. That box is in any of 15 cells with equal probability, so 1 level in
@@ -109,7 +106,7 @@ WGWGWGWGWGWG
 
 @pytest.mark.parametrize("drawing", TIGHT.values(), ids=TIGHT)
 def test_a_tight_level_is_solved(drawing):
-    check_all_solved([find_ball(drawing)])
+    check_solved(find_ball(drawing))
 
 
 @pytest.mark.parametrize("drawing", HOPELESS.values(), ids=HOPELESS)
@@ -128,13 +125,13 @@ def test_a_search_that_is_given_up_proves_nothing(monkeypatch):
 
 def test_a_goal_is_entered_even_if_the_agent_stands_on_it():
     drawing = "WGWGWGWG\nWG>>AGWG\nWGWGWGWG\n(1, 1) under GG"
-    check_all_solved([from_text(drawing, task=REACH_GOAL)])
+    check_solved(from_text(drawing, task=REACH_GOAL))
 
 
 @pytest.mark.parametrize("agent", [">>", "VV"])
 def test_an_open_door_is_noticed_by_a_toggle(agent):
     drawing = f"WGWGWGWG\nWG{agent}_RWG\nWGWGWGWG"
-    check_all_solved([from_text(drawing, task=OPEN_DOOR, target=pack_position(2, 1))])
+    check_solved(from_text(drawing, task=OPEN_DOOR, target=pack_position(2, 1)))
 
 
 @pytest.mark.parametrize(
@@ -148,7 +145,7 @@ def test_an_open_door_is_noticed_by_a_toggle(agent):
 )
 def test_a_box_in_hand_is_put_down_and_unpacked(inside, corridor, solvable):
     level = find_ball(f"WGWGWGWGWGWG\n{corridor}")
-    states = start_all(stacked([level]))
+    states = start_alone(level)
     states = states._replace(carrying=jnp.array([c.box(c.GREY, inside)], jnp.uint8))
     assert plan_all(states) == [solvable]
 
@@ -159,7 +156,7 @@ def test_planner_and_solver_agree_which_cramped_levels_can_be_solved(task, monke
     levels = cramped_levels(np.random.default_rng(3), task, 60)
     solvable = plan_all(start_all(levels))
     agreed = {True: 0, False: 0}
-    for level, has_plan in zip(export_all(start_all(levels)), solvable, strict=True):
+    for level, has_plan in zip(exports(levels), solvable, strict=True):
         try:
             assert (solver.solve(level) is not None) == has_plan
         except solver.SearchTooLongError:
@@ -198,51 +195,31 @@ def check_generator(name: str, count: int) -> None:
     assert binomtest(unsolvable, count, share).pvalue > 1e-4
 
 
-def check_all_solved(levels: list) -> None:
-    assert plan_all(start_all(stacked(levels))).all()
+def check_solved(level) -> None:
+    assert plan_all(start_alone(level)).all()
 
 
-def stacked(levels: list):
-    canvas = [enlarge(level, *CANVAS) for level in levels]
-    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *canvas)
-
-
-start_all = jax.jit(jax.vmap(rules.start))
+def start_alone(level) -> rules.State:
+    """Return the first state of one level, as a batch of one."""
+    return start_all(on_canvas(stacked([level])))
 
 
 def plan_all(states) -> np.ndarray:
     """Return which worlds have a plan, and play each plan: only its last action succeeds."""
-    plans = [planner.plan(world) for world in export_all(states)]
+    plans = [planner.plan(world) for world in exports_of(states)]
     solvable = np.array([plan is not None for plan in plans])
     lengths = np.array([len(plan or []) for plan in plans])
     assert (lengths < states.level.max_steps).all()
-    padded = np.full((LONGEST, len(plans)), rules.DONE, np.int32)
-    for index, plan in enumerate(plans):
-        padded[: lengths[index], index] = plan or []
-    success, died = replay(states, padded)
+    success, died = replay(states, plans)
     assert (success.any(0) == solvable).all()
     assert (np.argmax(success, axis=0) == np.maximum(lengths - 1, 0)).all()
     assert not died.any()
     return solvable
 
 
-def export_all(states) -> list:
-    states = jax.device_get(states)
-    count = len(states.step_count)
-    return [export(jax.tree.map(lambda leaf, i=i: leaf[i], states)) for i in range(count)]
-
-
-@jax.jit
-def replay(states, plans):
-    """Play plans (`[T, B]`), and return which actions succeed and which kill (`[T, B]`)."""
-    _, outcomes = jax.lax.scan(jax.vmap(rules.step), states, plans)
-    return outcomes.success, outcomes.died
-
-
 def cramped_levels(rng: np.random.Generator, task: str, count: int):
     """Return small levels, stacked, that are so full that many cannot be solved."""
-    levels = [cramped_level(rng, task) for _ in range(count)]
-    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *levels)
+    return stacked([cramped_level(rng, task) for _ in range(count)])
 
 
 def cramped_level(rng: np.random.Generator, task: str):

@@ -12,7 +12,8 @@ from envs.minigrid.level_text import from_text
 from tests.envs.minigrid.solving import estimate, solver
 from tests.support.families import others_slow
 from tests.support.handmade_levels import random_levels
-from tests.support.play import exports, levels_of
+from tests.support.play import exports, levels_of, start_all
+from tests.support.replay import replay
 
 # Small enough for shortest solutions. The planner solves the others, too.
 SMALL = (
@@ -91,10 +92,6 @@ def check_solutions(name: str, count: int) -> None:
     assert None not in plans
     lengths = np.array([len(plan) for plan in plans])
     assert lengths.max() < levels.max_steps.min()
-    padded = np.full((lengths.max(), count), rules.DONE, np.int32)
-    for index, plan in enumerate(plans):
-        padded[: len(plan), index] = plan
-    states = jax.vmap(rules.start)(levels)
-    _, outcomes = jax.lax.scan(jax.vmap(rules.step), states, padded)
-    assert (np.argmax(outcomes.success, axis=0) == lengths - 1).all()
-    assert outcomes.success.any(0).all()
+    success, _ = replay(start_all(levels), plans)
+    assert (np.argmax(success, axis=0) == lengths - 1).all()
+    assert success.any(0).all()
