@@ -24,6 +24,7 @@ from envs.errors import UnknownEnvironment, UnsupportedEnvironment
 from envs.minigrid import views
 from envs.minigrid.export import Export, export, state_of
 from envs.minigrid.generators import GENERATORS, Generator, find
+from envs.minigrid.gymnax_environment import GymnaxEnvironment
 from envs.minigrid.navix_registration import register_with_navix
 from envs.minigrid.world import gridworld
 from envs.types import World
@@ -40,6 +41,7 @@ __all__ = [
     "export",
     "from_navix",
     "gym_vector",
+    "gymnax_env",
     "make",
     "make_world",
     "panorama",
@@ -150,6 +152,25 @@ def gym_vector(
         render_mode=render_mode,
         platform=platform or jax.default_backend(),
     )
+
+
+def gymnax_env(
+    name: str, *, explore: bool = False, platform: str | None = None
+) -> GymnaxEnvironment:
+    """Build one environment with gymnax's interface: pure `reset` and `step`, to be vmapped.
+
+    Args:
+        name: one of `NAMES`, or the name of one of navix's environments.
+        explore: whether episodes continue after success.
+        platform: that programs which call it are written for: `cpu` or `gpu` (None: the kind of
+            JAX's default device).
+
+    Raises:
+        UnknownEnvironment: no environment has that name.
+        UnsupportedEnvironment: the environment is navix's and cannot be imported.
+    """
+    generator = find(name)
+    return GymnaxEnvironment(generator, explore=explore, platform=platform or jax.default_backend())
 
 
 def from_navix(name: str) -> Generator:

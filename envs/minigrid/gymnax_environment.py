@@ -1,0 +1,175 @@
+"""Gridworlds with gymnax's interface: pure functions of one environment, to be vmapped.
+
+Learners written for gymnax (PureJaxRL, rejax) need nothing else. There is no dependency on gymnax:
+spaces have the same fields as its own, but are not of its classes.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax.custom_batching import custom_vmap
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, UInt8
+
+from envs.minigrid import rules, views
+from envs.minigrid.generators import Generator, sample_levels
+from envs.minigrid.level import Level
+from envs.minigrid.rules import State
+from envs.minigrid.world import VIEW_SHAPE
+
+BRIGHTEST = 10  # MiniGrid's types are 0..10; colours and states have fewer values
+
+type Observation = UInt8[Array, "7 7 3"]
+type Info = dict[str, Array]
+
+
+class Params(NamedTuple):
+    """What an environment is played with."""
+
+    levels: Level | None = None  # [L, ...], of which each episode draws one (None: a fresh one)
+
+
+class Discrete(NamedTuple):
+    """The space of actions."""
+
+    n: int
+    shape: tuple[int, ...] = ()
+    dtype: Any = jnp.int32
+
+    def sample(self, key: PRNGKeyArray) -> Int[Array, ""]:
+        """Return an action, each with the same chance."""
+        return jax.random.randint(key, self.shape, 0, self.n, self.dtype)
+
+
+class Box(NamedTuple):
+    """The space of observations."""
+
+    low: int
+    high: int  # included
+    shape: tuple[int, ...]
+    dtype: Any
+
+    def sample(self, key: PRNGKeyArray) -> Array:
+        """Return an array of random numbers."""
+        return jax.random.randint(key, self.shape, self.low, self.high + 1).astype(self.dtype)
+
+
+class GymnaxEnvironment:
+    """One gridworld, with automatic resets.
+
+    Args:
+        generator: of the levels.
+        explore: whether episodes continue after success.
+        platform: that programs which call it are written for: `cpu` or `gpu`.
+    """
+
+    def __init__(self, generator: Generator, *, explore: bool, platform: str) -> None:
+        self.name, self.num_actions = generator.name, len(rules.ACTIONS)
+        self.default_params = Params()
+        self._generator, self._explore, self._platform = generator, explore, platform
+        self._see = _make_view(platform)
+
+    def sample_params(self, key: PRNGKeyArray, levels: int) -> Params:
+        """Draw the levels of all episodes beforehand; automatic resets then cost hardly anything.
+
+        Otherwise each environment draws a level at every step: `vmap` computes both branches.
+        """
+        return Params(sample_levels(self._generator, key, levels)[0])
+
+    def reset(self, key: PRNGKeyArray, params: Params | None = None) -> tuple[Observation, State]:
+        """Begin an episode."""
+        state = self._start(key, params)
+        return self._see(state), state
+
+    def step(
+        self,
+        key: PRNGKeyArray,
+        state: State,
+        action: Int[Array, ""] | int,
+        params: Params | None = None,
+    ) -> tuple[Observation, State, Float[Array, ""], Bool[Array, ""], Info]:
+        """Take an action; where it ends the episode, return the first moment of the next one.
+
+        Args:
+            key: draws the next level.
+            state: before the action.
+            action: 0..6.
+            params: what the environment is played with (None: `default_params`).
+
+        Returns:
+            The observation, the state, the reward, whether the episode has ended, and about the
+            action: `success`, `terminated`, `truncated`, `interaction` (key of what it changed,
+            zeros if nothing) and gymnax's `discount` (0 at an end).
+        """
+        state, reward, done, info = self._play(state, action)
+        state = jax.lax.cond(done, lambda: self._start(key, params), lambda: state)
+        return self._see(state), state, reward, done, info
+
+    def reset_env(self, key: PRNGKeyArray, params: Params | None = None) -> Any:
+        """Begin an episode (gymnax's other name of `reset`)."""
+        return self.reset(key, params)
+
+    def step_env(
+        self,
+        key: PRNGKeyArray,
+        state: State,
+        action: Int[Array, ""] | int,
+        params: Params | None = None,
+    ) -> tuple[Observation, State, Float[Array, ""], Bool[Array, ""], Info]:
+        """Take an action, and stay where the episode has ended; arguments as of `step`."""
+        state, reward, done, info = self._play(state, action)
+        return self._see(state), state, reward, done, info
+
+    def action_space(self, params: Params | None = None) -> Discrete:
+        """Return the space of actions."""
+        return Discrete(self.num_actions)
+
+    def observation_space(self, params: Params | None = None) -> Box:
+        """Return the space of observations: MiniGrid's image."""
+        return Box(0, BRIGHTEST, VIEW_SHAPE, jnp.uint8)
+
+    def _start(self, key: PRNGKeyArray, params: Params | None) -> State:
+        levels = (params or self.default_params).levels
+        if levels is None:
+            levels, index = sample_levels(self._generator, key, 1)[0], jnp.int32(0)
+        else:
+            index = jax.random.randint(key, (), 0, len(levels.task))
+        return rules.start(jax.tree.map(lambda leaf: jnp.asarray(leaf)[index], levels))
+
+    def _play(
+        self, state: State, action: Int[Array, ""] | int
+    ) -> tuple[State, Float[Array, ""], Bool[Array, ""], Info]:
+        state, outcome = rules.step(state, jnp.asarray(action, jnp.int32), self._platform)
+        terminated = outcome.died if self._explore else outcome.died | outcome.success
+        truncated = outcome.timed_out & ~terminated
+        done = terminated | truncated
+        info = {
+            "success": outcome.success,
+            "terminated": terminated,
+            "truncated": truncated,
+            "interaction": outcome.interaction,
+            "discount": 1.0 - done,
+        }
+        return state, outcome.reward, done, info
+
+
+def _make_view(platform: str) -> Callable[[State], Observation]:
+    """Return what the agent sees; under `vmap`, as a batch, which is several times faster."""
+
+    @custom_vmap
+    def see(state: State) -> Observation:
+        return views.egocentric(state, views.look_around(state))
+
+    @see.def_vmap
+    def see_batch(size: int, batched: list[State], states: State) -> tuple[Array, bool]:
+        whole = jax.tree.map(partial(_with_axis, size), states, *batched)
+        seen = views.look_around_batch(whole, platform)
+        return jnp.moveaxis(views.egocentric(whole, seen), -1, 0), True
+
+    return see
+
+
+def _with_axis(size: int, leaf: Array, is_batched: bool) -> Array:
+    return leaf if is_batched else jnp.broadcast_to(leaf, (size, *leaf.shape))

@@ -1,0 +1,162 @@
+"""`gymnax_env`: gymnax's contract, and an agent of its style that learns."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+from flax import linen
+
+import envs.minigrid
+from envs.minigrid import cells, rules, views
+from envs.minigrid.gymnax_environment import Params
+from envs.minigrid.level import REACH_GOAL
+from envs.minigrid.level_text import from_text
+from tests.support.play import QUICKLY
+
+ENVS, STEPS, UPDATES = 16, 16, 50
+# Three ways of facing in one corridor, with the goal at its right end.
+CORRIDORS = [f"WGWGWGWGWGWG\nWG{agent}    GGWG\nWGWGWGWGWGWG" for agent in (">>", "VV", "^^")]
+
+
+def corridors(max_steps=12) -> Params:
+    levels = [from_text(text, task=REACH_GOAL, max_steps=max_steps) for text in CORRIDORS]
+    return Params(jax.tree.map(lambda *leaves: np.stack(leaves), *levels))
+
+
+@jax.jit
+def see(state):
+    return views.egocentric(state, views.look_around(state))
+
+
+def random_play(environment, keys, params, steps):
+    """Return what each of `keys` sees, and the states, over some steps."""
+
+    def play(key):
+        key, reset_key = jax.random.split(key)
+        _, state = environment.reset(reset_key, params)
+
+        def step(state, key):
+            action_key, step_key = jax.random.split(key)
+            action = environment.action_space(params).sample(action_key)
+            view, after, reward, done, info = environment.step(step_key, state, action, params)
+            return after, (state, action, view, after, reward, done, info)
+
+        return jax.lax.scan(step, state, jax.random.split(key, steps))[1]
+
+    return jax.device_get(jax.jit(jax.vmap(play), compiler_options=QUICKLY)(keys))
+
+
+@pytest.mark.parametrize("drawn", ["levels given", "levels drawn at resets"])
+def test_steps_follow_the_rules_and_reset(drawn):
+    environment = envs.minigrid.gymnax_env("LavaGapS5")
+    params = corridors() if drawn == "levels given" else environment.default_params
+    keys = jax.random.split(jax.random.key(0), 5)
+    before, action, view, after, reward, done, info = random_play(environment, keys, params, 60)
+    flat = lambda tree: jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), tree)  # noqa: E731
+    moved, outcome = jax.jit(jax.vmap(rules.step))(flat(before), flat(action))
+    over = np.asarray(outcome.success | outcome.died)
+    np.testing.assert_array_equal(flat(reward), outcome.reward)
+    np.testing.assert_array_equal(flat(info["terminated"]), over)
+    np.testing.assert_array_equal(flat(info["truncated"]), np.asarray(outcome.timed_out) & ~over)
+    np.testing.assert_array_equal(done, info["terminated"] | info["truncated"])
+    np.testing.assert_array_equal(info["discount"], 1.0 - done)
+    assert 0 < done.sum() < done.size
+    assert (after.step_count[done] == 0).all()
+    going = ~flat(done)
+    for now, next_ in zip(jax.tree.leaves(flat(after)), jax.tree.leaves(moved), strict=True):
+        np.testing.assert_array_equal(now[going], np.asarray(next_)[going])
+    np.testing.assert_array_equal(flat(view), jax.jit(jax.vmap(see))(flat(after)))
+    begun = zip(after.level.cells[done], after.level.agent_direction[done], strict=True)
+    assert len({(grid.tobytes(), int(facing)) for grid, facing in begun}) > 1  # several levels
+
+
+def test_it_can_be_called_as_gymnaxs_own_are():
+    """One environment without vmap, several vmaps in one another, and without parameters."""
+    environment = envs.minigrid.gymnax_env("LavaGapS5", explore=True)
+    params = jax.jit(environment.sample_params, static_argnums=1)(jax.random.key(1), 6)
+    assert params.levels.task.shape == (6,)
+    reset, step = jax.jit(environment.reset), jax.jit(environment.step)
+    view, state = reset(jax.random.key(0), params)
+    space = environment.observation_space(params)
+    assert (view.shape, view.dtype) == (space.shape, space.dtype)
+    assert int(view.max()) <= space.high
+    _, state, reward, done, info = step(jax.random.key(1), state, 0, params)
+    assert (reward.shape, done.shape, int(state.step_count)) == ((), (), 1)
+    still = jax.eval_shape(environment.step_env, jax.random.key(2), state, 1)
+    assert jax.tree.structure(still) == jax.tree.structure((view, state, reward, done, info))
+    keys = jax.random.split(jax.random.key(3), (2, 3))
+    many = jax.vmap(jax.vmap(environment.reset, in_axes=(0, None)), in_axes=(0, None))
+    views_of_many, states = jax.jit(many, compiler_options=QUICKLY)(keys, params)
+    one = jax.tree.map(lambda leaf: leaf[1, 2], states)
+    np.testing.assert_array_equal(
+        views_of_many[1, 2], views.egocentric(one, views.look_around(one))
+    )
+    assert environment.action_space().n == environment.num_actions == 7
+    assert space.sample(jax.random.key(0)).shape == (7, 7, 3)
+
+
+class ActorCritic(linen.Module):
+    @linen.compact
+    def __call__(self, view):
+        x = (view[..., 0] == cells.TYPE_GOAL).reshape(*view.shape[:-3], -1).astype(jnp.float32)
+        x = linen.relu(linen.Dense(32)(x))
+        return linen.Dense(7)(x), linen.Dense(1)(x)[..., 0]
+
+
+def test_an_agent_written_for_gymnax_learns():
+    """PPO in one file, as PureJaxRL has it: reset and step vmapped, everything else in scans."""
+    environment = envs.minigrid.gymnax_env("LavaGapS5")
+    params, network, adam = corridors(), ActorCritic(), optax.adam(0.01)
+    reset = jax.vmap(environment.reset, in_axes=(0, None))
+    step = jax.vmap(environment.step, in_axes=(0, 0, 0, None))
+
+    def loss(weights, batch):
+        view, action, old, advantage, target = batch
+        logits, value = network.apply(weights, view)
+        chosen = jnp.take_along_axis(jax.nn.log_softmax(logits), action[..., None], -1)[..., 0]
+        ratio = jnp.exp(chosen - old)
+        gain = jnp.minimum(ratio * advantage, jnp.clip(ratio, 0.8, 1.2) * advantage)
+        entropy = -(jax.nn.softmax(logits) * jax.nn.log_softmax(logits)).sum(-1)
+        return (0.5 * (value - target) ** 2 - gain - 0.01 * entropy).mean()
+
+    def act(carry, key):
+        weights, state, view = carry
+        logits, value = network.apply(weights, view)
+        action_key, step_key = jax.random.split(key)
+        action = jax.random.categorical(action_key, logits)
+        old = jnp.take_along_axis(jax.nn.log_softmax(logits), action[:, None], -1)[:, 0]
+        keys = jax.random.split(step_key, ENVS)
+        following, state, reward, done, _ = step(keys, state, action, params)
+        return (weights, state, following), (view, action, old, value, reward, done)
+
+    def update(carry, key):
+        weights, moments, state, view = carry
+        (_, state, view), record = jax.lax.scan(
+            act, (weights, state, view), jax.random.split(key, STEPS)
+        )
+        views_, actions, old, values, rewards, dones = record
+
+        def backwards(after, now):
+            reward, done = now
+            target = reward + 0.9 * (1 - done) * after
+            return target, target
+
+        last = network.apply(weights, view)[1]
+        targets = jax.lax.scan(backwards, last, (rewards, dones), reverse=True)[1]
+        batch = views_, actions, old, targets - values, targets
+        for _ in range(2):
+            change, moments = adam.update(jax.grad(loss)(weights, batch), moments)
+            weights = optax.apply_updates(weights, change)
+        return (weights, moments, state, view), rewards.sum() / jnp.maximum(dones.sum(), 1)
+
+    @jax.jit
+    def train(key):
+        weights_key, reset_key, key = jax.random.split(key, 3)
+        view, state = reset(jax.random.split(reset_key, ENVS), params)
+        weights = network.init(weights_key, view)
+        carry = weights, adam.init(weights), state, view
+        return jax.lax.scan(update, carry, jax.random.split(key, UPDATES))[1]
+
+    returns = train(jax.random.key(0))
+    assert float(returns[-10:].mean()) > float(returns[:5].mean()) + 0.3
