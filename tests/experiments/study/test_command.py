@@ -414,11 +414,12 @@ def test_processes_share_a_study_run_by_run(unbroken, small, tmp_path, capsys, m
 
 
 def test_a_cluster_gets_the_command_once_for_each_run(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("SUBMITIT_LOG_LEVEL", "NOCONFIG")  # or it takes pytest's handlers away
     submitted = []
     queue = SimpleNamespace(
         submit_command=lambda *job: (submitted.append(job), str(len(submitted)))[1]
     )
-    monkeypatch.setattr(sweep, "open_queue", lambda options: queue)
+    monkeypatch.setattr(sweep, "open_slurm", lambda root, words: queue)
     arguments = ["--preset", "smoke", "--setups", "MultiEnv", "--out", str(tmp_path / "study")]
     arguments += ["--tasks"]  # none
     paper.main([*arguments, "--cluster", "slurm", "--slurm", "partition=gpu", "mem=8G"])
@@ -428,7 +429,11 @@ def test_a_cluster_gets_the_command_once_for_each_run(tmp_path, monkeypatch, cap
     module, words = submitted[0]
     assert module == "experiments.paper"
     paper.main([*words, "--plan"])  # what a job runs, here
-    assert "frames in all" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "frames in all" in shown
+    assert "#SBATCH" not in shown
+    paper.main([*arguments, "--cluster", "slurm", "--slurm", "partition=gpu", "--plan"])
+    assert "#SBATCH --partition=gpu" in capsys.readouterr().out.splitlines()
     paper.main([*arguments, "--cluster", "slurm", "--parallel", "2"])
     assert len(submitted) == 7
 
