@@ -189,7 +189,9 @@ class TransferSettings:
 class TrainSettings:
     """All that training needs to know besides its worlds."""
 
-    method: Static[str] = "cbet"  # or another of `cbet_jax.intrinsic.METHODS`
+    method: Static[str] = "cbet"  # or another of `cbet_jax.intrinsic.METHODS`, or FILE.py:FUNCTION
+    #: settings of a method of one's own, NAME=VALUE
+    own: Annotated[Static[tuple[str, ...]], Before(())] = ()
     #: of the intrinsic reward (None: the method's own)
     intrinsic_coefficient: NonNegativeFloat | None = None
     #: of the extrinsic reward, which is added to the intrinsic one: 0 in pre-training

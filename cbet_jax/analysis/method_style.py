@@ -26,8 +26,14 @@ OTHERS = ("#56B4E9", "#882255", "#117733", "#999933", "#332288", "#8C564B", "#44
 PALER = 0.45  # of the way to white, for each word that a variant's name adds
 
 
+def plain_name(name: str) -> str:
+    """Return a method's name; of one's own, `my_bonus.py:make@1a2b3c4d`, it is `my_bonus`."""
+    return name.split(":")[0].removesuffix(".py") if ":" in name else name
+
+
 def title(name: str) -> str:
     """Return what a method is called: `cbet-no-resets` is "C-BET no resets"."""
+    name = plain_name(name)
     base, words = _split(name)
     return " ".join([BASES[base][0], *words]) if base else name
 

@@ -1,7 +1,7 @@
 """The intrinsic-reward methods by name. Only these tables know the names.
 
-A method is a function of the settings and the number of actions. To add one, write it in a file of
-its own and add it to `METHODS`.
+A method is a function of the settings and the number of actions. `cbet_jax.intrinsic.own` adds
+those that a command line names by their files.
 """
 
 from collections.abc import Callable
@@ -42,6 +42,19 @@ METHODS: dict[str, Callable[[TrainSettings, int], Intrinsic]] = {
 COUNT_REWARDS: dict[str, CountReward] = {"cbet": CBET, "count": COUNT, **ABLATION}
 
 
+def refuse_unnamed(name: str) -> None:
+    """Refuse a run's method that is code of its own and that no command line has named.
+
+    Raises:
+        SettingsError: `cbet_jax.intrinsic.own` has not loaded it.
+    """
+    if ":" in name and name not in METHODS:
+        raise SettingsError(
+            f"the run's method is a file, {name}, which is code: if you trust it, "
+            f"add --method {name.partition('@')[0]}"
+        )
+
+
 def make_intrinsic(settings: TrainSettings, num_actions: int) -> Intrinsic:
     """Return the method that the settings name, with the coefficient that they set.
 
@@ -51,6 +64,7 @@ def make_intrinsic(settings: TrainSettings, num_actions: int) -> Intrinsic:
     """
     if settings.method not in METHODS:
         name = settings.method
+        refuse_unnamed(name)
         raise SettingsError(f"unknown method {name!r}; {did_you_mean(name, METHODS)}")
     method = METHODS[settings.method](settings, num_actions)
     if settings.intrinsic_coefficient is None:

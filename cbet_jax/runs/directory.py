@@ -6,6 +6,7 @@ metrics.csv    one long table
 checkpoints/   the last few states of the whole program
 policies/      policies kept for good, without the rest of the program
 figures/       learning curves
+method.py      a copy of the file that the method is in, if it is somebody's own; never run
 .lock          keeps other processes out
 
 Evaluations and `watch` write their tables, pictures and films beside these. (Older runs also have
@@ -26,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from cbet_jax.config import RunSettings
-from cbet_jax.runs.atomic_write import check_room, delete_left_over, open_own, set_aside
+from cbet_jax.runs.atomic_write import check_room, delete_left_over, open_own, replacing, set_aside
 from cbet_jax.runs.checkpoint_record import (
     DamagedCheckpointError,
     checkpoints,
@@ -59,6 +60,7 @@ class RunDirectory:
         self.checkpoints = self.root / "checkpoints"
         self.policies = self.root / "policies"
         self.figures = self.root / "figures"
+        self.method = self.root / "method.py"
 
     def create(self, settings: RunSettings) -> None:
         """Make the directory and write the configuration.
@@ -71,6 +73,11 @@ class RunDirectory:
                 f"{self.root} already holds a run: continue it with --resume, or choose another"
             )
         create_with_record(self.config, "run", _with_digest(settings))
+
+    def keep_method(self, content: bytes) -> None:
+        """Keep a copy of the file that the run's method is in, if it is somebody's own."""
+        with replacing(self.method) as path:
+            path.write_bytes(content)
 
     def settings(self) -> RunSettings:
         """Read the configuration that the run was started with.

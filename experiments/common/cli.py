@@ -65,6 +65,7 @@ def parse(kind: Any, arguments: Sequence[str], module: str = "", **options: Any)
         SettingsError: the command line cannot be read, or its values cannot be run.
         SystemExit: it asks for help, which is printed.
     """
+    arguments = _with_own_methods(arguments)
     if module and _asked_options is not None:
         raise _OptionsFoundError(kind, options.get("default", tyro.MISSING))
     if module and not {*HELP}.isdisjoint(arguments):
@@ -79,6 +80,15 @@ def parse(kind: Any, arguments: Sequence[str], module: str = "", **options: Any)
             )
     except SystemExit:
         raise SettingsError(_one_line(printed.getvalue())) from None
+
+
+def _with_own_methods(arguments: Sequence[str]) -> Sequence[str]:
+    """Load the methods that are somebody's own files, and name them as settings do."""
+    if not any(word.startswith("--method") for word in arguments):
+        return arguments
+    from cbet_jax.intrinsic import own  # imported here: it takes seconds
+
+    return list(own.loaded_words(arguments))
 
 
 def _help(kind: Any, module: str, common: Sequence[str] | None, options: Mapping[str, Any]) -> str:

@@ -15,7 +15,9 @@ from jax.sharding import Mesh
 from rich.console import Console
 
 from cbet_jax.analysis import figures
+from cbet_jax.analysis.method_style import plain_name
 from cbet_jax.config import RunSettings, SettingsError
+from cbet_jax.intrinsic import own, refuse_unnamed
 from cbet_jax.runs import devices, multihost
 from cbet_jax.runs.checkpoint import Loaded, checkpoints
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
@@ -140,10 +142,26 @@ def read[O: TrainingOptions](
         said = any(word.split("=")[0] == "--frames" for word in arguments)
         if said and asked.train.frames > stored.train.frames:  # the run is made longer
             stored = replace(stored, train=replace(stored.train, frames=asked.train.frames))
+        refuse_changed_method(first.out, stored.train.method, asked.train.method)
         difference = first_difference(to_json(stored), to_json(asked))
         if difference:
             raise RunDirectoryError(f"{first.out} was started with other settings: {difference}")
     return options, stored
+
+
+def refuse_changed_method(root: Path | None, stored: str, asked: str) -> None:
+    """Refuse to continue a run whose method is code that is not named, or no longer the same.
+
+    Raises:
+        SettingsError: it is not named. RunDirectoryError: it has changed.
+    """
+    refuse_unnamed(asked)
+    (name, is_own, _), other = stored.partition("@"), asked.partition("@")[0]
+    if is_own and stored != asked and name == other:
+        raise RunDirectoryError(
+            f"{name.partition(':')[0]} has changed since {root} was begun; the run's own copy is "
+            f"{RunDirectory(Path(root or '')).method}"
+        )
 
 
 def stored_settings(first: FirstWords) -> RunSettings | None:
@@ -289,12 +307,15 @@ def open_directory(options: TrainingOptions, run: Opened) -> RunDirectory:
         RunDirectoryError: it holds something else.
     """
     preset = options.preset or presets.DEFAULT
-    name = f"{run.prefix}{run.settings.train.method}-{preset}-{datetime.now():%Y%m%d-%H%M%S}"
+    method = run.settings.train.method
+    name = f"{run.prefix}{plain_name(method)}-{preset}-{datetime.now():%Y%m%d-%H%M%S}"
 
     def open_() -> str:
         directory = RunDirectory(options.out or RUNS / name)
         if not options.resume:
             directory.create(run.settings)
+            if content := own.source(method):
+                directory.keep_method(content)
         return str(directory.root)
 
     return RunDirectory(Path(multihost.on_first(open_)))

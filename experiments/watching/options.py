@@ -39,6 +39,8 @@ class WatchOptions:
     #: rnd, curiosity and ride cannot be shown in gridworlds: the method's networks are not kept
     checkpoint: int | None = None
     fps: PositiveInt = 8  # frames a second
+    #: the run's method again, where it is a file of one's own (FILE.py:FUNCTION)
+    method: str | None = None
     #: the run's simulator again, where it is a file: a file is code, which no run names by itself
     simulator: str | None = None
     simulator_python: str | None = None  # the interpreter that a scene's simulator is installed in

@@ -1,0 +1,135 @@
+"""Methods of one's own: found by the name of their file, named with its digest, checked."""
+
+import sys
+from textwrap import dedent
+
+import pytest
+
+from cbet_jax.config import SettingsError, TrainSettings
+from cbet_jax.intrinsic import METHODS, make_intrinsic, own
+
+BONUS = '''
+    """One for each step, times a scale."""
+
+    from dataclasses import dataclass
+
+    import jax.numpy as jnp
+
+    from cbet_jax.config import SettingsError
+    from cbet_jax.intrinsic.types import Intrinsic
+
+
+    @dataclass(frozen=True)
+    class Own:
+        scale: float = 2.0
+        power: int = 1
+        squared: bool = False
+        word: str = "x"
+
+        def __post_init__(self):
+            if self.scale < 0:
+                raise SettingsError("scale must be at least 0")
+
+
+    def make(settings, num_actions, own=Own()):
+        scale = own.scale**own.power * (-1 if own.squared else 1)
+        return Intrinsic("bonus", scale, lambda params, played: jnp.ones(played.first.shape))
+
+
+    def plain(settings, num_actions):
+        return Intrinsic("plain", 0.5, lambda params, played: jnp.ones(played.first.shape))
+
+
+    def wrong(settings, num_actions):
+        return None
+'''
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "bonus.py"
+    path.write_text(dedent(BONUS))
+    before = dict(METHODS)
+    yield path
+    METHODS.clear()
+    METHODS.update(before)
+
+
+def _coefficient(name, *words):
+    return make_intrinsic(TrainSettings(method=name, own=words), 3).coefficient
+
+
+def test_a_file_is_named_with_its_digest(file):
+    name = own.load(f"{file}:make")
+    assert name.startswith("bonus.py:make@")
+    assert own.load(f"{file}:make") == name
+    assert own.source(name) == file.read_bytes()
+    assert _coefficient(name) == 2.0
+    file.write_text(file.read_text().replace("2.0", "3.0"))
+    other = own.load(f"{file}:make")
+    assert other != name
+    assert _coefficient(other) == 3.0
+
+
+def test_an_installed_module_is_named_too(file, monkeypatch):
+    monkeypatch.syspath_prepend(file.parent)
+    name = own.load("bonus:plain")
+    monkeypatch.delitem(sys.modules, "bonus")
+    assert name == own.load(f"{file}:plain")
+    assert _coefficient(name) == 0.5
+
+
+def test_own_settings_are_read_by_their_types(file):
+    name = own.load(f"{file}:make")
+    assert _coefficient(name, "scale=3", "power=2", "squared=true", "word=y") == -9.0
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (("scale",), "--own takes NAME=VALUE, not 'scale'"),
+        (("skale=1",), "no setting 'skale'; did you mean scale"),
+        (("power=1.5",), "own setting power takes a int, not '1.5'"),
+        (("squared=perhaps",), "takes a bool"),
+        (("scale=-1",), "scale must be at least 0"),
+    ],
+)
+def test_wrong_own_settings_are_refused(file, words, line):
+    with pytest.raises(SettingsError, match=line):
+        _coefficient(own.load(f"{file}:make"), *words)
+
+
+def test_a_method_without_settings_refuses_them(file):
+    with pytest.raises(SettingsError, match="no settings of its own"):
+        _coefficient(own.load(f"{file}:plain"), "scale=1")
+
+
+def test_what_cannot_be_loaded_is_told_in_one_line(file):
+    for place, line in (
+        ("nowhere.py:make", "nowhere.py cannot be read: No such file"),
+        ("nowhere.module:make", "cannot be loaded: ModuleNotFoundError"),
+        (f"{file}:mak", "has no function 'mak'; did you mean make"),
+    ):
+        with pytest.raises(SettingsError, match=line):
+            own.load(place)
+    with pytest.raises(SettingsError, match="must return an Intrinsic, not NoneType"):
+        _coefficient(own.load(f"{file}:wrong"))
+    file.write_text("1 / 0")
+    with pytest.raises(SettingsError, match="cannot be loaded: ZeroDivisionError"):
+        own.load(f"{file}:make")
+
+
+def test_code_that_no_command_line_names_is_not_run():
+    with pytest.raises(SettingsError, match=r"if you trust it, add --method bonus\.py:make"):
+        _coefficient("bonus.py:make@12345678")
+
+
+@pytest.mark.parametrize(
+    "words", [["--method", "{}"], ["--method={}"], ["--methods", "cbet", "{}"]]
+)
+def test_words_of_command_lines_are_loaded(file, words):
+    given = ["--out", "a:b", *(word.format(f"{file}:make") for word in words), "--seeds", "2"]
+    found = list(own.loaded_words(given))
+    assert found[-3].removeprefix("--method=") == own.load(f"{file}:make")
+    assert found[:2] == given[:2]
+    assert found[-2:] == given[-2:]
