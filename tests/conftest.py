@@ -17,8 +17,15 @@ os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(CACHE / "jax"))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 
 # Tests run side by side, so a program is compiled by one thread: that takes less of a core.
-FLAGS = "--xla_backend_optimization_level=0 --xla_cpu_parallel_codegen_split_count=1"
-os.environ["XLA_FLAGS"] = f"{FLAGS} {os.environ.get('XLA_FLAGS', '')}"
+# `cbet_jax.runs.devices.use_cpu` would add the others, and what was compiled before would be
+# compiled again: programs are kept by the flags.
+FLAGS = (
+    "--xla_backend_optimization_level=0",
+    "--xla_cpu_parallel_codegen_split_count=1",
+    "--xla_cpu_collective_call_warn_stuck_timeout_seconds=2592000",
+    "--xla_cpu_collective_call_terminate_timeout_seconds=2592000",
+)
+os.environ["XLA_FLAGS"] = " ".join([*FLAGS, os.environ.get("XLA_FLAGS", "")])
 
 # Where Python may keep no byte code, every process would compile each module it imports.
 if sys.dont_write_bytecode:

@@ -125,7 +125,7 @@ def test_a_study_is_reported_and_goes_on(old, monkeypatch):
     """What trains and plays is a stand-in, which takes the old policies and goes on with them."""
     monkeypatch.setitem(PRESETS, "smoke", TINY)
     monkeypatch.setattr(execute, "build", walking)
-    monkeypatch.setattr(gridworlds, "play", playing)
+    monkeypatch.setattr(gridworlds, "play_each_world", playing)
     root = old / "study"
     before = all_but_curves(root)
     paper.main(["--out", str(root), "--report-only"])

@@ -86,7 +86,9 @@ def test_cores_share_a_small_networks_worlds_and_a_large_ones_operations(preset,
     [
         ({}, "d.cores()"),
         ({"JAX_NUM_CPU_DEVICES": "3"}, "3"),
-        ({"XLA_FLAGS": "--xla_force_host_platform_device_count=4"}, "4"),
+        pytest.param(
+            {"XLA_FLAGS": "--xla_force_host_platform_device_count=4"}, "4", marks=pytest.mark.slow
+        ),
     ],
 )
 def test_every_core_is_a_device_unless_the_environment_says_otherwise(variables, found):
@@ -97,6 +99,13 @@ def test_every_core_is_a_device_unless_the_environment_says_otherwise(variables,
     )
     there, expected = printed.split()
     assert there == expected
+
+
+def test_the_flags_of_this_test_run_stay_as_they_are():
+    """Or programs that were compiled before a command ran would be compiled again after it."""
+    before = os.environ["XLA_FLAGS"].split()
+    use_cpu(1)
+    assert os.environ["XLA_FLAGS"].split() == before
 
 
 @pytest.mark.parametrize(

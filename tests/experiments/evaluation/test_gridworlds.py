@@ -1,5 +1,7 @@
 """Policies that play in many worlds."""
 
+from functools import wraps
+
 import numpy as np
 from rich.console import Console
 
@@ -14,6 +16,7 @@ from tests.support.tiny import SEEDS, pretrained
 def test_one_program_plays_every_run_in_every_world(tmp_path, monkeypatch):
     traced = []
 
+    @wraps(evaluate._evaluate)  # the program's name
     def play(agent, *arguments):
         traced.append(agent)
         return evaluate_one(agent, *arguments)
