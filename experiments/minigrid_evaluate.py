@@ -15,12 +15,10 @@ import tyro
 
 from cbet_jax.config import SettingsError
 from cbet_jax.setting_types import Episodes, Seed, check_fields
-from envs.registry import UnknownEnvironment, find
+from envs.errors import UnknownEnvironment
 from experiments.common import cli
 from experiments.common.outputs import given_run, results_folder
 from experiments.common.screen import Screen
-from experiments.evaluation import evaluation_table
-from experiments.evaluation.gridworlds import open_run, play
 
 MODULE = "experiments.minigrid_evaluate"
 
@@ -48,10 +46,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     with cli.user_errors(UnknownEnvironment):
         options: EvaluateOptions = cli.parse(EvaluateOptions, arguments, MODULE)
         check(options)
+        # Imported here: they take seconds.
+        from experiments.evaluation import evaluation_table, gridworlds
+
         paths = [given_run(path) for path in options.directories]
-        runs = [open_run(path, options.envs, options.checkpoint, console) for path in paths]
+        runs = [
+            gridworlds.open_run(path, options.envs, options.checkpoint, console) for path in paths
+        ]
         folders = [results_folder(out_of(path, options), path) for path in paths]
-        tables = play(runs, options.episodes, options.seed, console)
+        tables = gridworlds.play(runs, options.episodes, options.seed, console)
         for run, folder, rows in zip(runs, folders, tables, strict=True):
             frames = run.policies.loaded.position.frames
             evaluation_table.show(console, rows, f"{run.directory.root}, {frames:,} frames")
@@ -76,6 +79,8 @@ def check(options: EvaluateOptions) -> None:
     if not options.directories:
         raise SettingsError("give one or more runs: DIR ...")
     check_fields(options)
+    from envs.registry import find  # imported here: it takes seconds
+
     for name in options.envs:
         find(name)
 

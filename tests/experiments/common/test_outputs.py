@@ -5,6 +5,7 @@ import pytest
 from cbet_jax.runs.refusals import refusal
 from experiments import minigrid_evaluate
 from experiments.common.outputs import results_folder, unused
+from experiments.evaluation import gridworlds
 from tests.support.refusal import refused
 from tests.support.saved_runs import save_run
 
@@ -22,7 +23,7 @@ def test_another_folder_is_offered(tmp_path):
 
 def test_an_evaluation_that_cannot_be_written_is_not_played(tmp_path, capsys, monkeypatch):
     run = save_run(tmp_path / "run").root
-    monkeypatch.setattr(minigrid_evaluate, "play", None)
+    monkeypatch.setattr(gridworlds, "play", None)
     arguments = [str(run), "--out", "/proc/nowhere", "--envs", "LavaGapS5"]
     error = refused(minigrid_evaluate.main, arguments, capsys, status=3)
     assert "/proc/nowhere" in error
