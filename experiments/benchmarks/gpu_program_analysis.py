@@ -114,8 +114,9 @@ def _walk(
                 yield found
             own = None if turns else _loop_part(program, each)
             inner = times * (each.turns or 1)
+            within = turns or (times if mine in LOOP_PARTS else None)  # turns of what it is in
             body = program.computations[each.body or ""]
-            yield from _walk(program, body, own or mine, inner, inner if own else turns)
+            yield from _walk(program, body, own or mine, inner, inner if own else within)
         elif each.operation == "conditional":
             yield found
         elif is_launch(each):
