@@ -1,7 +1,6 @@
 """The pool of levels: each level is played once, and replays are reported."""
 
 from functools import partial
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -9,11 +8,18 @@ import numpy as np
 import pytest
 
 from envs.minigrid import make_world
+<<<<<<< HEAD
 from envs.minigrid.generators import GENERATORS, Generator, placeholder_level, sample_levels
 from envs.minigrid.level import MARGIN, REACH_GOAL, Level
 from envs.minigrid.pool import Pool, canvas, make_pool, refill, replayed_shares
 from envs.minigrid.pool import take as take_levels
+=======
+from envs.minigrid.generators import GENERATORS, Generator, sample_levels
+from envs.minigrid.level import MARGIN, Level
+from envs.minigrid.pool import Pool, canvas, make_pool, refill, replayed_shares, take
+>>>>>>> 196ddee (Share the generator of numbered levels between tests)
 from envs.minigrid.world import gridworld
+from tests.support.numbered_levels import numbered
 
 MULTI_ENV = ("MultiRoom-N4-S5", "KeyCorridorS3R3", "BlockedUnlockPickup")
 TWO = (GENERATORS["DoorKey-16x16"], GENERATORS["DoorKey-8x8"])
@@ -21,32 +27,6 @@ CAPACITY, BATCH = 5, 4
 SLOTS = 8  # of a ring: once a level is missing, another batch fits
 ALL = jnp.ones(BATCH, bool)
 FIRST = jnp.zeros(BATCH, jnp.int32)  # all worlds play the first environment
-
-
-class Numbered(NamedTuple):
-    """Drafts of `numbered`."""
-
-    next: jax.Array  # number of the next level
-    calls: jax.Array
-
-
-def numbered(every: int, ready_at_once: int = BATCH) -> Generator:
-    """Make levels with `seed` 0, 1, 2 ... at every `every`-th call, or none if that is 0."""
-
-    def begin(count: int) -> Numbered:
-        return Numbered(jnp.int32(0), jnp.int32(0))
-
-    def advance(drafts: Numbered, key, count: int) -> tuple[Numbered, Level, jax.Array]:
-        calls = drafts.calls + 1
-        made = ready_at_once if every else 0
-        made = jnp.where(calls % max(every, 1) == 0, made, 0)
-        cell = placeholder_level(3 + 2 * MARGIN, 3 + 2 * MARGIN)
-        levels = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (count, *leaf.shape)), cell)
-        seed = (drafts.next + jnp.arange(count)).astype(jnp.uint32)
-        levels = levels._replace(seed=seed, max_steps=jnp.full(count, 5))
-        return Numbered(drafts.next + made, calls), levels, jnp.arange(count) < made
-
-    return Generator(f"every {every}", 3, 3, 5, REACH_GOAL, begin, advance)
 
 
 @partial(jax.jit, static_argnums=0)

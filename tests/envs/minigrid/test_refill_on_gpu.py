@@ -10,7 +10,7 @@ import pytest
 from envs.minigrid import pool, refill_on_gpu
 from envs.minigrid.generators import GENERATORS
 from envs.minigrid.pool import make_pool, take
-from tests.envs.minigrid.test_pool import numbered
+from tests.support.numbered_levels import numbered
 
 COUNT, CAPACITY = 4, 9
 SMALL = (GENERATORS["MultiRoom-N2-S4"], GENERATORS["DoorKey-5x5"], numbered(2))
