@@ -8,16 +8,10 @@ import numpy as np
 import pytest
 
 from envs.minigrid import make_world
-<<<<<<< HEAD
-from envs.minigrid.generators import GENERATORS, Generator, placeholder_level, sample_levels
-from envs.minigrid.level import MARGIN, REACH_GOAL, Level
-from envs.minigrid.pool import Pool, canvas, make_pool, refill, replayed_shares
-from envs.minigrid.pool import take as take_levels
-=======
 from envs.minigrid.generators import GENERATORS, Generator, sample_levels
 from envs.minigrid.level import MARGIN, Level
-from envs.minigrid.pool import Pool, canvas, make_pool, refill, replayed_shares, take
->>>>>>> 196ddee (Share the generator of numbered levels between tests)
+from envs.minigrid.pool import Pool, canvas, make_pool, refill, replayed_shares
+from envs.minigrid.pool import take as take_levels
 from envs.minigrid.world import gridworld
 from tests.support.numbered_levels import numbered
 
