@@ -140,16 +140,17 @@ class GridworldVectorEnv(VectorEnv[Observations, np.ndarray, np.ndarray]):
             raise ValueError("a seed is of all environments: give no reset_mask with it")
         if seed is not None or (self._worlds is None and mask is None):
             drawn = self.np_random.integers(2**32, dtype=np.uint32)
-            self._worlds = self._begin(jax.random.key(drawn))
+            begun = self._begin(jax.random.key(drawn))
+            self._worlds = self._refresh(begun)  # draws nothing yet, but is compiled now
             self._levels_left = self._count_levels()
         else:
             which = self._everything if mask is None else mask
             self._worlds = self._restart(self._begun(), which)
             self._levels_left -= int(which.sum())
         self._fill_pool()
-        begun = self._everything if mask is None else mask
-        self._records.begin(begun)
-        self._ended = self._ended & ~begun
+        anew = self._everything if mask is None else mask
+        self._records.begin(anew)
+        self._ended = self._ended & ~anew
         view, panorama = jax.device_get(self._look(self._worlds.states))
         return np.array(view), self._infos(panorama)
 

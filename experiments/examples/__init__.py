@@ -1,0 +1,1 @@
+"""Learners of other packages in our worlds: `python -m experiments.examples.NAME`."""
