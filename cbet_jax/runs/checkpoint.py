@@ -19,6 +19,7 @@ takes the newest step for a good one, and renames a step before digests could be
 import logging
 import os
 import shutil
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -46,6 +47,7 @@ from cbet_jax.runs.json_files import completed, first_difference, write_json
 KEPT = 3  # checkpoints; older ones are deleted
 STATE, METRICS = "state", "metrics.csv"
 COPIED_BYTES = 2**20  # at once
+LOOP_CLOSED = "Event loop is closed"  # what asyncio says to writers that end after a failure
 
 
 class OtherProgramError(RunDirectoryError):
@@ -313,11 +315,22 @@ def _copy(source: Path, target: Path, length: int) -> None:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep orbax from printing the traceback of what it raises anyway."""
-    logger = logging.getLogger("absl")
+    """Keep orbax from printing the traceback of what it raises anyway.
+
+    When one of its writers fails, the others may end after their event loop is closed, in threads
+    that then print a traceback each; these may end after the block, too.
+    """
+    logger, shown = logging.getLogger("absl"), sys.unraisablehook
     before, logger.disabled = logger.disabled, True
+
+    def show(raised: Any) -> None:
+        if str(raised.exc_value) != LOOP_CLOSED:
+            shown(raised)
+
+    sys.unraisablehook = show
     try:
         yield
+        sys.unraisablehook = shown
     finally:
         logger.disabled = before
 

@@ -1,6 +1,8 @@
 """Checkpoints: what comes back is what was saved, or it is refused."""
 
 import shutil
+import sys
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import jax
@@ -124,3 +126,14 @@ def test_a_checkpoint_can_be_asked_for_by_its_frames(tmp_path):
     assert same(loaded.state, make_state(10))
     with pytest.raises(RunDirectoryError, match="there: 10, 20"):
         checkpoint.load_at(tmp_path, 15, make_state(), SETTINGS)
+
+
+def test_writers_that_end_after_a_failure_print_nothing(monkeypatch):
+    """They report to a loop that is closed, from threads of their own; other reports are shown."""
+    shown = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda raised: shown.append(str(raised.exc_value)))
+    with pytest.raises(OSError, match="full"), checkpoint._quiet():
+        raise OSError("full")
+    for line in ("Event loop is closed", "something else"):
+        sys.unraisablehook(SimpleNamespace(exc_value=RuntimeError(line)))
+    assert shown == ["something else"]
