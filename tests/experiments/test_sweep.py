@@ -23,6 +23,7 @@ from experiments.sweeps.process import Training
 from tests.support.fake_program import fake_program
 from tests.support.refusal import refused
 from tests.support.tiny import ARGUMENTS, CHUNK_FRAMES, FRAMES, SEEDS
+from tests.support.unrendered import leave_unrendered
 
 FEW_FRAMES = str(6 * CHUNK_FRAMES)
 SHORT = tuple(FEW_FRAMES if word == str(FRAMES) else word for word in ARGUMENTS)
@@ -39,6 +40,7 @@ def stand_in(monkeypatch):
     """Training that takes no time, here and in the jobs."""
     monkeypatch.setitem(plan.COMMANDS, "pretrain", "tests.support.small_sweep")
     monkeypatch.setattr(minigrid_pretrain, "build", fake_program)
+    leave_unrendered(monkeypatch)
 
 
 def test_the_grid_has_a_run_for_each_combination(tmp_path):

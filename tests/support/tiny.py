@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from cbet_jax.agent import network_agent
+from cbet_jax.agent import AgentParams, network_agent
 from cbet_jax.config import CountSettings, NetworkSettings, RunSettings, TrainSettings
 from cbet_jax.runs import checkpoint
 from cbet_jax.runs.checkpoint import Position
@@ -52,13 +52,20 @@ HABITAT_ARGUMENTS = (
 )
 
 
+def drawn(actions: int = 7, view: tuple[int, ...] = (7, 7, 3)) -> AgentParams:
+    """Return networks of a run's seeds, drawn in numpy: nothing is compiled."""
+    init = network_agent(NETWORK, actions, view).init
+    shapes = jax.eval_shape(jax.vmap(init), seed_keys(SEEDS))
+    random = np.random.default_rng(0)
+    return jax.tree.map(lambda leaf: random.normal(0, 0.1, leaf.shape).astype(leaf.dtype), shapes)
+
+
 def pretrained(root: Path, actions: int = 7, view: tuple[int, ...] = (7, 7, 3)) -> RunDirectory:
     """Return a run that has saved its policies, and nothing else."""
     settings = RunSettings(TrainSettings(network=NETWORK), seeds=SEEDS)
     directory = RunDirectory(root)
     directory.create(settings)
-    params = jax.vmap(network_agent(NETWORK, actions, view).init)(seed_keys(SEEDS))
-    state = {"learner": {"policy": params.learnt}}
+    state = {"learner": {"policy": drawn(actions, view).learnt}}
     checkpoint.save(directory.checkpoints, state, Position(1, 80, 0), to_json(settings))
     return directory
 
