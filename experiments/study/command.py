@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from cbet_jax.config import Factors, SettingsError
+from cbet_jax.intrinsic import METHODS
 from cbet_jax.runs.atomic_write import delete_left_over
 from cbet_jax.runs.devices import use_cpu
 from cbet_jax.runs.directory import RunDirectoryError, create_with_record, holds_no
@@ -252,7 +253,7 @@ def read(study: Study, arguments: Sequence[str]) -> tuple[StudyOptions, Path]:
     difference = stored and first_difference(asdict(stored), asdict(options.settings))
     if difference:
         raise RunDirectoryError(f"{root} is a study with other settings: {difference}")
-    check_names("method", options.methods, VARIANTS)
+    check_names("method", options.methods, (*VARIANTS, *METHODS))
     check_names("setup", options.setups, SETUPS)
     for world in (*options.tasks, *options.envs):
         find(world)

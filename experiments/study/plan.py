@@ -22,7 +22,7 @@ from cbet_jax.runs.directory import RunDirectory
 from cbet_jax.setting_types import Before, Episodes, Frames, Seeds, check_between, check_fields
 from experiments.common import presets
 from experiments.common.presets import PRESETS, TASK_FRAMES
-from experiments.study.variants import SETUPS, VARIANTS, Variant
+from experiments.study.variants import SETUPS, Variant, variant
 
 PRETRAIN, EVALUATION, TRANSFER, TABULA_RASA = "pretrain", "evaluation", "transfer", "tabula_rasa"
 DIVERGED = "diverged.txt"
@@ -51,7 +51,7 @@ class StudySettings:
 class Selection(NamedTuple):
     """The runs that are asked for."""
 
-    methods: tuple[str, ...]  # keys of `VARIANTS`
+    methods: tuple[str, ...]  # as `variant` names them
     setups: tuple[str, ...]  # keys of `SETUPS`
     tasks: tuple[str, ...]  # worlds that are learnt after and without pre-training
     worlds: tuple[str, ...]  # that pre-trained policies are evaluated in
@@ -130,7 +130,7 @@ def plan(root: Path, study: StudySettings, chosen: Selection) -> list[StudyJob]:
     tasks: list[StudyJob] = []
     for task in () if chosen.until else chosen.tasks:
         tasks += [_transfer(root, study, job, task) for job in pretrained]
-        plain = [method for method in chosen.methods if VARIANTS[method].plain]
+        plain = [method for method in chosen.methods if variant(method).plain]
         tasks += [_tabula_rasa(root, study, method, task) for method in plain]
     return [*pretrained, *evaluations, *(_left_at(job, chosen.tasks_until) for job in tasks)]
 
@@ -171,7 +171,7 @@ def _pretraining(
     preset = _preset(study)
     settings = replace(
         preset,
-        train=replace(VARIANTS[method].apply(preset.train), frames=study.budget),
+        train=replace(variant(method).apply(preset.train), frames=study.budget),
         environments=SETUPS[setup],
         seeds=study.seeds,
     )
@@ -236,4 +236,4 @@ def _transfer(root: Path, study: StudySettings, job: StudyJob, task: str) -> Stu
 
 def _tabula_rasa(root: Path, study: StudySettings, method: str, task: str) -> StudyJob:
     folder = root / TABULA_RASA / task / method
-    return _run(TABULA_RASA, "", method, folder, _task(study, VARIANTS[method], task))
+    return _run(TABULA_RASA, "", method, folder, _task(study, variant(method), task))

@@ -66,6 +66,11 @@ SETUPS: dict[str, tuple[str, ...]] = {
 }
 
 
+def variant(name: str) -> Variant:
+    """Return what a study calls so: a variant, or else the method of that name."""
+    return VARIANTS.get(name) or Variant(name)
+
+
 def check_names(kind: str, names: Iterable[str], known: Iterable[str]) -> None:
     """Refuse a name that is not known, or one given twice.
 

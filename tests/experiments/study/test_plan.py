@@ -4,8 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from cbet_jax.config import TrainSettings
+from cbet_jax.intrinsic import METHODS
 from cbet_jax.runs.json_files import from_json
 from experiments.study.plan import Selection, StudySettings, plan
+from experiments.study.variants import VARIANTS, Variant, variant
 
 BEFORE = {"preset": "laptop", "budget": 9_000_000, "seeds": 3, "episodes": 100}
 SELECTION = Selection(("cbet", "rnd"), ("MultiEnv",), (), ("Unlock",))
@@ -21,3 +24,10 @@ def test_all_runs_of_a_study_start_and_learn_alike(settings, as_before):
     runs = [job.settings.train for job in plan(Path("study"), settings, SELECTION)]
     assert {run.lockstep for run in runs} == {as_before}
     assert {run.auxiliary.decay_rate for run in runs} == {as_before}
+
+
+def test_every_method_of_the_package_can_be_studied_and_ones_own():
+    for name in (*METHODS, "bonus.py:make@12345678"):
+        assert variant(name).apply(TrainSettings()).method == name
+        assert variant(name) == Variant(name)
+    assert variant("count-resets") is VARIANTS["count-resets"]
