@@ -20,7 +20,6 @@ from envs.minigrid.level import (
 )
 from envs.minigrid.level_text import from_text
 from tests.envs.minigrid.solving import planner, solver
-from tests.support.families import others_slow
 from tests.support.handmade_levels import random_levels, stacked
 from tests.support.play import exports, exports_of, levels_of, start_all
 from tests.support.replay import LONGEST, on_canvas, replay
@@ -29,7 +28,6 @@ from tests.support.replay import LONGEST, on_canvas, replay
 # with the first door's key. That box is in any of 15 cells with equal probability, so 1 level in
 # 15 is lost if the first door is the only way, as to one of the two corners of 2Q. The second door
 # of a side room, whose key is safe, leads to all other corners, and so to all corners in Full.
-MAZES = ("ObstructedMaze-2Dlhb", "ObstructedMaze-Full")
 UNSOLVABLE_SHARE = {
     "ObstructedMaze-2Dlhb": 1 / 15,
     "ObstructedMaze-1Q": 1 / 15,
@@ -172,9 +170,8 @@ def test_cluttered_levels_are_solved(task):
     assert plan_all(start_all(levels)).mean() > 0.9
 
 
-@pytest.mark.parametrize("name", others_slow(MAZES))
-def test_levels_are_solved(name):
-    check_generator(name, 100)
+def test_levels_are_solved():
+    check_generator("ObstructedMaze-2Dlhb", 100)
 
 
 @pytest.mark.slow
