@@ -240,7 +240,9 @@ def read(study: Study, arguments: Sequence[str]) -> tuple[StudyOptions, Path]:
     first = cli.first_words(arguments)
     root = first.out or RUNS / f"{study.name}-{first.preset or presets.DEFAULT}"
     stored = stored_study(root)
-    name = first.preset or (stored.preset if stored else presets.DEFAULT)
+    name = first.preset
+    if name is None:
+        name = stored.preset if stored else presets.DEFAULT
     frames = presets.named(name).train.frames
     base = stored or StudySettings(name, frames, SEEDS.get(name, FEWER_SEEDS), episodes=100)
     defaults = StudyOptions(

@@ -339,6 +339,7 @@ def test_a_moved_study_goes_on(unbroken, small, tmp_path, monkeypatch):
         (["--evaluate-at", "121"], "evaluate_at must be in 1..120, not 121"),
         (["--until", "121"], "until must be in 1..120, not 121"),
         (["--tasks-until", "0"], "tasks_until must be at least 1, not 0"),
+        (["--preset", ""], "unknown preset ''"),
     ],
 )
 def test_bad_studies_are_refused(arguments, expected, small, tmp_path, capsys, monkeypatch):
