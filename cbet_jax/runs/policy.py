@@ -26,7 +26,7 @@ NO_VIEW = (0, 0, 0)  # only `Agent.init` reads the shape of a view: saved parame
 
 type ViewOrViews = UInt8[Array | np.ndarray, "..."]  # [height, width, 3], or [N, ...]
 type First = Bool[Array | np.ndarray, "..."] | bool  # [N], or one for all
-type Outputs = tuple[Float[Array, "*N actions"], Float[Array, "*N"], RecurrentState]
+type Outputs = tuple[Float[Array, "*N actions"], Float[Array, "..."], RecurrentState]
 
 
 class Policy:

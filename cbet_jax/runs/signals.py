@@ -1,5 +1,6 @@
 """Ask a run to stop: the first Ctrl-C is a request, the second one ends the process."""
 
+import contextlib
 import queue
 import signal
 import threading
@@ -8,6 +9,7 @@ from contextlib import contextmanager
 from types import FrameType
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
+HEARD_WITHIN = 0.5  # seconds
 
 
 class Stop:
@@ -49,6 +51,7 @@ def heard_during[T](work: Callable[[], T]) -> T:
     """Return what `work` returns; it runs in a thread, so signals are heard meanwhile.
 
     Python answers signals in its main thread only, and only between two of its own instructions.
+    A signal that the system gives to another thread does not wake the main one: it looks itself.
     """
     results: queue.SimpleQueue[tuple[T | None, BaseException | None]] = queue.SimpleQueue()
 
@@ -59,7 +62,10 @@ def heard_during[T](work: Callable[[], T]) -> T:
             results.put((None, error))
 
     threading.Thread(target=run, daemon=True).start()
-    result, error = results.get()
+    while True:
+        with contextlib.suppress(queue.Empty):
+            result, error = results.get(timeout=HEARD_WITHIN)
+            break
     if error is not None:
         raise error
     return result  # type: ignore[return-value]
