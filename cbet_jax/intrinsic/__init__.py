@@ -42,13 +42,18 @@ METHODS: dict[str, Callable[[TrainSettings, int], Intrinsic]] = {
 COUNT_REWARDS: dict[str, CountReward] = {"cbet": CBET, "count": COUNT, **ABLATION}
 
 
+def is_own(name: str) -> bool:
+    """Return whether a method is none of the package's."""
+    return ":" in name
+
+
 def refuse_unnamed(name: str) -> None:
-    """Refuse a run's method that is code of its own and that no command line has named.
+    """Refuse a run's method that is a file, which is code, unless a command line has named it.
 
     Raises:
         SettingsError: `cbet_jax.intrinsic.own` has not loaded it.
     """
-    if ":" in name and name not in METHODS:
+    if is_own(name) and name not in METHODS:
         raise SettingsError(
             f"the run's method is a file, {name}, which is code: if you trust it, "
             f"add --method {name.partition('@')[0]}"

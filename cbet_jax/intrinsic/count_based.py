@@ -153,6 +153,16 @@ def count_based_in_episodes(name: str, reward: CountReward, settings: TrainSetti
     return count_based(name, reward, settings, episodic_resets())
 
 
+def with_networks(count: Intrinsic, networks: Intrinsic) -> Intrinsic:
+    """Return a method that counts, with the networks of another, which learn as they do there."""
+
+    def init(key: PRNGKeyArray, step: Step) -> tuple[Params, Memory]:
+        count_key, networks_key = jax.random.split(key)
+        return networks.init(networks_key, step)[0], count.init(count_key, step)[1]
+
+    return count._replace(init=init, loss=networks.loss)
+
+
 def overflow(memory: Memory) -> Metrics:
     """Return how many visits, since the run began, found no free slot."""
     visits = sum(counts.tables.overflow.sum() for counts in memory.values())

@@ -3,18 +3,16 @@
 BeBold (2020) is its earlier form. How new a view is, is RND's error.
 """
 
-import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Float
 
 from cbet_jax.config import TrainSettings
 from cbet_jax.intrinsic.count import REWARD
-from cbet_jax.intrinsic.count_based import STATES, Memory, count_based_in_episodes
+from cbet_jax.intrinsic.count_based import STATES, count_based_in_episodes, with_networks
 from cbet_jax.intrinsic.rnd import rnd
 from cbet_jax.intrinsic.types import Intrinsic, Params
 from cbet_jax.networks.embedding import Embedding, apply, distance
 from cbet_jax.types import Trajectory
-from envs.types import Step
 
 COEFFICIENT = 0.05  # of their command for MiniGrid's ObstructedMaze-2Dlhb
 ALPHA = 0.5  # weight of how new the view before was
@@ -31,11 +29,6 @@ def noveld(settings: TrainSettings, num_actions: int) -> Intrinsic:
     """
     network = Embedding(settings.auxiliary.channels)
     count = count_based_in_episodes("noveld", REWARD, settings)
-    random = rnd(settings, num_actions)
-
-    def init(key: PRNGKeyArray, step: Step) -> tuple[Params, Memory]:
-        count_key, networks_key = jax.random.split(key)
-        return random.init(networks_key, step)[0], count.init(count_key, step)[1]
 
     def reward(params: Params, trajectory: Trajectory) -> Float[Array, "T N"]:
         predicted = apply(network, params.learnt["predictor"], trajectory.view)
@@ -44,4 +37,5 @@ def noveld(settings: TrainSettings, num_actions: int) -> Intrinsic:
         first = trajectory.signal[STATES] == 1
         return jnp.maximum(novelty[1:] - ALPHA * novelty[:-1], 0.0) * first
 
-    return count._replace(coefficient=COEFFICIENT, init=init, reward=reward, loss=random.loss)
+    method = with_networks(count, rnd(settings, num_actions))
+    return method._replace(coefficient=COEFFICIENT, reward=reward)

@@ -23,7 +23,7 @@ from types import ModuleType
 from typing import Any
 
 from cbet_jax.config import SettingsError, TrainSettings
-from cbet_jax.intrinsic import METHODS
+from cbet_jax.intrinsic import METHODS, is_own
 from cbet_jax.intrinsic.types import Intrinsic
 from envs.errors import did_you_mean
 
@@ -32,11 +32,6 @@ OPTIONS = ("--method", "--methods")  # that name methods
 BOOLEANS = {"true": True, "false": False}
 
 _sources: dict[str, bytes] = {}  # of the methods that this process has loaded, by name
-
-
-def is_own(name: str) -> bool:
-    """Return whether a method is none of the package's."""
-    return ":" in name
 
 
 def load(name: str) -> str:

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray, UInt8
 
-from cbet_jax.config import TrainSettings
+from cbet_jax.config import BRIGHTEST_PIXEL, TrainSettings
 from cbet_jax.intrinsic.running import Moments, begin, include
 from cbet_jax.intrinsic.types import Experience, Intrinsic, Metrics, Params
 from cbet_jax.losses import sequence_mean
@@ -20,7 +20,6 @@ from envs.types import Step
 
 COEFFICIENT = 1.0  # of the intrinsic return (their table 5)
 FURTHEST = 5.0  # deviations from the mean at which views are clipped (section 2.4)
-PIXEL = 255.0  # by which the embedding divides what it is given
 
 
 class Signal(NamedTuple):
@@ -54,7 +53,8 @@ def rnd_normalized(settings: TrainSettings, num_actions: int) -> Intrinsic:
         ), jnp.zeros(len(step.view))
 
     def errors(params: Params, view: UInt8[Array, "T N height width 3"]) -> Float[Array, "T N"]:
-        seen = normalized(view, params.fixed["views"]) * PIXEL
+        # The embedding divides what it is given by the brightest pixel.
+        seen = normalized(view, params.fixed["views"]) * BRIGHTEST_PIXEL
         predicted = apply(network, params.learnt["predictor"], seen)
         target = jax.lax.stop_gradient(apply(network, params.fixed["target"], seen))
         return ((predicted - target) ** 2).mean(-1)

@@ -264,8 +264,7 @@ def _step(
     """
     states, outcome = jax.vmap(partial(rules.step, platform=platform))(worlds.states, actions)
     acted = ~pending
-    over = outcome.died if explore else outcome.died | outcome.success
-    terminated, truncated = over & acted, outcome.timed_out & ~over & acted
+    terminated, truncated = (ends & acted for ends in rules.episode_ends(outcome, explore=explore))
     ended = terminated | truncated
     final_view = None
     if same_step:

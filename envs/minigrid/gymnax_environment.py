@@ -142,8 +142,7 @@ class GymnaxEnvironment:
         self, state: State, action: Int[Array, ""] | int
     ) -> tuple[State, Float[Array, ""], Bool[Array, ""], Info]:
         state, outcome = rules.step(state, jnp.asarray(action, jnp.int32), self._platform)
-        terminated = outcome.died if self._explore else outcome.died | outcome.success
-        truncated = outcome.timed_out & ~terminated
+        terminated, truncated = rules.episode_ends(outcome, explore=self._explore)
         done = terminated | truncated
         info = {
             "success": outcome.success,

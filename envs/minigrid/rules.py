@@ -96,6 +96,17 @@ def step(state: State, action: Int[Array, ""], platform: str = "cpu") -> tuple[S
     return State(level, carrying, step_count, state.succeeded | success, changes), outcome
 
 
+def episode_ends(outcome: Outcome, *, explore: bool) -> tuple[Bool[Array, "*N"], Bool[Array, "*N"]]:
+    """Return whether a step terminates the episode, and else whether its time limit does.
+
+    Args:
+        outcome: of the step, of one world or of `N`.
+        explore: whether episodes continue after success.
+    """
+    terminated = outcome.died if explore else outcome.died | outcome.success
+    return terminated, outcome.timed_out & ~terminated
+
+
 class Effect(NamedTuple):
     """What an action does to objects: it changes at most one cell, and what is carried."""
 

@@ -197,8 +197,7 @@ def _step(
 ) -> tuple[Worlds, Step]:
     """Take one action in each world, and start the next episode where one ended."""
     states, outcome = jax.vmap(partial(rules.step, platform=platform))(worlds.states, actions)
-    terminated = outcome.died if explore else outcome.died | outcome.success
-    truncated = outcome.timed_out & ~terminated
+    terminated, truncated = rules.episode_ends(outcome, explore=explore)
     worlds = worlds._replace(states=states)
     next_worlds, shown = restart(worlds, terminated | truncated, platform)
     environment = worlds.environment

@@ -13,7 +13,7 @@ import tyro
 from cbet_jax.intrinsic import METHODS
 from envs.registry import names
 from experiments.common import cli, commands
-from experiments.study.variants import SETUPS, VARIANTS
+from experiments.study.variants import SETUPS, method_names
 
 ROOMS = "habitat-"  # begins the commands whose environments are scenes, not gridworlds
 # Of tyro's scripts: the line with all options, and what is changed so that words that are no
@@ -53,7 +53,7 @@ def _with_names(written: str) -> str:
     """Return tyro's script with the names of methods and worlds, which no type lists."""
     known: dict[str, Sequence[str]] = {
         "--method": tuple(METHODS),
-        "--methods": tuple(VARIANTS),
+        "--methods": method_names(),
         "--setups": tuple(SETUPS),
         "--env": names(),
         "--envs": names(),

@@ -12,7 +12,6 @@ from rich.console import Console
 from rich.table import Table
 
 from cbet_jax.config import Factors, SettingsError
-from cbet_jax.intrinsic import METHODS
 from cbet_jax.runs.atomic_write import delete_left_over
 from cbet_jax.runs.devices import use_cpu
 from cbet_jax.runs.directory import RunDirectoryError, create_with_record, holds_no
@@ -39,7 +38,7 @@ from experiments.study.plan import (
     reached,
 )
 from experiments.study.report import Contents
-from experiments.study.variants import SETUPS, VARIANTS, check_names
+from experiments.study.variants import SETUPS, check_names, method_names
 
 SEEDS = {"paper": 7}  # the published number; of the other presets:
 FEWER_SEEDS = 3
@@ -255,7 +254,7 @@ def read(study: Study, arguments: Sequence[str]) -> tuple[StudyOptions, Path]:
     difference = stored and first_difference(asdict(stored), asdict(options.settings))
     if difference:
         raise RunDirectoryError(f"{root} is a study with other settings: {difference}")
-    check_names("method", options.methods, (*VARIANTS, *METHODS))
+    check_names("method", options.methods, method_names())
     check_names("setup", options.setups, SETUPS)
     for world in (*options.tasks, *options.envs):
         find(world)

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from cbet_jax.config import SettingsError, TrainSettings
 from cbet_jax.counts.resets import RESET_PROBABILITY
+from cbet_jax.intrinsic import METHODS
 from envs.errors import did_you_mean
 
 
@@ -69,6 +70,11 @@ SETUPS: dict[str, tuple[str, ...]] = {
 def variant(name: str) -> Variant:
     """Return what a study calls so: a variant, or else the method of that name."""
     return VARIANTS.get(name) or Variant(name)
+
+
+def method_names() -> tuple[str, ...]:
+    """Return the names that `variant` knows, also of loaded methods of one's own."""
+    return tuple(dict.fromkeys((*VARIANTS, *METHODS)))
 
 
 def check_names(kind: str, names: Iterable[str], known: Iterable[str]) -> None:

@@ -1,12 +1,12 @@
 """Methods of one's own: found by the name of their file, named with its digest, checked."""
 
 import sys
-from textwrap import dedent
 
 import pytest
 
 from cbet_jax.config import SettingsError, TrainSettings
-from cbet_jax.intrinsic import METHODS, make_intrinsic, own
+from cbet_jax.intrinsic import make_intrinsic, own
+from tests.support.own_method import own_method
 
 BONUS = '''
     """One for each step, times a scale."""
@@ -47,12 +47,8 @@ BONUS = '''
 
 @pytest.fixture
 def file(tmp_path):
-    path = tmp_path / "bonus.py"
-    path.write_text(dedent(BONUS))
-    before = dict(METHODS)
-    yield path
-    METHODS.clear()
-    METHODS.update(before)
+    with own_method(tmp_path, BONUS) as path:
+        yield path
 
 
 def _coefficient(name, *words):

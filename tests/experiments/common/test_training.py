@@ -1,13 +1,12 @@
 """What the training commands share: runs whose method is a file of one's own."""
 
-from textwrap import dedent
-
 import pytest
 
 from cbet_jax.intrinsic import METHODS
 from cbet_jax.runs.directory import RunDirectory
 from experiments import minigrid_pretrain
 from tests.support.fake_program import fake_program
+from tests.support.own_method import own_method
 from tests.support.refusal import refused
 from tests.support.tiny import ARGUMENTS, CHUNK_FRAMES
 
@@ -25,12 +24,8 @@ BONUS = """
 @pytest.fixture
 def file(tmp_path, monkeypatch):
     monkeypatch.setattr(minigrid_pretrain, "build", fake_program)
-    path = tmp_path / "bonus.py"
-    path.write_text(dedent(BONUS))
-    before = dict(METHODS)
-    yield path
-    METHODS.clear()
-    METHODS.update(before)
+    with own_method(tmp_path, BONUS) as path:
+        yield path
 
 
 def test_a_run_keeps_its_own_method_and_resumes_with_it_only(file, tmp_path, capsys):

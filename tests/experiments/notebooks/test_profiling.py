@@ -1,14 +1,13 @@
 """The notebook on profiling runs from its first cell to its last, here with tiny numbers."""
 
 import re
-from pathlib import Path
 
 import nbformat
 import pytest
-from nbclient import NotebookClient
 
-ROOT = Path(__file__).parents[3]
-NOTEBOOK = ROOT / "experiments" / "notebooks" / "profiling.ipynb"
+from tests.support.notebooks import FOLDER, executed
+
+NOTEBOOK = FOLDER / "profiling.ipynb"
 TINY = """
 from dataclasses import replace
 
@@ -30,16 +29,7 @@ CHARTS = ("The training program", "What each device holds at once", "One iterati
 
 @pytest.mark.slow  # its functions have tests of their own
 def test_the_notebook_on_profiling_runs(tmp_path, monkeypatch):
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    notebook = nbformat.read(NOTEBOOK, as_version=4)
-    (parameters,) = (
-        cell for cell in notebook.cells if "parameters" in cell.metadata.get("tags", ())
-    )
-    parameters.source = TINY
-    NotebookClient(notebook, timeout=600, resources={"metadata": {"path": tmp_path}}).execute()
-    shown = [output for cell in notebook.cells for output in cell.get("outputs", ())]
-    text = "".join(output.text for output in shown if output.output_type == "stream")
+    shown, text = executed(NOTEBOOK, TINY, tmp_path, monkeypatch)
     pictures = [output for output in shown if "image/png" in output.get("data", ())]
     assert len(pictures) == len(CHARTS)
     found = re.findall(r"^ *([\d.]+) % +(\d+) x  (\S+) +(\S*)$", text, re.MULTILINE)
