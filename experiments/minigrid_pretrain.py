@@ -27,7 +27,8 @@ class PretrainOptions(TrainingOptions):
         *("--first-seed", "--resume", "--track", "--devices"),
     )
 
-    envs: tuple[str, ...]  # environments; each actor plays one episode in each, in turn
+    #: environments, or FILE.py:FUNCTION of one's own; each actor plays one episode in each, in turn
+    envs: tuple[str, ...]
 
     @property
     def gridworlds(self) -> tuple[str, ...]:

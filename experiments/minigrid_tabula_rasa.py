@@ -12,6 +12,7 @@ from typing import ClassVar
 import tyro
 from rich.console import Console
 
+from cbet_jax.analysis.method_style import plain_name
 from cbet_jax.config import RunSettings
 from cbet_jax.train import Program
 from experiments.common import gridworlds, presets, training
@@ -58,7 +59,7 @@ def opened(
 ) -> Iterator[Opened]:
     """Build the run."""
     program = build(options.settings, training.lay_out(options, console))
-    yield Opened(options.settings, program, prefix=f"{options.env}-")
+    yield Opened(options.settings, program, prefix=f"{plain_name(options.env)}-")
 
 
 def opened_together(

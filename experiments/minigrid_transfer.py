@@ -17,6 +17,7 @@ import tyro
 from jaxtyping import Array, Int
 from rich.console import Console
 
+from cbet_jax.analysis.method_style import plain_name
 from cbet_jax.config import NetworkSettings, RunSettings, SettingsError, TransferSettings
 from cbet_jax.runs import checkpoint, multihost
 from cbet_jax.runs.directory import RunDirectory
@@ -146,7 +147,7 @@ def opened(
             params = (bias or load_bias(options, console)).params
             save_first_state(directory, settings, program, params)
 
-    yield Opened(settings, program, f"{options.env}-transfer-", begin)
+    yield Opened(settings, program, f"{plain_name(options.env)}-transfer-", begin)
 
 
 def load_bias(options: TransferOptions, console: Console) -> Bias:

@@ -27,7 +27,7 @@ PALER = 0.45  # of the way to white, for each word that a variant's name adds
 
 
 def plain_name(name: str) -> str:
-    """Return a method's name; of one's own, `my_bonus.py:make@1a2b3c4d`, it is `my_bonus`."""
+    """Return a method's or world's name; of one's own, `my.py:make@1a2b3c4d`, it is `my`."""
     return name.split(":")[0].removesuffix(".py") if ":" in name else name
 
 

@@ -23,6 +23,7 @@ from cbet_jax.intrinsic.ride import ride
 from cbet_jax.intrinsic.rnd import rnd
 from cbet_jax.intrinsic.rnd_normalized import rnd_normalized
 from cbet_jax.intrinsic.types import Intrinsic
+from cbet_jax.runs import own_code
 from envs.errors import did_you_mean
 
 METHODS: dict[str, Callable[[TrainSettings, int], Intrinsic]] = {
@@ -42,21 +43,16 @@ METHODS: dict[str, Callable[[TrainSettings, int], Intrinsic]] = {
 COUNT_REWARDS: dict[str, CountReward] = {"cbet": CBET, "count": COUNT, **ABLATION}
 
 
-def is_own(name: str) -> bool:
-    """Return whether a method is none of the package's."""
-    return ":" in name
-
-
 def refuse_unnamed(name: str) -> None:
     """Refuse a run's method that is a file, which is code, unless a command line has named it.
 
     Raises:
         SettingsError: `cbet_jax.intrinsic.own` has not loaded it.
     """
-    if is_own(name) and name not in METHODS:
+    if own_code.is_own(name) and name not in METHODS:
         raise SettingsError(
             f"the run's method is a file, {name}, which is code: if you trust it, "
-            f"add --method {name.partition('@')[0]}"
+            f"add --method {own_code.plain(name)}"
         )
 
 

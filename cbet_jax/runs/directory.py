@@ -7,6 +7,7 @@ checkpoints/   the last few states of the whole program
 policies/      policies kept for good, without the rest of the program
 figures/       learning curves
 method.py      a copy of the file that the method is in, if it is somebody's own; never run
+world.py       likewise of a world (of several files: world-2.py, ...)
 .lock          keeps other processes out
 
 Evaluations and `watch` write their tables, pictures and films beside these. (Older runs also have
@@ -21,7 +22,7 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -74,10 +75,23 @@ class RunDirectory:
             )
         create_with_record(self.config, "run", _with_digest(settings))
 
-    def keep_method(self, content: bytes) -> None:
-        """Keep a copy of the file that the run's method is in, if it is somebody's own."""
-        with replacing(self.method) as path:
-            path.write_bytes(content)
+    def keep_code(self, method: bytes | None, worlds: Iterable[bytes]) -> None:
+        """Keep a copy of the files that the run's method and worlds are in, if they are own ones.
+
+        Args:
+            method: content of its file, None for a method of the package.
+            worlds: contents of their files.
+        """
+        copies = {} if method is None else {self.method: method}
+        for number, content in enumerate(dict.fromkeys(worlds), 1):
+            copies[self.world(number)] = content
+        for place, content in copies.items():
+            with replacing(place) as path:
+                path.write_bytes(content)
+
+    def world(self, number: int) -> Path:
+        """Return the path of the copy of a file that worlds are in, the first's number being 1."""
+        return self.root / ("world.py" if number == 1 else f"world-{number}.py")
 
     def settings(self) -> RunSettings:
         """Read the configuration that the run was started with.

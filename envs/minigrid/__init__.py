@@ -23,7 +23,7 @@ from jaxtyping import Array, UInt8
 from envs.errors import UnknownEnvironment, UnsupportedEnvironment
 from envs.minigrid import views
 from envs.minigrid.export import Export, export, state_of
-from envs.minigrid.generators import GENERATORS, Generator, find
+from envs.minigrid.generators import GENERATORS, Generator, find, own_worlds
 from envs.minigrid.gymnax_environment import GymnaxEnvironment
 from envs.minigrid.navix_registration import register_with_navix
 from envs.minigrid.world import gridworld
@@ -84,7 +84,8 @@ def make_world(
     """Build a batch of worlds for a learner.
 
     Args:
-        names: environments (`NAMES` or navix's) that each world cycles through, one per episode.
+        names: environments (`NAMES`, navix's or one's own) that each world cycles through, one per
+            episode. A `World` of one's own is played alone, and the options below are not for it.
         num_worlds: size of the batch.
         explore: whether episodes continue after success.
         staggered: whether worlds start in different environments and at different moments of an
@@ -96,8 +97,11 @@ def make_world(
 
     Raises:
         UnknownEnvironment: no environment has one of the names.
-        UnsupportedEnvironment: an environment is navix's and cannot be imported.
+        UnsupportedEnvironment: an environment is navix's and cannot be imported, or a `World` of
+            one's own that cannot be made, or not played with the others.
     """
+    if any(map(own_worlds.is_whole_world, names)):
+        return own_worlds.whole_world(names, num_worlds)
     generators = [find(name) for name in names]
     return gridworld(
         generators,

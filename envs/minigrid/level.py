@@ -15,6 +15,7 @@ from envs.minigrid import cells as c
 # Extra cells of wall around every grid keep each view inside the array: the agent is inside
 # the outer wall (x >= 1) and sees 6 cells ahead (x - 6 >= -5).
 MARGIN = 5
+MAX_SIDE = 255  # cells of a grid; a packed position has one byte per coordinate
 
 # Tasks.
 NO_TASK, REACH_GOAL, OPEN_DOOR, PICK_UP = range(4)

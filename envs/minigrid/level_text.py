@@ -15,6 +15,7 @@ import re
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import UInt8
 
 from envs.minigrid import cells as c
 from envs.minigrid.export import unpack_box, without_margin
@@ -68,9 +69,29 @@ def from_text(text: str, *, task: int = NO_TASK, target: int = 0, max_steps: int
     Raises:
         ValueError: the text is not a level; the message says where.
     """
+    grid, (x, y, direction) = read_grid(text)
+    return make_level(
+        jnp.asarray(grid),
+        jnp.array((x, y)),
+        direction,
+        task=task,
+        target=target,
+        max_steps=max_steps,
+    )
+
+
+def read_grid(text: str) -> tuple[UInt8[np.ndarray, "height width"], tuple[int, int, int]]:
+    """Read the grid of a level, and the agent's x, y and direction.
+
+    Raises:
+        ValueError: the text is not a level; the message says where.
+    """
     lines = [line for line in text.split("\n") if line]
     notes = [match for line in lines if (match := _NOTE.fullmatch(line))]
     drawn = lines[: len(lines) - len(notes)]
+    for line in drawn:
+        if line.startswith("("):
+            raise ValueError(f"{line!r} is not '(x, y) holds KR' or '(x, y) under FB'")
     if not drawn or len({len(line) for line in drawn}) != 1 or len(drawn[0]) % 2:
         raise ValueError("the lines of a level must have the same even length")
     grid = np.zeros((len(drawn), len(drawn[0]) // 2), np.uint8)
@@ -86,16 +107,38 @@ def from_text(text: str, *, task: int = NO_TASK, target: int = 0, max_steps: int
     if len(agents) != 1:
         raise ValueError(f"a level must have one agent, not {len(agents)}")
     for note in notes:
-        x, y, cell = int(note[1]), int(note[2]), _CELLS[note[4]]
-        grid[y, x] = cell if note[3] == "under" else c.box(int(grid[y, x]) & 7, cell)
-    return make_level(
-        jnp.asarray(grid),
-        jnp.array(agents[0][:2]),
-        agents[0][2],
-        task=task,
-        target=target,
-        max_steps=max_steps,
-    )
+        _apply(note, grid, agents[0][:2])
+    return grid, agents[0]
+
+
+def cell_of(text: str) -> int:
+    """Return the byte of a cell that is written in two characters."""
+    return _CELLS[text]
+
+
+def _apply(
+    note: re.Match[str], grid: UInt8[np.ndarray, "height width"], agent: tuple[int, int]
+) -> None:
+    """Put what a line says cannot be seen into the grid.
+
+    Args:
+        note: the line.
+        grid: is changed.
+        agent: its (x, y).
+
+    Raises:
+        ValueError: there is no box, or no agent, at that place, or it cannot be so.
+    """
+    x, y, cell = int(note[1]), int(note[2]), _CELLS.get(note[4], c.WALL)
+    inside = x < grid.shape[1] and y < grid.shape[0]
+    if note[3] == "under":
+        if (x, y) != agent or cell >> 3 not in (c.KIND_FLOOR, c.KIND_OPEN, c.KIND_GOAL):
+            raise ValueError(f"{note[0]!r}: no agent is there that can stand on it")
+        grid[y, x] = cell
+        return
+    if not inside or grid[y, x] >> 3 != c.KIND_BOX or cell >> 3 not in (c.KIND_KEY, c.KIND_BALL):
+        raise ValueError(f"{note[0]!r}: no box is there that can hold it")
+    grid[y, x] = c.box(int(grid[y, x]) & 7, cell)
 
 
 def _shown(cell: int) -> int:

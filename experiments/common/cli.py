@@ -10,6 +10,8 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -28,6 +30,12 @@ from experiments.common.screen import flush_output
 HELP_ALL = "--help-all"
 HELP = ("-h", "--help", HELP_ALL)
 INTERRUPTED = 130  # exit status
+
+#: options that name code of one's own -> the module that loads it
+OWN_CODE = {
+    **dict.fromkeys(("--method", "--methods"), "cbet_jax.intrinsic.own"),
+    **dict.fromkeys(("--env", "--envs"), "experiments.common.own_worlds"),
+}
 
 
 @dataclass(frozen=True)
@@ -65,7 +73,7 @@ def parse(kind: Any, arguments: Sequence[str], module: str = "", **options: Any)
         SettingsError: the command line cannot be read, or its values cannot be run.
         SystemExit: it asks for help, which is printed.
     """
-    arguments = _with_own_methods(arguments)
+    given, arguments = arguments, _with_own_code(arguments)
     if module and _asked_options is not None:
         raise _OptionsFoundError(kind, options.get("default", tyro.MISSING))
     if module and not {*HELP}.isdisjoint(arguments):
@@ -75,20 +83,31 @@ def parse(kind: Any, arguments: Sequence[str], module: str = "", **options: Any)
     printed = io.StringIO()
     try:
         with contextlib.redirect_stderr(printed):
-            return tyro.cli(
+            parsed = tyro.cli(
                 kind, args=list(arguments), prog=module, registry=number_rules(), **options
             )
     except SystemExit:
         raise SettingsError(_one_line(printed.getvalue())) from None
+    if "return_unknown_args" not in options:
+        return parsed
+    known, others = parsed
+    as_given = dict(zip(arguments, given, strict=True))  # names in full do not say the folder
+    return known, [as_given.get(word, word) for word in others]
 
 
-def _with_own_methods(arguments: Sequence[str]) -> Sequence[str]:
-    """Load the methods that are somebody's own files, and name them as settings do."""
-    if not any(word.startswith("--method") for word in arguments):
+def _with_own_code(arguments: Sequence[str]) -> Sequence[str]:
+    """Load the methods and worlds that are somebody's own files, and name them as settings do."""
+    if not any(":" in word for word in arguments):
         return arguments
-    from cbet_jax.intrinsic import own  # imported here: it takes seconds
+    from cbet_jax.runs import own_code  # imported here: it takes seconds
 
-    return list(own.loaded_words(arguments))
+    loaders = {option: partial(_load, module) for option, module in OWN_CODE.items()}
+    return list(own_code.loaded_words(arguments, loaders))
+
+
+def _load(module: str, name: str) -> str:
+    loaded: str = import_module(module).load(name)
+    return loaded
 
 
 def _help(kind: Any, module: str, common: Sequence[str] | None, options: Mapping[str, Any]) -> str:

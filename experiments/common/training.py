@@ -17,8 +17,8 @@ from rich.console import Console
 from cbet_jax.analysis import figures
 from cbet_jax.analysis.method_style import plain_name
 from cbet_jax.config import RunSettings, SettingsError
-from cbet_jax.intrinsic import own, refuse_unnamed
-from cbet_jax.runs import devices, multihost
+from cbet_jax.intrinsic import refuse_unnamed
+from cbet_jax.runs import devices, multihost, own_code
 from cbet_jax.runs.checkpoint import Loaded, checkpoints
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
 from cbet_jax.runs.json_files import first_difference, to_json
@@ -34,6 +34,7 @@ from cbet_jax.runs.train_loop import (
 )
 from cbet_jax.train import Program
 from envs.habitat.simulator import SimulatorError
+from envs.minigrid.generators.own_worlds import refuse_unnamed as refuse_unnamed_worlds
 from envs.registry import UnknownEnvironment
 from experiments.common import cli, durations, presets
 from experiments.common.cli import FirstWords
@@ -142,26 +143,42 @@ def read[O: TrainingOptions](
         said = any(word.split("=")[0] == "--frames" for word in arguments)
         if said and asked.train.frames > stored.train.frames:  # the run is made longer
             stored = replace(stored, train=replace(stored.train, frames=asked.train.frames))
-        refuse_changed_method(first.out, stored.train.method, asked.train.method)
+        refuse_changed_code(RunDirectory(Path(first.out or "")), stored, asked)
         difference = first_difference(to_json(stored), to_json(asked))
         if difference:
             raise RunDirectoryError(f"{first.out} was started with other settings: {difference}")
     return options, stored
 
 
-def refuse_changed_method(root: Path | None, stored: str, asked: str) -> None:
-    """Refuse to continue a run whose method is code that is not named, or no longer the same.
+def refuse_changed_code(directory: RunDirectory, stored: RunSettings, asked: RunSettings) -> None:
+    """Refuse to continue a run with code that no command line names, or that has changed.
+
+    Args:
+        directory: of the run.
+        stored: its settings.
+        asked: those that the command line asks for.
 
     Raises:
-        SettingsError: it is not named. RunDirectoryError: it has changed.
+        SettingsError: it is not named. UnknownEnvironment: a world is not named.
+        RunDirectoryError: it has changed.
     """
-    refuse_unnamed(asked)
-    (name, is_own, _), other = stored.partition("@"), asked.partition("@")[0]
-    if is_own and stored != asked and name == other:
-        raise RunDirectoryError(
-            f"{name.partition(':')[0]} has changed since {root} was begun; the run's own copy is "
-            f"{RunDirectory(Path(root or '')).method}"
-        )
+    refuse_unnamed(asked.train.method)
+    pairs = [(stored.train.method, asked.train.method, directory.method)]
+    if not asked.habitat:
+        refuse_unnamed_worlds(asked.environments)
+        files = list(dict.fromkeys(filter(None, map(own_code.digest, stored.environments))))
+        pairs += [
+            (old, new, directory.world(1 + files.index(own_code.digest(old))))
+            for old, new in zip(stored.environments, asked.environments, strict=False)
+            if own_code.digest(old)
+        ]
+    for old, new, kept in pairs:
+        name = own_code.plain(old)
+        if own_code.is_own(old) and old != new and name == own_code.plain(new):
+            raise RunDirectoryError(
+                f"{name.partition(':')[0]} has changed since {directory.root} was begun; the run's "
+                f"own copy is {kept}"
+            )
 
 
 def stored_settings(first: FirstWords) -> RunSettings | None:
@@ -314,8 +331,8 @@ def open_directory(options: TrainingOptions, run: Opened) -> RunDirectory:
         directory = RunDirectory(options.out or RUNS / name)
         if not options.resume:
             directory.create(run.settings)
-            if content := own.source(method):
-                directory.keep_method(content)
+            worlds = map(own_code.source, run.settings.environments)
+            directory.keep_code(own_code.source(method), filter(None, worlds))
         return str(directory.root)
 
     return RunDirectory(Path(multihost.on_first(open_)))

@@ -8,6 +8,7 @@ from itertools import islice
 import jax
 from rich.console import Console
 
+from cbet_jax.analysis.method_style import plain_name
 from cbet_jax.config import HabitatSettings, RunSettings, SettingsError
 from cbet_jax.runs import compilation_cache
 from cbet_jax.runs.directory import RunDirectory
@@ -130,7 +131,7 @@ def save(
         frames: at least one.
         console: to print to.
     """
-    out = options.out or unused((options.directory or RUNS) / f"watch-{name}.gif")
+    out = options.out or unused((options.directory or RUNS) / f"watch-{plain_name(name)}.gif")
     with console.status("drawing"):
         count = film.write(out, frames, options.fps)
     say(console, f"saved: {out} ({count} frames)")

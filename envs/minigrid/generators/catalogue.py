@@ -12,9 +12,9 @@ from envs.minigrid.generators.generator import Generator
 from envs.minigrid.generators.key_corridor import key_corridor
 from envs.minigrid.generators.multi_room import multi_room
 from envs.minigrid.generators.obstructed_maze import one_door, quarters
+from envs.minigrid.generators.own_worlds import find_own, is_own
 from envs.minigrid.generators.unlock import blocked_unlock_pickup, unlock, unlock_pickup
-
-MAX_SIDE = 255  # cells; a packed position has one byte per coordinate
+from envs.minigrid.level import MAX_SIDE
 
 _2D = partial(quarters, number=1, agent_room=(2, 1), num_rooms_visited=4)
 _1Q = partial(quarters, number=1, agent_room=(1, 1), num_rooms_visited=5)
@@ -120,19 +120,25 @@ TRANSFER = (
 )
 
 
-@cache
 def find(name: str) -> Generator:
     """Return the generator of an environment.
 
     Args:
-        name: one of `NAMES`, any other size of `FAMILIES` (`MultiRoom-N5-S7`), or the name of one
-            of navix's environments (`Navix-FourRooms-v0`; imports navix, which takes seconds).
+        name: one of `NAMES`, any other size of `FAMILIES` (`MultiRoom-N5-S7`), the name of one of
+            navix's environments (`Navix-FourRooms-v0`; imports navix, which takes seconds), or of a
+            gridworld of one's own that was added (`my_world.py:make@1a2b3c4d`).
 
     Raises:
         UnknownEnvironment: no environment has that name; the message suggests similar names.
         ImpossibleEnvironment: no level of that size can be sampled.
-        UnsupportedEnvironment: the environment is navix's and cannot be imported.
+        UnsupportedEnvironment: the environment is navix's and cannot be imported, or one's own and
+            no gridworld.
     """
+    return find_own(name) if is_own(name) else _find(name)
+
+
+@cache
+def _find(name: str) -> Generator:
     if name.lower().startswith("navix-"):
         from envs.minigrid.generators.navix_environments import from_navix
 

@@ -6,6 +6,7 @@ import pytest
 
 from cbet_jax.config import SettingsError, TrainSettings
 from cbet_jax.intrinsic import make_intrinsic, own
+from cbet_jax.runs import own_code
 from tests.support.own_method import own_method
 
 BONUS = '''
@@ -59,7 +60,7 @@ def test_a_file_is_named_with_its_digest(file):
     name = own.load(f"{file}:make")
     assert name.startswith("bonus.py:make@")
     assert own.load(f"{file}:make") == name
-    assert own.source(name) == file.read_bytes()
+    assert own_code.source(name) == file.read_bytes()
     assert _coefficient(name) == 2.0
     file.write_text(file.read_text().replace("2.0", "3.0"))
     other = own.load(f"{file}:make")
@@ -118,14 +119,3 @@ def test_what_cannot_be_loaded_is_told_in_one_line(file):
 def test_code_that_no_command_line_names_is_not_run():
     with pytest.raises(SettingsError, match=r"if you trust it, add --method bonus\.py:make"):
         _coefficient("bonus.py:make@12345678")
-
-
-@pytest.mark.parametrize(
-    "words", [["--method", "{}"], ["--method={}"], ["--methods", "cbet", "{}"]]
-)
-def test_words_of_command_lines_are_loaded(file, words):
-    given = ["--out", "a:b", *(word.format(f"{file}:make") for word in words), "--seeds", "2"]
-    found = list(own.loaded_words(given))
-    assert found[-3].removeprefix("--method=") == own.load(f"{file}:make")
-    assert found[:2] == given[:2]
-    assert found[-2:] == given[-2:]

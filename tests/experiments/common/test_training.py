@@ -1,12 +1,15 @@
-"""What the training commands share: runs whose method is a file of one's own."""
+"""What the training commands share: runs whose method, or world, is a file of one's own."""
 
 import pytest
 
 from cbet_jax.intrinsic import METHODS
+from cbet_jax.runs import own_code
 from cbet_jax.runs.directory import RunDirectory
+from envs.minigrid.generators import own_worlds
 from experiments import minigrid_pretrain
 from tests.support.fake_program import fake_program
 from tests.support.own_method import own_method
+from tests.support.own_world import own_world
 from tests.support.refusal import refused
 from tests.support.tiny import ARGUMENTS, CHUNK_FRAMES
 
@@ -45,3 +48,28 @@ def test_a_run_keeps_its_own_method_and_resumes_with_it_only(file, tmp_path, cap
     file.write_text(file.read_text().replace("0.5", "0.6"))
     line = refused(minigrid_pretrain.main, [*longer, *method], capsys)
     assert line.strip().endswith(f"the run's own copy is {directory.method}")
+
+
+def test_a_run_keeps_its_own_worlds_and_resumes_with_them_only(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(minigrid_pretrain, "build", fake_program)
+    with own_world(tmp_path) as path:
+        directory = RunDirectory(tmp_path / "run")
+        out = ["--out", str(directory.root)]
+        worlds = ["--envs", f"{path}:make", "Unlock", f"{path}:two"]
+        minigrid_pretrain.main([*ARGUMENTS, *out, *worlds, "--frames", str(CHUNK_FRAMES)])
+        kept = directory.settings().environments
+        digest = own_code.digest(own_code.load(f"{path}:make")[0])
+        assert kept == (f"my_world.py:make@{digest}", "Unlock", f"my_world.py:two@{digest}")
+        assert directory.world(1).read_bytes() == path.read_bytes()
+        assert not directory.world(2).exists()  # both functions are in one file
+
+        longer = [*out, "--resume", "--frames", str(2 * CHUNK_FRAMES)]
+        own_worlds.forget()  # as in another process
+        line = refused(minigrid_pretrain.main, longer, capsys)
+        assert "name it on the command line, with --envs my_world.py:make" in line
+        minigrid_pretrain.main([*longer, *worlds])
+        assert f"{2 * CHUNK_FRAMES:,} frames" in capsys.readouterr().out
+
+        path.write_text(path.read_text().replace("within 9", "within 8"))
+        line = refused(minigrid_pretrain.main, [*longer, *worlds], capsys)
+        assert line.strip().endswith(f"the run's own copy is {directory.world(1)}")

@@ -1,0 +1,176 @@
+"""Worlds of one's own, by the names that settings hold: `my_world.py:make@1a2b3c4d`.
+
+A function `make()` returns gridworlds: a map, several maps (`text_levels`), or a `Generator`. A
+function `make(num_worlds)` returns a whole `World`, which has rules and views of its own.
+"""
+
+import inspect
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import jax
+
+from envs.errors import UnknownEnvironment, UnsupportedEnvironment
+from envs.minigrid.generators.generator import Generator
+from envs.minigrid.generators.text_levels import text_levels
+from envs.minigrid.level import MARGIN, MAX_SIDE, Level
+from envs.types import World
+
+_generators: dict[str, Generator] = {}
+_functions: dict[str, Callable[[int], Any]] = {}  # that make a whole `World`
+
+
+class OwnWorldError(ValueError):
+    """A function of somebody's own that makes no world, with one line that says why."""
+
+
+def is_own(name: str) -> bool:
+    """Return whether a name is that of a world of one's own, which is code."""
+    return ":" in name
+
+
+def add(name: str, make: Callable[..., Any]) -> None:
+    """Call a function of somebody's own, and let `find` and `make_world` know its worlds.
+
+    Args:
+        name: that settings and tables have.
+        make: the function; one that takes the number of worlds is called when they are played.
+
+    Raises:
+        OwnWorldError: it makes no world.
+    """
+    if name in _generators or name in _functions:
+        return
+    needed = [
+        parameter
+        for parameter in inspect.signature(make).parameters.values()
+        if parameter.default is parameter.empty
+        and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+    ]
+    if len(needed) > 1:
+        raise OwnWorldError("it must take nothing, or the number of worlds")
+    if needed:
+        _functions[name] = make
+    else:
+        _generators[name] = _generator(name, make)
+
+
+def forget() -> None:
+    """Forget all worlds that were added."""
+    _generators.clear()
+    _functions.clear()
+
+
+def refuse_unnamed(names: Iterable[str]) -> None:
+    """Refuse worlds that are files, which is code, unless a command line has named them.
+
+    Raises:
+        UnknownEnvironment: one was not added.
+    """
+    for name in names:
+        if is_own(name) and name not in _generators and name not in _functions:
+            raise UnnamedWorld(name)
+
+
+class UnnamedWorld(UnknownEnvironment):
+    """A world that is code, which no command line has named."""
+
+    def __init__(self, name: str) -> None:
+        ValueError.__init__(
+            self,
+            f"the world {name} is a file, which is code: if you trust it, name it on the command "
+            f"line, with --envs {name.partition('@')[0]} (or --env)",
+        )
+
+
+def find_own(name: str) -> Generator:
+    """Return the generator of a gridworld of one's own.
+
+    Raises:
+        UnknownEnvironment: it was not added. UnsupportedEnvironment: it is no gridworld.
+    """
+    refuse_unnamed([name])
+    if name in _functions:
+        raise UnsupportedEnvironment(
+            name, "it is a World with rules of its own, and this needs the levels of a gridworld"
+        )
+    return _generators[name]
+
+
+def is_whole_world(name: str) -> bool:
+    """Return whether a name is that of a `World` with rules of its own, no gridworld."""
+    return name in _functions
+
+
+def whole_world(names: Sequence[str], num_worlds: int) -> World:
+    """Return the world of one's own that one of the names is.
+
+    Raises:
+        UnsupportedEnvironment: it is to be played together with others, or it is not made.
+    """
+    name = next(name for name in names if name in _functions)
+    if len(names) > 1:
+        raise UnsupportedEnvironment(
+            name, "it has rules of its own, so it is played alone, not in turn with others"
+        )
+    try:
+        world = _functions[name](num_worlds)
+    except Exception as error:
+        raise UnsupportedEnvironment(name, f"{type(error).__name__}: {error}") from error
+    if not isinstance(world, World):
+        raise UnsupportedEnvironment(name, f"it must return a World, not {type(world).__name__}")
+    return world
+
+
+def _generator(name: str, make: Callable[[], Any]) -> Generator:
+    try:
+        made = make()
+    except Exception as error:
+        raise OwnWorldError(f"{type(error).__name__}: {error}") from None
+    if isinstance(made, str):
+        made = (made,)
+    if isinstance(made, Sequence) and made and all(isinstance(text, str) for text in made):
+        try:
+            return text_levels(name, made)
+        except ValueError as error:
+            raise OwnWorldError(str(error)) from None
+    if not isinstance(made, Generator):
+        raise OwnWorldError(
+            "without a parameter it must return a map, several maps or a Generator, not "
+            f"{type(made).__name__}"
+        )
+    _check(made)
+    return made._replace(name=name)
+
+
+def _check(generator: Generator) -> None:
+    """Refuse a generator whose levels cannot be played.
+
+    Raises:
+        OwnWorldError: it fails, or its levels have other shapes than it says.
+    """
+    if not 3 <= min(generator.width, generator.height) <= MAX_SIDE >= max(generator[1:3]):
+        raise OwnWorldError(f"a grid has 3 to {MAX_SIDE} cells along a side")
+    if generator.max_steps < 1:
+        raise OwnWorldError("max_steps must be at least 1")
+    count = 2
+
+    def advance(key: Any) -> Any:
+        return generator.advance(generator.begin(count), key, count)
+
+    try:
+        _, levels, ready = jax.eval_shape(advance, jax.random.key(0))
+    except Exception as error:
+        line = str(error).strip().split("\n")[0]
+        raise OwnWorldError(f"its levels fail: {type(error).__name__}: {line}") from None
+    if not isinstance(levels, Level):
+        raise OwnWorldError(f"its levels must be a Level, not {type(levels).__name__}")
+    rows, columns = generator.height + 2 * MARGIN, generator.width + 2 * MARGIN
+    if levels.cells.shape[1] > rows or levels.cells.shape[2] > columns:
+        height, width = (side - 2 * MARGIN for side in levels.cells.shape[1:])
+        raise OwnWorldError(
+            f"its levels have {width} x {height} cells, more than its width and height, "
+            f"{generator.width} x {generator.height}"
+        )
+    if ready.shape != (count,) or ready.dtype != bool:
+        raise OwnWorldError("beside each level there must be one bool: whether it may be played")

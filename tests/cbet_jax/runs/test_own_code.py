@@ -1,0 +1,34 @@
+"""Code of one's own: what of a command line is loaded, and what its names say."""
+
+import pytest
+
+from cbet_jax.runs import own_code
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text("def make():\n    return 3\n")
+    return path
+
+
+def test_a_function_is_loaded_once_and_named_with_the_digest_of_its_file(file):
+    name, make = own_code.load(f"{file}:make")
+    assert own_code.load(f"{file}:make") == (name, make)
+    assert make() == 3
+    assert (own_code.plain(name), len(own_code.digest(name))) == ("mine.py:make", 8)
+    assert own_code.source(name) == file.read_bytes()
+    assert own_code.source("cbet") is None
+    assert own_code.digest("cbet") == ""
+
+
+@pytest.mark.parametrize(
+    "words", [["--method", "{}"], ["--method={}"], ["--methods", "cbet", "{}"]]
+)
+def test_words_of_options_that_name_code_are_loaded(file, words):
+    loaders = dict.fromkeys(("--method", "--methods"), lambda name: own_code.load(name)[0])
+    given = ["--out", "a:b", *(word.format(f"{file}:make") for word in words), "--seeds", "2"]
+    found = list(own_code.loaded_words(given, loaders))
+    assert found[-3].removeprefix("--method=") == own_code.load(f"{file}:make")[0]
+    assert found[:2] == given[:2]
+    assert found[-2:] == given[-2:]
