@@ -67,6 +67,8 @@ def make_intrinsic(settings: TrainSettings, num_actions: int) -> Intrinsic:
         name = settings.method
         refuse_unnamed(name)
         raise SettingsError(f"unknown method {name!r}; {did_you_mean(name, METHODS)}")
+    if settings.own and not own_code.is_own(settings.method):
+        raise SettingsError(f"{settings.method} has no settings of its own: leave --own out")
     method = METHODS[settings.method](settings, num_actions)
     if settings.intrinsic_coefficient is None:
         return method

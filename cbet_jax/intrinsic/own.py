@@ -77,12 +77,16 @@ def _made(name: str, make: Callable[..., Any], settings: TrainSettings, actions:
     """Return the method that a function of somebody's own makes."""
     third = list(inspect.signature(make).parameters.values())[2:3]
     default = third[0].default if third else None
-    if is_dataclass(default) and not isinstance(default, type):
-        method = make(settings, actions, own_settings(default, settings.own))
-    elif settings.own:
+    has_own = is_dataclass(default) and not isinstance(default, type)
+    if settings.own and not has_own:
         raise SettingsError(f"{name} has no settings of its own: leave --own out")
-    else:
-        method = make(settings, actions)
+    own = (own_settings(default, settings.own),) if has_own else ()
+    try:
+        method = make(settings, actions, *own)
+    except SettingsError:
+        raise
+    except Exception as error:
+        raise SettingsError(f"{name} cannot be made: {type(error).__name__}: {error}") from None
     if not isinstance(method, Intrinsic):
         raise SettingsError(f"{name} must return an Intrinsic, not {type(method).__name__}")
     return method

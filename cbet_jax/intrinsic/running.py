@@ -26,7 +26,7 @@ class Moments(NamedTuple):
 
 def begin(*shape: int) -> Moments:
     """Return the moments before any value: mean 0, variance 1, with next to no weight."""
-    return Moments(jnp.zeros(shape), jnp.ones(shape), jnp.asarray(1e-4))
+    return Moments(jnp.zeros(shape), jnp.ones(shape), jnp.asarray(1e-4, jnp.float32))
 
 
 def include(moments: Moments, values: Float[Array, "..."], mean: SameType) -> Moments:

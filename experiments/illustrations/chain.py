@@ -16,9 +16,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray
 
-from cbet_jax.agent import Agent, AgentParams
 from cbet_jax.config import CountSettings, TrainSettings
 from cbet_jax.counts.resets import Resets
+from cbet_jax.intrinsic.corridor import table_agent
 from cbet_jax.intrinsic.count_based import CHANGES, STATES, CountReward, count_based
 from cbet_jax.learner import begin_learner, make_optimizers, update
 from cbet_jax.rollout import begin_actor, rollout
@@ -75,7 +75,7 @@ def _learn(
     key: PRNGKeyArray,
 ) -> Learnt:
     """Learn one policy: an episode of every actor, then an update, again and again."""
-    world, agent = chain(settings.worlds, settings.unroll), table_agent()
+    world, agent = chain(settings.worlds, settings.unroll), table_agent(len(PLACES), NEXT.shape[1])
     settings = replace(settings, counts=CountSettings(capacity=SLOTS))
     intrinsic = count_based("chain", reward, settings, forgetting(at_the_end, probability))
     optimizers = make_optimizers(settings)
@@ -154,24 +154,6 @@ def chain(actors: int, steps: int) -> World:
         view_shape=(1, 1, 3),
         environments=("chainworld",),
         max_steps=steps,
-    )
-
-
-def table_agent() -> Agent:
-    """Return the agent with one row of logits and one value for each place."""
-
-    def apply(params: AgentParams, view: Any, first: Array, state: tuple[()]) -> Any:
-        place = _place(view)
-        return params.learnt["logits"][place], params.learnt["values"][place], state
-
-    return Agent(
-        init=lambda key: AgentParams(
-            {"logits": jnp.zeros(NEXT.shape), "values": jnp.zeros(len(PLACES))}
-        ),
-        initial_state=lambda agents: (),
-        schedule=lambda fixed, frames: fixed,
-        precompute=lambda params, view: params,
-        apply=apply,
     )
 
 

@@ -1,0 +1,462 @@
+"""What every method must keep, checked on a method and said in words.
+
+Steps are drawn here: actors walk through places with looks of their own, with ends of episodes and
+successes. So no simulator is needed, and the checks take seconds; only the last one trains.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from cbet_jax.config import AuxiliarySettings, CountSettings, OptimizerSettings, TrainSettings
+from cbet_jax.intrinsic import corridor, make_intrinsic
+from cbet_jax.intrinsic.types import Intrinsic, Memory, Params
+from cbet_jax.intrinsic.walk import (
+    ACTORS,
+    ENDS,
+    PLACES,
+    STEPS,
+    Played,
+    Walk,
+    experience,
+    make_trajectory,
+    make_walk,
+    observe_each,
+    play,
+    random_walk,
+)
+from cbet_jax.setting_types import LARGEST_INT, SettingsError
+from cbet_jax.train import make_program, seed_keys
+from cbet_jax.types import Trajectory, unchanged
+
+SHAPES, RESETS, REACHES = "shapes and types", "resets leave no trace", "learns in a corridor"
+CUT = 6  # steps from here on are changed, to find what looks ahead
+END = 5  # the step that ends an episode, to find what is left of it
+CLOSE = 1e-4  # relative, of numbers that may be added in another order
+LENGTH, EPISODE, EPISODES, CORRIDORS = 32, 40, 100, 16  # of the corridor and the training in it
+FURTHER = 1.3  # times as far as at random
+SCALE = 20.0  # of the logits and values learnt there: a network's learning rate fits them then
+NO_END = "no end"
+QUICKLY = {"xla_backend_optimization_level": 0}  # to compile; each function runs a few times
+
+
+class Check(NamedTuple):
+    """What came of one check."""
+
+    name: str
+    problem: str = ""  # what was found, and what was expected; empty if all is well
+    skipped: str = ""  # why it was not made
+
+    def __str__(self) -> str:
+        """One line."""
+        if self.skipped:
+            return f"{self.name}: skipped: {self.skipped}"
+        return f"{self.name}: failed: {self.problem}" if self.problem else f"{self.name}: ok"
+
+
+class ContractError(Exception):
+    """Ends a check that has found a problem."""
+
+
+def check_settings(method: str, own: tuple[str, ...] = ()) -> TrainSettings:
+    """Return the settings that a method is checked with: small networks, small count tables."""
+    return TrainSettings(
+        method=method,
+        own=own,
+        auxiliary=AuxiliarySettings(channels=(8, 16), hidden_units=32),
+        counts=CountSettings(capacity=1024),
+    )
+
+
+def check_method(
+    settings: TrainSettings, *, lasting: bool = False, learns: bool = True
+) -> Iterator[Check]:
+    """Check the method that the settings name, one thing after the other.
+
+    Args:
+        settings: as of `check_settings`.
+        lasting: the memory also has what is meant to outlive episodes: resets are not checked.
+        learns: also train with it in a corridor, which takes longer than all else.
+
+    Raises:
+        SettingsError: the method is unknown, or refuses the settings.
+    """
+    subject = Subject(settings)
+    skipped = {} if learns else {REACHES: "left out"}
+    if lasting:
+        skipped[RESETS] = "its memory outlives episodes"
+    if not subject.method.coefficient:
+        skipped[REACHES] = "the reward has coefficient 0"
+    for name, check in CHECKS.items():
+        if name in skipped:
+            yield Check(name, skipped=skipped[name])
+            continue
+        found = _try(name, check, subject)
+        if name == SHAPES and found.problem:  # nothing else can be tried
+            skipped = dict.fromkeys(CHECKS, "shapes and types must be right first")
+        yield found
+
+
+def _try(name: str, check: Callable[["Subject"], None], subject: "Subject") -> Check:
+    try:
+        check(subject)
+    except ContractError as error:
+        return Check(name, str(error))
+    except SettingsError:
+        raise
+    except Exception as error:  # whatever a method raises is what is to be shown
+        return Check(name, f"{type(error).__name__}: {_first_line(error)}")
+    return Check(name)
+
+
+class Subject:
+    """The method that is checked, and its compiled functions."""
+
+    def __init__(self, settings: TrainSettings) -> None:
+        """Make the method.
+
+        Raises:
+            SettingsError: it is unknown, or refuses the settings.
+        """
+        self.settings = settings
+        self.method = make_intrinsic(settings, corridor.ACTIONS)
+        self.traces = 0
+        self._init = jax.jit(self.method.init, compiler_options=QUICKLY)
+        self._play = jax.jit(self._traced, compiler_options=QUICKLY)
+
+    def _traced(self, *arguments: Any) -> Played:
+        self.traces += 1
+        return play(self.method, *arguments)
+
+    def begin(self, walk: Walk) -> tuple[Params, Memory]:
+        """Return the method's parameters and memory before the first step."""
+        params, memory = self._init(jax.random.key(0), walk.first)
+        return params, memory
+
+    def play(self, params: Params, memory: Memory, walk: Walk) -> Played:
+        """Return what the method makes of a walk, always with the same key."""
+        played: Played = self._play(params, memory, jax.random.key(1), walk)
+        return played
+
+    def rewards(self, walk: Walk) -> np.ndarray:
+        """Return the rewards of a walk for a method that has just begun: [T, N]."""
+        return np.asarray(self.play(*self.begin(walk), walk).reward)
+
+
+# Each check raises `ContractError` if it finds a problem.
+
+
+def _check_shapes(subject: Subject) -> None:
+    """Compare shapes and types; JAX only traces the functions."""
+    method, walk, key = subject.method, random_walk(0), jax.random.key(0)
+    one = jax.tree.map(lambda leaf: leaf[0], experience(walk))
+    _expect(_is_weight(method.coefficient), "its coefficient must be a number of at least 0")
+
+    params, memory = _pair("init", "(Params, memory)", method.init, key, walk.first)
+    _expect(isinstance(params, Params), f"init must return Params first, not {_kind(params)}")
+    for part, networks in params._asdict().items():
+        _expect(isinstance(networks, dict), f"Params.{part} must be a dict, not {_kind(networks)}")
+
+    begun = _traced("begin_rollout", method.begin_rollout, memory, key, one.step)
+    _expect_same("begin_rollout", "its memory", memory, begun)
+    after, noted = _pair("observe", "(memory, signal)", method.observe, params, memory, key, one)
+    _expect_same("observe", "its memory", memory, after)
+    for name, leaf in _leaves(noted):
+        wanted = f"observe's signal must have a row for each of {ACTORS} actors"
+        _expect(leaf.shape[:1] == (ACTORS,), f"{wanted}, but {name} is {_text(leaf)}")
+    _, signal = jax.eval_shape(partial(observe_each, method), params, memory, key, walk)
+    if method.observe_rollout is not None:
+        keys = jax.random.split(key, STEPS)
+        arguments = params, memory, keys, experience(walk)
+        after, all_noted = _pair(
+            "observe_rollout", "(memory, signal)", method.observe_rollout, *arguments
+        )
+        _expect_same("observe_rollout", "its memory", memory, after)
+        _expect_same("observe_rollout", "the signals of observe", signal, all_noted)
+
+    trajectory = jax.eval_shape(make_trajectory, walk, signal)
+    adapted = _traced("adapt", partial(_adapt, method), params, trajectory)
+    _expect_same("adapt", "its parameters", params, adapted)
+    reward = _traced("reward", method.reward, params, trajectory)
+    rewards = _text(jax.ShapeDtypeStruct((STEPS, ACTORS), jnp.float32))
+    good = _text(reward) == rewards
+    _expect(good, f"reward must return {rewards}, of steps and actors, not {_text(reward)}")
+    loss, terms = _pair("loss", "(loss, its terms)", method.loss, params, trajectory)
+    _expect_numbers("loss", {"loss": loss})
+    _expect_numbers("loss", terms)
+    _expect_numbers("metrics", _traced("metrics", method.metrics, memory))
+
+
+def _check_traces(subject: Subject) -> None:
+    walk = random_walk(0)
+    played = subject.play(*subject.begin(walk), walk)
+    subject.play(played.params, played.memory, walk)
+    _expect(
+        subject.traces == 1,
+        "it is compiled again for the parameters and the memory that it returned: their types "
+        "differ from those of init (numbers of Python have weak types: use jnp.zeros, not 0.0)",
+    )
+
+
+def _check_finite(subject: Subject) -> None:
+    walk = random_walk(0)
+    still = make_walk(np.zeros((STEPS + 1, ACTORS), int), np.random.default_rng(0))
+    played = subject.play(*subject.begin(walk), walk)
+    later = subject.play(played.params, played.memory, walk)
+    for when, found in (
+        ("in a first rollout", played),
+        ("in a second rollout", later),
+        ("where an actor stays in its place", subject.play(*subject.begin(still), still)),
+    ):
+        for name, leaf in _leaves(found):
+            good = not np.issubdtype(leaf.dtype, np.floating) or np.isfinite(leaf).all()
+            _expect(good, f"{name} must be finite, but is not {when}")
+
+
+def _check_same_key(subject: Subject) -> None:
+    walk = random_walk(0)
+    one, other = (_numbers_of(each, walk) for each in (subject, Subject(subject.settings)))
+    for name, value in one.items():
+        good = np.array_equal(value, other[name], equal_nan=True)
+        _expect(good, f"{name} differs when the method is made again, with the same key")
+
+
+def _check_adapt(subject: Subject) -> None:
+    params, memory = subject.begin(random_walk(0))
+    adapted = subject.play(params, memory, random_walk(0)).params
+    for (name, before), (_, after) in zip(
+        _leaves(params.learnt), _leaves(adapted.learnt), strict=True
+    ):
+        good = np.array_equal(before, after)
+        _expect(good, f"adapt may change fixed parameters only, but changes learnt {name}")
+
+
+def _check_gradients(subject: Subject) -> None:
+    walk = random_walk(0)
+    for name, gradient in subject.play(*subject.begin(walk), walk).gradient.items():
+        moves = any(np.any(leaf) for _, leaf in _leaves(gradient))
+        _expect(moves, f"the gradient of the loss by {name} is 0: it would never learn")
+
+
+def _check_observe_rollout(subject: Subject) -> None:
+    method, walk = subject.method, random_walk(0)
+    if method.observe_rollout is None:
+        return
+    params, memory = subject.begin(walk)
+    begin_key, key = jax.random.split(jax.random.key(1))
+    memory = method.begin_rollout(memory, begin_key, walk.first)
+    each = jax.jit(partial(observe_each, method), compiler_options=QUICKLY)(
+        params, memory, key, walk
+    )[1]
+    together = subject.play(*subject.begin(walk), walk).signal
+    for (name, one), (_, other) in zip(_leaves(each), _leaves(together), strict=True):
+        _expect(_close(one, other), f"observe_rollout and observe must note the same {name}")
+
+
+def _check_look_ahead(subject: Subject) -> None:
+    walk, other = random_walk(0), random_walk(1)
+    joined = jax.tree.map(
+        lambda one, later: np.concatenate([one[:CUT], later[CUT:]]), walk[1:], other[1:]
+    )
+    before, after = (subject.rewards(each)[:CUT] for each in (walk, Walk(walk.first, *joined)))
+    for step in range(CUT):
+        good = _close(before[step], after[step])
+        _expect(
+            good,
+            f"the reward of step {step} changes when only steps from {CUT} on do: it may use "
+            f"nothing later than view[{step + 1}], which step {step} led to",
+        )
+
+
+def _check_actors(subject: Subject) -> None:
+    walk, other = random_walk(0), random_walk(1)
+    first = jax.tree.map(_of_actor_0(0), walk.first, other.first)
+    steps, action = jax.tree.map(_of_actor_0(1), walk[1:], other[1:])
+    before, after = (subject.rewards(each)[:, 0] for each in (walk, Walk(first, steps, action)))
+    good = _close(before, after)
+    _expect(good, "the reward of an actor changes when only the other actors play differently")
+
+
+def _of_actor_0(axis: int) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+    def joined(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+        others = np.arange(ACTORS).reshape(-1, *[1] * (one.ndim - axis - 1)) > 0
+        return np.where(others, other, one)
+
+    return joined
+
+
+def _check_resets(subject: Subject) -> None:
+    """If episodes' ends change what is rewarded later, nothing before an end may.
+
+    The record does not say whether a memory is meant to end with its episode. One that the ends
+    change, is.
+    """
+    later = {end: _rewards_after(subject, end, shift=0) for end in (NO_END, *ENDS)}
+    forgetting = [end for end in ENDS if not _close(later[end], later[NO_END])]
+    if not forgetting:
+        return
+    for end in ENDS:
+        _expect(
+            end in forgetting,
+            f"episodes that end by {forgetting[0]} are forgotten, but those by {end} are not",
+        )
+        _expect(
+            _close(later[end], _rewards_after(subject, end, shift=PLACES // 2)),
+            f"episodes that end by {end} change what is rewarded later, so the memory should "
+            "begin anew, but the rewards still depend on the episode before (if a part of the "
+            "memory is meant to outlive episodes: --lasting)",
+        )
+
+
+def _rewards_after(subject: Subject, end: str, shift: int) -> np.ndarray:
+    """Return the rewards after an episode's end.
+
+    Before it other places are visited if they are shifted, after it always the same.
+    """
+    random = np.random.default_rng(0)
+    before = random.integers(PLACES // 2, size=(END + 1, ACTORS))
+    walk = make_walk(np.concatenate([before + shift, before, before[:1]]), random)
+    if end != NO_END:
+        getattr(walk.steps, end)[END] = True
+    return subject.rewards(walk)[END + 1 :]
+
+
+def _check_reach(subject: Subject) -> None:
+    reached = reach(subject.settings)
+    at_random = corridor.random_reach(LENGTH, EPISODE)
+    _expect(
+        reached >= FURTHER * at_random,
+        f"an agent that learns from this reward gets to place {reached:.1f} of {LENGTH - 1}, a "
+        f"random one to {at_random:.1f}; {FURTHER} times as far was expected",
+    )
+
+
+def reach(settings: TrainSettings) -> float:
+    """Return how far an agent comes that learns from a method's reward only.
+
+    It is the mean furthest place of the last fifth of the episodes.
+    """
+    frames = EPISODES * CORRIDORS * EPISODE
+    settings = replace(
+        settings,
+        worlds=CORRIDORS,
+        batch=CORRIDORS,
+        unroll=EPISODE,
+        frames=frames,
+        optimizer=OptimizerSettings(learning_rate=1e-3, decay_frames=LARGEST_INT),
+    )
+    world = corridor.corridor(CORRIDORS, LENGTH, EPISODE)
+    agent = corridor.table_agent(LENGTH, corridor.ACTIONS, SCALE)
+    program = make_program(settings, world, 1, EPISODES, agent=agent)
+    _, metrics = program.advance(program.init(seed_keys(1)))
+    return float(np.asarray(metrics[corridor.FURTHEST])[-EPISODES // 5 :].mean())
+
+
+CHECKS: dict[str, Callable[[Subject], None]] = {
+    SHAPES: _check_shapes,
+    "one trace": _check_traces,
+    "finite": _check_finite,
+    "same key, same numbers": _check_same_key,
+    "adapt keeps what is learnt": _check_adapt,
+    "every network learns": _check_gradients,
+    "observe_rollout is observe": _check_observe_rollout,
+    "no look ahead": _check_look_ahead,
+    "actors are separate": _check_actors,
+    RESETS: _check_resets,
+    REACHES: _check_reach,
+}
+
+
+def _expect(good: Any, problem: str) -> None:
+    if not good:
+        raise ContractError(problem)
+
+
+def _is_weight(coefficient: Any) -> bool:
+    try:
+        return float(coefficient) >= 0
+    except (TypeError, ValueError):
+        return False
+
+
+def _traced(name: str, function: Callable[..., Any], *arguments: Any) -> Any:
+    """Return the shapes that a function of the method would return."""
+    try:
+        return jax.eval_shape(function, *arguments)
+    except Exception as error:
+        raise ContractError(
+            f"{name} cannot be compiled: {type(error).__name__}: {_first_line(error)}"
+        ) from None
+
+
+def _pair(name: str, wanted: str, function: Callable[..., Any], *arguments: Any) -> Any:
+    pair = _traced(name, function, *arguments)
+    good = isinstance(pair, tuple) and len(pair) == 2
+    _expect(good, f"{name} must return {wanted}, not {_kind(pair)}")
+    return pair
+
+
+def _adapt(method: Intrinsic, params: Params, trajectory: Trajectory) -> Params:
+    return method.adapt(params, trajectory, unchanged)
+
+
+def _expect_same(name: str, what: str, before: Any, after: Any) -> None:
+    """Expect the same arrays, by place, shape and type."""
+    old, new = (dict(_leaves(tree)) for tree in (before, after))
+    same = str(jax.tree.structure(before)) == str(jax.tree.structure(after))
+    found = f"{', '.join(new) or 'nothing'}, not {', '.join(old) or 'nothing'}"
+    _expect(same, f"{name} must return the same arrays as {what}, but returns {found}")
+    for key, leaf in old.items():
+        one, other = _text(leaf), _text(new[key])
+        _expect(one == other, f"{name} must keep {what}: {key} was {one} and is {other}")
+
+
+def _expect_numbers(name: str, values: Any) -> None:
+    _expect(isinstance(values, dict), f"{name} must give a dict of numbers, not {_kind(values)}")
+    for key, value in values.items():
+        good = getattr(value, "shape", None) == ()
+        _expect(good, f"{name} must give single numbers, but {key} is {_text(value)}")
+
+
+def _leaves(tree: Any) -> list[tuple[str, Any]]:
+    """Return the arrays of a tree with their names; keys as their numbers."""
+
+    def number(leaf: Any) -> Any:
+        if isinstance(leaf, jax.ShapeDtypeStruct):
+            return leaf
+        is_key = jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+        return np.asarray(jax.random.key_data(leaf) if is_key else leaf)
+
+    leaves, _ = jax.tree.flatten_with_path(tree)
+    return [
+        (jax.tree_util.keystr(path, simple=True, separator=".") or "an array", number(leaf))
+        for path, leaf in leaves
+    ]
+
+
+def _numbers_of(subject: Subject, walk: Walk) -> dict[str, np.ndarray]:
+    params, memory = subject.begin(walk)
+    return dict(_leaves({"params": params, "played": subject.play(params, memory, walk)}))
+
+
+def _close(one: Any, other: Any) -> bool:
+    return np.allclose(one, other, rtol=CLOSE, atol=1e-6, equal_nan=True)
+
+
+def _kind(value: Any) -> str:
+    return type(value).__name__ if jax.tree.leaves(value) else repr(value)
+
+
+def _text(leaf: Any) -> str:
+    if not hasattr(leaf, "shape"):
+        return _kind(leaf)
+    return f"{leaf.dtype}[{', '.join(map(str, leaf.shape))}]"
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or ["no more is said"])[0][:200]

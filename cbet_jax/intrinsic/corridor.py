@@ -1,0 +1,104 @@
+"""A corridor that tells cheaply whether a reward makes an agent explore, and an agent to try it.
+
+Agents begin at the left end and go left, stay or go right. At random they come back again and
+again; only one that likes new places reaches far.
+"""
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Int
+
+from cbet_jax.agent import Agent, AgentParams
+from envs.types import Step, World
+
+ACTIONS = 3  # left, stay, right
+FURTHEST = "furthest"  # the metric: mean furthest place of the last episodes
+type State = tuple[Int[Array, " N"], ...]  # place, steps played, furthest now and last episode
+
+
+def looks(places: int) -> np.ndarray:
+    """Return what each place looks like: uint8 [places, 7, 7, 3]. The first number is the place."""
+    views = np.random.default_rng(0).integers(256, size=(places, 7, 7, 3), dtype=np.uint8)
+    views[:, 0, 0, 0] = np.arange(places)
+    return views
+
+
+def corridor(num_worlds: int, length: int, steps: int) -> World[State]:
+    """Return corridors side by side. Episodes last `steps` steps; there is no task."""
+    views = jnp.asarray(looks(length))
+
+    def init(key: Any) -> tuple[State, Step]:
+        del key
+        start = jnp.zeros(num_worlds, jnp.int32)
+        return (start,) * 4, see(start, start, start > 0)
+
+    def step(state: State, action: Int[Array, " N"]) -> tuple[State, Step]:
+        place, played, furthest, last = state
+        place, played = jnp.clip(place + action - 1, 0, length - 1), played + 1
+        furthest, ended = jnp.maximum(furthest, place), played == steps
+        last = jnp.where(ended, furthest, last)
+        begun = (jnp.where(ended, 0, leaf) for leaf in (place, played, furthest))
+        return (*begun, last), see(jnp.where(ended, 0, place), played, ended)
+
+    def see(place: Int[Array, " N"], played: Int[Array, " N"], ended: Bool[Array, " N"]) -> Step:
+        never = jnp.zeros(num_worlds, bool)
+        return Step(
+            view=views[place],
+            panorama=views[place].reshape(num_worlds, -1).astype(jnp.int32),
+            reward=jnp.zeros(num_worlds),
+            success=never,
+            terminated=never,
+            truncated=ended,
+            length=played,
+            environment=jnp.zeros(num_worlds, jnp.int32),
+            interaction=jnp.zeros((num_worlds, 2), jnp.uint32),
+        )
+
+    return World(
+        init=init,
+        step=step,
+        refresh=lambda state: state,
+        report=lambda state: {FURTHEST: state[3].astype(jnp.float32).mean()},
+        num_worlds=num_worlds,
+        num_actions=ACTIONS,
+        view_shape=(7, 7, 3),
+        environments=("corridor",),
+        max_steps=steps,
+    )
+
+
+def random_reach(length: int, steps: int) -> float:
+    """Return how far uniformly random actions come in an episode: the mean furthest place."""
+    moves = np.random.default_rng(0).integers(-1, 2, size=(steps, 10_000))
+    place = furthest = np.zeros(moves.shape[1], int)
+    for move in moves:
+        place = np.clip(place + move, 0, length - 1)
+        furthest = np.maximum(furthest, place)
+    return float(furthest.mean())
+
+
+def table_agent(places: int, actions: int, scale: float = 1.0) -> Agent:
+    """Return the agent with one row of logits and one value for each place.
+
+    Args:
+        places: how many; the first number of a view is its place.
+        actions: to choose among.
+        scale: of the logits and values; what is learnt is multiplied by it.
+    """
+
+    def apply(params: AgentParams, view: Any, first: Array, state: tuple[()]) -> Any:
+        place = view[..., 0, 0, 0].astype(jnp.int32)
+        logits, values = (scale * params.learnt[name][place] for name in ("logits", "values"))
+        return logits, values, state
+
+    return Agent(
+        init=lambda key: AgentParams(
+            {"logits": jnp.zeros((places, actions)), "values": jnp.zeros(places)}
+        ),
+        initial_state=lambda agents: (),
+        schedule=lambda fixed, frames: fixed,
+        precompute=lambda params, view: params,
+        apply=apply,
+    )

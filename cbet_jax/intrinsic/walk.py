@@ -1,0 +1,127 @@
+"""Short walks through places with looks of their own, and what a method makes of them."""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import PRNGKeyArray
+
+from cbet_jax.intrinsic.corridor import ACTIONS, looks
+from cbet_jax.intrinsic.types import Experience, Intrinsic, Memory, Params
+from cbet_jax.types import ArrayTree, Trajectory, Transition, unchanged
+from envs.types import Step
+
+STEPS, ACTORS, PLACES = 12, 3, 8
+ENDS = ("truncated", "terminated")  # how an episode ends
+
+
+class Walk(NamedTuple):
+    """Steps of a few actors. The arrays are numpy's."""
+
+    first: Step  # [N, ...]
+    steps: Step  # [T, N, ...]
+    action: Any  # [T, N]
+
+
+class Played(NamedTuple):
+    """What a method makes of a walk."""
+
+    signal: ArrayTree
+    memory: Memory  # after it
+    reward: Any  # [T, N]
+    loss: Any
+    terms: Any
+    gradient: Any  # of the loss, by the network that learns
+    params: Params  # after `adapt`
+
+
+def random_walk(seed: int) -> Walk:
+    """Return a walk in which two episodes end and a third one succeeds."""
+    random = np.random.default_rng(seed)
+    walk = make_walk(random.integers(PLACES, size=(STEPS + 1, ACTORS)), random)
+    walk.steps.truncated[2, 0] = walk.steps.terminated[7, 2] = walk.steps.success[4, 1] = True
+    return walk
+
+
+def make_walk(places: np.ndarray, random: np.random.Generator) -> Walk:
+    """Return a walk through places `[T + 1, N]`, with random actions, that nothing ends."""
+    shape, views = places.shape, looks(PLACES)[places]
+    fields: dict[str, Any] = dict(
+        view=views,
+        panorama=views.reshape(*shape, -1).astype(np.int32),
+        length=np.broadcast_to(np.arange(len(places), dtype=np.int32)[:, None], shape),
+        interaction=np.zeros((*shape, 2), np.uint32),
+        reward=np.zeros(shape, np.float32),
+        environment=np.zeros(shape, np.int32),
+        **{name: np.zeros(shape, bool) for name in ("success", *ENDS)},
+    )
+    moments = Step(**fields)
+    action = random.integers(ACTIONS, size=(len(places) - 1, shape[1]), dtype=np.int32)
+    first = jax.tree.map(lambda leaf: leaf[0], moments)
+    return Walk(first, jax.tree.map(lambda leaf: leaf[1:], moments), action)
+
+
+def play(
+    method: Intrinsic, params: Params, memory: Memory, key: PRNGKeyArray, walk: Walk
+) -> Played:
+    """Return what a method makes of a walk: it is played, rewarded and learnt from.
+
+    Args:
+        method: that is checked.
+        params: its parameters. `adapt` changes those that are returned, not those of the reward.
+        memory: before the walk.
+        key: as `rollout` hands it on.
+        walk: the steps.
+    """
+    begin_key, key = jax.random.split(key)
+    memory = method.begin_rollout(memory, begin_key, walk.first)
+    if method.observe_rollout is None:
+        memory, signal = observe_each(method, params, memory, key, walk)
+    else:
+        keys = jax.random.split(key, len(walk.action))
+        memory, signal = method.observe_rollout(params, memory, keys, experience(walk))
+    trajectory = make_trajectory(walk, signal)
+    reward = method.reward(params, trajectory)
+
+    def loss_of(learnt: dict[str, ArrayTree]) -> Any:
+        return method.loss(params._replace(learnt=learnt), trajectory)
+
+    (loss, terms), gradient = jax.value_and_grad(loss_of, has_aux=True)(params.learnt)
+    adapted = method.adapt(params, trajectory, unchanged)
+    return Played(signal, memory, reward, loss, terms, gradient, adapted)
+
+
+def observe_each(
+    method: Intrinsic, params: Params, memory: Memory, key: PRNGKeyArray, walk: Walk
+) -> tuple[Memory, ArrayTree]:
+    """Return the memory after a walk, and the signals of its steps; arguments as of `play`."""
+
+    def observe(memory: Memory, inputs: Any) -> tuple[Memory, ArrayTree]:
+        return method.observe(params, memory, *inputs)
+
+    keys = jax.random.split(key, len(walk.action))
+    return jax.lax.scan(observe, memory, (keys, experience(walk)))
+
+
+def experience(walk: Walk) -> Experience:
+    """Return what a method observes of a walk, arrays [T, N, ...]."""
+    return Experience(_views(walk)[:-1], walk.action, walk.steps)
+
+
+def make_trajectory(walk: Walk, signal: ArrayTree) -> Trajectory:
+    """Return the trajectory that a method is to reward."""
+    steps, never = walk.steps, jnp.zeros((1, *walk.action.shape[1:]), bool)
+    first = steps.truncated | steps.terminated | steps.success
+    logits = jnp.zeros((*walk.action.shape, ACTIONS))
+    return Trajectory(
+        view=_views(walk),
+        first=jnp.concatenate([never, first]),
+        steps=Transition(walk.action, logits, steps.reward, steps.terminated, steps.truncated),
+        signal=signal,
+        initial_state=(),
+    )
+
+
+def _views(walk: Walk) -> Any:
+    return jnp.concatenate([walk.first.view[None], walk.steps.view])

@@ -1,0 +1,139 @@
+"""Write a file to begin a reward of your own with: `python -m experiments.new_method my_bonus`."""
+
+import keyword
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from string import Template
+from typing import Annotated
+
+import tyro
+
+from cbet_jax.runs.atomic_write import creating
+from cbet_jax.setting_types import SettingsError
+from experiments.common import cli
+from experiments.common.screen import Screen
+
+MODULE = "experiments.new_method"
+CHECK, PRETRAIN = "experiments.check_method", "experiments.minigrid_pretrain"
+
+TEMPLATE = Template('''\
+"""$name: reward views that are rare in their episode. (Say here what yours rewards.)
+
+A method is a record of functions, `Intrinsic`; cbet_jax/intrinsic/types.py says of each when it
+runs and what it returns. All but the name, the coefficient and the reward can be left out. Shapes:
+[T, N] is T steps of N actors that play side by side.
+"""
+
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+
+from cbet_jax.intrinsic.types import Intrinsic, Params
+
+SLOTS = 2**12  # counters of each actor; views that share one are counted together
+
+
+@dataclass(frozen=True)
+class Own:
+    """Settings of this method: --own power=1. (No settings: leave this and `own` out.)"""
+
+    power: float = 0.5
+
+
+def make(settings, num_actions, own=Own()):
+    """Return the method. `settings` are the run's (cbet_jax.config.TrainSettings)."""
+
+    def init(key, step):
+        """Return the parameters, and the memory of each actor, before the first step.
+
+        `learnt` holds networks that `loss` trains, `fixed` what it does not train.
+        """
+        factors = jax.random.bits(key, (step.view[0].size,))
+        memory = jnp.zeros((len(step.view), SLOTS), jnp.int32)
+        return Params(learnt={}, fixed={"factors": factors}), memory
+
+    def observe(params, memory, key, experience):
+        """Return the memory after a step, and what `reward` needs to know of the step, [N, ...].
+
+        It runs in the order of time. `experience` has the view, the action taken in it, and the
+        step that the action led to.
+        """
+        step = experience.step
+        numbers = step.view.reshape(len(step.view), -1).astype(jnp.uint32)
+        slot = (numbers * params.fixed["factors"]).sum(-1) % SLOTS
+        ended = step.terminated | step.truncated  # then the view is the next episode's first one
+        memory = jnp.where(ended[:, None], 0, memory)
+        actor = jnp.arange(len(slot))
+        memory = memory.at[actor, slot].add(1)
+        return memory, memory[actor, slot]
+
+    def reward(params, trajectory):
+        """Return the reward of each step, float32 [T, N].
+
+        `signal[t]` and `view[t + 1]` are of the step that `steps.action[t]` led to.
+        """
+        return trajectory.signal.astype(jnp.float32) ** -own.power
+
+    # For networks: loss=, which returns a loss and a dict of its terms (cbet_jax/intrinsic/rnd.py);
+    # for running means: adapt= (cbet_jax/intrinsic/running.py).
+    return Intrinsic("$name", coefficient=0.005, reward=reward, init=init, observe=observe)
+''')
+
+
+@dataclass(frozen=True)
+class NewMethodOptions:
+    """Write a file with a reward of one's own to start from: it can be trained with as it is."""
+
+    name: Annotated[str, tyro.conf.Positional]  # of the method, such as my_bonus
+    out: Path | None = None  # the file (default: NAME.py here)
+
+    def __post_init__(self) -> None:
+        if not self.name.isidentifier() or keyword.iskeyword(self.name):
+            raise SettingsError(
+                f"NAME must be a name of Python, such as my_bonus, not {self.name!r}"
+            )
+        if self.path.suffix != ".py":
+            raise SettingsError(f"out must end in .py, not {self.path.name!r}")
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return self.out or Path(f"{self.name}.py")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Write the file, and print what to do next."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    console = Screen()
+    with cli.user_errors():
+        options: NewMethodOptions = cli.parse(NewMethodOptions, arguments, MODULE)
+        write(options)
+    place = f"{options.path}:make"
+    smoke = ("--preset", "smoke", "--method", place)
+    for line in (
+        f"saved: {options.path}",
+        f"check it: {cli.command_line(CHECK, place)}",
+        f"train with it: {cli.command_line(PRETRAIN, *smoke)}",
+    ):
+        console.print(line, soft_wrap=True, highlight=False)
+
+
+def write(options: NewMethodOptions) -> None:
+    """Write the file.
+
+    Raises:
+        SettingsError: there is such a file. OSError: it cannot be written.
+    """
+    options.path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with creating(options.path) as temporary:
+            temporary.write_text(TEMPLATE.substitute(name=options.name))
+    except FileExistsError:
+        raise SettingsError(f"{options.path} already exists: choose another name") from None
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,233 @@
+"""The contract of a method: the package's own keep it, and what breaks it is told in words."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from cbet_jax.config import SettingsError
+from cbet_jax.intrinsic import METHODS
+from cbet_jax.intrinsic.check import CHECKS, FURTHER, REACHES, RESETS, check_method, check_settings
+from cbet_jax.intrinsic.types import Intrinsic, Params
+from tests.support.families import others_slow
+
+ONES = {"coefficient": 1.0, "reward": lambda params, played: jnp.ones(played.steps.action.shape)}
+CHEAP = ("cbet", "count", "none", "e3b")  # counts, none, and networks with a memory
+
+
+@pytest.mark.parametrize("name", others_slow(METHODS, CHEAP))
+def test_the_methods_of_the_package_keep_it(name):
+    lines = [str(check) for check in check_method(check_settings(name), learns=False)]
+    assert len(lines) == len(CHECKS)
+    assert [line for line in lines if not line.endswith(": ok")] == [lines[-1]]
+    assert lines[-1].startswith(f"{REACHES}: skipped: ")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in METHODS if name != "none"])
+def test_their_rewards_lead_further_than_chance(name):
+    assert str(list(check_method(check_settings(name)))[-1]) == f"{REACHES}: ok"
+
+
+def _same_places(params, played):
+    return (played.view[1:] == played.view[:-1]).all((-3, -2, -1)).astype(jnp.float32)
+
+
+def _row(params, played):
+    return jnp.ones(len(played.view) - 1)
+
+
+def _longer_memory(params, memory, key, experience):
+    return jnp.zeros(len(memory) + 1), memory
+
+
+def _one_signal(params, memory, key, experience):
+    return memory, jnp.ones(2)
+
+
+def _looks_at_numbers(params, memory, key, experience):
+    return (memory, ()) if experience.step.reward.sum() > 0 else (memory + 1, ())
+
+
+def _weak(key, step):
+    return Params({}, {"scale": jnp.asarray(1.0)}), ()
+
+
+def _to_float32(params, played, mean):
+    return params._replace(fixed={"scale": params.fixed["scale"].astype(jnp.float32)})
+
+
+def _over_distance(params, played):
+    difference = (played.view[1:] - played.view[:-1].astype(jnp.float32)).mean((-3, -2, -1))
+    return 0 / jnp.abs(difference)
+
+
+def _drawn_by_numpy(params, played):
+    return jnp.full(played.steps.action.shape, np.random.default_rng().uniform())
+
+
+def _two_networks(key, step):
+    return Params({"used": jnp.ones(2), "forgotten": jnp.ones(2)}, {}), ()
+
+
+def _one_loss(params, played):
+    return params.learnt["used"].sum(), {}
+
+
+def _over_the_largest(params, played):
+    places = played.view[1:, :, 0, 0, 0] + 1.0
+    return places / jax.lax.cummax(places, reverse=True)
+
+
+def _less_the_others(params, played):
+    places = played.view[1:, :, 0, 0, 0].astype(jnp.float32)
+    return places - places.mean(1, keepdims=True)
+
+
+def _no_memory(key, step):
+    return Params({}, {}), jnp.zeros(len(step.view))
+
+
+def _sum(forget, params, memory, key, experience):
+    """Remember the sum of the places; `forget` says what is left of it."""
+    memory = forget(memory, experience.step) + experience.step.view[:, 0, 0, 0]
+    return memory, memory
+
+
+def _half(memory, step):
+    return jnp.where(step.terminated | step.truncated, 0.5 * memory, memory)
+
+
+def _after_time_outs(memory, step):
+    return jnp.where(step.truncated, 0.0, memory)
+
+
+def _all(memory, step):
+    return jnp.where(step.terminated | step.truncated, 0.0, memory)
+
+
+def _never(memory, step):
+    return memory
+
+
+def _shifted(params, memory, keys, experience):
+    memory, signal = jax.lax.scan(
+        lambda memory, seen: _sum(_never, params, memory, None, seen), memory, experience
+    )
+    return memory, signal + 1
+
+
+def _signal(params, played):
+    return played.signal
+
+
+REMEMBERS = {"coefficient": 1.0, "init": _no_memory, "reward": _signal}
+BROKEN = {
+    "shapes and types": [
+        (
+            {"coefficient": 1.0, "reward": _row},
+            "float32[12, 3], of steps and actors, not float32[12]",
+        ),
+        ({**ONES, "coefficient": -1.0}, "coefficient must be a number of at least 0"),
+        ({**ONES, "init": lambda key, step: ((), ())}, "init must return Params first, not ()"),
+        ({**REMEMBERS, "observe": _longer_memory}, "was float32[3] and is float32[4]"),
+        (
+            {**REMEMBERS, "observe": _one_signal},
+            "a row for each of 3 actors, but an array is float",
+        ),
+        ({**REMEMBERS, "observe": _looks_at_numbers}, "observe cannot be compiled: TracerBool"),
+        ({**ONES, "loss": lambda params, played: jnp.zeros(())}, "must return (loss, its terms)"),
+        ({**ONES, "metrics": lambda memory: {"all": jnp.ones(3)}}, "but all is float32[3]"),
+    ],
+    "one trace": [({**ONES, "init": _weak, "adapt": _to_float32}, "it is compiled again")],
+    "finite": [
+        ({"coefficient": 1.0, "reward": _over_distance}, "reward must be finite, but is not")
+    ],
+    "same key, same numbers": [
+        ({"coefficient": 1.0, "reward": _drawn_by_numpy}, "played.reward differs when the method"),
+    ],
+    "adapt keeps what is learnt": [
+        (
+            {
+                **{**ONES, "init": _two_networks, "loss": lambda params, _: (_total(params), {})},
+                "adapt": lambda params, *_: params._replace(
+                    learnt={**params.learnt, "used": jnp.zeros(2)}
+                ),
+            },
+            "changes learnt used",
+        )
+    ],
+    "every network learns": [
+        ({**ONES, "init": _two_networks, "loss": _one_loss}, "by forgotten is 0"),
+    ],
+    "observe_rollout is observe": [
+        (
+            {**REMEMBERS, "observe": partial(_sum, _never), "observe_rollout": _shifted},
+            "must note the same an array",
+        )
+    ],
+    "no look ahead": [
+        ({"coefficient": 1.0, "reward": _over_the_largest}, "nothing later than view[")
+    ],
+    "actors are separate": [
+        ({"coefficient": 1.0, "reward": _less_the_others}, "only the other actors play differ")
+    ],
+    RESETS: [
+        ({**REMEMBERS, "observe": partial(_sum, _half)}, "still depend on the episode before"),
+        (
+            {**REMEMBERS, "observe": partial(_sum, _after_time_outs)},
+            "end by truncated are forgotten, but those by terminated are not",
+        ),
+    ],
+}
+
+
+def _total(params):
+    return sum(leaf.sum() for leaf in params.learnt.values())
+
+
+@pytest.fixture
+def check(monkeypatch):
+    """Check a method of these parts: return what failed, by name."""
+
+    def problems(parts, **options):
+        monkeypatch.setitem(METHODS, "broken", lambda settings, actions: Intrinsic("x", **parts))
+        options = {"learns": False, **options}
+        checks = check_method(check_settings("broken"), **options)
+        return {check.name: check.problem for check in checks if check.problem}
+
+    return problems
+
+
+@pytest.mark.parametrize(
+    ("name", "parts", "words"),
+    [(name, *case) for name, cases in BROKEN.items() for case in cases],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_what_is_broken_is_told_by_its_own_check_only(name, parts, words, check):
+    found = check(parts)
+    assert found.keys() == {name}
+    assert words in found[name]
+
+
+def test_a_memory_that_begins_anew_or_lasts_is_well(check):
+    for forget in (_all, _never):
+        assert not check({**REMEMBERS, "observe": partial(_sum, forget)})
+    assert not check({**REMEMBERS, "observe": partial(_sum, _half)}, lasting=True)
+
+
+def test_a_reward_for_staying_leads_nowhere(check):
+    found = check({"coefficient": 0.1, "reward": _same_places}, learns=True)
+    assert found.keys() == {REACHES}
+    assert f"a random one to 5.5; {FURTHER} times as far was expected" in found[REACHES]
+
+
+def test_what_a_method_raises_is_told(check, monkeypatch):
+    def raising(*arguments):
+        raise KeyError("nothing")
+
+    assert check({**ONES, "loss": raising})["shapes and types"].endswith("KeyError: 'nothing'")
+    with pytest.raises(SettingsError, match="did you mean"):
+        list(check_method(check_settings("cebt")))

@@ -1,0 +1,44 @@
+"""The file to begin with: it passes every check as written, and never replaces another."""
+
+from pathlib import Path
+
+from cbet_jax.config import TrainSettings
+from cbet_jax.intrinsic import METHODS, make_intrinsic, own
+from experiments import check_method, new_method
+from tests.support.refusal import refused
+
+
+def test_the_file_passes_every_check(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    new_method.main(["my_bonus"])
+    saved, check, train = capsys.readouterr().out.splitlines()
+    assert saved == "saved: my_bonus.py"
+    assert check.endswith("experiments.check_method my_bonus.py:make")
+    assert train.endswith("--preset smoke --method my_bonus.py:make")
+    before = dict(METHODS)
+    try:
+        check_method.main(["my_bonus.py:make"])
+        lines = capsys.readouterr().out.splitlines()
+        assert all(line.endswith(": ok") for line in lines), lines
+        settings = TrainSettings(method=own.load("my_bonus.py:make"), own=("power=1",))
+        assert make_intrinsic(settings, 3).name == "my_bonus"
+    finally:
+        METHODS.clear()
+        METHODS.update(before)
+
+
+def test_nothing_is_overwritten(tmp_path, capsys):
+    path = tmp_path / "folder" / "mine.py"
+    new_method.main(["bonus", "--out", str(path)])
+    content = path.read_text()
+    assert '"""bonus: reward views' in content
+    assert "already exists" in refused(new_method.main, ["b", "--out", str(path)], capsys)
+    assert path.read_text() == content
+
+
+def test_names_that_no_file_can_have_are_refused(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert "a name of Python" in refused(new_method.main, ["my-bonus"], capsys)
+    assert "a name of Python" in refused(new_method.main, ["class"], capsys)
+    assert "must end in .py" in refused(new_method.main, ["bonus", "--out", "bonus"], capsys)
+    assert not list(Path().iterdir())
