@@ -10,6 +10,7 @@ BASES = {  # name -> title, colour (Okabe and Ito's, which people with any colou
     "rnd": ("RND", "#E69F00"),
     "noveld": ("NovelD", "#44AA99"),
     "e3b": ("E3B", "#AA4499"),
+    "ngu-episodic": ("NGU's episodic bonus", "#661100"),
     "none": ("no intrinsic reward", "#000000"),
     "transfer": ("transfer", "#000000"),
     "untrained": ("untrained network", "#7F7F7F"),

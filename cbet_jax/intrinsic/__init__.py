@@ -17,6 +17,7 @@ from cbet_jax.intrinsic.count import count
 from cbet_jax.intrinsic.count_based import CountReward
 from cbet_jax.intrinsic.curiosity import curiosity
 from cbet_jax.intrinsic.e3b import e3b
+from cbet_jax.intrinsic.ngu_episodic import ngu_episodic
 from cbet_jax.intrinsic.none import none
 from cbet_jax.intrinsic.noveld import noveld
 from cbet_jax.intrinsic.ride import ride
@@ -35,6 +36,7 @@ METHODS: dict[str, Callable[[TrainSettings, int], Intrinsic]] = {
     "none": none,
     "noveld": noveld,
     "e3b": e3b,
+    "ngu-episodic": ngu_episodic,
     "rnd-normalized": rnd_normalized,
     **{name: partial(ablation, name) for name in ABLATION},
 }

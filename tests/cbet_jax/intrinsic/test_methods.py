@@ -33,16 +33,17 @@ LEARNT = {  # the networks of each method that learn; the others have none
     "ride": {"embedding", "inverse", "forward"},
     "noveld": {"predictor"},
     "e3b": {"embedding", "inverse"},
+    "ngu-episodic": {"embedding", "inverse"},
     "rnd-normalized": {"predictor"},
 }
 # The methods whose counts can be reset at random. RIDE, which counts within an episode, refuses.
 COUNTING = tuple(name for name in METHODS if name not in (*LEARNT, "none"))
 # RIDE counts and learns; C-BET is trained by other tests.
-LATER = ("noveld", "e3b", "rnd-normalized")  # methods that came after C-BET
+LATER = ("noveld", "e3b", "ngu-episodic", "rnd-normalized")  # methods that came after C-BET
 TRAINED = others_slow(("ride", "rnd", "count", "curiosity", "none", *LATER), ("ride",))
 COEFFICIENTS = {  # all others: 0.005
     **{"rnd": 0.1, "curiosity": 0.1, "ride": 0.1, "none": 0.0},
-    **{"noveld": 0.05, "e3b": 1.0, "rnd-normalized": 1.0},
+    **{"noveld": 0.05, "e3b": 1.0, "ngu-episodic": 0.001, "rnd-normalized": 1.0},
 }
 
 
@@ -224,7 +225,7 @@ def test_every_method_trains_and_resumes(name, tmp_path):
         assert _bytes(params) != _bytes(after.intrinsic.learnt[network])
     fixed, later = before.intrinsic.fixed, after.intrinsic.fixed
     assert _bytes(fixed.get("target")) == _bytes(later.get("target"))
-    assert (_bytes(fixed) != _bytes(later)) == (name in ("e3b", "rnd-normalized"))
+    assert (_bytes(fixed) != _bytes(later)) == (name in ("e3b", "ngu-episodic", "rnd-normalized"))
     assert ("target" in later) == (name in ("rnd", "noveld", "rnd-normalized"))
     assert _bytes(before.policy) != _bytes(after.policy)
     chex.assert_tree_all_finite(after)

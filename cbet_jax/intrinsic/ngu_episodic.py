@@ -1,0 +1,118 @@
+"""NGU's episodic bonus: reward views unlike those of the episode so far (Badia et al., 2020).
+
+It counts how many of them are near, in the space of an embedding that learns. NGU multiplies the
+bonus by RND's error, which outlives episodes; here it stands alone.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from cbet_jax.config import TrainSettings
+from cbet_jax.intrinsic.inverse_forward import InverseModel
+from cbet_jax.intrinsic.running import begin, include
+from cbet_jax.intrinsic.types import Experience, Intrinsic, Metrics, Params
+from cbet_jax.losses import sequence_mean
+from cbet_jax.networks.embedding import Embedding, apply, init_params
+from cbet_jax.types import SameType, Trajectory
+from envs.types import Step
+
+# Of the paper. In MiniGrid, the code of DEIR (Wan et al., 2023) has the same for NGU.
+NEIGHBOURS = 10  # k
+EPSILON = 1e-4  # of the kernel
+CLUSTER = 0.008  # xi: distances below it, of normalised ones, are 0
+CONSTANT = 1e-3  # c
+COEFFICIENT = 1e-3  # of normalised bonuses, as in commands for that code in DoorKey-8x8
+SLOTS = 512  # views that an actor remembers of its episode: the last ones
+
+
+class Memory(NamedTuple):
+    """The embedded views of each actor's episode."""
+
+    views: Float[Array, "N slots numbers"]
+    number: Int[Array, " N"]  # so far; view i is in slot i % SLOTS
+
+
+class Signal(NamedTuple):
+    """What is recorded of a step."""
+
+    distances: Float[Array, "N neighbours"]  # squared, to the nearest; 0 where there are fewer
+    number: Int[Array, " N"]  # of neighbours
+
+
+def ngu_episodic(settings: TrainSettings, num_actions: int) -> Intrinsic:
+    """Return NGU's episodic bonus: 1 / (sqrt(sum of K over the neighbours) + c).
+
+    K = epsilon / (d^2 / d_m^2 + epsilon), where d_m^2 is the running mean of the squared distances.
+    phi learns by predicting the action between two views (Badia et al., section 2 and algorithm 1).
+    The first view of an episode, which has no neighbour, has no bonus. The largest similarity of
+    the paper, 8, is above what ten neighbours can have.
+    """
+    embedding = Embedding(settings.auxiliary.channels)
+    inverse_model = InverseModel(settings.auxiliary.hidden_units, num_actions)
+
+    def init(key: PRNGKeyArray, step: Step) -> tuple[Params, Memory]:
+        embedding_key, model_key = jax.random.split(key)
+        views = step.view[None]
+        phi = init_params(embedding, embedding_key, views)
+        seen = apply(embedding, phi, views)
+        learnt = {"embedding": phi, "inverse": init_params(inverse_model, model_key, seen, seen)}
+        _, actors, numbers = seen.shape
+        nothing = Memory(jnp.zeros((actors, SLOTS, numbers)), jnp.zeros(actors, jnp.int32))
+        _, memory = jax.vmap(visit)(nothing, seen[0])
+        return Params(learnt, {"distance": begin(), "bonus": begin()}), memory
+
+    def observe(
+        params: Params, memory: Memory, key: PRNGKeyArray, experience: Experience
+    ) -> tuple[Memory, Signal]:
+        step = experience.step
+        (seen,) = apply(embedding, params.learnt["embedding"], step.view[None])
+        ended = step.terminated | step.truncated | step.success  # as RIDE counts
+        # The view is then the first one of the next episode.
+        memory = memory._replace(number=jnp.where(ended, 0, memory.number))
+        signal, memory = jax.vmap(visit)(memory, seen)
+        return memory, signal
+
+    def adapt(params: Params, trajectory: Trajectory, mean: SameType) -> Params:
+        near, before = trajectory.signal, params.fixed["distance"]
+        average = near.distances.sum(-1) / jnp.maximum(near.number, 1)
+        distance = include(before, jnp.where(near.number > 0, average, before.mean), mean)
+        bonus = include(params.fixed["bonus"], bonus_of(near, distance.mean), mean)
+        return params._replace(fixed={"distance": distance, "bonus": bonus})
+
+    def reward(params: Params, trajectory: Trajectory) -> Float[Array, "T N"]:
+        bonus = bonus_of(trajectory.signal, params.fixed["distance"].mean)
+        return bonus / params.fixed["bonus"].deviation
+
+    def loss(params: Params, trajectory: Trajectory) -> tuple[Float[Array, ""], Metrics]:
+        seen = apply(embedding, params.learnt["embedding"], trajectory.view)
+        logits = apply(inverse_model, params.learnt["inverse"], seen[:-1], seen[1:])
+        error = sequence_mean(
+            optax.softmax_cross_entropy_with_integer_labels(logits, trajectory.steps.action)
+        )
+        return settings.auxiliary.inverse_weight * error, {"inverse_loss": error}
+
+    return Intrinsic(
+        "ngu-episodic", COEFFICIENT, reward, init=init, observe=observe, adapt=adapt, loss=loss
+    )
+
+
+def visit(memory: Memory, seen: Float[Array, " numbers"]) -> tuple[Signal, Memory]:
+    """Return how near an actor's nearest views are to an embedded one, and the memory with it."""
+    squared = ((memory.views - seen) ** 2).sum(-1)
+    known = jnp.arange(SLOTS) < memory.number
+    nearest = -jax.lax.top_k(-jnp.where(known, squared, jnp.inf), NEIGHBOURS)[0]
+    signal = Signal(jnp.where(jnp.isinf(nearest), 0.0, nearest), jnp.isfinite(nearest).sum())
+    views = memory.views.at[memory.number % SLOTS].set(seen)
+    return signal, Memory(views, memory.number + 1)
+
+
+def bonus_of(near: Signal, mean_distance: Float[Array, ""]) -> Float[Array, "T N"]:
+    """Return the bonus; 0 where there is no neighbour."""
+    normalised = near.distances / jnp.maximum(mean_distance, 1e-8)
+    kernel = EPSILON / (jnp.maximum(normalised - CLUSTER, 0.0) + EPSILON)
+    kernel = jnp.where(jnp.arange(NEIGHBOURS) < near.number[..., None], kernel, 0.0)
+    return jnp.where(near.number > 0, 1 / (jnp.sqrt(kernel.sum(-1)) + CONSTANT), 0.0)

@@ -1,0 +1,70 @@
+"""NGU's episodic bonus, beside numpy that sorts all distances of the episode."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from cbet_jax.config import AuxiliarySettings, TrainSettings
+from cbet_jax.intrinsic.ngu_episodic import NEIGHBOURS, SLOTS, Memory, ngu_episodic, visit
+from cbet_jax.intrinsic.types import Experience
+from cbet_jax.networks.embedding import Embedding, apply
+from cbet_jax.types import unchanged
+from tests.support.moments import moment, trajectory
+
+STEPS, ACTORS, ACTIONS = 30, 2, 3
+SETTINGS = TrainSettings(auxiliary=AuxiliarySettings(channels=(2, 2), hidden_units=4))
+METHOD = ngu_episodic(SETTINGS, ACTIONS)
+
+
+@jax.jit
+def _observe(first, steps):
+    params, memory = METHOD.init(jax.random.key(0), first)
+    experience = Experience(steps.view, jnp.zeros((STEPS, ACTORS), jnp.int32), steps)
+    observe = lambda memory, now: METHOD.observe(params, memory, jax.random.key(1), now)  # noqa: E731
+    _, signal = jax.lax.scan(observe, memory, experience)
+    views = jnp.concatenate([first.view[None], steps.view])
+    embedding = Embedding(SETTINGS.auxiliary.channels)
+    return params, signal, apply(embedding, params.learnt["embedding"], views)
+
+
+def test_the_bonus_is_the_kernel_over_the_nearest_views_of_the_episode():
+    """The first actor's episode ends twice; the second one's is longer than k, with revisits."""
+    random = np.random.default_rng(0)
+    numbers = random.integers(40, size=(STEPS + 1, ACTORS))
+    ended = np.zeros((STEPS + 1, ACTORS), bool)
+    ended[[4, 9], 0] = True
+    first, *moments = (moment(*each) for each in zip(numbers, numbers, strict=True))
+    steps = jax.tree.map(lambda *leaves: jnp.stack(leaves), *moments)
+    params, signal, embedded = _observe(first, steps._replace(truncated=jnp.asarray(ended[1:])))
+    phi = np.asarray(embedded, np.float64)
+
+    nearest = {}
+    for actor in range(ACTORS):
+        seen = [phi[0, actor]]
+        for step in range(1, STEPS + 1):
+            seen = [] if ended[step, actor] else seen
+            distances = sorted(((phi[step, actor] - other) ** 2).sum() for other in seen)
+            nearest[step - 1, actor] = distances[:NEIGHBOURS]
+            seen.append(phi[step, actor])
+    assert {len(each) for each in nearest.values()} == set(range(NEIGHBOURS + 1))
+    mean = np.mean([np.mean(each) if each else 0.0 for each in nearest.values()])
+    bonus = np.zeros((STEPS, ACTORS))
+    for at, distances in nearest.items():
+        kernel = 1e-4 / (np.maximum(np.array(distances) / mean - 0.008, 0) + 1e-4)
+        bonus[at] = 1 / (np.sqrt(kernel.sum()) + 0.001) if distances else 0.0
+
+    played = trajectory(numbers, np.zeros((STEPS, ACTORS)), signal=signal, num_actions=ACTIONS)
+    adapted = METHOD.adapt(params, played, unchanged)
+    np.testing.assert_allclose(adapted.fixed["distance"].mean, mean, rtol=1e-4)
+    np.testing.assert_allclose(METHOD.reward(adapted, played), bonus / bonus.std(), rtol=1e-3)
+    assert METHOD.coefficient == 0.001
+    assert bonus.max() > 20 * bonus[bonus > 0].min()  # a new view beside a familiar one
+
+
+def test_a_full_memory_forgets_the_oldest_view():
+    views = jnp.arange(float(SLOTS))[:, None]
+    _, memory = visit(Memory(views, jnp.asarray(SLOTS)), jnp.array([-5.0]))
+    near, _ = visit(memory, jnp.array([0.0]))
+    expected = sorted([25.0, *(place**2 for place in range(1, NEIGHBOURS))])
+    np.testing.assert_allclose(near.distances, expected)
+    assert int(near.number) == NEIGHBOURS
