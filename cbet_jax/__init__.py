@@ -23,6 +23,7 @@ if TYPE_CHECKING:  # the same names as below
     from cbet_jax.runs.directory import RunDirectory
     from cbet_jax.runs.policy import Policy, load
     from cbet_jax.runs.saved_policies import Policies, load_policies
+    from cbet_jax.runs.training import train_policy
     from cbet_jax.setting_types import SettingsError
     from cbet_jax.train import Program, TrainState, make_program, make_trainer, seed_keys
     from cbet_jax.types import Trajectory, Transition
@@ -41,6 +42,7 @@ _NAMES = {
     "cbet_jax.runs.directory": ("RunDirectory",),
     "cbet_jax.runs.policy": ("Policy", "load"),
     "cbet_jax.runs.saved_policies": ("Policies", "load_policies"),
+    "cbet_jax.runs.training": ("train_policy",),
     "cbet_jax.setting_types": ("SettingsError",),
     "cbet_jax.train": ("Program", "TrainState", "make_program", "make_trainer", "seed_keys"),
     "cbet_jax.types": ("Trajectory", "Transition"),

@@ -1,0 +1,80 @@
+"""Training in Python: the policy is the one that the program has learnt, and nothing is written."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+
+import cbet_jax
+from cbet_jax.config import OptimizerSettings, SettingsError
+from cbet_jax.runs.train_loop import NonFiniteLossError
+from cbet_jax.train import make_program, seed_keys
+from tests.support import tiny
+from tests.support.own_method import own_method
+from tests.support.worlds import corridor
+
+CHUNKS = 3
+SETTINGS = replace(tiny.SETTINGS, frames=CHUNKS * tiny.CHUNK_FRAMES)
+
+
+def _train(settings=SETTINGS, world=None, **options):
+    world = world or corridor(tiny.WORLDS)
+    return cbet_jax.train_policy(settings, world, chunk=tiny.CHUNK, **options)
+
+
+def test_the_policy_is_what_the_program_learns(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    called = []
+    policy = _train(on_chunk=lambda *given: called.append(given), seed=1)
+    assert not list(Path().iterdir())
+    assert [frames for frames, _ in called] == [tiny.CHUNK_FRAMES * n for n in (1, 2, 3)]
+    assert policy.frames == SETTINGS.frames
+    assert policy.settings.environments == ("corridor",)
+
+    program = make_program(SETTINGS, corridor(tiny.WORLDS), 1, tiny.CHUNK)
+    state = program.init(seed_keys(1, 1))
+    for _, found in called:
+        state, metrics = program.advance(state)
+        assert found.keys() == metrics.keys()
+        np.testing.assert_allclose(found["policy_loss"], np.mean(metrics["policy_loss"]), rtol=1e-5)
+        assert np.isnan(found["first_bad_update"])
+    learnt = jax.tree.map(lambda leaf: leaf[0], state.learner.agent)
+    jax.tree.map(np.testing.assert_array_equal, policy.params, learnt)
+
+    view = np.zeros((4, 7, 7, 3), np.uint8)
+    action, after = policy(view, policy.initial_state(4), jax.random.key(0))
+    assert action.shape == (4,)
+    assert after.hidden.shape == policy.initial_state(4).hidden.shape
+
+
+def test_it_stops_when_told_to():
+    assert _train(on_chunk=lambda frames, metrics: True).frames == tiny.CHUNK_FRAMES
+
+
+def test_a_method_of_ones_own_is_named_by_its_file(tmp_path):
+    ones = """
+        import jax.numpy as jnp
+
+        from cbet_jax.intrinsic.types import Intrinsic
+
+
+        def make(settings, num_actions):
+            return Intrinsic("ones", 1.0, lambda _, played: jnp.ones(played.steps.action.shape))
+    """
+    rewards = []
+    with own_method(tmp_path, ones) as path:
+        settings = replace(SETTINGS, method=f"{path}:make")
+        _train(settings, on_chunk=lambda _, metrics: rewards.append(metrics["intrinsic_reward"]))
+    assert rewards == [1.0] * CHUNKS
+
+
+def test_what_cannot_be_trained_is_refused():
+    with pytest.raises(SettingsError, match="ask for 2 worlds, not 3"):
+        _train(world=corridor(3))
+    with pytest.raises(SettingsError, match="unknown method"):
+        _train(replace(SETTINGS, method="cebt"))
+    wild = OptimizerSettings(learning_rate=1e30)
+    with pytest.raises(NonFiniteLossError, match="not a finite number by frame"):
+        _train(replace(SETTINGS, optimizer=wild))
