@@ -23,7 +23,7 @@ class Step(NamedTuple):
 
     view: UInt8[Array, "N height width 3"]  # what the agent sees in front of itself
     panorama: Integer[Array, "N numbers"]  # the views to the four fixed directions, for counting
-    reward: Float[Array, " N"]  # extrinsic reward, at most once an episode
+    reward: Float[Array, " N"]  # extrinsic reward; of gridworlds at most once an episode
     success: Bool[Array, " N"]  # the action fulfilled the task (may be true again later)
     terminated: Bool[Array, " N"]  # the episode ended in a terminal state
     truncated: Bool[Array, " N"]  # the episode ended at its time limit

@@ -9,6 +9,7 @@ from rich.console import Console
 
 from cbet_jax.config import RunSettings
 from cbet_jax.train import Program
+from envs.minigrid.generators.own_worlds import is_whole_world
 from experiments.common import gridworlds, presets, training
 from experiments.common.cli import FirstWords
 from experiments.common.gridworlds import build, build_together
@@ -64,6 +65,13 @@ def opened_together(
     return runs, build_together(runs, training.lay_out(several[0], console))
 
 
+def film(options: PretrainOptions) -> tuple[str, ...] | None:
+    """Return the words of `watch` that film the policy; only gridworlds are filmed."""
+    if any(map(is_whole_world, options.envs)):
+        return None
+    return ("--explore", "--steps", str(FILM_STEPS))
+
+
 EXPERIMENT = Experiment(
     module="experiments.minigrid_pretrain",
     stage="pre-training",
@@ -72,7 +80,7 @@ EXPERIMENT = Experiment(
     opened=opened,
     evaluate=gridworlds.EVALUATE,
     opened_together=opened_together,
-    film=lambda _: ("--explore", "--steps", str(FILM_STEPS)),
+    film=film,
 )
 
 

@@ -82,7 +82,7 @@ class Experiment[O: TrainingOptions]:
         None
     )
     #: the words of `watch` that film a policy at play when training has ended (None: no film)
-    film: Callable[[O], tuple[str, ...]] | None = None
+    film: Callable[[O], tuple[str, ...] | None] | None = None
 
 
 def main[O: TrainingOptions](experiment: Experiment[O], arguments: Sequence[str] | None) -> None:

@@ -20,16 +20,23 @@ from experiments.common.outputs import unused
 
 ALL_SEEDS = "all"  # in place of a seed: the mean over seeds, its interval from their spread
 ALL_WORLDS = "all"  # in place of an environment: the episodes of all environments together
-HEADER = (
-    *("method", "seed", "environment", "episodes"),
-    *("success_rate", "success_rate_low", "success_rate_high"),
-    *("unique_interactions", "unique_interactions_low", "unique_interactions_high"),
-    *("extrinsic_return", "extrinsic_return_low", "extrinsic_return_high"),
-    *("episode_length", "episode_length_low", "episode_length_high"),
-    *(f"share_of_{action}" for action in ACTIONS),
-    "action_entropy",
-    *("checkpoint_frames", "evaluation_seed"),
-)
+
+
+def header(actions: Sequence[str]) -> tuple[str, ...]:
+    """Return the columns of a table, given the names of the actions."""
+    return (
+        *("method", "seed", "environment", "episodes"),
+        *("success_rate", "success_rate_low", "success_rate_high"),
+        *("unique_interactions", "unique_interactions_low", "unique_interactions_high"),
+        *("extrinsic_return", "extrinsic_return_low", "extrinsic_return_high"),
+        *("episode_length", "episode_length_low", "episode_length_high"),
+        *(f"share_of_{action}" for action in actions),
+        "action_entropy",
+        *("checkpoint_frames", "evaluation_seed"),
+    )
+
+
+HEADER = header(ACTIONS)  # of gridworlds
 
 
 class EvaluationRow(NamedTuple):
@@ -131,7 +138,9 @@ def save(path: Path, table: Sequence[EvaluationRow], frames: int, seed: int) -> 
     """
     with open(path, "w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(HEADER)
+        actions = len(table[0].actions)
+        is_gridworld = actions == len(ACTIONS)
+        writer.writerow(HEADER if is_gridworld else header([str(x) for x in range(actions)]))
         for row in table:
             measured = (row.success, row.interactions, row.extrinsic_return, row.length)
             of_actions = (*row.actions, row.entropy)

@@ -28,9 +28,11 @@ from cbet_jax.runs.saved_policies import (
 )
 from envs.minigrid import make_world
 from envs.minigrid.generators import TRANSFER, Generator, find
+from envs.minigrid.generators.own_worlds import is_whole_world
 from envs.minigrid.level import Level, enlarge
 from envs.minigrid.pool import canvas
 from envs.minigrid.world import first_levels, play_levels
+from envs.types import World
 from experiments.common import training
 from experiments.common.gridworlds import gridworld_settings
 from experiments.evaluation import evaluation_table
@@ -77,7 +79,8 @@ def open_run(
     directory = RunDirectory(path)
     settings = gridworld_settings(directory)
     environments = environments or (TRANSFER if settings.explore else settings.environments)
-    world = make_world(environments[:1], 1, explore=False)
+    alone = any(map(is_whole_world, environments))  # which is refused with others
+    world = make_world(environments if alone else environments[:1], 1, explore=False)
     policies = load_policies(directory, settings, world, checkpoint)
     training.tell_damaged(policies.loaded, console)
     return EvaluatedRun(directory, settings, environments, policies)
@@ -107,7 +110,9 @@ def play(
 def play_each_world(
     runs: Sequence[EvaluatedRun], episodes: int, seed: int, console: Console
 ) -> Iterator[tuple[str, dict[int, PlayedWorld]]]:
-    """Play world by world. One program plays them all, because a level is data.
+    """Play world by world. One program plays all gridworlds, because a level is data.
+
+    A `World` of one's own has a program of its own.
 
     Args:
         runs: whose policies play.
@@ -120,35 +125,69 @@ def play_each_world(
     """
     world_key, action_key = jax.random.split(jax.random.key(seed))
     names = list(dict.fromkeys(name for run in runs for name in run.environments))
-    longest = max((find(name).max_steps for name in names), default=1)
-    world = play_levels(episodes, longest, jax.default_backend())
-    play_uniform = make_evaluator(world, uniform(world.num_actions))
-    programs: dict[Any, tuple[Evaluator, Initializer]] = {}
+    own = [name for name in names if is_whole_world(name)]
+    for name in own:
+        with console.status(f"playing {name}"):
+            world = make_world((name,), episodes, explore=False)
+            playing = _Playing(world, runs)
+            played = playing.play(name, world_key, action_key)
+        yield name, played
+    names = [name for name in names if name not in own]
+    if not names:
+        return
+    longest = max(find(name).max_steps for name in names)
+    playing = _Playing(play_levels(episodes, longest, jax.default_backend()), runs)
     begun: list[float] = []  # when each world was begun
     with levels_ahead(names, world_key, episodes) as drawn:
         for number, (name, levels) in enumerate(zip(names, drawn, strict=True), 1):
             begun.append(time.monotonic())
             left = time_left(begun, len(names))
             with console.status(f"playing {name} ({number} of {len(names)}{left})"):
-                beginning = levels.result()
-                by_chance = play_uniform(NOTHING_LEARNT, beginning, action_key)
-                played = {}
-                for index, run in enumerate(runs):
-                    if name not in run.environments:
-                        continue
-                    # Programs differ only by their networks: compiled once, one plays for all runs.
-                    transfer, agent = run.settings.transfer, run.policies.agent
-                    kind = run.settings.train.network, transfer and transfer.network
-                    if kind not in programs:
-                        programs[kind] = make_evaluator(world, agent), make_initializer(agent)
-                    evaluate, init = programs[kind]
-                    fresh = untrained(run.policies, run.settings, init)
-                    played[index] = {
-                        run.name: evaluate(run.policies.params, beginning, action_key),
-                        UNTRAINED: evaluate(fresh, beginning, action_key),
-                        UNIFORM: by_chance,
-                    }
+                played = playing.play(name, levels.result(), action_key)
             yield name, played
+
+
+class _Playing:
+    """The programs in which runs play worlds; runs differ only by their networks.
+
+    Args:
+        world: the worlds, one for each episode.
+        runs: whose policies play.
+    """
+
+    def __init__(self, world: World, runs: Sequence[EvaluatedRun]) -> None:
+        self._world, self._runs = world, runs
+        self._play_uniform = make_evaluator(world, uniform(world.num_actions))
+        self._programs: dict[Any, tuple[Evaluator, Initializer]] = {}
+
+    def play(
+        self, name: str, beginning: Level | PRNGKeyArray, action_key: PRNGKeyArray
+    ) -> dict[int, PlayedWorld]:
+        """Return what was played in a world: of each run that plays it, by its index.
+
+        Args:
+            name: of the world.
+            beginning: what it begins with (`World.init`).
+            action_key: draws the actions.
+        """
+        by_chance = self._play_uniform(NOTHING_LEARNT, beginning, action_key)
+        played = {}
+        for index, run in enumerate(self._runs):
+            if name not in run.environments:
+                continue
+            # Compiled once, one program plays for all runs of the same networks.
+            transfer, agent = run.settings.transfer, run.policies.agent
+            kind = run.settings.train.network, transfer and transfer.network
+            if kind not in self._programs:
+                self._programs[kind] = make_evaluator(self._world, agent), make_initializer(agent)
+            evaluate, init = self._programs[kind]
+            fresh = untrained(run.policies, run.settings, init)
+            played[index] = {
+                run.name: evaluate(run.policies.params, beginning, action_key),
+                UNTRAINED: evaluate(fresh, beginning, action_key),
+                UNIFORM: by_chance,
+            }
+        return played
 
 
 def time_left(begun: Sequence[float], worlds: int) -> str:

@@ -4,9 +4,11 @@ import re
 from pathlib import Path
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from envs.minigrid import make_world
 from envs.minigrid.generators import own_worlds, sample_levels
 from envs.minigrid.level import PICK_UP, REACH_GOAL
 from envs.registry import find
@@ -41,3 +43,17 @@ def test_gridworlds_of_the_page_have_levels(files, named, task, max_steps):
     assert ready.all()
     assert generator.deadly == (named == "maps.py:fetch")
     assert (len(np.unique(np.asarray(levels.cells), axis=0)) > 1) == (named != "maps.py:fetch")
+
+
+@pytest.mark.parametrize(
+    ("named", "view_shape", "ends"),
+    [("walk.py:make", (1, 1, 3), 50), ("empty_room.py:make", (7, 7, 3), 60)],
+)
+def test_adapted_environments_of_the_page_are_played(files, named, view_shape, ends):
+    world = make_world([load(f"{files}/{named}")], 3, explore=True)
+    assert (world.view_shape, world.max_steps) == (view_shape, ends)
+    state, _ = world.init(jax.random.key(0))
+    _, steps = jax.lax.scan(world.step, state, jnp.zeros((ends, 3), jnp.int32))
+    assert np.asarray(steps.truncated[-1]).all()  # it goes left, or turns
+    assert not np.asarray(steps.truncated[:-1]).any()
+    assert steps.view.shape == (ends, 3, *view_shape)

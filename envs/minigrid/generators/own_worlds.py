@@ -83,17 +83,22 @@ class UnnamedWorld(UnknownEnvironment):
         )
 
 
+class RefusedWorld(UnsupportedEnvironment):
+    """A world of one's own that cannot be played, or not so; the message says why."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        ValueError.__init__(self, f"the world {name.partition('@')[0]}: {reason}")
+
+
 def find_own(name: str) -> Generator:
     """Return the generator of a gridworld of one's own.
 
     Raises:
-        UnknownEnvironment: it was not added. UnsupportedEnvironment: it is no gridworld.
+        UnknownEnvironment: it was not added. RefusedWorld: it is no gridworld.
     """
     refuse_unnamed([name])
     if name in _functions:
-        raise UnsupportedEnvironment(
-            name, "it is a World with rules of its own, and this needs the levels of a gridworld"
-        )
+        raise RefusedWorld(name, "it has rules of its own, and this needs a gridworld's levels")
     return _generators[name]
 
 
@@ -106,19 +111,23 @@ def whole_world(names: Sequence[str], num_worlds: int) -> World:
     """Return the world of one's own that one of the names is.
 
     Raises:
-        UnsupportedEnvironment: it is to be played together with others, or it is not made.
+        RefusedWorld: it is to be played together with others, or it is not made.
     """
     name = next(name for name in names if name in _functions)
     if len(names) > 1:
-        raise UnsupportedEnvironment(
+        raise RefusedWorld(
             name, "it has rules of its own, so it is played alone, not in turn with others"
         )
     try:
         world = _functions[name](num_worlds)
     except Exception as error:
-        raise UnsupportedEnvironment(name, f"{type(error).__name__}: {error}") from error
+        raise RefusedWorld(name, f"{type(error).__name__}: {error}") from None
     if not isinstance(world, World):
-        raise UnsupportedEnvironment(name, f"it must return a World, not {type(world).__name__}")
+        raise RefusedWorld(name, f"it must return a World, not {type(world).__name__}")
+    if world.num_worlds != num_worlds:
+        raise RefusedWorld(
+            name, f"it has {world.num_worlds} worlds, not the {num_worlds} asked for"
+        )
     return world
 
 

@@ -3,14 +3,17 @@
 from functools import wraps
 
 import numpy as np
+import pytest
 from rich.console import Console
 
 from cbet_jax import evaluate
 from cbet_jax.runs.saved_policies import UNIFORM, UNTRAINED
-from envs.minigrid.generators import GENERATORS
-from experiments.evaluation import gridworlds
+from envs.errors import UnsupportedEnvironment
+from envs.minigrid.generators import GENERATORS, own_worlds
+from experiments.evaluation import evaluation_table, gridworlds
 from tests.support.evaluated import EPISODES, WORLDS
 from tests.support.tiny import SEEDS, pretrained
+from tests.support.worlds import corridor
 
 
 def test_one_program_plays_every_run_in_every_world(tmp_path, monkeypatch):
@@ -45,3 +48,21 @@ def test_the_time_left_is_that_of_worlds_after_the_first():
     assert gridworlds.time_left([0.0], 10) == gridworlds.time_left([0.0, 30.0], 10) == ""
     assert gridworlds.time_left([0.0, 30.0, 35.0], 10) == ", about 40 s left"
     assert gridworlds.time_left([0.0, 30.0, 35.0, 42.0], 4) == ", about 6 s left"
+
+
+def test_a_world_with_rules_of_its_own_is_evaluated_alone(tmp_path):
+    own_worlds.add("my.py:make@12345678", corridor)
+    run = pretrained(tmp_path, actions=3)
+    names = ("my.py:make@12345678",)
+    opened = gridworlds.open_run(run.root, names, None, Console())
+    (rows,) = gridworlds.play([opened], 4, seed=0, console=Console())
+    assert {row.environment for row in rows} == {*names}
+    assert [row.method for row in rows] == ["cbet"] * 3 + ["untrained"] * 3 + ["uniform"]
+    assert all(row.length.value == 7 for row in rows)
+    evaluation_table.save(tmp_path / "table.csv", rows, 80, 0)
+    header, *lines = (tmp_path / "table.csv").read_text().splitlines()
+    assert "share_of_0,share_of_1,share_of_2,action_entropy" in header
+    assert len(lines) == len(rows)
+    with pytest.raises(UnsupportedEnvironment, match="played alone"):
+        gridworlds.open_run(run.root, (*names, "Unlock"), None, Console())
+    own_worlds.forget()

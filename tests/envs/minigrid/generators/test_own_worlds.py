@@ -75,7 +75,7 @@ def test_a_world_with_rules_of_its_own_is_played_alone():
     assert (world.num_worlds, world.num_actions) == (3, 3)
     with pytest.raises(UnsupportedEnvironment, match="played alone"):
         envs.minigrid.make_world(["my.py:make@12345678", "Unlock"], 3, explore=True)
-    with pytest.raises(UnsupportedEnvironment, match="needs the levels of a gridworld"):
+    with pytest.raises(UnsupportedEnvironment, match="needs a gridworld's levels"):
         find("my.py:make@12345678")
 
 
@@ -84,6 +84,7 @@ def test_a_world_with_rules_of_its_own_is_played_alone():
     [
         (lambda n: None, "must return a World, not NoneType"),
         (lambda n: n / 0, "ZeroDivisionError"),
+        (lambda n: corridor(4), "4 worlds, not the 3 asked for"),
     ],
 )
 def test_a_function_that_makes_no_world_is_told_when_it_is_played(make, line):

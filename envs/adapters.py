@@ -1,0 +1,421 @@
+"""Environments of other libraries as a `World`: navix's, and those with gymnax's interface.
+
+They keep their rules, rewards and ends. Actions are discrete; an observation is one array, which
+becomes a view, an image of bytes, since that is what the networks see:
+
+- an image of bytes with three channels stays as it is; of other images the channels are laid side
+  by side, three at a time;
+- a vector of n numbers becomes an image one pixel high, three numbers a pixel;
+- a whole number takes as many bytes as its bounds need; a real number is scaled from its bounds to
+  0..255 (`--network.brightest 255` divides views by 255).
+
+Counts read the same bytes as `panorama`: a state is an observation, a change is the difference of
+two that follow each other.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, UInt8
+
+from envs.types import Step, World
+
+BYTE = 256
+CHANNELS = 3  # of a view
+UNBOUNDED = 1e6  # a bound beyond this is none: spaces write the largest float in its place
+
+type Bounds = tuple[Any, Any]  # low and high: numbers, or arrays of an observation's shape
+#: of reward, terminated, and info; all of one environment
+type Success = Callable[[Any, Any, Any], Bool[Array, ""]]
+
+
+class Played(NamedTuple):
+    """What an action brought, in one environment."""
+
+    observation: Array
+    reward: Float[Array, ""]
+    terminated: Bool[Array, ""]
+    truncated: Bool[Array, ""]
+    success: Bool[Array, ""]
+
+
+class Adapted(NamedTuple):
+    """The state of `N` environments."""
+
+    states: Any  # of the environments, arrays [N, ...]
+    length: Int[Array, " N"]  # steps played in the current episode
+    key: PRNGKeyArray
+
+
+class _Environment(NamedTuple):
+    """One environment: what the adapters of all libraries have in common."""
+
+    name: str
+    num_actions: int
+    max_steps: int
+    reset: Callable[[PRNGKeyArray], tuple[Any, Array]]  # key -> state, observation
+    #: key, state, action, length of the episode with this action
+    step: Callable[[PRNGKeyArray, Any, Array, Array], tuple[Any, Played]]
+    #: which of the steps ended an episode without beginning the next; None: the environment does
+    needs_reset: Callable[[Played], Bool[Array, " N"]] | None
+
+
+def from_gymnax(
+    env: Any,
+    params: Any,
+    num_worlds: int,
+    *,
+    bounds: Bounds | None = None,
+    levels: int = BYTE,
+    max_steps: int | None = None,
+    success: Success | None = None,
+    name: str | None = None,
+    platform: str | None = None,
+) -> World[Adapted]:
+    """Return worlds that play an environment with gymnax's interface.
+
+    It has `reset(key, params)`, `step(key, state, action, params)`, which resets by itself, and
+    `action_space(params)`. A step returns `terminated` and `truncated`, as in gymnax 1.0, or one
+    `done`, as before; `done` is a truncation where `info["truncated"]` says so or, without that, at
+    the time limit.
+
+    Args:
+        env: the environment.
+        params: of the environment.
+        num_worlds: size of the batch.
+        bounds: of the numbers of an observation (None: those of `observation_space(params)`).
+        levels: that counts tell apart in a real number, 2 to 256.
+        max_steps: time limit (None: `params.max_steps_in_episode`, which the environment keeps
+            itself).
+        success: says whether an action fulfilled the task (None: `info["success"]`, if there is
+            one; else no action does).
+        name: in metrics and tables (None: the environment's own, or that of its class).
+        platform: that programs are written for (None: the kind of JAX's default device).
+
+    Raises:
+        ValueError: the environment cannot be adapted; one line says why.
+    """
+    limit = max_steps or getattr(params, "max_steps_in_episode", None)
+    if limit is None:
+        raise ValueError("its params have no max_steps_in_episode: give max_steps")
+    actions = getattr(env.action_space(params), "n", None)
+    if actions is None:
+        raise ValueError("its actions must be discrete: action_space(params) has no n")
+
+    def reset(key: PRNGKeyArray) -> tuple[Any, Array]:
+        observation, state = env.reset(key, params)
+        return state, observation
+
+    def step(key: PRNGKeyArray, state: Any, action: Array, length: Array) -> tuple[Any, Played]:
+        observation, state, reward, *ends, info = env.step(key, state, action, params)
+        at_limit = length >= limit
+        if len(ends) == 2:
+            terminated, truncated = (jnp.asarray(end, bool) for end in ends)
+        else:
+            (done,) = ends
+            truncated = done & jnp.asarray(info.get("truncated", at_limit), bool)
+            terminated = done & ~truncated
+        truncated = truncated & ~terminated
+        if max_steps is not None:  # the environment need not keep it
+            truncated = truncated | (at_limit & ~terminated)
+        if success is not None:
+            reached = success(reward, terminated, info)
+        else:
+            reached = info.get("success", False)
+        return state, _played(observation, reward, terminated, truncated, reached)
+
+    return _world(
+        _Environment(
+            name=name or str(getattr(env, "name", type(env).__name__)),
+            num_actions=int(actions),
+            max_steps=int(limit),
+            reset=reset,
+            step=step,
+            needs_reset=None if max_steps is None else lambda played: played.truncated,
+        ),
+        num_worlds,
+        _space_bounds(env.observation_space(params)) if bounds is None else bounds,
+        levels,
+        platform,
+    )
+
+
+def from_navix(
+    env: Any,
+    num_worlds: int,
+    *,
+    bounds: Bounds | None = None,
+    levels: int = BYTE,
+    success: Success | None = None,
+    name: str | None = None,
+    platform: str | None = None,
+) -> World[Adapted]:
+    """Return worlds that play an environment of navix by navix's own rules and observations.
+
+    (`--envs Navix-FourRooms-v0` plays navix's levels by MiniGrid's rules.)
+
+    Args:
+        env: the environment, as `navix.make` returns it.
+        num_worlds: size of the batch.
+        bounds: of the numbers of an observation (None: those of `observation_space`).
+        levels: that counts tell apart in a real number, 2 to 256.
+        success: says whether an action fulfilled the task (None: it ended the episode, and was
+            rewarded).
+        name: in metrics and tables (None: the environment's own, or that of its class).
+        platform: that programs are written for (None: the kind of JAX's default device).
+
+    Raises:
+        ValueError: the environment cannot be adapted; one line says why.
+    """
+    env = env.replace(disable_autoreset=True)  # it would reset one step later than a `World` does
+
+    def reset(key: PRNGKeyArray) -> tuple[Any, Array]:
+        timestep = env.reset(key)
+        return timestep, timestep.observation
+
+    def step(key: PRNGKeyArray, timestep: Any, action: Array, _: Array) -> tuple[Any, Played]:
+        del key  # the state has one
+        after = env.step(timestep, action)
+        terminated, reward = after.is_termination(), after.reward
+        reached = success(reward, terminated, after.info) if success else terminated & (reward > 0)
+        return after, _played(after.observation, reward, terminated, after.is_truncation(), reached)
+
+    return _world(
+        _Environment(
+            name=name or type(env).__name__,
+            num_actions=len(env.action_set),
+            max_steps=int(env.max_steps),
+            reset=reset,
+            step=step,
+            needs_reset=lambda played: played.terminated | played.truncated,
+        ),
+        num_worlds,
+        _space_bounds(env.observation_space) if bounds is None else bounds,
+        levels,
+        platform,
+    )
+
+
+def _world(
+    env: _Environment, num_worlds: int, bounds: Bounds | None, levels: int, platform: str | None
+) -> World[Adapted]:
+    """Return the worlds of an environment.
+
+    Args:
+        env: the environment.
+        num_worlds: size of the batch.
+        bounds: of the numbers of an observation (None: unknown).
+        levels: that counts tell apart in a real number.
+        platform: that programs are written for (None: the kind of JAX's default device).
+    """
+    seen = jax.eval_shape(env.reset, jax.random.key(0))[1]
+    bytes_of, view_shape = make_view(seen, bounds, levels)
+
+    def init(key: PRNGKeyArray) -> tuple[Adapted, Step]:
+        key, reset_key = jax.random.split(key)
+        states, observation = jax.vmap(env.reset)(jax.random.split(reset_key, num_worlds))
+        nothing = jnp.zeros(num_worlds, jnp.int32)
+        never = jnp.zeros(num_worlds, bool)
+        played = Played(observation, jnp.zeros(num_worlds), never, never, never)
+        return Adapted(states, nothing, key), see(observation, played, nothing)
+
+    def step(adapted: Adapted, action: Int[Array, " N"]) -> tuple[Adapted, Step]:
+        key, step_key, reset_key = jax.random.split(adapted.key, 3)
+        length = adapted.length + 1
+        keys = jax.random.split(step_key, num_worlds)
+        states, played = jax.vmap(env.step)(keys, adapted.states, action, length)
+        observation = played.observation
+        if env.needs_reset is not None:
+            mask = env.needs_reset(played)
+            states, observation = begin_episodes(mask, states, observation, reset_key)
+        ended = played.terminated | played.truncated
+        return (
+            Adapted(states, jnp.where(ended, 0, length), key),
+            see(observation, played, length),
+        )
+
+    def begin_episodes(
+        mask: Bool[Array, " N"], states: Any, observation: Array, key: PRNGKeyArray
+    ) -> tuple[Any, Array]:
+        """Reset where the mask is set; where it is set nowhere, nothing is computed."""
+
+        def begin() -> tuple[Any, Array]:
+            fresh = jax.vmap(env.reset)(jax.random.split(key, num_worlds))
+            return jax.tree.map(
+                lambda new, old: _where(mask, new, old), fresh, (states, observation)
+            )
+
+        return jax.lax.cond(mask.any(), begin, lambda: (states, observation))
+
+    def see(observation: Array, played: Played, length: Int[Array, " N"]) -> Step:
+        view, counted = bytes_of(observation)
+        return Step(
+            view=view,
+            panorama=counted,
+            reward=played.reward,
+            success=played.success,
+            terminated=played.terminated,
+            truncated=played.truncated,
+            length=length,
+            environment=jnp.zeros(num_worlds, jnp.int32),
+            interaction=jnp.zeros((num_worlds, 2), jnp.uint32),  # nothing is known of full states
+        )
+
+    return World[Adapted](
+        init=init,
+        step=step,
+        refresh=lambda adapted: adapted,
+        report=lambda adapted: {},
+        num_worlds=num_worlds,
+        num_actions=env.num_actions,
+        view_shape=view_shape,
+        environments=(env.name,),
+        max_steps=env.max_steps,
+        platform=platform or jax.default_backend(),
+    )
+
+
+type BytesOf = Callable[[Array], tuple[UInt8[Array, "N height width 3"], UInt8[Array, "N numbers"]]]
+
+
+def make_view(
+    seen: Any, bounds: Bounds | None, levels: int = BYTE
+) -> tuple[BytesOf, tuple[int, int, int]]:
+    """Return the function that makes views, and what is counted, of observations `[N, ...]`.
+
+    Args:
+        seen: an observation, as `jax.ShapeDtypeStruct`.
+        bounds: of its numbers (None: unknown).
+        levels: that counts tell apart in a real number.
+
+    Returns:
+        The function, and the shape of a view.
+
+    Raises:
+        ValueError: an observation is no array, or its numbers have no bounds.
+    """
+    if not isinstance(seen, jax.ShapeDtypeStruct):
+        raise ValueError(f"an observation must be one array, not a {type(seen).__name__}")
+    if not 2 <= levels <= BYTE:
+        raise ValueError(f"levels must be 2 to {BYTE}, not {levels}")
+    if jnp.issubdtype(seen.dtype, jnp.floating):
+        if bounds is None:
+            raise ValueError(
+                "its observations are real numbers without bounds: give bounds=(low, high)"
+            )
+        encode = _encode_reals(bounds, seen.shape)
+    elif jnp.issubdtype(seen.dtype, jnp.integer) or seen.dtype == bool:
+        encode = _encode_integers(*_integer_bounds(seen, bounds))
+        levels = BYTE  # whole numbers are counted as they are
+    else:
+        raise ValueError(f"an observation must hold numbers, not {seen.dtype}")
+
+    def bytes_of(observation: Array) -> tuple[Array, Array]:
+        numbers = encode(observation)
+        counted = numbers if levels == BYTE else _coarse(numbers, levels)
+        return _as_image(numbers), counted.reshape(len(counted), -1)
+
+    probe = jax.ShapeDtypeStruct((1, *seen.shape), seen.dtype)
+    height, width, channels = jax.eval_shape(bytes_of, probe)[0].shape[1:]
+    return bytes_of, (height, width, channels)
+
+
+def _encode_reals(bounds: Bounds, shape: tuple[int, ...]) -> Callable[[Array], Array]:
+    low, high = (np.broadcast_to(np.asarray(bound, np.float32), shape) for bound in bounds)
+    if not (np.isfinite(low).all() and np.isfinite(high).all() and (low < high).all()):
+        raise ValueError("bounds must be finite, each low below its high")
+
+    def encode(observation: Array) -> UInt8[Array, "N *shape 1"]:
+        share = (jnp.clip(observation, low, high) - low) / (high - low)
+        return jnp.round(share * (BYTE - 1)).astype(jnp.uint8)[..., None]
+
+    return encode
+
+
+def _encode_integers(low: int, high: int) -> Callable[[Array], Array]:
+    """Return what writes each number in as many bytes as its bounds need, the lowest first."""
+    places = max(1, math.ceil(math.log2(high - low + 1) / 8))
+
+    def encode(observation: Array) -> UInt8[Array, "N *shape places"]:
+        if low == 0 and places == 1:
+            return jnp.clip(observation, low, high).astype(jnp.uint8)[..., None]
+        above = (jnp.clip(observation, low, high).astype(jnp.int32) - low).astype(jnp.uint32)
+        digits = [(above >> 8 * place) & (BYTE - 1) for place in range(places)]
+        return jnp.stack(digits, axis=-1).astype(jnp.uint8)
+
+    return encode
+
+
+def _integer_bounds(seen: jax.ShapeDtypeStruct, bounds: Bounds | None) -> tuple[int, int]:
+    if seen.dtype == bool:
+        return 0, 1
+    type_bounds = jnp.iinfo(seen.dtype)
+    low, high = (type_bounds.min, type_bounds.max) if bounds is None else bounds
+    lowest, highest = int(np.min(low)), int(np.max(high))
+    if lowest > highest:
+        raise ValueError("bounds must be finite, each low below its high")
+    return max(lowest, int(type_bounds.min)), min(highest, int(type_bounds.max))
+
+
+def _coarse(numbers: UInt8[Array, "*shape"], levels: int) -> UInt8[Array, "*shape"]:
+    return (numbers.astype(jnp.uint32) * levels // BYTE).astype(jnp.uint8)
+
+
+def _as_image(numbers: UInt8[Array, "N *shape places"]) -> UInt8[Array, "N height width 3"]:
+    """Return images of the bytes of observations; what is neither 2-D nor 3-D becomes one row."""
+    batch, *shape, places = numbers.shape
+    if len(shape) not in (2, 3):
+        return _padded(numbers.reshape(batch, -1)).reshape(batch, 1, -1, CHANNELS)
+    height, width = shape[:2]
+    channels = math.prod(shape[2:]) * places
+    image = _padded(numbers.reshape(batch, height, width, channels))
+    groups = image.reshape(batch, height, width, -1, CHANNELS)
+    return jnp.moveaxis(groups, 3, 2).reshape(batch, height, -1, CHANNELS)
+
+
+def _padded(numbers: UInt8[Array, "*shape"]) -> UInt8[Array, "*padded"]:
+    """Return the numbers with zeros after the last axis, to a multiple of three."""
+    more = -numbers.shape[-1] % CHANNELS
+    return jnp.pad(numbers, [(0, 0)] * (numbers.ndim - 1) + [(0, more)])
+
+
+def _space_bounds(space: Any) -> Bounds | None:
+    """Return the bounds that a space of gymnax or navix says, None where it says none."""
+    if hasattr(space, "n"):
+        return 0, int(space.n) - 1
+    low = getattr(space, "low", getattr(space, "minimum", None))
+    high = getattr(space, "high", getattr(space, "maximum", None))
+    if low is None or high is None:
+        return None
+    if max(np.abs(np.asarray(low)).max(), np.abs(np.asarray(high)).max()) > UNBOUNDED:
+        return None
+    return low, high
+
+
+def _played(
+    observation: Array, reward: Any, terminated: Any, truncated: Any, success: Any
+) -> Played:
+    """Return what an action brought, each with its type.
+
+    Args:
+        observation: after it.
+        reward: for it.
+        terminated: whether it ended the episode in a terminal state.
+        truncated: whether the episode ended at its time limit.
+        success: whether it fulfilled the task.
+    """
+    return Played(
+        observation,
+        jnp.asarray(reward, jnp.float32),
+        jnp.asarray(terminated, bool),
+        jnp.asarray(truncated, bool),
+        jnp.asarray(success, bool),
+    )
+
+
+def _where(mask: Bool[Array, " N"], new: Array, old: Array) -> Array:
+    return jnp.where(mask.reshape(-1, *[1] * (new.ndim - 1)), new, old)

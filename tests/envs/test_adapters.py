@@ -1,0 +1,124 @@
+"""Environments of other libraries as worlds: ends, resets, views, and what is counted."""
+
+from types import SimpleNamespace
+
+import jax
+import jax.numpy as jnp
+import navix
+import numpy as np
+import pytest
+
+from envs.adapters import from_gymnax, from_navix, make_view
+from tests.support.gymnax_style import PARAMS, Walk
+
+
+def played(world, actions):
+    """Return the steps of one sequence of actions, [T, N]; all worlds act alike."""
+
+    def step(state, action):
+        return world.step(state, jnp.full(world.num_worlds, action))
+
+    state, first = world.init(jax.random.key(0))
+    return first, jax.lax.scan(step, state, jnp.array(actions))[1]
+
+
+@pytest.mark.parametrize("ends", [1, 2])
+def test_a_gymnax_style_environment_ends_and_begins_episodes(ends):
+    world = from_gymnax(Walk(ends), PARAMS, 2)
+    assert (world.environments, world.num_actions, world.max_steps) == (("Walk",), 2, 6)
+    first, steps = played(world, [1, 1, 1, 0, 1, 0, 1, 0, 1, 1])
+    assert first.view.shape == (2, *world.view_shape) == (2, 1, 1, 3)
+    np.testing.assert_array_equal(steps.length[:, 0], [1, 2, 3, 1, 2, 3, 4, 5, 6, 1])
+    np.testing.assert_array_equal(np.flatnonzero(steps.terminated[:, 1]), [2])
+    np.testing.assert_array_equal(np.flatnonzero(steps.truncated[:, 1]), [8])
+    np.testing.assert_array_equal(np.flatnonzero(steps.success[:, 1]), [2])
+    np.testing.assert_allclose(steps.reward[:3, 0], [-0.1, -0.1, 1.0])
+    for end in (2, 8):  # the view after an episode's end is the next one's first
+        np.testing.assert_array_equal(steps.view[end], first.view)
+    np.testing.assert_array_equal(steps.panorama[..., :2], steps.view[:, :, 0, 0, :2])
+
+
+def test_a_time_limit_of_ones_own_cuts_episodes():
+    _, steps = played(from_gymnax(Walk(), PARAMS, 2, max_steps=2), [1, 0, 0, 0, 1, 1, 1])
+    np.testing.assert_array_equal(steps.length[:, 0], [1, 2, 1, 2, 1, 2, 1])
+    np.testing.assert_array_equal(np.flatnonzero(steps.truncated[:, 0]), [1, 3, 5])
+    assert not steps.terminated.any()
+    with pytest.raises(ValueError, match="give max_steps"):
+        from_gymnax(Walk(), SimpleNamespace(), 2)
+
+
+def test_success_may_be_said():
+    world = from_gymnax(Walk(), PARAMS, 1, success=lambda reward, terminated, info: reward < 0)
+    _, steps = played(world, [1, 1, 1])
+    np.testing.assert_array_equal(steps.success[:, 0], [True, True, False])
+
+
+def test_navix_plays_by_its_own_rules():
+    env = navix.make("Navix-Empty-5x5-v0", max_steps=5)
+    actions = [2, 2, 1, 2, 2, 0, 2, 2, 2]  # to the goal, then none of it
+    world = from_navix(env, 2, name="empty")
+    first, steps = played(world, actions)
+    assert (world.environments, world.num_actions, world.max_steps) == (("empty",), 7, 5)
+
+    timestep = env.reset(jax.random.key(3))
+    np.testing.assert_array_equal(first.view[0], timestep.observation)
+    for time, action in enumerate(actions[:5]):
+        timestep = env.step(timestep, action)
+        assert steps.reward[time, 0] == timestep.reward
+        assert steps.terminated[time, 0] == timestep.is_termination()
+        if time < 4:
+            np.testing.assert_array_equal(steps.view[time, 0], timestep.observation)
+    assert steps.success[4].all()
+    np.testing.assert_array_equal(steps.view[4], first.view)  # it begins anew
+    np.testing.assert_array_equal(steps.length[:, 0], [1, 2, 3, 4, 5, 1, 2, 3, 4])
+
+
+@pytest.mark.parametrize(
+    ("seen", "bounds", "view"),
+    [
+        (np.float32([0, 0.5, 1, 9]), (0, 1), [[[0, 128, 255], [255, 0, 0]]]),
+        (np.float32([-1, 3]), ([-1, 1], [1, 5]), [[[0, 128, 0]]]),
+        (np.uint8([[[1, 2, 3]], [[4, 5, 6]]]), None, [[[1, 2, 3]], [[4, 5, 6]]]),
+        (np.uint8([[[1, 2, 3, 4]] * 2]), None, [[[1, 2, 3]] * 2 + [[4, 0, 0]] * 2]),
+        (np.array([[True, False]]), None, [[[1, 0, 0], [0, 0, 0]]]),
+        (np.int32(300), (0, 499), [[[44, 1, 0]]]),
+        (np.int32(-2), (-3, 5), [[[1, 0, 0]]]),
+        (np.int32([-1]), None, [[[255, 255, 255], [127, 0, 0]]]),
+    ],
+)
+def test_observations_become_images_of_bytes(seen, bounds, view):
+    shape = jax.ShapeDtypeStruct(seen.shape, seen.dtype)
+    bytes_of, view_shape = make_view(shape, bounds)
+    found, counted = bytes_of(jnp.asarray(seen)[None])
+    np.testing.assert_array_equal(found[0], view)
+    assert found.dtype == counted.dtype == jnp.uint8
+    assert found.shape[1:] == view_shape
+
+
+def test_counts_may_tell_fewer_levels_apart():
+    seen = jax.ShapeDtypeStruct((2,), jnp.float32)
+    bytes_of, _ = make_view(seen, (0, 1), levels=4)
+    _, counted = bytes_of(jnp.array([[0.0, 0.24], [0.26, 1.0]]))
+    np.testing.assert_array_equal(counted, [[0, 0], [1, 3]])
+
+
+@pytest.mark.parametrize(
+    ("seen", "options", "line"),
+    [
+        (jax.ShapeDtypeStruct((2,), jnp.float32), {}, r"give bounds=\(low, high\)"),
+        (jax.ShapeDtypeStruct((2,), jnp.float32), {"bounds": (1, 1)}, "each low below its high"),
+        (jax.ShapeDtypeStruct((2,), jnp.float32), {"bounds": (0, np.inf)}, "finite"),
+        (jax.ShapeDtypeStruct((2,), jnp.float32), {"bounds": (0, 1), "levels": 1}, "2 to 256"),
+        (jax.ShapeDtypeStruct((2,), jnp.complex64), {}, "must hold numbers, not complex64"),
+        ({"image": 1}, {}, "one array, not a dict"),
+    ],
+)
+def test_what_cannot_be_seen_is_told_in_one_line(seen, options, line):
+    with pytest.raises(ValueError, match=line):
+        make_view(seen, **{"bounds": None, **options})
+
+
+def test_actions_must_be_discrete(monkeypatch):
+    monkeypatch.setattr(Walk, "action_space", lambda walk, params: SimpleNamespace(low=0, high=1))
+    with pytest.raises(ValueError, match="must be discrete"):
+        from_gymnax(Walk(), PARAMS, 1)
