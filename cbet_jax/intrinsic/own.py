@@ -48,7 +48,7 @@ def own_settings[S](default: S, words: Iterable[str]) -> S:
         words: NAME=VALUE.
 
     Raises:
-        SettingsError: a name is unknown, or a value has another type.
+        SettingsError: a name is unknown or named twice, or a value has another type.
     """
     known = {field.name: getattr(default, field.name) for field in fields(default)}  # type: ignore[arg-type]
     changed: dict[str, Any] = {}
@@ -59,6 +59,8 @@ def own_settings[S](default: S, words: Iterable[str]) -> S:
             raise SettingsError(f"--own takes NAME=VALUE, not {word!r}")
         if name not in known:
             raise SettingsError(f"the method has no setting {name!r}; {did_you_mean(name, known)}")
+        if name in changed:
+            raise SettingsError(f"--own names {name} twice")
         changed[name] = _value(name, value, type(known[name]))
     try:
         return replace(default, **changed)  # type: ignore[type-var]

@@ -35,7 +35,8 @@ COMMANDS = {
 RUNS = "runs"
 FLAGS = {"true": "", "false": "no-"}  # values of a setting that is on or off
 
-OWN = ("out", "resume")  # options that a sweep gives its runs itself
+ITS_OWN = ("out", "resume")  # options that a sweep gives its runs itself
+OWN, OWN_OPTION = "own.", "--own"  # own.NAME in a grid is a setting of somebody's own method
 
 Grid = dict[str, tuple[str, ...]]  # setting -> its values, as a command line has them
 Cell = tuple[tuple[str, str], ...]  # settings, each with one of its values
@@ -110,7 +111,7 @@ def read_grid(words: Sequence[str]) -> Grid:
             raise SettingsError(f"grid names {name} twice")
         if len(set(each)) < len(each):
             raise SettingsError(f"grid names a value of {name} twice: {values}")
-        if name in OWN:
+        if name in ITS_OWN:
             raise SettingsError(f"a sweep says --{name} itself")
         grid[name] = each
     return grid
@@ -131,9 +132,8 @@ def plan(root: Path, command: str, grid: Grid, fixed: Sequence[str]) -> list[Swe
     jobs = []
     for values in itertools.product(*grid.values()):
         cell = tuple(zip(grid, values, strict=True))
-        words = [word for name, value in cell for word in _option(name, value)]
         place = root / RUNS / (_name(cell) or command)
-        jobs.append(SweepJob(cell, COMMANDS[command], (*fixed, *words), place))
+        jobs.append(SweepJob(cell, COMMANDS[command], _words(fixed, cell), place))
     if len({job.root for job in jobs}) < len(jobs):
         raise SettingsError(
             "grid has values that differ only in signs a directory's name cannot have"
@@ -201,6 +201,23 @@ def _check(job: SweepJob) -> TrainingOptions:
     if options.gridworlds:  # of a scene, only its simulator knows whether it is there
         make_world(options.gridworlds, options.train.worlds, explore=False)
     return options
+
+
+def _words(fixed: Sequence[str], cell: Cell) -> tuple[str, ...]:
+    """Return the words of a run's command line; settings of an own method follow one --own."""
+    words = list(fixed)
+    own = []
+    for name, value in cell:
+        if name.startswith(OWN):
+            own.append(f"{name.removeprefix(OWN)}={value}")
+        else:
+            words += _option(name, value)
+    if own:
+        if OWN_OPTION not in words:
+            words.append(OWN_OPTION)
+        begin = words.index(OWN_OPTION) + 1
+        words[begin:begin] = own
+    return tuple(words)
 
 
 def _option(name: str, value: str) -> list[str]:

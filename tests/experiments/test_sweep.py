@@ -21,6 +21,7 @@ from experiments.sweeps.execute import Sweep
 from experiments.sweeps.plan import read_grid
 from experiments.sweeps.process import Training
 from tests.support.fake_program import fake_program
+from tests.support.own_method import own_method
 from tests.support.refusal import refused
 from tests.support.tiny import ARGUMENTS, CHUNK_FRAMES, FRAMES, SEEDS
 from tests.support.unrendered import leave_unrendered
@@ -59,6 +60,55 @@ def test_the_grid_has_a_run_for_each_combination(tmp_path):
     options, _ = training.read(minigrid_pretrain.EXPERIMENT, jobs[1].words)
     assert not options.train.counts.shared
     assert options.envs == ("Unlock", "DoorKey-8x8")
+
+
+OWN_METHOD = """
+    from dataclasses import dataclass
+
+    from cbet_jax.intrinsic.none import none
+    from cbet_jax.intrinsic.types import Intrinsic
+
+
+    @dataclass(frozen=True)
+    class Own:
+        power: float = 1.0
+        slots: int = 8
+
+
+    def make(settings, num_actions, own=Own()):
+        return none(settings, num_actions)._replace(coefficient=own.power * own.slots)
+"""
+
+
+def test_settings_of_an_own_method_are_swept_over(stand_in, tmp_path, capsys):
+    """All combinations of two, with a third one fixed; each run's settings hold its own."""
+    with own_method(tmp_path, OWN_METHOD) as path:
+        fixed = [*SHORT, "--own", "slots=4", "--method", f"{path}:make"]
+        grid = read_grid(["own.power=0.5,2", "seeds=1,2"])
+        jobs = plan.plan(tmp_path / "sweep", "pretrain", grid, fixed)
+        assert jobs[0].arguments == (*SHORT, *OWN_WORDS, f"{path}:make", "--seeds", "1")
+        plan.check(jobs)
+        arguments = ["--out", str(tmp_path / "sweep"), "--plan", *SHORT, "--method", f"{path}:make"]
+        command.main([*arguments, "--grid", "own.power=0.5,2", "own.slots=4,16"])
+        shown = capsys.readouterr().out
+        ends = [
+            f"own.power={power},own.slots={slots}" for power in ("0.5", "2") for slots in (4, 16)
+        ]
+        assert [line.split()[-1] for line in shown.splitlines()[:-1]] == ends
+        assert "4 of 4 runs left, in 4 programs" in shown
+        for words, line in (
+            (
+                ["own.pover=1,2"],
+                "own.pover=1: the method has no setting 'pover'; did you mean power",
+            ),
+            (["own.slots=1.5"], "own.slots=1.5: own setting slots takes a int, not '1.5'"),
+        ):
+            assert line in refused(command.main, [*arguments, "--grid", *words], capsys)
+        twice = [*arguments, "--own", "power=1", "--grid", "own.power=1,2"]
+        assert "--own names power twice" in refused(command.main, twice, capsys)
+
+
+OWN_WORDS = ("--own", "power=0.5", "slots=4", "--method")
 
 
 def test_every_training_command_can_be_swept_over(tmp_path):
@@ -133,6 +183,7 @@ import sys
 from experiments.sweeps import plan
 from experiments import minigrid_pretrain, sweep, sweeps
 from tests.support.fake_program import fake_program
+from tests.support.own_method import own_method
 plan.COMMANDS["pretrain"] = "tests.support.small_sweep"
 minigrid_pretrain.build = fake_program
 sweep.main(sys.argv[1:])

@@ -89,6 +89,7 @@ def test_own_settings_are_read_by_their_types(file):
         (("power=1.5",), "own setting power takes a int, not '1.5'"),
         (("squared=perhaps",), "takes a bool"),
         (("scale=-1",), "scale must be at least 0"),
+        (("scale=1", "scale=2"), "--own names scale twice"),
     ],
 )
 def test_wrong_own_settings_are_refused(file, words, line):
