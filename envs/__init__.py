@@ -4,6 +4,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # the same names as below
+    from envs.adapters import from_gymnax, from_navix
+    from envs.check import check_world
     from envs.errors import UnknownEnvironment, UnsupportedEnvironment
     from envs.habitat.world import habitat_world
     from envs.minigrid import make_world
@@ -14,6 +16,9 @@ _MODULE_OF = {
     "UnknownEnvironment": "envs.errors",
     "UnsupportedEnvironment": "envs.errors",
     "World": "envs.types",
+    "check_world": "envs.check",
+    "from_gymnax": "envs.adapters",
+    "from_navix": "envs.adapters",
     "habitat_world": "envs.habitat.world",
     "make_world": "envs.minigrid",
 }

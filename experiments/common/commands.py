@@ -26,9 +26,10 @@ GROUPS: dict[str, dict[str, str]] = {  # heading -> short name -> module
         "ablation": "experiments.minigrid_ablation",
         "noisy-tv": "experiments.noisy_tv",
     },
-    "Rewards of your own": {
+    "Rewards and worlds of your own": {
         "new-method": "experiments.new_method",
         "check-method": "experiments.check_method",
+        "check-world": "experiments.check_world",
     },
     "Look closer": {
         "compare": "experiments.compare_runs",

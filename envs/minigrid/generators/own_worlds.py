@@ -10,6 +10,7 @@ from typing import Any
 
 import jax
 
+from envs.check import first_problem
 from envs.errors import UnknownEnvironment, UnsupportedEnvironment
 from envs.minigrid.generators.generator import Generator
 from envs.minigrid.generators.text_levels import text_levels
@@ -111,13 +112,25 @@ def whole_world(names: Sequence[str], num_worlds: int) -> World:
     """Return the world of one's own that one of the names is.
 
     Raises:
-        RefusedWorld: it is to be played together with others, or it is not made.
+        RefusedWorld: it is to be played together with others, or it is not as a world must be.
     """
     name = next(name for name in names if name in _functions)
     if len(names) > 1:
         raise RefusedWorld(
             name, "it has rules of its own, so it is played alone, not in turn with others"
         )
+    world = unchecked_world(name, num_worlds)
+    if problem := first_problem(world):
+        raise RefusedWorld(name, problem)
+    return world
+
+
+def unchecked_world(name: str, num_worlds: int) -> World:
+    """Return a world of one's own, whatever is wrong with it.
+
+    Raises:
+        RefusedWorld: it is not made.
+    """
     try:
         world = _functions[name](num_worlds)
     except Exception as error:
@@ -125,9 +138,8 @@ def whole_world(names: Sequence[str], num_worlds: int) -> World:
     if not isinstance(world, World):
         raise RefusedWorld(name, f"it must return a World, not {type(world).__name__}")
     if world.num_worlds != num_worlds:
-        raise RefusedWorld(
-            name, f"it has {world.num_worlds} worlds, not the {num_worlds} asked for"
-        )
+        found = world.num_worlds
+        raise RefusedWorld(name, f"it has {found} worlds, not the {num_worlds} asked for")
     return world
 
 

@@ -1,0 +1,60 @@
+"""Check that a world is as it must be: `python -m experiments.check_world FILE.py:make`.
+
+Each line is a check and what came of it. The exit status is 1 if one has failed.
+"""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+import tyro
+
+from cbet_jax.setting_types import Worlds, check_fields
+from envs.errors import UnknownEnvironment
+from experiments.common import cli
+from experiments.common.screen import Screen
+
+MODULE = "experiments.check_world"
+FAILED = 1  # exit status
+
+
+@dataclass(frozen=True)
+class CheckWorldOptions:
+    """Check that a world is as it must be, one line for each check."""
+
+    #: FILE.py:FUNCTION, package.module:function, or a world of the package
+    world: Annotated[str, tyro.conf.Positional]
+    worlds: Worlds = 4  # side by side
+    explore: bool = False  # a gridworld's episodes continue after success, as in pre-training
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Check the world, and end the process with status 1 if a check has failed."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    console = Screen()
+    with cli.user_errors(UnknownEnvironment):
+        options: CheckWorldOptions = cli.parse(CheckWorldOptions, arguments, MODULE)
+        check_fields(options)
+        # Imported here: they take seconds.
+        from cbet_jax.runs.own_code import is_own
+        from envs.check import check_world
+        from envs.minigrid import make_world
+        from envs.minigrid.generators.own_worlds import is_whole_world, unchecked_world
+        from experiments.common import own_worlds
+
+        name = own_worlds.load(options.world) if is_own(options.world) else options.world
+        if is_whole_world(name):
+            world = unchecked_world(name, options.worlds)
+        else:
+            world = make_world((name,), options.worlds, explore=options.explore)
+        failed = 0
+        for check in check_world(world):
+            console.print(str(check), soft_wrap=True, highlight=False, markup=False)
+            failed += bool(check.problem)
+    if failed:
+        raise SystemExit(FAILED)
+
+
+if __name__ == "__main__":
+    main()
