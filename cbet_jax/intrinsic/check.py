@@ -236,6 +236,19 @@ def _check_adapt(subject: Subject) -> None:
         _expect(good, f"adapt may change fixed parameters only, but changes learnt {name}")
 
 
+def _check_devices(subject: Subject) -> None:
+    """Share a batch out, an actor to each device: all must have the same parameters afterwards."""
+    method, walk = subject.method, random_walk(0)
+    params, memory = subject.begin(walk)
+    trajectory = make_trajectory(walk, subject.play(params, memory, walk).signal)
+    shares = jax.tree.map(lambda leaf: jnp.moveaxis(leaf, 1, 0)[:, :, None], trajectory)
+    mean = partial(jax.lax.pmean, axis_name="devices")
+    adapt = jax.vmap(lambda share: method.adapt(params, share, mean), axis_name="devices")
+    for name, leaf in _leaves(jax.jit(adapt, compiler_options=QUICKLY)(shares)):
+        good = _close(leaf, leaf[:1])
+        _expect(good, f"adapt must average with `mean`: {name} differs from device to device")
+
+
 def _check_gradients(subject: Subject) -> None:
     walk = random_walk(0)
     for name, gradient in subject.play(*subject.begin(walk), walk).gradient.items():
@@ -363,6 +376,7 @@ CHECKS: dict[str, Callable[[Subject], None]] = {
     "finite": _check_finite,
     "same key, same numbers": _check_same_key,
     "adapt keeps what is learnt": _check_adapt,
+    "adapt agrees on all devices": _check_devices,
     "every network learns": _check_gradients,
     "observe_rollout is observe": _check_observe_rollout,
     "no look ahead": _check_look_ahead,

@@ -59,6 +59,14 @@ def _to_float32(params, played, mean):
     return params._replace(fixed={"scale": params.fixed["scale"].astype(jnp.float32)})
 
 
+def _mean_of_its_own(params, played, mean):
+    return params._replace(fixed={"scale": played.view.astype(jnp.float32).mean()})
+
+
+def _strong(key, step):
+    return Params({}, {"scale": jnp.zeros(())}), ()
+
+
 def _over_distance(params, played):
     difference = (played.view[1:] - played.view[:-1].astype(jnp.float32)).mean((-3, -2, -1))
     return 0 / jnp.abs(difference)
@@ -158,6 +166,9 @@ BROKEN = {
             },
             "changes learnt used",
         )
+    ],
+    "adapt agrees on all devices": [
+        ({**ONES, "init": _strong, "adapt": _mean_of_its_own}, "fixed.scale differs from device"),
     ],
     "every network learns": [
         ({**ONES, "init": _two_networks, "loss": _one_loss}, "by forgotten is 0"),
