@@ -4,8 +4,9 @@ Each line is a check and what came of it. The exit status is 1 if one has failed
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Annotated
 
 import tyro
@@ -38,18 +39,23 @@ def main(arguments: Sequence[str] | None = None) -> None:
         check_fields(options)
         # Imported here: they take seconds.
         from cbet_jax.runs.own_code import is_own
-        from envs.check import check_world
+        from envs.check import Check, check_world
         from envs.minigrid import make_world
+        from envs.minigrid.generators import find
+        from envs.minigrid.generators.check_levels import level_problem
         from envs.minigrid.generators.own_worlds import is_whole_world, unchecked_world
         from experiments.common import own_worlds
 
         name = own_worlds.load(options.world) if is_own(options.world) else options.world
+        checks: Iterator[Check]
         if is_whole_world(name):
-            world = unchecked_world(name, options.worlds)
+            checks = check_world(unchecked_world(name, options.worlds))
         else:
             world = make_world((name,), options.worlds, explore=options.explore)
+            levels = Check("levels", level_problem(find(name)))
+            checks = chain([levels], check_world(world))
         failed = 0
-        for check in check_world(world):
+        for check in checks:
             console.print(str(check), soft_wrap=True, highlight=False, markup=False)
             failed += bool(check.problem)
     if failed:

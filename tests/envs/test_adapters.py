@@ -18,7 +18,7 @@ def played(world, actions):
     def step(state, action):
         return world.step(state, jnp.full(world.num_worlds, action))
 
-    state, first = world.init(jax.random.key(0))
+    state, first = jax.jit(world.init)(jax.random.key(0))
     return first, jax.lax.scan(step, state, jnp.array(actions))[1]
 
 

