@@ -1,7 +1,6 @@
 """NGU's episodic bonus: reward views unlike those of the episode so far (Badia et al., 2020).
 
-It counts how many of them are near, in the space of an embedding that learns. NGU multiplies the
-bonus by RND's error, which outlives episodes; here it stands alone.
+NGU multiplies it by RND's error, which outlives episodes; here it stands alone.
 """
 
 from typing import NamedTuple
@@ -18,6 +17,7 @@ from cbet_jax.intrinsic.types import Experience, Intrinsic, Metrics, Params
 from cbet_jax.losses import sequence_mean
 from cbet_jax.networks.embedding import Embedding, apply, init_params
 from cbet_jax.types import SameType, Trajectory
+from envs.barrier import materialize
 from envs.types import Step
 
 # Of the paper. In MiniGrid, the code of DEIR (Wan et al., 2023) has the same for NGU.
@@ -70,8 +70,8 @@ def ngu_episodic(settings: TrainSettings, num_actions: int) -> Intrinsic:
     ) -> tuple[Memory, Signal]:
         step = experience.step
         (seen,) = apply(embedding, params.learnt["embedding"], step.view[None])
-        ended = step.terminated | step.truncated | step.success  # as RIDE counts
-        # The view is then the first one of the next episode.
+        # As RIDE counts. The view is then the first one of the next episode.
+        ended = step.terminated | step.truncated | step.success
         memory = memory._replace(number=jnp.where(ended, 0, memory.number))
         signal, memory = jax.vmap(visit)(memory, seen)
         return memory, signal
@@ -102,11 +102,12 @@ def ngu_episodic(settings: TrainSettings, num_actions: int) -> Intrinsic:
 
 def visit(memory: Memory, seen: Float[Array, " numbers"]) -> tuple[Signal, Memory]:
     """Return how near an actor's nearest views are to an embedded one, and the memory with it."""
-    squared = ((memory.views - seen) ** 2).sum(-1)
+    # The memory is read before it changes, so that it can change in its place.
+    squared, before = materialize((((memory.views - seen) ** 2).sum(-1), memory.views))
     known = jnp.arange(SLOTS) < memory.number
     nearest = -jax.lax.top_k(-jnp.where(known, squared, jnp.inf), NEIGHBOURS)[0]
     signal = Signal(jnp.where(jnp.isinf(nearest), 0.0, nearest), jnp.isfinite(nearest).sum())
-    views = memory.views.at[memory.number % SLOTS].set(seen)
+    views = before.at[memory.number % SLOTS].set(seen)
     return signal, Memory(views, memory.number + 1)
 
 
