@@ -90,6 +90,7 @@ class StudyOptions:
     factors: Factors = "float32"
     lockstep: bool = False  # all worlds of pre-training begin at once in the first environment
     decay_rate: bool = False  # the learning rate of the methods' own networks decays, too
+    presets_of: Annotated[str, tyro.conf.Suppress] = presets.NEWEST  # kept, never asked for
     #: slurm: jobs of a cluster share the runs, through submitit; the last one writes the report
     cluster: Literal["local", "slurm"] = "local"
     parallel: Processes | None = None  # jobs of the cluster (default: pre-training runs to do)
@@ -125,6 +126,7 @@ class StudyOptions:
             self.factors,
             self.lockstep,
             self.decay_rate,
+            self.presets_of,
         )
 
 

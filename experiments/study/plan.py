@@ -21,7 +21,7 @@ from cbet_jax.runs.checkpoint import checkpoints
 from cbet_jax.runs.directory import RunDirectory
 from cbet_jax.setting_types import Before, Episodes, Frames, Seeds, check_between, check_fields
 from experiments.common import presets
-from experiments.common.presets import PRESETS, TASK_FRAMES
+from experiments.common.presets import EARLIER, NEWEST, PRESETS, TASK_FRAMES
 from experiments.study.variants import SETUPS, Variant, variant
 
 PRETRAIN, EVALUATION, TRANSFER, TABULA_RASA = "pretrain", "evaluation", "transfer", "tabula_rasa"
@@ -41,9 +41,12 @@ class StudySettings:
     factors: Factors = "float32"  # of matrix products
     lockstep: Annotated[bool, Before(True)] = False  # as in `TrainSettings`
     decay_rate: Annotated[bool, Before(True)] = False  # as in `AuxiliarySettings`
+    presets_of: Annotated[str, Before("0.1.0")] = NEWEST  # the version whose preset it is
 
     def __post_init__(self) -> None:
         check_fields(self)
+        if self.presets_of not in EARLIER:
+            raise SettingsError(f"presets of version {self.presets_of} are not known here")
         for frames in self.evaluate_at:
             check_between("evaluate_at", frames, 1, self.budget)
 
@@ -155,7 +158,7 @@ def at_chunk_end(settings: RunSettings, frames: int) -> int:
 
 
 def _preset(study: StudySettings) -> RunSettings:
-    preset = PRESETS[study.preset]
+    preset = EARLIER[study.presets_of].get(study.preset) or PRESETS[study.preset]
     train = replace(
         preset.train,
         network=replace(preset.train.network, factors=study.factors),

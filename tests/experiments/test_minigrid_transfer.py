@@ -217,7 +217,7 @@ def test_tasks_have_the_published_settings_but_for_what_a_task_needs():
     preset = RunSettings(replace(published, network=faster))
     assert presets.for_task(preset, "ObstructedMaze-2Dlh").frames == 100_000_000
     assert presets.for_task(preset, "LavaGapS5").frames == 50_000_000
-    assert presets.for_task(PRESETS["laptop"], "Unlock").frames == 9_000_000
+    assert presets.for_task(PRESETS["laptop"], "Unlock").frames == 24_000_000
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,7 @@ def contents(root: Path) -> dict[str, bytes]:
 
 
 def test_the_plan_says_all_that_is_done_and_where(tmp_path):
-    jobs = plan(tmp_path, StudySettings("laptop", 24_000_000, 3, 100, (12_000_000,)), ALL)
+    jobs = plan(tmp_path, StudySettings("laptop", 24_000_000, 3, 100, (9_600_000,)), ALL)
     assert Counter(job.stage for job in jobs) == {
         "pretrain": 4,
         "evaluation": 8,
@@ -81,7 +81,7 @@ def test_the_plan_says_all_that_is_done_and_where(tmp_path):
     run = where["pretrain/MultiEnv/cbet"]
     assert (run.frames, run.settings.seeds) == (24_000_000, 3)
     assert run.worlds == PRESETS["laptop"].environments
-    evaluation = where["evaluation/DoorKey/count/12000000"]
+    evaluation = where["evaluation/DoorKey/count/9600000"]
     assert evaluation.source == tmp_path / "pretrain/DoorKey/count"
     transfer = where["transfer/Unlock/MultiEnv-cbet"]
     assert transfer.frames >= 2_400_000  # 5 M in proportion to 50 M

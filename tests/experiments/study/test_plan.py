@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from cbet_jax.config import TrainSettings
+from cbet_jax.config import SettingsError, TrainSettings
 from cbet_jax.intrinsic import METHODS
 from cbet_jax.runs.json_files import from_json
+from experiments.common.presets import EARLIER, PRESETS
 from experiments.study.plan import Selection, StudySettings, plan
 from experiments.study.variants import VARIANTS, Variant, variant
 
@@ -24,6 +25,14 @@ def test_all_runs_of_a_study_start_and_learn_alike(settings, as_before):
     runs = [job.settings.train for job in plan(Path("study"), settings, SELECTION)]
     assert {run.lockstep for run in runs} == {as_before}
     assert {run.auxiliary.decay_rate for run in runs} == {as_before}
+    preset = EARLIER["0.1.0"]["laptop"] if as_before else PRESETS["laptop"]
+    assert {run.network for run in runs} == {preset.train.network}
+    assert {run.unroll for run in runs} == {preset.train.unroll}
+
+
+def test_presets_of_a_version_to_come_are_refused():
+    with pytest.raises(SettingsError, match="version 9"):
+        StudySettings(**BEFORE, presets_of="9")
 
 
 def test_every_method_of_the_package_can_be_studied_and_ones_own():
