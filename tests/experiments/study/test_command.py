@@ -286,7 +286,7 @@ def test_each_study_has_its_runs(main, runs, capsys, tmp_path, monkeypatch):
     main(["--preset", "laptop", "--plan", "--verbose"])
     shown = capsys.readouterr().out
     assert shown.count("to do  pretrain ") == shown.count("to do  evaluation ") == runs
-    assert f"{runs * 3 * 9_024_000:,} frames in all" in shown
+    assert f"{runs * 3 * 24_000_000:,} frames in all" in shown
 
 
 def test_the_plan_says_the_hours_by_the_last_speeds(unbroken, small, tmp_path, capsys):
