@@ -15,7 +15,7 @@ from cbet_jax.runs.directory import RunDirectoryError
 from cbet_jax.runs.metrics_table import HEADER
 from cbet_jax.runs.saved_policies import load_policies
 from envs.minigrid import make_world
-from experiments import minigrid_evaluate, minigrid_transfer, watch
+from experiments import habitat_evaluate, minigrid_evaluate, minigrid_transfer, watch
 from experiments.common.presets import PRESETS
 from experiments.watching import players
 from tests.support.refusal import refused
@@ -85,6 +85,15 @@ def test_the_policy_of_three_worlds_interacts_in_ten(tmp_path, monkeypatch):
         rows = list(csv.DictReader(file))
     (mean,) = [row for row in rows if (row["method"], row["environment"]) == ("cbet", "all")]
     assert float(mean["unique_interactions"]) >= 25
+
+
+@pytest.mark.slow  # it renders 6,000 panoramas
+def test_the_policy_of_rooms_moves_on_where_it_has_not_been(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    habitat_evaluate.main(["pretrained/cbet-rooms", "--scenes", "studio", "--episodes", "4"])
+    with open("runs/cbet-rooms/habitat-evaluation.csv") as file:
+        found = {row["policy"]: float(row["positions"]) for row in csv.DictReader(file)}
+    assert found["cbet"] >= 1.5 * found["uniform"]
 
 
 def test_other_names_are_refused(here, capsys):
