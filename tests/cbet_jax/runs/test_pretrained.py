@@ -14,6 +14,7 @@ from cbet_jax.runs import pretrained
 from cbet_jax.runs.directory import RunDirectoryError
 from cbet_jax.runs.metrics_table import HEADER
 from cbet_jax.runs.saved_policies import load_policies
+from envs.habitat.simulator import ACTIONS
 from envs.minigrid import make_world
 from experiments import habitat_evaluate, minigrid_evaluate, minigrid_transfer, watch
 from experiments.common.presets import PRESETS
@@ -113,6 +114,8 @@ def test_policies_of_the_package_are_small_and_open(name, tmp_path):
     directory = pretrained.unpack(Path(name), tmp_path)
     settings = directory.settings()
     world = make_world(("Unlock",), 1, explore=False)
+    if settings.habitat:
+        world = replace(world, view_shape=(64, 64, 3), num_actions=len(ACTIONS))
     frames = load_policies(directory, settings, world).loaded.position.frames
     assert frames == settings.train.frames
     assert replace(settings, seeds=1) == settings
