@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool
 
+from envs.errors import Check, ContractError
 from envs.types import Step, World
 
 MOST_STEPS = 2_000  # that are played: more than two episodes of most worlds
@@ -15,24 +16,6 @@ FEWEST_STEPS = 50
 STARTS = 4  # inits that are looked at, to find whether all episodes begin alike
 PLATFORMS = ("cpu", "gpu", "tpu")
 SHAPES = "shapes and types"
-
-
-class Check(NamedTuple):
-    """What came of one check."""
-
-    name: str
-    problem: str = ""  # what was found, and what was expected; empty if all is well
-    skipped: str = ""  # why it was not made
-
-    def __str__(self) -> str:
-        """One line."""
-        if self.skipped:
-            return f"{self.name}: skipped: {self.skipped}"
-        return f"{self.name}: failed: {self.problem}" if self.problem else f"{self.name}: ok"
-
-
-class Brokenness(Exception):  # noqa: N818 (the name says what it is)
-    """Ends a check that has found a problem."""
 
 
 def check_world(world: World) -> Iterator[Check]:
@@ -103,7 +86,7 @@ class _Subject:
 def _try(name: str, check: Callable[[], None]) -> Check:
     try:
         check()
-    except Brokenness as error:
+    except ContractError as error:
         return Check(name, str(error))
     except Exception as error:  # whatever a world raises is what is to be shown
         lines = str(error).strip().splitlines()
@@ -115,17 +98,19 @@ def _check_record(world: World) -> None:
     for name in ("num_worlds", "num_actions", "max_steps"):
         value = getattr(world, name)
         if not isinstance(value, int) or value < 1:
-            raise Brokenness(f"{name} must be a whole number of at least 1, not {value!r}")
+            raise ContractError(f"{name} must be a whole number of at least 1, not {value!r}")
     shape = world.view_shape
     if len(shape) != 3 or shape[2] != 3 or not all(isinstance(x, int) and x > 0 for x in shape):
-        raise Brokenness(f"view_shape must be (height, width, 3), not {shape!r}")
+        raise ContractError(f"view_shape must be (height, width, 3), not {shape!r}")
     names = world.environments
     if not isinstance(names, tuple) or not names or not all(isinstance(x, str) for x in names):
-        raise Brokenness(f"environments must be a tuple of names, not {names!r}")
+        raise ContractError(f"environments must be a tuple of names, not {names!r}")
     if len(set(names)) < len(names):
-        raise Brokenness(f"environments must have names of their own, not {names!r}")
+        raise ContractError(f"environments must have names of their own, not {names!r}")
     if world.platform not in PLATFORMS:
-        raise Brokenness(f"platform must be one of {', '.join(PLATFORMS)}, not {world.platform!r}")
+        raise ContractError(
+            f"platform must be one of {', '.join(PLATFORMS)}, not {world.platform!r}"
+        )
 
 
 def _check_shapes(world: World) -> None:
@@ -138,17 +123,17 @@ def _check_shapes(world: World) -> None:
     _check_state("refresh", state, jax.eval_shape(world.refresh, state))
     metrics = jax.eval_shape(world.report, state)
     if not isinstance(metrics, Mapping):
-        raise Brokenness(f"report must return a dictionary, not {type(metrics).__name__}")
+        raise ContractError(f"report must return a dictionary, not {type(metrics).__name__}")
     for name, metric in metrics.items():
         if metric.shape or not jnp.issubdtype(metric.dtype, jnp.floating):
-            raise Brokenness(f"report: {name!r} must be one real number, not {_kind(metric)}")
+            raise ContractError(f"report: {name!r} must be one real number, not {_kind(metric)}")
 
 
 def _pair(name: str, returned: Any) -> tuple[Any, Step]:
     if not isinstance(returned, tuple) or len(returned) != 2:
-        raise Brokenness(f"{name} must return (state, Step), not {type(returned).__name__}")
+        raise ContractError(f"{name} must return (state, Step), not {type(returned).__name__}")
     if not isinstance(returned[1], Step):
-        raise Brokenness(f"{name} must return a Step second, not {_kind(returned[1])}")
+        raise ContractError(f"{name} must return a Step second, not {_kind(returned[1])}")
     return returned
 
 
@@ -167,23 +152,23 @@ def _check_step(name: str, world: World, step: Step) -> None:
         found = getattr(step, field)
         if not hasattr(found, "dtype") or (found.shape, str(found.dtype)) != (shape, dtype):
             wanted = f"{dtype}[{', '.join(map(str, shape))}]"
-            raise Brokenness(f"{name}: {field} must be {wanted}, not {_kind(found)}")
+            raise ContractError(f"{name}: {field} must be {wanted}, not {_kind(found)}")
     found = step.panorama
     is_array = hasattr(found, "dtype") and found.ndim == 2 and found.shape[:1] == worlds
     if not is_array or not jnp.issubdtype(found.dtype, jnp.integer):
         wanted = f"[{world.num_worlds}, numbers]"
-        raise Brokenness(f"{name}: panorama must be integers{wanted}, not {_kind(found)}")
+        raise ContractError(f"{name}: panorama must be integers{wanted}, not {_kind(found)}")
 
 
 def _check_state(name: str, before: Any, after: Any) -> None:
     """Refuse a state that is not of the type that `init` returns: a loop could not carry it."""
     old, new = (jax.tree.leaves_with_path(state) for state in (before, after))
     if str(jax.tree.structure(before)) != str(jax.tree.structure(after)):
-        raise Brokenness(f"the state that {name} returns has other fields than init's")
+        raise ContractError(f"the state that {name} returns has other fields than init's")
     for (path, leaf), (_, other) in zip(old, new, strict=True):
         if (leaf.shape, leaf.dtype) != (other.shape, other.dtype):
             where = jax.tree_util.keystr(path)
-            raise Brokenness(
+            raise ContractError(
                 f"the state that {name} returns differs from init's: state{where} is "
                 f"{_kind(other)}, not {_kind(leaf)}"
             )
@@ -213,7 +198,7 @@ def _check_trace(subject: _Subject) -> None:
             if leaf.aval != other.aval
         ]
         where = f": state{changed[0]} has a weak type at first, give it one" if changed else ""
-        raise Brokenness(f"step is traced {len(traces)} times in 3 steps, not once{where}")
+        raise ContractError(f"step is traced {len(traces)} times in 3 steps, not once{where}")
 
 
 def _check_same(subject: _Subject) -> None:
@@ -222,20 +207,22 @@ def _check_same(subject: _Subject) -> None:
         for field in Step._fields:
             if not np.array_equal(getattr(a, field), getattr(b, field), equal_nan=True):
                 where = "the first moment" if part == "first" else "a step"
-                raise Brokenness(f"{field} of {where} differs between two plays of one key")
+                raise ContractError(f"{field} of {where} differs between two plays of one key")
 
 
 def _check_first(subject: _Subject) -> None:
     first = subject.play().first
     for field in ("reward", "success", "terminated", "truncated", "length", "interaction"):
         if getattr(first, field).any():
-            raise Brokenness(f"{field} must be zero at the first moment, before any action")
+            raise ContractError(f"{field} must be zero at the first moment, before any action")
 
 
 def _check_ends(subject: _Subject) -> None:
     steps = subject.play().steps
     if found := _where(steps.terminated & steps.truncated):
-        raise Brokenness(f"{found}: terminated and truncated are both true; an end is one of them")
+        raise ContractError(
+            f"{found}: terminated and truncated are both true; an end is one of them"
+        )
 
 
 def _check_lengths(subject: _Subject) -> None:
@@ -249,20 +236,20 @@ def _check_lengths(subject: _Subject) -> None:
             world = int(found.split()[-1])
             after_end = time and ended[time - 1, world]
             why = ", the first of a new episode" if after_end else ""
-            raise Brokenness(
+            raise ContractError(
                 f"step {time} of world {world}: length must be {expected[world]}{why}, not "
                 f"{length[world]}"
             )
         expected = np.where(ended[time], 0, expected)
     if found := _where((steps.length >= limit) & ~ended):
-        raise Brokenness(f"{found}: the episode goes on after max_steps, {limit}")
+        raise ContractError(f"{found}: the episode goes on after max_steps, {limit}")
 
 
 def _check_resets(subject: _Subject) -> None:
     steps = subject.play().steps
     ended = steps.terminated | steps.truncated
     if not ended.any():
-        raise Brokenness(
+        raise ContractError(
             f"no episode ended in {subject.count} steps of {subject.world.num_worlds} worlds"
         )
     starts = np.concatenate([subject.play(seed).first.view for seed in range(STARTS)])
@@ -270,7 +257,7 @@ def _check_resets(subject: _Subject) -> None:
         return  # episodes begin differently: no view is wrong
     differs = (steps.view != starts[0]).any(axis=(-1, -2, -3))
     if found := _where(ended & differs):
-        raise Brokenness(
+        raise ContractError(
             f"{found}: the episode ended, but the view is not the first one of the next episode"
         )
 
@@ -293,24 +280,24 @@ def _check_independence(subject: _Subject) -> None:
         if field in ("view", "panorama") and (ended[0] | ended[1])[0]:
             continue
         if found := _where((a != b).reshape(*a.shape[:2], -1).any(axis=-1)):
-            raise Brokenness(f"{found}: {field} depends on the actions in another world")
+            raise ContractError(f"{found}: {field} depends on the actions in another world")
 
 
 def _check_numbers(subject: _Subject) -> None:
     steps, names = subject.play().steps, subject.world.environments
     if found := _where(~np.isfinite(steps.reward)):
-        raise Brokenness(f"{found}: the reward is not finite")
+        raise ContractError(f"{found}: the reward is not finite")
     if found := _where((steps.environment < 0) | (steps.environment >= len(names))):
-        raise Brokenness(f"{found}: environment must be 0..{len(names) - 1}, an index of names")
+        raise ContractError(f"{found}: environment must be 0..{len(names) - 1}, an index of names")
 
 
 def _check_counts(subject: _Subject) -> None:
     played = subject.play()
     views, panoramas = played.steps.view, played.steps.panorama
     if (views == views[:1]).all():
-        raise Brokenness("the view never changes, whatever is done: there is nothing to count")
+        raise ContractError("the view never changes, whatever is done: there is nothing to count")
     if (panoramas == panoramas[:1]).all():
-        raise Brokenness("the panorama never changes, but views do: no change can be counted")
+        raise ContractError("the panorama never changes, but views do: no change can be counted")
 
 
 def _where(wrong: Bool[Array | np.ndarray, "T N"]) -> str:

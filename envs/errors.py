@@ -1,7 +1,8 @@
-"""Errors about names, of environments most of all. Each message is one line."""
+"""Errors about names, of environments most of all, and problems that checks find: a line each."""
 
 import difflib
 from collections.abc import Iterable
+from typing import NamedTuple
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
@@ -31,3 +32,21 @@ class UnsupportedEnvironment(UnknownEnvironment):
 
     def __init__(self, name: str, reason: str) -> None:
         ValueError.__init__(self, f"environment {name!r} cannot be imported: {reason}")
+
+
+class Check(NamedTuple):
+    """What came of one check."""
+
+    name: str
+    problem: str = ""  # what was found, and what was expected; empty if all is well
+    skipped: str = ""  # why it was not made
+
+    def __str__(self) -> str:
+        """One line."""
+        if self.skipped:
+            return f"{self.name}: skipped: {self.skipped}"
+        return f"{self.name}: failed: {self.problem}" if self.problem else f"{self.name}: ok"
+
+
+class ContractError(Exception):
+    """Ends a check that has found a problem."""

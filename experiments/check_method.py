@@ -14,7 +14,6 @@ from experiments.common import cli
 from experiments.common.screen import Screen
 
 MODULE = "experiments.check_method"
-FAILED = 1  # exit status
 
 
 @dataclass(frozen=True)
@@ -42,12 +41,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
         name = own.load(options.method) if is_own(options.method) else options.method
         settings = check_settings(name, options.own)
-        failed = 0
-        for check in check_method(settings, lasting=options.lasting, learns=options.learn):
-            console.print(str(check), soft_wrap=True, highlight=False)
-            failed += bool(check.problem)
-    if failed:
-        raise SystemExit(FAILED)
+        checks = check_method(settings, lasting=options.lasting, learns=options.learn)
+        cli.show_checks(checks, console)
 
 
 if __name__ == "__main__":

@@ -12,12 +12,11 @@ from typing import Annotated
 import tyro
 
 from cbet_jax.setting_types import Worlds, check_fields
-from envs.errors import UnknownEnvironment
+from envs.errors import Check, UnknownEnvironment
 from experiments.common import cli
 from experiments.common.screen import Screen
 
 MODULE = "experiments.check_world"
-FAILED = 1  # exit status
 
 
 @dataclass(frozen=True)
@@ -39,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         check_fields(options)
         # Imported here: they take seconds.
         from cbet_jax.runs.own_code import is_own
-        from envs.check import Check, check_world
+        from envs.check import check_world
         from envs.minigrid import make_world
         from envs.minigrid.generators import find
         from envs.minigrid.generators.check_levels import level_problem
@@ -54,12 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             world = make_world((name,), options.worlds, explore=options.explore)
             levels = Check("levels", level_problem(find(name)))
             checks = chain([levels], check_world(world))
-        failed = 0
-        for check in checks:
-            console.print(str(check), soft_wrap=True, highlight=False, markup=False)
-            failed += bool(check.problem)
-    if failed:
-        raise SystemExit(FAILED)
+        cli.show_checks(checks, console)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ successes. So no simulator is needed, and the checks take seconds; only the last
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -33,6 +33,7 @@ from cbet_jax.intrinsic.walk import (
 from cbet_jax.setting_types import LARGEST_INT, SettingsError
 from cbet_jax.train import make_program, seed_keys
 from cbet_jax.types import Trajectory, unchanged
+from envs.errors import Check, ContractError
 
 SHAPES, RESETS, REACHES = "shapes and types", "resets leave no trace", "learns in a corridor"
 CUT = 6  # steps from here on are changed, to find what looks ahead
@@ -43,24 +44,6 @@ FURTHER = 1.3  # times as far as at random
 SCALE = 20.0  # of the logits and values learnt there: a network's learning rate fits them then
 NO_END = "no end"
 QUICKLY = {"xla_backend_optimization_level": 0}  # to compile; each function runs a few times
-
-
-class Check(NamedTuple):
-    """What came of one check."""
-
-    name: str
-    problem: str = ""  # what was found, and what was expected; empty if all is well
-    skipped: str = ""  # why it was not made
-
-    def __str__(self) -> str:
-        """One line."""
-        if self.skipped:
-            return f"{self.name}: skipped: {self.skipped}"
-        return f"{self.name}: failed: {self.problem}" if self.problem else f"{self.name}: ok"
-
-
-class ContractError(Exception):
-    """Ends a check that has found a problem."""
 
 
 def check_settings(method: str, own: tuple[str, ...] = ()) -> TrainSettings:

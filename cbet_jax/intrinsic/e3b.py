@@ -5,15 +5,12 @@ Far is meant in an elliptical norm: that of the inverse covariance of their embe
 
 import jax
 import jax.numpy as jnp
-import optax
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from cbet_jax.config import TrainSettings
-from cbet_jax.intrinsic.inverse_forward import InverseModel
+from cbet_jax.intrinsic.inverse_forward import make_inverse_embedding
 from cbet_jax.intrinsic.running import begin, include
-from cbet_jax.intrinsic.types import Experience, Intrinsic, Metrics, Params
-from cbet_jax.losses import sequence_mean
-from cbet_jax.networks.embedding import Embedding, apply, init_params
+from cbet_jax.intrinsic.types import Experience, Intrinsic, Params
 from cbet_jax.types import SameType, Trajectory
 from envs.types import Step
 
@@ -32,24 +29,19 @@ def e3b(settings: TrainSettings, num_actions: int) -> Intrinsic:
     experiments the bonus is divided by its running standard deviation; so it is here. They train
     with Adam; here all networks of methods learn by RMSProp.
     """
-    embedding = Embedding(settings.auxiliary.channels)
-    inverse_model = InverseModel(settings.auxiliary.hidden_units, num_actions)
+    embedding = make_inverse_embedding(settings.auxiliary, num_actions)
 
     def init(key: PRNGKeyArray, step: Step) -> tuple[Params, Memory]:
-        embedding_key, model_key = jax.random.split(key)
-        views = step.view[None]
-        phi = init_params(embedding, embedding_key, views)
-        seen = apply(embedding, phi, views)
-        learnt = {"embedding": phi, "inverse": init_params(inverse_model, model_key, seen, seen)}
-        start = jnp.broadcast_to(jnp.eye(seen.shape[-1]) / RIDGE, (*seen.shape[1:], seen.shape[-1]))
-        _, inverse = jax.vmap(visit)(start, seen[0])
+        learnt, seen = embedding.init(key, step)
+        start = jnp.broadcast_to(jnp.eye(seen.shape[-1]) / RIDGE, (*seen.shape, seen.shape[-1]))
+        _, inverse = jax.vmap(visit)(start, seen)
         return Params(learnt, {"bonus": begin()}), inverse
 
     def observe(
         params: Params, memory: Memory, key: PRNGKeyArray, experience: Experience
     ) -> tuple[Memory, Float[Array, " N"]]:
         step = experience.step
-        (seen,) = apply(embedding, params.learnt["embedding"], step.view[None])
+        seen = embedding.embed(params, step)
         ended = step.terminated | step.truncated | step.success  # as RIDE counts
         start = jnp.eye(seen.shape[-1]) / RIDGE
         # The view is then the first one of the next episode.
@@ -64,15 +56,9 @@ def e3b(settings: TrainSettings, num_actions: int) -> Intrinsic:
     def reward(params: Params, trajectory: Trajectory) -> Float[Array, "T N"]:
         return trajectory.signal / params.fixed["bonus"].deviation
 
-    def loss(params: Params, trajectory: Trajectory) -> tuple[Float[Array, ""], Metrics]:
-        seen = apply(embedding, params.learnt["embedding"], trajectory.view)
-        logits = apply(inverse_model, params.learnt["inverse"], seen[:-1], seen[1:])
-        error = sequence_mean(
-            optax.softmax_cross_entropy_with_integer_labels(logits, trajectory.steps.action)
-        )
-        return settings.auxiliary.inverse_weight * error, {"inverse_loss": error}
-
-    return Intrinsic("e3b", COEFFICIENT, reward, init=init, observe=observe, adapt=adapt, loss=loss)
+    return Intrinsic(
+        "e3b", COEFFICIENT, reward, init=init, observe=observe, adapt=adapt, loss=embedding.loss
+    )
 
 
 def visit(

@@ -1,8 +1,8 @@
-"""Inverse and forward models, from which Curiosity and RIDE learn their embedding.
+"""Inverse and forward models, from which methods learn their embedding.
 
 The inverse model predicts the action from the embedded views before and after it. The forward
 model predicts the embedded view after the action from the one before it (Pathak et al., 2017).
-Both losses also train the embedding.
+Both losses also train the embedding. Curiosity and RIDE have both models, others the inverse one.
 """
 
 from typing import NamedTuple
@@ -14,7 +14,7 @@ import optax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from cbet_jax.config import AuxiliarySettings
-from cbet_jax.intrinsic.types import Metrics
+from cbet_jax.intrinsic.types import Metrics, Params
 from cbet_jax.losses import sequence_mean
 from cbet_jax.networks import initializers
 from cbet_jax.networks.embedding import Embedding, apply, distance, init_params
@@ -70,6 +70,45 @@ class Predictions(NamedTuple):
     after: Float[Array, "T N numbers"]  # phi(s')
     predicted: Float[Array, "T N numbers"]  # forward(phi(s), a)
     action_logits: Float[Array, "T N actions"]  # inverse(phi(s), phi(s'))
+
+
+class InverseEmbedding(NamedTuple):
+    """An embedding that learns from an inverse model alone."""
+
+    embedding: Embedding
+    inverse: InverseModel
+    weight: float  # of the loss
+
+    def init(
+        self, key: PRNGKeyArray, step: Step
+    ) -> tuple[dict[str, ArrayTree], Float[Array, "N numbers"]]:
+        """Return the initial parameters of both networks, and the embedded views of a step."""
+        embedding_key, model_key = jax.random.split(key)
+        views = step.view[None]
+        phi = init_params(self.embedding, embedding_key, views)
+        seen = apply(self.embedding, phi, views)
+        inverse = init_params(self.inverse, model_key, seen, seen)
+        return {"embedding": phi, "inverse": inverse}, seen[0]
+
+    def embed(self, params: Params, step: Step) -> Float[Array, "N numbers"]:
+        """Return the embedded views of a step."""
+        (seen,) = apply(self.embedding, params.learnt["embedding"], step.view[None])
+        return seen
+
+    def loss(self, params: Params, trajectory: Trajectory) -> tuple[Float[Array, ""], Metrics]:
+        """Return the weighted cross entropy of the actions, and the same without its weight."""
+        seen = apply(self.embedding, params.learnt["embedding"], trajectory.view)
+        logits = apply(self.inverse, params.learnt["inverse"], seen[:-1], seen[1:])
+        error = sequence_mean(
+            optax.softmax_cross_entropy_with_integer_labels(logits, trajectory.steps.action)
+        )
+        return self.weight * error, {"inverse_loss": error}
+
+
+def make_inverse_embedding(settings: AuxiliarySettings, num_actions: int) -> InverseEmbedding:
+    """Return the two networks."""
+    inverse = InverseModel(settings.hidden_units, num_actions)
+    return InverseEmbedding(Embedding(settings.channels), inverse, settings.inverse_weight)
 
 
 def make_models(settings: AuxiliarySettings, num_actions: int) -> Models:

@@ -7,15 +7,12 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import optax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from cbet_jax.config import TrainSettings
-from cbet_jax.intrinsic.inverse_forward import InverseModel
+from cbet_jax.intrinsic.inverse_forward import make_inverse_embedding
 from cbet_jax.intrinsic.running import begin, include
-from cbet_jax.intrinsic.types import Experience, Intrinsic, Metrics, Params
-from cbet_jax.losses import sequence_mean
-from cbet_jax.networks.embedding import Embedding, apply, init_params
+from cbet_jax.intrinsic.types import Experience, Intrinsic, Params
 from cbet_jax.types import SameType, Trajectory
 from envs.barrier import materialize
 from envs.types import Step
@@ -51,25 +48,20 @@ def ngu_episodic(settings: TrainSettings, num_actions: int) -> Intrinsic:
     The first view of an episode, which has no neighbour, has no bonus. The largest similarity of
     the paper, 8, is above what ten neighbours can have.
     """
-    embedding = Embedding(settings.auxiliary.channels)
-    inverse_model = InverseModel(settings.auxiliary.hidden_units, num_actions)
+    embedding = make_inverse_embedding(settings.auxiliary, num_actions)
 
     def init(key: PRNGKeyArray, step: Step) -> tuple[Params, Memory]:
-        embedding_key, model_key = jax.random.split(key)
-        views = step.view[None]
-        phi = init_params(embedding, embedding_key, views)
-        seen = apply(embedding, phi, views)
-        learnt = {"embedding": phi, "inverse": init_params(inverse_model, model_key, seen, seen)}
-        _, actors, numbers = seen.shape
+        learnt, seen = embedding.init(key, step)
+        actors, numbers = seen.shape
         nothing = Memory(jnp.zeros((actors, SLOTS, numbers)), jnp.zeros(actors, jnp.int32))
-        _, memory = jax.vmap(visit)(nothing, seen[0])
+        _, memory = jax.vmap(visit)(nothing, seen)
         return Params(learnt, {"distance": begin(), "bonus": begin()}), memory
 
     def observe(
         params: Params, memory: Memory, key: PRNGKeyArray, experience: Experience
     ) -> tuple[Memory, Signal]:
         step = experience.step
-        (seen,) = apply(embedding, params.learnt["embedding"], step.view[None])
+        seen = embedding.embed(params, step)
         # As RIDE counts. The view is then the first one of the next episode.
         ended = step.terminated | step.truncated | step.success
         memory = memory._replace(number=jnp.where(ended, 0, memory.number))
@@ -87,16 +79,14 @@ def ngu_episodic(settings: TrainSettings, num_actions: int) -> Intrinsic:
         bonus = bonus_of(trajectory.signal, params.fixed["distance"].mean)
         return bonus / params.fixed["bonus"].deviation
 
-    def loss(params: Params, trajectory: Trajectory) -> tuple[Float[Array, ""], Metrics]:
-        seen = apply(embedding, params.learnt["embedding"], trajectory.view)
-        logits = apply(inverse_model, params.learnt["inverse"], seen[:-1], seen[1:])
-        error = sequence_mean(
-            optax.softmax_cross_entropy_with_integer_labels(logits, trajectory.steps.action)
-        )
-        return settings.auxiliary.inverse_weight * error, {"inverse_loss": error}
-
     return Intrinsic(
-        "ngu-episodic", COEFFICIENT, reward, init=init, observe=observe, adapt=adapt, loss=loss
+        "ngu-episodic",
+        COEFFICIENT,
+        reward,
+        init=init,
+        observe=observe,
+        adapt=adapt,
+        loss=embedding.loss,
     )
 
 

@@ -8,7 +8,7 @@ import re
 import shlex
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
@@ -16,20 +16,21 @@ from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import tyro
+from rich.console import Console
 
 from cbet_jax.config import SettingsError
 from cbet_jax.runs.directory import RunDirectoryError
 from cbet_jax.runs.refusals import BAD_INPUT as BAD_INPUT
 from cbet_jax.runs.refusals import refusal
 from cbet_jax.setting_types import static_settings
-from envs.errors import did_you_mean
+from envs.errors import Check, did_you_mean
 from experiments.common import commands, help_page
 from experiments.common.numbers import number_rules
 from experiments.common.screen import flush_output
 
 HELP_ALL = "--help-all"
 HELP = ("-h", "--help", HELP_ALL)
-INTERRUPTED = 130  # exit status
+FAILED, INTERRUPTED = 1, 130  # exit statuses
 
 #: options that name code of one's own -> the module that loads it
 OWN_CODE = {
@@ -246,6 +247,20 @@ def user_errors(*others: type[Exception]) -> Iterator[None]:
         fail(found.line, found.status)
     finally:
         flush_output()
+
+
+def show_checks(checks: Iterable[Check], console: Console) -> None:
+    """Print each check as soon as it is made.
+
+    Raises:
+        SystemExit: one has failed.
+    """
+    failed = False
+    for check in checks:
+        console.print(str(check), soft_wrap=True, highlight=False, markup=False)
+        failed |= bool(check.problem)
+    if failed:
+        raise SystemExit(FAILED)
 
 
 def fail(message: str, status: int) -> NoReturn:

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 MODULE = "experiments.sweep"
 RECORD, TABLE, JOBS = "sweep.json", "results.csv", "jobs"
-FAILED = 1  # exit status
 
 
 @dataclass(frozen=True)
@@ -99,7 +98,7 @@ def main(arguments: Sequence[str]) -> None:
         results.show(rows, console)
         console.print(f"results: {options.out / TABLE}", soft_wrap=True, highlight=False)
     if failed:
-        cli.fail(f"{len(failed)} of {len(jobs)} runs have failed, first {failed[0]}", FAILED)
+        cli.fail(f"{len(failed)} of {len(jobs)} runs have failed, first {failed[0]}", cli.FAILED)
 
 
 def open_queue(options: SweepOptions) -> "Queue":

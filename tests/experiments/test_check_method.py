@@ -4,6 +4,7 @@ import pytest
 
 from cbet_jax.intrinsic.check import CHECKS
 from experiments import check_method
+from experiments.common import cli
 from tests.support.own_method import own_method
 from tests.support.refusal import refused
 
@@ -45,7 +46,7 @@ def test_each_check_is_a_line(file, capsys):
 def test_a_failed_check_is_status_1(file, capsys):
     with pytest.raises(SystemExit) as stop:
         check_method.main([f"{file}:wrong"])
-    assert stop.value.code == check_method.FAILED
+    assert stop.value.code == cli.FAILED
     first, *others = capsys.readouterr().out.splitlines()
     assert first.startswith("shapes and types: failed: reward must return float32[12, 3]")
     assert all(": skipped: shapes and types must be right first" in line for line in others)

@@ -4,6 +4,7 @@ import pytest
 
 from envs.check import CHECKS
 from experiments import check_world, minigrid_pretrain
+from experiments.common import cli
 from tests.support.own_world import own_world
 from tests.support.refusal import refused
 from tests.support.tiny import ARGUMENTS
@@ -51,7 +52,7 @@ def test_each_check_is_a_line(file, capsys):
 def test_a_failed_check_is_status_1_and_such_a_world_is_not_trained_in(file, capsys):
     with pytest.raises(SystemExit) as stop:
         check_world.main([f"{file}:wrong"])
-    assert stop.value.code == check_world.FAILED
+    assert stop.value.code == cli.FAILED
     problem = "step: reward must be float32[4], not int32[4]"
     assert f"shapes and types: failed: {problem}" in capsys.readouterr().out
     line = refused(minigrid_pretrain.main, [*ARGUMENTS, "--envs", f"{file}:wrong"], capsys)

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from cbet_jax.intrinsic.types import Experience
+from cbet_jax.intrinsic.types import Experience, Intrinsic
 from cbet_jax.types import LSTMState, Trajectory, Transition
 from envs.types import Step
 
@@ -33,6 +33,13 @@ def moment(view, panorama=None, *, ended=None, success=None) -> Step:
 def experience(step: Step) -> Experience:
     """What a method observes of a step that some action led to."""
     return Experience(step.view, jnp.zeros(step.view.shape[:-3], jnp.int32), step)
+
+
+def observed(method: Intrinsic, first: Step, steps: Step):
+    """The parameters of a method, and its memory after, and signals of, steps `[T, N]`."""
+    params, memory = method.init(jax.random.key(0), first)
+    observe = lambda memory, now: method.observe(params, memory, jax.random.key(1), now)  # noqa: E731
+    return params, *jax.lax.scan(observe, memory, experience(steps))
 
 
 def views(numbers):

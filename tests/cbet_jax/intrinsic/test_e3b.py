@@ -7,11 +7,10 @@ import numpy as np
 from cbet_jax.config import AuxiliarySettings, TrainSettings
 from cbet_jax.intrinsic.e3b import RIDGE, e3b
 from cbet_jax.intrinsic.inverse_forward import InverseModel
-from cbet_jax.intrinsic.types import Experience
 from cbet_jax.networks.embedding import Embedding, apply
 from cbet_jax.types import unchanged
 from envs.types import Step
-from tests.support.moments import moment, trajectory
+from tests.support.moments import moment, observed, trajectory
 
 STEPS, ACTORS, ACTIONS = 12, 2, 3
 SETTINGS = TrainSettings(auxiliary=AuxiliarySettings(channels=(2, 2), hidden_units=4))
@@ -31,10 +30,7 @@ def _play():
 
 @jax.jit
 def _observe(first: Step, steps: Step):
-    params, memory = METHOD.init(jax.random.key(0), first)
-    experience = Experience(steps.view, jnp.zeros((STEPS, ACTORS), jnp.int32), steps)
-    observe = lambda memory, now: METHOD.observe(params, memory, jax.random.key(1), now)  # noqa: E731
-    _, bonus = jax.lax.scan(observe, memory, experience)
+    params, _, bonus = observed(METHOD, first, steps)
     views = jnp.concatenate([first.view[None], steps.view])
     embedding = Embedding(SETTINGS.auxiliary.channels)
     return params, bonus, apply(embedding, params.learnt["embedding"], views)

@@ -6,10 +6,9 @@ import numpy as np
 
 from cbet_jax.config import AuxiliarySettings, TrainSettings
 from cbet_jax.intrinsic.ngu_episodic import NEIGHBOURS, SLOTS, Memory, ngu_episodic, visit
-from cbet_jax.intrinsic.types import Experience
 from cbet_jax.networks.embedding import Embedding, apply
 from cbet_jax.types import unchanged
-from tests.support.moments import moment, trajectory
+from tests.support.moments import moment, observed, trajectory
 
 STEPS, ACTORS, ACTIONS = 30, 2, 3
 SETTINGS = TrainSettings(auxiliary=AuxiliarySettings(channels=(2, 2), hidden_units=4))
@@ -18,10 +17,7 @@ METHOD = ngu_episodic(SETTINGS, ACTIONS)
 
 @jax.jit
 def _observe(first, steps):
-    params, memory = METHOD.init(jax.random.key(0), first)
-    experience = Experience(steps.view, jnp.zeros((STEPS, ACTORS), jnp.int32), steps)
-    observe = lambda memory, now: METHOD.observe(params, memory, jax.random.key(1), now)  # noqa: E731
-    _, signal = jax.lax.scan(observe, memory, experience)
+    params, _, signal = observed(METHOD, first, steps)
     views = jnp.concatenate([first.view[None], steps.view])
     embedding = Embedding(SETTINGS.auxiliary.channels)
     return params, signal, apply(embedding, params.learnt["embedding"], views)

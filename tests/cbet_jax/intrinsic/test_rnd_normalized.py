@@ -7,9 +7,8 @@ import numpy as np
 from cbet_jax.config import AuxiliarySettings, LossSettings, TrainSettings
 from cbet_jax.intrinsic.rnd_normalized import normalized, rnd_normalized
 from cbet_jax.intrinsic.running import Moments
-from cbet_jax.intrinsic.types import Experience
 from cbet_jax.types import unchanged
-from tests.support.moments import moment, trajectory, views
+from tests.support.moments import moment, observed, trajectory, views
 
 STEPS, ACTORS, DISCOUNT = 6, 2, 0.5
 SETTINGS = TrainSettings(
@@ -21,11 +20,7 @@ NUMBERS = np.random.default_rng(0).integers(255, size=(STEPS + 1, ACTORS))
 
 @jax.jit
 def _observe(first, steps):
-    params, memory = METHOD.init(jax.random.key(0), first)
-    experience = Experience(steps.view, jnp.zeros((STEPS, ACTORS), jnp.int32), steps)
-    observe = lambda memory, now: METHOD.observe(params, memory, jax.random.key(1), now)  # noqa: E731
-    after, signal = jax.lax.scan(observe, memory, experience)
-    return params, after, signal
+    return observed(METHOD, first, steps)
 
 
 def test_rewards_are_errors_over_the_deviation_of_their_discounted_sums():
