@@ -164,6 +164,9 @@ class HabitatSettings:
     drawn_headings: Annotated[bool, Before(True)] = False
     agent_radius: Annotated[PositiveFloat, Before(0.18)] = 0.1  # metres
     agent_height: Annotated[PositiveFloat, Before(0.88)] = 1.5  # metres; the camera is at 0.88
+    #: axis of a scene's file that points up (None: as its description says, else z in PLY files and
+    #: in the scans of MP3D and HM3D, else y)
+    up: Literal["y", "z"] | None = None
 
     def __post_init__(self) -> None:
         check_fields(self)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -42,6 +42,7 @@ class DoctorOptions:
     #: else this one)
     simulator_python: str | None = None
     scene: str | None = None  # what the simulators are to open (default: a bedroom of the package)
+    up: Literal["y", "z"] | None = None  # axis that points up in its file (None: as it says)
     out: Path | None = None  # a folder for the simulators' frames (default: they are not kept)
 
 
@@ -143,7 +144,8 @@ def try_simulator(name: str, options: DoctorOptions) -> Check:
     python = options.simulator_python if name != habitat.EMBEDDED else None
     try:
         with scene_for(name, options.scene) as scene:
-            settings = habitat.process_settings(scene, HabitatSettings(simulator=name), python)
+            played = HabitatSettings(simulator=name, up=options.up if options.scene else None)
+            settings = habitat.process_settings(scene, played, python)
             workers = WorkerPool(settings._replace(start_limit=START_LIMIT_SECONDS), 1)
             try:
                 return render(name, workers, options.out)

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import jax
 import tyro
@@ -51,6 +51,7 @@ class HabitatEvaluateOptions:
     checkpoint: int | None = None  # frames of the checkpoint (default: the newest)
     #: folder of the table and its pictures (default: the run's directory)
     out: Path | None = None
+    up: Literal["y", "z"] | None = None  # axis that points up in the files (None: as in the run)
     #: the run's simulator again, where it is a file: a file is code, which no run names by itself
     simulator: str | None = None
     simulator_python: str | None = None  # the interpreter that the simulator is installed in
@@ -69,6 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         settings, played = habitat.habitat_settings(directory)
         played = replace(
             habitat.trusted(played, options.simulator),
+            up=options.up or played.up,
             max_steps=options.steps + 1,
             random_starts=options.random_starts,
             shared_start=True,  # one place in an evaluation, as in the published code

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from PIL import Image, ImageDraw
@@ -36,6 +36,7 @@ class HabitatPictureOptions:
     scenes: tuple[str, ...] = SCENES  # paths, or names that the simulator knows
     simulator: str = "raycast"  # or habitat_sim, or the path of a file that defines `open_scene`
     folder: str | None = None  # of the data set that scenes are named in (None: they are paths)
+    up: Literal["y", "z"] | None = None  # axis that points up in the files (None: as they say)
     simulator_python: str | None = None  # the interpreter that the simulator is installed in
     starts: Episodes = 24  # places drawn in each scene, of which the most colourful is shown
     seed: NonNegativeInt = 0  # of the first of them
@@ -76,7 +77,7 @@ def look(options: HabitatPictureOptions) -> Iterator[tuple[str, Seen]]:
     Raises:
         SimulatorError: a scene cannot be opened.
     """
-    played = HabitatSettings(simulator=options.simulator, folder=options.folder)
+    played = HabitatSettings(simulator=options.simulator, folder=options.folder, up=options.up)
     for scene in options.scenes:
         workers = WorkerPool(habitat.process_settings(scene, played, options.simulator_python), 1)
         try:

@@ -8,8 +8,7 @@ The worker imports this file: it must run on Python 3.9 with numpy as the only d
 """
 
 import math
-from pathlib import Path
-from typing import NamedTuple, Optional, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -24,6 +23,10 @@ COMPASS = (0.0, 90.0, 180.0, 270.0)  # headings of the panorama's four views
 AGENT_RADIUS = 0.1  # of the published agent, which has habitat-lab's defaults
 AGENT_HEIGHT = 1.5
 MAX_STEP_HEIGHT = 0.2  # of obstacles that the agent walks over, as in habitat-sim
+MIN_FLOOR_AREA = 1.0  # square metres; a scene with less is refused
+# A scene that is taller than it is wide is refused if it has more floor by these factors when it is
+# turned: by the first if its file's kind says which axis points up, by the second if `--up` does.
+SIDEWAYS_RATIOS = {"kind": 1.1, "option": 2.0}
 
 # Modules that define `open_scene`. The worker imports them by name.
 SIMULATORS = {
@@ -37,8 +40,6 @@ INSTALL_HINTS = {
         " -c aihabitat python=3.9 habitat-sim headless, and name that environment's python"
     ),
 }
-
-STAGE_CONFIG = ".stage_config.json"  # suffix of habitat-sim's description of a scene
 
 VIEW_SHAPE = (VIEW_SIZE, VIEW_SIZE, 3)
 PANORAMA_SHAPE = (len(COMPASS), *VIEW_SHAPE)
@@ -89,7 +90,8 @@ class Simulator(Protocol):
 
     Building a simulator raises a `SimulatorError` if it is not installed or cannot use the scene.
     Its module defines `open_scene(scene, folder)`, which returns it. If that function has a
-    parameter `agent`, too, it receives the `AgentSize` of the run.
+    parameter `agent`, too, it receives the `AgentSize` of the run; if it has a parameter `up`, the
+    axis that points up in files (`y`, `z`, or None: as the file says).
     """
 
     name: str
@@ -140,22 +142,36 @@ def as_float32(position: tuple) -> Position:
     return x, y, z
 
 
-def find_scene(scene: str, folder: Optional[Path], candidates: tuple[str, ...]) -> Path:
-    """Return the file of a scene that is given by path, or by name within a data set.
+def too_little_floor(scene: str, area: float) -> SimulatorError:
+    """Return the error of a scene with too little floor, in square metres."""
+    floor = f"only {area:.2f} square metres of" if area else "no"
+    return SimulatorError(
+        f"the scene {scene} has {floor} walkable floor; if it is on its side, say which axis of"
+        " the file points up: --up y or --up z"
+    )
+
+
+def is_suspicious(width: float, height: float, depth: float) -> bool:
+    """Return whether a scene of that size, in metres, may be on its side."""
+    return height > min(width, depth)
+
+
+def check_upright(scene: str, said_by: str, floor: float, turned: float, other: str) -> None:
+    """Refuse a scene in which the agent would stand on a wall.
 
     Args:
-        scene: a path, or the name of a folder of the data set (Replica's `apartment_0`).
-        folder: folder of the data set, or None if the scene is given by path.
-        candidates: files below the folder of a scene, best first.
+        scene: its name.
+        said_by: what says which axis points up, one of `SIDEWAYS_RATIOS`.
+        floor: area of its walkable floor, in square metres.
+        turned: the same if another axis of the file points up.
+        other: that axis, `y` or `z`.
 
     Raises:
-        SimulatorError: there is no such file.
+        SimulatorError: the scene has more floor with the other axis.
     """
-    if Path(scene).is_file():
-        return Path(scene)
-    for root in [Path(scene)] if folder is None else [folder / scene, Path(scene)]:
-        for candidate in candidates:
-            if (root / candidate).is_file():
-                return root / candidate
-    looked = f", nor a scene of that name in {folder}" if folder is not None else ""
-    raise SimulatorError(f"there is no scene {scene!r}: no such file{looked}")
+    if turned > SIDEWAYS_RATIOS[said_by] * floor:
+        raise SimulatorError(
+            f"the scene {scene} seems to be on its side, with {floor:.1f} square metres of"
+            f" walkable floor instead of {turned:.1f}: say which axis of the file points up, with"
+            f" --up {other}"
+        )

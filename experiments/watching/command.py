@@ -94,7 +94,8 @@ def watch_scene(
     if options.beside_random:
         raise SettingsError("--beside-random shows gridworlds, not scenes of rooms")
     assert options.directory is not None
-    endless = replace(played, max_steps=played.max_steps + 1)
+    up = options.up or played.up
+    endless = replace(played, max_steps=played.max_steps + 1, up=up)
     process = habitat.process_settings(
         options.env or settings.environments[0], endless, options.simulator_python
     )

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 import tyro
 
@@ -41,6 +41,8 @@ class WatchOptions:
     fps: PositiveInt = 8  # frames a second
     #: the run's method again, where it is a file of one's own (FILE.py:FUNCTION)
     method: str | None = None
+    #: axis that points up in the file of a scene (default: as in the run)
+    up: Literal["y", "z"] | None = None
     #: the run's simulator again, where it is a file: a file is code, which no run names by itself
     simulator: str | None = None
     simulator_python: str | None = None  # the interpreter that a scene's simulator is installed in

@@ -4,6 +4,7 @@ A floor of 4 m by 4 m around the origin at y = 0.1, and above it a roof, the lar
 A picture is one colour, which says where its camera is and where it looks.
 """
 
+import json
 import math
 from pathlib import Path
 
@@ -36,12 +37,12 @@ class CameraSensorSpec(Record):
 
 class SimulatorConfiguration(Record):
     fields = ("scene_id", "gpu_device_id", "random_seed", "enable_physics", "load_semantic_mesh",
-              "allow_sliding", "navmesh_settings")  # fmt: skip
-    gpu_device_id, navmesh_settings = 0, None
+              "allow_sliding", "navmesh_settings", "scene_dataset_config_file")  # fmt: skip
+    gpu_device_id, navmesh_settings, scene_dataset_config_file = 0, None, "default"
 
 
 class NavMeshSettings(Record):
-    fields = ("agent_radius", "agent_height", "defaults")
+    fields = ("agent_radius", "agent_height", "cell_height", "include_static_objects", "defaults")
 
     def set_defaults(self):
         self.defaults = True
@@ -72,8 +73,9 @@ class Configuration:
 
 
 class PathFinder:
-    def __init__(self, is_loaded):
+    def __init__(self, is_loaded, share=1.0):
         self.is_loaded, self.num_islands, self.seeds = is_loaded, 2, []
+        self.share = share  # of the floor that can be walked on
         self.misses = 2  # of the first draws: they give no number
 
     def seed(self, seed):
@@ -82,7 +84,7 @@ class PathFinder:
         self.generator = np.random.default_rng(seed)
 
     def island_area(self, island):
-        return 4 * HALVES[island] ** 2
+        return 4 * HALVES[island] ** 2 * self.share
 
     def get_random_navigable_point(self, max_tries=10, island_index=-1):
         assert self.is_loaded, "the real one ends the process here"
@@ -92,18 +94,22 @@ class PathFinder:
         x, z = self.generator.uniform(-1, 1, 2) * HALVES[island_index]
         return np.array((x, HEIGHTS[island_index], z), np.float32)
 
-    def snap_point(self, point):
+    def snap_point(self, point, island_index=-1):
+        assert island_index == FLOOR
         x, _, z = point
         if abs(x) > 4:
             return np.full(3, np.nan, np.float32)
         return np.array((np.clip(x, -2, 2), 0.1, np.clip(z, -2, 2)), np.float32)
 
     def get_bounds(self):
-        return np.array((-2.0, 0.1, -2.0)), np.array((2.0, 2.7, 2.0))
+        high = 2.7 if self.share == 1 else 5.0
+        return np.array((-2.0, 0.1, -2.0)), np.array((2.0, high, 2.0))
 
-    def get_topdown_view(self, meters_per_pixel, height):
+    def get_topdown_island_view(self, meters_per_pixel, height):
         assert height == np.float32(0.1)
-        return np.ones((round(4 / meters_per_pixel),) * 2, bool)
+        view = np.full((round(4 / meters_per_pixel),) * 2, FLOOR, np.int32)
+        view[0, :3] = -1, ROOF, ROOF
+        return view
 
 
 class Agent:
@@ -126,27 +132,62 @@ class Agent:
         return 2 * math.atan2(y, w)
 
 
+class physics:  # noqa: N801 (a module of the real one)
+    class MotionType:
+        STATIC = "static"
+
+
+class RigidObject(Record):
+    fields = ("motion_type",)
+
+
 made = []  # all simulators
 
 
 class Simulator:
     def __init__(self, configuration):
-        backend = configuration.sim_cfg
-        assert backend.gpu_device_id == -1, "the real one ends the process here"
-        assert Path(backend.scene_id).is_absolute()
-        assert backend.scene_id.endswith(".glb"), "no such scene"
-        assert backend.navmesh_settings.defaults
-        self.navigation = backend.navmesh_settings
-        self.config_file = Path("data/default.pbr_config.json").exists()
-        self.agents = [Agent(config) for config in configuration.agents]
-        self.pathfinder = PathFinder("unwalkable" not in backend.scene_id)
-        self.pathfinder.seed(0)
-        self.open, self.recomputed = True, 0
+        assert configuration.sim_cfg.gpu_device_id == -1, "the real one ends the process here"
+        self.open, self.opened = True, []
+        self.reconfigure(configuration)
         made.append(self)
 
+    def reconfigure(self, configuration):
+        backend = configuration.sim_cfg
+        self.config_file = Path("data/default.pbr_config.json").exists()
+        self.objects, self.stage = {}, {"up": [0, 1, 0]}
+        if backend.scene_dataset_config_file == "default":
+            assert backend.scene_id.endswith(".stage_config.json"), "no such scene"
+            self.stage = json.loads(Path(backend.scene_id).read_text())
+            self.asset = Path(self.stage["render_asset"])
+        else:
+            self.asset = Path(backend.scene_id)
+            self.objects = {"a chair": RigidObject(), "a table": RigidObject()}
+        assert self.asset.is_absolute()
+        assert self.asset.is_file()
+        assert self.asset.suffix != ".ply", "no such scene"
+        assert backend.navmesh_settings.defaults
+        self.opened.append(self.asset)
+        self.navigation = backend.navmesh_settings
+        self.agents = [Agent(config) for config in configuration.agents]
+        share = {"tiny": 0.05, "sideways": 1.0 if self.upright() else 0.2, "tower": 0.9}
+        self.pathfinder = PathFinder("unwalkable" not in self.asset.name)
+        self.pathfinder.share = share.get(self.asset.stem, 1.0)
+        self.pathfinder.seed(0)
+
+    def upright(self):
+        return list(self.stage["up"]) == [0, 0, 1]
+
+    def get_rigid_object_manager(self):
+        return self
+
+    def get_objects_by_handle_substring(self):
+        return self.objects
+
     def recompute_navmesh(self, pathfinder, settings):
-        self.recomputed += 1
-        return False
+        assert settings.include_static_objects
+        assert all(each.motion_type == physics.MotionType.STATIC for each in self.objects.values())
+        self.navigation = settings
+        return True
 
     def seed(self, seed):
         self.pathfinder.seed(seed)

@@ -2,10 +2,14 @@
 
 import numpy as np
 import trimesh
+from PIL import Image
 
 Box = tuple[tuple[float, float, float], tuple[float, float, float]]  # two corners
 
 RED, GREEN, BLUE, WHITE = (255, 0, 0), (0, 255, 0), (0, 0, 255), (255, 255, 255)
+
+SQUARE = np.array([(0, 0, 0), (2, 0, 0), (2, 2, 0), (0, 2, 0)], float)  # x to the right, y up
+FACES = np.array([(0, 1, 2), (0, 2, 3)])
 
 
 def room(width: float = 4.0, depth: float = 4.0, height: float = 2.5) -> trimesh.Trimesh:
@@ -44,3 +48,13 @@ def four_walls() -> trimesh.Scene:
     floor = box(((-2, -0.1, -2), (2, 0, 2)))
     meshes = [painted(box(corners), color) for color, corners in walls.items()]
     return trimesh.Scene([*meshes, painted(floor, (90, 90, 90))])
+
+
+def textured_square(places=((0, 0), (1, 0), (1, 1), (0, 1)), mode=None) -> trimesh.Trimesh:
+    """A square whose picture is red and green above, blue and white below."""
+    image = Image.fromarray(np.array([[RED, GREEN], [BLUE, WHITE]], np.uint8))
+    if mode:
+        image = image.convert(mode)
+    material = trimesh.visual.material.PBRMaterial(baseColorTexture=image)
+    visual = trimesh.visual.TextureVisuals(uv=np.array(places, float), material=material)
+    return trimesh.Trimesh(SQUARE, FACES, visual=visual, process=False)

@@ -10,7 +10,7 @@ from PIL import Image
 
 from envs.habitat.apartments import make_apartment
 from envs.habitat.mesh import Mesh
-from envs.habitat.simulator import STAGE_CONFIG
+from envs.habitat.scenes import STAGE_CONFIG
 
 
 def paths(name: str, directory: Path) -> tuple[Path, Path]:

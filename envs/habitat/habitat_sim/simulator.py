@@ -8,12 +8,15 @@ a second simulator would share its graphics context.
 import hashlib
 import math
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any, Optional, Union
 
 import habitat_sim
 import numpy as np
 
 from envs.habitat.habitat_sim.quick_start import quick_start
+from envs.habitat.habitat_sim.stage_file import stage_file
+from envs.habitat.scene_check import check_scene
+from envs.habitat.scenes import FRAMES, SceneFile, Stage, find_scene, line, read_stage
 from envs.habitat.simulator import (
     ACTIONS,
     CAMERA_HEIGHT,
@@ -21,8 +24,8 @@ from envs.habitat.simulator import (
     FIELD_OF_VIEW_DEGREES,
     FORWARD,
     MAX_STEP_HEIGHT,
+    MIN_FLOOR_AREA,
     PUBLISHED_AGENT,
-    STAGE_CONFIG,
     STEP_LENGTH,
     TURN_DEGREES,
     VIEW_SIZE,
@@ -33,15 +36,12 @@ from envs.habitat.simulator import (
     Position,
     SimulatorError,
     as_float32,
-    find_scene,
+    check_upright,
+    is_suspicious,
+    too_little_floor,
     turn,
 )
 
-_CANDIDATES = (  # in the folder of a Replica scene
-    f"habitat/replica_stage{STAGE_CONFIG}",
-    "habitat/mesh_semantic.ply",
-    "mesh.ply",
-)
 _FIRST_EGL_DEVICE = -1  # 0 is the first CUDA device; without one habitat-sim exits
 _WALKER, _COMPASS_AGENT = 0, 1  # indices of the two agents
 _EYE = "rgb"  # name of the walker's camera
@@ -49,6 +49,7 @@ _NUM_HEADINGS = 36
 _MAX_TRIES = 100
 _ISLAND_SHARE = 0.2  # of the largest island's area, which may be a roof larger than the floor
 _PROBES = 10  # points sampled for the height of an island
+_CELL_HEIGHT = 0.05  # metres; the agent stands up to this far above the floor (published: 0.2)
 _TOLERANCE = 1e-3  # metres between a point and the nearest one of the navigation mesh
 _FLOOR_GREY, _WALL_GREY = 200, 60
 
@@ -64,28 +65,79 @@ class HabitatSim:
     version = str(habitat_sim.__version__)
     renderer = "OpenGL through EGL"
 
-    def __init__(self, scene: Path, agent: AgentSize) -> None:
-        """Open a scene, and load or compute its navigation mesh.
+    def __init__(self, scene: Union[Stage, SceneFile], agent: AgentSize) -> None:
+        """Open a scene, and compute its navigation mesh.
+
+        Args:
+            scene: its triangles, or a scene of a data set with objects in it.
+            agent: size of the agent.
 
         Raises:
-            SimulatorError: habitat-sim cannot read the scene, or it has no walkable floor.
+            SimulatorError: habitat-sim cannot read the scene, or it has too little walkable floor
+                or is on its side.
         """
-        self._radius = agent.radius
-        settings = _navigation(agent)
-        with quick_start(scene):
-            try:
-                self._sim = habitat_sim.Simulator(_configuration(scene, settings, agent))
-            except Exception as error:  # AssertionError, ValueError, and others
-                reason = " ".join(f"{type(error).__name__}: {error}".split())
-                raise SimulatorError(f"habitat-sim cannot open {scene}: {reason}") from error
-        self._paths = self._sim.pathfinder
-        if not self._paths.is_loaded:
-            self._sim.recompute_navmesh(self._paths, settings)
-        if not self._paths.is_loaded or not self._paths.num_islands:
-            raise SimulatorError(f"the scene {scene} has no walkable floor")
+        self._agent = agent
+        self._sim: Any = None
+        self._load(scene)
+        area = self._floor_area()
+        if area < MIN_FLOOR_AREA:
+            raise too_little_floor(str(scene.path), area)
+        if isinstance(scene, Stage) and scene.said_by != "description":
+            self._check_upright(scene, area)
         self._island = self._choose_island()
         self._pose = Pose((0.0, 0.0, 0.0), 0.0)
         self._panorama: Optional[np.ndarray] = None  # at the pose's position
+
+    def _load(self, scene: Union[Stage, SceneFile]) -> None:
+        """Open a scene, in place of the last one.
+
+        Raises:
+            SimulatorError: habitat-sim cannot open it.
+        """
+        settings = _navigation(self._agent)
+        with stage_file(scene) as file, quick_start(scene.path):
+            configuration = _configuration(file, settings, self._agent)
+            try:
+                if self._sim is None:
+                    self._sim = habitat_sim.Simulator(configuration)
+                else:
+                    self._sim.reconfigure(configuration)
+            except Exception as error:  # AssertionError, ValueError, and others
+                raise SimulatorError(
+                    f"habitat-sim cannot open {scene.path}: {line(error)}"
+                ) from error
+        if file.dataset is not None:
+            self._stand_in_the_way(settings)
+        self._paths = self._sim.pathfinder
+
+    def _stand_in_the_way(self, settings: Any) -> None:
+        """Make the objects of a scene obstacles."""
+        objects = self._sim.get_rigid_object_manager().get_objects_by_handle_substring()
+        for each in objects.values():
+            each.motion_type = habitat_sim.physics.MotionType.STATIC
+        settings.include_static_objects = True
+        self._sim.recompute_navmesh(self._sim.pathfinder, settings)
+
+    def _floor_area(self) -> float:
+        """Return the area of the island that the agent would be on, in square metres."""
+        if not self._paths.is_loaded or not self._paths.num_islands:
+            return 0.0
+        return float(self._paths.island_area(self._choose_island()))
+
+    def _check_upright(self, stage: Stage, area: float) -> None:
+        """Compare a scene that may be on its side with the same scene turned.
+
+        Raises:
+            SimulatorError: it is on its side.
+        """
+        low, high = self._paths.get_bounds()
+        if not is_suspicious(*(float(high[k] - low[k]) for k in range(3))):
+            return
+        other = "z" if stage.frame == FRAMES["y"] else "y"
+        self._load(stage._replace(frame=FRAMES[other]))
+        turned = self._floor_area()
+        check_upright(str(stage.path), stage.said_by, area, turned, other)
+        self._load(stage)
 
     def reset(self, seed: int) -> Observation:
         """Move the agent to a random pose on the walkable floor, drawn from `seed`."""
@@ -123,9 +175,9 @@ class HabitatSim:
         """Return the walkable floor from above, with cells of `cell` metres."""
         low, _ = self._paths.get_bounds()
         height = self._random_point(self._island)[1]
-        walkable = np.array(self._paths.get_topdown_view(cell, height), bool)
+        walkable = np.array(self._paths.get_topdown_island_view(cell, height)) == self._island
         grey = np.where(walkable, _FLOOR_GREY, _WALL_GREY).astype(np.uint8)
-        corner = float(low[0]), float(low[2])
+        corner = float(low[0]) - cell / 2, float(low[2]) - cell / 2  # cells are asked at corners
         return FloorMap(corner, cell, walkable, np.repeat(grey[..., None], 3, axis=-1))
 
     def close(self) -> None:
@@ -152,11 +204,11 @@ class HabitatSim:
     def _snap(self, position: Position) -> Position:
         """Return the nearest position on the floor: the given one if it is on the floor."""
         given = np.array(as_float32(position), np.float32)
-        nearest = np.array(self._paths.snap_point(given), np.float32)
+        nearest = np.array(self._paths.snap_point(given, self._island), np.float32)
         if not np.isfinite(nearest).all():  # there is no floor nearby
             raise SimulatorError(f"{_text(given)} is not on the walkable floor")
         away, above = float(np.hypot(*(nearest - given)[[0, 2]])), abs(float(nearest[1] - given[1]))
-        if away > self._radius or above > 2 * MAX_STEP_HEIGHT:
+        if away > self._agent.radius or above > 2 * MAX_STEP_HEIGHT:
             raise SimulatorError(
                 f"{_text(given)} is not on the walkable floor; near it is {_text(nearest)}"
             )
@@ -183,30 +235,43 @@ class HabitatSim:
 
 
 def open_scene(
-    scene: str, folder: Optional[Path], agent: AgentSize = PUBLISHED_AGENT
+    scene: str,
+    folder: Optional[Path],
+    agent: AgentSize = PUBLISHED_AGENT,
+    up: Optional[str] = None,
 ) -> HabitatSim:
     """Open a scene.
 
     Args:
         scene: path of a file that habitat-sim reads, or a name within `folder`.
-        folder: folder of a data set such as Replica.
+        folder: folder of a data set such as Replica, or its `*.scene_dataset_config.json`.
         agent: size of the agent.
+        up: axis that points up in the file, `y` or `z` (None: as the file says).
 
     Raises:
-        SimulatorError: there is no such scene, or habitat-sim cannot use it.
+        SimulatorError: there is no such scene, it is damaged or on its side, or it has too little
+            walkable floor.
     """
-    return HabitatSim(find_scene(scene, folder, _CANDIDATES).resolve(), agent)
+    found = find_scene(scene, folder)
+    if found.dataset is not None:
+        if up is not None:
+            raise SimulatorError(f"{found.dataset} says which way is up: leave --up out")
+        return HabitatSim(SceneFile(found.path.resolve(), found.dataset.resolve()), agent)
+    stage = read_stage(found.path.resolve(), up)
+    check_scene(stage.path)
+    return HabitatSim(stage, agent)
 
 
-def _configuration(scene: Path, settings: Any, size: AgentSize) -> Any:
+def _configuration(scene: SceneFile, settings: Any, size: AgentSize) -> Any:
     backend = habitat_sim.SimulatorConfiguration()
-    backend.scene_id = str(scene)
+    backend.scene_id = str(scene.path)
+    if scene.dataset is not None:
+        backend.scene_dataset_config_file = str(scene.dataset)
     backend.gpu_device_id = _FIRST_EGL_DEVICE
     backend.enable_physics = False
     backend.load_semantic_mesh = False
     backend.allow_sliding = True
-    if hasattr(backend, "navmesh_settings"):
-        backend.navmesh_settings = settings
+    backend.navmesh_settings = settings
     walker = _agent({_EYE: 0.0}, size)
     walker.action_space = {
         ACTIONS[FORWARD]: habitat_sim.ActionSpec(
@@ -243,6 +308,7 @@ def _navigation(agent: AgentSize) -> Any:
     settings = habitat_sim.NavMeshSettings()
     settings.set_defaults()
     settings.agent_radius, settings.agent_height = agent.radius, agent.height
+    settings.cell_height = _CELL_HEIGHT
     return settings
 
 

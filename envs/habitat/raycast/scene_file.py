@@ -6,69 +6,44 @@ materials, vertices or faces. A triangle without a texture has a colour at each 
 Importing this module imports trimesh, which takes seconds.
 """
 
-import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import trimesh
 
 from envs.habitat.mesh import Mesh
-from envs.habitat.simulator import STAGE_CONFIG, SimulatorError
+from envs.habitat.scene_check import check_scene
+from envs.habitat.scenes import Frame, Stage, line
+from envs.habitat.simulator import SimulatorError
 
 TEXELS_PER_METRE = 48  # finer textures are averaged, because a view's pixels are coarser
 _GREY = (178, 178, 178)  # of triangles without any colour
-_Y_UP = ((0, 1, 0), (0, 0, -1))  # up and front in this package and in glTF
-_Z_UP = ((0, 0, 1), (0, 1, 0))  # up and front of scans in PLY files
 
 
-def read(path: Path) -> Mesh:
-    """Read a scene.
-
-    A file `X.stage_config.json` next to `X.glb` (or given as `path`) says which way is up, as for
-    habitat-sim. Otherwise y is up in glTF, as its standard says, and z is up in PLY, as in scans.
+def read(stage: Stage) -> Mesh:
+    """Read the triangles of a scene, and turn them as its frame says.
 
     Raises:
         SimulatorError: the file is missing or damaged, or has no triangles.
     """
-    path, up_and_front = _frame(path)
-    if not path.is_file():
-        raise SimulatorError(f"there is no scene {path}")
+    path = stage.path
+    check_scene(path)
     try:
-        scene = trimesh.load_scene(path, process=False)
+        pieces = list(_pieces(trimesh.load_scene(path, process=False)))
     except Exception as error:  # each reader raises its own
-        raise SimulatorError(f"{path} cannot be read as a scene: {_line(error)}") from error
-    pieces = list(_pieces(scene))
+        raise SimulatorError(f"{path} cannot be read as a scene: {line(error)}") from error
     if not pieces:
         raise SimulatorError(f"the scene {path} has no triangles")
     mesh = _merge(pieces)
     if not np.isfinite(mesh.vertices).all():
         raise SimulatorError(f"the scene {path} is damaged: some corners are not numbers")
-    turned = mesh.vertices @ _rotation(*up_and_front).T
+    turned = mesh.vertices @ rotation(stage.frame).T
     return _coarsen(mesh._replace(vertices=turned.astype(np.float32)))
 
 
-def _frame(path: Path) -> tuple[Path, tuple[Any, Any]]:
-    """Return the file with the triangles, and the up and front directions in it."""
-    default = _Z_UP if path.suffix.lower() == ".ply" else _Y_UP
-    config = path if path.name.endswith(STAGE_CONFIG) else path.with_suffix(STAGE_CONFIG)
-    if not config.is_file():
-        return path, default
-    try:
-        settings = json.loads(config.read_text())
-        if config == path:
-            path = config.parent / settings["render_asset"]
-            default = _Z_UP if path.suffix.lower() == ".ply" else _Y_UP
-        return path, (settings.get("up", default[0]), settings.get("front", default[1]))
-    except (ValueError, KeyError, AttributeError, TypeError, OSError) as error:
-        raise SimulatorError(f"{config} does not describe a scene: {_line(error)}") from error
-
-
-def _rotation(up: Any, front: Any) -> np.ndarray:
-    """Return the matrix that rotates `up` to +y and `front` to -z."""
-    y, ahead = np.asarray(up, float), np.asarray(front, float)
-    if y.shape != (3,) or ahead.shape != (3,) or abs(y @ ahead) > 1e-3 or not y.any():
-        raise SimulatorError(f"up {up} and front {front} are not at right angles")
+def rotation(frame: Frame) -> np.ndarray:
+    """Return the matrix that rotates the frame's `up` to +y and its `front` to -z."""
+    y, ahead = np.asarray(frame.up, float), np.asarray(frame.front, float)
     y, z = y / np.linalg.norm(y), -ahead / np.linalg.norm(ahead)
     return np.stack([np.cross(y, z), y, z])
 
@@ -182,7 +157,3 @@ def _areas(corners: np.ndarray) -> np.ndarray:
     products = [(first * first).sum(-1), (second * second).sum(-1), (first * second).sum(-1)]
     square = products[0] * products[1] - products[2] ** 2
     return 0.5 * np.sqrt(np.maximum(square, 0.0))
-
-
-def _line(error: Exception) -> str:
-    return " ".join(f"{type(error).__name__}: {error}".split())[:200]

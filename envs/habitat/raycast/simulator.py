@@ -14,8 +14,10 @@ from envs.habitat.mesh import Mesh
 from envs.habitat.raycast.floor import find_floor
 from envs.habitat.raycast.renderer import NAME, Renderer
 from envs.habitat.raycast.walkable import sample_positions, snap, walk
+from envs.habitat.scenes import FRAMES, Stage, find_scene, read_stage
 from envs.habitat.simulator import (
     FORWARD,
+    MIN_FLOOR_AREA,
     PUBLISHED_AGENT,
     STEP_LENGTH,
     AgentSize,
@@ -23,12 +25,14 @@ from envs.habitat.simulator import (
     Observation,
     Pose,
     Position,
-    find_scene,
+    SimulatorError,
+    check_upright,
     forward_vector,
+    is_suspicious,
+    too_little_floor,
     turn,
 )
 
-_CANDIDATES = ("mesh.ply", "habitat/mesh_semantic.ply")  # in the folder of a Replica scene
 _NUM_HEADINGS = 36
 _CUT_HEIGHT = 1.7  # metres above the floor at which the map cuts the scene
 _MARGIN = 0.5  # metres around the floor on the map
@@ -47,7 +51,7 @@ class Raycast:
         Raises:
             SimulatorError: the scene has no walkable floor.
         """
-        self._floor = find_floor(mesh.vertices, mesh.faces, agent)
+        self.floor = find_floor(mesh.vertices, mesh.faces, agent)
         self._renderer = Renderer(mesh)
         self._pose = Pose((0.0, 0.0, 0.0), 0.0)
         self._panorama: np.ndarray | None = None  # at the pose's position
@@ -55,7 +59,7 @@ class Raycast:
     def reset(self, seed: int) -> Observation:
         """Move the agent to a random pose on the walkable floor, drawn from `seed`."""
         heading = np.random.default_rng((seed, 1)).integers(_NUM_HEADINGS) * 360.0 / _NUM_HEADINGS
-        return self._observe_from(Pose(sample_positions(self._floor, seed, 1)[0], float(heading)))
+        return self._observe_from(Pose(sample_positions(self.floor, seed, 1)[0], float(heading)))
 
     def teleport(self, pose: Pose) -> Observation:
         """Move the agent to a given pose.
@@ -64,31 +68,31 @@ class Raycast:
             SimulatorError: the position is not on the walkable floor.
         """
         heading = float(np.float32(pose.heading) % np.float32(360.0))
-        return self._observe_from(Pose(snap(self._floor, pose.position), heading))
+        return self._observe_from(Pose(snap(self.floor, pose.position), heading))
 
     def step(self, action: int) -> Observation:
         """Take an action. The agent slides along obstacles."""
         position, heading = self._pose
         if action == FORWARD:
             x, z = forward_vector(heading)
-            position = walk(self._floor, position, (x * STEP_LENGTH, z * STEP_LENGTH))
+            position = walk(self.floor, position, (x * STEP_LENGTH, z * STEP_LENGTH))
         return self._observe_from(Pose(position, turn(heading, action)))
 
     def positions(self, seed: int, count: int) -> list[Position]:
         """Return random positions on the walkable floor, uniformly distributed."""
-        return sample_positions(self._floor, seed, count)
+        return sample_positions(self.floor, seed, count)
 
     def floor_map(self, cell: float) -> FloorMap:
         """Return the scene from above, cut at the height of a person's eyes."""
-        x0, z0, x1, z1 = self._floor.area.buffer(_MARGIN).bounds
+        x0, z0, x1, z1 = self.floor.area.buffer(_MARGIN).bounds
         x = np.arange(x0 + cell / 2, x1, cell)
         z = np.arange(z0 + cell / 2, z1, cell)
         columns, rows = np.meshgrid(x, z)
-        origins = np.stack(np.broadcast_arrays(columns, self._floor.height + _CUT_HEIGHT, rows), -1)
+        origins = np.stack(np.broadcast_arrays(columns, self.floor.height + _CUT_HEIGHT, rows), -1)
         rays = origins.reshape(-1, 3).astype(np.float32)
         down = np.tile(np.array([[0, -1, 0]], np.float32), (len(rays), 1))
         picture = self._renderer.colors(rays, down)
-        walkable = shapely.contains_xy(self._floor.area, columns, rows)
+        walkable = shapely.contains_xy(self.floor.area, columns, rows)
         return FloorMap((float(x0), float(z0)), cell, walkable, picture.reshape(*rows.shape, 3))
 
     def close(self) -> None:
@@ -105,7 +109,10 @@ class Raycast:
 
 
 def open_scene(
-    scene: str, folder: Path | None = None, agent: AgentSize = PUBLISHED_AGENT
+    scene: str,
+    folder: Path | None = None,
+    agent: AgentSize = PUBLISHED_AGENT,
+    up: str | None = None,
 ) -> Raycast:
     """Open a scene.
 
@@ -114,12 +121,50 @@ def open_scene(
             of an apartment (`envs.habitat.apartments.NAMES`), or a name within `folder`.
         folder: folder of a data set such as Replica.
         agent: size of the agent.
+        up: axis that points up in the file, `y` or `z` (None: as the file says).
 
     Raises:
-        SimulatorError: there is no such scene, it is damaged, or it has no walkable floor.
+        SimulatorError: there is no such scene, it is damaged or on its side, or it has too little
+            walkable floor.
     """
-    if folder is None and scene in NAMES:
+    if folder is None and scene in NAMES and not Path(scene).is_file():
+        if up is not None:
+            raise SimulatorError(f"{scene} is drawn by the package, not a file: leave --up out")
         return Raycast(make_apartment(scene), agent)
     from envs.habitat.raycast.scene_file import read  # imports trimesh, which takes seconds
 
-    return Raycast(read(find_scene(scene, folder, _CANDIDATES)), agent)
+    found = find_scene(scene, folder, NAMES)
+    if found.dataset is not None:
+        raise SimulatorError(
+            f"{found.path} places objects in a scene, which only habitat-sim does: add"
+            " --simulator habitat_sim"
+        )
+    stage = read_stage(found.path, up)
+    return _open_stage(read(stage), stage, agent)
+
+
+def _open_stage(mesh: Mesh, stage: Stage, agent: AgentSize) -> Raycast:
+    """Open the mesh of a file.
+
+    Raises:
+        SimulatorError: it has too little floor, or is on its side.
+    """
+    name = str(stage.path)
+    try:
+        opened = Raycast(mesh, agent)
+    except SimulatorError as error:
+        raise too_little_floor(name, 0.0) from error
+    area = opened.floor.area.area
+    if area < MIN_FLOOR_AREA:
+        raise too_little_floor(name, area)
+    if stage.said_by != "description" and is_suspicious(*np.ptp(mesh.vertices, axis=0).tolist()):
+        other = "z" if stage.frame == FRAMES["y"] else "y"
+        from envs.habitat.raycast.scene_file import rotation
+
+        turned = mesh.vertices @ rotation(stage.frame) @ rotation(FRAMES[other]).T
+        try:
+            turned_area = find_floor(turned, mesh.faces, agent).area.area
+        except SimulatorError:  # it has no floor that way
+            return opened
+        check_upright(name, stage.said_by, area, turned_area, other)
+    return opened

@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from envs.habitat.simulator import PUBLISHED_AGENT, AgentSize, SimulatorError
 from envs.habitat.workers.worker import PROTOCOL
@@ -40,6 +40,7 @@ class Settings(NamedTuple):
     start_limit: float = 180.0  # seconds
     step_limit: float = 60.0  # seconds
     agent: AgentSize = PUBLISHED_AGENT
+    up: Literal["y", "z"] | None = None  # axis that points up in the file (None: as the file says)
 
 
 class Hello(NamedTuple):
@@ -81,6 +82,7 @@ class Worker:
             "scene": settings.scene,
             "folder": str(settings.folder) if settings.folder else None,
             "agent": settings.agent,
+            "up": settings.up,
             "memory": memory,
             "slot": slot,
             "slots": slots,

@@ -98,7 +98,7 @@ def _make_importable() -> None:
 
 
 def _open(settings: dict) -> Any:
-    """Open the scene in the simulator, for an agent of the given size if it can have several.
+    """Open the scene in the simulator, with the agent's size and `up` if it takes them.
 
     Raises:
         SimulatorError: the simulator or the scene is missing, or the scene cannot be used.
@@ -120,9 +120,11 @@ def _open(settings: dict) -> Any:
         raise SimulatorError(
             f"simulator {name} cannot be loaded by {sys.executable}: {reason}{hint}"
         ) from error
-    more = {}
-    if "agent" in inspect.signature(module.open_scene).parameters:
-        more["agent"] = AgentSize(*settings["agent"])
+    offered = {"agent": AgentSize(*settings["agent"]), "up": settings["up"]}
+    taken = inspect.signature(module.open_scene).parameters
+    more = {name: value for name, value in offered.items() if name in taken}
+    if settings["up"] is not None and "up" not in more:
+        raise SimulatorError(f"simulator {name} does not take --up: leave it out")
     return module.open_scene(settings["scene"], Path(folder) if folder else None, **more)
 
 

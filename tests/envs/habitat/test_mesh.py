@@ -1,6 +1,7 @@
 """Reading scenes' files: every way that a colour can be given, and every way to be damaged."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,23 +9,25 @@ import trimesh
 from PIL import Image
 
 from envs.habitat.mesh import Mesh
+from envs.habitat.raycast import scene_file
 from envs.habitat.raycast.paint import Paint
-from envs.habitat.raycast.scene_file import read
+from envs.habitat.scenes import read_stage
 from envs.habitat.simulator import SimulatorError
-from tests.support.scenes import BLUE, GREEN, RED, WHITE, box, room
+from tests.support.scenes import (
+    BLUE,
+    FACES,
+    GREEN,
+    RED,
+    SQUARE,
+    WHITE,
+    box,
+    room,
+    textured_square,
+)
 
-SQUARE = np.array([(0, 0, 0), (2, 0, 0), (2, 2, 0), (0, 2, 0)], float)  # x to the right, y up
-FACES = np.array([(0, 1, 2), (0, 2, 3)])
 
-
-def textured_square(places=((0, 0), (1, 0), (1, 1), (0, 1)), mode=None) -> trimesh.Trimesh:
-    """A square whose picture is red and green above, blue and white below."""
-    image = Image.fromarray(np.array([[RED, GREEN], [BLUE, WHITE]], np.uint8))
-    if mode:
-        image = image.convert(mode)
-    material = trimesh.visual.material.PBRMaterial(baseColorTexture=image)
-    visual = trimesh.visual.TextureVisuals(uv=np.array(places, float), material=material)
-    return trimesh.Trimesh(SQUARE, FACES, visual=visual, process=False)
+def read(path: Path) -> Mesh:
+    return scene_file.read(read_stage(path))
 
 
 def color_at(surface: Mesh, x: float, y: float) -> tuple[int, int, int]:

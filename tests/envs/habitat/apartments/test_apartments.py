@@ -14,6 +14,7 @@ from envs.habitat.mesh import Mesh
 from envs.habitat.raycast.floor import find_floor
 from envs.habitat.raycast.scene_file import read
 from envs.habitat.raycast.simulator import Raycast
+from envs.habitat.scenes import read_stage
 from envs.habitat.simulator import AGENT_RADIUS
 from tests.support.families import others_slow
 
@@ -74,7 +75,7 @@ def test_a_name_always_gives_the_same_apartment() -> None:
 
 
 def test_the_file_is_the_same_apartment(tmp_path) -> None:
-    surface = read(write("hotel_suite", tmp_path))
+    surface = read(read_stage(write("hotel_suite", tmp_path)))
     drawn_one, read_one = Raycast(drawn("hotel_suite")), Raycast(surface)
     for seed in range(3):
         one, other = drawn_one.reset(seed), read_one.reset(seed)

@@ -4,6 +4,7 @@
 """
 
 import importlib
+import json
 import os
 import sys
 from pathlib import Path
@@ -13,6 +14,8 @@ import pytest
 
 from envs.habitat.apartments.files import write
 from envs.habitat.habitat_sim.quick_start import has_materials
+from envs.habitat.habitat_sim.stage_file import description
+from envs.habitat.scenes import FRAMES, Stage
 from envs.habitat.simulator import (
     CAMERA_HEIGHT,
     COMPASS,
@@ -117,8 +120,9 @@ def test_says_so_where_a_place_is_not_on_the_floor(simulator) -> None:
 
 def test_draws_a_map(simulator) -> None:
     drawn = simulator.floor_map(0.5)
-    assert drawn.corner == (-2.0, -2.0)
+    assert drawn.corner == (-2.25, -2.25)  # habitat-sim looks at the corners of cells
     assert drawn.walkable.shape == (8, 8)
+    assert drawn.walkable[0].tolist() == [False] * 3 + [True] * 5  # neither wall nor roof
     assert drawn.picture.shape == (8, 8, 3)
 
 
@@ -139,15 +143,44 @@ def test_the_agent_has_the_size_asked_for_and_the_same_camera(module, scene) -> 
 def test_says_so_where_nobody_can_walk(module, scene) -> None:
     unwalkable = Path(scene).with_name("unwalkable.glb")
     unwalkable.write_bytes(Path(scene).read_bytes())
-    with pytest.raises(SimulatorError, match="has no walkable floor"):
+    with pytest.raises(SimulatorError, match=r"has no walkable floor.* --up y or --up z"):
         module.open_scene(str(unwalkable), None)
-    assert behind().recomputed == 1
+    tiny = Path(scene).rename(Path(scene).with_name("tiny.glb"))
+    with pytest.raises(SimulatorError, match=r"only 0.80 square metres of walkable floor.* --up y"):
+        module.open_scene(str(tiny), None)
+
+
+def test_a_scene_on_its_side_is_refused_and_opens_with_its_axis(module, scene) -> None:
+    sideways = str(Path(scene).rename(Path(scene).with_name("sideways.glb")))
+    with pytest.raises(SimulatorError, match=r"3.2 square metres .* instead of 16.0: .* --up z$"):
+        module.open_scene(sideways, None)
+    module.open_scene(sideways, None, up="z")
+    assert behind().stage["front"] == [0, 1, 0]
+    config = {"up": [0, 1, 0], "front": [0, 0, -1]}  # a description is believed
+    Path(sideways).with_suffix(".stage_config.json").write_text(json.dumps(config))
+    module.open_scene(sideways, None)
+    assert (behind().stage["up"], len(behind().opened)) == ([0, 1, 0], 1)
+
+
+def test_a_tower_is_compared_with_its_turned_self_and_opened_again(module, scene) -> None:
+    tower = str(Path(scene).rename(Path(scene).with_name("tower.glb")))
+    module.open_scene(tower, None)
+    assert (len(behind().opened), behind().stage["up"]) == (3, [0, 1, 0])
 
 
 def test_says_so_where_a_scene_cannot_be_opened(module, tmp_path) -> None:
-    (tmp_path / "scene.ply").write_text("ply")
+    room().export(tmp_path / "scene.ply")
     with pytest.raises(SimulatorError, match=r"cannot open .*scene.ply: AssertionError"):
         module.open_scene(str(tmp_path / "scene.ply"), None)
+
+
+def test_damaged_files_do_not_reach_habitat_sim(module, scene) -> None:
+    whole = Path(scene).read_bytes()
+    Path(scene).write_bytes(whole[: len(whole) // 2])
+    before = len(double.made)
+    with pytest.raises(SimulatorError, match=r"cannot be read as a scene: ValueError: it ends"):
+        module.open_scene(scene, None)
+    assert len(double.made) == before
 
 
 def test_starts_quickly_where_everything_has_a_material(module, scene, monkeypatch) -> None:
@@ -163,15 +196,32 @@ def test_starts_quickly_where_everything_has_a_material(module, scene, monkeypat
     assert not list(before.glob("data*"))
 
 
-def test_finds_replicas_scenes_by_name(module, tmp_path) -> None:
-    habitat = tmp_path / "apartment_0" / "habitat"
-    habitat.mkdir(parents=True)
-    (habitat / "mesh_semantic.ply").write_text("ply")
-    with pytest.raises(SimulatorError, match=r"cannot open .*/habitat/mesh_semantic\.ply"):
-        module.open_scene("apartment_0", tmp_path)
-    (habitat / "replica_stage.stage_config.json").write_text("{}")
-    with pytest.raises(SimulatorError, match=r"cannot open .*/replica_stage\.stage_config\.json"):
-        module.open_scene("apartment_0", tmp_path)
+def test_a_ply_of_replica_is_turned_by_habitat_sim_itself(tmp_path) -> None:
+    for name, up, expected in (
+        ("mesh_semantic.ply", "z", ((0, 1, 0), (0, 0, -1))),
+        ("mesh_semantic.ply", "y", ((0, 0, -1), (0, -1, 0))),
+        ("mesh.ply", "z", ((0, 0, 1), (0, 1, 0))),
+    ):
+        stage = Stage(
+            tmp_path / name, FRAMES[up], "option", {"origin": [1, 2, 3], "nav_asset": "x"}
+        )
+        assert description(stage) == {
+            "origin": [1, 2, 3],
+            "render_asset": str(tmp_path / name),
+            "up": expected[0],
+            "front": expected[1],
+        }
+
+
+def test_objects_of_a_scene_stand_in_the_way(module, tmp_path) -> None:
+    (tmp_path / "scenes").mkdir()
+    (tmp_path / "scenes" / "flat.scene_instance.json").write_text("{}")
+    config = {"scene_instances": {"paths": {".json": ["scenes"]}}}
+    (tmp_path / "some.scene_dataset_config.json").write_text(json.dumps(config))
+    module.open_scene("flat", tmp_path)
+    assert behind().navigation.include_static_objects
+    with pytest.raises(SimulatorError, match="leave --up out"):
+        module.open_scene("flat", tmp_path, up="z")
 
 
 def test_closes(simulator) -> None:

@@ -144,10 +144,13 @@ def test_another_interpreter_does_not_get_this_ones_paths(monkeypatch) -> None:
 
 
 READ_BY_THE_WORKER = (  # pyproject.toml lists these for ruff, too
+    "scene_check.py",
+    "scenes.py",
     "simulator.py",
     "workers/worker.py",
     "habitat_sim/simulator.py",
     "habitat_sim/quick_start.py",
+    "habitat_sim/stage_file.py",
 )
 
 
@@ -270,7 +273,7 @@ def parent_of(pid: str) -> int:
         (lambda _: Settings("x", "no/such.py"), "cannot be loaded by .*no such file"),
         (lambda _: Settings("x", "magic"), "unknown simulator 'magic'; there are raycast"),
         (lambda folder: Settings(corrupt(folder / "y.glb")), "cannot be read as a scene"),
-        (lambda folder: Settings(wall(folder / "y.glb")), "the scene has no walkable floor"),
+        (lambda folder: Settings(wall(folder / "y.glb")), "y.glb has no walkable floor"),
     ],
 )
 def test_says_in_one_line_why_it_cannot_start(settings, message, tmp_path) -> None:
