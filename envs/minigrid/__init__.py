@@ -121,6 +121,7 @@ def gym_vector(
     autoreset_mode: str = "NextStep",
     panorama: bool = False,
     render_mode: str | None = None,
+    arrays: str = "numpy",
     platform: str | None = None,
 ) -> "GridworldVectorEnv":
     """Build a `gymnasium.vector.VectorEnv` of one environment. Needs gymnasium, an extra.
@@ -132,6 +133,8 @@ def gym_vector(
         autoreset_mode: gymnasium's `NextStep`, `SameStep` or `Disabled`.
         panorama: whether `info` has the views to the right, down, left and up of each agent.
         render_mode: `rgb_array`, or None.
+        arrays: `numpy`, or `dlpack`: observations and panoramas stay on the device, as JAX's
+            arrays, and `torch.from_dlpack` reads them without a copy.
         platform: that the program is written for: `cpu` or `gpu` (None: the kind of JAX's default
             device).
 
@@ -154,6 +157,7 @@ def gym_vector(
         autoreset_mode=autoreset_mode,
         panorama=panorama,
         render_mode=render_mode,
+        arrays=arrays,
         platform=platform or jax.default_backend(),
     )
 

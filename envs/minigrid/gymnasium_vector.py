@@ -1,4 +1,4 @@
-"""Gridworlds as one `gymnasium.vector.VectorEnv`: numpy in and out, one compiled step for all.
+"""Gridworlds as one `gymnasium.vector.VectorEnv`: one compiled step for all, numpy or DLPack out.
 
 Importing this module imports gymnasium, an optional package. An observation is MiniGrid's image
 (what its `ImgObsWrapper` leaves). The mission is not part of it: every environment has one only.
@@ -27,21 +27,27 @@ from envs.minigrid.world import VIEW_SHAPE, Worlds, gridworld, restart
 LEVELS_PER_ENV = 4  # in a full pool; it is filled again before it may run short
 RESET_MASK = "reset_mask"  # gymnasium's name of the option of `reset`
 RGB = "rgb_array"
+ARRAYS = NUMPY, DLPACK = ("numpy", "dlpack")
 
-type Observations = UInt8[np.ndarray, "N 7 7 3"]
+type Observations = UInt8[np.ndarray, "N 7 7 3"]  # or JAX's, with arrays `dlpack`
 
 
-class Seen(NamedTuple):
-    """What a step of `N` environments returns, before the host makes gymnasium's form of it."""
+class Pictures(NamedTuple):
+    """What `N` agents see after a step."""
 
     view: UInt8[Array, "N 7 7 3"]
     panorama: UInt8[Array, "N 4 7 7 3"] | None
+    last: UInt8[Array, "N 7 7 3"] | None  # views at the ends of the episodes that have just ended
+
+
+class Seen(NamedTuple):
+    """What else a step of `N` environments returns, before the host makes it gymnasium's."""
+
     reward: Float[Array, " N"]
     success: Bool[Array, " N"]
     terminated: Bool[Array, " N"]
     truncated: Bool[Array, " N"]
     interaction: UInt32[Array, "N 2"]  # key of what the action changed, zeros if nothing
-    final_view: UInt8[Array, "N 7 7 3"] | None  # the last of the episodes that have just ended
 
 
 class GridworldVectorEnv(VectorEnv[Observations, np.ndarray, np.ndarray]):
@@ -52,6 +58,10 @@ class GridworldVectorEnv(VectorEnv[Observations, np.ndarray, np.ndarray]):
     their return `r`, length `l` and seconds `t`, as `RecordEpisodeStatistics` writes them. With
     same-step resets, what an episode ended with is in `final_obs` and `final_info`.
 
+    With arrays `dlpack`, views and panoramas are JAX's arrays and stay on the device, where
+    `torch.from_dlpack` reads them without a copy (a JAX array must not be changed in place). All
+    else is numpy's.
+
     Args:
         generator: of the levels.
         num_envs: size of the batch.
@@ -59,6 +69,7 @@ class GridworldVectorEnv(VectorEnv[Observations, np.ndarray, np.ndarray]):
         autoreset_mode: when an environment begins its next episode; gymnasium's names are accepted.
         panorama: whether `info` has the four views of each agent.
         render_mode: `rgb_array`, or None.
+        arrays: `numpy` or `dlpack`: what observations and panoramas are.
         platform: that the program is written for: `cpu` or `gpu`.
 
     Raises:
@@ -74,12 +85,15 @@ class GridworldVectorEnv(VectorEnv[Observations, np.ndarray, np.ndarray]):
         autoreset_mode: AutoresetMode | str,
         panorama: bool,
         render_mode: str | None,
+        arrays: str,
         platform: str,
     ) -> None:
         if num_envs < 1:
             raise ValueError(f"num_envs must be at least 1, not {num_envs}")
         if render_mode not in (None, RGB):
             raise ValueError(f"render_mode must be {RGB!r} or None, not {render_mode!r}")
+        if arrays not in ARRAYS:
+            raise ValueError(f"arrays must be one of {', '.join(ARRAYS)}, not {arrays!r}")
         mode = AutoresetMode(autoreset_mode)
         self.metadata = {"autoreset_mode": mode, "render_modes": [RGB], "render_fps": 8}
         self.num_envs, self.render_mode = num_envs, render_mode
@@ -106,6 +120,7 @@ class GridworldVectorEnv(VectorEnv[Observations, np.ndarray, np.ndarray]):
             _step, explore=explore, same_step=same_step, panorama=panorama, platform=platform
         )
         self._step = jax.jit(step, donate_argnums=0)
+        self._on_host = arrays == NUMPY
         self._worlds: Worlds | None = None
         self._levels_left = 0  # in the pool
         self._records = EpisodeRecords(num_envs)
@@ -151,8 +166,8 @@ class GridworldVectorEnv(VectorEnv[Observations, np.ndarray, np.ndarray]):
         anew = self._everything if mask is None else mask
         self._records.begin(anew)
         self._ended = self._ended & ~anew
-        view, panorama = jax.device_get(self._look(self._worlds.states))
-        return np.array(view), self._infos(panorama)
+        view, panorama = self._look(self._worlds.states)
+        return self._shown(view), self._infos(panorama)
 
     def step(
         self, actions: np.ndarray
@@ -174,7 +189,7 @@ class GridworldVectorEnv(VectorEnv[Observations, np.ndarray, np.ndarray]):
         if self.autoreset_mode is AutoresetMode.DISABLED and pending.any():
             raise error.ResetNeeded("some episodes have ended: reset these with a reset_mask")
         self._records.begin(pending)
-        self._worlds, on_device = self._step(worlds, actions, pending)
+        self._worlds, (pictures, on_device) = self._step(worlds, actions, pending)
         seen: Any = jax.device_get(on_device)  # a `Seen` of numpy arrays
         reward = seen.reward.astype(np.float64)
         self._records.add(~pending, reward, seen.success, seen.interaction)
@@ -182,7 +197,7 @@ class GridworldVectorEnv(VectorEnv[Observations, np.ndarray, np.ndarray]):
         infos = self._records.of(ended) if ended.any() else {}
         if self.autoreset_mode is AutoresetMode.SAME_STEP:
             if ended.any():
-                infos |= self._final_infos(ended, seen.final_view)
+                infos |= self._final_infos(ended, pictures.last)
             self._records.begin(ended)
             self._levels_left -= int(ended.sum())
         else:
@@ -190,7 +205,7 @@ class GridworldVectorEnv(VectorEnv[Observations, np.ndarray, np.ndarray]):
             self._levels_left -= int(pending.sum())
         self._fill_pool()
         flags = np.array(seen.terminated), np.array(seen.truncated)
-        return np.array(seen.view), reward, *flags, infos | self._infos(seen.panorama)
+        return self._shown(pictures.view), reward, *flags, infos | self._infos(pictures.panorama)
 
     def render(self) -> tuple[np.ndarray, ...] | None:
         """Return a picture of each environment if the render mode is `rgb_array`."""
@@ -210,20 +225,25 @@ class GridworldVectorEnv(VectorEnv[Observations, np.ndarray, np.ndarray]):
             raise error.ResetNeeded("call reset first")
         return self._worlds
 
-    def _infos(self, panorama: UInt8[np.ndarray, "N 4 7 7 3"] | None) -> Infos:
+    def _shown(self, pictures: UInt8[Array, "N *shape"]) -> Any:
+        """Return pictures as they were asked for: the caller's own in numpy, or on the device."""
+        return np.array(pictures) if self._on_host else pictures
+
+    def _infos(self, panorama: UInt8[Array, "N 4 7 7 3"] | None) -> Infos:
         """Return what is known of the present episodes."""
         known = self._records.so_far()
         if panorama is not None:
-            known["panorama"] = np.array(panorama)
+            known["panorama"] = self._shown(panorama)
         return with_masks(known, self._everything)
 
     def _final_infos(
-        self, ended: Bool[np.ndarray, " N"], final_view: UInt8[np.ndarray, "N 7 7 3"]
+        self, ended: Bool[np.ndarray, " N"], last_views: UInt8[Array, "N 7 7 3"]
     ) -> Infos:
         """Return what the episodes that this step has ended, ended with."""
         last = np.full(self.num_envs, None, object)
+        views = self._shown(last_views)
         for index in np.flatnonzero(ended):
-            last[index] = np.array(final_view[index])
+            last[index] = views[index].copy()
         known = {name: values * ended for name, values in self._records.so_far().items()}
         return with_masks({"final_obs": last, "final_info": with_masks(known, ended)}, ended)
 
@@ -250,7 +270,7 @@ def _step(
     same_step: bool,
     panorama: bool,
     platform: str,
-) -> tuple[Worlds, Seen]:
+) -> tuple[Worlds, tuple[Pictures, Seen]]:
     """Take one action in each environment; begin the next episode where one has ended.
 
     Args:
@@ -266,25 +286,22 @@ def _step(
     acted = ~pending
     terminated, truncated = (ends & acted for ends in rules.episode_ends(outcome, explore=explore))
     ended = terminated | truncated
-    final_view = None
+    last = None
     if same_step:
         look = partial(_view, platform)
-        final_view = jax.lax.cond(ended.any(), look, _no_view, states)
+        last = jax.lax.cond(ended.any(), look, _no_view, states)
     following, shown = restart(
         worlds._replace(states=states), ended if same_step else pending, platform
     )
     view, around = _look(shown, panorama=panorama, platform=platform)
     seen = Seen(
-        view=view,
-        panorama=around,
         reward=jnp.where(acted, outcome.reward, 0.0),
         success=outcome.success & acted,
         terminated=terminated,
         truncated=truncated,
         interaction=jnp.where(acted[:, None], outcome.interaction, 0),
-        final_view=final_view,
     )
-    return following, seen
+    return following, (Pictures(view, around, last), seen)
 
 
 def _look(

@@ -22,9 +22,9 @@ MODES = ("NextStep", "SameStep")
 
 
 @cache
-def made(mode):
+def made(mode, arrays="numpy"):
     return envs.minigrid.gym_vector(
-        NAME, ENVS, autoreset_mode=mode, panorama=True, render_mode="rgb_array"
+        NAME, ENVS, autoreset_mode=mode, panorama=True, render_mode="rgb_array", arrays=arrays
     )
 
 
@@ -189,7 +189,7 @@ def test_a_seed_gives_the_same_levels_across_refills(mode):
 
 
 def test_without_resets_the_caller_resets():
-    vector = made("Disabled")
+    vector = made("Disabled", "dlpack")
     with pytest.raises(gymnasium.error.ResetNeeded, match="call reset first"):
         vector.step(np.zeros(ENVS, int))
     vector.reset(seed=0)
@@ -210,6 +210,23 @@ def test_without_resets_the_caller_resets():
     assert "episode" not in info
 
 
+def test_pictures_can_stay_on_the_device():
+    """DLPack shares them with other libraries without a copy."""
+    on_host, on_device = made("NextStep"), made("Disabled", "dlpack")
+    turns = np.full(ENVS, rules.LEFT)
+    for vector in (on_host, on_device):
+        vector.reset(seed=5)
+    view, *_, info = on_device.step(turns)
+    expected, reward, *_, expected_info = on_host.step(turns)
+    for array, same in ((view, expected), (info["panorama"], expected_info["panorama"])):
+        shared = np.from_dlpack(array)
+        assert shared.ctypes.data == array.unsafe_buffer_pointer()
+        np.testing.assert_array_equal(shared, same)
+    on_device.step(turns)
+    np.testing.assert_array_equal(view, expected)  # the next step leaves them as they are
+    assert type(reward) is type(info["success"]) is np.ndarray
+
+
 def test_what_cannot_be_is_refused():
     vector = made("NextStep")
     vector.reset(seed=0)
@@ -224,6 +241,8 @@ def test_what_cannot_be_is_refused():
         envs.minigrid.gym_vector(NAME, 1, autoreset_mode="Never")
     with pytest.raises(ValueError, match="at least 1"):
         envs.minigrid.gym_vector(NAME, 0)
+    with pytest.raises(ValueError, match="one of numpy, dlpack, not 'torch'"):
+        envs.minigrid.gym_vector(NAME, 1, arrays="torch")
     with pytest.raises(ValueError, match="render_mode"):
         envs.minigrid.gym_vector(NAME, 1, render_mode="human")
 
