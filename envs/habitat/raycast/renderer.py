@@ -1,5 +1,8 @@
 """Render a scene by casting rays: Embree finds the triangle of each pixel, numpy its colour."""
 
+from collections import OrderedDict
+from collections.abc import Sequence
+from functools import lru_cache
 from importlib.metadata import version
 from typing import NamedTuple
 
@@ -11,18 +14,19 @@ from envs.habitat.mesh import Mesh
 from envs.habitat.raycast.paint import Paint
 from envs.habitat.simulator import (
     CAMERA_HEIGHT,
-    COMPASS,
     FIELD_OF_VIEW_DEGREES,
-    PANORAMA_SHAPE,
     VIEW_SHAPE,
     VIEW_SIZE,
     Pose,
+    Position,
     forward_vector,
 )
 
 NAME = f"embree (embreex {version('embreex')})"
 
-_PIXELS = VIEW_SIZE * VIEW_SIZE
+KEPT_VIEWS = 64  # more than 36, which a full turn sees
+
+_KEPT_RAYS = 64  # views whose rays are kept
 
 
 class Hits(NamedTuple):
@@ -35,34 +39,35 @@ class Hits(NamedTuple):
 
 
 class Renderer:
-    """Renders one scene."""
+    """Renders one scene, and keeps the last views: agents turn back, and stand before walls."""
 
     def __init__(self, mesh: Mesh) -> None:
         self._scene = EmbreeScene()
         TriangleMesh(self._scene, mesh.vertices, mesh.faces)
         self._paint = Paint(mesh)
-        self._forward = _directions(0.0)
-        views = 1 + len(COMPASS)
-        self._origins = np.empty((views * _PIXELS, 3), np.float32)
-        self._directions = np.empty((views, _PIXELS, 3), np.float32)
-        for index, heading in enumerate(COMPASS):
-            self._directions[1 + index] = _directions(heading)
+        self._kept: OrderedDict[Pose, np.ndarray] = OrderedDict()  # the last one seen is last
 
-    def render(self, pose: Pose, *, panorama: bool) -> tuple[np.ndarray, np.ndarray | None]:
-        """Return the view, and the panorama (or None).
+    def views(self, position: Position, headings: Sequence[float]) -> list[np.ndarray]:
+        """Return what an agent at a position sees towards each heading, read-only."""
+        poses = [Pose(position, heading) for heading in headings]
+        new = list(dict.fromkeys(pose for pose in poses if pose not in self._kept))
+        if new:
+            self._kept.update(zip(new, self._render(new), strict=True))
+        for pose in poses:
+            self._kept.move_to_end(pose)
+        views = [self._kept[pose] for pose in poses]
+        while len(self._kept) > KEPT_VIEWS:
+            self._kept.popitem(last=False)
+        return views
 
-        Args:
-            pose: of the agent.
-            panorama: whether to render the panorama, too.
-        """
-        views = 1 + len(COMPASS) if panorama else 1
-        _rotate(self._forward, pose.heading, self._directions[0])
-        x, y, z = pose.position
-        origins = self._origins[: views * _PIXELS]
-        origins[:] = (x, y + CAMERA_HEIGHT, z)
-        colors = self.colors(origins, self._directions[:views].reshape(-1, 3))
-        view = colors[:_PIXELS].reshape(VIEW_SHAPE)
-        return view, colors[_PIXELS:].reshape(PANORAMA_SHAPE) if panorama else None
+    def _render(self, poses: Sequence[Pose]) -> np.ndarray:
+        """Return what an agent sees at poses of one position, uint8 [len(poses), 64, 64, 3]."""
+        x, y, z = poses[0].position
+        directions = np.concatenate([_directions(pose.heading) for pose in poses])
+        camera = np.array((x, y + CAMERA_HEIGHT, z), np.float32)
+        colors = self.colors(np.broadcast_to(camera, directions.shape), directions)
+        colors.flags.writeable = False
+        return colors.reshape(-1, *VIEW_SHAPE)
 
     def colors(self, origins: np.ndarray, directions: np.ndarray) -> np.ndarray:
         """Return the colours that rays see, uint8 [N, 3], from origins and directions [N, 3]."""
@@ -75,19 +80,16 @@ class Renderer:
         return Hits(found["primID"], found["u"], found["v"], found["tfar"])
 
 
+@lru_cache(maxsize=_KEPT_RAYS)
 def _directions(heading: float) -> np.ndarray:
     """Return the rays through the centres of the pixels, row by row from the top left."""
     edge = np.tan(np.radians(FIELD_OF_VIEW_DEGREES / 2))
     centres = ((np.arange(VIEW_SIZE) + 0.5) / VIEW_SIZE * 2 - 1) * edge
     rays = np.stack(np.broadcast_arrays(centres, -centres[:, None], -1.0), axis=-1)
     north = rays.reshape(-1, 3).astype(np.float32)
-    return _rotate(north, heading, np.empty_like(north))
-
-
-def _rotate(rays: np.ndarray, heading: float, out: np.ndarray) -> np.ndarray:
-    """Rotate rays that look north to a heading."""
     x, z = (np.float32(part) for part in forward_vector(heading))
-    out[:, 0] = -z * rays[:, 0] - x * rays[:, 2]
-    out[:, 1] = rays[:, 1]
-    out[:, 2] = x * rays[:, 0] - z * rays[:, 2]
-    return out
+    rays = np.empty_like(north)
+    rays[:, 0] = -z * north[:, 0] - x * north[:, 2]
+    rays[:, 1] = north[:, 1]
+    rays[:, 2] = x * north[:, 0] - z * north[:, 2]
+    return rays

@@ -16,6 +16,7 @@ from envs.habitat.raycast.renderer import NAME, Renderer
 from envs.habitat.raycast.walkable import sample_positions, snap, walk
 from envs.habitat.scenes import FRAMES, Stage, find_scene, read_stage
 from envs.habitat.simulator import (
+    COMPASS,
     FORWARD,
     MIN_FLOOR_AREA,
     PUBLISHED_AGENT,
@@ -54,7 +55,6 @@ class Raycast:
         self.floor = find_floor(mesh.vertices, mesh.faces, agent)
         self._renderer = Renderer(mesh)
         self._pose = Pose((0.0, 0.0, 0.0), 0.0)
-        self._panorama: np.ndarray | None = None  # at the pose's position
 
     def reset(self, seed: int) -> Observation:
         """Move the agent to a random pose on the walkable floor, drawn from `seed`."""
@@ -99,13 +99,9 @@ class Raycast:
         """Do nothing: a simulator holds only memory."""
 
     def _observe_from(self, pose: Pose) -> Observation:
-        moved = self._panorama is None or pose.position != self._pose.position
-        view, panorama = self._renderer.render(pose, panorama=moved)
         self._pose = pose
-        if panorama is not None:
-            self._panorama = panorama
-        assert self._panorama is not None
-        return Observation(pose, view, self._panorama)
+        view, *around = self._renderer.views(pose.position, (pose.heading, *COMPASS))
+        return Observation(pose, view, np.stack(around))
 
 
 def open_scene(

@@ -188,3 +188,24 @@ def test_scenes_with_objects_need_habitat_sim(tmp_path) -> None:
     (tmp_path / "some.scene_dataset_config.json").write_text(config)
     with pytest.raises(SimulatorError, match="add --simulator habitat_sim"):
         open_scene("flat", tmp_path)
+
+
+def test_views_that_were_kept_are_the_views_from_there(simulator, monkeypatch) -> None:
+    simulator.reset(3)
+    actions = np.random.default_rng(0).integers(0, 3, 80).tolist()
+    walked = [simulator.step(action) for action in actions]
+    poses = [observation.pose for observation in walked]
+    assert len(set(poses)) < len(poses)  # it was at some of them twice
+    monkeypatch.setattr("envs.habitat.raycast.renderer.KEPT_VIEWS", 0)
+    for observation in walked:
+        again = simulator.teleport(observation.pose)
+        np.testing.assert_array_equal(again.view, observation.view)
+        np.testing.assert_array_equal(again.panorama, observation.panorama)
+
+
+def test_a_view_that_is_kept_is_not_rendered_again(simulator, monkeypatch) -> None:
+    simulator.teleport(Pose((0.4, 0.0, -0.2), 0.0))
+    seen = simulator.step(LEFT)
+    monkeypatch.setattr("envs.habitat.raycast.renderer.Renderer.colors", None)
+    assert simulator.step(RIGHT).pose.heading == 0.0  # a view of the panorama
+    np.testing.assert_array_equal(simulator.step(LEFT).view, seen.view)
