@@ -60,14 +60,16 @@ class Renderer:
             self._kept.popitem(last=False)
         return views
 
-    def _render(self, poses: Sequence[Pose]) -> np.ndarray:
-        """Return what an agent sees at poses of one position, uint8 [len(poses), 64, 64, 3]."""
+    def _render(self, poses: Sequence[Pose]) -> list[np.ndarray]:
+        """Return what an agent sees at poses of one position, uint8 [64, 64, 3] each."""
         x, y, z = poses[0].position
         directions = np.concatenate([_directions(pose.heading) for pose in poses])
         camera = np.array((x, y + CAMERA_HEIGHT, z), np.float32)
         colors = self.colors(np.broadcast_to(camera, directions.shape), directions)
-        colors.flags.writeable = False
-        return colors.reshape(-1, *VIEW_SHAPE)
+        views = [view.copy() for view in colors.reshape(-1, *VIEW_SHAPE)]  # to be freed one by one
+        for view in views:
+            view.flags.writeable = False
+        return views
 
     def colors(self, origins: np.ndarray, directions: np.ndarray) -> np.ndarray:
         """Return the colours that rays see, uint8 [N, 3], from origins and directions [N, 3]."""
