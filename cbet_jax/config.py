@@ -167,6 +167,8 @@ class HabitatSettings:
     #: axis of a scene's file that points up (None: as its description says, else z in PLY files and
     #: in the scans of MP3D and HM3D, else y)
     up: Literal["y", "z"] | None = None
+    #: of raycast's walkable floor: cells of 0.05 m, as in habitat-sim, or outlines of the obstacles
+    floor: Annotated[Literal["cells", "outlines"], Before("outlines")] = "cells"
 
     def __post_init__(self) -> None:
         check_fields(self)

@@ -1,11 +1,14 @@
 """Say what works on this machine, and how to get what does not: `python -m experiments.doctor`."""
 
+import re
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from ctypes.util import find_library
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
@@ -31,6 +34,8 @@ BROKEN = 1  # exit status: not even the basics work
 SCENE = "bedroom"  # the smallest that the package draws
 START_LIMIT_SECONDS = 120.0
 NAMED = f"with --simulator-python, or for all commands in {habitat.PYTHON}"
+CONDAS = ("conda", "mamba", "micromamba")
+MOST_CMAKE = 4  # the first release that is too new to build habitat-sim with
 FLAT_DEVIATION = 1.0  # standard deviation of the pixels of a panorama that shows nothing
 
 
@@ -93,6 +98,7 @@ def attempts(options: DoctorOptions) -> dict[str, Callable[[], Check]]:
         "navix": try_navix,
         "ffmpeg": try_ffmpeg,
         **{name: partial(try_simulator, name, options) for name in SIMULATORS},
+        "sources of habitat_sim": find_ways,
     }
 
 
@@ -156,6 +162,33 @@ def try_simulator(name: str, options: DoctorOptions) -> Check:
         return Check(name, False, problem, f"{fix} ({NAMED})" if "python" in fix else fix)
     except ImportError as error:  # an apartment is written with trimesh
         return Check(name, False, f"no scene to open: {error}", "name one with --scene")
+
+
+def find_ways() -> Check:
+    """Say which ways of installing habitat-sim this machine could use (envs/habitat/README.md)."""
+    conda = next(filter(shutil.which, CONDAS), None)
+    lacking = [name for name in ("git", "c++") if shutil.which(name) is None]
+    lacking += [f"cmake below {MOST_CMAKE}"] if not usable_cmake() else []
+    ways = {
+        "conda, stable (Python 3.9)": "" if conda else "no conda",
+        "conda, nightly (Python 3.10, 3.11)": "" if conda else "no conda",
+        "from source (Python 3.12)": "no " + ", no ".join(lacking) if lacking else "",
+    }
+    found = "; ".join(f"{way}: {problem or 'possible'}" for way, problem in ways.items())
+    works = not all(ways.values())
+    if find_library("EGL") is None:
+        return Check("sources of habitat_sim", False, f"{found}; no EGL", "install Mesa's libegl1")
+    return Check("sources of habitat_sim", works, found)
+
+
+def usable_cmake() -> bool:
+    """Return whether there is a cmake that habitat-sim can be built with."""
+    cmake = shutil.which("cmake")
+    if cmake is None:
+        return False
+    said = subprocess.run([cmake, "--version"], capture_output=True, text=True, check=False).stdout
+    release = re.search(r"version (\d+)", said)
+    return release is not None and int(release[1]) < MOST_CMAKE
 
 
 @contextmanager

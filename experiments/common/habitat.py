@@ -44,7 +44,9 @@ def process_settings(scene: str, habitat: HabitatSettings, python: str | None) -
     folder = Path(habitat.folder) if habitat.folder else None
     named = interpreter(habitat.simulator, python)
     agent = AgentSize(habitat.agent_radius, habitat.agent_height)
-    return Settings(scene, habitat.simulator, folder, named, agent=agent, up=habitat.up)
+    return Settings(
+        scene, habitat.simulator, folder, named, agent=agent, floor=habitat.floor, up=habitat.up
+    )
 
 
 @contextmanager

@@ -44,6 +44,27 @@ def test_a_simulator_that_is_missing_comes_with_its_installation(monkeypatch) ->
     assert "--simulator-python" in check.fix
 
 
+@pytest.mark.parametrize(
+    ("there", "cmake", "expected"),
+    [
+        (("conda",), None, ("possible", "possible", "no git, no c++, no cmake below 4")),
+        (("git", "c++", "cmake"), "3.25.1", ("no conda", "no conda", "possible")),
+        (("git", "c++", "cmake"), "4.1.0", ("no conda", "no conda", "no cmake below 4")),
+    ],
+)
+def test_says_which_ways_to_habitat_sim_there_are(monkeypatch, there, cmake, expected) -> None:
+    monkeypatch.setattr(doctor.shutil, "which", lambda name: name if name in there else None)
+    said = subprocess.CompletedProcess([], 0, stdout=f"cmake version {cmake}\n")
+    monkeypatch.setattr(doctor.subprocess, "run", lambda *_, **__: said)
+    monkeypatch.setattr(doctor, "find_library", lambda name: f"lib{name}.so.1")
+    check = doctor.find_ways()
+    assert check.works == ("possible" in expected)
+    assert tuple(way.partition(": ")[2] for way in check.found.split("; ")) == expected
+    monkeypatch.setattr(doctor, "find_library", lambda name: None)
+    assert not doctor.find_ways().works
+    assert "libegl1" in doctor.find_ways().fix
+
+
 def test_what_can_be_missing_is_no_failure(found, capsys) -> None:
     found(WORKS, Check("habitat_sim", False, "is missing", "install it"))
     doctor.main([])

@@ -94,6 +94,9 @@ class PathFinder:
         x, z = self.generator.uniform(-1, 1, 2) * HALVES[island_index]
         return np.array((x, HEIGHTS[island_index], z), np.float32)
 
+    def get_island(self, point):
+        return FLOOR
+
     def snap_point(self, point, island_index=-1):
         assert island_index == FLOOR
         x, _, z = point
@@ -196,14 +199,15 @@ class Simulator:
         return self.agents[index]
 
     def step(self, action):
-        agent = self.agents[0]
+        agent, collided = self.agents[0], False
         assert agent.config.action_space[action].name == action
         if action == "move_forward":
             amount = agent.config.action_space[action].actuation.amount
             x, y, z = agent.state.position
             x, z = x - amount * math.sin(agent.yaw()), z - amount * math.cos(agent.yaw())
             agent.state.position = np.array((np.clip(x, -2, 2), y, np.clip(z, -2, 2)), np.float32)
-        return {**self.get_sensor_observations(0), "collided": False}
+            collided = max(abs(x), abs(z)) > 2
+        return {**self.get_sensor_observations(0), "collided": collided}
 
     def get_sensor_observations(self, agent_ids=0):
         agent = self.agents[agent_ids]

@@ -49,7 +49,7 @@ _NUM_HEADINGS = 36
 _MAX_TRIES = 100
 _ISLAND_SHARE = 0.2  # of the largest island's area, which may be a roof larger than the floor
 _PROBES = 10  # points sampled for the height of an island
-_CELL_HEIGHT = 0.05  # metres; the agent stands up to this far above the floor (published: 0.2)
+_CELL_HEIGHT = 0.02  # metres; the agent stands up to this far above the floor (published: 0.2)
 _TOLERANCE = 1e-3  # metres between a point and the nearest one of the navigation mesh
 _FLOOR_GREY, _WALL_GREY = 200, 60
 
@@ -297,7 +297,7 @@ def _agent(cameras: dict, size: AgentSize) -> Any:
         camera.sensor_type = habitat_sim.SensorType.COLOR
         camera.resolution = [VIEW_SIZE, VIEW_SIZE]
         camera.hfov = FIELD_OF_VIEW_DEGREES
-        camera.position = [0.0, CAMERA_HEIGHT, 0.0]
+        camera.position = [0.0, CAMERA_HEIGHT - _CELL_HEIGHT, 0.0]
         camera.orientation = [0.0, math.radians(yaw), 0.0]
         sensors.append(camera)
     agent.sensor_specifications = sensors

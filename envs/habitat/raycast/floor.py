@@ -4,13 +4,16 @@ The agent is a cylinder on the lowest large level of the scene. Everything betwe
 step and the height of the agent is an obstacle. All areas are seen from above, in (x, z).
 """
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import shapely
 
+from envs.habitat.raycast.cells import into_cells, walkable_islands
 from envs.habitat.raycast.outline import footprint, slab_footprint
 from envs.habitat.simulator import MAX_STEP_HEIGHT, PUBLISHED_AGENT, AgentSize, SimulatorError
+
+FloorKind = Literal["cells", "outlines"]
 
 _BAND = 0.05  # metres; heights closer than this are one level
 _LARGE_SHARE = 0.5  # of the largest level's area; a level with this share is large
@@ -19,7 +22,8 @@ _MAX_LEVELS = 8
 _MIN_UPRIGHT = 0.7  # vertical component of a floor's normal
 _SEAM = 0.06  # metres; half the width of gaps in a scan's floor that are closed
 _MIN_HOLE = 0.05  # square metres; smaller holes are filled
-_MIN_AREA = 0.25  # square metres; enough to turn around
+_MIN_AREA = 0.25  # square metres of a level; enough to turn around
+_MARGIN = 1e-4  # metres
 _PROBES = 40  # points of an island from which to look up
 _MAX_TRIES = 100
 _BATCH = 256  # points sampled per try
@@ -30,8 +34,7 @@ class Floor(NamedTuple):
 
     height: float
     area: shapely.Polygon  # where the agent's centre may be, in (x, z)
-    edge_starts: np.ndarray  # float64[E, 2], of the border's edges, with the floor on their left
-    edges: np.ndarray  # float64[E, 2], from the start of an edge to its end
+    inner: shapely.Polygon  # the same without a margin for the rounding to float32
     agent: AgentSize  # who can walk on it
 
 
@@ -46,7 +49,10 @@ class _Island(NamedTuple):
 
 
 def find_floor(
-    vertices: np.ndarray, faces: np.ndarray, agent: AgentSize = PUBLISHED_AGENT
+    vertices: np.ndarray,
+    faces: np.ndarray,
+    agent: AgentSize = PUBLISHED_AGENT,
+    floor: FloorKind = "cells",
 ) -> Floor:
     """Return the floor of a scene.
 
@@ -54,6 +60,7 @@ def find_floor(
         vertices: float [V, 3], with y up.
         faces: int [F, 3].
         agent: who walks on it.
+        floor: whether it consists of cells, as in habitat-sim, or is the exact outline (as before).
 
     Raises:
         SimulatorError: the scene has no walkable floor.
@@ -65,7 +72,7 @@ def find_floor(
     levels = _levels(triangles[up][:, :, 1].mean(axis=1), area[up])
     islands = []
     for index, level in enumerate(levels):
-        island = _largest_island(triangles, up, level.height, agent)
+        island = _largest_island(triangles, up, level.height, agent, floor)
         if island is not None:
             islands.append(_Island(island, level.height))
             above = max((other.area for other in levels[index + 1 :]), default=0.0)
@@ -77,12 +84,12 @@ def find_floor(
 
 
 def _as_floor(island: _Island, agent: AgentSize) -> Floor:
-    oriented = shapely.orient_polygons(island.area)
-    rings = [np.asarray(ring.coords) for ring in (oriented.exterior, *oriented.interiors)]
-    edge_starts = np.concatenate([ring[:-1] for ring in rings])
-    edges = np.concatenate([np.diff(ring, axis=0) for ring in rings])
-    shapely.prepare(island.area)
-    return Floor(float(np.float32(island.height)), island.area, edge_starts, edges, agent)
+    inner = max(
+        shapely.get_parts(island.area.buffer(-_MARGIN, join_style="mitre")),
+        key=lambda part: part.area,
+    )
+    shapely.prepare([island.area, inner])
+    return Floor(float(np.float32(island.height)), island.area, inner, agent)
 
 
 def _levels(heights: np.ndarray, areas: np.ndarray) -> list[_Level]:
@@ -129,18 +136,26 @@ def _covered(island: _Island, triangles: np.ndarray, agent: AgentSize) -> bool:
 
 
 def _largest_island(
-    triangles: np.ndarray, up: np.ndarray, level: float, agent: AgentSize
+    triangles: np.ndarray, up: np.ndarray, level: float, agent: AgentSize, kind: FloorKind
 ) -> shapely.Polygon | None:
     heights = triangles[:, :, 1]
     near = (
         up & (heights.max(axis=1) < level + MAX_STEP_HEIGHT) & (heights.min(axis=1) > level - 0.1)
     )
+    if kind == "cells":
+        triangles = into_cells(triangles)
     floor = footprint(triangles[near]).buffer(_SEAM, quad_segs=1, join_style="mitre")
-    floor = _without_small_holes(floor).buffer(-_SEAM - agent.radius, quad_segs=3)
+    floor = _without_small_holes(floor)
     obstacles = slab_footprint(triangles, level + MAX_STEP_HEIGHT, level + agent.height)
-    walkable = floor.difference(obstacles.buffer(agent.radius, quad_segs=3))
-    walkable = walkable.simplify(0.005)
-    islands = [part for part in shapely.get_parts(walkable) if part.area >= _MIN_AREA]
+    if kind == "cells":
+        floor = floor.buffer(-_SEAM, quad_segs=1, join_style="mitre")
+        corner = triangles[:, :, [0, 2]].min(axis=(0, 1))
+        islands = walkable_islands(floor, obstacles, corner, agent.radius)
+    else:
+        floor = floor.buffer(-_SEAM - agent.radius, quad_segs=3)
+        walkable = floor.difference(obstacles.buffer(agent.radius, quad_segs=3))
+        parts = shapely.get_parts(walkable.simplify(0.005))
+        islands = [part for part in parts if part.area >= _MIN_AREA]
     return max(islands, key=lambda part: part.area, default=None)
 
 

@@ -11,7 +11,7 @@ import shapely
 
 from envs.habitat.apartments import NAMES, make_apartment
 from envs.habitat.mesh import Mesh
-from envs.habitat.raycast.floor import find_floor
+from envs.habitat.raycast.floor import FloorKind, find_floor
 from envs.habitat.raycast.renderer import NAME, Renderer
 from envs.habitat.raycast.walkable import sample_positions, snap, walk
 from envs.habitat.scenes import FRAMES, Stage, find_scene, read_stage
@@ -46,13 +46,15 @@ class Raycast:
     version = f"embreex {version('embreex')}"
     renderer = NAME
 
-    def __init__(self, mesh: Mesh, agent: AgentSize = PUBLISHED_AGENT) -> None:
+    def __init__(
+        self, mesh: Mesh, agent: AgentSize = PUBLISHED_AGENT, floor: FloorKind = "cells"
+    ) -> None:
         """Find the floor of a scene, and prepare to render it.
 
         Raises:
             SimulatorError: the scene has no walkable floor.
         """
-        self.floor = find_floor(mesh.vertices, mesh.faces, agent)
+        self.floor = find_floor(mesh.vertices, mesh.faces, agent, floor)
         self._renderer = Renderer(mesh)
         self._pose = Pose((0.0, 0.0, 0.0), 0.0)
 
@@ -109,6 +111,7 @@ def open_scene(
     folder: Path | None = None,
     agent: AgentSize = PUBLISHED_AGENT,
     up: str | None = None,
+    floor: FloorKind = "cells",
 ) -> Raycast:
     """Open a scene.
 
@@ -118,6 +121,7 @@ def open_scene(
         folder: folder of a data set such as Replica.
         agent: size of the agent.
         up: axis that points up in the file, `y` or `z` (None: as the file says).
+        floor: what the walkable floor is found from.
 
     Raises:
         SimulatorError: there is no such scene, it is damaged or on its side, or it has too little
@@ -126,7 +130,7 @@ def open_scene(
     if folder is None and scene in NAMES and not Path(scene).is_file():
         if up is not None:
             raise SimulatorError(f"{scene} is drawn by the package, not a file: leave --up out")
-        return Raycast(make_apartment(scene), agent)
+        return Raycast(make_apartment(scene), agent, floor)
     from envs.habitat.raycast.scene_file import read  # imports trimesh, which takes seconds
 
     found = find_scene(scene, folder, NAMES)
@@ -136,10 +140,10 @@ def open_scene(
             " --simulator habitat_sim"
         )
     stage = read_stage(found.path, up)
-    return _open_stage(read(stage), stage, agent)
+    return _open_stage(read(stage), stage, agent, floor)
 
 
-def _open_stage(mesh: Mesh, stage: Stage, agent: AgentSize) -> Raycast:
+def _open_stage(mesh: Mesh, stage: Stage, agent: AgentSize, floor: FloorKind) -> Raycast:
     """Open the mesh of a file.
 
     Raises:
@@ -147,7 +151,7 @@ def _open_stage(mesh: Mesh, stage: Stage, agent: AgentSize) -> Raycast:
     """
     name = str(stage.path)
     try:
-        opened = Raycast(mesh, agent)
+        opened = Raycast(mesh, agent, floor)
     except SimulatorError as error:
         raise too_little_floor(name, 0.0) from error
     area = opened.floor.area.area
@@ -159,7 +163,7 @@ def _open_stage(mesh: Mesh, stage: Stage, agent: AgentSize) -> Raycast:
 
         turned = mesh.vertices @ rotation(stage.frame) @ rotation(FRAMES[other]).T
         try:
-            turned_area = find_floor(turned, mesh.faces, agent).area.area
+            turned_area = find_floor(turned, mesh.faces, agent, floor).area.area
         except SimulatorError:  # it has no floor that way
             return opened
         check_upright(name, stage.said_by, area, turned_area, other)

@@ -11,43 +11,30 @@ from envs.habitat.simulator import (
     as_float32,
 )
 
-_CLEARANCE = 1e-4  # metres kept from the border, more than the error of rounding to float32
-_MAX_SLIDES = 3  # edges touched in one step
+_WALL = 0.1  # metres; the floor is that much further from a wall than the radius, at most
+_SLACK = 1e-3  # metres around a step in which it is followed
 
 
 def walk(floor: Floor, position: Position, move: tuple[float, float]) -> Position:
-    """Move by `move` (x, z) on the floor, sliding along its border."""
-    here = np.array([position[0], position[2]])
-    left = np.array(move)
-    for _ in range(_MAX_SLIDES):
-        share, edge = _first_edge(floor, here, left)
-        here = here + share * left
-        if edge is None:
-            break
-        along = edge / np.linalg.norm(edge)
-        left = (1.0 - share) * (left @ along) * along
-    moved = as_float32((here[0], floor.height, here[1]))
+    """Move by `move` (x, z) on the floor, sliding along its border.
+
+    As in habitat-sim (Detour's `moveAlongSurface`), an agent that is stopped goes to the place
+    nearest to where it wanted to be, among those connected with it close by.
+    """
+    x, z = position[0], position[2]
+    step = shapely.LineString([(x, z), (x + move[0], z + move[1])])
+    end = shapely.Point(x + move[0], z + move[1])
+    if not floor.inner.covers(step):
+        middle = shapely.Point(x + move[0] / 2, z + move[1] / 2)
+        near = floor.inner.intersection(middle.buffer(step.length / 2 + _SLACK))
+        if near.is_empty:
+            return position
+        parts = shapely.get_parts(near)
+        here = shapely.Point(x, z)
+        part = parts[int(shapely.distance(parts, here).argmin())]
+        end = shapely.Point(shapely.get_coordinates(shapely.shortest_line(part, end))[0])
+    moved = as_float32((end.x, floor.height, end.y))
     return moved if shapely.contains_xy(floor.area, moved[0], moved[2]) else position
-
-
-def _first_edge(
-    floor: Floor, here: np.ndarray, move: np.ndarray
-) -> tuple[float, np.ndarray | None]:
-    """Return the share of a move that is free, and the edge that ends it (None if none does)."""
-    # Only an edge that the move crosses outwards, to its right side, can stop the move.
-    outwards = move[0] * floor.edges[:, 1] - move[1] * floor.edges[:, 0]
-    index = np.flatnonzero(outwards > 0)
-    edge, outwards, gap = floor.edges[index], outwards[index], floor.edge_starts[index] - here
-    length = np.hypot(edge[:, 0], edge[:, 1])
-    share = (gap[:, 0] * edge[:, 1] - gap[:, 1] * edge[:, 0]) / outwards
-    along = (gap[:, 0] * move[1] - gap[:, 1] * move[0]) / outwards
-    stop = share - _CLEARANCE * length / outwards
-    slack = _CLEARANCE / length
-    met = (along >= -slack) & (along <= 1 + slack) & (share > -1e-9) & (stop < 1.0)
-    if not met.any():
-        return 1.0, None
-    first = int(np.where(met, stop, np.inf).argmin())
-    return max(0.0, float(stop[first])), edge[first]
 
 
 def sample_positions(floor: Floor, seed: int, count: int) -> list[Position]:
@@ -64,16 +51,15 @@ def snap(floor: Floor, position: Position) -> Position:
     """Return the nearest position on the floor: the given one if it is on the floor.
 
     Raises:
-        SimulatorError: the position is further from the floor than the agent's radius.
+        SimulatorError: the position is not near the floor.
     """
     x, y, z = as_float32(position)
     if shapely.contains_xy(floor.area, x, z) and abs(y - floor.height) <= MAX_STEP_HEIGHT:
         return x, floor.height, z
-    inner = floor.area.buffer(-2 * _CLEARANCE)
-    nearest = shapely.get_coordinates(shapely.shortest_line(inner, shapely.Point(x, z)))[0]
+    nearest = shapely.get_coordinates(shapely.shortest_line(floor.inner, shapely.Point(x, z)))[0]
     snapped = as_float32((nearest[0], floor.height, nearest[1]))
     if (
-        np.hypot(snapped[0] - x, snapped[2] - z) > floor.agent.radius
+        np.hypot(snapped[0] - x, snapped[2] - z) > floor.agent.radius + _WALL
         or abs(y - snapped[1]) > MAX_STEP_HEIGHT
     ):
         where = ", ".join(f"{number:.2f}" for number in (x, y, z))

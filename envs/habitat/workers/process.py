@@ -40,6 +40,7 @@ class Settings(NamedTuple):
     start_limit: float = 180.0  # seconds
     step_limit: float = 60.0  # seconds
     agent: AgentSize = PUBLISHED_AGENT
+    floor: Literal["cells", "outlines"] = "cells"  # what raycast finds the walkable floor from
     up: Literal["y", "z"] | None = None  # axis that points up in the file (None: as the file says)
 
 
@@ -82,6 +83,7 @@ class Worker:
             "scene": settings.scene,
             "folder": str(settings.folder) if settings.folder else None,
             "agent": settings.agent,
+            "floor": settings.floor,
             "up": settings.up,
             "memory": memory,
             "slot": slot,

@@ -120,7 +120,8 @@ def _open(settings: dict) -> Any:
         raise SimulatorError(
             f"simulator {name} cannot be loaded by {sys.executable}: {reason}{hint}"
         ) from error
-    offered = {"agent": AgentSize(*settings["agent"]), "up": settings["up"]}
+    offered = {name: settings[name] for name in ("floor", "up")}
+    offered["agent"] = AgentSize(*settings["agent"])
     taken = inspect.signature(module.open_scene).parameters
     more = {name: value for name, value in offered.items() if name in taken}
     if settings["up"] is not None and "up" not in more:

@@ -67,7 +67,9 @@ def test_what_older_runs_were_stored_without_is_what_they_ran_with():
     habitat = from_json(
         HabitatSettings, {"simulator": "raycast", "max_steps": 5, "random_starts": False}
     )
-    assert habitat == HabitatSettings("raycast", None, 5, False, True, True, 0.18, 0.88)
+    assert habitat == HabitatSettings(
+        "raycast", None, 5, False, True, True, 0.18, 0.88, floor="outlines"
+    )
     kept = kept_before(RunSettings(seeds=3), stored)
     assert kept == replace(stored, seeds=3)
 

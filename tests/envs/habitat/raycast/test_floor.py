@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 import shapely
+import trimesh
 
-from envs.habitat.raycast.floor import Floor, find_floor
+from envs.habitat.raycast.cells import CELL
+from envs.habitat.raycast.floor import Floor, FloorKind, find_floor
 from envs.habitat.raycast.walkable import sample_positions, snap, walk
 from envs.habitat.simulator import (
     AGENT_HEIGHT,
@@ -16,19 +18,47 @@ from envs.habitat.simulator import (
 from tests.support.scenes import box, room, together
 
 
-def floor_of(*meshes) -> Floor:
+def floor_of(*meshes, kind: FloorKind = "cells") -> Floor:
     mesh = together(*meshes)
-    return find_floor(np.asarray(mesh.vertices), np.asarray(mesh.faces))
+    return find_floor(np.asarray(mesh.vertices), np.asarray(mesh.faces), floor=kind)
 
 
-def clear_area(width: float, depth: float) -> float:
-    return (width - 2 * AGENT_RADIUS) * (depth - 2 * AGENT_RADIUS)
+EDGE = 2.0 - AGENT_RADIUS - CELL  # of the floor of a room of 4 m: walls are in cells of their own
 
 
-def test_keeps_the_agents_radius_from_the_walls() -> None:
-    floor = floor_of(room(4.0, 3.0))
+def clear_area(width: float, depth: float, kind: FloorKind = "cells") -> float:
+    margin = AGENT_RADIUS + (CELL if kind == "cells" else 0.0)
+    return (width - 2 * margin) * (depth - 2 * margin)
+
+
+@pytest.mark.parametrize("kind", ["cells", "outlines"])
+def test_keeps_the_agents_radius_from_the_walls(kind) -> None:
+    floor = floor_of(room(4.0, 3.0), kind=kind)
     assert floor.height == pytest.approx(0, abs=1e-6)
-    assert floor.area.area == pytest.approx(clear_area(4.0, 3.0), rel=1e-3)
+    assert floor.area.area == pytest.approx(clear_area(4.0, 3.0, kind), rel=1e-3)
+
+
+def test_walls_on_the_border_of_two_cells_are_in_one_of_them() -> None:
+    pillar = box(((-0.5, 0.0, -0.5), (0.5, 2.5, 0.5)))
+    (hole,) = floor_of(room(), pillar).area.interiors
+    x0, z0, x1, z1 = hole.bounds
+    assert (x0, z0) == pytest.approx((-0.5 - AGENT_RADIUS,) * 2, abs=1e-6)
+    assert (x1, z1) == pytest.approx((0.5 + CELL + AGENT_RADIUS,) * 2, abs=1e-6)
+
+
+def test_islands_of_less_than_a_square_metre_are_not_floor() -> None:
+    assert floor_of(room(1.35, 1.3)).area.area == pytest.approx(1.05)
+    with pytest.raises(SimulatorError, match="no walkable floor"):
+        floor_of(room(1.25, 1.25))
+
+
+def test_the_border_of_slanted_walls_is_simplified() -> None:
+    mesh = room()
+    mesh.apply_transform(trimesh.transformations.rotation_matrix(0.3, (0, 1, 0)))
+    floor = floor_of(mesh)
+    assert len(floor.area.exterior.coords) < 12
+    exact = floor_of(mesh, kind="outlines").area
+    assert exact.intersection(floor.area).area / exact.union(floor.area).area > 0.9
 
 
 @pytest.mark.parametrize(
@@ -42,19 +72,22 @@ def test_keeps_the_agents_radius_from_the_walls() -> None:
     ],
 )
 def test_what_stands_between_step_and_head_is_in_the_way(obstacle, is_one) -> None:
-    floor = floor_of(room(), box(obstacle))
-    missing = clear_area(4.0, 4.0) - floor.area.area
+    floor = floor_of(room(), box(obstacle), kind="outlines")
+    missing = clear_area(4.0, 4.0, "outlines") - floor.area.area
     (x0, _, z0), (x1, _, z1) = obstacle
     grown = shapely.box(x0, z0, x1, z1).buffer(AGENT_RADIUS).area
     assert missing == pytest.approx(grown if is_one else 0.0, rel=0.05, abs=0.02)
     assert shapely.contains_xy(floor.area, 0.0, 0.0) == (not is_one)
+    cells = floor_of(room(), box(obstacle)).area
+    assert shapely.contains_xy(cells, 0.0, 0.0) == (not is_one)
+    assert cells.difference(floor.area).area < 0.06  # the simplified border
 
 
 def test_a_wide_or_tall_agent_has_less_floor_than_a_thin_or_small_one() -> None:
     beam = together(room(), box(((-2, 1.0, -0.1), (2, 1.2, 0.1))))
     vertices, faces = np.asarray(beam.vertices), np.asarray(beam.faces)
     area = {
-        size: find_floor(vertices, faces, AgentSize(*size)).area.area
+        size: find_floor(vertices, faces, AgentSize(*size), "outlines").area.area
         for size in [(0.1, 0.9), (0.3, 0.9), (0.1, AGENT_HEIGHT)]
     }
     assert area[0.1, 0.9] == pytest.approx(3.8**2, rel=1e-3)
@@ -62,12 +95,12 @@ def test_a_wide_or_tall_agent_has_less_floor_than_a_thin_or_small_one() -> None:
     assert area[0.1, AGENT_HEIGHT] == pytest.approx(3.8 * 1.7, rel=0.02)  # one side of the beam
 
 
-def test_a_place_is_put_on_the_floor_from_as_far_as_the_agents_radius() -> None:
+def test_a_place_is_put_on_the_floor_from_as_far_as_the_floor_is_from_a_wall() -> None:
     mesh = room()
     floor = find_floor(np.asarray(mesh.vertices), np.asarray(mesh.faces), AgentSize(0.4, 0.9))
-    assert snap(floor, (1.9, 0.0, 0.0)) == pytest.approx((1.6, 0, 0), abs=1e-3)
-    with pytest.raises(SimulatorError, match=r"near it is \(1\.60"):
-        snap(floor, (2.05, 0.0, 0.0))
+    assert snap(floor, (1.9, 0.0, 0.0)) == pytest.approx((1.55, 0, 0), abs=1e-3)
+    with pytest.raises(SimulatorError, match=r"near it is \(1\.55"):
+        snap(floor, (2.1, 0.0, 0.0))
 
 
 def test_a_roof_is_not_the_floor() -> None:
@@ -79,7 +112,7 @@ def test_a_closed_off_corner_is_another_island() -> None:
     wall = box(((-2, 0, -1.05), (2, 2.5, -0.95)))
     floor = floor_of(room(), wall)
     assert isinstance(floor.area, shapely.Polygon)
-    assert floor.area.bounds[1] == pytest.approx(-0.95 + AGENT_RADIUS, abs=0.01)
+    assert floor.area.bounds[1] == pytest.approx(-0.95 + AGENT_RADIUS, abs=0.051)
 
 
 def test_small_triangles_of_a_scan_give_the_same_floor() -> None:
@@ -90,7 +123,7 @@ def test_small_triangles_of_a_scan_give_the_same_floor() -> None:
         fine = fine.subdivide()
     scan = find_floor(np.asarray(fine.vertices), np.asarray(fine.faces))
     difference = coarse.area.symmetric_difference(scan.area).area
-    assert difference < 0.04 * coarse.area.area
+    assert difference < 0.05 * coarse.area.area
 
 
 @pytest.mark.parametrize("mesh", [box(((0, 0, 0), (0.3, 0.1, 0.3))), room(4.0, 0.2)])
@@ -106,10 +139,9 @@ def test_walks_straight_where_it_is_free() -> None:
 
 def test_stops_at_a_wall_and_slides_along_it() -> None:
     floor = floor_of(room())
-    edge = 2.0 - AGENT_RADIUS
-    x, _, z = walk(floor, (edge - 0.1, 0.0, 0.0), (0.15, -0.2))
-    assert (x, z) == pytest.approx((edge, -0.2), abs=1e-3)
-    assert walk(floor, (x, 0.0, 0.0), (0.25, 0.0)) == pytest.approx((edge, 0, 0), abs=1e-3)
+    x, _, z = walk(floor, (EDGE - 0.1, 0.0, 0.0), (0.15, -0.2))
+    assert (x, z) == pytest.approx((EDGE, -0.2), abs=1e-3)
+    assert walk(floor, (x, 0.0, 0.0), (0.25, 0.0)) == pytest.approx((EDGE, 0, 0), abs=1e-3)
 
 
 def test_stops_in_a_corner() -> None:
@@ -117,8 +149,7 @@ def test_stops_in_a_corner() -> None:
     position = (1.7, 0.0, 1.7)
     for _ in range(5):
         position = walk(floor, position, (0.2, 0.15))
-    edge = 2.0 - AGENT_RADIUS
-    assert position == pytest.approx((edge, 0.0, edge), abs=1e-3)
+    assert position == pytest.approx((EDGE, 0.0, EDGE), abs=1e-3)
 
 
 def test_never_leaves_the_floor_nor_jumps() -> None:
@@ -130,7 +161,7 @@ def test_never_leaves_the_floor_nor_jumps() -> None:
     visited = set()
     for angle in np.repeat(generator.uniform(0, 2 * np.pi, 600), 4):
         after = walk(floor, position, (STEP_LENGTH * np.cos(angle), STEP_LENGTH * np.sin(angle)))
-        assert np.hypot(after[0] - position[0], after[2] - position[2]) <= STEP_LENGTH + 1e-5
+        assert np.hypot(after[0] - position[0], after[2] - position[2]) <= STEP_LENGTH + 1e-3
         assert shapely.contains_xy(floor.area, after[0], after[2])
         position = after
         visited.add(after)
@@ -158,8 +189,8 @@ def test_puts_the_agent_on_the_floor_nearby_or_says_where_it_is() -> None:
     inside = (1.0, 0.0, -0.5)
     assert snap(floor, inside) == inside
     assert snap(floor, (1.0, 0.05, -0.5)) == inside
-    assert snap(floor, (1.95, 0.0, 0.0)) == pytest.approx((2 - AGENT_RADIUS, 0, 0), abs=1e-3)
-    with pytest.raises(SimulatorError, match=r"\(5\.00, 0\.00, 0\.00\) is not on .* \(1\.90, 0"):
+    assert snap(floor, (1.95, 0.0, 0.0)) == pytest.approx((EDGE, 0, 0), abs=1e-3)
+    with pytest.raises(SimulatorError, match=r"\(5\.00, 0\.00, 0\.00\) is not on .* \(1\.85, 0"):
         snap(floor, (5.0, 0.0, 0.0))
     with pytest.raises(SimulatorError, match="is not on the walkable floor"):
         snap(floor, (1.0, 2.0, 0.0))

@@ -178,8 +178,9 @@ def test_a_scene_on_its_side_is_refused_and_opens_with_its_axis(tmp_path) -> Non
 
 def test_a_scene_needs_a_square_metre_of_floor(tmp_path) -> None:
     painted(room(1.15, 1.15), RED).export(tmp_path / "cell.glb")
-    with pytest.raises(SimulatorError, match=r"only 0.90 square metres of .* --up y or --up z$"):
-        open_scene(str(tmp_path / "cell.glb"))
+    for floor, found in (("cells", "no walkable"), ("outlines", "only 0.90 square metres of")):
+        with pytest.raises(SimulatorError, match=rf"has {found} .* --up y or --up z$"):
+            open_scene(str(tmp_path / "cell.glb"), floor=floor)
 
 
 def test_scenes_with_objects_need_habitat_sim(tmp_path) -> None:

@@ -1,0 +1,143 @@
+"""Where an agent's centre can walk, in cells like those of habitat-sim's navigation mesh.
+
+habitat-sim finds it on a grid: every cell that an obstacle touches is blocked, and the agent keeps
+away from blocked cells by its radius, rounded up to whole cells. The border is then simplified.
+"""
+
+import math
+
+import numpy as np
+import shapely
+from scipy import ndimage
+
+CELL = 0.05  # metres
+_STRAIGHT, _DIAGONAL = 2, 3  # distances between neighbouring cells; a cell is two long
+_NEIGHBOURS = [  # shifts down and right, and distances
+    *((shift, _STRAIGHT) for shift in ((0, 1), (0, -1), (1, 0), (-1, 0))),
+    *((shift, _DIAGONAL) for shift in ((1, 1), (1, -1), (-1, 1), (-1, -1))),
+]
+_MIN_CELLS = 400  # of an island, a square metre
+_TOLERANCE = 1.3  # cells between the border of the cells and the simplified one
+_NEAR = 1e-3 * CELL  # metres; corners this close to the border of cells are in one of them
+_LESS = 4e-3 * CELL  # metres; more than the width of a line in a footprint
+_MARGIN = 3e-3 * CELL  # metres at the borders of a cell that do not belong to it
+
+
+def into_cells(triangles: np.ndarray) -> np.ndarray:
+    """Move corners that are on the border of two cells clearly into one of them.
+
+    It is the one that single precision gives, as in habitat-sim. Walls are often on such borders.
+
+    Args:
+        triangles: float [F, 3, 3].
+    """
+    moved = triangles.copy()
+    for axis in (0, 2):
+        numbers = triangles[..., axis].astype(np.float32)
+        low = numbers.min()
+        cells = (numbers - low) * np.float32(1 / np.float32(CELL))
+        nearest = np.round(cells).astype(np.float64)
+        border = float(low) + CELL * nearest
+        lower = (np.floor(cells) < nearest) | (nearest == np.round(cells.max()))
+        inside = np.where(lower, border - _LESS, border)
+        moved[..., axis] = np.where(
+            np.abs(triangles[..., axis] - border) < _NEAR, inside, triangles[..., axis]
+        )
+    return moved
+
+
+def walkable_islands(
+    ground: shapely.Geometry, obstacles: shapely.Geometry, corner: np.ndarray, radius: float
+) -> list[shapely.Polygon]:
+    """Return the islands that an agent's centre can walk on.
+
+    Args:
+        ground: area of the floor, in (x, z).
+        obstacles: area of what is in the way.
+        corner: float [2], least x and z of the scene, where the grid begins.
+        radius: of the agent, in metres.
+    """
+    high = np.asarray(shapely.total_bounds(ground)[2:])
+    if not np.isfinite(high).all():
+        return []
+    columns, rows = (int(number) for number in np.ceil((high - corner) / CELL - 0.01))
+    free = _touched(ground, corner, (rows, columns), _MARGIN)
+    free &= ~_touched(obstacles, corner, (rows, columns), 0.0)
+    free = _erode(free, math.ceil(round(radius / CELL, 6)))
+    labels, number = ndimage.label(free)
+    sizes = np.bincount(labels.ravel(), minlength=number + 1)
+    return [
+        _outline(labels == label, corner)
+        for label in range(1, number + 1)
+        if sizes[label] >= _MIN_CELLS
+    ]
+
+
+def _touched(
+    area: shapely.Geometry, corner: np.ndarray, shape: tuple[int, int], margin: float
+) -> np.ndarray:
+    """Return the cells that an area touches, bool [rows, columns].
+
+    A cell has a margin at its upper borders, and one of `margin` metres at its lower ones.
+    """
+    shapely.prepare(area)
+    x = corner[0] + CELL * np.arange(shape[1])
+    z = corner[1] + CELL * np.arange(shape[0])[:, None]
+    end = CELL - _MARGIN
+    return shapely.intersects(area, shapely.box(x + margin, z + margin, x + end, z + end))
+
+
+def _erode(free: np.ndarray, cells: int) -> np.ndarray:
+    """Return the cells that are further than `cells` from those that are not free."""
+    inside = np.pad(free, 1)
+    neighbours = [np.roll(inside, shift, axis) for axis in (0, 1) for shift in (1, -1)]
+    inner = inside & np.logical_and.reduce(neighbours)
+    far = _STRAIGHT * cells
+    distance = np.where(inner, far, 0)
+    for _ in range(cells):
+        around = [np.roll(distance, shift, (0, 1)) + length for shift, length in _NEIGHBOURS]
+        distance = np.minimum(distance, np.minimum.reduce(around))
+    return (inside & (distance >= far))[1:-1, 1:-1]
+
+
+def _outline(cells: np.ndarray, corner: np.ndarray) -> shapely.Polygon:
+    """Return the simplified border of connected cells."""
+    starts = np.diff(np.pad(cells, ((0, 0), (1, 0))).astype(np.int8), axis=1) == 1
+    ends = np.diff(np.pad(cells, ((0, 0), (0, 1))).astype(np.int8), axis=1) == -1
+    row, first = np.nonzero(starts)
+    last = np.nonzero(ends)[1]
+    union = shapely.union_all(shapely.box(first, row, last + 1, row + 1))
+    rings = [np.asarray(ring.coords)[:-1] for ring in (union.exterior, *union.interiors)]
+    simple = [corner + CELL * _simplify(ring) for ring in rings]
+    polygon = shapely.Polygon(simple[0], [ring for ring in simple[1:] if len(ring) > 2])
+    parts = shapely.get_parts(shapely.make_valid(polygon))
+    return max(parts, key=lambda part: part.area)
+
+
+def _simplify(ring: np.ndarray) -> np.ndarray:
+    """Leave out corners of a ring, int [N, 2], that are near the line between those that are left.
+
+    The first corners to be left are the least and the greatest; then, again and again, the one that
+    is furthest from a line.
+    """
+    order = np.lexsort(ring.T[::-1])
+    left = sorted((int(order[0]), int(order[-1])))
+    index = 0
+    while index < len(left):
+        start, end = left[index], left[(index + 1) % len(left)]
+        between = (start + 1 + np.arange((end - start) % len(ring) - 1)) % len(ring)
+        if tuple(ring[end]) < tuple(ring[start]):  # of several, the same in both directions
+            between = between[::-1]
+        distances = _distances(ring[between], ring[start], ring[end])
+        if len(between) and distances.max() > _TOLERANCE:
+            left.insert(index + 1, int(between[distances.argmax()]))
+        else:
+            index += 1
+    return ring[left]
+
+
+def _distances(points: np.ndarray, start: np.ndarray, end: np.ndarray) -> np.ndarray:
+    """Return the distances of points [N, 2] from the line between two."""
+    along = end - start
+    share = np.clip((points - start) @ along / max(float(along @ along), 1.0), 0.0, 1.0)
+    return np.linalg.norm(start + share[:, None] * along - points, axis=1)
