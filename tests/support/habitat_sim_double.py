@@ -151,17 +151,19 @@ class Simulator:
     def __init__(self, configuration):
         assert configuration.sim_cfg.gpu_device_id == -1, "the real one ends the process here"
         self.open, self.opened = True, []
+        self.kept = {}  # path as it was given -> axis that pointed up when it was read first
         self.reconfigure(configuration)
         made.append(self)
 
     def reconfigure(self, configuration):
         backend = configuration.sim_cfg
         self.config_file = Path("data/default.pbr_config.json").exists()
-        self.objects, self.stage = {}, {"up": [0, 1, 0]}
+        self.objects, self.stage, self.up = {}, {"up": [0, 1, 0]}, [0, 1, 0]
         if backend.scene_dataset_config_file == "default":
             assert backend.scene_id.endswith(".stage_config.json"), "no such scene"
             self.stage = json.loads(Path(backend.scene_id).read_text())
             self.asset = Path(self.stage["render_asset"])
+            self.up = self.kept.setdefault(self.stage["render_asset"], list(self.stage["up"]))
         else:
             self.asset = Path(backend.scene_id)
             self.objects = {"a chair": RigidObject(), "a table": RigidObject()}
@@ -172,13 +174,10 @@ class Simulator:
         self.opened.append(self.asset)
         self.navigation = backend.navmesh_settings
         self.agents = [Agent(config) for config in configuration.agents]
-        share = {"tiny": 0.05, "sideways": 1.0 if self.upright() else 0.2, "tower": 0.9}
+        share = {"tiny": 0.05, "sideways": 1.0 if self.up == [0, 0, 1] else 0.2, "tower": 0.9}
         self.pathfinder = PathFinder("unwalkable" not in self.asset.name)
         self.pathfinder.share = share.get(self.asset.stem, 1.0)
         self.pathfinder.seed(0)
-
-    def upright(self):
-        return list(self.stage["up"]) == [0, 0, 1]
 
     def get_rigid_object_manager(self):
         return self
