@@ -29,7 +29,7 @@ RESET_MASK = "reset_mask"  # gymnasium's name of the option of `reset`
 RGB = "rgb_array"
 ARRAYS = NUMPY, DLPACK = ("numpy", "dlpack")
 
-type Observations = UInt8[np.ndarray, "N 7 7 3"]  # or JAX's, with arrays `dlpack`
+type Observations = Any  # uint8[N, 7, 7, 3], numpy's, or JAX's with arrays `dlpack`
 
 
 class Pictures(NamedTuple):

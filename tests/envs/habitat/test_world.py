@@ -121,7 +121,7 @@ def test_actors_start_where_their_seeds_say_and_look_north(sevens, scene) -> Non
 
 
 def test_actors_can_share_a_start_as_in_older_runs(simulators_of, scene) -> None:
-    older = Settings(scene, agent=AgentSize(0.18, 0.88))
+    older = Settings(scene, agent=AgentSize(0.18, 0.88), floor="outlines")
     world = habitat_world(simulators_of(older, 2), shared_start=True, drawn_headings=True)
     # As these versions drew them.
     for key, seed, (x, z), heading in (
