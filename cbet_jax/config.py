@@ -44,6 +44,7 @@ Factors = Literal["float32", "bfloat16"]
 View = Literal["egocentric", "panoramic"]
 Keys = Literal["exact", "ternary"]
 Offsets = Literal["uniform", "normal"]
+Axis = Literal["y", "z"]
 
 Heads = Annotated[int, at_least(1), at_most(2)]
 Filters = Annotated[
@@ -166,7 +167,7 @@ class HabitatSettings:
     agent_height: Annotated[PositiveFloat, Before(0.88)] = 1.5  # metres; the camera is at 0.88
     #: axis of a scene's file that points up (None: as its description says, else z in PLY files and
     #: in the scans of MP3D and HM3D, else y)
-    up: Literal["y", "z"] | None = None
+    up: Axis | None = None
     #: of raycast's walkable floor: cells of 0.05 m, as in habitat-sim, or outlines of the obstacles
     floor: Annotated[Literal["cells", "outlines"], Before("outlines")] = "cells"
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -21,7 +21,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from cbet_jax.config import HabitatSettings
+from cbet_jax.config import Axis, HabitatSettings
 from cbet_jax.runs.atomic_write import check_room
 from cbet_jax.runs.directory import RunDirectoryError
 from envs.habitat.simulator import SIMULATORS, SimulatorError
@@ -47,7 +47,7 @@ class DoctorOptions:
     #: else this one)
     simulator_python: str | None = None
     scene: str | None = None  # what the simulators are to open (default: a bedroom of the package)
-    up: Literal["y", "z"] | None = None  # axis that points up in its file (None: as it says)
+    up: Axis | None = None  # axis that points up in its file (None: as it says)
     out: Path | None = None  # a folder for the simulators' frames (default: they are not kept)
 
 

@@ -9,13 +9,13 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import jax
 import tyro
 
 from cbet_jax.agent import AgentParams, uniform
-from cbet_jax.config import HabitatSettings, RunSettings, SettingsError
+from cbet_jax.config import Axis, HabitatSettings, RunSettings, SettingsError
 from cbet_jax.runs.directory import RunDirectory
 from cbet_jax.runs.saved_policies import UNIFORM, UNTRAINED, Policies, load_policies, untrained
 from cbet_jax.setting_types import Episodes, Processes, Seed, Steps, check_fields
@@ -51,7 +51,7 @@ class HabitatEvaluateOptions:
     checkpoint: int | None = None  # frames of the checkpoint (default: the newest)
     #: folder of the table and its pictures (default: the run's directory)
     out: Path | None = None
-    up: Literal["y", "z"] | None = None  # axis that points up in the files (None: as in the run)
+    up: Axis | None = None  # axis that points up in the files (None: as in the run)
     #: the run's simulator again, where it is a file: a file is code, which no run names by itself
     simulator: str | None = None
     simulator_python: str | None = None  # the interpreter that the simulator is installed in

@@ -8,12 +8,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from PIL import Image, ImageDraw
 
-from cbet_jax.config import HabitatSettings, SettingsError
+from cbet_jax.config import Axis, HabitatSettings, SettingsError
 from cbet_jax.setting_types import Episodes, NonNegativeInt, check_fields
 from envs.habitat.simulator import VIEW_SIZE, SimulatorError
 from envs.habitat.workers.pool import WorkerPool
@@ -36,7 +36,7 @@ class HabitatPictureOptions:
     scenes: tuple[str, ...] = SCENES  # paths, or names that the simulator knows
     simulator: str = "raycast"  # or habitat_sim, or the path of a file that defines `open_scene`
     folder: str | None = None  # of the data set that scenes are named in (None: they are paths)
-    up: Literal["y", "z"] | None = None  # axis that points up in the files (None: as they say)
+    up: Axis | None = None  # axis that points up in the files (None: as they say)
     simulator_python: str | None = None  # the interpreter that the simulator is installed in
     starts: Episodes = 24  # places drawn in each scene, of which the most colourful is shown
     seed: NonNegativeInt = 0  # of the first of them

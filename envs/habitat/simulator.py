@@ -8,7 +8,7 @@ The worker imports this file: it must run on Python 3.9 with numpy as the only d
 """
 
 import math
-from typing import NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
 
@@ -23,10 +23,6 @@ COMPASS = (0.0, 90.0, 180.0, 270.0)  # headings of the panorama's four views
 AGENT_RADIUS = 0.1  # of the published agent, which has habitat-lab's defaults
 AGENT_HEIGHT = 1.5
 MAX_STEP_HEIGHT = 0.2  # of obstacles that the agent walks over, as in habitat-sim
-MIN_FLOOR_AREA = 1.0  # square metres; a scene with less is refused
-# A scene that is taller than it is wide is refused if it has more floor by these factors when it is
-# turned: by the first if its file's kind says which axis points up, by the second if `--up` does.
-SIDEWAYS_RATIOS = {"kind": 1.1, "option": 2.0}
 
 # Modules that define `open_scene`. The worker imports them by name.
 SIMULATORS = {
@@ -45,6 +41,8 @@ VIEW_SHAPE = (VIEW_SIZE, VIEW_SIZE, 3)
 PANORAMA_SHAPE = (len(COMPASS), *VIEW_SHAPE)
 
 Position = tuple[float, float, float]
+Axis = Literal["y", "z"]  # that points up in a scene's file
+FloorKind = Literal["cells", "outlines"]  # what raycast finds the walkable floor from
 
 
 class SimulatorError(Exception):
@@ -140,38 +138,3 @@ def as_float32(position: tuple) -> Position:
     """Round coordinates to numbers that float32 holds exactly, as the device's arrays do."""
     x, y, z = (float(np.float32(number)) for number in position)
     return x, y, z
-
-
-def too_little_floor(scene: str, area: float) -> SimulatorError:
-    """Return the error of a scene with too little floor, in square metres."""
-    floor = f"only {area:.2f} square metres of" if area else "no"
-    return SimulatorError(
-        f"the scene {scene} has {floor} walkable floor; if it is on its side, say which axis of"
-        " the file points up: --up y or --up z"
-    )
-
-
-def is_suspicious(width: float, height: float, depth: float) -> bool:
-    """Return whether a scene of that size, in metres, may be on its side."""
-    return height > min(width, depth)
-
-
-def check_upright(scene: str, said_by: str, floor: float, turned: float, other: str) -> None:
-    """Refuse a scene in which the agent would stand on a wall.
-
-    Args:
-        scene: its name.
-        said_by: what says which axis points up, one of `SIDEWAYS_RATIOS`.
-        floor: area of its walkable floor, in square metres.
-        turned: the same if another axis of the file points up.
-        other: that axis, `y` or `z`.
-
-    Raises:
-        SimulatorError: the scene has more floor with the other axis.
-    """
-    if turned > SIDEWAYS_RATIOS[said_by] * floor:
-        raise SimulatorError(
-            f"the scene {scene} seems to be on its side, with {floor:.1f} square metres of"
-            f" walkable floor instead of {turned:.1f}: say which axis of the file points up, with"
-            f" --up {other}"
-        )

@@ -7,18 +7,16 @@ Neither is the direction, which is in `states`.
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from gymnasium import error, spaces
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
-from jaxtyping import Array, Bool, Float, Int, UInt8, UInt32
+from jaxtyping import Array, Bool, Int, UInt8
 
-from envs.minigrid import cells as c
-from envs.minigrid import render, rules, views
+from envs.minigrid import render, rules, vector_step
 from envs.minigrid.episode_records import EpisodeRecords, Infos, with_masks
 from envs.minigrid.generators import Generator
 from envs.minigrid.rules import State
@@ -27,27 +25,10 @@ from envs.minigrid.world import VIEW_SHAPE, Worlds, gridworld, restart
 LEVELS_PER_ENV = 4  # in a full pool; it is filled again before it may run short
 RESET_MASK = "reset_mask"  # gymnasium's name of the option of `reset`
 RGB = "rgb_array"
-ARRAYS = NUMPY, DLPACK = ("numpy", "dlpack")
+NUMPY = "numpy"
+ARRAYS = (NUMPY, "dlpack")
 
 type Observations = Any  # uint8[N, 7, 7, 3], numpy's, or JAX's with arrays `dlpack`
-
-
-class Pictures(NamedTuple):
-    """What `N` agents see after a step."""
-
-    view: UInt8[Array, "N 7 7 3"]
-    panorama: UInt8[Array, "N 4 7 7 3"] | None
-    last: UInt8[Array, "N 7 7 3"] | None  # views at the ends of the episodes that have just ended
-
-
-class Seen(NamedTuple):
-    """What else a step of `N` environments returns, before the host makes it gymnasium's."""
-
-    reward: Float[Array, " N"]
-    success: Bool[Array, " N"]
-    terminated: Bool[Array, " N"]
-    truncated: Bool[Array, " N"]
-    interaction: UInt32[Array, "N 2"]  # key of what the action changed, zeros if nothing
 
 
 class GridworldVectorEnv(VectorEnv[Observations, np.ndarray, np.ndarray]):
@@ -114,10 +95,14 @@ class GridworldVectorEnv(VectorEnv[Observations, np.ndarray, np.ndarray]):
         self._restart = jax.jit(
             lambda worlds, which: restart(worlds, which, platform)[0], donate_argnums=0
         )
-        self._look = jax.jit(partial(_look, panorama=panorama, platform=platform))
+        self._look = jax.jit(partial(vector_step.look, panorama=panorama, platform=platform))
         same_step = mode is AutoresetMode.SAME_STEP
         step = partial(
-            _step, explore=explore, same_step=same_step, panorama=panorama, platform=platform
+            vector_step.step,
+            explore=explore,
+            same_step=same_step,
+            panorama=panorama,
+            platform=platform,
         )
         self._step = jax.jit(step, donate_argnums=0)
         self._on_host = arrays == NUMPY
@@ -259,66 +244,6 @@ class GridworldVectorEnv(VectorEnv[Observations, np.ndarray, np.ndarray]):
     def _count_levels(self) -> int:
         pool = self._begun().pool
         return int(pool.made[0]) - int(pool.taken[0])
-
-
-def _step(
-    worlds: Worlds,
-    actions: Int[Array, " N"],
-    pending: Bool[Array, " N"],
-    *,
-    explore: bool,
-    same_step: bool,
-    panorama: bool,
-    platform: str,
-) -> tuple[Worlds, tuple[Pictures, Seen]]:
-    """Take one action in each environment; begin the next episode where one has ended.
-
-    Args:
-        worlds: before the step.
-        actions: one for each.
-        pending: which begin an episode instead, because the last one ended at the step before.
-        explore: whether episodes continue after success.
-        same_step: whether an episode that ends is followed by the next one at once.
-        panorama: whether the panorama is returned.
-        platform: that the program is written for.
-    """
-    states, outcome = jax.vmap(partial(rules.step, platform=platform))(worlds.states, actions)
-    acted = ~pending
-    terminated, truncated = (ends & acted for ends in rules.episode_ends(outcome, explore=explore))
-    ended = terminated | truncated
-    last = None
-    if same_step:
-        look = partial(_view, platform)
-        last = jax.lax.cond(ended.any(), look, _no_view, states)
-    following, shown = restart(
-        worlds._replace(states=states), ended if same_step else pending, platform
-    )
-    view, around = _look(shown, panorama=panorama, platform=platform)
-    seen = Seen(
-        reward=jnp.where(acted, outcome.reward, 0.0),
-        success=outcome.success & acted,
-        terminated=terminated,
-        truncated=truncated,
-        interaction=jnp.where(acted[:, None], outcome.interaction, 0),
-    )
-    return following, (Pictures(view, around, last), seen)
-
-
-def _look(
-    states: State, *, panorama: bool, platform: str
-) -> tuple[UInt8[Array, "N 7 7 3"], UInt8[Array, "N 4 7 7 3"] | None]:
-    """Return what each agent sees, and the views to the four directions if asked for."""
-    seen = views.look_around_batch(states, platform)
-    view = jnp.moveaxis(views.egocentric(states, seen), -1, 0)
-    return view, c.encode(jnp.moveaxis(seen, -1, 0)) if panorama else None
-
-
-def _view(platform: str, states: State) -> UInt8[Array, "N 7 7 3"]:
-    return _look(states, panorama=False, platform=platform)[0]
-
-
-def _no_view(states: State) -> UInt8[Array, "N 7 7 3"]:
-    return jnp.zeros((len(states.step_count), *VIEW_SHAPE), jnp.uint8)
 
 
 def _mask(options: dict[str, Any] | None, num_envs: int) -> Bool[np.ndarray, " N"] | None:

@@ -2,10 +2,11 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar
 
 import tyro
 
+from cbet_jax.config import Axis
 from cbet_jax.setting_types import Episodes, PositiveInt, Seed, Steps
 
 RUN = tyro.conf.arg(
@@ -42,7 +43,7 @@ class WatchOptions:
     #: the run's method again, where it is a file of one's own (FILE.py:FUNCTION)
     method: str | None = None
     #: axis that points up in the file of a scene (default: as in the run)
-    up: Literal["y", "z"] | None = None
+    up: Axis | None = None
     #: the run's simulator again, where it is a file: a file is code, which no run names by itself
     simulator: str | None = None
     simulator_python: str | None = None  # the interpreter that a scene's simulator is installed in

@@ -7,16 +7,18 @@ a second simulator would share its graphics context.
 
 import hashlib
 import math
+from functools import partial
 from pathlib import Path
 from typing import Any, Optional, Union
 
 import habitat_sim
 import numpy as np
 
+from envs.habitat.floor_check import check_area, check_upright
 from envs.habitat.habitat_sim.quick_start import quick_start
 from envs.habitat.habitat_sim.stage_file import stage_file
 from envs.habitat.scene_check import check_scene
-from envs.habitat.scenes import FRAMES, SceneFile, Stage, find_scene, line, read_stage
+from envs.habitat.scenes import Frame, SceneFile, Stage, find_scene, line, read_stage
 from envs.habitat.simulator import (
     ACTIONS,
     CAMERA_HEIGHT,
@@ -24,7 +26,6 @@ from envs.habitat.simulator import (
     FIELD_OF_VIEW_DEGREES,
     FORWARD,
     MAX_STEP_HEIGHT,
-    MIN_FLOOR_AREA,
     PUBLISHED_AGENT,
     STEP_LENGTH,
     TURN_DEGREES,
@@ -36,9 +37,6 @@ from envs.habitat.simulator import (
     Position,
     SimulatorError,
     as_float32,
-    check_upright,
-    is_suspicious,
-    too_little_floor,
     turn,
 )
 
@@ -80,10 +78,9 @@ class HabitatSim:
         self._sim: Any = None
         self._load(scene)
         area = self._floor_area()
-        if area < MIN_FLOOR_AREA:
-            raise too_little_floor(str(scene.path), area)
-        if isinstance(scene, Stage) and scene.said_by != "description":
-            self._check_upright(scene, area)
+        check_area(scene.path, area)
+        if isinstance(scene, Stage):
+            check_upright(scene, self._size(), area, partial(self._floor_area_in, scene))
         self._island = self._choose_island()
         self._pose = Pose((0.0, 0.0, 0.0), 0.0)
         self._panorama: Optional[np.ndarray] = None  # at the pose's position
@@ -124,20 +121,18 @@ class HabitatSim:
             return 0.0
         return float(self._paths.island_area(self._choose_island()))
 
-    def _check_upright(self, stage: Stage, area: float) -> None:
-        """Compare a scene that may be on its side with the same scene turned.
-
-        Raises:
-            SimulatorError: it is on its side.
-        """
-        low, high = self._paths.get_bounds()
-        if not is_suspicious(*(float(high[k] - low[k]) for k in range(3))):
-            return
-        other = "z" if stage.frame == FRAMES["y"] else "y"
-        self._load(stage._replace(frame=FRAMES[other]))
-        turned = self._floor_area()
-        check_upright(str(stage.path), stage.said_by, area, turned, other)
+    def _floor_area_in(self, stage: Stage, frame: Frame) -> float:
+        """Return the same for a stage in another frame, and open it in its own again."""
+        self._load(stage._replace(frame=frame))
+        area = self._floor_area()
         self._load(stage)
+        return area
+
+    def _size(self) -> tuple[float, float, float]:
+        """Return the width, height and depth of the scene, in metres."""
+        low, high = self._paths.get_bounds()
+        width, height, depth = (float(high[k] - low[k]) for k in range(3))
+        return width, height, depth
 
     def reset(self, seed: int) -> Observation:
         """Move the agent to a random pose on the walkable floor, drawn from `seed`."""

@@ -1,7 +1,6 @@
 """Say to habitat-sim which way is up in a file, through a description of the scene."""
 
 import json
-import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,32 +21,31 @@ def stage_file(scene: Union[Stage, SceneFile]) -> Iterator[SceneFile]:
         return
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"{scene.path.stem}{STAGE_CONFIG}"
-        if is_left_as_it_is(scene):
-            link = Path(folder) / f"{scene.path.stem}{_SEMANTIC_PLY}"
-            link.symlink_to(scene.path.resolve())
-            scene = scene._replace(path=link)
-        path.write_text(json.dumps(description(scene)))
+        path.write_text(json.dumps(description(_linked(scene, Path(folder)))))
         yield SceneFile(path)
 
 
-def is_left_as_it_is(stage: Stage) -> bool:
-    """Return whether habitat-sim would not turn a file, whatever its description says.
+def _linked(stage: Stage, folder: Path) -> Stage:
+    """Return a stage by a path that habitat-sim does not know, and that it would turn.
 
-    It turns no PLY file but those whose name ends as `_SEMANTIC_PLY`.
+    It keeps the triangles of a path as they were turned when it first read them. And it turns no
+    PLY file but those whose names end as `_SEMANTIC_PLY`.
     """
-    path = stage.path
-    is_plain = path.suffix.lower() == ".ply" and not path.name.endswith(_SEMANTIC_PLY)
-    return is_plain and stage.frame != FRAMES["y"]
+    there = folder / "there"  # what a file refers to is found beside it
+    there.symlink_to(stage.path.parent.resolve())
+    path = there / stage.path.name
+    is_ply = path.suffix.lower() == ".ply" and not path.name.endswith(_SEMANTIC_PLY)
+    if is_ply and stage.frame != FRAMES["y"]:
+        path = folder / f"{path.stem}{_SEMANTIC_PLY}"
+        path.symlink_to(stage.path.resolve())
+    return stage._replace(path=path)
 
 
 def description(stage: Stage) -> dict[str, Any]:
     """Return habitat-sim's description of a stage."""
     frame = _after_turn(stage.frame) if stage.path.name.endswith(_SEMANTIC_PLY) else stage.frame
     kept = {name: stage.settings[name] for name in _KEPT if name in stage.settings}
-    path = stage.path.parent.resolve() / stage.path.name
-    # habitat-sim keeps the triangles of a path as they were turned when it first read them.
-    detour = "." if stage.frame == FRAMES["z"] else ""
-    asset = os.path.join(path.parent, detour, path.name)
+    asset = str(stage.path.absolute())
     return {**kept, "render_asset": asset, "up": frame.up, "front": frame.front}
 
 

@@ -53,7 +53,7 @@ def walkable_islands(
 
     Args:
         ground: area of the floor, in (x, z).
-        obstacles: area of what is in the way.
+        obstacles: area of what blocks the agent.
         corner: float [2], least x and z of the scene, where the grid begins.
         radius: of the agent, in metres.
     """

@@ -4,16 +4,20 @@ The agent is a cylinder on the lowest large level of the scene. Everything betwe
 step and the height of the agent is an obstacle. All areas are seen from above, in (x, z).
 """
 
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import shapely
 
 from envs.habitat.raycast.cells import into_cells, walkable_islands
 from envs.habitat.raycast.outline import footprint, slab_footprint
-from envs.habitat.simulator import MAX_STEP_HEIGHT, PUBLISHED_AGENT, AgentSize, SimulatorError
-
-FloorKind = Literal["cells", "outlines"]
+from envs.habitat.simulator import (
+    MAX_STEP_HEIGHT,
+    PUBLISHED_AGENT,
+    AgentSize,
+    FloorKind,
+    SimulatorError,
+)
 
 _BAND = 0.05  # metres; heights closer than this are one level
 _LARGE_SHARE = 0.5  # of the largest level's area; a level with this share is large
@@ -144,19 +148,25 @@ def _largest_island(
     )
     if kind == "cells":
         triangles = into_cells(triangles)
-    floor = footprint(triangles[near]).buffer(_SEAM, quad_segs=1, join_style="mitre")
-    floor = _without_small_holes(floor)
+    ground = footprint(triangles[near]).buffer(_SEAM, quad_segs=1, join_style="mitre")
+    ground = _without_small_holes(ground)
     obstacles = slab_footprint(triangles, level + MAX_STEP_HEIGHT, level + agent.height)
     if kind == "cells":
-        floor = floor.buffer(-_SEAM, quad_segs=1, join_style="mitre")
+        ground = ground.buffer(-_SEAM, quad_segs=1, join_style="mitre")
         corner = triangles[:, :, [0, 2]].min(axis=(0, 1))
-        islands = walkable_islands(floor, obstacles, corner, agent.radius)
+        islands = walkable_islands(ground, obstacles, corner, agent.radius)
     else:
-        floor = floor.buffer(-_SEAM - agent.radius, quad_segs=3)
-        walkable = floor.difference(obstacles.buffer(agent.radius, quad_segs=3))
-        parts = shapely.get_parts(walkable.simplify(0.005))
-        islands = [part for part in parts if part.area >= _MIN_AREA]
+        islands = _outlined_islands(ground, obstacles, agent.radius)
     return max(islands, key=lambda part: part.area, default=None)
+
+
+def _outlined_islands(
+    ground: shapely.Geometry, obstacles: shapely.Geometry, radius: float
+) -> list[shapely.Polygon]:
+    """Return the exact islands, of ground that is still wider by its seams."""
+    free = ground.buffer(-_SEAM - radius, quad_segs=3)
+    walkable = free.difference(obstacles.buffer(radius, quad_segs=3)).simplify(0.005)
+    return [part for part in shapely.get_parts(walkable) if part.area >= _MIN_AREA]
 
 
 def _without_small_holes(floor: shapely.Geometry) -> shapely.Geometry:

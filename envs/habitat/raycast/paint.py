@@ -13,8 +13,8 @@ _WHITE = 255.0
 class Paint:
     """Colour tables with an entry per triangle, and a last one (-1) for rays that hit nothing.
 
-    Each number of a triangle has a table of its own, so what is looked up lies side by side in
-    memory.
+    Each property of a triangle (its texture's offset, width, height, ...) has its own table. So
+    what is read together lies side by side in memory.
     """
 
     def __init__(self, mesh: Mesh) -> None:

@@ -10,27 +10,25 @@ import numpy as np
 import shapely
 
 from envs.habitat.apartments import NAMES, make_apartment
+from envs.habitat.floor_check import check_area, check_upright, too_little_floor
 from envs.habitat.mesh import Mesh
-from envs.habitat.raycast.floor import FloorKind, find_floor
+from envs.habitat.raycast.floor import find_floor
 from envs.habitat.raycast.renderer import NAME, Renderer
 from envs.habitat.raycast.walkable import sample_positions, snap, walk
-from envs.habitat.scenes import FRAMES, Stage, find_scene, read_stage
+from envs.habitat.scenes import Frame, Stage, find_scene, read_stage
 from envs.habitat.simulator import (
     COMPASS,
     FORWARD,
-    MIN_FLOOR_AREA,
     PUBLISHED_AGENT,
     STEP_LENGTH,
     AgentSize,
+    FloorKind,
     FloorMap,
     Observation,
     Pose,
     Position,
     SimulatorError,
-    check_upright,
     forward_vector,
-    is_suspicious,
-    too_little_floor,
     turn,
 )
 
@@ -149,22 +147,21 @@ def _open_stage(mesh: Mesh, stage: Stage, agent: AgentSize, floor: FloorKind) ->
     Raises:
         SimulatorError: it has too little floor, or is on its side.
     """
-    name = str(stage.path)
+    from envs.habitat.raycast.scene_file import rotation
+
+    def area_in(frame: Frame) -> float:
+        turned = mesh.vertices @ rotation(stage.frame) @ rotation(frame).T
+        try:
+            return find_floor(turned, mesh.faces, agent, floor).area.area
+        except SimulatorError:  # it has no floor that way
+            return 0.0
+
     try:
         opened = Raycast(mesh, agent, floor)
     except SimulatorError as error:
-        raise too_little_floor(name, 0.0) from error
+        raise too_little_floor(stage.path, 0.0) from error
     area = opened.floor.area.area
-    if area < MIN_FLOOR_AREA:
-        raise too_little_floor(name, area)
-    if stage.said_by != "description" and is_suspicious(*np.ptp(mesh.vertices, axis=0).tolist()):
-        other = "z" if stage.frame == FRAMES["y"] else "y"
-        from envs.habitat.raycast.scene_file import rotation
-
-        turned = mesh.vertices @ rotation(stage.frame) @ rotation(FRAMES[other]).T
-        try:
-            turned_area = find_floor(turned, mesh.faces, agent, floor).area.area
-        except SimulatorError:  # it has no floor that way
-            return opened
-        check_upright(name, stage.said_by, area, turned_area, other)
+    check_area(stage.path, area)
+    width, height, depth = np.ptp(mesh.vertices, axis=0).tolist()
+    check_upright(stage, (width, height, depth), area, area_in)
     return opened

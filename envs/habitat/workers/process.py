@@ -13,9 +13,9 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
-from envs.habitat.simulator import PUBLISHED_AGENT, AgentSize, SimulatorError
+from envs.habitat.simulator import PUBLISHED_AGENT, AgentSize, Axis, FloorKind, SimulatorError
 from envs.habitat.workers.worker import PROTOCOL
 
 WORKER = Path(__file__).with_name("worker.py")
@@ -40,8 +40,8 @@ class Settings(NamedTuple):
     start_limit: float = 180.0  # seconds
     step_limit: float = 60.0  # seconds
     agent: AgentSize = PUBLISHED_AGENT
-    floor: Literal["cells", "outlines"] = "cells"  # what raycast finds the walkable floor from
-    up: Literal["y", "z"] | None = None  # axis that points up in the file (None: as the file says)
+    floor: FloorKind = "cells"  # what raycast finds the walkable floor from
+    up: Axis | None = None  # axis that points up in the file (None: as the file says)
 
 
 class Hello(NamedTuple):
