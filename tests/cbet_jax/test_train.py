@@ -10,7 +10,7 @@ import pytest
 
 from cbet_jax.config import CountSettings, SettingsError
 from cbet_jax.setting_types import numbers, with_numbers
-from cbet_jax.train import make_program, seed_keys, split_batches
+from cbet_jax.train import _map_seeds, make_program, seed_keys, split_batches
 from cbet_jax.types import LSTMState, Trajectory, Transition
 from tests.support import tiny
 from tests.support.tiny import SETTINGS
@@ -56,6 +56,21 @@ def test_the_state_is_donated(program):
         np.asarray(jax.tree.leaves(state.params)[0])
 
 
+@pytest.mark.parametrize(("seeds", "at_once"), [(1, 1), (3, 1), (3, 2), (3, 3)])
+def test_what_is_mapped_over_seeds_is_the_same_for_each_of_them(seeds, at_once):
+    """Whether there is one, and however many are computed side by side."""
+    tree = {"a": np.arange(4.0 * seeds).reshape(seeds, 4), "b": np.arange(seeds)}
+
+    def function(one):
+        assert (one["a"].shape, one["b"].shape) == ((4,), ())
+        return one["a"].sum() + one["b"], one["a"] * 2
+
+    totals, doubled = _map_seeds(function, seeds, at_once, tree)
+    np.testing.assert_array_equal(totals, tree["a"].sum(1) + tree["b"])
+    np.testing.assert_array_equal(doubled, tree["a"] * 2)
+
+
+@pytest.mark.slow
 def test_a_seed_learns_the_same_alone_and_in_company(program):
     together, _ = program.advance(program.init(seed_keys(2)))
     alone = make_program(TINY, corridor(TINY.worlds), seeds=1, iterations_per_chunk=2)

@@ -36,14 +36,21 @@ def stepping(step):
     )
 
 
-@pytest.mark.parametrize(
-    "world",
-    [CORRIDOR, from_gymnax(Walk(), PARAMS, 2), single_env("DoorKey-5x5", 3, explore=False)],
-    ids=["corridor", "gymnax style", "gridworld"],
-)
-def test_worlds_of_the_package_pass(world):
+def passes(world):
     assert first_problem(world) == ""
     assert list(check_world(world)) == [Check(name) for name in NAMES]
+
+
+@pytest.mark.parametrize(
+    "world", [CORRIDOR, from_gymnax(Walk(), PARAMS, 2)], ids=["corridor", "gymnax style"]
+)
+def test_worlds_of_the_tests_pass(world):
+    passes(world)
+
+
+@pytest.mark.slow  # what is checked of gridworlds, their own tests compare by default
+def test_a_gridworld_passes():
+    passes(single_env("DoorKey-5x5", 3, explore=False))
 
 
 def _endless(state, action, after, seen):

@@ -3,12 +3,17 @@
 import gzip
 import json
 from dataclasses import replace
+from functools import partial
 
+import chex
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
 from cbet_jax.config import CountSettings
+from cbet_jax.learner import LearnerState
+from cbet_jax.train import TrainState, init, seed_keys
 from experiments import benchmark, gpu_report
 from experiments.benchmarks import arithmetic, gpu_report_agreement, timing
 from experiments.benchmarks import gpu_report_cases as cases
@@ -105,16 +110,56 @@ def test_numbers_that_cannot_be_compared_do_not_agree(quick, tmp_path, monkeypat
     assert table.count("NOT COMPARED with itself, the only device: RuntimeError: Unknown") == 2
 
 
-def test_seeds_learn_side_by_side(quick):
+def check_that_two_seeds_learn():
     (group,) = cases.small_cases()
     learning = next(case for case in group if case.part == "learning")
     compiled = programs.compile_case(learning._replace(seeds=2))
-    before = compiled.begin()
+    before = jax.device_get(compiled.begin()[0].policy)
     (learner, _), _ = compiled.program(compiled.begin())
-    for leaf, was in zip(*map(jax.tree.leaves, (learner.policy, before[0].policy)), strict=True):
+    after = jax.device_get(learner.policy)
+    for leaf, was in zip(*map(jax.tree.leaves, (after, before)), strict=True):
         assert leaf.shape[0] == 2
-        assert jnp.isfinite(leaf).all()
-        assert not jnp.array_equal(leaf[0], was[0])
+        assert np.isfinite(leaf).all()
+        assert not np.array_equal(leaf[0], was[0])
+
+
+def test_a_part_is_compiled_for_seeds_side_by_side(quick, monkeypatch):
+    """With stand-ins that compile at once for what begins, plays and learns."""
+
+    def begin(trainer, key):
+        learner = LearnerState(jax.random.normal(key, (3,)), (), (), {})
+        return TrainState(learner, jnp.zeros(0), key, jnp.zeros((), jnp.int32))
+
+    def play(trainer, learner, actor, key):
+        played = {
+            "view": jnp.zeros(4, jnp.uint8),
+            "first": jnp.zeros(4, bool),
+            "seen": jax.random.normal(key, (4,)),
+        }
+        return actor, played, ()
+
+    def learn(trainer, learner, played):
+        return learner._replace(policy=learner.policy + played["seen"].sum()), {}
+
+    for name, stand_in in (("init", begin), ("play", play), ("learn", learn)):
+        monkeypatch.setattr(programs, name, stand_in)
+    check_that_two_seeds_learn()
+
+
+def test_what_seeds_learn_from_is_what_they_play(quick):
+    """All that the real programs take and return has the right shapes. They are traced only."""
+    (group,) = cases.small_cases()
+    trainer = programs._trainer(group[0])
+    state = jax.eval_shape(jax.vmap(partial(init, trainer)), seed_keys(2))
+    _, played = jax.eval_shape(programs._over_seeds(partial(programs._act, trainer), 2), state)
+    given = state.learner, played
+    learning = programs._over_seeds(partial(programs._learn, trainer), 2)
+    chex.assert_trees_all_equal_shapes_and_dtypes(jax.eval_shape(learning, given)[0], given)
+
+
+@pytest.mark.slow
+def test_seeds_learn_side_by_side(quick):
+    check_that_two_seeds_learn()
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,14 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
+import jax
 import numpy as np
 import pytest
 
-from cbet_jax.runs import metrics_table
+from cbet_jax.runs import checkpoint, metrics_table
 from cbet_jax.runs.directory import RunDirectory
+from cbet_jax.runs.json_files import to_json
+from cbet_jax.train import seed_keys
 from experiments import (
     habitat_evaluate,
     habitat_pretrain,
@@ -25,6 +28,7 @@ from experiments import (
     minigrid_transfer,
     paper,
 )
+from experiments.common import training
 from experiments.common.presets import PRESETS
 from experiments.evaluation import gridworlds
 from experiments.study import execute, results
@@ -78,7 +82,7 @@ def evaluation(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-BY_DEFAULT = ("pretraining", "habitat")  # others compile programs that differ little
+BY_DEFAULT = ("pretraining",)  # others compile programs that differ little, or see images
 SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in COMMANDS if name not in BY_DEFAULT]
 
 
@@ -94,6 +98,26 @@ def test_a_run_finishes_with_the_numbers_of_its_time(name, finish):
             np.testing.assert_array_equal(found[metric][seed].frames, column.frames)
             # Another processor may add in another order.
             np.testing.assert_allclose(found[metric][seed].values, column.values, rtol=1e-4)
+
+
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name not in BY_DEFAULT])
+def test_a_run_opens_with_the_program_of_today(name, old, monkeypatch):
+    """Its checkpoint fits the program, which is traced and not compiled."""
+    opened = []
+
+    def trace(_, directory, run, host):
+        settings = run.settings
+        keys = seed_keys(settings.seeds, settings.first_seed)
+        template = jax.eval_shape(run.program.init, keys)
+        loaded = checkpoint.load_newest(directory.checkpoints, template, to_json(settings))
+        after, _ = jax.eval_shape(run.program.advance, loaded.state)
+        opened.append((loaded.position.frames, jax.tree.structure(after), template))
+
+    monkeypatch.setattr(training, "execute", trace)
+    COMMANDS[name].main(["--out", str(old / name), "--resume", "--no-film"])
+    ((frames, structure, template),) = opened
+    assert frames == STOPPED
+    assert structure == jax.tree.structure(template)
 
 
 @pytest.mark.slow

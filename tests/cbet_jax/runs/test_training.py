@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import cbet_jax
-from cbet_jax.config import OptimizerSettings, SettingsError
+from cbet_jax.config import SettingsError
 from cbet_jax.runs.train_loop import NonFiniteLossError
 from cbet_jax.train import make_program, seed_keys
 from tests.support import tiny
@@ -53,21 +53,33 @@ def test_it_stops_when_told_to():
     assert _train(on_chunk=lambda frames, metrics: True).frames == tiny.CHUNK_FRAMES
 
 
-def test_a_method_of_ones_own_is_named_by_its_file(tmp_path):
-    ones = """
-        import jax.numpy as jnp
+# A reward of one for each step of the first two chunks, then what no loss can be computed of.
+ONES = f"""
+    import jax.numpy as jnp
 
-        from cbet_jax.intrinsic.types import Intrinsic
+    from cbet_jax.intrinsic.types import Intrinsic, Params
 
 
-        def make(settings, num_actions):
-            return Intrinsic("ones", 1.0, lambda _, played: jnp.ones(played.steps.action.shape))
-    """
+    def begin(key, step):
+        return Params({{}}, {{}}), jnp.zeros(step.view.shape[0])
+
+
+    def observe(params, played, key, experience):
+        return played + 1, jnp.where(played < {2 * tiny.CHUNK * tiny.STEPS}, 1.0, jnp.nan)
+
+
+    def make(settings, num_actions):
+        return Intrinsic("ones", 1.0, lambda _, played: played.signal, begin, observe=observe)
+"""
+
+
+def test_a_method_of_ones_own_is_named_by_its_file_and_bad_losses_stop_it(tmp_path):
     rewards = []
-    with own_method(tmp_path, ones) as path:
+    with own_method(tmp_path, ONES) as path:
         settings = replace(SETTINGS, method=f"{path}:make")
-        _train(settings, on_chunk=lambda _, metrics: rewards.append(metrics["intrinsic_reward"]))
-    assert rewards == [1.0] * CHUNKS
+        with pytest.raises(NonFiniteLossError, match=f"finite number by frame {SETTINGS.frames}"):
+            _train(settings, on_chunk=lambda _, found: rewards.append(found["intrinsic_reward"]))
+    assert rewards == [1.0] * 2
 
 
 def test_what_cannot_be_trained_is_refused():
@@ -75,6 +87,3 @@ def test_what_cannot_be_trained_is_refused():
         _train(world=corridor(3))
     with pytest.raises(SettingsError, match="unknown method"):
         _train(replace(SETTINGS, method="cebt"))
-    wild = OptimizerSettings(learning_rate=1e30)
-    with pytest.raises(NonFiniteLossError, match="not a finite number by frame"):
-        _train(replace(SETTINGS, optimizer=wild))
