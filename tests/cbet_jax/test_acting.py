@@ -179,7 +179,7 @@ def folded(key):
         (floor, evaluated),
         (floor, walked),
         (floor, filmed_in_rooms),
-        (goals, watched),
+        pytest.param(goals, watched, marks=pytest.mark.slow),  # test_playing.py watches a network
         (goals, visited),
     ],
 )

@@ -19,7 +19,8 @@ def played(world, actions):
         return world.step(state, jnp.full(world.num_worlds, action))
 
     state, first = jax.jit(world.init)(jax.random.key(0))
-    return first, jax.lax.scan(step, state, jnp.array(actions))[1]
+    play = jax.jit(lambda state, actions: jax.lax.scan(step, state, actions)[1])
+    return jax.device_get((first, play(state, np.array(actions))))
 
 
 @pytest.mark.parametrize("ends", [1, 2])
@@ -60,10 +61,10 @@ def test_navix_plays_by_its_own_rules():
     first, steps = played(world, actions)
     assert (world.environments, world.num_actions, world.max_steps) == (("empty",), 7, 5)
 
-    timestep = env.reset(jax.random.key(3))
+    timestep, step = jax.jit(env.reset)(jax.random.key(3)), jax.jit(env.step)
     np.testing.assert_array_equal(first.view[0], timestep.observation)
     for time, action in enumerate(actions[:5]):
-        timestep = env.step(timestep, action)
+        timestep = step(timestep, jnp.int32(action))
         assert steps.reward[time, 0] == timestep.reward
         assert steps.terminated[time, 0] == timestep.is_termination()
         if time < 4:

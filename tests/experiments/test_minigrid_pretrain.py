@@ -13,6 +13,7 @@ import jax
 import numpy as np
 import pytest
 
+import envs.minigrid
 from cbet_jax.runs import checkpoint, metrics_table
 from cbet_jax.runs.directory import RunDirectory
 from cbet_jax.runs.json_files import to_json
@@ -21,8 +22,10 @@ from cbet_jax.train import seed_keys
 from experiments import minigrid_evaluate, minigrid_pretrain
 from experiments.common import gridworlds, training
 from experiments.evaluation.evaluation_table import ALL_WORLDS
+from experiments.watching import command
 from tests.support.evaluated import EPISODES, WORLDS
 from tests.support.refusal import refused
+from tests.support.saved_runs import save_run
 from tests.support.tiny import ARGUMENTS, CHUNK_FRAMES, FRAMES, SEEDS, numbers, saved_frames
 
 PRETRAIN = [sys.executable, "-m", "experiments.minigrid_pretrain"]
@@ -85,13 +88,22 @@ def test_a_run_leaves_all_that_it_should(finished):
         assert (finished.figures / name).read_bytes().startswith(PNG)
 
 
-def test_a_run_ends_with_a_film_and_the_next_commands(finished, capsys):
+def test_a_run_ends_with_a_film_and_the_next_commands(finished, tmp_path, capsys, monkeypatch):
     options, _ = training.read(minigrid_pretrain.EXPERIMENT, ["--preset", "smoke"])
     assert options.film
-    (film,) = training.draw_film(finished, ("--explore", "--steps", "3"))
-    assert film == finished.root / "watch.gif"
+    explored = []
+
+    def make_world(names, number, *, explore):
+        explored.append(explore)
+        return envs.minigrid.make_world(names, number, explore=False)  # as other tests watch it
+
+    monkeypatch.setattr(command, "make_world", make_world)
+    run = save_run(tmp_path)
+    (film,) = training.draw_film(run, ("--explore", "--steps", "2"))
+    assert explored == [True]
+    assert film == run.root / "watch.gif"
     assert film.read_bytes().startswith(b"GIF8")
-    assert f"saved: {film} (4 frames)" in capsys.readouterr().out
+    assert f"saved: {film} (3 frames)" in capsys.readouterr().out
     end = Outcome(FRAMES, finished=True, trained=True, signal=0)
     first, second = training.closing_line(minigrid_pretrain.EXPERIMENT, finished, end).split("\n")
     assert first.endswith(f"experiments.minigrid_evaluate {finished.root}")

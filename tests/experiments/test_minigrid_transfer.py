@@ -19,6 +19,7 @@ from cbet_jax.runs.directory import RunDirectory
 from cbet_jax.runs.json_files import to_json
 from cbet_jax.train import seed_keys
 from envs.minigrid import make_world
+from envs.minigrid.generators import GENERATORS, TRANSFER
 from experiments import (
     minigrid_evaluate,
     minigrid_pretrain,
@@ -27,6 +28,7 @@ from experiments import (
 )
 from experiments.common import gridworlds, presets, training
 from experiments.common.presets import PRESETS
+from tests.support.evaluated import EPISODES, WORLDS
 from tests.support.fake_program import fake_program
 from tests.support.refusal import refused
 from tests.support.tiny import (
@@ -43,7 +45,8 @@ from tests.support.unrendered import leave_unrendered
 
 FRAMES = 4 * CHUNK_FRAMES
 TINY = (*ARGUMENTS, "--frames", str(FRAMES))
-ENV = ("--env", "Unlock")
+TASK = WORLDS[-1]  # what evaluates policies of other tests in it is compiled once
+ENV = ("--env", TASK)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -103,7 +106,7 @@ def test_a_transfer_leaves_the_pretrained_policies_as_they_were(finished, source
 
 def test_an_untrained_policy_of_a_transfer_is_biased_as_at_its_first_frame(finished):
     settings = finished.settings()
-    world = make_world(("Unlock",), 2, explore=False)
+    world = make_world((TASK,), 2, explore=False)
     loaded = saved_policies.load_policies(finished, settings, world)
     drawn = saved_policies.untrained(loaded, settings)
     np.testing.assert_array_equal(loaded.params.fixed.alpha, [0, 0])
@@ -163,12 +166,12 @@ def test_one_pretrained_seed_can_bias_all_agents(source, tmp_path, monkeypatch):
 def test_several_runs_are_evaluated_each_in_its_own_directory(finished, tmp_path, capsys):
     other = RunDirectory(tmp_path / "other")
     shutil.copytree(finished.root, other.root)
-    minigrid_evaluate.main([str(finished.root), str(other.root), "--episodes", "3"])
+    minigrid_evaluate.main([str(finished.root), str(other.root), "--episodes", str(EPISODES)])
     assert f"saved: {other.root}/evaluation.csv" in capsys.readouterr().out
     table = (finished.root / "evaluation.csv").read_bytes()
     assert table == (other.root / "evaluation.csv").read_bytes()
     rows = list(csv.DictReader(table.decode().splitlines()))
-    assert {row["environment"] for row in rows} == {"Unlock"}  # the one whose task was learnt
+    assert {row["environment"] for row in rows} == {TASK}  # the one whose task was learnt
     assert [row["method"] for row in rows] == ["transfer"] * 3 + ["untrained"] * 3 + ["uniform"]
     for row in rows:
         shares = [float(row[name]) for name in row if name.startswith("share_of_")]
@@ -176,7 +179,7 @@ def test_several_runs_are_evaluated_each_in_its_own_directory(finished, tmp_path
         assert sum(shares) == pytest.approx(1, abs=1e-4)
         assert 0 < float(row["action_entropy"]) <= 1
         assert 0 <= float(row["extrinsic_return"]) <= 1
-        assert 1 <= float(row["episode_length"]) <= 288
+        assert 1 <= float(row["episode_length"]) <= GENERATORS[TASK].max_steps
 
 
 def test_a_task_is_learnt_from_nothing(tmp_path, capsys, monkeypatch):
@@ -199,7 +202,8 @@ def test_a_task_is_learnt_from_nothing(tmp_path, capsys, monkeypatch):
 
 @pytest.mark.parametrize("method", ["cbet", "count", "ride", "rnd", "ablation-changes"])
 def test_without_pretraining_nothing_is_reset_at_random(method):
-    read, _ = training.read(minigrid_tabula_rasa.EXPERIMENT, [*ENV, "--method", method])
+    words = ("--env", "Unlock")
+    read, _ = training.read(minigrid_tabula_rasa.EXPERIMENT, [*words, "--method", method])
     assert read.train.frames == 5_000_000  # published, for Unlock
     assert make_intrinsic(read.train, 7).name == method
     assert not read.train.counts.random_resets
@@ -264,10 +268,11 @@ def test_policies_that_do_not_fit_are_refused(main, tmp_path, capsys, monkeypatc
         given = ["--from", root, *ENV] if main == minigrid_transfer.main else [root]
         return refused(main, given, capsys)
 
+    world = TASK if main == minigrid_transfer.main else TRANSFER[0]
     pretrained(Path("three"), actions=3)
-    assert "chooses among 3 actions, but Unlock has 7" in error("three")
+    assert f"chooses among 3 actions, but {world} has 7" in error("three")
     pretrained(Path("photographs"), view=(64, 64, 3))
-    assert "was made for other views than the 7x7x3 of Unlock" in error("photographs")
+    assert f"was made for other views than the 7x7x3 of {world}" in error("photographs")
     settings = RunSettings(TrainSettings(network=NETWORK))
     RunDirectory(Path("new")).create(settings)
     assert "new holds no checkpoint yet" in error("new")

@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 from PIL import Image
 
-from cbet_jax.agent import AgentParams, uniform
-from cbet_jax.config import CountSettings, TrainSettings
+from cbet_jax.agent import AgentParams, network_agent, uniform
+from cbet_jax.config import CountSettings, NetworkSettings, TrainSettings
 from cbet_jax.intrinsic import make_intrinsic
 from envs.minigrid import rules
 from envs.minigrid.generators.generator import make_generator
@@ -38,6 +38,21 @@ def player(agent=None, params=None) -> Player:
     intrinsic = make_intrinsic(settings, len(rules.ACTIONS))
     agent, params = agent or uniform(len(rules.ACTIONS)), params or AgentParams(())
     return Player("somebody", agent, params, intrinsic, None)
+
+
+def network_player(preference: float) -> Player:
+    """A network with a memory; with a preference of zero its actions are those of chance.
+
+    Args:
+        preference: a factor of what it prefers; the larger, the less is left to chance.
+    """
+    network = NetworkSettings(1, 4, 1, 16, 1, 16)
+    agent = network_agent(network, len(rules.ACTIONS), (7, 7, 3))
+    params = jax.jit(agent.init)(jax.random.key(6))
+    params = jax.tree.map(lambda leaf: 2 * np.asarray(leaf), params)  # so the memory has a say
+    policy = params.learnt["params"]["policy"]
+    policy |= {"kernel": preference * policy["kernel"], "bias": 0 * policy["bias"]}
+    return player(agent, jax.tree.map(jnp.asarray, params))
 
 
 def read_gif(path) -> list[np.ndarray]:

@@ -4,7 +4,7 @@ import pytest
 
 from experiments.watching import film
 from experiments.watching.playing import Moment, play
-from tests.support.watched import KEY, TITLE, corridor, player
+from tests.support.watched import KEY, TITLE, corridor, network_player, player
 
 
 @pytest.fixture(scope="session")
@@ -15,8 +15,11 @@ def moments() -> list[Moment]:
 
 @pytest.fixture(scope="session")
 def explored() -> list[Moment]:
-    """An episode of chance in the corridor that success does not end."""
-    return list(play(corridor(explore=True), player(), KEY, 1))
+    """An episode of chance in the corridor that success does not end.
+
+    A network plays it, so what is compiled plays the network that acts with its memory, too.
+    """
+    return list(play(corridor(explore=True), network_player(0.0), KEY, 1))
 
 
 @pytest.fixture(scope="session")

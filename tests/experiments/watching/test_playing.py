@@ -7,11 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from cbet_jax.agent import network_agent
-from cbet_jax.config import NetworkSettings
 from envs.minigrid import rules, views
 from experiments.watching.playing import Moment, play, side_by_side
-from tests.support.watched import KEY, MAX_STEPS, corridor, player
+from tests.support.watched import KEY, MAX_STEPS, corridor, network_player
 
 
 def test_an_episode_ends_with_success_unless_it_explores(moments, explored):
@@ -51,17 +49,14 @@ def test_each_step_has_the_reward_that_it_would_have_in_training(explored):
 
 
 def test_a_network_acts_with_its_memory():
-    network = NetworkSettings(1, 4, 1, 16, 1, 16)
-    agent = network_agent(network, len(rules.ACTIONS), (7, 7, 3))
-    params = jax.jit(agent.init)(jax.random.key(6))
-    params = jax.tree.map(lambda leaf: 2 * leaf, params)  # so that the memory has a say
-    params.learnt["params"]["policy"]["kernel"] *= 1e6  # and chance has not
-    played = list(play(corridor(explore=True), player(agent, params), KEY, 1, steps=12))
+    player = network_player(1e6)
+    played = list(play(corridor(explore=True), player, KEY, 1, steps=12))
     seen = jnp.stack([look(moment.state)[0] for moment in played[:-1]])[:, None]
 
     @jax.jit
     def act(first):
-        logits, _, _ = agent.apply(params, seen, first[:, None], agent.initial_state(1))
+        begin = player.agent.initial_state(1)
+        logits, _, _ = player.agent.apply(player.params, seen, first[:, None], begin)
         return logits[:, 0].argmax(-1)
 
     def actions(first):
