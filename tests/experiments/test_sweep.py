@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -42,6 +43,12 @@ def stand_in(monkeypatch):
     monkeypatch.setitem(plan.COMMANDS, "pretrain", "tests.support.small_sweep")
     monkeypatch.setattr(minigrid_pretrain, "build", fake_program)
     leave_unrendered(monkeypatch)
+
+
+def leave_out_submitit(monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "submitit", None)
+    monkeypatch.delitem(sys.modules, "experiments.sweeps.slurm", raising=False)
+    monkeypatch.delattr(sweeps, "slurm", raising=False)
 
 
 def test_the_grid_has_a_run_for_each_combination(tmp_path):
@@ -190,6 +197,20 @@ sweep.main(sys.argv[1:])
 """
 
 
+def test_a_job_ends_with_the_sweep_that_started_it(tmp_path):
+    """Its process is told to stop, as one that trains saves then. Here it only waits."""
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    words = ["import time; time.sleep(100)"]
+    job = Training("", [(words, tmp_path / "config.json")], tmp_path / "answer.json", dead.pid)
+    popen = subprocess.Popen
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(subprocess, "Popen", lambda program: popen([program[0], "-c", *program[3:]]))
+        assert job() == -signal.SIGTERM
+    assert json.loads(job.answer.read_text()) == {"status": -signal.SIGTERM}
+
+
+@pytest.mark.slow  # what is lost goes on, and a job ends with its sweep: both are tested by default
 def test_a_killed_sweep_leaves_no_trainer_and_goes_on(stand_in, tmp_path, capsys):
     root = tmp_path / "sweep"
     arguments = [*LOCAL, "--out", str(root), "--grid", "method=ride"]  # which waits half-way
@@ -245,7 +266,11 @@ def test_a_dead_process_is_known():
     assert process_of_job.is_alive(os.getpid())
 
 
-def test_runs_that_differ_in_numbers_are_trained_by_one_program(stand_in, tmp_path, capsys):
+def test_runs_that_differ_in_numbers_are_trained_by_one_program(
+    stand_in, tmp_path, capsys, monkeypatch
+):
+    """And nothing on this machine needs submitit."""
+    leave_out_submitit(monkeypatch)
     root = tmp_path / "sweep"
     rates = "optimizer.learning-rate=1e-4,3e-4,1e-3"
     arguments = [*LOCAL, "--method", "count", "--out", str(root), "--grid", rates]
@@ -352,12 +377,7 @@ def test_the_plan_says_what_a_cluster_is_asked_for(stand_in, tmp_path, capsys):
     assert "no parameter gpus" in refused(command.main, [*arguments, "gpus=1"], capsys)
 
 
-def test_only_a_cluster_needs_submitit(stand_in, tmp_path, capsys, monkeypatch):
-    monkeypatch.setitem(sys.modules, "submitit", None)
-    monkeypatch.delitem(sys.modules, "experiments.sweeps.slurm", raising=False)
-    monkeypatch.delattr(sweeps, "slurm", raising=False)
-    arguments = [*LOCAL, "--out", str(tmp_path / "sweep")]
-    error = refused(command.main, [*arguments, *CLUSTER], capsys)
-    assert "pip install 'cbet-jax[slurm]'" in error
-    command.main([*arguments, "--method", "none"])
-    assert "1 runs, 0 of them done" in capsys.readouterr().out
+def test_a_cluster_needs_submitit(stand_in, tmp_path, capsys, monkeypatch):
+    leave_out_submitit(monkeypatch)
+    arguments = [*LOCAL, "--out", str(tmp_path / "sweep"), *CLUSTER]
+    assert "pip install 'cbet-jax[slurm]'" in refused(command.main, arguments, capsys)

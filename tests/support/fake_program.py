@@ -1,6 +1,7 @@
 """A stand-in for the compiled program of a tiny run."""
 
 from collections.abc import Callable
+from functools import cache
 
 import jax
 import jax.numpy as jnp
@@ -20,7 +21,12 @@ def fake_program(
 
     The loss of update `bad_update` is not finite: of all seeds, or of each its own.
     """
+    bad_updates = tuple(np.ravel(bad_update).tolist())
+    return _fake_program(settings.chunk, settings.train.iteration_frames, bad_updates)
 
+
+@cache  # traced once
+def _fake_program(chunk: int, frames: int, bad_updates: tuple[int, ...]) -> Program:
     def init(key: Array) -> TrainState:
         walk = LearnerState(jnp.zeros(3), intrinsic=(), policy_optimizer=(), intrinsic_optimizer={})
         nothing = jnp.zeros(0)  # orbax cannot store empty arrays
@@ -39,13 +45,14 @@ def fake_program(
         learner = state.learner._replace(policy=walk)
         return TrainState(learner, state.actor, key, iteration), metrics
 
-    return program_of(init, iterate, settings, bad_update)
+    return program_of(init, iterate, chunk, frames, np.array(bad_updates))
 
 
 def program_of(
     init: Callable[[Array], TrainState],
     iterate: Callable[..., tuple],
-    settings: RunSettings,
+    chunk: int,
+    frames: int,
     of_seeds: int | np.ndarray = 0,
 ) -> Program:
     """Return the program of seeds that each begin with `init` and repeat `iterate`.
@@ -53,21 +60,22 @@ def program_of(
     Args:
         init: returns the state of a seed.
         iterate: of a state, and of a number that is the seed's.
-        settings: of the run.
+        chunk: iterations in a chunk.
+        frames: of an iteration, for each seed.
         of_seeds: these numbers, one for each seed or one for all.
     """
 
     def advance(state: TrainState) -> tuple[TrainState, dict[str, Array]]:
-        def chunk(state: TrainState, own: Array) -> tuple[TrainState, dict[str, Array]]:
-            return jax.lax.scan(lambda state, _: iterate(state, own), state, length=settings.chunk)
+        def of_seed(state: TrainState, own: Array) -> tuple[TrainState, dict[str, Array]]:
+            return jax.lax.scan(lambda state, _: iterate(state, own), state, length=chunk)
 
         each = jnp.broadcast_to(of_seeds, (len(state.key),))
-        state, metrics = jax.vmap(chunk)(state, each)
+        state, metrics = jax.vmap(of_seed)(state, each)
         return state, {name: values.T for name, values in metrics.items()}
 
     return Program(
         init=jax.jit(jax.vmap(init)),
         advance=jax.jit(advance, donate_argnums=0),
-        iterations_per_chunk=settings.chunk,
-        frames_per_iteration=settings.train.iteration_frames,
+        iterations_per_chunk=chunk,
+        frames_per_iteration=frames,
     )

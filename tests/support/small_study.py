@@ -9,17 +9,18 @@ import signal
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from jax import Array
 from jax.sharding import Mesh
 
 from cbet_jax.agent import make_agent
-from cbet_jax.analysis import figures
-from cbet_jax.config import RunSettings
+from cbet_jax.config import NetworkSettings, RunSettings, TransferSettings
 from cbet_jax.evaluate import Episodes
 from cbet_jax.learner import LearnerState
 from cbet_jax.runs import metrics_table
@@ -32,7 +33,7 @@ from experiments.evaluation.gridworlds import EvaluatedRun, PlayedWorld
 from experiments.study import execute
 from tests.support.fake_program import program_of
 from tests.support.tiny import CHUNK, CHUNK_FRAMES, SEEDS, SETTINGS
-from tests.support.unrendered import save_one_pixel
+from tests.support.unrendered import leave_unrendered
 
 CHUNKS = 3
 FRAMES = CHUNKS * CHUNK_FRAMES
@@ -46,7 +47,15 @@ ARGUMENTS = (
 
 def walking(settings: RunSettings, mesh: Mesh | None = None) -> Program:
     """Return a program that compiles at once: the policies of the real one, on a random walk."""
-    agent = make_agent(settings.train.network, settings.transfer, 7, (7, 7, 3))
+    train = settings.train
+    return _walking(train.network, settings.transfer, settings.chunk, train.iteration_frames)
+
+
+@cache  # traced once
+def _walking(
+    network: NetworkSettings, transfer: TransferSettings | None, chunk: int, frames: int
+) -> Program:
+    agent = make_agent(network, transfer, 7, (7, 7, 3))
     shapes = jax.eval_shape(agent.init, jax.random.key(0))
 
     def init(key: Array) -> TrainState:
@@ -64,7 +73,7 @@ def walking(settings: RunSettings, mesh: Mesh | None = None) -> Program:
         found["first_bad_update"] = jnp.nan * step
         return state._replace(learner=state.learner._replace(policy=policy), key=key), found
 
-    return program_of(init, iterate, settings)
+    return program_of(init, iterate, chunk, frames)
 
 
 def playing(
@@ -107,6 +116,6 @@ if __name__ == "__main__":
     PRESETS["smoke"] = TINY
     execute.build = walking  # type: ignore[attr-defined]
     gridworlds.play_each_world = playing
-    figures._save = save_one_pixel
+    leave_unrendered(pytest.MonkeyPatch())
     kill_at(int(sys.argv[1]))
     paper.main(sys.argv[2:])

@@ -16,7 +16,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from cbet_jax.analysis import figures
 from cbet_jax.runs import checkpoint, metrics_table
 from cbet_jax.runs.directory import RunDirectory
 from experiments import minigrid_ablation, noisy_tv, paper
@@ -36,9 +35,8 @@ from tests.support.small_study import (
     walking,
 )
 from tests.support.tiny import SEEDS
-from tests.support.unrendered import leave_unrendered
+from tests.support.unrendered import leave_unrendered, render
 
-RENDER = figures._save
 ALL = Selection(("cbet", "count"), ("MultiEnv", "DoorKey"), ("Unlock",), ("Unlock", "DoorKey-8x8"))
 
 
@@ -58,7 +56,7 @@ def unbroken(small, tmp_path_factory) -> Path:
     """A study that was never interrupted. Its pictures are rendered."""
     root = tmp_path_factory.mktemp("unbroken") / "study"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(figures, "_save", RENDER)
+        render(patch)
         paper.main([*ARGUMENTS, "--out", str(root)])
     return root
 
@@ -122,9 +120,19 @@ def test_nothing_done_is_done_twice(unbroken, small, capsys):
     assert {path: path.stat().st_mtime_ns for path in before} == before
 
 
-def test_a_study_killed_again_and_again_ends_with_the_same_numbers(unbroken, small, tmp_path):
+@pytest.mark.parametrize(
+    "chunks",
+    [
+        (CHUNKS + 1,),  # of pre-training and of transfer together
+        # Of pre-training, then (after what was left of it) of transfer:
+        pytest.param((2, CHUNKS), marks=pytest.mark.slow),
+    ],
+)
+def test_a_study_killed_again_and_again_ends_with_the_same_numbers(
+    chunks, unbroken, small, tmp_path
+):
     root = tmp_path / "study"
-    for chunk in (2, CHUNKS):  # of pre-training, then (after what was left of it) of transfer
+    for chunk in chunks:
         program = [sys.executable, "-m", "tests.support.small_study", str(chunk)]
         ended = subprocess.run([*program, *ARGUMENTS, "--out", str(root)], check=False, timeout=300)
         assert ended.returncode == -signal.SIGKILL
