@@ -175,7 +175,7 @@ def folded(key):
 @pytest.mark.parametrize(
     ("make_world", "play"),
     [
-        (floor, rolled_out),
+        pytest.param(floor, rolled_out, marks=pytest.mark.slow),  # test_rollout.py plays another
         (floor, evaluated),
         (floor, walked),
         (floor, filmed_in_rooms),

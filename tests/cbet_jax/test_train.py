@@ -1,6 +1,7 @@
 """The training program: seeds, batches, chunks, compilation, learning."""
 
 from dataclasses import replace
+from operator import attrgetter
 
 import chex
 import jax
@@ -8,9 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from cbet_jax import train
 from cbet_jax.config import CountSettings, SettingsError
+from cbet_jax.learner import LearnerState
 from cbet_jax.setting_types import numbers, with_numbers
-from cbet_jax.train import _map_seeds, make_program, seed_keys, split_batches
+from cbet_jax.train import TrainState, _map_seeds, make_program, seed_keys, split_batches
 from cbet_jax.types import LSTMState, Trajectory, Transition
 from tests.support import tiny
 from tests.support.tiny import SETTINGS
@@ -79,9 +82,39 @@ def test_a_seed_learns_the_same_alone_and_in_company(program):
     chex.assert_trees_all_close(second, _leaves(one), atol=1e-5)
 
 
+def test_each_agent_of_a_program_has_the_numbers_of_its_own_settings(monkeypatch):
+    """With stand-ins for what begins and learns; the slow test below learns."""
+    settings = [TINY, _with_other_numbers(TINY), TINY]
+
+    def numbers_of(trainer):
+        return {name: jnp.float32(attrgetter(name)(trainer.settings)) for name in numbers(TINY)}
+
+    def begin(trainer, key):
+        learner = LearnerState(numbers_of(trainer), (), (), {})
+        return TrainState(learner, (), key, jnp.zeros((), jnp.int32))
+
+    def chunk(iterations, trainer, state):
+        found = numbers_of(trainer)
+        return state, {name: jnp.full(iterations, number) for name, number in found.items()}
+
+    monkeypatch.setattr(train, "init", begin)
+    monkeypatch.setattr(train, "_chunk", chunk)
+    program = make_program(settings, corridor(TINY.worlds), seeds=2, iterations_per_chunk=3)
+    after, found = program.advance(program.init(jnp.tile(seed_keys(2), 3)))
+    for name in numbers(TINY):
+        wanted = np.float32(np.repeat([numbers(each)[name] for each in settings], 2))
+        np.testing.assert_array_equal(after.params[name], wanted)
+        np.testing.assert_array_equal(found[name], [wanted] * 3)
+
+
+def _with_other_numbers(settings):
+    return with_numbers(settings, {name: 0.7 * x for name, x in numbers(settings).items()})
+
+
+@pytest.mark.slow
 def test_settings_of_one_program_learn_what_each_learns_alone(program):
     """Bit for bit, whichever numbers differ, and whatever the size of the batch."""
-    other = with_numbers(TINY, {name: 0.7 * value for name, value in numbers(TINY).items()})
+    other = _with_other_numbers(TINY)
     assert len(numbers(TINY)) == 13
     both = make_program([other, TINY], corridor(TINY.worlds), seeds=2, iterations_per_chunk=2)
     together, metrics = both.advance(both.init(jnp.tile(seed_keys(2), 2)))

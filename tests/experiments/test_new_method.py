@@ -2,13 +2,19 @@
 
 from pathlib import Path
 
+import pytest
+
 from cbet_jax.config import TrainSettings
 from cbet_jax.intrinsic import METHODS, make_intrinsic, own
+from cbet_jax.intrinsic.check import REACHES
 from experiments import check_method, new_method
 from tests.support.refusal import refused
 
 
-def test_the_file_passes_every_check(tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize(
+    "words", [("--no-learn",), pytest.param((), marks=pytest.mark.slow)], ids=["quick", "all"]
+)
+def test_the_file_passes_every_check(words, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     new_method.main(["my_bonus"])
     saved, check, train = capsys.readouterr().out.splitlines()
@@ -17,9 +23,11 @@ def test_the_file_passes_every_check(tmp_path, monkeypatch, capsys):
     assert train.endswith("--preset smoke --method my_bonus.py:make")
     before = dict(METHODS)
     try:
-        check_method.main(["my_bonus.py:make"])
+        check_method.main(["my_bonus.py:make", *words])
         lines = capsys.readouterr().out.splitlines()
-        assert all(line.endswith(": ok") for line in lines), lines
+        learnt = f"{REACHES}: skipped" if words else f"{REACHES}: ok"
+        assert all(line.endswith(": ok") for line in lines[:-1]), lines
+        assert lines[-1].startswith(learnt)
         settings = TrainSettings(method=own.load("my_bonus.py:make"), own=("power=1",))
         assert make_intrinsic(settings, 3).name == "my_bonus"
     finally:

@@ -100,7 +100,7 @@ def test_a_run_finishes_with_the_numbers_of_its_time(name, finish):
             np.testing.assert_allclose(found[metric][seed].values, column.values, rtol=1e-4)
 
 
-@pytest.mark.parametrize("name", [name for name in COMMANDS if name not in BY_DEFAULT])
+@pytest.mark.parametrize("name", ["habitat"])
 def test_a_run_opens_with_the_program_of_today(name, old, monkeypatch):
     """Its checkpoint fits the program, which is traced and not compiled."""
     opened = []

@@ -14,7 +14,7 @@ from cbet_jax.intrinsic.types import Intrinsic, Params
 from tests.support.families import others_slow
 
 ONES = {"coefficient": 1.0, "reward": lambda params, played: jnp.ones(played.steps.action.shape)}
-CHEAP = ("cbet", "count", "none", "e3b")  # counts, none, and networks with a memory
+CHEAP = ("cbet", "count", "none")  # test_methods.py holds those with networks to the same
 
 
 @pytest.mark.parametrize("name", others_slow(METHODS, CHEAP))

@@ -40,7 +40,8 @@ LEARNT = {  # the networks of each method that learn; the others have none
 COUNTING = tuple(name for name in METHODS if name not in (*LEARNT, "none"))
 # RIDE counts and learns; C-BET is trained by other tests.
 LATER = ("noveld", "e3b", "ngu-episodic", "rnd-normalized")  # methods that came after C-BET
-TRAINED = others_slow(("ride", "rnd", "count", "curiosity", "none", *LATER), ("ride",))
+TRAINED = ("ride", "rnd", "count", "curiosity", "none", *LATER)
+TRACED = others_slow(TRAINED, ("ride", "rnd-normalized"))  # learns as it counts; adapts
 COEFFICIENTS = {  # all others: 0.005
     **{"rnd": 0.1, "curiosity": 0.1, "ride": 0.1, "none": 0.0},
     **{"noveld": 0.05, "e3b": 1.0, "ngu-episodic": 0.001, "rnd-normalized": 1.0},
@@ -203,9 +204,7 @@ def test_counts_are_reset_where_asked_for(name):
     np.testing.assert_array_equal(reward, reward[0, 0])
 
 
-@pytest.mark.parametrize("name", TRAINED)
-def test_every_method_trains_and_resumes(name, tmp_path):
-    """The networks that learn change, each of them; the target of RND never does."""
+def _program(name):
     settings = TrainSettings(
         method=name,
         frames=200,
@@ -216,7 +215,24 @@ def test_every_method_trains_and_resumes(name, tmp_path):
         counts=CountSettings(capacity=16),
         auxiliary=AUXILIARY,
     )
-    program = make_program(settings, corridor(4), seeds=1, iterations_per_chunk=2)
+    return make_program(settings, corridor(4), seeds=1, iterations_per_chunk=2)
+
+
+@pytest.mark.parametrize("name", TRACED)
+def test_every_method_is_trained_by_a_program_that_goes_on_with_its_states(name):
+    """The program is traced, not compiled; the slow test below runs it."""
+    program = _program(name)
+    state = jax.eval_shape(program.init, seed_keys(1))
+    after, metrics = jax.eval_shape(program.advance, state)
+    chex.assert_trees_all_equal_shapes_and_dtypes(after, state)
+    chex.assert_shape(list(metrics.values()), (2, 1))  # iterations, seeds
+
+
+@pytest.mark.slow  # a run resumed bit for bit, and C-BET's numbers, are tested by default
+@pytest.mark.parametrize("name", TRAINED)
+def test_every_method_trains_and_resumes(name, tmp_path):
+    """The networks that learn change, each of them; the target of RND never does."""
+    program = _program(name)
     init = jax.jit(program.init, compiler_options=QUICKLY)
     advance = jax.jit(program.advance, compiler_options=QUICKLY)
     state = init(seed_keys(1))

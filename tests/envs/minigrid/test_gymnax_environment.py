@@ -104,6 +104,7 @@ class ActorCritic(linen.Module):
         return linen.Dense(7)(x), linen.Dense(1)(x)[..., 0]
 
 
+@pytest.mark.slow  # the tests above keep the contract that such an agent relies on
 def test_an_agent_written_for_gymnax_learns():
     """PPO in one file, as PureJaxRL has it: reset and step vmapped, everything else in scans."""
     environment = envs.minigrid.gymnax_env("LavaGapS5")

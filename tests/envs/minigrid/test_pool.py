@@ -147,6 +147,7 @@ def test_a_single_environment_of_short_episodes_never_replays_a_level():
     assert report["levels_replayed"] == 0
 
 
+@pytest.mark.slow
 def test_a_random_policy_that_dies_again_and_again_never_replays_a_level():
     worlds, report = play(("LavaGapS5",), rollouts=4)
     assert int(worlds.pool.taken[0]) > 8 * 5  # more than one in 100 steps, the time limit

@@ -60,6 +60,7 @@ def all_in_turn(keys, rooms: int, chains: int):
     return walls, ready
 
 
+@pytest.mark.slow  # test_distributions.py compares such levels with MiniGrid's by default
 def test_the_chains_that_are_ready_first_are_distributed_as_all_others(monkeypatch):
     """Chains that are complete first start two columns further to the left than others."""
     monkeypatch.setattr(room_chains, "ROUNDS_PER_PASS", 1)  # checks after every round
@@ -95,7 +96,10 @@ def test_a_call_ends_though_no_chain_is_ready():
     assert not ready.any()
 
 
-@pytest.mark.parametrize("name", ["MultiRoom-N12-S10", "MultiRoomNoisyTV-N7-S4"])
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param("MultiRoom-N12-S10", marks=pytest.mark.slow), "MultiRoomNoisyTV-N7-S4"],
+)
 def test_a_level_that_is_handed_out_is_complete(name):
     levels, valid = jax.jit(lambda key: sample_levels(GENERATORS[name], key, 8))(jax.random.key(0))
     assert valid.all()
