@@ -349,4 +349,4 @@ def _time_and_disk(size: float, left: Sequence[Cost], costs: Costs) -> Iterator[
         yield f"{method}: {speed.frames_per_second:,.0f} frames/s in {speed.run} ({speed.at})"
     if costs.unmeasured:
         names = ", ".join(sorted(costs.unmeasured))
-        yield f"the slowest of the methods measured here stands for {names}"
+        yield f"not measured here, so as the slowest measured method of their kind: {names}"

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from cbet_jax.config import RunSettings
+from cbet_jax.intrinsic import COUNT_REWARDS
 from cbet_jax.runs import manifest
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
 from cbet_jax.runs.json_files import write_json
@@ -60,23 +61,28 @@ class Costs:
         self._speeds = sorted(self._find_speeds(root), key=lambda speed: speed.at)
         self._evaluations = self._find_evaluations(root)
         self.used: dict[str, Speed] = {}  # method -> where its speed was measured
-        self.unmeasured: set[str] = set()  # methods whose speed is taken to be the slowest one
+        self.unmeasured: set[str] = set()  # methods whose speed is taken to be another's
 
     def speed(self, job: StudyJob) -> Speed | None:
         """Return the newest speed of a run of the same sizes; None where none was measured.
 
-        It is one of the same method, or else the slowest of all methods.
+        It is one of the same method, or else the slowest of its kind: of the methods that need
+        nothing but visit counts, or of the others. Or else it is the slowest of all.
         """
-        alike = [one for one in self._speeds if _sizes(one.settings) == _sizes(job.settings)]
         method = job.settings.train.method
-        same = [one for one in alike if one.settings.train.method == method]
-        if alike and not same:
+        newest = {
+            one.settings.train.method: one
+            for one in self._speeds
+            if _sizes(one.settings) == _sizes(job.settings)
+        }
+        if method in newest:
+            self.used[method] = newest[method]
+            return newest[method]
+        if newest:
             self.unmeasured.add(method)
-            newest = {one.settings.train.method: one for one in alike}
-            return min(newest.values(), key=lambda one: one.frames_per_second)
-        if same:
-            self.used[method] = same[-1]
-        return same[-1] if same else None
+        only_counts = method in COUNT_REWARDS
+        kind = [one for name, one in newest.items() if (name in COUNT_REWARDS) == only_counts]
+        return min(kind or newest.values(), key=lambda one: one.frames_per_second, default=None)
 
     def left(self, jobs: Sequence[StudyJob]) -> Cost:
         """Return what is left to do of some jobs of one stage."""

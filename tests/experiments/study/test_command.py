@@ -298,7 +298,7 @@ def test_each_study_has_its_runs(main, runs, capsys, tmp_path, monkeypatch):
 
 
 def test_the_plan_says_the_hours_by_the_last_speeds(unbroken, small, tmp_path, capsys):
-    """Of runs of these sizes on this machine: a run's own method, else the slowest."""
+    """Of runs of these sizes on this machine: of its own method, else of its kind."""
     root = shutil.copytree(unbroken, tmp_path / "study")
     assert json.loads((root / "evaluation/measured.json").read_text())["table_seconds"] >= 0
     manifest = root / "pretrain/DoorKey/cbet/manifest.json"
@@ -312,7 +312,7 @@ def test_the_plan_says_the_hours_by_the_last_speeds(unbroken, small, tmp_path, c
     shown = capsys.readouterr().out
     # five runs to do, each half an hour of compiling and half an hour of frames
     assert "about 5.0 hours; " in shown
-    assert "the slowest of the methods measured here stands for count" in shown
+    assert "as the slowest measured method of their kind: count" in shown
     assert f"in {root / 'pretrain/DoorKey/cbet'} " in shown
     session["cpu_count"] = 1000
     manifest.write_text(json.dumps({"sessions": [session]}))

@@ -1,0 +1,43 @@
+"""Tests of what a study costs: whose speed stands for a method that was not measured."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from cbet_jax.config import RunSettings
+from experiments.common import presets
+from experiments.study.costs import Costs, Speed
+from experiments.study.plan import PRETRAIN, StudyJob
+
+
+def settings(method: str) -> RunSettings:
+    run = presets.PRESETS["smoke"]
+    return replace(run, train=replace(run.train, method=method))
+
+
+def job(method: str) -> StudyJob:
+    return StudyJob(PRETRAIN, "MultiEnv", method, Path("run"), settings(method), 1, ("Unlock",))
+
+
+@pytest.mark.parametrize(
+    ("measured", "method", "stands"),
+    [
+        ({"cbet": 50.0, "count": 40.0, "rnd": 10.0}, "cbet", "cbet"),
+        ({"cbet": 50.0, "count": 40.0, "rnd": 10.0}, "ablation-changes", "count"),
+        ({"cbet": 50.0, "rnd": 10.0, "ride": 8.0}, "curiosity", "ride"),
+        ({"cbet": 50.0, "count": 40.0}, "ride", "count"),
+        ({}, "cbet", None),
+    ],
+)
+def test_the_slowest_of_its_kind_stands_for_a_method(
+    measured, method, stands, tmp_path, monkeypatch
+):
+    speeds = [
+        Speed(Path(name), settings(name), rate, 0.0, 0.0, "2026") for name, rate in measured.items()
+    ]
+    monkeypatch.setattr(Costs, "_find_speeds", lambda self, root: speeds)
+    costs = Costs(tmp_path / "study")
+    speed = costs.speed(job(method))
+    assert (speed and str(speed.run)) == stands
+    assert costs.unmeasured == ({method} if stands not in (method, None) else set())
