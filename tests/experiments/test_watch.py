@@ -1,13 +1,18 @@
 """The command that shows a policy: files, the terminal, and the faults."""
 
+import jax
+import numpy as np
 import pytest
 from PIL import Image
+from rich.console import Console
 
 from cbet_jax.config import RunSettings
 from cbet_jax.runs.directory import RunDirectory
+from envs.minigrid import make_world
 from experiments import watch
 from experiments.common.presets import PRESETS
-from experiments.watching import command, film
+from experiments.watching import command, film, players
+from experiments.watching.players import saved_player
 from tests.support.refusal import refused
 from tests.support.saved_runs import save_run
 from tests.support.watched import read_gif
@@ -17,6 +22,21 @@ from tests.support.watched import read_gif
 def run_directory(tmp_path_factory) -> RunDirectory:
     """A run that has saved networks."""
     return save_run(tmp_path_factory.mktemp("run"))
+
+
+@pytest.fixture(params=["a network", pytest.param("chance", marks=pytest.mark.slow)])
+def chance(request, run_directory, monkeypatch):
+    """Who draws actions at random: by default a network of drawn numbers, which stands in.
+
+    What plays the network of the run plays this one, too.
+    """
+    if request.param == "chance":
+        return
+    world, random = make_world(("LavaGapS5",), 1, explore=False), np.random.default_rng(0)
+    saved = saved_player(run_directory, run_directory.settings(), world, 0, None, Console())
+    drawn = jax.tree.map(lambda x: random.normal(size=x.shape).astype(x.dtype), saved.params)
+    player = saved._replace(title=players.random_player().title, params=drawn)
+    monkeypatch.setattr(players, "random_player", lambda: player)
 
 
 def test_a_run_is_watched(run_directory, capsys, monkeypatch):
@@ -32,7 +52,7 @@ def test_a_run_is_watched(run_directory, capsys, monkeypatch):
     assert occupied.read_text() == "mine"
 
 
-def test_a_run_is_watched_beside_a_random_policy(run_directory, capsys, monkeypatch):
+def test_a_run_is_watched_beside_a_random_policy(chance, run_directory, capsys, monkeypatch):
     """Both meet the same levels, whatever they did in the episode before."""
     monkeypatch.setenv("COLUMNS", "200")
     watch.main([str(run_directory.root), "--beside-random", "--terminal", "--episodes", "2"])
@@ -52,7 +72,7 @@ def test_a_run_is_watched_beside_a_random_policy(run_directory, capsys, monkeypa
         assert one[0] == 5 * "WG"
 
 
-def test_a_random_policy_is_watched(tmp_path, capsys):
+def test_a_random_policy_is_watched(chance, tmp_path, capsys):
     out = tmp_path / "level.png"
     watch.main(["--env", "LavaGapS5", "--out", str(out)])
     assert f"saved: {out} (1 frames)" in capsys.readouterr().out
