@@ -16,19 +16,9 @@ from cbet_jax.setting_types import numbers, with_numbers
 from cbet_jax.train import TrainState, _map_seeds, make_program, seed_keys, split_batches
 from cbet_jax.types import LSTMState, Trajectory, Transition
 from tests.support import tiny
-from tests.support.tiny import SETTINGS
+from tests.support.tiny import CHUNK
+from tests.support.tiny import LEARNING as TINY
 from tests.support.worlds import corridor, single_env
-
-TINY = replace(
-    SETTINGS,
-    frames=10_000,
-    worlds=6,
-    batch=4,
-    unroll=5,
-    intrinsic_coefficient=0.005,
-    extrinsic_weight=0.2,
-    counts=CountSettings(capacity=64, reset_probability=0.01),
-)
 
 
 def _leaves(state):
@@ -38,22 +28,28 @@ def _leaves(state):
 
 @pytest.fixture(scope="module")
 def program():
-    return make_program(TINY, corridor(TINY.worlds), seeds=2, iterations_per_chunk=2)
+    """It is the one that tests/cbet_jax/runs/test_training.py learns with, too."""
+    return make_program(TINY, corridor(TINY.worlds), seeds=1, iterations_per_chunk=CHUNK)
+
+
+@pytest.fixture(scope="module")
+def two_seeds():
+    return make_program(TINY, corridor(TINY.worlds), seeds=2, iterations_per_chunk=CHUNK)
 
 
 def test_shapes_and_one_compilation(program):
-    state = program.init(seed_keys(2))
+    state = program.init(seed_keys(1))
     for chunk in range(3):
         state, metrics = program.advance(state)
-        chex.assert_shape(list(metrics.values()), (2, 2))  # iterations, seeds
-        np.testing.assert_array_equal(state.iteration, 2 * (chunk + 1))
+        chex.assert_shape(list(metrics.values()), (CHUNK, 1))  # iterations, seeds
+        np.testing.assert_array_equal(state.iteration, [CHUNK * (chunk + 1)])
     assert program.advance._cache_size() == 1
     assert np.isfinite(metrics["policy_loss"]).all()
     assert np.isnan(metrics["first_bad_update"]).all()
 
 
 def test_the_state_is_donated(program):
-    state = program.init(seed_keys(2))
+    state = program.init(seed_keys(1))
     program.advance(state)
     with pytest.raises(RuntimeError, match="deleted"):
         np.asarray(jax.tree.leaves(state.params)[0])
@@ -74,10 +70,9 @@ def test_what_is_mapped_over_seeds_is_the_same_for_each_of_them(seeds, at_once):
 
 
 @pytest.mark.slow
-def test_a_seed_learns_the_same_alone_and_in_company(program):
-    together, _ = program.advance(program.init(seed_keys(2)))
-    alone = make_program(TINY, corridor(TINY.worlds), seeds=1, iterations_per_chunk=2)
-    one, _ = alone.advance(alone.init(seed_keys(1, first_seed=1)))
+def test_a_seed_learns_the_same_alone_and_in_company(program, two_seeds):
+    together, _ = two_seeds.advance(two_seeds.init(seed_keys(2)))
+    one, _ = program.advance(program.init(seed_keys(1, first_seed=1)))
     second = [leaf[1:] for leaf in _leaves(together)]
     chex.assert_trees_all_close(second, _leaves(one), atol=1e-5)
 
@@ -112,13 +107,13 @@ def _with_other_numbers(settings):
 
 
 @pytest.mark.slow
-def test_settings_of_one_program_learn_what_each_learns_alone(program):
+def test_settings_of_one_program_learn_what_each_learns_alone(two_seeds):
     """Bit for bit, whichever numbers differ, and whatever the size of the batch."""
     other = _with_other_numbers(TINY)
     assert len(numbers(TINY)) == 13
     both = make_program([other, TINY], corridor(TINY.worlds), seeds=2, iterations_per_chunk=2)
     together, metrics = both.advance(both.init(jnp.tile(seed_keys(2), 2)))
-    alone, of_one = program.advance(program.init(seed_keys(2)))
+    alone, of_one = two_seeds.advance(two_seeds.init(seed_keys(2)))
     together = {name: leaf[2:] for name, leaf in tiny.numbers(together).items()}
     chex.assert_trees_all_equal(together, tiny.numbers(alone))
     chex.assert_trees_all_equal({name: x[:, 2:] for name, x in metrics.items()}, of_one)
@@ -169,11 +164,10 @@ def test_chunk_size_does_not_change_what_is_learnt():
 
 
 def test_different_seeds_play_and_learn_differently(program):
-    state, _ = program.advance(program.init(seed_keys(2)))
-    kernel = state.params["params"]["policy"]["kernel"]
-    assert not np.allclose(kernel[0], kernel[1])
-    place, _ = state.actor.world
-    assert not np.array_equal(place[0], place[1])
+    states = [program.advance(program.init(seed_keys(1, seed)))[0] for seed in (0, 1)]
+    assert not np.allclose(*(state.params["params"]["policy"]["kernel"] for state in states))
+    places = [state.actor.world[0] for state in states]
+    assert not np.array_equal(*places)
 
 
 def test_every_sequence_is_learnt_from_once_oldest_first():

@@ -3,6 +3,7 @@
 It is one size for all, so that most programs of the suite are compiled once.
 """
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,21 @@ SETTINGS = TrainSettings(
     counts=CountSettings(capacity=64),
 )
 
-# The same on a command line.
+# Learning in a corridor: several rollouts in an iteration, and several updates.
+LEARNING_CHUNKS = 3
+LEARNING = replace(
+    SETTINGS,
+    worlds=6,
+    batch=4,
+    unroll=5,
+    intrinsic_coefficient=0.005,
+    extrinsic_weight=0.2,
+    counts=CountSettings(capacity=64, reset_probability=0.01),
+)
+LEARNING_CHUNK_FRAMES = CHUNK * LEARNING.iteration_frames
+LEARNING = replace(LEARNING, frames=LEARNING_CHUNKS * LEARNING_CHUNK_FRAMES)
+
+# The size of all others on a command line.
 ARGUMENTS = (
     *("--preset", "smoke", "--seeds", str(SEEDS), "--chunk", str(CHUNK), "--frames", str(FRAMES)),
     *("--worlds", str(WORLDS), "--batch", str(WORLDS), "--unroll", str(STEPS)),

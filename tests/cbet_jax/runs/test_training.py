@@ -11,17 +11,16 @@ import cbet_jax
 from cbet_jax.config import SettingsError
 from cbet_jax.runs.train_loop import NonFiniteLossError
 from cbet_jax.train import make_program, seed_keys
-from tests.support import tiny
 from tests.support.own_method import own_method
+from tests.support.tiny import CHUNK
+from tests.support.tiny import LEARNING as SETTINGS
+from tests.support.tiny import LEARNING_CHUNK_FRAMES as CHUNK_FRAMES
 from tests.support.worlds import corridor
-
-CHUNKS = 3
-SETTINGS = replace(tiny.SETTINGS, frames=CHUNKS * tiny.CHUNK_FRAMES)
 
 
 def _train(settings=SETTINGS, world=None, **options):
-    world = world or corridor(tiny.WORLDS)
-    return cbet_jax.train_policy(settings, world, chunk=tiny.CHUNK, **options)
+    world = world or corridor(SETTINGS.worlds)
+    return cbet_jax.train_policy(settings, world, chunk=CHUNK, **options)
 
 
 def test_the_policy_is_what_the_program_learns(tmp_path, monkeypatch):
@@ -29,11 +28,11 @@ def test_the_policy_is_what_the_program_learns(tmp_path, monkeypatch):
     called = []
     policy = _train(on_chunk=lambda *given: called.append(given), seed=1)
     assert not list(Path().iterdir())
-    assert [frames for frames, _ in called] == [tiny.CHUNK_FRAMES * n for n in (1, 2, 3)]
+    assert [frames for frames, _ in called] == [CHUNK_FRAMES * n for n in (1, 2, 3)]
     assert policy.frames == SETTINGS.frames
     assert policy.settings.environments == ("corridor",)
 
-    program = make_program(SETTINGS, corridor(tiny.WORLDS), 1, tiny.CHUNK)
+    program = make_program(SETTINGS, corridor(SETTINGS.worlds), 1, CHUNK)
     state = program.init(seed_keys(1, 1))
     for _, found in called:
         state, metrics = program.advance(state)
@@ -50,7 +49,7 @@ def test_the_policy_is_what_the_program_learns(tmp_path, monkeypatch):
 
 
 def test_it_stops_when_told_to():
-    assert _train(on_chunk=lambda frames, metrics: True).frames == tiny.CHUNK_FRAMES
+    assert _train(on_chunk=lambda frames, metrics: True).frames == CHUNK_FRAMES
 
 
 # A reward of one for each step of the first two chunks, then what no loss can be computed of.
@@ -65,7 +64,7 @@ ONES = f"""
 
 
     def observe(params, played, key, experience):
-        return played + 1, jnp.where(played < {2 * tiny.CHUNK * tiny.STEPS}, 1.0, jnp.nan)
+        return played + 1, jnp.where(played < {2 * CHUNK_FRAMES // SETTINGS.worlds}, 1.0, jnp.nan)
 
 
     def make(settings, num_actions):
@@ -83,7 +82,7 @@ def test_a_method_of_ones_own_is_named_by_its_file_and_bad_losses_stop_it(tmp_pa
 
 
 def test_what_cannot_be_trained_is_refused():
-    with pytest.raises(SettingsError, match="ask for 2 worlds, not 3"):
+    with pytest.raises(SettingsError, match="ask for 6 worlds, not 3"):
         _train(world=corridor(3))
     with pytest.raises(SettingsError, match="unknown method"):
         _train(replace(SETTINGS, method="cebt"))
