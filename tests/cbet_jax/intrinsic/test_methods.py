@@ -118,7 +118,8 @@ def _random_steps(seed):
     ]
     moments = jax.device_get(moments)
     steps = jax.tree.map(lambda *leaves: np.stack(leaves), *moments[1:])
-    return moments[0], steps, random.integers(ACTIONS, size=(STEPS, WORLDS), dtype=np.int32)
+    actions = random.integers(ACTIONS, size=(STEPS, WORLDS))
+    return jax.tree.map(jnp.asarray, (moments[0], steps, actions))
 
 
 # Those of the ablation differ from C-BET, Curiosity differs from RIDE, and variants differ from RND
@@ -165,8 +166,8 @@ def test_compiled_or_not_it_is_the_same(name):
 
 
 def test_worlds_do_not_depend_on_each_other(name):
-    play, (first, steps, action) = _player(name), _random_steps(0)
-    other_first, other_steps, other_action = _random_steps(1)
+    play, (first, steps, action) = _player(name), jax.device_get(_random_steps(0))
+    other_first, other_steps, other_action = jax.device_get(_random_steps(1))
     one = play(first, steps, action)
     join = partial(np.concatenate, axis=1)
     mixed = join([action[:, :1], other_action[:, 1:]])
