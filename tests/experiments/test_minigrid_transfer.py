@@ -97,6 +97,7 @@ def test_a_transfer_leaves_the_pretrained_policies_as_they_were(finished, source
     table = metrics_table.read(finished.metrics)
     assert sorted(table["entropy"]) == list(range(SEEDS))
     assert table["entropy"][0].frames[-1] == FRAMES
+    assert not np.array_equal(table["entropy"][0].values, table["entropy"][1].values)
     assert set(table["intrinsic_reward"][0].values) == {0}
     settings = finished.settings()
     assert (settings.train.method, settings.train.extrinsic_weight) == ("none", 1)
