@@ -150,11 +150,16 @@ def test_other_warnings_are_heard():
         warnings.warn("something else", stacklevel=1)
 
 
-def test_a_run_that_goes_on_reads_its_program(folder, tmp_path, hits, monkeypatch):
-    """The stand-in compiles at once; experiments/benchmarks has what a real one takes."""
+@pytest.fixture
+def stand_in(monkeypatch) -> None:
+    """A program that compiles at once; experiments/benchmarks has what a real one takes."""
     monkeypatch.setattr(minigrid_pretrain, "build", fake_program)
-    root = tmp_path / "run"
     monkeypatch.setattr(figures, "draw_learning_curves", lambda *_: [])
+    jax.clear_caches()  # other tests may have compiled it
+
+
+def test_a_run_that_goes_on_reads_its_program(stand_in, folder, tmp_path, hits):
+    root = tmp_path / "run"
     rarely = ("--checkpoint-seconds", "1000")
     minigrid_pretrain.main([*ARGUMENTS, "--out", str(root), *rarely])
     found = programs(folder)
@@ -168,10 +173,8 @@ def test_a_run_that_goes_on_reads_its_program(folder, tmp_path, hits, monkeypatc
     assert len(hits) >= before + len(found)
 
 
-def test_a_runs_own_folder_is_not_read(folder, tmp_path, hits, monkeypatch):
+def test_a_runs_own_folder_is_not_read(stand_in, folder, tmp_path, hits):
     """It may come from somebody else, and holds machine code."""
-    monkeypatch.setattr(minigrid_pretrain, "build", fake_program)
-    monkeypatch.setattr(figures, "draw_learning_curves", lambda *_: [])
     minigrid_pretrain.main([*ARGUMENTS, "--out", str(tmp_path / "run")])
     shutil.move(folder, tmp_path / "run" / "cache")
     assert programs(tmp_path / "run" / "cache")
