@@ -5,6 +5,7 @@ import struct
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -116,9 +117,20 @@ def log_records(content: bytes) -> Iterator[bytes]:
             record = b""
 
 
-def test_wandb_keeps_a_resumed_run_offline(tmp_path, monkeypatch):
+def finished_log(path: Path) -> list:
+    """Return wandb's records of a run: its process writes the last ones after `finish` returned."""
     from wandb.proto import wandb_internal_pb2
 
+    for _ in range(100):
+        read = wandb_internal_pb2.Record.FromString
+        records = [read(data) for data in log_records(path.read_bytes())]
+        if records and records[-1].HasField("exit"):
+            return records
+        time.sleep(0.1)
+    raise TimeoutError(f"wandb did not finish {path}")
+
+
+def test_wandb_keeps_a_resumed_run_offline(tmp_path, monkeypatch):
     monkeypatch.setenv("WANDB_MODE", "offline")
     one_seed = ("--seeds", "1", "--frames", str(6 * CHUNK_FRAMES), "--track", "wandb")
     with monkeypatch.context() as patch:
@@ -130,8 +142,7 @@ def test_wandb_keeps_a_resumed_run_offline(tmp_path, monkeypatch):
     directory = RunDirectory(tmp_path)
     history, ids, config, films = [], set(), {}, 0
     for path in sorted(tmp_path.glob("wandb/offline-run-*/*.wandb")):
-        for data in log_records(path.read_bytes()):
-            record = wandb_internal_pb2.Record.FromString(data)
+        for record in finished_log(path):
             if record.HasField("run"):
                 ids.add(record.run.run_id)
                 config |= {item.key: item.value_json for item in record.run.config.update}
