@@ -48,7 +48,7 @@ def test_worlds_of_the_tests_pass(world):
     passes(world)
 
 
-@pytest.mark.slow  # what is checked of gridworlds, their own tests compare by default
+@pytest.mark.slow  # their own tests compare gridworlds by default
 def test_a_gridworld_passes():
     passes(single_env("DoorKey-5x5", 3, explore=False))
 

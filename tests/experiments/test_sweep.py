@@ -198,7 +198,7 @@ sweep.main(sys.argv[1:])
 
 
 def test_a_job_ends_with_the_sweep_that_started_it(tmp_path):
-    """Its process is told to stop, as one that trains saves then. Here it only waits."""
+    """Its process gets the signal at which a trainer saves. This one waits for it."""
     dead = subprocess.Popen([sys.executable, "-c", ""])
     dead.wait()
     words = ["import time; time.sleep(100)"]
@@ -210,7 +210,7 @@ def test_a_job_ends_with_the_sweep_that_started_it(tmp_path):
     assert json.loads(job.answer.read_text()) == {"status": -signal.SIGTERM}
 
 
-@pytest.mark.slow  # what is lost goes on, and a job ends with its sweep: both are tested by default
+@pytest.mark.slow  # both halves are tested by default
 def test_a_killed_sweep_leaves_no_trainer_and_goes_on(stand_in, tmp_path, capsys):
     root = tmp_path / "sweep"
     arguments = [*LOCAL, "--out", str(root), "--grid", "method=ride"]  # which waits half-way

@@ -122,7 +122,7 @@ class HabitatSim:
         return float(self._paths.island_area(self._choose_island()))
 
     def _floor_area_in(self, stage: Stage, frame: Frame) -> float:
-        """Return the same for a stage in another frame, and open it in its own again."""
+        """Return the area of a stage's floor in another frame, and open it in its own again."""
         self._load(stage._replace(frame=frame))
         area = self._floor_area()
         self._load(stage)

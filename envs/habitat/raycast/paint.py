@@ -14,7 +14,7 @@ class Paint:
     """Colour tables with an entry per triangle, and a last one (-1) for rays that hit nothing.
 
     Each property of a triangle (its texture's offset, width, height, ...) has its own table. So
-    what is read together lies side by side in memory.
+    each look-up stays within one array.
     """
 
     def __init__(self, mesh: Mesh) -> None:

@@ -298,7 +298,7 @@ def test_each_study_has_its_runs(main, runs, capsys, tmp_path, monkeypatch):
 
 
 def test_the_plan_says_the_hours_by_the_last_speeds(unbroken, small, tmp_path, capsys):
-    """Of runs of these sizes on this machine: of its own method, else of its kind."""
+    """The speed of the method itself counts, else that of its kind, at these sizes, here."""
     root = shutil.copytree(unbroken, tmp_path / "study")
     assert json.loads((root / "evaluation/measured.json").read_text())["table_seconds"] >= 0
     manifest = root / "pretrain/DoorKey/cbet/manifest.json"

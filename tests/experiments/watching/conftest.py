@@ -17,7 +17,7 @@ def moments() -> list[Moment]:
 def explored() -> list[Moment]:
     """An episode of chance in the corridor that success does not end.
 
-    A network plays it, so what is compiled plays the network that acts with its memory, too.
+    A network plays it: the same program then plays the network that acts with its memory.
     """
     return list(play(corridor(explore=True), network_player(0.0), KEY, 1))
 
