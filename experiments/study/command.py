@@ -76,6 +76,7 @@ class StudyOptions:
     tasks: tuple[str, ...]  # worlds learnt by transfer and tabula rasa
     envs: tuple[str, ...] = TEN_WORLDS  # worlds that pre-trained policies are evaluated in
     seeds: int  # of each run
+    first_seed: int = 0  # the seeds are first_seed, first_seed + 1, ...
     #: of each pre-training run, for each seed; tasks get frames in the published proportion
     budget: Annotated[int, tyro.conf.arg(metavar="FRAMES")]
     episodes: int = 100  # of each seed in each world of an evaluation
@@ -99,7 +100,8 @@ class StudyOptions:
     plan: bool = False  # print what would be done, how long it takes, and do nothing
     verbose: bool = False  # with --plan: print every run, too
     report_only: bool = False  # train nothing: report what is finished
-    results: Path | None = None  # train nothing: draw the report of this results.csv into --out
+    #: train nothing: draw the report of these results.csv, all together, into --out
+    results: Annotated[tuple[Path, ...], tyro.conf.arg(metavar="FILE ...")] = ()
     #: between two checkpoints, at least (default: save at the end of each chunk, if saving takes at
     #: most a tenth of the time)
     checkpoint_seconds: NonNegativeFloat | None = None
@@ -127,6 +129,7 @@ class StudyOptions:
             self.lockstep,
             self.decay_rate,
             self.presets_of,
+            self.first_seed,
         )
 
 
@@ -204,21 +207,29 @@ def submit(
     console.print(line, soft_wrap=True, highlight=False)
 
 
-def redraw(study: Study, path: Path, root: Path | None, console: Console) -> None:
-    """Draw the report of a table of results.
+def redraw(study: Study, paths: Sequence[Path], root: Path | None, console: Console) -> None:
+    """Draw one report of the results of one or several studies; of several, write one table.
+
+    Args:
+        study: what the command runs by default.
+        paths: tables of results.
+        root: the report's directory.
+        console: to print to.
 
     Raises:
-        SettingsError: no directory is named. RunDirectoryError: the table cannot be read, or
-            the directory holds something else than such a report.
+        SettingsError: no directory is named. RunDirectoryError: a table cannot be read, two have
+            different values of one number, or the directory holds something else than a report.
     """
     if root is None:
         raise SettingsError("--results needs --out DIR, where the report goes")
-    found = results.read(path)
+    found = results.read_together(paths)
     earlier = root / f"{study.report}.md"
     ours = earlier.is_file() and earlier.read_text().startswith(f"# {study.contents.title}\n")
     if not ours and (root.is_file() or (root.exists() and any(root.iterdir()))):
         raise RunDirectoryError(f"{root} is not empty and holds no such report: choose another")
     root.mkdir(parents=True, exist_ok=True)
+    if len(paths) > 1:
+        results.write(root / RESULTS, found)
     tell(report.write(root, study.report, study.contents, found), console)
 
 

@@ -19,7 +19,16 @@ from typing import Annotated, NamedTuple
 from cbet_jax.config import Factors, RunSettings, SettingsError, TransferSettings
 from cbet_jax.runs.checkpoint import checkpoints
 from cbet_jax.runs.directory import RunDirectory
-from cbet_jax.setting_types import Before, Episodes, Frames, Seeds, check_between, check_fields
+from cbet_jax.setting_types import (
+    Before,
+    Episodes,
+    Frames,
+    Seed,
+    Seeds,
+    check_between,
+    check_fields,
+    check_seeds,
+)
 from experiments.common import presets
 from experiments.common.presets import EARLIER, NEWEST, PRESETS, TASK_FRAMES
 from experiments.study.variants import SETUPS, Variant, variant
@@ -42,9 +51,11 @@ class StudySettings:
     lockstep: Annotated[bool, Before(True)] = False  # as in `TrainSettings`
     decay_rate: Annotated[bool, Before(True)] = False  # as in `AuxiliarySettings`
     presets_of: Annotated[str, Before("0.1.0")] = NEWEST  # the version whose preset it is
+    first_seed: Annotated[Seed, Before(0)] = 0  # the seeds are first_seed, first_seed + 1, ...
 
     def __post_init__(self) -> None:
         check_fields(self)
+        check_seeds(self.first_seed, self.seeds)
         if self.presets_of not in EARLIER:
             raise SettingsError(f"presets of version {self.presets_of} are not known here")
         for frames in self.evaluate_at:
@@ -177,6 +188,7 @@ def _pretraining(
         train=replace(variant(method).apply(preset.train), frames=study.budget),
         environments=SETUPS[setup],
         seeds=study.seeds,
+        first_seed=study.first_seed,
     )
     job = _run(PRETRAIN, setup, method, root / PRETRAIN / setup / method, settings)
     return _left_at(job, until)
@@ -226,6 +238,7 @@ def _task(study: StudySettings, variant: Variant, task: str) -> RunSettings:
         train=replace(train, frames=study.budget * published // PUBLISHED_FRAMES),
         environments=(task,),
         seeds=study.seeds,
+        first_seed=study.first_seed,
         explore=False,
     )
 

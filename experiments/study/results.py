@@ -1,7 +1,7 @@
 """A study's results as one long table, from which its whole report can be drawn again."""
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -71,6 +71,24 @@ def read(path: Path) -> list[Result]:
         return [Result(*(k(x) for k, x in zip(kinds, row, strict=True))) for row in rows]
     except (OSError, ValueError) as error:
         raise RunDirectoryError(f"{path} cannot be read: {error}") from None
+
+
+def read_together(paths: Iterable[Path]) -> list[Result]:
+    """Read the tables of several studies as if they were one study's.
+
+    What they have in common (the untrained) is there once.
+
+    Raises:
+        RunDirectoryError: one cannot be read, or holds another value of an earlier one's number.
+    """
+    found: dict[Result, Result] = {}
+    for path in paths:
+        for row in read(path):
+            earlier = found.setdefault(row._replace(value=0.0), row)
+            if earlier.value != row.value and row.actors:
+                what = f"{row.setup} {row.method}, seed {row.seed}, {row.metric}"
+                raise RunDirectoryError(f"{path} holds another value of {what} than those before")
+    return list(found.values())
 
 
 def collect(root: Path, study: StudySettings) -> list[Result]:

@@ -30,6 +30,18 @@ def test_all_runs_of_a_study_start_and_learn_alike(settings, as_before):
     assert {run.unroll for run in runs} == {preset.train.unroll}
 
 
+def test_a_study_may_begin_with_any_seed():
+    chosen = SELECTION._replace(tasks=("Unlock",))
+    for first in (0, 100):
+        jobs = plan(Path("study"), StudySettings(**BEFORE, first_seed=first), chosen)
+        assert {(job.settings.first_seed, job.settings.seeds) for job in jobs} == {(first, 3)}
+    assert (
+        from_json(StudySettings, BEFORE | {"evaluate_at": [], "factors": "float32"}).first_seed == 0
+    )
+    with pytest.raises(SettingsError, match="first_seed must be at most"):
+        StudySettings(**BEFORE, first_seed=2**32 - 1)
+
+
 def test_presets_of_a_version_to_come_are_refused():
     with pytest.raises(SettingsError, match="version 9"):
         StudySettings(**BEFORE, presets_of="9")

@@ -5,7 +5,9 @@ import pytest
 
 from cbet_jax.analysis import intervals
 from cbet_jax.analysis.method_style import title
+from cbet_jax.runs.directory import RunDirectoryError
 from cbet_jax.runs.metrics_table import Column
+from cbet_jax.runs.saved_policies import UNIFORM
 from envs.minigrid.generators.catalogue import TRANSFER
 from experiments.evaluation.evaluation_table import ALL_WORLDS
 from experiments.study import report, results, tables
@@ -62,6 +64,21 @@ def test_results_come_back_as_they_were(tmp_path):
     found = evaluations("MultiEnv", "cbet", SUCCESS, [0.25, 0.125])
     results.write(tmp_path / "results.csv", found)
     assert results.read(tmp_path / "results.csv") == found
+
+
+def test_tables_of_several_studies_are_read_as_one(tmp_path):
+    asked = Result(results.STUDY, "", "laptop", 0, "", "seeds", 0, 0, 3.0)
+    random = Result(EVALUATION, "", UNIFORM, 0, "Unlock", "success_rate", 0, 0, 0.1)
+    cbet = Result(EVALUATION, "MultiEnv", "cbet", 0, "Unlock", "success_rate", 50, 64, 0.7)
+    ride = cbet._replace(method="ride", seed=100, value=0.2)
+    first, second, third = (tmp_path / f"{name}.csv" for name in ("first", "second", "third"))
+    results.write(first, [asked, random, cbet])
+    results.write(second, [asked._replace(value=5.0), random, ride])
+    assert results.read_together([first, second]) == [asked, random, cbet, ride]
+    results.write(third, [cbet._replace(value=0.6)])
+    words = "third.csv holds another value of MultiEnv cbet, seed 0, success_rate"
+    with pytest.raises(RunDirectoryError, match=words):
+        results.read_together([first, third])
 
 
 def test_a_mean_over_setups_needs_all_of_them():
