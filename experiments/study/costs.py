@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from cbet_jax.config import RunSettings
 from cbet_jax.intrinsic import COUNT_REWARDS
 from cbet_jax.runs import manifest
-from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
+from cbet_jax.runs.directory import UNREADABLE, RunDirectory, RunDirectoryError
 from cbet_jax.runs.json_files import write_json
 from experiments.study.plan import EVALUATION, StudyJob, reached
 
@@ -122,23 +122,23 @@ class Costs:
                     yield speed
 
     def _speed_of(self, path: Path) -> Speed | None:
+        """Return the newest speed of a run, None where it has none or cannot be read."""
         try:
             sessions = json.loads(path.read_text())["sessions"]
-            settings = RunDirectory(path.parent).settings()
-        except (OSError, ValueError, KeyError, RunDirectoryError):
+            known = [s for s in sessions if s.get("frames_per_second") and self._is_here(s)]
+            if not known:
+                return None
+            newest, settings = known[-1], RunDirectory(path.parent).settings()
+            return Speed(
+                path.parent,
+                settings,
+                float(newest["frames_per_second"]) * newest.get("runs_together", 1),
+                float(newest.get("compile_seconds", 0.0)),
+                _bytes_of(path.parent) / settings.seeds,
+                str(newest["last_checkpoint"]),
+            )
+        except (*UNREADABLE, RunDirectoryError):
             return None
-        known = [s for s in sessions if s.get("frames_per_second") and self._is_here(s)]
-        if not known:
-            return None
-        newest = known[-1]
-        return Speed(
-            path.parent,
-            settings,
-            newest["frames_per_second"] * newest.get("runs_together", 1),
-            newest.get("compile_seconds", 0.0),
-            _bytes_of(path.parent) / settings.seeds,
-            newest["last_checkpoint"],
-        )
 
     def _find_evaluations(self, root: Path) -> Evaluations | None:
         found = []
@@ -146,8 +146,8 @@ class Costs:
             try:
                 measured = json.loads(path.read_text())
                 if self._is_here(measured):
-                    found.append(Evaluations(measured["table_seconds"], measured["at"]))
-            except (OSError, ValueError, KeyError):
+                    found.append(Evaluations(float(measured["table_seconds"]), str(measured["at"])))
+            except UNREADABLE:
                 continue
         return max(found, key=lambda one: one.at, default=None)
 

@@ -1,11 +1,14 @@
 """Tests of what a study costs: whose speed stands for a method that was not measured."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from cbet_jax.config import RunSettings
+from cbet_jax.runs import manifest
+from cbet_jax.runs.directory import RunDirectory
 from experiments.common import presets
 from experiments.study.costs import Costs, Speed
 from experiments.study.plan import PRETRAIN, StudyJob
@@ -41,3 +44,19 @@ def test_the_slowest_of_its_kind_stands_for_a_method(
     speed = costs.speed(job(method))
     assert (speed and str(speed.run)) == stands
     assert costs.unmeasured == ({method} if stands not in (method, None) else set())
+
+
+def test_damaged_records_of_other_runs_are_passed_over(tmp_path):
+    session = manifest.describe(()) | {"frames_per_second": 10.0, "last_checkpoint": "2026"}
+    for name, text in {
+        "whole": json.dumps({"sessions": [session]}),
+        "deep": "[" * 100_000,
+        "list": '{"sessions": [1]}',
+        "word": json.dumps({"sessions": [session | {"frames_per_second": "fast"}]}),
+        "short": json.dumps({"sessions": [manifest.describe(()) | {"frames_per_second": 1.0}]}),
+    }.items():
+        RunDirectory(tmp_path / name).create(settings("cbet"))
+        (tmp_path / name / "manifest.json").write_text(text)
+    costs = Costs(tmp_path / "study")
+    assert costs.speed(job("cbet")).run == tmp_path / "whole"
+    assert costs.speed(job("cbet")).frames_per_second == 10.0
