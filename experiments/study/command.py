@@ -1,22 +1,19 @@
 """The command line of a study: its plan, its runs, its report."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import tyro
-from rich import box
 from rich.console import Console
-from rich.table import Table
 
 from cbet_jax.config import Factors, SettingsError
 from cbet_jax.runs.atomic_write import delete_left_over
 from cbet_jax.runs.devices import use_cpu
 from cbet_jax.runs.directory import RunDirectoryError, create_with_record, holds_no
 from cbet_jax.runs.json_files import first_difference, from_json
-from cbet_jax.runs.memory import GIB
 from cbet_jax.setting_types import Frames, NonNegativeFloat, Processes, check_fields
 from envs.minigrid.generators.catalogue import TRANSFER as TEN_WORLDS
 from envs.registry import UnknownEnvironment, find
@@ -25,25 +22,14 @@ from experiments.common.outputs import RUNS
 from experiments.common.screen import Screen
 from experiments.common.training import NOT_FINITE
 from experiments.study import plan as plans
-from experiments.study import report, results
-from experiments.study.costs import Cost, Costs
+from experiments.study import plan_summary, report, results
 from experiments.study.execute import Host, execute
-from experiments.study.plan import (
-    EVALUATION,
-    Selection,
-    StudyJob,
-    StudySettings,
-    at_chunk_end,
-    plan,
-    reached,
-)
+from experiments.study.plan import Selection, StudyJob, StudySettings, plan
 from experiments.study.report import Contents
 from experiments.study.variants import SETUPS, check_names, method_names
 
 SEEDS = {"paper": 7}  # the published number; of the other presets:
 FEWER_SEEDS = 3
-PRETRAIN = "experiments.minigrid_pretrain"
-SPEED_CHUNKS = 10  # of a run that measures speed
 RECORD = "study.json"
 RESULTS = "results.csv"
 
@@ -145,7 +131,7 @@ def main(study: Study, arguments: Sequence[str]) -> None:
         if options.plan:
             use_cpu()  # speeds are those of the devices that runs have
             jobs = plan(root, options.settings, options.selection)
-            show(root, options, jobs, console)
+            plan_summary.show(root, options.settings, jobs, console, options.verbose)
             if options.cluster == "slurm":
                 from experiments.sweeps import command as sweep
 
@@ -297,67 +283,3 @@ def open_study(root: Path, settings: StudySettings) -> None:
     """
     if not (root / RECORD).exists():
         create_with_record(root / RECORD, "study", asdict(settings))
-
-
-def show(root: Path, options: StudyOptions, jobs: Sequence[StudyJob], console: Console) -> None:
-    """Print the plan: what each stage takes, and what all of it does; every job, if asked for.
-
-    Args:
-        root: the study's directory.
-        options: that were asked for.
-        jobs: of the study.
-        console: where to.
-    """
-    for job in jobs if options.verbose else ():
-        begun = reached(job.root)
-        state = "done" if job.done else f"at {begun:,}" if begun else "to do"
-        console.print(f"{state:>12}  {job}", soft_wrap=True, highlight=False)
-    costs = Costs(root)
-    stages = dict.fromkeys(job.stage for job in jobs)
-    left = {stage: costs.left([job for job in jobs if job.stage == stage]) for stage in stages}
-    console.print(_summary(jobs, left))
-    total, to_go = sum(job.new_frames for job in jobs), sum(cost.frames for cost in left.values())
-    console.print(f"{total:,} frames in all, {to_go:,} to go", highlight=False)
-    size = costs.bytes(jobs)
-    if size is None:
-        short = str(SPEED_CHUNKS * at_chunk_end(jobs[0].settings, 1))
-        words = ("--preset", options.preset, "--network.factors", options.factors)
-        out = root.parent / f"speed-{options.preset}"
-        command = cli.command_line(PRETRAIN, *words, "--frames", short, "--out", out)
-        line = f"no run of this size was measured here, so hours are not known; measure: {command}"
-        console.print(line, soft_wrap=True, highlight=False)
-        return
-    for line in _time_and_disk(size, list(left.values()), costs):
-        console.print(line, soft_wrap=True, highlight=False)
-
-
-def _summary(jobs: Sequence[StudyJob], left: Mapping[str, Cost]) -> Table:
-    """Return a table with a row for each stage."""
-    table = Table(box=box.SIMPLE)
-    for title in ("stage", "runs", "seeds", "frames each", "left", "frames to go", "hours"):
-        table.add_column(title, justify="left" if title == "stage" else "right", no_wrap=True)
-    for stage, cost in left.items():
-        own = [job for job in jobs if job.stage == stage]
-        frames = sorted({job.now for job in own})
-        each = " to ".join(f"{at:,}" for at in dict.fromkeys((frames[0], frames[-1])))
-        to_go = f"{cost.frames:,}" if stage != EVALUATION else ""
-        seeds = own[0].settings.seeds
-        row = (stage, len(own), seeds, each, cost.jobs, to_go, _hours(cost.seconds))
-        table.add_row(*map(str, row))
-    return table
-
-
-def _hours(seconds: float | None) -> str:
-    return "?" if seconds is None else f"{seconds / 3600:.1f}"
-
-
-def _time_and_disk(size: float, left: Sequence[Cost], costs: Costs) -> Iterator[str]:
-    """Yield how long the rest takes on this machine, on how much disk, and how that is known."""
-    known = [cost.seconds for cost in left if cost.seconds is not None]
-    partly = "" if len(known) == len(left) else ", and what is not measured"
-    yield f"about {sum(known) / 3600:.1f} hours{partly}; {size / GIB:.1f} GiB on disk in the end"
-    for method, speed in costs.used.items():
-        yield f"{method}: {speed.frames_per_second:,.0f} frames/s in {speed.run} ({speed.at})"
-    if costs.unmeasured:
-        names = ", ".join(sorted(costs.unmeasured))
-        yield f"not measured here, so as the slowest measured method of their kind: {names}"
