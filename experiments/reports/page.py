@@ -1,4 +1,7 @@
-"""A page of HTML in one file: its style, its pictures and its charts are inside it."""
+"""A page of HTML in one file: its style, its pictures and its scripts are inside it.
+
+Charts say their values under the pointer; a table is sorted by the column whose head is clicked.
+"""
 
 import base64
 import html
@@ -25,7 +28,8 @@ def write(path: Path, title: str, body: str) -> Path:
         title: of the browser's tab.
         body: HTML; pictures are named by paths from the file's folder.
     """
-    script = "<script>\n" + (HERE / "charts.js").read_text() + "</script>" if CHART in body else ""
+    needed = [name for mark, name in SCRIPTS.items() if mark in body]
+    scripts = [f"<script>\n{(HERE / name).read_text()}</script>" for name in needed]
     text = "\n".join(
         [
             "<!DOCTYPE html>",
@@ -35,7 +39,8 @@ def write(path: Path, title: str, body: str) -> Path:
             f"<title>{html.escape(title)}</title>",
             f"<style>\n{(HERE / 'page.css').read_text()}</style></head>",
             f"<body><main>\n{PICTURE.sub(lambda m: _inside(m, path.parent), body)}\n</main>",
-            f"{script}</body></html>\n",
+            *scripts,
+            "</body></html>\n",
         ]
     )
     with replacing(path) as temporary:
@@ -87,6 +92,7 @@ def details(summary: str, body: str) -> str:
 
 
 CHART = '<script type="application/json" class="chart">'
+SCRIPTS = {CHART: "charts.js", "<table>": "tables.js"}  # what a page holds -> what it needs
 
 
 def chart(title: str, horizontal: str, vertical: str, lines: Sequence[dict[str, Any]]) -> str:

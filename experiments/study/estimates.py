@@ -11,7 +11,7 @@ from cbet_jax.analysis.intervals import Estimate
 from cbet_jax.analysis.learning_curves import Curve
 from envs.minigrid.rules import ACTIONS
 from experiments.study.plan import EVALUATION, PRETRAIN
-from experiments.study.results import ENDED, Result
+from experiments.study.results import ENDED, STUDY, Result
 from experiments.study.variants import SETUPS
 
 SHARES = tuple(f"share_of_{action}" for action in ACTIONS)
@@ -49,7 +49,11 @@ class Findings:
         self._evaluated: dict[tuple[str, str], set[int]] = {}  # setup, method -> frames
         #: stage, setup, method, environment -> frames
         self.diverged: dict[tuple[str, str, str, str], int] = {}
+        self.preset = ""
+        self.asked: dict[str, float] = {}  # of the study's settings
         for row in results:
+            if row.stage == STUDY:
+                self.preset, self.asked[row.metric] = row.method, row.value
             key = row.stage, row.setup, row.method, row.environment, row.metric
             self._points.setdefault(key, {}).setdefault(row.frames, {})[row.seed] = row.value
             self._actors[row.setup, row.method] = row.actors
@@ -78,6 +82,11 @@ class Findings:
     def evaluated_at(self, setup: str, method: str) -> list[int]:
         """Return the frames after which a pre-trained policy was evaluated."""
         return sorted(self._evaluated.get((setup, method), ()))
+
+    def seeds(self, setup: str, method: str, frames: int) -> list[int]:
+        """Return the seeds whose policies were evaluated after some frames."""
+        points = (at for key, at in self._points.items() if key[:3] == (EVALUATION, setup, method))
+        return sorted({seed for at in points for seed in at.get(frames, ())})
 
     def comparing(self, methods: Sequence[str]) -> "Findings":
         """Return the same results, with these methods compared."""

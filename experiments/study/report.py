@@ -7,6 +7,7 @@ from typing import NamedTuple
 from cbet_jax.runs.atomic_write import replacing
 from experiments.reports import page
 from experiments.study import pictures, tables, verdict
+from experiments.study.commands import made_by
 from experiments.study.contents import (
     RANDOM,
     Actions,
@@ -92,6 +93,7 @@ def _text(
             lines += [*picture(table.name, table.title), *tables.averages(table, own)]
         else:
             lines += [*picture(table.name, table.title), *tables.actions(table, own)]
+        lines += made_by(own, table.setups, table.methods)
     shown = (*contents.methods, *RANDOM)
     for setup in contents.setups:
         if not any(found.evaluated_at(setup, method) for method in contents.methods):
@@ -101,6 +103,7 @@ def _text(
         lines += picture(f"worlds_{setup}", f"Each of the ten worlds, pre-trained in {setup}")
         for metric, what in ((INTERACTIONS, "Unique interactions"), (SUCCESS, "Success (%)")):
             lines += [f"{what}:", "", *tables.worlds(found, setup, metric, shown)]
+        lines += made_by(found, ((setup,),), contents.methods)
     lines += ["## While pre-training (Figures 23, 25, 27 and 21)", ""]
     lines += picture("pretraining", "While pre-training")
     lines += tables.trends(found, contents.methods, contents.setups)

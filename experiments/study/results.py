@@ -13,6 +13,7 @@ from cbet_jax.runs.atomic_write import replacing
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
 from cbet_jax.runs.metrics_table import Column
 from cbet_jax.runs.saved_policies import UNIFORM, UNTRAINED
+from experiments.common.presets import NEWEST
 from experiments.evaluation.evaluation_table import ALL_SEEDS, ALL_WORLDS
 from experiments.study.plan import (
     DIVERGED,
@@ -97,7 +98,12 @@ def collect(root: Path, study: StudySettings) -> list[Result]:
     Raises:
         RunDirectoryError: a run or a table cannot be read.
     """
-    asked = {"budget": study.budget, "seeds": study.seeds, "episodes": study.episodes}
+    asked = {
+        **{"budget": study.budget, "seeds": study.seeds, "episodes": study.episodes},
+        **{"first_seed": study.first_seed, "lockstep": study.lockstep},
+        **{"decay_rate": study.decay_rate, "bfloat16": study.factors == "bfloat16"},
+        "earlier_preset": study.presets_of != NEWEST,
+    }
     found = [Result(STUDY, "", study.preset, 0, "", k, 0, 0, v) for k, v in asked.items()]
     for path in sorted(root.glob(f"{PRETRAIN}/*/*/")):
         found += _run(PRETRAIN, path.parent.name, path.name, path, study)

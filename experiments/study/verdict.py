@@ -61,13 +61,19 @@ def _ran(results: Sequence[Result]) -> str:
     asked = {row.metric: (row.method, row.value) for row in results if row.stage == STUDY}
     if not asked:
         return "Nothing was run."
-    budget, seeds, episodes = (asked[name][1] for name in ("budget", "seeds", "episodes"))
+    trained = [row for row in results if row.stage == EVALUATION and row.actors]
     worlds = len({row.environment for row in results if row.stage == EVALUATION})
-    number = "one seed" if seeds == 1 else f"{seeds:,.0f} seeds"
+    frames = max((row.frames for row in trained), default=0)
+    seeds: dict[tuple[str, str], set[int]] = {}
+    for row in trained:
+        seeds.setdefault((row.setup, row.method), set()).add(row.seed)
+    numbers = sorted({len(each) for each in seeds.values()} or {int(asked["seeds"][1])})
+    several = " to ".join(str(number) for number in dict.fromkeys((numbers[0], numbers[-1])))
     return (
-        f"Ours: preset `{asked['budget'][0]}`, up to {budget:,.0f} frames, {number} a method, "
-        f"{episodes:,.0f} episodes in each of {worlds} worlds. The paper: 50,000,000 frames, "
-        f"{PUBLISHED_SEEDS} seeds, ten worlds."
+        f"Ours: preset `{asked['budget'][0]}`, up to {frames:,} frames, "
+        f"{'one seed' if numbers == [1] else f'{several} seeds'} a method, "
+        f"{asked['episodes'][1]:,.0f} episodes in each of {worlds} worlds. The paper: 50,000,000 "
+        f"frames, {PUBLISHED_SEEDS} seeds, ten worlds."
     )
 
 

@@ -118,3 +118,24 @@ def test_a_browser_shows_a_studys_page(tmp_path):
     assert not shown.console
     assert shown.overflow <= 0
     assert "<td>C-BET</td>" in shown.dom
+
+
+@BROWSER
+@pytest.mark.parametrize(
+    ("column", "clicks", "order"),
+    [
+        (1, 1, ["Count", "RND", "C-BET", "RIDE"]),
+        (1, 2, ["C-BET", "RND", "Count", "RIDE"]),
+        (0, 1, ["C-BET", "Count", "RIDE", "RND"]),
+    ],
+)
+def test_a_table_is_sorted_by_the_column_that_is_clicked(tmp_path, column, clicks, order):
+    rows = ["RND | 7.30", "C-BET | -2 [-3, -1]", "RIDE | not run", "Count | 33,024"]
+    markdown = "| method | ours |\n|---|---|\n" + "".join(f"| {row} |\n" for row in rows)
+    path = page.write(tmp_path / "report.html", "Study", page.from_markdown(markdown))
+    click = f"<script>for (let i = 0; i < {clicks}; i++)"
+    click += f' document.querySelectorAll("th")[{column}].click();</script></body>'
+    path.write_text(path.read_text().replace("</body>", click))
+    shown = browser.show(path, tmp_path, 400)
+    assert not shown.console
+    assert re.findall(r"<tr>\s*<td>([\w-]+)", shown.dom) == order

@@ -11,6 +11,7 @@ from cbet_jax.runs.saved_policies import UNIFORM
 from envs.minigrid.generators.catalogue import TRANSFER
 from experiments.evaluation.evaluation_table import ALL_WORLDS
 from experiments.study import report, results, tables
+from experiments.study.commands import made_by
 from experiments.study.contents import (
     ABLATION,
     MAIN,
@@ -209,7 +210,7 @@ def test_a_report_begins_with_five_lines_and_one_table(tmp_path):
     lines = written.read_text().split("\n")
     assert lines[:4] == ["# Title", "", "## Verdict", ""]
     ran, interactions, success, numbers, tasks = lines[4:9]
-    assert "preset `laptop`, up to 1,000,000 frames, 3 seeds" in ran
+    assert "preset `laptop`, up to 100 frames, 3 seeds" in ran
     assert "9 episodes in each of 10 worlds" in ran
     assert "MultiEnv after 100 frames: Count 30.1, C-BET 20.1, RND 7.1." in interactions
     said = "Of 3 pairs 2 are in the paper's order, 1 against it (Count above C-BET), 0 not told"
@@ -358,3 +359,24 @@ def test_published_actions_add_up_and_have_the_published_entropy(where):
     assert shares.sum() == pytest.approx(100, abs=0.5)
     entropy = known[*where, ENTROPY].value
     assert intervals.normalized_entropy(shares / shares.sum()) == pytest.approx(entropy, abs=0.03)
+
+
+def test_each_table_has_the_commands_that_made_its_numbers():
+    asked = {"budget": 90, "episodes": 100, "first_seed": 0, "lockstep": 1, "bfloat16": 0}
+    found = [Result(results.STUDY, "", "laptop", 0, "", k, 0, 0, v) for k, v in asked.items()]
+    for setup in THREE:
+        for method in ("cbet", "count"):
+            found += evaluations(setup, method, SUCCESS, [0.25, 0.125])
+    ride = evaluations("MultiEnv", "ride", SUCCESS, [0.25, 0.125, 0.5], frames=20)
+    found += [row._replace(seed=row.seed + 100) for row in ride]
+    program = "uv run python -m experiments.paper --preset laptop --budget 90 --seeds"
+    both, alone = "--episodes 100 --lockstep --out runs/study-seeds", " ".join(THREE)
+    assert made_by(Findings(found), (THREE, ("MultiEnv",)), (*METHODS, UNIFORM)) == [
+        *("Made by:", "", "```bash"),
+        f"{program} 2 --setups {alone} --methods cbet count {both}-0-to-1",
+        f"{program} 3 --first-seed 100 --setups MultiEnv --methods ride "
+        f"--evaluate-at 20 --until 20 {both}-100-to-102",
+        *("```", ""),
+    ]
+    before = [row for row in found if row.metric != "first_seed"]
+    assert made_by(Findings(before), (THREE,), METHODS) == []

@@ -1,0 +1,59 @@
+"""The commands that made a report's numbers."""
+
+import shlex
+from collections.abc import Sequence
+
+from experiments.study.estimates import Findings
+from experiments.study.tables import Lines
+
+PROGRAM = "uv run python -m experiments.paper"  # it runs any method in any setup
+SWITCHES = {
+    "lockstep": "--lockstep",
+    "decay_rate": "--decay-rate",
+    "bfloat16": "--factors bfloat16",
+}
+
+
+def made_by(found: Findings, groups: Sequence[Sequence[str]], methods: Sequence[str]) -> Lines:
+    """Return the commands that make a table's numbers.
+
+    There is one for each number of frames and each set of seeds. Studies from before this was
+    recorded, and those of an earlier version's preset, have none.
+
+    Args:
+        found: the results.
+        groups: of setups, each a part of the table.
+        methods: of the table.
+    """
+    asked = found.asked
+    if "first_seed" not in asked or asked.get("earlier_preset"):
+        return []
+    made: dict[tuple[int, int, int], tuple[dict[str, None], dict[str, None]]] = {}
+    for setups in groups:
+        for method in methods:
+            for setup, frames in zip(setups, found.compared_at(setups, method), strict=True):
+                if seeds := found.seeds(setup, method, frames):
+                    part = made.setdefault((frames, seeds[0], len(seeds)), ({}, {}))
+                    part[0][setup], part[1][method] = None, None
+    lines = [_command(found, *key, *map(tuple, parts)) for key, parts in made.items()]
+    return ["Made by:", "", "```bash", *lines, "```", ""] if lines else []
+
+
+def _command(
+    found: Findings,
+    frames: int,
+    first_seed: int,
+    seeds: int,
+    setups: Sequence[str],
+    methods: Sequence[str],
+) -> str:
+    asked, budget = found.asked, int(found.asked["budget"])
+    words: list[object] = ["--preset", found.preset, "--budget", budget, "--seeds", seeds]
+    words += ["--first-seed", first_seed] if first_seed else []
+    words += ["--setups", *setups, "--methods", *methods]
+    words += ["--evaluate-at", frames, "--until", frames] if frames < budget else []
+    words += ["--episodes", int(asked["episodes"])]
+    for name, option in SWITCHES.items():
+        words += option.split() if asked.get(name) else []
+    out = f"runs/study-seeds-{first_seed}-to-{first_seed + seeds - 1}"
+    return f"{PROGRAM} {shlex.join(map(str, words))} --out {out}"
