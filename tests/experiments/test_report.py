@@ -113,6 +113,7 @@ def test_a_browser_shows_the_page(written, tmp_path, width, prefers):
 @BROWSER
 def test_a_browser_shows_a_studys_page(tmp_path):
     markdown = "# Study\n\n| method | ours |\n|---|---|\n| C-BET | 1 |\n" + "long " * 300
+    markdown += "\n\n```bash\n" + "uv run " * 300 + "\n```\n"
     path = page.write(tmp_path / "report.html", "Study", page.from_markdown(markdown))
     shown = browser.show(path, tmp_path, 400)
     assert not shown.console
