@@ -31,6 +31,7 @@ CURVES = ("interactions", "success", "extrinsic_return", "intrinsic_reward")
 POINTS = 60  # of a curve
 SMOOTHED_FRAMES = 300 * 3200  # of 50 M (paper, appendix "plot smoothing")
 SOLVED = 0.9  # extrinsic return
+EXACT, ROUNDED = 15, 6  # digits of a value: of what was asked for, and of what was measured
 ENDED = "diverged"  # metric of a run that did: 1, after the frames of its last checkpoint
 FRAMES_TO_SOLVE = f"frames_to_return_{SOLVED}"
 
@@ -54,7 +55,9 @@ def write(path: Path, results: list[Result]) -> None:
     with replacing(path) as temporary, open(temporary, "w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(Result._fields)
-        writer.writerows([*row[:-1], f"{row.value:.6g}"] for row in results)
+        for row in results:
+            digits = EXACT if row.stage == STUDY else ROUNDED
+            writer.writerow([*row[:-1], f"{row.value:.{digits}g}"])
 
 
 def read(path: Path) -> list[Result]:

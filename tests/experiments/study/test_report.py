@@ -62,7 +62,8 @@ def test_a_task_is_solved_when_a_full_window_is():
 
 
 def test_results_come_back_as_they_were(tmp_path):
-    found = evaluations("MultiEnv", "cbet", SUCCESS, [0.25, 0.125])
+    asked = Result(results.STUDY, "", "laptop", 0, "", "budget", 0, 0, 12_345_678.0)
+    found = [asked, *evaluations("MultiEnv", "cbet", SUCCESS, [0.25, 0.125])]
     results.write(tmp_path / "results.csv", found)
     assert results.read(tmp_path / "results.csv") == found
 
