@@ -4,6 +4,7 @@ import shlex
 from collections.abc import Sequence
 
 from experiments.study.estimates import Findings
+from experiments.study.plan import EVALUATION
 from experiments.study.tables import Lines
 
 PROGRAM = "uv run python -m experiments.paper"  # it runs any method in any setup
@@ -51,9 +52,20 @@ def _command(
     words: list[object] = ["--preset", found.preset, "--budget", budget, "--seeds", seeds]
     words += ["--first-seed", first_seed] if first_seed else []
     words += ["--setups", *setups, "--methods", *methods]
-    words += ["--evaluate-at", frames, "--until", frames] if frames < budget else []
+    kept = [at for at in _evaluated_at(found, first_seed, seeds) if at < budget]
+    words += ["--evaluate-at", *kept] if kept else []
+    words += ["--until", frames] if frames < budget else []
     words += ["--episodes", int(asked["episodes"])]
     for name, option in SWITCHES.items():
         words += option.split() if asked.get(name) else []
     out = f"runs/study-seeds-{first_seed}-to-{first_seed + seeds - 1}"
     return f"{PROGRAM} {shlex.join(map(str, words))} --out {out}"
+
+
+def _evaluated_at(found: Findings, first_seed: int, seeds: int) -> list[int]:
+    """Return all frames after which these seeds were evaluated: they belong to the study."""
+    runs = [(s, m) for s in found.setups() for m in found.names(EVALUATION, 2)]
+    own = list(range(first_seed, first_seed + seeds))
+    return sorted(
+        {at for s, m in runs for at in found.evaluated_at(s, m) if found.seeds(s, m, at) == own}
+    )

@@ -368,13 +368,14 @@ def test_each_table_has_the_commands_that_made_its_numbers():
     for setup in THREE:
         for method in ("cbet", "count"):
             found += evaluations(setup, method, SUCCESS, [0.25, 0.125])
+    found += evaluations("DoorKey", "cbet", SUCCESS, [0.5, 0.25], frames=60)
     ride = evaluations("MultiEnv", "ride", SUCCESS, [0.25, 0.125, 0.5], frames=20)
     found += [row._replace(seed=row.seed + 100) for row in ride]
     program = "uv run python -m experiments.paper --preset laptop --budget 90 --seeds"
     both, alone = "--episodes 100 --lockstep --out runs/study-seeds", " ".join(THREE)
     assert made_by(Findings(found), (THREE, ("MultiEnv",)), (*METHODS, UNIFORM)) == [
         *("Made by:", "", "```bash"),
-        f"{program} 2 --setups {alone} --methods cbet count {both}-0-to-1",
+        f"{program} 2 --setups {alone} --methods cbet count --evaluate-at 60 {both}-0-to-1",
         f"{program} 3 --first-seed 100 --setups MultiEnv --methods ride "
         f"--evaluate-at 20 --until 20 {both}-100-to-102",
         *("```", ""),
