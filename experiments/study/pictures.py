@@ -176,14 +176,16 @@ def order(folder: Path, found: Findings) -> list[Path]:
 
 
 def drivers(folder: Path, found: Findings) -> list[Path]:
-    """Draw evaluations against frames, and against the steps of each actor."""
+    """Draw evaluations against frames, and against steps an actor where runs differ in actors."""
+    runs = [(s, m) for s in found.setups() if s for m in found.names(EVALUATION, 2)]
+    evaluated = [run for run in runs if len(found.evaluated_at(*run)) > 1]
+    measures = (False, True) if len({found.actors(*run) for run in evaluated}) > 1 else (False,)
     panels = []
     for metric, label in ((INTERACTIONS, "interactions an episode"), (SUCCESS, "success rate")):
-        for per_actor in (False, True):
+        for per_actor in measures:
             lines = {
                 f"{method}, {setup}": line
-                for setup in found.setups()
-                for method in found.names(EVALUATION, 2)
+                for setup, method in evaluated
                 if (line := _evaluations(found, setup, method, metric, per_actor))
             }
             horizontal = "steps an actor" if per_actor else "frames"
@@ -198,8 +200,6 @@ def _evaluations(
     found: Findings, setup: str, method: str, metric: str, per_actor: bool
 ) -> Curve | None:
     """Return what a pre-trained policy reached after more and more frames."""
-    if not setup:
-        return None
     scale = MILLION * (found.actors(setup, method) if per_actor else 1)
     points = [
         (at / scale, *cell.mean)

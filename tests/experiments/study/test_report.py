@@ -10,7 +10,7 @@ from cbet_jax.runs.metrics_table import Column
 from cbet_jax.runs.saved_policies import UNIFORM
 from envs.minigrid.generators.catalogue import TRANSFER
 from experiments.evaluation.evaluation_table import ALL_WORLDS
-from experiments.study import report, results, tables
+from experiments.study import pictures, report, results, tables
 from experiments.study.commands import made_by
 from experiments.study.contents import (
     ABLATION,
@@ -135,6 +135,25 @@ def test_the_latest_policies_count():
     lines = tables.drivers(Findings(known))
     assert row_of(lines, "MultiEnv", "cbet", "50")[3:] == ["10", "5", "not run", "10.00"]
     assert row_of(lines, "MultiEnv", "cbet", "100")[3:] == ["10", "10", "not run", "30.00"]
+
+
+def test_steps_an_actor_are_drawn_where_runs_differ_in_actors(tmp_path, monkeypatch):
+    known = [
+        *evaluations("MultiEnv", "cbet", SUCCESS, [0.1], frames=50),
+        *evaluations("MultiEnv", "cbet", SUCCESS, [0.3], frames=100),
+    ]
+    fewer = [row._replace(method="count", actors=5) for row in known]
+    drawn = []
+
+    def lines(path, title, panels, columns):
+        drawn.append([panel.horizontal for panel in panels])
+        return path
+
+    monkeypatch.setattr(pictures.figures, "lines", lines)
+    pictures.drivers(tmp_path, Findings(known))
+    pictures.drivers(tmp_path, Findings(known + fewer))
+    frames, steps = "frames (millions)", "steps an actor (millions)"
+    assert drawn == [[frames] * 2, [frames, steps] * 2]
 
 
 def test_methods_are_compared_after_equal_frames():
