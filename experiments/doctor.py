@@ -20,10 +20,12 @@ import jax.numpy as jnp
 import numpy as np
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from cbet_jax.config import Axis, HabitatSettings
 from cbet_jax.runs.atomic_write import check_room
 from cbet_jax.runs.directory import RunDirectoryError
+from cbet_jax.runs.refusals import refusal
 from envs.habitat.simulator import SIMULATORS, SimulatorError
 from envs.habitat.workers.pool import WorkerPool
 from experiments.common import cli, habitat
@@ -104,14 +106,15 @@ def attempts(options: DoctorOptions) -> dict[str, Callable[[], Check]]:
 
 def try_jax() -> Check:
     """Multiply two matrices on the default device."""
-    fix = "install jax for it: the extra cuda12 or cuda13" if unused_gpu() else ""
-    devices = jax.devices()
-    kinds = ", ".join(sorted({device.device_kind for device in devices}))
-    found = f"{jax.__version__}: {len(devices)} x {jax.default_backend()} ({kinds})"
+    found, fix = jax.__version__, ""
     try:
+        devices = jax.devices()
+        kinds = ", ".join(sorted({device.device_kind for device in devices}))
+        found += f": {len(devices)} x {jax.default_backend()} ({kinds})"
+        fix = "install jax for it: the extra cuda12 or cuda13" if unused_gpu() else ""
         product = jax.jit(jnp.dot)(jnp.ones((64, 64)), jnp.ones((64, 64)))
         works = bool((product == 64).all())
-    except jax.errors.JaxRuntimeError as error:
+    except (RuntimeError, AssertionError) as error:  # the second without any device
         return Check("jax", False, f"{found}: {first_line(error)}", fix, basic=True)
     return Check("jax", works, found + ("; an NVIDIA GPU is not used" if fix else ""), fix, True)
 
@@ -131,7 +134,8 @@ def try_navix() -> Check:
         found = f"{version('navix')}: Unlock begun, view {np.shape(timestep.observation)}"
         return Check("navix", True, found, basic=True)
     except Exception as error:  # whatever a broken installation raises is what is to be shown
-        return Check("navix", False, first_line(error), "install navix==4.0.0", basic=True)
+        fix = "" if refusal(error) else "install navix==4.0.0"
+        return Check("navix", False, first_line(error), fix, basic=True)
 
 
 def try_ffmpeg() -> Check:
@@ -227,7 +231,7 @@ def show(checks: Sequence[Check], console: Console) -> None:
     """Print a line for each check, then what to do about those that failed."""
     table = Table(box=None, show_header=False, pad_edge=False)
     for check in checks:
-        mark = "[green]works[/]" if check.works else "[red]does not[/]"
+        mark = Text("works", "green") if check.works else Text("does not", "red")
         table.add_row(check.name, mark, check.found)
     console.print(table, highlight=False)
     for check in checks:
@@ -239,6 +243,8 @@ def show(checks: Sequence[Check], console: Console) -> None:
 
 def first_line(error: Exception) -> str:
     """Return what an error says, in one line."""
+    if found := refusal(error):
+        return found.line
     return (str(error).splitlines() or [type(error).__name__])[0]
 
 

@@ -69,7 +69,19 @@ def _of_memory(error: BaseException) -> Refusal | None:
 
 def _of_backend(error: BaseException) -> Refusal | None:
     text = str(error).partition("\n")[0]
-    if not isinstance(error, RuntimeError) or not text.startswith(NO_BACKEND):
+    if isinstance(error, AssertionError) and not _has_devices():
+        text = "JAX has no device of that kind here (a GPU needs the extra cuda12 or cuda13)"
+    elif not isinstance(error, RuntimeError) or not text.startswith(NO_BACKEND):
         return None
     platforms = os.environ.get("JAX_PLATFORMS", "")
     return Refusal(f"JAX_PLATFORMS={platforms} cannot be used: {text}", BAD_INPUT)
+
+
+def _has_devices() -> bool:
+    """Return whether JAX has a device: without its plugin, an assertion fails instead."""
+    import jax  # imported here: it takes seconds
+
+    try:
+        return bool(jax.devices())
+    except (AssertionError, RuntimeError):
+        return False

@@ -70,6 +70,10 @@ def test_what_can_be_missing_is_no_failure(found, capsys) -> None:
     doctor.main([])
     shown = capsys.readouterr().out
     assert "all is well" in shown
+    assert "works" in shown
+    assert "does not" in shown
+    assert "[green]" not in shown
+    assert "[/]" not in shown
     assert "habitat_sim: install it" in shown
 
 
@@ -86,6 +90,19 @@ def test_no_frame_is_written_over(found, capsys, tmp_path) -> None:
     assert "already exists" in refused(doctor.main, ["--out", str(tmp_path)], capsys)
     error = refused(doctor.main, ["--out", "/proc/frames"], capsys, status=3)
     assert "cannot read or write /proc/frames: No such file" in error
+
+
+def test_a_platform_without_its_plugin_is_a_row(monkeypatch, capsys) -> None:
+    def assertion() -> None:
+        raise AssertionError
+
+    monkeypatch.setenv("JAX_PLATFORMS", "cuda")
+    monkeypatch.setattr(doctor.jax, "devices", assertion)
+    monkeypatch.setattr(doctor, "attempts", lambda options: {"jax": doctor.try_jax})
+    with pytest.raises(SystemExit) as stop:
+        doctor.main([])
+    assert stop.value.code == doctor.BROKEN
+    assert "JAX_PLATFORMS=cuda cannot be used" in " ".join(capsys.readouterr().out.split())
 
 
 @pytest.mark.slow

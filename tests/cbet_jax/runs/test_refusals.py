@@ -38,6 +38,19 @@ def test_it_is_one_line(error, line, status):
     assert found.status == status
 
 
+def test_a_platform_without_its_plugin_is_one_line(monkeypatch):
+    def assertion():
+        raise AssertionError
+
+    assert refusal(AssertionError()) is None
+    monkeypatch.setenv("JAX_PLATFORMS", "cuda")
+    monkeypatch.setattr("jax.devices", assertion)
+    found = refusal(AssertionError())
+    assert found is not None
+    assert found.line.startswith("JAX_PLATFORMS=cuda cannot be used: JAX has no device")
+    assert found.status == BAD_INPUT
+
+
 def test_the_cause_is_asked_too():
     error = RuntimeError("saving failed")
     error.__cause__ = os_error(errno.EDQUOT)
