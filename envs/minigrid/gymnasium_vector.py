@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from gymnasium import error, spaces
 from gymnasium.vector import AutoresetMode, VectorEnv
@@ -34,10 +35,11 @@ type Observations = Any  # uint8[N, 7, 7, 3], numpy's, or JAX's with arrays `dlp
 class GridworldVectorEnv(VectorEnv[Observations, np.ndarray, np.ndarray]):
     """Many gridworlds of one kind, stepped as one batch.
 
-    `info` has, at every step, `success` and `interactions` (unique ones so far) of the episode
-    that the action belongs to, and `panorama` if asked for. Where episodes end, `episode` has
-    their return `r`, length `l` and seconds `t`, as `RecordEpisodeStatistics` writes them. With
-    same-step resets, what an episode ended with is in `final_obs` and `final_info`.
+    `info` has, at every step, `success` and `interactions` (unique ones so far) of the present
+    episode, and `panorama` if asked for. Where episodes end, `episode` has their return `r`, length
+    `l` and seconds `t`, as `RecordEpisodeStatistics` writes them. With same-step resets, the
+    present episode is then the next one; what the last one ended with is in `final_obs` and
+    `final_info`.
 
     With arrays `dlpack`, views and panoramas are JAX's arrays and stay on the device, where
     `torch.from_dlpack` reads them without a copy (a JAX array must not be changed in place). All
@@ -114,12 +116,12 @@ class GridworldVectorEnv(VectorEnv[Observations, np.ndarray, np.ndarray]):
 
     @property
     def states(self) -> State:
-        """The present states of all environments, arrays `[N, ...]`.
+        """A copy of the present states of all environments, arrays `[N, ...]`.
 
         Raises:
             ResetNeeded: `reset` was never called.
         """
-        return self._begun().states
+        return jax.tree.map(jnp.copy, self._begun().states)  # the next step takes the original
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -202,7 +204,7 @@ class GridworldVectorEnv(VectorEnv[Observations, np.ndarray, np.ndarray]):
         return f"{type(self).__name__}({self._name}, num_envs={self.num_envs})"
 
     def _each_state(self) -> Iterator[State]:
-        states = jax.device_get(self.states)
+        states = jax.device_get(self._begun().states)
         return (jax.tree.map(lambda leaf, i=i: leaf[i], states) for i in range(self.num_envs))
 
     def _begun(self) -> Worlds:

@@ -150,6 +150,16 @@ def test_gymnasiums_checker_has_nothing_to_say():
     check_env(Alone(made("NextStep")))
 
 
+def test_states_outlive_the_next_step():
+    vector = made("NextStep")
+    vector.reset(seed=2)
+    kept = vector.states
+    before = kept.level.agent_direction.tolist()
+    vector.step(np.full(ENVS, rules.LEFT))
+    assert kept.level.agent_direction.tolist() == before
+    assert vector.states.level.agent_direction.tolist() == [(each - 1) % 4 for each in before]
+
+
 def test_a_batch_fits_its_spaces():
     vector = made("NextStep")
     assert vector.metadata["autoreset_mode"] is AutoresetMode.NEXT_STEP
