@@ -50,3 +50,7 @@ class Check(NamedTuple):
 
 class ContractError(Exception):
     """Ends a check that has found a problem."""
+
+
+class NotChecked(Exception):  # noqa: N818 (no error)
+    """Ends a check that cannot be made; the message says why."""
