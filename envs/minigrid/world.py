@@ -105,8 +105,9 @@ def gridworld(
 def play_levels(num_worlds: int, max_steps: int, platform: str = "cpu") -> World[Worlds]:
     """Return worlds whose `init` takes their levels, `[N]`, in place of a random key.
 
-    Each plays its own level again and again; success ends an episode. What is compiled for these
-    worlds plays every environment, because a level is data.
+    Each begins with its own level, and success ends an episode. The levels are then a pool that
+    all share: worlds whose episodes end take them in turn, from the first on. What is compiled for
+    these worlds plays every environment, because a level is data.
 
     Args:
         num_worlds: size of the batch.

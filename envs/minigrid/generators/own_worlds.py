@@ -14,7 +14,7 @@ from envs.check import first_problem
 from envs.errors import UnknownEnvironment, UnsupportedEnvironment
 from envs.minigrid.generators.generator import Generator
 from envs.minigrid.generators.text_levels import text_levels
-from envs.minigrid.level import MARGIN, MAX_SIDE, Level
+from envs.minigrid.level import MARGIN, MAX_SIDE, TASKS, Level
 from envs.types import World
 
 _generators: dict[str, Generator] = {}
@@ -174,6 +174,9 @@ def _check(generator: Generator) -> None:
         raise OwnWorldError(f"a grid has 3 to {MAX_SIDE} cells along a side")
     if generator.max_steps < 1:
         raise OwnWorldError("max_steps must be at least 1")
+    if generator.task not in range(len(TASKS)):
+        named = ", ".join(f"{number} ({task})" for number, task in enumerate(TASKS))
+        raise OwnWorldError(f"its task must be one of {named}, not {generator.task}")
     count = 2
 
     def advance(key: Any) -> Any:

@@ -3,7 +3,7 @@
 A map is a grid as `envs.minigrid.level_text` reads it, walled all around, with one agent. Lines
 below the grid say what the grid does not show:
 
-    within 60 steps     the time limit (default: 4 steps for each cell of the largest map)
+    within 60 steps     the time limit (default: 4 x greatest width x greatest height)
     pick up BY          the task, if it is not to reach the goal GG: an object of the map
     open (5, 2)         likewise: a closed or locked door of the map
     no task             there is none

@@ -21,7 +21,7 @@ def _forgotten():
     own_worlds.forget()
 
 
-def generator(*, size=4, width=4, max_steps=9, ready=True):
+def generator(*, size=4, width=4, max_steps=9, task=REACH_GOAL, ready=True):
     def sample_level(key):
         del key
         level = make_level(
@@ -29,7 +29,7 @@ def generator(*, size=4, width=4, max_steps=9, ready=True):
         )
         return level, jnp.array(ready)
 
-    return make_generator("theirs", width, 4, max_steps, REACH_GOAL, sample_level)
+    return make_generator("theirs", width, 4, max_steps, task, sample_level)
 
 
 @pytest.mark.parametrize(
@@ -56,6 +56,7 @@ def test_gridworlds_are_found_by_their_names(make):
         (lambda: generator(size=5), "5 x 5 cells, more than its width and height, 4 x 4"),
         (lambda: generator(width=300), "3 to 255 cells"),
         (lambda: generator(max_steps=0), "max_steps must be at least 1"),
+        (lambda: generator(task=4), r"its task must be one of 0 \(.*\), .*, not 4"),
         (lambda: generator(ready=1), "one bool|its levels fail"),
         (lambda: generator(size="4"), "its levels fail: Type"),
     ],
