@@ -7,14 +7,14 @@ data-parallel, each device taking an equal part of every batch. Random numbers d
 the grid, so every grid computes what one device computes, except for the order of sums.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import jax
 import numpy as np
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
-from jaxtyping import PyTree
+from jaxtyping import Array, PyTree
 
 from cbet_jax.learner import LearnerState
 from cbet_jax.rollout import ActorState
@@ -22,8 +22,9 @@ from cbet_jax.types import ArrayTree, Metrics, SameType, Trajectory, unchanged
 
 SEEDS, WORLDS = "seeds", "worlds"  # axes of the mesh
 
+type Numbers = Mapping[str, Array]  # name of a number in the settings -> its value
 # Learns from batches [updates, X, sequences, ...], one after the other.
-type Learn = Callable[[LearnerState, Trajectory], tuple[LearnerState, Metrics]]
+type Learn = Callable[[LearnerState, Trajectory, Numbers | None], tuple[LearnerState, Metrics]]
 
 
 class DataParallel(NamedTuple):
@@ -47,7 +48,7 @@ def data_parallel(mesh: Mesh | None, worlds: int) -> DataParallel:
         return jax.tree.map(jax.lax.with_sharding_constraint, actor, specs)
 
     def shard_learner(learn: Learn) -> Learn:
-        specs = P(), P(None, None, WORLDS)
+        specs = P(), P(None, None, WORLDS), P()
         sharded: Learn = jax.shard_map(
             learn, in_specs=specs, out_specs=P(), axis_names={WORLDS}, check_vma=False
         )

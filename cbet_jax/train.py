@@ -26,7 +26,7 @@ from cbet_jax.rollout import ActorState, Events, begin_actor, rollout
 from cbet_jax.runs.devices import compiler_options
 from cbet_jax.runs.json_files import first_difference, to_json
 from cbet_jax.setting_types import numbers, with_numbers, without_numbers
-from cbet_jax.sharding import ONE_DEVICE, SEEDS, DataParallel
+from cbet_jax.sharding import ONE_DEVICE, SEEDS, DataParallel, Numbers
 from cbet_jax.types import ArrayTree, Metrics, SameType, Trajectory, unchanged
 from envs.types import World
 
@@ -80,6 +80,7 @@ class Trainer(NamedTuple):
     agent: Agent
     optimizers: Optimizers
     parallel: DataParallel = ONE_DEVICE
+    numbers: Numbers | None = None  # of its settings that differ between the runs of a program
 
 
 def make_trainer(
@@ -140,12 +141,11 @@ def make_program(
     in_row = agents // mesh.shape[SEEDS] if mesh else agents
     at_once = seeds_at_once or (1 if world.platform == "cpu" else in_row)
     of_each_agent = {name: np.repeat(numbers, seeds) for name, numbers in values.items()}
-    make_trainer(several[0], world, agent, mesh)  # refuses bad settings now, not when traced
+    trainer = make_trainer(several[0], world, agent, mesh)
 
     def over_agents[X, Y](function: Callable[[Trainer, X], Y], argument: X) -> Y:
         def of_one(inputs: tuple[Mapping[str, Array], X]) -> Y:
-            chosen = with_numbers(several[0], inputs[0])
-            return function(make_trainer(chosen, world, agent, mesh), inputs[1])
+            return function(_trainer_with(trainer, inputs[0]), inputs[1])
 
         mapped = sharding.over_seeds(mesh, partial(_map_seeds, of_one, in_row, at_once))
         return mapped((of_each_agent, argument))
@@ -197,6 +197,19 @@ def differing_numbers(several: Sequence[TrainSettings]) -> dict[str, Float[np.nd
         for name, values in columns.items()
         if len(set(values)) > 1
     }
+
+
+def _trainer_with(trainer: Trainer, numbers: Numbers | None) -> Trainer:
+    """Return a trainer with other numbers in its settings, arrays of the function being traced."""
+    if not numbers:
+        return trainer
+    settings = with_numbers(trainer.settings, numbers)
+    return trainer._replace(
+        settings=settings,
+        intrinsic=make_intrinsic(settings, trainer.world.num_actions),
+        optimizers=make_optimizers(settings),
+        numbers=numbers,
+    )
 
 
 def seed_keys(seeds: int, first_seed: int = 0) -> Key[Array, " seeds"]:
@@ -271,22 +284,27 @@ def learn(
 ) -> tuple[LearnerState, Metrics]:
     """Learn from every sequence once, batch by batch, oldest first."""
 
-    def learn_once(learner: LearnerState, batch: Trajectory) -> tuple[LearnerState, Metrics]:
-        return update(
-            trainer.agent,
-            trainer.intrinsic,
-            trainer.optimizers,
-            trainer.settings,
-            learner,
-            batch,
-            trainer.parallel.mean,
-        )
+    def learn_each(
+        learner: LearnerState, batches: Trajectory, numbers: Numbers | None
+    ) -> tuple[LearnerState, Metrics]:
+        here = _trainer_with(trainer, numbers)  # a sharded function may refer to no traced array
 
-    def learn_each(learner: LearnerState, batches: Trajectory) -> tuple[LearnerState, Metrics]:
+        def learn_once(learner: LearnerState, batch: Trajectory) -> tuple[LearnerState, Metrics]:
+            return update(
+                here.agent,
+                here.intrinsic,
+                here.optimizers,
+                here.settings,
+                learner,
+                batch,
+                here.parallel.mean,
+            )
+
         return jax.lax.scan(learn_once, learner, batches)
 
     batches = split_batches(trajectories, trainer.settings.updates)
-    learner, metrics = trainer.parallel.shard_learner(learn_each)(learner, batches)
+    shared = trainer.parallel.shard_learner(learn_each)
+    learner, metrics = shared(learner, batches, trainer.numbers)
     loss = metrics.pop("loss")
     means = {name: values.mean(0) for name, values in metrics.items()}
     return learner, {**means, "first_bad_update": _first_bad(loss)}

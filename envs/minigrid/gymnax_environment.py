@@ -1,9 +1,11 @@
 """Gridworlds with gymnax's interface: pure functions of one environment, to be vmapped.
 
-Learners written for gymnax (PureJaxRL, rejax) need nothing else. There is no dependency on gymnax:
-spaces have the same fields as its own, but are not of its classes.
+Learners written for gymnax (PureJaxRL, rejax) need nothing else. `step` returns one `done`, as they
+expect it; gymnax 1.0's own environments return two kinds of end. gymnax is not needed: spaces are
+of its classes where it is installed, and have the same fields where it is not.
 """
 
+import importlib
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
@@ -29,6 +31,7 @@ class Params(NamedTuple):
     """What an environment is played with."""
 
     levels: Level | None = None  # [L, ...], of which each episode draws one (None: a fresh one)
+    max_steps_in_episode: int = 0  # at least the time limit of every level (0: not known)
 
 
 class Discrete(NamedTuple):
@@ -67,7 +70,7 @@ class GymnaxEnvironment:
 
     def __init__(self, generator: Generator, *, explore: bool, platform: str) -> None:
         self.name, self.num_actions = generator.name, len(rules.ACTIONS)
-        self.default_params = Params()
+        self.default_params = Params(max_steps_in_episode=generator.max_steps)
         self._generator, self._explore, self._platform = generator, explore, platform
         self._see = _make_view(platform)
 
@@ -76,7 +79,7 @@ class GymnaxEnvironment:
 
         Otherwise each environment draws a level at every step: `vmap` computes both branches.
         """
-        return Params(sample_levels(self._generator, key, levels)[0])
+        return self.default_params._replace(levels=sample_levels(self._generator, key, levels)[0])
 
     def reset(self, key: PRNGKeyArray, params: Params | None = None) -> tuple[Observation, State]:
         """Begin an episode."""
@@ -122,13 +125,13 @@ class GymnaxEnvironment:
         state, reward, done, info = self._play(state, action)
         return self._see(state), state, reward, done, info
 
-    def action_space(self, params: Params | None = None) -> Discrete:
-        """Return the space of actions."""
-        return Discrete(self.num_actions)
+    def action_space(self, params: Params | None = None) -> Any:
+        """Return the space of actions, gymnax's `Discrete` or ours."""
+        return _space_classes()[0](self.num_actions)
 
-    def observation_space(self, params: Params | None = None) -> Box:
-        """Return the space of observations: MiniGrid's image."""
-        return Box(0, BRIGHTEST, VIEW_SHAPE, jnp.uint8)
+    def observation_space(self, params: Params | None = None) -> Any:
+        """Return the space of observations, MiniGrid's image: gymnax's `Box` or ours."""
+        return _space_classes()[1](0, BRIGHTEST, VIEW_SHAPE, jnp.uint8)
 
     def _start(self, key: PRNGKeyArray, params: Params | None) -> State:
         levels = (params or self.default_params).levels
@@ -152,6 +155,15 @@ class GymnaxEnvironment:
             "discount": 1.0 - done,
         }
         return state, outcome.reward, done, info
+
+
+def _space_classes() -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Return gymnax's `Discrete` and `Box`, which learners ask for, or without gymnax ours."""
+    try:
+        spaces = importlib.import_module("gymnax.environments.spaces")
+    except ImportError:
+        return Discrete, Box
+    return spaces.Discrete, spaces.Box
 
 
 def _make_view(platform: str) -> Callable[[State], Observation]:

@@ -17,7 +17,7 @@ from tests.support.corridor_runs import ARGUMENTS, CHUNK_FRAMES, assert_same_run
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory) -> Path:
-    """The same run on one device, on four, killed and resumed there, and on four and then one."""
+    """The same run on one device, on four, resumed there, moved to one, and in company."""
     root = tmp_path_factory.mktemp("runs")
     program = [sys.executable, "-m", "tests.support.corridor_runs", str(root)]
     with open(root / "stderr", "w") as stderr:
@@ -28,6 +28,13 @@ def runs(tmp_path_factory) -> Path:
 @pytest.mark.parametrize("name", ["4", "moved"])
 def test_the_numbers_do_not_depend_on_the_devices(name, runs):
     assert_same_run(runs / name, runs / "1")
+
+
+def test_runs_of_several_rates_share_devices(runs):
+    assert_same_run(runs / "company", runs / "1")
+    kernel = "learner.policy.params.value.kernel"
+    one, other = (last_state(runs / name)[kernel] for name in ("company", "other"))
+    assert (one != other).any()
 
 
 def test_a_resumed_run_on_four_devices_ends_with_the_same_numbers_bit_for_bit(runs):

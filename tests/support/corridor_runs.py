@@ -19,6 +19,7 @@ from cbet_jax.runs import checkpoint, metrics_table, multihost, progress_bar
 from cbet_jax.runs.directory import RunDirectory
 from experiments import minigrid_pretrain
 from experiments.common import gridworlds
+from experiments.common.training import AND
 from tests.support import tiny
 from tests.support.tiny import CHUNK
 from tests.support.worlds import corridor
@@ -96,9 +97,10 @@ def assert_same_run(one: Path, other: Path) -> None:
 
 
 def make_runs(root: Path) -> None:
-    """Make a run on one device, two on four, and one that moves from four to one.
+    """Make a run on one device, three on four, and one that moves from four to one.
 
-    One of those on four died after its first chunk, and goes on; a copy of it goes on on one.
+    One of those on four died after its first chunk, and goes on; a copy of it goes on on one. One
+    has company, which learns with another rate.
     """
     for devices in ("4", "1"):  # the first gives the CPU its devices
         often = ("--checkpoint-seconds", "0")
@@ -110,6 +112,8 @@ def make_runs(root: Path) -> None:
             if int(path.name) > CHUNK_FRAMES:
                 shutil.rmtree(path)
         assert pretrain(root / name, "--devices", devices, "--resume") == 0
+    other = [*ARGUMENTS, "--out", str(root / "other"), "--optimizer.learning-rate", "2e-3"]
+    assert pretrain(root / "company", "--devices", "4", AND, *other, "--devices", "4") == 0
 
 
 def share_run(root: Path, host: int) -> None:

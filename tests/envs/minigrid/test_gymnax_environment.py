@@ -1,5 +1,8 @@
 """`gymnax_env`: gymnax's contract, and an agent of its style that learns."""
 
+import sys
+from types import ModuleType
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,7 +12,7 @@ from flax import linen
 
 import envs.minigrid
 from envs.minigrid import cells, rules, views
-from envs.minigrid.gymnax_environment import Params
+from envs.minigrid.gymnax_environment import Box, Discrete, Params
 from envs.minigrid.level import REACH_GOAL
 from envs.minigrid.level_text import from_text
 from tests.support.play import QUICKLY
@@ -92,6 +95,29 @@ def test_it_can_be_called_as_gymnaxs_own_are():
     np.testing.assert_array_equal(views_of_many[1, 2], see(one))
     assert environment.action_space().n == environment.num_actions == 7
     assert space.sample(jax.random.key(0)).shape == (7, 7, 3)
+
+
+def test_spaces_are_gymnaxs_where_it_is_installed(monkeypatch):
+    """Learners ask `isinstance`; a stand-in for gymnax, which tests do not install."""
+    spaces = ModuleType("gymnax.environments.spaces")
+    spaces.Discrete = type("Discrete", (Discrete,), {})
+    spaces.Box = type("Box", (Box,), {})
+    environment = envs.minigrid.gymnax_env("LavaGapS5")
+    ours = environment.action_space(), environment.observation_space()
+    assert not isinstance(ours[0], spaces.Discrete)
+    for name in ("gymnax", "gymnax.environments", spaces.__name__):
+        monkeypatch.setitem(sys.modules, name, spaces)
+    theirs = environment.action_space(), environment.observation_space()
+    assert isinstance(theirs[0], spaces.Discrete)
+    assert isinstance(theirs[1], spaces.Box)
+    assert theirs == ours
+
+
+def test_its_parameters_say_the_time_limit():
+    environment = envs.minigrid.gymnax_env("LavaGapS5")
+    params = environment.default_params
+    assert params.max_steps_in_episode == 4 * 5**2
+    assert envs.from_gymnax(environment, params, 2).max_steps == 4 * 5**2
 
 
 class ActorCritic(linen.Module):
