@@ -194,7 +194,11 @@ def _is_zero(lines: Lines) -> bool:
 def of_line(lines: Lines, line: str) -> Curve:
     """Return the curve of a world, or of all worlds: the mean of the worlds' own means."""
     worlds = [seeds for name, seeds in lines.items() if name != ALL_WORLDS]
-    if line == ALL_WORLDS and len(worlds) > 1 and len({len(seeds) for seeds in worlds}) == 1:
+    if (
+        line == ALL_WORLDS
+        and len(worlds) > 1
+        and all(seeds.keys() == worlds[0].keys() for seeds in worlds)
+    ):
         return over_seeds_and_worlds(worlds)
     return over_seeds(lines[line])
 

@@ -57,10 +57,10 @@ def _last_known(values: np.ndarray) -> np.ndarray:
 
 
 def _binned(seeds: Mapping[int, Column], last: int) -> np.ndarray:
-    """Return the mean frames and the mean values of each bin: `[2, seeds, points]`."""
+    """Return the mean frames and values of each bin, `[2, seeds, points]`; seeds in order."""
     edges = np.linspace(0, last, CURVE_POINTS + 1)[1:]
     frames, values = binned = np.full((2, len(seeds), CURVE_POINTS), np.nan)
-    for row, column in enumerate(seeds.values()):
+    for row, (_, column) in enumerate(sorted(seeds.items())):
         bins = np.searchsorted(edges, column.frames)
         count = np.bincount(bins, minlength=CURVE_POINTS)
         for means, numbers in ((frames, column.frames), (values, column.values)):

@@ -143,7 +143,7 @@ def restore(
 
 
 def read(path: Path) -> dict[str, dict[int, Column]]:
-    """Read a table: name -> seed -> column.
+    """Read a table: name -> seed, in their order -> column.
 
     Raises:
         RunDirectoryError: a row cannot be read.
@@ -159,7 +159,7 @@ def read(path: Path) -> dict[str, dict[int, Column]]:
     return {
         name: {
             seed: Column(np.array([f for f, _ in pairs]), np.array([v for _, v in pairs]))
-            for seed, pairs in seeds.items()
+            for seed, pairs in sorted(seeds.items())
         }
         for name, seeds in rows.items()
     }

@@ -14,6 +14,10 @@ from cbet_jax.runs.metrics_table import Column
 NAN = np.nan
 
 
+def negative(column):
+    return column._replace(values=-column.values)
+
+
 def test_a_curve_is_the_mean_and_the_range_of_the_seeds():
     one = Column(np.array([10, 20, 30, 40]), np.array([1.0, 3.0, 5.0, 7.0]))
     other = Column(np.array([10, 20]), np.array([2.0, 5.0]))
@@ -45,6 +49,10 @@ def test_all_worlds_together_are_the_mean_of_their_own_means():
     line = over_seeds_and_worlds([{0: often}, {0: rarely}])
     assert np.array_equal(line.frames, [20, 30, 40])
     assert np.array_equal(line.mean, [5.5, 6.5, 11.5])
+    of_two = [{0: often, 1: negative(often)}, {1: negative(rarely), 0: rarely}]
+    mirrored = over_seeds_and_worlds(of_two)  # rows of seeds are in any order
+    assert np.array_equal(mirrored.high, [5.5, 6.5, 11.5])
+    assert np.array_equal(mirrored.low, [-5.5, -6.5, -11.5])
     table = {"x": {0: often}, "x/A": {0: often}, "x/B": {0: rarely}}
     found = of_all_worlds(table, "x", 0, 10, np.array([10, 20, 30, 40]))
     np.testing.assert_array_equal(found, [np.nan, 5.5, 6.5, 11.5])
