@@ -11,6 +11,7 @@ from jaxtyping import Array, UInt32
 from cbet_jax.types import ArrayTree
 
 MOST_NUMBERS = 16  # of an agent, in an array that is packed
+WORD_BYTES = 4
 
 
 @jax.tree_util.register_dataclass
@@ -59,18 +60,20 @@ def unpack(packed: Packed) -> Any:
 
 
 def _is_small(leaf: Array, number: int) -> bool:
-    numbers = jnp.issubdtype(leaf.dtype, jnp.number) or leaf.dtype == bool
-    return bool(numbers and leaf.shape[:1] == (number,) and leaf[0].size <= MOST_NUMBERS)
+    kind = leaf.dtype
+    is_integer = jnp.issubdtype(kind, jnp.integer) and kind.itemsize <= WORD_BYTES
+    fits = is_integer or kind in (bool, jnp.float32)  # other floats would be rounded to integers
+    return bool(fits and leaf.shape[:1] == (number,) and leaf[0].size <= MOST_NUMBERS)
 
 
 def _to_words(leaf: Array) -> UInt32[Array, "N numbers"]:
     flat = leaf.reshape(len(leaf), -1)
-    if flat.dtype.itemsize == jnp.uint32.dtype.itemsize:
+    if flat.dtype.itemsize == WORD_BYTES:
         return jax.lax.bitcast_convert_type(flat, jnp.uint32)
     return flat.astype(jnp.uint32)
 
 
 def _from_words(words: UInt32[Array, "..."], kind: Any) -> Array:
-    if np.dtype(kind).itemsize == words.dtype.itemsize:
+    if np.dtype(kind).itemsize == WORD_BYTES:
         return jax.lax.bitcast_convert_type(words, kind)
     return words.astype(kind)

@@ -22,7 +22,9 @@ def test_a_scan_that_packs_keeps_every_bit():
     numbers = jnp.arange(4 * 3 * 2).reshape(4, 3, 2) - 9
     view = jnp.ones((4, 3, 7, 7), jnp.uint8)
     keys = jax.random.split(jax.random.key(1), 4)
-    record = Record(reward, draw[..., 1] >> 31 == 1, view, (numbers, keys, view[..., 0, 0], ()))
+    halves = [(numbers[..., 0] / 7).astype(kind) for kind in (jnp.bfloat16, jnp.float16)]
+    rest = (numbers, keys, view[..., 0, 0], *halves, ())
+    record = Record(reward, draw[..., 1] >> 31 == 1, view, rest)
     _, packed = jax.lax.scan(lambda _, one: ((), pack(one, 3)), (), record)
     assert packed.words.shape == (4, 3, 1 + 1 + 2 + 1)
     found = unpack(packed)
