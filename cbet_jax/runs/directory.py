@@ -166,7 +166,8 @@ class RunDirectory:
 
     def discard(self) -> None:
         """Delete a run that has not begun: what `create` and a first start have written."""
-        for path in (self.config, self.manifest, self.metrics, self.root / ".lock"):
+        written = [self.config, self.manifest, self.metrics, self.root / ".lock", self.method]
+        for path in [*written, *self.root.glob("world*.py")]:
             path.unlink(missing_ok=True)
         shutil.rmtree(self.checkpoints, ignore_errors=True)
         if not any(self.root.iterdir()):

@@ -22,6 +22,7 @@ import numpy as np
 from rich.console import Console
 
 from cbet_jax.config import RunSettings
+from cbet_jax.learner import LearnerState
 from cbet_jax.runs import (
     checkpoint,
     compilation_cache,
@@ -40,7 +41,6 @@ from cbet_jax.runs.saving import Saver
 from cbet_jax.runs.signals import Stop, heard_during, stop_on_signals
 from cbet_jax.runs.tracking import Trackers
 from cbet_jax.train import Program, TrainState, seed_keys
-from cbet_jax.types import ArrayTree
 
 Advance = Callable[[TrainState], tuple[TrainState, Chunk]]  # plays a chunk; the state given is gone
 
@@ -216,9 +216,10 @@ class _Files:
             numbers = (before.iterations + np.arange(len(bad))[:, None]) * updates + bad + 1
             self._end(f"the loss of update {int(np.nanmin(numbers))} is not a finite number")
 
-    def has_finite(self, params: ArrayTree) -> bool:
-        """Return whether the run's parameters are finite numbers; it ends if they are not."""
-        leaves = [multihost.fetch(leaf)[self.agents] for leaf in jax.tree.leaves(params)]
+    def has_finite(self, learner: LearnerState) -> bool:
+        """Return whether all that the run has learnt is finite numbers; it ends if it is not."""
+        learnt = learner.policy, learner.intrinsic.learnt
+        leaves = [multihost.fetch(leaf)[self.agents] for leaf in jax.tree.leaves(learnt)]
         if not all(np.isfinite(leaf).all() for leaf in leaves):
             last = self.position.iterations * self.settings.train.updates
             self._end(f"a parameter is not a finite number after update {last}")
@@ -399,7 +400,7 @@ class _Run:
         if not any(0 <= over < self.chunk_frames for over in past):
             return
         for files in self.active:
-            if files.has_finite(state.params):
+            if files.has_finite(state.learner):
                 params = self._part(state.learner.agent, files)
                 saved_policies.keep(files.directory, files.settings, params, files.position)
         self.tell_of_ends()
@@ -418,7 +419,7 @@ class _Run:
         if not due:
             return
         with self.saver.timing():
-            due = [files for files in due if files.has_finite(state.params)]
+            due = [files for files in due if files.has_finite(state.learner)]
             whole = state if len(self.files) == 1 else checkpoint.on_host(state)
             for files in due:
                 if files.table:

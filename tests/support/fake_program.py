@@ -10,6 +10,7 @@ from jax import Array
 from jax.sharding import Mesh
 
 from cbet_jax.config import RunSettings
+from cbet_jax.intrinsic.types import Params
 from cbet_jax.learner import LearnerState
 from cbet_jax.train import Program, TrainState
 
@@ -28,7 +29,8 @@ def fake_program(
 @cache  # traced once
 def _fake_program(chunk: int, frames: int, bad_updates: tuple[int, ...]) -> Program:
     def init(key: Array) -> TrainState:
-        walk = LearnerState(jnp.zeros(3), intrinsic=(), policy_optimizer=(), intrinsic_optimizer={})
+        networks = Params({"network": jnp.zeros(3)}, {})
+        walk = LearnerState(jnp.zeros(3), networks, policy_optimizer=(), intrinsic_optimizer={})
         nothing = jnp.zeros(0)  # orbax cannot store empty arrays
         return TrainState(walk, actor=nothing, key=key, iteration=jnp.zeros((), jnp.int32))
 

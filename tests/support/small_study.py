@@ -22,6 +22,7 @@ from jax.sharding import Mesh
 from cbet_jax.agent import make_agent
 from cbet_jax.config import NetworkSettings, RunSettings, TransferSettings
 from cbet_jax.evaluate import Episodes
+from cbet_jax.intrinsic.types import Params
 from cbet_jax.learner import LearnerState
 from cbet_jax.runs import metrics_table
 from cbet_jax.runs.saved_policies import UNTRAINED
@@ -61,7 +62,7 @@ def _walking(
     def init(key: Array) -> TrainState:
         number = jax.random.normal(key)
         params = jax.tree.map(lambda leaf: jnp.full(leaf.shape, number, leaf.dtype), shapes)
-        learner = LearnerState(params.learnt, None, None, {}, params.fixed)
+        learner = LearnerState(params.learnt, Params({}, {}), None, {}, params.fixed)
         return TrainState(learner, (), key, jnp.zeros((), jnp.int32))
 
     def iterate(state: TrainState, _: None) -> tuple[TrainState, dict[str, Array]]:

@@ -16,6 +16,7 @@ import pytest
 from rich.console import Console
 
 from cbet_jax.analysis import figures
+from cbet_jax.intrinsic.types import Params
 from cbet_jax.runs import checkpoint, memory, metrics_table, saving, train_loop
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
 from cbet_jax.runs.train_loop import HostSettings
@@ -499,7 +500,8 @@ def test_a_loss_that_is_not_finite_stops_the_run(tmp_path, capsys, monkeypatch):
     assert np.array_equal(last.frames, [11 * CHUNK_FRAMES // 2])
 
 
-def test_parameters_that_are_not_finite_are_never_saved(tmp_path, capsys, monkeypatch):
+@pytest.mark.parametrize("of_method", [False, True])
+def test_parameters_that_are_not_finite_are_never_saved(of_method, tmp_path, capsys, monkeypatch):
     def silent(settings, mesh):
         program = fake_program(settings, mesh, bad_update=6)
 
@@ -515,6 +517,13 @@ def test_parameters_that_are_not_finite_are_never_saved(tmp_path, capsys, monkey
 
             def __call__(self, state):
                 state, chunk = program.advance(state)
+                if of_method:
+                    policy = state.learner.policy
+                    networks = Params({"network": policy}, {})
+                    learner = state.learner._replace(
+                        policy=np.zeros_like(policy), intrinsic=networks
+                    )
+                    state = state._replace(learner=learner)
                 return state, {**chunk, "first_bad_update": np.nan * chunk["entropy"]}
 
         return program._replace(advance=Lowered())
