@@ -241,8 +241,10 @@ def _check_shapes(path: Path, template: Any) -> None:
 
 def _made_longer(stored: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
     """Return the settings of a checkpoint with the frames of its run, which may be more by now."""
-    before, now = (s["train"]["frames"] if "train" in s else 0 for s in (stored, settings))
-    return {**stored, "train": {**stored["train"], "frames": now}} if before < now else stored
+    if not ("train" in stored and "train" in settings):
+        return stored
+    frames = max(stored["train"]["frames"], settings["train"]["frames"])
+    return {**stored, "train": {**stored["train"], "frames": frames}}
 
 
 def read_arrays(path: Path, names: set[str] | None = None) -> dict[str, np.ndarray]:

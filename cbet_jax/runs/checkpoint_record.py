@@ -17,7 +17,8 @@ class DamagedCheckpointError(Exception):
 
 def checkpoints(folder: Path) -> list[Path]:
     """List the complete checkpoints in a folder, oldest first."""
-    return sorted(p for p in folder.glob("[0-9]*") if _is_number(p.name) and p.is_dir())
+    found = (p for p in folder.glob("[0-9]*") if _is_number(p.name) and p.is_dir())
+    return sorted(found, key=lambda path: int(path.name))
 
 
 def read_record(path: Path) -> dict[str, Any]:

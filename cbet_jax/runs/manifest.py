@@ -100,10 +100,14 @@ def _version(package: str) -> str | None:
 
 
 def _commit() -> str | None:
+    """Return the commit of this package's own repository; None where it is installed without."""
+    root = Path(__file__).parents[2]
+    if not (root / ".git").exists():  # git would answer for a repository around it
+        return None
     try:
         shown = subprocess.run(
             ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"],
-            cwd=Path(__file__).parent,
+            cwd=root,
             capture_output=True,
             text=True,
             check=True,

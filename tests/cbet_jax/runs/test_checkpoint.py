@@ -112,6 +112,18 @@ def test_other_settings_are_refused_by_name(tmp_path):
         checkpoint.load(path, make_state(), other)
 
 
+def test_a_checkpoint_without_a_runs_settings_is_refused(tmp_path):
+    path = checkpoint.save(tmp_path, make_state(), Position(), {})
+    with pytest.raises(RunDirectoryError, match="of another run: there train is None"):
+        checkpoint.load(path, make_state(), SETTINGS)
+
+
+def test_checkpoints_are_in_the_order_of_their_frames(tmp_path):
+    for frames in (10**12, 10**12 - 1):
+        checkpoint.path_at(tmp_path, frames).mkdir()
+    assert [int(p.name) for p in checkpoint.checkpoints(tmp_path)] == [10**12 - 1, 10**12]
+
+
 def test_another_program_is_refused_by_name(tmp_path):
     path = save(tmp_path, 40)
     other = make_state()._replace(params=np.zeros((2, 4), np.float32))

@@ -1,7 +1,11 @@
 """The manifest: one entry for each start of a run."""
 
 import json
+import subprocess
 
+import pytest
+
+from cbet_jax.runs import manifest
 from cbet_jax.runs.manifest import Session
 
 
@@ -32,3 +36,15 @@ def test_a_manifest_that_was_deleted_is_written_again(tmp_path):
     path.unlink()
     session.record(frames=20)
     assert [entry["frames"] for entry in json.loads(path.read_text())["sessions"]] == [20]
+
+
+@pytest.mark.parametrize(("folder", "is_own"), [("", True), (".venv/lib/site-packages", False)])
+def test_the_commit_is_that_of_the_packages_own_repository(folder, is_own, tmp_path, monkeypatch):
+    (tmp_path / folder / "cbet_jax" / "runs").mkdir(parents=True)
+    author = ("-c", "user.name=A", "-c", "user.email=a@b.c")
+    for words in (("init", "-q"), (*author, "commit", "-q", "--allow-empty", "-m", "one")):
+        subprocess.run(["git", *words], cwd=tmp_path, check=True)
+    place = tmp_path / folder / "cbet_jax" / "runs" / "manifest.py"
+    monkeypatch.setattr(manifest, "__file__", str(place))
+    commit = manifest.describe([])["commit"]
+    assert (commit is not None and len(commit) == 40) if is_own else commit is None
