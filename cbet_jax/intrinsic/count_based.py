@@ -165,8 +165,9 @@ def with_networks(count: Intrinsic, networks: Intrinsic) -> Intrinsic:
 
 def overflow(memory: Memory) -> Metrics:
     """Return how many visits, since the run began, found no free slot."""
-    visits = sum(counts.tables.overflow.sum() for counts in memory.values())
-    return {"count_overflow": jnp.asarray(visits, jnp.float32)}
+    # In float32: the integers of many actors may add up to more than an integer holds.
+    lost = (counts.tables.overflow.astype(jnp.float32).sum() for counts in memory.values())
+    return {"count_overflow": jnp.asarray(sum(lost), jnp.float32)}
 
 
 def _tables(memory: Memory) -> Tables:

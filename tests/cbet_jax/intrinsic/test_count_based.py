@@ -103,6 +103,18 @@ def test_what_is_never_reset_has_more_room(method, changes, slots):
     assert memory["states"].tables.slots.shape == (1, slots, 3)
 
 
+def test_the_overflow_of_many_actors_does_not_wrap():
+    """Each actor's is an integer of 32 bits."""
+    method = make("cbet", NEVER)
+    _, memory = method.init(KEY, moment([0, 0]))
+    most = np.full(2, 2**31 - 1, np.int32)
+    full = {
+        kind: counts._replace(tables=counts.tables._replace(overflow=most))
+        for kind, counts in memory.items()
+    }
+    assert float(method.metrics(full)["count_overflow"]) == 2**33
+
+
 LONG = [pytest.param(p, 100_000, multi_env, 3, marks=pytest.mark.slow) for p in (0.001, 0.0)]
 ONE = partial(single_env, "DoorKey-6x6")
 
