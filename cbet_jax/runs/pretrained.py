@@ -2,6 +2,11 @@
 
 `pretrained/NAME` names one wherever a command takes a run. It is unpacked into a run directory,
 once, so it is watched, evaluated and transferred as any other run.
+
+The files are made with `pack`, here of a run's first seed:
+
+    python -c 'from cbet_jax.runs import directory, pretrained as p
+    p.pack(directory.RunDirectory("runs/first"), 0, p.FILES / "my-name.npz")'
 """
 
 import json
@@ -50,14 +55,18 @@ def pack(directory: RunDirectory, seed_index: int, path: Path) -> Path:
     """Write the newest policy of one of a run's seeds into one file, in bfloat16.
 
     Args:
-        directory: of the run, whose views and actions are those of gridworlds.
+        directory: of the run, which is not one of transfer.
         seed_index: which of its seeds.
         path: the new file, an `.npz`.
 
     Raises:
-        RunDirectoryError: the run holds no policy.
+        RunDirectoryError: the run holds no policy, or one that a pre-trained one biases.
     """
     settings = directory.settings()
+    if settings.transfer:
+        raise RunDirectoryError(
+            f"{directory.root} is a run of transfer, whose policy is two networks: a file holds one"
+        )
     newest = checkpoint.checkpoints(directory.checkpoints)
     if not newest:
         raise RunDirectoryError(f"{directory.root} holds no checkpoint yet")

@@ -9,9 +9,9 @@ import jax
 import numpy as np
 import pytest
 
-from cbet_jax.config import RunSettings
+from cbet_jax.config import RunSettings, TrainSettings, TransferSettings
 from cbet_jax.runs import pretrained
-from cbet_jax.runs.directory import RunDirectoryError
+from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
 from cbet_jax.runs.metrics_table import HEADER
 from cbet_jax.runs.saved_policies import load_policies
 from envs.habitat.simulator import ACTIONS
@@ -104,6 +104,15 @@ def test_other_names_are_refused(here, capsys):
     save_run(here / "runs" / "tiny")
     with pytest.raises(RunDirectoryError, match="holds another run"):
         pretrained.unpack(Path(NAME), here / "runs")
+
+
+def test_a_run_of_transfer_is_not_packed(tmp_path):
+    biased = TransferSettings("runs/first", 80, TrainSettings().network)
+    directory = RunDirectory(tmp_path / "task")
+    directory.create(RunSettings(transfer=biased))
+    with pytest.raises(RunDirectoryError, match="is a run of transfer"):
+        pretrained.pack(directory, 0, tmp_path / "task.npz")
+    assert not (tmp_path / "task.npz").exists()
 
 
 @pytest.mark.parametrize("name", pretrained.names())
