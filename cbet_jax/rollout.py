@@ -23,7 +23,7 @@ class ActorState(NamedTuple):
 
     world: ArrayTree  # state of the worlds
     step: Step  # the last step; its view is acted on next
-    first: Bool[Array, " N"]  # the recurrent state is zeroed before that view is read
+    first: Bool[Array, " N"]  # whether the agent's state is zeroed before it sees step.view
     recurrent: RecurrentState  # of the agent
     memory: Memory  # of the intrinsic method, () without one
     episode_return: Float[Array, " N"]  # extrinsic, of the current episode

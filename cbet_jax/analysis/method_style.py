@@ -2,7 +2,9 @@
 
 from collections.abc import Iterable
 
-BASES = {  # name -> title, colour (Okabe and Ito's, which people with any colour vision tell apart)
+# Name -> title, colour. The paper's methods have Okabe and Ito's colours, which people with any
+# colour vision tell apart.
+BASES = {
     "cbet": ("C-BET", "#0072B2"),
     "count": ("Count", "#D55E00"),
     "ride": ("RIDE", "#009E73"),

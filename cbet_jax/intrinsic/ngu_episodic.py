@@ -20,7 +20,7 @@ from envs.types import Step
 # Of the paper. In MiniGrid, the code of DEIR (Wan et al., 2023) has the same for NGU.
 NEIGHBOURS = 10  # k
 EPSILON = 1e-4  # of the kernel
-CLUSTER = 0.008  # xi: distances below it, of normalised ones, are 0
+CLUSTER = 0.008  # xi, taken off normalised squared distances; smaller ones become 0
 CONSTANT = 1e-3  # c
 COEFFICIENT = 1e-3  # of normalised bonuses, as in commands for that code in DoorKey-8x8
 SLOTS = 512  # views that an actor remembers of its episode: the last ones
@@ -43,10 +43,10 @@ class Signal(NamedTuple):
 def ngu_episodic(settings: TrainSettings, num_actions: int) -> Intrinsic:
     """Return NGU's episodic bonus: 1 / (sqrt(sum of K over the neighbours) + c).
 
-    K = epsilon / (d^2 / d_m^2 + epsilon), where d_m^2 is the running mean of the squared distances.
-    phi learns by predicting the action between two views (Badia et al., section 2 and algorithm 1).
-    The first view of an episode, which has no neighbour, has no bonus. The largest similarity of
-    the paper, 8, is above what ten neighbours can have.
+    K = epsilon / (max(d^2 / d_m^2 - xi, 0) + epsilon), where d_m^2 is the running mean of the
+    squared distances. phi learns by predicting the action between two views (Badia et al., section
+    2 and algorithm 1). The first view of an episode, which has no neighbour, has no bonus. The
+    largest similarity of the paper, 8, is above what ten neighbours can have.
     """
     embedding = make_inverse_embedding(settings.auxiliary, num_actions)
 

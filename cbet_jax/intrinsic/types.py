@@ -62,11 +62,13 @@ def _no_metrics(memory: Memory) -> Metrics:
 class Intrinsic(NamedTuple):
     """An intrinsic-reward method. All but the first three fields have defaults.
 
-    `begin_rollout` and `observe` run inside the acting loop, in the order of time, and see each
-    step of each actor once. The memory that they return is carried on, through all rollouts of
-    the run. The parameters that `observe` sees stay the same within a rollout. `reward` and `loss`
-    see whole trajectories: `signal[t]` is the record of the step that `action[t]` led to, whose
-    view is `view[t + 1]` (after an episode's end, the next episode's first view).
+    `begin_rollout` runs before each rollout, and sees the step that it begins with: the last one
+    of the rollout before, once more. `observe` runs inside the acting loop, in the order of time,
+    and sees each step of each actor once. The memory that they return is carried on, through all
+    rollouts of the run. The parameters that `observe` sees stay the same within a rollout.
+    `reward` and `loss` see whole trajectories: `signal[t]` is the record of the step that
+    `action[t]` led to, whose view is `view[t + 1]` (after an episode's end, the next episode's
+    first view).
 
     `observe_rollout` is an optional faster form of `observe` with the same results. If given, it
     runs once after each rollout, and `observe` does not run.

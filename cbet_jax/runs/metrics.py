@@ -34,7 +34,7 @@ METRICS = (
     Metric("forward_loss", "Error of the forward model", "summed over a sequence"),
     Metric("inverse_loss", "Cross-entropy of the inverse model", "summed over a sequence"),
     Metric("gradient_norm", "Gradient norm before clipping", "Euclidean norm"),
-    Metric("count_overflow", "Keys the count tables could not hold", "number"),
+    Metric("count_overflow", "Visits that found no room in count tables", "number"),
     Metric("levels_replayed", "Levels played twice", "share of levels"),
 )
 BY_NAME = {metric.name: metric for metric in METRICS}

@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 
 from cbet_jax.analysis import figures
 from cbet_jax.analysis.intervals import Estimate
-from cbet_jax.runs.metrics_table import HEADER
+from cbet_jax.runs.metrics_table import HEADER, Column
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def test_diagnostics_without_news_are_named_and_not_drawn(tmp_path, drawn):
     (panel,) = drawn["diagnostics"].axes
     assert panel.get_title() == "Policy-gradient loss"
     caption = drawn["diagnostics"].get_suptitle()
-    assert "0 throughout: keys the count tables could not hold; levels played twice" in caption
+    assert "0 throughout: visits that found no room in count tables; levels played twice" in caption
     (success,) = drawn["learning_curves"].axes
     assert success.get_ylim() == (0, 1)
 
@@ -62,3 +62,9 @@ def test_published_numbers_are_diamonds_in_the_methods_colour(tmp_path, drawn):
     assert diamonds.get_color() == "#0072B2"
     legend = [text.get_text() for text in drawn["bars"].legends[0].get_texts()]
     assert legend == ["C-BET", "RND", "published"]
+
+
+def test_worlds_of_other_seeds_have_no_common_curve():
+    low, high = (Column(np.array([10, 20]), np.full(2, number)) for number in (1.0, 5.0))
+    lines = {figures.ALL_WORLDS: {0: high}, "A": {0: low}, "B": {1: low}}
+    np.testing.assert_array_equal(figures.of_line(lines, figures.ALL_WORLDS).mean, [5, 5])
