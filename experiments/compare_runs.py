@@ -163,13 +163,26 @@ def last_frames(tables: Mapping[str, Metrics], until: int | None) -> int:
 
 def _run(name: str, table: Metrics, frames: np.ndarray) -> ComparedRun:
     window = -(-int(frames[-1]) // LAST)
-    seeds = tuple(next(iter(table.values())))
+    seeds = tuple(sorted({seed for columns in table.values() for seed in columns}))
     values = {}
+    missing = np.full(len(frames), np.nan)  # of a seed: no episode has ended, there or at all
     for metric in (metric for metric in metrics.MAIN if metric in table):
-        values[metric] = np.stack([of_all_worlds(table, metric, s, window, frames) for s in seeds])
+        values[metric] = np.stack(
+            [
+                of_all_worlds(table, metric, seed, window, frames)
+                if seed in table[metric]
+                else missing
+                for seed in seeds
+            ]
+        )
         for world in (key for key in sorted(table) if key.startswith(f"{metric}/")):
-            columns = table[world].values()
-            values[world] = np.stack([smoothed(column, window, frames) for column in columns])
+            of_seed = table[world]
+            values[world] = np.stack(
+                [
+                    smoothed(of_seed[seed], window, frames) if seed in of_seed else missing
+                    for seed in seeds
+                ]
+            )
     return ComparedRun(name, values, seeds)
 
 

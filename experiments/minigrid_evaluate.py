@@ -17,7 +17,7 @@ from cbet_jax.config import SettingsError
 from cbet_jax.setting_types import Episodes, Seed, check_fields
 from envs.errors import UnknownEnvironment
 from experiments.common import cli
-from experiments.common.outputs import given_run, results_folder
+from experiments.common.outputs import distinct_names, given_run, results_folder
 from experiments.common.screen import Screen
 
 MODULE = "experiments.minigrid_evaluate"
@@ -53,7 +53,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         runs = [
             gridworlds.open_run(path, options.envs, options.checkpoint, console) for path in paths
         ]
-        folders = [results_folder(out_of(path, options), path) for path in paths]
+        outs = outs_of(paths, options.out)
+        folders = [results_folder(out, path) for out, path in zip(outs, paths, strict=True)]
         tables = gridworlds.play(runs, options.episodes, options.seed, console)
         for run, folder, rows in zip(runs, folders, tables, strict=True):
             frames = run.policies.loaded.position.frames
@@ -63,11 +64,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
             console.print(f"saved: {saved}", soft_wrap=True, highlight=False)
 
 
-def out_of(path: Path, options: EvaluateOptions) -> Path | None:
-    """Return the folder that a run's table goes to, None for its own directory."""
-    if options.out is None or len(options.directories) == 1:
-        return options.out
-    return options.out / path.resolve().name
+def outs_of(paths: Sequence[Path], out: Path | None) -> list[Path | None]:
+    """Return the folder that each run's table goes to, None for its own directory.
+
+    Raises:
+        SettingsError: a run is given twice.
+    """
+    names = distinct_names(paths)
+    if out is None or len(paths) == 1:
+        return [out] * len(paths)
+    return [out / name for name in names]
 
 
 def check(options: EvaluateOptions) -> None:

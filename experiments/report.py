@@ -23,7 +23,7 @@ from cbet_jax.runs import metrics, metrics_table
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError, holds_no
 from cbet_jax.runs.json_files import flattened, to_json
 from experiments.common import cli
-from experiments.common.outputs import RUNS, unused
+from experiments.common.outputs import RUNS, distinct_names, unused
 from experiments.common.presets import HABITAT_PRESETS, PRESETS
 from experiments.common.screen import Screen
 from experiments.reports import page
@@ -38,6 +38,33 @@ class ReportOptions:
 
     directories: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN ...")]
     out: Path | None = None  # the page, a new .html (default: in the run, or for several in runs/)
+
+
+EvaluationTable = tuple[tuple[str, ...], Sequence[Sequence[str]]]  # its header, its rows
+
+
+class EvaluationKind(NamedTuple):
+    """The files that hold one kind of evaluation."""
+
+    pattern: str  # of their names
+    columns: tuple[str, ...]  # that are shown
+
+
+EPISODES = EvaluationKind(
+    "evaluation*.csv",
+    (
+        *("method", "seed", "environment", "episodes", "checkpoint_frames"),
+        *("success_rate", "success_rate_low", "success_rate_high"),
+        *("unique_interactions", "unique_interactions_low", "unique_interactions_high"),
+    ),
+)
+WALKS = EvaluationKind(
+    "habitat-evaluation*.csv",
+    (
+        *("policy", "seed", "scene", "episodes", "checkpoint_frames"),
+        *("positions", "positions_low", "positions_high", "positions_of_all_episodes"),
+    ),
+)
 
 
 class ReportedRun(NamedTuple):
@@ -56,7 +83,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     console = Screen()
     with cli.user_errors():
         options: ReportOptions = cli.parse(ReportOptions, arguments, MODULE)
-        runs = [read(path) for path in options.directories]
+        names = distinct_names(options.directories)
+        runs = [read(*each) for each in zip(options.directories, names, strict=True)]
         if not runs:
             raise SettingsError("give one or more runs: RUN ...")
         path = place(options, runs)
@@ -84,8 +112,8 @@ def place(options: ReportOptions, runs: Sequence[ReportedRun]) -> Path:
     return options.out
 
 
-def read(path: Path) -> ReportedRun:
-    """Read what is known of a run.
+def read(path: Path, name: str) -> ReportedRun:
+    """Read what is known of a run, under a name.
 
     Raises:
         RunDirectoryError: there is none, or it cannot be read.
@@ -100,7 +128,7 @@ def read(path: Path) -> ReportedRun:
         sessions = json.loads(manifest.read_text())["sessions"] if manifest.is_file() else []
     except (ValueError, KeyError, TypeError) as error:
         raise RunDirectoryError(f"{path} cannot be read: {error}") from None
-    return ReportedRun(path.resolve().name, directory, settings, panels, sessions)
+    return ReportedRun(name, directory, settings, panels, sessions)
 
 
 def body(title: str, runs: Sequence[ReportedRun], folder: Path) -> str:
@@ -124,7 +152,8 @@ def overview(runs: Sequence[ReportedRun]) -> str:
     """Return a table with a column for each run."""
     facts: dict[str, list[str]] = {}
     for run in runs:
-        last = run.sessions[-1] if run.sessions else {}
+        saved = (session for session in reversed(run.sessions) if "frames" in session)
+        last: dict[str, Any] = next(saved, {})
         played, asked = last.get("frames", 0), run.settings.train.frames
         of_run = {
             "what": run.settings.stage,
@@ -179,12 +208,29 @@ def _line(name: str, color: str, curve: Curve) -> dict[str, Any]:
 
 def evaluation(run: ReportedRun) -> list[str]:
     """Return the newest evaluation of a run, with 95 % intervals; nothing where there is none."""
-    files = run.directory.root.glob("evaluation*.csv")
-    newest = max(files, key=lambda path: path.stat().st_mtime, default=None)
-    if newest is None:
+    in_rooms = run.settings.habitat is not None
+    found = newest_table(run, WALKS if in_rooms else EPISODES)
+    if not found:
         return []
-    with open(newest, newline="") as file:
-        chosen = {(row["environment"], row["method"]): row for row in csv.DictReader(file)}
+    header, rows = _walks(found) if in_rooms else _episodes(found)
+    title = f"Evaluation of {run.name} after {int(found[0]['checkpoint_frames']):,} frames"
+    return [page.heading(title), page.table(header, rows)]
+
+
+def newest_table(run: ReportedRun, kind: EvaluationKind) -> list[dict[str, str]]:
+    """Return the rows of a run's newest evaluation; none where there is none."""
+    files = run.directory.root.glob(kind.pattern)
+    for path in sorted(files, key=lambda path: path.stat().st_mtime, reverse=True):
+        with open(path, newline="", errors="replace") as file:
+            rows = list(csv.DictReader(file))
+        if rows and rows[0].keys() >= {*kind.columns}:  # others are somebody's own
+            return rows
+    return []
+
+
+def _episodes(table: Sequence[Mapping[str, str]]) -> EvaluationTable:
+    """Return the header and the rows of an evaluation in gridworlds."""
+    chosen = {(row["environment"], row["method"]): row for row in table}
     rows = [
         (
             "all worlds" if world == ALL_SEEDS else world,
@@ -196,9 +242,24 @@ def evaluation(run: ReportedRun) -> list[str]:
         )
         for (world, method), row in chosen.items()
     ]
-    header = ("world", "policy", "", "unique interactions", "success rate", "episodes")
-    at = f"{int(next(iter(chosen.values()))['checkpoint_frames']):,}" if chosen else ""
-    return [page.heading(f"Evaluation of {run.name} after {at} frames"), page.table(header, rows)]
+    return ("world", "policy", "", "unique interactions", "success rate", "episodes"), rows
+
+
+def _walks(table: Sequence[Mapping[str, str]]) -> EvaluationTable:
+    """Return the header and the rows of an evaluation in rooms."""
+    rows = [
+        (
+            row["scene"],
+            method_style.title(row["policy"]),
+            f"seed {row['seed']}",
+            _interval(row, "positions", 1),
+            row["positions_of_all_episodes"],
+            row["episodes"],
+        )
+        for row in table
+    ]
+    header = ("scene", "policy", "", "positions an episode", "positions in all", "episodes")
+    return header, rows
 
 
 def _interval(row: Mapping[str, str], name: str, digits: int) -> str:
@@ -218,16 +279,18 @@ def film(run: ReportedRun, folder: Path) -> list[str]:
 
 def differing(runs: Sequence[ReportedRun]) -> str:
     """Return the settings in which runs differ: from each other, or one from the paper's."""
-    settings = {run.name: flattened(to_json(run.settings)) for run in runs}
+    titles, settings = [run.name for run in runs], [run.settings for run in runs]
     if len(runs) == 1:
         presets = HABITAT_PRESETS if runs[0].settings.habitat else PRESETS
-        settings["published"] = flattened(to_json(presets["paper"]))
-    names = dict.fromkeys(name for each in settings.values() for name in each)
-    rows = [(name, *(str(each.get(name, "")) for each in settings.values())) for name in names]
+        titles.append("published")
+        settings.append(presets["paper"])
+    values = [flattened(to_json(each)) for each in settings]
+    names = dict.fromkeys(name for each in values for name in each)
+    rows = [(name, *(str(each.get(name, "")) for each in values)) for name in names]
     rows = [row for row in rows if len(set(row[1:])) > 1]
     if not rows:
         return page.paragraph("None.")
-    return page.table(("setting", *settings), rows)
+    return page.table(("setting", *titles), rows)
 
 
 def manifest(run: ReportedRun) -> str:

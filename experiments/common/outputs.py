@@ -7,6 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cbet_jax.config import SettingsError
 from cbet_jax.runs.atomic_write import check_room, creating, replacing
 from cbet_jax.runs.directory import RunDirectoryError
 
@@ -64,6 +65,22 @@ def given_run(path: Path) -> Path:
     from cbet_jax.runs import pretrained  # imported here: it takes seconds
 
     return pretrained.unpack(path, RUNS).root if pretrained.is_named(path) else path
+
+
+def distinct_names(paths: Sequence[Path]) -> list[str]:
+    """Return a name for each run: its folder's, after the folders above it that tell all apart.
+
+    Raises:
+        SettingsError: a run is given twice.
+    """
+    parts = [path.resolve().parts[1:] for path in paths]
+    for number, path in enumerate(paths):
+        if parts[number] in parts[:number]:
+            raise SettingsError(f"{path} is given twice")
+    depth = 1
+    while len({each[-depth:] for each in parts}) < len(parts):
+        depth += 1
+    return ["/".join(each[-depth:]) for each in parts]
 
 
 def unused(path: Path) -> Path:

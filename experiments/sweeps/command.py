@@ -77,9 +77,10 @@ def main(arguments: Sequence[str]) -> None:
             if word in ("--resume", "--no-resume"):
                 raise SettingsError(f"a sweep says {word} itself")
         grid = read_grid(options.grid)
-        jobs = plan(options.out, options.command, grid, fixed)
+        planned = plan(options.out, options.command, grid, fixed)
         refuse_other_sweep(options)
-        checked = check(jobs)
+        checked = check(planned)
+        jobs = list(checked)
         left = {job: asked for job, asked in checked.items() if not job.done}
         todo = groups(left, options.together)
         if options.plan:

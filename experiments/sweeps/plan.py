@@ -49,6 +49,7 @@ class SweepJob(NamedTuple):
     module: str  # of the training command
     arguments: tuple[str, ...]  # the words of its command line, without the directory
     root: Path  # its directory
+    frames: int = 0  # of each seed, as its command line asks for (0: that was not read yet)
 
     @property
     def config(self) -> Path:
@@ -66,7 +67,8 @@ class SweepJob(NamedTuple):
         if not self.begun:
             return False
         settings = RunDirectory(self.root).settings()
-        return reached(self.root) == at_chunk_end(settings, settings.train.frames)
+        frames = max(settings.train.frames, self.frames)  # more: the run is made longer
+        return reached(self.root) == at_chunk_end(settings, frames)
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -145,7 +147,7 @@ def check(jobs: Sequence[SweepJob]) -> dict[SweepJob, TrainingOptions]:
     """Check every command line and every directory before anything is run.
 
     Returns:
-        What the command line of each run asks for.
+        What the command line of each run asks for; the runs know their frames.
 
     Raises:
         SettingsError: a command line cannot be read, or not be run. RunDirectoryError: a run is
@@ -155,7 +157,8 @@ def check(jobs: Sequence[SweepJob]) -> dict[SweepJob, TrainingOptions]:
     checked = {}
     for job in jobs:
         try:
-            checked[job] = _check(job)
+            options = _check(job)
+            checked[job._replace(frames=options.train.frames)] = options
         except (SettingsError, RunDirectoryError) as error:
             raise type(error)(f"{job}: {error}" if job.cell else str(error)) from None
     return checked

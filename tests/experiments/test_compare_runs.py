@@ -95,6 +95,35 @@ def test_all_worlds_is_the_mean_of_the_worlds_own_means(tmp_path, capsys):
     assert values["interactions"] == 5
 
 
+def test_a_seed_without_an_episode_in_a_world_has_no_value_there(tmp_path):
+    """And seeds keep their numbers, whichever of them is first in a world."""
+    runs = []
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        lines = [
+            f"{seed},{at},{metric},{10 * seed}\n"
+            for at in range(100, 1201, 100)
+            for seed, world in [(2, "A"), (0, "A"), (1, "B"), (0, "B")]
+            for metric in ("interactions", f"interactions/{world}")
+            if not (seed == 0 and at == 100)
+        ]
+        (tmp_path / name / "metrics.csv").write_text(HEADER + "".join(lines))
+        runs.append(str(tmp_path / name))
+    compare_runs.main([*runs, "--out", str(tmp_path / "out")])
+    with open(tmp_path / "out" / "comparison.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    ends = {
+        (row["metric"], row["seed"]): float(row["value"])
+        for row in rows
+        if (row["run"], row["frames"]) == ("a", "1200")
+    }
+    assert ends == {
+        **{("interactions", str(seed)): 10 * seed for seed in range(3)},
+        **{("interactions/A", seed): 10 * int(seed) for seed in "02"},
+        **{("interactions/B", seed): 10 * int(seed) for seed in "01"},
+    }
+
+
 @pytest.mark.parametrize("word", ["p=0.1=runs/a=b", "p=0.1=runs/x"])
 def test_names_and_folders_may_hold_the_sign_between_them(word, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -3,16 +3,20 @@
 import json
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from PIL import Image
 
+from cbet_jax.analysis.intervals import Estimate
 from cbet_jax.runs.directory import RunDirectory
 from cbet_jax.runs.json_files import write_json
 from cbet_jax.runs.metrics_table import HEADER
 from experiments import report
-from experiments.common.presets import PRESETS
-from experiments.evaluation import evaluation_table
+from experiments.common.outputs import write_table
+from experiments.common.presets import HABITAT_PRESETS, PRESETS
+from experiments.evaluation import evaluation_table, walk_table
+from experiments.evaluation.walk_table import WalkConditions, WalkRow
 from experiments.reports import page
 from tests.support import browser
 from tests.support.refusal import refused
@@ -82,6 +86,46 @@ def test_several_runs_are_beside_each_other(tmp_path, monkeypatch, capsys):
     assert "<td>train.worlds</td>" not in text
     report.main([one, other])
     assert (tmp_path / "runs" / "report-2.html").exists()
+
+
+def test_runs_of_one_name_are_columns_of_their_own(tmp_path):
+    one, other = (
+        write_run(tmp_path / setup / "published", seeds=seeds)
+        for setup, seeds in (("A", 2), ("B", 1))
+    )
+    report.main([one, other, "--out", str(tmp_path / "x.html")])
+    text = (tmp_path / "x.html").read_text()
+    assert "<td>seeds</td><td>2</td><td>1</td>" in text
+    charts = [json.loads(chart) for chart in re.findall(f"{page.CHART}(.*?)</script>", text)]
+    assert [line["name"] for line in charts[0]["lines"]] == ["A/published", "B/published"]
+    report.main([one])  # in a folder of that name: beside the published settings
+    text = (tmp_path / "A" / "published" / "report.html").read_text()
+    assert "<td>train.worlds</td><td>8</td><td>40</td>" in text
+
+
+def test_a_session_that_saved_nothing_and_other_tables_are_passed_over(tmp_path):
+    run = RunDirectory(Path(write_run(tmp_path / "a")))
+    sessions = json.loads(run.manifest.read_text())["sessions"]
+    write_json(run.manifest, {"sessions": [*sessions, {"packages": {"jax": "0.0"}}]})
+    (run.root / "evaluation-notes.csv").write_text("mine\n1\n")
+    report.main([str(run.root)])
+    text = (run.root / "report.html").read_text()
+    assert "<td>frames of each seed</td><td>8,000</td>" in text
+    assert "<td>7.2 [0.5, 0.5]</td>" in text
+
+
+def test_walks_in_rooms_are_shown(tmp_path):
+    run = RunDirectory(tmp_path / "a")
+    run.create(HABITAT_PRESETS["smoke"])
+    run.metrics.write_text(HEADER + "0,500,positions,3\n")
+    walk = WalkRow("cbet", "0", "studio", 9, Estimate(4.0, 3.0, 5.0), 30, 1.5)
+    conditions = WalkConditions("raycast", 100, False, 1000, 0)
+    row = (*walk[:4], *walk.positions, *walk[5:], *conditions)
+    write_table(run.root / "habitat-evaluation.csv", walk_table.HEADER, [row])
+    report.main([str(run.root)])
+    text = (run.root / "report.html").read_text()
+    assert "Evaluation of a after 1,000 frames" in text
+    assert "<td>studio</td><td>C-BET</td><td>seed 0</td><td>4.0 [3.0, 5.0]</td>" in text
 
 
 def test_what_cannot_be_reported_is_refused(tmp_path, capsys):

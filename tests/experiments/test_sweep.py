@@ -16,7 +16,7 @@ from cbet_jax.runs.directory import RunDirectory
 from experiments import minigrid_pretrain, sweep, sweeps
 from experiments.common import training
 from experiments.common.screen import Screen
-from experiments.sweeps import command, gpus, jobs, plan
+from experiments.sweeps import command, gpus, jobs, plan, results
 from experiments.sweeps import process as process_of_job
 from experiments.sweeps.execute import Sweep
 from experiments.sweeps.plan import read_grid
@@ -168,6 +168,21 @@ def test_what_is_lost_goes_on_and_ends_the_same(unbroken, tmp_path, capsys):
     assert "train.unroll is 10, not 5" in refused(command.main, other, capsys)
     other = ["--out", str(root), "--command", "transfer"]
     assert "is a sweep over pretrain, not transfer" in refused(command.main, other, capsys)
+
+
+def test_a_run_that_is_to_be_longer_is_not_done(unbroken, tmp_path, capsys):
+    def jobs_of(frames: str) -> list[plan.SweepJob]:
+        grid = read_grid([f"frames={frames}"])
+        (job,) = plan.plan(tmp_path, "pretrain", grid, ARGUMENTS)
+        return list(plan.check([job._replace(root=tmp_path / "unbroken")]))
+
+    (same,), (longer,) = jobs_of(FEW_FRAMES), jobs_of(str(7 * CHUNK_FRAMES))
+    assert same.done
+    assert not longer.done
+    assert results.collect([longer]) == []
+    minigrid_pretrain.main([*longer.words, "--resume"])
+    assert longer.done
+    assert {row.frames for row in results.collect([longer])} == {7 * CHUNK_FRAMES}
 
 
 def test_a_job_that_a_cluster_preempts_goes_on_by_itself(unbroken, tmp_path):

@@ -1,10 +1,12 @@
 """Where results go is known to be writable before anything is played."""
 
+from pathlib import Path
+
 import pytest
 
 from cbet_jax.runs.refusals import refusal
 from experiments import minigrid_evaluate
-from experiments.common.outputs import results_folder, unused
+from experiments.common.outputs import distinct_names, results_folder, unused
 from experiments.evaluation import gridworlds
 from tests.support.refusal import refused
 from tests.support.saved_runs import save_run
@@ -27,6 +29,17 @@ def test_an_evaluation_that_cannot_be_written_is_not_played(tmp_path, capsys, mo
     arguments = [str(run), "--out", "/proc/nowhere", "--envs", "LavaGapS5"]
     error = refused(minigrid_evaluate.main, arguments, capsys, status=3)
     assert "/proc/nowhere" in error
+
+
+def test_runs_of_one_name_are_told_apart_by_the_folders_above(tmp_path, capsys):
+    paths = [tmp_path / setup / method for setup in "AB" for method in ("cbet", "count")]
+    assert distinct_names(paths[:2]) == ["cbet", "count"]
+    assert distinct_names(paths) == ["A/cbet", "A/count", "B/cbet", "B/count"]
+    assert distinct_names([Path("/cbet"), Path("/A/cbet")]) == ["cbet", "A/cbet"]
+    folders = minigrid_evaluate.outs_of([paths[0], paths[2]], tmp_path / "out")
+    assert folders == [tmp_path / "out/A/cbet", tmp_path / "out/B/cbet"]
+    twice = [str(save_run(tmp_path / "run").root)] * 2
+    assert "is given twice" in refused(minigrid_evaluate.main, twice, capsys)
 
 
 def test_a_link_that_leads_nowhere_takes_its_name(tmp_path):
