@@ -3,6 +3,7 @@
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -59,7 +60,7 @@ def bars(
     title: str,
     panels: Mapping[str, Mapping[str, Sequence[Estimate]]],
     groups: Sequence[str],
-    published: Mapping[str, Sequence[float]] | None = None,
+    published: Mapping[str, Mapping[str, Sequence[float]]] = MappingProxyType({}),
 ) -> Path:
     """Draw values with confidence intervals as grouped bars, the panels below each other.
 
@@ -68,7 +69,7 @@ def bars(
         title: of the whole picture.
         panels: label of the vertical axis -> method -> one bar a group.
         groups: names below the groups.
-        published: method -> one number a group (NaN: there is none), drawn as a diamond.
+        published: of the same panels, one number a bar (NaN: there is none), drawn as a diamond.
     """
     width = min(max(1.2 + 1.4 * len(groups), NARROWEST_INCHES), WIDEST_INCHES)
     figure, axes = _grid(len(panels), columns=1, size=(width, 3.6))
@@ -88,10 +89,9 @@ def bars(
                 color=colors[name],
                 label=method_style.title(name),
             )
-            if published and not np.isnan(published.get(name, [np.nan])).all():
-                axis.plot(
-                    places, published[name], "D", ms=6, color=colors[name], mec="black", zorder=3
-                )
+            theirs = published.get(label, {}).get(name, [np.nan])
+            if not np.isnan(theirs).all():
+                axis.plot(places, theirs, "D", ms=6, color=colors[name], mec="black", zorder=3)
         axis.set_xticks(np.arange(len(groups)), [_wrapped(group) for group in groups])
         if len(groups) > CROWDED_GROUPS:
             for tick in axis.get_xticklabels():
@@ -99,7 +99,8 @@ def bars(
         axis.set_ylabel(textwrap.fill(label, AXIS_CHARACTERS))
         axis.set_ylim(bottom=0)
     handles, names = axes[0].get_legend_handles_labels()
-    if published and not all(np.isnan(values).all() for values in published.values()):
+    numbers = [value for each in published.values() for values in each.values() for value in values]
+    if not np.isnan(numbers).all():
         handles.append(_diamond())
         names.append("published")
     figure.legend(handles, names, loc="outside lower center", ncols=4)

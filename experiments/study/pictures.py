@@ -17,7 +17,6 @@ from experiments.study.contents import (
     RANDOM,
     Actions,
     Averages,
-    Published,
     published,
 )
 from experiments.study.estimates import INTERACTIONS, SHARES, SUCCESS, Findings, Measured
@@ -65,23 +64,29 @@ def averages(folder: Path, found: Findings, table: Averages) -> list[Path]:
     if len([m for m in ran if m not in RANDOM]) < FEWEST_METHODS:
         return []
     bars = {m: [_mean(cells[m]) for cells in complete.values()] for m in ran}
-    known, label = published(), table.metric.replace("_", " ")
+    label = table.metric.replace("_", " ")
     theirs = {
-        m: [_published(known, table, groups[name], m) for name in complete]
+        m: [_published(table.name, groups[name], m, table.metric) for name in complete]
         for m in ran
         if m not in RANDOM
     }
     path = folder / f"{table.name}.png"
     labels = [f"{name}\n{_after(found, groups[name], ran)}" for name in complete]
-    return [figures.bars(path, f"{table.title} ({WHISKERS})", {label: bars}, labels, theirs)]
+    title = f"{table.title} ({WHISKERS})"
+    return [figures.bars(path, title, {label: bars}, labels, {label: theirs})]
 
 
-def _published(
-    known: Mapping[tuple[str, ...], Published], table: Averages, setups: Sequence[str], method: str
-) -> float:
-    """Return the number that the paper prints, NaN where it prints none."""
-    number = known.get((table.name, " ".join(setups), method, table.metric))
-    scale = 100.0 if table.metric in PERCENT else 1.0
+def _published(table: str, setups: Sequence[str], method: str, metric: str) -> float:
+    """Return the number that the paper prints, NaN where it prints none.
+
+    Args:
+        table: its name.
+        setups: of pre-training.
+        method: that was trained.
+        metric: of the number.
+    """
+    number = published().get((table, " ".join(setups), method, metric))
+    scale = 100.0 if metric in PERCENT else 1.0
     return number.value / scale if number else np.nan
 
 
@@ -101,16 +106,20 @@ def _mean(cell: Measured | None) -> Estimate:
 def actions(folder: Path, found: Findings, table: Actions) -> list[Path]:
     """Draw how often each action was chosen, a panel for each setup."""
     panels: dict[str, dict[str, list[Estimate]]] = {}
+    theirs: dict[str, dict[str, list[float]]] = {}
     for setups in table.setups:
+        label = f"share of actions, {'+'.join(setups)}"
         for method in table.methods:
             cells = [measure(found, setups, method, share) for share in SHARES]
             means = [cell.mean for cell in cells if cell]
             if means:
-                panels.setdefault(f"share of actions, {'+'.join(setups)}", {})[method] = means
+                numbers = [_published(table.name, setups, method, share) for share in SHARES]
+                panels.setdefault(label, {})[method] = means
+                theirs.setdefault(label, {})[method] = numbers
     if not panels:
         return []
     title = f"{table.title} ({WHISKERS})"
-    return [figures.bars(folder / f"{table.name}.png", title, panels, ACTIONS)]
+    return [figures.bars(folder / f"{table.name}.png", title, panels, ACTIONS, theirs)]
 
 
 def pretraining(

@@ -54,10 +54,13 @@ def test_a_picture_is_read_at_the_width_of_a_page(tmp_path, drawn):
 
 def test_published_numbers_are_diamonds_in_the_methods_colour(tmp_path, drawn):
     bars = {"cbet": [Estimate(2.0, 1.0, 3.0)] * 2, "rnd": [Estimate(1.0, 1.0, 1.0)] * 2}
-    published = {"cbet": [5.0, np.nan]}
-    figures.bars(tmp_path / "bars.png", "Bars", {"share": bars}, ["A", "B"], published)
-    (panel,) = drawn["bars"].axes
-    (diamonds,) = [line for line in panel.lines if line.get_marker() == "D"]
+    published = {"share": {"cbet": [5.0, np.nan], "rnd": [np.nan] * 2}}
+    figures.bars(
+        tmp_path / "bars.png", "Bars", {"share": bars, "return": bars}, ["A", "B"], published
+    )
+    found = [[x for x in panel.lines if x.get_marker() == "D"] for panel in drawn["bars"].axes]
+    (diamonds,), of_return = found
+    assert not of_return
     np.testing.assert_array_equal(diamonds.get_ydata(), [5.0, np.nan])
     assert diamonds.get_color() == "#0072B2"
     legend = [text.get_text() for text in drawn["bars"].legends[0].get_texts()]

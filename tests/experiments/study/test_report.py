@@ -290,6 +290,22 @@ def test_the_order_is_looked_at_after_about_equal_frames_and_later():
     ]
 
 
+def test_actions_are_drawn_beside_the_published_ones(tmp_path, monkeypatch):
+    known = evaluations("NoisyTV", "count-resets", "episode_length", [10.0])
+    for name in SHARES:
+        known += evaluations("NoisyTV", "count-resets", name, [0.25])
+    drawn = []
+    monkeypatch.setattr(pictures.figures, "bars", lambda *given: drawn.append(given))
+    pictures.actions(tmp_path, Findings(known), NOISY_TV[1])
+    ((path, _, panels, groups, published),) = drawn
+    assert path == tmp_path / "noisy_tv_actions.png"
+    (label,) = panels
+    assert label == "share of actions, NoisyTV"
+    assert [bar.value for bar in panels[label]["count-resets"]] == pytest.approx([0.25] * 7)
+    theirs = dict(zip(groups, published[label]["count-resets"], strict=True))
+    assert theirs["drop"] == pytest.approx(0.222)
+
+
 def test_actions_of_long_episodes_weigh_more():
     known = []
     for setup, length, share in (("MultiRoom", 30, 1.0), ("NoisyTV", 10, 0.0)):
