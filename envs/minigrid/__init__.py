@@ -23,7 +23,7 @@ from jaxtyping import Array, UInt8
 from envs.errors import UnknownEnvironment, UnsupportedEnvironment
 from envs.minigrid import views
 from envs.minigrid.export import Export, export, state_of
-from envs.minigrid.generators import GENERATORS, Generator, find, own_worlds
+from envs.minigrid.generators import GENERATORS, find, own_worlds
 from envs.minigrid.gymnax_environment import GymnaxEnvironment
 from envs.minigrid.navix_registration import register_with_navix
 from envs.minigrid.world import gridworld
@@ -39,7 +39,6 @@ __all__ = [
     "UnknownEnvironment",
     "UnsupportedEnvironment",
     "export",
-    "from_navix",
     "gym_vector",
     "gymnax_env",
     "make",
@@ -179,21 +178,6 @@ def gymnax_env(
     """
     generator = find(name)
     return GymnaxEnvironment(generator, explore=explore, platform=platform or jax.default_backend())
-
-
-def from_navix(name: str) -> Generator:
-    """Return a generator of the levels of one of navix's environments. Imports navix.
-
-    Args:
-        name: a name in `navix.registry()`, such as `Navix-FourRooms-v0`.
-
-    Raises:
-        UnknownEnvironment: navix has no such environment; the message lists similar names.
-        UnsupportedEnvironment: the environment cannot be imported; the message says why.
-    """
-    from envs.minigrid.generators import navix_environments
-
-    return navix_environments.from_navix(name)
 
 
 def panorama(state: Any) -> UInt8[Array, "4 7 7 3"]:

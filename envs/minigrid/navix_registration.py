@@ -29,7 +29,6 @@ class _AfterNavix(MetaPathFinder):
     ) -> ModuleSpec | None:
         if fullname != "navix":
             return None
-        sys.meta_path.remove(self)
         spec = PathFinder.find_spec(fullname, path)
         if spec is not None and spec.loader is not None:
             spec.loader = _ThenRegister(spec.loader)
@@ -49,4 +48,5 @@ class _ThenRegister(Loader):
             module.__spec__.loader = self._loader
         module.__loader__ = self._loader
         self._loader.exec_module(module)
+        sys.meta_path[:] = [each for each in sys.meta_path if not isinstance(each, _AfterNavix)]
         importlib.import_module("envs.minigrid.navix_environment")

@@ -154,7 +154,6 @@ def _agents(tile_size: int) -> Float[np.ndarray, "4 tile_size tile_size 1"]:
 
 def _sprite(name: str) -> Picture:
     """Read one of navix's sprites."""
-    # `importlib.util.find_spec` would use up the import hook of `navix_registration.py`.
     path = distribution("navix").locate_file(f"assets/sprites/{name}.png")
     with Image.open(str(path)) as image:
         return np.array(image.convert("RGB"))

@@ -139,11 +139,13 @@ def test_an_unknown_name_is_one_line_with_the_nearest_names():
 
 # A package that stands in for navix. The real one takes ten seconds to import.
 REGISTERS = """
+import importlib.util
 import sys
 
 import envs.minigrid
 
 assert "navix" not in sys.modules
+assert importlib.util.find_spec("navix").origin.endswith("navix.py")  # looking is no import
 registered = []
 envs.minigrid.navix_registration.importlib.import_module = registered.append
 import navix
@@ -151,6 +153,7 @@ import navix
 assert registered == ["envs.minigrid.navix_environment"]
 assert navix.__loader__ is navix.__spec__.loader
 assert type(navix.__loader__).__name__ == "SourceFileLoader"
+assert not [each for each in sys.meta_path if type(each).__name__ == "_AfterNavix"]
 """
 
 

@@ -24,7 +24,7 @@ navix = pytest.importorskip("navix")
 from navix import rewards, transitions  # noqa: E402
 from navix.environments.key_corridor import _UNOPENABLE  # noqa: E402
 
-from envs.minigrid.generators.navix_environments import AIMS  # noqa: E402
+from envs.minigrid.generators.navix_environments import AIMS, from_navix  # noqa: E402
 from envs.minigrid.generators.navix_levels import to_level  # noqa: E402
 
 REGISTERED = sorted(name for name in navix.registry() if not name.startswith("CBET-"))
@@ -116,11 +116,11 @@ def test_every_registered_environment_is_imported_or_refused_with_its_reason(nam
     reasons = [reason for start, reason in REASONS.items() if name.startswith(start)]
     if reasons:
         with pytest.raises(envs.minigrid.UnsupportedEnvironment, match=reasons[0]) as error:
-            envs.minigrid.from_navix(name)
+            from_navix(name)
         assert name in str(error.value)
         assert "\n" not in str(error.value)
         return
-    generator, environment = envs.minigrid.from_navix(name), navix.make(name)
+    generator, environment = from_navix(name), navix.make(name)
     size = f"{environment.width}x{environment.height}"
     task = f"{expected_task(name)} within {environment.max_steps} steps"
     assert str(generator) == f"{name}: {size}, {task}"
@@ -311,11 +311,11 @@ def test_an_environment_of_somebodys_own_is_refused_for_what_it_does(
     name = f"Mine-{reason}"
     monkeypatch.setitem(navix.registry(), name, make)
     with pytest.raises(envs.minigrid.UnsupportedEnvironment, match=reason):
-        envs.minigrid.from_navix(name)
+        from_navix(name)
 
 
 def test_importing_twice_gives_the_same_generator():
-    assert envs.minigrid.from_navix("Navix-Empty-5x5-v0") is find("Navix-Empty-5x5-v0")
+    assert from_navix("Navix-Empty-5x5-v0") is find("Navix-Empty-5x5-v0")
 
 
 @pytest.mark.parametrize("name", ["Navix-FourRoms-v0", "navix-fourrooms", "Navix-CBET-Unlock-v0"])
