@@ -87,10 +87,11 @@ def from_gymnax(
         env: the environment.
         params: of the environment.
         num_worlds: size of the batch.
-        bounds: of the numbers of an observation (None: those of `observation_space(params)`).
+        bounds: of the numbers of an observation (None: those of `observation_space(params)`, if
+            there is one; bytes need none).
         levels: that counts tell apart in a real number, 2 to 256.
-        max_steps: time limit (None: `params.max_steps_in_episode`, which the environment keeps
-            itself).
+        max_steps: time limit, beside `params.max_steps_in_episode`, which the environment keeps
+            itself: the smaller one holds.
         success: says whether an action fulfilled the task (None: `info["success"]`, if there is
             one; else no action does).
         name: in metrics and tables (None: the environment's own, or that of its class).
@@ -99,12 +100,15 @@ def from_gymnax(
     Raises:
         ValueError: the environment cannot be adapted; one line says why.
     """
-    limit = max_steps or getattr(params, "max_steps_in_episode", None)
+    limits = [max_steps, getattr(params, "max_steps_in_episode", None)]
+    limit = min((int(limit) for limit in limits if limit is not None), default=None)
     if limit is None:
         raise ValueError("its params have no max_steps_in_episode: give max_steps")
     actions = getattr(env.action_space(params), "n", None)
     if actions is None:
         raise ValueError("its actions must be discrete: action_space(params) has no n")
+    if bounds is None and (space := getattr(env, "observation_space", None)) is not None:
+        bounds = _space_bounds(space(params))
 
     def reset(key: PRNGKeyArray) -> tuple[Any, Array]:
         observation, state = env.reset(key, params)
@@ -132,13 +136,13 @@ def from_gymnax(
         _Environment(
             name=name or str(getattr(env, "name", type(env).__name__)),
             num_actions=int(actions),
-            max_steps=int(limit),
+            max_steps=limit,
             reset=reset,
             step=step,
             needs_reset=None if max_steps is None else lambda played: played.truncated,
         ),
         num_worlds,
-        _space_bounds(env.observation_space(params)) if bounds is None else bounds,
+        bounds,
         levels,
         platform,
     )
@@ -165,7 +169,7 @@ def from_navix(
         levels: that counts tell apart in a real number, 2 to 256.
         success: says whether an action fulfilled the task (None: it ended the episode, and was
             rewarded).
-        name: in metrics and tables (None: the environment's own, or that of its class).
+        name: in metrics and tables (None: that of the environment's class).
         platform: that programs are written for (None: the kind of JAX's default device).
 
     Raises:
@@ -341,9 +345,11 @@ def _encode_integers(low: int, high: int) -> Callable[[Array], Array]:
     places = max(1, math.ceil(math.log2(high - low + 1) / 8))
 
     def encode(observation: Array) -> UInt8[Array, "N *shape places"]:
+        number = observation.dtype.type
+        within = jnp.clip(observation, number(low), number(high))
         if low == 0 and places == 1:
-            return jnp.clip(observation, low, high).astype(jnp.uint8)[..., None]
-        above = (jnp.clip(observation, low, high).astype(jnp.int32) - low).astype(jnp.uint32)
+            return within.astype(jnp.uint8)[..., None]
+        above = within.astype(jnp.int32).astype(jnp.uint32) - np.uint32(low % 2**32)
         digits = [(above >> 8 * place) & (BYTE - 1) for place in range(places)]
         return jnp.stack(digits, axis=-1).astype(jnp.uint8)
 
@@ -355,10 +361,10 @@ def _integer_bounds(seen: jax.ShapeDtypeStruct, bounds: Bounds | None) -> tuple[
         return 0, 1
     type_bounds = jnp.iinfo(seen.dtype)
     low, high = (type_bounds.min, type_bounds.max) if bounds is None else bounds
-    lowest, highest = int(np.min(low)), int(np.max(high))
-    if lowest > highest:
+    lowest, highest = np.min(low), np.max(high)
+    if not (np.isfinite(lowest) and np.isfinite(highest) and lowest <= highest):
         raise ValueError("bounds must be finite, each low below its high")
-    return max(lowest, int(type_bounds.min)), min(highest, int(type_bounds.max))
+    return max(int(lowest), int(type_bounds.min)), min(int(highest), int(type_bounds.max))
 
 
 def _coarse(numbers: UInt8[Array, "*shape"], levels: int) -> UInt8[Array, "*shape"]:

@@ -48,6 +48,31 @@ def test_a_time_limit_of_ones_own_cuts_episodes():
         from_gymnax(Walk(), SimpleNamespace(), 2)
 
 
+@pytest.mark.parametrize("ends", [1, 2])
+def test_of_two_time_limits_the_smaller_one_holds(ends):
+    world = from_gymnax(Walk(ends), PARAMS, 1, max_steps=9)
+    _, steps = played(world, [0] * 8)
+    assert world.max_steps == 6
+    np.testing.assert_array_equal(steps.length[:, 0], [1, 2, 3, 4, 5, 6, 1, 2])
+    np.testing.assert_array_equal(np.flatnonzero(steps.truncated[:, 0]), [5])
+    assert not steps.terminated.any()
+
+
+class Bytes(Walk):
+    """Shows bytes, which need no bounds."""
+
+    observation_space = None
+
+    def _see(self, state):
+        return jnp.full((2, 2, 3), state.place, jnp.uint8)
+
+
+def test_images_of_bytes_need_no_space():
+    first, steps = played(from_gymnax(Bytes(), PARAMS, 1), [1, 1])
+    assert first.view.shape == (1, 2, 2, 3)
+    np.testing.assert_array_equal(steps.view[:, 0, 0, 0, 0], [1, 2])
+
+
 def test_success_may_be_said():
     world = from_gymnax(Walk(), PARAMS, 1, success=lambda reward, terminated, info: reward < 0)
     _, steps = played(world, [1, 1, 1])
@@ -85,6 +110,8 @@ def test_navix_plays_by_its_own_rules():
         (np.int32(300), (0, 499), [[[44, 1, 0]]]),
         (np.int32(-2), (-3, 5), [[[1, 0, 0]]]),
         (np.int32([-1]), None, [[[255, 255, 255], [127, 0, 0]]]),
+        (np.uint32([2**32 - 2]), None, [[[254, 255, 255], [255, 0, 0]]]),
+        (np.uint32(3 * 10**9 + 1), (3 * 10**9, 4 * 10**9), [[[1, 0, 0], [0, 0, 0]]]),
     ],
 )
 def test_observations_become_images_of_bytes(seen, bounds, view):
@@ -109,6 +136,7 @@ def test_counts_may_tell_fewer_levels_apart():
         (jax.ShapeDtypeStruct((2,), jnp.float32), {}, r"give bounds=\(low, high\)"),
         (jax.ShapeDtypeStruct((2,), jnp.float32), {"bounds": (1, 1)}, "each low below its high"),
         (jax.ShapeDtypeStruct((2,), jnp.float32), {"bounds": (0, np.inf)}, "finite"),
+        (jax.ShapeDtypeStruct((2,), jnp.int32), {"bounds": (0, np.inf)}, "finite"),
         (jax.ShapeDtypeStruct((2,), jnp.float32), {"bounds": (0, 1), "levels": 1}, "2 to 256"),
         (jax.ShapeDtypeStruct((2,), jnp.complex64), {}, "must hold numbers, not complex64"),
         ({"image": 1}, {}, "one array, not a dict"),
