@@ -1,5 +1,8 @@
 """Refuse damaged scene files before a simulator opens them: habitat-sim would crash.
 
+Of a `.ply` file that is text only the header is checked. Of a binary one, lists of different
+lengths (triangles beside squares) and what follows them are not checked, but for the file's length.
+
 The worker imports this file: it must run on Python 3.9 with numpy, and uses Pillow if it is there.
 """
 
@@ -8,7 +11,7 @@ import json
 import struct
 import urllib.parse
 from pathlib import Path
-from typing import Any, Callable, Optional
+from typing import Any, Callable, NamedTuple, Optional
 
 import numpy as np
 
@@ -17,11 +20,13 @@ from envs.habitat.simulator import SimulatorError
 
 _COMPONENTS = {5120: "i1", 5121: "u1", 5122: "<i2", 5123: "<u2", 5125: "<u4", 5126: "<f4"}
 _NUMBERS = {"SCALAR": 1, "VEC2": 2, "VEC3": 3, "VEC4": 4, "MAT2": 4, "MAT3": 9, "MAT4": 16}
-_PLY_BYTES = {
-    "char": 1, "uchar": 1, "int8": 1, "uint8": 1, "short": 2, "ushort": 2, "int16": 2,
-    "uint16": 2, "int": 4, "uint": 4, "int32": 4, "uint32": 4, "float": 4, "float32": 4,
-    "double": 8, "float64": 8,
+_PLY_KINDS = {
+    "char": "i1", "int8": "i1", "uchar": "u1", "uint8": "u1", "short": "i2", "int16": "i2",
+    "ushort": "u2", "uint16": "u2", "int": "i4", "int32": "i4", "uint": "u4", "uint32": "u4",
+    "float": "f4", "float32": "f4", "double": "f8", "float64": "f8",
 }  # fmt: skip
+_PLY_ORDERS = {"binary_little_endian": "<", "binary_big_endian": ">"}
+_PLY_CORNERS = ("vertex_indices", "vertex_index")  # of a face
 _MOST_HEADER_BYTES = 1 << 16
 _JSON, _BINARY = b"JSON", b"BIN\0"
 
@@ -158,31 +163,100 @@ def _check_image(encoded: bytes, name: str) -> None:
         raise ValueError(f"{name} is damaged: {line(error)}") from error
 
 
+class _Element(NamedTuple):
+    """One kind of things in a `.ply` file."""
+
+    name: str
+    number: int
+    properties: list[list[str]]  # words of each: types, and its name
+
+
 def _check_ply(path: Path) -> None:
     with path.open("rb") as file:
         header = file.read(_MOST_HEADER_BYTES)
     end = header.find(b"end_header")
     if not header.startswith(b"ply") or end < 0:
         raise ValueError("it does not begin as a .ply file")
-    least = header.index(b"\n", end) + 1
-    words = [text.split() for text in header[:end].decode("ascii", "replace").splitlines()]
-    binary, count = True, 0
-    vertices: Any = None
-    for word in words:
+    order: Optional[str] = None
+    elements: list[_Element] = []
+    for text in header[:end].decode("ascii", "replace").splitlines():
+        word = text.split()
         if word[:1] == ["format"]:
-            binary = word[1].startswith("binary")
+            order = _PLY_ORDERS.get(word[1])
         elif word[:1] == ["element"]:
-            count = int(word[2])
-            vertices = count if word[1] == "vertex" else vertices
-            faces = count if word[1] == "face" else 0
-            if word[1] == "face" and not faces:
-                raise ValueError("it has no triangles")
-        elif word[:2] == ["property", "list"]:
-            least += count * (_PLY_BYTES[word[2]] + 3 * _PLY_BYTES[word[3]])
+            elements.append(_Element(word[1], int(word[2]), []))
         elif word[:1] == ["property"]:
-            least += count * _PLY_BYTES[word[1]]
-    if not vertices:
+            elements[-1].properties.append(word[1:])
+    counts = {element.name: element.number for element in elements}
+    if not counts.get("vertex"):
         raise ValueError("it has no corners")
-    size = path.stat().st_size
-    if binary and size < least:
-        raise ValueError(f"it ends after {size} of at least {least} bytes")
+    if counts.get("face") == 0:
+        raise ValueError("it has no triangles")
+    if order is not None:
+        _check_binary_ply(path, header.index(b"\n", end) + 1, order, elements, counts["vertex"])
+
+
+def _check_binary_ply(
+    path: Path, place: int, order: str, elements: list[_Element], corners: int
+) -> None:
+    """Check length, positions and indices, up to lists of different lengths.
+
+    Args:
+        path: the file.
+        place: where its numbers begin, in bytes.
+        order: of the bytes of a number, as numpy writes it.
+        elements: what the file has.
+        corners: how many there are.
+    """
+    least = place + sum(each.number * _least_bytes(each) for each in elements)
+    content = np.memmap(path, np.uint8, "r")
+    if len(content) < least:
+        raise ValueError(f"it ends after {len(content)} of at least {least} bytes")
+    for element in elements:
+        if not element.number or not element.properties:
+            continue
+        rest = content[place:]
+        fields = _fields(rest, order, element)
+        row, names = np.dtype(fields), [field[0] for field in fields]
+        parts = [np.ndarray(min(element.number, len(rest) // row.itemsize), row, rest)]
+        (rows,) = parts
+        if len(rows) < element.number:  # the next one, with what is missing as in the first
+            begun = rest[rows.nbytes :]
+            parts.append(np.append(begun, rest[len(begun) : row.itemsize]).view(row))
+        lengths = {name: row[name[1:]].shape[0] for name in names if name[0] == "#"}
+        if any((part[name] != lengths[name]).any() for part in parts for name in lengths):
+            return
+        if len(rows) < element.number:
+            what = f"{element.number} elements {element.name}"
+            raise ValueError(f"it ends after {len(rows)} of {what}")
+        if element.name == "vertex" and not all(np.isfinite(rows[axis]).all() for axis in "xyz"):
+            raise ValueError("some corners are not numbers")
+        for name in set(names) & set(_PLY_CORNERS):
+            if rows[name].min() < 0 or rows[name].max() >= corners:
+                raise ValueError("a triangle has a corner that is not there")
+        place += rows.nbytes
+
+
+def _least_bytes(element: _Element) -> int:
+    """Return the bytes of the smallest of such elements: only a face's corners are three."""
+    least = 0
+    for *kinds, name in element.properties:
+        sizes = [np.dtype(_PLY_KINDS[kind]).itemsize for kind in kinds if kind != "list"]
+        least += sizes[0] + (3 * sizes[1] if name in _PLY_CORNERS else 0)
+    return least
+
+
+def _fields(content: np.ndarray, order: str, element: _Element) -> list[Any]:
+    """Return the fields of elements whose lists are all as long as those of the first one.
+
+    They are as `np.dtype` takes them. The length of a list is the field `#` and its name.
+    """
+    fields: list[Any] = []
+    for *kinds, name in element.properties:
+        types = [order + _PLY_KINDS[kind] for kind in kinds if kind != "list"]
+        if kinds[0] != "list":
+            fields.append((name, types[0]))
+            continue
+        (length,) = np.ndarray(1, types[0], content, np.dtype(fields).itemsize)
+        fields += [("#" + name, types[0]), (name, types[1], (int(length),))]
+    return fields

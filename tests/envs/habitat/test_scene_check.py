@@ -91,6 +91,55 @@ def test_whole_files_pass_and_short_ones_do_not(tmp_path, name) -> None:
         path.write_bytes(content)
 
 
+VERTICES = ["property float x", "property float y", "property float z"]
+FACES = ["property list uchar int vertex_indices"]
+
+
+def ply(path, faces, *, order="<", corner=(0, 0, 0), properties=FACES, end=None) -> None:
+    """Write a binary file of three corners, and of faces that are bytes."""
+    name = "binary_little_endian" if order == "<" else "binary_big_endian"
+    lines = ["ply", f"format {name} 1.0", "element vertex 3", *VERTICES,
+             f"element face {len(faces)}", *properties, "end_header"]  # fmt: skip
+    positions = struct.pack(f"{order}9f", *corner, 0, 0, 1, 1, 0, 0)
+    path.write_bytes(("\n".join(lines) + "\n").encode() + (positions + b"".join(faces))[:end])
+
+
+def face(*corners, order="<") -> bytes:
+    return struct.pack(f"{order}B{len(corners)}i", len(corners), *corners)
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_damage_inside_a_binary_ply_is_found(tmp_path, order) -> None:
+    path, good = tmp_path / "scene.ply", face(0, 1, 2, order=order)
+    ply(path, [good, good], order=order)
+    check_scene(path)
+    for bad in (face(0, 1, 99, order=order), face(0, -1, 2, order=order)):
+        ply(path, [good, bad], order=order)
+        with pytest.raises(SimulatorError, match="a corner that is not there"):
+            check_scene(path)
+    ply(path, [good], order=order, corner=(0, np.nan, 0))
+    with pytest.raises(SimulatorError, match="corners are not numbers"):
+        check_scene(path)
+    square = face(0, 1, 2, 0, order=order)
+    for end in (-1, -4):  # long enough for triangles
+        ply(path, [square] * 4, order=order, end=end)
+        with pytest.raises(SimulatorError, match="ends after 3 of 4 elements face"):
+            check_scene(path)
+    ply(path, [square] * 5, order=order, end=-17)
+    with pytest.raises(SimulatorError, match="ends after 4 of 5 elements face"):
+        check_scene(path)
+
+
+def test_a_ply_may_have_empty_lists_and_faces_of_different_lengths(tmp_path) -> None:
+    triangle, square = face(0, 1, 2), face(0, 1, 2, 0)
+    for faces in ([triangle, square], [square, triangle], [square, square, triangle]):
+        ply(tmp_path / "mixed.ply", faces)
+        check_scene(tmp_path / "mixed.ply")
+    textured = [*FACES, "property list uchar float texcoord"]
+    ply(tmp_path / "empty.ply", [face(0, 1, 2) + b"\0"] * 2, properties=textured)
+    check_scene(tmp_path / "empty.ply")
+
+
 def test_scenes_without_triangles_and_missing_files_are_refused(tmp_path) -> None:
     trimesh.PointCloud(room().vertices).export(tmp_path / "points.ply")
     (tmp_path / "none.ply").write_bytes(b"ply\nformat ascii 1.0\nend_header\n")
