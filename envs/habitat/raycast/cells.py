@@ -108,8 +108,10 @@ def _outline(cells: np.ndarray, corner: np.ndarray) -> shapely.Polygon:
     last = np.nonzero(ends)[1]
     union = shapely.union_all(shapely.box(first, row, last + 1, row + 1))
     rings = [np.asarray(ring.coords)[:-1] for ring in (union.exterior, *union.interiors)]
-    simple = [corner + CELL * _simplify(ring) for ring in rings]
-    polygon = shapely.Polygon(simple[0], [ring for ring in simple[1:] if len(ring) > 2])
+    simple = [_simplify(ring) for ring in rings]
+    border = simple[0] if len(simple[0]) > 2 else rings[0]  # a strip one cell wide has no others
+    holes = [corner + CELL * ring for ring in simple[1:] if len(ring) > 2]
+    polygon = shapely.Polygon(corner + CELL * border, holes)
     parts = shapely.get_parts(shapely.make_valid(polygon))
     return max(parts, key=lambda part: part.area)
 

@@ -5,7 +5,7 @@ import pytest
 import shapely
 import trimesh
 
-from envs.habitat.raycast.cells import CELL
+from envs.habitat.raycast.cells import CELL, walkable_islands
 from envs.habitat.raycast.floor import Floor, FloorKind, find_floor
 from envs.habitat.raycast.walkable import sample_positions, snap, walk
 from envs.habitat.simulator import (
@@ -50,6 +50,13 @@ def test_islands_of_less_than_a_square_metre_are_not_floor() -> None:
     assert floor_of(room(1.35, 1.3)).area.area == pytest.approx(1.05)
     with pytest.raises(SimulatorError, match="no walkable floor"):
         floor_of(room(1.25, 1.25))
+
+
+def test_a_strip_of_floor_may_be_one_cell_wide() -> None:
+    corridor = shapely.box(0.0, 0.0, 21.0, 2 * AGENT_RADIUS + CELL)
+    (island,) = walkable_islands(corridor, shapely.Polygon(), np.zeros(2), AGENT_RADIUS)
+    assert island.bounds == pytest.approx((0.1, 0.1, 20.9, 0.15))
+    assert island.area == pytest.approx(20.8 * CELL)
 
 
 def test_the_border_of_slanted_walls_is_simplified() -> None:
