@@ -4,8 +4,6 @@ import zlib
 
 import numpy as np
 
-from envs.habitat.apartments.atlas import paint
-from envs.habitat.apartments.furnish import furnish
 from envs.habitat.apartments.geometry import Color, Material
 from envs.habitat.apartments.pattern import pick_color
 from envs.habitat.apartments.plans import PLANS, kind
@@ -36,7 +34,10 @@ _WET = ("bathroom", "kitchen")
 
 
 def make_apartment(name: str) -> Mesh:
-    """Return the apartment of that name, one of `NAMES`."""
+    """Return the apartment of that name, one of `NAMES`. Needs the extra `habitat`."""
+    from envs.habitat.apartments.atlas import paint
+    from envs.habitat.apartments.furnish import furnish
+
     plan, seed = PLANS[name], zlib.crc32(name.encode())
     generator = np.random.default_rng(seed)
     faces, lamps = [], []

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from envs.habitat.apartments import NAMES
-from envs.habitat.apartments.files import paths, write
+from envs.habitat.simulator import INSTALL_HINTS
 
 
 def main(arguments: list[str]) -> int:
@@ -20,6 +20,8 @@ def main(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     names = options.names or NAMES
     try:
+        from envs.habitat.apartments.files import paths, write
+
         unknown = [name for name in names if name not in NAMES]
         if unknown:
             raise ValueError(f"unknown apartment {unknown[0]!r}; there are {', '.join(NAMES)}")
@@ -29,6 +31,9 @@ def main(arguments: list[str]) -> int:
                 raise ValueError(f"{path} already exists; nothing was written")
         for name in names:
             print(write(name, options.directory))
+    except ImportError as error:
+        print(f"error: {error}{INSTALL_HINTS['raycast']}", file=sys.stderr)
+        return 2
     except (ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

@@ -1,5 +1,7 @@
 """The nine furnished apartments."""
 
+import subprocess
+import sys
 from functools import cache
 
 import numpy as np
@@ -97,6 +99,25 @@ def test_command_writes_them_and_overwrites_nothing(tmp_path, capsys) -> None:
     assert (out, err.count("\n")) == ("", 1)
     assert "already exists" in err
     assert len(list((tmp_path / "new").iterdir())) == 4
+
+
+WITHOUT_THE_EXTRA = """
+import runpy
+import sys
+
+sys.modules.update(dict.fromkeys(["embreex", "trimesh", "shapely", "PIL"]))
+sys.argv = ["apartments", sys.argv[1]]
+runpy.run_module("envs.habitat.apartments", run_name="__main__")
+"""
+
+
+def test_command_says_in_one_line_that_the_extra_is_missing(tmp_path) -> None:
+    command = [sys.executable, "-c", WITHOUT_THE_EXTRA, str(tmp_path / "new")]
+    ended = subprocess.run(command, capture_output=True, text=True)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr.count("\n") == 1
+    assert "pip install 'cbet-jax[habitat]'" in ended.stderr
+    assert not (tmp_path / "new").exists()
 
 
 def test_command_says_no_in_one_line(tmp_path, capsys) -> None:
