@@ -1,6 +1,6 @@
 """Find scenes by name, and say which way is up in their files. All simulators use these rules.
 
-The worker imports this file: it must run on Python 3.9 with only the standard library.
+The worker imports this file: it must run on Python 3.9 with only the standard library and numpy.
 """
 
 import difflib

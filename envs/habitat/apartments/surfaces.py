@@ -27,21 +27,21 @@ def plain(color: Color, grain: float = 0.03, texels: float = 16.0) -> Material:
     return Material(paint, texels)
 
 
-def planks(color: Color, width: float = 0.14, length: float = 1.3) -> Material:
+def planks(color: Color) -> Material:
     """Return a floor of boards."""
 
     def paint(at: Spots) -> np.ndarray:
-        row = np.floor(at.up / width).astype(int)
-        board = np.floor(at.across / length + random_of(row) * 7.0).astype(int)
+        row = np.floor(at.up / 0.14).astype(int)
+        board = np.floor(at.across / 1.3 + random_of(row) * 7.0).astype(int)
         tone = 0.86 + 0.28 * random_of(row * 57 + board * 131)
         grain = 0.05 * noise(at.generator, at.across * 0.15, at.up, 0.04)
-        seam = np.where(at.up / width - row < 0.18, 0.82, 1.0)
+        seam = np.where(at.up / 0.14 - row < 0.18, 0.82, 1.0)
         return colored(color, (tone + grain) * seam)
 
     return Material(paint, 28.0)
 
 
-def tiles(color: Color, other: Color, width: float = 0.3, grout: float = 0.75) -> Material:
+def tiles(color: Color, other: Color, width: float) -> Material:
     """Return square tiles of two alternating colours, with grout between them."""
 
     def paint(at: Spots) -> np.ndarray:
@@ -49,7 +49,7 @@ def tiles(color: Color, other: Color, width: float = 0.3, grout: float = 0.75) -
         tone = 0.96 + 0.08 * random_of(column * 31 + row * 17)
         seam = np.minimum(at.across / width - column, at.up / width - row) < 0.12
         painted = either((column + row) % 2 == 1, other, color) * tone[..., None]
-        return either(seam, painted * grout, painted)
+        return either(seam, painted * 0.75, painted)
 
     return Material(paint, 28.0)
 

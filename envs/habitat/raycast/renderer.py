@@ -35,7 +35,6 @@ class Hits(NamedTuple):
     face: np.ndarray  # int32[N], -1 for none
     u: np.ndarray  # float32[N], weight of the face's second corner
     v: np.ndarray  # float32[N], weight of its third corner
-    distance: np.ndarray  # float32[N], in multiples of the ray's direction
 
 
 class Renderer:
@@ -79,7 +78,7 @@ class Renderer:
     def cast(self, origins: np.ndarray, directions: np.ndarray) -> Hits:
         """Return the first triangle that each ray hits, from origins and directions [N, 3]."""
         found = self._scene.run(origins, directions, output=True)
-        return Hits(found["primID"], found["u"], found["v"], found["tfar"])
+        return Hits(found["primID"], found["u"], found["v"])
 
 
 @lru_cache(maxsize=_KEPT_RAYS)

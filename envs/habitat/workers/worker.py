@@ -12,7 +12,6 @@ its standard output. Images go to memory that it shares with the other side.
     step       take `action`                          -> the same
     positions  `count` of the floor, from `seed`      -> positions
     map        from above, cells of `cell` metres     -> corner, walkable, picture
-    close      end the worker, like the end of its input
 
 The worker does not outlive the other side for long. While it waits, it sees the end of its input.
 While it works, an alarm ends it after a time limit, even if the simulator hangs.
@@ -58,8 +57,6 @@ def main() -> int:
     _alarm(0.0)
     for line in sys.stdin.buffer:
         request = json.loads(line)
-        if request["do"] == "close":
-            break
         _alarm(settings["step_limit"])
         try:
             answer = served.answer(request)
