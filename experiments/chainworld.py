@@ -184,7 +184,7 @@ def draw(path: Path, options: ChainworldOptions, learnt: Learnt) -> Path:
         axis.set_axisbelow(True)
     _draw_returns(paths, options)
     _draw_policies(policy, options, learnt)
-    _draw_places(places, options, learnt)
+    _draw_places(places, learnt)
     figure.legend(
         *policy.get_legend_handles_labels(),
         title="counts are forgotten",
@@ -218,7 +218,7 @@ def _draw_policies(axis: "Axes", options: ChainworldOptions, learnt: Learnt) -> 
     axis.set_ylim(0, 1)
 
 
-def _draw_places(axis: "Axes", options: ChainworldOptions, learnt: Learnt) -> None:
+def _draw_places(axis: "Axes", learnt: Learnt) -> None:
     spent = outside_of_a(at_the_end(learnt).share)  # [rules, seeds, 3]
     width = 0.8 / len(spent)
     for number, (seeds, color) in enumerate(zip(spent, COLORS, strict=False)):

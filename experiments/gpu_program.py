@@ -11,6 +11,7 @@ program.txt.gz     the compiled program, for `--program`
 """
 
 import gzip
+import os
 import shlex
 import sys
 from collections.abc import Sequence
@@ -54,6 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     arguments = sys.argv[1:] if arguments is None else list(arguments)
     with cli.user_errors():
         options: GpuProgramOptions = cli.parse(GpuProgramOptions, arguments, MODULE)
+        refuse_taken(options.out)
         case, description = case_of(options), gpu_targets.describe(options.gpu)
         if options.program:
             compiled = Compiled(read(options.program))
@@ -68,6 +70,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
         Screen().print(text, soft_wrap=True, highlight=False, markup=False)
         if options.out:
             write(options.out, content, text, compiled)
+
+
+def refuse_taken(folder: Path | None) -> None:
+    """Refuse a folder that holds files of these names.
+
+    Raises:
+        RunDirectoryError: it does.
+    """
+    for path in (folder / name for name in (JSON, TABLE, PROGRAM)) if folder else ():
+        if os.path.lexists(path):
+            raise RunDirectoryError(f"{path} already exists: choose another folder")
 
 
 def case_of(options: GpuProgramOptions) -> Case:

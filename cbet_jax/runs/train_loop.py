@@ -58,6 +58,7 @@ class Run(NamedTuple):
     directory: RunDirectory  # an unfinished run in it is continued
     settings: RunSettings  # which that run's configuration holds
     trackers: Trackers | None = None  # that follow the metrics
+    command: tuple[str, ...] | None = None  # for its manifest (None: the host's)
 
 
 class Outcome(NamedTuple):
@@ -167,10 +168,11 @@ class _Files:
     def __init__(
         self, run: Run, first_agent: int, host: HostSettings, say: Callable[[str], None]
     ) -> None:
-        self.directory, self.settings, self.trackers = run
+        self.directory, self.settings, self.trackers, command = run
         self.agents = slice(first_agent, first_agent + run.settings.seeds)  # of the program's
         self.saver = Saver(run.directory, run.settings, host.checkpoint_seconds)
-        self.session = manifest.Session(run.directory.manifest, host.command, say)
+        command = host.command if command is None else command
+        self.session = manifest.Session(run.directory.manifest, command, say)
         self.position = Position()
         self.trouble = ""  # one line, if the run has diverged
         self.table: metrics_table.Table | None = None

@@ -5,11 +5,12 @@ from dataclasses import replace
 import jax
 
 from cbet_jax.config import Factors, NetworkSettings, RunSettings
+from cbet_jax.intrinsic import COUNT_REWARDS
 from cbet_jax.runs.train_loop import LONG_SECONDS
 from cbet_jax.train import Program
 from experiments.common.presets import PRESETS
 
-# Frames a second on two CPU cores (README, "Speed"), by preset and factors.
+# Frames a second of C-BET on two CPU cores (README, "Speed"), by preset and factors.
 MEASURED: dict[tuple[str, Factors], int] = {
     ("laptop", "float32"): 53_400,
     ("paper", "float32"): 1_093,
@@ -37,6 +38,8 @@ def before(settings: RunSettings, program: Program) -> list[str]:
 def expected_seconds(settings: RunSettings) -> float | None:
     """Return how long a run takes on two CPU cores, None where that was not measured."""
     if settings.habitat or settings.transfer or jax.default_backend() != "cpu":
+        return None
+    if settings.train.method not in COUNT_REWARDS:  # with networks of its own: not measured
         return None
     network = settings.train.network
     for (preset, factors), rate in MEASURED.items():

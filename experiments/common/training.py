@@ -243,14 +243,14 @@ def train_group[O: TrainingOptions](
         SystemExit: a signal asked to stop.
     """
     assert experiment.opened_together is not None
-    everyone = [run.options for run in group]
-    settings, program = experiment.opened_together(everyone, console)
+    settings, program = experiment.opened_together([run.options for run in group], console)
     runs = []
-    for options, one in zip(everyone, settings, strict=True):
-        directory = open_directory(options, Opened(one, program))
-        runs.append(Run(directory, one, make_trackers(options, directory, one, console)))
-    first = everyone[0]
-    host = HostSettings(console, group[0].words, first.checkpoint_seconds, first.keep_at)
+    for asked, one in zip(group, settings, strict=True):
+        directory = open_directory(asked.options, Opened(one, program))
+        trackers = make_trackers(asked.options, directory, one, console)
+        runs.append(Run(directory, one, trackers, asked.words))
+    first = group[0].options
+    host = HostSettings(console, checkpoint_seconds=first.checkpoint_seconds, keep_at=first.keep_at)
     console.print(f"{len(runs)} runs in one program", highlight=False)
     outcomes = train_together(runs, program, host)
     troubles = []

@@ -1,5 +1,6 @@
 """The table of walks: a row for each policy, seed and scene, and its pictures."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -122,7 +123,7 @@ def save(
     frames = f"after {conditions.frames:,} frames"
     title = f"Distinct positions {frames} (whiskers: 95 % confidence intervals)"
     scenes = [each.scene for each in walked]
-    yield walk_pictures.bars(path.with_suffix(".png"), title, panels(table, scenes), scenes)
+    yield walk_pictures.bars(path.with_suffix(".png"), title, panels(table), scenes)
     drawn = {
         each.scene: (each.drawn, {name: seeds[0] for name, seeds in each.places.items()})
         for each in walked
@@ -141,16 +142,16 @@ def save(
     yield walk_pictures.coverage(picture, title, pretraining, together)
 
 
-def panels(table: Sequence[WalkRow], scenes: Sequence[str]) -> dict[str, dict[str, list[Estimate]]]:
+def panels(table: Sequence[WalkRow]) -> dict[str, dict[str, list[Estimate]]]:
     """Return one bar for each policy, or for each of its seeds where it has several."""
     together = "distinct positions of all episodes"
     found: dict[str, dict[str, list[Estimate]]] = {
         "distinct positions an episode": {},
         together: {},
     }
-    several = {row.policy for row in table if row.seed != table[0].seed}
+    seeds = Counter(policy for policy, _ in {(row.policy, row.seed) for row in table})
     for row in table:
-        name = f"{row.policy}, seed {row.seed}" if row.policy in several else row.policy
+        name = f"{row.policy}, seed {row.seed}" if seeds[row.policy] > 1 else row.policy
         value = float(row.together)
         for panel, bar in zip(found, (row.positions, Estimate(value, value, value)), strict=True):
             found[panel].setdefault(name, []).append(bar)

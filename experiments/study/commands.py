@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Sequence
+from itertools import groupby
 
 from experiments.study.estimates import Findings
 from experiments.study.plan import EVALUATION
@@ -33,11 +34,17 @@ def made_by(found: Findings, groups: Sequence[Sequence[str]], methods: Sequence[
     for setups in groups:
         for method in methods:
             for setup, frames in zip(setups, found.compared_at(setups, method), strict=True):
-                if seeds := found.seeds(setup, method, frames):
-                    part = made.setdefault((frames, seeds[0], len(seeds)), ({}, {}))
+                for seeds in _consecutive(found.seeds(setup, method, frames)):
+                    part = made.setdefault((frames, *seeds), ({}, {}))
                     part[0][setup], part[1][method] = None, None
     lines = [_command(found, *key, *map(tuple, parts)) for key, parts in made.items()]
     return ["Made by:", "", "```bash", *lines, "```", ""] if lines else []
+
+
+def _consecutive(seeds: Sequence[int]) -> list[tuple[int, int]]:
+    """Return the first of each run of consecutive seeds, and how many there are."""
+    parts = (list(part) for _, part in groupby(enumerate(seeds), lambda pair: pair[1] - pair[0]))
+    return [(part[0][1], len(part)) for part in parts]
 
 
 def _command(
@@ -65,7 +72,12 @@ def _command(
 def _evaluated_at(found: Findings, first_seed: int, seeds: int) -> list[int]:
     """Return all frames after which these seeds were evaluated: they belong to the study."""
     runs = [(s, m) for s in found.setups() for m in found.names(EVALUATION, 2)]
-    own = list(range(first_seed, first_seed + seeds))
+    own = first_seed, seeds
     return sorted(
-        {at for s, m in runs for at in found.evaluated_at(s, m) if found.seeds(s, m, at) == own}
+        {
+            at
+            for s, m in runs
+            for at in found.evaluated_at(s, m)
+            if own in _consecutive(found.seeds(s, m, at))
+        }
     )

@@ -46,7 +46,8 @@ class Cost(NamedTuple):
 
     jobs: int
     frames: int  # of all seeds together
-    seconds: float | None  # None: not measured
+    seconds: float  # of what was measured
+    unmeasured: int  # jobs left whose speed was not
 
 
 class Costs:
@@ -86,34 +87,28 @@ class Costs:
 
     def left(self, jobs: Sequence[StudyJob]) -> Cost:
         """Return what is left to do of some jobs of one stage."""
-        seconds: list[float | None] = []
-        frames = 0
-        for job in jobs:
-            if job.stage == EVALUATION:
-                tables = sum(not job.table(world).exists() for world in job.worlds)
-                each = self._evaluations and self._evaluations.table_seconds
-                seconds.append(0.0 if not tables else each and each * tables)
-                continue
-            new = max(job.now - reached(job.root), 0) * job.settings.seeds
-            frames += new
-            speed = self.speed(job)
-            if new:
-                took = speed and new / speed.frames_per_second + speed.compile_seconds
-                seconds.append(took)
-        known = [one for one in seconds if one is not None]
+        new = [_new_frames(job) for job in jobs]
+        each = [self._seconds(job, frames) for job, frames in zip(jobs, new, strict=True)]
+        known = [seconds for seconds in each if seconds is not None]
         left = sum(not job.done for job in jobs)
-        return Cost(left, frames, sum(known) if len(known) == len(seconds) else None)
+        return Cost(left, sum(new), sum(known), len(each) - len(known))
 
-    def bytes(self, jobs: Sequence[StudyJob]) -> float | None:
-        """Return the bytes on disk of all runs among some jobs; None where not measured."""
-        runs = [job for job in jobs if job.stage != EVALUATION]
-        speeds = [self.speed(job) for job in runs]
-        sizes = [
-            speed.seed_bytes * job.settings.seeds
-            for job, speed in zip(runs, speeds, strict=True)
-            if speed
-        ]
-        return sum(sizes) if len(sizes) == len(runs) else None
+    def bytes(self, jobs: Sequence[StudyJob]) -> float:
+        """Return the bytes on disk of all runs among some jobs whose size was measured."""
+        runs = [(job, self.speed(job)) for job in jobs if job.stage != EVALUATION]
+        return sum(speed.seed_bytes * job.settings.seeds for job, speed in runs if speed)
+
+    def _seconds(self, job: StudyJob, new: int) -> float | None:
+        """Return how long a job takes that plays some new frames; None: not measured."""
+        if job.stage == EVALUATION:
+            tables = sum(not job.table(world).exists() for world in job.worlds)
+            if tables and self._evaluations is None:
+                return None
+            return tables * self._evaluations.table_seconds if self._evaluations else 0.0
+        speed = self.speed(job)
+        if not new:
+            return 0.0
+        return new / speed.frames_per_second + speed.compile_seconds if speed else None
 
     def _find_speeds(self, root: Path) -> Iterator[Speed]:
         for place in RUNS:
@@ -163,9 +158,18 @@ def record_evaluations(root: Path, seconds: float, tables: int) -> None:
         seconds: that they took.
         tables: that they wrote, each of one world with one policy of each seed.
     """
+    if not tables:  # another process has written the last of them
+        return
     here = _machine(manifest.describe(()))
     measured = {"table_seconds": round(seconds / tables, 3), "at": manifest.now()}
     write_json(root / EVALUATION / MEASURED, measured | here)
+
+
+def _new_frames(job: StudyJob) -> int:
+    """Return the frames that are left to play, of all seeds together."""
+    if job.stage == EVALUATION:
+        return 0
+    return max(job.now - reached(job.root), 0) * job.settings.seeds
 
 
 def _machine(session: dict[str, Any]) -> dict[str, Any]:

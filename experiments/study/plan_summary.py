@@ -8,11 +8,18 @@ from rich.console import Console
 from rich.table import Table
 
 from cbet_jax.runs.memory import GIB
-from experiments.common import cli
+from experiments.common import cli, presets
 from experiments.study.costs import Cost, Costs
-from experiments.study.plan import EVALUATION, StudyJob, StudySettings, at_chunk_end, reached
+from experiments.study.plan import (
+    EVALUATION,
+    PRETRAIN,
+    StudyJob,
+    StudySettings,
+    at_chunk_end,
+    reached,
+)
 
-PRETRAIN = "experiments.minigrid_pretrain"
+COMMAND = "experiments.minigrid_pretrain"
 SPEED_CHUNKS = 10  # of a run that measures speed
 
 
@@ -38,16 +45,7 @@ def show(
     console.print(_summary(jobs, left))
     total, to_go = sum(job.new_frames for job in jobs), sum(cost.frames for cost in left.values())
     console.print(f"{total:,} frames in all, {to_go:,} to go", highlight=False)
-    size = costs.bytes(jobs)
-    if size is None:
-        short = str(SPEED_CHUNKS * at_chunk_end(jobs[0].settings, 1))
-        words = ("--preset", study.preset, "--network.factors", study.factors)
-        out = root.parent / f"speed-{study.preset}"
-        command = cli.command_line(PRETRAIN, *words, "--frames", short, "--out", out)
-        line = f"no run of this size was measured here, so hours are not known; measure: {command}"
-        console.print(line, soft_wrap=True, highlight=False)
-        return
-    for line in _time_and_disk(size, list(left.values()), costs):
+    for line in (*_time_and_disk(jobs, left, costs), *_advice(root, study, jobs, costs)):
         console.print(line, soft_wrap=True, highlight=False)
 
 
@@ -62,22 +60,50 @@ def _summary(jobs: Sequence[StudyJob], left: Mapping[str, Cost]) -> Table:
         each = " to ".join(f"{at:,}" for at in dict.fromkeys((frames[0], frames[-1])))
         to_go = f"{cost.frames:,}" if stage != EVALUATION else ""
         seeds = own[0].settings.seeds
-        row = (stage, len(own), seeds, each, cost.jobs, to_go, _hours(cost.seconds))
+        row = (stage, len(own), seeds, each, cost.jobs, to_go, _hours(cost))
         table.add_row(*map(str, row))
     return table
 
 
-def _hours(seconds: float | None) -> str:
-    return "?" if seconds is None else f"{seconds / 3600:.1f}"
+def _hours(cost: Cost) -> str:
+    if not cost.unmeasured:
+        return f"{cost.seconds / 3600:.1f}"
+    return f"{cost.seconds / 3600:.1f} + ?" if cost.seconds else "?"
 
 
-def _time_and_disk(size: float, left: Sequence[Cost], costs: Costs) -> Iterator[str]:
+def _time_and_disk(
+    jobs: Sequence[StudyJob], left: Mapping[str, Cost], costs: Costs
+) -> Iterator[str]:
     """Yield how long the rest takes on this machine, on how much disk, and how that is known."""
-    known = [cost.seconds for cost in left if cost.seconds is not None]
-    partly = "" if len(known) == len(left) else ", and what is not measured"
-    yield f"about {sum(known) / 3600:.1f} hours{partly}; {size / GIB:.1f} GiB on disk in the end"
+    hours, size = sum(cost.seconds for cost in left.values()) / 3600, costs.bytes(jobs) / GIB
+    lacking = [f"{cost.unmeasured} of {stage}" for stage, cost in left.items() if cost.unmeasured]
+    partly = f", without what was not measured here ({', '.join(lacking)})" if lacking else ""
+    least = "at least " if any(_is_unmeasured(job, costs) for job in jobs) else ""
+    if hours or size or not lacking:
+        yield f"about {hours:.1f} hours{partly}; {least}{size:.1f} GiB on disk in the end"
     for method, speed in costs.used.items():
         yield f"{method}: {speed.frames_per_second:,.0f} frames/s in {speed.run} ({speed.at})"
     if costs.unmeasured:
         names = ", ".join(sorted(costs.unmeasured))
         yield f"not measured here, so as the slowest measured method of their kind: {names}"
+
+
+def _is_unmeasured(job: StudyJob, costs: Costs) -> bool:
+    return job.stage != EVALUATION and costs.speed(job) is None
+
+
+def _advice(
+    root: Path, study: StudySettings, jobs: Sequence[StudyJob], costs: Costs
+) -> Iterator[str]:
+    """Yield the command that measures pre-training, where none of a size was measured here."""
+    to_do = (job for job in jobs if job.stage == PRETRAIN and not job.done)
+    job = next((job for job in to_do if _is_unmeasured(job, costs)), None)
+    if job is None:
+        return
+    worlds = job.settings.train.worlds
+    short = str(SPEED_CHUNKS * at_chunk_end(job.settings, 1))
+    words: list[object] = ["--preset", study.preset, "--network.factors", study.factors]
+    words += ["--worlds", worlds] if worlds != presets.named(study.preset).train.worlds else []
+    out = root.parent / f"speed-{study.preset}-{worlds}"
+    command = cli.command_line(COMMAND, *words, "--frames", short, "--out", out)
+    yield f"no pre-training of {worlds} actors was measured here; measure: {command}"

@@ -33,6 +33,8 @@ def test_a_stored_program_is_read(stored, tmp_path, capsys):
     assert gzip.decompress((out / "program.txt.gz").read_bytes()).decode() == PROGRAM
     gpu_program.main(["--program", str(out / "program.txt.gz"), "--preset", "smoke"])
     assert capsys.readouterr().out == shown
+    again = ["--program", str(stored), "--preset", "smoke", "--out", str(out)]
+    assert "program.json already exists" in refused(gpu_program.main, again, capsys)
 
 
 @pytest.mark.parametrize(

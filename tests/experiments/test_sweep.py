@@ -305,7 +305,9 @@ def test_runs_that_differ_in_numbers_are_trained_by_one_program(
         run = RunDirectory(root / "runs" / f"optimizer.learning-rate={rate}")
         assert run.settings().train.optimizer.learning_rate == float(rate)
         assert run.metrics.read_bytes() == unbroken
-        assert json.loads(run.manifest.read_text())["sessions"][-1]["runs_together"] == 3
+        session = json.loads(run.manifest.read_text())["sessions"][-1]
+        assert session["runs_together"] == 3
+        assert f"--out {run.root}" in session["command"]
     with open(root / "results.csv") as file:
         assert len(list(csv.DictReader(file))) == 3 * SEEDS
 

@@ -32,3 +32,10 @@ def test_only_measured_networks_are_estimated(field):
     changed = replace(paper.train, network=replace(paper.train.network, **field))
     lines = said(replace(paper, train=changed))
     assert bool(lines) == ("factors" in field)
+
+
+@pytest.mark.parametrize(("method", "told"), [("count", True), ("rnd", False), ("ride", False)])
+def test_only_methods_that_count_are_estimated(method, told):
+    """The others train networks of their own, too."""
+    paper = PRESETS["paper"]
+    assert bool(said(replace(paper, train=replace(paper.train, method=method)))) == told

@@ -21,7 +21,7 @@ from cbet_jax.runs.directory import RunDirectory
 from experiments import minigrid_ablation, noisy_tv, paper
 from experiments.common.presets import PRESETS
 from experiments.evaluation import gridworlds
-from experiments.study import execute, results
+from experiments.study import costs, execute, results
 from experiments.study.plan import TABULA_RASA, Selection, StudySettings, plan, reached
 from experiments.sweeps import command as sweep
 from tests.support.refusal import refused
@@ -289,7 +289,7 @@ def test_each_study_has_its_runs(main, runs, capsys, tmp_path, monkeypatch):
     main(["--preset", "laptop", "--plan"])
     summary = capsys.readouterr().out
     assert "to do" not in summary
-    assert "no run of this size was measured here" in summary
+    assert "no pre-training of 128 actors was measured here" in summary
     assert "--preset laptop --network.factors float32 --frames " in summary
     main(["--preset", "laptop", "--plan", "--verbose"])
     shown = capsys.readouterr().out
@@ -314,10 +314,29 @@ def test_the_plan_says_the_hours_by_the_last_speeds(unbroken, small, tmp_path, c
     assert "about 5.0 hours; " in shown
     assert "as the slowest measured method of their kind: count" in shown
     assert f"in {root / 'pretrain/DoorKey/cbet'} " in shown
+    with_tasks = ["--tasks", "DoorKey-8x8", "--out", str(root), "--plan"]
+    paper.main([*ARGUMENTS, "--methods", "cbet", "count", *with_tasks])
+    shown = capsys.readouterr().out
+    # no transfer was measured; of count, pre-training and tabula rasa are left
+    assert "about 2.0 hours, without what was not measured here (1 of transfer); at least" in shown
+    assert "no pre-training" not in shown
     session["cpu_count"] = 1000
     manifest.write_text(json.dumps({"sessions": [session]}))
     paper.main(new)
-    assert "no run of this size was measured here" in capsys.readouterr().out
+    actors = TINY.train.worlds
+    assert f"no pre-training of {actors} actors was measured here" in capsys.readouterr().out
+
+
+def test_the_defaults_of_smoke_make_a_study_with_all_stages(capsys, tmp_path):
+    paper.main(["--preset", "smoke", "--out", str(tmp_path / "study"), "--plan", "--verbose"])
+    shown = capsys.readouterr().out
+    for stage in ("pretrain", "evaluation", "transfer", "tabula_rasa"):
+        assert f"to do  {stage} " in shown
+
+
+def test_a_study_whose_last_table_another_process_wrote_keeps_the_measure_it_has(tmp_path):
+    costs.record_evaluations(tmp_path, 0.1, tables=0)
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_moved_study_goes_on(unbroken, small, tmp_path, monkeypatch):

@@ -415,5 +415,11 @@ def test_each_table_has_the_commands_that_made_its_numbers():
         f"--evaluate-at 20 --until 20 {both}-100-to-102",
         *("```", ""),
     ]
+    merged = found + [row._replace(seed=row.seed + 7) for row in found if row.method == "cbet"]
+    assert made_by(Findings(merged), (THREE,), ("cbet",))[3:-2] == [
+        f"{program} 2 --setups {alone} --methods cbet --evaluate-at 60 {both}-0-to-1",
+        f"{program} 2 --first-seed 7 --setups {alone} --methods cbet "
+        f"--evaluate-at 60 {both}-7-to-8",
+    ]
     before = [row for row in found if row.metric != "first_seed"]
     assert made_by(Findings(before), (THREE,), METHODS) == []
