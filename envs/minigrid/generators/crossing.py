@@ -35,12 +35,10 @@ def crossing(name: str, size: int, num_crossings: int, obstacle: int = c.LAVA) -
         ValueError: the size is even or too small, or the rivers do not fit.
     """
     if size < MIN_SIZE or size % 2 == 0:
-        raise ValueError(f"{name}: the size must be odd and at least {MIN_SIZE}, not {size}")
+        raise ValueError(f"the size must be odd and at least {MIN_SIZE}, not {size}")
     max_rivers = 2 * len(range(2, size - 2, 2))
     if not 1 <= num_crossings <= max_rivers:
-        raise ValueError(
-            f"{name}: a grid of size {size} has 1 to {max_rivers} rivers, not {num_crossings}"
-        )
+        raise ValueError(f"a grid of size {size} has 1 to {max_rivers} rivers, not {num_crossings}")
     max_steps = 4 * size**2
 
     def sample_level(key: PRNGKeyArray) -> SampledLevel:
@@ -60,19 +58,18 @@ def crossing(name: str, size: int, num_crossings: int, obstacle: int = c.LAVA) -
     )
 
 
-def gap(name: str, size: int, obstacle: int = c.LAVA) -> Generator:
+def gap(name: str, size: int) -> Generator:
     """Return LavaGap: one vertical strip of lava with one gap (MiniGrid's `LavaGapEnv`).
 
     Args:
         name: the environment's name.
         size: cells along a side of the grid, including the outer wall (at least 5).
-        obstacle: byte of the cells of the strip.
 
     Raises:
         ValueError: the grid is too small.
     """
     if size < MIN_SIZE:
-        raise ValueError(f"{name}: the size must be at least {MIN_SIZE}, not {size}")
+        raise ValueError(f"the size must be at least {MIN_SIZE}, not {size}")
     max_steps = 4 * size**2
 
     def sample_level(key: PRNGKeyArray) -> SampledLevel:
@@ -81,12 +78,10 @@ def gap(name: str, size: int, obstacle: int = c.LAVA) -> Generator:
         gap_y = jax.random.randint(key_y, (), 1, size - 1)
         x, y = coordinates(size, size)
         strip = (x == gap_x) & (y > 0) & (y < size - 1)
-        grid = jnp.where(strip & (y != gap_y), obstacle, empty_room(size, size))
+        grid = jnp.where(strip & (y != gap_y), c.LAVA, empty_room(size, size))
         return _with_agent_and_goal(grid.astype(jnp.uint8), max_steps), jnp.array(True)
 
-    return make_generator(
-        name, size, size, max_steps, REACH_GOAL, sample_level, deadly=obstacle == c.LAVA
-    )
+    return make_generator(name, size, size, max_steps, REACH_GOAL, sample_level, deadly=True)
 
 
 def _rivers(

@@ -18,21 +18,21 @@ from envs.minigrid.generators.generator import (
 from envs.minigrid.level import DIRECTIONS, REACH_GOAL, make_level
 
 MIN_SIZE = 5
+COLOR = c.YELLOW  # of the door and its key
 
 
-def door_key(name: str, size: int, color: int = c.YELLOW) -> Generator:
+def door_key(name: str, size: int) -> Generator:
     """Return DoorKey on a square grid (MiniGrid's `DoorKeyEnv`).
 
     Args:
         name: the environment's name.
         size: cells along a side of the grid, including the outer wall (at least 5).
-        color: colour of the door and its key.
 
     Raises:
         ValueError: the grid is too small for two rooms.
     """
     if size < MIN_SIZE:
-        raise ValueError(f"{name}: two rooms need a grid of at least {MIN_SIZE}, not {size}")
+        raise ValueError(f"two rooms need a grid of at least {MIN_SIZE}, not {size}")
     max_steps = 10 * size**2
 
     def sample_level(key: PRNGKeyArray) -> SampledLevel:
@@ -47,8 +47,8 @@ def door_key(name: str, size: int, color: int = c.YELLOW) -> Generator:
         direction = randint(seeds[3], 0, len(DIRECTIONS))
         free = free & ((x != agent_x) | (y != agent_y))
         (key_y, key_x), found = choose(seeds[4], free)
-        grid = set_cell(grid.astype(jnp.uint8), jnp.stack([wall, door]), c.locked_door(color))
-        grid = set_cell(grid, jnp.stack([key_x, key_y]), c.key(color))
+        grid = set_cell(grid.astype(jnp.uint8), jnp.stack([wall, door]), c.locked_door(COLOR))
+        grid = set_cell(grid, jnp.stack([key_x, key_y]), c.key(COLOR))
         agent = jnp.stack([agent_x, agent_y])
         return make_level(grid, agent, direction, task=REACH_GOAL, max_steps=max_steps), found
 

@@ -185,9 +185,9 @@ def choose(
     return jnp.unravel_index(jnp.argmax(total > wanted), allowed.shape), total[-1] > 0
 
 
-def color_or_random(color: int | None, seed: Seed) -> Int[Array, ""]:
-    """Return `color`, or one of MiniGrid's six, all with the same probability, if it is None."""
-    return randint(seed, 0, len(c.COLORS)) if color is None else jnp.asarray(color, jnp.int32)
+def random_color(seed: Seed) -> Int[Array, ""]:
+    """Return one of MiniGrid's six colours, all with the same probability."""
+    return randint(seed, 0, len(c.COLORS))
 
 
 def coordinates(height: int, width: int) -> tuple[Int[Array, "1 width"], Int[Array, "height 1"]]:

@@ -7,29 +7,21 @@ from envs.minigrid.generators import room_grid as r
 from envs.minigrid.generators.generator import (
     Generator,
     SampledLevel,
-    color_or_random,
     make_generator,
     randint,
+    random_color,
     split,
 )
 from envs.minigrid.level import PICK_UP
 
 
-def key_corridor(
-    name: str,
-    room_size: int,
-    rows: int,
-    door_color: int | None = None,
-    ball_color: int | None = None,
-) -> Generator:
+def key_corridor(name: str, room_size: int, rows: int) -> Generator:
     """Return KeyCorridor: three columns of rooms around a corridor (MiniGrid's `KeyCorridorEnv`).
 
     Args:
         name: the environment's name.
         room_size: cells along a room's side, including both walls (3 in S3R3).
         rows: number of rows of rooms (3 in S3R3).
-        door_color: colour of the locked door and its key (default: random for each level).
-        ball_color: colour of the ball to pick up (default: random for each level).
 
     Raises:
         ValueError: the rooms are too small, or there are none.
@@ -43,8 +35,8 @@ def key_corridor(
         seeds = split(key, 9)
         locked_row = randint(seeds[0], 0, rows)
         key_row = randint(seeds[1], 0, rows)
-        door = color_or_random(door_color, seeds[2])
-        ball = c.KIND_BALL << 3 | color_or_random(ball_color, seeds[3])
+        door = random_color(seeds[2])
+        ball = c.KIND_BALL << 3 | random_color(seeds[3])
 
         rooms = r.empty_rooms(layout, seeds[4].key)
         for row in range(1, rows):

@@ -26,6 +26,8 @@ from envs.minigrid.generators.generator import (
 from envs.minigrid.level import DIRECTIONS, PICK_UP
 
 ROOM_SIZE = 6
+TARGET, BLOCKING_BALL = c.ball(c.BLUE), c.ball(c.GREEN)
+BOX_WITH_KEY = c.KIND_BOX_KEY << 3 | c.GREY  # the key is red
 MIDDLE = (1, 1)
 SIDE_ROOMS = ((2, 1), (1, 2), (0, 1), (1, 0))  # to the right of the middle one, below, ...
 CORNERS = ((2, 0), (2, 2), (0, 2), (0, 0))
@@ -48,32 +50,17 @@ class Maze(NamedTuple):
     agent_room: tuple[int, int]
 
 
-def one_door(
-    name: str,
-    *,
-    key_in_box: bool,
-    blocked: bool,
-    target_color: int = c.BLUE,
-    blocking_color: int = c.GREEN,
-    box_color: int = c.GREY,
-) -> Generator:
+def one_door(name: str, *, key_in_box: bool, blocked: bool) -> Generator:
     """Return ObstructedMaze-1D*: two rooms, one locked door (MiniGrid's `ObstructedMaze_1Dlhb`).
 
     Args:
         name: the environment's name.
         key_in_box: whether keys are hidden in boxes ("h").
         blocked: whether a ball is in front of each locked door ("b").
-        target_color: colour of the target ball, different from that of the blocking balls.
-        blocking_color: colour of the balls that block doors.
-        box_color: colour of the boxes that hide keys.
-
-    Raises:
-        ValueError: the target ball and the blocking balls have the same colour.
     """
     layout = r.Layout(ROOM_SIZE, rows=1, columns=2)
     maze = Maze(layout, (LockedRoom((0, 0), ((r.RIGHT, 0),)),), ((1, 0),), (0, 0))
-    colors = (target_color, blocking_color, box_color)
-    return _generator(name, maze, 2, key_in_box, blocked, False, colors)
+    return _generator(name, maze, 2, key_in_box, blocked, keys_last=False)
 
 
 def quarters(
@@ -85,9 +72,6 @@ def quarters(
     key_in_box: bool = True,
     blocked: bool = True,
     keys_last: bool = False,
-    target_color: int = c.BLUE,
-    blocking_color: int = c.GREEN,
-    box_color: int = c.GREY,
 ) -> Generator:
     """Return ObstructedMaze-2D*, -1Q, -2Q or -Full: 3x3 rooms (`ObstructedMaze_Full`).
 
@@ -99,12 +83,9 @@ def quarters(
         key_in_box: whether keys are hidden in boxes ("h").
         blocked: whether a ball is in front of each locked door ("b").
         keys_last: whether to use MiniGrid's corrected v1 layouts.
-        target_color: colour of the target ball, different from that of the blocking balls.
-        blocking_color: colour of the balls that block doors.
-        box_color: colour of the boxes that hide keys.
 
     Raises:
-        ValueError: `number` is not 1 to 4, or two colours are the same, as in `one_door`.
+        ValueError: `number` is not 1 to 4.
     """
     if not 1 <= number <= len(SIDE_ROOMS):
         raise ValueError(f"a maze has 1 to {len(SIDE_ROOMS)} quarters, not {number}")
@@ -118,8 +99,7 @@ def quarters(
     )
     layout = r.Layout(ROOM_SIZE, rows=3, columns=3)
     maze = Maze(layout, locked_rooms, CORNERS[:number], agent_room)
-    colors = (target_color, blocking_color, box_color)
-    return _generator(name, maze, num_rooms_visited, key_in_box, blocked, keys_last, colors)
+    return _generator(name, maze, num_rooms_visited, key_in_box, blocked, keys_last)
 
 
 def _generator(
@@ -129,14 +109,8 @@ def _generator(
     key_in_box: bool,
     blocked: bool,
     keys_last: bool,
-    colors: tuple[int, int, int],
 ) -> Generator:
-    target_color, blocking_color, box_color = colors
-    if blocked and target_color == blocking_color:
-        raise ValueError("the target ball must not have the colour of the balls that block doors")
-    layout, target = maze.layout, c.ball(target_color)
-    max_steps = 4 * num_rooms_visited * ROOM_SIZE**2
-    box_with_key = (c.KIND_BOX_KEY << 3) | box_color if key_in_box else None
+    layout, max_steps = maze.layout, 4 * num_rooms_visited * ROOM_SIZE**2
 
     def sample_level(key: PRNGKeyArray) -> SampledLevel:
         seeds = split(key, 5 + len(maze.locked_rooms))
@@ -144,14 +118,13 @@ def _generator(
         rooms = r.empty_rooms(layout, seeds[1].key)
         for room, room_seed in zip(maze.locked_rooms, seeds[5:], strict=True):
             rooms = _add_locked_room(
-                layout, rooms, room_seed.key, room, door_colors, box_with_key, keys_last,
-                c.ball(blocking_color) if blocked else None,
-            )  # fmt: skip
+                layout, rooms, room_seed.key, room, door_colors, key_in_box, blocked, keys_last
+            )
         target_rooms = jnp.array(maze.target_rooms)
         column, row = target_rooms[randint(seeds[2], 0, len(target_rooms))]
-        rooms = r.place_in_room(layout, rooms, seeds[3], (column, row), target)
+        rooms = r.place_in_room(layout, rooms, seeds[3], (column, row), TARGET)
         rooms = r.place_agent(layout, rooms, seeds[4], maze.agent_room)
-        return r.finish(rooms, PICK_UP, jnp.asarray(target), max_steps)
+        return r.finish(rooms, PICK_UP, jnp.asarray(TARGET), max_steps)
 
     return make_generator(name, layout.width, layout.height, max_steps, PICK_UP, sample_level)
 
@@ -162,9 +135,9 @@ def _add_locked_room(
     key: PRNGKeyArray,
     locked: LockedRoom,
     door_colors: Int[Array, "6"],
-    box_with_key: int | None,
+    key_in_box: bool,
+    blocked: bool,
     keys_last: bool,
-    blocking_ball: int | None,
 ) -> r.Rooms:
     """Add a room's doors, the balls in front of them, and their keys (the maze's `add_door`)."""
     if locked.entrance is not None:
@@ -174,15 +147,15 @@ def _add_locked_room(
     for place_seed, (side, color_index) in doors:
         color = door_colors[color_index]
         rooms = r.add_door(layout, rooms, locked.room, side, color, locked=True)
-        if blocking_ball is not None:
+        if blocked:
             in_front = r.doorway(layout, rooms, locked.room, side) - jnp.array(DIRECTIONS[side])
-            rooms = rooms._replace(cells=set_cell(rooms.cells, in_front, blocking_ball))
+            rooms = rooms._replace(cells=set_cell(rooms.cells, in_front, BLOCKING_BALL))
         if not keys_last:
-            rooms = _place_key(layout, rooms, place_seed, locked.room, color, box_with_key)
+            rooms = _place_key(layout, rooms, place_seed, locked.room, color, key_in_box)
     if keys_last:
         for place_seed, (_, color_index) in doors:
             color = door_colors[color_index]
-            rooms = _place_key(layout, rooms, place_seed, locked.room, color, box_with_key)
+            rooms = _place_key(layout, rooms, place_seed, locked.room, color, key_in_box)
     return rooms
 
 
@@ -192,8 +165,8 @@ def _place_key(
     seed: Seed,
     room: r.Room,
     color: Int[Array, ""],
-    box_with_key: int | None,
+    key_in_box: bool,
 ) -> r.Rooms:
     """Place a key, or the box that holds it."""
-    cell = c.KIND_KEY << 3 | color if box_with_key is None else box_with_key + (color << 3)
+    cell = BOX_WITH_KEY + (color << 3) if key_in_box else c.KIND_KEY << 3 | color
     return r.place_in_room(layout, rooms, seed, room, cell)

@@ -129,6 +129,7 @@ def test_a_size_that_cannot_be_is_refused_in_one_line(name, says):
     with pytest.raises(envs.minigrid.UnknownEnvironment, match=says) as error:
         envs.minigrid.make_world([name], 4, explore=True)
     assert "\n" not in str(error.value)
+    assert str(error.value).count(name) == 1
 
 
 def _first_state(name: str) -> rules.State:
