@@ -48,7 +48,8 @@ def own_settings[S](default: S, words: Iterable[str]) -> S:
         words: NAME=VALUE.
 
     Raises:
-        SettingsError: a name is unknown or named twice, or a value has another type.
+        SettingsError: a name is unknown or named twice, or a value has another type, or the
+            default is no number or word.
     """
     known = {field.name: getattr(default, field.name) for field in fields(default)}  # type: ignore[arg-type]
     changed: dict[str, Any] = {}
@@ -69,6 +70,8 @@ def own_settings[S](default: S, words: Iterable[str]) -> S:
 
 
 def _value(name: str, word: str, kind: type) -> Any:
+    if kind not in (bool, int, float, str):
+        raise SettingsError(f"own setting {name} is no number or word: --own cannot set it")
     try:
         return BOOLEANS[word.lower()] if kind is bool else kind(word)
     except (ValueError, KeyError):

@@ -26,6 +26,8 @@ BONUS = '''
         power: int = 1
         squared: bool = False
         word: str = "x"
+        nothing: int | None = None
+        pair: tuple[int, int] = (1, 2)
 
         def __post_init__(self):
             if self.scale < 0:
@@ -90,6 +92,8 @@ def test_own_settings_are_read_by_their_types(file):
         (("squared=perhaps",), "takes a bool"),
         (("scale=-1",), "scale must be at least 0"),
         (("scale=1", "scale=2"), "--own names scale twice"),
+        (("nothing=1",), "own setting nothing is no number or word: --own cannot set it"),
+        (("pair=3,4",), "own setting pair is no number or word"),
     ],
 )
 def test_wrong_own_settings_are_refused(file, words, line):
