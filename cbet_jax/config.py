@@ -271,6 +271,9 @@ class RunSettings:
         check_fields(self)
         if not self.environments:
             raise SettingsError("envs must name at least one environment")
+        for name in self.environments:  # its metrics go by its name
+            if self.environments.count(name) > 1:
+                raise SettingsError(f"environment {name!r} is named twice")
         check_seeds(self.first_seed, self.seeds)
 
     @property

@@ -13,8 +13,19 @@ import copy
 import functools
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, is_dataclass, replace
-from typing import Annotated, Any, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
+from dataclasses import dataclass, fields, is_dataclass, replace
+from types import UnionType
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    TypeVar,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 T = TypeVar("T")
 
@@ -64,6 +75,13 @@ LARGEST_INT = 2**31 - 1  # that the program counts with
 LARGEST_FLOAT = 3.4e38  # that it computes with
 MOST_FRAMES = 10**12
 SEEDS_THERE_ARE = 2**32  # a larger one would be the same as a smaller one
+SHOWN = 60  # characters of a value in a message
+KINDS: dict[Any, str] = {
+    int: "a whole number",
+    float: "a number",
+    bool: "True or False",
+    str: "text",
+}
 
 PositiveInt = Annotated[int, at_least(1), at_most(LARGEST_INT)]
 NonNegativeInt = Annotated[int, at_least(0), at_most(LARGEST_INT)]
@@ -87,16 +105,15 @@ def check_fields(settings: Any, prefix: str = "") -> None:
     """Refuse a dataclass with a value that its types do not allow, or with a number not finite.
 
     Args:
-        settings: the dataclass; those inside it check themselves.
+        settings: the dataclass; those inside it check their own fields.
         prefix: of the names in messages.
 
     Raises:
         SettingsError: the first value found wrong, in one line.
     """
-    for name, hint in _hints(settings.__class__).items():
-        value = getattr(settings, name)
-        if value is not None and not is_dataclass(value):
-            _check_value(prefix + name, value, hint)
+    hints = _hints(settings.__class__)
+    for field in fields(settings):
+        _check_value(prefix + field.name, getattr(settings, field.name), hints[field.name])
 
 
 def check_seeds(first_seed: int, seeds: int) -> None:
@@ -232,6 +249,10 @@ def _has(hint: Any, mark: type) -> bool:
 
 
 def _check_value(name: str, value: Any, hint: Any) -> None:
+    if not _is_of(value, hint):
+        raise SettingsError(f"{name} must be {_described(hint)}, not {value!r:.{SHOWN}}")
+    if value is None:
+        return
     if isinstance(value, float) and not math.isfinite(value):
         raise SettingsError(f"{name} must be a finite number, not {value}")
     if isinstance(value, float) and abs(value) > LARGEST_FLOAT:
@@ -239,10 +260,40 @@ def _check_value(name: str, value: Any, hint: Any) -> None:
     for part in _parts(hint):
         if isinstance(part, Requirement) and not part.holds(value):
             raise SettingsError(f"{name} must be {part.text}, not {value}")
-        if get_origin(part) is Literal:
-            for one in value if isinstance(value, tuple) else (value,):
-                if one not in get_args(part):
-                    raise SettingsError(f"{name} must be {' or '.join(get_args(part))}, not {one}")
+
+
+def _is_of(value: Any, hint: Any) -> bool:
+    """Return whether a value is of a field's type; an array may stand for a real number."""
+    if Any in type(value).__mro__:  # a stand-in: tyro has one for what a command line must say
+        return True
+    kind, parts = get_origin(hint), get_args(hint)
+    if kind is Annotated:
+        return _is_of(value, parts[0])
+    if kind in (Union, UnionType):
+        return any(_is_of(value, part) for part in parts)
+    if kind is Literal:
+        return value in parts
+    if kind is tuple:
+        return isinstance(value, tuple) and all(_is_of(each, parts[0]) for each in value)
+    if hint is float and hasattr(value, "dtype"):
+        return True
+    if hint in (int, float):
+        return isinstance(value, int | hint) and not isinstance(value, bool)
+    return isinstance(value, kind or hint)
+
+
+def _described(hint: Any) -> str:
+    """Return what follows "NAME must be"; that it may be None is left out."""
+    kind, parts = get_origin(hint), get_args(hint)
+    if kind is Annotated:
+        return _described(parts[0])
+    if kind in (Union, UnionType):
+        return " or ".join(_described(part) for part in parts if part is not type(None))
+    if kind is Literal:
+        return " or ".join(map(str, parts))
+    if kind is tuple:
+        return f"a tuple of which each part is {_described(parts[0])}"
+    return KINDS.get(hint, getattr(hint, "__name__", str(hint)))
 
 
 @functools.cache

@@ -3,14 +3,11 @@
 import dataclasses
 import json
 from pathlib import Path
-from types import UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, get_args, get_type_hints
 
 from cbet_jax.config import RunSettings, TrainSettings
 from cbet_jax.runs.atomic_write import replacing
 from cbet_jax.setting_types import value_before
-
-SHOWN = 60  # characters of a value in a message
 
 
 def to_json(settings: RunSettings | TrainSettings) -> dict[str, Any]:
@@ -27,6 +24,7 @@ def from_json[T](kind: type[T], nested: dict[str, Any]) -> T:
     Raises:
         KeyError: a field is missing.
         TypeError: a field is unknown.
+        SettingsError: the dataclass refuses a value.
     """
     hints = get_type_hints(kind)
     unknown = sorted(set(nested) - set(hints))
@@ -39,27 +37,8 @@ def from_json[T](kind: type[T], nested: dict[str, Any]) -> T:
         for inner in inners:
             if dataclasses.is_dataclass(inner) and isinstance(inner, type) and value is not None:
                 value = from_json(inner, value)
-        value = tuple(value) if isinstance(value, list) else value
-        if not _is_of(value, hint):
-            raise TypeError(f"{name} is {_shown(value)[:SHOWN]!r}, which is of another type")
-        values[name] = value
+        values[name] = tuple(value) if isinstance(value, list) else value
     return kind(**values)
-
-
-def _is_of(value: Any, hint: Any) -> bool:
-    """Return whether a value read from JSON is of a field's type."""
-    kind, parts = get_origin(hint), get_args(hint)
-    if kind is Annotated:
-        return _is_of(value, parts[0])
-    if kind in (Union, UnionType):
-        return any(_is_of(value, part) for part in parts)
-    if kind is Literal:
-        return value in parts
-    if kind is tuple:
-        return isinstance(value, tuple) and all(_is_of(each, parts[0]) for each in value)
-    if hint in (int, float):
-        return isinstance(value, int | hint) and not isinstance(value, bool)
-    return isinstance(value, hint)
 
 
 def completed(nested: dict[str, Any]) -> dict[str, Any]:

@@ -5,17 +5,20 @@ from dataclasses import dataclass, is_dataclass, replace
 from typing import Literal, get_type_hints
 
 import jax
+import numpy as np
 import pytest
 
 from cbet_jax.config import (
     AuxiliarySettings,
     CountSettings,
+    LossSettings,
+    NetworkSettings,
     RunSettings,
     SettingsError,
     TrainSettings,
     TransferSettings,
 )
-from cbet_jax.setting_types import check_between, check_fields, static_settings
+from cbet_jax.setting_types import check_between, check_fields, static_settings, with_numbers
 from cbet_jax.train import make_program, seed_keys
 from tests.support import tiny
 from tests.support.worlds import corridor
@@ -105,7 +108,7 @@ def test_a_bias_has_a_weight(alpha):
     [
         (lambda: CountSettings(capacity=8), "capacity must be a power of two of 16 or more, not 8"),
         (lambda: CountSettings(capacity=48), "capacity must be a power of two"),
-        (lambda: check_fields(Pet("cow")), "kind must be cat or dog, not cow"),
+        (lambda: check_fields(Pet("cow")), "kind must be cat or dog, not 'cow'"),
         (lambda: AuxiliarySettings(channels=()), "channels must be one or more numbers"),
         (lambda: RunSettings(environments=()), "at least one environment"),
         (lambda: check_between("frames", 0, 1, 9), r"frames must be in 1\.\.9, not 0"),
@@ -114,6 +117,38 @@ def test_a_bias_has_a_weight(alpha):
 def test_what_cannot_be_run_is_refused(make, problem):
     with pytest.raises(SettingsError, match=problem):
         make()
+
+
+@pytest.mark.parametrize(
+    ("kind", "change", "problem"),
+    [
+        (TrainSettings, {"frames": 1e6}, "frames must be a whole number, not 1000000.0"),
+        (TrainSettings, {"frames": "1M"}, "frames must be a whole number, not '1M'"),
+        (TrainSettings, {"frames": True}, "frames must be a whole number, not True"),
+        (TrainSettings, {"network": None}, "network must be NetworkSettings, not None"),
+        (
+            TrainSettings,
+            {"own": "b=1"},
+            "own must be a tuple of which each part is text, not 'b=1'",
+        ),
+        (NetworkSettings, {"lstm_units": None}, "lstm_units must be a whole number, not None"),
+        (NetworkSettings, {"factors": 16}, "factors must be float32 or bfloat16, not 16"),
+        (CountSettings, {"shared": "no"}, "shared must be True or False, not 'no'"),
+        (CountSettings, {"capacity": 64.0}, "capacity must be a whole number, not 64.0"),
+        (LossSettings, {"discount": "0.9"}, "discount must be a number, not '0.9'"),
+        (RunSettings, {"environments": "A"}, "environments must be a tuple of which each"),
+        (RunSettings, {"environments": ("A", "B", "A")}, "environment 'A' is named twice"),
+    ],
+)
+def test_values_of_another_type_are_refused_in_one_line(kind, change, problem):
+    """The types of tests are checked before: the values come in behind that check."""
+    with pytest.raises(SettingsError, match=problem):
+        with_numbers(kind(), change).__post_init__()
+
+
+def test_a_real_number_may_be_whole_or_an_array():
+    with_numbers(LossSettings(), {"entropy_weight": 1}).__post_init__()
+    with_numbers(LossSettings(), {"discount": np.float32(0.5)}).__post_init__()
 
 
 def test_static_settings_are_named():

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from cbet_jax.config import HabitatSettings, RunSettings
+from cbet_jax.config import HabitatSettings, RunSettings, SettingsError
 from cbet_jax.runs.json_files import completed, first_difference, from_json, to_json
 from cbet_jax.setting_types import kept_before
 from experiments.common.presets import HABITAT_PRESETS, PRESETS
@@ -46,7 +46,7 @@ def test_fields_that_there_are_not_are_refused(change, problem):
 )
 def test_values_of_other_types_are_refused(change):
     nested = to_json(RunSettings()) | change
-    with pytest.raises((TypeError, AttributeError, KeyError)):
+    with pytest.raises((SettingsError, TypeError, AttributeError, KeyError)):
         from_json(RunSettings, nested)
 
 
