@@ -5,6 +5,7 @@ from functools import partial
 
 import chex
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -107,7 +108,7 @@ def test_the_overflow_of_many_actors_does_not_wrap():
     """Each actor's is an integer of 32 bits."""
     method = make("cbet", NEVER)
     _, memory = method.init(KEY, moment([0, 0]))
-    most = np.full(2, 2**31 - 1, np.int32)
+    most = jnp.full(2, 2**31 - 1)
     full = {
         kind: counts._replace(tables=counts.tables._replace(overflow=most))
         for kind, counts in memory.items()
