@@ -64,6 +64,7 @@ def test_a_policy_comes_back_rounded_to_bfloat16(here, folder):
     assert size < 3 * parameters + 10_000
 
 
+@pytest.mark.slow  # a policy is unpacked above, and tests/experiments/test_watch.py watches runs
 def test_a_policy_of_the_package_is_watched(here):
     watch.main([NAME, "--steps", "2"])
     assert (here / "runs" / "tiny" / "watch-LavaGapS5.gif").is_file()
