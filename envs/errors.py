@@ -6,7 +6,12 @@ from typing import NamedTuple
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return a question with the names most like a wrong one, or with all where none is like it."""
+    """Return what a wrong name may have meant: the names most like it, or all where none is.
+
+    A file of one's own is named with its function.
+    """
+    if name.endswith(".py"):
+        return f"name a function of that file, too: {name}:FUNCTION"
     names = {known_name.lower(): known_name for known_name in known}
     near = difflib.get_close_matches(name.lower(), names, n=3, cutoff=0.4)
     suggestion = " or ".join(names[match] for match in near) or ", ".join(names.values())

@@ -23,9 +23,11 @@ from experiments.common.screen import Screen
 from experiments.common.training import NOT_FINITE
 from experiments.study import plan as plans
 from experiments.study import plan_summary, report, results
+from experiments.study.contents import RANDOM
 from experiments.study.execute import Host, execute
 from experiments.study.plan import Selection, StudyJob, StudySettings, plan
 from experiments.study.report import Contents
+from experiments.study.results import Result
 from experiments.study.variants import SETUPS, check_names, method_names
 
 SEEDS = {"paper": 7}  # the published number; of the other presets:
@@ -86,7 +88,8 @@ class StudyOptions:
     plan: bool = False  # print what would be done, how long it takes, and do nothing
     verbose: bool = False  # with --plan: print every run, too
     report_only: bool = False  # train nothing: report what is finished
-    #: train nothing: draw the report of these results.csv, all together, into --out
+    #: train nothing: draw the report of these results.csv, all together, into --out; only of
+    #: --methods and --setups if they are given
     results: Annotated[tuple[Path, ...], tyro.conf.arg(metavar="FILE ...")] = ()
     #: between two checkpoints, at least (default: save at the end of each chunk, if saving takes at
     #: most a tenth of the time)
@@ -125,7 +128,7 @@ def main(study: Study, arguments: Sequence[str]) -> None:
     with cli.user_errors(UnknownEnvironment):
         options, root = read(study, arguments)
         if options.results:
-            redraw(study, options.results, options.out, console)
+            redraw(study, options, console)
             return
         diverged: list[Path] = []
         if options.plan:
@@ -193,30 +196,44 @@ def submit(
     console.print(line, soft_wrap=True, highlight=False)
 
 
-def redraw(study: Study, paths: Sequence[Path], root: Path | None, console: Console) -> None:
+def redraw(study: Study, options: StudyOptions, console: Console) -> None:
     """Draw one report of the results of one or several studies; of several, write one table.
 
     Args:
         study: what the command runs by default.
-        paths: tables of results.
-        root: the report's directory.
+        options: name the tables of results, the report's directory, and what is reported.
         console: to print to.
 
     Raises:
         SettingsError: no directory is named. RunDirectoryError: a table cannot be read, two have
             different values of one number, or the directory holds something else than a report.
     """
+    root = options.out
     if root is None:
         raise SettingsError("--results needs --out DIR, where the report goes")
-    found = results.read_together(paths)
+    found = chosen(study, options, results.read_together(options.results))
     earlier = root / f"{study.report}.md"
     ours = earlier.is_file() and earlier.read_text().startswith(f"# {study.contents.title}\n")
     if not ours and (root.is_file() or (root.exists() and any(root.iterdir()))):
         raise RunDirectoryError(f"{root} is not empty and holds no such report: choose another")
     root.mkdir(parents=True, exist_ok=True)
-    if len(paths) > 1:
+    if len(options.results) > 1:
         results.write(root / RESULTS, found)
     tell(report.write(root, study.report, study.contents, found), console)
+
+
+def chosen(study: Study, options: StudyOptions, found: Sequence[Result]) -> list[Result]:
+    """Return the results of the methods and setups that are named; of all, if none are."""
+    all_methods, all_setups = options.methods == study.methods, options.setups == study.setups
+    return [
+        row
+        for row in found
+        if row.stage == results.STUDY
+        or (
+            (all_methods or row.method in (*options.methods, *RANDOM))
+            and (all_setups or row.setup in (*options.setups, ""))
+        )
+    ]
 
 
 def tell(files: Sequence[Path], console: Console) -> None:

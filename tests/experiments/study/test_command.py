@@ -269,6 +269,11 @@ def test_the_report_is_drawn_anew_from_the_results_alone(unbroken, small, tmp_pa
         assert (root / "report.md").read_text() == (unbroken / "report.md").read_text()
     for picture in unbroken.glob("figures/report/*.png"):
         assert (root / picture.relative_to(unbroken)).exists()
+    part = [*arguments, "--methods", "cbet", "--setups", "DoorKey", "--out", str(tmp_path / "part")]
+    paper.main(part)
+    found = (tmp_path / "part" / "report.md").read_text()
+    assert "| DoorKey | C-BET |" in found
+    assert not re.search(r"\| (DoorKey \| Count|MultiEnv \| C-BET) \| \d", found)
     assert "needs --out" in refused(paper.main, arguments, capsys)
     there = [*arguments, "--out", str(tmp_path)]
     assert "holds no such report" in refused(paper.main, there, capsys)
