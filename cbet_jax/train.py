@@ -6,7 +6,7 @@ for that. A chunk is a scan over iterations; the
 host calls it again and again.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple, Protocol, runtime_checkable
 
@@ -144,7 +144,7 @@ def make_program(
     trainer = make_trainer(several[0], world, agent, mesh)
 
     def over_agents[X, Y](function: Callable[[Trainer, X], Y], argument: X) -> Y:
-        def of_one(inputs: tuple[Mapping[str, Array], X]) -> Y:
+        def of_one(inputs: tuple[Numbers, X]) -> Y:
             return function(_trainer_with(trainer, inputs[0]), inputs[1])
 
         mapped = sharding.over_seeds(mesh, partial(_map_seeds, of_one, in_row, at_once))

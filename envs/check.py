@@ -265,7 +265,7 @@ def _check_resets(subject: _Subject) -> None:
 def _check_independence(subject: _Subject) -> None:
     """Check that other actions in the last world change nothing in the others.
 
-    Only until an episode ends, if one does: worlds may share what is drawn for the next ones.
+    The first end of an episode ends the check: what worlds draw for new episodes they may share.
     """
     world = subject.world
     if world.num_worlds < 2 or world.num_actions < 2:

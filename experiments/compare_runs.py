@@ -9,7 +9,7 @@ of all worlds is the mean of the worlds' own means.
 """
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, NamedTuple
@@ -164,25 +164,22 @@ def last_frames(tables: Mapping[str, Metrics], until: int | None) -> int:
 def _run(name: str, table: Metrics, frames: np.ndarray) -> ComparedRun:
     window = -(-int(frames[-1]) // LAST)
     seeds = tuple(sorted({seed for columns in table.values() for seed in columns}))
-    values = {}
     missing = np.full(len(frames), np.nan)  # of a seed: no episode has ended, there or at all
+
+    def over_worlds(metric: str, seed: int) -> np.ndarray:
+        return of_all_worlds(table, metric, seed, window, frames)
+
+    def in_world(key: str, seed: int) -> np.ndarray:
+        return smoothed(table[key][seed], window, frames)
+
+    def of_seeds(key: str, curve: Callable[[str, int], np.ndarray]) -> np.ndarray:
+        return np.stack([curve(key, seed) if seed in table[key] else missing for seed in seeds])
+
+    values = {}
     for metric in (metric for metric in metrics.MAIN if metric in table):
-        values[metric] = np.stack(
-            [
-                of_all_worlds(table, metric, seed, window, frames)
-                if seed in table[metric]
-                else missing
-                for seed in seeds
-            ]
-        )
+        values[metric] = of_seeds(metric, over_worlds)
         for world in (key for key in sorted(table) if key.startswith(f"{metric}/")):
-            of_seed = table[world]
-            values[world] = np.stack(
-                [
-                    smoothed(of_seed[seed], window, frames) if seed in of_seed else missing
-                    for seed in seeds
-                ]
-            )
+            values[world] = of_seeds(world, in_world)
     return ComparedRun(name, values, seeds)
 
 

@@ -113,7 +113,7 @@ def place(options: ReportOptions, runs: Sequence[ReportedRun]) -> Path:
 
 
 def read(path: Path, name: str) -> ReportedRun:
-    """Read what is known of a run, under a name.
+    """Read a run's settings, metrics and pictures.
 
     Raises:
         RunDirectoryError: there is none, or it cannot be read.

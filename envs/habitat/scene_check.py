@@ -220,7 +220,7 @@ def _check_binary_ply(
         row, names = np.dtype(fields), [field[0] for field in fields]
         parts = [np.ndarray(min(element.number, len(rest) // row.itemsize), row, rest)]
         (rows,) = parts
-        if len(rows) < element.number:  # the next one, with what is missing as in the first
+        if len(rows) < element.number:  # the row that is cut off, filled up
             begun = rest[rows.nbytes :]
             parts.append(np.append(begun, rest[len(begun) : row.itemsize]).view(row))
         lengths = {name: row[name[1:]].shape[0] for name in names if name[0] == "#"}

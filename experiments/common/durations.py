@@ -39,7 +39,7 @@ def expected_seconds(settings: RunSettings) -> float | None:
     """Return how long a run takes on two CPU cores, None where that was not measured."""
     if settings.habitat or settings.transfer or jax.default_backend() != "cpu":
         return None
-    if settings.train.method not in COUNT_REWARDS:  # with networks of its own: not measured
+    if settings.train.method not in COUNT_REWARDS:  # rates of other methods were not measured
         return None
     network = settings.train.network
     for (preset, factors), rate in MEASURED.items():
