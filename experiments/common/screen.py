@@ -30,37 +30,52 @@ class _Output(io.TextIOBase):
     @property
     def encoding(self) -> str:  # type: ignore[override]  # a variable there, in name only
         """The encoding of standard output."""
-        return getattr(sys.stdout, "encoding", None) or WITHOUT_DISPLAY
+        return getattr(_standard_output(), "encoding", None) or WITHOUT_DISPLAY
 
     def write(self, text: str) -> int:
         """Write text, with what cannot be encoded as an escape sequence."""
-        if sys.stdout is not None and not self._is_gone:
+        output = _standard_output()
+        if output is not None and not self._is_gone:
             shown = text.encode(self.encoding, "backslashreplace").decode(self.encoding)
             try:
-                sys.stdout.write(shown)
+                output.write(shown)
             except OSError:
                 self._end()
         return len(text)
 
     def flush(self) -> None:
         """Bring what was written to its reader."""
-        if sys.stdout is not None and not self._is_gone:
+        output = _standard_output()
+        if output is not None and not self._is_gone:
             try:
-                sys.stdout.flush()
+                output.flush()
             except OSError:
                 self._end()
 
     def isatty(self) -> bool:
         """Return whether standard output is a terminal."""
-        return sys.stdout is not None and sys.stdout.isatty()
+        output = _standard_output()
+        return output is not None and output.isatty()
 
     def fileno(self) -> int:
         """Return the file descriptor of standard output."""
-        return sys.stdout.fileno()
+        output = _standard_output()
+        if output is None:
+            raise io.UnsupportedOperation("fileno")
+        return output.fileno()
 
     def _end(self) -> None:
         self._is_gone = True
         forget_output()
+
+
+def _standard_output() -> TextIO | None:
+    """Return standard output itself.
+
+    While rich shows a progress bar, `sys.stdout` is a stand-in that hands all text to the console.
+    A console that wrote to it would write to itself, for ever.
+    """
+    return getattr(sys.stdout, "rich_proxied_file", sys.stdout)
 
 
 def flush_output() -> None:

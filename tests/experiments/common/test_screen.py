@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from experiments.common.screen import Screen
+from tests.support.terminal import run_in_terminal
 
 
 def test_names_are_shown_as_they_are(capsys):
@@ -23,6 +24,32 @@ with cli.user_errors():
 import sys
 sys.stderr.write("done")
 """
+
+
+MOVES = """
+import sys
+from rich.live import Live
+from cbet_jax.runs.progress_bar import Speedometer, display, waiting
+from experiments.common.screen import Screen
+screen = Screen()
+assert screen.is_terminal
+with waiting(screen, "compiling"):
+    screen.print("one")
+with display(screen, Speedometer(0, 10, 1)) as shown:
+    shown.update(5, {})
+    print("two")
+with screen.status("playing"):
+    screen.print("three")
+with Live(console=screen, auto_refresh=False) as live:
+    live.update("four", refresh=True)
+"""
+
+
+def test_a_terminal_shows_what_moves_and_what_is_printed_meanwhile():
+    shown = run_in_terminal([sys.executable, "-c", MOVES], seconds=60)
+    assert shown.status == 0, shown.text
+    words = ("compiling", "one", "5/10 frames", "two", "playing", "three", "four")
+    assert [word for word in words if word not in shown.text] == []
 
 
 @pytest.mark.parametrize("output", ["closed pipe", "full", "closed"])

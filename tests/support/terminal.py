@@ -1,0 +1,56 @@
+"""Run a program in a terminal of its own, as a person at a keyboard would."""
+
+import os
+import pty
+import select
+import subprocess
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+PRESSED = b"\x03"  # Ctrl-C
+
+
+class Shown(NamedTuple):
+    """How a program ended, and what stood on the screen."""
+
+    status: int
+    text: str
+
+
+def run_in_terminal(
+    command: Sequence[str], seconds: float, folder: Path | None = None, stop_at: str | None = None
+) -> Shown:
+    """Run a command in a terminal, and kill it after some seconds.
+
+    Args:
+        command: words.
+        seconds: that it may take.
+        folder: that it runs in (None: this one).
+        stop_at: text on the screen at which Ctrl-C is pressed, once (None: never).
+    """
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        command, stdin=theirs, stdout=theirs, stderr=theirs, cwd=folder, preexec_fn=_own_terminal
+    )
+    os.close(theirs)
+    shown, end, pressed = b"", time.monotonic() + seconds, stop_at is None
+    while time.monotonic() < end:
+        if not select.select([ours], [], [], 0.1)[0]:
+            continue
+        try:
+            shown += os.read(ours, 65536)
+        except OSError:  # the last one who could write is gone
+            break
+        if not pressed and stop_at is not None and stop_at.encode() in shown:
+            os.write(ours, PRESSED)
+            pressed = True
+    else:
+        process.kill()
+    os.close(ours)
+    return Shown(process.wait(), shown.decode(errors="replace"))
+
+
+def _own_terminal() -> None:
+    os.login_tty(0)
