@@ -146,7 +146,7 @@ def try_ffmpeg() -> Check:
         get_ffmpeg_exe()
         return Check("ffmpeg", True, f"{get_ffmpeg_version()} (for watch --out NAME.mp4)")
     except (ImportError, RuntimeError) as error:
-        return Check("ffmpeg", False, first_line(error), "install the extra video (only for .mp4)")
+        return Check("ffmpeg", False, first_line(error), "only for .mp4: uv sync --extra video")
 
 
 def try_simulator(name: str, options: DoctorOptions) -> Check:

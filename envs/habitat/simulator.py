@@ -30,7 +30,7 @@ SIMULATORS = {
     "habitat_sim": "envs.habitat.habitat_sim.simulator",
 }
 INSTALL_HINTS = {
-    "raycast": "; install it with: pip install 'cbet-jax[habitat]'",
+    "raycast": "; install it with: uv sync --extra habitat, or pip install 'cbet-jax[habitat]'",
     "habitat_sim": (
         "; install it into an environment of its own with: conda create -n habitat -c conda-forge"
         " -c aihabitat python=3.9 habitat-sim headless, and name that environment's python"
