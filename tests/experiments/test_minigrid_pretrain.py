@@ -26,6 +26,7 @@ from experiments.watching import command
 from tests.support.evaluated import EPISODES, WORLDS
 from tests.support.refusal import refused
 from tests.support.saved_runs import save_run
+from tests.support.terminal import run_in_terminal
 from tests.support.tiny import (
     ARGUMENTS,
     CHUNK_FRAMES,
@@ -140,6 +141,16 @@ def test_a_killed_run_ends_with_the_same_numbers_bit_for_bit(tmp_path):
     assert resumed.keys() == unbroken.keys()
     for name, value in unbroken.items():
         assert resumed[name].tobytes() == value.tobytes(), name
+
+
+@pytest.mark.slow  # what moves in a terminal is tested by default, in test_screen.py
+def test_a_run_in_a_terminal_shows_how_far_it_is_and_ctrl_c_saves_it(tmp_path):
+    directory = RunDirectory(tmp_path / "run")
+    long = ("--frames", "10000000", "--devices", "1", "--out", str(directory.root))
+    shown = run_in_terminal([*PRETRAIN, *ARGUMENTS, *WORLD, *long], 200, stop_at="frames/s")
+    assert shown.status == 130, shown.text
+    assert "interactions" in shown.text
+    assert f"stopped and saved at {saved_frames(directory)[-1]:,} frames" in shown.text
 
 
 def rows_of(path: Path) -> list[dict[str, str]]:
