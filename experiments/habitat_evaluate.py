@@ -21,7 +21,7 @@ from cbet_jax.runs.saved_policies import UNIFORM, UNTRAINED, Policies, load_poli
 from cbet_jax.setting_types import Episodes, Processes, Seed, Steps, check_fields
 from envs.habitat.apartments import NAMES
 from envs.habitat.simulator import SimulatorError
-from experiments.common import cli, habitat, training
+from experiments.common import cli, habitat, opening
 from experiments.common.outputs import given_run, results_folder
 from experiments.common.screen import Screen
 from experiments.evaluation import walk_table, walks
@@ -82,7 +82,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             with console.status(f"playing {scene}"):
                 found, policies = walk(directory, settings, played, options, scene)
             if not walked:
-                training.tell_damaged(policies.loaded, console)
+                opening.tell_damaged(policies.loaded, console)
             walked.append(found)
             frames = policies.loaded.position.frames
             console.print(walk_table.line(found, settings), soft_wrap=True, highlight=False)

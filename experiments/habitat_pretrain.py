@@ -17,8 +17,8 @@ from cbet_jax.config import HabitatSettings, RunSettings, SettingsError
 from cbet_jax.setting_types import check_between
 from experiments.common import habitat, presets, training
 from experiments.common.cli import FirstWords
+from experiments.common.experiment import Experiment, Opened
 from experiments.common.presets import HABITAT_PRESETS
-from experiments.common.training import Experiment, Opened
 from experiments.common.training_options import TrainingOptions, shared_options
 
 MOST_SIMULATORS = 1024

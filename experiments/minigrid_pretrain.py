@@ -10,10 +10,10 @@ from rich.console import Console
 from cbet_jax.config import RunSettings
 from cbet_jax.train import Program
 from envs.minigrid.generators.own_worlds import is_whole_world
-from experiments.common import gridworlds, presets, training
+from experiments.common import gridworlds, opening, presets, training
 from experiments.common.cli import FirstWords
+from experiments.common.experiment import Experiment, Opened
 from experiments.common.gridworlds import build, build_together
-from experiments.common.training import Experiment, Opened
 from experiments.common.training_options import TrainingOptions, shared_options
 
 FILM_STEPS = 140  # of the film at the end
@@ -53,7 +53,7 @@ def opened(
     options: PretrainOptions, stored: RunSettings | None, console: Console
 ) -> Iterator[Opened]:
     """Build the run."""
-    program = build(options.settings, training.lay_out(options, console))
+    program = build(options.settings, opening.lay_out(options, console))
     yield Opened(options.settings, program)
 
 
@@ -62,7 +62,7 @@ def opened_together(
 ) -> tuple[list[RunSettings], Program]:
     """Build the program of several runs."""
     runs = [options.settings for options in several]
-    return runs, build_together(runs, training.lay_out(several[0], console))
+    return runs, build_together(runs, opening.lay_out(several[0], console))
 
 
 def film(options: PretrainOptions) -> tuple[str, ...] | None:

@@ -24,11 +24,11 @@ from cbet_jax.runs.directory import RunDirectory
 from cbet_jax.runs.saved_policies import load_policies
 from cbet_jax.setting_types import check_between
 from envs.minigrid import make_world
-from experiments.common import gridworlds, presets, training
+from experiments.common import gridworlds, opening, presets, training
 from experiments.common.cli import FirstWords
+from experiments.common.experiment import Experiment, Opened
 from experiments.common.gridworlds import build, gridworld_settings
 from experiments.common.outputs import given_run
-from experiments.common.training import Experiment, Opened
 from experiments.common.training_options import TrainingOptions, shared_options
 from experiments.common.transfer import save_first_state
 
@@ -136,7 +136,7 @@ def opened(
     options: TransferOptions, stored: RunSettings | None, console: Console
 ) -> Iterator[Opened]:
     """Build the run; its first checkpoint holds the pre-trained policies."""
-    mesh = training.lay_out(options, console)
+    mesh = opening.lay_out(options, console)
     bias = None if stored else load_bias(options, console)
     settings = options.settings(bias.frames, bias.network) if bias else stored
     assert settings is not None
@@ -162,7 +162,7 @@ def load_bias(options: TransferOptions, console: Console) -> Bias:
         raise SettingsError(f"{options.source} is a run of transfer itself: its policy is biased")
     world = make_world((options.env,), 1, explore=False)
     policies = load_policies(directory, source, world, options.checkpoint)
-    training.tell_damaged(policies.loaded, console)
+    opening.tell_damaged(policies.loaded, console)
     chosen = seed_indices(options, source.seeds)
     params = jax.tree.map(lambda leaf: leaf[chosen], policies.params.learnt)
     return Bias(policies.loaded.position.frames, source.train.network, params)

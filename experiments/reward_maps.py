@@ -30,7 +30,7 @@ from envs.minigrid.level import Level
 from envs.minigrid.render import whole_grid
 from envs.registry import UnknownEnvironment, find
 from envs.types import World
-from experiments.common import cli, outputs, training
+from experiments.common import cli, opening, outputs
 from experiments.common.gridworlds import gridworld_settings
 from experiments.common.screen import Screen
 from experiments.illustrations import visits
@@ -144,7 +144,7 @@ def player(options: RewardMapOptions, world: World, console: Console) -> tuple[A
     settings = gridworld_settings(directory)
     check_between("seed_index", options.seed_index, 0, settings.seeds - 1)
     policies = load_policies(directory, settings, world, options.checkpoint)
-    training.tell_damaged(policies.loaded, console)
+    opening.tell_damaged(policies.loaded, console)
     return policies.agent, jax.tree.map(lambda leaf: leaf[options.seed_index], policies.params)
 
 

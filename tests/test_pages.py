@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from cbet_jax.runs.directory import RunDirectory
-from experiments.common import cli, training
+from experiments.common import cli, opening
 from experiments.common import commands as commands_by_name
 from experiments.common.presets import PRESETS
 
@@ -75,7 +75,7 @@ def parsing_only(monkeypatch, tmp_path):
         raise ParsedError
 
     monkeypatch.setattr(cli, "parse", parse_only)
-    monkeypatch.setattr(training, "stored_settings", lambda first: None)
+    monkeypatch.setattr(opening, "stored_settings", lambda first: None)
     monkeypatch.setattr(RunDirectory, "settings", lambda directory: PRESETS["paper"])
     monkeypatch.chdir(tmp_path)
 

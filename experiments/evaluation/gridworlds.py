@@ -33,7 +33,7 @@ from envs.minigrid.level import Level, enlarge
 from envs.minigrid.pool import canvas
 from envs.minigrid.world import first_levels, play_levels
 from envs.types import World
-from experiments.common import training
+from experiments.common import opening
 from experiments.common.gridworlds import gridworld_settings
 from experiments.evaluation import evaluation_table
 from experiments.evaluation.evaluation_table import ALL_WORLDS, EvaluationRow
@@ -82,7 +82,7 @@ def open_run(
     alone = any(map(is_whole_world, environments))  # which is refused with others
     world = make_world(environments if alone else environments[:1], 1, explore=False)
     policies = load_policies(directory, settings, world, checkpoint)
-    training.tell_damaged(policies.loaded, console)
+    opening.tell_damaged(policies.loaded, console)
     return EvaluatedRun(directory, settings, environments, policies)
 
 

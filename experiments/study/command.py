@@ -18,9 +18,9 @@ from cbet_jax.setting_types import Frames, NonNegativeFloat, Processes, check_fi
 from envs.minigrid.generators.catalogue import TRANSFER as TEN_WORLDS
 from envs.registry import UnknownEnvironment, find
 from experiments.common import cli, presets
+from experiments.common.endings import NOT_FINITE
 from experiments.common.outputs import RUNS
 from experiments.common.screen import Screen
-from experiments.common.training import NOT_FINITE
 from experiments.study import plan as plans
 from experiments.study import plan_summary, report, results
 from experiments.study.contents import RANDOM

@@ -19,8 +19,8 @@ from cbet_jax.runs.train_loop import HostSettings, NonFiniteLossError, train
 from cbet_jax.setting_types import kept_before
 from cbet_jax.train import Program
 from envs.minigrid import make_world
+from experiments.common.endings import STOPPED, draw_figures
 from experiments.common.gridworlds import build
-from experiments.common.training import STOPPED, draw_figures
 from experiments.common.transfer import save_first_state
 from experiments.evaluation import evaluation_table, gridworlds
 from experiments.evaluation.gridworlds import EvaluatedRun

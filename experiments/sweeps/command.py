@@ -20,7 +20,7 @@ from cbet_jax.runs.directory import (
 from cbet_jax.runs.signals import stop_on_signals
 from cbet_jax.setting_types import PositiveInt, Processes, check_fields
 from envs.registry import UnknownEnvironment
-from experiments.common import cli, training
+from experiments.common import cli, endings
 from experiments.common.outputs import RUNS
 from experiments.common.screen import Screen
 from experiments.sweeps import gpus, results
@@ -183,7 +183,7 @@ def run(
     if stop.signal:
         where = "the jobs stay in the queue" if options.cluster == "slurm" else "all is saved"
         console.print(f"stopped; {where}, and the same command continues", highlight=False)
-        raise SystemExit(training.STOPPED + stop.signal)
+        raise SystemExit(endings.STOPPED + stop.signal)
     return sweep.failed
 
 

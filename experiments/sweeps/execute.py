@@ -11,7 +11,7 @@ from cbet_jax.runs.directory import RunDirectory
 from cbet_jax.runs.refusals import NOT_WRITTEN
 from cbet_jax.runs.signals import Stop
 from experiments.common import cli
-from experiments.common.training import NOT_FINITE
+from experiments.common.endings import NOT_FINITE
 from experiments.sweeps import gpus
 from experiments.sweeps.jobs import LOCAL, Queue, Submitted, last_error, status_of
 from experiments.sweeps.plan import SweepGroup, SweepJob

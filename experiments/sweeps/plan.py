@@ -22,7 +22,7 @@ from cbet_jax.intrinsic import make_intrinsic
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
 from cbet_jax.setting_types import without_numbers
 from envs.minigrid import make_world
-from experiments.common import training
+from experiments.common import opening
 from experiments.common.training_options import TrainingOptions
 from experiments.study.plan import at_chunk_end, reached
 
@@ -199,7 +199,7 @@ def _check(job: SweepJob) -> TrainingOptions:
     resume = ["--resume"] if job.begun else []
     experiment = importlib.import_module(job.module).EXPERIMENT
     options: TrainingOptions
-    options, _ = training.read(experiment, [*job.words, *resume])
+    options, _ = opening.read(experiment, [*job.words, *resume])
     make_intrinsic(options.train, num_actions=1)
     if options.gridworlds:  # of a scene, only its simulator knows whether it is there
         make_world(options.gridworlds, options.train.worlds, explore=False)

@@ -16,7 +16,7 @@ from cbet_jax.runs.saved_policies import load_policies
 from cbet_jax.setting_types import check_between, check_fields
 from envs.minigrid import make_world
 from envs.registry import find, names
-from experiments.common import habitat, training
+from experiments.common import habitat, opening
 from experiments.common.outputs import RUNS, given_run, results_folder, unused
 from experiments.watching import film, players, rooms_film, terminal
 from experiments.watching.options import WatchOptions
@@ -104,7 +104,7 @@ def watch_scene(
         world = habitat.worlds(endless, simulators)
         directory = RunDirectory(options.directory)
         policies = load_policies(directory, settings, world, options.checkpoint)
-        training.tell_damaged(policies.loaded, console)
+        opening.tell_damaged(policies.loaded, console)
         sights = rooms_film.play(
             world,
             policies.agent,

@@ -15,7 +15,7 @@ from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
 from cbet_jax.runs.saved_policies import load, load_policies
 from envs.minigrid import rules
 from envs.types import World
-from experiments.common import training
+from experiments.common import opening
 from experiments.watching.playing import Player
 
 RECENT = 0.1  # of a run's rows; how lively its worlds are is the mean of these
@@ -50,7 +50,7 @@ def saved_player(
         RunDirectoryError: there is no good checkpoint.
     """
     policies = load_policies(directory, settings, world, checkpoint)
-    training.tell_damaged(policies.loaded, console)
+    opening.tell_damaged(policies.loaded, console)
     intrinsic = make_intrinsic(settings.train, world.num_actions)
     networks = _saved_networks(directory, settings, world, intrinsic, policies.loaded)
     params, networks = jax.tree.map(lambda leaf: leaf[seed_index], (policies.params, networks))

@@ -22,7 +22,7 @@ from cbet_jax.runs import checkpoint, metrics_table
 from cbet_jax.runs.directory import RunDirectory
 from envs.habitat.simulator import PUBLISHED_AGENT, VIEW_SHAPE, AgentSize
 from experiments import habitat_pretrain, minigrid_evaluate, minigrid_pretrain
-from experiments.common import habitat, training
+from experiments.common import habitat, opening
 from experiments.common.presets import HABITAT_PRESETS
 from tests.support.own_simulator import OWN
 from tests.support.refusal import refused
@@ -78,7 +78,7 @@ def test_an_older_run_is_resumed_with_the_starts_and_the_agent_of_its_time(tmp_p
     del nested["digest"]
     run.config.write_text(json.dumps(nested))
     for words in ((), ("--preset", "smoke")):
-        options, stored = training.read(
+        options, stored = opening.read(
             habitat_pretrain.EXPERIMENT, ["--resume", "--out", str(run.root), *words]
         )
         assert stored is not None
@@ -87,7 +87,7 @@ def test_an_older_run_is_resumed_with_the_starts_and_the_agent_of_its_time(tmp_p
         assert options.habitat.drawn_headings
         process = habitat.process_settings("studio", options.habitat, None)
         assert process.agent == AgentSize(0.18, 0.88)
-    fresh, _ = training.read(habitat_pretrain.EXPERIMENT, ["--preset", "smoke"])
+    fresh, _ = opening.read(habitat_pretrain.EXPERIMENT, ["--preset", "smoke"])
     assert not fresh.habitat.shared_start
     assert not fresh.habitat.drawn_headings
     agent = habitat.process_settings("studio", fresh.habitat, None).agent

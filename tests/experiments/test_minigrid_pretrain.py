@@ -20,7 +20,7 @@ from cbet_jax.runs.json_files import to_json
 from cbet_jax.runs.train_loop import Outcome
 from cbet_jax.train import seed_keys
 from experiments import minigrid_evaluate, minigrid_pretrain
-from experiments.common import gridworlds, training
+from experiments.common import endings, gridworlds, opening
 from experiments.evaluation.evaluation_table import ALL_WORLDS
 from experiments.watching import command
 from tests.support.evaluated import EPISODES, WORLDS
@@ -104,7 +104,7 @@ def test_a_run_leaves_all_that_it_should(finished):
 
 
 def test_a_run_ends_with_a_film_and_the_next_commands(finished, tmp_path, capsys, monkeypatch):
-    options, _ = training.read(minigrid_pretrain.EXPERIMENT, ["--preset", "smoke"])
+    options, _ = opening.read(minigrid_pretrain.EXPERIMENT, ["--preset", "smoke"])
     assert options.film
     explored = []
 
@@ -114,13 +114,13 @@ def test_a_run_ends_with_a_film_and_the_next_commands(finished, tmp_path, capsys
 
     monkeypatch.setattr(command, "make_world", make_world)
     run = save_run(tmp_path)
-    (film,) = training.draw_film(run, ("--explore", "--steps", "2"))
+    (film,) = endings.draw_film(run, ("--explore", "--steps", "2"))
     assert explored == [True]
     assert film == run.root / "watch.gif"
     assert film.read_bytes().startswith(b"GIF8")
     assert f"saved: {film} (3 frames)" in capsys.readouterr().out
     end = Outcome(OLD_FRAMES, finished=True, trained=True, signal=0)
-    first, second = training.closing_line(minigrid_pretrain.EXPERIMENT, finished, end).split("\n")
+    first, second = endings.closing_line(minigrid_pretrain.EXPERIMENT, finished, end).split("\n")
     assert first.endswith(f"experiments.minigrid_evaluate {finished.root}")
     assert second.endswith(f"experiments.watch {finished.root}")
     assert minigrid_pretrain.EXPERIMENT.film(options) == ("--explore", "--steps", "140")

@@ -26,7 +26,7 @@ from experiments import (
     minigrid_tabula_rasa,
     minigrid_transfer,
 )
-from experiments.common import gridworlds, presets, training
+from experiments.common import gridworlds, opening, presets, training
 from experiments.common.presets import PRESETS
 from tests.support.evaluated import EPISODES, WORLDS
 from tests.support.fake_program import fake_program
@@ -204,16 +204,16 @@ def test_a_task_is_learnt_from_nothing(tmp_path, capsys, monkeypatch):
 @pytest.mark.parametrize("method", ["cbet", "count", "ride", "rnd", "ablation-changes"])
 def test_without_pretraining_nothing_is_reset_at_random(method):
     words = ("--env", "Unlock")
-    read, _ = training.read(minigrid_tabula_rasa.EXPERIMENT, [*words, "--method", method])
+    read, _ = opening.read(minigrid_tabula_rasa.EXPERIMENT, [*words, "--method", method])
     assert read.train.frames == 5_000_000  # published, for Unlock
     assert make_intrinsic(read.train, 7).name == method
     assert not read.train.counts.random_resets
 
 
 def test_tasks_have_the_published_settings_but_for_what_a_task_needs():
-    published = training.read(minigrid_pretrain.EXPERIMENT, [])[0].train
+    published = opening.read(minigrid_pretrain.EXPERIMENT, [])[0].train
     words = ["--env", "ObstructedMaze-2Dlh"]
-    options, _ = training.read(minigrid_tabula_rasa.EXPERIMENT, words)
+    options, _ = opening.read(minigrid_tabula_rasa.EXPERIMENT, words)
     back = replace(options.train, frames=50_000_000, extrinsic_weight=0.0, counts=published.counts)
     assert back == published
     assert options.train.frames == 100_000_000

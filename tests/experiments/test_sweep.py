@@ -14,7 +14,7 @@ import submitit
 
 from cbet_jax.runs.directory import RunDirectory
 from experiments import minigrid_pretrain, sweep, sweeps
-from experiments.common import training
+from experiments.common import opening
 from experiments.common.screen import Screen
 from experiments.sweeps import command, gpus, jobs, plan, results
 from experiments.sweeps import process as process_of_job
@@ -64,7 +64,7 @@ def test_the_grid_has_a_run_for_each_combination(tmp_path):
         *("--envs", "Unlock", "DoorKey-8x8"),
     )
     plan.check(jobs)
-    options, _ = training.read(minigrid_pretrain.EXPERIMENT, jobs[1].words)
+    options, _ = opening.read(minigrid_pretrain.EXPERIMENT, jobs[1].words)
     assert not options.train.counts.shared
     assert options.envs == ("Unlock", "DoorKey-8x8")
 

@@ -4,12 +4,14 @@ import os
 import pty
 import select
 import subprocess
+import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 PRESSED = b"\x03"  # Ctrl-C
+BEGIN = "import os, sys; os.login_tty(0); os.execvp(sys.argv[1], sys.argv[1:])"
 
 
 class Shown(NamedTuple):
@@ -31,9 +33,8 @@ def run_in_terminal(
         stop_at: text on the screen at which Ctrl-C is pressed, once (None: never).
     """
     ours, theirs = pty.openpty()
-    process = subprocess.Popen(
-        command, stdin=theirs, stdout=theirs, stderr=theirs, cwd=folder, preexec_fn=_own_terminal
-    )
+    in_its_own = [sys.executable, "-c", BEGIN, *command]
+    process = subprocess.Popen(in_its_own, stdin=theirs, stdout=theirs, stderr=theirs, cwd=folder)
     os.close(theirs)
     shown, end, pressed = b"", time.monotonic() + seconds, stop_at is None
     while time.monotonic() < end:
@@ -50,7 +51,3 @@ def run_in_terminal(
         process.kill()
     os.close(ours)
     return Shown(process.wait(), shown.decode(errors="replace"))
-
-
-def _own_terminal() -> None:
-    os.login_tty(0)

@@ -15,7 +15,7 @@ from cbet_jax.analysis import figures
 from cbet_jax.runs import metrics_table, tracking
 from cbet_jax.runs.directory import RunDirectory
 from experiments import minigrid_pretrain
-from experiments.common import training
+from experiments.common import endings
 from tests.support.fake_program import fake_program
 from tests.support.interruptions import interrupt_after
 from tests.support.refusal import refused
@@ -33,7 +33,7 @@ def _stand_in(monkeypatch):
         return [folder / "film.gif"]
 
     monkeypatch.setattr(minigrid_pretrain, "build", fake_program)
-    monkeypatch.setattr(training, "draw_film", lambda *_: [])
+    monkeypatch.setattr(endings, "draw_film", lambda *_: [])
     monkeypatch.setattr(figures, "draw_learning_curves", draw)
 
 

@@ -21,7 +21,7 @@ from cbet_jax.runs import checkpoint, memory, metrics_table, saving, train_loop
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
 from cbet_jax.runs.train_loop import HostSettings
 from experiments import minigrid_pretrain
-from experiments.common import training
+from experiments.common import endings, opening, training_together
 from tests.support.fake_program import fake_program
 from tests.support.interruptions import interrupt_after
 from tests.support.refusal import refused
@@ -41,7 +41,7 @@ RARELY = ("--checkpoint-seconds", "1000")  # saves at the end only
 @pytest.fixture(autouse=True)
 def _stand_in(monkeypatch):
     monkeypatch.setattr(minigrid_pretrain, "build", fake_program)
-    monkeypatch.setattr(training, "draw_film", lambda *_: [])
+    monkeypatch.setattr(endings, "draw_film", lambda *_: [])
     monkeypatch.setattr(figures, "draw_learning_curves", lambda *_: [])
 
 
@@ -119,7 +119,7 @@ def test_saving_takes_a_tenth_of_the_time_at_most(tmp_path, monkeypatch):
     with pytest.raises(KeyError, match="30"):  # the end is saved in any case
         pretrain(tmp_path, "--checkpoint-seconds", "None")
     assert saved == [1, 4, 10, 11, 21, 30]
-    options, _ = training.read(minigrid_pretrain.EXPERIMENT, ["--preset", "smoke"])
+    options, _ = opening.read(minigrid_pretrain.EXPERIMENT, ["--preset", "smoke"])
     assert options.checkpoint_seconds is HostSettings(Console()).checkpoint_seconds is None
 
 
@@ -549,7 +549,7 @@ def together(monkeypatch):
         for number, root in enumerate(roots):
             rate = ("--optimizer.learning-rate", "1.0") if number in diverges else ()
             own = ("--out", str(root), "--first-seed", str(10 * number), *rate, *arguments)
-            lines += [training.AND, *ARGUMENTS, *own]
+            lines += [training_together.AND, *ARGUMENTS, *own]
         minigrid_pretrain.main(lines[1:])
 
     monkeypatch.setattr(minigrid_pretrain, "build_together", build_together)

@@ -6,7 +6,7 @@ from cbet_jax.config import SettingsError
 from envs.minigrid.generators import own_worlds as known
 from envs.registry import find
 from experiments import minigrid_evaluate, minigrid_tabula_rasa, minigrid_transfer
-from experiments.common import cli, own_worlds, training
+from experiments.common import cli, opening, own_worlds
 from experiments.minigrid_evaluate import EvaluateOptions
 from experiments.sweeps import plan
 from experiments.sweeps.command import SweepOptions
@@ -56,7 +56,7 @@ def test_its_task_is_learnt(file):
     env, name = ["--env", f"{file}:make"], own_worlds.load(f"{file}:make")
     for module, more in ((minigrid_tabula_rasa, []), (minigrid_transfer, ["--from", "DIR"])):
         words = [*env, *more, "--preset", "smoke", "--seed-index", "0"][: 4 + 4 * bool(more)]
-        options, _ = training.read(module.EXPERIMENT, words)
+        options, _ = opening.read(module.EXPERIMENT, words)
         assert options.gridworlds == (name,)
 
 

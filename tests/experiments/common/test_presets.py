@@ -8,7 +8,7 @@ import pytest
 from cbet_jax.config import RunSettings
 from cbet_jax.intrinsic import make_intrinsic
 from experiments import minigrid_pretrain
-from experiments.common import training
+from experiments.common import opening
 from experiments.common.presets import PRESETS
 
 
@@ -32,7 +32,7 @@ def test_paper_has_the_published_settings():
 
 
 def settings_of(arguments: list[str]) -> RunSettings:
-    return training.read(minigrid_pretrain.EXPERIMENT, arguments)[0].settings
+    return opening.read(minigrid_pretrain.EXPERIMENT, arguments)[0].settings
 
 
 @pytest.mark.parametrize("name", PRESETS)

@@ -1,0 +1,159 @@
+"""How a run is opened: its command line is read, its devices and its directory are chosen."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+
+from jax.sharding import Mesh
+from rich.console import Console
+
+from cbet_jax.analysis.method_style import plain_name
+from cbet_jax.config import RunSettings, SettingsError
+from cbet_jax.intrinsic import refuse_unnamed
+from cbet_jax.runs import devices, multihost, own_code
+from cbet_jax.runs.checkpoint import Loaded
+from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
+from cbet_jax.runs.json_files import first_difference, to_json
+from cbet_jax.runs.tracking import Trackers
+from envs.minigrid.generators.own_worlds import refuse_unnamed as refuse_unnamed_worlds
+from experiments.common import cli, presets
+from experiments.common.cli import FirstWords
+from experiments.common.experiment import Experiment, Opened
+from experiments.common.outputs import RUNS
+from experiments.common.training_options import TrainingOptions
+
+
+def read[O: TrainingOptions](
+    experiment: Experiment[O], arguments: Sequence[str]
+) -> tuple[O, RunSettings | None]:
+    """Read the command line. What it leaves out comes from the preset or the resumed run.
+
+    Returns:
+        The options, and the settings of the run to resume (None: a new run).
+
+    Raises:
+        SettingsError: the command line is invalid.
+        RunDirectoryError: the run to resume is missing, of another kind, or has other settings.
+    """
+    first = cli.first_words(arguments)
+    stored = stored_settings(first)
+    if stored and stored.stage != experiment.stage:
+        raise RunDirectoryError(f"{first.out} is a run of {stored.stage}, not {experiment.stage}")
+    defaults = experiment.defaults(first, stored)
+    options: O = cli.parse(type(defaults), arguments, experiment.module, default=defaults)
+    if stored:
+        asked = experiment.resumed(options, stored)
+        said = any(word.split("=")[0] == "--frames" for word in arguments)
+        if said and asked.train.frames > stored.train.frames:  # the run is made longer
+            stored = replace(stored, train=replace(stored.train, frames=asked.train.frames))
+        refuse_changed_code(RunDirectory(Path(first.out or "")), stored, asked)
+        difference = first_difference(to_json(stored), to_json(asked))
+        if difference:
+            raise RunDirectoryError(f"{first.out} was started with other settings: {difference}")
+    return options, stored
+
+
+def refuse_changed_code(directory: RunDirectory, stored: RunSettings, asked: RunSettings) -> None:
+    """Refuse to continue a run with code that no command line names, or that has changed.
+
+    Args:
+        directory: of the run.
+        stored: its settings.
+        asked: those that the command line asks for.
+
+    Raises:
+        SettingsError: it is not named. UnknownEnvironment: a world is not named.
+        RunDirectoryError: it has changed.
+    """
+    refuse_unnamed(asked.train.method)
+    pairs = [(stored.train.method, asked.train.method, directory.method)]
+    if not asked.habitat:
+        refuse_unnamed_worlds(asked.environments)
+        files = list(dict.fromkeys(filter(None, map(own_code.digest, stored.environments))))
+        pairs += [
+            (old, new, directory.world(1 + files.index(own_code.digest(old))))
+            for old, new in zip(stored.environments, asked.environments, strict=False)
+            if own_code.digest(old)
+        ]
+    for old, new, kept in pairs:
+        name = own_code.plain(old)
+        if own_code.is_own(old) and old != new and name == own_code.plain(new):
+            raise RunDirectoryError(
+                f"{name.partition(':')[0]} has changed since {directory.root} was begun; the run's "
+                f"own copy is {kept}"
+            )
+
+
+def stored_settings(first: FirstWords) -> RunSettings | None:
+    """Return the settings of the run to resume, None for a new run.
+
+    Raises:
+        SettingsError: no directory is named.
+        RunDirectoryError: there is no run in it.
+    """
+    if not first.resume:
+        return None
+    if first.out is None:
+        raise SettingsError("--resume needs --out DIR, the run to continue")
+    return RunDirectory(first.out).settings()
+
+
+def lay_out(options: TrainingOptions, console: Console) -> Mesh | None:
+    """Connect to the other hosts, and choose the mesh of devices, before any device is used.
+
+    Returns:
+        The devices, None for a single one.
+
+    Raises:
+        SettingsError: there are not as many as asked for, they do not divide the run, or the
+            other hosts are not to be found.
+    """
+    devices.use_cpu(options.devices)
+    if options.distributed:
+        multihost.join()
+        console.quiet = not multihost.is_first()
+    return devices.make_mesh(options.train, options.seeds, options.devices)
+
+
+def open_directory(options: TrainingOptions, run: Opened) -> RunDirectory:
+    """Return the run's directory, and create it for a new run.
+
+    Raises:
+        RunDirectoryError: it holds something else.
+    """
+    preset = options.preset or presets.DEFAULT
+    method = run.settings.train.method
+    name = f"{run.prefix}{plain_name(method)}-{preset}-{datetime.now():%Y%m%d-%H%M%S}"
+
+    def open_() -> str:
+        directory = RunDirectory(options.out or RUNS / name)
+        if not options.resume:
+            directory.create(run.settings)
+            worlds = map(own_code.source, run.settings.environments)
+            directory.keep_code(own_code.source(method), filter(None, worlds))
+        return str(directory.root)
+
+    return RunDirectory(Path(multihost.on_first(open_)))
+
+
+def make_trackers(
+    options: TrainingOptions, directory: RunDirectory, settings: RunSettings, console: Console
+) -> Trackers:
+    """Return what follows the metrics of a run.
+
+    Args:
+        options: which trackers.
+        directory: of the run.
+        settings: of the run.
+        console: shows what they have to say.
+    """
+    say = partial(console.print, soft_wrap=True, highlight=False)
+    return Trackers(options.track, directory, settings, say)
+
+
+def tell_damaged(loaded: Loaded, console: Console) -> None:
+    """Say which checkpoints were passed over because they are damaged."""
+    for path in loaded.damaged:
+        console.print(f"checkpoint {path} is damaged: using {loaded.path.name}", soft_wrap=True)
