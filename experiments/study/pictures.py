@@ -20,7 +20,7 @@ from experiments.study.contents import (
     published,
 )
 from experiments.study.estimates import INTERACTIONS, SHARES, SUCCESS, Findings, Measured
-from experiments.study.order import cases
+from experiments.study.order import Case, cases
 from experiments.study.plan import EVALUATION, PRETRAIN, TABULA_RASA, TRANSFER
 from experiments.study.tables import measure
 
@@ -170,10 +170,13 @@ def tasks(folder: Path, found: Findings) -> list[Path]:
 
 
 def order(folder: Path, found: Findings) -> list[Path]:
-    """Draw C-BET and Count beside each other in each case that was run."""
+    """Draw C-BET and Count beside each other in each case that was run, setup by setup."""
     shown = cases(found)
-    if not shown:
-        return []
+    setups = dict.fromkeys(case.setup for case in shown)
+    return [_order(folder, found, [c for c in shown if c.setup == setup]) for setup in setups]
+
+
+def _order(folder: Path, found: Findings, shown: Sequence[Case]) -> Path:
     panels: dict[str, dict[str, list[Estimate]]] = {}
     for metric, label in ((INTERACTIONS, "interactions an episode"), (SUCCESS, "success rate")):
         pairs = [case.measure(found, metric) for case in shown]
@@ -181,7 +184,7 @@ def order(folder: Path, found: Findings) -> list[Path]:
             panels.setdefault(label, {})[name] = [_mean(cell) for cell in cells]
     names = [case.title.replace(", ", "\n") + f"\n{case.frames / MILLION:.2g} M" for case in shown]
     title = f"What drives the order: mean of ten worlds after so many frames\n({WHISKERS})"
-    return [figures.bars(folder / "order.png", title, panels, names)]
+    return figures.bars(folder / f"order_{shown[0].setup}.png", title, panels, names)
 
 
 def drivers(folder: Path, found: Findings) -> list[Path]:

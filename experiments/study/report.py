@@ -110,7 +110,9 @@ def _text(
     if contents.tasks:
         lines += ["## Learning tasks (Figure 8)", "", *picture("tasks", "Learning tasks")]
         lines += tables.tasks(found)
-    lines += ["## What drives the order of methods", "", *picture("order", "C-BET beside Count")]
+    lines += ["## What drives the order of methods", ""]
+    for setup in found.setups():
+        lines += picture(f"order_{setup}", f"C-BET beside Count, pre-trained in {setup}")
     lines += [*tables.order(found), *picture("drivers", "With more and more frames")]
     if found.setups():
         lines += ["Every evaluation:", "", *tables.drivers(found)]
