@@ -4,7 +4,10 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 
-from experiments.common import cli, commands
+from experiments.common import interrupts
+
+with interrupts.at_once():
+    from experiments.common import cli, commands
 
 COMPLETION = "--completion"
 SHELLS = ("bash", "zsh")
@@ -14,10 +17,10 @@ HELP = ("-h", "--help", "--help-all")
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command that the first word names, or list the commands."""
     first, *rest = (sys.argv[1:] if arguments is None else list(arguments)) or HELP[:1]
-    if first in HELP:
-        show()
-        return
     with cli.user_errors():
+        if first in HELP:
+            show()
+            return
         if first == COMPLETION:
             print(completion(rest))
             return
@@ -26,7 +29,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
             raise cli.unknown_command(first)
     if not any(word in HELP for word in rest):
         print(f"loading {first} ...", file=sys.stderr, flush=True)  # which takes seconds
-    import_module(module).main(rest)
+    with interrupts.at_once():
+        command = import_module(module)
+    command.main(rest)
 
 
 def show() -> None:

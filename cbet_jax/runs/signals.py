@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # the last: the terminal is gone
 HEARD_WITHIN = 0.5  # seconds
+BESIDE = "beside"  # the name of a thread that works while the main one hears signals
 
 
 class Stop:
@@ -21,14 +22,20 @@ class Stop:
     def reply(self) -> None:
         """Say that the request was heard, if it cannot be followed at once."""
         if self.waits_for:
-            print(f"stopping when {self.waits_for} is done; again to stop now", flush=True)
+            with contextlib.suppress(OSError):  # whoever reads it may be gone
+                print(f"stopping when {self.waits_for} is done; again to stop now", flush=True)
 
 
 @contextmanager
 def stop_on_signals() -> Iterator[Stop]:
-    """Turn Ctrl-C and SIGTERM into a request that the block reads when it can."""
+    """Turn Ctrl-C, SIGTERM and SIGHUP into a request that the block reads when it can.
+
+    Where SIGHUP is ignored, as under nohup, it stays so.
+    """
     stop = Stop()
     previous = {number: signal.getsignal(number) for number in SIGNALS}
+    if previous[signal.SIGHUP] == signal.SIG_IGN:
+        del previous[signal.SIGHUP]
 
     def restore() -> None:
         for number, handler in previous.items():
@@ -39,7 +46,7 @@ def stop_on_signals() -> Iterator[Stop]:
         restore()
         stop.reply()
 
-    for number in SIGNALS:
+    for number in previous:
         signal.signal(number, note)
     try:
         yield stop
@@ -48,10 +55,16 @@ def stop_on_signals() -> Iterator[Stop]:
 
 
 def heard_during[T](work: Callable[[], T]) -> T:
-    """Return what `work` returns; it runs in a thread, so signals are heard meanwhile.
+    """Return what `work` returns; it runs in a thread, so signals are heard meanwhile."""
+    return beside(work)()
+
+
+def beside[T](work: Callable[[], T]) -> Callable[[], T]:
+    """Begin work in a thread, and return what waits for its result and hears signals meanwhile.
 
     Python answers signals in its main thread only, and only between two of its own instructions.
     A signal that the system gives to another thread does not wake the main one: it looks itself.
+    A second signal raises KeyboardInterrupt, and the work is left alone (`is_work_left`).
     """
     results: queue.SimpleQueue[tuple[T | None, BaseException | None]] = queue.SimpleQueue()
 
@@ -61,11 +74,19 @@ def heard_during[T](work: Callable[[], T]) -> T:
         except BaseException as error:
             results.put((None, error))
 
-    threading.Thread(target=run, daemon=True).start()
-    while True:
-        with contextlib.suppress(queue.Empty):
-            result, error = results.get(timeout=HEARD_WITHIN)
-            break
-    if error is not None:
-        raise error
-    return result  # type: ignore[return-value]
+    def wait() -> T:
+        while True:
+            with contextlib.suppress(queue.Empty):
+                result, error = results.get(timeout=HEARD_WITHIN)
+                break
+        if error is not None:
+            raise error
+        return result  # type: ignore[return-value]
+
+    threading.Thread(target=run, name=BESIDE, daemon=True).start()
+    return wait
+
+
+def is_work_left() -> bool:
+    """Return whether work goes on that nobody waits for: Python may crash if it ends meanwhile."""
+    return any(thread.name == BESIDE for thread in threading.enumerate())

@@ -10,7 +10,6 @@ files (`cbet_jax.runs.multihost`).
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -38,7 +37,7 @@ from cbet_jax.runs.devices import compiled_quickly
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
 from cbet_jax.runs.metrics_table import Chunk
 from cbet_jax.runs.saving import Saver
-from cbet_jax.runs.signals import Stop, heard_during, stop_on_signals
+from cbet_jax.runs.signals import Stop, beside, heard_during, stop_on_signals
 from cbet_jax.runs.tracking import Trackers
 from cbet_jax.train import Program, TrainState, seed_keys
 
@@ -315,15 +314,14 @@ class _Run:
         with (
             progress_bar.waiting(self.host.console, "compiling"),
             compilation_cache.kept(self.say),
-            ThreadPoolExecutor(1) as beside,
         ):
-            init = beside.submit(self.compile_init) if state is None else None
+            init = beside(self.compile_init) if state is None else None
             # Lowered from the template, so a resumed run compiles the very same program.
             compiled = heard_during(self.program.advance.lower(self.template).compile)
             memory.refuse_program(compiled)
-            state = init.result()(self.keys) if init else self.program.to_devices(state)
+            state = init()(self.keys) if init else self.program.to_devices(state)
             state = jax.block_until_ready(state)
-        stop.waits_for = ""
+        stop.waits_for = "this chunk"
         seconds = time.monotonic() - began
         self.say(f"compiled in {seconds:.1f} s")
         from_frames = self.saver.saved.frames

@@ -22,15 +22,16 @@ from cbet_jax.config import SettingsError
 from cbet_jax.runs.directory import RunDirectoryError
 from cbet_jax.runs.refusals import BAD_INPUT as BAD_INPUT
 from cbet_jax.runs.refusals import refusal
+from cbet_jax.runs.signals import is_work_left
 from cbet_jax.setting_types import static_settings
 from envs.errors import Check, did_you_mean
-from experiments.common import commands, help_page
+from experiments.common import commands, help_page, interrupts
 from experiments.common.numbers import number_rules
 from experiments.common.screen import flush_output
 
 HELP_ALL = "--help-all"
 HELP = ("-h", "--help", HELP_ALL)
-FAILED, INTERRUPTED = 1, 130  # exit statuses
+FAILED = 1  # exit status
 
 #: options that name code of one's own -> the module that loads it
 OWN_CODE = {
@@ -233,13 +234,24 @@ def user_errors(*others: type[Exception]) -> Iterator[None]:
     Args:
         *others: exceptions that mean bad input, besides those of settings and directories.
     """
-    bad_input: tuple[type[Exception], ...] = (SettingsError, RunDirectoryError, *others)
     try:
-        yield
+        with _errors_in_a_line((SettingsError, RunDirectoryError, *others)):
+            yield
+    except SystemExit as end:
+        if end.code == interrupts.INTERRUPTED and is_work_left():
+            os._exit(interrupts.INTERRUPTED)  # without waiting for a compiler, say
+        raise
+
+
+@contextlib.contextmanager
+def _errors_in_a_line(bad_input: tuple[type[Exception], ...]) -> Iterator[None]:
+    try:
+        with interrupts.insistent():
+            yield
     except bad_input as error:
         fail(str(error), BAD_INPUT)
     except KeyboardInterrupt:
-        fail("interrupted", INTERRUPTED)
+        fail("interrupted", interrupts.INTERRUPTED)
     except Exception as error:
         found = refusal(error)
         if found is None:

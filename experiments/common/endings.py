@@ -48,7 +48,8 @@ def draw_figures(directory: RunDirectory) -> list[Path]:
     def draw() -> None:
         pictures.extend(figures.draw_learning_curves(directory.metrics, directory.figures))
 
-    with stop_on_signals():
+    with stop_on_signals() as stop:
+        stop.waits_for = "drawing"
         multihost.on_first(draw)
     return pictures
 
@@ -66,7 +67,8 @@ def draw_film(directory: RunDirectory, words: Sequence[str]) -> list[Path]:
         with contextlib.suppress(SystemExit):  # the reason has been printed
             watch.main([str(directory.root), "--out", str(path), *words])
 
-    with stop_on_signals():
+    with stop_on_signals() as stop:
+        stop.waits_for = "the film"
         multihost.on_first(draw)
     return [path] if path.exists() else []
 
@@ -78,5 +80,11 @@ def closing_line(experiment: Experiment[Any], directory: RunDirectory, outcome: 
         evaluate = cli.command_line(experiment.evaluate, directory.root)
         watch = cli.command_line(WATCH, directory.root)
         return f"{how} at {outcome.frames:,} frames; next: {evaluate}\nor: {watch}"
+    again = how_to_continue(experiment, directory)
+    return f"stopped and saved at {outcome.frames:,} frames; {again}"
+
+
+def how_to_continue(experiment: Experiment[Any], directory: RunDirectory) -> str:
+    """Return what continues a run that was stopped."""
     again = cli.command_line(experiment.module, "--out", directory.root, "--resume")
-    return f"stopped and saved at {outcome.frames:,} frames; continue with: {again}"
+    return f"continue with: {again}"

@@ -8,6 +8,7 @@ from typing import Any, TextIO, cast
 
 from rich.console import Console
 
+UNABLE = ("dumb", "unknown")  # values of TERM
 WITHOUT_DISPLAY = "utf-8"  # encoding where there is no standard output
 
 
@@ -53,9 +54,13 @@ class _Output(io.TextIOBase):
                 self._end()
 
     def isatty(self) -> bool:
-        """Return whether standard output is a terminal."""
+        """Return whether standard output is a terminal that can show what moves, drawn in Unicode.
+
+        Any other gets plain lines, as a file does.
+        """
         output = _standard_output()
-        return output is not None and output.isatty()
+        able = os.environ.get("TERM") not in UNABLE and self.encoding.lower().startswith("utf")
+        return able and output is not None and output.isatty()
 
     def fileno(self) -> int:
         """Return the file descriptor of standard output."""

@@ -11,8 +11,15 @@ from cbet_jax.runs.train_loop import HostSettings, NonFiniteLossError, train
 from envs.habitat.simulator import SimulatorError
 from envs.registry import UnknownEnvironment
 from experiments.common import cli, durations
-from experiments.common.endings import NOT_FINITE, STOPPED, closing_line, show_figures
+from experiments.common.endings import (
+    NOT_FINITE,
+    STOPPED,
+    closing_line,
+    how_to_continue,
+    show_figures,
+)
 from experiments.common.experiment import Experiment, Opened
+from experiments.common.interrupts import INTERRUPTED
 from experiments.common.opening import make_trackers, open_directory, read
 from experiments.common.screen import Screen
 from experiments.common.training_options import TrainingOptions
@@ -77,6 +84,8 @@ def execute(
             show_figures(directory, host.trackers, run.film if outcome.trained else None)
     except NonFiniteLossError as error:
         cli.fail(str(error), NOT_FINITE)
+    except KeyboardInterrupt:
+        cli.fail(f"interrupted; {how_to_continue(experiment, directory)}", INTERRUPTED)
     finally:
         if host.trackers:
             host.trackers.close()

@@ -98,7 +98,7 @@ class Sweep:
 
     def _begin(self, group: SweepGroup, job: Submitted, how: str) -> None:
         self._running[group] = Running(job, self._free_place())
-        self._say(f"{group} {how} (job {job.name})")
+        self._say(f"{group} {how} (job {job.name}, which prints to {job.output})")
 
     def _free_place(self) -> int:
         taken = {running.place for running in self._running.values()}

@@ -29,6 +29,7 @@ class Submitted(NamedTuple):
     is_over: Callable[[], bool]
     answer: Path  # the file that holds its exit status once it is over
     errors: Path  # the file that holds what it has written to standard error
+    output: Path  # the same, of standard output
 
 
 class Queue(Protocol):
@@ -69,7 +70,7 @@ class LocalQueue:
         with open(output, "w") as out, open(errors, "w") as err, uninterrupted():
             started = subprocess.Popen(program, stdout=out, stderr=err, env=variables)
         self._processes[name] = started
-        return Submitted(name, lambda: started.poll() is not None, answer, errors)
+        return Submitted(name, lambda: started.poll() is not None, answer, errors, output)
 
     def under_way(self, job: SweepJob) -> None:
         """Return None: no job outlives its sweep."""
@@ -99,15 +100,17 @@ def training_of(group: SweepGroup, answer: Path, parent: int | None) -> Training
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Let processes that are started here not hear Ctrl-C.
+    """Let processes that are started here not hear Ctrl-C, nor that the terminal is gone.
 
-    It is for the sweep and for the training itself, not for what is in between.
+    The sweep hears it, and lets them save. (Training itself hears Ctrl-C, too.)
     """
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    numbers = (signal.SIGINT, signal.SIGHUP)
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in numbers}
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def status_of(job: Submitted) -> int | None:

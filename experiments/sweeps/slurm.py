@@ -105,4 +105,5 @@ def header(folder: Path, parameters: Parameters) -> list[str]:
 
 
 def _submitted(handle: Any, answer: Path) -> Submitted:
-    return Submitted(str(handle.job_id), handle.done, answer, handle.paths.stderr)
+    paths = handle.paths
+    return Submitted(str(handle.job_id), handle.done, answer, paths.stderr, paths.stdout)

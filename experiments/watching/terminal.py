@@ -1,5 +1,6 @@
 """A played episode as text: MiniGrid's two letters a cell, coloured where the terminal can."""
 
+import itertools
 import time
 from collections.abc import Iterable, Sequence
 
@@ -54,8 +55,10 @@ def show(
         for drawn in frames:
             console.print(drawn)
         return
+    with console.status("compiling"):
+        first = tuple(itertools.islice(frames, 1))
     with Live(console=console, auto_refresh=False) as live:
-        for drawn in frames:
+        for drawn in itertools.chain(first, frames):
             live.update(drawn, refresh=True)
             time.sleep(1 / fps)
 

@@ -149,7 +149,14 @@ def test_a_run_in_a_terminal_shows_how_far_it_is_and_ctrl_c_saves_it(tmp_path):
     long = ("--frames", "10000000", "--devices", "1", "--out", str(directory.root))
     shown = run_in_terminal([*PRETRAIN, *ARGUMENTS, *WORLD, *long], 200, stop_at="interactions")
     assert shown.status == 130, shown.text
-    assert f"stopped and saved at {saved_frames(directory)[-1]:,} frames" in shown.text
+    stopped_at = saved_frames(directory)[-1]
+    assert "stopping when this chunk is done; again to stop now" in shown.text
+    assert f"stopped and saved at {stopped_at:,} frames" in shown.text
+
+    resume = [*PRETRAIN, "--out", str(directory.root), "--resume", "--devices", "1"]
+    shown = run_in_terminal(resume, 200, stop_at="interactions", hang_up=True)
+    assert shown.status == 129
+    assert saved_frames(directory)[-1] > stopped_at
 
 
 def rows_of(path: Path) -> list[dict[str, str]]:

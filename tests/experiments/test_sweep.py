@@ -194,7 +194,8 @@ def test_a_job_that_a_cluster_preempts_goes_on_by_itself(unbroken, tmp_path):
     training = jobs.training_of(plan.SweepGroup((job,)), answer, None)
     handle = executor.submit(training)
     assert handle.result() == 0
-    assert jobs.status_of(jobs.Submitted("", handle.done, answer, handle.paths.stderr)) == 0
+    paths = handle.paths
+    assert jobs.status_of(jobs.Submitted("", handle.done, answer, paths.stderr, paths.stdout)) == 0
     run = RunDirectory(job.root)
     assert run.metrics.read_bytes() == unbroken
     assert len(json.loads(run.manifest.read_text())["sessions"]) == 2
@@ -260,7 +261,8 @@ def test_a_run_that_another_process_trains_is_waited_for(tmp_path, capsys):
 def test_a_job_tells_its_end_as_json(tmp_path, monkeypatch):
     """A pickle in the folder of jobs would be run."""
     monkeypatch.setattr("pickle.loads", None)
-    submitted = jobs.Submitted("job", lambda: True, tmp_path / "answer.json", tmp_path / "err")
+    paths = [tmp_path / name for name in ("answer.json", "err", "out")]
+    submitted = jobs.Submitted("job", lambda: True, *paths)
     assert jobs.status_of(submitted) is None
     for content, status in (('{"status": 2}', 2), ("[]", None), ("\x80\x04", None), ("{}", None)):
         submitted.answer.write_text(content)

@@ -22,7 +22,12 @@ class Shown(NamedTuple):
 
 
 def run_in_terminal(
-    command: Sequence[str], seconds: float, folder: Path | None = None, stop_at: str | None = None
+    command: Sequence[str],
+    seconds: float,
+    folder: Path | None = None,
+    stop_at: str | None = None,
+    hang_up: bool = False,
+    **variables: str,
 ) -> Shown:
     """Run a command in a terminal, and kill it after some seconds.
 
@@ -31,10 +36,15 @@ def run_in_terminal(
         seconds: that it may take.
         folder: that it runs in (None: this one).
         stop_at: text on the screen at which Ctrl-C is pressed, once (None: never).
+        hang_up: whether then the terminal is closed instead.
+        **variables: of the environment, besides those of this process.
     """
     ours, theirs = pty.openpty()
     in_its_own = [sys.executable, "-c", BEGIN, *command]
-    process = subprocess.Popen(in_its_own, stdin=theirs, stdout=theirs, stderr=theirs, cwd=folder)
+    environment = {**os.environ, "TERM": "xterm", **variables}
+    process = subprocess.Popen(
+        in_its_own, stdin=theirs, stdout=theirs, stderr=theirs, cwd=folder, env=environment
+    )
     os.close(theirs)
     shown, end, pressed = b"", time.monotonic() + seconds, stop_at is None
     while time.monotonic() < end:
@@ -45,9 +55,11 @@ def run_in_terminal(
         except OSError:  # the last one who could write is gone
             break
         if not pressed and stop_at is not None and stop_at.encode() in shown:
+            if hang_up:
+                break
             os.write(ours, PRESSED)
             pressed = True
     else:
         process.kill()
     os.close(ours)
-    return Shown(process.wait(), shown.decode(errors="replace"))
+    return Shown(process.wait(timeout=seconds), shown.decode(errors="replace"))

@@ -52,6 +52,15 @@ def test_a_terminal_shows_what_moves_and_what_is_printed_meanwhile():
     assert [word for word in words if word not in shown.text] == []
 
 
+@pytest.mark.parametrize("unable", [{"TERM": "dumb"}, {"PYTHONIOENCODING": "ascii"}])
+def test_a_terminal_that_cannot_show_what_moves_gets_plain_lines(unable):
+    code = MOVES.replace("assert screen", "assert not screen")
+    shown = run_in_terminal([sys.executable, "-c", code], seconds=60, **unable)
+    assert shown.status == 0, shown.text
+    assert "compiling ...\r\none\r\n5/10 frames" in shown.text
+    assert "\x1b" not in shown.text
+
+
 @pytest.mark.parametrize("output", ["closed pipe", "full", "closed"])
 def test_output_that_nobody_reads_stops_nothing(output):
     reading, writing = os.pipe()

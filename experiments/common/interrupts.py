@@ -1,0 +1,64 @@
+"""Ctrl-C where Python's own answer to it gets lost. Nothing in this file takes long to import."""
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import NoReturn
+
+INTERRUPTED = 130  # exit status
+LINE = b"error: interrupted\n"
+AGAIN = 2.0  # seconds
+
+
+@contextmanager
+def at_once() -> Iterator[None]:
+    """End the process at Ctrl-C. It is for imports, which nothing is lost with.
+
+    There an exception may leave a module half imported, become another one, or be swallowed.
+    """
+    if not _is_pythons_own():
+        yield
+        return
+
+    def end(number: int, frame: FrameType | None) -> NoReturn:
+        os.write(2, LINE)
+        os._exit(INTERRUPTED)
+
+    signal.signal(signal.SIGINT, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@contextmanager
+def insistent() -> Iterator[None]:
+    """Raise KeyboardInterrupt at Ctrl-C, and again until it leaves the block.
+
+    While JAX compiles, code that catches all exceptions may swallow it.
+    """
+    if not _is_pythons_own():
+        yield
+        return
+
+    def interrupt(number: int, frame: FrameType | None) -> NoReturn:
+        signal.setitimer(signal.ITIMER_REAL, AGAIN)
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _is_pythons_own() -> bool:
+    """Return whether Ctrl-C raises KeyboardInterrupt here, and nobody else answers it."""
+    own = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    return own and threading.current_thread() is threading.main_thread()

@@ -1,0 +1,62 @@
+"""Ctrl-C where Python's own answer to it gets lost."""
+
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from experiments.common import interrupts
+
+SWALLOWS = """
+import os, signal, time
+from experiments.common import cli
+with cli.user_errors():
+    try:
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(60)
+    except BaseException:
+        print("swallowed")
+    time.sleep(60)
+"""
+IMPORTS = """
+import os, signal
+from experiments.common import interrupts
+with interrupts.at_once():
+    try:
+        os.kill(os.getpid(), signal.SIGINT)
+    except BaseException:
+        raise ImportError
+"""
+
+
+@pytest.mark.parametrize(("code", "printed"), [(SWALLOWS, "swallowed\n"), (IMPORTS, "")])
+def test_an_interrupt_that_a_library_swallows_ends_the_command(code, printed):
+    ended = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=50, check=False
+    )
+    assert (ended.returncode, ended.stderr) == (interrupts.INTERRUPTED, "error: interrupted\n")
+    assert ended.stdout == printed
+
+
+def test_an_interrupt_that_leaves_the_block_is_raised_once():
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt), interrupts.insistent():
+            signal.raise_signal(signal.SIGINT)
+        assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_who_answers_interrupts_already_goes_on_doing_so():
+    heard = []
+    before = signal.signal(signal.SIGINT, lambda *_: heard.append(time.monotonic()))
+    try:
+        with interrupts.insistent(), interrupts.at_once():
+            signal.raise_signal(signal.SIGINT)
+        assert len(heard) == 1
+    finally:
+        signal.signal(signal.SIGINT, before)
