@@ -56,11 +56,15 @@ def stop_on_signals() -> Iterator[Stop]:
 
 def heard_during[T](work: Callable[[], T]) -> T:
     """Return what `work` returns; it runs in a thread, so signals are heard meanwhile."""
-    return beside(work)()
+    with beside(work) as result:
+        return result()
 
 
-def beside[T](work: Callable[[], T]) -> Callable[[], T]:
-    """Begin work in a thread, and return what waits for its result and hears signals meanwhile.
+@contextmanager
+def beside[T](work: Callable[[], T]) -> Iterator[Callable[[], T]]:
+    """Work in a thread, and give what waits for the result and hears signals meanwhile.
+
+    The block's end waits for the thread.
 
     Python answers signals in its main thread only, and only between two of its own instructions.
     A signal that the system gives to another thread does not wake the main one: it looks itself.
@@ -83,8 +87,14 @@ def beside[T](work: Callable[[], T]) -> Callable[[], T]:
             raise error
         return result  # type: ignore[return-value]
 
-    threading.Thread(target=run, name=BESIDE, daemon=True).start()
-    return wait
+    thread = threading.Thread(target=run, name=BESIDE, daemon=True)
+    thread.start()
+    try:
+        yield wait
+    except Exception:
+        thread.join()
+        raise
+    thread.join()
 
 
 def is_work_left() -> bool:

@@ -314,12 +314,13 @@ class _Run:
         with (
             progress_bar.waiting(self.host.console, "compiling"),
             compilation_cache.kept(self.say),
+            beside(self.compile_init if state is None else lambda: None) as init,
         ):
-            init = beside(self.compile_init) if state is None else None
             # Lowered from the template, so a resumed run compiles the very same program.
             compiled = heard_during(self.program.advance.lower(self.template).compile)
             memory.refuse_program(compiled)
-            state = init()(self.keys) if init else self.program.to_devices(state)
+            make_state = init()
+            state = make_state(self.keys) if make_state else self.program.to_devices(state)
             state = jax.block_until_ready(state)
         stop.waits_for = "this chunk"
         seconds = time.monotonic() - began
