@@ -1,10 +1,10 @@
 """Ask a run to stop: the first Ctrl-C is a request, the second one ends the process."""
 
 import contextlib
-import queue
 import signal
 import threading
 from collections.abc import Callable, Iterator
+from concurrent import futures
 from contextlib import contextmanager
 from types import FrameType
 
@@ -16,8 +16,9 @@ BESIDE = "beside"  # the name of a thread that works while the main one hears si
 class Stop:
     """The signal that asked the run to stop (0: none)."""
 
-    signal: int = 0
-    waits_for: str = ""  # what the block has to end first, if that takes long
+    def __init__(self, waits_for: str) -> None:
+        self.signal = 0
+        self.waits_for = waits_for  # what the block has to end first, if that takes long
 
     def reply(self) -> None:
         """Say that the request was heard, if it cannot be followed at once."""
@@ -27,12 +28,15 @@ class Stop:
 
 
 @contextmanager
-def stop_on_signals() -> Iterator[Stop]:
+def stop_on_signals(waits_for: str = "") -> Iterator[Stop]:
     """Turn Ctrl-C, SIGTERM and SIGHUP into a request that the block reads when it can.
 
     Where SIGHUP is ignored, as under nohup, it stays so.
+
+    Args:
+        waits_for: what the block has to end first, if that takes long; the block can change it.
     """
-    stop = Stop()
+    stop = Stop(waits_for)
     previous = {number: signal.getsignal(number) for number in SIGNALS}
     if previous[signal.SIGHUP] == signal.SIG_IGN:
         del previous[signal.SIGHUP]
@@ -70,22 +74,18 @@ def beside[T](work: Callable[[], T]) -> Iterator[Callable[[], T]]:
     A signal that the system gives to another thread does not wake the main one: it looks itself.
     A second signal raises KeyboardInterrupt, and the work is left alone (`is_work_left`).
     """
-    results: queue.SimpleQueue[tuple[T | None, BaseException | None]] = queue.SimpleQueue()
+    future: futures.Future[T] = futures.Future()
 
     def run() -> None:
         try:
-            results.put((work(), None))
+            future.set_result(work())
         except BaseException as error:
-            results.put((None, error))
+            future.set_exception(error)
 
     def wait() -> T:
-        while True:
-            with contextlib.suppress(queue.Empty):
-                result, error = results.get(timeout=HEARD_WITHIN)
-                break
-        if error is not None:
-            raise error
-        return result  # type: ignore[return-value]
+        while not future.done():
+            futures.wait([future], timeout=HEARD_WITHIN)
+        return future.result()
 
     thread = threading.Thread(target=run, name=BESIDE, daemon=True)
     thread.start()

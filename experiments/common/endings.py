@@ -48,8 +48,7 @@ def draw_figures(directory: RunDirectory) -> list[Path]:
     def draw() -> None:
         pictures.extend(figures.draw_learning_curves(directory.metrics, directory.figures))
 
-    with stop_on_signals() as stop:
-        stop.waits_for = "drawing"
+    with stop_on_signals("drawing"):
         multihost.on_first(draw)
     return pictures
 
@@ -67,8 +66,7 @@ def draw_film(directory: RunDirectory, words: Sequence[str]) -> list[Path]:
         with contextlib.suppress(SystemExit):  # the reason has been printed
             watch.main([str(directory.root), "--out", str(path), *words])
 
-    with stop_on_signals() as stop:
-        stop.waits_for = "the film"
+    with stop_on_signals("the film"):
         multihost.on_first(draw)
     return [path] if path.exists() else []
 

@@ -15,7 +15,7 @@ AGAIN = 2.0  # seconds
 
 @contextmanager
 def at_once() -> Iterator[None]:
-    """End the process at Ctrl-C. It is for imports, which nothing is lost with.
+    """End the process at Ctrl-C. It is for imports: nothing is lost there.
 
     There an exception may leave a module half imported, become another one, or be swallowed.
     """

@@ -7,7 +7,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 PRESSED = b"\x03"  # Ctrl-C
@@ -24,7 +23,6 @@ class Shown(NamedTuple):
 def run_in_terminal(
     command: Sequence[str],
     seconds: float,
-    folder: Path | None = None,
     stop_at: str | None = None,
     hang_up: bool = False,
     **variables: str,
@@ -34,7 +32,6 @@ def run_in_terminal(
     Args:
         command: words.
         seconds: that it may take.
-        folder: that it runs in (None: this one).
         stop_at: text on the screen at which Ctrl-C is pressed, once (None: never).
         hang_up: whether then the terminal is closed instead.
         **variables: of the environment, besides those of this process.
@@ -43,10 +40,10 @@ def run_in_terminal(
     in_its_own = [sys.executable, "-c", BEGIN, *command]
     environment = {**os.environ, "TERM": "xterm", **variables}
     process = subprocess.Popen(
-        in_its_own, stdin=theirs, stdout=theirs, stderr=theirs, cwd=folder, env=environment
+        in_its_own, stdin=theirs, stdout=theirs, stderr=theirs, env=environment
     )
     os.close(theirs)
-    shown, end, pressed = b"", time.monotonic() + seconds, stop_at is None
+    shown, end = b"", time.monotonic() + seconds
     while time.monotonic() < end:
         if not select.select([ours], [], [], 0.1)[0]:
             continue
@@ -54,11 +51,11 @@ def run_in_terminal(
             shown += os.read(ours, 65536)
         except OSError:  # the last one who could write is gone
             break
-        if not pressed and stop_at is not None and stop_at.encode() in shown:
+        if stop_at and stop_at.encode() in shown:
             if hang_up:
                 break
             os.write(ours, PRESSED)
-            pressed = True
+            stop_at = None
     else:
         process.kill()
     os.close(ours)

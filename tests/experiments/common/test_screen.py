@@ -27,7 +27,6 @@ sys.stderr.write("done")
 
 
 MOVES = """
-import sys
 from rich.live import Live
 from cbet_jax.runs.progress_bar import Speedometer, display, waiting
 from experiments.common.screen import Screen
