@@ -10,16 +10,20 @@ from rich.console import Console
 
 UNABLE = ("dumb", "unknown")  # values of TERM
 WITHOUT_DISPLAY = "utf-8"  # encoding where there is no standard output
+UNLIMITED = 10_000  # columns of a file
 
 
 class Screen(Console):
     """The console of a command.
 
-    Names from command lines and run directories are printed as they are: no markup, no emoji.
+    Names from command lines and run directories are printed as they are: no markup, no emoji. In a
+    file or a pipe, lines and tables are as long as they need to be, unless COLUMNS limits them.
     """
 
     def __init__(self, **options: Any) -> None:
         super().__init__(file=cast(TextIO, _Output()), markup=False, emoji=False, **options)
+        if not (self.is_terminal or self.is_jupyter or "COLUMNS" in os.environ):
+            self.width = UNLIMITED
 
 
 class _Output(io.TextIOBase):

@@ -44,23 +44,23 @@ def show(
     left = {stage: costs.left([job for job in jobs if job.stage == stage]) for stage in stages}
     console.print(_summary(jobs, left))
     total, to_go = sum(job.new_frames for job in jobs), sum(cost.frames for cost in left.values())
-    console.print(f"{total:,} frames in all, {to_go:,} to go", highlight=False)
+    frames = f"{total:,} frames in all, {to_go:,} to go; a run trains {study.seeds} seeds"
+    console.print(frames, highlight=False)
     for line in (*_time_and_disk(jobs, left, costs), *_advice(root, study, jobs, costs)):
         console.print(line, soft_wrap=True, highlight=False)
 
 
 def _summary(jobs: Sequence[StudyJob], left: Mapping[str, Cost]) -> Table:
     """Return a table with a row for each stage."""
-    table = Table(box=box.SIMPLE)
-    for title in ("stage", "runs", "seeds", "frames each", "left", "frames to go", "hours"):
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for title in ("stage", "runs", "left", "frames each", "frames to go", "hours"):
         table.add_column(title, justify="left" if title == "stage" else "right", no_wrap=True)
     for stage, cost in left.items():
         own = [job for job in jobs if job.stage == stage]
         frames = sorted({job.now for job in own})
         each = " to ".join(f"{at:,}" for at in dict.fromkeys((frames[0], frames[-1])))
         to_go = f"{cost.frames:,}" if stage != EVALUATION else ""
-        seeds = own[0].settings.seeds
-        row = (stage, len(own), seeds, each, cost.jobs, to_go, _hours(cost))
+        row = (stage, len(own), cost.jobs, each, to_go, _hours(cost))
         table.add_row(*map(str, row))
     return table
 

@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+from rich.table import Table
 
 from experiments.common.screen import Screen
 from tests.support.terminal import run_in_terminal
@@ -13,6 +14,16 @@ from tests.support.terminal import run_in_terminal
 def test_names_are_shown_as_they_are(capsys):
     Screen().print("runs/[/bold] :smile: [red]", soft_wrap=True)
     assert capsys.readouterr().out == "runs/[/bold] :smile: [red]\n"
+
+
+def test_a_file_gets_tables_whole_and_columns_limits_them(capsys, monkeypatch):
+    table = Table("x" * 200)
+    monkeypatch.delenv("COLUMNS", raising=False)
+    Screen().print(table)
+    assert "x" * 200 in capsys.readouterr().out
+    monkeypatch.setenv("COLUMNS", "80")
+    Screen().print(table)
+    assert max(map(len, capsys.readouterr().out.splitlines())) == 80
 
 
 SHOWS = """
