@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # the same names as below
     from cbet_jax.evaluate import Episodes, evaluate_uniform, make_evaluator
     from cbet_jax.intrinsic import METHODS, make_intrinsic
     from cbet_jax.intrinsic.types import Intrinsic
+    from cbet_jax.program import Program, make_program, seed_keys
     from cbet_jax.rollout import act, begin_actor
     from cbet_jax.runs.devices import make_mesh, use_cpu
     from cbet_jax.runs.directory import RunDirectory
@@ -25,7 +26,7 @@ if TYPE_CHECKING:  # the same names as below
     from cbet_jax.runs.saved_policies import Policies, load_policies
     from cbet_jax.runs.training import train_policy
     from cbet_jax.setting_types import SettingsError
-    from cbet_jax.train import Program, TrainState, make_program, make_trainer, seed_keys
+    from cbet_jax.train import TrainState, make_trainer
     from cbet_jax.types import Trajectory, Transition
 
 _NAMES = {
@@ -37,6 +38,7 @@ _NAMES = {
     "cbet_jax.evaluate": ("Episodes", "evaluate_uniform", "make_evaluator"),
     "cbet_jax.intrinsic": ("METHODS", "make_intrinsic"),
     "cbet_jax.intrinsic.types": ("Intrinsic",),
+    "cbet_jax.program": ("Program", "make_program", "seed_keys"),
     "cbet_jax.rollout": ("act", "begin_actor"),
     "cbet_jax.runs.devices": ("make_mesh", "use_cpu"),
     "cbet_jax.runs.directory": ("RunDirectory",),
@@ -44,7 +46,7 @@ _NAMES = {
     "cbet_jax.runs.saved_policies": ("Policies", "load_policies"),
     "cbet_jax.runs.training": ("train_policy",),
     "cbet_jax.setting_types": ("SettingsError",),
-    "cbet_jax.train": ("Program", "TrainState", "make_program", "make_trainer", "seed_keys"),
+    "cbet_jax.train": ("TrainState", "make_trainer"),
     "cbet_jax.types": ("Trajectory", "Transition"),
 }
 _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names}

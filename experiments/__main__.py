@@ -7,7 +7,7 @@ from importlib import import_module
 from experiments.common import interrupts
 
 with interrupts.at_once():
-    from experiments.common import cli, commands
+    from experiments.common import cli, commands, invocation
 
 COMPLETION = "--completion"
 SHELLS = ("bash", "zsh")
@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def show() -> None:
     """Print each command with the first line of its page, importing none of them."""
     width = max(map(len, commands.MODULES))
-    print(f"{cli.front('COMMAND')} --help says more about a command.")
+    print(f"{invocation.front('COMMAND')} --help says more about a command.")
     for heading, group in commands.GROUPS.items():
         print(f"\n{heading}:")
         for name, module in group.items():

@@ -32,15 +32,15 @@ from cbet_jax.config import (
     TrainSettings,
 )
 from cbet_jax.networks.published_weights import Policy, Tensors, WeightsError, convert
+from cbet_jax.program import seed_keys
 from cbet_jax.runs import checkpoint, manifest, metrics_table
 from cbet_jax.runs.checkpoint import Position
 from cbet_jax.runs.directory import RunDirectory
 from cbet_jax.runs.json_files import to_json
-from cbet_jax.train import seed_keys
 from envs.habitat.simulator import ACTIONS, VIEW_SHAPE
 from envs.minigrid import make_world
 from envs.registry import UnknownEnvironment, find
-from experiments.common import cli, gridworlds, habitat
+from experiments.common import cli, gridworlds, habitat, invocation
 from experiments.common.presets import FIVE_LAYERS
 from experiments.common.screen import Screen
 
@@ -120,7 +120,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             write(directory, settings, state, imported, ["python -m", MODULE, *arguments])
     evaluate = habitat.EVALUATE if settings.habitat else gridworlds.EVALUATE
     line = f"imported at {settings.train.frames:,} frames; "
-    line += f"next: {cli.command_line(evaluate, directory.root)}"
+    line += f"next: {invocation.command_line(evaluate, directory.root)}"
     console.print(line, soft_wrap=True, highlight=False, markup=False)
 
 

@@ -8,7 +8,7 @@ from typing import ClassVar
 from rich.console import Console
 
 from cbet_jax.config import RunSettings
-from cbet_jax.train import Program
+from cbet_jax.program import Program
 from envs.minigrid.generators.own_worlds import is_whole_world
 from experiments.common import gridworlds, opening, presets, training
 from experiments.common.cli import FirstWords

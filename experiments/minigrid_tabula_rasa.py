@@ -14,7 +14,7 @@ from rich.console import Console
 
 from cbet_jax.analysis.method_style import plain_name
 from cbet_jax.config import RunSettings
-from cbet_jax.train import Program
+from cbet_jax.program import Program
 from experiments.common import gridworlds, opening, presets, training
 from experiments.common.cli import FirstWords
 from experiments.common.experiment import Experiment, Opened

@@ -12,7 +12,7 @@ import tyro
 
 from cbet_jax.runs.atomic_write import creating
 from cbet_jax.setting_types import SettingsError
-from experiments.common import cli
+from experiments.common import cli, invocation
 from experiments.common.screen import Screen
 
 MODULE = "experiments.new_method"
@@ -115,8 +115,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     smoke = ("--preset", "smoke", "--method", place)
     for line in (
         f"saved: {options.path}",
-        f"check it: {cli.command_line(CHECK, place)}",
-        f"train with it: {cli.command_line(PRETRAIN, *smoke)}",
+        f"check it: {invocation.command_line(CHECK, place)}",
+        f"train with it: {invocation.command_line(PRETRAIN, *smoke)}",
     ):
         console.print(line, soft_wrap=True, highlight=False)
 

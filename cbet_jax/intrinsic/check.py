@@ -30,8 +30,8 @@ from cbet_jax.intrinsic.walk import (
     play,
     random_walk,
 )
+from cbet_jax.program import make_program, seed_keys
 from cbet_jax.setting_types import LARGEST_INT, SettingsError
-from cbet_jax.train import make_program, seed_keys
 from cbet_jax.types import Trajectory, unchanged
 from envs.errors import Check, ContractError
 

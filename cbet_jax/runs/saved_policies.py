@@ -9,11 +9,11 @@ from jaxtyping import Array, Key, PRNGKeyArray
 
 from cbet_jax.agent import Agent, AgentParams, world_agent
 from cbet_jax.config import RunSettings
+from cbet_jax.program import seed_keys
 from cbet_jax.runs import checkpoint, devices, multihost
 from cbet_jax.runs.checkpoint import Loaded, OtherProgramError, Position
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
 from cbet_jax.runs.json_files import to_json
-from cbet_jax.train import seed_keys
 from envs.types import World
 
 # Names of policies that no run has trained:

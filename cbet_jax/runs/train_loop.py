@@ -21,7 +21,7 @@ import numpy as np
 from rich.console import Console
 
 from cbet_jax.config import RunSettings
-from cbet_jax.learner import LearnerState
+from cbet_jax.program import Program, seed_keys
 from cbet_jax.runs import (
     checkpoint,
     compilation_cache,
@@ -32,14 +32,13 @@ from cbet_jax.runs import (
     progress_bar,
     saved_policies,
 )
-from cbet_jax.runs.checkpoint import OtherProgramError, Position
 from cbet_jax.runs.devices import compiled_quickly
-from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
+from cbet_jax.runs.directory import RunDirectory
 from cbet_jax.runs.metrics_table import Chunk
-from cbet_jax.runs.saving import Saver
+from cbet_jax.runs.run_files import Run, RunFiles
 from cbet_jax.runs.signals import Stop, beside, heard_during, stop_on_signals
 from cbet_jax.runs.tracking import Trackers
-from cbet_jax.train import Program, TrainState, seed_keys
+from cbet_jax.train import TrainState
 
 Advance = Callable[[TrainState], tuple[TrainState, Chunk]]  # plays a chunk; the state given is gone
 
@@ -49,15 +48,6 @@ OVERFLOW_SHARE = 0.001  # of all visits, that find no room in count tables: more
 
 class NonFiniteLossError(Exception):
     """The loss is no longer a finite number; one line says since which update."""
-
-
-class Run(NamedTuple):
-    """One of the runs that a program trains."""
-
-    directory: RunDirectory  # an unfinished run in it is continued
-    settings: RunSettings  # which that run's configuration holds
-    trackers: Trackers | None = None  # that follow the metrics
-    command: tuple[str, ...] | None = None  # for its manifest (None: the host's)
 
 
 class Outcome(NamedTuple):
@@ -75,7 +65,7 @@ class HostSettings:
     """What the host does while the program computes; none of it changes the numbers."""
 
     console: Console
-    command: tuple[str, ...] = ()  # for the manifest
+    command: tuple[str, ...] = ()  # for the manifest of a run trained alone
     checkpoint_seconds: float | None = None  # between two, at least (None: saving.SAVING_SHARE)
     keep_at: tuple[int, ...] = ()  # frames at which the policies are kept for good
     trackers: Trackers | None = None  # that follow the metrics of a run trained alone
@@ -103,7 +93,8 @@ def train(
         NonFiniteLossError: a loss was not a number; the last checkpoint is from before.
         SettingsError: the program needs more memory than there is.
     """
-    (outcome,) = train_together([Run(directory, settings, host.trackers)], program, host)
+    run = Run(directory, settings, host.trackers, host.command)
+    (outcome,) = train_together([run], program, host)
     if outcome.trouble:
         raise NonFiniteLossError(outcome.trouble)
     return outcome
@@ -161,77 +152,6 @@ def train_together(runs: Sequence[Run], program: Program, host: HostSettings) ->
         ]
 
 
-class _Files:
-    """What one of the runs of a program writes, and how far it has come."""
-
-    def __init__(
-        self, run: Run, first_agent: int, host: HostSettings, say: Callable[[str], None]
-    ) -> None:
-        self.directory, self.settings, self.trackers, command = run
-        self.agents = slice(first_agent, first_agent + run.settings.seeds)  # of the program's
-        self.saver = Saver(run.directory, run.settings, host.checkpoint_seconds)
-        command = host.command if command is None else command
-        self.session = manifest.Session(run.directory.manifest, command, say)
-        self.position = Position()
-        self.trouble = ""  # one line, if the run has diverged
-        self.table: metrics_table.Table | None = None
-
-    def restore(
-        self, template: TrainState, say: Callable[[str], None]
-    ) -> tuple[TrainState | None, Position]:
-        """Read the newest good checkpoint; None where the run has not begun.
-
-        Raises:
-            RunDirectoryError: it is another program's, or has no room for so many frames.
-        """
-        try:
-            return self.saver.restore(template, say)
-        except OtherProgramError as error:
-            begun_with = self.directory.settings().train.frames
-            if begun_with == self.settings.train.frames:
-                raise
-            raise RunDirectoryError(
-                f"{self.directory.root} was begun with {begun_with:,} frames, and its count tables "
-                f"have no room for {self.settings.train.frames:,} ({error.name}): begin a new run"
-            ) from None
-
-    def keep_settings(self) -> None:
-        """Write the settings of a run that is made longer."""
-        if self.directory.settings() != self.settings:
-            self.directory.write_settings(self.settings)
-
-    def write(self, chunk: Chunk, iterations: int, frames_per_iteration: int) -> None:
-        """Write the run's part of a chunk's metrics."""
-        own = {name: values[:, self.agents] for name, values in chunk.items()}
-        before, length, digest = self.position, 0, None
-        if self.table:
-            length = self.table.append(own, before.frames, frames_per_iteration)
-            digest = self.table.digest
-            if self.trackers:
-                self.trackers.log(own, before.frames, frames_per_iteration)
-        done = before.iterations + iterations
-        self.position = Position(done, done * frames_per_iteration, length, digest)
-        updates = self.settings.train.updates  # in an iteration
-        bad = own["first_bad_update"]  # index within its iteration; NaN: none
-        if not np.isnan(bad).all():
-            numbers = (before.iterations + np.arange(len(bad))[:, None]) * updates + bad + 1
-            self._end(f"the loss of update {int(np.nanmin(numbers))} is not a finite number")
-
-    def has_finite(self, learner: LearnerState) -> bool:
-        """Return whether all that the run has learnt is finite numbers; it ends if it is not."""
-        learnt = learner.policy, learner.intrinsic.learnt
-        leaves = [multihost.fetch(leaf)[self.agents] for leaf in jax.tree.leaves(learnt)]
-        if not all(np.isfinite(leaf).all() for leaf in leaves):
-            last = self.position.iterations * self.settings.train.updates
-            self._end(f"a parameter is not a finite number after update {last}")
-        return not self.trouble
-
-    def _end(self, trouble: str) -> None:
-        frames = self.saver.saved.frames
-        kept = f"is the one at {frames:,} frames" if frames else "is none"
-        self.trouble = f"{trouble}; the last good checkpoint {kept}"
-
-
 class _Run:
     """The steps that `train_together` is made of, and what they share."""
 
@@ -244,7 +164,10 @@ class _Run:
         self.settings = runs[0].settings
         self.host = host
         each = self.settings.seeds  # the same for all runs of a program
-        self.files = [_Files(run, number * each, host, self.say) for number, run in enumerate(runs)]
+        self.files = [
+            RunFiles(run, number * each, host.checkpoint_seconds, self.say)
+            for number, run in enumerate(runs)
+        ]
         self.program = program
         keys = [seed_keys(each, run.settings.first_seed) for run in runs]
         self.keys = jnp.concatenate(keys) if len(keys) > 1 else keys[0]
@@ -260,7 +183,7 @@ class _Run:
         self.has_told_of_time = False
 
     @property
-    def active(self) -> list[_Files]:
+    def active(self) -> list[RunFiles]:
         """The runs that have not diverged."""
         return [files for files in self.files if not files.trouble]
 
@@ -436,13 +359,13 @@ class _Run:
                 )
         self.tell_of_ends()
 
-    def _part[T](self, tree: T, files: _Files) -> T:
+    def _part[T](self, tree: T, files: RunFiles) -> T:
         """Return one run's part of a tree of arrays `[agents, ...]`."""
         if len(self.files) == 1:
             return tree
         return jax.tree.map(lambda leaf: np.asarray(leaf)[files.agents], tree)
 
-    def record(self, runs: Sequence[_Files], **measured: Any) -> None:
+    def record(self, runs: Sequence[RunFiles], **measured: Any) -> None:
         """Write what was measured into the manifests."""
         if len(self.files) > 1:
             measured["runs_together"] = len(self.files)

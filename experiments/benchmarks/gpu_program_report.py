@@ -10,7 +10,7 @@ from jax.experimental import topologies
 from jax.sharding import SingleDeviceSharding
 
 from cbet_jax.config import SettingsError
-from cbet_jax.train import make_program, seed_keys
+from cbet_jax.program import make_program, seed_keys
 from envs.minigrid import make_world
 from experiments.benchmarks import hlo
 from experiments.benchmarks.gpu_program_analysis import analyse, open_places

@@ -11,16 +11,8 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from cbet_jax.learner import LearnerState
-from cbet_jax.train import (
-    Trainer,
-    TrainState,
-    init,
-    learn,
-    make_program,
-    make_trainer,
-    play,
-    seed_keys,
-)
+from cbet_jax.program import make_program, seed_keys
+from cbet_jax.train import Trainer, TrainState, init, learn, make_trainer, play
 from cbet_jax.types import Trajectory
 from experiments.benchmarks.gpu_report_cases import ACTING, LEARNING, TRAINING, Case, world_of
 

@@ -9,8 +9,8 @@ from typing import Any
 import jax
 
 from cbet_jax.config import Factors, TrainSettings
+from cbet_jax.program import Program, make_program, seed_keys
 from cbet_jax.runs.devices import make_mesh
-from cbet_jax.train import Program, make_program, seed_keys
 from envs.minigrid import make_world
 from envs.types import World
 from experiments.benchmarks import arithmetic, bounds, phases, timing

@@ -1,12 +1,10 @@
-"""What all command lines share: reading them, printing them, and refusing bad input in one line."""
+"""What all command lines share: reading them, and refusing bad input in one line."""
 
 import contextlib
 import inspect
 import io
 import os
 import re
-import shlex
-import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,7 +23,7 @@ from cbet_jax.runs.refusals import refusal
 from cbet_jax.runs.signals import is_work_left
 from cbet_jax.setting_types import static_settings
 from envs.errors import Check, did_you_mean
-from experiments.common import commands, help_page, interrupts
+from experiments.common import commands, help_page, interrupts, invocation
 from experiments.common.numbers import number_rules
 from experiments.common.screen import flush_output
 
@@ -117,7 +115,9 @@ def _help(kind: Any, module: str, common: Sequence[str] | None, options: Mapping
         tyro.cli(kind, args=["--help"], registry=number_rules(), **options)
 
     choices = {"--method": _methods}
-    return help_page.page(command_line(module), _description(kind), printed, common, choices)
+    return help_page.page(
+        invocation.command_line(module), _description(kind), printed, common, choices
+    )
 
 
 def _methods() -> Sequence[str]:
@@ -151,75 +151,6 @@ class _OptionsFoundError(BaseException):
     def __init__(self, kind: Any, default: Any) -> None:
         self.kind = kind
         self.default = default
-
-
-def command_line(module: str, *words: object) -> str:
-    """Return the line that runs a module, to be pasted where this process was started.
-
-    Args:
-        module: such as `experiments.watch`.
-        *words: of its command line.
-    """
-    named = [commands.SHORT[module]] if module in commands.SHORT and _script() else []
-    start = [*_script(), *named] if named else [*_python(), "-m", module]
-    return shlex.join([*start, *map(str, words)])
-
-
-def front(*words: str) -> str:
-    """Return the line that runs the front of all commands, to be pasted."""
-    start = _script() or [*_python(), "-m", "experiments"]
-    return shlex.join([*start, *words])
-
-
-def _script() -> list[str]:
-    """Return the words that start the console script, none if this process is not it."""
-    typed = sys.orig_argv[1] if len(sys.orig_argv) > 1 else ""
-    if Path(typed).name != commands.PROGRAM:
-        return []
-    uv = _uv()
-    if uv and _is_uv_project_here():
-        return [_shortest(uv), "run", commands.PROGRAM]
-    # uv run changes PATH for its children only: there a name is not what the user's shell knows.
-    return [typed if uv else _shortest(typed)]
-
-
-def _uv() -> str | None:
-    """Return the program uv, if it has started this process."""
-    return os.environ.get("UV") if "UV_RUN_RECURSION_DEPTH" in os.environ else None
-
-
-def _python() -> list[str]:
-    """Return the words that start this Python: through uv, or as the user typed them."""
-    uv = _uv()
-    if uv and _is_uv_project_here():
-        return [_shortest(uv), "run", "python"]
-    typed = sys.orig_argv[0] if sys.orig_argv else ""
-    # uv run changes PATH for its children only: there a name is not what the user's shell knows.
-    known = shutil.which(typed) and (os.sep in typed or not uv)
-    return [typed if known else sys.executable]
-
-
-def _is_uv_project_here() -> bool:
-    """Return whether `uv run` in the working directory would use this environment."""
-    here = Path.cwd()
-    projects = (path for path in (here, *here.parents) if (path / "pyproject.toml").is_file())
-    root = next(projects, None)
-    if root is None:
-        return False
-    environment = root / os.environ.get("UV_PROJECT_ENVIRONMENT", ".venv")
-    return environment.resolve() == Path(sys.prefix).resolve()
-
-
-def _shortest(program: str) -> str:
-    """Return the shortest way to name a program: its name, or its path from here or from /."""
-    path = Path(program)
-    named = shutil.which(path.name)
-    if named and os.path.samefile(named, program):
-        return path.name
-    if not path.is_relative_to(Path.cwd()):
-        return program
-    below = str(path.relative_to(Path.cwd()))
-    return below if os.sep in below else os.path.join(os.curdir, below)
 
 
 def unknown_command(word: str) -> SettingsError:

@@ -11,7 +11,7 @@ from cbet_jax.runs.directory import RunDirectory
 from cbet_jax.runs.signals import stop_on_signals
 from cbet_jax.runs.tracking import Trackers
 from cbet_jax.runs.train_loop import Outcome
-from experiments.common import cli
+from experiments.common import invocation
 from experiments.common.experiment import Experiment
 from experiments.common.outputs import unused
 
@@ -75,8 +75,8 @@ def closing_line(experiment: Experiment[Any], directory: RunDirectory, outcome: 
     """Return how a run ended, and which commands to run next."""
     if outcome.finished:
         how = "finished" if outcome.trained else "had already finished"
-        evaluate = cli.command_line(experiment.evaluate, directory.root)
-        watch = cli.command_line(WATCH, directory.root)
+        evaluate = invocation.command_line(experiment.evaluate, directory.root)
+        watch = invocation.command_line(WATCH, directory.root)
         return f"{how} at {outcome.frames:,} frames; next: {evaluate}\nor: {watch}"
     again = how_to_continue(experiment, directory)
     return f"stopped and saved at {outcome.frames:,} frames; {again}"
@@ -84,5 +84,5 @@ def closing_line(experiment: Experiment[Any], directory: RunDirectory, outcome: 
 
 def how_to_continue(experiment: Experiment[Any], directory: RunDirectory) -> str:
     """Return what continues a run that was stopped."""
-    again = cli.command_line(experiment.module, "--out", directory.root, "--resume")
+    again = invocation.command_line(experiment.module, "--out", directory.root, "--resume")
     return f"continue with: {again}"

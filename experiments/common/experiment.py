@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 from rich.console import Console
 
 from cbet_jax.config import RunSettings
+from cbet_jax.program import Program
 from cbet_jax.runs.directory import RunDirectory
-from cbet_jax.train import Program
 from experiments.common.cli import FirstWords
 from experiments.common.training_options import TrainingOptions
 

@@ -8,10 +8,10 @@ from jax.sharding import Mesh
 
 from cbet_jax.agent import world_agent
 from cbet_jax.config import RunSettings, SettingsError
+from cbet_jax.program import Program, make_program, seed_keys
 from cbet_jax.runs import memory
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
 from cbet_jax.runs.json_files import first_difference, to_json
-from cbet_jax.train import Program, make_program, seed_keys
 from envs.minigrid import make_world
 
 EVALUATE = "experiments.minigrid_evaluate"  # the command to run next

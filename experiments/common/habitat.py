@@ -13,8 +13,8 @@ from rich.console import Console
 
 from cbet_jax.agent import world_agent
 from cbet_jax.config import HabitatSettings, RunSettings, SettingsError
+from cbet_jax.program import Program, make_program
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
-from cbet_jax.train import Program, make_program
 from envs.habitat.simulator import SIMULATORS, AgentSize
 from envs.habitat.workers.process import Settings
 from envs.habitat.workers.simulators import Simulators, simulator_errors

@@ -10,7 +10,8 @@ from rich.console import Console
 from cbet_jax.config import RunSettings, SettingsError
 from cbet_jax.runs.checkpoint import checkpoints
 from cbet_jax.runs.directory import RunDirectory
-from cbet_jax.runs.train_loop import HostSettings, Run, train_together
+from cbet_jax.runs.run_files import Run
+from cbet_jax.runs.train_loop import HostSettings, train_together
 from experiments.common import cli
 from experiments.common.endings import NOT_FINITE, STOPPED, closing_line, show_figures
 from experiments.common.experiment import Experiment, Opened

@@ -3,11 +3,11 @@
 from typing import Any
 
 from cbet_jax.config import RunSettings
+from cbet_jax.program import Program, seed_keys
 from cbet_jax.runs import checkpoint, multihost
 from cbet_jax.runs.checkpoint import Position
 from cbet_jax.runs.directory import RunDirectory
 from cbet_jax.runs.json_files import to_json
-from cbet_jax.train import Program, seed_keys
 
 
 def save_first_state(

@@ -17,7 +17,7 @@ from cbet_jax.runs.json_files import first_difference, from_json
 from cbet_jax.setting_types import Frames, NonNegativeFloat, Processes, check_fields
 from envs.minigrid.generators.catalogue import TRANSFER as TEN_WORLDS
 from envs.registry import UnknownEnvironment, find
-from experiments.common import cli, presets
+from experiments.common import cli, invocation, presets
 from experiments.common.endings import NOT_FINITE
 from experiments.common.outputs import RUNS
 from experiments.common.screen import Screen
@@ -191,7 +191,7 @@ def submit(
     )
     words = [*arguments, "--out", str(root.absolute()), "--cluster", "local"]
     submitted = [queue.submit_command(study.program, words) for _ in range(number)]
-    again = cli.command_line(study.program, "--out", root, "--plan")
+    again = invocation.command_line(study.program, "--out", root, "--plan")
     line = f"submitted {number} jobs ({', '.join(submitted)}); how far they are: {again}"
     console.print(line, soft_wrap=True, highlight=False)
 

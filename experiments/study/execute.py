@@ -9,6 +9,7 @@ import jax
 from rich.console import Console
 
 from cbet_jax.config import RunSettings
+from cbet_jax.program import Program
 from cbet_jax.runs import checkpoint
 from cbet_jax.runs.atomic_write import replacing
 from cbet_jax.runs.devices import make_mesh
@@ -17,7 +18,6 @@ from cbet_jax.runs.json_files import first_difference, to_json
 from cbet_jax.runs.saved_policies import load_policies
 from cbet_jax.runs.train_loop import HostSettings, NonFiniteLossError, train
 from cbet_jax.setting_types import kept_before
-from cbet_jax.train import Program
 from envs.minigrid import make_world
 from experiments.common.endings import STOPPED, draw_figures
 from experiments.common.gridworlds import build

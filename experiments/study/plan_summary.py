@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from cbet_jax.runs.memory import GIB
-from experiments.common import cli, presets
+from experiments.common import invocation, presets
 from experiments.study.costs import Cost, Costs
 from experiments.study.plan import (
     EVALUATION,
@@ -105,5 +105,5 @@ def _advice(
     words: list[object] = ["--preset", study.preset, "--network.factors", study.factors]
     words += ["--worlds", worlds] if worlds != presets.named(study.preset).train.worlds else []
     out = root.parent / f"speed-{study.preset}-{worlds}"
-    command = cli.command_line(COMMAND, *words, "--frames", short, "--out", out)
+    command = invocation.command_line(COMMAND, *words, "--frames", short, "--out", out)
     yield f"no pre-training of {worlds} actors was measured here; measure: {command}"

@@ -18,8 +18,8 @@ from cbet_jax.config import (
     TrainSettings,
     TransferSettings,
 )
+from cbet_jax.program import make_program, seed_keys
 from cbet_jax.setting_types import check_between, check_fields, static_settings, with_numbers
-from cbet_jax.train import make_program, seed_keys
 from tests.support import tiny
 from tests.support.worlds import corridor
 

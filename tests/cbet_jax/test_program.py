@@ -1,96 +1,197 @@
-"""What the training program is made of, in a real gridworld: nothing here is run."""
+"""The training program: seeds, batches, chunks, compilation, learning."""
 
 from dataclasses import replace
+from operator import attrgetter
 
+import chex
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
-from cbet_jax.train import make_program, seed_keys
-from envs.minigrid import make_world
-from experiments.benchmarks.arithmetic import inner_jaxprs
+from cbet_jax import program as programs
+from cbet_jax.config import CountSettings, SettingsError
+from cbet_jax.learner import LearnerState
+from cbet_jax.program import _map_seeds, make_program, seed_keys
+from cbet_jax.setting_types import numbers, with_numbers
+from cbet_jax.train import TrainState
 from tests.support import tiny
-
-UNROLL = 12
-UNITS = tiny.NETWORK.lstm_units
-SETTINGS = replace(tiny.SETTINGS, worlds=6, batch=6, unroll=UNROLL)
-MOVES = {
-    "convert_element_type",
-    "transpose",
-    "reshape",
-    "broadcast_in_dim",
-    "copy",
-    "squeeze",
-    "layout_constraint",
-}
+from tests.support.tiny import CHUNK
+from tests.support.tiny import LEARNING as TINY
+from tests.support.worlds import corridor, single_env
 
 
-@pytest.fixture(scope="module", params=["float32", "bfloat16"])
-def factors(request):
-    return request.param
+def _leaves(state):
+    """Every number of a state, in numpy: on the device each shape would compile its own slices."""
+    return list(tiny.numbers(state).values())
 
 
 @pytest.fixture(scope="module")
-def traced(factors):
-    """The state's shapes, and every equation of the program that trains one seed."""
-    settings = replace(SETTINGS, network=replace(SETTINGS.network, factors=factors))
-    world = make_world(("Unlock",), settings.worlds, explore=True)
-    program = make_program(settings, world, seeds=1, iterations_per_chunk=2)
-    state = jax.eval_shape(program.init, seed_keys(1))
-    return state, [*equations(jax.make_jaxpr(program.advance)(state).jaxpr)]
+def program():
+    """It is the one that tests/cbet_jax/runs/test_training.py learns with, too."""
+    return make_program(TINY, corridor(TINY.worlds), seeds=1, iterations_per_chunk=CHUNK)
 
 
-def equations(jaxpr):
-    """Yield all equations of a program, those of its loops and functions, too."""
-    for equation in jaxpr.eqns:
-        yield equation
-        for inner in inner_jaxprs(equation):
-            yield from equations(inner)
+@pytest.fixture(scope="module")
+def two_seeds():
+    return make_program(TINY, corridor(TINY.worlds), seeds=2, iterations_per_chunk=CHUNK)
 
 
-def named(found, *names):
-    return [equation for equation in found if equation.primitive.name in names]
+def test_shapes_and_one_compilation(program):
+    state = program.init(seed_keys(1))
+    for chunk in range(3):
+        state, metrics = program.advance(state)
+        chex.assert_shape(list(metrics.values()), (CHUNK, 1))  # iterations, seeds
+        np.testing.assert_array_equal(state.iteration, [CHUNK * (chunk + 1)])
+    assert program.advance._cache_size() == 1
+    assert np.isfinite(metrics["policy_loss"]).all()
+    assert np.isnan(metrics["first_bad_update"]).all()
 
 
-def test_the_host_is_never_called(traced):
-    _, found = traced
-    assert len(found) > 1000
-    asks = ("callback", "infeed", "outfeed", "debug")
-    names = {equation.primitive.name for equation in found}
-    assert not [name for name in names if any(ask in name for ask in asks)]
+def test_the_state_is_donated(program):
+    state = program.init(seed_keys(1))
+    program.advance(state)
+    with pytest.raises(RuntimeError, match="deleted"):
+        np.asarray(jax.tree.leaves(state.params)[0])
 
 
-def test_each_loop_over_a_sequence_holds_one_matrix_product(traced):
-    """That of the recurrent weights; the views' features are multiplied for all steps before."""
-    _, found = traced
-    sequence = UNROLL + 1  # the view after the last step, too
-    loops = [scan for scan in named(found, "scan") if scan.params["length"] == sequence]
-    forward, backward = sorted(loops, key=lambda scan: scan.params["reverse"])
-    assert backward.params["reverse"]
-    assert not forward.params["reverse"]
-    (ahead,) = named(equations(forward.params["jaxpr"].jaxpr), "dot_general")
-    (back,) = named(equations(backward.params["jaxpr"].jaxpr), "dot_general")
-    assert ahead.outvars[0].aval.shape == (SETTINGS.batch, 4 * UNITS)
-    assert back.outvars[0].aval.shape == (SETTINGS.batch, UNITS)
-    rows = {p.outvars[0].aval.size // (4 * UNITS) for p in named(found, "dot_general")}
-    assert sequence * SETTINGS.batch in rows
+@pytest.mark.parametrize(("seeds", "at_once"), [(1, 1), (3, 1), (3, 2), (3, 3)])
+def test_what_is_mapped_over_seeds_is_the_same_for_each_of_them(seeds, at_once):
+    """Whether there is one, and however many are computed side by side."""
+    tree = {"a": np.arange(4.0 * seeds).reshape(seeds, 4), "b": np.arange(seeds)}
+
+    def function(one):
+        assert (one["a"].shape, one["b"].shape) == ((4,), ())
+        return one["a"].sum() + one["b"], one["a"] * 2
+
+    totals, doubled = _map_seeds(function, seeds, at_once, tree)
+    np.testing.assert_array_equal(totals, tree["a"].sum(1) + tree["b"])
+    np.testing.assert_array_equal(doubled, tree["a"] * 2)
 
 
-def test_all_but_the_factors_of_products_is_float32(traced, factors):
-    """Parameters, the optimizer's state, targets: only what is multiplied is ever rounded."""
-    state, found = traced
-    floats = [x.dtype for x in jax.tree.leaves(state) if jnp.issubdtype(x.dtype, jnp.floating)]
-    assert set(floats) == {jnp.dtype("float32")}
-    assert len(jax.tree.leaves(state.learner)) > 20
-    products = named(found, "dot_general")
-    taken = {variable.aval.dtype.name for product in products for variable in product.invars}
-    assert factors in taken
-    assert {product.outvars[0].aval.dtype.name for product in products} == {"float32"}
-    small = [e for e in found if any(_is_small(variable) for variable in e.outvars)]
-    assert bool(small) == (factors == "bfloat16")
-    computes = {e.primitive.name for e in small if not [*inner_jaxprs(e)]} - MOVES
-    assert not computes
+@pytest.mark.slow
+def test_a_seed_learns_the_same_alone_and_in_company(program, two_seeds):
+    together, _ = two_seeds.advance(two_seeds.init(seed_keys(2)))
+    one, _ = program.advance(program.init(seed_keys(1, first_seed=1)))
+    second = [leaf[1:] for leaf in _leaves(together)]
+    chex.assert_trees_all_close(second, _leaves(one), atol=1e-5)
 
 
-def _is_small(variable) -> bool:
-    return getattr(variable.aval, "dtype", None) == jnp.bfloat16
+def test_each_agent_of_a_program_has_the_numbers_of_its_own_settings(monkeypatch):
+    """With stand-ins for what begins and learns; the slow test below learns."""
+    settings = [TINY, _with_other_numbers(TINY), TINY]
+
+    def numbers_of(trainer):
+        return {name: jnp.float32(attrgetter(name)(trainer.settings)) for name in numbers(TINY)}
+
+    def begin(trainer, key):
+        learner = LearnerState(numbers_of(trainer), (), (), {})
+        return TrainState(learner, (), key, jnp.zeros((), jnp.int32))
+
+    def chunk(iterations, trainer, state):
+        found = numbers_of(trainer)
+        return state, {name: jnp.full(iterations, number) for name, number in found.items()}
+
+    monkeypatch.setattr(programs, "init", begin)
+    monkeypatch.setattr(programs, "_chunk", chunk)
+    program = make_program(settings, corridor(TINY.worlds), seeds=2, iterations_per_chunk=3)
+    after, found = program.advance(program.init(jnp.tile(seed_keys(2), 3)))
+    for name in numbers(TINY):
+        wanted = np.float32(np.repeat([numbers(each)[name] for each in settings], 2))
+        np.testing.assert_array_equal(after.params[name], wanted)
+        np.testing.assert_array_equal(found[name], [wanted] * 3)
+
+
+def _with_other_numbers(settings):
+    return with_numbers(settings, {name: 0.7 * x for name, x in numbers(settings).items()})
+
+
+@pytest.mark.slow
+def test_settings_of_one_program_learn_what_each_learns_alone(two_seeds):
+    """Bit for bit, whichever numbers differ, and whatever the size of the batch."""
+    other = _with_other_numbers(TINY)
+    assert len(numbers(TINY)) == 13
+    both = make_program([other, TINY], corridor(TINY.worlds), seeds=2, iterations_per_chunk=2)
+    together, metrics = both.advance(both.init(jnp.tile(seed_keys(2), 2)))
+    alone, of_one = two_seeds.advance(two_seeds.init(seed_keys(2)))
+    together = {name: leaf[2:] for name, leaf in tiny.numbers(together).items()}
+    chex.assert_trees_all_equal(together, tiny.numbers(alone))
+    chex.assert_trees_all_equal({name: x[:, 2:] for name, x in metrics.items()}, of_one)
+    first, second = np.split(metrics["policy_loss"], 2, axis=1)
+    assert (first != second).all()
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"unroll": 7}, "unroll is 10, not 7"),
+        ({"frames": 7}, "frames is 1200, not 7"),
+        ({"intrinsic_coefficient": 0.1}, "intrinsic_coefficient is None, not another number"),
+        (
+            {"counts": CountSettings(capacity=64, reset_probability=0.0)},
+            "counts.reset_probability is another number, not 0.0",
+        ),
+    ],
+)
+def test_settings_of_one_program_differ_in_numbers_only(changes, problem):
+    base = replace(tiny.SETTINGS, counts=CountSettings(capacity=64, reset_probability=0.5))
+    with pytest.raises(SettingsError, match=problem):
+        make_program([base, replace(base, **changes)], corridor(base.worlds), 1, 1)
+
+
+@pytest.mark.slow
+def test_side_by_side_seeds_learn_what_they_learn_one_after_the_other():
+    world = single_env("DoorKey-5x5", TINY.worlds)
+    states = []
+    for at_once in (1, 2):
+        program = make_program(TINY, world, 2, 2, seeds_at_once=at_once)
+        state, _ = program.advance(program.init(seed_keys(2)))
+        states.append(_leaves(state))
+    chex.assert_trees_all_close(*states, atol=1e-5)
+
+
+@pytest.mark.slow
+def test_chunk_size_does_not_change_what_is_learnt():
+    world = single_env("DoorKey-5x5", TINY.worlds)
+    states = []
+    for iterations, calls in ((1, 4), (4, 1)):
+        program = make_program(TINY, world, seeds=1, iterations_per_chunk=iterations)
+        state = program.init(seed_keys(1))
+        for _ in range(calls):
+            state, _ = program.advance(state)
+        states.append(_leaves(state))
+    chex.assert_trees_all_close(*states, atol=1e-6)
+
+
+def test_different_seeds_play_and_learn_differently(program):
+    states = [program.advance(program.init(seed_keys(1, seed)))[0] for seed in (0, 1)]
+    assert not np.allclose(*(state.params["params"]["policy"]["kernel"] for state in states))
+    places = [state.actor.world[0] for state in states]
+    assert not np.array_equal(*places)
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"worlds": 33, "batch": 32}, "do not divide"),
+        ({"frames": 0}, "frames"),
+        ({"unroll": 0}, "unroll"),
+    ],
+)
+def test_settings_that_cannot_be_run_are_refused(changes, expected):
+    with pytest.raises(SettingsError, match=expected):
+        replace(TINY, **changes)
+
+
+def test_an_unknown_method_is_refused_with_the_nearest_name():
+    with pytest.raises(SettingsError, match="cbet"):
+        make_program(replace(TINY, method="cebt"), single_env("DoorKey-5x5", 6), 1, 1)
+
+
+def test_keys_are_never_used_twice():
+    with jax.debug_key_reuse(True):
+        program = make_program(
+            TINY, single_env("DoorKey-5x5", TINY.worlds), seeds=1, iterations_per_chunk=1
+        )
+        state = jax.eval_shape(program.init, seed_keys(1))  # tracing checks; nothing is compiled
+        jax.eval_shape(program.advance, state)

@@ -13,7 +13,8 @@ import pytest
 
 from cbet_jax.config import CountSettings
 from cbet_jax.learner import LearnerState
-from cbet_jax.train import TrainState, init, seed_keys
+from cbet_jax.program import seed_keys
+from cbet_jax.train import TrainState, init
 from experiments import benchmark, gpu_report
 from experiments.benchmarks import arithmetic, gpu_report_agreement, timing
 from experiments.benchmarks import gpu_report_cases as cases

@@ -14,7 +14,7 @@ from envs.habitat.workers.process import Settings
 from envs.habitat.workers.simulators import Simulators
 from envs.habitat.world import habitat_world
 from experiments import habitat_evaluate, habitat_pretrain, import_torch
-from experiments.common import cli
+from experiments.common import invocation
 from tests.support.own_simulator import OWN
 from tests.support.published import HABITAT, content, drawn
 from tests.support.refusal import refused
@@ -55,7 +55,9 @@ def test_a_policy_of_the_published_code_walks_about(habitat_run, capsys, tmp_pat
     scene = habitat_run.settings().environments
     file.write_bytes(b"what stands in for load() is not read from here")
     import_torch.main([str(file), str(root)])
-    assert f"next: {cli.command_line(habitat_evaluate.MODULE, root)}" in capsys.readouterr().out
+    assert (
+        f"next: {invocation.command_line(habitat_evaluate.MODULE, root)}" in capsys.readouterr().out
+    )
     run = RunDirectory(root)
     arguments = [str(root), "--episodes", "2", "--steps", str(STEPS), "--scenes", *scene]
     habitat_evaluate.main(arguments)

@@ -13,11 +13,11 @@ import pytest
 from cbet_jax.agent import network_agent
 from cbet_jax.config import RunSettings, TrainSettings
 from cbet_jax.intrinsic import make_intrinsic
+from cbet_jax.program import seed_keys
 from cbet_jax.runs import checkpoint, metrics_table, saved_policies
 from cbet_jax.runs.checkpoint import Position
 from cbet_jax.runs.directory import RunDirectory
 from cbet_jax.runs.json_files import to_json
-from cbet_jax.train import seed_keys
 from envs.minigrid import make_world
 from envs.minigrid.generators import GENERATORS, TRANSFER
 from experiments import (

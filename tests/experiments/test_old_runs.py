@@ -15,10 +15,10 @@ import jax
 import numpy as np
 import pytest
 
+from cbet_jax.program import seed_keys
 from cbet_jax.runs import checkpoint, metrics_table
 from cbet_jax.runs.directory import RunDirectory
 from cbet_jax.runs.json_files import to_json
-from cbet_jax.train import seed_keys
 from experiments import (
     habitat_evaluate,
     habitat_pretrain,

@@ -24,9 +24,10 @@ from cbet_jax.config import NetworkSettings, RunSettings, TransferSettings
 from cbet_jax.evaluate import Episodes
 from cbet_jax.intrinsic.types import Params
 from cbet_jax.learner import LearnerState
+from cbet_jax.program import Program
 from cbet_jax.runs import metrics_table
 from cbet_jax.runs.saved_policies import UNTRAINED
-from cbet_jax.train import Program, TrainState
+from cbet_jax.train import TrainState
 from experiments import paper
 from experiments.common.presets import PRESETS
 from experiments.evaluation import gridworlds

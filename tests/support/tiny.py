@@ -13,11 +13,11 @@ import numpy as np
 
 from cbet_jax.agent import AgentParams, network_agent
 from cbet_jax.config import CountSettings, NetworkSettings, RunSettings, TrainSettings
+from cbet_jax.program import seed_keys
 from cbet_jax.runs import checkpoint
 from cbet_jax.runs.checkpoint import Position
 from cbet_jax.runs.directory import RunDirectory
 from cbet_jax.runs.json_files import to_json
-from cbet_jax.train import seed_keys
 
 SEEDS, WORLDS, STEPS = 2, 2, 10
 CHUNK = 2  # iterations

@@ -13,9 +13,9 @@ from cbet_jax.config import AuxiliarySettings, CountSettings, TrainSettings
 from cbet_jax.intrinsic import METHODS, make_intrinsic
 from cbet_jax.intrinsic.ablation import REWARDS
 from cbet_jax.intrinsic.types import Experience, Params
+from cbet_jax.program import make_program, seed_keys
 from cbet_jax.runs import checkpoint
 from cbet_jax.runs.checkpoint import Position
-from cbet_jax.train import make_program, seed_keys
 from cbet_jax.types import Trajectory, unchanged
 from envs.types import Step
 from tests.support.counting import ALWAYS, make, observe

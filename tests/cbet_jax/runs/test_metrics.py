@@ -4,8 +4,8 @@ import jax
 import pytest
 
 from cbet_jax.config import AuxiliarySettings, CountSettings, TrainSettings
+from cbet_jax.program import make_program, seed_keys
 from cbet_jax.runs import metrics
-from cbet_jax.train import make_program, seed_keys
 from tests.support.tiny import NETWORK
 from tests.support.worlds import corridor
 

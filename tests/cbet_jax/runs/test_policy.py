@@ -11,12 +11,12 @@ import cbet_jax
 from cbet_jax.agent import make_agent
 from cbet_jax.config import RunSettings, TransferSettings
 from cbet_jax.networks.policy_network import sample_actions
+from cbet_jax.program import seed_keys
 from cbet_jax.runs import checkpoint, pretrained
 from cbet_jax.runs.checkpoint import Position
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
 from cbet_jax.runs.json_files import to_json
 from cbet_jax.setting_types import SettingsError
-from cbet_jax.train import seed_keys
 from tests.support import tiny
 
 VIEW, ACTIONS, AGENTS = (7, 7, 3), 7, 3

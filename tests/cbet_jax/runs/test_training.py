@@ -9,8 +9,8 @@ import pytest
 
 import cbet_jax
 from cbet_jax.config import SettingsError
+from cbet_jax.program import make_program, seed_keys
 from cbet_jax.runs.train_loop import NonFiniteLossError
-from cbet_jax.train import make_program, seed_keys
 from tests.support.own_method import own_method
 from tests.support.tiny import CHUNK
 from tests.support.tiny import LEARNING as SETTINGS

@@ -10,8 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from cbet_jax.program import make_program, seed_keys
 from cbet_jax.runs import checkpoint
-from cbet_jax.train import make_program, seed_keys
 from envs.habitat.raycast.simulator import open_scene
 from envs.habitat.simulator import FORWARD, LEFT, AgentSize, Pose, SimulatorError
 from envs.habitat.workers.process import Settings

@@ -8,7 +8,8 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from cbet_jax.train import init, make_trainer, seed_keys
+from cbet_jax.program import seed_keys
+from cbet_jax.train import init, make_trainer
 from experiments.benchmarks import gpu_report_agreement as agreement
 from experiments.common.presets import PRESETS
 from tests.support.worlds import single_env

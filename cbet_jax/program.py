@@ -1,0 +1,163 @@
+"""Training of any number of agents at once, as a compiled program.
+
+A chunk is a scan over iterations; the host calls it again and again.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import NamedTuple, Protocol, runtime_checkable
+
+import jax
+import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jaxtyping import Array, Float, Key
+
+from cbet_jax import sharding
+from cbet_jax.agent import Agent
+from cbet_jax.config import SettingsError, TrainSettings
+from cbet_jax.runs.devices import compiler_options
+from cbet_jax.runs.json_files import first_difference, to_json
+from cbet_jax.setting_types import numbers, without_numbers
+from cbet_jax.sharding import SEEDS, Numbers
+from cbet_jax.train import Trainer, TrainState, init, iterate, make_trainer, trainer_with
+from cbet_jax.types import Metrics, SameType, unchanged
+from envs.types import World
+
+
+@runtime_checkable
+class Jitted[X, Y](Protocol):
+    """A compiled function of one argument."""
+
+    def __call__(self, argument: X, /) -> Y:
+        """Call the compiled function."""
+
+    def lower(self, argument: X, /) -> jax.stages.Lowered:
+        """Lower the function, as JAX does, without running it."""
+
+
+class Program(NamedTuple):
+    """A compiled training run. States and metrics have a leading axis of seeds.
+
+    A program of several settings has all seeds of the first settings, then those of the next.
+    """
+
+    init: Jitted[Key[Array, " seeds"], TrainState]
+    advance: Jitted[
+        TrainState, tuple[TrainState, Metrics]
+    ]  # metrics [iterations, seeds]; donates the state
+    iterations_per_chunk: int
+    frames_per_iteration: int  # for each seed
+    to_devices: SameType = unchanged  # moves a state read from disk to where `advance` expects it
+
+
+def make_program(
+    settings: TrainSettings | Sequence[TrainSettings],
+    world: World,
+    seeds: int,
+    iterations_per_chunk: int,
+    seeds_at_once: int | None = None,
+    agent: Agent | None = None,
+    mesh: Mesh | None = None,
+) -> Program:
+    """Return the compiled program that trains one agent for each seed, each with its own worlds.
+
+    It is written for the platform of the worlds.
+
+    Args:
+        settings: of the run, or of several runs that differ in real numbers only (rates, weights,
+            probabilities above 0) and are trained beside each other, as seeds are.
+        world: the worlds of one seed.
+        seeds: number of agents, for each of the settings.
+        iterations_per_chunk: iterations in one call of `advance`.
+        seeds_at_once: how many seeds are computed side by side, the rest after them (None: all
+            on an accelerator; 1 on a CPU, whose cache does not hold more).
+        agent: acts and learns (None: one network, as the settings say).
+        mesh: the devices that seeds and worlds are laid out over (None: one device).
+
+    Raises:
+        SettingsError: the method is unknown, or does not work with these settings, or the
+            settings differ in more than numbers.
+    """
+    several = (settings,) if isinstance(settings, TrainSettings) else tuple(settings)
+    values = differing_numbers(several)
+    agents = len(several) * seeds
+    in_row = agents // mesh.shape[SEEDS] if mesh else agents
+    at_once = seeds_at_once or (1 if world.platform == "cpu" else in_row)
+    of_each_agent = {name: np.repeat(numbers, seeds) for name, numbers in values.items()}
+    trainer = make_trainer(several[0], world, agent, mesh)
+
+    def over_agents[X, Y](function: Callable[[Trainer, X], Y], argument: X) -> Y:
+        def of_one(inputs: tuple[Numbers, X]) -> Y:
+            return function(trainer_with(trainer, inputs[0]), inputs[1])
+
+        mapped = sharding.over_seeds(mesh, partial(_map_seeds, of_one, in_row, at_once))
+        return mapped((of_each_agent, argument))
+
+    def begin(keys: Key[Array, " seeds"]) -> TrainState:
+        return over_agents(init, keys)
+
+    def advance(state: TrainState) -> tuple[TrainState, Metrics]:
+        state, metrics = over_agents(partial(_chunk, iterations_per_chunk), state)
+        return state, {name: values.T for name, values in metrics.items()}
+
+    jit = partial(jax.jit, compiler_options=compiler_options(mesh))
+    program = Program(
+        init=jit(begin),
+        advance=jit(advance, donate_argnums=0),
+        iterations_per_chunk=iterations_per_chunk,
+        frames_per_iteration=several[0].iteration_frames,
+    )
+    if mesh is None:
+        return program
+    states = jax.eval_shape(program.init, seed_keys(agents))
+    placed = sharding.state_shardings(mesh, states, world.num_worlds)
+    everywhere = NamedSharding(mesh, PartitionSpec())
+    return program._replace(
+        init=jit(begin, in_shardings=everywhere, out_shardings=placed),
+        advance=jit(
+            advance, in_shardings=(placed,), out_shardings=(placed, everywhere), donate_argnums=0
+        ),
+        to_devices=partial(sharding.to_devices, shardings=placed),
+    )
+
+
+def differing_numbers(several: Sequence[TrainSettings]) -> dict[str, Float[np.ndarray, " runs"]]:
+    """Return the numbers in which the settings of one program differ, by name.
+
+    Raises:
+        SettingsError: they differ in more than numbers.
+    """
+    alike = [to_json(without_numbers(settings)) for settings in several]
+    for other in alike[1:]:
+        if difference := first_difference(alike[0], other):
+            raise SettingsError(
+                f"runs of one program differ in real numbers only, and these in more: {difference}"
+            )
+    found = [numbers(settings) for settings in several]
+    columns = {name: [each[name] for each in found] for name in found[0]}
+    return {
+        name: np.array(values, np.float32)
+        for name, values in columns.items()
+        if len(set(values)) > 1
+    }
+
+
+def seed_keys(seeds: int, first_seed: int = 0) -> Key[Array, " seeds"]:
+    """Return one key for each seed."""
+    numbers = np.arange(first_seed, first_seed + seeds, dtype=np.uint32)
+    return jax.vmap(jax.random.key)(numbers)
+
+
+def _chunk(iterations: int, trainer: Trainer, state: TrainState) -> tuple[TrainState, Metrics]:
+    def iterate_once(state: TrainState, _: None) -> tuple[TrainState, Metrics]:
+        return iterate(trainer, state)
+
+    return jax.lax.scan(iterate_once, state, length=iterations)
+
+
+def _map_seeds[X, Y](function: Callable[[X], Y], seeds: int, at_once: int, tree: X) -> Y:
+    """Apply `function` to each agent of arrays `[seeds, ...]`, `at_once` of them side by side."""
+    if seeds == 1:
+        one = function(jax.tree.map(lambda leaf: leaf[0], tree))
+        return jax.tree.map(lambda leaf: leaf[None], one)
+    return jax.lax.map(function, tree, batch_size=at_once if at_once > 1 else None)
