@@ -8,6 +8,7 @@ from experiments.common import interrupts
 
 with interrupts.at_once():
     from experiments.common import cli, commands, invocation
+    from experiments.common.screen import put
 
 COMPLETION = "--completion"
 SHELLS = ("bash", "zsh")
@@ -22,7 +23,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             show()
             return
         if first == COMPLETION:
-            print(completion(rest))
+            put(completion(rest))
             return
         module = commands.module_of(first)
         if module is None:
@@ -37,11 +38,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def show() -> None:
     """Print each command with the first line of its page, importing none of them."""
     width = max(map(len, commands.MODULES))
-    print(f"{invocation.front('COMMAND')} --help says more about a command.")
+    put(f"{invocation.front('COMMAND')} --help says more about a command.")
     for heading, group in commands.GROUPS.items():
-        print(f"\n{heading}:")
+        put(f"\n{heading}:")
         for name, module in group.items():
-            print(f"  {name:{width}}  {commands.summary(module)}")
+            put(f"  {name:{width}}  {commands.summary(module)}")
 
 
 def completion(words: Sequence[str]) -> str:

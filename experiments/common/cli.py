@@ -25,7 +25,7 @@ from cbet_jax.setting_types import static_settings
 from envs.errors import Check, did_you_mean
 from experiments.common import commands, help_page, interrupts, invocation
 from experiments.common.numbers import number_rules
-from experiments.common.screen import flush_output
+from experiments.common.screen import flush_output, put
 
 HELP_ALL = "--help-all"
 HELP = ("-h", "--help", HELP_ALL)
@@ -78,7 +78,7 @@ def parse(kind: Any, arguments: Sequence[str], module: str = "", **options: Any)
         raise _OptionsFoundError(kind, options.get("default", tyro.MISSING))
     if module and not {*HELP}.isdisjoint(arguments):
         common = None if HELP_ALL in arguments else getattr(kind, "COMMON", ())
-        print(_help(kind, module, common, options))
+        put(_help(kind, module, common, options))
         raise SystemExit(0)
     printed = io.StringIO()
     try:

@@ -47,6 +47,15 @@ def test_unknown_commands_are_refused(capsys):
     assert "bash or zsh" in refused(front.main, ["--completion", "tcsh"], capsys)
 
 
+@pytest.mark.parametrize("words", [["--help"], ["chainworld", "--help-all"]])
+def test_a_reader_may_stop_reading_help(words):
+    command = [sys.executable, "-u", "-m", "experiments", *words]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 0
+
+
 @pytest.fixture(scope="module", params=front.SHELLS)
 def script(request, tmp_path_factory) -> str:
     """The completion script of one shell."""
