@@ -10,6 +10,7 @@ from rich.console import Console
 
 UNABLE = ("dumb", "unknown")  # values of TERM
 WITHOUT_DISPLAY = "utf-8"  # encoding where there is no standard output
+NOTEBOOK = "ipykernel."  # modules of a notebook's output, which says that it is a terminal
 UNLIMITED = 10_000  # columns of a file
 
 
@@ -17,12 +18,15 @@ class Screen(Console):
     """The console of a command.
 
     Names from command lines and run directories are printed as they are: no markup, no emoji. In a
-    file or a pipe, lines and tables are as long as they need to be, unless COLUMNS limits them.
+    file, a pipe or a notebook, lines and tables are as long as they need to be, unless COLUMNS
+    limits them.
     """
 
     def __init__(self, **options: Any) -> None:
+        if type(sys.stdout).__module__.startswith(NOTEBOOK):
+            options = {"force_jupyter": False, "force_terminal": False, **options}
         super().__init__(file=cast(TextIO, _Output()), markup=False, emoji=False, **options)
-        if not (self.is_terminal or self.is_jupyter or "COLUMNS" in os.environ):
+        if not (self.is_terminal or "COLUMNS" in os.environ):
             self.width = UNLIMITED
 
 

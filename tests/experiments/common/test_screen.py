@@ -4,10 +4,13 @@ import os
 import subprocess
 import sys
 
+import nbformat
 import pytest
+from nbclient import NotebookClient
 from rich.table import Table
 
 from experiments.common.screen import Screen
+from tests.support.notebooks import ROOT
 from tests.support.terminal import run_in_terminal
 
 
@@ -69,6 +72,16 @@ def test_a_terminal_that_cannot_show_what_moves_gets_plain_lines(unable):
     assert shown.status == 0, shown.text
     assert "compiling ...\r\none\r\n5/10 frames" in shown.text
     assert "\x1b" not in shown.text
+
+
+def test_a_notebook_gets_plain_lines(monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    cell = nbformat.v4.new_code_cell(MOVES.replace("assert screen", "assert not screen"))
+    NotebookClient(nbformat.v4.new_notebook(cells=[cell]), timeout=60).execute()
+    assert {output.output_type for output in cell.outputs} == {"stream"}
+    text = "".join(output.text for output in cell.outputs)
+    assert text.startswith("compiling ...\none\n5/10 frames")
+    assert "\x1b" not in text
 
 
 @pytest.mark.parametrize("output", ["closed pipe", "full", "closed"])
