@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from cbet_jax.runs.atomic_write import replacing
 from experiments.reports import page
-from experiments.study import pictures, tables, verdict
+from experiments.study import pictures, tables, tasks, verdict
 from experiments.study.commands import made_by
 from experiments.study.contents import (
     RANDOM,
@@ -109,7 +109,7 @@ def _text(
     lines += tables.trends(found, contents.methods, contents.setups)
     if contents.tasks:
         lines += ["## Learning tasks (Figure 8)", "", *picture("tasks", "Learning tasks")]
-        lines += tables.tasks(found)
+        lines += tasks.table(found)
     lines += ["## What drives the order of methods", ""]
     for setup in found.setups():
         lines += picture(f"order_{setup}", f"C-BET beside Count, pre-trained in {setup}")

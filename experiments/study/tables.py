@@ -2,9 +2,6 @@
 
 from collections.abc import Sequence
 
-import numpy as np
-
-from cbet_jax.analysis import intervals
 from cbet_jax.analysis.intervals import Estimate
 from cbet_jax.analysis.method_style import title
 from envs.minigrid.generators.catalogue import TRANSFER as TEN_WORLDS
@@ -21,16 +18,14 @@ from experiments.study.contents import (
 from experiments.study.estimates import (
     ENTROPY,
     INTERACTIONS,
-    RETURN,
     SHARES,
     SUCCESS,
     Findings,
     Measured,
-    within,
 )
 from experiments.study.order import cases
-from experiments.study.plan import EVALUATION, PRETRAIN, TABULA_RASA, TRANSFER
-from experiments.study.results import CURVES, FRAMES_TO_SOLVE, SOLVED
+from experiments.study.plan import EVALUATION, PRETRAIN
+from experiments.study.results import CURVES
 
 NOT_RUN, ENDED_EARLY, NOT_PRINTED = "not run", "diverged", "not printed"
 
@@ -192,36 +187,6 @@ def trends(found: Findings, methods: Sequence[str], setups: Sequence[str]) -> Li
                 rows.append([*what, *map(_significant, cells)])
     header = ["while pre-training", "setup", "method", "frames", "10 %", "50 %", "100 %"]
     return markdown(header, rows) if rows else NOTHING
-
-
-def tasks(found: Findings) -> Lines:
-    """Return how tasks were learnt, with pre-training and without."""
-    rows = []
-    for task in dict.fromkeys((*found.names(TRANSFER, 3), *found.names(TABULA_RASA, 3))):
-        for stage in (TRANSFER, TABULA_RASA):
-            for setup in found.names(stage, 1):
-                for method in found.names(stage, 2):
-                    returns = stage, setup, method, task, RETURN
-                    curve = found.curve(returns)
-                    if curve is None:
-                        continue
-                    solved = found.last((stage, setup, method, task, FRAMES_TO_SOLVE))
-                    how = f"transfer from {setup}" if setup else "tabula rasa"
-                    learnt = _learnt(found.last(returns), solved)
-                    rows.append([task, how, title(method), f"{curve.frames[-1]:,}", *learnt])
-    if not rows:
-        return NOTHING
-    reached = f"frames to {SOLVED}: each seed"
-    header = ["task", "", "method", "frames", "last return", reached, "published"]
-    return markdown(header, rows)
-
-
-def _learnt(final: dict[int, float], solved: dict[int, float]) -> list[str]:
-    mean = within(RETURN, intervals.mean(np.array(list(final.values()))))
-    frames = ", ".join(
-        f"{solved[seed]:,.0f}" if seed in solved else "never" for seed in sorted(final)
-    )
-    return [f"{mean.value:.2f} {interval(mean, len(final))}", frames, NOT_PRINTED]
 
 
 def order(found: Findings) -> Lines:

@@ -7,9 +7,10 @@ from typing import NamedTuple
 from cbet_jax.analysis.method_style import title
 from experiments.study.contents import PERCENT, RANDOM, THREE, Averages, Published, published
 from experiments.study.estimates import Findings, Measured
-from experiments.study.plan import EVALUATION, TABULA_RASA, TRANSFER
-from experiments.study.results import STUDY, Result
+from experiments.study.plan import EVALUATION
+from experiments.study.results import SOLVED, STUDY, Result
 from experiments.study.tables import Lines, interval, markdown, measure
+from experiments.study.tasks import task_runs
 
 PUBLISHED_SEEDS = 7
 MAIN_TABLES = 2  # that the verdict is about
@@ -134,13 +135,15 @@ def _published(tables: Sequence[Averages], found: Findings) -> str:
 
 
 def _tasks(found: Findings) -> str:
-    learnt = {stage: set(found.names(stage, 3)) for stage in (TRANSFER, TABULA_RASA)}
+    learnt: dict[str, list[bool]] = {}
+    for run in task_runs(found):
+        most = 2 * len(run.solved) >= len(run.returns)
+        learnt.setdefault(f"{run.method}, {run.how}", []).append(most)
     ended = f" {len(found.diverged)} runs diverged." if found.diverged else ""
-    both = sorted(learnt[TRANSFER] & learnt[TABULA_RASA])
-    if not any(learnt.values()):
+    if not learnt:
         return f"No task was learnt.{ended}"
-    said = f"Tasks learnt both with and without pre-training: {', '.join(both) or 'none'}."
-    return said + ended
+    counts = "; ".join(f"{how}: {sum(most)} of {len(most)}" for how, most in learnt.items())
+    return f"Tasks with a return of {SOLVED} in half of the seeds or more: {counts}.{ended}"
 
 
 def _table(compared: Sequence[Compared]) -> Lines:

@@ -10,7 +10,7 @@ from cbet_jax.runs.metrics_table import Column
 from cbet_jax.runs.saved_policies import UNIFORM
 from envs.minigrid.generators.catalogue import TRANSFER
 from experiments.evaluation.evaluation_table import ALL_WORLDS
-from experiments.study import pictures, report, results, tables
+from experiments.study import pictures, report, results, tables, tasks, verdict
 from experiments.study.commands import made_by
 from experiments.study.contents import (
     ABLATION,
@@ -24,7 +24,7 @@ from experiments.study.contents import (
     published,
 )
 from experiments.study.estimates import ENTROPY, RETURN, SHARES, SUCCESS, Findings
-from experiments.study.plan import EVALUATION, PRETRAIN
+from experiments.study.plan import EVALUATION, PRETRAIN, TABULA_RASA
 from experiments.study.plan import TRANSFER as TRANSFER_STAGE
 from experiments.study.report import Contents
 from experiments.study.results import Result
@@ -229,7 +229,7 @@ def test_a_report_begins_with_five_lines_and_one_table(tmp_path):
     written, *_ = report.write(tmp_path, "report", contents, known)
     lines = written.read_text().split("\n")
     assert lines[:4] == ["# Title", "", "## Verdict", ""]
-    ran, interactions, success, numbers, tasks = lines[4:9]
+    ran, interactions, success, numbers, learnt = lines[4:9]
     assert "preset `laptop`, up to 100 frames, 3 seeds" in ran
     assert "9 episodes in each of 10 worlds" in ran
     assert "MultiEnv after 100 frames: Count 30.1, C-BET 20.1, RND 7.1." in interactions
@@ -238,7 +238,7 @@ def test_a_report_begins_with_five_lines_and_one_table(tmp_path):
     assert "C-BET 30.0, Count 20.0. Of 1 pairs 0" in success
     assert "1 not told apart" in success
     assert "No published mean was measured" in numbers
-    assert "No task was learnt." in tasks
+    assert "No task was learnt." in learnt
     assert lines[9] == ""
     assert lines[10].startswith("| method | Unique interactions an episode, MultiEnv | published")
     assert row_of(lines[10:16], "C-BET")[1:3] == ["20.1 [19.85, 20.35]", "26.92"]
@@ -352,8 +352,33 @@ def test_returns_and_shares_stay_where_they_can_be():
     lines = tables.trends(found, ["cbet"], ["MultiEnv"])
     assert row_of(lines, "success", "MultiEnv", "cbet")[-1] == "0.95 [0.315, 1]"
     assert row_of(lines, "interactions", "MultiEnv", "cbet")[-1] == "0.95 [0.315, 1.59]"
-    assert row_of(tables.tasks(found), "Unlock")[4] == "0.95 [0.31, 1.00]"
+    assert row_of(tasks.table(found), "Unlock")[4] == "0.95 [0.31, 1.00]"
     assert found.curve((TRANSFER_STAGE, "MultiEnv", "cbet", "Unlock", RETURN)).high == [1]
+
+
+def test_tasks_are_told_by_return_success_and_frames():
+    def learnt(stage, setup, seed, value, solved=None):
+        here = Result(stage, setup, "cbet", seed, "Unlock", "", 100, 10, value)
+        rows = [here._replace(metric=metric) for metric in ("extrinsic_return", "success")]
+        found = here._replace(metric=results.FRAMES_TO_SOLVE, value=solved)
+        return [*rows, found] if solved else rows
+
+    found = Findings(
+        [
+            *learnt(TRANSFER_STAGE, "MultiEnv", 0, 0.9, 60),
+            *learnt(TRANSFER_STAGE, "MultiEnv", 1, 0.7),
+            *learnt(TABULA_RASA, "", 0, 0.2),
+        ]
+    )
+    _, _, *rows, _ = tasks.table(found)
+    assert rows == [
+        "| Unlock | transfer from MultiEnv | C-BET | 100 | 0.80 [0.00, 1.00] | "
+        "80.00 [0.00, 100.00] | 60, never | not printed |",
+        "| Unlock | tabula rasa | C-BET | 100 | 0.20 one seed | 20.00 one seed | never | "
+        "not printed |",
+    ]
+    said = verdict.verdict(MAIN, found, [])[-2]
+    assert "C-BET, transfer from MultiEnv: 1 of 1; C-BET, tabula rasa: 0 of 1." in said
 
 
 def test_what_is_published_belongs_to_a_table():
