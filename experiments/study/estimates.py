@@ -9,8 +9,9 @@ import numpy as np
 from cbet_jax.analysis import intervals
 from cbet_jax.analysis.intervals import Estimate
 from cbet_jax.analysis.learning_curves import Curve
+from envs.minigrid.generators.catalogue import TRANSFER as TEN_WORLDS
 from envs.minigrid.rules import ACTIONS
-from experiments.study.plan import EVALUATION, PRETRAIN
+from experiments.study.plan import EVALUATION, PRETRAIN, TABULA_RASA, TRANSFER
 from experiments.study.results import ENDED, STUDY, Result
 from experiments.study.variants import SETUPS
 
@@ -74,6 +75,12 @@ class Findings:
     def names(self, stage: str, field: int) -> list[str]:
         """Return the values of one field of the keys: 1 setup, 2 method, 3 environment."""
         return list(dict.fromkeys(key[field] for key in self._points if key[0] == stage))
+
+    def tasks(self) -> list[str]:
+        """Return the tasks that were learnt, those of the paper first, in its order."""
+        learnt = {*self.names(TRANSFER, 3), *self.names(TABULA_RASA, 3)}
+        own = [task for task in TEN_WORLDS if task in learnt]
+        return own + sorted(learnt.difference(own))
 
     def setups(self) -> list[str]:
         """Return the setups whose pre-trained policies were evaluated."""

@@ -148,8 +148,7 @@ def pretraining(
 def tasks(folder: Path, found: Findings) -> list[Path]:
     """Draw how each task was learnt: a panel for each setup, what began from nothing beside it."""
     panels = []
-    names = dict.fromkeys((*found.names(TRANSFER, 3), *found.names(TABULA_RASA, 3)))
-    for task in names:
+    for task in found.tasks():
         metric = task, "extrinsic_return"
         plain = {
             f"{method}, tabula rasa": (TABULA_RASA, "", method, *metric)

@@ -29,7 +29,7 @@ class TaskRun(NamedTuple):
 
 def task_runs(found: Findings) -> Iterator[TaskRun]:
     """Yield how each task was learnt, with pre-training and without."""
-    for task in dict.fromkeys((*found.names(TRANSFER, 3), *found.names(TABULA_RASA, 3))):
+    for task in found.tasks():
         for stage in (TRANSFER, TABULA_RASA):
             for setup, method in product(found.names(stage, 1), found.names(stage, 2)):
                 run = stage, setup, method, task
