@@ -15,6 +15,19 @@ import numpy as np
 
 from cbet_jax.config import AuxiliarySettings, CountSettings, OptimizerSettings, TrainSettings
 from cbet_jax.intrinsic import corridor, make_intrinsic
+from cbet_jax.intrinsic.expectations import (
+    are_close,
+    described,
+    expect,
+    expect_numbers,
+    expect_pair,
+    expect_same,
+    first_line,
+    is_weight,
+    kind,
+    named_leaves,
+    shapes_of,
+)
 from cbet_jax.intrinsic.types import Intrinsic, Memory, Params
 from cbet_jax.intrinsic.walk import (
     ACTORS,
@@ -38,7 +51,6 @@ from envs.errors import Check, ContractError
 SHAPES, RESETS, REACHES = "shapes and types", "resets leave no trace", "learns in a corridor"
 CUT = 6  # steps from here on are changed, to find what looks ahead
 END = 5  # the step that ends an episode, to find what is left of it
-CLOSE = 1e-4  # relative, of numbers that may be added in another order
 LENGTH, EPISODE, EPISODES, CORRIDORS = 32, 40, 100, 16  # of the corridor and the training in it
 FURTHER = 1.3  # times as far as at random
 SCALE = 20.0  # of the logits and values learnt there: a network's learning rate fits them then
@@ -93,7 +105,7 @@ def _try(name: str, check: Callable[["Subject"], None], subject: "Subject") -> C
     except SettingsError:
         raise
     except Exception as error:  # whatever a method raises is what is to be shown
-        return Check(name, f"{type(error).__name__}: {_first_line(error)}")
+        return Check(name, f"{type(error).__name__}: {first_line(error)}")
     return Check(name)
 
 
@@ -138,48 +150,50 @@ def _check_shapes(subject: Subject) -> None:
     """Compare shapes and types; JAX only traces the functions."""
     method, walk, key = subject.method, random_walk(0), jax.random.key(0)
     one = jax.tree.map(lambda leaf: leaf[0], experience(walk))
-    _expect(_is_weight(method.coefficient), "its coefficient must be a number of at least 0")
+    expect(is_weight(method.coefficient), "its coefficient must be a number of at least 0")
 
-    params, memory = _pair("init", "(Params, memory)", method.init, key, walk.first)
-    _expect(isinstance(params, Params), f"init must return Params first, not {_kind(params)}")
+    params, memory = expect_pair("init", "(Params, memory)", method.init, key, walk.first)
+    expect(isinstance(params, Params), f"init must return Params first, not {kind(params)}")
     for part, networks in params._asdict().items():
-        _expect(isinstance(networks, dict), f"Params.{part} must be a dict, not {_kind(networks)}")
+        expect(isinstance(networks, dict), f"Params.{part} must be a dict, not {kind(networks)}")
 
-    begun = _traced("begin_rollout", method.begin_rollout, memory, key, one.step)
-    _expect_same("begin_rollout", "its memory", memory, begun)
-    after, noted = _pair("observe", "(memory, signal)", method.observe, params, memory, key, one)
-    _expect_same("observe", "its memory", memory, after)
-    for name, leaf in _leaves(noted):
+    begun = shapes_of("begin_rollout", method.begin_rollout, memory, key, one.step)
+    expect_same("begin_rollout", "its memory", memory, begun)
+    after, noted = expect_pair(
+        "observe", "(memory, signal)", method.observe, params, memory, key, one
+    )
+    expect_same("observe", "its memory", memory, after)
+    for name, leaf in named_leaves(noted):
         wanted = f"observe's signal must have a row for each of {ACTORS} actors"
-        _expect(leaf.shape[:1] == (ACTORS,), f"{wanted}, but {name} is {_text(leaf)}")
+        expect(leaf.shape[:1] == (ACTORS,), f"{wanted}, but {name} is {described(leaf)}")
     _, signal = jax.eval_shape(partial(observe_each, method), params, memory, key, walk)
     if method.observe_rollout is not None:
         keys = jax.random.split(key, STEPS)
         arguments = params, memory, keys, experience(walk)
-        after, all_noted = _pair(
+        after, all_noted = expect_pair(
             "observe_rollout", "(memory, signal)", method.observe_rollout, *arguments
         )
-        _expect_same("observe_rollout", "its memory", memory, after)
-        _expect_same("observe_rollout", "the signals of observe", signal, all_noted)
+        expect_same("observe_rollout", "its memory", memory, after)
+        expect_same("observe_rollout", "the signals of observe", signal, all_noted)
 
     trajectory = jax.eval_shape(make_trajectory, walk, signal)
-    adapted = _traced("adapt", partial(_adapt, method), params, trajectory)
-    _expect_same("adapt", "its parameters", params, adapted)
-    reward = _traced("reward", method.reward, params, trajectory)
-    rewards = _text(jax.ShapeDtypeStruct((STEPS, ACTORS), jnp.float32))
-    good = _text(reward) == rewards
-    _expect(good, f"reward must return {rewards}, of steps and actors, not {_text(reward)}")
-    loss, terms = _pair("loss", "(loss, its terms)", method.loss, params, trajectory)
-    _expect_numbers("loss", {"loss": loss})
-    _expect_numbers("loss", terms)
-    _expect_numbers("metrics", _traced("metrics", method.metrics, memory))
+    adapted = shapes_of("adapt", partial(_adapt, method), params, trajectory)
+    expect_same("adapt", "its parameters", params, adapted)
+    reward = shapes_of("reward", method.reward, params, trajectory)
+    rewards = described(jax.ShapeDtypeStruct((STEPS, ACTORS), jnp.float32))
+    good = described(reward) == rewards
+    expect(good, f"reward must return {rewards}, of steps and actors, not {described(reward)}")
+    loss, terms = expect_pair("loss", "(loss, its terms)", method.loss, params, trajectory)
+    expect_numbers("loss", {"loss": loss})
+    expect_numbers("loss", terms)
+    expect_numbers("metrics", shapes_of("metrics", method.metrics, memory))
 
 
 def _check_traces(subject: Subject) -> None:
     walk = random_walk(0)
     played = subject.play(*subject.begin(walk), walk)
     subject.play(played.params, played.memory, walk)
-    _expect(
+    expect(
         subject.traces == 1,
         "it is compiled again for the parameters and the memory that it returned: their types "
         "differ from those of init (numbers of Python have weak types: use jnp.zeros, not 0.0)",
@@ -196,9 +210,9 @@ def _check_finite(subject: Subject) -> None:
         ("in a second rollout", later),
         ("where an actor stays in its place", subject.play(*subject.begin(still), still)),
     ):
-        for name, leaf in _leaves(found):
+        for name, leaf in named_leaves(found):
             good = not np.issubdtype(leaf.dtype, np.floating) or np.isfinite(leaf).all()
-            _expect(good, f"{name} must be finite, but is not {when}")
+            expect(good, f"{name} must be finite, but is not {when}")
 
 
 def _check_same_key(subject: Subject) -> None:
@@ -206,17 +220,17 @@ def _check_same_key(subject: Subject) -> None:
     one, other = (_numbers_of(each, walk) for each in (subject, Subject(subject.settings)))
     for name, value in one.items():
         good = np.array_equal(value, other[name], equal_nan=True)
-        _expect(good, f"{name} differs when the method is made again, with the same key")
+        expect(good, f"{name} differs when the method is made again, with the same key")
 
 
 def _check_adapt(subject: Subject) -> None:
     params, memory = subject.begin(random_walk(0))
     adapted = subject.play(params, memory, random_walk(0)).params
     for (name, before), (_, after) in zip(
-        _leaves(params.learnt), _leaves(adapted.learnt), strict=True
+        named_leaves(params.learnt), named_leaves(adapted.learnt), strict=True
     ):
         good = np.array_equal(before, after)
-        _expect(good, f"adapt may change fixed parameters only, but changes learnt {name}")
+        expect(good, f"adapt may change fixed parameters only, but changes learnt {name}")
 
 
 def _check_devices(subject: Subject) -> None:
@@ -227,16 +241,16 @@ def _check_devices(subject: Subject) -> None:
     shares = jax.tree.map(lambda leaf: jnp.moveaxis(leaf, 1, 0)[:, :, None], trajectory)
     mean = partial(jax.lax.pmean, axis_name="devices")
     adapt = jax.vmap(lambda share: method.adapt(params, share, mean), axis_name="devices")
-    for name, leaf in _leaves(jax.jit(adapt, compiler_options=QUICKLY)(shares)):
-        good = _close(leaf, leaf[:1])
-        _expect(good, f"adapt must average with `mean`: {name} differs from device to device")
+    for name, leaf in named_leaves(jax.jit(adapt, compiler_options=QUICKLY)(shares)):
+        good = are_close(leaf, leaf[:1])
+        expect(good, f"adapt must average with `mean`: {name} differs from device to device")
 
 
 def _check_gradients(subject: Subject) -> None:
     walk = random_walk(0)
     for name, gradient in subject.play(*subject.begin(walk), walk).gradient.items():
-        moves = any(np.any(leaf) for _, leaf in _leaves(gradient))
-        _expect(moves, f"the gradient of the loss by {name} is 0: it would never learn")
+        moves = any(np.any(leaf) for _, leaf in named_leaves(gradient))
+        expect(moves, f"the gradient of the loss by {name} is 0: it would never learn")
 
 
 def _check_observe_rollout(subject: Subject) -> None:
@@ -250,8 +264,8 @@ def _check_observe_rollout(subject: Subject) -> None:
         params, memory, key, walk
     )[1]
     together = subject.play(*subject.begin(walk), walk).signal
-    for (name, one), (_, other) in zip(_leaves(each), _leaves(together), strict=True):
-        _expect(_close(one, other), f"observe_rollout and observe must note the same {name}")
+    for (name, one), (_, other) in zip(named_leaves(each), named_leaves(together), strict=True):
+        expect(are_close(one, other), f"observe_rollout and observe must note the same {name}")
 
 
 def _check_look_ahead(subject: Subject) -> None:
@@ -261,8 +275,8 @@ def _check_look_ahead(subject: Subject) -> None:
     )
     before, after = (subject.rewards(each)[:CUT] for each in (walk, Walk(walk.first, *joined)))
     for step in range(CUT):
-        good = _close(before[step], after[step])
-        _expect(
+        good = are_close(before[step], after[step])
+        expect(
             good,
             f"the reward of step {step} changes when only steps from {CUT} on do: it may use "
             f"nothing later than view[{step + 1}], which step {step} led to",
@@ -274,8 +288,8 @@ def _check_actors(subject: Subject) -> None:
     first = jax.tree.map(_of_actor_0(0), walk.first, other.first)
     steps, action = jax.tree.map(_of_actor_0(1), walk[1:], other[1:])
     before, after = (subject.rewards(each)[:, 0] for each in (walk, Walk(first, steps, action)))
-    good = _close(before, after)
-    _expect(good, "the reward of an actor changes when only the other actors play differently")
+    good = are_close(before, after)
+    expect(good, "the reward of an actor changes when only the other actors play differently")
 
 
 def _of_actor_0(axis: int) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
@@ -293,16 +307,16 @@ def _check_resets(subject: Subject) -> None:
     change, is.
     """
     later = {end: _rewards_after(subject, end, shift=0) for end in (NO_END, *ENDS)}
-    forgetting = [end for end in ENDS if not _close(later[end], later[NO_END])]
+    forgetting = [end for end in ENDS if not are_close(later[end], later[NO_END])]
     if not forgetting:
         return
     for end in ENDS:
-        _expect(
+        expect(
             end in forgetting,
             f"episodes that end by {forgetting[0]} are forgotten, but those by {end} are not",
         )
-        _expect(
-            _close(later[end], _rewards_after(subject, end, shift=PLACES // 2)),
+        expect(
+            are_close(later[end], _rewards_after(subject, end, shift=PLACES // 2)),
             f"episodes that end by {end} change what is rewarded later, so the memory should "
             "begin anew, but the rewards still depend on the episode before (if a part of the "
             "memory is meant to outlive episodes: --lasting)",
@@ -325,7 +339,7 @@ def _rewards_after(subject: Subject, end: str, shift: int) -> np.ndarray:
 def _check_reach(subject: Subject) -> None:
     reached = reach(subject.settings)
     at_random = corridor.random_reach(LENGTH, EPISODE)
-    _expect(
+    expect(
         reached >= FURTHER * at_random,
         f"an agent that learns from this reward gets to place {reached:.1f} of {LENGTH - 1}, a "
         f"random one to {at_random:.1f}; {FURTHER} times as far was expected",
@@ -369,91 +383,10 @@ CHECKS: dict[str, Callable[[Subject], None]] = {
 }
 
 
-def _expect(good: Any, problem: str) -> None:
-    if not good:
-        raise ContractError(problem)
-
-
-def _is_weight(coefficient: Any) -> bool:
-    try:
-        return float(coefficient) >= 0
-    except (TypeError, ValueError):
-        return False
-
-
-def _traced(name: str, function: Callable[..., Any], *arguments: Any) -> Any:
-    """Return the shapes that a function of the method would return."""
-    try:
-        return jax.eval_shape(function, *arguments)
-    except Exception as error:
-        raise ContractError(
-            f"{name} cannot be compiled: {type(error).__name__}: {_first_line(error)}"
-        ) from None
-
-
-def _pair(name: str, wanted: str, function: Callable[..., Any], *arguments: Any) -> Any:
-    pair = _traced(name, function, *arguments)
-    good = isinstance(pair, tuple) and len(pair) == 2
-    _expect(good, f"{name} must return {wanted}, not {_kind(pair)}")
-    return pair
-
-
 def _adapt(method: Intrinsic, params: Params, trajectory: Trajectory) -> Params:
     return method.adapt(params, trajectory, unchanged)
 
 
-def _expect_same(name: str, what: str, before: Any, after: Any) -> None:
-    """Expect the same arrays, by place, shape and type."""
-    old, new = (dict(_leaves(tree)) for tree in (before, after))
-    same = str(jax.tree.structure(before)) == str(jax.tree.structure(after))
-    found = f"{', '.join(new) or 'nothing'}, not {', '.join(old) or 'nothing'}"
-    _expect(same, f"{name} must return the same arrays as {what}, but returns {found}")
-    for key, leaf in old.items():
-        one, other = _text(leaf), _text(new[key])
-        _expect(one == other, f"{name} must keep {what}: {key} was {one} and is {other}")
-
-
-def _expect_numbers(name: str, values: Any) -> None:
-    _expect(isinstance(values, dict), f"{name} must give a dict of numbers, not {_kind(values)}")
-    for key, value in values.items():
-        good = getattr(value, "shape", None) == ()
-        _expect(good, f"{name} must give single numbers, but {key} is {_text(value)}")
-
-
-def _leaves(tree: Any) -> list[tuple[str, Any]]:
-    """Return the arrays of a tree with their names; keys as their numbers."""
-
-    def number(leaf: Any) -> Any:
-        if isinstance(leaf, jax.ShapeDtypeStruct):
-            return leaf
-        is_key = jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
-        return np.asarray(jax.random.key_data(leaf) if is_key else leaf)
-
-    leaves, _ = jax.tree.flatten_with_path(tree)
-    return [
-        (jax.tree_util.keystr(path, simple=True, separator=".") or "an array", number(leaf))
-        for path, leaf in leaves
-    ]
-
-
 def _numbers_of(subject: Subject, walk: Walk) -> dict[str, np.ndarray]:
     params, memory = subject.begin(walk)
-    return dict(_leaves({"params": params, "played": subject.play(params, memory, walk)}))
-
-
-def _close(one: Any, other: Any) -> bool:
-    return np.allclose(one, other, rtol=CLOSE, atol=1e-6, equal_nan=True)
-
-
-def _kind(value: Any) -> str:
-    return type(value).__name__ if jax.tree.leaves(value) else repr(value)
-
-
-def _text(leaf: Any) -> str:
-    if not hasattr(leaf, "shape"):
-        return _kind(leaf)
-    return f"{leaf.dtype}[{', '.join(map(str, leaf.shape))}]"
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or ["no more is said"])[0][:200]
+    return dict(named_leaves({"params": params, "played": subject.play(params, memory, walk)}))

@@ -14,6 +14,11 @@ METHODS = ("cbet", "count", "ride", "curiosity", "rnd")
 PERCENT = (SUCCESS, *SHARES)  # printed as percentages
 
 
+def printed_scale(metric: str) -> float:
+    """Return what a metric's values are multiplied by to be printed."""
+    return 100.0 if metric in PERCENT else 1.0
+
+
 class Averages(NamedTuple):
     """A table of one number for each method: the mean over worlds and setups."""
 

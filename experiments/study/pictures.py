@@ -13,10 +13,10 @@ from envs.minigrid.generators.catalogue import TRANSFER as TEN_WORLDS
 from envs.minigrid.rules import ACTIONS
 from experiments.evaluation.evaluation_table import ALL_WORLDS
 from experiments.study.contents import (
-    PERCENT,
     RANDOM,
     Actions,
     Averages,
+    printed_scale,
     published,
 )
 from experiments.study.estimates import INTERACTIONS, SHARES, SUCCESS, Findings, Measured
@@ -86,7 +86,7 @@ def _published(table: str, setups: Sequence[str], method: str, metric: str) -> f
         metric: of the number.
     """
     number = published().get((table, " ".join(setups), method, metric))
-    scale = 100.0 if metric in PERCENT else 1.0
+    scale = printed_scale(metric)
     return number.value / scale if number else np.nan
 
 

@@ -13,6 +13,7 @@ from experiments.study.contents import (
     Actions,
     Averages,
     Published,
+    printed_scale,
     published,
 )
 from experiments.study.estimates import (
@@ -47,7 +48,7 @@ def averages(table: Averages, found: Findings) -> Lines:
 
     A number that was neither run nor published has no row.
     """
-    known, scale = published(), _scale(table.metric)
+    known, scale = published(), printed_scale(table.metric)
     rows: list[list[str]] = []
     for setups in table.setups:
         ran = any(found.evaluated_at(setup, m) for setup in setups for m in table.methods)
@@ -130,7 +131,7 @@ def actions(table: Actions, found: Findings) -> Lines:
             theirs = [known[table.name, " ".join(setups), method, metric] for metric in columns]
             triples = list(zip(columns, ours, theirs, strict=True))
             missing = _missing(found, setups, method)
-            cells = [_cell(measured, _scale(name), missing) for name, measured, _ in triples]
+            cells = [_cell(measured, printed_scale(name), missing) for name, measured, _ in triples]
             rows.append([*where, "ours", *cells])
             rows.append([*where, "published", *(t.text for t in theirs)])
             rows.append([*where, "difference", *(_difference(*triple) for triple in triples)])
@@ -139,7 +140,7 @@ def actions(table: Actions, found: Findings) -> Lines:
 
 
 def _difference(metric: str, ours: Measured | None, theirs: Published) -> str:
-    return f"{_scale(metric) * ours.mean.value - theirs.value:+.2f}" if ours else ""
+    return f"{printed_scale(metric) * ours.mean.value - theirs.value:+.2f}" if ours else ""
 
 
 def diverged(found: Findings) -> Lines:
@@ -160,7 +161,7 @@ def worlds(found: Findings, setup: str, metric: str, methods: Sequence[str]) -> 
         [
             world,
             *(
-                _cell(measure(found, (setup,), m, metric, (world,)), _scale(metric))
+                _cell(measure(found, (setup,), m, metric, (world,)), printed_scale(metric))
                 for m in methods
             ),
         ]
@@ -195,7 +196,7 @@ def order(found: Findings) -> Lines:
     for case in cases(found):
         at = sorted({frames for frames in case.at(found) if frames})
         cells = [
-            _cell(measured, _scale(metric))
+            _cell(measured, printed_scale(metric))
             for metric in (INTERACTIONS, SUCCESS)
             for measured in case.measure(found, metric)
         ]
@@ -212,7 +213,10 @@ def drivers(found: Findings) -> Lines:
             for frames in found.evaluated_at(setup, method):
                 actors = found.actors(setup, method)
                 cells = [
-                    _cell(measure(found, (setup,), method, metric, frames=frames), _scale(metric))
+                    _cell(
+                        measure(found, (setup,), method, metric, frames=frames),
+                        printed_scale(metric),
+                    )
                     for metric in (INTERACTIONS, SUCCESS)
                 ]
                 each = f"{frames // actors:,}"
@@ -252,10 +256,6 @@ def _significant(estimate: Estimate) -> str:
     if estimate.low == estimate.high:
         return f"{estimate.value:.3g}"
     return f"{estimate.value:.3g} [{estimate.low:.3g}, {estimate.high:.3g}]"
-
-
-def _scale(metric: str) -> float:
-    return 100.0 if metric in PERCENT else 1.0
 
 
 def _title(setups: Sequence[str]) -> str:

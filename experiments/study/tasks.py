@@ -8,7 +8,7 @@ import numpy as np
 
 from cbet_jax.analysis import intervals
 from cbet_jax.analysis.method_style import title
-from experiments.study.contents import PERCENT
+from experiments.study.contents import printed_scale
 from experiments.study.estimates import RETURN, SUCCESS, Findings, within
 from experiments.study.plan import TABULA_RASA, TRANSFER
 from experiments.study.results import FRAMES_TO_SOLVE, SOLVED
@@ -63,5 +63,5 @@ def _end(metric: str, last: dict[int, float]) -> str:
     if not last:
         return ""
     mean = within(metric, intervals.mean(np.array(list(last.values()))))
-    scale = 100.0 if metric in PERCENT else 1.0
+    scale = printed_scale(metric)
     return f"{scale * mean.value:.2f} {interval(mean, len(last), scale)}"

@@ -5,7 +5,15 @@ from itertools import combinations
 from typing import NamedTuple
 
 from cbet_jax.analysis.method_style import title
-from experiments.study.contents import PERCENT, RANDOM, THREE, Averages, Published, published
+from experiments.study.contents import (
+    PERCENT,
+    RANDOM,
+    THREE,
+    Averages,
+    Published,
+    printed_scale,
+    published,
+)
 from experiments.study.estimates import Findings, Measured
 from experiments.study.plan import EVALUATION
 from experiments.study.results import SOLVED, STUDY, Result
@@ -81,7 +89,7 @@ def _ran(results: Sequence[Result]) -> str:
 def _order(compared: Compared) -> str:
     """Return how our methods are ordered, and whether the paper orders them so."""
     table, ours = compared.table, compared.ours
-    scale = 100.0 if table.metric in PERCENT else 1.0
+    scale = printed_scale(table.metric)
     methods = [method for method in ours if method not in RANDOM]
     if not methods:
         return f"{table.title}: not run."
@@ -121,7 +129,7 @@ def _published(tables: Sequence[Averages], found: Findings) -> str:
     """Return how many published numbers our intervals hold."""
     known, inside, measured = published(), 0, 0
     for table in tables:
-        own, scale = found.comparing(table.methods), 100.0 if table.metric in PERCENT else 1.0
+        own, scale = found.comparing(table.methods), printed_scale(table.metric)
         for setups in table.setups:
             for method in table.methods:
                 number = known.get((table.name, " ".join(setups), method, table.metric))
@@ -160,7 +168,7 @@ def _table(compared: Sequence[Compared]) -> Lines:
     for method in methods:
         row = [title(method)]
         for each in compared:
-            scale = 100.0 if each.table.metric in PERCENT else 1.0
+            scale = printed_scale(each.table.metric)
             ours, theirs = each.ours.get(method), each.theirs.get(method)
             value = f"{scale * ours.mean.value:.1f} " if ours else ""
             row.append(value + interval(ours.mean, ours.seeds, scale) if ours else "not run")
