@@ -14,7 +14,7 @@ from cbet_jax.runs.atomic_write import delete_left_over
 from cbet_jax.runs.devices import use_cpu
 from cbet_jax.runs.directory import RunDirectoryError, create_with_record, holds_no
 from cbet_jax.runs.json_files import first_difference, from_json
-from cbet_jax.setting_types import Frames, NonNegativeFloat, Processes, check_fields
+from cbet_jax.setting_types import Frames, NonNegativeFloat, Processes, Worlds, check_fields
 from envs.minigrid.generators.catalogue import TRANSFER as TEN_WORLDS
 from envs.registry import UnknownEnvironment, find
 from experiments.common import cli, invocation, presets
@@ -67,6 +67,7 @@ class StudyOptions:
     first_seed: int = 0  # the seeds are first_seed, first_seed + 1, ...
     #: of each pre-training run, for each seed; tasks get frames in the published proportion
     budget: Annotated[int, tyro.conf.arg(metavar="FRAMES")]
+    actors: Worlds | None = None  # of each run (default: the preset's)
     episodes: int = 100  # of each seed in each world of an evaluation
     #: frames at which pre-trained policies are evaluated, besides the end
     evaluate_at: Annotated[tuple[int, ...], tyro.conf.arg(metavar="FRAMES ...")] = ()
@@ -119,6 +120,7 @@ class StudyOptions:
             self.decay_rate,
             self.presets_of,
             self.first_seed,
+            self.actors,
         )
 
 

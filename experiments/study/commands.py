@@ -63,6 +63,7 @@ def _command(
     words += ["--evaluate-at", *kept] if kept else []
     words += ["--until", frames] if frames < budget else []
     words += ["--episodes", int(asked["episodes"])]
+    words += ["--actors", int(asked["actors"])] if asked.get("actors") else []
     for name, option in SWITCHES.items():
         words += option.split() if asked.get(name) else []
     out = f"runs/study-seeds-{first_seed}-to-{first_seed + seeds - 1}"

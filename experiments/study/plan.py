@@ -25,6 +25,7 @@ from cbet_jax.setting_types import (
     Frames,
     Seed,
     Seeds,
+    Worlds,
     check_between,
     check_fields,
     check_seeds,
@@ -52,6 +53,7 @@ class StudySettings:
     decay_rate: Annotated[bool, Before(True)] = False  # as in `AuxiliarySettings`
     presets_of: Annotated[str, Before("0.1.0")] = NEWEST  # the version whose preset it is
     first_seed: Annotated[Seed, Before(0)] = 0  # the seeds are first_seed, first_seed + 1, ...
+    actors: Worlds | None = None  # of each run (None: the preset's)
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -172,6 +174,7 @@ def _preset(study: StudySettings) -> RunSettings:
     preset = EARLIER[study.presets_of].get(study.preset) or PRESETS[study.preset]
     train = replace(
         preset.train,
+        worlds=study.actors or preset.train.worlds,
         network=replace(preset.train.network, factors=study.factors),
         auxiliary=replace(preset.train.auxiliary, decay_rate=study.decay_rate),
         lockstep=study.lockstep,

@@ -83,11 +83,20 @@ def read_together(paths: Iterable[Path]) -> list[Result]:
     What they have in common (the untrained) is there once.
 
     Raises:
-        RunDirectoryError: one cannot be read, or holds another value of an earlier one's number.
+        RunDirectoryError: one cannot be read, or holds another value of an earlier one's number, or
+            a run with another number of actors.
     """
     found: dict[Result, Result] = {}
+    actors: dict[tuple[str, str, str, str], int] = {}
     for path in paths:
         for row in read(path):
+            run = row.stage, row.setup, row.method, row.environment
+            there = actors.setdefault(run, row.actors)
+            if there != row.actors:
+                raise RunDirectoryError(
+                    f"{path} has {row.actors} actors in {row.setup} {row.method}, those before "
+                    f"have {there}: report them apart"
+                )
             earlier = found.setdefault(row._replace(value=0.0), row)
             if earlier.value != row.value and row.actors:
                 what = f"{row.setup} {row.method}, seed {row.seed}, {row.metric}"
@@ -102,9 +111,14 @@ def collect(root: Path, study: StudySettings) -> list[Result]:
         RunDirectoryError: a run or a table cannot be read.
     """
     asked = {
-        **{"budget": study.budget, "seeds": study.seeds, "episodes": study.episodes},
-        **{"first_seed": study.first_seed, "lockstep": study.lockstep},
-        **{"decay_rate": study.decay_rate, "bfloat16": study.factors == "bfloat16"},
+        "budget": study.budget,
+        "seeds": study.seeds,
+        "episodes": study.episodes,
+        "first_seed": study.first_seed,
+        "actors": study.actors or 0,  # 0: the preset's
+        "lockstep": study.lockstep,
+        "decay_rate": study.decay_rate,
+        "bfloat16": study.factors == "bfloat16",
         "earlier_preset": study.presets_of != NEWEST,
     }
     found = [Result(STUDY, "", study.preset, 0, "", k, 0, 0, v) for k, v in asked.items()]

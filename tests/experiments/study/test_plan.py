@@ -8,7 +8,7 @@ from cbet_jax.config import SettingsError, TrainSettings
 from cbet_jax.intrinsic import METHODS
 from cbet_jax.runs.json_files import from_json
 from experiments.common.presets import EARLIER, PRESETS
-from experiments.study.plan import Selection, StudySettings, plan
+from experiments.study.plan import PRETRAIN, Selection, StudySettings, plan
 from experiments.study.variants import VARIANTS, Variant, variant
 
 BEFORE = {"preset": "laptop", "budget": 9_000_000, "seeds": 3, "episodes": 100}
@@ -40,6 +40,15 @@ def test_a_study_may_begin_with_any_seed():
     )
     with pytest.raises(SettingsError, match="first_seed must be at most"):
         StudySettings(**BEFORE, first_seed=2**32 - 1)
+
+
+def test_a_study_may_have_its_own_number_of_actors():
+    chosen = SELECTION._replace(methods=("cbet", "count-16-actors"), tasks=("Unlock",))
+    jobs = plan(Path("study"), StudySettings(**BEFORE, actors=40), chosen)
+    assert {job.settings.train.worlds for job in jobs if job.method == "cbet"} == {40}
+    assert {job.settings.train.worlds for job in jobs if job.stage == PRETRAIN} == {40, 16}
+    jobs = plan(Path("study"), StudySettings(**BEFORE), chosen)
+    assert {job.settings.train.worlds for job in jobs if job.method == "cbet"} == {128}
 
 
 def test_presets_of_a_version_to_come_are_refused():

@@ -81,6 +81,9 @@ def test_tables_of_several_studies_are_read_as_one(tmp_path):
     words = "third.csv holds another value of MultiEnv cbet, seed 0, success_rate"
     with pytest.raises(RunDirectoryError, match=words):
         results.read_together([first, third])
+    results.write(third, [cbet._replace(seed=1, actors=40)])
+    with pytest.raises(RunDirectoryError, match="has 40 actors in MultiEnv cbet, those"):
+        results.read_together([first, third])
 
 
 def test_a_mean_over_setups_needs_all_of_them():
@@ -423,7 +426,7 @@ def test_published_actions_add_up_and_have_the_published_entropy(where):
 
 
 def test_each_table_has_the_commands_that_made_its_numbers():
-    asked = {"budget": 90, "episodes": 100, "first_seed": 0, "lockstep": 1, "bfloat16": 0}
+    asked = {"budget": 90, "episodes": 100, "first_seed": 0, "actors": 40, "lockstep": 1}
     found = [Result(results.STUDY, "", "laptop", 0, "", k, 0, 0, v) for k, v in asked.items()]
     for setup in THREE:
         for method in ("cbet", "count"):
@@ -432,7 +435,7 @@ def test_each_table_has_the_commands_that_made_its_numbers():
     ride = evaluations("MultiEnv", "ride", SUCCESS, [0.25, 0.125, 0.5], frames=20)
     found += [row._replace(seed=row.seed + 100) for row in ride]
     program = "uv run python -m experiments.paper --preset laptop --budget 90 --seeds"
-    both, alone = "--episodes 100 --lockstep --out runs/study-seeds", " ".join(THREE)
+    both, alone = "--episodes 100 --actors 40 --lockstep --out runs/study-seeds", " ".join(THREE)
     assert made_by(Findings(found), (THREE, ("MultiEnv",)), (*METHODS, UNIFORM)) == [
         *("Made by:", "", "```bash"),
         f"{program} 2 --setups {alone} --methods cbet count --evaluate-at 60 {both}-0-to-1",
