@@ -9,8 +9,8 @@ import sys
 from collections.abc import Sequence
 
 from experiments.study import command
-from experiments.study.command import Study
 from experiments.study.contents import ABLATION, THREE
+from experiments.study.options import Study
 from experiments.study.report import Contents
 
 METHODS = tuple(dict.fromkeys(method for table in ABLATION for method in table.methods))

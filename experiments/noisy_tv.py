@@ -9,8 +9,8 @@ import sys
 from collections.abc import Sequence
 
 from experiments.study import command
-from experiments.study.command import Study
 from experiments.study.contents import NOISY_METHODS, NOISY_TV
+from experiments.study.options import Study
 from experiments.study.report import Contents
 
 SETUPS = ("MultiRoom", "NoisyTV")

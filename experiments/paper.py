@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 from envs.minigrid.generators.catalogue import TRANSFER
 from experiments.study import command
-from experiments.study.command import Study
 from experiments.study.contents import ABLATION, MAIN, METHODS, NOISY_TV, THREE
+from experiments.study.options import Study
 from experiments.study.report import Contents
 
 STUDY = Study(

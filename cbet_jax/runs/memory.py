@@ -11,6 +11,11 @@ import jax
 
 from cbet_jax.config import SettingsError
 
+
+class NotEnoughMemoryError(SettingsError):
+    """Settings that need more memory than there is."""
+
+
 GIB = 2**30  # bytes
 #: that compiling a run takes beside what the process holds before (`smoke`: 964 MiB)
 COMPILING_BYTES = 900 * 2**20
@@ -79,7 +84,7 @@ def refuse_state(state: Any, devices: int) -> None:
         devices: that it is laid out over.
 
     Raises:
-        SettingsError: it does not.
+        NotEnoughMemoryError: it does not.
     """
     kept = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(state))
     _refuse("training keeps", kept, devices)
@@ -91,7 +96,7 @@ def refuse_program(compiled: Any) -> None:
     """Refuse a compiled program (`jax.stages.Compiled`) by its own plan of memory.
 
     Raises:
-        SettingsError: that is more than there is.
+        NotEnoughMemoryError: that is more than there is.
     """
     plan = compiled.memory_analysis()
     if plan is None:  # this compiler has none
@@ -105,7 +110,7 @@ def refuse_program(compiled: Any) -> None:
 def _refuse(what: str, needed: int, devices: int) -> None:
     there = available(devices)
     if needed > there:
-        raise SettingsError(
+        raise NotEnoughMemoryError(
             f"{what} {needed / GIB:.1f} GiB, and there are {there / GIB:.1f} GiB: {ADVICE}"
         )
 

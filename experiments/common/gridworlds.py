@@ -71,7 +71,7 @@ def build_together(runs: Sequence[RunSettings], mesh: Mesh | None = None) -> Pro
     state = jax.eval_shape(program.init, seed_keys(len(runs) * settings.seeds))
     try:
         memory.refuse_state(state, mesh.size if mesh else 1)
-    except SettingsError as error:
+    except memory.NotEnoughMemoryError as error:
         fewer = f", or train fewer than {len(runs)} runs --together" if others else ""
-        raise SettingsError(f"{error}{fewer}") from None
+        raise memory.NotEnoughMemoryError(f"{error}{fewer}") from None
     return program

@@ -15,6 +15,7 @@ from cbet_jax.runs.atomic_write import replacing
 from cbet_jax.runs.devices import make_mesh
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError, RunInUseError, is_empty
 from cbet_jax.runs.json_files import first_difference, to_json
+from cbet_jax.runs.memory import NotEnoughMemoryError
 from cbet_jax.runs.saved_policies import load_policies
 from cbet_jax.runs.train_loop import HostSettings, NonFiniteLossError, train
 from cbet_jax.setting_types import kept_before
@@ -29,6 +30,12 @@ from experiments.study.plan import DIVERGED, EVALUATION, StudyJob, StudySettings
 
 WAIT_SECONDS = 10.0  # for other processes of a study, between two looks
 EVALUATION_SEED = 0  # of the levels and actions of all evaluations
+#: what ends a run before its end, in words; the study does everything that does not need it
+ENDINGS: dict[type[Exception], str] = {
+    NonFiniteLossError: "diverged",
+    NotEnoughMemoryError: "does not fit into memory",
+}
+Ended = dict[Path, str]  # a run's directory -> what ended it
 
 
 @dataclass(frozen=True)
@@ -44,32 +51,33 @@ class Host:
         self.console.print(line, soft_wrap=True, highlight=False)
 
 
-def execute(jobs: Sequence[StudyJob], study: StudySettings, host: Host) -> list[Path]:
+def execute(jobs: Sequence[StudyJob], study: StudySettings, host: Host) -> Ended:
     """Do all jobs that are not done, in their order, the evaluations together.
 
     Other processes may do the same study: each run is trained by the first that comes to it, and
     this one waits for what it needs of the others.
 
     Returns:
-        The runs that diverged. Jobs that need policies they never reached are left out.
+        The runs that ended before their end. Jobs that need policies they never reached are left
+        out.
 
     Raises:
         RunDirectoryError: a run is there with other settings, or damaged.
         SystemExit: a signal asked to stop.
     """
     check(jobs)
-    diverged: list[Path] = []
+    ended: Ended = {}
     told = False
-    while left := work_through(jobs, study, host, diverged):
+    while left := work_through(jobs, study, host, ended):
         if not told:
             host.say(f"waiting for other processes, in {left[0]} first")
         told = True
         time.sleep(WAIT_SECONDS)
-    return diverged
+    return ended
 
 
 def work_through(
-    jobs: Sequence[StudyJob], study: StudySettings, host: Host, diverged: list[Path]
+    jobs: Sequence[StudyJob], study: StudySettings, host: Host, ended: Ended
 ) -> list[Path]:
     """Do all jobs that no other process is doing, and whose policies are there.
 
@@ -77,29 +85,33 @@ def work_through(
         jobs: of the study.
         study: its settings.
         host: what to show.
-        diverged: runs that did; more are added.
+        ended: runs that ended before their end; more are added.
 
     Returns:
         The directories of the jobs that are left to other processes, or wait for them.
     """
     left: list[Path] = []
     for number, job in enumerate(jobs, 1):
-        if job.done or job.root in diverged:
-            continue
-        if lacks_policies(job, diverged):
-            host.say(f"[{number}/{len(jobs)}] {job}: left out, as {job.source} diverged")
+        if job.done or job.root in ended:
             continue
         if not policies_are_there(job):
-            left.append(job.root)
+            if job.source in ended:
+                why = f"{job.source} {ended[job.source]}"
+                host.say(f"[{number}/{len(jobs)}] {job}: left out, as {why}")
+            else:
+                left.append(job.root)
             continue
         try:
             if job.stage == EVALUATION:
                 host.say(f"[{number}/{len(jobs)}] {job}")
                 evaluate_all([e for e in jobs if e.stage == EVALUATION], study, host)
-            elif not run(job, jobs, host, f"[{number}/{len(jobs)}] {job}"):
-                diverged.append(job.root)
+            else:
+                run(job, jobs, host, f"[{number}/{len(jobs)}] {job}")
         except RunInUseError:
             left.append(job.root)
+        except tuple(ENDINGS) as error:
+            ended[job.root] = ENDINGS[type(error)]
+            host.say(f"{job.root} {ended[job.root]}: {error}")
     return left
 
 
@@ -126,14 +138,6 @@ def policies_are_there(job: StudyJob) -> bool:
         return True  # its first checkpoint holds them
     transfer = job.settings.transfer
     return holds_policies(job.source, transfer.frames if transfer else job.frames)
-
-
-def lacks_policies(job: StudyJob, diverged: Sequence[Path]) -> bool:
-    """Return whether a job needs policies that a run would have had if it had not diverged."""
-    if job.source is None or job.source not in diverged:
-        return False
-    transfer = job.settings.transfer
-    return not holds_policies(job.source, transfer.frames if transfer else job.frames)
 
 
 def check(jobs: Sequence[StudyJob]) -> None:
@@ -166,7 +170,7 @@ def stored_settings(job: StudyJob) -> RunSettings:
     return stored
 
 
-def run(job: StudyJob, jobs: Sequence[StudyJob], host: Host, title: str) -> bool:
+def run(job: StudyJob, jobs: Sequence[StudyJob], host: Host, title: str) -> None:
     """Train one run to its end.
 
     Args:
@@ -175,11 +179,10 @@ def run(job: StudyJob, jobs: Sequence[StudyJob], host: Host, title: str) -> bool
         host: what to show.
         title: to print first.
 
-    Returns:
-        Whether it got there: no if it diverged, which its directory then says.
-
     Raises:
         RunInUseError: another process trains it.
+        NonFiniteLossError: it diverged, which its directory then says.
+        NotEnoughMemoryError: it needs more than there is.
         SystemExit: a signal asked to stop.
     """
     directory = RunDirectory(job.root)
@@ -204,10 +207,9 @@ def run(job: StudyJob, jobs: Sequence[StudyJob], host: Host, title: str) -> bool
     try:
         outcome = train(directory, settings, program, options)
     except NonFiniteLossError as error:
-        host.say(f"{job.root} diverged: {error}")
         with replacing(mark) as temporary:
             temporary.write_text(f"{error}\n")
-        return False
+        raise
     if outcome.finished:
         draw_figures(directory)
     if outcome.signal:
@@ -216,7 +218,6 @@ def run(job: StudyJob, jobs: Sequence[StudyJob], host: Host, title: str) -> bool
             "the same command continues from there"
         )
         raise SystemExit(STOPPED + outcome.signal)
-    return True
 
 
 def bias(job: StudyJob, program: Program, settings: RunSettings) -> None:

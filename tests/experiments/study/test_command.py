@@ -18,6 +18,7 @@ import pytest
 
 from cbet_jax.runs import checkpoint, metrics_table
 from cbet_jax.runs.directory import RunDirectory
+from cbet_jax.runs.memory import NotEnoughMemoryError
 from experiments import minigrid_ablation, noisy_tv, paper
 from experiments.common.presets import PRESETS
 from experiments.evaluation import gridworlds
@@ -240,7 +241,7 @@ def test_a_run_that_diverges_stops_only_what_needs_it(unbroken, small, tmp_path,
         shown = capsys.readouterr()
         assert stop.value.code == 1
         run = root / "pretrain/DoorKey/cbet"
-        assert shown.err.startswith(f"error: diverged: {run}; all that does not need")
+        assert shown.err.startswith(f"error: {run} diverged; all that does not need that is")
         assert shown.err.count("\n") == 1
         assert f"{run} diverged: the loss of update 5 is not a finite number" in shown.out
         assert f"in Unlock, 2 seeds after 120 frames: left out, as {run} diverged" in shown.out
@@ -259,6 +260,30 @@ def test_a_run_that_diverges_stops_only_what_needs_it(unbroken, small, tmp_path,
     wanted = contents(unbroken)
     for name in ours.keys() - {"results.csv"}:
         assert ours[name] == wanted[name], name
+
+
+def test_a_run_that_memory_has_no_room_for_stops_only_what_needs_it(small, tmp_path, capsys):
+    def build(settings, mesh=None):
+        if settings.train.method == "cbet" and settings.explore:
+            raise NotEnoughMemoryError("training keeps 21.0 GiB")
+        return walking(settings, mesh)
+
+    root = tmp_path / "study"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(execute, "build", build)
+        with pytest.raises(SystemExit) as stop:
+            paper.main([*ARGUMENTS, "--methods", "cbet", "count", "--out", str(root)])
+    shown, run = capsys.readouterr(), root / "pretrain/DoorKey/cbet"
+    assert stop.value.code == 2
+    assert shown.err == (
+        f"error: {run} does not fit into memory; all that does not need that is done\n"
+    )
+    assert f"{run} does not fit into memory: training keeps 21.0 GiB" in shown.out
+    assert f"left out, as {run} does not fit into memory" in shown.out
+    assert not run.exists()
+    assert reached(root / "pretrain/DoorKey/count") == FRAMES
+    assert {path.name for path in root.glob("transfer/*/*")} == {"DoorKey-count"}
+    assert {path.name for path in root.glob("tabula_rasa/*/*")} == {"cbet", "count"}
 
 
 def test_the_report_is_drawn_anew_from_the_results_alone(unbroken, small, tmp_path, capsys):

@@ -1,0 +1,173 @@
+"""What the command line of a study may say, and what it says."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, ClassVar, Literal, NamedTuple
+
+import tyro
+
+from cbet_jax.config import Factors
+from cbet_jax.runs.directory import RunDirectoryError, create_with_record
+from cbet_jax.runs.json_files import first_difference, from_json
+from cbet_jax.setting_types import Frames, NonNegativeFloat, Processes, Worlds, check_fields
+from envs.minigrid.generators.catalogue import TRANSFER as TEN_WORLDS
+from envs.registry import find
+from experiments.common import cli, presets
+from experiments.common.outputs import RUNS
+from experiments.study.plan import Selection, StudySettings
+from experiments.study.report import Contents
+from experiments.study.variants import SETUPS, check_names, method_names
+
+SEEDS = {"paper": 7}  # the published number; of the other presets:
+FEWER_SEEDS = 3
+RECORD = "study.json"
+
+
+class Study(NamedTuple):
+    """What one command runs by default."""
+
+    name: str  # of its directory and its report
+    program: str  # as it is called
+    methods: tuple[str, ...]
+    setups: tuple[str, ...]
+    tasks: dict[str, tuple[str, ...]]  # preset -> worlds that are learnt, too
+    report: str  # name of the report's file
+    contents: Contents
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudyOptions:
+    """Run or continue a study of the paper, and report its results."""
+
+    COMMON: ClassVar[tuple[str, ...]] = (
+        *("--preset", "--out", "--setups", "--methods", "--envs", "--seeds", "--budget"),
+        *("--plan", "--report-only", "--cluster"),
+    )
+
+    preset: str  # paper, laptop or smoke
+    out: Path | None = None  # the study's directory, new or begun (default: runs/STUDY-PRESET)
+    methods: tuple[str, ...]  # that are compared
+    setups: tuple[str, ...]  # what is pre-trained in: MultiEnv, DoorKey, KeyCorridor
+    tasks: tuple[str, ...]  # worlds learnt by transfer and tabula rasa
+    envs: tuple[str, ...] = TEN_WORLDS  # worlds that pre-trained policies are evaluated in
+    seeds: int  # of each run
+    first_seed: int = 0  # the seeds are first_seed, first_seed + 1, ...
+    #: of each pre-training run, for each seed; tasks get frames in the published proportion
+    budget: Annotated[int, tyro.conf.arg(metavar="FRAMES")]
+    actors: Worlds | None = None  # of each run (default: the preset's)
+    episodes: int = 100  # of each seed in each world of an evaluation
+    #: frames at which pre-trained policies are evaluated, besides the end
+    evaluate_at: Annotated[tuple[int, ...], tyro.conf.arg(metavar="FRAMES ...")] = ()
+    #: pre-training stops there for now, to compare all methods before any is finished; tasks are
+    #: learnt only after the end of pre-training
+    until: Annotated[int | None, tyro.conf.arg(metavar="FRAMES")] = None
+    #: tasks stop there for now
+    tasks_until: Annotated[Frames | None, tyro.conf.arg(metavar="FRAMES")] = None
+    #: of matrix products: bfloat16 is faster where the processor multiplies such numbers
+    factors: Factors = "float32"
+    lockstep: bool = False  # all worlds of pre-training begin at once in the first environment
+    decay_rate: bool = False  # the learning rate of the methods' own networks decays, too
+    presets_of: Annotated[str, tyro.conf.Suppress] = presets.NEWEST  # kept, never asked for
+    #: slurm: jobs of a cluster share the runs, through submitit; the last one writes the report
+    cluster: Literal["local", "slurm"] = "local"
+    parallel: Processes | None = None  # jobs of the cluster (default: pre-training runs to do)
+    #: of each job, as submitit calls them: partition, time (minutes), gpus_per_node, mem, account
+    slurm: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME=VALUE ...")] = ()
+    plan: bool = False  # print what would be done, how long it takes, and do nothing
+    verbose: bool = False  # with --plan: print every run, too
+    report_only: bool = False  # train nothing: report what is finished
+    #: train nothing: draw the report of these results.csv, all together, into --out; only of
+    #: --methods and --setups if they are given
+    results: Annotated[tuple[Path, ...], tyro.conf.arg(metavar="FILE ...")] = ()
+    #: between two checkpoints, at least (default: save at the end of each chunk, if saving takes at
+    #: most a tenth of the time)
+    checkpoint_seconds: NonNegativeFloat | None = None
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+    @property
+    def selection(self) -> Selection:
+        """The runs that are asked for now."""
+        return Selection(
+            self.methods, self.setups, self.tasks, self.envs, self.until, self.tasks_until
+        )
+
+    @property
+    def settings(self) -> StudySettings:
+        """The settings that all runs share."""
+        return StudySettings(
+            self.preset,
+            self.budget,
+            self.seeds,
+            self.episodes,
+            self.evaluate_at,
+            self.factors,
+            self.lockstep,
+            self.decay_rate,
+            self.presets_of,
+            self.first_seed,
+            self.actors,
+        )
+
+
+def read(study: Study, arguments: Sequence[str]) -> tuple[StudyOptions, Path]:
+    """Read the command line; what it does not say comes from the study begun, or the preset.
+
+    Returns:
+        The options, and the study's directory.
+
+    Raises:
+        SettingsError: a name is unknown, or a number out of range. RunDirectoryError: the
+            directory holds a study with other settings.
+    """
+    first = cli.first_words(arguments)
+    root = first.out or RUNS / f"{study.name}-{first.preset or presets.DEFAULT}"
+    stored = stored_study(root)
+    name = first.preset
+    if name is None:
+        name = stored.preset if stored else presets.DEFAULT
+    frames = presets.named(name).train.frames
+    base = stored or StudySettings(name, frames, SEEDS.get(name, FEWER_SEEDS), episodes=100)
+    defaults = StudyOptions(
+        **{**asdict(base), "preset": name},
+        methods=study.methods,
+        setups=study.setups,
+        tasks=study.tasks.get(name, ()),
+    )
+    options: StudyOptions = cli.parse(StudyOptions, arguments, study.program, default=defaults)
+    difference = stored and first_difference(asdict(stored), asdict(options.settings))
+    if difference:
+        raise RunDirectoryError(f"{root} is a study with other settings: {difference}")
+    check_names("method", options.methods, method_names())
+    check_names("setup", options.setups, SETUPS)
+    for world in (*options.tasks, *options.envs):
+        find(world)
+    return options, root
+
+
+def stored_study(root: Path) -> StudySettings | None:
+    """Return the settings of the study in a directory, None where there is none.
+
+    Raises:
+        RunDirectoryError: they cannot be read.
+    """
+    path = root / RECORD
+    if not path.is_file():
+        return None
+    try:
+        return from_json(StudySettings, json.loads(path.read_text()))
+    except (ValueError, TypeError, KeyError, OSError) as error:
+        raise RunDirectoryError(f"{path} cannot be read: {str(error).splitlines()[0]}") from None
+
+
+def open_study(root: Path, settings: StudySettings) -> None:
+    """Make the study's directory, unless it is there.
+
+    Raises:
+        RunDirectoryError: the directory holds something else.
+    """
+    if not (root / RECORD).exists():
+        create_with_record(root / RECORD, "study", asdict(settings))
