@@ -1,34 +1,23 @@
 """Environments of other libraries as a `World`: navix's, and those with gymnax's interface.
 
 They keep their rules, rewards and ends. Actions are discrete; an observation is one array, which
-becomes a view, an image of bytes, since that is what the networks see:
-
-- an image of bytes with three channels stays as it is; of other images the channels are laid side
-  by side, three at a time;
-- a vector of n numbers becomes an image one pixel high, three numbers a pixel;
-- a whole number takes as many bytes as its bounds need; a real number is scaled from its bounds to
-  0..255 (`--network.brightest 255` divides views by 255).
-
-Counts read the same bytes as `panorama`: a state is an observation, a change is the difference of
-two that follow each other.
+becomes bytes (`envs.observation_bytes`). Counts read the same bytes as `panorama`: a state is an
+observation, a change is the difference of two that follow each other.
 """
 
-import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, UInt8
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
+from envs.observation_bytes import BYTE, Bounds, make_view
 from envs.types import Step, World
 
-BYTE = 256
-CHANNELS = 3  # of a view
 UNBOUNDED = 1e6  # a bound beyond this is none: spaces write the largest float in its place
 
-type Bounds = tuple[Any, Any]  # low and high: numbers, or arrays of an observation's shape
 #: of reward, terminated, and info; all of one environment
 type Success = Callable[[Any, Any, Any], Bool[Array, ""]]
 
@@ -281,112 +270,6 @@ def _world(
         max_steps=env.max_steps,
         platform=platform or jax.default_backend(),
     )
-
-
-type BytesOf = Callable[[Array], tuple[UInt8[Array, "N height width 3"], UInt8[Array, "N numbers"]]]
-
-
-def make_view(
-    seen: Any, bounds: Bounds | None, levels: int = BYTE
-) -> tuple[BytesOf, tuple[int, int, int]]:
-    """Return the function that makes views, and what is counted, of observations `[N, ...]`.
-
-    Args:
-        seen: an observation, as `jax.ShapeDtypeStruct`.
-        bounds: of its numbers (None: unknown).
-        levels: that counts tell apart in a real number.
-
-    Returns:
-        The function, and the shape of a view.
-
-    Raises:
-        ValueError: an observation is no array, or its numbers have no bounds.
-    """
-    if not isinstance(seen, jax.ShapeDtypeStruct):
-        raise ValueError(f"an observation must be one array, not a {type(seen).__name__}")
-    if not 2 <= levels <= BYTE:
-        raise ValueError(f"levels must be 2 to {BYTE}, not {levels}")
-    if jnp.issubdtype(seen.dtype, jnp.floating):
-        if bounds is None:
-            raise ValueError(
-                "its observations are real numbers without bounds: give bounds=(low, high)"
-            )
-        encode = _encode_reals(bounds, seen.shape)
-    elif jnp.issubdtype(seen.dtype, jnp.integer) or seen.dtype == bool:
-        encode = _encode_integers(*_integer_bounds(seen, bounds))
-        levels = BYTE  # whole numbers are counted as they are
-    else:
-        raise ValueError(f"an observation must hold numbers, not {seen.dtype}")
-
-    def bytes_of(observation: Array) -> tuple[Array, Array]:
-        numbers = encode(observation)
-        counted = numbers if levels == BYTE else _coarse(numbers, levels)
-        return _as_image(numbers), counted.reshape(len(counted), -1)
-
-    probe = jax.ShapeDtypeStruct((1, *seen.shape), seen.dtype)
-    height, width, channels = jax.eval_shape(bytes_of, probe)[0].shape[1:]
-    return bytes_of, (height, width, channels)
-
-
-def _encode_reals(bounds: Bounds, shape: tuple[int, ...]) -> Callable[[Array], Array]:
-    low, high = (np.broadcast_to(np.asarray(bound, np.float32), shape) for bound in bounds)
-    if not (np.isfinite(low).all() and np.isfinite(high).all() and (low < high).all()):
-        raise ValueError("bounds must be finite, each low below its high")
-
-    def encode(observation: Array) -> UInt8[Array, "N *shape 1"]:
-        share = (jnp.clip(observation, low, high) - low) / (high - low)
-        return jnp.round(share * (BYTE - 1)).astype(jnp.uint8)[..., None]
-
-    return encode
-
-
-def _encode_integers(low: int, high: int) -> Callable[[Array], Array]:
-    """Return what writes each number in as many bytes as its bounds need, the lowest first."""
-    places = max(1, math.ceil(math.log2(high - low + 1) / 8))
-
-    def encode(observation: Array) -> UInt8[Array, "N *shape places"]:
-        number = observation.dtype.type
-        within = jnp.clip(observation, number(low), number(high))
-        if low == 0 and places == 1:
-            return within.astype(jnp.uint8)[..., None]
-        above = within.astype(jnp.int32).astype(jnp.uint32) - np.uint32(low % 2**32)
-        digits = [(above >> 8 * place) & (BYTE - 1) for place in range(places)]
-        return jnp.stack(digits, axis=-1).astype(jnp.uint8)
-
-    return encode
-
-
-def _integer_bounds(seen: jax.ShapeDtypeStruct, bounds: Bounds | None) -> tuple[int, int]:
-    if seen.dtype == bool:
-        return 0, 1
-    type_bounds = jnp.iinfo(seen.dtype)
-    low, high = (type_bounds.min, type_bounds.max) if bounds is None else bounds
-    lowest, highest = np.min(low), np.max(high)
-    if not (np.isfinite(lowest) and np.isfinite(highest) and lowest <= highest):
-        raise ValueError("bounds must be finite, each low below its high")
-    return max(int(lowest), int(type_bounds.min)), min(int(highest), int(type_bounds.max))
-
-
-def _coarse(numbers: UInt8[Array, "*shape"], levels: int) -> UInt8[Array, "*shape"]:
-    return (numbers.astype(jnp.uint32) * levels // BYTE).astype(jnp.uint8)
-
-
-def _as_image(numbers: UInt8[Array, "N *shape places"]) -> UInt8[Array, "N height width 3"]:
-    """Return images of the bytes of observations; what is neither 2-D nor 3-D becomes one row."""
-    batch, *shape, places = numbers.shape
-    if len(shape) not in (2, 3):
-        return _padded(numbers.reshape(batch, -1)).reshape(batch, 1, -1, CHANNELS)
-    height, width = shape[:2]
-    channels = math.prod(shape[2:]) * places
-    image = _padded(numbers.reshape(batch, height, width, channels))
-    groups = image.reshape(batch, height, width, -1, CHANNELS)
-    return jnp.moveaxis(groups, 3, 2).reshape(batch, height, -1, CHANNELS)
-
-
-def _padded(numbers: UInt8[Array, "*shape"]) -> UInt8[Array, "*padded"]:
-    """Return the numbers with zeros after the last axis, to a multiple of three."""
-    more = -numbers.shape[-1] % CHANNELS
-    return jnp.pad(numbers, [(0, 0)] * (numbers.ndim - 1) + [(0, more)])
 
 
 def _space_bounds(space: Any) -> Bounds | None:

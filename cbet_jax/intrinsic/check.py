@@ -5,7 +5,6 @@ successes. So no simulator is needed, and the checks take seconds; only the last
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -13,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from cbet_jax.config import AuxiliarySettings, CountSettings, OptimizerSettings, TrainSettings
+from cbet_jax.config import AuxiliarySettings, CountSettings, TrainSettings
 from cbet_jax.intrinsic import corridor, make_intrinsic
 from cbet_jax.intrinsic.expectations import (
     are_close,
@@ -43,17 +42,14 @@ from cbet_jax.intrinsic.walk import (
     play,
     random_walk,
 )
-from cbet_jax.program import make_program, seed_keys
-from cbet_jax.setting_types import LARGEST_INT, SettingsError
+from cbet_jax.setting_types import SettingsError
 from cbet_jax.types import Trajectory, unchanged
 from envs.errors import Check, ContractError
 
 SHAPES, RESETS, REACHES = "shapes and types", "resets leave no trace", "learns in a corridor"
 CUT = 6  # steps from here on are changed, to find what looks ahead
 END = 5  # the step that ends an episode, to find what is left of it
-LENGTH, EPISODE, EPISODES, CORRIDORS = 32, 40, 100, 16  # of the corridor and the training in it
 FURTHER = 1.3  # times as far as at random
-SCALE = 20.0  # of the logits and values learnt there: a network's learning rate fits them then
 NO_END = "no end"
 QUICKLY = {"xla_backend_optimization_level": 0}  # to compile; each function runs a few times
 
@@ -337,34 +333,13 @@ def _rewards_after(subject: Subject, end: str, shift: int) -> np.ndarray:
 
 
 def _check_reach(subject: Subject) -> None:
-    reached = reach(subject.settings)
-    at_random = corridor.random_reach(LENGTH, EPISODE)
+    reached, at_random = corridor.reach(subject.settings), corridor.random_reach()
     expect(
         reached >= FURTHER * at_random,
-        f"an agent that learns from this reward gets to place {reached:.1f} of {LENGTH - 1}, a "
-        f"random one to {at_random:.1f}; {FURTHER} times as far was expected",
+        f"an agent that learns from this reward gets to place {reached:.1f} of "
+        f"{corridor.LENGTH - 1}, a random one to {at_random:.1f}; {FURTHER} times as far was "
+        "expected",
     )
-
-
-def reach(settings: TrainSettings) -> float:
-    """Return how far an agent comes that learns from a method's reward only.
-
-    It is the mean furthest place of the last fifth of the episodes.
-    """
-    frames = EPISODES * CORRIDORS * EPISODE
-    settings = replace(
-        settings,
-        worlds=CORRIDORS,
-        batch=CORRIDORS,
-        unroll=EPISODE,
-        frames=frames,
-        optimizer=OptimizerSettings(learning_rate=1e-3, decay_frames=LARGEST_INT),
-    )
-    world = corridor.corridor(CORRIDORS, LENGTH, EPISODE)
-    agent = corridor.table_agent(LENGTH, corridor.ACTIONS, SCALE)
-    program = make_program(settings, world, 1, EPISODES, agent=agent)
-    _, metrics = program.advance(program.init(seed_keys(1)))
-    return float(np.asarray(metrics[corridor.FURTHEST])[-EPISODES // 5 :].mean())
 
 
 CHECKS: dict[str, Callable[[Subject], None]] = {

@@ -4,6 +4,7 @@ Agents begin at the left end and go left, stay or go right. At random they come 
 again; only one that likes new places reaches far.
 """
 
+from dataclasses import replace
 from typing import Any
 
 import jax.numpy as jnp
@@ -11,9 +12,14 @@ import numpy as np
 from jaxtyping import Array, Bool, Int
 
 from cbet_jax.agent import Agent, AgentParams
+from cbet_jax.config import OptimizerSettings, TrainSettings
+from cbet_jax.program import make_program, seed_keys
+from cbet_jax.setting_types import LARGEST_INT
 from envs.types import Step, World
 
 ACTIONS = 3  # left, stay, right
+LENGTH, EPISODE, EPISODES, CORRIDORS = 32, 40, 100, 16  # of the corridor and the training in it
+SCALE = 20.0  # of the logits and values learnt there: a network's learning rate fits them then
 FURTHEST = "furthest"  # the metric: mean furthest place of the last episodes
 type State = tuple[Int[Array, " N"], ...]  # place, steps played, furthest now and last episode
 
@@ -69,12 +75,32 @@ def corridor(num_worlds: int, length: int, steps: int) -> World[State]:
     )
 
 
-def random_reach(length: int, steps: int) -> float:
+def reach(settings: TrainSettings) -> float:
+    """Return how far an agent comes that learns from a method's reward only.
+
+    It is the mean furthest place of the last fifth of the episodes.
+    """
+    settings = replace(
+        settings,
+        worlds=CORRIDORS,
+        batch=CORRIDORS,
+        unroll=EPISODE,
+        frames=EPISODES * CORRIDORS * EPISODE,
+        optimizer=OptimizerSettings(learning_rate=1e-3, decay_frames=LARGEST_INT),
+    )
+    world = corridor(CORRIDORS, LENGTH, EPISODE)
+    agent = table_agent(LENGTH, ACTIONS, SCALE)
+    program = make_program(settings, world, 1, EPISODES, agent=agent)
+    _, metrics = program.advance(program.init(seed_keys(1)))
+    return float(np.asarray(metrics[FURTHEST])[-EPISODES // 5 :].mean())
+
+
+def random_reach() -> float:
     """Return how far uniformly random actions come in an episode: the mean furthest place."""
-    moves = np.random.default_rng(0).integers(-1, 2, size=(steps, 10_000))
+    moves = np.random.default_rng(0).integers(-1, 2, size=(EPISODE, 10_000))
     place = furthest = np.zeros(moves.shape[1], int)
     for move in moves:
-        place = np.clip(place + move, 0, length - 1)
+        place = np.clip(place + move, 0, LENGTH - 1)
         furthest = np.maximum(furthest, place)
     return float(furthest.mean())
 

@@ -2,7 +2,6 @@
 
 import json
 import zipfile
-from dataclasses import replace
 from pathlib import Path
 
 import jax
@@ -11,7 +10,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from cbet_jax.config import HabitatSettings, NetworkSettings
+from cbet_jax.config import NetworkSettings
 from cbet_jax.networks import policy_network
 from cbet_jax.networks.published_weights import convert
 from cbet_jax.runs import memory
@@ -20,8 +19,7 @@ from cbet_jax.runs.saved_policies import load_policies
 from envs.minigrid import make_world
 from envs.minigrid.generators.catalogue import TRANSFER
 from experiments import import_torch, minigrid_pretrain, minigrid_transfer
-from experiments.common import training
-from experiments.common.presets import HABITAT_PRESETS
+from experiments.common import published_checkpoint, training
 from experiments.evaluation.gridworlds import open_run
 from experiments.watching.players import saved_player
 from tests.support.published import (
@@ -49,7 +47,7 @@ def imported(tmp_path_factory) -> RunDirectory:
     root = tmp_path_factory.mktemp("imported")
     (root / "model.tar").write_bytes(b"as above")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(import_torch, "load", lambda path: content())
+        patch.setattr(published_checkpoint, "load", lambda path: content())
         import_torch.main([str(root / "model.tar"), str(root / "run")])
     return RunDirectory(root / "run")
 
@@ -117,42 +115,6 @@ def test_it_has_finished(imported, capsys):
     assert f"had already finished at {FRAMES} frames" in capsys.readouterr().out
 
 
-def test_a_run_of_tabula_rasa_is_told_from_one_of_pretraining():
-    flags = FLAGS | {"model": "vanilla", "no_reward": False}
-    settings = import_torch.run_settings(
-        import_torch.PublishedCheckpoint({}, flags, UPDATES), NETWORK
-    )
-    assert settings.stage == "tabula rasa"
-    assert (settings.train.method, settings.train.extrinsic_weight) == ("none", 1)
-    assert not settings.train.counts.random_resets
-    assert settings.train.counts.reset_probability is None
-
-
-def test_any_worlds_and_any_number_of_actors_can_be_imported():
-    env = "MiniGrid-MultiRoom-N4-S5-v0,MiniGrid-KeyCorridorS3R3-v0"
-    flags = FLAGS | {"env": env, "num_actors": 31, "batch_size": 32, "total_frames": 200_000_000}
-    settings = import_torch.run_settings(
-        import_torch.PublishedCheckpoint({}, flags, UPDATES), NETWORK
-    )
-    assert settings.environments == ("MultiRoom-N4-S5", "KeyCorridorS3R3")
-    train = settings.train
-    assert (train.worlds, train.batch) == (32, 32)
-    assert train.optimizer.decay_frames == 200_000_000
-
-
-def test_a_policy_for_rooms_walks_about_rooms():
-    flags = FLAGS | {"env": "HabitatNav-apartment_0", "no_reward": True}
-    stored = import_torch.PublishedCheckpoint({}, flags, UPDATES)
-    replica = HabitatSettings(simulator="habitat_sim", folder="replica")
-    settings = import_torch.run_settings(stored, HABITAT, (), replica)
-    assert (settings.stage, settings.habitat) == ("pre-training in Habitat", replica)
-    assert settings.environments == ("apartment_0",)
-    published, train = HABITAT_PRESETS["paper"].train, settings.train
-    assert train.counts == replace(published.counts, reset_probability=0.002)
-    assert (train.auxiliary, train.network) == (published.auxiliary, HABITAT)
-    assert replace(published.network, channels=4, dense_units=8, lstm_units=6) == HABITAT
-
-
 BAD_CONTENT = {
     "of Habitat": (content(drawn(HABITAT)), "Habitat's images (5 convolutions): gridworlds are"),
     "for gridworlds": (content(env="HabitatNav-room_0"), "for gridworlds (3 convolutions)"),
@@ -186,14 +148,14 @@ BAD_CONTENT = {
 @pytest.mark.parametrize("name", BAD_CONTENT)
 def test_other_checkpoints_are_refused(name, file, capsys, monkeypatch):
     stored, expected = BAD_CONTENT[name]
-    monkeypatch.setattr(import_torch, "load", lambda path: stored)
+    monkeypatch.setattr(published_checkpoint, "load", lambda path: stored)
     run = file.parent / "run"
     assert expected in refused(import_torch.main, [str(file), str(run)], capsys)
     assert not run.exists()
 
 
 def test_what_is_not_there_or_in_the_way_is_refused(file, capsys, monkeypatch):
-    monkeypatch.setattr(import_torch, "load", lambda path: content())
+    monkeypatch.setattr(published_checkpoint, "load", lambda path: content())
     run, nowhere = file.parent / "run", file.parent / "nowhere.tar"
     assert "there is no file" in refused(import_torch.main, [str(nowhere), str(run)], capsys)
     assert "DIR" in refused(import_torch.main, [str(file)], capsys)
@@ -204,7 +166,7 @@ def test_what_is_not_there_or_in_the_way_is_refused(file, capsys, monkeypatch):
 
 
 def test_what_does_not_fit_leaves_nothing(file, capsys, monkeypatch):
-    monkeypatch.setattr(import_torch, "load", lambda path: content())
+    monkeypatch.setattr(published_checkpoint, "load", lambda path: content())
     monkeypatch.setattr(memory, "available", lambda devices: 1000)
     run = file.parent / "run"
     assert "GiB" in refused(import_torch.main, [str(file), str(run)], capsys)
@@ -212,7 +174,7 @@ def test_what_does_not_fit_leaves_nothing(file, capsys, monkeypatch):
 
 
 def test_what_is_said_of_rooms_is_refused_of_gridworlds(file, capsys, monkeypatch):
-    monkeypatch.setattr(import_torch, "load", lambda path: content())
+    monkeypatch.setattr(published_checkpoint, "load", lambda path: content())
     arguments = [str(file), str(file.parent / "run"), "--max-steps", "9"]
     assert "leave out what is said of rooms" in refused(import_torch.main, arguments, capsys)
 
