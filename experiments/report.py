@@ -235,7 +235,7 @@ def _episodes(table: Sequence[Mapping[str, str]]) -> EvaluationTable:
         (
             "all worlds" if world == ALL_SEEDS else world,
             method_style.title(method),
-            "mean of seeds" if row["seed"] == ALL_SEEDS else f"seed {row['seed']}",
+            _which_seed(row),
             _interval(row, "unique_interactions", 1),
             _interval(row, "success_rate", 2),
             row["episodes"],
@@ -251,7 +251,7 @@ def _walks(table: Sequence[Mapping[str, str]]) -> EvaluationTable:
         (
             row["scene"],
             method_style.title(row["policy"]),
-            f"seed {row['seed']}",
+            _which_seed(row),
             _interval(row, "positions", 1),
             row["positions_of_all_episodes"],
             row["episodes"],
@@ -260,6 +260,10 @@ def _walks(table: Sequence[Mapping[str, str]]) -> EvaluationTable:
     ]
     header = ("scene", "policy", "", "positions an episode", "positions in all", "episodes")
     return header, rows
+
+
+def _which_seed(row: Mapping[str, str]) -> str:
+    return "mean of seeds" if row["seed"] == ALL_SEEDS else f"seed {row['seed']}"
 
 
 def _interval(row: Mapping[str, str], name: str, digits: int) -> str:

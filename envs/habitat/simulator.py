@@ -39,6 +39,8 @@ INSTALL_HINTS = {
 
 VIEW_SHAPE = (VIEW_SIZE, VIEW_SIZE, 3)
 PANORAMA_SHAPE = (len(COMPASS), *VIEW_SHAPE)
+BLACK = np.zeros(PANORAMA_SHAPE, np.uint8)  # in place of a panorama that nobody reads
+BLACK.flags.writeable = False
 
 Position = tuple[float, float, float]
 Axis = Literal["y", "z"]  # that points up in a scene's file
@@ -89,7 +91,8 @@ class Simulator(Protocol):
     Building a simulator raises a `SimulatorError` if it is not installed or cannot use the scene.
     Its module defines `open_scene(scene, folder)`, which returns it. If that function has a
     parameter `agent`, too, it receives the `AgentSize` of the run; if it has a parameter `up`, the
-    axis that points up in files (`y`, `z`, or None: as the file says).
+    axis that points up in files (`y`, `z`, or None: as the file says); if it has a parameter
+    `panoramas`, whether panoramas are read: they may be black if it is False.
     """
 
     name: str

@@ -39,13 +39,29 @@ def interpreter(simulator: str, named: str | None) -> str:
     return named or outside or sys.executable
 
 
-def process_settings(scene: str, habitat: HabitatSettings, python: str | None) -> Settings:
-    """Return the settings that start the simulators of a scene."""
+def process_settings(
+    scene: str, habitat: HabitatSettings, python: str | None, *, panoramas: bool = True
+) -> Settings:
+    """Return the settings that start the simulators of a scene.
+
+    Args:
+        scene: its path or name.
+        habitat: how it is played.
+        python: the interpreter on the command line.
+        panoramas: whether anybody reads them.
+    """
     folder = Path(habitat.folder) if habitat.folder else None
     named = interpreter(habitat.simulator, python)
     agent = AgentSize(habitat.agent_radius, habitat.agent_height)
     return Settings(
-        scene, habitat.simulator, folder, named, agent=agent, floor=habitat.floor, up=habitat.up
+        scene,
+        habitat.simulator,
+        folder,
+        named,
+        agent=agent,
+        floor=habitat.floor,
+        up=habitat.up,
+        panoramas=panoramas,
     )
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -20,6 +20,14 @@ if TYPE_CHECKING:
 PALE = 0.45  # how much of a map's own contrast is left below the heat
 COLUMN_INCHES, ROW_INCHES = 3.6, 3.3
 POINTS = 51  # of a curve
+
+
+class Pretraining(NamedTuple):
+    """What policies were trained in."""
+
+    name: str  # of the policies
+    scene: str
+    metrics: Path  # the run's table
 
 
 def heat_maps(
@@ -70,7 +78,7 @@ def _draw(axis: "Axes", drawn: FloorMap, counts: np.ndarray, most: int) -> Any:
 
 
 def coverage(
-    path: Path, title: str, pretraining: Panel | None, scenes: Mapping[str, Mapping[str, Places]]
+    path: Path, title: str, pretraining: Sequence[Panel], scenes: Mapping[str, Mapping[str, Places]]
 ) -> Path:
     """Draw how the distinct positions grow: in pre-training, and in an episode of each scene.
 
@@ -84,25 +92,24 @@ def coverage(
         Panel(scene, "steps", "distinct positions", {name: _growth(walks[name]) for name in walks})
         for scene, walks in scenes.items()
     ]
-    return figures.lines(path, title, panels if pretraining is None else [pretraining, *panels])
+    return figures.lines(path, title, [*pretraining, *panels])
 
 
-def of_pretraining(table: Path, name: str, scene: str) -> Panel | None:
+def of_pretraining(runs: Sequence[Pretraining]) -> list[Panel]:
     """Return how many distinct positions pre-training has visited, over its frames.
 
-    Args:
-        table: the run's `metrics.csv`.
-        name: of the method.
-        scene: of the run.
-
-    Returns:
-        None where the table has no such numbers (the run has just begun).
+    There is a panel for each scene, without the runs whose tables have no such numbers (they have
+    just begun).
     """
-    seeds = metrics_table.read(table).get("positions") if table.is_file() else None
-    if not seeds:
-        return None
-    heading = f"pre-training in {scene}"
-    return Panel(heading, "frames", "distinct positions", {name: over_seeds(seeds)})
+    found: dict[str, dict[str, Curve]] = {}
+    for run in runs:
+        table = metrics_table.read(run.metrics) if run.metrics.is_file() else {}
+        if seeds := table.get("positions"):
+            found.setdefault(run.scene, {})[run.name] = over_seeds(seeds)
+    return [
+        Panel(f"pre-training in {scene}", "frames", "distinct positions", lines)
+        for scene, lines in found.items()
+    ]
 
 
 def _growth(places: Places) -> Curve:

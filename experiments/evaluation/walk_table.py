@@ -1,7 +1,7 @@
 """The table of walks: a row for each policy, seed and scene, and its pictures."""
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
+import csv
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,12 +12,12 @@ from rich.table import Table
 
 from cbet_jax.analysis import intervals
 from cbet_jax.analysis.intervals import Estimate
-from cbet_jax.config import RunSettings
-from cbet_jax.runs.directory import RunDirectory
+from cbet_jax.runs.atomic_write import replacing
 from cbet_jax.runs.saved_policies import UNIFORM
 from envs.habitat.simulator import FloorMap
-from experiments.common.outputs import unused, write_table
 from experiments.evaluation import walk_pictures, walks
+from experiments.evaluation.evaluation_table import ALL_SEEDS
+from experiments.evaluation.walk_pictures import Pretraining
 from experiments.evaluation.walks import Places
 
 HEADER = (
@@ -32,7 +32,7 @@ class Walked(NamedTuple):
 
     scene: str
     drawn: FloorMap
-    places: dict[str, list[Places]]  # policy -> one entry for each of its seeds
+    places: dict[str, dict[int, Places]]  # policy -> seed -> its walks
 
 
 class WalkConditions(NamedTuple):
@@ -41,7 +41,7 @@ class WalkConditions(NamedTuple):
     simulator: str
     steps: int  # of an episode
     random_starts: bool
-    frames: int  # of the checkpoint
+    frames: Mapping[str, int]  # policy -> those of its checkpoint (0: nothing was learnt)
     seed: int  # of the evaluation
 
 
@@ -49,36 +49,47 @@ class WalkRow(NamedTuple):
     """How far one policy came in one scene."""
 
     policy: str
-    seed: str
+    seed: str  # or `ALL_SEEDS`: means over them, the interval from their spread
     scene: str
     episodes: int
     positions: Estimate  # distinct ones, an episode
-    together: int  # distinct ones in all episodes
+    together: float  # distinct ones in all episodes of a seed
     times_uniform: float  # mean an episode, over that of random actions
 
 
-def rows(walked: Walked, settings: RunSettings) -> Iterator[WalkRow]:
-    """Yield a row for each policy and seed in a scene."""
-    (random,) = walked.places[UNIFORM]
+def rows(walked: Walked) -> Iterator[WalkRow]:
+    """Yield a row for each policy and seed in a scene, and one for all seeds of several."""
+    (random,) = walked.places[UNIFORM].values()
     usual = float(np.mean([walks.distinct(episode) for episode in random]))
     for policy, seeds in walked.places.items():
-        first = 0 if policy == UNIFORM else settings.first_seed
-        for seed, places in enumerate(seeds, first):
+        own = []
+        for seed, places in seeds.items():
             found = intervals.mean(np.array([walks.distinct(episode) for episode in places]))
+            together, times = walks.distinct(places), found.value / usual
+            row = WalkRow(policy, str(seed), walked.scene, len(places), found, together, times)
+            own.append(row)
+        yield from own
+        if len(own) > 1:
             yield WalkRow(
                 policy,
-                str(seed),
+                ALL_SEEDS,
                 walked.scene,
-                len(places),
-                found,
-                walks.distinct(places),
-                found.value / usual,
+                sum(row.episodes for row in own),
+                intervals.mean(np.array([row.positions.value for row in own])),
+                float(np.mean([row.together for row in own])),
+                float(np.mean([row.times_uniform for row in own])),
             )
 
 
-def line(walked: Walked, settings: RunSettings) -> str:
+def of_policies(table: Iterable[WalkRow]) -> dict[tuple[str, str], WalkRow]:
+    """Return one row for each scene and policy: that of all seeds, if there are several."""
+    return {(row.scene, row.policy): row for row in table}  # it is the last of a policy's
+
+
+def line(walked: Walked) -> str:
     """Return a scene's rows as one line."""
-    means = [f"{row.policy} {row.positions.value:.1f}" for row in rows(walked, settings)]
+    found = of_policies(rows(walked)).values()
+    means = [f"{row.policy} {row.positions.value:.1f}" for row in found]
     return f"{walked.scene}: positions an episode: {', '.join(means)}"
 
 
@@ -92,67 +103,76 @@ def show(console: Console, table: Sequence[WalkRow], title: str) -> None:
     for heading in ("positions an episode", "in all", "x uniform"):
         shown.add_column(heading, no_wrap=True, justify="right")
     for row in table:
-        numbers = (row.positions.text(1), f"{row.together:,}", f"{row.times_uniform:.2f}")
+        numbers = (row.positions.text(1), f"{row.together:,.0f}", f"{row.times_uniform:.2f}")
         shown.add_row(row.scene, row.policy, row.seed, *numbers)
     console.print(shown)
 
 
-def save(
-    folder: Path,
-    directory: RunDirectory,
-    settings: RunSettings,
+def save(path: Path, table: Sequence[WalkRow], conditions: WalkConditions) -> None:
+    """Save the table; the file is complete or as it was, whenever the process dies."""
+    how = conditions._asdict()
+    with replacing(path) as temporary, open(temporary, "w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(HEADER)
+        for row in table:
+            frames = conditions.frames.get(row.policy, 0)
+            numbers = (*row[:4], *row.positions, row.together, row.times_uniform)
+            last = (how | {"frames": frames}).values()
+            writer.writerow([f"{x:.6g}" if isinstance(x, float) else x for x in (*numbers, *last)])
+
+
+def draw(
+    path: Path,
     walked: Sequence[Walked],
     table: Sequence[WalkRow],
     conditions: WalkConditions,
+    pretraining: Sequence[Pretraining],
 ) -> Iterator[Path]:
-    """Write the table and its pictures under new names, and yield the files.
+    """Draw the pictures of a table, and yield their files, which are named after its.
 
     Args:
-        folder: of the files.
-        directory: of the run.
-        settings: of the run.
+        path: of the table.
         walked: the walks in each scene.
         table: their rows.
         conditions: how they were played.
+        pretraining: what the policies were trained in.
     """
-    path = unused(folder / "habitat-evaluation.csv")
-    lines = (
-        (*row[:4], *row.positions, row.together, row.times_uniform, *conditions) for row in table
-    )
-    yield write_table(path, HEADER, lines)
-    frames = f"after {conditions.frames:,} frames"
+    known = sorted(set(conditions.frames.values()))
+    frames = f"after {' to '.join(f'{at:,}' for at in dict.fromkeys((known[0], known[-1])))} frames"
     title = f"Distinct positions {frames} (whiskers: 95 % confidence intervals)"
     scenes = [each.scene for each in walked]
     yield walk_pictures.bars(path.with_suffix(".png"), title, panels(table), scenes)
     drawn = {
-        each.scene: (each.drawn, {name: seeds[0] for name, seeds in each.places.items()})
+        each.scene: (
+            each.drawn,
+            {name: next(iter(seeds.values())) for name, seeds in each.places.items()},
+        )
         for each in walked
     }
     picture = path.with_name(f"{path.stem}-maps.png")
     yield walk_pictures.heat_maps(picture, drawn, f"Where the policies were {frames}")
-    trained_in = Path(settings.environments[0]).name.partition(".")[0]
-    method = settings.train.method
-    pretraining = walk_pictures.of_pretraining(directory.metrics, method, trained_in)
     together = {
-        each.scene: {name: np.concatenate(seeds) for name, seeds in each.places.items()}
+        each.scene: {
+            name: np.concatenate(list(seeds.values())) for name, seeds in each.places.items()
+        }
         for each in walked
     }
     picture = path.with_name(f"{path.stem}-coverage.png")
     title = f"Distinct positions in an episode {frames}, all seeds (95 % confidence intervals)"
-    yield walk_pictures.coverage(picture, title, pretraining, together)
+    yield walk_pictures.coverage(
+        picture, title, walk_pictures.of_pretraining(pretraining), together
+    )
 
 
 def panels(table: Sequence[WalkRow]) -> dict[str, dict[str, list[Estimate]]]:
-    """Return one bar for each policy, or for each of its seeds where it has several."""
-    together = "distinct positions of all episodes"
+    """Return one bar for each scene and policy."""
+    together = "distinct positions of all episodes of a seed"
     found: dict[str, dict[str, list[Estimate]]] = {
         "distinct positions an episode": {},
         together: {},
     }
-    seeds = Counter(policy for policy, _ in {(row.policy, row.seed) for row in table})
-    for row in table:
-        name = f"{row.policy}, seed {row.seed}" if seeds[row.policy] > 1 else row.policy
+    for row in of_policies(table).values():
         value = float(row.together)
         for panel, bar in zip(found, (row.positions, Estimate(value, value, value)), strict=True):
-            found[panel].setdefault(name, []).append(bar)
+            found[panel].setdefault(row.policy, []).append(bar)
     return found

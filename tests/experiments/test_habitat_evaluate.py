@@ -45,6 +45,20 @@ def test_an_evaluation_leaves_a_table_and_pictures(habitat_run, capsys, tmp_path
         assert picture.read_bytes().startswith(PNG)
 
 
+def test_several_runs_share_one_table(habitat_run, capsys, tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    first, second = (shutil.copytree(habitat_run.root, tmp_path / name) for name in ("a", "b"))
+    arguments = ["--episodes", "2", "--steps", str(STEPS)]
+    scene = habitat_run.settings().environments
+    habitat_evaluate.main([str(first), str(second), *arguments, "--scenes", *scene])
+    with open("runs/habitat-evaluation.csv") as file:
+        table = list(csv.DictReader(file))
+    assert [row["policy"] for row in table] == ["a", "b", "untrained", "uniform"]
+    assert table[0]["positions"] == table[1]["positions"]  # both are the same policy
+    assert [int(row["checkpoint_frames"]) > 0 for row in table] == [True, True, False, False]
+    assert "saved: runs/habitat-evaluation-coverage.png" in capsys.readouterr().out
+
+
 @pytest.mark.slow
 def test_a_policy_of_the_published_code_walks_about(habitat_run, capsys, tmp_path, monkeypatch):
     """It plays what it is converted to, and has finished."""
@@ -77,6 +91,8 @@ def test_a_policy_of_the_published_code_walks_about(habitat_run, capsys, tmp_pat
 
 BAD_COMMAND_LINES = {
     "no run": (["nowhere"], "holds no run"),
+    "not even a name": ([], "give one or more runs"),
+    "one twice": (["RUN", "RUN"], "is given twice"),
     "no episodes": (["RUN", "--episodes", "0"], "episodes must be at least 1"),
     "no workers": (["RUN", "--workers", "0"], "workers must be at least 1"),
     "no such scene": (["RUN", "--scenes", "nowhere"], "there is no scene"),

@@ -13,7 +13,6 @@ from cbet_jax.runs.directory import RunDirectory
 from cbet_jax.runs.json_files import write_json
 from cbet_jax.runs.metrics_table import HEADER
 from experiments import report
-from experiments.common.outputs import write_table
 from experiments.common.presets import HABITAT_PRESETS, PRESETS
 from experiments.evaluation import evaluation_table, walk_table
 from experiments.evaluation.walk_table import WalkConditions, WalkRow
@@ -119,9 +118,8 @@ def test_walks_in_rooms_are_shown(tmp_path):
     run.create(HABITAT_PRESETS["smoke"])
     run.metrics.write_text(HEADER + "0,500,positions,3\n")
     walk = WalkRow("cbet", "0", "studio", 9, Estimate(4.0, 3.0, 5.0), 30, 1.5)
-    conditions = WalkConditions("raycast", 100, False, 1000, 0)
-    row = (*walk[:4], *walk.positions, *walk[5:], *conditions)
-    write_table(run.root / "habitat-evaluation.csv", walk_table.HEADER, [row])
+    conditions = WalkConditions("raycast", 100, False, {"cbet": 1000}, 0)
+    walk_table.save(run.root / "habitat-evaluation.csv", [walk], conditions)
     report.main([str(run.root)])
     text = (run.root / "report.html").read_text()
     assert "Evaluation of a after 1,000 frames" in text

@@ -21,6 +21,7 @@ from envs.habitat.scene_check import check_scene
 from envs.habitat.scenes import Frame, SceneFile, Stage, find_scene, line, read_stage
 from envs.habitat.simulator import (
     ACTIONS,
+    BLACK,
     CAMERA_HEIGHT,
     COMPASS,
     FIELD_OF_VIEW_DEGREES,
@@ -63,12 +64,15 @@ class HabitatSim:
     version = str(habitat_sim.__version__)
     renderer = "OpenGL through EGL"
 
-    def __init__(self, scene: Union[Stage, SceneFile], agent: AgentSize) -> None:
+    def __init__(
+        self, scene: Union[Stage, SceneFile], agent: AgentSize, panoramas: bool = True
+    ) -> None:
         """Open a scene, and compute its navigation mesh.
 
         Args:
             scene: its triangles, or a scene of a data set with objects in it.
             agent: size of the agent.
+            panoramas: whether they are rendered, or black.
 
         Raises:
             SimulatorError: habitat-sim cannot read the scene, or it has too little walkable floor
@@ -83,6 +87,7 @@ class HabitatSim:
             check_upright(scene, self._size(), area, partial(self._floor_area_in, scene))
         self._island = self._choose_island()
         self._pose = Pose((0.0, 0.0, 0.0), 0.0)
+        self._panoramas = panoramas
         self._panorama: Optional[np.ndarray] = None  # at the pose's position
 
     def _load(self, scene: Union[Stage, SceneFile]) -> None:
@@ -188,7 +193,9 @@ class HabitatSim:
         return self._observation(pose, self._sim.get_sensor_observations(_WALKER))
 
     def _observation(self, pose: Pose, images: Any) -> Observation:
-        if self._panorama is None or pose.position != self._pose.position:
+        if not self._panoramas:
+            self._panorama = BLACK
+        elif self._panorama is None or pose.position != self._pose.position:
             north = Pose(pose.position, 0.0)
             self._sim.get_agent(_COMPASS_AGENT).set_state(_state(north), is_initial=True)
             around = self._sim.get_sensor_observations(_COMPASS_AGENT)
@@ -234,6 +241,7 @@ def open_scene(
     folder: Optional[Path],
     agent: AgentSize = PUBLISHED_AGENT,
     up: Optional[str] = None,
+    panoramas: bool = True,
 ) -> HabitatSim:
     """Open a scene.
 
@@ -242,6 +250,7 @@ def open_scene(
         folder: folder of a data set such as Replica, or its `*.scene_dataset_config.json`.
         agent: size of the agent.
         up: axis that points up in the file, `y` or `z` (None: as the file says).
+        panoramas: whether they are rendered, or black.
 
     Raises:
         SimulatorError: there is no such scene, it is damaged or on its side, or it has too little
@@ -251,10 +260,11 @@ def open_scene(
     if found.dataset is not None:
         if up is not None:
             raise SimulatorError(f"{found.dataset} says which way is up: leave --up out")
-        return HabitatSim(SceneFile(found.path.resolve(), found.dataset.resolve()), agent)
+        described = SceneFile(found.path.resolve(), found.dataset.resolve())
+        return HabitatSim(described, agent, panoramas)
     stage = read_stage(found.path.resolve(), up)
     check_scene(stage.path)
-    return HabitatSim(stage, agent)
+    return HabitatSim(stage, agent, panoramas)
 
 
 def _configuration(scene: SceneFile, settings: Any, size: AgentSize) -> Any:

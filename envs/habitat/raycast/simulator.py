@@ -17,6 +17,7 @@ from envs.habitat.raycast.renderer import NAME, Renderer
 from envs.habitat.raycast.walkable import sample_positions, snap, walk
 from envs.habitat.scenes import Frame, Stage, find_scene, read_stage
 from envs.habitat.simulator import (
+    BLACK,
     COMPASS,
     FORWARD,
     PUBLISHED_AGENT,
@@ -45,15 +46,27 @@ class Raycast:
     renderer = NAME
 
     def __init__(
-        self, mesh: Mesh, agent: AgentSize = PUBLISHED_AGENT, floor: FloorKind = "cells"
+        self,
+        mesh: Mesh,
+        agent: AgentSize = PUBLISHED_AGENT,
+        floor: FloorKind = "cells",
+        *,
+        panoramas: bool = True,
     ) -> None:
         """Find the floor of a scene, and prepare to render it.
+
+        Args:
+            mesh: the scene.
+            agent: size of the agent.
+            floor: what the walkable floor is found from.
+            panoramas: whether they are rendered, or black.
 
         Raises:
             SimulatorError: the scene has no walkable floor.
         """
         self.floor = find_floor(mesh.vertices, mesh.faces, agent, floor)
         self._renderer = Renderer(mesh)
+        self._compass = COMPASS if panoramas else ()
         self._pose = Pose((0.0, 0.0, 0.0), 0.0)
 
     def reset(self, seed: int) -> Observation:
@@ -100,8 +113,8 @@ class Raycast:
 
     def _observe_from(self, pose: Pose) -> Observation:
         self._pose = pose
-        view, *around = self._renderer.views(pose.position, (pose.heading, *COMPASS))
-        return Observation(pose, view, np.stack(around))
+        view, *around = self._renderer.views(pose.position, (pose.heading, *self._compass))
+        return Observation(pose, view, np.stack(around) if around else BLACK)
 
 
 def open_scene(
@@ -110,6 +123,8 @@ def open_scene(
     agent: AgentSize = PUBLISHED_AGENT,
     up: str | None = None,
     floor: FloorKind = "cells",
+    *,
+    panoramas: bool = True,
 ) -> Raycast:
     """Open a scene.
 
@@ -120,6 +135,7 @@ def open_scene(
         agent: size of the agent.
         up: axis that points up in the file, `y` or `z` (None: as the file says).
         floor: what the walkable floor is found from.
+        panoramas: whether they are rendered, or black.
 
     Raises:
         SimulatorError: there is no such scene, it is damaged or on its side, or it has too little
@@ -128,7 +144,7 @@ def open_scene(
     if folder is None and scene in NAMES and not Path(scene).is_file():
         if up is not None:
             raise SimulatorError(f"{scene} is drawn by the package, not a file: leave --up out")
-        return Raycast(make_apartment(scene), agent, floor)
+        return Raycast(make_apartment(scene), agent, floor, panoramas=panoramas)
     from envs.habitat.raycast.scene_file import read  # imports trimesh, which takes seconds
 
     found = find_scene(scene, folder, NAMES)
@@ -138,10 +154,12 @@ def open_scene(
             " --simulator habitat_sim"
         )
     stage = read_stage(found.path, up)
-    return _open_stage(read(stage), stage, agent, floor)
+    return _open_stage(read(stage), stage, agent, floor, panoramas)
 
 
-def _open_stage(mesh: Mesh, stage: Stage, agent: AgentSize, floor: FloorKind) -> Raycast:
+def _open_stage(
+    mesh: Mesh, stage: Stage, agent: AgentSize, floor: FloorKind, panoramas: bool
+) -> Raycast:
     """Open the mesh of a file.
 
     Raises:
@@ -157,7 +175,7 @@ def _open_stage(mesh: Mesh, stage: Stage, agent: AgentSize, floor: FloorKind) ->
             return 0.0
 
     try:
-        opened = Raycast(mesh, agent, floor)
+        opened = Raycast(mesh, agent, floor, panoramas=panoramas)
     except SimulatorError as error:
         raise too_little_floor(stage.path, 0.0) from error
     area = opened.floor.area.area

@@ -42,6 +42,7 @@ class Settings(NamedTuple):
     agent: AgentSize = PUBLISHED_AGENT
     floor: FloorKind = "cells"  # what raycast finds the walkable floor from
     up: Axis | None = None  # axis that points up in the file (None: as the file says)
+    panoramas: bool = True  # no: they stay black, which spares most of the rendering
 
 
 class Hello(NamedTuple):
@@ -85,6 +86,7 @@ class Worker:
             "agent": settings.agent,
             "floor": settings.floor,
             "up": settings.up,
+            "panoramas": settings.panoramas,
             "memory": memory,
             "slot": slot,
             "slots": slots,

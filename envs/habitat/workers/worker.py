@@ -95,7 +95,7 @@ def _make_importable() -> None:
 
 
 def _open(settings: dict) -> Any:
-    """Open the scene in the simulator, with the agent's size and `up` if it takes them.
+    """Open the scene in the simulator, with the agent's size and the like if it takes them.
 
     Raises:
         SimulatorError: the simulator or the scene is missing, or the scene cannot be used.
@@ -117,7 +117,7 @@ def _open(settings: dict) -> Any:
         raise SimulatorError(
             f"simulator {name} cannot be loaded by {sys.executable}: {reason}{hint}"
         ) from error
-    offered = {name: settings[name] for name in ("floor", "up")}
+    offered = {name: settings[name] for name in ("floor", "up", "panoramas")}
     offered["agent"] = AgentSize(*settings["agent"])
     taken = inspect.signature(module.open_scene).parameters
     more = {name: value for name, value in offered.items() if name in taken}

@@ -90,6 +90,20 @@ def test_the_panorama_does_not_depend_on_the_heading(simulator) -> None:
     assert (simulator.step(FORWARD).panorama != before).any()
 
 
+def test_panoramas_can_be_left_out(simulator, tmp_path) -> None:
+    path = tmp_path / "walls.glb"
+    four_walls().export(path)
+    without = open_scene(str(path), panoramas=False)
+    for each in (simulator, without):
+        each.teleport(CENTRE)
+    for action in (FORWARD, LEFT, FORWARD):
+        seen, wanted = without.step(action), simulator.step(action)
+        assert seen.pose == wanted.pose
+        np.testing.assert_array_equal(seen.view, wanted.view)
+        assert seen.panorama.shape == wanted.panorama.shape
+        assert not seen.panorama.any()
+
+
 def test_steps_ahead_until_something_is_in_the_way(simulator) -> None:
     simulator.teleport(Pose((0.0, 0.0, 0.0), 90.0))
     assert simulator.step(FORWARD).pose.position == pytest.approx((-STEP_LENGTH, 0, 0), abs=1e-6)

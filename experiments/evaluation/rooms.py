@@ -1,0 +1,168 @@
+"""Walk about scenes with the saved policies of runs, and with two random ones."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+from rich.console import Console
+
+from cbet_jax.agent import AgentParams, uniform
+from cbet_jax.config import HabitatSettings, RunSettings, SettingsError
+from cbet_jax.runs.directory import RunDirectory
+from cbet_jax.runs.json_files import first_difference
+from cbet_jax.runs.saved_policies import UNIFORM, UNTRAINED, load_policies, untrained
+from envs.types import World
+from experiments.common import habitat, opening
+from experiments.common.outputs import distinct_names
+from experiments.evaluation import walks
+from experiments.evaluation.walk_pictures import Pretraining
+from experiments.evaluation.walk_table import Walked
+from experiments.evaluation.walks import Places, Walker
+
+MAP_CELL_METRES = 0.1
+
+
+class EvaluatedRun(NamedTuple):
+    """A run whose policies are evaluated."""
+
+    name: str  # of its policies in the table
+    directory: RunDirectory
+    settings: RunSettings
+    habitat: HabitatSettings  # how its own scene is played
+
+    @property
+    def pretraining(self) -> Pretraining:
+        """Where it was trained, and the table of it."""
+        scene = Path(self.settings.environments[0]).name.partition(".")[0]
+        return Pretraining(self.name, scene, self.directory.metrics)
+
+
+class WalkPlan(NamedTuple):
+    """How the walks are played."""
+
+    habitat: HabitatSettings
+    episodes: int  # of each policy in each scene
+    steps: int  # of an episode
+    workers: int  # simulators at once
+    seed: int  # of the starts and the actions
+    checkpoint: int | None  # frames of the checkpoints (None: each run's newest)
+    python: str | None  # the interpreter that the simulator is installed in
+
+
+class Player(NamedTuple):
+    """One policy, with all of its seeds."""
+
+    name: str
+    walker: Walker
+    seeds: dict[int, AgentParams]
+
+
+def open_runs(paths: Sequence[Path]) -> list[EvaluatedRun]:
+    """Read what runs were, whose policies are evaluated together.
+
+    They are called by their methods, or by their directories where two have the same method.
+
+    Raises:
+        RunDirectoryError: one is not a run in Habitat. SettingsError: one is given twice, or two
+            play scenes differently.
+    """
+    names = distinct_names(paths)
+    directories = [RunDirectory(path) for path in paths]
+    settings = [habitat.habitat_settings(directory) for directory in directories]
+    methods = [run.train.method for run, _ in settings]
+    if len(set(methods)) == len(methods):
+        names = methods
+    for path, (_, played) in zip(paths, settings, strict=True):
+        first, other = (asdict(_comparable(each)) for each in (settings[0][1], played))
+        difference = first_difference(first, other)
+        if difference:
+            raise SettingsError(
+                f"{path} plays scenes in another way than {paths[0]} ({difference}): evaluate it "
+                "by itself"
+            )
+    return [
+        EvaluatedRun(name, directory, *both)
+        for name, directory, both in zip(names, directories, settings, strict=True)
+    ]
+
+
+def _comparable(played: HabitatSettings) -> HabitatSettings:
+    """Return how scenes are played, without what an evaluation decides."""
+    return replace(played, max_steps=1, random_starts=False, shared_start=True)
+
+
+def play(
+    runs: Sequence[EvaluatedRun], plan: WalkPlan, scene: str, console: Console
+) -> tuple[Walked, dict[str, int]]:
+    """Play every policy in one scene, all from the same starts.
+
+    Args:
+        runs: whose policies play.
+        plan: how.
+        scene: its path or name.
+        console: where damaged checkpoints are reported.
+
+    Returns:
+        The walks, and the frames of each run's checkpoint.
+
+    Raises:
+        SimulatorError: the scene cannot be played.
+        RunDirectoryError: there is no policy.
+    """
+    number = min(plan.workers, plan.episodes)
+    # Only counts read panoramas, and nothing counts here.
+    process = habitat.process_settings(scene, plan.habitat, plan.python, panoramas=False)
+    with habitat.simulators(process, number) as simulators:
+        world = habitat.worlds(plan.habitat, simulators)
+        players, frames = _players(runs, plan, world, console)
+        places = {player.name: _walk(player, plan) for player in players}
+        drawn = simulators.floor_map(MAP_CELL_METRES)
+        return Walked(simulators.scene_name, drawn, places), frames
+
+
+def _players(
+    runs: Sequence[EvaluatedRun], plan: WalkPlan, world: World, console: Console
+) -> tuple[list[Player], dict[str, int]]:
+    """Load the policies of all runs; those that learnt nothing are like the first run's."""
+    players: list[Player] = []
+    nothing_learnt: list[Player] = []
+    frames: dict[str, int] = {}
+    walkers: dict[Any, Walker] = {}  # one compiled program for each kind of agent
+    for run in runs:
+        policies = load_policies(run.directory, run.settings, world, plan.checkpoint)
+        opening.tell_damaged(policies.loaded, console)
+        kind = run.settings.train.network, run.settings.transfer
+        if kind not in walkers:
+            walkers[kind] = walks.make_walker(world, policies.agent, plan.steps)
+        seeds = _by_seed(policies.params, run.settings)
+        players.append(Player(run.name, walkers[kind], seeds))
+        frames[run.name] = policies.loaded.position.frames
+        if not nothing_learnt:
+            drawn = _by_seed(untrained(policies, run.settings), run.settings)
+            nothing_learnt.append(Player(UNTRAINED, walkers[kind], drawn))
+    random_walker = walks.make_walker(world, uniform(world.num_actions), plan.steps)
+    nothing_learnt.append(Player(UNIFORM, random_walker, {0: AgentParams(())}))
+    return players + nothing_learnt, frames
+
+
+def _walk(player: Player, plan: WalkPlan) -> dict[int, Places]:
+    return {
+        seed: walks.play(
+            player.walker,
+            params,
+            jax.random.key(plan.seed),
+            plan.episodes,
+            random_starts=plan.habitat.random_starts,
+        )
+        for seed, params in player.seeds.items()
+    }
+
+
+def _by_seed(params: AgentParams, settings: RunSettings) -> dict[int, AgentParams]:
+    """Return the parameters of each seed."""
+    return {
+        settings.first_seed + index: jax.tree.map(lambda leaf: leaf[index], params)  # noqa: B023
+        for index in range(settings.seeds)
+    }
