@@ -14,7 +14,9 @@ import tyro
 from rich.console import Console
 
 from cbet_jax.config import HabitatSettings, RunSettings, SettingsError
+from cbet_jax.intrinsic import make_intrinsic
 from cbet_jax.setting_types import check_between
+from envs.habitat.simulator import ACTIONS
 from experiments.common import habitat, presets, training
 from experiments.common.cli import FirstWords
 from experiments.common.experiment import Experiment, Opened
@@ -67,7 +69,12 @@ def opened(
 ) -> Iterator[Opened]:
     """Start the simulators, and build the run that is played in them."""
     settings = options.settings
-    process = habitat.process_settings(options.scene, options.habitat, options.simulator_python)
+    process = habitat.process_settings(
+        options.scene,
+        options.habitat,
+        options.simulator_python,
+        panoramas=make_intrinsic(settings.train, len(ACTIONS)).panoramas,
+    )
     with habitat.simulators(process, settings.train.worlds) as simulators:
         program = habitat.build(settings, simulators)
         habitat.introduce(simulators, console)

@@ -296,6 +296,14 @@ def _of_actor_0(axis: int) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
     return joined
 
 
+def _check_panoramas(subject: Subject) -> None:
+    walk = random_walk(0)
+    panorama = jnp.asarray(np.random.default_rng(1).permutation(walk.steps.panorama))
+    other = walk._replace(steps=walk.steps._replace(panorama=panorama))
+    good = subject.method.panoramas or are_close(subject.rewards(walk), subject.rewards(other))
+    expect(good, "it says panoramas=False, but the rewards change when only panoramas do")
+
+
 def _check_resets(subject: Subject) -> None:
     """If episodes' ends change what is rewarded later, nothing before an end may.
 
@@ -353,6 +361,7 @@ CHECKS: dict[str, Callable[[Subject], None]] = {
     "observe_rollout is observe": _check_observe_rollout,
     "no look ahead": _check_look_ahead,
     "actors are separate": _check_actors,
+    "panoramas as said": _check_panoramas,
     RESETS: _check_resets,
     REACHES: _check_reach,
 }

@@ -64,9 +64,10 @@ def count_based(
     makers = {kind: key_maker(counts, of_changes=kind == CHANGES) for kind in kinds}
     capacity = table_capacity(settings, lasting=resets.never)
 
+    views = {kind: counts.states if kind == STATES else counts.changes for kind in kinds}
+
     def observed(kind: str, step: Step) -> Integer[Array, "..."]:
-        view = counts.states if kind == STATES else counts.changes
-        return step.view if view == "egocentric" else step.panorama
+        return step.view if views[kind] == "egocentric" else step.panorama
 
     def init(key: PRNGKeyArray, step: Step) -> tuple[Params, Memory]:
         num_tables = 1 if counts.shared else len(step.view)
@@ -137,6 +138,7 @@ def count_based(
         observe=observe,
         observe_rollout=observe_rollout if whole_rollouts else None,
         metrics=overflow,
+        panoramas="panoramic" in views.values(),
     )
 
 

@@ -34,4 +34,6 @@ def curiosity(settings: TrainSettings, num_actions: int) -> Intrinsic:
         predictions = predict(models, params.learnt, trajectory)
         return models_loss(predictions, trajectory.steps.action, auxiliary)
 
-    return Intrinsic("curiosity", EMBEDDING_COEFFICIENT, reward, init=init, loss=loss)
+    return Intrinsic(
+        "curiosity", EMBEDDING_COEFFICIENT, reward, init=init, loss=loss, panoramas=False
+    )

@@ -57,7 +57,14 @@ def e3b(settings: TrainSettings, num_actions: int) -> Intrinsic:
         return trajectory.signal / params.fixed["bonus"].deviation
 
     return Intrinsic(
-        "e3b", COEFFICIENT, reward, init=init, observe=observe, adapt=adapt, loss=embedding.loss
+        "e3b",
+        COEFFICIENT,
+        reward,
+        init=init,
+        observe=observe,
+        adapt=adapt,
+        loss=embedding.loss,
+        panoramas=False,
     )
 
 

@@ -87,6 +87,7 @@ def ngu_episodic(settings: TrainSettings, num_actions: int) -> Intrinsic:
         observe=observe,
         adapt=adapt,
         loss=embedding.loss,
+        panoramas=False,
     )
 
 

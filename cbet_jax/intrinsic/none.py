@@ -13,7 +13,7 @@ def zero(params: Params, trajectory: Trajectory) -> Float[Array, "T N"]:
     return jnp.zeros(trajectory.steps.action.shape)
 
 
-NONE = Intrinsic("none", coefficient=0.0, reward=zero)
+NONE = Intrinsic("none", coefficient=0.0, reward=zero, panoramas=False)
 
 
 def none(settings: TrainSettings, num_actions: int) -> Intrinsic:

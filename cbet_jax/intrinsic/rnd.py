@@ -42,4 +42,4 @@ def rnd(settings: TrainSettings, num_actions: int) -> Intrinsic:
         error = sequence_mean(reward(params, trajectory))
         return auxiliary.prediction_weight * error, {"prediction_loss": error}
 
-    return Intrinsic("rnd", EMBEDDING_COEFFICIENT, reward, init=init, loss=loss)
+    return Intrinsic("rnd", EMBEDDING_COEFFICIENT, reward, init=init, loss=loss, panoramas=False)

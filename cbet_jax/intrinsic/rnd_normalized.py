@@ -82,7 +82,14 @@ def rnd_normalized(settings: TrainSettings, num_actions: int) -> Intrinsic:
         return settings.auxiliary.prediction_weight * error, {"prediction_loss": error}
 
     return Intrinsic(
-        "rnd-normalized", COEFFICIENT, reward, init=init, observe=observe, adapt=adapt, loss=loss
+        "rnd-normalized",
+        COEFFICIENT,
+        reward,
+        init=init,
+        observe=observe,
+        adapt=adapt,
+        loss=loss,
+        panoramas=False,
     )
 
 

@@ -94,3 +94,5 @@ class Intrinsic(NamedTuple):
     #: the loss of the method's own networks, and its terms as metrics
     loss: Callable[[Params, Trajectory], tuple[Float[Array, ""], Metrics]] = _no_loss
     metrics: Callable[[Memory], Metrics] = _no_metrics  # totals since the run began
+    #: whether anything here reads `Step.panorama`: rooms render none that nobody reads
+    panoramas: bool = True

@@ -104,6 +104,10 @@ def _sum(forget, params, memory, key, experience):
     return memory, memory
 
 
+def _look_around(params, memory, key, experience):
+    return memory, experience.step.panorama[:, 0].astype(jnp.float32)
+
+
 def _half(memory, step):
     return jnp.where(step.terminated | step.truncated, 0.5 * memory, memory)
 
@@ -184,6 +188,9 @@ BROKEN = {
     ],
     "actors are separate": [
         ({"coefficient": 1.0, "reward": _less_the_others}, "only the other actors play differ")
+    ],
+    "panoramas as said": [
+        ({**REMEMBERS, "observe": _look_around, "panoramas": False}, "when only panoramas do"),
     ],
     RESETS: [
         ({**REMEMBERS, "observe": partial(_sum, _half)}, "still depend on the episode before"),
