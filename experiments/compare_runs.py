@@ -37,7 +37,10 @@ MODULE = "experiments.compare_runs"
 NAME = "comparison"
 HEADER = ("run", "seed", "metric", "frames", "value")
 INTRINSIC = "intrinsic_reward"
-OF_THE_REWARD = ("train.method", "train.intrinsic_coefficient", "train.counts.", "train.auxiliary.")
+OF_THE_REWARD = (
+    *("train.method", "train.own", "train.intrinsic_coefficient"),
+    *("train.counts.", "train.auxiliary."),
+)
 NO_STATEMENT = "one seed each: the runs differ by chance, too; --seeds 3 tells how much"
 OTHER_SCALE = "another scale"
 POINTS = 60  # of a curve

@@ -9,9 +9,8 @@ command continues it.
 import sys
 from collections.abc import Sequence
 
-from envs.minigrid.generators.catalogue import TRANSFER
 from experiments.study import command
-from experiments.study.contents import ABLATION, MAIN, METHODS, NOISY_TV, THREE
+from experiments.study.contents import ABLATION, MAIN, METHODS, NOISY_TV, TASKS, THREE
 from experiments.study.options import Study
 from experiments.study.report import Contents
 
@@ -20,7 +19,7 @@ STUDY = Study(
     program="experiments.paper",
     methods=METHODS,
     setups=THREE,
-    tasks={"paper": TRANSFER, "smoke": ("DoorKey-8x8",)},
+    tasks=TASKS,
     report="report",
     contents=Contents(
         title="The paper's study",

@@ -29,7 +29,7 @@ from experiments.common.screen import Screen
 from experiments.reports import page
 
 MODULE = "experiments.report"
-ALL_SEEDS = "all"  # in place of a seed, in the table of an evaluation
+TOGETHER = "all"  # in place of a seed or a world, in the table of an evaluation
 
 
 @dataclass(frozen=True)
@@ -89,9 +89,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
             raise SettingsError("give one or more runs: RUN ...")
         path = place(options, runs)
         title = f"Report: {', '.join(run.name for run in runs)}"
+        content = body(title, runs, path.parent)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            page.write(path, title, body(title, runs, path.parent))
+            page.write(path, title, content)
         except OSError as error:
             raise RunDirectoryError(f"cannot write {path}: {error.strerror}") from None
     console.print(f"saved: {path}", soft_wrap=True, highlight=False)
@@ -207,13 +208,21 @@ def _line(name: str, color: str, curve: Curve) -> dict[str, Any]:
 
 
 def evaluation(run: ReportedRun) -> list[str]:
-    """Return the newest evaluation of a run, with 95 % intervals; nothing where there is none."""
+    """Return the newest evaluation of a run, with 95 % intervals; nothing where there is none.
+
+    Raises:
+        RunDirectoryError: it is damaged.
+    """
     in_rooms = run.settings.habitat is not None
     found = newest_table(run, WALKS if in_rooms else EPISODES)
     if not found:
         return []
-    header, rows = _walks(found) if in_rooms else _episodes(found)
-    title = f"Evaluation of {run.name} after {int(found[0]['checkpoint_frames']):,} frames"
+    try:
+        header, rows = _walks(found) if in_rooms else _episodes(found)
+        frames = int(found[0]["checkpoint_frames"])
+    except (ValueError, TypeError) as error:
+        raise RunDirectoryError(f"an evaluation of {run.name} cannot be read: {error}") from None
+    title = f"Evaluation of {run.name} after {frames:,} frames"
     return [page.heading(title), page.table(header, rows)]
 
 
@@ -233,7 +242,7 @@ def _episodes(table: Sequence[Mapping[str, str]]) -> EvaluationTable:
     chosen = {(row["environment"], row["method"]): row for row in table}
     rows = [
         (
-            "all worlds" if world == ALL_SEEDS else world,
+            "all worlds" if world == TOGETHER else world,
             method_style.title(method),
             _which_seed(row),
             _interval(row, "unique_interactions", 1),
@@ -263,7 +272,7 @@ def _walks(table: Sequence[Mapping[str, str]]) -> EvaluationTable:
 
 
 def _which_seed(row: Mapping[str, str]) -> str:
-    return "mean of seeds" if row["seed"] == ALL_SEEDS else f"seed {row['seed']}"
+    return "mean of seeds" if row["seed"] == TOGETHER else f"seed {row['seed']}"
 
 
 def _interval(row: Mapping[str, str], name: str, digits: int) -> str:

@@ -1,4 +1,4 @@
-"""Ask a run to stop: the first Ctrl-C is a request, the second one ends the process."""
+"""Ask a run to stop: the first signal is a request, a second Ctrl-C ends the process."""
 
 import contextlib
 import signal
@@ -31,7 +31,8 @@ class Stop:
 def stop_on_signals(waits_for: str = "") -> Iterator[Stop]:
     """Turn Ctrl-C, SIGTERM and SIGHUP into a request that the block reads when it can.
 
-    Where SIGHUP is ignored, as under nohup, it stays so.
+    After the first of them, Ctrl-C means what it meant before, and the others are not heard again:
+    `uv run` may tell a process twice. Where SIGHUP is ignored, as under nohup, it stays so.
 
     Args:
         waits_for: what the block has to end first, if that takes long; the block can change it.
@@ -46,8 +47,10 @@ def stop_on_signals(waits_for: str = "") -> Iterator[Stop]:
             signal.signal(number, handler)
 
     def note(number: int, frame: FrameType | None) -> None:
+        if stop.signal:
+            return
         stop.signal = number
-        restore()
+        signal.signal(signal.SIGINT, previous[signal.SIGINT])
         stop.reply()
 
     for number in previous:
@@ -72,7 +75,7 @@ def beside[T](work: Callable[[], T]) -> Iterator[Callable[[], T]]:
 
     Python answers signals in its main thread only, and only between two of its own instructions.
     A signal that the system gives to another thread does not wake the main one: it looks itself.
-    A second signal raises KeyboardInterrupt, and the work is left alone (`is_work_left`).
+    A second Ctrl-C raises KeyboardInterrupt, and the work is left alone (`is_work_left`).
     """
     future: futures.Future[T] = futures.Future()
 

@@ -91,7 +91,7 @@ def train(
     Raises:
         RunDirectoryError: the directory's files do not fit the settings.
         NonFiniteLossError: a loss was not a number; the last checkpoint is from before.
-        SettingsError: the program needs more memory than there is.
+        NotEnoughMemoryError: the program needs more memory than there is.
     """
     run = Run(directory, settings, host.trackers, host.command)
     (outcome,) = train_together([run], program, host)
@@ -117,6 +117,7 @@ def train_together(runs: Sequence[Run], program: Program, host: HostSettings) ->
 
     Raises:
         RunDirectoryError: a directory's files do not fit the settings.
+        NotEnoughMemoryError: the program needs more memory than there is.
     """
     with ExitStack() as locks, stop_on_signals() as stop:
         for one in runs:
@@ -251,11 +252,11 @@ class _Run:
         from_frames = self.saver.saved.frames
         self.record(self.files, compile_seconds=round(seconds, 2), from_frames=from_frames)
 
-        def advance(state: TrainState) -> tuple[TrainState, Chunk]:
+        def play(state: TrainState) -> tuple[TrainState, Chunk]:
             state, metrics = compiled(state)
             return state, {name: np.asarray(values) for name, values in metrics.items()}
 
-        return advance, state
+        return lambda state: heard_during(partial(play, state)), state
 
     def compile_init(self) -> Callable[..., TrainState]:
         """Compile what makes the first state; beside the training step, this takes no longer."""

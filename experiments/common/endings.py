@@ -11,46 +11,55 @@ from cbet_jax.runs.directory import RunDirectory
 from cbet_jax.runs.signals import stop_on_signals
 from cbet_jax.runs.tracking import Trackers
 from cbet_jax.runs.train_loop import Outcome
-from experiments.common import invocation
+from experiments import watch
+from experiments.common import cli, invocation
 from experiments.common.experiment import Experiment
 from experiments.common.outputs import unused
 
 WATCH = "experiments.watch"  # another command to run next
 STOPPED = 128  # exit status, plus the number of the signal
 NOT_FINITE = 1  # exit status
+NAMING_CODE = (*cli.OWN_CODE, "--simulator")  # options whose values may be code
 
 
 def show_figures(
     directory: RunDirectory, trackers: Trackers | None, film: tuple[str, ...] | None = None
-) -> None:
+) -> int:
     """Draw the learning curves of a run and film its policy, and give them to its trackers.
 
     Args:
         directory: of the run.
         trackers: of the run.
         film: words of `watch` (None: no film).
+
+    Returns:
+        The signal that asked to stop meanwhile (0: none). Then there is no film.
     """
-    pictures = draw_figures(directory)
-    if film is not None:
+    pictures, stopped = draw_figures(directory)
+    if film is not None and not stopped:
         pictures += draw_film(directory, film)
     for picture in pictures:
         if trackers:
             trackers.show(picture.stem, picture)
+    return stopped
 
 
-def draw_figures(directory: RunDirectory) -> list[Path]:
-    """Draw the learning curves of a run, on the first host, and return the pictures there.
+def draw_figures(directory: RunDirectory) -> tuple[list[Path], int]:
+    """Draw the learning curves of a run, on the first host.
 
     A first Ctrl-C waits for the end of it: the run is finished and saved.
+
+    Returns:
+        The pictures there, and the signal that asked to stop meanwhile (0: none).
     """
     pictures: list[Path] = []
 
     def draw() -> None:
         pictures.extend(figures.draw_learning_curves(directory.metrics, directory.figures))
 
-    with stop_on_signals("drawing"):
+    with stop_on_signals("drawing") as stop:
         multihost.on_first(draw)
-    return pictures
+    return pictures, stop.signal
 
 
 def draw_film(directory: RunDirectory, words: Sequence[str]) -> list[Path]:
@@ -58,8 +67,6 @@ def draw_film(directory: RunDirectory, words: Sequence[str]) -> list[Path]:
 
     A first Ctrl-C waits for the end of it. Without a film the run is as finished as with one.
     """
-    from experiments import watch  # imported here: it imports this module
-
     path = unused(directory.root / "watch.gif")
 
     def draw() -> None:
@@ -71,18 +78,55 @@ def draw_film(directory: RunDirectory, words: Sequence[str]) -> list[Path]:
     return [path] if path.exists() else []
 
 
-def closing_line(experiment: Experiment[Any], directory: RunDirectory, outcome: Outcome) -> str:
-    """Return how a run ended, and which commands to run next."""
+def closing_line(
+    experiment: Experiment[Any],
+    directory: RunDirectory,
+    outcome: Outcome,
+    words: Sequence[str] = (),
+) -> str:
+    """Return how a run ended, and which commands to run next.
+
+    Args:
+        experiment: names the commands.
+        directory: of the run.
+        outcome: how it ended.
+        words: of the command line that trained it.
+    """
     if outcome.finished:
         how = "finished" if outcome.trained else "had already finished"
         evaluate = invocation.command_line(experiment.evaluate, directory.root)
         watch = invocation.command_line(WATCH, directory.root)
         return f"{how} at {outcome.frames:,} frames; next: {evaluate}\nor: {watch}"
-    again = how_to_continue(experiment, directory)
+    again = how_to_continue(experiment, directory, words)
     return f"stopped and saved at {outcome.frames:,} frames; {again}"
 
 
-def how_to_continue(experiment: Experiment[Any], directory: RunDirectory) -> str:
-    """Return what continues a run that was stopped."""
-    again = invocation.command_line(experiment.module, "--out", directory.root, "--resume")
-    return f"continue with: {again}"
+def how_to_continue(
+    experiment: Experiment[Any], directory: RunDirectory, words: Sequence[str]
+) -> str:
+    """Return what continues a run that was stopped.
+
+    Args:
+        experiment: names the command.
+        directory: of the run.
+        words: of the command line that trained it: a run never loads code by itself.
+    """
+    again = ("--out", directory.root, "--resume", *naming_own_code(words))
+    return f"continue with: {invocation.command_line(experiment.module, *again)}"
+
+
+def naming_own_code(words: Sequence[str]) -> list[str]:
+    """Return those options of a command line that name code of the user's own."""
+    options: list[list[str]] = []
+    for word in words:
+        if word.startswith("--"):
+            options.append([word])
+        elif options:
+            options[-1].append(word)
+    return [
+        word
+        for option in options
+        if option[0].partition("=")[0] in NAMING_CODE
+        and any(":" in value or value.endswith(".py") for value in option)
+        for word in option
+    ]

@@ -33,7 +33,8 @@ def build(settings: RunSettings, mesh: Mesh | None = None) -> Program:
     """Build the program that trains in gridworlds, on one device or on those of a mesh.
 
     Raises:
-        SettingsError: it needs more memory than there is, or its views cannot be counted so.
+        NotEnoughMemoryError: it needs more memory than there is. SettingsError: its views cannot be
+            counted so.
     """
     return build_together([settings], mesh)
 
@@ -46,7 +47,7 @@ def build_together(runs: Sequence[RunSettings], mesh: Mesh | None = None) -> Pro
         mesh: the devices, as one of the runs would have them (None: one device).
 
     Raises:
-        SettingsError: the settings differ in more, or as `build` says.
+        SettingsError, NotEnoughMemoryError: the settings differ in more, or as `build` says.
     """
     settings, *others = runs
     for other in others:

@@ -176,6 +176,7 @@ def run_settings(
 
     Raises:
         SettingsError: no run of ours is such a run, or its policy is only half of one.
+        UnknownEnvironment: we have no such world.
     """
     flags = stored.flags
     if flags.get("checkpoint"):

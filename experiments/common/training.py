@@ -81,15 +81,17 @@ def execute(
     try:
         outcome = train(directory, run.settings, run.program, host)
         if outcome.finished:
-            show_figures(directory, host.trackers, run.film if outcome.trained else None)
+            film = run.film if outcome.trained and not outcome.signal else None
+            show_figures(directory, host.trackers, film)
     except NonFiniteLossError as error:
         cli.fail(str(error), NOT_FINITE)
     except KeyboardInterrupt:
-        cli.fail(f"interrupted; {how_to_continue(experiment, directory)}", INTERRUPTED)
+        again = how_to_continue(experiment, directory, host.command)
+        cli.fail(f"interrupted; {again}", INTERRUPTED)
     finally:
         if host.trackers:
             host.trackers.close()
-    line = closing_line(experiment, directory, outcome)
+    line = closing_line(experiment, directory, outcome, host.command)
     host.console.print(line, soft_wrap=True, highlight=False, markup=False)
     if not outcome.finished:
         raise SystemExit(STOPPED + outcome.signal)

@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
@@ -66,32 +67,42 @@ def train_group[O: TrainingOptions](
     """Train some runs in one program, and return a line for each that diverged.
 
     Raises:
+        SettingsError: the runs cannot share a program, or memory has no room for it.
+        RunDirectoryError: a run's directory holds something else.
         SystemExit: a signal asked to stop.
     """
     assert experiment.opened_together is not None
     settings, program = experiment.opened_together([run.options for run in group], console)
-    runs = []
-    for asked, one in zip(group, settings, strict=True):
-        directory = open_directory(asked.options, Opened(one, program))
-        trackers = make_trackers(asked.options, directory, one, console)
-        runs.append(Run(directory, one, trackers, asked.words))
     first = group[0].options
     host = HostSettings(console, checkpoint_seconds=first.checkpoint_seconds, keep_at=first.keep_at)
-    console.print(f"{len(runs)} runs in one program", highlight=False)
-    outcomes = train_together(runs, program, host)
-    troubles = []
-    for run, outcome in zip(runs, outcomes, strict=True):
-        if outcome.finished:
-            show_figures(run.directory, run.trackers)
-        if run.trackers:
-            run.trackers.close()
-        if outcome.trouble:
-            troubles.append(f"{run.directory.root}: {outcome.trouble}")
-        else:
-            line = closing_line(experiment, run.directory, outcome)
-            console.print(line, soft_wrap=True, highlight=False, markup=False)
-    if outcomes[0].signal:
-        raise SystemExit(STOPPED + outcomes[0].signal)
+    troubles: list[str] = []
+    with ExitStack() as opened:
+        runs = []
+        for asked, one in zip(group, settings, strict=True):
+            directory = open_directory(asked.options, Opened(one, program))
+            trackers = make_trackers(asked.options, directory, one, console)
+            if trackers:
+                opened.callback(trackers.close)
+            runs.append(Run(directory, one, trackers, asked.words))
+        console.print(f"{len(runs)} runs in one program", highlight=False)
+        try:
+            outcomes = train_together(runs, program, host)
+        except SettingsError:  # it does not fit into memory: leave nothing in the way
+            for asked, run in zip(group, runs, strict=True):
+                if asked.stored is None:
+                    run.directory.discard()
+            raise
+        stopped = outcomes[0].signal
+        for run, outcome in zip(runs, outcomes, strict=True):
+            if outcome.finished:
+                stopped = show_figures(run.directory, run.trackers) or stopped
+            if outcome.trouble:
+                troubles.append(f"{run.directory.root}: {outcome.trouble}")
+            else:
+                line = closing_line(experiment, run.directory, outcome, run.command)
+                console.print(line, soft_wrap=True, highlight=False, markup=False)
+    if stopped:
+        raise SystemExit(STOPPED + stopped)
     return troubles
 
 

@@ -4,6 +4,7 @@ import shlex
 from collections.abc import Sequence
 from itertools import groupby
 
+from experiments.study.contents import TASKS
 from experiments.study.estimates import Findings
 from experiments.study.plan import EVALUATION
 from experiments.study.tables import Lines
@@ -62,6 +63,7 @@ def _command(
     kept = [at for at in _evaluated_at(found, first_seed, seeds) if at < budget]
     words += ["--evaluate-at", *kept] if kept else []
     words += ["--until", frames] if frames < budget else []
+    words += ["--tasks"] if found.preset in TASKS else []  # none: no table needs them
     words += ["--episodes", int(asked["episodes"])]
     words += ["--actors", int(asked["actors"])] if asked.get("actors") else []
     for name, option in SWITCHES.items():

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cbet_jax.runs.saved_policies import UNIFORM, UNTRAINED
+from envs.minigrid.generators.catalogue import TRANSFER as TEN_WORLDS
 from experiments.study.estimates import INTERACTIONS, SHARES, SUCCESS
 
 PUBLISHED = Path(__file__).with_name("published.csv")
@@ -42,6 +43,7 @@ class Actions(NamedTuple):
 
 EACH = tuple((setup,) for setup in THREE)
 NOISY = (("MultiRoom",), ("NoisyTV",))
+TASKS = {"paper": TEN_WORLDS, "smoke": ("DoorKey-8x8",)}  # preset -> tasks that `paper` learns
 NOISY_METHODS = ("cbet", "cbet-no-resets", "count-resets", "count")
 COMBINATIONS = ("product", "sum", "sum-squared", "sum-inside", "cbet", "changes")
 

@@ -209,7 +209,9 @@ class Findings:
         return self.compared_at(setups, method) if frames is None else (frames,) * len(setups)
 
     def curve(self, key: tuple[str, ...]) -> Curve | None:
-        """Return the mean of a curve over the seeds, and its confidence interval.
+        """Return the mean of a curve over the seeds, and its interval, where all have values.
+
+        Seeds with points at other frames are interpolated.
 
         Args:
             key: stage, setup, method, environment, metric.
@@ -217,10 +219,19 @@ class Findings:
         points = self._points.get(key)
         if not points:
             return None
-        frames = sorted(points)
-        seeds = [np.array(list(points[at].values())) for at in frames]
-        found = [within(key[-1], intervals.mean(values)) for values in seeds]
-        return Curve(np.array(frames), *np.array(found).T)
+        seeds: dict[int, list[tuple[int, float]]] = {}  # -> frames and values
+        for at, point in sorted(points.items()):
+            for seed, value in point.items():
+                seeds.setdefault(seed, []).append((at, value))
+        lines = [np.array(line).T for line in seeds.values()]
+        first, last = max(at[0] for at, _ in lines), min(at[-1] for at, _ in lines)
+        grids = [at[(first <= at) & (at <= last)] for at, _ in lines]
+        frames = min(grids, key=len)
+        if not len(frames):
+            return None
+        values = np.array([np.interp(frames, *line) for line in lines])
+        found = [within(key[-1], intervals.mean(column)) for column in values.T]
+        return Curve(frames.astype(int), *np.array(found).T)
 
 
 def within(metric: str, estimate: Estimate) -> Estimate:

@@ -67,17 +67,22 @@ def execute(jobs: Sequence[StudyJob], study: StudySettings, host: Host) -> Ended
     """
     check(jobs)
     ended: Ended = {}
-    told = False
-    while left := work_through(jobs, study, host, ended):
-        if not told:
-            host.say(f"waiting for other processes, in {left[0]} first")
-        told = True
+    told: set[str] = set()
+    while left := work_through(jobs, study, host, ended, told):
+        say_once(host, told, f"waiting for other processes, in {left[0]} first", "waiting")
         time.sleep(WAIT_SECONDS)
     return ended
 
 
+def say_once(host: Host, told: set[str], line: str, key: str = "") -> None:
+    """Print a line, unless one of this key (or the same line) has been."""
+    if (key or line) not in told:
+        host.say(line)
+    told.add(key or line)
+
+
 def work_through(
-    jobs: Sequence[StudyJob], study: StudySettings, host: Host, ended: Ended
+    jobs: Sequence[StudyJob], study: StudySettings, host: Host, ended: Ended, told: set[str]
 ) -> list[Path]:
     """Do all jobs that no other process is doing, and whose policies are there.
 
@@ -86,6 +91,7 @@ def work_through(
         study: its settings.
         host: what to show.
         ended: runs that ended before their end; more are added.
+        told: what `say_once` has said.
 
     Returns:
         The directories of the jobs that are left to other processes, or wait for them.
@@ -97,8 +103,9 @@ def work_through(
         if not policies_are_there(job):
             if job.source in ended:
                 why = f"{job.source} {ended[job.source]}"
-                host.say(f"[{number}/{len(jobs)}] {job}: left out, as {why}")
+                say_once(host, told, f"[{number}/{len(jobs)}] {job}: left out, as {why}")
             else:
+                refuse_lost_policies(job, jobs)
                 left.append(job.root)
             continue
         try:
@@ -138,6 +145,22 @@ def policies_are_there(job: StudyJob) -> bool:
         return True  # its first checkpoint holds them
     transfer = job.settings.transfer
     return holds_policies(job.source, transfer.frames if transfer else job.frames)
+
+
+def refuse_lost_policies(job: StudyJob, jobs: Sequence[StudyJob]) -> None:
+    """Refuse a job whose policies nobody will save any more.
+
+    Raises:
+        RunDirectoryError: the run that it needs is done, and holds none.
+    """
+    for source in jobs:
+        if source.root == job.source and source.done and not RunDirectory(source.root).is_locked():
+            transfer = job.settings.transfer
+            frames = transfer.frames if transfer else job.frames
+            raise RunDirectoryError(
+                f"{source.root} is trained, and holds no policies after {frames:,} frames: "
+                f"delete it to train it again, or ask for no evaluation there"
+            )
 
 
 def check(jobs: Sequence[StudyJob]) -> None:
@@ -192,7 +215,8 @@ def run(job: StudyJob, jobs: Sequence[StudyJob], host: Host, title: str) -> None
             pass
     host.say(title)
     program = build(settings, make_mesh(settings.train, settings.seeds))
-    if not directory.config.exists():
+    is_new = not directory.config.exists()
+    if is_new:
         directory.create(settings)
     if job.source and not checkpoint.checkpoints(directory.checkpoints):
         bias(job, program, settings)
@@ -210,14 +234,20 @@ def run(job: StudyJob, jobs: Sequence[StudyJob], host: Host, title: str) -> None
         with replacing(mark) as temporary:
             temporary.write_text(f"{error}\n")
         raise
+    except NotEnoughMemoryError:  # leave nothing in the way
+        if is_new:
+            directory.discard()
+        raise
+    stopped = outcome.signal
     if outcome.finished:
-        draw_figures(directory)
-    if outcome.signal:
+        _, asked = draw_figures(directory)
+        stopped = asked or stopped
+    if stopped:
         host.say(
             f"stopped and saved at {outcome.frames:,} frames of {job.root}; "
             "the same command continues from there"
         )
-        raise SystemExit(STOPPED + outcome.signal)
+        raise SystemExit(STOPPED + stopped)
 
 
 def bias(job: StudyJob, program: Program, settings: RunSettings) -> None:

@@ -60,8 +60,8 @@ class StudyOptions:
     episodes: int = 100  # of each seed in each world of an evaluation
     #: frames at which pre-trained policies are evaluated, besides the end
     evaluate_at: Annotated[tuple[int, ...], tyro.conf.arg(metavar="FRAMES ...")] = ()
-    #: pre-training stops there for now, to compare all methods before any is finished; tasks are
-    #: learnt only after the end of pre-training
+    #: pre-training stops there for now, and is evaluated, to compare all methods before any is
+    #: finished; tasks are learnt only after the end of pre-training
     until: Annotated[int | None, tyro.conf.arg(metavar="FRAMES")] = None
     #: tasks stop there for now
     tasks_until: Annotated[Frames | None, tyro.conf.arg(metavar="FRAMES")] = None

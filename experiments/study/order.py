@@ -56,9 +56,16 @@ def cases(found: Findings) -> list[Case]:
 
 
 def _until(found: Findings, setup: str, methods: tuple[str, str]) -> int:
-    """Return the last frames after which both were evaluated (0: this is not a separate case)."""
+    """Return the last frames after which both were evaluated (0: this is not a separate case).
+
+    Where only one of them was evaluated, they are its last ones.
+    """
     plain = ORDER[""]
     own = [method for method in methods if methods == plain or method not in plain]
     if not any(found.evaluated_at(setup, method) for method in own):
         return 0
-    return min(at[-1] for method in methods if (at := found.evaluated_at(setup, method)))
+    first, second = (found.evaluated_at(setup, method) for method in methods)
+    if not first or not second:
+        return max((*first, *second))
+    common = [min(a, b) for a in first for b in second if max(a, b) <= NEAR * min(a, b)]
+    return max(common, default=0)

@@ -221,6 +221,8 @@ def _run(
 
 def _evaluated(study: StudySettings, job: StudyJob) -> Sequence[int]:
     asked = {at_chunk_end(job.settings, frames) for frames in study.evaluate_at}
+    if reached(job.root) <= job.now or holds_policies(job.root, job.now):
+        asked.add(job.now)
     return sorted(asked | {job.frames})
 
 

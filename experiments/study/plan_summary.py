@@ -98,7 +98,7 @@ def _advice(
     """Yield the command that measures pre-training, where none of a size was measured here."""
     to_do = (job for job in jobs if job.stage == PRETRAIN and not job.done)
     job = next((job for job in to_do if _is_unmeasured(job, costs)), None)
-    if job is None:
+    if job is None or study.presets_of != presets.NEWEST:  # no option names an earlier preset
         return
     worlds = job.settings.train.worlds
     short = str(SPEED_CHUNKS * at_chunk_end(job.settings, 1))

@@ -31,6 +31,7 @@ CURVES = ("interactions", "success", "extrinsic_return", "intrinsic_reward")
 POINTS = 60  # of a curve
 SMOOTHED_FRAMES = 300 * 3200  # of 50 M (paper, appendix "plot smoothing")
 SOLVED = 0.9  # extrinsic return
+MAY_DIFFER = ("budget", "seeds", "first_seed")  # between studies that are reported together
 EXACT, ROUNDED = 15, 6  # digits of a value: of what was asked for, and of what was measured
 ENDED = "diverged"  # metric of a run that did: 1, after the frames of its last checkpoint
 FRAMES_TO_SOLVE = f"frames_to_return_{SOLVED}"
@@ -80,11 +81,12 @@ def read(path: Path) -> list[Result]:
 def read_together(paths: Iterable[Path]) -> list[Result]:
     """Read the tables of several studies as if they were one study's.
 
-    What they have in common (the untrained) is there once.
+    What they have in common (the untrained) is there once. They may differ in budget and seeds; of
+    these, the first table's settings are kept.
 
     Raises:
         RunDirectoryError: one cannot be read, or holds another value of an earlier one's number, or
-            a run with another number of actors.
+            a run with another number of actors, or is of a study with other settings.
     """
     found: dict[Result, Result] = {}
     actors: dict[tuple[str, str, str, str], int] = {}
@@ -98,7 +100,14 @@ def read_together(paths: Iterable[Path]) -> list[Result]:
                     f"have {there}: report them apart"
                 )
             earlier = found.setdefault(row._replace(value=0.0), row)
-            if earlier.value != row.value and row.actors:
+            if earlier.value == row.value:
+                continue
+            if row.stage == STUDY and row.metric not in MAY_DIFFER:
+                raise RunDirectoryError(
+                    f"{path} is of a study with {row.metric} {row.value:g}, those before have "
+                    f"{earlier.value:g}: report them apart"
+                )
+            if row.actors:
                 what = f"{row.setup} {row.method}, seed {row.seed}, {row.metric}"
                 raise RunDirectoryError(f"{path} holds another value of {what} than those before")
     return list(found.values())
@@ -178,10 +187,10 @@ def _evaluation(root: Path, path: Path) -> Iterator[Result]:
     """Return what one table says of each seed."""
     setup, method, frames = path.parts[-4:-1]
     actors = RunDirectory(root / PRETRAIN / setup / method).settings().train.worlds
-    trained = Result(EVALUATION, setup, method, 0, path.stem, "", int(frames), actors, 0)
     random = Result(EVALUATION, "", "", 0, path.stem, "", 0, 0, 0)
     numbers = ("success_rate", "unique_interactions", "extrinsic_return", "episode_length")
     try:
+        trained = Result(EVALUATION, setup, method, 0, path.stem, "", int(frames), actors, 0)
         with open(path, newline="") as file:
             for row in csv.DictReader(file):
                 if row["seed"] == ALL_SEEDS:
@@ -192,5 +201,5 @@ def _evaluation(root: Path, path: Path) -> Iterator[Result]:
                 shares = [name for name in row if name.startswith("share_of_")]
                 for metric in (*numbers, *shares):
                     yield here._replace(metric=metric, value=float(row[metric]))
-    except (ValueError, KeyError) as error:
+    except (ValueError, KeyError, TypeError) as error:
         raise RunDirectoryError(f"{path} cannot be read: {error}") from None

@@ -66,7 +66,7 @@ def show(rows: Sequence[SweepRow], console: Console) -> None:
 
 
 def _rows(job: SweepJob) -> list[SweepRow]:
-    table = metrics_table.read(RunDirectory(job.root).metrics)
+    table = metrics_table.read_verified(RunDirectory(job.root))
     last = max(column.frames[-1] for seeds in table.values() for column in seeds.values())
     end, window = np.array([last]), -(-int(last) // LAST)
     rows = []

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from cbet_jax.runs.signals import heard_during, stop_on_signals
+from cbet_jax.runs.signals import SIGNALS, heard_during, stop_on_signals
 
 
 def interrupt_when(begun: threading.Event, *after: threading.Event) -> threading.Thread:
@@ -44,6 +44,19 @@ def test_a_signal_is_answered_while_something_long_runs(capsys):
         sender.join()
     assert stop.signal == signal.SIGINT
     assert capsys.readouterr().out == "stopping when compiling is done; again to stop now\n"
+
+
+def test_whoever_is_told_twice_is_asked_once(capsys):
+    """`uv run` hands on what the terminal has told the process already."""
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+    with stop_on_signals("saving") as stop:
+        for _ in range(2):
+            signal.raise_signal(signal.SIGTERM)
+        signal.raise_signal(signal.SIGHUP)
+        assert signal.getsignal(signal.SIGINT) == before[signal.SIGINT]
+    assert stop.signal == signal.SIGTERM
+    assert capsys.readouterr().out == "stopping when saving is done; again to stop now\n"
+    assert {number: signal.getsignal(number) for number in SIGNALS} == before
 
 
 def test_errors_of_the_work_are_raised():

@@ -7,6 +7,7 @@ import resource
 import shutil
 import signal
 import sys
+import threading
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,7 +18,7 @@ from rich.console import Console
 
 from cbet_jax.analysis import figures
 from cbet_jax.intrinsic.types import Params
-from cbet_jax.runs import checkpoint, memory, metrics_table, saving, train_loop
+from cbet_jax.runs import checkpoint, memory, metrics_table, saving, signals, train_loop
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
 from cbet_jax.runs.train_loop import HostSettings
 from experiments import minigrid_pretrain
@@ -84,6 +85,30 @@ def largest(folder: Path) -> Path:
 def files(directory: RunDirectory) -> dict[str, bytes]:
     paths = [p for p in directory.root.rglob("*") if p.is_file()]
     return {str(path.relative_to(directory.root)): path.read_bytes() for path in paths}
+
+
+def test_a_signal_is_answered_while_a_chunk_is_played(tmp_path, monkeypatch):
+    answered = threading.Event()
+    monkeypatch.setattr(signals.Stop, "reply", lambda stop: answered.set())
+
+    def build(settings, mesh=None):
+        program = fake_program(settings, mesh)
+
+        class Compiled:
+            def __call__(self, state):
+                os.kill(os.getpid(), signal.SIGTERM)
+                assert answered.wait(timeout=30)
+                return program.advance(state)
+
+        lowered = SimpleNamespace(compile=Compiled, memory_analysis=lambda: None)
+        monkeypatch.setattr(Compiled, "memory_analysis", lambda compiled: None, raising=False)
+        return program._replace(advance=SimpleNamespace(lower=lambda template: lowered))
+
+    monkeypatch.setattr(minigrid_pretrain, "build", build)
+    with pytest.raises(SystemExit) as stop:
+        pretrain(tmp_path)
+    assert stop.value.code == 128 + signal.SIGTERM
+    assert saved_frames(RunDirectory(tmp_path)) == [CHUNK_FRAMES]
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])

@@ -182,6 +182,53 @@ def test_a_run_that_has_saved_nothing_yet_does_not_stop_the_report(unbroken, sma
     assert len(found) < len(wanted)
 
 
+def test_policies_are_evaluated_where_a_run_is_left_for_now(small, tmp_path):
+    """Also if `--evaluate-at` does not name these frames."""
+    arguments = [word for word in ARGUMENTS if word not in ("--evaluate-at", "50")]
+    root = tmp_path / "study"
+    paper.main([*arguments, "--out", str(root), "--until", "50"])
+    evaluated = root / "evaluation/DoorKey/cbet"
+    assert {path.name for path in evaluated.iterdir()} == {str(2 * CHUNK_FRAMES)}
+    paper.main([*arguments, "--out", str(root)])
+    assert {path.name for path in evaluated.iterdir()} == {str(2 * CHUNK_FRAMES), str(FRAMES)}
+
+
+def test_a_study_does_not_wait_for_policies_that_nobody_will_save(
+    unbroken, small, tmp_path, capsys
+):
+    root = shutil.copytree(unbroken, tmp_path / "study")
+    frames = str(2 * CHUNK_FRAMES)
+    run = RunDirectory(root / "pretrain/DoorKey/cbet")
+    for saved in (*checkpoint.checkpoints(run.policies), *checkpoint.checkpoints(run.checkpoints)):
+        if int(saved.name) < FRAMES:
+            shutil.rmtree(saved)
+    shutil.rmtree(root / "evaluation/DoorKey/cbet" / frames)
+    line = refused(paper.main, [*ARGUMENTS, "--out", str(root)], capsys)
+    assert f"cbet is trained, and holds no policies after {frames} frames: delete it" in line
+
+
+def test_damaged_evaluations_are_named(unbroken, small, tmp_path, capsys):
+    root = shutil.copytree(unbroken, tmp_path / "study")
+    table = root / f"evaluation/DoorKey/cbet/{FRAMES}/Unlock.csv"
+    header, row, *_ = table.read_text().splitlines()
+    table.write_text(f"{header}\n{row[: len(row) // 3]}\n")
+    report = ["--out", str(root), "--report-only"]
+    assert f"{table} cannot be read" in refused(paper.main, report, capsys)
+    shutil.copytree(table.parent, table.parent.with_name("old"))
+    shutil.copy(unbroken / table.relative_to(root), table)
+    assert "cbet/old/Unlock.csv cannot be read" in refused(paper.main, report, capsys)
+
+
+def test_a_study_stops_where_drawing_was_asked_to(small, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(execute, "draw_figures", lambda run: ([], signal.SIGTERM))
+    root = tmp_path / "study"
+    with pytest.raises(SystemExit) as stop:
+        paper.main([*ARGUMENTS, "--out", str(root)])
+    assert stop.value.code == 128 + signal.SIGTERM
+    assert reached(root / "pretrain/DoorKey/cbet") == FRAMES
+    assert not (root / "evaluation").exists()
+
+
 def test_a_signal_saves_and_ends_the_study(unbroken, small, tmp_path, capsys):
     append, root = metrics_table.Table.append, tmp_path / "study"
 

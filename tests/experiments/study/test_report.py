@@ -84,6 +84,10 @@ def test_tables_of_several_studies_are_read_as_one(tmp_path):
     results.write(third, [cbet._replace(seed=1, actors=40)])
     with pytest.raises(RunDirectoryError, match="has 40 actors in MultiEnv cbet, those"):
         results.read_together([first, third])
+    results.write(first, [asked._replace(metric="episodes", value=100.0)])
+    results.write(third, [asked._replace(metric="episodes", value=10.0)])
+    with pytest.raises(RunDirectoryError, match="with episodes 10, those before have 100"):
+        results.read_together([first, third])
 
 
 def test_a_mean_over_setups_needs_all_of_them():
@@ -289,7 +293,6 @@ def test_the_order_is_looked_at_after_about_equal_frames_and_later():
         ("MultiEnv, 16 actors", "790", "50.79", "60.79"),
         ("DoorKey", "5,000", "75.00", "85.00"),
         ("MultiEnv, later", "2,400", "12.40", "22.40"),
-        ("MultiEnv, both reset, later", "2,400", "12.40", "not run"),
     ]
 
 
@@ -338,6 +341,19 @@ def test_trends_are_read_off_the_curves():
     row = row_of(lines, "interactions", "MultiEnv", "cbet")
     assert row[3] == "100"
     assert [cell.split()[0] for cell in row[4:]] == ["1", "5", "10"]
+
+
+def test_curves_with_points_at_other_frames_are_interpolated():
+    key = ("pretrain", "MultiEnv", "cbet", "all", "success")
+    rows = [
+        Result(*key[:3], seed, "all", "success", at, 128, value)
+        for seed, points in enumerate([{10: 0.1, 20: 0.2, 30: 0.3}, {15: 0.5, 30: 0.8, 45: 1.0}])
+        for at, value in points.items()
+    ]
+    curve = Findings(rows).curve(key)
+    np.testing.assert_array_equal(curve.frames, [20, 30])  # where both have values
+    np.testing.assert_allclose(curve.mean, [(0.2 + 0.6) / 2, (0.3 + 0.8) / 2])
+    assert Findings([*rows[:3], rows[-1]]).curve(key) is None
 
 
 def test_returns_and_shares_stay_where_they_can_be():
@@ -449,5 +465,8 @@ def test_each_table_has_the_commands_that_made_its_numbers():
         f"{program} 2 --first-seed 7 --setups {alone} --methods cbet "
         f"--evaluate-at 60 {both}-7-to-8",
     ]
+    paper = [row._replace(method="paper") if row.stage == results.STUDY else row for row in found]
+    for line in made_by(Findings(paper), (THREE,), ("cbet",))[3:-2]:
+        assert " --tasks --episodes 100 " in line  # none, where the preset has some
     before = [row for row in found if row.metric != "first_seed"]
     assert made_by(Findings(before), (THREE,), METHODS) == []
