@@ -103,9 +103,26 @@ def bars(
     if not np.isnan(numbers).all():
         handles.append(_diamond())
         names.append("published")
-    figure.legend(handles, names, loc="outside lower center", ncols=4)
+    _add_legend(figure, handles, names)
     figure.suptitle(title, wrap=True)
     return _save(figure, path)
+
+
+def _add_legend(
+    figure: "Figure",
+    handles: Sequence[Any],
+    names: Sequence[str],
+    columns: int = 4,
+    *,
+    frameon: bool = True,
+) -> None:
+    """Add a legend below all panels, in as many columns as the picture is wide enough for."""
+    options: dict[str, Any] = {"loc": "outside lower center", "frameon": frameon}
+    legend = figure.legend(handles, names, ncols=columns, **options)
+    width = legend.get_window_extent().width
+    if columns > 1 and width > figure.bbox.width:
+        legend.remove()
+        _add_legend(figure, handles, names, columns - 1, frameon=frameon)
 
 
 def _diamond() -> Any:
@@ -167,7 +184,7 @@ def lines(path: Path, title: str, panels: Sequence[Panel], columns: int = 2) -> 
     titles = [
         ", ".join([method_style.title(n.partition(", ")[0]), *n.split(", ")[1:]]) for n in names
     ]
-    figure.legend(handles, titles, loc="outside lower center", ncols=legend_columns, frameon=False)
+    _add_legend(figure, handles, titles, legend_columns, frameon=False)
     figure.suptitle(title, wrap=True)
     return _save(figure, path)
 
@@ -231,7 +248,7 @@ def _curves_figure(panels: Mapping[str, Lines], title: str) -> "Figure":
         axis.set_xlim(0, last / scale)
     if len(drawn) > 1:
         handles = [drawn[name] for name in names]
-        figure.legend(handles, names, loc="outside lower center", ncols=4, frameon=False)
+        _add_legend(figure, handles, names, frameon=False)
     figure.suptitle(title, wrap=True)
     return figure
 

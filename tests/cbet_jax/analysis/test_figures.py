@@ -67,6 +67,16 @@ def test_published_numbers_are_diamonds_in_the_methods_colour(tmp_path, drawn):
     assert legend == ["C-BET", "RND", "published"]
 
 
+def test_a_legend_is_no_wider_than_its_picture(tmp_path, drawn):
+    bar = [Estimate(2.0, 1.0, 3.0)] * 4
+    names = [f"a method with a long name, number {number}" for number in range(6)]
+    figures.bars(tmp_path / "bars.png", "Bars", {"share": dict.fromkeys(names, bar)}, list("ABCD"))
+    figure = drawn["bars"]
+    (legend,) = figure.legends
+    assert legend.get_window_extent().width <= figure.bbox.width
+    assert [text.get_text() for text in legend.get_texts()] == names
+
+
 def test_worlds_of_other_seeds_have_no_common_curve():
     low, high = (Column(np.array([10, 20]), np.full(2, number)) for number in (1.0, 5.0))
     lines = {figures.ALL_WORLDS: {0: high}, "A": {0: low}, "B": {1: low}}
