@@ -17,7 +17,7 @@ from cbet_jax.config import Axis, HabitatSettings, SettingsError
 from cbet_jax.setting_types import Episodes, Processes, Seed, Steps, check_fields
 from envs.habitat.apartments import NAMES
 from envs.habitat.simulator import SimulatorError
-from experiments.common import cli, habitat
+from experiments.common import cli, habitat, opening
 from experiments.common.outputs import RUNS, given_run, results_folder, unused
 from experiments.common.screen import Screen
 from experiments.evaluation import rooms, walk_table
@@ -73,7 +73,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         table: list[WalkRow] = []
         for scene in chosen_scenes(options, runs, plan.habitat):
             with console.status(f"playing {scene}"):
-                found, frames = rooms.play(runs, plan, scene, console)
+                found, loaded = rooms.play(runs, plan, scene)
+            for checkpoint in () if walked else loaded.values():
+                opening.tell_damaged(checkpoint, console)
+            frames = {name: checkpoint.position.frames for name, checkpoint in loaded.items()}
             console.print(walk_table.line(found), soft_wrap=True, highlight=False)
             walked.append(found)
             table += walk_table.rows(found)

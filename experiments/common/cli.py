@@ -5,7 +5,6 @@ import inspect
 import io
 import os
 import re
-import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -213,7 +212,7 @@ def fail(message: str, status: int) -> NoReturn:
     Raises:
         SystemExit: always.
     """
-    signal.setitimer(signal.ITIMER_REAL, 0)  # Ctrl-C has been answered (`interrupts.insistent`)
+    interrupts.answered()
     line = "".join(x if x.isprintable() else f"\\x{ord(x):02x}" for x in " ".join(message.split()))
     with contextlib.suppress(OSError, AttributeError):  # nobody listens
         sys.stderr.write(f"error: {line}\n")

@@ -53,9 +53,14 @@ def insistent() -> Iterator[None]:
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        answered()
         signal.signal(signal.SIGALRM, before)
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def answered() -> None:
+    """Raise no KeyboardInterrupt again: Ctrl-C has had its answer."""
+    signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 def _is_pythons_own() -> bool:

@@ -92,9 +92,19 @@ def unused(path: Path) -> Path:
     return free
 
 
-def write_table(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> Path:
-    """Write a new CSV file, complete or not at all, numbers with six digits."""
-    with creating(path) as temporary, open(temporary, "w", newline="") as file:
+def write_table(
+    path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]], *, again: bool = False
+) -> Path:
+    """Write a CSV file, complete or not at all, numbers with six digits.
+
+    Args:
+        path: of the file, which is new, unless it is written again.
+        header: its first line.
+        rows: the others.
+        again: whether it may replace what this process has written there before.
+    """
+    writing = replacing if again else creating
+    with writing(path) as temporary, open(temporary, "w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(header)
         for row in rows:

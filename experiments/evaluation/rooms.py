@@ -6,15 +6,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
-from rich.console import Console
 
 from cbet_jax.agent import AgentParams, uniform
 from cbet_jax.config import HabitatSettings, RunSettings, SettingsError
+from cbet_jax.runs.checkpoint import Loaded
 from cbet_jax.runs.directory import RunDirectory
 from cbet_jax.runs.json_files import first_difference
-from cbet_jax.runs.saved_policies import UNIFORM, UNTRAINED, load_policies, untrained
+from cbet_jax.runs.saved_policies import UNIFORM, UNTRAINED, Policies, load_policies, untrained
 from envs.types import World
-from experiments.common import habitat, opening
+from experiments.common import habitat
 from experiments.common.outputs import distinct_names
 from experiments.evaluation import walks
 from experiments.evaluation.walk_pictures import Pretraining
@@ -94,18 +94,17 @@ def _comparable(played: HabitatSettings) -> HabitatSettings:
 
 
 def play(
-    runs: Sequence[EvaluatedRun], plan: WalkPlan, scene: str, console: Console
-) -> tuple[Walked, dict[str, int]]:
+    runs: Sequence[EvaluatedRun], plan: WalkPlan, scene: str
+) -> tuple[Walked, dict[str, Loaded[Any]]]:
     """Play every policy in one scene, all from the same starts.
 
     Args:
         runs: whose policies play.
         plan: how.
         scene: its path or name.
-        console: where damaged checkpoints are reported.
 
     Returns:
-        The walks, and the frames of each run's checkpoint.
+        The walks, and the checkpoint of each run.
 
     Raises:
         SimulatorError: the scene cannot be played.
@@ -116,35 +115,35 @@ def play(
     process = habitat.process_settings(scene, plan.habitat, plan.python, panoramas=False)
     with habitat.simulators(process, number) as simulators:
         world = habitat.worlds(plan.habitat, simulators)
-        players, frames = _players(runs, plan, world, console)
+        policies = [
+            load_policies(run.directory, run.settings, world, plan.checkpoint) for run in runs
+        ]
+        players = _players(runs, policies, plan, world)
         places = {player.name: _walk(player, plan) for player in players}
         drawn = simulators.floor_map(MAP_CELL_METRES)
-        return Walked(simulators.scene_name, drawn, places), frames
+        loaded = {run.name: one.loaded for run, one in zip(runs, policies, strict=True)}
+        return Walked(simulators.scene_name, drawn, places), loaded
 
 
 def _players(
-    runs: Sequence[EvaluatedRun], plan: WalkPlan, world: World, console: Console
-) -> tuple[list[Player], dict[str, int]]:
-    """Load the policies of all runs; those that learnt nothing are like the first run's."""
-    players: list[Player] = []
-    nothing_learnt: list[Player] = []
-    frames: dict[str, int] = {}
+    runs: Sequence[EvaluatedRun], policies: Sequence[Policies], plan: WalkPlan, world: World
+) -> list[Player]:
+    """Return who plays: the runs' policies, networks like the first run's, and random actions."""
     walkers: dict[Any, Walker] = {}  # one compiled program for each kind of agent
-    for run in runs:
-        policies = load_policies(run.directory, run.settings, world, plan.checkpoint)
-        opening.tell_damaged(policies.loaded, console)
+    players = []
+    for run, learnt in zip(runs, policies, strict=True):
         kind = run.settings.train.network, run.settings.transfer
         if kind not in walkers:
-            walkers[kind] = walks.make_walker(world, policies.agent, plan.steps)
-        seeds = _by_seed(policies.params, run.settings)
-        players.append(Player(run.name, walkers[kind], seeds))
-        frames[run.name] = policies.loaded.position.frames
-        if not nothing_learnt:
-            drawn = _by_seed(untrained(policies, run.settings), run.settings)
-            nothing_learnt.append(Player(UNTRAINED, walkers[kind], drawn))
+            walkers[kind] = walks.make_walker(world, learnt.agent, plan.steps)
+        players.append(Player(run.name, walkers[kind], _by_seed(learnt.params, run.settings)))
+    settings = runs[0].settings
+    drawn = _by_seed(untrained(policies[0], settings), settings)
     random_walker = walks.make_walker(world, uniform(world.num_actions), plan.steps)
-    nothing_learnt.append(Player(UNIFORM, random_walker, {0: AgentParams(())}))
-    return players + nothing_learnt, frames
+    return [
+        *players,
+        Player(UNTRAINED, players[0].walker, drawn),
+        Player(UNIFORM, random_walker, {0: AgentParams(())}),
+    ]
 
 
 def _walk(player: Player, plan: WalkPlan) -> dict[int, Places]:

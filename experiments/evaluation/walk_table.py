@@ -1,6 +1,5 @@
 """The table of walks: a row for each policy, seed and scene, and its pictures."""
 
-import csv
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -12,9 +11,9 @@ from rich.table import Table
 
 from cbet_jax.analysis import intervals
 from cbet_jax.analysis.intervals import Estimate
-from cbet_jax.runs.atomic_write import replacing
 from cbet_jax.runs.saved_policies import UNIFORM
 from envs.habitat.simulator import FloorMap
+from experiments.common.outputs import write_table
 from experiments.evaluation import walk_pictures, walks
 from experiments.evaluation.evaluation_table import ALL_SEEDS
 from experiments.evaluation.walk_pictures import Pretraining
@@ -110,15 +109,15 @@ def show(console: Console, table: Sequence[WalkRow], title: str) -> None:
 
 def save(path: Path, table: Sequence[WalkRow], conditions: WalkConditions) -> None:
     """Save the table; the file is complete or as it was, whenever the process dies."""
-    how = conditions._asdict()
-    with replacing(path) as temporary, open(temporary, "w", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(HEADER)
-        for row in table:
-            frames = conditions.frames.get(row.policy, 0)
-            numbers = (*row[:4], *row.positions, row.together, row.times_uniform)
-            last = (how | {"frames": frames}).values()
-            writer.writerow([f"{x:.6g}" if isinstance(x, float) else x for x in (*numbers, *last)])
+
+    def last(row: WalkRow) -> Iterable[object]:
+        frames = conditions.frames.get(row.policy, 0)
+        return (conditions._asdict() | {"frames": frames}).values()
+
+    lines = (
+        (*row[:4], *row.positions, row.together, row.times_uniform, *last(row)) for row in table
+    )
+    write_table(path, HEADER, lines, again=True)
 
 
 def draw(

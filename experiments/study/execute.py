@@ -143,8 +143,7 @@ def policies_are_there(job: StudyJob) -> bool:
         return True
     if job.stage != EVALUATION and checkpoint.checkpoints(RunDirectory(job.root).checkpoints):
         return True  # its first checkpoint holds them
-    transfer = job.settings.transfer
-    return holds_policies(job.source, transfer.frames if transfer else job.frames)
+    return holds_policies(job.source, job.source_frames)
 
 
 def refuse_lost_policies(job: StudyJob, jobs: Sequence[StudyJob]) -> None:
@@ -155,11 +154,9 @@ def refuse_lost_policies(job: StudyJob, jobs: Sequence[StudyJob]) -> None:
     """
     for source in jobs:
         if source.root == job.source and source.done and not RunDirectory(source.root).is_locked():
-            transfer = job.settings.transfer
-            frames = transfer.frames if transfer else job.frames
             raise RunDirectoryError(
-                f"{source.root} is trained, and holds no policies after {frames:,} frames: "
-                f"delete it to train it again, or ask for no evaluation there"
+                f"{source.root} is trained, and holds no policies after {job.source_frames:,} "
+                "frames: delete it to train it again, or ask for no evaluation there"
             )
 
 
@@ -259,7 +256,7 @@ def bias(job: StudyJob, program: Program, settings: RunSettings) -> None:
     assert job.source is not None
     source = RunDirectory(job.source)
     world = make_world(job.worlds, 1, explore=False)
-    policies = load_policies(source, source.settings(), world, settings.transfer.frames)  # type: ignore[union-attr]
+    policies = load_policies(source, source.settings(), world, job.source_frames)
     save_first_state(RunDirectory(job.root), settings, program, policies.params.learnt)
 
 

@@ -101,6 +101,12 @@ class StudyJob(NamedTuple):
         return reached(self.root) >= self.now
 
     @property
+    def source_frames(self) -> int:
+        """Frames of the pre-trained policies that it needs."""
+        transfer = self.settings.transfer
+        return transfer.frames if transfer else self.frames
+
+    @property
     def new_frames(self) -> int:
         """Frames that all seeds together train on."""
         return 0 if self.stage == EVALUATION else self.now * self.settings.seeds
