@@ -3,6 +3,8 @@
 import os
 import sys
 
+from experiments.common import interrupts
+
 #: numbers that JAX reads while it is imported, or before it knows its devices -> their ranges
 NUMBERS = {
     "JAX_NUM_CPU_DEVICES": (1, 1024),
@@ -29,3 +31,5 @@ def refuse_bad_numbers() -> None:
 
 
 refuse_bad_numbers()
+if sys.argv[:1] == ["-m"]:  # Python is about to import a command, which takes seconds
+    interrupts.at_once_until_insistent()

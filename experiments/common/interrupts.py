@@ -22,16 +22,17 @@ def at_once() -> Iterator[None]:
     if not _is_pythons_own():
         yield
         return
-
-    def end(number: int, frame: FrameType | None) -> NoReturn:
-        os.write(2, LINE)
-        os._exit(INTERRUPTED)
-
-    signal.signal(signal.SIGINT, end)
+    signal.signal(signal.SIGINT, _end)
     try:
         yield
     finally:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def at_once_until_insistent() -> None:
+    """End the process at Ctrl-C from now on, until `insistent` is entered."""
+    if _is_pythons_own():
+        signal.signal(signal.SIGINT, _end)
 
 
 @contextmanager
@@ -63,7 +64,12 @@ def answered() -> None:
     signal.setitimer(signal.ITIMER_REAL, 0)
 
 
+def _end(number: int, frame: FrameType | None) -> NoReturn:
+    os.write(2, LINE)
+    os._exit(INTERRUPTED)
+
+
 def _is_pythons_own() -> bool:
-    """Return whether Ctrl-C raises KeyboardInterrupt here, and nobody else answers it."""
-    own = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    """Return whether Ctrl-C has Python's answer here, or one of this file, and nobody else's."""
+    own = signal.getsignal(signal.SIGINT) in (signal.default_int_handler, _end)
     return own and threading.current_thread() is threading.main_thread()

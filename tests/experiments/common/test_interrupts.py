@@ -30,9 +30,20 @@ with interrupts.at_once():
     except BaseException:
         raise ImportError
 """
+STARTS = """
+import sys
+sys.argv = ["-m"]  # as Python sets it while it looks for the module
+import experiments
+try:
+    os.kill(os.getpid(), signal.SIGINT)
+except BaseException:
+    print("swallowed")
+"""
 
 
-@pytest.mark.parametrize(("code", "printed"), [(SWALLOWS, "swallowed\n"), (IMPORTS, "")])
+@pytest.mark.parametrize(
+    ("code", "printed"), [(SWALLOWS, "swallowed\n"), (IMPORTS, ""), (STARTS, "")]
+)
 def test_an_interrupt_that_a_library_swallows_ends_the_command(code, printed):
     ended = subprocess.run(
         [sys.executable, "-c", AS_IN_A_SHELL + code], capture_output=True, text=True, timeout=50
