@@ -107,7 +107,7 @@ def iterate(trainer: Trainer, state: TrainState) -> tuple[TrainState, Metrics]:
     learner, update_metrics = learn(trainer, learner, trajectories)
     metrics = {
         **update_metrics,
-        **_episode_metrics(events, trainer.world.environments),
+        **_episode_metrics(events, trainer.world),
         **trainer.intrinsic.metrics(actor.memory),
         **trainer.world.report(actor.world),
     }
@@ -195,15 +195,20 @@ def _first_bad(loss: Float[Array, " updates"]) -> Float[Array, ""]:
     return jnp.where(bad.any(), jnp.argmax(bad), jnp.nan)
 
 
-def _episode_metrics(events: Events, environments: tuple[str, ...]) -> Metrics:
+def _episode_metrics(events: Events, world: World) -> Metrics:
     """Return means over the episodes that ended, of all worlds and of each; NaN if none did."""
+    values = {
+        "success": events.episode_success,
+        "extrinsic_return": events.episode_return,
+        "episode_length": events.episode_length,
+        "interactions": events.episode_interactions,
+    }
+    measured = [metric for metric in values if metric not in world.unmeasured]
     metrics = {}
-    for index, name in [(None, ""), *((i, f"/{e}") for i, e in enumerate(environments))]:
+    for index, name in [(None, ""), *((i, f"/{e}") for i, e in enumerate(world.environments))]:
         mask = events.ended if index is None else events.ended & (events.environment == index)
-        metrics[f"success{name}"] = _masked_mean(events.episode_success, mask)
-        metrics[f"extrinsic_return{name}"] = _masked_mean(events.episode_return, mask)
-        metrics[f"episode_length{name}"] = _masked_mean(events.episode_length, mask)
-        metrics[f"interactions{name}"] = _masked_mean(events.episode_interactions, mask)
+        for metric in measured:
+            metrics[f"{metric}{name}"] = _masked_mean(values[metric], mask)
     return metrics
 
 

@@ -268,6 +268,7 @@ def _world(
         view_shape=view_shape,
         environments=(env.name,),
         max_steps=env.max_steps,
+        unmeasured=("interactions",),
         platform=platform or jax.default_backend(),
     )
 

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Array, Bool
 
 from envs.errors import Check, ContractError, NotChecked
-from envs.types import Step, World
+from envs.types import EPISODE_METRICS, Step, World
 
 MOST_STEPS = 2_000  # that are played: more than two episodes of most worlds
 FEWEST_STEPS = 50
@@ -109,6 +109,11 @@ def _check_record(world: World) -> None:
         raise ContractError(f"environments must be a tuple of names, not {names!r}")
     if len(set(names)) < len(names):
         raise ContractError(f"environments must have names of their own, not {names!r}")
+    strange = [name for name in world.unmeasured if name not in EPISODE_METRICS]
+    if strange:
+        raise ContractError(
+            f"unmeasured must be some of {', '.join(EPISODE_METRICS)}, not {strange[0]!r}"
+        )
     if world.platform not in PLATFORMS:
         raise ContractError(
             f"platform must be one of {', '.join(PLATFORMS)}, not {world.platform!r}"

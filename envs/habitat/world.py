@@ -111,6 +111,7 @@ def habitat_world(
         view_shape=VIEW_SHAPE,
         environments=(simulators.scene_name,),
         max_steps=max_steps,
+        unmeasured=("success", "extrinsic_return", "interactions"),
         platform=platform,
     )
 
