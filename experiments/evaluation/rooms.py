@@ -62,18 +62,16 @@ class Player(NamedTuple):
 def open_runs(paths: Sequence[Path]) -> list[EvaluatedRun]:
     """Read what runs were, whose policies are evaluated together.
 
-    They are called by their methods, or by their directories where two have the same method.
+    Runs that differ in their seeds only are one policy with all these seeds. Policies are called by
+    their methods, or by directories where two have the same method.
 
     Raises:
         RunDirectoryError: one is not a run in Habitat. SettingsError: one is given twice, or two
             play scenes differently.
     """
-    names = distinct_names(paths)
     directories = [RunDirectory(path) for path in paths]
     settings = [habitat.habitat_settings(directory) for directory in directories]
-    methods = [run.train.method for run, _ in settings]
-    if len(set(methods)) == len(methods):
-        names = methods
+    names = _names(distinct_names(paths), [run for run, _ in settings])
     for path, (_, played) in zip(paths, settings, strict=True):
         first, other = (asdict(_comparable(each)) for each in (settings[0][1], played))
         difference = first_difference(first, other)
@@ -88,6 +86,26 @@ def open_runs(paths: Sequence[Path]) -> list[EvaluatedRun]:
     ]
 
 
+def _names(directories: Sequence[str], settings: Sequence[RunSettings]) -> list[str]:
+    """Return the names of the runs' policies; runs of one policy have the same.
+
+    Args:
+        directories: names of the runs' directories.
+        settings: of the runs.
+    """
+    seedless = [replace(run, seeds=1, first_seed=0) for run in settings]
+    firsts = [seedless.index(run) for run in seedless]  # the first run with the same settings
+    seeds = [
+        (first, run.first_seed + index)
+        for first, run in zip(firsts, settings, strict=True)
+        for index in range(run.seeds)
+    ]
+    if len(set(seeds)) < len(seeds):
+        return list(directories)
+    methods = [settings[first].train.method for first in firsts]
+    return methods if len(set(methods)) == len(set(firsts)) else [directories[at] for at in firsts]
+
+
 def _comparable(played: HabitatSettings) -> HabitatSettings:
     """Return how scenes are played, without what an evaluation decides."""
     return replace(played, max_steps=1, random_starts=False, shared_start=True)
@@ -95,7 +113,7 @@ def _comparable(played: HabitatSettings) -> HabitatSettings:
 
 def play(
     runs: Sequence[EvaluatedRun], plan: WalkPlan, scene: str
-) -> tuple[Walked, dict[str, Loaded[Any]]]:
+) -> tuple[Walked, list[Loaded[Any]]]:
     """Play every policy in one scene, all from the same starts.
 
     Args:
@@ -121,8 +139,7 @@ def play(
         players = _players(runs, policies, plan, world)
         places = {player.name: _walk(player, plan) for player in players}
         drawn = simulators.floor_map(MAP_CELL_METRES)
-        loaded = {run.name: one.loaded for run, one in zip(runs, policies, strict=True)}
-        return Walked(simulators.scene_name, drawn, places), loaded
+        return Walked(simulators.scene_name, drawn, places), [one.loaded for one in policies]
 
 
 def _players(
@@ -130,18 +147,20 @@ def _players(
 ) -> list[Player]:
     """Return who plays: the runs' policies, networks like the first run's, and random actions."""
     walkers: dict[Any, Walker] = {}  # one compiled program for each kind of agent
-    players = []
+    players: dict[str, Player] = {}
+    drawn: dict[int, AgentParams] = {}
     for run, learnt in zip(runs, policies, strict=True):
         kind = run.settings.train.network, run.settings.transfer
         if kind not in walkers:
             walkers[kind] = walks.make_walker(world, learnt.agent, plan.steps)
-        players.append(Player(run.name, walkers[kind], _by_seed(learnt.params, run.settings)))
-    settings = runs[0].settings
-    drawn = _by_seed(untrained(policies[0], settings), settings)
+        player = players.setdefault(run.name, Player(run.name, walkers[kind], {}))
+        player.seeds.update(_by_seed(learnt.params, run.settings))
+        if run.name == runs[0].name:
+            drawn.update(_by_seed(untrained(learnt, run.settings), run.settings))
     random_walker = walks.make_walker(world, uniform(world.num_actions), plan.steps)
     return [
-        *players,
-        Player(UNTRAINED, players[0].walker, drawn),
+        *players.values(),
+        Player(UNTRAINED, players[runs[0].name].walker, drawn),
         Player(UNIFORM, random_walker, {0: AgentParams(())}),
     ]
 
@@ -155,7 +174,7 @@ def _walk(player: Player, plan: WalkPlan) -> dict[int, Places]:
             plan.episodes,
             random_starts=plan.habitat.random_starts,
         )
-        for seed, params in player.seeds.items()
+        for seed, params in sorted(player.seeds.items())
     }
 
 

@@ -10,6 +10,7 @@ from cbet_jax.analysis import figures, intervals
 from cbet_jax.analysis.figures import Panel
 from cbet_jax.analysis.learning_curves import Curve, over_seeds
 from cbet_jax.runs import metrics_table
+from cbet_jax.runs.metrics_table import Column
 from envs.habitat.simulator import FloorMap
 from experiments.common.outputs import write_figure
 from experiments.evaluation.walks import Places, firsts, on_map
@@ -101,13 +102,18 @@ def of_pretraining(runs: Sequence[Pretraining]) -> list[Panel]:
     There is a panel for each scene, without the runs whose tables have no such numbers (they have
     just begun).
     """
-    found: dict[str, dict[str, Curve]] = {}
+    found: dict[str, dict[str, dict[int, Column]]] = {}
     for run in runs:
         table = metrics_table.read(run.metrics) if run.metrics.is_file() else {}
         if seeds := table.get("positions"):
-            found.setdefault(run.scene, {})[run.name] = over_seeds(seeds)
+            found.setdefault(run.scene, {}).setdefault(run.name, {}).update(seeds)
     return [
-        Panel(f"pre-training in {scene}", "frames", "distinct positions", lines)
+        Panel(
+            f"pre-training in {scene}",
+            "frames",
+            "distinct positions",
+            {name: over_seeds(seeds) for name, seeds in lines.items()},
+        )
         for scene, lines in found.items()
     ]
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from cbet_jax.networks.published_weights import convert
+from cbet_jax.runs.checkpoint import checkpoints
 from cbet_jax.runs.directory import RunDirectory
 from cbet_jax.runs.saved_policies import load_policies
 from envs.habitat.simulator import ACTIONS, VIEW_SHAPE
@@ -18,7 +19,7 @@ from experiments.common import invocation, published_checkpoint
 from tests.support.own_simulator import OWN
 from tests.support.published import HABITAT, content, drawn
 from tests.support.refusal import refused
-from tests.support.tiny import numbers
+from tests.support.tiny import HABITAT_ARGUMENTS, numbers
 
 STEPS, EPISODES = 6, 3
 PNG = b"\x89PNG"
@@ -57,6 +58,22 @@ def test_several_runs_share_one_table(habitat_run, capsys, tmp_path, monkeypatch
     assert table[0]["positions"] == table[1]["positions"]  # both are the same policy
     assert [int(row["checkpoint_frames"]) > 0 for row in table] == [True, True, False, False]
     assert "saved: runs/habitat-evaluation-coverage.png" in capsys.readouterr().out
+
+
+def test_runs_of_other_seeds_are_one_policy(habitat_run, capsys, tmp_path) -> None:
+    (scene,) = habitat_run.settings().environments
+    other = tmp_path / "other"
+    more = ["--scene", scene, "--first-seed", "1", "--out", str(other)]
+    habitat_pretrain.main([*HABITAT_ARGUMENTS, *more])
+    runs = [str(other), str(habitat_run.root)]
+    arguments = [*runs, "--episodes", "2", "--steps", str(STEPS), "--scenes", scene]
+    habitat_evaluate.main([*arguments, "--out", str(tmp_path)])
+    with open(tmp_path / "habitat-evaluation.csv") as file:
+        table = list(csv.DictReader(file))
+    wanted = [(name, seed) for name in ("cbet", "untrained") for seed in ("0", "1", "all")]
+    assert [(row["policy"], row["seed"]) for row in table] == [*wanted, ("uniform", "0")]
+    shutil.rmtree(checkpoints(RunDirectory(other).checkpoints)[-1])
+    assert "another seed of cbet" in refused(habitat_evaluate.main, arguments, capsys)
 
 
 @pytest.mark.slow
