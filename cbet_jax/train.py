@@ -196,7 +196,7 @@ def _first_bad(loss: Float[Array, " updates"]) -> Float[Array, ""]:
 
 
 def _episode_metrics(events: Events, world: World) -> Metrics:
-    """Return means over the episodes that ended, of all worlds and of each; NaN if none did."""
+    """Return how many episodes ended, in all worlds and in each, and means over these episodes."""
     values = {
         "success": events.episode_success,
         "extrinsic_return": events.episode_return,
@@ -207,6 +207,7 @@ def _episode_metrics(events: Events, world: World) -> Metrics:
     metrics = {}
     for index, name in [(None, ""), *((i, f"/{e}") for i, e in enumerate(world.environments))]:
         mask = events.ended if index is None else events.ended & (events.environment == index)
+        metrics[f"episodes{name}"] = mask.sum(dtype=jnp.float32)
         for metric in measured:
             metrics[f"{metric}{name}"] = _masked_mean(values[metric], mask)
     return metrics

@@ -1,4 +1,7 @@
-"""Learning curves: metrics over time, smoothed or binned, and averaged over the seeds."""
+"""Learning curves: metrics over time, smoothed or binned, and averaged over the seeds.
+
+All episodes count alike: of an iteration in which few ended, the mean counts little.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -62,9 +65,10 @@ def _binned(seeds: Mapping[int, Column], last: int) -> np.ndarray:
     frames, values = binned = np.full((2, len(seeds), CURVE_POINTS), np.nan)
     for row, (_, column) in enumerate(sorted(seeds.items())):
         bins = np.searchsorted(edges, column.frames)
-        count = np.bincount(bins, minlength=CURVE_POINTS)
+        weights = column.weights
+        count = np.bincount(bins, weights=weights, minlength=CURVE_POINTS)
         for means, numbers in ((frames, column.frames), (values, column.values)):
-            total = np.bincount(bins, weights=numbers, minlength=CURVE_POINTS)
+            total = np.bincount(bins, weights=weights * numbers, minlength=CURVE_POINTS)
             np.divide(total, count, out=means[row], where=count > 0)
     return binned
 
@@ -88,11 +92,12 @@ def smoothed(column: Column, window: int, frames: np.ndarray) -> np.ndarray:
         window: frames.
         frames: int[points].
     """
-    total = np.concatenate([[0.0], np.cumsum(column.values)])
+    total = np.concatenate([[0.0], np.cumsum(column.weights * column.values)])
+    weight = np.concatenate([[0.0], np.cumsum(column.weights)])
     first = np.searchsorted(column.frames, frames - window, side="right")
     last = np.searchsorted(column.frames, frames, side="right")
     with np.errstate(invalid="ignore"):
-        return (total[last] - total[first]) / (last - first)
+        return (total[last] - total[first]) / (weight[last] - weight[first])
 
 
 def of_all_worlds(

@@ -6,6 +6,8 @@ Metrics of one world are called `NAME/WORLD`.
 
 from typing import NamedTuple
 
+from envs.types import EPISODE_METRICS
+
 
 class Metric(NamedTuple):
     """One metric."""
@@ -35,12 +37,19 @@ METRICS = (
     Metric("inverse_loss", "Cross-entropy of the inverse model", "summed over a sequence"),
     Metric("gradient_norm", "Gradient norm before clipping", "Euclidean norm"),
     Metric("count_overflow", "Visits that found no room in count tables", "number"),
+    Metric("episodes", "Episodes that ended", "number per iteration"),
     Metric("levels_replayed", "Levels played twice", "share of levels"),
 )
 BY_NAME = {metric.name: metric for metric in METRICS}
 MAIN = tuple(metric.name for metric in METRICS if metric.main)
 SHOWN = {metric.name: metric.short for metric in METRICS if metric.short is not None}
 HIDDEN = ("first_bad_update",)  # for the host only: neither drawn nor a result
+
+
+def episodes_of(name: str) -> str:
+    """Return the metric that says how many episodes another is a mean over; nothing: it is none."""
+    metric, slash, world = name.partition("/")
+    return f"episodes{slash}{world}" if metric in EPISODE_METRICS else ""
 
 
 def of(name: str) -> Metric:

@@ -25,6 +25,7 @@ from cbet_jax.runs.checkpoint_record import (
     read_record,
 )
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
+from cbet_jax.runs.metrics import episodes_of
 
 HEADER = "seed,frames,name,value\n"
 MENDED = "--resume with the command that trained the run restores what the checkpoint kept"
@@ -37,6 +38,12 @@ class Column(NamedTuple):
 
     frames: np.ndarray  # int64[rows]
     values: np.ndarray  # float64[rows]
+    episodes: np.ndarray | None = None  # [rows], that a value is the mean of, where that is known
+
+    @property
+    def weights(self) -> np.ndarray:
+        """How much each value counts in a mean of several."""
+        return np.ones(len(self.values)) if self.episodes is None else self.episodes
 
 
 class Table:
@@ -156,13 +163,27 @@ def read(path: Path) -> dict[str, dict[int, Column]]:
             rows.setdefault(name, {}).setdefault(int(seed), []).append((int(frames), float(value)))
         except ValueError:
             raise RunDirectoryError(f"{path} is damaged in line {number}; {MENDED}") from None
-    return {
+    table = {
         name: {
             seed: Column(np.array([f for f, _ in pairs]), np.array([v for _, v in pairs]))
             for seed, pairs in sorted(seeds.items())
         }
         for name, seeds in rows.items()
     }
+    return {
+        name: {
+            seed: _with_episodes(column, table.get(episodes_of(name), {}).get(seed))
+            for seed, column in seeds.items()
+        }
+        for name, seeds in table.items()
+    }
+
+
+def _with_episodes(column: Column, ended: Column | None) -> Column:
+    """Return a column with the numbers of episodes that another one says, if it knows them all."""
+    if ended is None or not np.isin(column.frames, ended.frames).all():
+        return column
+    return column._replace(episodes=ended.values[np.searchsorted(ended.frames, column.frames)])
 
 
 def read_verified(directory: RunDirectory) -> dict[str, dict[int, Column]]:
@@ -190,9 +211,14 @@ def _too_short(path: Path, found: int, length: int) -> RunDirectoryError:
 
 
 def means(chunk: Chunk) -> dict[str, float]:
-    """Return the mean of each metric over a chunk and all seeds, where it has data."""
-    return {
-        name: float(np.nanmean(values))
-        for name, values in chunk.items()
-        if not np.isnan(values).all()
-    }
+    """Return the mean of each metric over a chunk and all seeds, where it has data.
+
+    Where the number of episodes is known that each value is the mean of, all episodes count alike.
+    """
+    found = {}
+    for name, values in chunk.items():
+        known = ~np.isnan(values)
+        if known.any():
+            episodes = chunk.get(episodes_of(name), np.ones_like(values))
+            found[name] = float(np.average(values[known], weights=episodes[known]))
+    return found

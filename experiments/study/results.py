@@ -152,6 +152,17 @@ def frames_to_solve(column: Column, window: int) -> int | None:
     return int(frames[np.argmax(solved)]) if solved.any() else None
 
 
+def first_round(column: Column, actors: int) -> int:
+    """Return the frames after which as many episodes have ended as there are actors.
+
+    Before, mostly short ones have: in a task, those that succeeded. 0, where it is not known.
+    """
+    if column.episodes is None:
+        return 0
+    enough = np.flatnonzero(np.cumsum(column.episodes) >= actors)
+    return int(column.frames[enough[0]]) if len(enough) else 0
+
+
 def _run(stage: str, setup: str, method: str, path: Path, study: StudySettings) -> Iterator[Result]:
     """Return a run's curves as far as it is, whether it diverged, and when it solved its task."""
     directory = RunDirectory(path)
@@ -171,8 +182,9 @@ def _run(stage: str, setup: str, method: str, path: Path, study: StudySettings) 
         for seed, column in table.get(metric, {}).items():
             here = Result(stage, setup, method, seed, world, metric, 0, settings.train.worlds, 0)
             values = of_all_worlds(table, metric, seed, window, grid)
+            first = first_round(column, settings.train.worlds)
             for frames, value in zip(grid, values, strict=True):
-                if not np.isnan(value):
+                if frames >= first and not np.isnan(value):
                     yield here._replace(frames=int(frames), value=float(value))
             solved = frames_to_solve(column, window) if metric == "extrinsic_return" else None
             if solved and solved <= now and not settings.explore:

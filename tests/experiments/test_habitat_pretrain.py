@@ -47,6 +47,8 @@ def test_a_run_leaves_what_a_run_in_gridworlds_does(habitat_run) -> None:
     assert positions[-1] > 2
     assert not table["episodes_cut"][0].values.any()
     assert np.unique(table["episode_length/walls"][0].values).tolist() == [7]
+    actors = habitat_run.settings().train.worlds
+    assert table["episodes"][0].values.sum() == actors * (HABITAT_FRAMES // actors // 7)
     assert table.keys().isdisjoint(("interactions", "success", "extrinsic_return"))  # mean nothing
     assert (habitat_run.figures / "learning_curves.png").is_file()
     (session,) = json.loads(habitat_run.manifest.read_text())["sessions"]

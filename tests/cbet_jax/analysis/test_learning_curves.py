@@ -42,6 +42,20 @@ def test_curves_are_smoothed_over_the_window_that_ends_there():
     np.testing.assert_array_equal(found, [np.nan, 1, 2, 6, np.nan])
 
 
+def test_all_episodes_count_alike():
+    """Also where many ended at one moment: those that failed, at their time limit."""
+    episodes = np.array([1.0, 2, 7, 1, 9])
+    column = Column(np.array([10, 20, 30, 40, 50]), np.array([1.0, 1, 0, 1, 0.5]), episodes)
+    found = smoothed(column, 30, np.array([10, 30, 50]))
+    np.testing.assert_allclose(found, [1, 0.3, 5.5 / 17])
+    doubled = Column(
+        np.repeat(np.arange(10, 10 + CURVE_POINTS), 2),
+        np.tile([1.0, 0.0], CURVE_POINTS),
+        np.tile([1.0, 3.0], CURVE_POINTS),
+    )
+    np.testing.assert_allclose(over_seeds({0: doubled}).mean[20:], 0.25)
+
+
 def test_all_worlds_together_are_the_mean_of_their_own_means():
     """Whichever world's episodes happen to end at a moment."""
     often = Column(np.array([10, 20, 30, 40]), np.array([1.0, 1.0, 3.0, 3.0]))

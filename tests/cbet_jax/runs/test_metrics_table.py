@@ -53,6 +53,32 @@ def test_values_are_read_back_exactly(tmp_path):
     assert np.array_equal(read[4].frames, np.arange(1, 51) * 10)
 
 
+def test_a_mean_of_episodes_knows_how_many_they_were(tmp_path):
+    chunk = {
+        "success": np.array([[1, NAN, 0.5]]).T,
+        "episodes": np.array([[2.0, 0, 6]]).T,
+        "success/A": np.array([[NAN, NAN, 1]]).T,
+        "episodes/A": np.array([[0.0, 0, 3]]).T,
+        "entropy": np.array([[1.0, 2, 3]]).T,
+    }
+    with metrics_table.table(tmp_path / "m.csv", 0, 0) as table:
+        table.append(chunk, 0, 10)
+        table.append({"success": np.ones((1, 1))}, 30, 10)
+    assert metrics_table.means(chunk) == {
+        "success": 0.625,
+        "success/A": 1,
+        "episodes": 8 / 3,
+        "episodes/A": 1,
+        "entropy": 2,
+    }
+    read = metrics_table.read(tmp_path / "m.csv")
+    np.testing.assert_array_equal(read["success/A"][0].weights, [3])
+    np.testing.assert_array_equal(read["entropy"][0].weights, [1, 1, 1])
+    # A run that an older version began does not know all its numbers of episodes.
+    assert read["success"][0].episodes is None
+    assert read["episodes"][0].episodes is None
+
+
 def test_means_leave_out_what_has_no_data():
     found = metrics_table.means({"x": np.array([[1, NAN], [3, 5]]), "y": np.full((2, 2), NAN)})
     assert found == {"x": 3.0}
