@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,6 +27,7 @@ from cbet_jax.runs.saved_policies import (
     make_initializer,
     untrained,
 )
+from cbet_jax.runs.signals import heard_during
 from envs.minigrid import make_world
 from envs.minigrid.generators import TRANSFER, Generator, find
 from envs.minigrid.generators.own_worlds import is_whole_world
@@ -130,7 +132,7 @@ def play_each_world(
         with console.status(f"playing {name}"):
             world = make_world((name,), episodes, explore=False)
             playing = _Playing(world, runs)
-            played = playing.play(name, world_key, action_key)
+            played = heard_during(partial(playing.play, name, world_key, action_key))
         yield name, played
     names = [name for name in names if name not in own]
     if not names:
@@ -143,7 +145,7 @@ def play_each_world(
             begun.append(time.monotonic())
             left = time_left(begun, len(names))
             with console.status(f"playing {name} ({number} of {len(names)}{left})"):
-                played = playing.play(name, levels.result(), action_key)
+                played = heard_during(partial(playing.play, name, levels, action_key))
             yield name, played
 
 
@@ -161,15 +163,16 @@ class _Playing:
         self._programs: dict[Any, tuple[Evaluator, Initializer]] = {}
 
     def play(
-        self, name: str, beginning: Level | PRNGKeyArray, action_key: PRNGKeyArray
+        self, name: str, begins: Future[Level] | PRNGKeyArray, action_key: PRNGKeyArray
     ) -> dict[int, PlayedWorld]:
         """Return what was played in a world: of each run that plays it, by its index.
 
         Args:
             name: of the world.
-            beginning: what it begins with (`World.init`).
+            begins: what it begins with (`World.init`), which may still be drawn.
             action_key: draws the actions.
         """
+        beginning = begins.result() if isinstance(begins, Future) else begins
         by_chance = self._play_uniform(NOTHING_LEARNT, beginning, action_key)
         played = {}
         for index, run in enumerate(self._runs):
@@ -231,11 +234,11 @@ def levels_ahead(
 
         return jax.jit(levels, compiler_options=COMPILED_QUICKLY)(key)
 
-    with ThreadPoolExecutor(devices.cores()) as threads:
-        try:
-            yield [threads.submit(draw, generator) for generator in generators]
-        finally:
-            threads.shutdown(wait=False, cancel_futures=True)
+    threads = ThreadPoolExecutor(devices.cores())
+    try:
+        yield [threads.submit(draw, generator) for generator in generators]
+    finally:
+        threads.shutdown(wait=False, cancel_futures=True)
 
 
 def table(run: EvaluatedRun, played: dict[str, PlayedWorld], seed: int) -> list[EvaluationRow]:

@@ -10,6 +10,7 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from cbet_jax.agent import Agent, AgentParams
 from cbet_jax.rollout import ActorState, act, begin_actor
+from cbet_jax.runs.signals import heard_during
 from envs.habitat.simulator import FloorMap
 from envs.habitat.world import CELL
 from envs.types import World
@@ -78,9 +79,15 @@ def play(
     while sum(len(walk) for walk in walks) < episodes:
         number = len(walks)
         start_key = jax.random.fold_in(world_key, number if random_starts else 0)
-        places = walker(params, start_key, jax.random.fold_in(action_key, number))
-        walks.append(np.asarray(places).swapaxes(0, 1))
+        keys = start_key, jax.random.fold_in(action_key, number)
+        walks.append(heard_during(partial(_walk, walker, params, *keys)))
     return np.concatenate(walks)[:episodes]
+
+
+def _walk(
+    walker: Walker, params: AgentParams, world_key: PRNGKeyArray, action_key: PRNGKeyArray
+) -> Places:
+    return np.asarray(walker(params, world_key, action_key)).swapaxes(0, 1)
 
 
 def distinct(places: Float[np.ndarray, "*moments 2"]) -> int:

@@ -14,6 +14,7 @@ from cbet_jax.agent import Agent, AgentParams
 from cbet_jax.intrinsic.types import Experience, Intrinsic
 from cbet_jax.rollout import ActorState, Events, act, begin_actor
 from cbet_jax.runs.devices import compiled_quickly
+from cbet_jax.runs.signals import heard_during
 from cbet_jax.types import Trajectory
 from envs.minigrid import cells as c
 from envs.minigrid import rules
@@ -135,12 +136,13 @@ def _compile(
     actor, policy, fresh = begin.out_info
     kept = fresh if player.intrinsic_params is None else player.intrinsic_params
     advance = jax.jit(partial(_advance, world, player)).trace((policy, kept), actor, keys[0])
-    with ThreadPoolExecutor() as threads:
-        both = [
-            threads.submit(lambda traced: traced.lower().compile(compiled_quickly()), traced)
-            for traced in (begin, advance)
-        ]
-        return both[0].result(), both[1].result()
+
+    def compile_both() -> tuple[jax.stages.Compiled, jax.stages.Compiled]:
+        with ThreadPoolExecutor() as threads:
+            both = threads.map(lambda t: t.lower().compile(compiled_quickly()), (begin, advance))
+            return next(both), next(both)
+
+    return heard_during(compile_both)
 
 
 def _begin(
