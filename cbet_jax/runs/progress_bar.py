@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Column
 
 from cbet_jax.runs.metrics import SHOWN
 
@@ -89,7 +90,8 @@ def display(console: Console, speed: Speedometer) -> Iterator[Display]:
     if not console.is_terminal:
         yield Display(console, speed, None)
         return
-    columns = (BarColumn(bar_width=12), TextColumn("{task.description}"))
+    wrapped = Column(no_wrap=False)  # a narrow terminal cuts nothing off
+    columns = (BarColumn(bar_width=12), TextColumn("{task.description}", table_column=wrapped))
     with Progress(*columns, console=console) as bar:
         yield Display(console, speed, bar)
 
