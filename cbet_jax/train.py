@@ -21,7 +21,7 @@ from cbet_jax.rollout import ActorState, Events, begin_actor, rollout
 from cbet_jax.setting_types import with_numbers
 from cbet_jax.sharding import ONE_DEVICE, DataParallel, Numbers
 from cbet_jax.types import ArrayTree, Metrics, Trajectory
-from envs.types import World
+from envs.types import EPISODE_METRICS, World
 
 
 class TrainState(NamedTuple):
@@ -107,9 +107,9 @@ def iterate(trainer: Trainer, state: TrainState) -> tuple[TrainState, Metrics]:
     learner, update_metrics = learn(trainer, learner, trajectories)
     metrics = {
         **update_metrics,
-        **_episode_metrics(events, trainer.world),
         **trainer.intrinsic.metrics(actor.memory),
         **trainer.world.report(actor.world),
+        **_episode_metrics(events, trainer.world),
     }
     actor = trainer.parallel.constrain_actor(actor)
     return TrainState(learner, actor, key, state.iteration + 1), metrics
@@ -203,7 +203,7 @@ def _episode_metrics(events: Events, world: World) -> Metrics:
         "episode_length": events.episode_length,
         "interactions": events.episode_interactions,
     }
-    measured = [metric for metric in values if metric not in world.unmeasured]
+    measured = [metric for metric in EPISODE_METRICS if metric not in world.unmeasured]
     metrics = {}
     for index, name in [(None, ""), *((i, f"/{e}") for i, e in enumerate(world.environments))]:
         mask = events.ended if index is None else events.ended & (events.environment == index)

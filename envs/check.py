@@ -109,10 +109,10 @@ def _check_record(world: World) -> None:
         raise ContractError(f"environments must be a tuple of names, not {names!r}")
     if len(set(names)) < len(names):
         raise ContractError(f"environments must have names of their own, not {names!r}")
-    strange = [name for name in world.unmeasured if name not in EPISODE_METRICS]
-    if strange:
+    unmeasured = world.unmeasured
+    if not isinstance(unmeasured, tuple) or not set(unmeasured) <= set(EPISODE_METRICS):
         raise ContractError(
-            f"unmeasured must be some of {', '.join(EPISODE_METRICS)}, not {strange[0]!r}"
+            f"unmeasured must be a tuple of {', '.join(EPISODE_METRICS)}, not {unmeasured!r}"
         )
     if world.platform not in PLATFORMS:
         raise ContractError(
@@ -132,6 +132,8 @@ def _check_shapes(world: World) -> None:
     if not isinstance(metrics, Mapping):
         raise ContractError(f"report must return a dictionary, not {type(metrics).__name__}")
     for name, metric in metrics.items():
+        if name in ("episodes", *EPISODE_METRICS):
+            raise ContractError(f"report: {name!r} is a metric that every world has")
         if metric.shape or not jnp.issubdtype(metric.dtype, jnp.floating):
             raise ContractError(f"report: {name!r} must be one real number, not {_kind(metric)}")
 

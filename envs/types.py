@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from jaxtyping import Array, Bool, Float, Int, Integer, UInt8, UInt32
 
+# The metrics that are means over the episodes that ended; `episodes` says how many those were.
 EPISODE_METRICS = ("success", "extrinsic_return", "episode_length", "interactions")
 
 
@@ -52,5 +53,5 @@ class World[State]:
     view_shape: tuple[int, int, int]  # height, width, channels
     environments: tuple[str, ...]  # names; `Step.environment` indexes them
     max_steps: int  # of the longest episode
-    unmeasured: tuple[str, ...] = ()  # of `EPISODE_METRICS`: what means nothing in these worlds
     platform: str = "cpu"  # that these functions, and those that call them, are written for
+    unmeasured: tuple[str, ...] = ()  # of `EPISODE_METRICS`: what means nothing in these worlds

@@ -32,4 +32,4 @@ def refuse_bad_numbers() -> None:
 
 refuse_bad_numbers()
 if sys.argv[:1] == ["-m"]:  # Python is about to import a command, which takes seconds
-    interrupts.at_once_until_insistent()
+    interrupts.at_once_from_now_on()

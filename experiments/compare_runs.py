@@ -80,6 +80,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         write_table(folder / f"{NAME}.csv", HEADER, rows(runs, frames))
         picture = draw(folder / f"{NAME}.png", runs, frames)
     show_settings(differing, console)
+    older = [name for name, table in tables.items() if "episodes" not in table]
+    if 0 < len(older) < len(runs):
+        line = f"iterations, not episodes, count alike in {', '.join(older)}, of an older version"
+        console.print(line, soft_wrap=True, highlight=False, markup=False)
     show(runs, until, console, same_reward=not _changes_reward(differing))
     console.print(f"saved: {picture} and {NAME}.csv", soft_wrap=True, highlight=False)
 

@@ -9,12 +9,11 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import tyro
 
 from cbet_jax.config import Axis, HabitatSettings, SettingsError
-from cbet_jax.runs.checkpoint import Loaded
 from cbet_jax.setting_types import Episodes, Processes, Seed, Steps, check_fields
 from envs.habitat.apartments import NAMES
 from envs.habitat.simulator import SimulatorError
@@ -77,7 +76,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 found, loaded = rooms.play(runs, plan, scene)
             for checkpoint in () if walked else loaded:
                 opening.tell_damaged(checkpoint, console)
-            frames = frames_of(runs, loaded)
+            frames = {
+                run.name: checkpoint.position.frames
+                for run, checkpoint in zip(runs, loaded, strict=True)
+            }
             console.print(walk_table.line(found), soft_wrap=True, highlight=False)
             walked.append(found)
             table += walk_table.rows(found)
@@ -91,27 +93,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
         pictures = walk_table.draw(path, walked, table, conditions, pretraining)
         for saved in (path, *pictures):
             console.print(f"saved: {saved}", soft_wrap=True, highlight=False)
-
-
-def frames_of(runs: Sequence[EvaluatedRun], loaded: Sequence[Loaded[Any]]) -> dict[str, int]:
-    """Return after how many frames each policy was saved.
-
-    Args:
-        runs: that are evaluated.
-        loaded: the checkpoint of each run.
-
-    Raises:
-        SettingsError: the seeds of a policy were saved after different numbers of frames.
-    """
-    found: dict[str, int] = {}
-    for run, checkpoint in zip(runs, loaded, strict=True):
-        frames = checkpoint.position.frames
-        if found.setdefault(run.name, frames) != frames:
-            raise SettingsError(
-                f"{run.directory.root} has trained for {frames:,} frames, another seed of "
-                f"{run.name} for {found[run.name]:,}: choose a --checkpoint of both"
-            )
-    return found
 
 
 def plan_of(options: HabitatEvaluateOptions, runs: Sequence[EvaluatedRun]) -> WalkPlan:

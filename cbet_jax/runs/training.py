@@ -11,7 +11,7 @@ from cbet_jax.agent import AgentParams, world_agent
 from cbet_jax.config import RunSettings, SettingsError, TrainSettings
 from cbet_jax.intrinsic import own
 from cbet_jax.program import make_program, seed_keys
-from cbet_jax.runs import own_code
+from cbet_jax.runs import metrics_table, own_code
 from cbet_jax.runs.policy import Policy
 from cbet_jax.runs.train_loop import NonFiniteLossError
 from cbet_jax.types import Metrics
@@ -67,9 +67,6 @@ def train_policy(
 
 
 def _means(metrics: Metrics) -> dict[str, float]:
-    """Return the mean of each metric over the iterations that have data."""
-    columns = {name: np.asarray(values) for name, values in metrics.items()}
-    return {
-        name: float(np.nanmean(column)) if np.isfinite(column).any() else float("nan")
-        for name, column in columns.items()
-    }
+    """Return the mean of each metric over the iterations, NaN where there is no data."""
+    chunk = {name: np.asarray(values) for name, values in metrics.items()}
+    return dict.fromkeys(chunk, float("nan")) | metrics_table.means(chunk)

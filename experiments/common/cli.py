@@ -25,7 +25,7 @@ from cbet_jax.setting_types import static_settings
 from envs.errors import Check, did_you_mean
 from experiments.common import commands, help_page, interrupts, invocation
 from experiments.common.numbers import number_rules
-from experiments.common.screen import flush_output, put
+from experiments.common.screen import flush_output, in_notebook, put
 
 HELP_ALL = "--help-all"
 HELP = ("-h", "--help", HELP_ALL)
@@ -165,11 +165,12 @@ def user_errors(*others: type[Exception]) -> Iterator[None]:
     Args:
         *others: exceptions that mean bad input, besides those of settings and directories.
     """
+    whole_process = interrupts.is_pythons_own() and not in_notebook()
     try:
         with _errors_in_a_line((SettingsError, RunDirectoryError, *others)):
             yield
     except SystemExit as end:
-        if end.code == interrupts.INTERRUPTED and is_work_left():
+        if whole_process and end.code == interrupts.INTERRUPTED and is_work_left():
             os._exit(interrupts.INTERRUPTED)  # without waiting for a compiler, say
         raise
 

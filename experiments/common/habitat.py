@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -73,11 +73,8 @@ def simulators(settings: Settings, number: int) -> Iterator[Simulators]:
         SimulatorError: they cannot be started, or cannot continue.
     """
     started = Simulators(settings, number)
-    try:
-        with simulator_errors(started):
-            yield started
-    finally:
-        started.close()
+    with simulator_errors(started), closing(started):
+        yield started
 
 
 def worlds(habitat: HabitatSettings, played: Simulators) -> World:

@@ -19,7 +19,7 @@ def at_once() -> Iterator[None]:
 
     There an exception may leave a module half imported, become another one, or be swallowed.
     """
-    if not _is_pythons_own():
+    if not is_pythons_own():
         yield
         return
     signal.signal(signal.SIGINT, _end)
@@ -29,10 +29,16 @@ def at_once() -> Iterator[None]:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def at_once_until_insistent() -> None:
-    """End the process at Ctrl-C from now on, until `insistent` is entered."""
-    if _is_pythons_own():
+def at_once_from_now_on() -> None:
+    """End the process at Ctrl-C, until a command begins or `no_longer_at_once` is called."""
+    if is_pythons_own():
         signal.signal(signal.SIGINT, _end)
+
+
+def no_longer_at_once() -> None:
+    """Let Ctrl-C raise KeyboardInterrupt again."""
+    if signal.getsignal(signal.SIGINT) is _end:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @contextmanager
@@ -41,7 +47,7 @@ def insistent() -> Iterator[None]:
 
     While JAX compiles, code that catches all exceptions may swallow it.
     """
-    if not _is_pythons_own():
+    if not is_pythons_own():
         yield
         return
 
@@ -69,7 +75,7 @@ def _end(number: int, frame: FrameType | None) -> NoReturn:
     os._exit(INTERRUPTED)
 
 
-def _is_pythons_own() -> bool:
-    """Return whether Ctrl-C has Python's answer here, or one of this file, and nobody else's."""
+def is_pythons_own() -> bool:
+    """Return whether nobody answers Ctrl-C here but Python, or `at_once`."""
     own = signal.getsignal(signal.SIGINT) in (signal.default_int_handler, _end)
     return own and threading.current_thread() is threading.main_thread()

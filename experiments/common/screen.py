@@ -23,11 +23,16 @@ class Screen(Console):
     """
 
     def __init__(self, **options: Any) -> None:
-        if type(sys.stdout).__module__.startswith(NOTEBOOK):
+        if in_notebook():
             options = {"force_jupyter": False, "force_terminal": False, **options}
         super().__init__(file=cast(TextIO, _Output()), markup=False, emoji=False, **options)
         if not (self.is_terminal or "COLUMNS" in os.environ):
             self.width = UNLIMITED
+
+
+def in_notebook() -> bool:
+    """Return whether what is printed is shown in a notebook."""
+    return type(sys.stdout).__module__.startswith(NOTEBOOK)
 
 
 def put(text: str) -> None:

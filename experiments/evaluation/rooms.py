@@ -62,8 +62,8 @@ class Player(NamedTuple):
 def open_runs(paths: Sequence[Path]) -> list[EvaluatedRun]:
     """Read what runs were, whose policies are evaluated together.
 
-    Runs that differ in their seeds only are one policy with all these seeds. Policies are called by
-    their methods, or by directories where two have the same method.
+    Runs that differ in nothing but their seeds, which differ, are one policy with all these seeds.
+    Policies are called by their methods, or by directories where two have the same method.
 
     Raises:
         RunDirectoryError: one is not a run in Habitat. SettingsError: one is given twice, or two
@@ -94,14 +94,12 @@ def _names(directories: Sequence[str], settings: Sequence[RunSettings]) -> list[
         settings: of the runs.
     """
     seedless = [replace(run, seeds=1, first_seed=0) for run in settings]
-    firsts = [seedless.index(run) for run in seedless]  # the first run with the same settings
-    seeds = [
-        (first, run.first_seed + index)
-        for first, run in zip(firsts, settings, strict=True)
-        for index in range(run.seeds)
-    ]
-    if len(set(seeds)) < len(seeds):
-        return list(directories)
+    seeds = [range(run.first_seed, run.first_seed + run.seeds) for run in settings]
+    firsts = []  # of the runs of each policy
+    for number, run in enumerate(seedless):
+        same = [at for at, other in enumerate(seedless) if other == run]
+        each = [seed for at in same for seed in seeds[at]]
+        firsts.append(same[0] if len(set(each)) == len(each) else number)
     methods = [settings[first].train.method for first in firsts]
     return methods if len(set(methods)) == len(set(firsts)) else [directories[at] for at in firsts]
 
@@ -125,8 +123,8 @@ def play(
         The walks, and the checkpoint of each run.
 
     Raises:
-        SimulatorError: the scene cannot be played.
-        RunDirectoryError: there is no policy.
+        SimulatorError: the scene cannot be played. RunDirectoryError: there is no policy.
+        SettingsError: the seeds of one were saved after different numbers of frames.
     """
     number = min(plan.workers, plan.episodes)
     # Only counts read panoramas, and nothing counts here.
@@ -136,10 +134,29 @@ def play(
         policies = [
             load_policies(run.directory, run.settings, world, plan.checkpoint) for run in runs
         ]
+        loaded = [each.loaded for each in policies]
+        _refuse_unequal(runs, loaded)
         players = _players(runs, policies, plan, world)
         places = {player.name: _walk(player, plan) for player in players}
         drawn = simulators.floor_map(MAP_CELL_METRES)
-        return Walked(simulators.scene_name, drawn, places), [one.loaded for one in policies]
+        return Walked(simulators.scene_name, drawn, places), loaded
+
+
+def _refuse_unequal(runs: Sequence[EvaluatedRun], loaded: Sequence[Loaded[Any]]) -> None:
+    """Refuse seeds of one policy that were saved after different numbers of frames.
+
+    Raises:
+        SettingsError: there are such.
+    """
+    first: dict[str, int] = {}
+    for run, checkpoint in zip(runs, loaded, strict=True):
+        frames = checkpoint.position.frames
+        if first.setdefault(run.name, frames) != frames:
+            raise SettingsError(
+                f"{run.directory.root} has trained for {frames:,} frames, another seed of "
+                f"{run.name} for {first[run.name]:,}: choose a --checkpoint of both, or evaluate "
+                "them one by one"
+            )
 
 
 def _players(

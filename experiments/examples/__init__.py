@@ -1,1 +1,5 @@
 """Learners of other packages in our worlds: `python -m experiments.examples.NAME`."""
+
+from experiments.common import interrupts
+
+interrupts.no_longer_at_once()  # an example is no command: Python answers Ctrl-C in it

@@ -142,25 +142,26 @@ def collect(root: Path, study: StudySettings) -> list[Result]:
     return found + list(dict.fromkeys(evaluated))  # the untrained are the same in all tables
 
 
-def frames_to_solve(column: Column, window: int) -> int | None:
-    """Return the frames until the smoothed return was high enough, None if it never was.
-
-    The window must be full: the first episodes that end are the short ones.
-    """
-    frames = column.frames[column.frames >= window]
-    solved = smoothed(column, window, frames) >= SOLVED
-    return int(frames[np.argmax(solved)]) if solved.any() else None
-
-
 def first_round(column: Column, actors: int) -> int:
     """Return the frames after which as many episodes have ended as there are actors.
 
-    Before, mostly short ones have: in a task, those that succeeded. 0, where it is not known.
+    Before, mostly short ones have: in a task, those that succeeded. 0, where there are not yet so
+    many, or it is not known.
     """
     if column.episodes is None:
         return 0
     enough = np.flatnonzero(np.cumsum(column.episodes) >= actors)
     return int(column.frames[enough[0]]) if len(enough) else 0
+
+
+def frames_to_solve(column: Column, window: int, actors: int) -> int | None:
+    """Return the frames until the smoothed return was high enough, None if it never was.
+
+    The window must be full, and not before `first_round`.
+    """
+    frames = column.frames[column.frames >= max(window, first_round(column, actors))]
+    solved = smoothed(column, window, frames) >= SOLVED
+    return int(frames[np.argmax(solved)]) if solved.any() else None
 
 
 def _run(stage: str, setup: str, method: str, path: Path, study: StudySettings) -> Iterator[Result]:
@@ -169,24 +170,25 @@ def _run(stage: str, setup: str, method: str, path: Path, study: StudySettings) 
     if not directory.config.exists():
         return
     settings = directory.settings()
-    now = reached(path)
+    actors, now = settings.train.worlds, reached(path)
     window = max(1, SMOOTHED_FRAMES * study.budget // PUBLISHED_FRAMES)
     grid = np.arange(1, POINTS + 1) * now // POINTS
     world = ALL_WORLDS if settings.explore else settings.environments[0]
     if (path / DIVERGED).exists():
-        yield Result(stage, setup, method, 0, world, ENDED, now, settings.train.worlds, 1.0)
+        yield Result(stage, setup, method, 0, world, ENDED, now, actors, 1.0)
     if not now:
         return  # it may not even have a table of metrics
     table = metrics_table.read_verified(directory)
     for metric in CURVES:
         for seed, column in table.get(metric, {}).items():
-            here = Result(stage, setup, method, seed, world, metric, 0, settings.train.worlds, 0)
+            here = Result(stage, setup, method, seed, world, metric, 0, actors, 0)
             values = of_all_worlds(table, metric, seed, window, grid)
-            first = first_round(column, settings.train.worlds)
+            first = first_round(column, actors)
             for frames, value in zip(grid, values, strict=True):
                 if frames >= first and not np.isnan(value):
                     yield here._replace(frames=int(frames), value=float(value))
-            solved = frames_to_solve(column, window) if metric == "extrinsic_return" else None
+            is_return = metric == "extrinsic_return"
+            solved = frames_to_solve(column, window, actors) if is_return else None
             if solved and solved <= now and not settings.explore:
                 yield here._replace(metric=FRAMES_TO_SOLVE, frames=now, value=solved)
 

@@ -95,7 +95,11 @@ def _weak(key):
             "view_shape must be (height, width",
         ),
         (replace(CORRIDOR, num_actions=0), "record", "num_actions must be a whole number"),
-        (replace(CORRIDOR, unmeasured=("reward",)), "record", "unmeasured must be some of success"),
+        (
+            replace(CORRIDOR, unmeasured=("reward",)),
+            "record",
+            "unmeasured must be a tuple of success",
+        ),
         (
             changed(view=lambda seen: seen.view / 255),
             "shapes and types",

@@ -78,6 +78,8 @@ def write_worlds(root, p, seeds=1):
 def test_all_worlds_is_the_mean_of_the_worlds_own_means(tmp_path, capsys):
     one = write_worlds(tmp_path / "p=0.001", 0.001)
     other = write_worlds(tmp_path / "b", 0.01)
+    with open(tmp_path / "b" / "metrics.csv", "a") as file:
+        file.write("0,100,episodes,4\n")
     compare_runs.main([one, f"p=0.01={other}", "--out", str(tmp_path / "out")])
     shown = capsys.readouterr().out
     assert "train.counts.reset_probability: 0.001 | 0.01" in shown
@@ -85,6 +87,7 @@ def test_all_worlds_is_the_mean_of_the_worlds_own_means(tmp_path, capsys):
     begin = table.index(["Unique", "interactions"]) + 1
     assert table[begin] == ["all", "worlds", "p=0.001", "5.000", "one", "seed"]
     assert [row[0] for row in table[begin : begin + 6]] == ["all", "all", "A", "A", "B", "B"]
+    assert "iterations, not episodes, count alike in p=0.001, of an older version" in shown
     assert "one seed each" in shown
     assert "[" not in shown.replace("[95", "")  # no interval of one seed
     assert "another scale" in shown

@@ -45,6 +45,7 @@ class Simulators:
         self.settings = settings
         self.start = start
         self.failure: SimulatorError | None = None  # why the last step failed
+        self.closed = False
         self.stopwatch = Stopwatch()
         self.workers = WorkerPool(settings, number)
         self._poses: list[Pose | None] = [None] * number  # of the simulators' agents
@@ -70,6 +71,7 @@ class Simulators:
 
     def close(self) -> None:
         """Stop the simulators."""
+        self.closed = True
         self.workers.close()
 
     def begin(
@@ -204,7 +206,8 @@ def simulator_errors(simulators: Simulators) -> Iterator[None]:
     """
 
     def keep(record: logging.LogRecord) -> bool:
-        return simulators.failure is None  # otherwise JAX logs the error that is raised below
+        # Otherwise JAX logs the error that is raised below, and that of a step that was given up.
+        return simulators.failure is None and not simulators.closed
 
     _CALLBACKS.addFilter(keep)
     try:

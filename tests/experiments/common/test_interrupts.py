@@ -39,10 +39,25 @@ try:
 except BaseException:
     print("swallowed")
 """
+# What has its own answer to Ctrl-C, such as a training that draws its film at the end, continues.
+NESTED = """
+import threading
+from cbet_jax.runs import signals
+from experiments.common import cli
+with cli.user_errors():
+    try:
+        with cli.user_errors():
+            threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+            signals.heard_during(lambda: time.sleep(60))
+    except SystemExit as end:
+        print("ended with", end.code, flush=True)
+        os._exit(end.code)
+"""
 
 
 @pytest.mark.parametrize(
-    ("code", "printed"), [(SWALLOWS, "swallowed\n"), (IMPORTS, ""), (STARTS, "")]
+    ("code", "printed"),
+    [(NESTED, "ended with 130\n"), (SWALLOWS, "swallowed\n"), (IMPORTS, ""), (STARTS, "")],
 )
 def test_an_interrupt_that_a_library_swallows_ends_the_command(code, printed):
     ended = subprocess.run(

@@ -56,9 +56,11 @@ def row_of(lines, *cells) -> list[str]:
 def test_a_task_is_solved_when_a_full_window_is():
     frames = np.arange(1, 7) * 10
     early = Column(frames, np.array([1.0, 0.5, 0.9, 0.95, 0.9, 1.0]))
-    assert results.frames_to_solve(early, 20) == 40
-    assert results.frames_to_solve(early, 60) is None
-    assert results.frames_to_solve(early, 70) is None
+    assert results.frames_to_solve(early, 20, 1) == 40
+    assert results.frames_to_solve(early, 60, 1) is None
+    assert results.frames_to_solve(early, 70, 1) is None
+    few_at_first = early._replace(episodes=np.array([1.0, 1, 1, 1, 3, 3]))
+    assert results.frames_to_solve(few_at_first, 20, actors=6) == 50
 
 
 def test_a_curve_begins_when_as_many_episodes_have_ended_as_there_are_actors():
