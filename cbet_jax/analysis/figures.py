@@ -78,7 +78,8 @@ def bars(
         width = 0.8 / len(series)
         for number, (name, measured) in enumerate(series.items()):
             values = np.array([bar.value for bar in measured])
-            errors = [values - [bar.low for bar in measured], [b.high for b in measured] - values]
+            low, high = np.array([(bar.low, bar.high) for bar in measured]).T
+            errors = np.where(high > low, [values - low, high - values], np.nan)
             places = np.arange(len(groups)) + (number - (len(series) - 1) / 2) * width
             axis.bar(
                 places,

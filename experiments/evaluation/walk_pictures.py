@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from cbet_jax.analysis import figures, intervals
+from cbet_jax.analysis import figures, intervals, method_style
 from cbet_jax.analysis.figures import Panel
 from cbet_jax.analysis.learning_curves import Curve, over_seeds
 from cbet_jax.runs import metrics_table
@@ -53,7 +53,7 @@ def heat_maps(
         most = max(int(count.max()) for count in counts.values())
         for row, name in enumerate(names):
             image = _draw(axes[row, column], drawn, counts[name], most)
-            axes[row, column].set_title(f"{scene}: {name}", fontsize=10)
+            axes[row, column].set_title(f"{scene}: {method_style.title(name)}", fontsize=10)
         figure.colorbar(image, ax=axes[:, column], label="steps in a cell", shrink=0.7)
     figure.suptitle(title, wrap=True)
     saved = write_figure(path, figure)
