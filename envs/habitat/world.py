@@ -20,6 +20,7 @@ from envs.types import Step, World
 
 MAX_STEPS = 500  # of an episode (paper, appendix on Habitat)
 CELL = 0.05  # metres; positions are rounded to it before distinct ones are counted
+UNMEASURED = ("success", "extrinsic_return", "interactions")  # there is no task, nothing to move
 _PIXELS = PANORAMA_SHAPE[0] * PANORAMA_SHAPE[1] * PANORAMA_SHAPE[2] * PANORAMA_SHAPE[3]
 
 
@@ -111,7 +112,7 @@ def habitat_world(
         view_shape=VIEW_SHAPE,
         environments=(simulators.scene_name,),
         max_steps=max_steps,
-        unmeasured=("success", "extrinsic_return", "interactions"),
+        unmeasured=UNMEASURED,
         platform=platform,
     )
 

@@ -47,7 +47,10 @@ def written(directory: RunDirectory) -> dict[str, dict[int, list[tuple[int, floa
     table = metrics_table.read(directory.metrics)
     table.pop("first_bad_update", None)
     return {
-        name: {seed: list(zip(*map(list, column), strict=True)) for seed, column in seeds.items()}
+        name: {
+            seed: list(zip(column.frames.tolist(), column.values.tolist(), strict=True))
+            for seed, column in seeds.items()
+        }
         for name, seeds in table.items()
     }
 
