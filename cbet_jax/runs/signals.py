@@ -3,6 +3,7 @@
 import contextlib
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent import futures
 from contextlib import contextmanager
@@ -10,6 +11,7 @@ from types import FrameType
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # the last: the terminal is gone
 HEARD_WITHIN = 0.5  # seconds
+SAME_WITHIN = 0.5  # seconds; a launcher hands on a Ctrl-C that the terminal has told, too
 BESIDE = "beside"  # the name of a thread that works while the main one hears signals
 
 
@@ -32,7 +34,8 @@ def stop_on_signals(waits_for: str = "") -> Iterator[Stop]:
     """Turn Ctrl-C, SIGTERM and SIGHUP into a request that the block reads when it can.
 
     After the first of them, Ctrl-C means what it meant before, and the others are not heard again:
-    `uv run` may tell a process twice. Where SIGHUP is ignored, as under nohup, it stays so.
+    `uv run` may tell a process twice. So a Ctrl-C within `SAME_WITHIN` of the first signal is not
+    a second one. Where SIGHUP is ignored, as under nohup, it stays so.
 
     Args:
         waits_for: what the block has to end first, if that takes long; the block can change it.
@@ -46,12 +49,16 @@ def stop_on_signals(waits_for: str = "") -> Iterator[Stop]:
         for number, handler in previous.items():
             signal.signal(number, handler)
 
+    asked_at = 0.0
+
     def note(number: int, frame: FrameType | None) -> None:
-        if stop.signal:
-            return
-        stop.signal = number
-        signal.signal(signal.SIGINT, previous[signal.SIGINT])
-        stop.reply()
+        nonlocal asked_at
+        if not stop.signal:
+            stop.signal, asked_at = number, time.monotonic()
+            stop.reply()
+        elif number == signal.SIGINT and time.monotonic() > asked_at + SAME_WITHIN:
+            signal.signal(signal.SIGINT, previous[signal.SIGINT])
+            signal.raise_signal(signal.SIGINT)
 
     for number in previous:
         signal.signal(number, note)

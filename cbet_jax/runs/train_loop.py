@@ -349,7 +349,8 @@ class _Run:
             for files in due:
                 if files.table:
                     files.table.sync()
-                files.saver.save(self._part(whole, files), files.position)
+                part = self._part(whole, files)
+                heard_during(partial(files.saver.save, part, files.position))
             if due:
                 self.record(
                     due,

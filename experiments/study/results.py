@@ -187,9 +187,10 @@ def _run(stage: str, setup: str, method: str, path: Path, study: StudySettings) 
             for frames, value in zip(grid, values, strict=True):
                 if frames >= first and not np.isnan(value):
                     yield here._replace(frames=int(frames), value=float(value))
-            is_return = metric == "extrinsic_return"
-            solved = frames_to_solve(column, window, actors) if is_return else None
-            if solved and solved <= now and not settings.explore:
+            if metric != "extrinsic_return" or settings.explore:
+                continue
+            solved = frames_to_solve(column, window, actors)
+            if solved and solved <= now:
                 yield here._replace(metric=FRAMES_TO_SOLVE, frames=now, value=solved)
 
 

@@ -5,6 +5,7 @@ import threading
 
 import pytest
 
+from cbet_jax.runs import signals
 from cbet_jax.runs.signals import SIGNALS, heard_during, stop_on_signals
 
 
@@ -52,11 +53,28 @@ def test_whoever_is_told_twice_is_asked_once(capsys):
     with stop_on_signals("saving") as stop:
         for _ in range(2):
             signal.raise_signal(signal.SIGTERM)
-        signal.raise_signal(signal.SIGHUP)
-        assert signal.getsignal(signal.SIGINT) == before[signal.SIGINT]
+        for number in (signal.SIGHUP, signal.SIGINT):
+            signal.raise_signal(number)
     assert stop.signal == signal.SIGTERM
     assert capsys.readouterr().out == "stopping when saving is done; again to stop now\n"
     assert {number: signal.getsignal(number) for number in SIGNALS} == before
+
+
+def test_a_later_interrupt_means_what_it_meant_before(monkeypatch):
+    def interrupt_thrice() -> None:
+        with stop_on_signals() as stop:
+            for _ in range(2):
+                signal.raise_signal(signal.SIGINT)
+            assert stop.signal == signal.SIGINT
+            monkeypatch.setattr(signals, "SAME_WITHIN", 0.0)
+            signal.raise_signal(signal.SIGINT)
+
+    own = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            interrupt_thrice()
+    finally:
+        signal.signal(signal.SIGINT, own)
 
 
 def test_errors_of_the_work_are_raised():
