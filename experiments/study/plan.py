@@ -158,8 +158,9 @@ def plan(root: Path, study: StudySettings, chosen: Selection) -> list[StudyJob]:
 
 
 def reached(run: Path) -> int:
-    """Return the frames of a run's newest checkpoint."""
-    saved = checkpoints(RunDirectory(run).checkpoints)
+    """Return the frames of a run's newest checkpoint; of its policies, if it has only these."""
+    directory = RunDirectory(run)
+    saved = checkpoints(directory.checkpoints) or checkpoints(directory.policies)
     return int(saved[-1].name) if saved else 0
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from cbet_jax.analysis.learning_curves import of_all_worlds, smoothed
 from cbet_jax.runs import metrics_table
 from cbet_jax.runs.atomic_write import replacing
+from cbet_jax.runs.checkpoint import checkpoints
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
 from cbet_jax.runs.metrics_table import Column
 from cbet_jax.runs.saved_policies import UNIFORM, UNTRAINED
@@ -176,8 +177,8 @@ def _run(stage: str, setup: str, method: str, path: Path, study: StudySettings) 
     world = ALL_WORLDS if settings.explore else settings.environments[0]
     if (path / DIVERGED).exists():
         yield Result(stage, setup, method, 0, world, ENDED, now, actors, 1.0)
-    if not now:
-        return  # it may not even have a table of metrics
+    if not checkpoints(directory.checkpoints):
+        return  # nor need it have a table of metrics
     table = metrics_table.read_verified(directory)
     for metric in CURVES:
         for seed, column in table.get(metric, {}).items():

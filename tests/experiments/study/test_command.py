@@ -207,6 +207,19 @@ def test_a_study_does_not_wait_for_policies_that_nobody_will_save(
     assert f"cbet is trained, and holds no policies after {frames} frames: delete it" in line
 
 
+def test_policies_are_all_that_tasks_need_of_a_run(unbroken, small, tmp_path, capsys):
+    root = shutil.copytree(unbroken, tmp_path / "study")
+    for run in root.glob("pretrain/*/*"):
+        shutil.rmtree(run / "checkpoints")
+        (run / "metrics.csv").unlink()
+    shutil.rmtree(root / "transfer")
+    paper.main([*ARGUMENTS, "--out", str(root)])
+    assert "] pretrain" not in capsys.readouterr().out
+    before = contents(unbroken / "transfer")
+    assert before
+    assert contents(root / "transfer") == before
+
+
 def test_damaged_evaluations_are_named(unbroken, small, tmp_path, capsys):
     root = shutil.copytree(unbroken, tmp_path / "study")
     table = root / f"evaluation/DoorKey/cbet/{FRAMES}/Unlock.csv"
