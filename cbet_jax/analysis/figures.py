@@ -10,7 +10,12 @@ import numpy as np
 
 from cbet_jax.analysis import method_style
 from cbet_jax.analysis.intervals import Estimate
-from cbet_jax.analysis.learning_curves import Curve, over_seeds, over_seeds_and_worlds
+from cbet_jax.analysis.learning_curves import (
+    Curve,
+    from_first_round,
+    over_seeds,
+    over_seeds_and_worlds,
+)
 from cbet_jax.runs import metrics, metrics_table
 from cbet_jax.runs.atomic_write import replacing
 
@@ -27,17 +32,22 @@ CROWDED_GROUPS = 5  # with more groups their names are slanted
 LABEL_CHARACTERS, AXIS_CHARACTERS = 16, 32  # in a line of a group's name, of an axis's label
 
 
-def draw_learning_curves(table: Path, folder: Path) -> list[Path]:
+def draw_learning_curves(table: Path, folder: Path, actors: int) -> list[Path]:
     """Draw the learning curves of a run: the main metrics, and all others as diagnostics.
 
     Args:
         table: the run's `metrics.csv`.
         folder: of the pictures.
+        actors: of each seed; a curve begins when each may have ended an episode.
 
     Returns:
         The pictures.
     """
-    found = panels(metrics_table.read(table))
+    columns = {
+        name: {seed: from_first_round(column, actors) for seed, column in seeds.items()}
+        for name, seeds in metrics_table.read(table).items()
+    }
+    found = panels(columns)
     main = {name: found[name] for name in metrics.MAIN if name in found}
     others = {name: found[name] for name in sorted(found) if name not in main}
     empty = [name for name, lines in others.items() if _is_zero(lines)]

@@ -22,6 +22,26 @@ class Curve(NamedTuple):
     high: np.ndarray  # [points]
 
 
+def first_round(column: Column, actors: int) -> int:
+    """Return the frames after which as many episodes have ended as there are actors.
+
+    Before, mostly short ones have: in a task, those that succeeded. 0, where there are not yet so
+    many, or it is not known.
+    """
+    if column.episodes is None:
+        return 0
+    enough = np.flatnonzero(np.cumsum(column.episodes) >= actors)
+    return int(column.frames[enough[0]]) if len(enough) else 0
+
+
+def from_first_round(column: Column, actors: int) -> Column:
+    """Return a column without what is before its `first_round`."""
+    if column.episodes is None:
+        return column
+    there = column.frames >= first_round(column, actors)
+    return Column(column.frames[there], column.values[there], column.episodes[there])
+
+
 def over_seeds(seeds: Mapping[int, Column]) -> Curve:
     """Average a metric in bins of frames, then over the seeds.
 

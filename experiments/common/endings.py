@@ -55,7 +55,8 @@ def draw_figures(directory: RunDirectory) -> tuple[list[Path], int]:
     pictures: list[Path] = []
 
     def draw() -> None:
-        pictures.extend(figures.draw_learning_curves(directory.metrics, directory.figures))
+        actors = directory.settings().train.worlds
+        pictures.extend(figures.draw_learning_curves(directory.metrics, directory.figures, actors))
 
     with stop_on_signals("drawing") as stop:
         multihost.on_first(draw)

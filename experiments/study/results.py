@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cbet_jax.analysis.learning_curves import of_all_worlds, smoothed
+from cbet_jax.analysis.learning_curves import first_round, of_all_worlds, smoothed
 from cbet_jax.runs import metrics_table
 from cbet_jax.runs.atomic_write import replacing
 from cbet_jax.runs.checkpoint import checkpoints
@@ -141,18 +141,6 @@ def collect(root: Path, study: StudySettings) -> list[Result]:
         found += _run(TABULA_RASA, "", path.name, path, study)
     evaluated = [row for path in _tables(root) for row in _evaluation(root, path)]
     return found + list(dict.fromkeys(evaluated))  # the untrained are the same in all tables
-
-
-def first_round(column: Column, actors: int) -> int:
-    """Return the frames after which as many episodes have ended as there are actors.
-
-    Before, mostly short ones have: in a task, those that succeeded. 0, where there are not yet so
-    many, or it is not known.
-    """
-    if column.episodes is None:
-        return 0
-    enough = np.flatnonzero(np.cumsum(column.episodes) >= actors)
-    return int(column.frames[enough[0]]) if len(enough) else 0
 
 
 def frames_to_solve(column: Column, window: int, actors: int) -> int | None:

@@ -4,6 +4,8 @@ import numpy as np
 
 from cbet_jax.analysis.learning_curves import (
     CURVE_POINTS,
+    first_round,
+    from_first_round,
     of_all_worlds,
     over_seeds,
     over_seeds_and_worlds,
@@ -40,6 +42,15 @@ def test_curves_are_smoothed_over_the_window_that_ends_there():
     column = Column(np.array([10, 20, 30, 40]), np.array([1.0, 3.0, 5.0, 7.0]))
     found = smoothed(column, 20, np.array([5, 10, 25, 40, 70]))
     np.testing.assert_array_equal(found, [np.nan, 1, 2, 6, np.nan])
+
+
+def test_a_curve_begins_when_as_many_episodes_have_ended_as_there_are_actors():
+    column = Column(np.arange(1, 5) * 10, np.array([1.0, 1.0, 0.1, 0.2]), np.array([1.0, 1, 9, 3]))
+    assert [first_round(column, actors) for actors in (2, 3, 11, 12)] == [20, 30, 30, 40]
+    assert first_round(column, 99) == 0  # too few have ended to wait for
+    assert first_round(column._replace(episodes=None), 2) == 0
+    assert from_first_round(column, 3).values.tolist() == [0.1, 0.2]
+    assert from_first_round(column, 3).episodes.tolist() == [9, 3]
 
 
 def test_all_episodes_count_alike():

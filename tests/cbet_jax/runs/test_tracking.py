@@ -27,7 +27,7 @@ LOG_ENDS = (1, 4)  # types of a record's last part: whole, last
 
 @pytest.fixture(autouse=True)
 def _stand_in(monkeypatch):
-    def draw(table, folder):
+    def draw(table, folder, actors):
         folder.mkdir(exist_ok=True)
         Image.new("RGB", (8, 8)).save(folder / "film.gif")
         return [folder / "film.gif"]

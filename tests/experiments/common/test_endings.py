@@ -7,6 +7,7 @@ import pytest
 from cbet_jax.analysis import figures
 from cbet_jax.runs.directory import RunDirectory
 from experiments.common import endings
+from experiments.common.presets import PRESETS
 
 
 def test_whoever_asks_to_stop_while_curves_are_drawn_gets_no_film(tmp_path, monkeypatch):
@@ -18,7 +19,8 @@ def test_whoever_asks_to_stop_while_curves_are_drawn_gets_no_film(tmp_path, monk
 
     monkeypatch.setattr(figures, "draw_learning_curves", draw)
     monkeypatch.setattr(endings, "draw_film", lambda *_: pytest.fail("filmed"))
-    run = RunDirectory(tmp_path)
+    run = RunDirectory(tmp_path / "run")
+    run.create(PRESETS["smoke"])
     assert endings.draw_figures(run) == ([picture], signal.SIGTERM)
     assert endings.show_figures(run, None, film=()) == signal.SIGTERM
 

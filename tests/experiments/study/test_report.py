@@ -63,13 +63,6 @@ def test_a_task_is_solved_when_a_full_window_is():
     assert results.frames_to_solve(few_at_first, 20, actors=6) == 50
 
 
-def test_a_curve_begins_when_as_many_episodes_have_ended_as_there_are_actors():
-    column = Column(np.arange(1, 5) * 10, np.array([1.0, 1.0, 0.1, 0.2]), np.array([1.0, 1, 9, 3]))
-    assert [results.first_round(column, actors) for actors in (2, 3, 11, 12)] == [20, 30, 30, 40]
-    assert results.first_round(column, 99) == 0  # too few have ended to wait for
-    assert results.first_round(column._replace(episodes=None), 2) == 0
-
-
 def test_results_come_back_as_they_were(tmp_path):
     asked = Result(results.STUDY, "", "laptop", 0, "", "budget", 0, 0, 12_345_678.0)
     found = [asked, *evaluations("MultiEnv", "cbet", SUCCESS, [0.25, 0.125])]
