@@ -1,17 +1,23 @@
 """The plan of a study: what all of its runs share."""
 
+import json
 from pathlib import Path
 
+import jax
 import pytest
 
 from cbet_jax.config import SettingsError, TrainSettings
 from cbet_jax.intrinsic import METHODS
+from cbet_jax.runs.directory import RunDirectory
 from cbet_jax.runs.json_files import from_json
+from cbet_jax.runs.saved_policies import load_policies
+from envs.minigrid import make_world
 from experiments.common.presets import EARLIER, PRESETS
 from experiments.study.plan import PRETRAIN, Selection, StudySettings, plan
 from experiments.study.variants import VARIANTS, Variant, variant
 
 BEFORE = {"preset": "laptop", "budget": 9_000_000, "seeds": 3, "episodes": 100}
+POLICIES = Path(__file__).parents[3] / "experiments/results/policies"
 SELECTION = Selection(("cbet", "rnd"), ("MultiEnv",), (), ("Unlock",))
 
 
@@ -61,3 +67,16 @@ def test_every_method_of_the_package_can_be_studied_and_ones_own():
         assert variant(name).apply(TrainSettings()).method == name
         assert variant(name) == Variant(name)
     assert variant("count-resets") is VARIANTS["count-resets"]
+
+
+def test_tasks_can_begin_with_the_policies_that_are_kept_of_the_study():
+    settings = from_json(StudySettings, json.loads((POLICIES / "study.json").read_text()))
+    selection = Selection(("cbet", "count"), ("MultiEnv",), ("Unlock",), ("Unlock",))
+    jobs = plan(POLICIES, settings, selection)
+    world = make_world(("Unlock",), 1, explore=False)
+    for job in (job for job in jobs if job.stage == PRETRAIN):
+        assert job.done
+        run = RunDirectory(job.root)
+        policies = load_policies(run, run.settings(), world, job.frames)
+        leaves = jax.tree.leaves(policies.params.learnt)
+        assert {len(leaf) for leaf in leaves} == {settings.seeds}
