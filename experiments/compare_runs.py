@@ -24,7 +24,13 @@ from rich.text import Text
 from cbet_jax.analysis import figures
 from cbet_jax.analysis.figures import ALL_WORLDS, Panel
 from cbet_jax.analysis.intervals import difference, mean
-from cbet_jax.analysis.learning_curves import Curve, band, of_all_worlds, smoothed
+from cbet_jax.analysis.learning_curves import (
+    Curve,
+    band,
+    from_first_round,
+    of_all_worlds,
+    smoothed,
+)
 from cbet_jax.config import SettingsError
 from cbet_jax.runs import metrics, metrics_table
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError, holds_no
@@ -120,7 +126,7 @@ def _name_and_path(word: str) -> tuple[str, Path]:
 
 
 def read(directory: RunDirectory) -> Metrics:
-    """Read a run's table of metrics.
+    """Read a run's table of metrics, from where each of its actors may have ended an episode.
 
     Raises:
         RunDirectoryError: it has none, or nothing is in it.
@@ -130,7 +136,11 @@ def read(directory: RunDirectory) -> Metrics:
     table = metrics_table.read_verified(directory)
     if not table:
         raise RunDirectoryError(f"{directory.root} has played nothing yet")
-    return table
+    actors = directory.settings().train.worlds if directory.config.is_file() else 0
+    return {
+        name: {seed: from_first_round(column, actors) for seed, column in seeds.items()}
+        for name, seeds in table.items()
+    }
 
 
 def differing_settings(directories: Mapping[str, RunDirectory]) -> Differing:
@@ -208,8 +218,9 @@ def draw(path: Path, runs: Sequence[ComparedRun], frames: np.ndarray) -> Path:
     for name in dict.fromkeys(metric for run in runs for metric in run.values if "/" not in metric):
         metric = metrics.of(name)
         lines = {run.name: _curve(run.values[name], frames) for run in runs if name in run.values}
-        if any(line.high.any() for line in lines.values()):  # not 0 in all runs
-            panels.append(Panel(metric.title, "frames of each seed (millions)", metric.unit, lines))
+        panels.append(Panel(metric.title, "frames of each seed (millions)", metric.unit, lines))
+    not_zero = [panel for panel in panels if any(line.high.any() for line in panel.lines.values())]
+    panels = not_zero or panels
     seeds = ", ".join(f"{run.name}: {len(run.seeds)}" for run in runs)
     return figures.lines(path, f"Means over seeds ({seeds}); bands: lowest to highest", panels)
 

@@ -98,6 +98,25 @@ def test_all_worlds_is_the_mean_of_the_worlds_own_means(tmp_path, capsys):
     assert values["interactions"] == 5
 
 
+def test_curves_begin_when_each_actor_may_have_ended_an_episode(tmp_path):
+    """Before, mostly short episodes have ended: in a task, those that succeeded."""
+    actors = PRESETS["smoke"].train.worlds
+    runs = [write_worlds(tmp_path / name, 0.001) for name in "ab"]
+    for run in runs:
+        (tmp_path / run / "metrics.csv").write_text(
+            HEADER
+            + "".join(
+                f"0,{at},episodes,{1 if at < 600 else actors}\n0,{at},success,{int(at < 600)}\n"
+                for at in range(100, 1201, 100)
+            )
+        )
+    compare_runs.main([*runs, "--out", str(tmp_path / "out")])
+    with open(tmp_path / "out" / "comparison.csv", newline="") as file:
+        curve = {int(row["frames"]): float(row["value"]) for row in csv.DictReader(file)}
+    assert min(curve) == 600
+    assert set(curve.values()) == {0.0}
+
+
 def test_a_seed_without_an_episode_in_a_world_has_no_value_there(tmp_path):
     """And seeds keep their numbers, whichever of them is first in a world."""
     runs = []
