@@ -51,6 +51,7 @@ class _Environment(NamedTuple):
     step: Callable[[PRNGKeyArray, Any, Array, Array], tuple[Any, Played]]
     #: which of the steps ended an episode without beginning the next; None: the environment does
     needs_reset: Callable[[Played], Bool[Array, " N"]] | None
+    says_success: bool = True  # no: nothing tells whether an action fulfilled the task
 
 
 def from_gymnax(
@@ -81,8 +82,8 @@ def from_gymnax(
         levels: that counts tell apart in a real number, 2 to 256.
         max_steps: time limit, beside `params.max_steps_in_episode`, which the environment keeps
             itself: the smaller one holds.
-        success: says whether an action fulfilled the task (None: `info["success"]`, if there is
-            one; else no action does).
+        success: says whether an action fulfilled the task (None: `info["success"]`; without it,
+            success is not measured).
         name: in metrics and tables (None: the environment's own, or that of its class).
         platform: that programs are written for (None: the kind of JAX's default device).
 
@@ -121,6 +122,15 @@ def from_gymnax(
             reached = info.get("success", False)
         return state, _played(observation, reward, terminated, truncated, reached)
 
+    told: set[str] = set()  # what `info` tells
+
+    def look() -> None:
+        key, action = jax.random.key(0), jnp.zeros((), jnp.int32)
+        told.update(env.step(key, env.reset(key, params)[1], action, params)[-1])
+
+    if success is None:
+        jax.eval_shape(look)  # plays nothing
+
     return _world(
         _Environment(
             name=name or str(getattr(env, "name", type(env).__name__)),
@@ -129,6 +139,7 @@ def from_gymnax(
             reset=reset,
             step=step,
             needs_reset=None if max_steps is None else lambda played: played.truncated,
+            says_success=success is not None or "success" in told,
         ),
         num_worlds,
         bounds,
@@ -268,7 +279,7 @@ def _world(
         view_shape=view_shape,
         environments=(env.name,),
         max_steps=env.max_steps,
-        unmeasured=("interactions",),
+        unmeasured=("interactions",) if env.says_success else ("interactions", "success"),
         platform=platform or jax.default_backend(),
     )
 

@@ -77,6 +77,19 @@ def test_success_may_be_said():
     world = from_gymnax(Walk(), PARAMS, 1, success=lambda reward, terminated, info: reward < 0)
     _, steps = played(world, [1, 1, 1])
     np.testing.assert_array_equal(steps.success[:, 0], [True, True, False])
+    assert world.unmeasured == ("interactions",)
+
+
+def test_success_that_nothing_tells_is_not_measured():
+    class Silent(Walk):
+        def step(self, *args):
+            *played, info = super().step(*args)
+            return *played, {name: info[name] for name in info if name != "success"}
+
+    world = from_gymnax(Silent(), PARAMS, 1)
+    assert world.unmeasured == ("interactions", "success")
+    assert not played(world, [1] * 5)[1].success.any()
+    assert from_gymnax(Walk(), PARAMS, 1).unmeasured == ("interactions",)
 
 
 def test_navix_plays_by_its_own_rules():
