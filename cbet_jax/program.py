@@ -8,6 +8,7 @@ from functools import partial
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array, Float, Key
@@ -86,18 +87,17 @@ def make_program(
     of_each_agent = {name: np.repeat(numbers, seeds) for name, numbers in values.items()}
     trainer = make_trainer(several[0], world, agent, mesh)
 
-    def over_agents[X, Y](function: Callable[[Trainer, X], Y], argument: X) -> Y:
-        def of_one(inputs: tuple[Numbers, X]) -> Y:
-            return function(trainer_with(trainer, inputs[0]), inputs[1])
-
-        mapped = sharding.over_seeds(mesh, partial(_map_seeds, of_one, in_row, at_once))
-        return mapped((of_each_agent, argument))
+    def of_agent[X, Y](function: Callable[[Trainer, X], Y]) -> Callable[[tuple[Numbers, X]], Y]:
+        return lambda inputs: function(trainer_with(trainer, inputs[0]), inputs[1])
 
     def begin(keys: Key[Array, " seeds"]) -> TrainState:
-        return over_agents(init, keys)
+        each = partial(_map_seeds, of_agent(init), in_row, at_once)
+        return sharding.over_seeds(mesh, each)((of_each_agent, keys))
 
     def advance(state: TrainState) -> tuple[TrainState, Metrics]:
-        state, metrics = over_agents(partial(_chunk, iterations_per_chunk), state)
+        chunk = of_agent(partial(_chunk, iterations_per_chunk))
+        each = partial(_update_seeds, chunk, in_row, at_once)
+        state, metrics = sharding.over_seeds(mesh, each)((of_each_agent, state))
         return state, {name: values.T for name, values in metrics.items()}
 
     jit = partial(jax.jit, compiler_options=compiler_options(mesh))
@@ -161,3 +161,24 @@ def _map_seeds[X, Y](function: Callable[[X], Y], seeds: int, at_once: int, tree:
         one = function(jax.tree.map(lambda leaf: leaf[0], tree))
         return jax.tree.map(lambda leaf: leaf[None], one)
     return jax.lax.map(function, tree, batch_size=at_once if at_once > 1 else None)
+
+
+def _update_seeds[N, X, Y](
+    function: Callable[[tuple[N, X]], tuple[X, Y]], seeds: int, at_once: int, tree: tuple[N, X]
+) -> tuple[X, Y]:
+    """As `_map_seeds`, where each agent has a number and a state: the states are updated in place.
+
+    So count tables, the most of a state, are held once, beside those of the one that learns.
+    """
+    if seeds == 1 or at_once > 1:
+        return _map_seeds(function, seeds, at_once, tree)
+
+    def update(states: X, agent: tuple[Array, N]) -> tuple[X, Y]:
+        index, numbers = agent
+        one = jax.tree.map(lambda all_: jax.lax.dynamic_index_in_dim(all_, index, 0, False), states)
+        one, found = function((numbers, one))
+        put = partial(jax.lax.dynamic_update_index_in_dim, index=index, axis=0)
+        return jax.tree.map(put, states, one), found
+
+    numbers, states = tree
+    return jax.lax.scan(update, states, (jnp.arange(seeds), numbers))

@@ -1,6 +1,7 @@
 """The memory that a program needs and that there is, to refuse what would be killed without a word.
 
-A container's limit (cgroup) is not what the machine has: a process that passes it is killed.
+Not all that the machine has is there: other processes hold some, and a container has a limit of its
+own (cgroup). A process that takes more is killed.
 """
 
 import os
@@ -26,8 +27,8 @@ NO_LIMIT = 2**60  # cgroup v1 says so with such a number
 def available(devices: int, root: Path = Path("/")) -> int:
     """Return the bytes of memory of a number of devices.
 
-    On a CPU they are the machine's, or the container's if those are fewer, without what this
-    process holds already.
+    On a CPU they are those that the machine has free, or the container's without what this process
+    holds already, if those are fewer.
 
     Args:
         devices: how many.
@@ -38,7 +39,16 @@ def available(devices: int, root: Path = Path("/")) -> int:
         return int(stats["bytes_limit"]) * devices
     machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     left = min([machine, *container_limits(root)]) - held(root)
-    return max(left, 0) * jax.process_count()
+    return max(min(left, free(root)), 0) * jax.process_count()
+
+
+def free(root: Path = Path("/")) -> int:
+    """Return the bytes of memory that the machine could still give to a process."""
+    for line in _read(root / "proc/meminfo").splitlines():
+        name, _, amount = line.partition(":")
+        if name == "MemAvailable":
+            return int(amount.split()[0]) * 2**10
+    return NO_LIMIT  # not Linux
 
 
 def held(root: Path = Path("/")) -> int:
@@ -111,7 +121,7 @@ def _refuse(what: str, needed: int, devices: int) -> None:
     there = available(devices)
     if needed > there:
         raise NotEnoughMemoryError(
-            f"{what} {needed / GIB:.1f} GiB, and there are {there / GIB:.1f} GiB: {ADVICE}"
+            f"{what} {needed / GIB:.1f} GiB, and {there / GIB:.1f} GiB are free: {ADVICE}"
         )
 
 

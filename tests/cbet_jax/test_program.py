@@ -12,7 +12,7 @@ import pytest
 from cbet_jax import program as programs
 from cbet_jax.config import CountSettings, SettingsError
 from cbet_jax.learner import LearnerState
-from cbet_jax.program import _map_seeds, make_program, seed_keys
+from cbet_jax.program import _map_seeds, _update_seeds, make_program, seed_keys
 from cbet_jax.setting_types import numbers, with_numbers
 from cbet_jax.train import TrainState
 from tests.support import tiny
@@ -67,6 +67,45 @@ def test_what_is_mapped_over_seeds_is_the_same_for_each_of_them(seeds, at_once):
     totals, doubled = _map_seeds(function, seeds, at_once, tree)
     np.testing.assert_array_equal(totals, tree["a"].sum(1) + tree["b"])
     np.testing.assert_array_equal(doubled, tree["a"] * 2)
+
+
+@pytest.mark.parametrize(("seeds", "at_once"), [(1, 1), (3, 1), (3, 2), (3, 3)])
+def test_what_updates_seeds_is_the_same_for_each_of_them(seeds, at_once):
+    keys, numbers = seed_keys(seeds), np.arange(seeds) * 10.0
+    states = {"key": keys, "table": jnp.ones((seeds, 4))}
+
+    def function(one):
+        number, state = one
+        assert (state["key"].shape, state["table"].shape) == ((), (4,))
+        after = {"key": jax.random.fold_in(state["key"], 7), "table": state["table"] + number}
+        return after, state["table"].sum() + number
+
+    after, found = _update_seeds(function, seeds, at_once, (numbers, states))
+    np.testing.assert_array_equal(found, 4 + numbers)
+    np.testing.assert_array_equal(after["table"], 1 + np.tile(numbers[:, None], 4))
+    wanted = jax.vmap(jax.random.fold_in, (0, None))(keys, 7)
+    np.testing.assert_array_equal(*map(jax.random.key_data, (after["key"], wanted)))
+
+
+def test_states_of_seeds_are_not_held_twice():
+    """Where they are updated one after the other, as on a CPU: but that of one of them."""
+    size = 10**6
+
+    def function(one):
+        number, state = one
+
+        def visit(state, place):
+            return state.at[place].add(number), state[place]
+
+        return jax.lax.scan(visit, state, jnp.arange(5))
+
+    def update(states):
+        return _update_seeds(function, 8, 1, (jnp.zeros(8), states))
+
+    states = jax.ShapeDtypeStruct((8, size), np.float32)
+    needed = jax.jit(update, donate_argnums=0).lower(states).compile().memory_analysis()
+    assert needed.alias_size_in_bytes >= 8 * 4 * size
+    assert needed.temp_size_in_bytes < 3 * 4 * size
 
 
 @pytest.mark.slow

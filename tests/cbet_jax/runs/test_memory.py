@@ -44,9 +44,16 @@ def test_what_the_process_holds_is_not_there(tmp_path):
     assert memory.available(1, tmp_path) == 0
 
 
+def test_what_other_processes_hold_is_not_there(tmp_path):
+    write(tmp_path, "proc/meminfo", "MemTotal: 99999999 kB\nMemFree: 5 kB\nMemAvailable: 700 kB")
+    write(tmp_path, "proc/self/statm", f"9999 {100 * 2**10 // PAGE} 0")
+    assert memory.available(1, tmp_path) == 700 * 2**10
+
+
 def test_no_such_files_stop_nothing(tmp_path):
     assert memory.container_limits(tmp_path) == []
     assert memory.held(tmp_path) == 0
+    assert memory.free(tmp_path) == memory.NO_LIMIT
     assert memory.available(1) > 0
 
 
