@@ -37,6 +37,10 @@ def header(actions: Sequence[str]) -> tuple[str, ...]:
 
 
 HEADER = header(ACTIONS)  # of gridworlds
+NOT_MEASURED = Estimate(np.nan, np.nan, np.nan)
+#: of a row, in summaries and pictures -> title, digits
+MAIN = {"interactions": ("unique interactions", 1), "success": ("success rate", 2)}
+WITHOUT_THEM = {"extrinsic_return": ("return", 2)}  # too, where one of those is not measured
 
 
 class EvaluationRow(NamedTuple):
@@ -54,7 +58,13 @@ class EvaluationRow(NamedTuple):
     entropy: float  # of those shares, over that of a uniform choice
 
 
-def rows(method: str, first_seed: int, environment: str, episodes: Episodes) -> list[EvaluationRow]:
+def rows(
+    method: str,
+    first_seed: int,
+    environment: str,
+    episodes: Episodes,
+    unmeasured: Sequence[str] = (),
+) -> list[EvaluationRow]:
     """Return a row for each seed and, where there are several, one for all of them.
 
     Args:
@@ -62,12 +72,15 @@ def rows(method: str, first_seed: int, environment: str, episodes: Episodes) -> 
         first_seed: the seed of the first entry.
         environment: name of the world.
         episodes: `[seeds, episodes]`.
+        unmeasured: what means nothing in this world (`World.unmeasured`).
     """
     seeds, count = episodes.success.shape
+    nothing = {name: NOT_MEASURED for name in MAIN if name in unmeasured}
     table = []
     for seed in range(seeds):
         of_seed = Episodes(*(leaf[seed] for leaf in episodes))
-        table.append(_row(method, str(first_seed + seed), environment, of_seed))
+        row = _row(method, str(first_seed + seed), environment, of_seed)
+        table.append(row._replace(**nothing))
     if seeds > 1:
         table.append(_over_seeds(table, seeds * count))
     return table
@@ -128,7 +141,7 @@ def write(root: Path, table: Sequence[EvaluationRow], frames: int, seed: int) ->
 
 
 def save(path: Path, table: Sequence[EvaluationRow], frames: int, seed: int) -> None:
-    """Save the table into a file.
+    """Save the table into a file. What is not measured has empty cells.
 
     Args:
         path: the file.
@@ -144,7 +157,8 @@ def save(path: Path, table: Sequence[EvaluationRow], frames: int, seed: int) -> 
         for row in table:
             measured = (row.success, row.interactions, row.extrinsic_return, row.length)
             of_actions = (*row.actions, row.entropy)
-            numbers = [f"{x:.6g}" for x in (*itertools.chain(*measured), *of_actions)]
+            numbers = ["" if np.isnan(x) else f"{x:.6g}" for x in itertools.chain(*measured)]
+            numbers += [f"{x:.6g}" for x in of_actions]
             writer.writerow([*row[:4], *numbers, frames, seed])
 
 
@@ -158,8 +172,11 @@ def show(console: Console, table: Sequence[EvaluationRow], title: str) -> None:
     summary = Table.grid(padding=(0, 2))
     for method in dict.fromkeys(methods):
         row = chosen[method, whole]
-        interactions = f"unique interactions {row.interactions.text(1)}"
-        summary.add_row(f"  {method}", interactions, f"success rate {row.success.text(2)}")
+        cells = [
+            f"{title} {getattr(row, name).text(digits)}"
+            for name, (title, digits) in _main(table).items()
+        ]
+        summary.add_row(f"  {method}", *cells)
     console.print(summary)
     if whole == ALL_WORLDS:
         _show_worlds(console, chosen)
@@ -180,6 +197,16 @@ def _show_worlds(console: Console, chosen: Mapping[tuple[str, str], EvaluationRo
     console.print(shown)
 
 
+def _main(table: Sequence[EvaluationRow]) -> dict[str, tuple[str, int]]:
+    """Return what summaries and pictures show of these rows: title and digits, by name."""
+    measured = {
+        name: shown
+        for name, shown in MAIN.items()
+        if not any(np.isnan(getattr(row, name).value) for row in table)
+    }
+    return measured if measured == MAIN else {**measured, **WITHOUT_THEM}
+
+
 def over_seeds(table: Sequence[EvaluationRow]) -> dict[tuple[str, str], EvaluationRow]:
     """Return the row of each policy in each world: of all seeds, where there are several."""
     return {(row.method, row.environment): row for row in table}
@@ -192,12 +219,10 @@ def _draw(path: Path, table: Sequence[EvaluationRow], frames: int) -> Path:
     environments = list(dict.fromkeys(row.environment for row in table))
     columns = {method: [chosen[method, name] for name in environments] for method in methods}
     panels = {
-        "unique interactions per episode": {
-            method: [row.interactions for row in found] for method, found in columns.items()
-        },
-        "success rate": {
-            method: [row.success for row in found] for method, found in columns.items()
-        },
+        title if name == "success" else f"{title} per episode": {
+            method: [getattr(row, name) for row in found] for method, found in columns.items()
+        }
+        for name, (title, _) in _main(table).items()
     }
     title = f"Evaluation after {frames:,} frames (whiskers: 95 % confidence intervals)"
     return figures.bars(path, title, panels, environments)

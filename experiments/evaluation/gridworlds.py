@@ -53,6 +53,7 @@ class EvaluatedRun(NamedTuple):
     settings: RunSettings
     environments: tuple[str, ...]  # to play
     policies: Policies
+    unmeasured: tuple[str, ...] = ()  # what means nothing there (`World.unmeasured`)
 
     @property
     def name(self) -> str:
@@ -85,7 +86,7 @@ def open_run(
     world = make_world(environments if alone else environments[:1], 1, explore=False)
     policies = load_policies(directory, settings, world, checkpoint)
     opening.tell_damaged(policies.loaded, console)
-    return EvaluatedRun(directory, settings, environments, policies)
+    return EvaluatedRun(directory, settings, environments, policies, world.unmeasured)
 
 
 def play(
@@ -255,7 +256,7 @@ def table(run: EvaluatedRun, played: dict[str, PlayedWorld], seed: int) -> list[
     for environment, policies in played.items():
         for name, episodes in policies.items():
             first_seed = seed if name == UNIFORM else run.settings.first_seed
-            rows += evaluation_table.rows(name, first_seed, environment, episodes)
+            rows += evaluation_table.rows(name, first_seed, environment, episodes, run.unmeasured)
     return rows
 
 

@@ -1,5 +1,6 @@
 """The table of an evaluation: its rows, what is printed, and the picture."""
 
+import csv
 import io
 
 import numpy as np
@@ -69,6 +70,24 @@ def test_of_one_world_the_summary_says_all(table):
     heading, *policies = printed([row for row in table if row.environment == "Unlock"])
     assert heading == "runs/first, 900 frames, Unlock [95 % intervals]:"
     assert [line.split()[0] for line in policies] == ["cbet", "uniform"]
+
+
+def test_what_is_not_measured_is_left_out(tmp_path):
+    """Success and interactions of other libraries' environments; their returns are shown."""
+    numbers = np.arange(8.0).reshape(2, 4)
+    episodes = Episodes(numbers > 9, 0 * numbers, numbers, numbers, np.ones((2, 4, 2), int))
+    rows = evaluation_table.rows("cbet", 0, "cart", episodes, ("interactions", "success"))
+    heading, policy = printed(rows)
+    assert heading == "runs/first, 900 frames, cart [95 % intervals]:"
+    assert policy == "cbet return 3.50 [-21.91, 28.91]"
+    some = evaluation_table.rows("cbet", 0, "cart", episodes, ("interactions",))
+    assert "success rate 0.00 [0.00, 0.00] return 3.50" in printed(some)[1]
+    saved, picture = evaluation_table.write(tmp_path, rows, 900, 0)
+    with open(saved, newline="") as file:
+        for row in csv.DictReader(file):
+            assert row["success_rate"] == row["unique_interactions_low"] == ""
+            assert float(row["extrinsic_return"]) == float(row["episode_length"]) > 0
+    assert picture.exists()
 
 
 def test_the_picture_can_be_read_at_the_width_of_a_page(table, tmp_path):
