@@ -1,7 +1,7 @@
 """What is drawn, filmed and said when a run ends."""
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from cbet_jax.runs.directory import RunDirectory
 from cbet_jax.runs.signals import stop_on_signals
 from cbet_jax.runs.tracking import Trackers
 from cbet_jax.runs.train_loop import Outcome
+from envs.minigrid.generators.own_worlds import is_whole_world
 from experiments import watch
 from experiments.common import cli, invocation
 from experiments.common.experiment import Experiment
@@ -95,11 +96,24 @@ def closing_line(
     """
     if outcome.finished:
         how = "finished" if outcome.trained else "had already finished"
-        evaluate = invocation.command_line(experiment.evaluate, directory.root)
-        watch = invocation.command_line(WATCH, directory.root)
-        return f"{how} at {outcome.frames:,} frames; next: {evaluate}\nor: {watch}"
+        following = "\nor: ".join(_next_commands(experiment, directory, words))
+        return f"{how} at {outcome.frames:,} frames; next: {following}"
     again = how_to_continue(experiment, directory, words)
     return f"stopped and saved at {outcome.frames:,} frames; {again}"
+
+
+def _next_commands(
+    experiment: Experiment[Any], directory: RunDirectory, words: Sequence[str]
+) -> Iterator[str]:
+    """Yield the commands that show what was learnt, naming the code of the user's own again."""
+    own = _own_code(words)
+    worlds = own.get("--envs") or own.get("--env") or []
+    of_all = ("--envs", *worlds) if worlds else ()
+    of_one = ("--env", worlds[0]) if worlds else ()
+    simulator = ("--simulator", *own["--simulator"]) if "--simulator" in own else ()
+    yield invocation.command_line(experiment.evaluate, directory.root, *of_all, *simulator)
+    if not any(map(is_whole_world, directory.settings().environments)):  # there is no film of those
+        yield invocation.command_line(WATCH, directory.root, *of_one, *simulator)
 
 
 def how_to_continue(
@@ -118,16 +132,21 @@ def how_to_continue(
 
 def naming_own_code(words: Sequence[str]) -> list[str]:
     """Return those options of a command line that name code of the user's own."""
-    options: list[list[str]] = []
+    return [word for name, values in _own_code(words).items() for word in (name, *values)]
+
+
+def _own_code(words: Sequence[str]) -> dict[str, list[str]]:
+    """Return the values of those options, by name."""
+    options: dict[str, list[str]] = {}
+    values: list[str] = []
     for word in words:
         if word.startswith("--"):
-            options.append([word])
-        elif options:
-            options[-1].append(word)
-    return [
-        word
-        for option in options
-        if option[0].partition("=")[0] in NAMING_CODE
-        and any(":" in value or value.endswith(".py") for value in option)
-        for word in option
-    ]
+            name, _, value = word.partition("=")
+            options[name] = values = [value] if value else []
+        else:
+            values.append(word)
+    return {
+        name: values
+        for name, values in options.items()
+        if name in NAMING_CODE and any(":" in value or value.endswith(".py") for value in values)
+    }

@@ -6,6 +6,8 @@ import pytest
 
 from cbet_jax.analysis import figures
 from cbet_jax.runs.directory import RunDirectory
+from cbet_jax.runs.train_loop import Outcome
+from experiments import minigrid_pretrain
 from experiments.common import endings
 from experiments.common.presets import PRESETS
 
@@ -30,9 +32,33 @@ def test_whoever_asks_to_stop_while_curves_are_drawn_gets_no_film(tmp_path, monk
     [
         ("--preset smoke --method cbet --seeds 2", ""),
         ("--method my.py:make --own power=1 --seeds 2", "--method my.py:make"),
-        ("--envs a.py:one Unlock --frames 9 --method=b:c", "--envs a.py:one Unlock --method=b:c"),
+        ("--envs a.py:one Unlock --frames 9 --method=b:c", "--envs a.py:one Unlock --method b:c"),
         ("--simulator ./mine.py", "--simulator ./mine.py"),
     ],
 )
 def test_a_run_is_continued_with_the_code_that_it_needs(words, kept):
     assert endings.naming_own_code(words.split()) == kept.split()
+
+
+@pytest.mark.parametrize(
+    ("words", "evaluation", "film"),
+    [
+        ("--envs Unlock --seeds 2", "", ""),
+        ("--envs a.py:one Unlock", " --envs a.py:one Unlock", " --env a.py:one"),
+        ("--env=a.py:one", " --envs a.py:one", " --env a.py:one"),
+        ("--simulator ./mine.py", " --simulator ./mine.py", " --simulator ./mine.py"),
+        ("--envs whole.py:world", " --envs whole.py:world", None),
+    ],
+)
+def test_the_next_commands_name_the_code_that_they_need(
+    words, evaluation, film, tmp_path, monkeypatch
+):
+    """And of a world with rules of its own there is no film."""
+    monkeypatch.setattr(endings, "is_whole_world", lambda name: film is None)
+    run = RunDirectory(tmp_path / "run")
+    run.create(PRESETS["smoke"])
+    end = Outcome(9, finished=True, trained=True, signal=0)
+    said = endings.closing_line(minigrid_pretrain.EXPERIMENT, run, end, words.split()).split("\n")
+    assert said[0].endswith(f"experiments.minigrid_evaluate {run.root}{evaluation}")
+    watching = [f"experiments.watch {run.root}{film}"] if film is not None else []
+    assert [line.partition("-m ")[2] for line in said[1:]] == watching
