@@ -75,12 +75,15 @@ def rows(
         unmeasured: what means nothing in this world (`World.unmeasured`).
     """
     seeds, count = episodes.success.shape
-    nothing = {name: NOT_MEASURED for name in MAIN if name in unmeasured}
     table = []
     for seed in range(seeds):
         of_seed = Episodes(*(leaf[seed] for leaf in episodes))
         row = _row(method, str(first_seed + seed), environment, of_seed)
-        table.append(row._replace(**nothing))
+        if "success" in unmeasured:
+            row = row._replace(success=NOT_MEASURED)
+        if "interactions" in unmeasured:
+            row = row._replace(interactions=NOT_MEASURED)
+        table.append(row)
     if seeds > 1:
         table.append(_over_seeds(table, seeds * count))
     return table
