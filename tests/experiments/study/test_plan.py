@@ -71,7 +71,7 @@ def test_every_method_of_the_package_can_be_studied_and_ones_own():
 
 def test_tasks_can_begin_with_the_policies_that_are_kept_of_the_study():
     settings = from_json(StudySettings, json.loads((POLICIES / "study.json").read_text()))
-    selection = Selection(("cbet", "count"), ("MultiEnv",), ("Unlock",), ("Unlock",))
+    selection = Selection(("cbet", "count", "ride"), ("MultiEnv",), ("Unlock",), ("Unlock",))
     jobs = plan(POLICIES, settings, selection)
     world = make_world(("Unlock",), 1, explore=False)
     for job in (job for job in jobs if job.stage == PRETRAIN):
