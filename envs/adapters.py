@@ -5,7 +5,7 @@ becomes bytes (`envs.observation_bytes`). Counts read the same bytes as `panoram
 observation, a change is the difference of two that follow each other.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -107,13 +107,7 @@ def from_gymnax(
     def step(key: PRNGKeyArray, state: Any, action: Array, length: Array) -> tuple[Any, Played]:
         observation, state, reward, *ends, info = env.step(key, state, action, params)
         at_limit = length >= limit
-        if len(ends) == 2:
-            terminated, truncated = (jnp.asarray(end, bool) for end in ends)
-        else:
-            (done,) = ends
-            truncated = done & jnp.asarray(info.get("truncated", at_limit), bool)
-            terminated = done & ~truncated
-        truncated = truncated & ~terminated
+        terminated, truncated = _ends(ends, info, at_limit)
         if max_steps is not None:  # the environment need not keep it
             truncated = truncated | (at_limit & ~terminated)
         if success is not None:
@@ -121,15 +115,6 @@ def from_gymnax(
         else:
             reached = info.get("success", False)
         return state, _played(observation, reward, terminated, truncated, reached)
-
-    told: set[str] = set()  # what `info` tells
-
-    def look() -> None:
-        key, action = jax.random.key(0), jnp.zeros((), jnp.int32)
-        told.update(env.step(key, env.reset(key, params)[1], action, params)[-1])
-
-    if success is None:
-        jax.eval_shape(look)  # plays nothing
 
     return _world(
         _Environment(
@@ -139,13 +124,43 @@ def from_gymnax(
             reset=reset,
             step=step,
             needs_reset=None if max_steps is None else lambda played: played.truncated,
-            says_success=success is not None or "success" in told,
+            says_success=success is not None or _tells_success(env, params),
         ),
         num_worlds,
         bounds,
         levels,
         platform,
     )
+
+
+def _ends(
+    ends: Sequence[Any], info: Mapping[str, Any], at_limit: Bool[Array, ""]
+) -> tuple[Bool[Array, ""], Bool[Array, ""]]:
+    """Return whether an episode was terminated, and whether it was truncated; never both.
+
+    Args:
+        ends: `terminated` and `truncated`, or one `done`.
+        info: of the step; may say `truncated`, beside one `done`.
+        at_limit: whether the time limit was reached.
+    """
+    if len(ends) == 2:
+        terminated, truncated = (jnp.asarray(end, bool) for end in ends)
+        return terminated, truncated & ~terminated
+    (done,) = ends
+    truncated = done & jnp.asarray(info.get("truncated", at_limit), bool)
+    return done & ~truncated, truncated
+
+
+def _tells_success(env: Any, params: Any) -> bool:
+    """Return whether a step's `info` has `success`; nothing is played."""
+    told: set[str] = set()
+
+    def look() -> None:
+        key, action = jax.random.key(0), jnp.zeros((), jnp.int32)
+        told.update(env.step(key, env.reset(key, params)[1], action, params)[-1])
+
+    jax.eval_shape(look)
+    return "success" in told
 
 
 def from_navix(

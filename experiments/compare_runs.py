@@ -27,9 +27,9 @@ from cbet_jax.analysis.intervals import difference, mean
 from cbet_jax.analysis.learning_curves import (
     Curve,
     band,
-    from_first_round,
     of_all_worlds,
     smoothed,
+    table_from_first_round,
 )
 from cbet_jax.config import SettingsError
 from cbet_jax.runs import metrics, metrics_table
@@ -137,10 +137,7 @@ def read(directory: RunDirectory) -> Metrics:
     if not table:
         raise RunDirectoryError(f"{directory.root} has played nothing yet")
     actors = directory.settings().train.worlds if directory.config.is_file() else 0
-    return {
-        name: {seed: from_first_round(column, actors) for seed, column in seeds.items()}
-        for name, seeds in table.items()
-    }
+    return table_from_first_round(table, actors)
 
 
 def differing_settings(directories: Mapping[str, RunDirectory]) -> Differing:

@@ -12,9 +12,9 @@ from cbet_jax.analysis import method_style
 from cbet_jax.analysis.intervals import Estimate
 from cbet_jax.analysis.learning_curves import (
     Curve,
-    from_first_round,
     over_seeds,
     over_seeds_and_worlds,
+    table_from_first_round,
 )
 from cbet_jax.runs import metrics, metrics_table
 from cbet_jax.runs.atomic_write import replacing
@@ -43,11 +43,7 @@ def draw_learning_curves(table: Path, folder: Path, actors: int) -> list[Path]:
     Returns:
         The pictures.
     """
-    columns = {
-        name: {seed: from_first_round(column, actors) for seed, column in seeds.items()}
-        for name, seeds in metrics_table.read(table).items()
-    }
-    found = panels(columns)
+    found = panels(table_from_first_round(metrics_table.read(table), actors))
     main = {name: found[name] for name in metrics.MAIN if name in found}
     others = {name: found[name] for name in sorted(found) if name not in main}
     empty = [name for name, lines in others.items() if _is_zero(lines)]

@@ -35,11 +35,21 @@ def first_round(column: Column, actors: int) -> int:
 
 
 def from_first_round(column: Column, actors: int) -> Column:
-    """Return a column without what is before its `first_round`."""
+    """Return the rows of a column from its `first_round` on."""
     if column.episodes is None:
         return column
     there = column.frames >= first_round(column, actors)
     return Column(column.frames[there], column.values[there], column.episodes[there])
+
+
+def table_from_first_round(
+    table: Mapping[str, Mapping[int, Column]], actors: int
+) -> dict[str, dict[int, Column]]:
+    """Return a run's table (name -> seed -> column), each column from its `first_round` on."""
+    return {
+        name: {seed: from_first_round(column, actors) for seed, column in seeds.items()}
+        for name, seeds in table.items()
+    }
 
 
 def over_seeds(seeds: Mapping[int, Column]) -> Curve:

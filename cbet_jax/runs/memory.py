@@ -27,8 +27,8 @@ NO_LIMIT = 2**60  # cgroup v1 says so with such a number
 def available(devices: int, root: Path = Path("/")) -> int:
     """Return the bytes of memory of a number of devices.
 
-    On a CPU they are those that the machine has free, or the container's without what this process
-    holds already, if those are fewer.
+    On a CPU: what the machine has free, or what this process has left of its container's limit,
+    whichever is less.
 
     Args:
         devices: how many.

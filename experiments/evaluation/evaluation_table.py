@@ -160,9 +160,9 @@ def save(path: Path, table: Sequence[EvaluationRow], frames: int, seed: int) -> 
         for row in table:
             measured = (row.success, row.interactions, row.extrinsic_return, row.length)
             of_actions = (*row.actions, row.entropy)
-            numbers = ["" if np.isnan(x) else f"{x:.6g}" for x in itertools.chain(*measured)]
-            numbers += [f"{x:.6g}" for x in of_actions]
-            writer.writerow([*row[:4], *numbers, frames, seed])
+            numbers = (*itertools.chain(*measured), *of_actions)
+            cells = ["" if np.isnan(x) else f"{x:.6g}" for x in numbers]
+            writer.writerow([*row[:4], *cells, frames, seed])
 
 
 def show(console: Console, table: Sequence[EvaluationRow], title: str) -> None:

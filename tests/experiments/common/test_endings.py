@@ -53,7 +53,7 @@ def test_a_run_is_continued_with_the_code_that_it_needs(words, kept):
 def test_the_next_commands_name_the_code_that_they_need(
     words, evaluation, film, tmp_path, monkeypatch
 ):
-    """And of a world with rules of its own there is no film."""
+    """A world with rules of its own cannot be filmed: `watch` is not suggested."""
     monkeypatch.setattr(endings, "is_whole_world", lambda name: film is None)
     run = RunDirectory(tmp_path / "run")
     run.create(PRESETS["smoke"])
