@@ -26,7 +26,14 @@ from experiments.common.transfer import save_first_state
 from experiments.evaluation import evaluation_table, gridworlds
 from experiments.evaluation.gridworlds import EvaluatedRun
 from experiments.study.costs import record_evaluations
-from experiments.study.plan import DIVERGED, EVALUATION, StudyJob, StudySettings, holds_policies
+from experiments.study.plan import (
+    DIVERGED,
+    EVALUATION,
+    PRETRAIN,
+    StudyJob,
+    StudySettings,
+    holds_policies,
+)
 
 WAIT_SECONDS = 10.0  # for other processes of a study, between two looks
 EVALUATION_SEED = 0  # of the levels and actions of all evaluations
@@ -113,7 +120,7 @@ def work_through(
                 host.say(f"[{number}/{len(jobs)}] {job}")
                 evaluate_all([e for e in jobs if e.stage == EVALUATION], study, host)
             else:
-                run(job, jobs, host, f"[{number}/{len(jobs)}] {job}")
+                run(job, host, f"[{number}/{len(jobs)}] {job}")
         except RunInUseError:
             left.append(job.root)
         except tuple(ENDINGS) as error:
@@ -150,14 +157,23 @@ def refuse_lost_policies(job: StudyJob, jobs: Sequence[StudyJob]) -> None:
     """Refuse a job whose policies nobody will save any more.
 
     Raises:
-        RunDirectoryError: the run that it needs is done, and holds none.
+        RunDirectoryError: the run that it needs is done, and holds none; or it is not to be
+            trained now.
     """
-    for source in jobs:
-        if source.root == job.source and source.done and not RunDirectory(source.root).is_locked():
-            raise RunDirectoryError(
-                f"{source.root} is trained, and holds no policies after {job.source_frames:,} "
-                "frames: delete it to train it again, or ask for no evaluation there"
-            )
+    assert job.source is not None
+    if RunDirectory(job.source).is_locked():
+        return
+    source = next((other for other in jobs if other.root == job.source), None)
+    if source is None:
+        raise RunDirectoryError(
+            f"{job.source} holds no policies after {job.source_frames:,} frames: name the stage "
+            f"{PRETRAIN}, too"
+        )
+    if source.done:
+        raise RunDirectoryError(
+            f"{source.root} is trained, and holds no policies after {job.source_frames:,} "
+            "frames: delete it to train it again, or ask for no evaluation there"
+        )
 
 
 def check(jobs: Sequence[StudyJob]) -> None:
@@ -190,12 +206,11 @@ def stored_settings(job: StudyJob) -> RunSettings:
     return stored
 
 
-def run(job: StudyJob, jobs: Sequence[StudyJob], host: Host, title: str) -> None:
+def run(job: StudyJob, host: Host, title: str) -> None:
     """Train one run to its end.
 
     Args:
         job: the run.
-        jobs: of the study, which say what is kept of it.
         host: what to show.
         title: to print first.
 
@@ -217,11 +232,8 @@ def run(job: StudyJob, jobs: Sequence[StudyJob], host: Host, title: str) -> None
         directory.create(settings)
     if job.source and not checkpoint.checkpoints(directory.checkpoints):
         bias(job, program, settings)
-    keep_at = tuple(
-        other.frames for other in jobs if other.stage == EVALUATION and other.source == job.root
-    )
     options = HostSettings(
-        host.console, host.command, host.checkpoint_seconds, keep_at, until=job.until
+        host.console, host.command, host.checkpoint_seconds, job.keep_at, until=job.until
     )
     mark = job.root / DIVERGED
     mark.unlink(missing_ok=True)

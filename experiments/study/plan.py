@@ -11,7 +11,6 @@ it was stopped.
 A run whose last training diverged holds `diverged.txt`, with the reason.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, NamedTuple
@@ -35,6 +34,7 @@ from experiments.common.presets import EARLIER, NEWEST, PRESETS, TASK_FRAMES
 from experiments.study.variants import SETUPS, Variant, variant
 
 PRETRAIN, EVALUATION, TRANSFER, TABULA_RASA = "pretrain", "evaluation", "transfer", "tabula_rasa"
+STAGES = PRETRAIN, EVALUATION, TRANSFER, TABULA_RASA
 DIVERGED = "diverged.txt"
 PUBLISHED_FRAMES = PRESETS["paper"].train.frames  # of a pre-training run
 
@@ -73,6 +73,7 @@ class Selection(NamedTuple):
     worlds: tuple[str, ...]  # that pre-trained policies are evaluated in
     until: int | None = None  # frames of pre-training for now (None: all)
     tasks_until: int | None = None  # the same of tasks
+    stages: tuple[str, ...] = STAGES  # that are done now
 
 
 class StudyJob(NamedTuple):
@@ -87,6 +88,7 @@ class StudyJob(NamedTuple):
     worlds: tuple[str, ...]  # that are played
     source: Path | None = None  # the pre-trained run that it needs
     until: int | None = None  # frames that it is trained for now (None: all)
+    keep_at: tuple[int, ...] = ()  # of pre-training: frames at which its policies are evaluated
 
     @property
     def now(self) -> int:
@@ -146,15 +148,15 @@ def plan(root: Path, study: StudySettings, chosen: Selection) -> list[StudyJob]:
     evaluations = [
         _evaluation(root, job, frames, chosen.worlds)
         for job in pretrained
-        for frames in _evaluated(study, job)
-        if frames <= job.now
+        for frames in job.keep_at
     ]
     tasks: list[StudyJob] = []
     for task in () if chosen.until else chosen.tasks:
         tasks += [_transfer(root, study, job, task) for job in pretrained]
         plain = [method for method in chosen.methods if variant(method).plain]
         tasks += [_tabula_rasa(root, study, method, task) for method in plain]
-    return [*pretrained, *evaluations, *(_left_at(job, chosen.tasks_until) for job in tasks)]
+    jobs = [*pretrained, *evaluations, *(_left_at(job, chosen.tasks_until) for job in tasks)]
+    return [job for job in jobs if job.stage in chosen.stages]
 
 
 def reached(run: Path) -> int:
@@ -201,7 +203,8 @@ def _pretraining(
         first_seed=study.first_seed,
     )
     job = _run(PRETRAIN, setup, method, root / PRETRAIN / setup / method, settings)
-    return _left_at(job, until)
+    job = _left_at(job, until)
+    return job._replace(keep_at=_evaluated(study, job))
 
 
 def _left_at(job: StudyJob, until: int | None) -> StudyJob:
@@ -226,11 +229,11 @@ def _run(
     return StudyJob(stage, setup, method, root, settings, frames, settings.environments, source)
 
 
-def _evaluated(study: StudySettings, job: StudyJob) -> Sequence[int]:
+def _evaluated(study: StudySettings, job: StudyJob) -> tuple[int, ...]:
     asked = {at_chunk_end(job.settings, frames) for frames in study.evaluate_at}
     if reached(job.root) <= job.now or holds_policies(job.root, job.now):
         asked.add(job.now)
-    return sorted(asked | {job.frames})
+    return tuple(sorted(frames for frames in asked | {job.frames} if frames <= job.now))
 
 
 def _evaluation(root: Path, job: StudyJob, frames: int, worlds: tuple[str, ...]) -> StudyJob:

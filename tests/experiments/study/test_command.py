@@ -207,6 +207,19 @@ def test_a_study_does_not_wait_for_policies_that_nobody_will_save(
     assert f"cbet is trained, and holds no policies after {frames} frames: delete it" in line
 
 
+def test_stages_are_done_one_by_one(unbroken, small, tmp_path, capsys):
+    root = tmp_path / "study"
+    words = [*ARGUMENTS, "--out", str(root), "--stages"]
+    for stage, frames in (("evaluation", 2 * CHUNK_FRAMES), ("transfer", FRAMES)):
+        line = refused(paper.main, [*words, stage], capsys)
+        assert f"cbet holds no policies after {frames} frames: name the stage pretrain, too" in line
+    paper.main([*words, "tabula_rasa"])
+    assert {path.name for path in root.glob("*/")} == {"tabula_rasa", "figures"}
+    for stages in (["transfer", "pretrain"], ["evaluation"]):
+        paper.main([*words, *stages])
+    assert contents(root) == contents(unbroken)
+
+
 def test_policies_are_all_that_tasks_need_of_a_run(unbroken, small, tmp_path, capsys):
     root = shutil.copytree(unbroken, tmp_path / "study")
     for run in root.glob("pretrain/*/*"):

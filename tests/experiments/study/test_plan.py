@@ -13,7 +13,7 @@ from cbet_jax.runs.json_files import from_json
 from cbet_jax.runs.saved_policies import load_policies
 from envs.minigrid import make_world
 from experiments.common.presets import EARLIER, PRESETS
-from experiments.study.plan import PRETRAIN, Selection, StudySettings, plan
+from experiments.study.plan import EVALUATION, PRETRAIN, STAGES, Selection, StudySettings, plan
 from experiments.study.variants import VARIANTS, Variant, variant
 
 BEFORE = {"preset": "laptop", "budget": 9_000_000, "seeds": 3, "episodes": 100}
@@ -55,6 +55,17 @@ def test_a_study_may_have_its_own_number_of_actors():
     assert {job.settings.train.worlds for job in jobs if job.stage == PRETRAIN} == {40, 16}
     jobs = plan(Path("study"), StudySettings(**BEFORE), chosen)
     assert {job.settings.train.worlds for job in jobs if job.method == "cbet"} == {128}
+
+
+def test_stages_do_not_change_what_a_run_keeps():
+    settings = StudySettings(**BEFORE, evaluate_at=(3_000_000,))
+    chosen = SELECTION._replace(tasks=("Unlock",))
+    jobs = plan(Path("study"), settings, chosen)
+    for stage in STAGES:
+        only = plan(Path("study"), settings, chosen._replace(stages=(stage,)))
+        assert only == [job for job in jobs if job.stage == stage] != []
+    kept = {job.frames for job in jobs if job.stage == EVALUATION}
+    assert {job.keep_at for job in jobs if job.stage == PRETRAIN} == {tuple(sorted(kept))}
 
 
 def test_presets_of_a_version_to_come_are_refused():
