@@ -20,7 +20,7 @@ from envs.habitat.simulator import SimulatorError
 from experiments.common import cli, habitat, opening
 from experiments.common.outputs import RUNS, given_run, results_folder, unused
 from experiments.common.screen import Screen
-from experiments.evaluation import rooms, walk_table
+from experiments.evaluation import joined_walks, rooms, walk_table
 from experiments.evaluation.rooms import EvaluatedRun, WalkPlan
 from experiments.evaluation.walk_table import WalkConditions, Walked, WalkRow
 
@@ -43,6 +43,7 @@ class HabitatEvaluateOptions:
     steps: Steps = 500  # of an episode
     random_starts: bool = False  # every episode begins in another place
     workers: Processes | None = None  # simulators at once (default: as many as the first run had)
+    learnt_only: bool = False  # without the random policies: another table of --results has them
     seed: Seed = 0  # of the starts and the actions
     checkpoint: int | None = None  # frames of the checkpoint (default: the newest)
     #: folder of the table and its pictures (default: the run's directory; of several, runs/)
@@ -51,6 +52,9 @@ class HabitatEvaluateOptions:
     #: the run's simulator again, where it is a file: a file is code, which no run names by itself
     simulator: str | None = None
     simulator_python: str | None = None  # the interpreter that the simulator is installed in
+    #: play nothing: join these tables of earlier evaluations (of other seeds, or other scenes) into
+    #: one, with its bars, in --out
+    results: Annotated[tuple[Path, ...], tyro.conf.arg(metavar="FILE ...")] = ()
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -62,6 +66,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     console = Screen()
     with cli.user_errors(SimulatorError):
         options: HabitatEvaluateOptions = cli.parse(HabitatEvaluateOptions, arguments, MODULE)
+        if options.results:
+            join(options, console)
+            return
         if not options.directories:
             raise SettingsError("give one or more runs: RUN ...")
         runs = rooms.open_runs([given_run(path) for path in options.directories])
@@ -86,13 +93,33 @@ def main(arguments: Sequence[str] | None = None) -> None:
             conditions = WalkConditions(
                 plan.habitat.simulator, plan.steps, options.random_starts, frames, plan.seed
             )
-            walk_table.save(path, table, conditions)  # a long evaluation may be stopped
+            # Scene by scene: a long evaluation may be stopped.
+            walk_table.save(path, walk_table.with_means(table), conditions)
         names = ", ".join(f"{run.directory.root}, {frames[run.name]:,} frames" for run in runs)
-        walk_table.show(console, table, names)
+        shown = walk_table.with_means(table)
+        walk_table.show(console, shown, names)
         pretraining = [run.pretraining for run in runs]
-        pictures = walk_table.draw(path, walked, table, conditions, pretraining)
+        pictures = walk_table.draw(path, walked, shown, conditions, pretraining)
         for saved in (path, *pictures):
             console.print(f"saved: {saved}", soft_wrap=True, highlight=False)
+
+
+def join(options: HabitatEvaluateOptions, console: Screen) -> None:
+    """Write one table of several, and its bars.
+
+    Raises:
+        SettingsError: runs are named, too, or no folder is; or the tables do not belong together.
+        RunDirectoryError: one cannot be read.
+    """
+    if options.directories or options.out is None:
+        raise SettingsError("--results plays nothing: give it tables and --out DIR, and no RUN")
+    rows, conditions = joined_walks.join(options.results)
+    table = walk_table.with_means(rows)
+    path = unused(results_folder(options.out, RUNS) / "habitat-evaluation.csv")
+    walk_table.save(path, table, conditions)
+    walk_table.show(console, table, ", ".join(map(str, options.results)))
+    for saved in (path, walk_table.draw_bars(path, table, conditions)):
+        console.print(f"saved: {saved}", soft_wrap=True, highlight=False)
 
 
 def plan_of(options: HabitatEvaluateOptions, runs: Sequence[EvaluatedRun]) -> WalkPlan:
@@ -117,6 +144,7 @@ def plan_of(options: HabitatEvaluateOptions, runs: Sequence[EvaluatedRun]) -> Wa
         options.seed,
         options.checkpoint,
         options.simulator_python,
+        options.learnt_only,
     )
 
 

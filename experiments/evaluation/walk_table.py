@@ -19,6 +19,7 @@ from experiments.evaluation.evaluation_table import ALL_SEEDS
 from experiments.evaluation.walk_pictures import Pretraining
 from experiments.evaluation.walks import Places
 
+ALL_SCENES = "all"  # in place of a scene: the mean of all scenes
 HEADER = (
     *("policy", "seed", "scene", "episodes", "positions", "positions_low", "positions_high"),
     *("positions_of_all_episodes", "times_uniform", "simulator", "steps", "random_starts"),
@@ -49,35 +50,78 @@ class WalkRow(NamedTuple):
 
     policy: str
     seed: str  # or `ALL_SEEDS`: means over them, the interval from their spread
-    scene: str
+    scene: str  # or `ALL_SCENES`
     episodes: int
     positions: Estimate  # distinct ones, an episode
     together: float  # distinct ones in all episodes of a seed
-    times_uniform: float  # mean an episode, over that of random actions
+    times_uniform: float  # mean an episode, over that of random actions (NaN: not compared)
 
 
 def rows(walked: Walked) -> Iterator[WalkRow]:
-    """Yield a row for each policy and seed in a scene, and one for all seeds of several."""
-    (random,) = walked.places[UNIFORM].values()
-    usual = float(np.mean([walks.distinct(episode) for episode in random]))
+    """Yield a row for each policy and seed in a scene; `with_means` compares them."""
     for policy, seeds in walked.places.items():
-        own = []
         for seed, places in seeds.items():
             found = intervals.mean(np.array([walks.distinct(episode) for episode in places]))
-            together, times = walks.distinct(places), found.value / usual
-            row = WalkRow(policy, str(seed), walked.scene, len(places), found, together, times)
-            own.append(row)
-        yield from own
-        if len(own) > 1:
-            yield WalkRow(
-                policy,
-                ALL_SEEDS,
-                walked.scene,
-                sum(row.episodes for row in own),
-                intervals.mean(np.array([row.positions.value for row in own])),
-                float(np.mean([row.together for row in own])),
-                float(np.mean([row.times_uniform for row in own])),
-            )
+            together = walks.distinct(places)
+            yield WalkRow(policy, str(seed), walked.scene, len(places), found, together, np.nan)
+
+
+def with_means(table: Iterable[WalkRow]) -> list[WalkRow]:
+    """Return rows of single seeds with their means: over the scenes, and over the seeds.
+
+    The means of all scenes are last, and those of several seeds follow these. All are compared
+    with random actions, if these were played.
+    """
+    groups: dict[str, dict[str, list[WalkRow]]] = {}  # scene -> policy -> a row for each seed
+    for row in table:
+        groups.setdefault(row.scene, {}).setdefault(row.policy, []).append(row)
+    for policies in groups.values():
+        usual = policies[UNIFORM][0].positions.value if UNIFORM in policies else np.nan
+        for policy, own in policies.items():
+            policies[policy] = [
+                row._replace(times_uniform=row.positions.value / usual) for row in own
+            ]
+    if len(groups) > 1:
+        groups[ALL_SCENES] = _over_scenes(groups)
+    return [
+        row
+        for policies in groups.values()
+        for own in policies.values()
+        for row in (*own, *([_over_seeds(own)] if len(own) > 1 else []))
+    ]
+
+
+def _over_scenes(groups: Mapping[str, Mapping[str, list[WalkRow]]]) -> dict[str, list[WalkRow]]:
+    """Return the mean of all scenes for each policy and seed, which has played in all of them."""
+    found: dict[str, list[WalkRow]] = {}
+    for policy, own in next(iter(groups.values())).items():
+        scenes = [{row.seed: row for row in each[policy]} for each in groups.values()]
+        for seed in (row.seed for row in own):
+            same = [rows[seed] for rows in scenes]
+            means, lows, _ = np.array([row.positions for row in same]).T
+            half = float(np.sqrt(((means - lows) ** 2).sum())) / len(same)  # they are independent
+            mean = float(means.mean())
+            estimate = Estimate(mean, mean - half, mean + half)
+            found.setdefault(policy, []).append(_mean(same, seed, ALL_SCENES, estimate))
+    return found
+
+
+def _over_seeds(own: Sequence[WalkRow]) -> WalkRow:
+    """Return the mean over seeds, its interval from their spread."""
+    estimate = intervals.mean(np.array([row.positions.value for row in own]))
+    return _mean(own, ALL_SEEDS, own[0].scene, estimate)
+
+
+def _mean(own: Sequence[WalkRow], seed: str, scene: str, positions: Estimate) -> WalkRow:
+    return WalkRow(
+        own[0].policy,
+        seed,
+        scene,
+        sum(row.episodes for row in own),
+        positions,
+        float(np.mean([row.together for row in own])),
+        float(np.mean([row.times_uniform for row in own])),
+    )
 
 
 def of_policies(table: Iterable[WalkRow]) -> dict[tuple[str, str], WalkRow]:
@@ -87,24 +131,52 @@ def of_policies(table: Iterable[WalkRow]) -> dict[tuple[str, str], WalkRow]:
 
 def line(walked: Walked) -> str:
     """Return a scene's rows as one line."""
-    found = of_policies(rows(walked)).values()
+    found = of_policies(with_means(rows(walked))).values()
     means = [f"{row.policy} {row.positions.value:.1f}" for row in found]
     return f"{walked.scene}: positions an episode: {', '.join(means)}"
 
 
 def show(console: Console, table: Sequence[WalkRow], title: str) -> None:
-    """Print how far the policies came."""
-    shown = Table(
-        title=f"{title} (intervals: 95 % confidence)", box=box.SIMPLE_HEAD, pad_edge=False
+    """Print a summary, then how far each policy came in each scene."""
+    chosen = of_policies(table)
+    scenes, policies = (list(dict.fromkeys(names)) for names in zip(*chosen, strict=True))
+    where = "mean of all scenes" if scenes[-1] == ALL_SCENES else scenes[-1]
+    console.print(
+        f"{title}; distinct positions an episode, {where} [95 % intervals]:",
+        soft_wrap=True,
+        markup=False,
     )
-    for heading in ("scene", "policy", "seed"):
-        shown.add_column(heading, no_wrap=True)
-    for heading in ("positions an episode", "in all", "x uniform"):
-        shown.add_column(heading, no_wrap=True, justify="right")
-    for row in table:
-        numbers = (row.positions.text(1), f"{row.together:,.0f}", f"{row.times_uniform:.2f}")
-        shown.add_row(row.scene, row.policy, row.seed, *numbers)
+    summary = Table.grid(padding=(0, 2))
+    for policy in policies:
+        row = chosen[scenes[-1], policy]
+        times = "" if np.isnan(row.times_uniform) else f"{row.times_uniform:.2f} x uniform"
+        summary.add_row(f"  {policy}", row.positions.text(1), times, _behind(table, policy))
+    console.print(summary)
+    if scenes[-1] != ALL_SCENES:
+        return
+    shown = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    shown.add_column("scene", no_wrap=True)
+    for policy in policies:
+        shown.add_column(policy, no_wrap=True, justify="right")
+    for scene in scenes:
+        shown.add_row(scene, *(f"{chosen[scene, each].positions.value:.1f}" for each in policies))
     console.print(shown)
+
+
+def _behind(table: Sequence[WalkRow], policy: str) -> str:
+    """Say how far the first policy is ahead of another (Welch's interval), if both have seeds."""
+    last, first = table[-1].scene, table[0].policy
+    seeds = {
+        name: np.array([
+            row.positions.value
+            for row in table
+            if (row.scene, row.policy) == (last, name) and row.seed != ALL_SEEDS
+        ])
+        for name in (first, policy)
+    }  # fmt: skip
+    if policy == first or min(map(len, seeds.values())) < 2:
+        return ""
+    return f"{first} ahead by {intervals.difference(seeds[first], seeds[policy]).text(1)}"
 
 
 def save(path: Path, table: Sequence[WalkRow], conditions: WalkConditions) -> None:
@@ -115,7 +187,12 @@ def save(path: Path, table: Sequence[WalkRow], conditions: WalkConditions) -> No
         return (conditions._asdict() | {"frames": frames}).values()
 
     lines = (
-        (*row[:4], *row.positions, row.together, row.times_uniform, *last(row)) for row in table
+        (
+            *(*row[:4], *row.positions, row.together),
+            "" if np.isnan(row.times_uniform) else row.times_uniform,
+            *last(row),
+        )
+        for row in table
     )
     write_table(path, HEADER, lines, again=True)
 
@@ -127,7 +204,7 @@ def draw(
     conditions: WalkConditions,
     pretraining: Sequence[Pretraining],
 ) -> Iterator[Path]:
-    """Draw the pictures of a table, and yield their files, which are named after its.
+    """Draw the pictures of walks, and yield their files, which are named after the table's.
 
     Args:
         path: of the table.
@@ -136,11 +213,8 @@ def draw(
         conditions: how they were played.
         pretraining: what the policies were trained in.
     """
-    known = sorted(set(conditions.frames.values()))
-    frames = f"after {' to '.join(f'{at:,}' for at in dict.fromkeys((known[0], known[-1])))} frames"
-    title = f"Distinct positions {frames} (whiskers: 95 % confidence intervals)"
-    scenes = [each.scene for each in walked]
-    yield walk_pictures.bars(path.with_suffix(".png"), title, panels(table), scenes)
+    frames = trained(conditions)
+    yield draw_bars(path, table, conditions)
     drawn = {
         each.scene: (
             each.drawn,
@@ -161,6 +235,20 @@ def draw(
     yield walk_pictures.coverage(
         picture, title, walk_pictures.of_pretraining(pretraining), together
     )
+
+
+def draw_bars(path: Path, table: Sequence[WalkRow], conditions: WalkConditions) -> Path:
+    """Draw one bar for each scene and policy, and return the picture's file."""
+    title = f"Distinct positions {trained(conditions)} (whiskers: 95 % confidence intervals)"
+    scenes = list(dict.fromkeys(row.scene for row in table))
+    return walk_pictures.bars(path.with_suffix(".png"), title, panels(table), scenes)
+
+
+def trained(conditions: WalkConditions) -> str:
+    """Return after how many frames the policies were saved, in words."""
+    known = sorted(set(conditions.frames.values()))
+    ends = dict.fromkeys((known[0], known[-1]))
+    return f"after {' to '.join(f'{at:,}' for at in ends)} frames"
 
 
 def panels(table: Sequence[WalkRow]) -> dict[str, dict[str, list[Estimate]]]:

@@ -4,10 +4,18 @@ import csv
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 from envs.habitat.simulator import FloorMap
 from experiments.evaluation import walk_table
-from experiments.evaluation.walk_table import WalkConditions, Walked, of_policies, panels, rows
+from experiments.evaluation.walk_table import (
+    WalkConditions,
+    Walked,
+    of_policies,
+    panels,
+    rows,
+    with_means,
+)
 
 FLOOR = FloorMap((0.0, 0.0), 0.1, np.ones((2, 2), bool), np.zeros((2, 2, 3), np.uint8))
 
@@ -32,7 +40,7 @@ WALKED = Walked(
 
 
 def test_several_seeds_have_a_row_together():
-    table = list(rows(WALKED))
+    table = with_means(rows(WALKED))
     assert [(row.policy, row.seed, row.episodes) for row in table] == [
         *(("cbet", "5", 2), ("cbet", "6", 2), ("cbet", "all", 4)),
         *(("untrained", "5", 2), ("uniform", "0", 2)),
@@ -46,19 +54,46 @@ def test_several_seeds_have_a_row_together():
 
 
 def test_bars_are_those_of_all_seeds():
-    table = [*rows(WALKED), *rows(WALKED._replace(scene="bedroom"))]
-    assert {scene for scene, _ in of_policies(table)} == {"studio", "bedroom"}
+    table = with_means([*rows(WALKED), *rows(WALKED._replace(scene="bedroom"))])
+    assert list(dict.fromkeys(scene for scene, _ in of_policies(table))) == [
+        *("studio", "bedroom", "all")
+    ]
     for bars in panels(table).values():
         assert list(bars) == ["cbet", "untrained", "uniform"]
-        assert {len(each) for each in bars.values()} == {2}  # scenes
+        assert {len(each) for each in bars.values()} == {3}  # scenes, and all of them
     means = panels(table)["distinct positions an episode"]["cbet"]
-    assert [bar.value for bar in means] == [3.5, 3.5]
+    assert [bar.value for bar in means] == [3.5, 3.5, 3.5]
+
+
+def test_the_mean_of_scenes_is_one_of_independent_means():
+    bedroom = WALKED._replace(
+        scene="bedroom", places={**WALKED.places, "cbet": {5: walking(1, 3), 6: walking(4, 4)}}
+    )
+    table = with_means([*rows(WALKED), *rows(bedroom)])
+    five, six, both = (row for row in table if (row.scene, row.policy) == ("all", "cbet"))
+    assert (five.positions.value, six.positions.value, both.positions.value) == (2.5, 4.0, 3.25)
+    assert (five.episodes, both.episodes) == (4, 8)
+    one = 12.7062  # Student's half width of each scene: a standard error of 1
+    assert five.positions.high == pytest.approx(2.5 + np.sqrt(2) * one / 2, rel=1e-4)
+    assert six.positions.low == six.positions.high == 4.0
+    assert both.positions.high == pytest.approx(3.25 + one * 0.75, rel=1e-4)
+
+
+def test_a_summary_says_how_far_the_first_policy_is_ahead(capsys):
+    seeds = {5: walking(1, 1), 6: walking(3, 3)}
+    places = {**WALKED.places, "count": seeds}
+    walk_table.show(Console(width=120), with_means(rows(WALKED._replace(places=places))), "runs/x")
+    shown = capsys.readouterr().out.splitlines()
+    assert shown[0].startswith("runs/x; distinct positions an episode, studio")
+    (count,) = (line for line in shown if line.startswith("  count"))
+    assert "cbet ahead by 1.5 [" in count  # 3.5 and 2
+    assert not any("ahead" in line for line in shown if line != count)
 
 
 def test_the_file_says_after_how_many_frames(tmp_path):
     path = tmp_path / "habitat-evaluation.csv"
     conditions = WalkConditions("raycast", 4, False, {"cbet": 1000}, 7)
-    walk_table.save(path, list(rows(WALKED)), conditions)
+    walk_table.save(path, with_means(rows(WALKED)), conditions)
     with open(path) as file:
         table = list(csv.DictReader(file))
     assert [row["checkpoint_frames"] for row in table] == ["1000"] * 3 + ["0"] * 2

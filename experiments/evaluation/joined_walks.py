@@ -1,0 +1,115 @@
+"""Tables of earlier walks as one: of other seeds, or in other scenes."""
+
+import csv
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+
+from cbet_jax.analysis.intervals import Estimate
+from cbet_jax.config import SettingsError
+from cbet_jax.runs.directory import RunDirectoryError
+from cbet_jax.runs.json_files import first_difference
+from cbet_jax.runs.saved_policies import UNIFORM, UNTRAINED
+from experiments.evaluation.walk_table import (
+    ALL_SCENES,
+    ALL_SEEDS,
+    HEADER,
+    WalkConditions,
+    WalkRow,
+)
+
+
+def join(paths: Iterable[Path]) -> tuple[list[WalkRow], WalkConditions]:
+    """Read tables as if they were one: rows of single seeds, and how all of them were played.
+
+    What they have in common (uniformly random actions) is there once.
+
+    Raises:
+        RunDirectoryError: one cannot be read. SettingsError: one was played in another way than
+            those before, or holds another value of the same number; or together they lack a scene
+            of some policy and seed.
+    """
+    found: dict[tuple[str, str, str], WalkRow] = {}
+    conditions: WalkConditions | None = None
+    for path in paths:
+        rows, played = read(path)
+        conditions = _joined(conditions, played, path) if conditions else played
+        for row in rows:
+            earlier = found.setdefault((row.scene, row.policy, row.seed), row)
+            if earlier[:-1] != row[:-1]:  # the last is compared anew
+                raise SettingsError(
+                    f"{path} holds other numbers of {row.policy}, seed {row.seed}, in {row.scene} "
+                    "than those before"
+                )
+    assert conditions is not None
+    _refuse_gaps(list(found))
+    return list(found.values()), conditions
+
+
+def _joined(before: WalkConditions, played: WalkConditions, path: Path) -> WalkConditions:
+    """Return the conditions of both; each may have policies that the other has not."""
+    frames = {**before.frames, **played.frames}
+    wanted = before._replace(frames={**frames, **before.frames})
+    joined = played._replace(frames=frames)
+    other = first_difference(wanted._asdict(), joined._asdict())
+    if other:
+        raise SettingsError(f"{path} was played in another way than those before: {other}")
+    return joined
+
+
+def _refuse_gaps(keys: list[tuple[str, str, str]]) -> None:
+    scenes = dict.fromkeys(scene for scene, _, _ in keys)
+    for _, policy, seed in keys:
+        for scene in scenes:
+            if (scene, policy, seed) not in keys:
+                raise SettingsError(f"no table has {policy}, seed {seed}, in {scene}")
+
+
+def read(path: Path) -> tuple[list[WalkRow], WalkConditions]:
+    """Read the rows of single seeds, and how they were played.
+
+    Raises:
+        RunDirectoryError: there is no such table.
+    """
+    try:
+        with open(path, newline="") as file:
+            header, *lines = csv.reader(file)
+        if tuple(header) != HEADER:
+            raise ValueError("its columns are not " + ",".join(HEADER))
+        named = [dict(zip(HEADER, line, strict=True)) for line in lines]
+        own = [n for n in named if n["seed"] != ALL_SEEDS and n["scene"] != ALL_SCENES]
+        conditions = {_conditions(each) for each in own}
+        if len(conditions) != 1:
+            raise ValueError("its rows were not all played in the same way")
+        (simulator, steps, random_starts, seed) = conditions.pop()
+        frames = {
+            each["policy"]: int(each["checkpoint_frames"])
+            for each in own
+            if each["policy"] not in (UNTRAINED, UNIFORM)
+        }
+        return [_row(each) for each in own], WalkConditions(
+            simulator, steps, random_starts, frames, seed
+        )
+    except (OSError, ValueError) as error:
+        raise RunDirectoryError(f"{path} cannot be read: {error}") from None
+
+
+def _conditions(cells: dict[str, str]) -> tuple[str, int, bool, int]:
+    random_starts = {"True": True, "False": False}.get(cells["random_starts"])
+    if random_starts is None:
+        raise ValueError(f"random_starts is {cells['random_starts']!r}")
+    return cells["simulator"], int(cells["steps"]), random_starts, int(cells["evaluation_seed"])
+
+
+def _row(cells: dict[str, str]) -> WalkRow:
+    ends = (cells[f"positions{end}"] for end in ("", "_low", "_high"))
+    return WalkRow(
+        cells["policy"],
+        cells["seed"],
+        cells["scene"],
+        int(cells["episodes"]),
+        Estimate(*map(float, ends)),
+        float(cells["positions_of_all_episodes"]),
+        np.nan,
+    )
