@@ -23,7 +23,7 @@ from cbet_jax.runs import metrics, metrics_table
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError, holds_no
 from cbet_jax.runs.json_files import flattened, to_json
 from experiments.common import cli
-from experiments.common.outputs import RUNS, distinct_names, unused
+from experiments.common.outputs import RUNS, distinct_names, new_page
 from experiments.common.presets import HABITAT_PRESETS, PRESETS
 from experiments.common.screen import Screen
 from experiments.reports import page
@@ -87,7 +87,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         runs = [read(*each) for each in zip(options.directories, names, strict=True)]
         if not runs:
             raise SettingsError("give one or more runs: RUN ...")
-        path = place(options, runs)
+        folder = runs[0].directory.root if len(runs) == 1 else RUNS
+        path = new_page(options.out, folder / "report.html")
         title = f"Report: {', '.join(run.name for run in runs)}"
         content = body(title, runs, path.parent)
         try:
@@ -96,21 +97,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
         except OSError as error:
             raise RunDirectoryError(f"cannot write {path}: {error.strerror}") from None
     console.print(f"saved: {path}", soft_wrap=True, highlight=False)
-
-
-def place(options: ReportOptions, runs: Sequence[ReportedRun]) -> Path:
-    """Return the file that the page goes to.
-
-    Raises:
-        SettingsError: it is there, or is no .html.
-    """
-    if options.out is None:
-        return unused((runs[0].directory.root if len(runs) == 1 else RUNS) / "report.html")
-    if options.out.suffix.lower() != ".html":
-        raise SettingsError(f"the name of --out must end in .html; {options.out} does not")
-    if options.out.exists():
-        raise SettingsError(f"{options.out} already exists: choose another name")
-    return options.out
 
 
 def read(path: Path, name: str) -> ReportedRun:

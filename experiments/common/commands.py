@@ -25,6 +25,7 @@ GROUPS: dict[str, dict[str, str]] = {  # heading -> short name -> module
         "paper": "experiments.paper",
         "ablation": "experiments.minigrid_ablation",
         "noisy-tv": "experiments.noisy_tv",
+        "results-page": "experiments.results_page",
     },
     "Rewards and worlds of your own": {
         "new-method": "experiments.new_method",

@@ -35,6 +35,25 @@ def new_folder(out: Path | None, name: str) -> Path:
     return folder
 
 
+def new_page(out: Path | None, default: Path) -> Path:
+    """Return the file that a page of HTML goes to.
+
+    Args:
+        out: the file (None: the default, with a number if it is taken).
+        default: its path.
+
+    Raises:
+        SettingsError: it is there, or is no .html.
+    """
+    if out is None:
+        return unused(default)
+    if out.suffix.lower() != ".html":
+        raise SettingsError(f"the name of --out must end in .html; {out} does not")
+    if out.exists():
+        raise SettingsError(f"{out} already exists: choose another name")
+    return out
+
+
 def results_folder(out: Path | None, run: Path) -> Path:
     """Return the folder that results of a run go to, after writing to it on trial.
 
