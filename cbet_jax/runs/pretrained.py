@@ -67,10 +67,11 @@ def pack(directory: RunDirectory, seed_index: int, path: Path) -> Path:
         raise RunDirectoryError(
             f"{directory.root} is a run of transfer, whose policy is two networks: a file holds one"
         )
-    newest = checkpoint.checkpoints(directory.checkpoints)
-    if not newest:
+    saved = checkpoint.checkpoints(directory.checkpoints)
+    saved = saved or checkpoint.checkpoints(directory.policies)  # all that is left of some runs
+    if not saved:
         raise RunDirectoryError(f"{directory.root} holds no checkpoint yet")
-    stored = checkpoint.read_arrays(newest[-1])
+    stored = checkpoint.read_arrays(saved[-1])
     arrays: dict[str, Any] = {
         name: np.asarray(jnp.asarray(array[seed_index], jnp.bfloat16)).view(np.uint16)
         for name, array in stored.items()
@@ -79,7 +80,7 @@ def pack(directory: RunDirectory, seed_index: int, path: Path) -> Path:
     about = {
         "settings": to_json(settings),
         "seed_index": seed_index,
-        "frames": int(newest[-1].name),
+        "frames": int(saved[-1].name),
         "metrics": _last_interactions(directory),
     }
     arrays[ABOUT] = np.array(json.dumps(about))

@@ -107,6 +107,17 @@ def test_other_names_are_refused(here, capsys):
         pretrained.unpack(Path(NAME), here / "runs")
 
 
+def test_a_run_of_which_only_policies_are_left_is_packed(tmp_path):
+    directory = save_run(tmp_path / "run")
+    whole = pretrained.pack(directory, 0, tmp_path / "whole.npz")
+    directory.checkpoints.rename(directory.policies)
+    left = pretrained.pack(directory, 0, tmp_path / "left.npz")
+    assert left.read_bytes() == whole.read_bytes()
+    directory.policies.rename(tmp_path / "elsewhere")
+    with pytest.raises(RunDirectoryError, match="holds no checkpoint yet"):
+        pretrained.pack(directory, 0, tmp_path / "none.npz")
+
+
 def test_a_run_of_transfer_is_not_packed(tmp_path):
     biased = TransferSettings("runs/first", 80, TrainSettings().network)
     directory = RunDirectory(tmp_path / "task")
