@@ -6,7 +6,7 @@ rounded to 0.05 m.
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
@@ -68,40 +68,47 @@ def main(arguments: Sequence[str] | None = None) -> None:
         options: HabitatEvaluateOptions = cli.parse(HabitatEvaluateOptions, arguments, MODULE)
         if options.results:
             join(options, console)
-            return
-        if not options.directories:
-            raise SettingsError("give one or more runs: RUN ...")
-        runs = rooms.open_runs([given_run(path) for path in options.directories])
-        plan = plan_of(options, runs)
-        several = len(runs) > 1
-        folder = results_folder(options.out, RUNS if several else runs[0].directory.root)
-        path = unused(folder / "habitat-evaluation.csv")
-        walked: list[Walked] = []
-        table: list[WalkRow] = []
-        for scene in chosen_scenes(options, runs, plan.habitat):
-            with console.status(f"playing {scene}"):
-                found, loaded = rooms.play(runs, plan, scene)
-            for checkpoint in () if walked else loaded:
-                opening.tell_damaged(checkpoint, console)
-            frames = {
-                run.name: checkpoint.position.frames
-                for run, checkpoint in zip(runs, loaded, strict=True)
-            }
-            console.print(walk_table.line(found), soft_wrap=True, highlight=False)
-            walked.append(found)
-            table += walk_table.rows(found)
-            conditions = WalkConditions(
-                plan.habitat.simulator, plan.steps, options.random_starts, frames, plan.seed
-            )
-            # Scene by scene: a long evaluation may be stopped.
-            walk_table.save(path, walk_table.with_means(table), conditions)
-        names = ", ".join(f"{run.directory.root}, {frames[run.name]:,} frames" for run in runs)
-        shown = walk_table.with_means(table)
-        walk_table.show(console, shown, names)
-        pretraining = [run.pretraining for run in runs]
-        pictures = walk_table.draw(path, walked, shown, conditions, pretraining)
-        for saved in (path, *pictures):
-            console.print(f"saved: {saved}", soft_wrap=True, highlight=False)
+        else:
+            evaluate(options, console)
+
+
+def evaluate(options: HabitatEvaluateOptions, console: Screen) -> None:
+    """Play, scene by scene, and write the table and its pictures.
+
+    Raises:
+        SettingsError: no run is named, or the options do not fit the runs. RunDirectoryError: one
+            holds no policy. SimulatorError: a scene cannot be played.
+    """
+    if not options.directories:
+        raise SettingsError("give one or more runs: RUN ...")
+    runs = rooms.open_runs([given_run(path) for path in options.directories])
+    plan = plan_of(options, runs)
+    several = len(runs) > 1
+    folder = results_folder(options.out, RUNS if several else runs[0].directory.root)
+    path = unused(folder / "habitat-evaluation.csv")
+    walked: list[Walked] = []
+    rows: list[WalkRow] = []  # of single seeds
+    for scene in chosen_scenes(options, runs, plan.habitat):
+        with console.status(f"playing {scene}"):
+            found, loaded = rooms.play(runs, plan, scene)
+        for checkpoint in () if walked else loaded:
+            opening.tell_damaged(checkpoint, console)
+        frames = {
+            run.name: checkpoint.position.frames
+            for run, checkpoint in zip(runs, loaded, strict=True)
+        }
+        console.print(walk_table.line(found), soft_wrap=True, highlight=False)
+        walked.append(found)
+        rows += walk_table.rows(found)
+        table = walk_table.with_means(rows)
+        conditions = WalkConditions(
+            plan.habitat.simulator, plan.steps, options.random_starts, frames, plan.seed
+        )
+        walk_table.save(path, table, conditions)  # a long evaluation may be stopped
+    names = ", ".join(f"{run.directory.root}, {frames[run.name]:,} frames" for run in runs)
+    walk_table.show(console, table, names)
+    pretraining = [run.pretraining for run in runs]
+    tell((path, *walk_table.draw(path, walked, table, conditions, pretraining)), console)
 
 
 def join(options: HabitatEvaluateOptions, console: Screen) -> None:
@@ -118,7 +125,12 @@ def join(options: HabitatEvaluateOptions, console: Screen) -> None:
     path = unused(results_folder(options.out, RUNS) / "habitat-evaluation.csv")
     walk_table.save(path, table, conditions)
     walk_table.show(console, table, ", ".join(map(str, options.results)))
-    for saved in (path, walk_table.draw_bars(path, table, conditions)):
+    tell((path, walk_table.draw_bars(path, table, conditions)), console)
+
+
+def tell(files: Iterable[Path], console: Screen) -> None:
+    """Say what was saved."""
+    for saved in files:
         console.print(f"saved: {saved}", soft_wrap=True, highlight=False)
 
 
