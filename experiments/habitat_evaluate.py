@@ -88,7 +88,9 @@ def evaluate(options: HabitatEvaluateOptions, console: Screen) -> None:
     path = unused(folder / "habitat-evaluation.csv")
     walked: list[Walked] = []
     rows: list[WalkRow] = []  # of single seeds
-    for scene in chosen_scenes(options, runs, plan.habitat):
+    scenes = chosen_scenes(options, runs, plan.habitat)
+    refuse_same_names(scenes)
+    for scene in scenes:
         with console.status(f"playing {scene}"):
             found, loaded = rooms.play(runs, plan, scene)
         for checkpoint in () if walked else loaded:
@@ -115,11 +117,16 @@ def join(options: HabitatEvaluateOptions, console: Screen) -> None:
     """Write one table of several, and its bars.
 
     Raises:
-        SettingsError: runs are named, too, or no folder is; or the tables do not belong together.
+        SettingsError: something else is named, too, or no folder is; or the tables do not belong
+            together.
         RunDirectoryError: one cannot be read.
     """
-    if options.directories or options.out is None:
-        raise SettingsError("--results plays nothing: give it tables and --out DIR, and no RUN")
+    nothing = HabitatEvaluateOptions(directories=())
+    if replace(options, results=(), out=None) != nothing or options.out is None:
+        raise SettingsError(
+            "--results joins whole tables and plays nothing: give it --out DIR, and no RUN and no "
+            "other option"
+        )
     rows, conditions = joined_walks.join(options.results)
     table = walk_table.with_means(rows)
     path = unused(results_folder(options.out, RUNS) / "habitat-evaluation.csv")
@@ -176,6 +183,21 @@ def chosen_scenes(
         own = {name for run in runs for name in run.settings.environments}
         return tuple(name for name in NAMES if name not in own)
     raise SettingsError(f"name the scenes for {played.simulator}: --scenes PATH ...")
+
+
+def refuse_same_names(scenes: Sequence[str]) -> None:
+    """Refuse scenes that the table would not tell apart: it has their files' names.
+
+    Raises:
+        SettingsError: there are such.
+    """
+    names = [Path(scene).name.partition(".")[0] for scene in scenes]
+    for scene, name in zip(scenes, names, strict=True):
+        if names.count(name) > 1 or name == walk_table.ALL_SCENES:
+            raise SettingsError(
+                f"the table would call {scene} {name!r}, which is the name of something else, too: "
+                "evaluate it by itself, or rename it"
+            )
 
 
 if __name__ == "__main__":

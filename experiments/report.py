@@ -244,7 +244,7 @@ def _walks(table: Sequence[Mapping[str, str]]) -> EvaluationTable:
     """Return the header and the rows of an evaluation in rooms."""
     rows = [
         (
-            row["scene"],
+            "all scenes" if row["scene"] == TOGETHER else row["scene"],
             method_style.title(row["policy"]),
             _which_seed(row),
             _interval(row, "positions", 1),

@@ -4,7 +4,6 @@ The page is `experiments/study/RESULTS.md` in one file: its pictures are inside,
 sorted by the column whose head is clicked.
 """
 
-import os
 import re
 import sys
 from collections.abc import Sequence
@@ -55,7 +54,8 @@ def moved(body: str, source: Path, folder: Path) -> str:
     """
 
     def link(found: re.Match[str]) -> str:
-        return f'{found[1]}="{os.path.relpath(source / found[2], folder)}'
+        target = (source / found[2]).resolve()
+        return f'{found[1]}="{target.relative_to(folder.resolve(), walk_up=True)}'
 
     return LINK.sub(link, body)
 

@@ -1,7 +1,10 @@
-"""Tables of earlier walks as one: of other seeds, or in other scenes."""
+"""Tables of earlier walks as one: of other seeds, or in other scenes.
+
+A table does not say how its policies were trained: those of one name are taken for seeds of one.
+"""
 
 import csv
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +31,7 @@ def join(paths: Iterable[Path]) -> tuple[list[WalkRow], WalkConditions]:
     Raises:
         RunDirectoryError: one cannot be read. SettingsError: one was played in another way than
             those before, or holds another value of the same number; or together they lack a scene
-            of some policy and seed.
+            of some policy and seed, or have unequal numbers of episodes.
     """
     found: dict[tuple[str, str, str], WalkRow] = {}
     conditions: WalkConditions | None = None
@@ -43,7 +46,7 @@ def join(paths: Iterable[Path]) -> tuple[list[WalkRow], WalkConditions]:
                     "than those before"
                 )
     assert conditions is not None
-    _refuse_gaps(list(found))
+    _refuse_gaps(found)
     return list(found.values()), conditions
 
 
@@ -58,11 +61,15 @@ def _joined(before: WalkConditions, played: WalkConditions, path: Path) -> WalkC
     return joined
 
 
-def _refuse_gaps(keys: list[tuple[str, str, str]]) -> None:
-    scenes = dict.fromkeys(scene for scene, _, _ in keys)
-    for _, policy, seed in keys:
+def _refuse_gaps(found: Mapping[tuple[str, str, str], WalkRow]) -> None:
+    """Refuse what has no mean: a policy and seed that are missing in a scene, unequal episodes."""
+    episodes = sorted({row.episodes for row in found.values()})
+    if len(episodes) > 1:
+        raise SettingsError(f"the tables have {episodes[0]} to {episodes[-1]} episodes of a seed")
+    scenes = dict.fromkeys(scene for scene, _, _ in found)
+    for _, policy, seed in found:
         for scene in scenes:
-            if (scene, policy, seed) not in keys:
+            if (scene, policy, seed) not in found:
                 raise SettingsError(f"no table has {policy}, seed {seed}, in {scene}")
 
 
@@ -79,19 +86,20 @@ def read(path: Path) -> tuple[list[WalkRow], WalkConditions]:
             raise ValueError("its columns are not " + ",".join(HEADER))
         named = [dict(zip(HEADER, line, strict=True)) for line in lines]
         own = [n for n in named if n["seed"] != ALL_SEEDS and n["scene"] != ALL_SCENES]
-        conditions = {_conditions(each) for each in own}
-        if len(conditions) != 1:
+        ways = {_conditions(each) for each in own}
+        if len(ways) != 1:
             raise ValueError("its rows were not all played in the same way")
-        (simulator, steps, random_starts, seed) = conditions.pop()
+        simulator, steps, random_starts, seed = ways.pop()
         frames = {
             each["policy"]: int(each["checkpoint_frames"])
             for each in own
             if each["policy"] not in (UNTRAINED, UNIFORM)
         }
-        return [_row(each) for each in own], WalkConditions(
-            simulator, steps, random_starts, frames, seed
-        )
-    except (OSError, ValueError) as error:
+        if not frames:
+            raise ValueError("it holds no learnt policy")
+        conditions = WalkConditions(simulator, steps, random_starts, frames, seed)
+        return [_row(each) for each in own], conditions
+    except (OSError, ValueError, csv.Error) as error:
         raise RunDirectoryError(f"{path} cannot be read: {error}") from None
 
 

@@ -176,7 +176,7 @@ def _players(
             walkers[kind] = walks.make_walker(world, learnt.agent, plan.steps)
         player = players.setdefault(run.name, Player(run.name, walkers[kind], {}))
         player.seeds.update(_by_seed(learnt.params, run.settings))
-        if run.name == runs[0].name:
+        if run.name == runs[0].name and not plan.learnt_only:
             drawn.update(_by_seed(untrained(learnt, run.settings), run.settings))
     if plan.learnt_only:
         return list(players.values())

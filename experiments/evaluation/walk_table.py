@@ -75,14 +75,14 @@ def with_means(table: Iterable[WalkRow]) -> list[WalkRow]:
     groups: dict[str, dict[str, list[WalkRow]]] = {}  # scene -> policy -> a row for each seed
     for row in table:
         groups.setdefault(row.scene, {}).setdefault(row.policy, []).append(row)
+    if len(groups) > 1:
+        groups[ALL_SCENES] = _over_scenes(groups)
     for policies in groups.values():
         usual = policies[UNIFORM][0].positions.value if UNIFORM in policies else np.nan
         for policy, own in policies.items():
             policies[policy] = [
-                row._replace(times_uniform=row.positions.value / usual) for row in own
+                row._replace(times_uniform=row.positions.value / (usual or np.nan)) for row in own
             ]
-    if len(groups) > 1:
-        groups[ALL_SCENES] = _over_scenes(groups)
     return [
         row
         for policies in groups.values()
@@ -92,15 +92,18 @@ def with_means(table: Iterable[WalkRow]) -> list[WalkRow]:
 
 
 def _over_scenes(groups: Mapping[str, Mapping[str, list[WalkRow]]]) -> dict[str, list[WalkRow]]:
-    """Return the mean of all scenes for each policy and seed, which has played in all of them."""
+    """Return the mean of all scenes for each policy and seed, which has played in all of them.
+
+    An interval's width is the mean of theirs, which holds however the scenes depend on each other:
+    they are played with the same random numbers.
+    """
     found: dict[str, list[WalkRow]] = {}
     for policy, own in next(iter(groups.values())).items():
         scenes = [{row.seed: row for row in each[policy]} for each in groups.values()]
         for seed in (row.seed for row in own):
             same = [rows[seed] for rows in scenes]
             means, lows, _ = np.array([row.positions for row in same]).T
-            half = float(np.sqrt(((means - lows) ** 2).sum())) / len(same)  # they are independent
-            mean = float(means.mean())
+            mean, half = float(means.mean()), float((means - lows).mean())
             estimate = Estimate(mean, mean - half, mean + half)
             found.setdefault(policy, []).append(_mean(same, seed, ALL_SCENES, estimate))
     return found
@@ -142,7 +145,8 @@ def show(console: Console, table: Sequence[WalkRow], title: str) -> None:
     scenes, policies = (list(dict.fromkeys(names)) for names in zip(*chosen, strict=True))
     where = "mean of all scenes" if scenes[-1] == ALL_SCENES else scenes[-1]
     console.print(
-        f"{title}; distinct positions an episode, {where} [95 % intervals]:",
+        f"{title}; distinct positions an episode, {where} [95 % intervals over the seeds; of one "
+        "seed over its episodes]:",
         soft_wrap=True,
         markup=False,
     )
@@ -150,7 +154,7 @@ def show(console: Console, table: Sequence[WalkRow], title: str) -> None:
     for policy in policies:
         row = chosen[scenes[-1], policy]
         times = "" if np.isnan(row.times_uniform) else f"{row.times_uniform:.2f} x uniform"
-        summary.add_row(f"  {policy}", row.positions.text(1), times, _behind(table, policy))
+        summary.add_row(f"  {policy}", row.positions.text(1), times, _difference(table, policy))
     console.print(summary)
     if scenes[-1] != ALL_SCENES:
         return
@@ -163,8 +167,8 @@ def show(console: Console, table: Sequence[WalkRow], title: str) -> None:
     console.print(shown)
 
 
-def _behind(table: Sequence[WalkRow], policy: str) -> str:
-    """Say how far the first policy is ahead of another (Welch's interval), if both have seeds."""
+def _difference(table: Sequence[WalkRow], policy: str) -> str:
+    """Say how a policy differs from the first (Welch's interval), if both have several seeds."""
     last, first = table[-1].scene, table[0].policy
     seeds = {
         name: np.array([
@@ -176,7 +180,7 @@ def _behind(table: Sequence[WalkRow], policy: str) -> str:
     }  # fmt: skip
     if policy == first or min(map(len, seeds.values())) < 2:
         return ""
-    return f"{first} ahead by {intervals.difference(seeds[first], seeds[policy]).text(1)}"
+    return f"difference from {first} {intervals.difference(seeds[policy], seeds[first]).text(1)}"
 
 
 def save(path: Path, table: Sequence[WalkRow], conditions: WalkConditions) -> None:

@@ -74,6 +74,8 @@ def run_jobs(
         The runs that ended before their end, and why.
     """
     jobs = plan(root, options.settings, options.selection)
+    if all(job.source for job in jobs) and stored_study(root) is None:
+        raise holds_no("study", root / RECORD)  # and so no policies, which all jobs need
     open_study(root, options.settings)
     use_cpu()
     delete_left_over(root, below=True)
@@ -122,9 +124,9 @@ def submit(
     jobs = plan(root, options.settings, options.selection)
     queue = sweep.open_slurm(root, options.slurm)
     open_study(root, options.settings)
-    number = options.parallel or max(
-        1, sum(job.stage == plans.PRETRAIN and not job.done for job in jobs)
-    )
+    pretrain = plans.PRETRAIN in options.stages
+    shared = (plans.PRETRAIN,) if pretrain else (plans.TRANSFER, plans.TABULA_RASA)
+    number = options.parallel or max(1, sum(job.stage in shared and not job.done for job in jobs))
     words = [*arguments, "--out", str(root.absolute()), "--cluster", "local"]
     submitted = [queue.submit_command(study.program, words) for _ in range(number)]
     again = invocation.command_line(study.program, "--out", root, "--plan")

@@ -107,7 +107,9 @@ def work_through(
     for number, job in enumerate(jobs, 1):
         if job.done or job.root in ended:
             continue
-        if not policies_are_there(job):
+        if job.source is not None and not policies_are_there(job):
+            if job.source not in ended and (reason := lacking(job, jobs)):
+                ended[job.source] = reason
             if job.source in ended:
                 why = f"{job.source} {ended[job.source]}"
                 say_once(host, told, f"[{number}/{len(jobs)}] {job}: left out, as {why}")
@@ -157,23 +159,32 @@ def refuse_lost_policies(job: StudyJob, jobs: Sequence[StudyJob]) -> None:
     """Refuse a job whose policies nobody will save any more.
 
     Raises:
-        RunDirectoryError: the run that it needs is done, and holds none; or it is not to be
-            trained now.
+        RunDirectoryError: the run that it needs is done, and holds none.
+    """
+    for source in jobs:
+        if source.root == job.source and source.done and not RunDirectory(source.root).is_locked():
+            raise RunDirectoryError(
+                f"{source.root} is trained, and holds no policies after {job.source_frames:,} "
+                "frames: delete it to train it again, or ask for no evaluation there"
+            )
+
+
+def lacking(job: StudyJob, jobs: Sequence[StudyJob]) -> str:
+    """Say why the policies that a job needs will not come, if nobody trains that run now.
+
+    Args:
+        job: whose policies are not there.
+        jobs: all that are to be done. Where the stage of pre-training is left out, another process
+            may be training the run.
     """
     assert job.source is not None
-    if RunDirectory(job.source).is_locked():
-        return
-    source = next((other for other in jobs if other.root == job.source), None)
-    if source is None:
-        raise RunDirectoryError(
-            f"{job.source} holds no policies after {job.source_frames:,} frames: name the stage "
-            f"{PRETRAIN}, too"
-        )
-    if source.done:
-        raise RunDirectoryError(
-            f"{source.root} is trained, and holds no policies after {job.source_frames:,} "
-            "frames: delete it to train it again, or ask for no evaluation there"
-        )
+    if any(other.root == job.source for other in jobs) or RunDirectory(job.source).is_locked():
+        return ""
+    if (job.source / DIVERGED).exists():
+        return ENDINGS[NonFiniteLossError]
+    if policies_are_there(job):  # of a process that has just finished it
+        return ""
+    return f"holds no policies after {job.source_frames:,} frames (name the stage {PRETRAIN}, too)"
 
 
 def check(jobs: Sequence[StudyJob]) -> None:

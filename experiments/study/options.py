@@ -16,8 +16,7 @@ from envs.minigrid.generators.catalogue import TRANSFER as TEN_WORLDS
 from envs.registry import find
 from experiments.common import cli, presets
 from experiments.common.outputs import RUNS
-from experiments.study import plan as plans
-from experiments.study.plan import Selection, StudySettings
+from experiments.study.plan import STAGES, Selection, Stage, StudySettings
 from experiments.study.report import Contents
 from experiments.study.variants import SETUPS, check_names, method_names
 
@@ -66,8 +65,8 @@ class StudyOptions:
     until: Annotated[int | None, tyro.conf.arg(metavar="FRAMES")] = None
     #: tasks stop there for now
     tasks_until: Annotated[Frames | None, tyro.conf.arg(metavar="FRAMES")] = None
-    #: does only these of all that; transfer needs policies that pre-training has left
-    stages: tuple[Literal["pretrain", "evaluation", "transfer", "tabula_rasa"], ...] = plans.STAGES
+    #: does only these; evaluation and transfer need the policies that pre-training has left
+    stages: tuple[Stage, ...] = STAGES
     #: of matrix products: bfloat16 is faster where the processor multiplies such numbers
     factors: Factors = "float32"
     lockstep: bool = False  # all worlds of pre-training begin at once in the first environment

@@ -13,7 +13,7 @@ A run whose last training diverged holds `diverged.txt`, with the reason.
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated, Literal, NamedTuple, get_args
 
 from cbet_jax.config import Factors, RunSettings, SettingsError, TransferSettings
 from cbet_jax.runs.checkpoint import checkpoints
@@ -33,8 +33,9 @@ from experiments.common import presets
 from experiments.common.presets import EARLIER, NEWEST, PRESETS, TASK_FRAMES
 from experiments.study.variants import SETUPS, Variant, variant
 
-PRETRAIN, EVALUATION, TRANSFER, TABULA_RASA = "pretrain", "evaluation", "transfer", "tabula_rasa"
-STAGES = PRETRAIN, EVALUATION, TRANSFER, TABULA_RASA
+Stage = Literal["pretrain", "evaluation", "transfer", "tabula_rasa"]
+STAGES: tuple[Stage, ...] = get_args(Stage)
+PRETRAIN, EVALUATION, TRANSFER, TABULA_RASA = STAGES
 DIVERGED = "diverged.txt"
 PUBLISHED_FRAMES = PRESETS["paper"].train.frames  # of a pre-training run
 
@@ -73,7 +74,7 @@ class Selection(NamedTuple):
     worlds: tuple[str, ...]  # that pre-trained policies are evaluated in
     until: int | None = None  # frames of pre-training for now (None: all)
     tasks_until: int | None = None  # the same of tasks
-    stages: tuple[str, ...] = STAGES  # that are done now
+    stages: tuple[Stage, ...] = STAGES  # that are done now
 
 
 class StudyJob(NamedTuple):
@@ -136,7 +137,7 @@ def plan(root: Path, study: StudySettings, chosen: Selection) -> list[StudyJob]:
 
     Raises:
         SettingsError: the budget does not fill a chunk of some run, or ends before the runs are
-            to be left for now.
+            to be left for now; or nothing is asked for.
     """
     if chosen.until is not None:
         check_between("until", chosen.until, 1, study.budget)
@@ -156,7 +157,13 @@ def plan(root: Path, study: StudySettings, chosen: Selection) -> list[StudyJob]:
         plain = [method for method in chosen.methods if variant(method).plain]
         tasks += [_tabula_rasa(root, study, method, task) for method in plain]
     jobs = [*pretrained, *evaluations, *(_left_at(job, chosen.tasks_until) for job in tasks)]
-    return [job for job in jobs if job.stage in chosen.stages]
+    asked = [job for job in jobs if job.stage in chosen.stages]
+    if not asked:
+        raise SettingsError(
+            f"nothing is asked for with --stages {' '.join(chosen.stages)}: --tasks names tasks, "
+            "which are learnt after the end of pre-training (not with --until)"
+        )
+    return asked
 
 
 def reached(run: Path) -> int:

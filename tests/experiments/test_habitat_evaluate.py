@@ -81,6 +81,12 @@ def test_runs_of_other_seeds_are_one_policy(habitat_run, capsys, tmp_path) -> No
     assert "another seed of cbet" in refused(habitat_evaluate.main, arguments, capsys)
 
 
+def test_scenes_that_a_table_would_not_tell_apart_are_refused(habitat_run, capsys):
+    same = [str(habitat_run.root), "--scenes", "a/mesh.ply", "b/mesh.ply"]
+    line = refused(habitat_evaluate.main, same, capsys)
+    assert "would call a/mesh.ply 'mesh'" in line
+
+
 @pytest.mark.slow
 def test_a_policy_of_the_published_code_walks_about(habitat_run, capsys, tmp_path, monkeypatch):
     """It plays what it is converted to, and has finished."""

@@ -32,6 +32,13 @@ def test_its_links_lead_to_the_same_files(written):
         assert (written.parent / link).exists(), link
 
 
+def test_a_folder_may_be_a_link(tmp_path, capsys):
+    (tmp_path / "deep/er/disk").mkdir(parents=True)
+    (tmp_path / "runs").symlink_to(tmp_path / "deep/er/disk")
+    results_page.main(["--out", str(tmp_path / "runs" / "x.html")])
+    test_its_links_lead_to_the_same_files(tmp_path / "runs" / "x.html")
+
+
 def test_nothing_is_overwritten(written, capsys):
     again = ["--out", str(written)]
     assert "already exists" in refused(results_page.main, again, capsys)

@@ -76,6 +76,14 @@ def test_the_command_writes_one_table_and_its_bars(tables, tmp_path, capsys):
     assert "and no RUN" in refused(habitat_evaluate.main, ["--results", "x.csv"], capsys)
     both = ["runs/x", "--results", "x.csv", "--out", str(out)]
     assert "and no RUN" in refused(habitat_evaluate.main, both, capsys)
+    part = [*both[1:], "--scenes", "studio"]
+    assert "no other option" in refused(habitat_evaluate.main, part, capsys)
+
+
+def test_a_table_of_random_play_is_refused(tmp_path):
+    path = saved(tmp_path / "a.csv", *both_scenes("uniform", 0, 5.0, 5.0))
+    with pytest.raises(RunDirectoryError, match="no learnt policy"):
+        join([path])
 
 
 def test_what_does_not_belong_together_is_refused(tables, tmp_path):
@@ -93,6 +101,9 @@ def test_what_does_not_belong_together_is_refused(tables, tmp_path):
         saved(other, *both_scenes("cbet", 2, 1.0, 2.0), played=played)
         with pytest.raises(SettingsError, match=what):
             join([*tables, other])
+    saved(other, *(one._replace(episodes=10) for one in both_scenes("cbet", 2, 1.0, 2.0)))
+    with pytest.raises(SettingsError, match=r"10 to 100 episodes"):
+        join([*tables, other])
     saved(other, *both_scenes("rnd", 0, 1.0, 2.0), played=PLAYED._replace(frames={"rnd": 2000}))
     assert join([*tables, other])[1].frames == {"cbet": 1000, "rnd": 2000}
 

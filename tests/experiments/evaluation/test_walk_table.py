@@ -65,7 +65,7 @@ def test_bars_are_those_of_all_seeds():
     assert [bar.value for bar in means] == [3.5, 3.5, 3.5]
 
 
-def test_the_mean_of_scenes_is_one_of_independent_means():
+def test_the_mean_of_scenes_is_as_wide_as_they_are():
     bedroom = WALKED._replace(
         scene="bedroom", places={**WALKED.places, "cbet": {5: walking(1, 3), 6: walking(4, 4)}}
     )
@@ -74,20 +74,21 @@ def test_the_mean_of_scenes_is_one_of_independent_means():
     assert (five.positions.value, six.positions.value, both.positions.value) == (2.5, 4.0, 3.25)
     assert (five.episodes, both.episodes) == (4, 8)
     one = 12.7062  # Student's half width of each scene: a standard error of 1
-    assert five.positions.high == pytest.approx(2.5 + np.sqrt(2) * one / 2, rel=1e-4)
+    assert five.positions.high == pytest.approx(2.5 + one, rel=1e-4)
+    assert five.times_uniform == 1.25  # 2.5 and 2
     assert six.positions.low == six.positions.high == 4.0
     assert both.positions.high == pytest.approx(3.25 + one * 0.75, rel=1e-4)
 
 
-def test_a_summary_says_how_far_the_first_policy_is_ahead(capsys):
+def test_a_summary_says_how_policies_differ_from_the_first(capsys):
     seeds = {5: walking(1, 1), 6: walking(3, 3)}
     places = {**WALKED.places, "count": seeds}
     walk_table.show(Console(width=120), with_means(rows(WALKED._replace(places=places))), "runs/x")
     shown = capsys.readouterr().out.splitlines()
     assert shown[0].startswith("runs/x; distinct positions an episode, studio")
     (count,) = (line for line in shown if line.startswith("  count"))
-    assert "cbet ahead by 1.5 [" in count  # 3.5 and 2
-    assert not any("ahead" in line for line in shown if line != count)
+    assert "difference from cbet -1.5 [" in count  # 2 and 3.5
+    assert not any("difference" in line for line in shown if line != count)
 
 
 def test_the_file_says_after_how_many_frames(tmp_path):

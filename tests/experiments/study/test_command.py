@@ -20,6 +20,7 @@ from cbet_jax.runs import checkpoint, metrics_table
 from cbet_jax.runs.directory import RunDirectory
 from cbet_jax.runs.memory import NotEnoughMemoryError
 from experiments import minigrid_ablation, noisy_tv, paper
+from experiments.common.endings import NOT_FINITE
 from experiments.common.presets import PRESETS
 from experiments.evaluation import gridworlds
 from experiments.study import costs, execute, results
@@ -210,14 +211,33 @@ def test_a_study_does_not_wait_for_policies_that_nobody_will_save(
 def test_stages_are_done_one_by_one(unbroken, small, tmp_path, capsys):
     root = tmp_path / "study"
     words = [*ARGUMENTS, "--out", str(root), "--stages"]
-    for stage, frames in (("evaluation", 2 * CHUNK_FRAMES), ("transfer", FRAMES)):
-        line = refused(paper.main, [*words, stage], capsys)
-        assert f"cbet holds no policies after {frames} frames: name the stage pretrain, too" in line
+    for stage in ("evaluation", "transfer"):
+        assert "holds no study" in refused(paper.main, [*words, stage], capsys)
+    assert "nothing is asked for" in refused(paper.main, words, capsys)
+    before_its_end = [*words, "transfer", "--until", "50"]
+    assert "nothing is asked for" in refused(paper.main, before_its_end, capsys)
+    assert not root.exists()
     paper.main([*words, "tabula_rasa"])
     assert {path.name for path in root.glob("*/")} == {"tabula_rasa", "figures"}
+    capsys.readouterr()
+    line = refused(paper.main, [*words, "transfer"], capsys)
+    assert f"cbet holds no policies after {FRAMES} frames (name the stage pretrain, too)" in line
     for stages in (["transfer", "pretrain"], ["evaluation"]):
         paper.main([*words, *stages])
     assert contents(root) == contents(unbroken)
+
+
+def test_stages_do_all_that_needs_no_missing_policies(unbroken, small, tmp_path, capsys):
+    root = shutil.copytree(unbroken, tmp_path / "study")
+    shutil.rmtree(root / "transfer")
+    words = [*ARGUMENTS, "--methods", "rnd", "cbet", "--out", str(root), "--stages", "transfer"]
+    line = refused(paper.main, words, capsys)
+    assert "pretrain/DoorKey/rnd holds no policies" in line
+    assert "all that does not need that is done" in line
+    assert contents(root) == contents(unbroken)
+    (root / "pretrain/DoorKey/rnd").mkdir()
+    (root / "pretrain/DoorKey/rnd/diverged.txt").write_text("the loss is nan\n")
+    assert "pretrain/DoorKey/rnd diverged;" in refused(paper.main, words, capsys, NOT_FINITE)
 
 
 def test_policies_are_all_that_tasks_need_of_a_run(unbroken, small, tmp_path, capsys):
@@ -567,6 +587,17 @@ def test_a_cluster_gets_the_command_once_for_each_run(tmp_path, monkeypatch, cap
     assert "#SBATCH --partition=gpu" in capsys.readouterr().out.splitlines()
     paper.main([*arguments, "--cluster", "slurm", "--parallel", "2"])
     assert len(submitted) == 7
+    tasks = [
+        *arguments,
+        "MultiRoom-N12-S10",
+        "DoorKey-8x8",
+        "--methods",
+        "cbet",
+        "--cluster",
+        "slurm",
+    ]
+    paper.main([*tasks, "--stages", "transfer", "tabula_rasa"])
+    assert len(submitted) == 7 + 4
 
 
 def test_a_damaged_policy_is_refused(unbroken, small, tmp_path, capsys):
