@@ -12,7 +12,7 @@ from jaxtyping import Array, ArrayLike, Float
 
 from cbet_jax.agent import Agent, AgentParams
 from cbet_jax.config import OptimizerSettings, TrainSettings
-from cbet_jax.intrinsic.types import Intrinsic, Params
+from cbet_jax.intrinsic.types import Intrinsic, Loss, Params
 from cbet_jax.losses import ActorCriticLoss, RewardStream, actor_critic_loss, cut_at_time_outs
 from cbet_jax.types import ArrayTree, Metrics, SameType, Trajectory, unchanged
 
@@ -108,7 +108,7 @@ def update(
         The learner after the update, and metrics.
     """
     learner = learner._replace(intrinsic=intrinsic.adapt(learner.intrinsic, batch, mean))
-    reward = intrinsic_reward(learner.intrinsic, batch, intrinsic)
+    reward, networks_loss, networks_gradient = reward_and_loss(intrinsic, learner.intrinsic, batch)
     total = total_reward(reward, batch.steps.extrinsic_reward, intrinsic.coefficient, settings)
 
     def policy_loss(policy: ArrayTree) -> tuple[Float[Array, ""], ActorCriticLoss]:
@@ -119,9 +119,8 @@ def update(
     policy, policy_optimizer = _apply(
         optimizers.policy, gradient, learner.policy, learner.policy_optimizer
     )
-    networks, network_optimizers, network_loss, terms = _update_networks(
-        intrinsic, optimizers.networks, learner, batch, mean
-    )
+    (network_loss, terms), networks_gradient = mean((networks_loss, networks_gradient))
+    networks, network_optimizers = _update_networks(optimizers.networks, networks_gradient, learner)
     metrics = {
         "intrinsic_reward": mean(reward.mean()),
         "loss": loss.total + network_loss,
@@ -135,34 +134,43 @@ def update(
     return learner, metrics
 
 
+def reward_and_loss(
+    intrinsic: Intrinsic, params: Params, batch: Trajectory
+) -> tuple[Float[Array, "T N"], Loss, dict[str, ArrayTree]]:
+    """Return the method's reward, the loss of its networks, and the gradient of the loss.
+
+    The reward is unweighted, and no gradient flows through it.
+    """
+
+    def loss_and_others(
+        learnt: dict[str, ArrayTree],
+    ) -> tuple[Float[Array, ""], tuple[Metrics, Float[Array, "T N"]]]:
+        here = params._replace(learnt=learnt)
+        if intrinsic.reward_and_loss is not None:
+            reward, (loss, terms) = intrinsic.reward_and_loss(here, batch)
+        else:
+            reward, (loss, terms) = intrinsic.reward(params, batch), intrinsic.loss(here, batch)
+        return loss, (terms, reward)
+
+    differentiated = jax.value_and_grad(loss_and_others, has_aux=True)
+    (loss, (terms, reward)), gradient = differentiated(params.learnt)
+    return jax.lax.stop_gradient(reward), (loss, terms), gradient
+
+
 def _update_networks(
-    intrinsic: Intrinsic,
     optimizer: optax.GradientTransformation,
+    gradients: dict[str, ArrayTree],
     learner: LearnerState,
-    batch: Trajectory,
-    mean: SameType,
-) -> tuple[Params, dict[str, ArrayTree], Float[Array, ""], Metrics]:
-    """Update the intrinsic method's networks by one loss; each gradient is clipped separately."""
+) -> tuple[Params, dict[str, ArrayTree]]:
+    """Update the intrinsic method's networks; each gradient is clipped separately."""
     params, optimizers = learner.intrinsic, learner.intrinsic_optimizer
-
-    def networks_loss(learnt: dict[str, ArrayTree]) -> tuple[Float[Array, ""], Metrics]:
-        return intrinsic.loss(params._replace(learnt=learnt), batch)
-
-    (loss, terms), gradients = mean(jax.value_and_grad(networks_loss, has_aux=True)(params.learnt))
     updated = {
         name: _apply(optimizer, gradient, params.learnt[name], optimizers[name])
         for name, gradient in gradients.items()
     }
     learnt = {name: network for name, (network, _) in updated.items()}
     optimizers = {name: state for name, (_, state) in updated.items()}
-    return params._replace(learnt=learnt), optimizers, loss, terms
-
-
-def intrinsic_reward(
-    params: Params, batch: Trajectory, intrinsic: Intrinsic
-) -> Float[Array, "T N"]:
-    """Return the method's reward, unweighted; no gradient flows through it."""
-    return jax.lax.stop_gradient(intrinsic.reward(params, batch))
+    return params._replace(learnt=learnt), optimizers
 
 
 def total_reward(

@@ -42,6 +42,7 @@ from cbet_jax.intrinsic.walk import (
     play,
     random_walk,
 )
+from cbet_jax.learner import reward_and_loss
 from cbet_jax.setting_types import SettingsError
 from cbet_jax.types import Trajectory, unchanged
 from envs.errors import Check, ContractError
@@ -182,6 +183,9 @@ def _check_shapes(subject: Subject) -> None:
     loss, terms = expect_pair("loss", "(loss, its terms)", method.loss, params, trajectory)
     expect_numbers("loss", {"loss": loss})
     expect_numbers("loss", terms)
+    if method.reward_and_loss is not None:
+        both = shapes_of("reward_and_loss", method.reward_and_loss, params, trajectory)
+        expect_same("reward_and_loss", "reward and loss", (reward, (loss, terms)), both)
     expect_numbers("metrics", shapes_of("metrics", method.metrics, memory))
 
 
@@ -262,6 +266,21 @@ def _check_observe_rollout(subject: Subject) -> None:
     together = subject.play(*subject.begin(walk), walk).signal
     for (name, one), (_, other) in zip(named_leaves(each), named_leaves(together), strict=True):
         expect(are_close(one, other), f"observe_rollout and observe must note the same {name}")
+
+
+def _check_reward_and_loss(subject: Subject) -> None:
+    method, walk = subject.method, random_walk(0)
+    if method.reward_and_loss is None:
+        return
+    params, memory = subject.begin(walk)
+    played = subject.play(params, memory, walk)
+    learn = jax.jit(partial(reward_and_loss, method), compiler_options=QUICKLY)
+    together = learn(params, make_trajectory(walk, played.signal))
+    apart = played.reward, (played.loss, played.terms), played.gradient
+    names = ("reward", "loss", "gradient")
+    for name, *pair in zip(names, apart, together, strict=True):
+        for one, other in zip(*map(jax.tree.leaves, pair), strict=True):
+            expect(are_close(one, other), f"reward_and_loss and {name} must give the same {name}")
 
 
 def _check_look_ahead(subject: Subject) -> None:
@@ -359,6 +378,7 @@ CHECKS: dict[str, Callable[[Subject], None]] = {
     "adapt agrees on all devices": _check_devices,
     "every network learns": _check_gradients,
     "observe_rollout is observe": _check_observe_rollout,
+    "reward_and_loss is both": _check_reward_and_loss,
     "no look ahead": _check_look_ahead,
     "actors are separate": _check_actors,
     "panoramas as said": _check_panoramas,

@@ -10,7 +10,7 @@ from cbet_jax.intrinsic.inverse_forward import (
     predict,
     prediction_error,
 )
-from cbet_jax.intrinsic.types import EMBEDDING_COEFFICIENT, Intrinsic, Metrics, Params
+from cbet_jax.intrinsic.types import EMBEDDING_COEFFICIENT, Intrinsic, Loss, Params
 from cbet_jax.types import Trajectory
 from envs.types import Step
 
@@ -27,13 +27,22 @@ def curiosity(settings: TrainSettings, num_actions: int) -> Intrinsic:
         return Params(init_models(models, key, step), {}), ()
 
     def reward(params: Params, trajectory: Trajectory) -> Float[Array, "T N"]:
-        predictions = predict(models, params.learnt, trajectory)
-        return prediction_error(predictions, auxiliary)
+        return reward_and_loss(params, trajectory)[0]
 
-    def loss(params: Params, trajectory: Trajectory) -> tuple[Float[Array, ""], Metrics]:
+    def loss(params: Params, trajectory: Trajectory) -> Loss:
+        return reward_and_loss(params, trajectory)[1]
+
+    def reward_and_loss(params: Params, trajectory: Trajectory) -> tuple[Float[Array, "T N"], Loss]:
         predictions = predict(models, params.learnt, trajectory)
-        return models_loss(predictions, trajectory.steps.action, auxiliary)
+        error = prediction_error(predictions, auxiliary)
+        return error, models_loss(predictions, trajectory.steps.action, auxiliary)
 
     return Intrinsic(
-        "curiosity", EMBEDDING_COEFFICIENT, reward, init=init, loss=loss, panoramas=False
+        "curiosity",
+        EMBEDDING_COEFFICIENT,
+        reward,
+        init=init,
+        loss=loss,
+        reward_and_loss=reward_and_loss,
+        panoramas=False,
     )

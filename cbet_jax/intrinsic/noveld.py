@@ -9,9 +9,9 @@ from jaxtyping import Array, Float
 from cbet_jax.config import TrainSettings
 from cbet_jax.intrinsic.count import REWARD
 from cbet_jax.intrinsic.count_based import STATES, count_based_in_episodes, with_networks
-from cbet_jax.intrinsic.rnd import rnd
-from cbet_jax.intrinsic.types import Intrinsic, Params
-from cbet_jax.networks.embedding import Embedding, apply, distance
+from cbet_jax.intrinsic.rnd import embed_both, prediction_loss, rnd
+from cbet_jax.intrinsic.types import Intrinsic, Loss, Params
+from cbet_jax.networks.embedding import Embedding, distance
 from cbet_jax.types import Trajectory
 
 COEFFICIENT = 0.05  # of their command for MiniGrid's ObstructedMaze-2Dlhb
@@ -27,15 +27,20 @@ def noveld(settings: TrainSettings, num_actions: int) -> Intrinsic:
     Raises:
         SettingsError: the settings ask for counts that outlive an episode.
     """
-    network = Embedding(settings.auxiliary.channels)
+    auxiliary = settings.auxiliary
+    network = Embedding(auxiliary.channels)
     count = count_based_in_episodes("noveld", REWARD, settings)
 
     def reward(params: Params, trajectory: Trajectory) -> Float[Array, "T N"]:
-        predicted = apply(network, params.learnt["predictor"], trajectory.view)
-        target = apply(network, params.fixed["target"], trajectory.view)
+        return reward_and_loss(params, trajectory)[0]
+
+    def reward_and_loss(params: Params, trajectory: Trajectory) -> tuple[Float[Array, "T N"], Loss]:
+        predicted, target = embed_both(network, params, trajectory.view)
         novelty = distance(predicted, target, squared=False)
         first = trajectory.signal[STATES] == 1
-        return jnp.maximum(novelty[1:] - ALPHA * novelty[:-1], 0.0) * first
+        rewards = jnp.maximum(novelty[1:] - ALPHA * novelty[:-1], 0.0) * first
+        error = distance(predicted[1:], target[1:], squared=auxiliary.squared_norms)
+        return rewards, prediction_loss(error, auxiliary)
 
     method = with_networks(count, rnd(settings, num_actions))
-    return method._replace(coefficient=COEFFICIENT, reward=reward)
+    return method._replace(coefficient=COEFFICIENT, reward=reward, reward_and_loss=reward_and_loss)

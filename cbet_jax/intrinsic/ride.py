@@ -10,8 +10,9 @@ from cbet_jax.config import TrainSettings
 from cbet_jax.intrinsic.count import REWARD
 from cbet_jax.intrinsic.count_based import count_based_in_episodes, with_networks
 from cbet_jax.intrinsic.curiosity import curiosity
-from cbet_jax.intrinsic.types import EMBEDDING_COEFFICIENT, Intrinsic, Params
-from cbet_jax.networks.embedding import Embedding, apply, distance
+from cbet_jax.intrinsic.inverse_forward import make_models, models_loss, predict
+from cbet_jax.intrinsic.types import EMBEDDING_COEFFICIENT, Intrinsic, Loss, Params
+from cbet_jax.networks.embedding import distance
 from cbet_jax.types import Trajectory
 
 
@@ -24,13 +25,20 @@ def ride(settings: TrainSettings, num_actions: int) -> Intrinsic:
         SettingsError: the settings ask for counts that outlive an episode.
     """
     auxiliary = settings.auxiliary
-    embedding = Embedding(auxiliary.channels)
+    models = make_models(auxiliary, num_actions)
     count = count_based_in_episodes("ride", REWARD, settings)
 
     def reward(params: Params, trajectory: Trajectory) -> Float[Array, "T N"]:
-        embedded = apply(embedding, params.learnt["embedding"], trajectory.view)
-        impact = distance(embedded[1:], embedded[:-1], squared=auxiliary.squared_norms)
-        return impact * count.reward(params, trajectory)
+        return reward_and_loss(params, trajectory)[0]
+
+    def reward_and_loss(params: Params, trajectory: Trajectory) -> tuple[Float[Array, "T N"], Loss]:
+        predictions = predict(models, params.learnt, trajectory)
+        before, after = predictions.before, predictions.after
+        impact = distance(after, before, squared=auxiliary.squared_norms)
+        loss = models_loss(predictions, trajectory.steps.action, auxiliary)
+        return impact * count.reward(params, trajectory), loss
 
     method = with_networks(count, curiosity(settings, num_actions))
-    return method._replace(coefficient=EMBEDDING_COEFFICIENT, reward=reward)
+    return method._replace(
+        coefficient=EMBEDDING_COEFFICIENT, reward=reward, reward_and_loss=reward_and_loss
+    )

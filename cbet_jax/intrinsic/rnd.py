@@ -1,10 +1,10 @@
 """RND: reward views whose random features are hard to predict (Burda et al., 2018)."""
 
 import jax
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Float, PRNGKeyArray, UInt8
 
-from cbet_jax.config import TrainSettings
-from cbet_jax.intrinsic.types import EMBEDDING_COEFFICIENT, Intrinsic, Metrics, Params
+from cbet_jax.config import AuxiliarySettings, TrainSettings
+from cbet_jax.intrinsic.types import EMBEDDING_COEFFICIENT, Intrinsic, Loss, Params
 from cbet_jax.losses import sequence_mean
 from cbet_jax.networks.embedding import (
     Embedding,
@@ -33,13 +33,36 @@ def rnd(settings: TrainSettings, num_actions: int) -> Intrinsic:
         ), ()
 
     def reward(params: Params, trajectory: Trajectory) -> Float[Array, "T N"]:
-        next_view = trajectory.view[1:]
-        predicted = apply(network, params.learnt["predictor"], next_view)
-        target = apply(network, params.fixed["target"], next_view)
-        return distance(predicted, target, squared=auxiliary.squared_norms)
+        embedded = embed_both(network, params, trajectory.view[1:])
+        return distance(*embedded, squared=auxiliary.squared_norms)
 
-    def loss(params: Params, trajectory: Trajectory) -> tuple[Float[Array, ""], Metrics]:
-        error = sequence_mean(reward(params, trajectory))
-        return auxiliary.prediction_weight * error, {"prediction_loss": error}
+    def reward_and_loss(params: Params, trajectory: Trajectory) -> tuple[Float[Array, "T N"], Loss]:
+        error = reward(params, trajectory)
+        return error, prediction_loss(error, auxiliary)
 
-    return Intrinsic("rnd", EMBEDDING_COEFFICIENT, reward, init=init, loss=loss, panoramas=False)
+    def loss(params: Params, trajectory: Trajectory) -> Loss:
+        return reward_and_loss(params, trajectory)[1]
+
+    return Intrinsic(
+        "rnd",
+        EMBEDDING_COEFFICIENT,
+        reward,
+        init=init,
+        loss=loss,
+        reward_and_loss=reward_and_loss,
+        panoramas=False,
+    )
+
+
+def embed_both(
+    network: Embedding, params: Params, view: UInt8[Array, "T N height width 3"]
+) -> tuple[Float[Array, "T N numbers"], Float[Array, "T N numbers"]]:
+    """Return the predictor's and the target's embeddings of views."""
+    predicted = apply(network, params.learnt["predictor"], view)
+    return predicted, apply(network, params.fixed["target"], view)
+
+
+def prediction_loss(error: Float[Array, "T N"], settings: AuxiliarySettings) -> Loss:
+    """Return the predictor's loss, and the same without its weight."""
+    mean = sequence_mean(error)
+    return settings.prediction_weight * mean, {"prediction_loss": mean}

@@ -12,6 +12,7 @@ from envs.types import Step
 type Memory = ArrayTree  # a method's per-actor state, such as visit counts: arrays [N, ...]
 type Signal = ArrayTree  # a method's record of a step, such as its counts: arrays [N, ...]
 type Metrics = dict[str, Float[Array, ""]]
+type Loss = tuple[Float[Array, ""], Metrics]  # and its terms
 
 # Weights of the rewards (paper, appendix "Hyperparameter Details").
 COUNT_COEFFICIENT = 0.005  # C-BET, Count and the ablation
@@ -51,7 +52,7 @@ def _unchanged(params: Params, trajectory: Trajectory, mean: SameType) -> Params
     return params
 
 
-def _no_loss(params: Params, trajectory: Trajectory) -> tuple[Float[Array, ""], Metrics]:
+def _no_loss(params: Params, trajectory: Trajectory) -> Loss:
     return jnp.zeros(()), {}
 
 
@@ -73,6 +74,9 @@ class Intrinsic(NamedTuple):
     `observe_rollout` is an optional faster form of `observe` with the same results. If given, it
     runs once after each rollout, and `observe` does not run.
 
+    `reward_and_loss` is an optional faster form of `reward` and `loss` with the same results, for
+    methods whose networks serve both. If given, learning calls it in place of both.
+
     `adapt` changes the fixed parameters before a batch is rewarded and learnt from, such as
     running means of what was seen. It sees one device's part of the batch; its last argument
     averages over the devices.
@@ -92,7 +96,8 @@ class Intrinsic(NamedTuple):
     ) = None
     adapt: Callable[[Params, Trajectory, SameType], Params] = _unchanged
     #: the loss of the method's own networks, and its terms as metrics
-    loss: Callable[[Params, Trajectory], tuple[Float[Array, ""], Metrics]] = _no_loss
+    loss: Callable[[Params, Trajectory], Loss] = _no_loss
+    reward_and_loss: Callable[[Params, Trajectory], tuple[Float[Array, "T N"], Loss]] | None = None
     metrics: Callable[[Memory], Metrics] = _no_metrics  # totals since the run began
     #: whether anything here reads `Step.panorama`: rooms render none that nobody reads
     panoramas: bool = True

@@ -11,6 +11,7 @@ from jaxtyping import Array, Float
 from cbet_jax.config import Factors
 from cbet_jax.networks.initializers import HIDDEN, ZEROS
 from cbet_jax.networks.matmul import matmul
+from envs.barrier import materialize
 
 KERNEL, STRIDE = 3, 2
 MATRIX_LIMIT = 1024  # a convolution is one matrix for images of at most so many numbers
@@ -66,8 +67,13 @@ def convolution_matrix(
 
 
 def elu(x: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
-    """Return x where x > 0, else exp(x) - 1: on a CPU three times faster than with `expm1`."""
-    return jnp.where(x > 0, x, jnp.exp(jnp.minimum(x, 0.0)) - 1.0)
+    """Return x where x > 0, else exp(x) - 1: on a CPU three times faster than with `expm1`.
+
+    The exponentials are stored in memory. Fused with the bias before and the reshaping after, their
+    loop is not vectorized: it takes four times as long.
+    """
+    exponential = materialize(jnp.exp(jnp.minimum(x, 0.0)))
+    return jnp.where(x > 0, x, exponential - 1.0)
 
 
 def output_size(size: int) -> int:

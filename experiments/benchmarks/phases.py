@@ -17,7 +17,7 @@ from jaxtyping import Array, Float, Int
 from cbet_jax.agent import AgentParams
 from cbet_jax.config import TrainSettings
 from cbet_jax.intrinsic.types import Experience, Params
-from cbet_jax.learner import batch_loss, intrinsic_reward, total_reward
+from cbet_jax.learner import batch_loss, total_reward
 from cbet_jax.runs.devices import compiler_options, make_mesh
 from cbet_jax.train import (
     Trainer,
@@ -225,7 +225,7 @@ def _worlds(
 
 def _loss(trainer: Trainer, state: TrainState, params: Any, batch: Trajectory) -> Array:
     settings, intrinsic = trainer.settings, trainer.intrinsic
-    reward = intrinsic_reward(state.learner.intrinsic, batch, intrinsic)
+    reward = intrinsic.reward(state.learner.intrinsic, batch)
     total = total_reward(reward, batch.steps.extrinsic_reward, intrinsic.coefficient, settings)
     learnt = AgentParams(params, state.learner.fixed)
     return batch_loss(learnt, batch, total, trainer.agent, settings).total

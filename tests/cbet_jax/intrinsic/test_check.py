@@ -84,6 +84,18 @@ def _one_loss(params, played):
     return params.learnt["used"].sum(), {}
 
 
+def _both_losses(params, played):
+    return _total(params), {}
+
+
+def _stopped(params, played):
+    return ONES["reward"](params, played), _both_losses(jax.lax.stop_gradient(params), played)
+
+
+def _twice(params, played):
+    return 2 * ONES["reward"](params, played), (jnp.zeros(()), {})
+
+
 def _over_the_largest(params, played):
     places = played.view[1:, :, 0, 0, 0] + 1.0
     return places / jax.lax.cummax(places, reverse=True)
@@ -152,6 +164,7 @@ BROKEN = {
         ({**REMEMBERS, "observe": _looks_at_numbers}, "observe cannot be compiled: TracerBool"),
         ({**ONES, "loss": lambda params, played: jnp.zeros(())}, "must return (loss, its terms)"),
         ({**ONES, "metrics": lambda memory: {"all": jnp.ones(3)}}, "but all is float32[3]"),
+        ({**ONES, "reward_and_loss": lambda *_: ()}, "same arrays as reward and loss"),
     ],
     "one trace": [({**ONES, "init": _weak, "adapt": _to_float32}, "it is compiled again")],
     "finite": [
@@ -163,7 +176,7 @@ BROKEN = {
     "adapt keeps what is learnt": [
         (
             {
-                **{**ONES, "init": _two_networks, "loss": lambda params, _: (_total(params), {})},
+                **{**ONES, "init": _two_networks, "loss": _both_losses},
                 "adapt": lambda params, *_: params._replace(
                     learnt={**params.learnt, "used": jnp.zeros(2)}
                 ),
@@ -182,6 +195,13 @@ BROKEN = {
             {**REMEMBERS, "observe": partial(_sum, _never), "observe_rollout": _shifted},
             "must note the same an array",
         )
+    ],
+    "reward_and_loss is both": [
+        ({**ONES, "reward_and_loss": _twice}, "must give the same reward"),
+        (
+            {**ONES, "init": _two_networks, "loss": _both_losses, "reward_and_loss": _stopped},
+            "must give the same gradient",
+        ),
     ],
     "no look ahead": [
         ({"coefficient": 1.0, "reward": _over_the_largest}, "nothing later than view[")
