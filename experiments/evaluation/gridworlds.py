@@ -17,7 +17,7 @@ from cbet_jax.agent import uniform
 from cbet_jax.config import RunSettings
 from cbet_jax.evaluate import NOTHING_LEARNT, Episodes, Evaluator, make_evaluator
 from cbet_jax.runs import devices
-from cbet_jax.runs.directory import RunDirectory
+from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
 from cbet_jax.runs.saved_policies import (
     UNIFORM,
     UNTRAINED,
@@ -30,7 +30,7 @@ from cbet_jax.runs.saved_policies import (
 from cbet_jax.runs.signals import heard_during
 from envs.minigrid import make_world
 from envs.minigrid.generators import TRANSFER, Generator, find
-from envs.minigrid.generators.own_worlds import is_whole_world
+from envs.minigrid.generators.own_worlds import is_whole_world, refuse_unnamed
 from envs.minigrid.level import Level, enlarge
 from envs.minigrid.pool import canvas
 from envs.minigrid.world import first_levels, play_levels
@@ -78,15 +78,21 @@ def open_run(
 
     Raises:
         RunDirectoryError: there are no policies, or they cannot play in these environments.
+        UnnamedWorld: they can play only in a world of one's own, which is not named.
     """
     directory = RunDirectory(path)
     settings = gridworld_settings(directory)
-    environments = environments or (TRANSFER if settings.explore else settings.environments)
-    alone = any(map(is_whole_world, environments))  # which is refused with others
-    world = make_world(environments if alone else environments[:1], 1, explore=False)
-    policies = load_policies(directory, settings, world, checkpoint)
+    played = environments or (TRANSFER if settings.explore else settings.environments)
+    alone = any(map(is_whole_world, played))  # which is refused with others
+    world = make_world(played if alone else played[:1], 1, explore=False)
+    try:
+        policies = load_policies(directory, settings, world, checkpoint)
+    except RunDirectoryError:
+        if not environments:
+            refuse_unnamed(settings.environments)
+        raise
     opening.tell_damaged(policies.loaded, console)
-    return EvaluatedRun(directory, settings, environments, policies, world.unmeasured)
+    return EvaluatedRun(directory, settings, played, policies, world.unmeasured)
 
 
 def play(

@@ -79,6 +79,7 @@ def run_jobs(
     open_study(root, options.settings)
     use_cpu()
     delete_left_over(root, below=True)
+    tell_left_out(options, console)
     host = Host(console, tuple(arguments), options.checkpoint_seconds)
     return execute(jobs, options.settings, host)
 
@@ -94,10 +95,19 @@ def show_plan(options: StudyOptions, root: Path, console: Console) -> None:
     use_cpu()  # speeds are those of the devices that runs have
     jobs = plan(root, options.settings, options.selection)
     plan_summary.show(root, options.settings, jobs, console, options.verbose)
+    tell_left_out(options, console)
     if options.cluster == "slurm":
         from experiments.sweeps import command as sweep
 
         sweep.show_header(root, options.slurm, console)
+
+
+def tell_left_out(options: StudyOptions, console: Console) -> None:
+    """Say that tasks are left out, if they are asked for before the end of pre-training."""
+    stages = {plans.TRANSFER, plans.TABULA_RASA}.intersection(options.stages)
+    if options.until is not None and options.tasks and stages:
+        line = "no tasks now: they are learnt after the end of pre-training, without --until"
+        console.print(line, soft_wrap=True, highlight=False)
 
 
 def submit(

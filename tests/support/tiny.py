@@ -75,9 +75,11 @@ def drawn(actions: int = 7, view: tuple[int, ...] = (7, 7, 3)) -> AgentParams:
     return jax.tree.map(lambda leaf: random.normal(0, 0.1, leaf.shape).astype(leaf.dtype), shapes)
 
 
-def pretrained(root: Path, actions: int = 7, view: tuple[int, ...] = (7, 7, 3)) -> RunDirectory:
-    """Return a run that has saved its policies, and nothing else."""
-    settings = RunSettings(TrainSettings(network=NETWORK), seeds=SEEDS)
+def pretrained(
+    root: Path, actions: int = 7, view: tuple[int, ...] = (7, 7, 3), **fields: Any
+) -> RunDirectory:
+    """Return a run that has saved its policies, and nothing else; its settings have the fields."""
+    settings = RunSettings(TrainSettings(network=NETWORK), seeds=SEEDS, **fields)
     directory = RunDirectory(root)
     directory.create(settings)
     state = {"learner": {"policy": drawn(actions, view).learnt}}

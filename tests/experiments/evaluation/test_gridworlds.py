@@ -7,9 +7,11 @@ import pytest
 from rich.console import Console
 
 from cbet_jax import evaluate
+from cbet_jax.runs.directory import RunDirectoryError
 from cbet_jax.runs.saved_policies import UNIFORM, UNTRAINED
 from envs.errors import UnsupportedEnvironment
 from envs.minigrid.generators import GENERATORS, own_worlds
+from envs.minigrid.generators.own_worlds import UnnamedWorld
 from experiments.evaluation import evaluation_table, gridworlds
 from tests.support.evaluated import EPISODES, WORLDS
 from tests.support.tiny import SEEDS, pretrained
@@ -66,3 +68,11 @@ def test_a_world_with_rules_of_its_own_is_evaluated_alone(tmp_path):
     with pytest.raises(UnsupportedEnvironment, match="played alone"):
         gridworlds.open_run(run.root, (*names, "Unlock"), None, Console())
     own_worlds.forget()
+
+
+def test_a_run_in_a_world_of_ones_own_says_what_to_name(tmp_path):
+    run = pretrained(tmp_path, actions=3, environments=("my.py:make@12345678",))
+    with pytest.raises(UnnamedWorld, match=r"--envs my\.py:make"):
+        gridworlds.open_run(run.root, (), None, Console())
+    with pytest.raises(RunDirectoryError, match="3 actions, but Unlock has 7"):
+        gridworlds.open_run(run.root, ("Unlock",), None, Console())

@@ -146,6 +146,7 @@ def test_a_study_killed_again_and_again_ends_with_the_same_numbers(
 def test_runs_can_be_left_at_equal_frames_for_now(unbroken, small, tmp_path, capsys):
     arguments = [*ARGUMENTS, "--out", str(tmp_path / "study")]
     paper.main([*arguments, "--until", "50"])
+    assert "no tasks now: they are learnt after the end" in capsys.readouterr().out
     run = tmp_path / "study" / "pretrain/DoorKey/cbet"
     assert reached(run) == 2 * CHUNK_FRAMES  # where the chunk ends that reaches 50
     evaluated = (tmp_path / "study" / "evaluation").glob("*/*/*")
