@@ -9,7 +9,8 @@ import pytest
 
 from cbet_jax.config import SettingsError
 from cbet_jax.intrinsic import METHODS
-from cbet_jax.intrinsic.check import CHECKS, FURTHER, REACHES, RESETS, check_method, check_settings
+from cbet_jax.intrinsic.check import CHECKS, REACHES, RESETS, check_method, check_settings
+from cbet_jax.intrinsic.checking.rewards import FURTHER
 from cbet_jax.intrinsic.types import Intrinsic, Params
 from tests.support.families import others_slow
 

@@ -1,0 +1,1 @@
+"""What `cbet_jax.intrinsic.check` is made of."""
