@@ -4,6 +4,7 @@ Both show one text, made here: rich's columns for progress and time left have no
 """
 
 import time
+from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
@@ -14,10 +15,14 @@ from rich.table import Column
 from cbet_jax.runs.metrics import SHOWN
 
 PLAIN_LINE_SECONDS = 10.0  # between two plain lines
+RECENT_SECONDS = 60.0  # over which the speed is taken
 
 
 class Speedometer:
     """Frames, frames a second and time left, without the time that compiling takes.
+
+    The speed is that of the last minute, or of the last chunk if that took longer. So time in which
+    the process was stopped, or the machine busy, does not count for ever.
 
     Args:
         done: frames that each seed has played before.
@@ -26,17 +31,27 @@ class Speedometer:
     """
 
     def __init__(self, done: int, total: int, seeds: int) -> None:
-        self.done = done
         self.total = total
-        self._first = done
         self._seeds = seeds
-        self._began = time.monotonic()
+        self._reached = deque([(time.monotonic(), done)])  # when, and how many frames
+
+    def reach(self, done: int) -> None:
+        """Note that each seed has played so many frames by now."""
+        now = time.monotonic()
+        self._reached.append((now, done))
+        while self._reached[1][0] <= now - RECENT_SECONDS:
+            self._reached.popleft()
+
+    @property
+    def done(self) -> int:
+        """Frames that each seed has played."""
+        return self._reached[-1][1]
 
     @property
     def frames_per_second(self) -> float:
-        """Frames a second since the start, of all seeds together."""
-        seconds = time.monotonic() - self._began
-        return (self.done - self._first) * self._seeds / seconds if seconds > 0 else 0.0
+        """Frames a second of late, of all seeds together."""
+        (began, first), (now, done) = self._reached[0], self._reached[-1]
+        return (done - first) * self._seeds / (now - began) if now > began else 0.0
 
     @property
     def seconds_left(self) -> float:
@@ -71,7 +86,7 @@ class Display:
             frames: played so far by each seed.
             means: metric -> mean over the last chunk and all seeds.
         """
-        self._speed.done = frames
+        self._speed.reach(frames)
         if self._bar and self._task is not None:
             lines = f"{self._speed}\n{summary(means)}"
             self._bar.update(self._task, completed=frames, description=lines)
