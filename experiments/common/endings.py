@@ -1,9 +1,11 @@
 """What is drawn, filmed and said when a run ends."""
 
+import atexit
 import contextlib
+import signal
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from cbet_jax.analysis import figures
 from cbet_jax.runs import multihost
@@ -21,6 +23,16 @@ WATCH = "experiments.watch"  # another command to run next
 STOPPED = 128  # exit status, plus the number of the signal
 NOT_FINITE = 1  # exit status
 NAMING_CODE = (*cli.OWN_CODE, "--simulator")  # options whose values may be code
+
+
+def end_stopped(number: int) -> NoReturn:
+    """End a command that a signal has stopped. A launcher may hand on its Ctrl-C only now.
+
+    Raises:
+        SystemExit: always.
+    """
+    atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
+    raise SystemExit(STOPPED + number)
 
 
 def show_figures(

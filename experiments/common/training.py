@@ -13,8 +13,8 @@ from envs.registry import UnknownEnvironment
 from experiments.common import cli, durations
 from experiments.common.endings import (
     NOT_FINITE,
-    STOPPED,
     closing_line,
+    end_stopped,
     how_to_continue,
     show_figures,
 )
@@ -94,4 +94,4 @@ def execute(
     line = closing_line(experiment, directory, outcome, host.command)
     host.console.print(line, soft_wrap=True, highlight=False, markup=False)
     if not outcome.finished:
-        raise SystemExit(STOPPED + outcome.signal)
+        end_stopped(outcome.signal)

@@ -14,7 +14,7 @@ from cbet_jax.runs.directory import RunDirectory
 from cbet_jax.runs.run_files import Run
 from cbet_jax.runs.train_loop import HostSettings, train_together
 from experiments.common import cli
-from experiments.common.endings import NOT_FINITE, STOPPED, closing_line, show_figures
+from experiments.common.endings import NOT_FINITE, closing_line, end_stopped, show_figures
 from experiments.common.experiment import Experiment, Opened
 from experiments.common.opening import make_trackers, open_directory, read
 from experiments.common.training_options import TrainingOptions
@@ -102,7 +102,7 @@ def train_group[O: TrainingOptions](
                 line = closing_line(experiment, run.directory, outcome, run.command)
                 console.print(line, soft_wrap=True, highlight=False, markup=False)
     if stopped:
-        raise SystemExit(STOPPED + stopped)
+        end_stopped(stopped)
     return troubles
 
 

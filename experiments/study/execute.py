@@ -20,7 +20,7 @@ from cbet_jax.runs.saved_policies import load_policies
 from cbet_jax.runs.train_loop import HostSettings, NonFiniteLossError, train
 from cbet_jax.setting_types import kept_before
 from envs.minigrid import make_world
-from experiments.common.endings import STOPPED, draw_figures
+from experiments.common.endings import draw_figures, end_stopped
 from experiments.common.gridworlds import build
 from experiments.common.transfer import save_first_state
 from experiments.evaluation import evaluation_table, gridworlds
@@ -267,7 +267,7 @@ def run(job: StudyJob, host: Host, title: str) -> None:
             f"stopped and saved at {outcome.frames:,} frames of {job.root}; "
             "the same command continues from there"
         )
-        raise SystemExit(STOPPED + stopped)
+        end_stopped(stopped)
 
 
 def bias(job: StudyJob, program: Program, settings: RunSettings) -> None:

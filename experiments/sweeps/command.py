@@ -183,7 +183,7 @@ def run(
     if stop.signal:
         where = "the jobs stay in the queue" if options.cluster == "slurm" else "all is saved"
         console.print(f"stopped; {where}, and the same command continues", highlight=False)
-        raise SystemExit(endings.STOPPED + stop.signal)
+        endings.end_stopped(stop.signal)
     return sweep.failed
 
 
