@@ -75,7 +75,8 @@ class Intrinsic(NamedTuple):
     runs once after each rollout, and `observe` does not run.
 
     `reward_and_loss` is an optional faster form of `reward` and `loss` with the same results, for
-    methods whose networks serve both. If given, learning calls it in place of both.
+    methods whose networks serve both. If given, learning calls it in place of both: a method that
+    is made of such a one with another `reward` or `loss` also needs another one, or None.
 
     `adapt` changes the fixed parameters before a batch is rewarded and learnt from, such as
     running means of what was seen. It sees one device's part of the batch; its last argument
