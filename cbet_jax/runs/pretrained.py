@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from cbet_jax.config import RunSettings
-from cbet_jax.runs import checkpoint, metrics_table
+from cbet_jax.runs import checkpoint, checkpoint_arrays, metrics_table
 from cbet_jax.runs.checkpoint import Position
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
 from cbet_jax.runs.json_files import from_json, to_json
@@ -71,7 +71,7 @@ def pack(directory: RunDirectory, seed_index: int, path: Path) -> Path:
     saved = saved or checkpoint.checkpoints(directory.policies)  # all that is left of some runs
     if not saved:
         raise RunDirectoryError(f"{directory.root} holds no checkpoint yet")
-    stored = checkpoint.read_arrays(saved[-1])
+    stored = checkpoint_arrays.read_arrays(saved[-1])
     arrays: dict[str, Any] = {
         name: np.asarray(jnp.asarray(array[seed_index], jnp.bfloat16)).view(np.uint16)
         for name, array in stored.items()

@@ -9,7 +9,8 @@ import numpy as np
 from cbet_jax.config import RunSettings
 from cbet_jax.learner import LearnerState
 from cbet_jax.runs import manifest, metrics_table, multihost
-from cbet_jax.runs.checkpoint import OtherProgramError, Position
+from cbet_jax.runs.checkpoint import Position
+from cbet_jax.runs.checkpoint_arrays import OtherProgramError
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
 from cbet_jax.runs.metrics_table import Chunk
 from cbet_jax.runs.saving import Saver

@@ -11,7 +11,8 @@ from cbet_jax.agent import Agent, AgentParams, world_agent
 from cbet_jax.config import RunSettings
 from cbet_jax.program import seed_keys
 from cbet_jax.runs import checkpoint, devices, multihost
-from cbet_jax.runs.checkpoint import Loaded, OtherProgramError, Position
+from cbet_jax.runs.checkpoint import Loaded, Position
+from cbet_jax.runs.checkpoint_arrays import OtherProgramError
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
 from cbet_jax.runs.json_files import to_json
 from envs.types import World

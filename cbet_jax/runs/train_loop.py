@@ -23,7 +23,7 @@ from rich.console import Console
 from cbet_jax.config import RunSettings
 from cbet_jax.program import Program, seed_keys
 from cbet_jax.runs import (
-    checkpoint,
+    checkpoint_arrays,
     compilation_cache,
     manifest,
     memory,
@@ -345,7 +345,7 @@ class _Run:
             return
         with self.saver.timing():
             due = [files for files in due if files.has_finite(state.learner)]
-            whole = state if len(self.files) == 1 else checkpoint.on_host(state)
+            whole = state if len(self.files) == 1 else checkpoint_arrays.on_host(state)
             for files in due:
                 if files.table:
                     files.table.sync()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cbet_jax.runs import checkpoint, multihost
+from cbet_jax.runs import checkpoint, checkpoint_arrays, multihost
 from cbet_jax.runs.devices import COLLECTIVE_TIMEOUTS
 from cbet_jax.runs.directory import RunDirectory
 from tests.support.corridor_runs import ARGUMENTS, CHUNK_FRAMES, assert_same_run, last_state
@@ -87,7 +87,7 @@ def test_two_hosts_of_two_devices_make_one_run(runs, tmp_path):
     assert [process.returncode for process in ended] == [0, 0], shown
     assert_same_run(tmp_path / "run", runs / "1")
     newest = checkpoint.checkpoints(RunDirectory(tmp_path / "run").checkpoints)[-1]
-    written = [folder.name for folder in (newest / checkpoint.STATE).glob("ocdbt.process_*")]
+    written = [folder.name for folder in (newest / checkpoint_arrays.STATE).glob("ocdbt.process_*")]
     assert sorted(written) == ["ocdbt.process_0", "ocdbt.process_1"]  # each host its part
     (first, error), (second, other_error) = shown
     assert f"stopped and saved at {CHUNK_FRAMES} frames" in first

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from cbet_jax.analysis import figures
-from cbet_jax.runs import checkpoint, metrics_table, multihost, progress_bar
+from cbet_jax.runs import checkpoint, checkpoint_arrays, metrics_table, multihost, progress_bar
 from cbet_jax.runs.directory import RunDirectory
 from experiments import minigrid_pretrain
 from experiments.common import gridworlds
@@ -71,7 +71,7 @@ def last_state(root: Path) -> dict[str, np.ndarray]:
     """Return every array of a run's newest checkpoint by its name."""
     newest = checkpoint.checkpoints(RunDirectory(root).checkpoints)[-1]
     assert int(newest.name) == CHUNKS * CHUNK_FRAMES
-    return checkpoint.read_arrays(newest)
+    return checkpoint_arrays.read_arrays(newest)
 
 
 def assert_same_run(one: Path, other: Path) -> None:

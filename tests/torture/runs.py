@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from cbet_jax.runs import checkpoint
+from cbet_jax.runs import checkpoint, checkpoint_arrays
 from cbet_jax.runs.directory import RunDirectory
 from experiments import minigrid_evaluate, minigrid_pretrain, paper
 from experiments import sweep as sweep_command
@@ -126,7 +126,7 @@ def differs(root: Path, wanted: Path) -> str:
     ends = [checkpoint.checkpoints(each.checkpoints) for each in (found, expected)]
     if not ends[0] or ends[0][-1].name != ends[1][-1].name:
         return "the last checkpoint is missing"
-    arrays, others = (checkpoint.read_arrays(each[-1]) for each in ends)
+    arrays, others = (checkpoint_arrays.read_arrays(each[-1]) for each in ends)
     if arrays.keys() != others.keys():
         return "the last checkpoint has other arrays"
     same = all(np.array_equal(arrays[name], others[name]) for name in arrays)
