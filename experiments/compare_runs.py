@@ -129,13 +129,15 @@ def read(directory: RunDirectory) -> Metrics:
     """Read a run's table of metrics, from where each of its actors may have ended an episode.
 
     Raises:
-        RunDirectoryError: it has none, or nothing is in it.
+        RunDirectoryError: it has none, or nothing is in it that can be compared.
     """
     if not directory.metrics.is_file():
         raise holds_no("run", directory.metrics)
     table = metrics_table.read_verified(directory)
     if not table:
         raise RunDirectoryError(f"{directory.root} has played nothing yet")
+    if table.keys().isdisjoint(metrics.MAIN):  # as of a policy of the package
+        raise RunDirectoryError(f"{directory.root} has no learning curves, only how it ended")
     actors = directory.settings().train.worlds if directory.config.is_file() else 0
     return table_from_first_round(table, actors)
 

@@ -8,6 +8,7 @@ rounded to 0.05 m.
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -18,13 +19,14 @@ from cbet_jax.setting_types import Episodes, Processes, Seed, Steps, check_field
 from envs.habitat.apartments import NAMES
 from envs.habitat.simulator import SimulatorError
 from experiments.common import cli, habitat, opening
-from experiments.common.outputs import RUNS, given_run, results_folder, unused
+from experiments.common.outputs import RUNS, given_run, results_folder, write_new
 from experiments.common.screen import Screen
 from experiments.evaluation import joined_walks, rooms, walk_table
 from experiments.evaluation.rooms import EvaluatedRun, WalkPlan
 from experiments.evaluation.walk_table import WalkConditions, Walked, WalkRow
 
 MODULE = habitat.EVALUATE
+TABLE = "habitat-evaluation.csv"
 # The scenes that the paper evaluates in, after pre-training in apartment_0.
 REPLICA = (
     *("apartment_1", "office_3", "room_0", "room_1", "room_2", "frl_apartment_0", "hotel_0"),
@@ -85,7 +87,9 @@ def evaluate(options: HabitatEvaluateOptions, console: Screen) -> None:
     plan = plan_of(options, runs)
     several = len(runs) > 1
     folder = results_folder(options.out, RUNS if several else runs[0].directory.root)
-    path = unused(folder / "habitat-evaluation.csv")
+    path: Path | None = (
+        None  # until the first scene is played: then another process may not have it
+    )
     walked: list[Walked] = []
     rows: list[WalkRow] = []  # of single seeds
     scenes = chosen_scenes(options, runs, plan.habitat)
@@ -106,7 +110,11 @@ def evaluate(options: HabitatEvaluateOptions, console: Screen) -> None:
         conditions = WalkConditions(
             plan.habitat.simulator, plan.steps, options.random_starts, frames, plan.seed
         )
-        walk_table.save(path, table, conditions)  # a long evaluation may be stopped
+        if path is None:
+            path = save_new(folder, table, conditions)
+        else:  # again after each scene: a long evaluation may be stopped
+            walk_table.save(path, table, conditions, again=True)
+    assert path is not None  # there is a scene
     names = ", ".join(f"{run.directory.root}, {frames[run.name]:,} frames" for run in runs)
     walk_table.show(console, table, names)
     pretraining = [run.pretraining for run in runs]
@@ -129,10 +137,15 @@ def join(options: HabitatEvaluateOptions, console: Screen) -> None:
         )
     rows, conditions = joined_walks.join(options.results)
     table = walk_table.with_means(rows)
-    path = unused(results_folder(options.out, RUNS) / "habitat-evaluation.csv")
-    walk_table.save(path, table, conditions)
+    path = save_new(results_folder(options.out, RUNS), table, conditions)
     walk_table.show(console, table, ", ".join(map(str, options.results)))
     tell((path, walk_table.draw_bars(path, table, conditions)), console)
+
+
+def save_new(folder: Path, table: Sequence[WalkRow], conditions: WalkConditions) -> Path:
+    """Save a table under a name that is free, also for its pictures, and return its path."""
+    save = partial(walk_table.save, table=table, conditions=conditions)
+    return write_new(folder / TABLE, save, *walk_table.PICTURES)
 
 
 def tell(files: Iterable[Path], console: Screen) -> None:

@@ -72,9 +72,10 @@ class Table:
             The length of the table in bytes.
         """
         length, seeds = next(iter(chunk.values())).shape
+        cells = {name: _quoted(name) for name in chunk}
         # str() of a float32 is the shortest text that reads back as the same number.
         rows = [
-            f"{self._first_seed + seed},{frames + (i + 1) * frames_per_iteration},{name},"
+            f"{self._first_seed + seed},{frames + (i + 1) * frames_per_iteration},{cells[name]},"
             f"{chunk[name][i, seed]!s}\n"
             for i in range(length)
             for seed in range(seeds)
@@ -159,7 +160,9 @@ def read(path: Path) -> dict[str, dict[int, Column]]:
     lines = read_own(path).decode(errors="replace").split("\n")
     for number, line in enumerate(lines[1:-1], 2):  # no header, nor what a kill has cut off
         try:
-            seed, frames, name, value = line.split(",")
+            seed, frames, cell = line.split(",", 2)
+            cell, value = cell.rsplit(",", 1)
+            name = _unquoted(cell)
             rows.setdefault(name, {}).setdefault(int(seed), []).append((int(frames), float(value)))
         except ValueError:
             raise RunDirectoryError(f"{path} is damaged in line {number}; {MENDED}") from None
@@ -177,6 +180,24 @@ def read(path: Path) -> dict[str, dict[int, Column]]:
         }
         for name, seeds in table.items()
     }
+
+
+def _quoted(name: str) -> str:
+    """Return a cell of the table: the name of a file that a world is in may have a comma."""
+    return '"' + name.replace('"', '""') + '"' if "," in name or '"' in name else name
+
+
+def _unquoted(cell: str) -> str:
+    """Return the name in a cell.
+
+    Raises:
+        ValueError: it is more than one cell.
+    """
+    if cell.startswith('"'):
+        return cell[1:-1].replace('""', '"')
+    if "," in cell:
+        raise ValueError(cell)
+    return cell
 
 
 def _with_episodes(column: Column, ended: Column | None) -> Column:

@@ -10,6 +10,7 @@ The files are made with `pack`, here of a run's first seed:
 """
 
 import json
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +22,12 @@ import numpy as np
 from cbet_jax.config import RunSettings
 from cbet_jax.runs import checkpoint, checkpoint_arrays, metrics_table
 from cbet_jax.runs.checkpoint import Position
-from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
+from cbet_jax.runs.directory import (
+    RunDirectory,
+    RunDirectoryError,
+    RunInUseError,
+    refuse_other_content,
+)
 from cbet_jax.runs.json_files import from_json, to_json
 from envs.errors import did_you_mean
 
@@ -29,6 +35,7 @@ PREFIX = "pretrained"  # before the names
 FILES = Path(__file__).parents[1] / PREFIX
 ABOUT = "about"  # the array that holds settings, frames and metrics, as JSON
 POLICY = "learner.policy."  # before the names of the policy's arrays in a checkpoint
+PATIENCE_SECONDS = 30  # for another command that is unpacking the same policy
 INTERACTIONS = "interactions/"  # before the world; how lively each is, for `watch`
 
 
@@ -122,28 +129,47 @@ def unpack(name: Path, into: Path) -> RunDirectory:
     """
     packed = read(name)
     directory = RunDirectory(into / name.name)
-    if not directory.config.exists():
-        directory.create(packed.settings)
-    elif directory.settings() != packed.settings:
-        raise RunDirectoryError(f"{directory.root} holds another run: move it away first")
-    if not checkpoint.checkpoints(directory.checkpoints):
-        _save(directory, packed)
+    refuse_other_content(directory.config, "run")
+    directory.root.mkdir(parents=True, exist_ok=True)
+    for seconds_left in reversed(range(PATIENCE_SECONDS)):
+        if _holds(directory, packed):
+            break
+        try:
+            with directory.lock():
+                if not _holds(directory, packed):
+                    _save(directory, packed)
+        except RunInUseError:  # another command is unpacking it
+            if not seconds_left:
+                raise
+            time.sleep(1)
     return directory
 
 
+def _holds(directory: RunDirectory, packed: Packed) -> bool:
+    """Return whether a policy has been unpacked.
+
+    Raises:
+        RunDirectoryError: the folder holds another run.
+    """
+    if directory.config.exists() and directory.settings() != packed.settings:
+        raise RunDirectoryError(f"{directory.root} holds another run: move it away first")
+    return bool(checkpoint.checkpoints(directory.checkpoints))
+
+
 def _save(directory: RunDirectory, packed: Packed) -> None:
-    """Save a checkpoint of a policy, and the few metrics that are known of it."""
+    """Save the run of a policy: its settings, a checkpoint, and the few metrics that are known."""
     settings, frames = packed.settings, packed.frames
-    with directory.lock():
-        rows = [
-            f"{settings.first_seed},{frames},{world},{value}\n"
-            for world, value in packed.metrics.items()
-        ]
-        directory.metrics.write_text(metrics_table.HEADER + "".join(rows))
-        iterations = frames // settings.train.iteration_frames
-        position = Position(iterations, frames, directory.metrics.stat().st_size)
-        state = {"learner": packed.learner}
-        checkpoint.save(directory.checkpoints, state, position, to_json(settings))
+    if not directory.config.exists():
+        directory.create(settings)
+    rows = [
+        f"{settings.first_seed},{frames},{world},{value}\n"
+        for world, value in packed.metrics.items()
+    ]
+    directory.metrics.write_text(metrics_table.HEADER + "".join(rows))
+    iterations = frames // settings.train.iteration_frames
+    position = Position(iterations, frames, directory.metrics.stat().st_size)
+    state = {"learner": packed.learner}
+    checkpoint.save(directory.checkpoints, state, position, to_json(settings))
 
 
 def nested(arrays: Mapping[str, Any], prefix: str) -> dict[str, Any]:

@@ -30,11 +30,12 @@ from experiments.common.screen import flush_output, in_notebook, put
 HELP_ALL = "--help-all"
 HELP = ("-h", "--help", HELP_ALL)
 FAILED = 1  # exit status
+NAMED_VALUES = ("--grid", "--own", "--slurm")  # options whose values are NAME=VALUE ...
 
 #: options that name code of one's own -> the module that loads it
 OWN_CODE = {
     **dict.fromkeys(("--method", "--methods"), "cbet_jax.intrinsic.own"),
-    **dict.fromkeys(("--env", "--envs"), "experiments.common.own_worlds"),
+    **dict.fromkeys(("--env", "--envs", "--tasks"), "experiments.common.own_worlds"),
 }
 
 
@@ -73,6 +74,7 @@ def parse(kind: Any, arguments: Sequence[str], module: str = "", **options: Any)
         SettingsError: the command line cannot be read, or its values cannot be run.
         SystemExit: it asks for help, which is printed.
     """
+    _refuse_twice(arguments)
     given, arguments = arguments, _with_own_code(arguments)
     if module and _asked_options is not None:
         raise _OptionsFoundError(kind, options.get("default", tyro.MISSING))
@@ -93,6 +95,18 @@ def parse(kind: Any, arguments: Sequence[str], module: str = "", **options: Any)
     known, others = parsed
     as_given = dict(zip(arguments, given, strict=True))  # names in full do not say the folder
     return known, [as_given.get(word, word) for word in others]
+
+
+def _refuse_twice(arguments: Sequence[str]) -> None:
+    """Refuse an option of NAME=VALUE ... that is given twice: only the last one would count.
+
+    Raises:
+        SettingsError: there is one.
+    """
+    given = [word.partition("=")[0] for word in arguments]
+    for name in NAMED_VALUES:
+        if given.count(name) > 1:
+            raise SettingsError(f"{name} is given twice: name all of its values after one {name}")
 
 
 def _with_own_code(arguments: Sequence[str]) -> Sequence[str]:

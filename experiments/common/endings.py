@@ -22,7 +22,13 @@ from experiments.common.outputs import unused
 WATCH = "experiments.watch"  # another command to run next
 STOPPED = 128  # exit status, plus the number of the signal
 NOT_FINITE = 1  # exit status
-NAMING_CODE = (*cli.OWN_CODE, "--simulator")  # options whose values may be code
+SIMULATORS = ("--simulator", "--simulator-python")
+NAMING_CODE = (*cli.OWN_CODE, *SIMULATORS)  # options whose values may be code
+#: options that a run does not store, because they change no number of it or only the order of sums
+NOT_STORED = (
+    *("--checkpoint-seconds", "--keep-at", "--track", "--film", "--no-film"),
+    *("--devices", "--distributed", "--no-distributed"),
+)
 
 
 def end_stopped(number: int) -> NoReturn:
@@ -122,7 +128,7 @@ def _next_commands(
     worlds = own.get("--envs") or own.get("--env") or []
     of_all = ("--envs", *worlds) if worlds else ()
     of_one = ("--env", worlds[0]) if worlds else ()
-    simulator = ("--simulator", *own["--simulator"]) if "--simulator" in own else ()
+    simulator = [word for name in SIMULATORS if name in own for word in (name, *own[name])]
     yield invocation.command_line(experiment.evaluate, directory.root, *of_all, *simulator)
     if not any(map(is_whole_world, directory.settings().environments)):  # there is no film of those
         yield invocation.command_line(WATCH, directory.root, *of_one, *simulator)
@@ -136,29 +142,45 @@ def how_to_continue(
     Args:
         experiment: names the command.
         directory: of the run.
-        words: of the command line that trained it: a run never loads code by itself.
+        words: of the command line that trained it.
     """
-    again = ("--out", directory.root, "--resume", *naming_own_code(words))
+    again = ("--out", directory.root, "--resume", *repeated(words))
     return f"continue with: {invocation.command_line(experiment.module, *again)}"
 
 
-def naming_own_code(words: Sequence[str]) -> list[str]:
-    """Return those options of a command line that name code of the user's own."""
-    return [word for name, values in _own_code(words).items() for word in (name, *values)]
+def repeated(words: Sequence[str]) -> list[str]:
+    """Return those options of a command line that a run does not know when it is resumed.
+
+    They name code of the user's own, which a run never loads by itself, or are not stored.
+    """
+    own = _own_code(words)
+    kept = {
+        name: values
+        for name, values in _options(words).items()
+        if name in own or name in NOT_STORED
+    }
+    return [word for name, values in kept.items() for word in (name, *values)]
 
 
 def _own_code(words: Sequence[str]) -> dict[str, list[str]]:
-    """Return the values of those options, by name."""
+    """Return the values of those options that name code of the user's own, by name."""
+    return {
+        name: values
+        for name, values in _options(words).items()
+        if name in NAMING_CODE
+        and (name == "--simulator-python" or any(":" in x or x.endswith(".py") for x in values))
+    }
+
+
+def _options(words: Sequence[str]) -> dict[str, list[str]]:
+    """Return the values of all options of a command line, by name."""
     options: dict[str, list[str]] = {}
     values: list[str] = []
     for word in words:
         if word.startswith("--"):
-            name, _, value = word.partition("=")
-            options[name] = values = [value] if value else []
+            name, equals, value = word.partition("=")
+            values = [value] if equals else []
+            options[name.replace("_", "-")] = values
         else:
             values.append(word)
-    return {
-        name: values
-        for name, values in options.items()
-        if name in NAMING_CODE and any(":" in value or value.endswith(".py") for value in values)
-    }
+    return options

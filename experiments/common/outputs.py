@@ -1,8 +1,9 @@
 """Where commands write: new folders and file names, tables and figures."""
 
+import contextlib
 import csv
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -102,13 +103,36 @@ def distinct_names(paths: Sequence[Path]) -> list[str]:
     return ["/".join(each[-depth:]) for each in parts]
 
 
-def unused(path: Path) -> Path:
-    """Return the path, with a number after its stem if the path is taken."""
-    number, free = 1, path
-    while os.path.lexists(free):
+def unused(path: Path, *endings: str) -> Path:
+    """Return the path, with a number after its stem if the path is taken.
+
+    Args:
+        path: of a file to write.
+        *endings: of further files that are named after its stem, such as `-maps.png`.
+    """
+    number, stem = 1, path.stem
+    while any(os.path.lexists(path.with_name(stem + end)) for end in (path.suffix, *endings)):
         number += 1
-        free = path.with_name(f"{path.stem}-{number}{path.suffix}")
-    return free
+        stem = f"{path.stem}-{number}"
+    return path.with_name(stem + path.suffix)
+
+
+def write_new(path: Path, write: Callable[[Path], object], *endings: str) -> Path:
+    """Write a file under a name that is free, whoever else is looking for one.
+
+    Args:
+        path: of the file; it gets a number after its stem if the path is taken.
+        write: makes the file, and raises FileExistsError if it is there by then.
+        *endings: of further files that will be named after its stem.
+
+    Returns:
+        The file's path.
+    """
+    while True:
+        free = unused(path, *endings)
+        with contextlib.suppress(FileExistsError):
+            write(free)
+            return free
 
 
 def write_table(

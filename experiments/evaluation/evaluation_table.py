@@ -16,7 +16,7 @@ from cbet_jax.analysis.intervals import Estimate
 from cbet_jax.evaluate import Episodes
 from cbet_jax.runs.atomic_write import creating
 from envs.minigrid.rules import ACTIONS
-from experiments.common.outputs import unused
+from experiments.common.outputs import write_new
 
 ALL_SEEDS = "all"  # in place of a seed: the mean over seeds, its interval from their spread
 ALL_WORLDS = "all"  # in place of an environment: the episodes of all environments together
@@ -137,9 +137,12 @@ def write(root: Path, table: Sequence[EvaluationRow], frames: int, seed: int) ->
         frames: of the checkpoint.
         seed: of the evaluation.
     """
-    path = unused(root / "evaluation.csv")
-    with creating(path) as temporary:
-        save(temporary, table, frames, seed)
+
+    def create(path: Path) -> None:
+        with creating(path) as temporary:
+            save(temporary, table, frames, seed)
+
+    path = write_new(root / "evaluation.csv", create, ".png")
     return path, _draw(path.with_suffix(".png"), table, frames)
 
 

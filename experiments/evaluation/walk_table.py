@@ -20,6 +20,7 @@ from experiments.evaluation.walk_pictures import Pretraining
 from experiments.evaluation.walks import Places
 
 ALL_SCENES = "all"  # in place of a scene: the mean of all scenes
+PICTURES = BARS, MAPS, COVERAGE = ".png", "-maps.png", "-coverage.png"  # after the table's stem
 HEADER = (
     *("policy", "seed", "scene", "episodes", "positions", "positions_low", "positions_high"),
     *("positions_of_all_episodes", "times_uniform", "simulator", "steps", "random_starts"),
@@ -183,8 +184,17 @@ def _difference(table: Sequence[WalkRow], policy: str) -> str:
     return f"difference from {first} {intervals.difference(seeds[policy], seeds[first]).text(1)}"
 
 
-def save(path: Path, table: Sequence[WalkRow], conditions: WalkConditions) -> None:
-    """Save the table; the file is complete or as it was, whenever the process dies."""
+def save(
+    path: Path, table: Sequence[WalkRow], conditions: WalkConditions, *, again: bool = False
+) -> Path:
+    """Save the table; the file is complete or as it was, whenever the process dies.
+
+    Args:
+        path: of the file, which is new, unless it is written again.
+        table: the rows.
+        conditions: how they were played.
+        again: whether it may replace what this process has written there before.
+    """
 
     def last(row: WalkRow) -> Iterable[object]:
         frames = conditions.frames.get(row.policy, 0)
@@ -198,7 +208,7 @@ def save(path: Path, table: Sequence[WalkRow], conditions: WalkConditions) -> No
         )
         for row in table
     )
-    write_table(path, HEADER, lines, again=True)
+    return write_table(path, HEADER, lines, again=again)
 
 
 def draw(
@@ -226,7 +236,7 @@ def draw(
         )
         for each in walked
     }
-    picture = path.with_name(f"{path.stem}-maps.png")
+    picture = path.with_name(path.stem + MAPS)
     yield walk_pictures.heat_maps(picture, drawn, f"Where the policies were {frames}")
     together = {
         each.scene: {
@@ -234,7 +244,7 @@ def draw(
         }
         for each in walked
     }
-    picture = path.with_name(f"{path.stem}-coverage.png")
+    picture = path.with_name(path.stem + COVERAGE)
     title = f"Distinct positions in an episode {frames}, all seeds (95 % confidence intervals)"
     yield walk_pictures.coverage(
         picture, title, walk_pictures.of_pretraining(pretraining), together
@@ -245,7 +255,7 @@ def draw_bars(path: Path, table: Sequence[WalkRow], conditions: WalkConditions) 
     """Draw one bar for each scene and policy, and return the picture's file."""
     title = f"Distinct positions {trained(conditions)} (whiskers: 95 % confidence intervals)"
     scenes = list(dict.fromkeys(row.scene for row in table))
-    return walk_pictures.bars(path.with_suffix(".png"), title, panels(table), scenes)
+    return walk_pictures.bars(path.with_suffix(BARS), title, panels(table), scenes)
 
 
 def trained(conditions: WalkConditions) -> str:

@@ -50,7 +50,10 @@ def main(study: Study, arguments: Sequence[str]) -> None:
             elif stored_study(root) is None:
                 raise holds_no("study", root / RECORD)
             found = results.collect(root, options.settings)
-            results.write(root / RESULTS, found)
+            kept = results.write_again(root / RESULTS, found)
+            if kept:
+                line = f"{kept} is the earlier {RESULTS}: it has results of which no files are left"
+                console.print(line, soft_wrap=True, highlight=False)
             tell(report.write(root, study.report, study.contents, found), console)
             if ended:
                 names = ", ".join(f"{path} {how}" for path, how in ended.items())
@@ -154,19 +157,26 @@ def redraw(study: Study, options: StudyOptions, console: Console) -> None:
 
     Raises:
         SettingsError: no directory is named. RunDirectoryError: a table cannot be read, two have
-            different values of one number, or the directory holds something else than a report.
+            different values of one number, or the directory holds something else than a report, or
+            one of the tables.
     """
     root = options.out
     if root is None:
         raise SettingsError("--results needs --out DIR, where the report goes")
+    if stored_study(root) is not None:
+        raise RunDirectoryError(f"{root} holds a study, which has its own report: choose another")
+    table = root / RESULTS  # which is written if there are several
+    several = len(options.results) > 1
     found = chosen(study, options, results.read_together(options.results))
+    if several and table.exists() and any(map(table.samefile, options.results)):
+        raise RunDirectoryError(f"{table} is one of the tables to report: choose another --out")
     earlier = root / f"{study.report}.md"
     ours = earlier.is_file() and earlier.read_text().startswith(f"# {study.contents.title}\n")
     if not ours and (root.is_file() or (root.exists() and any(root.iterdir()))):
         raise RunDirectoryError(f"{root} is not empty and holds no such report: choose another")
     root.mkdir(parents=True, exist_ok=True)
-    if len(options.results) > 1:
-        results.write(root / RESULTS, found)
+    if several:
+        results.write(table, found)
     tell(report.write(root, study.report, study.contents, found), console)
 
 

@@ -1,5 +1,6 @@
 """A study's results as one long table, from which its whole report can be drawn again."""
 
+import contextlib
 import csv
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ from cbet_jax.runs.checkpoint import checkpoints
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
 from cbet_jax.runs.metrics_table import Column
 from cbet_jax.runs.saved_policies import UNIFORM, UNTRAINED
+from experiments.common.outputs import unused
 from experiments.common.presets import NEWEST
 from experiments.evaluation.evaluation_table import ALL_SEEDS, ALL_WORLDS
 from experiments.study.plan import (
@@ -62,6 +64,39 @@ def write(path: Path, results: list[Result]) -> None:
             writer.writerow([*row[:-1], f"{row.value:.{digits}g}"])
 
 
+def write_again(path: Path, results: list[Result]) -> Path | None:
+    """Save the table in place of an earlier one, which is kept if it has results that are gone.
+
+    Runs may have been deleted since, of which it is all that is left.
+
+    Returns:
+        The earlier table, if it is kept.
+    """
+    kept = None
+    if path.is_file() and not _has_all(results, path):
+        kept = unused(path.with_name(f"{path.stem}-earlier{path.suffix}"))
+        with contextlib.suppress(FileNotFoundError):  # another process has just done so
+            path.rename(kept)
+    write(path, results)
+    return kept
+
+
+def _has_all(results: Iterable[Result], path: Path) -> bool:
+    """Return whether results have all that is in a table, maybe after other frames."""
+
+    def measured(rows: Iterable[Result]) -> set[tuple[str | int, ...]]:
+        return {
+            (*row[:6], row.frames if row.stage == EVALUATION else 0)
+            for row in rows
+            if row.stage != STUDY and row.metric not in (ENDED, FRAMES_TO_SOLVE)
+        }
+
+    try:
+        return measured(read(path)) <= measured(results)
+    except RunDirectoryError:
+        return False
+
+
 def read(path: Path) -> list[Result]:
     """Read the table back.
 
@@ -75,7 +110,7 @@ def read(path: Path) -> list[Result]:
             raise ValueError("its columns are not " + ",".join(Result._fields))
         kinds = Result.__annotations__.values()
         return [Result(*(k(x) for k, x in zip(kinds, row, strict=True))) for row in rows]
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, csv.Error) as error:
         raise RunDirectoryError(f"{path} cannot be read: {error}") from None
 
 
@@ -165,8 +200,8 @@ def _run(stage: str, setup: str, method: str, path: Path, study: StudySettings) 
     world = ALL_WORLDS if settings.explore else settings.environments[0]
     if (path / DIVERGED).exists():
         yield Result(stage, setup, method, 0, world, ENDED, now, actors, 1.0)
-    if not checkpoints(directory.checkpoints):
-        return  # nor need it have a table of metrics
+    if not checkpoints(directory.checkpoints) or not now:
+        return  # nor need it have a table of metrics: a run of transfer is saved before it begins
     table = metrics_table.read_verified(directory)
     for metric in CURVES:
         for seed, column in table.get(metric, {}).items():
@@ -205,5 +240,5 @@ def _evaluation(root: Path, path: Path) -> Iterator[Result]:
                 shares = [name for name in row if name.startswith("share_of_")]
                 for metric in (*numbers, *shares):
                     yield here._replace(metric=metric, value=float(row[metric]))
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, csv.Error) as error:
         raise RunDirectoryError(f"{path} cannot be read: {error}") from None

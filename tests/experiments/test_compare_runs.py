@@ -47,11 +47,14 @@ def test_what_cannot_be_compared_is_refused(tmp_path, capsys):
     (tmp_path / "empty").mkdir()
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "comparison.csv").touch()
+    (tmp_path / "policy").mkdir()  # as a policy of the package is unpacked
+    (tmp_path / "policy/metrics.csv").write_text(f"{HEADER}0,1200,interactions/Unlock,3\n")
     wrong = {
         "give two or more runs": [one],
         "two runs are called 'a'": [one, other],
         "holds no run (no metrics.csv)": [one, str(tmp_path / "empty")],
         "until must be in 60..1200": [one, f"b={other}", "--until", "1300"],
+        "policy has no learning curves": [one, str(tmp_path / "policy")],
         "already exists": [one, f"b={other}", "--out", str(tmp_path / "out")],
     }
     for said, arguments in wrong.items():

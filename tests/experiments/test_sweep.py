@@ -330,6 +330,7 @@ def test_runs_that_differ_in_more_are_trained_by_programs_of_their_own(tmp_path)
         (["--grid", "method=cbet,"], "setting=value,value"),
         (["--grid", "method=cbet", "method=count"], "names method twice"),
         (["--grid", "method=cbet,cbet"], "a value of method twice"),
+        (["--grid", "method=cbet", "--grid", "seeds=1"], "--grid is given twice"),
         (["--grid", "method=cbet,cuont"], "method=cuont: unknown method"),
         (["--grid", "methd=cbet"], "--method"),
         (["--grid", "out=a,b"], "a sweep says --out itself"),

@@ -1,5 +1,7 @@
 """The table of metrics: by hand."""
 
+import csv
+
 import numpy as np
 import pytest
 
@@ -51,6 +53,20 @@ def test_values_are_read_back_exactly(tmp_path):
     assert sorted(read) == [3, 4]
     assert np.array_equal(read[4].values.astype(np.float32), values[:, 1])
     assert np.array_equal(read[4].frames, np.arange(1, 51) * 10)
+
+
+def test_names_may_have_commas(tmp_path):
+    """A world is named after its file; any reader of CSV files gets the name."""
+    name = 'interactions/"my", map.py:make'
+    with metrics_table.table(tmp_path / "m.csv", 0, 0) as table:
+        table.append({name: np.ones((1, 1)), "x": np.ones((1, 1))}, 0, 10)
+    assert metrics_table.read(tmp_path / "m.csv").keys() == {name, "x"}
+    with open(tmp_path / "m.csv", newline="") as file:
+        assert {row["name"] for row in csv.DictReader(file)} == {name, "x"}
+    with open(tmp_path / "m.csv", "a") as file:
+        file.write("0,10,my, map,1\n")
+    with pytest.raises(RunDirectoryError, match="damaged in line 4"):
+        metrics_table.read(tmp_path / "m.csv")
 
 
 def test_a_mean_of_episodes_knows_how_many_they_were(tmp_path):

@@ -2,6 +2,8 @@
 
 import csv
 import re
+import shutil
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +13,7 @@ import pytest
 
 from cbet_jax.config import RunSettings, TrainSettings, TransferSettings
 from cbet_jax.runs import pretrained
-from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
+from cbet_jax.runs.directory import RunDirectory, RunDirectoryError, RunInUseError
 from cbet_jax.runs.metrics_table import HEADER
 from cbet_jax.runs.saved_policies import load_policies
 from envs.habitat.simulator import ACTIONS
@@ -62,6 +64,26 @@ def test_a_policy_comes_back_rounded_to_bfloat16(here, folder):
     size = (folder / "tiny.npz").stat().st_size
     parameters = sum(leaf.size for leaf in jax.tree.leaves(policies.params))
     assert size < 3 * parameters + 10_000
+
+
+def test_commands_that_begin_at_once_share_what_the_first_unpacks(here, monkeypatch):
+    """The second finds the directory locked, waits, and finds the policy there."""
+    first = pretrained.unpack(Path(NAME), here / "first")
+    second = RunDirectory(here / "second" / "tiny")
+    second.root.mkdir(parents=True)
+    with ExitStack() as lock:
+        lock.enter_context(second.lock())
+
+        def unpack_meanwhile(seconds):
+            shutil.copytree(first.root, second.root, dirs_exist_ok=True)
+            lock.close()
+
+        monkeypatch.setattr(pretrained.time, "sleep", unpack_meanwhile)
+        assert pretrained.unpack(Path(NAME), here / "second").settings() == first.settings()
+    shutil.rmtree(second.checkpoints)
+    monkeypatch.setattr(pretrained.time, "sleep", lambda seconds: None)
+    with second.lock(), pytest.raises(RunInUseError):
+        pretrained.unpack(Path(NAME), here / "second")
 
 
 @pytest.mark.slow  # a policy is unpacked above, and tests/experiments/test_watch.py watches runs

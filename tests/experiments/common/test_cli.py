@@ -22,6 +22,7 @@ BAD_COMMAND_LINES = {
     "unknown preset": (["--preset", "lptop"], "laptop"),
     "unknown option": (["--frmes", "10"], "--frames"),
     "not a number": (["--frames", "many"], "many"),
+    "own settings in two lists": (["--own", "a=1", "--own", "b=1"], "--own is given twice"),
     "no value": (["--frames"], "--frames"),
     "sizes do not divide": (["--worlds", "41", "--batch", "32"], "do not divide"),
     "no frames": (["--frames", "0"], "frames must be at least 1"),

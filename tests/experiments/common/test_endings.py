@@ -3,6 +3,7 @@
 import signal
 import subprocess
 import sys
+from dataclasses import fields
 
 import pytest
 
@@ -12,6 +13,7 @@ from cbet_jax.runs.train_loop import Outcome
 from experiments import minigrid_pretrain
 from experiments.common import endings
 from experiments.common.presets import PRESETS
+from experiments.common.training_options import TrainingOptions, shared_options
 
 
 def test_whoever_asks_to_stop_while_curves_are_drawn_gets_no_film(tmp_path, monkeypatch):
@@ -36,10 +38,23 @@ def test_whoever_asks_to_stop_while_curves_are_drawn_gets_no_film(tmp_path, monk
         ("--method my.py:make --own power=1 --seeds 2", "--method my.py:make"),
         ("--envs a.py:one Unlock --frames 9 --method=b:c", "--envs a.py:one Unlock --method b:c"),
         ("--simulator ./mine.py", "--simulator ./mine.py"),
+        ("--simulator habitat_sim --simulator-python /a/python", "--simulator-python /a/python"),
+        ("--devices 1 --keep_at 80 90 --no-film", "--devices 1 --keep-at 80 90 --no-film"),
+        ("--track wandb --chunk=9 --checkpoint-seconds=0", "--track wandb --checkpoint-seconds 0"),
     ],
 )
-def test_a_run_is_continued_with_the_code_that_it_needs(words, kept):
-    assert endings.naming_own_code(words.split()) == kept.split()
+def test_a_run_is_continued_with_what_it_does_not_store(words, kept):
+    assert endings.repeated(words.split()) == kept.split()
+
+
+def test_every_option_is_stored_or_repeated():
+    """An option that is added to those of training is put into one of these groups."""
+    stored = {f"--{name}" for name in shared_options(PRESETS["smoke"])}
+    names = {f"--{field.name.replace('_', '-')}" for field in fields(TrainingOptions)}
+    of_the_start = {"--preset", "--out", "--resume"}
+    assert names == {*endings.NOT_STORED} & names | of_the_start | {
+        name.replace("_", "-") for name in stored
+    }
 
 
 @pytest.mark.parametrize(
@@ -49,6 +64,7 @@ def test_a_run_is_continued_with_the_code_that_it_needs(words, kept):
         ("--envs a.py:one Unlock", " --envs a.py:one Unlock", " --env a.py:one"),
         ("--env=a.py:one", " --envs a.py:one", " --env a.py:one"),
         ("--simulator ./mine.py", " --simulator ./mine.py", " --simulator ./mine.py"),
+        ("--simulator-python py", " --simulator-python py", " --simulator-python py"),
         ("--envs whole.py:world", " --envs whole.py:world", None),
     ],
 )

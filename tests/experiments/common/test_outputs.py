@@ -6,7 +6,7 @@ import pytest
 
 from cbet_jax.runs.refusals import refusal
 from experiments import minigrid_evaluate
-from experiments.common.outputs import distinct_names, results_folder, unused
+from experiments.common.outputs import distinct_names, results_folder, unused, write_new
 from experiments.evaluation import gridworlds
 from tests.support.refusal import refused
 from tests.support.saved_runs import save_run
@@ -45,3 +45,21 @@ def test_runs_of_one_name_are_told_apart_by_the_folders_above(tmp_path, capsys):
 def test_a_link_that_leads_nowhere_takes_its_name(tmp_path):
     (tmp_path / "a.csv").symlink_to(tmp_path / "nowhere")
     assert unused(tmp_path / "a.csv") == tmp_path / "a-2.csv"
+
+
+def test_a_name_is_free_if_those_of_the_pictures_are(tmp_path):
+    for name in ("a.csv", "a-2.png", "a-3-maps.png"):
+        (tmp_path / name).touch()
+    assert unused(tmp_path / "a.csv", ".png", "-maps.png") == tmp_path / "a-4.csv"
+
+
+def test_who_comes_second_takes_the_next_name(tmp_path):
+    """Two processes may have found the same name free."""
+
+    def write(path):
+        if path.name == "a.csv":  # the other one is faster
+            path.write_text("theirs")
+        path.open("x").write("ours")
+
+    assert write_new(tmp_path / "a.csv", write) == tmp_path / "a-2.csv"
+    assert (tmp_path / "a.csv").read_text() == "theirs"

@@ -24,7 +24,14 @@ from experiments.common.endings import NOT_FINITE
 from experiments.common.presets import PRESETS
 from experiments.evaluation import gridworlds
 from experiments.study import costs, execute, results
-from experiments.study.plan import TABULA_RASA, Selection, StudySettings, plan, reached
+from experiments.study.plan import (
+    TABULA_RASA,
+    TRANSFER,
+    Selection,
+    StudySettings,
+    plan,
+    reached,
+)
 from experiments.sweeps import command as sweep
 from tests.support.refusal import refused
 from tests.support.small_study import (
@@ -178,10 +185,50 @@ def test_a_run_that_has_saved_nothing_yet_does_not_stop_the_report(unbroken, sma
     run = RunDirectory(root / "tabula_rasa/DoorKey-8x8/cbet")
     run.metrics.unlink()
     shutil.rmtree(run.checkpoints)
+    run = RunDirectory(root / "transfer/DoorKey-8x8/DoorKey-cbet")
+    run.metrics.unlink()  # it begins with a checkpoint, to which pre-trained policies are copied
+    newest, *others = reversed(checkpoint.checkpoints(run.checkpoints))
+    newest.rename(checkpoint.path_at(run.checkpoints, 0))
+    for old in others:
+        shutil.rmtree(old)
     paper.main(["--out", str(root), "--report-only"])
     found, wanted = (results.read(study / "results.csv") for study in (root, unbroken))
-    assert found == [row for row in wanted if row.stage != TABULA_RASA]
+    begun = ("DoorKey", "cbet", TRANSFER)
+    assert found == [
+        row
+        for row in wanted
+        if row.stage != TABULA_RASA and (row.setup, row.method, row.stage) != begun
+    ]
     assert len(found) < len(wanted)
+
+
+def test_results_of_which_no_files_are_left_are_kept(unbroken, small, tmp_path, capsys):
+    root = shutil.copytree(unbroken, tmp_path / "study")
+    before = (root / "results.csv").read_bytes()
+    paper.main(["--out", str(root), "--report-only"])
+    assert not list(root.glob("results-*"))
+    shutil.rmtree(root / "tabula_rasa")
+    capsys.readouterr()
+    paper.main(["--out", str(root), "--report-only"])
+    assert "results-earlier.csv is the earlier results.csv" in capsys.readouterr().out
+    assert (root / "results-earlier.csv").read_bytes() == before
+    left = {row.stage for row in results.read(root / "results.csv")}
+    assert TABULA_RASA not in left
+    assert TRANSFER in left
+    paper.main(["--out", str(root), "--report-only"])
+    assert [path.name for path in root.glob("results-*")] == ["results-earlier.csv"]
+
+
+def test_no_table_is_replaced_by_a_report_of_it(unbroken, small, tmp_path, capsys):
+    table = unbroken / "results.csv"
+    arguments = ["--results", str(table), "--out"]
+    assert "holds a study, which has" in refused(paper.main, [*arguments, str(unbroken)], capsys)
+    joined = tmp_path / "joined"
+    paper.main(["--results", str(table), str(table), "--out", str(joined)])
+    before = (joined / "results.csv").read_bytes()
+    again = ["--results", str(table), str(joined / "results.csv"), "--out", str(joined)]
+    assert "is one of the tables to report" in refused(paper.main, again, capsys)
+    assert (joined / "results.csv").read_bytes() == before
 
 
 def test_policies_are_evaluated_where_a_run_is_left_for_now(small, tmp_path):
@@ -399,6 +446,8 @@ def test_the_report_is_drawn_anew_from_the_results_alone(unbroken, small, tmp_pa
     (tmp_path / "results.csv").write_text("a,b\n1,2\n")
     broken = ["--results", str(tmp_path / "results.csv"), "--out", str(tmp_path / "new")]
     assert "its columns are not stage,setup" in refused(paper.main, broken, capsys)
+    (tmp_path / "results.csv").write_text('stage,"' + "x" * 200_000)
+    assert "results.csv cannot be read: field larger" in refused(paper.main, broken, capsys)
     nowhere = ["--results", "nowhere.csv", "--out", str(tmp_path / "new")]
     assert "nowhere.csv cannot be read" in refused(paper.main, nowhere, capsys)
     nothing = ["--report-only", "--out", str(tmp_path / "new")]
