@@ -24,11 +24,11 @@ def check_world(world: World) -> Iterator[Check]:
     Random actions are played, for some two episodes. No check knows what should be seen, or what
     should be rewarded.
     """
-    found = _try("record", lambda: _check_record(world))
+    found = checked("record", lambda: _check_record(world))
     yield found
     shapes = Check(SHAPES, skipped="the record must be right first")
     if not found.problem:
-        shapes = _try(SHAPES, lambda: _check_shapes(world))
+        shapes = checked(SHAPES, lambda: _check_shapes(world))
     yield shapes
     if shapes.problem or shapes.skipped:
         for name in CHECKS:
@@ -36,7 +36,7 @@ def check_world(world: World) -> Iterator[Check]:
         return
     subject = _Subject(world)
     for name, check in CHECKS.items():
-        yield _try(name, lambda check=check: check(subject))  # type: ignore[misc]
+        yield checked(name, lambda check=check: check(subject))  # type: ignore[misc]
 
 
 def first_problem(world: World) -> str:
@@ -45,7 +45,7 @@ def first_problem(world: World) -> str:
     Nothing is compiled or played.
     """
     for name, check in (("record", _check_record), (SHAPES, _check_shapes)):
-        found = _try(name, lambda check=check: check(world))  # type: ignore[misc]
+        found = checked(name, lambda check=check: check(world))  # type: ignore[misc]
         if found.problem:
             return found.problem
     return ""
@@ -83,7 +83,13 @@ class _Subject:
         return jax.tree.map(np.asarray, played)
 
 
-def _try(name: str, check: Callable[[], None]) -> Check:
+def checked(name: str, check: Callable[[], None]) -> Check:
+    """Return what came of a check.
+
+    Args:
+        name: of the check.
+        check: raises ContractError with what is wrong, or NotChecked with the reason.
+    """
     try:
         check()
     except ContractError as error:

@@ -9,6 +9,7 @@ a random reset, what was visited more often is worth less, and the agent visits 
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -209,7 +210,7 @@ def _draw_returns(axis: "Axes", options: ChainworldOptions) -> None:
 
 def _draw_policies(axis: "Axes", options: ChainworldOptions, learnt: Learnt) -> None:
     episodes = np.arange(1, options.episodes + 1)
-    for rule, seeds, color in zip(options.rules, learnt.to_d, COLORS, strict=False):
+    for rule, seeds, color in zip(options.rules, learnt.to_d, cycle(COLORS), strict=False):
         axis.plot(episodes, seeds.mean(0), color=color, label=rule.name)
         axis.fill_between(episodes, seeds.min(0), seeds.max(0), color=color, alpha=0.2, lw=0)
     axis.set_title("The policy in A (band: lowest and highest seed)", fontsize=11)
@@ -221,7 +222,7 @@ def _draw_policies(axis: "Axes", options: ChainworldOptions, learnt: Learnt) -> 
 def _draw_places(axis: "Axes", learnt: Learnt) -> None:
     spent = outside_of_a(at_the_end(learnt).share)  # [rules, seeds, 3]
     width = 0.8 / len(spent)
-    for number, (seeds, color) in enumerate(zip(spent, COLORS, strict=False)):
+    for number, (seeds, color) in enumerate(zip(spent, cycle(COLORS), strict=False)):
         found = [intervals.mean(seeds[:, place]) for place in range(3)]
         values = np.array([estimate.value for estimate in found])
         low, high = (np.array([getattr(e, end) for e in found]) for end in ("low", "high"))

@@ -38,10 +38,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         check_fields(options)
         # Imported here: they take seconds.
         from cbet_jax.runs.own_code import is_own
-        from envs.check import check_world
+        from envs.check import check_world, checked
         from envs.minigrid import make_world
         from envs.minigrid.generators import find
-        from envs.minigrid.generators.check_levels import level_problem
+        from envs.minigrid.generators.check_levels import check_levels
         from envs.minigrid.generators.own_worlds import is_whole_world, unchecked_world
         from experiments.common import own_worlds
 
@@ -51,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             checks = check_world(unchecked_world(name, options.worlds))
         else:
             world = make_world((name,), options.worlds, explore=options.explore)
-            levels = Check("levels", level_problem(find(name)))
+            levels = checked("levels", lambda: check_levels(find(name)))
             checks = chain([levels], check_world(world))
         cli.show_checks(checks, console)
 

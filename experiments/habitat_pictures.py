@@ -66,7 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     with cli.user_errors(SimulatorError):
         options: HabitatPictureOptions = cli.parse(HabitatPictureOptions, arguments, MODULE)
         out = options.out or RUNS / f"habitat-pictures-{datetime.now():%Y%m%d-%H%M%S}.png"
-        seen = dict(look(options))
+        seen = list(look(options))
         write(out, iter([draw(seen)]), 1)
         console.print(f"saved: {out}", soft_wrap=True, highlight=False)
 
@@ -106,13 +106,13 @@ def colours(seen: Seen) -> int:
     return numbers[0] + min(numbers[1:])
 
 
-def draw(scenes: dict[str, Seen]) -> Picture:
-    """Draw a row for each scene."""
+def draw(scenes: Sequence[tuple[str, Seen]]) -> Picture:
+    """Draw a row for each scene, by its name."""
     columns = 1 + len(SIDES)
     size = (columns * (TILE + MARGIN) + MARGIN, len(scenes) * (TILE + LINE + MARGIN) + MARGIN)
     canvas = Image.new("RGB", size, PAPER)
     pen = ImageDraw.Draw(canvas)
-    for row, (name, seen) in enumerate(scenes.items()):
+    for row, (name, seen) in enumerate(scenes):
         sides = {side: seen.panorama[number] for side, number in SIDES.items()}
         top = MARGIN + row * (TILE + LINE + MARGIN)
         for column, (label, image) in enumerate({name: seen.view, **sides}.items()):

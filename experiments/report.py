@@ -17,13 +17,14 @@ import tyro
 
 from cbet_jax.analysis import figures, method_style
 from cbet_jax.analysis.figures import ALL_WORLDS, Lines
-from cbet_jax.analysis.learning_curves import Curve
+from cbet_jax.analysis.learning_curves import Curve, table_from_first_round
 from cbet_jax.config import RunSettings, SettingsError
 from cbet_jax.runs import metrics, metrics_table
+from cbet_jax.runs.checkpoint_record import checkpoints
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError, holds_no
 from cbet_jax.runs.json_files import flattened, to_json
 from experiments.common import cli
-from experiments.common.outputs import RUNS, distinct_names, new_page
+from experiments.common.outputs import RUNS, distinct_names, is_hidden, new_page
 from experiments.common.presets import HABITAT_PRESETS, PRESETS
 from experiments.common.screen import Screen
 from experiments.reports import page
@@ -56,6 +57,7 @@ EPISODES = EvaluationKind(
         *("method", "seed", "environment", "episodes", "checkpoint_frames"),
         *("success_rate", "success_rate_low", "success_rate_high"),
         *("unique_interactions", "unique_interactions_low", "unique_interactions_high"),
+        *("extrinsic_return", "extrinsic_return_low", "extrinsic_return_high"),
     ),
 )
 WALKS = EvaluationKind(
@@ -65,6 +67,11 @@ WALKS = EvaluationKind(
         *("positions", "positions_low", "positions_high", "positions_of_all_episodes"),
     ),
 )
+
+
+#: column of an evaluation -> title, digits
+MEASURED = {"unique_interactions": ("unique interactions", 1), "success_rate": ("success rate", 2)}
+IN_THEIR_PLACE = {"extrinsic_return": ("return", 2)}  # where one of those is not measured
 
 
 class ReportedRun(NamedTuple):
@@ -110,7 +117,10 @@ def read(path: Path, name: str) -> ReportedRun:
     if not directory.metrics.is_file():
         raise holds_no("metrics yet", directory.metrics)
     try:
-        panels = figures.panels(metrics_table.read_verified(directory))
+        table = table_from_first_round(
+            metrics_table.read_verified(directory), settings.train.worlds
+        )
+        panels = figures.panels(table)
         manifest = directory.manifest
         sessions = json.loads(manifest.read_text())["sessions"] if manifest.is_file() else []
     except (ValueError, KeyError, TypeError) as error:
@@ -141,19 +151,26 @@ def overview(runs: Sequence[ReportedRun]) -> str:
     for run in runs:
         saved = (session for session in reversed(run.sessions) if "frames" in session)
         last: dict[str, Any] = next(saved, {})
-        played, asked = last.get("frames", 0), run.settings.train.frames
+        speed = last.get("frames_per_second")
+        played, asked = last.get("frames", saved_frames(run)), run.settings.train.frames
         of_run = {
             "what": run.settings.stage,
             "method": method_style.title(run.settings.train.method),
             "worlds": ", ".join(run.settings.environments),
             "frames of each seed": f"{played:,}" if played >= asked else f"{played:,} of {asked:,}",
             "seeds": str(run.settings.seeds),
-            "frames/s of all seeds": f"{last.get('frames_per_second', 0):,}",
+            "frames/s of all seeds": f"{speed:,}" if speed else "",
         }
         for name, fact in of_run.items():
             facts.setdefault(name, []).append(fact)
     rows = [(name, *cells) for name, cells in facts.items()]
     return page.table(("", *(run.name for run in runs)), rows)
+
+
+def saved_frames(run: ReportedRun) -> int:
+    """Return the frames of what a run has saved last; 0 if that is nothing."""
+    saved = checkpoints(run.directory.checkpoints) or checkpoints(run.directory.policies)
+    return int(saved[-1].name) if saved else 0
 
 
 def curves(runs: Sequence[ReportedRun]) -> list[str]:
@@ -226,18 +243,21 @@ def newest_table(run: ReportedRun, kind: EvaluationKind) -> list[dict[str, str]]
 def _episodes(table: Sequence[Mapping[str, str]]) -> EvaluationTable:
     """Return the header and the rows of an evaluation in gridworlds."""
     chosen = {(row["environment"], row["method"]): row for row in table}
+    shown = {name: of for name, of in MEASURED.items() if all(row[name] for row in table)}
+    if shown != MEASURED:  # an environment of another library
+        shown |= IN_THEIR_PLACE
     rows = [
         (
             "all worlds" if world == TOGETHER else world,
             method_style.title(method),
             _which_seed(row),
-            _interval(row, "unique_interactions", 1),
-            _interval(row, "success_rate", 2),
+            *(_interval(row, name, digits) for name, (_, digits) in shown.items()),
             row["episodes"],
         )
         for (world, method), row in chosen.items()
     ]
-    return ("world", "policy", "", "unique interactions", "success rate", "episodes"), rows
+    titles = (title for title, _ in shown.values())
+    return ("world", "policy", "", *titles, "episodes"), rows
 
 
 def _walks(table: Sequence[Mapping[str, str]]) -> EvaluationTable:
@@ -268,7 +288,7 @@ def _interval(row: Mapping[str, str], name: str, digits: int) -> str:
 
 def film(run: ReportedRun, folder: Path) -> list[str]:
     """Return the newest film of a run; nothing where there is none."""
-    films = run.directory.root.glob("*.gif")
+    films = (path for path in run.directory.root.glob("*.gif") if not is_hidden(path))
     newest = max(films, key=lambda path: path.stat().st_mtime, default=None)
     if newest is None:
         return []

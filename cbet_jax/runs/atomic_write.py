@@ -23,7 +23,7 @@ def replacing(path: Path) -> Iterator[Path]:
     So the file is either complete, or as it was (or absent), whenever the process dies. A link in
     its place is replaced; what it leads to stays as it is.
     """
-    with _temporary(path) as temporary:
+    with temporary_file(path) as temporary:
         yield temporary
         os.replace(temporary, path)
 
@@ -35,16 +35,25 @@ def creating(path: Path) -> Iterator[Path]:
     Raises:
         FileExistsError: something else is there by then, and stays as it is.
     """
-    with _temporary(path) as temporary:
+    with temporary_file(path) as temporary:
         yield temporary
-        try:
-            os.link(temporary, path)
-        except FileExistsError:
-            raise
-        except OSError:  # a file system without hard links
-            if os.path.lexists(path):
-                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path)) from None
-            os.replace(temporary, path)
+        give_name(temporary, path)
+
+
+def give_name(temporary: Path, path: Path) -> None:
+    """Make a file that is complete appear under a name that is free.
+
+    Raises:
+        FileExistsError: something else is there, and stays as it is.
+    """
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path)) from None
+    except OSError:  # a file system without hard links
+        if os.path.lexists(path):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path)) from None
+        os.replace(temporary, path)
 
 
 def open_own(path: Path) -> int:
@@ -83,7 +92,7 @@ def check_room(folder: Path) -> None:
     """
     folder.mkdir(parents=True, exist_ok=True)
     delete_left_over(folder)
-    with _temporary(folder / "room") as temporary, open(temporary, "wb") as file:
+    with temporary_file(folder / "room") as temporary, open(temporary, "wb") as file:
         file.write(os.urandom(LEAST_BYTES))
         file.flush()
         os.fsync(file.fileno())
@@ -102,7 +111,7 @@ def delete_left_over(folder: Path, *, below: bool = False) -> None:
 
 
 @contextmanager
-def _temporary(path: Path) -> Iterator[Path]:
+def temporary_file(path: Path) -> Iterator[Path]:
     """Yield a new empty file beside `path`, which is gone after the block.
 
     It is locked while its process lives: those that are not are left over from killed processes,

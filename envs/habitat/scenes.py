@@ -3,8 +3,10 @@
 The worker imports this file: it must run on Python 3.9 with only the standard library and numpy.
 """
 
+import contextlib
 import difflib
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any, NamedTuple, Optional
@@ -103,12 +105,13 @@ def scenes_in(folder: Path) -> dict[str, SceneFile]:
         for name, path in _instances(config).items():
             found.setdefault(name, SceneFile(path, config))
     try:
-        splits = sorted(path for path in folder.iterdir() if path.is_dir())
-        for root in (folder, *splits):
-            for name, path in _scenes(sorted(root.iterdir())):
-                found.setdefault(name, SceneFile(path))
+        splits = sorted(path for path in folder.iterdir() if os.path.isdir(path))
     except OSError as error:
         raise SimulatorError(f"{folder} is no folder of scenes: {error.strerror}") from error
+    for root in (folder, *splits):
+        with contextlib.suppress(PermissionError):  # others' folders beside the scenes
+            for name, path in _scenes(sorted(root.iterdir())):
+                found.setdefault(name, SceneFile(path))
     return found
 
 
@@ -139,14 +142,14 @@ def _scenes(entries: list[Path]) -> list[tuple[str, Path]]:
         (path.name[: -len(ending)], path)
         for ending in _FILES
         for path in entries
-        if path.name.endswith(ending) and path.is_file()
+        if path.name.endswith(ending) and os.path.isfile(path)
     ]
     for folder in entries:
         numbered = _NUMBERED.fullmatch(folder.name)
         name = numbered["name"] if numbered else folder.name
         for inside in _FILES_IN_FOLDER:
             path = folder / inside.format(name=name)
-            if path.is_file():
+            if os.path.isfile(path):  # not if it cannot be looked at
                 files += [(name, path), (folder.name, path)]
     return files
 

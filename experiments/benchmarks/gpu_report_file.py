@@ -1,5 +1,6 @@
 """The report on a GPU on disk: all numbers, and a table of them."""
 
+import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -32,8 +33,9 @@ class Report:
             RunDirectoryError: there is one already. OSError: the folder cannot be written to.
         """
         self.folder, self._console = folder, console
-        if (folder / REPORT).exists():
-            raise RunDirectoryError(f"{folder} already holds a report: choose another folder")
+        for name in (REPORT, TABLE, TRACE):
+            if os.path.lexists(folder / name):
+                raise RunDirectoryError(f"{folder} already holds a {name}: choose another folder")
         device = jax.devices()[0]
         self.content: dict[str, Any] = {
             "device": device.device_kind,

@@ -170,6 +170,8 @@ def parse(text: str) -> Program:
             lines.append(line)
     if entry is None:
         raise ValueError("this is not a compiled program: it has no ENTRY computation")
+    if entry not in computations:
+        raise ValueError("the text of the compiled program is cut off")
     return Program(computations[entry], computations, _frames(text))
 
 

@@ -103,6 +103,11 @@ def distinct_names(paths: Sequence[Path]) -> list[str]:
     return ["/".join(each[-depth:]) for each in parts]
 
 
+def is_hidden(path: Path) -> bool:
+    """Return whether a file is hidden, as one is that is still being written."""
+    return path.name.startswith(".")
+
+
 def unused(path: Path, *endings: str) -> Path:
     """Return the path, with a number after its stem if the path is taken.
 

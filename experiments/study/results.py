@@ -15,7 +15,7 @@ from cbet_jax.runs.checkpoint import checkpoints
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
 from cbet_jax.runs.metrics_table import Column
 from cbet_jax.runs.saved_policies import UNIFORM, UNTRAINED
-from experiments.common.outputs import unused
+from experiments.common.outputs import is_hidden, unused
 from experiments.common.presets import NEWEST
 from experiments.evaluation.evaluation_table import ALL_SEEDS, ALL_WORLDS
 from experiments.study.plan import (
@@ -219,7 +219,8 @@ def _run(stage: str, setup: str, method: str, path: Path, study: StudySettings) 
 
 
 def _tables(root: Path) -> list[Path]:
-    return sorted(root.glob(f"{EVALUATION}/*/*/*/*.csv"))
+    tables = root.glob(f"{EVALUATION}/*/*/*/*.csv")
+    return sorted(path for path in tables if not is_hidden(path))
 
 
 def _evaluation(root: Path, path: Path) -> Iterator[Result]:

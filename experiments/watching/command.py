@@ -17,7 +17,7 @@ from cbet_jax.setting_types import check_between, check_fields
 from envs.minigrid import make_world
 from envs.registry import find, names
 from experiments.common import habitat, opening
-from experiments.common.outputs import RUNS, given_run, results_folder, unused
+from experiments.common.outputs import RUNS, given_run, results_folder
 from experiments.watching import film, players, rooms_film, terminal
 from experiments.watching.options import WatchOptions
 from experiments.watching.playing import play, side_by_side
@@ -132,9 +132,10 @@ def save(
         frames: at least one.
         console: to print to.
     """
-    out = options.out or unused((options.directory or RUNS) / f"watch-{plain_name(name)}.gif")
+    default = (options.directory or RUNS) / f"watch-{plain_name(name)}.gif"
+    numbered = options.out is None
     with console.status("drawing"):
-        count = film.write(out, frames, options.fps)
+        out, count = film.write(options.out or default, frames, options.fps, numbered=numbered)
     say(console, f"saved: {out} ({count} frames)")
 
 

@@ -3,7 +3,7 @@
 import errno
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache
+from functools import cache, partial
 from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
@@ -13,9 +13,10 @@ from jaxtyping import UInt8
 from PIL import Image, ImageChops, ImageDraw, ImageFont, ImageStat
 
 from cbet_jax.config import SettingsError
-from cbet_jax.runs.atomic_write import creating
+from cbet_jax.runs.atomic_write import give_name, temporary_file
 from envs.minigrid import views
 from envs.minigrid.render import SPRITE_SIZE, agents_view, whole_grid
+from experiments.common.outputs import write_new
 from experiments.watching.crop import Window, bounding_box, enlarge
 from experiments.watching.playing import Moment, facts
 
@@ -149,13 +150,19 @@ def font() -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
     return ImageFont.load_default(TEXT_SIZE)
 
 
-def write(path: Path, frames: Iterator[Picture], fps: int) -> int:
-    """Write frames to a new file, complete or not at all, and return how many.
+def write(
+    path: Path, frames: Iterator[Picture], fps: int, *, numbered: bool = False
+) -> tuple[Path, int]:
+    """Write frames to a new file, complete or not at all.
 
     Args:
         path: its suffix is one of `WRITERS`. A PNG gets the first frame only.
         frames: at least one, all of one size; they are drawn one after another.
         fps: frames a second.
+        numbered: whether the file gets a number after its stem if the path is taken by then.
+
+    Returns:
+        The file, and the number of frames.
 
     Raises:
         OSError: the file cannot be written, or is there already.
@@ -169,9 +176,13 @@ def write(path: Path, frames: Iterator[Picture], fps: int) -> int:
             yield picture
 
     path.parent.mkdir(parents=True, exist_ok=True)
-    with creating(path) as temporary:
+    with temporary_file(path) as temporary:
         WRITERS[path.suffix.lower()](temporary, counted(), fps)
-    return count
+        if numbered:
+            path = write_new(path, partial(give_name, temporary))
+        else:
+            give_name(temporary, path)
+    return path, count
 
 
 # Both writers hold one frame at a time; imageio.v3 writes the same bytes, but from all frames.

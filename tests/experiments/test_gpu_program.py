@@ -52,6 +52,17 @@ def test_what_cannot_be_is_refused_in_one_line(words, says, capsys):
     assert says in refused(gpu_program.main, words, capsys)
 
 
+def test_damaged_programs_are_refused(stored, tmp_path, capsys):
+    cut = tmp_path / "cut.txt"
+    cut.write_text(PROGRAM[: PROGRAM.index("\n", PROGRAM.index("ENTRY")) + 9])
+    assert "is cut off" in refused(gpu_program.main, ["--program", str(cut)], capsys)
+    damaged = bytearray(gzip.compress(PROGRAM.encode()))
+    damaged[20:40] = bytes(20)
+    (tmp_path / "damaged.txt.gz").write_bytes(damaged)
+    words = ["--program", str(tmp_path / "damaged.txt.gz")]
+    assert "damaged.txt.gz" in refused(gpu_program.main, words, capsys)
+
+
 def test_without_the_plugin_the_command_that_has_it_is_printed(monkeypatch, capsys):
     monkeypatch.setattr(gpu_program_report, "PLUGINS", ("no_such_plugin",))
     said = refused(gpu_program.main, ["--preset", "smoke"], capsys)

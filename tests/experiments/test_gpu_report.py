@@ -181,6 +181,14 @@ def test_bad_command_lines_are_refused(arguments, expected, status, capsys, tmp_
     assert (held / "report.json").read_text() == "{}"
 
 
+@pytest.mark.parametrize("name", ["report.md", "trace.json.gz"])
+def test_a_file_of_somebody_elses_is_not_replaced(name, capsys, tmp_path):
+    (tmp_path / name).write_text("mine")
+    error = refused(gpu_report.main, [str(tmp_path), "--small"], capsys)
+    assert f"already holds a {name}" in error
+    assert (tmp_path / name).read_text() == "mine"
+
+
 def test_it_is_a_command_of_its_own(quick, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(measurements, "REPORT_SECONDS", 0.0)
     error = refused(gpu_report.main, [str(tmp_path), "--small"], capsys, status=1)

@@ -26,6 +26,12 @@ def test_a_row_shows_the_view_and_its_panorama(tmp_path) -> None:
         assert (tile == (14 if column else 0)).all()
 
 
+def test_scenes_whose_files_have_one_name_are_rows_of_their_own() -> None:
+    seen = Seen(np.zeros(VIEW_SHAPE, np.uint8), np.zeros(PANORAMA_SHAPE, np.uint8))
+    one, two = (habitat_pictures.draw([("mesh_semantic", seen)] * rows) for rows in (1, 2))
+    assert len(two) - len(one) == TILE + LINE + MARGIN
+
+
 def test_a_place_where_every_side_shows_something_is_chosen() -> None:
     view, panorama = np.zeros(VIEW_SHAPE, np.uint8), np.zeros(PANORAMA_SHAPE, np.uint8)
     dull = Seen(view, panorama)

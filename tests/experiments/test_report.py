@@ -113,6 +113,25 @@ def test_a_session_that_saved_nothing_and_other_tables_are_passed_over(tmp_path)
     assert "<td>7.2 [0.5, 0.5]</td>" in text
 
 
+def test_what_is_unfinished_or_not_measured_is_left_out(tmp_path):
+    """A film that is being drawn; what another library's environment does not say; speeds."""
+    run = RunDirectory(Path(write_run(tmp_path / "a")))
+    (run.root / ".watch-Unlock.0a1b.tmp.gif").touch()
+    table = run.root / "evaluation.csv"
+    table.write_text(table.read_text().replace("7.25,0.5,0.5", ",,"))
+    run.manifest.unlink()
+    checkpoint = run.checkpoints / "000000007000"
+    checkpoint.mkdir(parents=True)
+    report.main([str(run.root)])
+    text = (run.root / "report.html").read_text()
+    assert 'alt="watch-Unlock"' in text
+    assert ".tmp" not in text
+    assert "<th>success rate</th><th>return</th><th>episodes</th>" in text
+    assert "<td>0.50 [0.50, 0.50]</td><td>0.50 [0.50, 0.50]</td><td>200</td>" in text
+    assert "<td>frames of each seed</td><td>7,000 of 8,000</td>" in text
+    assert "<td>frames/s of all seeds</td><td></td>" in text
+
+
 def test_walks_in_rooms_are_shown(tmp_path):
     run = RunDirectory(tmp_path / "a")
     run.create(HABITAT_PRESETS["smoke"])

@@ -6,6 +6,7 @@ import jax
 import numpy as np
 from jaxtyping import UInt8
 
+from envs.errors import ContractError
 from envs.minigrid import cells as c
 from envs.minigrid.export import unpack_box, without_margin
 from envs.minigrid.generators.generator import Generator, sample_levels
@@ -21,6 +22,16 @@ from envs.minigrid.level import (
 LEVELS = 64  # that are sampled
 QUICKLY = {"xla_backend_optimization_level": 0}  # to compile; it runs once
 GROUND = (c.KIND_EMPTY, c.KIND_FLOOR, c.KIND_OPEN, c.KIND_GOAL)
+
+
+def check_levels(generator: Generator) -> None:
+    """Check some levels.
+
+    Raises:
+        ContractError: one is wrong.
+    """
+    if problem := level_problem(generator):
+        raise ContractError(problem)
 
 
 def level_problem(generator: Generator, levels: int = LEVELS) -> str:

@@ -102,6 +102,7 @@ def sample_levels(
         Levels with a leading axis `[count]`, and which of them were finished within `MAX_CALLS`
         calls of the generator. The others are `placeholder_level`.
     """
+    shape = generator.height + 2 * MARGIN, generator.width + 2 * MARGIN
 
     def unfinished(sampling: _Sampling) -> Bool[Array, ""]:
         return (sampling.done < count) & (sampling.calls < MAX_CALLS)
@@ -109,6 +110,7 @@ def sample_levels(
     def advance(sampling: _Sampling) -> _Sampling:
         key, key_now = jax.random.split(sampling.key)
         drafts, levels, ready = generator.advance(sampling.drafts, key_now, count)
+        levels = jax.vmap(lambda level: enlarge(level, *shape))(levels)
         index = jnp.where(ready, sampling.done + jnp.cumsum(ready) - 1, count)
         levels = jax.tree.map(
             lambda all_, new: all_.at[index].set(new, mode="drop"), sampling.levels, levels
@@ -116,7 +118,7 @@ def sample_levels(
         done = jnp.minimum(sampling.done + ready.sum(dtype=jnp.int32), count)
         return _Sampling(key, drafts, levels, done, sampling.calls + 1)
 
-    blank = placeholder_level(generator.height + 2 * MARGIN, generator.width + 2 * MARGIN)
+    blank = placeholder_level(*shape)
     levels = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (count, *leaf.shape)), blank)
     start = _Sampling(key, generator.begin(count), levels, jnp.int32(0), jnp.int32(0))
     end = jax.lax.while_loop(unfinished, advance, start)

@@ -1,6 +1,8 @@
 """Finding scenes by name, and which way is up in them."""
 
+import errno
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -33,6 +35,21 @@ def test_a_name_is_found_in_every_layout(tmp_path, name, path) -> None:
     assert find_scene(name, tmp_path) == SceneFile(tmp_path / path)
     assert find_scene(path, tmp_path) == SceneFile(tmp_path / path)
     assert find_scene(str(tmp_path / path)) == SceneFile(tmp_path / path)
+
+
+def test_folders_that_may_not_be_read_are_passed_over(tmp_path, monkeypatch) -> None:
+    """As `lost+found` on a disk of its own."""
+    make(tmp_path, "room_0/mesh.ply", "lost+found/mesh.ply")
+    listed, looked_at = Path.iterdir, os.path.isfile
+
+    def iterdir(path):
+        if path.name == "lost+found":
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return listed(path)
+
+    monkeypatch.setattr(Path, "iterdir", iterdir)
+    monkeypatch.setattr(os.path, "isfile", lambda p: "lost" not in str(p) and looked_at(p))
+    assert find_scene("room_0", tmp_path).path == tmp_path / "room_0/mesh.ply"
 
 
 def test_the_best_file_of_a_scene_is_taken(tmp_path) -> None:

@@ -67,7 +67,7 @@ def read_mp4(path) -> list[np.ndarray]:
 @pytest.mark.parametrize(("suffix", "read"), [(".gif", read_gif), (".mp4", read_mp4)])
 def test_a_film_shows_every_frame(suffix, read, frames, tmp_path):
     path = tmp_path / "new" / f"film{suffix}"
-    assert film.write(path, iter(frames), 5) == len(frames)
+    assert film.write(path, iter(frames), 5) == (path, len(frames))
     shown = read(path)
     assert len(shown) == len(frames)
     for picture, frame in zip(shown, frames, strict=True):
@@ -87,7 +87,7 @@ def test_a_gif_has_new_colours_where_its_first_frame_lacks_them(tmp_path):
 
 def test_a_png_shows_the_first_frame(frames, tmp_path):
     path = tmp_path / "level.PNG"
-    assert film.write(path, iter(frames), 5) == 1
+    assert film.write(path, iter(frames), 5) == (path, 1)
     with Image.open(path) as picture:
         assert np.array_equal(np.asarray(picture), frames[0])
 
@@ -101,3 +101,6 @@ def test_no_file_is_written_over(frames, tmp_path):
     with pytest.raises(OSError, match="exists"):
         film.write(path / "film.gif", iter(frames), 5)
     assert [entry.name for entry in tmp_path.iterdir()] == [path.name]
+    saved, _ = film.write(path, iter(frames), 5, numbered=True)  # as of two commands at once
+    assert saved == tmp_path / "film-2.gif"
+    assert path.read_text() == "mine"

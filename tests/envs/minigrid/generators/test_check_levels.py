@@ -3,14 +3,17 @@
 import jax.numpy as jnp
 import pytest
 
+from envs.check import checked
 from envs.minigrid import cells as c
 from envs.minigrid.generators import find
-from envs.minigrid.generators.check_levels import level_problem
+from envs.minigrid.generators.check_levels import check_levels, level_problem
 from envs.minigrid.generators.generator import empty_room, make_generator, set_cell
 from envs.minigrid.level import OPEN_DOOR, PICK_UP, REACH_GOAL, make_level, pack_position
 
 
-def generator(*, cell=c.GOAL, at=(3, 1), deadly=False, ready=True, task=REACH_GOAL, **changed):
+def generator(
+    *, cell=c.GOAL, at=(3, 1), deadly=False, ready=True, task=REACH_GOAL, size=(5, 3), **changed
+):
     """Return a generator of one level: a room of 5 x 3 with a cell in it."""
 
     def sample_level(key):
@@ -22,7 +25,7 @@ def generator(*, cell=c.GOAL, at=(3, 1), deadly=False, ready=True, task=REACH_GO
         direction = options.pop("agent_direction")
         return make_level(grid, position, direction, **options), jnp.array(ready)
 
-    return make_generator("mine", 5, 3, 9, task, sample_level, deadly=deadly)
+    return make_generator("mine", *size, 9, task, sample_level, deadly=deadly)
 
 
 @pytest.mark.parametrize("name", ["DoorKey-5x5", "LavaGapS5"])
@@ -34,6 +37,7 @@ def test_levels_of_the_package_pass(name):
     "well",
     [
         generator(),
+        generator(size=(7, 5)),  # around the room is wall
         generator(cell=c.LAVA, task=0, deadly=True),
         generator(cell=c.box(c.RED, c.key(c.BLUE)), task=PICK_UP, target=c.key(c.BLUE)),
         generator(cell=c.locked_door(c.RED), task=OPEN_DOOR, target=pack_position(3, 1)),
@@ -66,3 +70,8 @@ def test_levels_that_are_well_pass(well):
 )
 def test_a_wrong_level_is_told_in_words(wrong, words):
     assert words in level_problem(wrong, 2)
+
+
+def test_a_level_that_raises_fails_the_check():
+    found = checked("levels", lambda: check_levels(generator(size=(4, 3))))
+    assert "does not fit" in found.problem
