@@ -87,9 +87,7 @@ def evaluate(options: HabitatEvaluateOptions, console: Screen) -> None:
     plan = plan_of(options, runs)
     several = len(runs) > 1
     folder = results_folder(options.out, RUNS if several else runs[0].directory.root)
-    path: Path | None = (
-        None  # until the first scene is played: then another process may not have it
-    )
+    path: Path | None = None  # is chosen when there is something to write, so it is free then
     walked: list[Walked] = []
     rows: list[WalkRow] = []  # of single seeds
     scenes = chosen_scenes(options, runs, plan.habitat)

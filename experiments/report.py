@@ -57,7 +57,6 @@ EPISODES = EvaluationKind(
         *("method", "seed", "environment", "episodes", "checkpoint_frames"),
         *("success_rate", "success_rate_low", "success_rate_high"),
         *("unique_interactions", "unique_interactions_low", "unique_interactions_high"),
-        *("extrinsic_return", "extrinsic_return_low", "extrinsic_return_high"),
     ),
 )
 WALKS = EvaluationKind(
@@ -223,7 +222,7 @@ def evaluation(run: ReportedRun) -> list[str]:
     try:
         header, rows = _walks(found) if in_rooms else _episodes(found)
         frames = int(found[0]["checkpoint_frames"])
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, KeyError) as error:
         raise RunDirectoryError(f"an evaluation of {run.name} cannot be read: {error}") from None
     title = f"Evaluation of {run.name} after {frames:,} frames"
     return [page.heading(title), page.table(header, rows)]

@@ -1,8 +1,8 @@
 """A study's results as one long table, from which its whole report can be drawn again."""
 
-import contextlib
 import csv
 from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -10,12 +10,12 @@ import numpy as np
 
 from cbet_jax.analysis.learning_curves import first_round, of_all_worlds, smoothed
 from cbet_jax.runs import metrics_table
-from cbet_jax.runs.atomic_write import replacing
+from cbet_jax.runs.atomic_write import give_name, replacing
 from cbet_jax.runs.checkpoint import checkpoints
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
 from cbet_jax.runs.metrics_table import Column
 from cbet_jax.runs.saved_policies import UNIFORM, UNTRAINED
-from experiments.common.outputs import is_hidden, unused
+from experiments.common.outputs import is_hidden, write_new
 from experiments.common.presets import NEWEST
 from experiments.evaluation.evaluation_table import ALL_SEEDS, ALL_WORLDS
 from experiments.study.plan import (
@@ -36,6 +36,7 @@ SMOOTHED_FRAMES = 300 * 3200  # of 50 M (paper, appendix "plot smoothing")
 SOLVED = 0.9  # extrinsic return
 MAY_DIFFER = ("budget", "seeds", "first_seed")  # between studies that are reported together
 EXACT, ROUNDED = 15, 6  # digits of a value: of what was asked for, and of what was measured
+EARLIER = "results-earlier.csv"  # an earlier table, if it has results of which no files are left
 ENDED = "diverged"  # metric of a run that did: 1, after the frames of its last checkpoint
 FRAMES_TO_SOLVE = f"frames_to_return_{SOLVED}"
 
@@ -74,9 +75,7 @@ def write_again(path: Path, results: list[Result]) -> Path | None:
     """
     kept = None
     if path.is_file() and not _has_all(results, path):
-        kept = unused(path.with_name(f"{path.stem}-earlier{path.suffix}"))
-        with contextlib.suppress(FileNotFoundError):  # another process has just done so
-            path.rename(kept)
+        kept = write_new(path.with_name(EARLIER), partial(give_name, path))
     write(path, results)
     return kept
 
