@@ -23,7 +23,7 @@ def row(policy: str, seed: int, scene: str, positions: float = 10.0) -> WalkRow:
 
 
 def saved(path: Path, *rows: WalkRow, played: WalkConditions = PLAYED) -> Path:
-    walk_table.save(path, with_means(rows), played)
+    walk_table.save(path, with_means(rows), played, again=True)
     return path
 
 
