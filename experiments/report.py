@@ -20,7 +20,6 @@ from cbet_jax.analysis.figures import ALL_WORLDS, Lines
 from cbet_jax.analysis.learning_curves import Curve, table_from_first_round
 from cbet_jax.config import RunSettings, SettingsError
 from cbet_jax.runs import metrics, metrics_table
-from cbet_jax.runs.checkpoint_record import checkpoints
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError, holds_no
 from cbet_jax.runs.json_files import flattened, to_json
 from experiments.common import cli
@@ -151,7 +150,7 @@ def overview(runs: Sequence[ReportedRun]) -> str:
         saved = (session for session in reversed(run.sessions) if "frames" in session)
         last: dict[str, Any] = next(saved, {})
         speed = last.get("frames_per_second")
-        played, asked = last.get("frames", saved_frames(run)), run.settings.train.frames
+        played, asked = last.get("frames", run.directory.saved_frames()), run.settings.train.frames
         of_run = {
             "what": run.settings.stage,
             "method": method_style.title(run.settings.train.method),
@@ -164,12 +163,6 @@ def overview(runs: Sequence[ReportedRun]) -> str:
             facts.setdefault(name, []).append(fact)
     rows = [(name, *cells) for name, cells in facts.items()]
     return page.table(("", *(run.name for run in runs)), rows)
-
-
-def saved_frames(run: ReportedRun) -> int:
-    """Return the frames of what a run has saved last; 0 if that is nothing."""
-    saved = checkpoints(run.directory.checkpoints) or checkpoints(run.directory.policies)
-    return int(saved[-1].name) if saved else 0
 
 
 def curves(runs: Sequence[ReportedRun]) -> list[str]:

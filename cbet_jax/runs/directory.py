@@ -130,6 +130,11 @@ class RunDirectory:
             self.write_settings(settings)
             say(f"{self.config} was damaged{aside}, and written anew")
 
+    def saved_frames(self) -> int:
+        """Return the frames of the newest checkpoint; of the policies, if it has only these."""
+        saved = checkpoints(self.checkpoints) or checkpoints(self.policies)
+        return int(saved[-1].name) if saved else 0
+
     @contextmanager
     def lock(self) -> Iterator[None]:
         """Keep other processes from training in the directory.

@@ -167,10 +167,8 @@ def plan(root: Path, study: StudySettings, chosen: Selection) -> list[StudyJob]:
 
 
 def reached(run: Path) -> int:
-    """Return the frames of a run's newest checkpoint; of its policies, if it has only these."""
-    directory = RunDirectory(run)
-    saved = checkpoints(directory.checkpoints) or checkpoints(directory.policies)
-    return int(saved[-1].name) if saved else 0
+    """Return how far a run has come: the frames of what it has saved last."""
+    return RunDirectory(run).saved_frames()
 
 
 def holds_policies(run: Path, frames: int) -> bool:
