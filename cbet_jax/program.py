@@ -16,10 +16,9 @@ from jaxtyping import Array, Float, Key
 from cbet_jax import sharding
 from cbet_jax.agent import Agent
 from cbet_jax.config import SettingsError, TrainSettings
-from cbet_jax.runs.devices import compiler_options
-from cbet_jax.runs.json_files import first_difference, to_json
 from cbet_jax.setting_types import numbers, without_numbers
-from cbet_jax.sharding import SEEDS, Numbers
+from cbet_jax.settings_json import first_difference, to_json
+from cbet_jax.sharding import SEEDS, Numbers, compiler_options
 from cbet_jax.train import Trainer, TrainState, init, iterate, make_trainer, trainer_with
 from cbet_jax.types import Metrics, SameType, unchanged
 from envs.types import World

@@ -7,6 +7,7 @@ data-parallel, each device taking an equal part of every batch. Random numbers d
 the grid, so every grid computes what one device computes, except for the order of sums.
 """
 
+import os
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
@@ -118,3 +119,18 @@ def _to_devices(leaf: jax.Array, sharding: NamedSharding) -> jax.Array:
     numbers = np.asarray(leaf)
     # Each host gives the parts of its own devices; `device_put` reaches no others.
     return jax.make_array_from_callback(numbers.shape, sharding, lambda index: numbers[index])
+
+
+def cores() -> int:
+    """Return the number of cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def compiler_options(mesh: Mesh | None) -> dict[str, bool]:
+    """Return XLA's options for a mesh: where every core is a device, cores share no products."""
+    if mesh is None or mesh.local_devices[0].platform != "cpu":
+        return {}
+    every_core = len(mesh.local_devices) >= cores()  # devices of other hosts use no core here
+    return {"xla_cpu_multi_thread_eigen": False} if every_core else {}

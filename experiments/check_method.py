@@ -36,8 +36,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     with cli.user_errors():
         options: CheckMethodOptions = cli.parse(CheckMethodOptions, arguments, MODULE)
         from cbet_jax.intrinsic import own  # imported here: it takes seconds
-        from cbet_jax.intrinsic.check import check_method, check_settings
-        from cbet_jax.runs.own_code import is_own
+        from cbet_jax.method_check.check import check_method, check_settings
+        from cbet_jax.own_code import is_own
 
         name = own.load(options.method) if is_own(options.method) else options.method
         settings = check_settings(name, options.own)

@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         options: CheckWorldOptions = cli.parse(CheckWorldOptions, arguments, MODULE)
         check_fields(options)
         # Imported here: they take seconds.
-        from cbet_jax.runs.own_code import is_own
+        from cbet_jax.own_code import is_own
         from envs.check import check_world, checked
         from envs.minigrid import make_world
         from envs.minigrid.generators import find

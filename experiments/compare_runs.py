@@ -34,7 +34,7 @@ from cbet_jax.analysis.learning_curves import (
 from cbet_jax.config import SettingsError
 from cbet_jax.runs import metrics, metrics_table
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError, holds_no
-from cbet_jax.runs.json_files import flattened, to_json
+from cbet_jax.settings_json import flattened, to_json
 from experiments.common import cli
 from experiments.common.outputs import new_folder, write_table
 from experiments.common.screen import Screen

@@ -24,8 +24,8 @@ import jax
 import tyro
 
 from cbet_jax.config import Factors, SettingsError
+from cbet_jax.runs.atomic_write import write_json
 from cbet_jax.runs.directory import RunDirectoryError
-from cbet_jax.runs.json_files import write_json
 from experiments.benchmarks import gpu_program_report, gpu_program_table, gpu_targets
 from experiments.benchmarks.gpu_program_report import Compiled
 from experiments.benchmarks.gpu_report_cases import GOAL_SEEDS, Case

@@ -24,7 +24,7 @@ from cbet_jax.program import seed_keys
 from cbet_jax.runs import checkpoint, manifest, metrics_table
 from cbet_jax.runs.checkpoint import Position
 from cbet_jax.runs.directory import RunDirectory
-from cbet_jax.runs.json_files import to_json
+from cbet_jax.settings_json import to_json
 from envs.habitat.simulator import ACTIONS, VIEW_SHAPE
 from envs.registry import UnknownEnvironment
 from experiments.common import cli, gridworlds, habitat, invocation

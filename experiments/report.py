@@ -21,7 +21,7 @@ from cbet_jax.analysis.learning_curves import Curve, table_from_first_round
 from cbet_jax.config import RunSettings, SettingsError
 from cbet_jax.runs import metrics, metrics_table
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError, holds_no
-from cbet_jax.runs.json_files import flattened, to_json
+from cbet_jax.settings_json import flattened, to_json
 from experiments.common import cli
 from experiments.common.outputs import RUNS, distinct_names, is_hidden, new_page
 from experiments.common.presets import HABITAT_PRESETS, PRESETS

@@ -7,6 +7,7 @@ those that a command line names by their files.
 from collections.abc import Callable
 from functools import partial
 
+from cbet_jax import own_code
 from cbet_jax.config import SettingsError, TrainSettings
 from cbet_jax.intrinsic.ablation import REWARDS as ABLATION
 from cbet_jax.intrinsic.ablation import ablation
@@ -24,7 +25,6 @@ from cbet_jax.intrinsic.ride import ride
 from cbet_jax.intrinsic.rnd import rnd
 from cbet_jax.intrinsic.rnd_normalized import rnd_normalized
 from cbet_jax.intrinsic.types import Intrinsic
-from cbet_jax.runs import own_code
 from envs.errors import did_you_mean
 
 METHODS: dict[str, Callable[[TrainSettings, int], Intrinsic]] = {

@@ -5,7 +5,7 @@
 
 The function takes the settings of the run and the number of actions, and returns an `Intrinsic`. If
 it has settings of its own, it takes them third; its default value for them is a frozen dataclass of
-numbers and words (`--own beta=0.5 decay=3`). `cbet_jax.runs.own_code` loads it.
+numbers and words (`--own beta=0.5 decay=3`). `cbet_jax.own_code` loads it.
 """
 
 import inspect
@@ -14,10 +14,10 @@ from dataclasses import fields, is_dataclass, replace
 from functools import partial
 from typing import Any
 
+from cbet_jax import own_code
 from cbet_jax.config import SettingsError, TrainSettings
 from cbet_jax.intrinsic import METHODS
 from cbet_jax.intrinsic.types import Intrinsic
-from cbet_jax.runs import own_code
 from envs.errors import did_you_mean
 
 BOOLEANS = {"true": True, "false": False}

@@ -7,11 +7,13 @@ following links, so no file outside of it is changed.
 import contextlib
 import errno
 import fcntl
+import json
 import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 LEAST_BYTES = 64 * 1024  # that a folder must have room for
 
@@ -146,3 +148,9 @@ def _delete_if_left_over(path: Path) -> None:
             path.unlink()
         finally:
             os.close(opened)
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Write a file that is either complete or absent, whenever the process dies."""
+    with replacing(path) as temporary:
+        temporary.write_text(json.dumps(content, indent=2) + "\n")

@@ -26,6 +26,7 @@ import jax
 
 from cbet_jax.runs import multihost
 from cbet_jax.runs.atomic_write import set_aside as set_aside
+from cbet_jax.runs.atomic_write import write_json
 from cbet_jax.runs.checkpoint_arrays import STATE, array_shapes, load_arrays, save_arrays
 from cbet_jax.runs.checkpoint_record import (
     RECORD,
@@ -36,7 +37,7 @@ from cbet_jax.runs.checkpoint_record import (
 from cbet_jax.runs.checkpoint_record import DamagedCheckpointError as DamagedCheckpointError
 from cbet_jax.runs.checkpoint_record import checkpoints as checkpoints
 from cbet_jax.runs.directory import RunDirectoryError
-from cbet_jax.runs.json_files import completed, first_difference, write_json
+from cbet_jax.settings_json import completed, first_difference
 
 KEPT = 3  # checkpoints; older ones are deleted
 METRICS = "metrics.csv"

@@ -11,7 +11,7 @@ import numpy as np
 from jax.sharding import Mesh
 
 from cbet_jax.config import SettingsError, TrainSettings
-from cbet_jax.sharding import SEEDS, WORLDS
+from cbet_jax.sharding import SEEDS, WORLDS, cores
 
 COLLECTIVE_TIMEOUTS = (  # flags of XLA, in seconds
     "xla_cpu_collective_call_warn_stuck_timeout_seconds",
@@ -58,21 +58,6 @@ def use_cpu(devices: int | None = None) -> None:
         return
     with contextlib.suppress(RuntimeError):
         jax.config.update("jax_num_cpu_devices", devices or cores())
-
-
-def cores() -> int:
-    """Return the number of cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
-def compiler_options(mesh: Mesh | None) -> dict[str, bool]:
-    """Return XLA's options for a mesh: where every core is a device, cores share no products."""
-    if mesh is None or mesh.local_devices[0].platform != "cpu":
-        return {}
-    every_core = len(mesh.local_devices) >= cores()  # devices of other hosts use no core here
-    return {"xla_cpu_multi_thread_eigen": False} if every_core else {}
 
 
 def compiled_quickly() -> dict[str, int]:

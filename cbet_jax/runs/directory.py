@@ -28,7 +28,14 @@ from pathlib import Path
 from typing import Any
 
 from cbet_jax.config import RunSettings
-from cbet_jax.runs.atomic_write import check_room, delete_left_over, open_own, replacing, set_aside
+from cbet_jax.runs.atomic_write import (
+    check_room,
+    delete_left_over,
+    open_own,
+    replacing,
+    set_aside,
+    write_json,
+)
 from cbet_jax.runs.checkpoint_record import (
     DamagedCheckpointError,
     checkpoints,
@@ -36,7 +43,7 @@ from cbet_jax.runs.checkpoint_record import (
     read_own,
     read_record,
 )
-from cbet_jax.runs.json_files import from_json, to_json, write_json
+from cbet_jax.settings_json import from_json, to_json
 
 DIGEST = "digest"  # of all else, in config.json
 UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, OSError, RecursionError)

@@ -13,9 +13,8 @@ from typing import Any
 
 import jax
 
-from cbet_jax.runs.atomic_write import set_aside
+from cbet_jax.runs.atomic_write import set_aside, write_json
 from cbet_jax.runs.checkpoint_record import digest_of_record, read_own
-from cbet_jax.runs.json_files import write_json
 
 PACKAGES = ("jax", "jaxlib", "navix", "flax", "optax", "numpy", "orbax-checkpoint", "cbet-jax")
 GIT_TIMEOUT_SECONDS = 10

@@ -16,9 +16,9 @@ from cbet_jax.config import RunSettings
 from cbet_jax.networks.policy_network import sample_actions
 from cbet_jax.runs import checkpoint, pretrained
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
-from cbet_jax.runs.json_files import to_json
 from cbet_jax.runs.pretrained import POLICY
 from cbet_jax.setting_types import check_between
+from cbet_jax.settings_json import to_json
 from cbet_jax.types import RecurrentState
 
 FIXED = "learner.fixed."  # before the names of arrays that are not learnt

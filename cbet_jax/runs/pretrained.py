@@ -28,7 +28,7 @@ from cbet_jax.runs.directory import (
     RunInUseError,
     refuse_other_content,
 )
-from cbet_jax.runs.json_files import from_json, to_json
+from cbet_jax.settings_json import from_json, to_json
 from envs.errors import did_you_mean
 
 PREFIX = "pretrained"  # before the names

@@ -14,7 +14,7 @@ from cbet_jax.runs import checkpoint, devices, multihost
 from cbet_jax.runs.checkpoint import Loaded, Position
 from cbet_jax.runs.checkpoint_arrays import OtherProgramError
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
-from cbet_jax.runs.json_files import to_json
+from cbet_jax.settings_json import to_json
 from envs.types import World
 
 # Names of policies that no run has trained:

@@ -11,7 +11,7 @@ from cbet_jax.config import RunSettings
 from cbet_jax.runs import checkpoint, metrics_table, multihost
 from cbet_jax.runs.checkpoint import Loaded, Position
 from cbet_jax.runs.directory import RunDirectory
-from cbet_jax.runs.json_files import to_json
+from cbet_jax.settings_json import to_json
 from cbet_jax.train import TrainState
 
 SAVING_SHARE = 0.1  # of a run's time, at most: a chunk's end is saved if that allows it,

@@ -11,7 +11,7 @@ from tensorboardX.summary import hparams
 
 from cbet_jax.config import RunSettings
 from cbet_jax.runs.directory import RunDirectory
-from cbet_jax.runs.json_files import flattened, to_json
+from cbet_jax.settings_json import flattened, to_json
 
 COLORSPACE_RGB = 3
 

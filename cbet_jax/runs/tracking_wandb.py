@@ -13,7 +13,7 @@ import wandb
 
 from cbet_jax.config import RunSettings
 from cbet_jax.runs.directory import RunDirectory
-from cbet_jax.runs.json_files import to_json
+from cbet_jax.settings_json import to_json
 
 PROJECT = "cbet-jax"
 FRAMES = "frames"  # the horizontal axis of all metrics

@@ -7,11 +7,12 @@ from typing import Any
 import jax
 import numpy as np
 
+from cbet_jax import own_code
 from cbet_jax.agent import AgentParams, world_agent
 from cbet_jax.config import RunSettings, SettingsError, TrainSettings
 from cbet_jax.intrinsic import own
 from cbet_jax.program import make_program, seed_keys
-from cbet_jax.runs import metrics_table, own_code
+from cbet_jax.runs import metrics_table
 from cbet_jax.runs.policy import Policy
 from cbet_jax.runs.train_loop import NonFiniteLossError
 from cbet_jax.types import Metrics

@@ -10,9 +10,8 @@ import jax
 from rich.console import Console
 
 from cbet_jax.runs import manifest
-from cbet_jax.runs.atomic_write import check_room, replacing
+from cbet_jax.runs.atomic_write import check_room, replacing, write_json
 from cbet_jax.runs.directory import RunDirectoryError
-from cbet_jax.runs.json_files import write_json
 from experiments.benchmarks import gpu_report_table
 
 REPORT, TABLE, TRACE = "report.json", "report.md", "trace.json.gz"

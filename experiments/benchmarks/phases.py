@@ -18,7 +18,8 @@ from cbet_jax.agent import AgentParams
 from cbet_jax.config import TrainSettings
 from cbet_jax.intrinsic.types import Experience, Params
 from cbet_jax.learner import batch_loss, total_reward
-from cbet_jax.runs.devices import compiler_options, make_mesh
+from cbet_jax.runs.devices import make_mesh
+from cbet_jax.sharding import compiler_options
 from cbet_jax.train import (
     Trainer,
     TrainState,

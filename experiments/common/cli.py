@@ -113,7 +113,7 @@ def _with_own_code(arguments: Sequence[str]) -> Sequence[str]:
     """Load the methods and worlds that are somebody's own files, and name them as settings do."""
     if not any(":" in word for word in arguments):
         return arguments
-    from cbet_jax.runs import own_code  # imported here: it takes seconds
+    from cbet_jax import own_code  # imported here: it takes seconds
 
     loaders = {option: partial(_load, module) for option, module in OWN_CODE.items()}
     return list(own_code.loaded_words(arguments, loaders))

@@ -11,7 +11,7 @@ from cbet_jax.config import RunSettings, SettingsError
 from cbet_jax.program import Program, make_program, seed_keys
 from cbet_jax.runs import memory
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
-from cbet_jax.runs.json_files import first_difference, to_json
+from cbet_jax.settings_json import first_difference, to_json
 from envs.minigrid import make_world
 
 EVALUATE = "experiments.minigrid_evaluate"  # the command to run next

@@ -9,14 +9,15 @@ from pathlib import Path
 from jax.sharding import Mesh
 from rich.console import Console
 
+from cbet_jax import own_code
 from cbet_jax.analysis.method_style import plain_name
 from cbet_jax.config import RunSettings, SettingsError
 from cbet_jax.intrinsic import refuse_unnamed
-from cbet_jax.runs import devices, multihost, own_code
+from cbet_jax.runs import devices, multihost
 from cbet_jax.runs.checkpoint import Loaded
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
-from cbet_jax.runs.json_files import first_difference, to_json
 from cbet_jax.runs.tracking import Trackers
+from cbet_jax.settings_json import first_difference, to_json
 from envs.minigrid.generators.own_worlds import refuse_unnamed as refuse_unnamed_worlds
 from experiments.common import cli, presets
 from experiments.common.cli import FirstWords

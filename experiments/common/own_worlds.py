@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from cbet_jax import own_code
 from cbet_jax.config import SettingsError
-from cbet_jax.runs import own_code
 from envs.minigrid.generators import own_worlds
 
 

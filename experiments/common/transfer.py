@@ -7,7 +7,7 @@ from cbet_jax.program import Program, seed_keys
 from cbet_jax.runs import checkpoint, multihost
 from cbet_jax.runs.checkpoint import Position
 from cbet_jax.runs.directory import RunDirectory
-from cbet_jax.runs.json_files import to_json
+from cbet_jax.settings_json import to_json
 
 
 def save_first_state(

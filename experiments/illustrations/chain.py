@@ -18,9 +18,9 @@ from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray
 
 from cbet_jax.config import CountSettings, TrainSettings
 from cbet_jax.counts.resets import Resets
-from cbet_jax.intrinsic.checking.corridor import table_agent
 from cbet_jax.intrinsic.count_based import CHANGES, STATES, CountReward, count_based
 from cbet_jax.learner import begin_learner, make_optimizers, update
+from cbet_jax.method_check.corridor import table_agent
 from cbet_jax.rollout import begin_actor, rollout
 from envs.types import Step, World
 

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 from cbet_jax.config import RunSettings
 from cbet_jax.intrinsic import COUNT_REWARDS
 from cbet_jax.runs import manifest
+from cbet_jax.runs.atomic_write import write_json
 from cbet_jax.runs.directory import UNREADABLE, RunDirectory, RunDirectoryError
-from cbet_jax.runs.json_files import write_json
 from experiments.study.plan import EVALUATION, StudyJob, reached
 
 MACHINE = ("platform", "cpu_count", "backend", "devices")  # of a manifest

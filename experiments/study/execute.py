@@ -14,11 +14,11 @@ from cbet_jax.runs import checkpoint
 from cbet_jax.runs.atomic_write import replacing
 from cbet_jax.runs.devices import make_mesh
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError, RunInUseError, is_empty
-from cbet_jax.runs.json_files import first_difference, to_json
 from cbet_jax.runs.memory import NotEnoughMemoryError
 from cbet_jax.runs.saved_policies import load_policies
 from cbet_jax.runs.train_loop import HostSettings, NonFiniteLossError, train
 from cbet_jax.setting_types import kept_before
+from cbet_jax.settings_json import first_difference, to_json
 from envs.minigrid import make_world
 from experiments.common.endings import draw_figures, end_stopped
 from experiments.common.gridworlds import build

@@ -10,8 +10,8 @@ import tyro
 
 from cbet_jax.config import Factors
 from cbet_jax.runs.directory import RunDirectoryError, create_with_record
-from cbet_jax.runs.json_files import first_difference, from_json
 from cbet_jax.setting_types import Frames, NonNegativeFloat, Processes, Worlds, check_fields
+from cbet_jax.settings_json import first_difference, from_json
 from envs.minigrid.generators.catalogue import TRANSFER as TEN_WORLDS
 from envs.registry import find
 from experiments.common import cli, presets

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from cbet_jax.runs.json_files import write_json
+from cbet_jax.runs.atomic_write import write_json
 from experiments.common.training_together import AND
 from experiments.sweeps import process
 from experiments.sweeps.gpus import VARIABLE

@@ -9,7 +9,7 @@ from typing import Any
 import submitit
 from submitit.slurm import slurm as sbatch
 
-from cbet_jax.runs.json_files import write_json
+from cbet_jax.runs.atomic_write import write_json
 from experiments.sweeps.jobs import SLURM, Submitted, training_of, uninterrupted
 from experiments.sweeps.plan import SweepGroup, SweepJob
 from experiments.sweeps.process import Training

@@ -6,9 +6,12 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
+from jax.sharding import Mesh
 
+from cbet_jax import sharding
 from cbet_jax.runs import checkpoint, checkpoint_arrays, multihost
 from cbet_jax.runs.devices import COLLECTIVE_TIMEOUTS
 from cbet_jax.runs.directory import RunDirectory
@@ -105,3 +108,12 @@ def test_devices_that_do_not_divide_are_refused(runs):
         "error: 3 devices do not divide 2 seeds of 16 worlds and batches of 16; these do: 1 2 4\n"
     )
     assert not (runs / "3").exists()
+
+
+@pytest.mark.parametrize(("here", "shared"), [(1, True), (2, False)])
+def test_cores_share_products_unless_each_is_a_device(here, shared, monkeypatch):
+    """Whatever other hosts have."""
+    monkeypatch.setattr(sharding, "cores", lambda: 2)
+    mesh = Mock(Mesh, local_devices=[Mock(platform="cpu")] * here, size=4)
+    asked = {} if shared else {"xla_cpu_multi_thread_eigen": False}
+    assert sharding.compiler_options(mesh) == asked

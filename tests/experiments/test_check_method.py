@@ -2,7 +2,7 @@
 
 import pytest
 
-from cbet_jax.intrinsic.check import CHECKS
+from cbet_jax.method_check.check import CHECKS
 from experiments import check_method
 from experiments.common import cli
 from tests.support.own_method import own_method

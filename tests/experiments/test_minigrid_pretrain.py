@@ -17,8 +17,8 @@ import envs.minigrid
 from cbet_jax.program import seed_keys
 from cbet_jax.runs import checkpoint, metrics_table
 from cbet_jax.runs.directory import RunDirectory
-from cbet_jax.runs.json_files import to_json
 from cbet_jax.runs.train_loop import Outcome
+from cbet_jax.settings_json import to_json
 from experiments import minigrid_evaluate, minigrid_pretrain
 from experiments.common import endings, gridworlds, opening
 from experiments.evaluation.evaluation_table import ALL_WORLDS

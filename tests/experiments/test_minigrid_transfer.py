@@ -17,7 +17,7 @@ from cbet_jax.program import seed_keys
 from cbet_jax.runs import checkpoint, metrics_table, saved_policies
 from cbet_jax.runs.checkpoint import Position
 from cbet_jax.runs.directory import RunDirectory
-from cbet_jax.runs.json_files import to_json
+from cbet_jax.settings_json import to_json
 from envs.minigrid import make_world
 from envs.minigrid.generators import GENERATORS, TRANSFER
 from experiments import (

@@ -6,7 +6,7 @@ import pytest
 
 from cbet_jax.config import TrainSettings
 from cbet_jax.intrinsic import METHODS, make_intrinsic, own
-from cbet_jax.intrinsic.check import REACHES
+from cbet_jax.method_check.check import REACHES
 from experiments import check_method, new_method
 from tests.support.refusal import refused
 

@@ -18,7 +18,7 @@ import pytest
 from cbet_jax.program import seed_keys
 from cbet_jax.runs import checkpoint, metrics_table
 from cbet_jax.runs.directory import RunDirectory
-from cbet_jax.runs.json_files import to_json
+from cbet_jax.settings_json import to_json
 from envs.habitat.world import UNMEASURED
 from experiments import (
     habitat_evaluate,

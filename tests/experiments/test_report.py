@@ -9,8 +9,8 @@ import pytest
 from PIL import Image
 
 from cbet_jax.analysis.intervals import Estimate
+from cbet_jax.runs.atomic_write import write_json
 from cbet_jax.runs.directory import RunDirectory
-from cbet_jax.runs.json_files import write_json
 from cbet_jax.runs.metrics_table import HEADER
 from experiments import report
 from experiments.common.presets import HABITAT_PRESETS, PRESETS

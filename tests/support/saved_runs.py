@@ -9,7 +9,7 @@ from cbet_jax.agent import make_agent
 from cbet_jax.config import RunSettings
 from cbet_jax.runs import checkpoint
 from cbet_jax.runs.directory import RunDirectory
-from cbet_jax.runs.json_files import to_json
+from cbet_jax.settings_json import to_json
 from envs.minigrid import rules, views
 from experiments.common.presets import PRESETS
 

@@ -4,9 +4,9 @@ import sys
 
 import pytest
 
+from cbet_jax import own_code
 from cbet_jax.config import SettingsError, TrainSettings
 from cbet_jax.intrinsic import make_intrinsic, own
-from cbet_jax.runs import own_code
 from tests.support.own_method import own_method
 
 BONUS = '''

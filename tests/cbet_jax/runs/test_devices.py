@@ -5,14 +5,11 @@ import subprocess
 import sys
 from collections import Counter
 from typing import NamedTuple
-from unittest.mock import Mock
 
 import jax
 import pytest
-from jax.sharding import Mesh
 
 from cbet_jax.config import TrainSettings
-from cbet_jax.runs import devices
 from cbet_jax.runs.devices import fewest_sequences, fits, most, of_each_host, use_cpu
 from experiments import minigrid_pretrain
 from experiments.common.presets import PRESETS
@@ -46,15 +43,6 @@ def test_every_host_gives_devices(preset, seeds, devices, used):
     given = of_each_host(found, PRESETS[preset].train, seeds)
     taken = Counter(place.process_index for place in given)
     assert [taken[host] for host in range(len(devices))] == used
-
-
-@pytest.mark.parametrize(("here", "shared"), [(1, True), (2, False)])
-def test_cores_share_products_unless_each_is_a_device(here, shared, monkeypatch):
-    """Whatever other hosts have."""
-    monkeypatch.setattr(devices, "cores", lambda: 2)
-    mesh = Mock(Mesh, local_devices=[Mock(platform="cpu")] * here, size=4)
-    asked = {} if shared else {"xla_cpu_multi_thread_eigen": False}
-    assert devices.compiler_options(mesh) == asked
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,8 @@ from cbet_jax.program import seed_keys
 from cbet_jax.runs import checkpoint, pretrained
 from cbet_jax.runs.checkpoint import Position
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
-from cbet_jax.runs.json_files import to_json
 from cbet_jax.setting_types import SettingsError
+from cbet_jax.settings_json import to_json
 from tests.support import tiny
 
 VIEW, ACTIONS, AGENTS = (7, 7, 3), 7, 3

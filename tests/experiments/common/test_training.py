@@ -2,8 +2,8 @@
 
 import pytest
 
+from cbet_jax import own_code
 from cbet_jax.intrinsic import METHODS
-from cbet_jax.runs import own_code
 from cbet_jax.runs.directory import RunDirectory
 from envs.minigrid.generators import own_worlds
 from experiments import minigrid_pretrain

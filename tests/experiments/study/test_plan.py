@@ -9,8 +9,8 @@ import pytest
 from cbet_jax.config import SettingsError, TrainSettings
 from cbet_jax.intrinsic import METHODS
 from cbet_jax.runs.directory import RunDirectory
-from cbet_jax.runs.json_files import from_json
 from cbet_jax.runs.saved_policies import load_policies
+from cbet_jax.settings_json import from_json
 from envs.minigrid import make_world
 from experiments.common.presets import EARLIER, PRESETS
 from experiments.study.plan import EVALUATION, PRETRAIN, STAGES, Selection, StudySettings, plan

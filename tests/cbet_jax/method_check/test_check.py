@@ -9,9 +9,9 @@ import pytest
 
 from cbet_jax.config import SettingsError
 from cbet_jax.intrinsic import METHODS
-from cbet_jax.intrinsic.check import CHECKS, REACHES, RESETS, check_method, check_settings
-from cbet_jax.intrinsic.checking.rewards import FURTHER
 from cbet_jax.intrinsic.types import Intrinsic, Params
+from cbet_jax.method_check.check import CHECKS, REACHES, RESETS, check_method, check_settings
+from cbet_jax.method_check.rewards import FURTHER
 from tests.support.families import others_slow
 
 ONES = {"coefficient": 1.0, "reward": lambda params, played: jnp.ones(played.steps.action.shape)}

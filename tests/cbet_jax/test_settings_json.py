@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from cbet_jax.config import HabitatSettings, RunSettings, SettingsError
-from cbet_jax.runs.json_files import completed, first_difference, from_json, to_json
 from cbet_jax.setting_types import kept_before
+from cbet_jax.settings_json import completed, first_difference, from_json, to_json
 from experiments.common.presets import HABITAT_PRESETS, PRESETS
 
 RUNS = {**PRESETS, **{f"habitat {name}": run for name, run in HABITAT_PRESETS.items()}}

@@ -1,12 +1,10 @@
-"""Settings and records as JSON: what run directories hold."""
+"""Settings as JSON, as run directories hold them."""
 
 import dataclasses
 import json
-from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 from cbet_jax.config import RunSettings, TrainSettings
-from cbet_jax.runs.atomic_write import replacing
 from cbet_jax.setting_types import value_before
 
 
@@ -77,9 +75,3 @@ def first_difference(one: Any, other: Any, name: str = "") -> str | None:
 
 def _shown(value: Any) -> str:
     return " ".join(map(str, value)) if isinstance(value, list) else str(value)
-
-
-def write_json(path: Path, content: Any) -> None:
-    """Write a file that is either complete or absent, whenever the process dies."""
-    with replacing(path) as temporary:
-        temporary.write_text(json.dumps(content, indent=2) + "\n")

@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
-from cbet_jax.intrinsic.checking.corridor import ACTIONS, looks
 from cbet_jax.intrinsic.types import Experience, Intrinsic, Memory, Params
+from cbet_jax.method_check.corridor import ACTIONS, looks
 from cbet_jax.types import ArrayTree, Trajectory, Transition, unchanged
 from envs.types import Step
 

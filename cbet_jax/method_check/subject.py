@@ -7,9 +7,9 @@ import numpy as np
 
 from cbet_jax.config import TrainSettings
 from cbet_jax.intrinsic import make_intrinsic
-from cbet_jax.intrinsic.checking.corridor import ACTIONS
-from cbet_jax.intrinsic.checking.walk import Played, Walk, play
 from cbet_jax.intrinsic.types import Memory, Params
+from cbet_jax.method_check.corridor import ACTIONS
+from cbet_jax.method_check.walk import Played, Walk, play
 
 QUICKLY = {"xla_backend_optimization_level": 0}  # to compile; each function runs a few times
 

@@ -6,7 +6,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from cbet_jax.intrinsic.checking.expectations import (
+from cbet_jax.intrinsic.types import Intrinsic, Params
+from cbet_jax.learner import reward_and_loss
+from cbet_jax.method_check.expectations import (
     are_close,
     described,
     expect,
@@ -18,8 +20,8 @@ from cbet_jax.intrinsic.checking.expectations import (
     named_leaves,
     shapes_of,
 )
-from cbet_jax.intrinsic.checking.subject import QUICKLY, Subject
-from cbet_jax.intrinsic.checking.walk import (
+from cbet_jax.method_check.subject import QUICKLY, Subject
+from cbet_jax.method_check.walk import (
     ACTORS,
     STEPS,
     Walk,
@@ -29,8 +31,6 @@ from cbet_jax.intrinsic.checking.walk import (
     observe_each,
     random_walk,
 )
-from cbet_jax.intrinsic.types import Intrinsic, Params
-from cbet_jax.learner import reward_and_loss
 from cbet_jax.types import Trajectory, unchanged
 
 

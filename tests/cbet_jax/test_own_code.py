@@ -2,7 +2,7 @@
 
 import pytest
 
-from cbet_jax.runs import own_code
+from cbet_jax import own_code
 
 
 @pytest.fixture

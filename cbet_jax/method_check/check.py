@@ -7,9 +7,9 @@ successes. So no simulator is needed, and the checks take seconds; only the last
 from collections.abc import Callable, Iterator
 
 from cbet_jax.config import AuxiliarySettings, CountSettings, TrainSettings
-from cbet_jax.intrinsic.checking import functions, rewards
-from cbet_jax.intrinsic.checking.expectations import first_line
-from cbet_jax.intrinsic.checking.subject import Subject
+from cbet_jax.method_check import functions, rewards
+from cbet_jax.method_check.expectations import first_line
+from cbet_jax.method_check.subject import Subject
 from cbet_jax.setting_types import SettingsError
 from envs.errors import Check, ContractError
 

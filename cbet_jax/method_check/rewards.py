@@ -6,10 +6,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from cbet_jax.intrinsic.checking import corridor
-from cbet_jax.intrinsic.checking.expectations import are_close, expect
-from cbet_jax.intrinsic.checking.subject import Subject
-from cbet_jax.intrinsic.checking.walk import ACTORS, ENDS, PLACES, Walk, make_walk, random_walk
+from cbet_jax.method_check import corridor
+from cbet_jax.method_check.expectations import are_close, expect
+from cbet_jax.method_check.subject import Subject
+from cbet_jax.method_check.walk import ACTORS, ENDS, PLACES, Walk, make_walk, random_walk
 
 CUT = 6  # steps from here on are changed, to find what looks ahead
 END = 5  # the step that ends an episode, to find what is left of it

@@ -1,1 +1,0 @@
-"""What `cbet_jax.intrinsic.check` is made of."""
