@@ -4,10 +4,8 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from ctypes.util import find_library
 from dataclasses import dataclass
 from functools import partial
@@ -33,7 +31,7 @@ from experiments.common.screen import Screen
 
 MODULE = "experiments.doctor"
 BROKEN = 1  # exit status: not even the basics work
-SCENE = "bedroom"  # the smallest that the package draws
+SCENE = "bedroom"  # the package's smallest
 START_LIMIT_SECONDS = 120.0
 NAMED = f"with --simulator-python, or for all commands in {habitat.PYTHON}"
 CONDAS = ("conda", "mamba", "micromamba")
@@ -153,19 +151,16 @@ def try_simulator(name: str, options: DoctorOptions) -> Check:
     """Start a simulator, shake hands, and have it render a frame."""
     python = options.simulator_python if name != habitat.EMBEDDED else None
     try:
-        with scene_for(name, options.scene) as scene:
-            played = HabitatSettings(simulator=name, up=options.up if options.scene else None)
-            settings = habitat.process_settings(scene, played, python)
-            workers = WorkerPool(settings._replace(start_limit=START_LIMIT_SECONDS), 1)
-            try:
-                return render(name, workers, options.out)
-            finally:
-                workers.close()
+        played = HabitatSettings(simulator=name, up=options.up if options.scene else None)
+        settings = habitat.process_settings(options.scene or SCENE, played, python)
+        workers = WorkerPool(settings._replace(start_limit=START_LIMIT_SECONDS), 1)
+        try:
+            return render(name, workers, options.out)
+        finally:
+            workers.close()
     except SimulatorError as error:
         problem, _, fix = first_line(error).partition("; ")
         return Check(name, False, problem, f"{fix} ({NAMED})" if "python" in fix else fix)
-    except ImportError as error:  # an apartment is written with trimesh
-        return Check(name, False, f"no scene to open: {error}", "name one with --scene")
 
 
 def find_ways() -> Check:
@@ -193,18 +188,6 @@ def usable_cmake() -> bool:
     said = subprocess.run([cmake, "--version"], capture_output=True, text=True, check=False).stdout
     release = re.search(r"version (\d+)", said)
     return release is not None and int(release[1]) < MOST_CMAKE
-
-
-@contextmanager
-def scene_for(simulator: str, scene: str | None) -> Iterator[str]:
-    """Lend a scene that a simulator can open; other simulators than ours need it as a file."""
-    if scene is not None or simulator == habitat.EMBEDDED:
-        yield scene or SCENE
-        return
-    from envs.habitat.apartments.files import write
-
-    with tempfile.TemporaryDirectory() as folder:
-        yield str(write(SCENE, Path(folder)))
 
 
 def render(name: str, workers: WorkerPool, out: Path | None) -> Check:

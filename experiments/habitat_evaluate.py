@@ -17,7 +17,7 @@ import tyro
 from cbet_jax.config import Axis, HabitatSettings, SettingsError
 from cbet_jax.setting_types import Episodes, Processes, Seed, Steps, check_fields
 from envs.habitat.apartments import NAMES
-from envs.habitat.simulator import SimulatorError
+from envs.habitat.simulator import SIMULATORS, SimulatorError
 from experiments.common import cli, habitat, opening
 from experiments.common.outputs import RUNS, given_run, results_folder, write_new
 from experiments.common.screen import Screen
@@ -190,7 +190,7 @@ def chosen_scenes(
         return tuple(dict.fromkeys(options.scenes))
     if played.folder is not None:
         return REPLICA
-    if played.simulator == habitat.EMBEDDED:
+    if played.simulator in SIMULATORS:
         own = {name for run in runs for name in run.settings.environments}
         return tuple(name for name in NAMES if name not in own)
     raise SettingsError(f"name the scenes for {played.simulator}: --scenes PATH ...")

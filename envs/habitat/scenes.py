@@ -11,6 +11,7 @@ import re
 from pathlib import Path
 from typing import Any, NamedTuple, Optional
 
+from envs.habitat.apartments import NAMES, apartment_file
 from envs.habitat.simulator import SimulatorError
 
 STAGE_CONFIG = ".stage_config.json"  # suffix of habitat-sim's description of a scene
@@ -59,14 +60,12 @@ class Stage(NamedTuple):
     settings: dict[str, Any]  # all of that description
 
 
-def find_scene(scene: str, folder: Optional[Path] = None, known: tuple[str, ...] = ()) -> SceneFile:
-    """Return where a scene is that is given by path, or by name within a data set.
+def find_scene(scene: str, folder: Optional[Path] = None) -> SceneFile:
+    """Return where a scene is that is given by path or by name.
 
     Args:
-        scene: a path, or the name of a scene in `folder`.
-        folder: folder of a data set, or its `*.scene_dataset_config.json` (None: `scene` is a
-            path).
-        known: names of scenes without a file.
+        scene: a path, or the name of a scene in `folder` or of one of the package's apartments.
+        folder: folder of a data set, or its `*.scene_dataset_config.json`.
 
     Raises:
         SimulatorError: there is no such scene. The message names the nearest ones there are.
@@ -74,8 +73,10 @@ def find_scene(scene: str, folder: Optional[Path] = None, known: tuple[str, ...]
     if Path(scene).is_file():
         return SceneFile(Path(scene))
     if folder is None:
+        if scene in NAMES:
+            return SceneFile(apartment_file(scene))
         if not Path(scene).is_dir():
-            near = "" if "/" in scene else _near(scene, known)
+            near = "" if "/" in scene else _near(scene, NAMES)
             raise SimulatorError(f"there is no scene {scene!r}: no such file{near}")
         scene, folder = Path(scene).resolve().name, Path(scene).resolve().parent
     if (folder / scene).is_file():

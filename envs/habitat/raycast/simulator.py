@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 import shapely
 
-from envs.habitat.apartments import NAMES, make_apartment
+from envs.habitat import apartments
 from envs.habitat.floor_check import check_area, check_upright, too_little_floor
 from envs.habitat.mesh import Mesh
+from envs.habitat.raycast import apartment_file
 from envs.habitat.raycast.floor import find_floor
 from envs.habitat.raycast.renderer import NAME, Renderer
 from envs.habitat.raycast.walkable import sample_positions, snap, walk
@@ -141,13 +142,13 @@ def open_scene(
         SimulatorError: there is no such scene, it is damaged or on its side, or it has too little
             walkable floor.
     """
-    if folder is None and scene in NAMES and not Path(scene).is_file():
+    found = find_scene(scene, folder)
+    if found.path.parent == apartments.FOLDER:
         if up is not None:
-            raise SimulatorError(f"{scene} is drawn by the package, not a file: leave --up out")
-        return Raycast(make_apartment(scene), agent, floor, panoramas=panoramas)
+            raise SimulatorError(f"{scene} is an apartment of the package: leave --up out")
+        return Raycast(apartment_file.read(found.path), agent, floor, panoramas=panoramas)
     from envs.habitat.raycast.scene_file import read  # imports trimesh, which takes seconds
 
-    found = find_scene(scene, folder, NAMES)
     if found.dataset is not None:
         raise SimulatorError(
             f"{found.path} places objects in a scene, which only habitat-sim does: add"

@@ -9,7 +9,6 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from envs.habitat.apartments.files import write
 from envs.habitat.simulator import FORWARD, STEP_LENGTH, Pose
 from envs.habitat.workers.pool import WorkerPool
 from envs.habitat.workers.process import Settings
@@ -30,13 +29,12 @@ class Both(NamedTuple):
 
 
 @pytest.fixture(scope="module", params=APARTMENTS)
-def both(request, tmp_path_factory):
+def both(request):
     python = os.environ.get("HABITAT_PYTHON")
     if not python:
         pytest.skip("HABITAT_PYTHON names no interpreter with habitat-sim")
-    scene = str(write(request.param, tmp_path_factory.mktemp("scenes")))
-    real = WorkerPool(Settings(scene, "habitat_sim", python=python), 1)
-    ours = WorkerPool(Settings(scene), 1)
+    real = WorkerPool(Settings(request.param, "habitat_sim", python=python), 1)
+    ours = WorkerPool(Settings(request.param), 1)
     yield Both(real, ours)
     real.close()
     ours.close()

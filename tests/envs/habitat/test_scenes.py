@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from envs.habitat.apartments import apartment_file
 from envs.habitat.scenes import FRAMES, Frame, SceneFile, find_scene, read_stage
 from envs.habitat.simulator import SimulatorError
 
@@ -94,9 +95,10 @@ def test_a_wrong_name_comes_with_the_nearest(tmp_path) -> None:
     with pytest.raises(SimulatorError, match=r"/nowhere is no folder of scenes: No such file"):
         find_scene("x", tmp_path / "nowhere")
     with pytest.raises(SimulatorError, match=r"'bedrom': no such file; near it is bedroom$"):
-        find_scene("bedrom", None, ("bedroom", "studio"))
-    with pytest.raises(SimulatorError, match=r"no scene 'x': no such file$"):
-        find_scene("x")
+        find_scene("bedrom")
+    with pytest.raises(SimulatorError, match=r"no scene '\./x': no such file$"):
+        find_scene("./x")
+    assert find_scene("studio").path == apartment_file("studio")
 
 
 def test_y_is_up_in_gltf_and_z_in_ply_and_in_scans(tmp_path) -> None:

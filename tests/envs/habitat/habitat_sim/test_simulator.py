@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 import trimesh
 
-from envs.habitat.apartments.files import write
 from envs.habitat.habitat_sim.quick_start import has_materials
 from envs.habitat.habitat_sim.stage_file import description, stage_file
 from envs.habitat.scenes import FRAMES, Stage
@@ -342,9 +341,8 @@ def test_damaged_textures_do_not_reach_the_real_one(opened, tmp_path) -> None:
 
 
 @pytest.fixture(scope="module")
-def real(python, tmp_path_factory):
-    scene = write("studio", tmp_path_factory.mktemp("scenes"))
-    workers = WorkerPool(Settings(str(scene), "habitat_sim", python=python), 1)
+def real(python):
+    workers = WorkerPool(Settings("studio", "habitat_sim", python=python), 1)
     yield workers
     workers.close()
 

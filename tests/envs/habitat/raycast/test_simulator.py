@@ -186,7 +186,7 @@ def test_a_scene_on_its_side_is_refused_and_opens_with_its_axis(tmp_path) -> Non
     assert upright == open_scene("flat.ply", tmp_path).floor.area.area > 10
     (tmp_path / "flat.stage_config.json").write_text('{"up": [0, 1, 0]}')
     assert open_scene(scene).floor.area.area < 0.9 * upright  # a description is believed
-    with pytest.raises(SimulatorError, match=r"drawn by the package.* leave --up out"):
+    with pytest.raises(SimulatorError, match=r"apartment of the package: leave --up out"):
         open_scene("studio", up="y")
 
 
