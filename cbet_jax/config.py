@@ -12,7 +12,6 @@ from typing import Annotated, Literal
 from cbet_jax.setting_types import (
     LARGEST_INT,
     MOST_FRAMES,
-    Before,
     BelowOne,
     Frames,
     Iterations,
@@ -71,7 +70,7 @@ class NetworkSettings:
     lstm_units: Static[Units] = 1024
     #: 2: one predicts the return of the task's reward, one that of the intrinsic reward, which
     #: each have a discount; the second return goes on past an episode's end (Burda et al., 2018)
-    value_heads: Annotated[Static[Heads], Before(1)] = 1
+    value_heads: Static[Heads] = 1
     factors: Static[Factors] = "float32"  # type of the factors of products; sums are float32
     #: views are divided by this: 255 for images (None: not divided, as MiniGrid's cell codes)
     brightest: Static[PositiveInt | None] = None
@@ -102,7 +101,7 @@ class LossSettings:
 
     discount: BelowOne = 0.99
     #: of the intrinsic reward, if it has a value head of its own (`network.value_heads`)
-    intrinsic_discount: Annotated[BelowOne, Before(0.99)] = 0.99
+    intrinsic_discount: BelowOne = 0.99
     value_weight: NonNegativeFloat = 0.5
     entropy_weight: NonNegativeFloat = 0.0005
     #: a time-out is a truncation: bootstrap from the old episode's last view, not (as the published
@@ -145,7 +144,7 @@ class AuxiliarySettings:
     prediction_weight: NonNegativeFloat = 0.1  # of RND's loss
     squared_norms: Static[bool] = False  # in rewards and losses, as the paper writes them
     #: their learning rate decays as the policy's does; in the published code it is constant
-    decay_rate: Annotated[Static[bool], Before(True)] = False
+    decay_rate: Static[bool] = False
 
     def __post_init__(self) -> None:
         check_fields(self, "auxiliary.")
@@ -160,16 +159,16 @@ class HabitatSettings:
     max_steps: PositiveInt = 500  # of an episode
     random_starts: bool = False  # each episode starts elsewhere, not where the seed says
     #: all actors start at one place (no: each has its own for the whole run, as published)
-    shared_start: Annotated[bool, Before(True)] = False
+    shared_start: bool = False
     #: starts face a heading drawn with the place (no: heading 0, north, as published)
-    drawn_headings: Annotated[bool, Before(True)] = False
-    agent_radius: Annotated[PositiveFloat, Before(0.18)] = 0.1  # metres
-    agent_height: Annotated[PositiveFloat, Before(0.88)] = 1.5  # metres; the camera is at 0.88
+    drawn_headings: bool = False
+    agent_radius: PositiveFloat = 0.1  # metres
+    agent_height: PositiveFloat = 1.5  # metres; the camera is at 0.88
     #: axis of a scene's file that points up (None: as its description says, else z in PLY files and
     #: in the scans of MP3D and HM3D, else y)
     up: Axis | None = None
     #: of raycast's walkable floor: cells of 0.05 m, as in habitat-sim, or outlines of the obstacles
-    floor: Annotated[Literal["cells", "outlines"], Before("outlines")] = "cells"
+    floor: Literal["cells", "outlines"] = "cells"
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -197,7 +196,7 @@ class TrainSettings:
 
     method: Static[str] = "cbet"  # or another of `cbet_jax.intrinsic.METHODS`, or FILE.py:FUNCTION
     #: settings of a method of one's own, NAME=VALUE
-    own: Annotated[Static[tuple[str, ...]], Before(())] = ()
+    own: Static[tuple[str, ...]] = ()
     #: of the intrinsic reward (None: the method's own)
     intrinsic_coefficient: NonNegativeFloat | None = None
     #: of the extrinsic reward, which is added to the intrinsic one: 0 in pre-training
@@ -209,7 +208,7 @@ class TrainSettings:
     #: all worlds of pre-training in gridworlds begin at once in the first environment, and stay in
     #: step with each other (no: they begin at moments spread over a cycle through the
     #: environments); no effect elsewhere
-    lockstep: Annotated[Static[bool], Before(True)] = False
+    lockstep: Static[bool] = False
     network: NetworkSettings = field(default_factory=NetworkSettings)
     optimizer: OptimizerSettings = field(default_factory=OptimizerSettings)
     loss: LossSettings = field(default_factory=LossSettings)

@@ -11,15 +11,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
-from jaxtyping import Array, Float, Key
+from jaxtyping import Array, Key
 
 from cbet_jax import sharding
 from cbet_jax.agent import Agent
-from cbet_jax.config import SettingsError, TrainSettings
-from cbet_jax.setting_types import numbers, without_numbers
-from cbet_jax.settings_json import first_difference, to_json
-from cbet_jax.sharding import SEEDS, Numbers, compiler_options
-from cbet_jax.train import Trainer, TrainState, init, iterate, make_trainer, trainer_with
+from cbet_jax.config import TrainSettings
+from cbet_jax.sharding import SEEDS, compiler_options
+from cbet_jax.swept_numbers import differing, with_numbers
+from cbet_jax.train import Trainer, TrainState, init, iterate, make_trainer
 from cbet_jax.types import Metrics, SameType, unchanged
 from envs.types import World
 
@@ -79,15 +78,21 @@ def make_program(
             settings differ in more than numbers.
     """
     several = (settings,) if isinstance(settings, TrainSettings) else tuple(settings)
-    values = differing_numbers(several)
     agents = len(several) * seeds
     in_row = agents // mesh.shape[SEEDS] if mesh else agents
     at_once = seeds_at_once or (1 if world.platform == "cpu" else in_row)
-    of_each_agent = {name: np.repeat(numbers, seeds) for name, numbers in values.items()}
     trainer = make_trainer(several[0], world, agent, mesh)
+    of_each_agent = jax.tree.map(lambda column: np.repeat(column, seeds), differing(several))
 
-    def of_agent[X, Y](function: Callable[[Trainer, X], Y]) -> Callable[[tuple[Numbers, X]], Y]:
-        return lambda inputs: function(trainer_with(trainer, inputs[0]), inputs[1])
+    def of_agent[X, Y](
+        function: Callable[[Trainer, X], Y],
+    ) -> Callable[[tuple[TrainSettings, X]], Y]:
+        def of_one(inputs: tuple[TrainSettings, X]) -> Y:
+            numbers, argument = inputs
+            settings = with_numbers(trainer.settings, numbers)
+            return function(trainer._replace(settings=settings), argument)
+
+        return of_one
 
     def begin(keys: Key[Array, " seeds"]) -> TrainState:
         each = partial(_map_seeds, of_agent(init), in_row, at_once)
@@ -118,27 +123,6 @@ def make_program(
         ),
         to_devices=partial(sharding.to_devices, shardings=placed),
     )
-
-
-def differing_numbers(several: Sequence[TrainSettings]) -> dict[str, Float[np.ndarray, " runs"]]:
-    """Return the numbers in which the settings of one program differ, by name.
-
-    Raises:
-        SettingsError: they differ in more than numbers.
-    """
-    alike = [to_json(without_numbers(settings)) for settings in several]
-    for other in alike[1:]:
-        if difference := first_difference(alike[0], other):
-            raise SettingsError(
-                f"runs of one program differ in real numbers only, and these in more: {difference}"
-            )
-    found = [numbers(settings) for settings in several]
-    columns = {name: [each[name] for each in found] for name in found[0]}
-    return {
-        name: np.array(values, np.float32)
-        for name, values in columns.items()
-        if len(set(values)) > 1
-    }
 
 
 def seed_keys(seeds: int, first_seed: int = 0) -> Key[Array, " seeds"]:

@@ -4,20 +4,15 @@ import dataclasses
 import json
 from typing import Any, get_args, get_type_hints
 
-from cbet_jax.config import RunSettings, TrainSettings
-from cbet_jax.setting_types import value_before
 
-
-def to_json(settings: RunSettings | TrainSettings) -> dict[str, Any]:
-    """Return the settings as nested dictionaries, lists, numbers and strings."""
+def to_json(settings: Any) -> dict[str, Any]:
+    """Return a dataclass of settings as nested dictionaries, lists, numbers and strings."""
     nested: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(settings)))
     return nested
 
 
 def from_json[T](kind: type[T], nested: dict[str, Any]) -> T:
     """Return the dataclass that `to_json` made `nested` from.
-
-    Older runs were stored without some fields: `value_before` says what those ran with.
 
     Raises:
         KeyError: a field is missing.
@@ -31,23 +26,12 @@ def from_json[T](kind: type[T], nested: dict[str, Any]) -> T:
     values = {}
     for name, hint in hints.items():
         inners = get_args(hint) or (hint,)  # `X | None` is X where it is not null
-        value = nested[name] if name in nested else value_before(kind, name)
+        value = nested[name]
         for inner in inners:
             if dataclasses.is_dataclass(inner) and isinstance(inner, type) and value is not None:
                 value = from_json(inner, value)
         values[name] = tuple(value) if isinstance(value, list) else value
     return kind(**values)
-
-
-def completed(nested: dict[str, Any]) -> dict[str, Any]:
-    """Return a run's stored settings with the fields that did not exist when it was stored.
-
-    Settings that are not a run's are returned as they are.
-    """
-    try:
-        return to_json(from_json(RunSettings, nested))
-    except (KeyError, TypeError, AttributeError, ValueError):
-        return nested
 
 
 def flattened(nested: dict[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -8,24 +8,25 @@ the grid, so every grid computes what one device computes, except for the order 
 """
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
 import numpy as np
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
-from jaxtyping import Array, PyTree
+from jaxtyping import PyTree
 
+from cbet_jax.config import TrainSettings
 from cbet_jax.learner import LearnerState
 from cbet_jax.rollout import ActorState
 from cbet_jax.types import ArrayTree, Metrics, SameType, Trajectory, unchanged
 
 SEEDS, WORLDS = "seeds", "worlds"  # axes of the mesh
 
-type Numbers = Mapping[str, Array]  # name of a number in the settings -> its value
-# Learns from batches [updates, X, sequences, ...], one after the other.
-type Learn = Callable[[LearnerState, Trajectory, Numbers | None], tuple[LearnerState, Metrics]]
+# Learns from batches [updates, X, sequences, ...], one after the other, with some numbers of the
+# settings.
+type Learn = Callable[[LearnerState, Trajectory, TrainSettings], tuple[LearnerState, Metrics]]
 
 
 class DataParallel(NamedTuple):

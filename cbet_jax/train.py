@@ -18,8 +18,8 @@ from cbet_jax.intrinsic import make_intrinsic
 from cbet_jax.intrinsic.types import Intrinsic
 from cbet_jax.learner import LearnerState, Optimizers, begin_learner, make_optimizers, update
 from cbet_jax.rollout import ActorState, Events, begin_actor, rollout
-from cbet_jax.setting_types import with_numbers
-from cbet_jax.sharding import ONE_DEVICE, DataParallel, Numbers
+from cbet_jax.sharding import ONE_DEVICE, DataParallel
+from cbet_jax.swept_numbers import traced, with_numbers
 from cbet_jax.types import ArrayTree, Metrics, Trajectory
 from envs.types import EPISODE_METRICS, World
 
@@ -43,11 +43,18 @@ class Trainer(NamedTuple):
 
     settings: TrainSettings
     world: World
-    intrinsic: Intrinsic
     agent: Agent
-    optimizers: Optimizers
     parallel: DataParallel = ONE_DEVICE
-    numbers: Numbers | None = None  # of its settings that differ between the runs of a program
+
+    @property
+    def intrinsic(self) -> Intrinsic:
+        """The method that the settings name."""
+        return make_intrinsic(self.settings, self.world.num_actions)
+
+    @property
+    def optimizers(self) -> Optimizers:
+        """The optimizers that the settings describe."""
+        return make_optimizers(self.settings)
 
 
 def make_trainer(
@@ -64,27 +71,9 @@ def make_trainer(
     Raises:
         SettingsError: the method is unknown, or does not work with these settings.
     """
-    return Trainer(
-        settings=settings,
-        world=world,
-        intrinsic=make_intrinsic(settings, world.num_actions),
-        agent=agent or world_agent(settings.network, None, world),
-        optimizers=make_optimizers(settings),
-        parallel=sharding.data_parallel(mesh, world.num_worlds),
-    )
-
-
-def trainer_with(trainer: Trainer, numbers: Numbers | None) -> Trainer:
-    """Return a trainer with other numbers in its settings, arrays of the function being traced."""
-    if not numbers:
-        return trainer
-    settings = with_numbers(trainer.settings, numbers)
-    return trainer._replace(
-        settings=settings,
-        intrinsic=make_intrinsic(settings, trainer.world.num_actions),
-        optimizers=make_optimizers(settings),
-        numbers=numbers,
-    )
+    make_intrinsic(settings, world.num_actions)
+    agent = agent or world_agent(settings.network, None, world)
+    return Trainer(settings, world, agent, sharding.data_parallel(mesh, world.num_worlds))
 
 
 def init(trainer: Trainer, key: PRNGKeyArray) -> TrainState:
@@ -154,26 +143,20 @@ def learn(
     """Learn from every sequence once, batch by batch, oldest first."""
 
     def learn_each(
-        learner: LearnerState, batches: Trajectory, numbers: Numbers | None
+        learner: LearnerState, batches: Trajectory, numbers: TrainSettings
     ) -> tuple[LearnerState, Metrics]:
-        here = trainer_with(trainer, numbers)  # a sharded function may refer to no traced array
+        here = trainer._replace(settings=with_numbers(trainer.settings, numbers))
 
         def learn_once(learner: LearnerState, batch: Trajectory) -> tuple[LearnerState, Metrics]:
-            return update(
-                here.agent,
-                here.intrinsic,
-                here.optimizers,
-                here.settings,
-                learner,
-                batch,
-                here.parallel.mean,
-            )
+            parts = here.agent, here.intrinsic, here.optimizers, here.settings
+            return update(*parts, learner, batch, here.parallel.mean)
 
         return jax.lax.scan(learn_once, learner, batches)
 
-    batches = split_batches(trajectories, trainer.settings.updates)
+    # A function that several devices compute may refer to no traced array: it is given them.
     shared = trainer.parallel.shard_learner(learn_each)
-    learner, metrics = shared(learner, batches, trainer.numbers)
+    batches = split_batches(trajectories, trainer.settings.updates)
+    learner, metrics = shared(learner, batches, traced(trainer.settings))
     loss = metrics.pop("loss")
     means = {name: values.mean(0) for name, values in metrics.items()}
     return learner, {**means, "first_bad_update": _first_bad(loss)}

@@ -37,7 +37,7 @@ from cbet_jax.runs.checkpoint_record import (
 from cbet_jax.runs.checkpoint_record import DamagedCheckpointError as DamagedCheckpointError
 from cbet_jax.runs.checkpoint_record import checkpoints as checkpoints
 from cbet_jax.runs.directory import RunDirectoryError
-from cbet_jax.settings_json import completed, first_difference
+from cbet_jax.settings_json import first_difference
 
 KEPT = 3  # checkpoints; older ones are deleted
 METRICS = "metrics.csv"
@@ -200,7 +200,7 @@ def load[T](path: Path, template: T, settings: dict[str, Any]) -> tuple[T, Posit
         RunDirectoryError: it was saved with other settings or by another program.
     """
     record = _verified_record(path)
-    difference = first_difference(_made_longer(completed(record["settings"]), settings), settings)
+    difference = first_difference(_made_longer(record["settings"], settings), settings)
     if difference:
         raise RunDirectoryError(f"checkpoint {path} is of another run: there {difference}")
     return load_arrays(path, template), Position(**record["position"])

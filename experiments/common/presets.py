@@ -14,7 +14,6 @@ from cbet_jax.config import (
     SettingsError,
     TrainSettings,
 )
-from cbet_jax.setting_types import kept_before
 from envs.errors import did_you_mean
 
 SMALL = NetworkSettings(channels=8, dense_layers=1, dense_units=32, lstm_layers=1, lstm_units=32)
@@ -164,8 +163,6 @@ def base(
 ) -> RunSettings:
     """Return the settings that hold where a command line says nothing.
 
-    A preset that is named for a run to resume keeps what `Before` marks as that run has it.
-
     Args:
         name: of the preset that it names, if any.
         stored: settings of the run to resume (None: a new run).
@@ -174,9 +171,7 @@ def base(
     Raises:
         SettingsError: there is no such preset.
     """
-    if stored is None:
-        return named(name, presets)
-    return kept_before(named(name, presets), stored) if name else stored
+    return stored if stored and name is None else named(name, presets)
 
 
 def for_task(preset: RunSettings, environment: str | None) -> TrainSettings:

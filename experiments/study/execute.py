@@ -17,7 +17,6 @@ from cbet_jax.runs.directory import RunDirectory, RunDirectoryError, RunInUseErr
 from cbet_jax.runs.memory import NotEnoughMemoryError
 from cbet_jax.runs.saved_policies import load_policies
 from cbet_jax.runs.train_loop import HostSettings, NonFiniteLossError, train
-from cbet_jax.setting_types import kept_before
 from cbet_jax.settings_json import first_difference, to_json
 from envs.minigrid import make_world
 from experiments.common.endings import draw_figures, end_stopped
@@ -208,7 +207,6 @@ def stored_settings(job: StudyJob) -> RunSettings:
     if not directory.config.exists() and is_empty(job.root):
         return wanted  # killed between making the directory and writing into it
     stored = directory.settings()
-    wanted = kept_before(wanted, stored)
     if stored.transfer and wanted.transfer:
         wanted = replace(wanted, transfer=replace(wanted.transfer, run=stored.transfer.run))
     difference = first_difference(to_json(stored), to_json(wanted))

@@ -13,13 +13,12 @@ A run whose last training diverged holds `diverged.txt`, with the reason.
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, get_args
 
 from cbet_jax.config import Factors, RunSettings, SettingsError, TransferSettings
 from cbet_jax.runs.checkpoint import checkpoints
 from cbet_jax.runs.directory import RunDirectory
 from cbet_jax.setting_types import (
-    Before,
     Episodes,
     Frames,
     Seed,
@@ -50,10 +49,10 @@ class StudySettings:
     episodes: Episodes  # played in each world to evaluate a policy
     evaluate_at: tuple[int, ...] = ()  # frames of a pre-training run, beside its end
     factors: Factors = "float32"  # of matrix products
-    lockstep: Annotated[bool, Before(True)] = False  # as in `TrainSettings`
-    decay_rate: Annotated[bool, Before(True)] = False  # as in `AuxiliarySettings`
-    presets_of: Annotated[str, Before("0.1.0")] = NEWEST  # the version whose preset it is
-    first_seed: Annotated[Seed, Before(0)] = 0  # the seeds are first_seed, first_seed + 1, ...
+    lockstep: bool = False  # as in `TrainSettings`
+    decay_rate: bool = False  # as in `AuxiliarySettings`
+    presets_of: str = NEWEST  # the version whose preset it is
+    first_seed: Seed = 0  # the seeds are first_seed, first_seed + 1, ...
     actors: Worlds | None = None  # of each run (None: the preset's)
 
     def __post_init__(self) -> None:

@@ -17,10 +17,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import jax
+
 from cbet_jax.config import SettingsError
 from cbet_jax.intrinsic import make_intrinsic
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
-from cbet_jax.setting_types import without_numbers
 from envs.minigrid import make_world
 from experiments.common import opening
 from experiments.common.training_options import TrainingOptions
@@ -189,7 +190,12 @@ def _program(job: SweepJob, options: TrainingOptions) -> Any:
     if experiment.opened_together is None or options.distributed:
         return job
     same = copy.copy(options)
-    own = {"first_seed": 0, "out": None, "resume": False, "train": without_numbers(options.train)}
+    own = {
+        "first_seed": 0,
+        "out": None,
+        "resume": False,
+        "train": jax.tree.structure(options.train),
+    }
     for name, value in own.items():  # not `replace`, which would check them
         object.__setattr__(same, name, value)
     return job.module, same

@@ -1,7 +1,6 @@
 """The training program: seeds, batches, chunks, compilation, learning."""
 
 from dataclasses import replace
-from operator import attrgetter
 
 import chex
 import jax
@@ -13,7 +12,7 @@ from cbet_jax import program as programs
 from cbet_jax.config import CountSettings, SettingsError
 from cbet_jax.learner import LearnerState
 from cbet_jax.program import _map_seeds, _update_seeds, make_program, seed_keys
-from cbet_jax.setting_types import numbers, with_numbers
+from cbet_jax.swept_numbers import differing, with_numbers
 from cbet_jax.train import TrainState
 from tests.support import tiny
 from tests.support.tiny import CHUNK
@@ -121,35 +120,46 @@ def test_each_agent_of_a_program_has_the_numbers_of_its_own_settings(monkeypatch
     settings = [TINY, _with_other_numbers(TINY), TINY]
 
     def numbers_of(trainer):
-        return {name: jnp.float32(attrgetter(name)(trainer.settings)) for name in numbers(TINY)}
+        return list(map(jnp.float32, jax.tree.leaves(trainer.settings)))
 
     def begin(trainer, key):
         learner = LearnerState(numbers_of(trainer), (), (), {})
         return TrainState(learner, (), key, jnp.zeros((), jnp.int32))
 
     def chunk(iterations, trainer, state):
-        found = numbers_of(trainer)
-        return state, {name: jnp.full(iterations, number) for name, number in found.items()}
+        found = enumerate(numbers_of(trainer))
+        return state, {str(i): jnp.full(iterations, number) for i, number in found}
 
     monkeypatch.setattr(programs, "init", begin)
     monkeypatch.setattr(programs, "_chunk", chunk)
     program = make_program(settings, corridor(TINY.worlds), seeds=2, iterations_per_chunk=3)
     after, found = program.advance(program.init(jnp.tile(seed_keys(2), 3)))
-    for name in numbers(TINY):
-        wanted = np.float32(np.repeat([numbers(each)[name] for each in settings], 2))
-        np.testing.assert_array_equal(after.params[name], wanted)
-        np.testing.assert_array_equal(found[name], [wanted] * 3)
+    for index, numbers in enumerate(zip(*map(jax.tree.leaves, settings), strict=True)):
+        wanted = np.float32(np.repeat(numbers, 2))
+        np.testing.assert_array_equal(after.params[index], wanted)
+        np.testing.assert_array_equal(found[str(index)], [wanted] * 3)
+
+
+def test_numbers_that_runs_share_are_constants_of_their_program():
+    """So a program of one run computes the bits that it computed before there were several."""
+    other = replace(TINY, extrinsic_weight=0.5)
+    found = differing([TINY, other, TINY])
+    assert jax.tree.leaves(differing([TINY])) == []
+    assert with_numbers(TINY, differing([TINY])) == TINY
+    (column,) = jax.tree.leaves(found)
+    np.testing.assert_array_equal(column, np.float32([TINY.extrinsic_weight, 0.5] * 2)[:3])
+    assert with_numbers(TINY, jax.tree.map(lambda column: float(column[1]), found)) == other
 
 
 def _with_other_numbers(settings):
-    return with_numbers(settings, {name: 0.7 * x for name, x in numbers(settings).items()})
+    return jax.tree.map(lambda number: 0.7 * number, settings)
 
 
 @pytest.mark.slow
 def test_settings_of_one_program_learn_what_each_learns_alone(two_seeds):
     """Bit for bit, whichever numbers differ, and whatever the size of the batch."""
     other = _with_other_numbers(TINY)
-    assert len(numbers(TINY)) == 13
+    assert len(jax.tree.leaves(TINY)) == 13
     both = make_program([other, TINY], corridor(TINY.worlds), seeds=2, iterations_per_chunk=2)
     together, metrics = both.advance(both.init(jnp.tile(seed_keys(2), 2)))
     alone, of_one = two_seeds.advance(two_seeds.init(seed_keys(2)))

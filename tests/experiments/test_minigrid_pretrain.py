@@ -39,10 +39,9 @@ from tests.support.tiny import (
 
 PRETRAIN = [sys.executable, "-m", "experiments.minigrid_pretrain"]
 WORLD = ("--envs", "DoorKey-5x5")
-# The settings of the older run in tests/data/old_runs, so its program is this run's, too.
-OLD_FRAMES = 80
-AS_AN_OLDER_RUN = (
-    *(*ARGUMENTS, "--seeds", "1", "--frames", str(OLD_FRAMES), "--unroll", "5"),
+SHORT_FRAMES = 80
+SHORT_RUN = (
+    *(*ARGUMENTS, "--seeds", "1", "--frames", str(SHORT_FRAMES), "--unroll", "5"),
     *("--counts.capacity", "256", "--network.dense-units", "8", "--network.lstm-units", "8"),
     *("--envs", "Unlock", "DoorKey-5x5", "--lockstep"),
 )
@@ -54,7 +53,7 @@ def finished(tmp_path_factory) -> RunDirectory:
     """A run that was never interrupted."""
     root = tmp_path_factory.mktemp("finished")
     rare = ("--checkpoint-seconds", "1000")
-    minigrid_pretrain.main([*AS_AN_OLDER_RUN, "--out", str(root), *rare])
+    minigrid_pretrain.main([*SHORT_RUN, "--out", str(root), *rare])
     return RunDirectory(root)
 
 
@@ -91,14 +90,14 @@ def test_a_run_leaves_all_that_it_should(finished):
     session = json.loads(finished.manifest.read_text())["sessions"][0]
     assert session["packages"]["jax"] == jax.__version__
     assert session["compile_seconds"] > 0
-    assert session["frames"] == OLD_FRAMES
+    assert session["frames"] == SHORT_FRAMES
     assert session["frames_per_second"] > 0
     table = metrics_table.read(finished.metrics)
     assert sorted(table["entropy"]) == [0]
-    assert table["entropy"][0].frames[-1] == OLD_FRAMES
+    assert table["entropy"][0].frames[-1] == SHORT_FRAMES
     for name in ("", *(f"/{environment}" for environment in finished.settings().environments)):
         assert max(table[f"levels_replayed{name}"][0].values) < 0.01
-    assert saved_frames(finished) == [OLD_FRAMES]
+    assert saved_frames(finished) == [SHORT_FRAMES]
     for name in ("learning_curves.png", "diagnostics.png"):
         assert (finished.figures / name).read_bytes().startswith(PNG)
 
@@ -119,7 +118,7 @@ def test_a_run_ends_with_a_film_and_the_next_commands(finished, tmp_path, capsys
     assert film == run.root / "watch.gif"
     assert film.read_bytes().startswith(b"GIF8")
     assert f"saved: {film} (3 frames)" in capsys.readouterr().out
-    end = Outcome(OLD_FRAMES, finished=True, trained=True, signal=0)
+    end = Outcome(SHORT_FRAMES, finished=True, trained=True, signal=0)
     first, second = endings.closing_line(minigrid_pretrain.EXPERIMENT, finished, end).split("\n")
     assert first.endswith(f"experiments.minigrid_evaluate {finished.root}")
     assert second.endswith(f"experiments.watch {finished.root}")
@@ -195,7 +194,7 @@ def test_an_evaluation_leaves_a_table_and_a_picture(tmp_path, capsys):
     [
         (["--envs", "KeyCoridorS3R3"], "KeyCorridorS3R3"),
         (["--episodes", "0"], "episodes must be at least 1"),
-        (["--checkpoint", "17"], f"there: {OLD_FRAMES}"),
+        (["--checkpoint", "17"], f"there: {SHORT_FRAMES}"),
     ],
 )
 def test_bad_evaluations_of_a_run_are_refused(arguments, expected, finished, capsys):

@@ -12,7 +12,7 @@ from cbet_jax.runs.directory import RunDirectory
 from cbet_jax.runs.saved_policies import load_policies
 from cbet_jax.settings_json import from_json
 from envs.minigrid import make_world
-from experiments.common.presets import EARLIER, PRESETS
+from experiments.common.presets import PRESETS
 from experiments.study.plan import EVALUATION, PRETRAIN, STAGES, Selection, StudySettings, plan
 from experiments.study.variants import VARIANTS, Variant, variant
 
@@ -21,19 +21,10 @@ POLICIES = Path(__file__).parents[3] / "experiments/results/policies"
 SELECTION = Selection(("cbet", "rnd"), ("MultiEnv",), (), ("Unlock",))
 
 
-@pytest.mark.parametrize(
-    ("settings", "as_before"),
-    [(from_json(StudySettings, BEFORE | {"evaluate_at": [], "factors": "float32"}), True),
-     (StudySettings(**BEFORE), False)],
-    ids=["begun before there were the options", "new"],
-)  # fmt: skip
-def test_all_runs_of_a_study_start_and_learn_alike(settings, as_before):
-    runs = [job.settings.train for job in plan(Path("study"), settings, SELECTION)]
-    assert {run.lockstep for run in runs} == {as_before}
-    assert {run.auxiliary.decay_rate for run in runs} == {as_before}
-    preset = EARLIER["0.1.0"]["laptop"] if as_before else PRESETS["laptop"]
-    assert {run.network for run in runs} == {preset.train.network}
-    assert {run.unroll for run in runs} == {preset.train.unroll}
+def test_all_runs_of_a_study_start_and_learn_alike():
+    runs = [job.settings.train for job in plan(Path("study"), StudySettings(**BEFORE), SELECTION)]
+    assert {run.network for run in runs} == {PRESETS["laptop"].train.network}
+    assert {run.unroll for run in runs} == {PRESETS["laptop"].train.unroll}
 
 
 def test_a_study_may_begin_with_any_seed():
@@ -41,9 +32,6 @@ def test_a_study_may_begin_with_any_seed():
     for first in (0, 100):
         jobs = plan(Path("study"), StudySettings(**BEFORE, first_seed=first), chosen)
         assert {(job.settings.first_seed, job.settings.seeds) for job in jobs} == {(first, 3)}
-    assert (
-        from_json(StudySettings, BEFORE | {"evaluate_at": [], "factors": "float32"}).first_seed == 0
-    )
     with pytest.raises(SettingsError, match="first_seed must be at most"):
         StudySettings(**BEFORE, first_seed=2**32 - 1)
 
