@@ -1,4 +1,4 @@
-"""Learners of other packages in our worlds: `python -m experiments.examples.NAME`."""
+"""C-BET in one file, and learners of other packages: `python -m experiments.examples.NAME`."""
 
 from experiments.common import interrupts
 
