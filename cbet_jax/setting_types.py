@@ -15,7 +15,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, is_dataclass
 from enum import Enum
 from types import UnionType
-from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Literal,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 T = TypeVar("T")
 
@@ -140,7 +150,8 @@ def static_settings(kind: type, prefix: str = "") -> tuple[str, ...]:
 @functools.cache
 def hints(kind: type) -> dict[str, Any]:
     """Return the types of a dataclass's fields, by name."""
-    return get_type_hints(kind, include_extras=True)
+    found = get_type_hints(kind, include_extras=True)
+    return {name: hint for name, hint in found.items() if get_origin(hint) is not ClassVar}
 
 
 def parts_of(hint: Any) -> Iterator[Any]:
