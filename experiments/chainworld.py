@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.table import Table
 
 from cbet_jax.analysis import intervals
-from cbet_jax.analysis.figures import COLORS
+from cbet_jax.analysis.method_style import OTHERS as COLORS
 from cbet_jax.config import LossSettings, OptimizerSettings, SettingsError, TrainSettings
 from cbet_jax.intrinsic import COUNT_REWARDS
 from cbet_jax.program import seed_keys

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from experiments.study import command
 from experiments.study.contents import ABLATION, THREE
 from experiments.study.options import Study
-from experiments.study.report import Contents
 
 METHODS = tuple(dict.fromkeys(method for table in ABLATION for method in table.methods))
 STUDY = Study(
@@ -20,8 +19,6 @@ STUDY = Study(
     methods=METHODS,
     setups=THREE,
     tasks={},
-    report="ablation",
-    contents=Contents("The ablation", ABLATION, THREE, METHODS),
 )
 
 

@@ -9,9 +9,8 @@ import sys
 from collections.abc import Sequence
 
 from experiments.study import command
-from experiments.study.contents import NOISY_METHODS, NOISY_TV
+from experiments.study.contents import NOISY_METHODS
 from experiments.study.options import Study
-from experiments.study.report import Contents
 
 SETUPS = ("MultiRoom", "NoisyTV")
 STUDY = Study(
@@ -20,8 +19,6 @@ STUDY = Study(
     methods=NOISY_METHODS,
     setups=SETUPS,
     tasks={},
-    report="noisy_tv",
-    contents=Contents("The noisy TV", NOISY_TV, SETUPS, NOISY_METHODS),
 )
 
 

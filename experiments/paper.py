@@ -10,9 +10,8 @@ import sys
 from collections.abc import Sequence
 
 from experiments.study import command
-from experiments.study.contents import ABLATION, MAIN, METHODS, NOISY_TV, TASKS, THREE
+from experiments.study.contents import METHODS, TASKS, THREE
 from experiments.study.options import Study
-from experiments.study.report import Contents
 
 STUDY = Study(
     name="paper",
@@ -20,14 +19,6 @@ STUDY = Study(
     methods=METHODS,
     setups=THREE,
     tasks=TASKS,
-    report="report",
-    contents=Contents(
-        title="The paper's study",
-        tables=(*MAIN, *ABLATION, *NOISY_TV),
-        setups=THREE,
-        methods=METHODS,
-        tasks=True,
-    ),
 )
 
 

@@ -10,12 +10,7 @@ import numpy as np
 
 from cbet_jax.analysis import method_style
 from cbet_jax.analysis.intervals import Estimate
-from cbet_jax.analysis.learning_curves import (
-    Curve,
-    over_seeds,
-    over_seeds_and_worlds,
-    table_from_first_round,
-)
+from cbet_jax.analysis.learning_curves import ALL_WORLDS, Curve, by_metric, over_seeds
 from cbet_jax.runs import metrics, metrics_table
 from cbet_jax.runs.atomic_write import replacing
 
@@ -23,9 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-ALL_WORLDS = "all worlds"
 SPARSE_POINTS = 20  # a curve with fewer points shows each of them
-COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")  # of worlds
 DASHES = ("-", "--", ":", "-.")
 NARROWEST_INCHES, WIDEST_INCHES = 7.0, 10.0  # of a picture, which is read at a page's width
 CROWDED_GROUPS = 5  # with more groups their names are slanted
@@ -37,28 +30,50 @@ def draw_learning_curves(table: Path, folder: Path, actors: int) -> list[Path]:
 
     Args:
         table: the run's `metrics.csv`.
-        folder: of the pictures.
-        actors: of each seed; a curve begins when each may have ended an episode.
+        folder: for the pictures.
+        actors: that each seed has; a curve begins when each may have ended an episode.
 
     Returns:
         The pictures.
     """
-    found = panels(table_from_first_round(metrics_table.read(table), actors))
-    main = {name: found[name] for name in metrics.MAIN if name in found}
-    others = {name: found[name] for name in sorted(found) if name not in main}
-    empty = [name for name, lines in others.items() if _is_zero(lines)]
-    others = {name: lines for name, lines in others.items() if name not in empty}
-    zero = "; ".join(metrics.of(name).title.lower() for name in empty)
+    found = by_metric(metrics_table.read(table), actors)
+    curves = {
+        name: {world: over_seeds(lines, world) for world in sorted(lines, key=_all_first)}
+        for name, lines in found.items()
+    }
+    zero = [
+        name for name, worlds in curves.items() if not any(c.high.any() for c in worlds.values())
+    ]
+    zero = [name for name in zero if name not in metrics.MAIN]
+    main = [name for name in metrics.MAIN if name in curves]
+    others = sorted(curves.keys() - {*main, *zero})
     seeds = max((len(seeds) for lines in found.values() for seeds in lines.values()), default=1)
     note = f"mean of {seeds} seeds; band: lowest and highest seed" if seeds > 1 else "one seed"
+    last = max((c.frames[-1] for worlds in curves.values() for c in worlds.values()), default=0)
+    scale, unit = (1e6, "millions") if last >= 1e6 else (1e3, "thousands")
+    left_out = "; ".join(metrics.of(name).title.lower() for name in zero)
+    titles = {
+        "learning_curves": f"Learning curves ({note})",
+        "diagnostics": f"Diagnostics ({note})" + (f"\n0 throughout: {left_out}" if zero else ""),
+    }
     pictures = []
-    for stem, chosen in (("learning_curves", main), ("diagnostics", others)):
-        if chosen:
-            heading = f"{stem.replace('_', ' ').capitalize()} ({note})"
-            left_out = f"\n0 throughout: {zero}" if zero and chosen is others else ""
-            figure = _curves_figure(chosen, heading + left_out)
-            pictures.append(_save(figure, folder / f"{stem}.png"))
+    for (stem, title), chosen in zip(titles.items(), (main, others), strict=True):
+        panels = [
+            Panel(
+                metrics.of(name).title,
+                f"frames per seed ({unit})",
+                metrics.of(name).unit,
+                {world: c._replace(frames=c.frames / scale) for world, c in curves[name].items()},
+            )
+            for name in chosen
+        ]
+        if panels:
+            pictures.append(lines(folder / f"{stem}.png", title, panels))
     return pictures
+
+
+def _all_first(world: str) -> tuple[bool, str]:
+    return world != ALL_WORLDS, world
 
 
 def bars(
@@ -176,7 +191,7 @@ def lines(path: Path, title: str, panels: Sequence[Panel], columns: int = 2) -> 
     for axis, panel in zip(axes, panels, strict=True):
         for name, line in panel.lines.items():
             head, _, tail = name.partition(", ")
-            handle = _draw_curve(axis, line, 1.0, colors[head])
+            handle = _draw_curve(axis, line, colors[head])
             handle.set_linestyle(DASHES[tails.index(tail) % len(DASHES)])
             drawn[name] = handle
         if not panel.logarithmic:
@@ -186,46 +201,15 @@ def lines(path: Path, title: str, panels: Sequence[Panel], columns: int = 2) -> 
         axis.set_ylabel(textwrap.fill(panel.vertical, AXIS_CHARACTERS))
         axis.set_xlim(left=0)
         axis.set_yscale("log" if panel.logarithmic else "linear")
-    handles = [drawn[name] for name in names]
-    legend_columns = min(4, 2 * min(columns, len(panels)))
-    titles = [
-        ", ".join([method_style.title(n.partition(", ")[0]), *n.split(", ")[1:]]) for n in names
-    ]
-    _add_legend(figure, handles, titles, legend_columns, frameon=False)
+    if names != [ALL_WORLDS]:
+        handles = [drawn[name] for name in names]
+        legend_columns = min(4, 2 * min(columns, len(panels)))
+        titles = [
+            ", ".join([method_style.title(n.partition(", ")[0]), *n.split(", ")[1:]]) for n in names
+        ]
+        _add_legend(figure, handles, titles, legend_columns, frameon=False)
     figure.suptitle(title, wrap=True)
     return _save(figure, path)
-
-
-Lines = dict[str, dict[int, metrics_table.Column]]  # name of the line -> seed -> column
-
-
-def panels(table: Mapping[str, dict[int, metrics_table.Column]]) -> dict[str, Lines]:
-    """Return metrics by panel: `interactions/WORLD` is a line of the panel `interactions`."""
-    found: dict[str, Lines] = {}
-    for name, seeds in sorted(table.items()):
-        panel, _, line = name.partition("/")
-        if panel not in metrics.HIDDEN:
-            found.setdefault(panel, {})[line or ALL_WORLDS] = seeds
-    for lines in found.values():
-        if len(lines) == 2 and ALL_WORLDS in lines:  # there is one world
-            del lines[next(line for line in lines if line != ALL_WORLDS)]
-    return found
-
-
-def _is_zero(lines: Lines) -> bool:
-    return not any(column.values.any() for seeds in lines.values() for column in seeds.values())
-
-
-def of_line(lines: Lines, line: str) -> Curve:
-    """Return the curve of a world, or of all worlds: the mean of the worlds' own means."""
-    worlds = [seeds for name, seeds in lines.items() if name != ALL_WORLDS]
-    if (
-        line == ALL_WORLDS
-        and len(worlds) > 1
-        and all(seeds.keys() == worlds[0].keys() for seeds in worlds)
-    ):
-        return over_seeds_and_worlds(worlds)
-    return over_seeds(lines[line])
 
 
 def _begin_at_zero(axis: "Axes", curves: Iterable[Curve]) -> None:
@@ -236,40 +220,11 @@ def _begin_at_zero(axis: "Axes", curves: Iterable[Curve]) -> None:
         axis.set_ylim(bottom=0, top=None if highest > 0 else 1)
 
 
-def _curves_figure(panels: Mapping[str, Lines], title: str) -> "Figure":
-    figure, axes = _grid(len(panels), columns=2, size=(4.6, 2.9))
-    names = sorted({line for lines in panels.values() for line in lines}, key=_all_first)
-    colors = {name: COLORS[number % len(COLORS)] for number, name in enumerate(names)}
-    last = max(c.frames[-1] for p in panels.values() for s in p.values() for c in s.values())
-    scale, unit = (1e6, "millions") if last >= 1e6 else (1e3, "thousands")
-    drawn: dict[str, Any] = {}
-    for axis, (name, lines) in zip(axes, panels.items(), strict=True):
-        metric = metrics.of(name)
-        curves = {line: of_line(lines, line) for line in sorted(lines, key=_all_first)}
-        for line, curve in curves.items():
-            drawn[line] = _draw_curve(axis, curve, scale, colors[line])
-        _begin_at_zero(axis, curves.values())
-        axis.set_title(metric.title, fontsize=11)
-        axis.set_ylabel(metric.unit)
-        axis.set_xlabel(f"frames per seed ({unit})")
-        axis.set_xlim(0, last / scale)
-    if len(drawn) > 1:
-        handles = [drawn[name] for name in names]
-        _add_legend(figure, handles, names, frameon=False)
-    figure.suptitle(title, wrap=True)
-    return figure
-
-
-def _all_first(line: str) -> tuple[bool, str]:
-    return line != ALL_WORLDS, line
-
-
-def _draw_curve(axis: "Axes", line: Curve, scale: float, color: str) -> Any:
-    frames = line.frames / scale
-    marker = "o" if len(frames) < SPARSE_POINTS else None
-    (handle,) = axis.plot(frames, line.mean, color=color, linewidth=1.4, marker=marker, ms=3)
+def _draw_curve(axis: "Axes", line: Curve, color: str) -> Any:
+    marker = "o" if len(line.frames) < SPARSE_POINTS else None
+    (handle,) = axis.plot(line.frames, line.mean, color=color, linewidth=1.4, marker=marker, ms=3)
     if (line.high > line.low).any():
-        axis.fill_between(frames, line.low, line.high, color=color, alpha=0.2, linewidth=0)
+        axis.fill_between(line.frames, line.low, line.high, color=color, alpha=0.2, linewidth=0)
     return handle
 
 

@@ -2,7 +2,6 @@
 
 The formulas stand here on `scipy.special`; tests compare them with `scipy.stats`, whose functions
 take 20 to 400 times as long (a report needs thousands of intervals) and half a second to import.
-`rliable` has the interquartile mean, too, but brings eight more packages (arch, pandas, ...).
 """
 
 from functools import cache
@@ -78,27 +77,6 @@ def normalized_entropy(shares: np.ndarray) -> float:
         shares: float[n], n >= 2, of sum 1.
     """
     return float(_special().entr(shares).sum() / np.log(len(shares)))
-
-
-def interquartile_mean(scores: np.ndarray, resamples: int = 2000) -> Estimate:
-    """Estimate the mean of the middle half of all scores (Agarwal et al. 2021, section 4.3).
-
-    The interval is a percentile bootstrap, stratified by task (same section); its random numbers
-    are always the same. A single run has no width.
-
-    Args:
-        scores: float[runs, tasks], of one unit.
-        resamples: of the bootstrap.
-    """
-    from scipy import stats  # imported here: it takes half a second
-
-    runs, tasks = scores.shape
-    draws = np.random.default_rng(0).integers(runs, size=(resamples, runs, tasks))
-    drawn = scores[draws, np.arange(tasks)].reshape(resamples, -1)
-    low, high = np.quantile(
-        stats.trim_mean(drawn, 0.25, axis=1), [(1 - LEVEL) / 2, (1 + LEVEL) / 2]
-    )
-    return Estimate(float(stats.trim_mean(scores, 0.25, axis=None)), float(low), float(high))
 
 
 @cache

@@ -1,16 +1,21 @@
-"""Learning curves: metrics over time, smoothed or binned, and averaged over the seeds.
+"""Learning curves: metrics over time, averaged over windows of frames, worlds and seeds.
 
 All episodes count alike: of an iteration in which few ended, the mean counts little.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
 
+from cbet_jax.runs import metrics
 from cbet_jax.runs.metrics_table import Column
 
-CURVE_POINTS = 150  # more iterations than that are averaged in bins
+CURVE_POINTS = 150  # a curve of more iterations is averaged over windows
+ALL_WORLDS = "all worlds"
+
+Table = Mapping[str, Mapping[int, Column]]  # NAME or NAME/WORLD -> seed -> column
+Lines = Mapping[str, Mapping[int, Column]]  # world, or `ALL_WORLDS` -> seed -> column
 
 
 class Curve(NamedTuple):
@@ -34,84 +39,76 @@ def first_round(column: Column, actors: int) -> int:
     return int(column.frames[enough[0]]) if len(enough) else 0
 
 
-def from_first_round(column: Column, actors: int) -> Column:
-    """Return the rows of a column from its `first_round` on."""
-    if column.episodes is None:
-        return column
-    there = column.frames >= first_round(column, actors)
-    return Column(column.frames[there], column.values[there], column.episodes[there])
-
-
-def table_from_first_round(
-    table: Mapping[str, Mapping[int, Column]], actors: int
-) -> dict[str, dict[int, Column]]:
-    """Return a run's table (name -> seed -> column), each column from its `first_round` on."""
-    return {
-        name: {seed: from_first_round(column, actors) for seed, column in seeds.items()}
-        for name, seeds in table.items()
-    }
-
-
-def over_seeds(seeds: Mapping[int, Column]) -> Curve:
-    """Average a metric in bins of frames, then over the seeds.
+def by_metric(table: Table, actors: int) -> dict[str, Lines]:
+    """Return a run's table by metric and world, each column from its `first_round` on.
 
     Args:
-        seeds: seed -> column.
+        table: name -> seed -> column; `interactions/WORLD` is a line of `interactions`.
+        actors: that each seed has.
     """
-    last = max(int(column.frames.max()) for column in seeds.values())
-    frames, values = _binned(seeds, last)
-    filled = ~np.isnan(values).all(axis=0)
-    return band(np.nanmean(frames[:, filled], axis=0), values[:, filled])
+    found: dict[str, dict[str, dict[int, Column]]] = {}
+    for name, seeds in sorted(table.items()):
+        metric, _, world = name.partition("/")
+        if metric not in metrics.HIDDEN:
+            columns = {seed: _from_first_round(column, actors) for seed, column in seeds.items()}
+            found.setdefault(metric, {})[world or ALL_WORLDS] = columns
+    for lines in found.values():
+        if len(lines) == 2 and ALL_WORLDS in lines:  # there is one world
+            del lines[next(world for world in lines if world != ALL_WORLDS)]
+    return dict(found)
 
 
-def over_seeds_and_worlds(worlds: Sequence[Mapping[int, Column]]) -> Curve:
-    """Average a metric in bins of frames, then over the worlds, then over the seeds.
+def _from_first_round(column: Column, actors: int) -> Column:
+    there = column.frames >= first_round(column, actors)
+    episodes = None if column.episodes is None else column.episodes[there]
+    return Column(column.frames[there], column.values[there], episodes)
+
+
+def over_seeds(lines: Lines, world: str = ALL_WORLDS, until: int | None = None) -> Curve:
+    """Average a metric over windows of frames, then over the seeds; the band is their range.
+
+    Args:
+        lines: the metric, by world and seed.
+        world: one of them, or all: then the mean of the worlds' own means.
+        until: the last frames (None: all).
+    """
+    columns = [column for seeds in lines.values() for column in seeds.values()]
+    frames = np.unique(np.concatenate([column.frames for column in columns]))
+    frames, window = frames[frames <= (until or frames[-1])], 1
+    if len(frames) > CURVE_POINTS:
+        last = int(frames[-1])
+        window = -(-last // CURVE_POINTS)
+        frames = np.minimum(np.arange(window, last + window, window), last)
+    seeds = sorted(lines[world])
+    values = np.stack([in_world(lines, world, seed, window, frames) for seed in seeds])
+    there = ~np.isnan(values).all(axis=0)
+    values = values[:, there]
+    return Curve(frames[there], *(f(values, axis=0) for f in (np.nanmean, np.nanmin, np.nanmax)))
+
+
+def in_world(lines: Lines, world: str, seed: int, window: int, frames: np.ndarray) -> np.ndarray:
+    """Return one seed's metric, smoothed; in all worlds, the mean of the worlds' own means.
 
     Actors play the worlds in turn, so at one moment more episodes of one world end than of another:
-    the mean of all episodes would go up and down with them. A bin in which no episode of a world
-    ended has that world's last mean.
+    the mean of all episodes would go up and down with them. Where no episode of a world ended, its
+    last mean counts.
 
     Args:
-        worlds: seed -> column of each world; all of the same seeds.
+        lines: the metric, by world and seed.
+        world: one of them, or `ALL_WORLDS`.
+        seed: whose metric it is.
+        window: frames.
+        frames: int[points].
+
+    Returns:
+        [points]; NaN: there is no data, or not yet of every world.
     """
-    last = max(int(column.frames.max()) for seeds in worlds for column in seeds.values())
-    frames, values = np.stack([_binned(seeds, last) for seeds in worlds], axis=1)
-    values = np.stack([_last_known(of_world) for of_world in values])
-    there = ~np.isnan(values).any(axis=0)  # every world has been played
-    values = np.where(there, values.mean(axis=0), np.nan)
-    filled = there.any(axis=0) & ~np.isnan(frames).all(axis=(0, 1))
-    return band(np.nanmean(frames[:, :, filled], axis=(0, 1)), values[:, filled])
-
-
-def _last_known(values: np.ndarray) -> np.ndarray:
-    """Return values `[seeds, points]` with each NaN replaced by what is before it."""
-    index = np.where(np.isnan(values), 0, np.arange(values.shape[1]))
-    return np.take_along_axis(values, np.maximum.accumulate(index, axis=1), axis=1)
-
-
-def _binned(seeds: Mapping[int, Column], last: int) -> np.ndarray:
-    """Return the mean frames and values of each bin, `[2, seeds, points]`; seeds in order."""
-    edges = np.linspace(0, last, CURVE_POINTS + 1)[1:]
-    frames, values = binned = np.full((2, len(seeds), CURVE_POINTS), np.nan)
-    for row, (_, column) in enumerate(sorted(seeds.items())):
-        bins = np.searchsorted(edges, column.frames)
-        weights = column.weights
-        count = np.bincount(bins, weights=weights, minlength=CURVE_POINTS)
-        for means, numbers in ((frames, column.frames), (values, column.values)):
-            total = np.bincount(bins, weights=weights * numbers, minlength=CURVE_POINTS)
-            np.divide(total, count, out=means[row], where=count > 0)
-    return binned
-
-
-def band(frames: np.ndarray, values: np.ndarray) -> Curve:
-    """Return the mean over the seeds, and the lowest and highest seed.
-
-    Args:
-        frames: [points].
-        values: [seeds, points]; NaN where a seed has no data.
-    """
-    middle, lowest, highest = (f(values, axis=0) for f in (np.nanmean, np.nanmin, np.nanmax))
-    return Curve(frames, middle, lowest, highest)
+    worlds = [seeds for name, seeds in lines.items() if name != ALL_WORLDS and seed in seeds]
+    if world != ALL_WORLDS or not worlds:
+        return smoothed(lines[world][seed], window, frames)
+    means = np.stack([smoothed(seeds[seed], window, frames) for seeds in worlds])
+    index = np.where(np.isnan(means), 0, np.arange(len(frames)))
+    return np.take_along_axis(means, np.maximum.accumulate(index, axis=1), axis=1).mean(axis=0)
 
 
 def smoothed(column: Column, window: int, frames: np.ndarray) -> np.ndarray:
@@ -128,28 +125,3 @@ def smoothed(column: Column, window: int, frames: np.ndarray) -> np.ndarray:
     last = np.searchsorted(column.frames, frames, side="right")
     with np.errstate(invalid="ignore"):
         return (total[last] - total[first]) / (weight[last] - weight[first])
-
-
-def of_all_worlds(
-    table: Mapping[str, Mapping[int, Column]],
-    metric: str,
-    seed: int,
-    window: int,
-    frames: np.ndarray,
-) -> np.ndarray:
-    """Return a metric, smoothed: the mean of the worlds' own means, where it is known by world.
-
-    Args:
-        table: name -> seed -> column; `NAME/WORLD` is the metric of one world.
-        metric: its name.
-        seed: whose metric it is.
-        window: frames.
-        frames: int[points].
-
-    Returns:
-        [points]; NaN: there is no data, or not yet of every world.
-    """
-    worlds = [seeds for name, seeds in table.items() if name.startswith(f"{metric}/")]
-    columns = [seeds[seed] for seeds in worlds if seed in seeds] or [table[metric][seed]]
-    values = np.stack([smoothed(column, window, frames) for column in columns])
-    return _last_known(values).mean(axis=0)

@@ -23,6 +23,7 @@ BASES = {
     "sum-squared": ("squared sum", "#332288"),
     "sum-inside": ("sum inside", "#999933"),
     "sum": ("sum", "#117733"),
+    "all worlds": ("all worlds", "#000000"),
 }
 TITLES = {"c-bet": "cbet"}  # titles that pictures have in place of names
 OTHERS = ("#56B4E9", "#882255", "#117733", "#999933", "#332288", "#8C564B", "#44AA99", "#000000")

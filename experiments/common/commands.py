@@ -25,7 +25,6 @@ GROUPS: dict[str, dict[str, str]] = {  # heading -> short name -> module
         "paper": "experiments.paper",
         "ablation": "experiments.minigrid_ablation",
         "noisy-tv": "experiments.noisy_tv",
-        "results-page": "experiments.results_page",
     },
     "Rewards and worlds of your own": {
         "new-method": "experiments.new_method",
@@ -33,7 +32,7 @@ GROUPS: dict[str, dict[str, str]] = {  # heading -> short name -> module
         "check-world": "experiments.check_world",
     },
     "Look closer": {
-        "compare": "experiments.compare_runs",
+        "compare": "experiments.compare",
         "reward-maps": "experiments.reward_maps",
         "habitat-pictures": "experiments.habitat_pictures",
         "import-torch": "experiments.import_torch",

@@ -8,7 +8,7 @@ import numpy as np
 
 from cbet_jax.analysis import figures, intervals, method_style
 from cbet_jax.analysis.figures import Panel
-from cbet_jax.analysis.learning_curves import Curve, over_seeds
+from cbet_jax.analysis.learning_curves import ALL_WORLDS, Curve, over_seeds
 from cbet_jax.runs import metrics_table
 from cbet_jax.runs.metrics_table import Column
 from envs.habitat.simulator import FloorMap
@@ -112,7 +112,7 @@ def of_pretraining(runs: Sequence[Pretraining]) -> list[Panel]:
             f"pre-training in {scene}",
             "frames",
             "distinct positions",
-            {name: over_seeds(seeds) for name, seeds in lines.items()},
+            {name: over_seeds({ALL_WORLDS: seeds}) for name, seeds in lines.items()},
         )
         for scene, lines in found.items()
     ]

@@ -11,12 +11,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from markdown_it import MarkdownIt
-
 from cbet_jax.runs.atomic_write import replacing
 
 HERE = Path(__file__).parent
 MEDIA = {".png": "image/png", ".gif": "image/gif"}
+SHORT = 40  # letters; a table whose cells are shorter breaks none of them
 PICTURE = re.compile(r'<img src="([^":]+)"')
 
 
@@ -48,14 +47,6 @@ def write(path: Path, title: str, body: str) -> Path:
     return path
 
 
-def from_markdown(text: str) -> str:
-    """Return Markdown with tables as HTML."""
-    rendered: str = MarkdownIt("commonmark").enable("table").render(text)
-    return rendered.replace("<table>", '<div class="wide"><table>').replace(
-        "</table>", "</table></div>"
-    )
-
-
 def heading(text: str, level: int = 2) -> str:
     """Return a heading."""
     return f"<h{level}>{html.escape(text)}</h{level}>"
@@ -69,12 +60,14 @@ def paragraph(text: str) -> str:
 def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     """Return a table of plain text, which scrolls by itself where it is too wide."""
 
-    def line(cells: Iterable[Any], tag: str) -> str:
-        return "<tr>" + "".join(f"<{tag}>{html.escape(str(c))}</{tag}>" for c in cells) + "</tr>"
+    def line(cells: Iterable[str], tag: str) -> str:
+        return "<tr>" + "".join(f"<{tag}>{html.escape(c)}</{tag}>" for c in cells) + "</tr>"
 
+    rows = [[str(cell) for cell in row] for row in rows]
+    kind = "short" if all(len(cell) < SHORT for row in rows for cell in row) else "long"
     body = "".join(line(row, "td") for row in rows)
     return (
-        f'<div class="wide"><table><thead>{line(header, "th")}</thead>'
+        f'<div class="wide"><table class="{kind}"><thead>{line(header, "th")}</thead>'
         f"<tbody>{body}</tbody></table></div>"
     )
 
@@ -92,7 +85,7 @@ def details(summary: str, body: str) -> str:
 
 
 CHART = '<script type="application/json" class="chart">'
-SCRIPTS = {CHART: "charts.js", "<table>": "tables.js"}  # what a page holds -> what it needs
+SCRIPTS = {CHART: "charts.js", "<table": "tables.js"}  # what a page holds -> what it needs
 
 
 def chart(title: str, horizontal: str, vertical: str, lines: Sequence[dict[str, Any]]) -> str:

@@ -5,10 +5,9 @@ from pathlib import Path
 
 from rich.console import Console
 
-from cbet_jax.config import SettingsError
 from cbet_jax.runs.atomic_write import delete_left_over
 from cbet_jax.runs.devices import use_cpu
-from cbet_jax.runs.directory import RunDirectoryError, holds_no
+from cbet_jax.runs.directory import holds_no
 from cbet_jax.runs.train_loop import NonFiniteLossError
 from envs.registry import UnknownEnvironment
 from experiments.common import cli, invocation
@@ -16,7 +15,6 @@ from experiments.common.endings import NOT_FINITE
 from experiments.common.screen import Screen
 from experiments.study import plan as plans
 from experiments.study import plan_summary, report, results
-from experiments.study.contents import RANDOM
 from experiments.study.execute import ENDINGS, Ended, Host, execute
 from experiments.study.options import (
     RECORD,
@@ -27,9 +25,8 @@ from experiments.study.options import (
     stored_study,
 )
 from experiments.study.plan import plan
-from experiments.study.results import Result
 
-RESULTS = "results.csv"
+RESULTS, REPORT = "results.csv", "report.html"
 
 
 def main(study: Study, arguments: Sequence[str]) -> None:
@@ -37,9 +34,7 @@ def main(study: Study, arguments: Sequence[str]) -> None:
     console = Screen()
     with cli.user_errors(UnknownEnvironment):
         options, root = read(study, arguments)
-        if options.results:
-            redraw(study, options, console)
-        elif options.plan:
+        if options.plan:
             show_plan(options, root, console)
         elif options.cluster == "slurm" and not options.report_only:
             submit(study, options, root, arguments, console)
@@ -54,7 +49,9 @@ def main(study: Study, arguments: Sequence[str]) -> None:
             if kept:
                 line = f"{kept} is the earlier {RESULTS}: it has results of which no files are left"
                 console.print(line, soft_wrap=True, highlight=False)
-            tell(report.write(root, study.report, study.contents, found), console)
+            path, *pictures = report.write(root / REPORT, f"Study: {root.name}", found)
+            line = f"report: {path}, with {len(pictures)} pictures"
+            console.print(line, soft_wrap=True, highlight=False)
             if ended:
                 names = ", ".join(f"{path} {how}" for path, how in ended.items())
                 diverged = ENDINGS[NonFiniteLossError] in ended.values()
@@ -144,57 +141,4 @@ def submit(
     submitted = [queue.submit_command(study.program, words) for _ in range(number)]
     again = invocation.command_line(study.program, "--out", root, "--plan")
     line = f"submitted {number} jobs ({', '.join(submitted)}); how far they are: {again}"
-    console.print(line, soft_wrap=True, highlight=False)
-
-
-def redraw(study: Study, options: StudyOptions, console: Console) -> None:
-    """Draw one report of the results of one or several studies; of several, write one table.
-
-    Args:
-        study: what the command runs by default.
-        options: name the tables of results, the report's directory, and what is reported.
-        console: to print to.
-
-    Raises:
-        SettingsError: no directory is named. RunDirectoryError: a table cannot be read, two have
-            different values of one number, or the directory holds something else than a report, or
-            one of the tables.
-    """
-    root = options.out
-    if root is None:
-        raise SettingsError("--results needs --out DIR, where the report goes")
-    if stored_study(root) is not None:
-        raise RunDirectoryError(f"{root} holds a study, which has its own report: choose another")
-    table = root / RESULTS  # which is written if there are several
-    several = len(options.results) > 1
-    found = chosen(study, options, results.read_together(options.results))
-    if several and table.exists() and any(map(table.samefile, options.results)):
-        raise RunDirectoryError(f"{table} is one of the tables to report: choose another --out")
-    earlier = root / f"{study.report}.md"
-    ours = earlier.is_file() and earlier.read_text().startswith(f"# {study.contents.title}\n")
-    if not ours and (root.is_file() or (root.exists() and any(root.iterdir()))):
-        raise RunDirectoryError(f"{root} is not empty and holds no such report: choose another")
-    root.mkdir(parents=True, exist_ok=True)
-    if several:
-        results.write(table, found)
-    tell(report.write(root, study.report, study.contents, found), console)
-
-
-def chosen(study: Study, options: StudyOptions, found: Sequence[Result]) -> list[Result]:
-    """Return the results of the methods and setups that are named; of all, if none are."""
-    all_methods, all_setups = options.methods == study.methods, options.setups == study.setups
-    return [
-        row
-        for row in found
-        if row.stage == results.STUDY
-        or (
-            (all_methods or row.method in (*options.methods, *RANDOM))
-            and (all_setups or row.setup in (*options.setups, ""))
-        )
-    ]
-
-
-def tell(files: Sequence[Path], console: Console) -> None:
-    """Say where the report is."""
-    line = f"report: {files[0]} and .html, with {len(files) - 1} pictures"
     console.print(line, soft_wrap=True, highlight=False)

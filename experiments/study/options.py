@@ -17,7 +17,6 @@ from envs.registry import find
 from experiments.common import cli, presets
 from experiments.common.outputs import RUNS
 from experiments.study.plan import STAGES, Selection, Stage, StudySettings
-from experiments.study.report import Contents
 from experiments.study.variants import SETUPS, check_names, method_names
 
 SEEDS = {"paper": 7}  # the published number; of the other presets:
@@ -28,13 +27,11 @@ RECORD = "study.json"
 class Study(NamedTuple):
     """What one command runs by default."""
 
-    name: str  # of its directory and its report
+    name: str  # of its directory
     program: str  # as it is called
     methods: tuple[str, ...]
     setups: tuple[str, ...]
     tasks: dict[str, tuple[str, ...]]  # preset -> worlds that are learnt, too
-    report: str  # name of the report's file
-    contents: Contents
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,9 +77,6 @@ class StudyOptions:
     plan: bool = False  # print what would be done, how long it takes, and do nothing
     verbose: bool = False  # with --plan: print every run, too
     report_only: bool = False  # train nothing: report what is finished
-    #: train nothing: draw the report of these results.csv, all together, into --out; only of
-    #: --methods and --setups if they are given
-    results: Annotated[tuple[Path, ...], tyro.conf.arg(metavar="FILE ...")] = ()
     #: between two checkpoints, at least (default: save at the end of each chunk, if saving takes at
     #: most a tenth of the time)
     checkpoint_seconds: NonNegativeFloat | None = None

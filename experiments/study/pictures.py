@@ -1,4 +1,4 @@
-"""The report's pictures."""
+"""The pictures of a study."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,214 +12,159 @@ from cbet_jax.analysis.learning_curves import Curve
 from envs.minigrid.generators.catalogue import TRANSFER as TEN_WORLDS
 from envs.minigrid.rules import ACTIONS
 from experiments.evaluation.evaluation_table import ALL_WORLDS
+from experiments.reports.comparison import SHARES, Row
 from experiments.study.contents import (
+    INTERACTIONS,
     RANDOM,
-    Actions,
-    Averages,
+    SUCCESS,
+    THREE,
+    PaperTable,
     printed_scale,
     published,
 )
-from experiments.study.estimates import INTERACTIONS, SHARES, SUCCESS, Findings, Measured
-from experiments.study.order import Case, cases
-from experiments.study.plan import EVALUATION, PRETRAIN, TABULA_RASA, TRANSFER
-from experiments.study.tables import measure
+from experiments.study.findings import Findings, Key
+from experiments.study.plan import PRETRAIN, TABULA_RASA, TRANSFER
 
 MILLION = 1_000_000
-FEWEST_METHODS = 2  # of a picture: one method alone is compared with nothing
+MILLIONS = "frames (millions)"
 BAND = "band: 95 % confidence interval over seeds"
 WHISKERS = "whiskers: 95 % confidence intervals over seeds"
+LABELS = {INTERACTIONS: "interactions an episode", SUCCESS: "success rate"}
+CURVES = {  # metric of pre-training -> label, logarithmic
+    "interactions": ("interactions an episode", False),
+    "extrinsic_return": ("extrinsic return (not learnt from)", False),
+    "intrinsic_reward": ("intrinsic reward a step", True),
+}
+Pictures = list[Path]  # empty, where nothing can be drawn
 
 
-def worlds(folder: Path, found: Findings, setup: str, methods: Sequence[str]) -> list[Path]:
-    """Draw bars of interactions and success in each of the ten worlds, for one setup."""
+def of_paper(folder: Path, found: Findings, table: PaperTable) -> Pictures:
+    """Draw a table of the paper as bars: groups of setups, or of actions in a panel for a setup."""
+    path, title = folder / f"{table.name}.png", f"{table.title} ({WHISKERS})"
+    bars: dict[str, dict[str, list[Estimate]]] = {}
+    theirs: dict[str, dict[str, list[float]]] = {}
+    groups: list[str] = list(ACTIONS)
+    if table.metric:
+        ran = [s for s in table.setups if any(found.evaluated_at(s, m) for m in table.methods)]
+        at = [_after(found, setups, table.methods) for setups in ran]
+        groups = [f"{' + '.join(setups)}\n{frames}" for setups, frames in zip(ran, at, strict=True)]
+        panels = {LABELS[table.metric]: [(setups, table.metric) for setups in ran]}
+    else:
+        panels = {
+            f"share of actions, {' + '.join(setups)}": [(setups, share) for share in SHARES]
+            for setups in table.setups
+        }
+    for label, cells in panels.items():
+        for method in table.methods:
+            rows = [
+                found.row(setups, method, metric, found.compared_at(setups, method, table.methods))
+                for setups, metric in cells
+            ]
+            if any(rows):
+                bars.setdefault(label, {})[method] = [_estimate(row) for row in rows]
+                numbers = [_published(table.name, setups, method, x) for setups, x in cells]
+                theirs.setdefault(label, {})[method] = numbers
+    compared = {method for shown in bars.values() for method in shown if method not in RANDOM}
+    if len(compared) < 2:  # one method alone is compared with nothing
+        return []
+    return [figures.bars(path, title, bars, groups, theirs)]
+
+
+def worlds(folder: Path, found: Findings, setup: str) -> Pictures:
+    """Draw what policies of one setup reached in each of the ten worlds."""
+    methods = found.main_methods(setup)
     panels: dict[str, dict[str, list[Estimate]]] = {}
-    for metric, label in ((INTERACTIONS, "interactions an episode"), (SUCCESS, "success rate")):
-        for method in methods:
-            cells = [measure(found, (setup,), method, metric, (world,)) for world in TEN_WORLDS]
-            means = [cell.mean for cell in cells if cell]
-            if len(means) == len(cells):
-                panels.setdefault(label, {})[method] = means
-    if not any(method not in RANDOM for shown in panels.values() for method in shown):
+    for metric, label in LABELS.items():
+        for method in (*methods, *RANDOM):
+            at = found.compared_at((setup,), method, methods)
+            rows = [found.row((setup,), method, metric, at, (world,)) for world in TEN_WORLDS]
+            if all(rows):
+                panels.setdefault(label, {})[method] = [_estimate(row) for row in rows]
+    if not panels:
         return []
-    frames = set().union(*(found.compared_at((setup,), method) for method in methods)) - {0}
-    after = f" for {frames.pop():,} frames" if len(frames) == 1 else " for unequal frames"
-    title = f"Pre-trained in {setup}{after}, not trained further ({WHISKERS})"
-    path = folder / f"worlds_{setup}.png"
-    return [figures.bars(path, title, panels, TEN_WORLDS)]
+    after = _after(found, (setup,), methods)
+    title = f"Pre-trained in {setup} for {after} frames, not trained further ({WHISKERS})"
+    return [figures.bars(folder / f"worlds_{setup}.png", title, panels, TEN_WORLDS)]
 
 
-def averages(folder: Path, found: Findings, table: Averages) -> list[Path]:
-    """Draw a table of averages as bars: a group for each setup that was run."""
-    groups = {" + ".join(setups): setups for setups in table.setups}
-    shown = {
-        name: {m: measure(found, setups, m, table.metric) for m in table.methods}
-        for name, setups in groups.items()
+def frames(folder: Path, found: Findings) -> Pictures:
+    """Draw what policies reached after more and more frames, a column for each setup."""
+    panels = []
+    ran = {
+        setup: [m for m in found.methods(setup) if len(found.evaluated_at((setup,), m)) > 1]
+        for setup in found.setups()
     }
-    complete = {
-        name: cells
-        for name, cells in shown.items()
-        if any(cells[method] for method in cells if method not in RANDOM)
-    }
-    ran = [m for m in table.methods if any(cells[m] for cells in complete.values())]
-    if len([m for m in ran if m not in RANDOM]) < FEWEST_METHODS:
-        return []
-    bars = {m: [_mean(cells[m]) for cells in complete.values()] for m in ran}
-    label = table.metric.replace("_", " ")
-    theirs = {
-        m: [_published(table.name, groups[name], m, table.metric) for name in complete]
-        for m in ran
-        if m not in RANDOM
-    }
-    path = folder / f"{table.name}.png"
-    labels = [f"{name}\n{_after(found, groups[name], ran)}" for name in complete]
-    title = f"{table.title} ({WHISKERS})"
-    return [figures.bars(path, title, {label: bars}, labels, {label: theirs})]
+    for metric, label in LABELS.items():
+        for setup, methods in ran.items():
+            lines = {}
+            for method in methods:
+                at = found.evaluated_at((setup,), method)
+                means = [_estimate(found.row((setup,), method, metric, (x,))) for x in at]
+                lines[method] = Curve(np.array(at) / MILLION, *np.array(means).T)
+            if lines:
+                panels.append(Panel(setup, MILLIONS, label, lines))
+    title = f"With more and more frames: mean of ten worlds ({BAND})"
+    return _lines(folder / "frames.png", title, panels)
+
+
+def pretraining(folder: Path, found: Findings) -> Pictures:
+    """Draw interactions, return and intrinsic reward while pre-training, smoothed."""
+    panels = []
+    ran = found.setups(PRETRAIN)
+    for metric, (label, logarithmic) in CURVES.items():
+        for setup in [setup for setup in ran if setup in THREE] or ran:
+            methods = found.main_methods(setup, PRETRAIN)
+            keys = {m: (PRETRAIN, setup, m, ALL_WORLDS, metric) for m in methods}
+            if lines := _curves(found, keys):
+                panels.append(Panel(setup, MILLIONS, label, lines, logarithmic))
+    return _lines(folder / "pretraining.png", f"While pre-training ({BAND})", panels)
+
+
+def tasks(folder: Path, found: Findings) -> Pictures:
+    """Draw how each task was learnt, with the policies of each setup and from nothing."""
+    panels = []
+    for task in found.tasks():
+        for setup in found.names(TRANSFER, 1) or [""]:
+            keys = {
+                f"{method}, {how}": (stage, of, method, task, "extrinsic_return")
+                for stage, of, how in (
+                    (TRANSFER, setup, "transfer"),
+                    (TABULA_RASA, "", "tabula rasa"),
+                )
+                for method in found.methods(of, stage)
+            }
+            if lines := _curves(found, keys):
+                title = f"{task}, from {setup}" if setup else task
+                panels.append(Panel(title, MILLIONS, "extrinsic return", lines))
+    return _lines(folder / "tasks.png", f"Learning tasks ({BAND})", panels, columns=2)
+
+
+def _lines(path: Path, title: str, panels: Sequence[Panel], columns: int = 0) -> Pictures:
+    """Draw panels, if there are any, in as many columns as they have titles."""
+    columns = columns or min(len({panel.title for panel in panels}), 3)
+    return [figures.lines(path, title, panels, columns)] if panels else []
+
+
+def _curves(found: Findings, keys: Mapping[str, Key]) -> dict[str, Curve]:
+    curves = {name: found.curve(key) for name, key in keys.items()}
+    return {n: c._replace(frames=c.frames / MILLION) for n, c in curves.items() if c}
 
 
 def _published(table: str, setups: Sequence[str], method: str, metric: str) -> float:
-    """Return the number that the paper prints, NaN where it prints none.
-
-    Args:
-        table: its name.
-        setups: of pre-training.
-        method: that was trained.
-        metric: of the number.
-    """
+    """Return the number that the paper prints, NaN where it prints none."""
     number = published().get((table, " ".join(setups), method, metric))
-    scale = printed_scale(metric)
-    return number.value / scale if number else np.nan
+    return float(number) / printed_scale(metric) if number else np.nan
 
 
 def _after(found: Findings, setups: Sequence[str], methods: Sequence[str]) -> str:
-    """Return after how many frames the methods of a group of bars are compared."""
-    frames = {at for m in methods for at in found.compared_at(setups, m) if m not in RANDOM} - {0}
-    if not frames:
+    """Return after how many frames methods are compared."""
+    ran = [m for m in methods if m not in RANDOM and found.evaluated_at(setups, m)]
+    at = {frames for method in ran for frames in found.compared_at(setups, method, methods)}
+    if not at:
         return ""
-    low, high = (f"{end / MILLION:.3g}" for end in (min(frames), max(frames)))
+    low, high = (f"{end / MILLION:.3g}" for end in (min(at), max(at)))
     return f"{low} M" if low == high else f"{low} to {high} M"
 
 
-def _mean(cell: Measured | None) -> Estimate:
-    return cell.mean if cell else Estimate(np.nan, np.nan, np.nan)
-
-
-def actions(folder: Path, found: Findings, table: Actions) -> list[Path]:
-    """Draw how often each action was chosen, a panel for each setup."""
-    panels: dict[str, dict[str, list[Estimate]]] = {}
-    theirs: dict[str, dict[str, list[float]]] = {}
-    for setups in table.setups:
-        label = f"share of actions, {'+'.join(setups)}"
-        for method in table.methods:
-            cells = [measure(found, setups, method, share) for share in SHARES]
-            means = [cell.mean for cell in cells if cell]
-            if means:
-                numbers = [_published(table.name, setups, method, share) for share in SHARES]
-                panels.setdefault(label, {})[method] = means
-                theirs.setdefault(label, {})[method] = numbers
-    if not panels:
-        return []
-    title = f"{table.title} ({WHISKERS})"
-    return [figures.bars(folder / f"{table.name}.png", title, panels, ACTIONS, theirs)]
-
-
-def pretraining(
-    folder: Path, found: Findings, name: str, methods: Sequence[str], setups: Sequence[str]
-) -> list[Path]:
-    """Draw interactions, return and intrinsic reward while pre-training, smoothed."""
-    kinds = (
-        ("interactions", "interactions an episode", False),
-        ("extrinsic_return", "extrinsic return (not learnt from)", False),
-        ("intrinsic_reward", "intrinsic reward a step", True),
-    )
-    panels = []
-    for metric, label, logarithmic in kinds:
-        for setup in setups:
-            keys = {m: (PRETRAIN, setup, m, ALL_WORLDS, metric) for m in methods}
-            lines = _curves(found, keys)
-            if lines:
-                panels.append(Panel(setup, "frames (millions)", label, lines, logarithmic))
-    if not panels:
-        return []
-    columns = len({panel.title for panel in panels})
-    path = folder / f"{name}.png"
-    return [figures.lines(path, f"While pre-training ({BAND})", panels, columns)]
-
-
-def tasks(folder: Path, found: Findings) -> list[Path]:
-    """Draw how each task was learnt: a panel for each setup, what began from nothing beside it."""
-    panels = []
-    for task in found.tasks():
-        metric = task, "extrinsic_return"
-        plain = {
-            f"{method}, tabula rasa": (TABULA_RASA, "", method, *metric)
-            for method in found.names(TABULA_RASA, 2)
-        }
-        for setup in found.names(TRANSFER, 1) or [""]:
-            biased = {
-                f"{method}, transfer": (TRANSFER, setup, method, *metric)
-                for method in found.names(TRANSFER, 2)
-            }
-            title = f"{task}, from {setup}" if setup else task
-            lines = _curves(found, {**biased, **plain})
-            if lines:
-                panels.append(Panel(title, "frames (millions)", "extrinsic return", lines))
-    if not panels:
-        return []
-    return [figures.lines(folder / "tasks.png", f"Learning tasks ({BAND})", panels)]
-
-
-def order(folder: Path, found: Findings) -> list[Path]:
-    """Draw C-BET and Count beside each other in each case that was run, setup by setup."""
-    shown = cases(found)
-    setups = dict.fromkeys(case.setup for case in shown)
-    return [_order(folder, found, [c for c in shown if c.setup == setup]) for setup in setups]
-
-
-def _order(folder: Path, found: Findings, shown: Sequence[Case]) -> Path:
-    panels: dict[str, dict[str, list[Estimate]]] = {}
-    for metric, label in ((INTERACTIONS, "interactions an episode"), (SUCCESS, "success rate")):
-        pairs = [case.measure(found, metric) for case in shown]
-        for name, cells in zip(("C-BET", "Count"), zip(*pairs, strict=True), strict=True):
-            panels.setdefault(label, {})[name] = [_mean(cell) for cell in cells]
-    names = [case.title.replace(", ", "\n") + f"\n{case.frames / MILLION:.2g} M" for case in shown]
-    title = f"What drives the order: mean of ten worlds after so many frames\n({WHISKERS})"
-    return figures.bars(folder / f"order_{shown[0].setup}.png", title, panels, names)
-
-
-def drivers(folder: Path, found: Findings) -> list[Path]:
-    """Draw evaluations against frames, and against steps an actor where runs differ in actors."""
-    runs = [(s, m) for s in found.setups() if s for m in found.names(EVALUATION, 2)]
-    evaluated = [run for run in runs if len(found.evaluated_at(*run)) > 1]
-    measures = (False, True) if len({found.actors(*run) for run in evaluated}) > 1 else (False,)
-    panels = []
-    for metric, label in ((INTERACTIONS, "interactions an episode"), (SUCCESS, "success rate")):
-        for per_actor in measures:
-            lines = {
-                f"{method}, {setup}": line
-                for setup, method in evaluated
-                if (line := _evaluations(found, setup, method, metric, per_actor))
-            }
-            horizontal = "steps an actor" if per_actor else "frames"
-            panels.append(Panel("", f"{horizontal} (millions)", label, lines))
-    if not any(panel.lines for panel in panels):
-        return []
-    title = f"With more and more frames: mean of ten worlds ({BAND})"
-    return [figures.lines(folder / "drivers.png", title, panels, columns=2)]
-
-
-def _evaluations(
-    found: Findings, setup: str, method: str, metric: str, per_actor: bool
-) -> Curve | None:
-    """Return what a pre-trained policy reached after more and more frames."""
-    scale = MILLION * (found.actors(setup, method) if per_actor else 1)
-    points = [
-        (at / scale, *cell.mean)
-        for at in found.evaluated_at(setup, method)
-        if (cell := measure(found, (setup,), method, metric, frames=at))
-    ]
-    return Curve(*np.array(points).T) if len(points) > 1 else None
-
-
-def _curves(found: Findings, keys: Mapping[str, tuple[str, ...]]) -> dict[str, Curve]:
-    curves = {name: found.curve(key) for name, key in keys.items()}
-    return {n: c._replace(frames=c.frames / MILLION) for n, c in curves.items() if c}
+def _estimate(row: Row | None) -> Estimate:
+    return row.mean if row else Estimate(np.nan, np.nan, np.nan)

@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cbet_jax.analysis.learning_curves import first_round, of_all_worlds, smoothed
+from cbet_jax.analysis.learning_curves import ALL_WORLDS as TOGETHER
+from cbet_jax.analysis.learning_curves import Lines, first_round, in_world, smoothed
 from cbet_jax.runs import metrics_table
 from cbet_jax.runs.atomic_write import give_name, replacing
 from cbet_jax.runs.checkpoint import checkpoints
@@ -16,7 +17,6 @@ from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
 from cbet_jax.runs.metrics_table import Column
 from cbet_jax.runs.saved_policies import UNIFORM, UNTRAINED
 from experiments.common.outputs import is_hidden, write_new
-from experiments.common.presets import NEWEST
 from experiments.evaluation.evaluation_table import ALL_SEEDS, ALL_WORLDS
 from experiments.study.plan import (
     DIVERGED,
@@ -31,7 +31,7 @@ from experiments.study.plan import (
 
 STUDY = "study"  # the stage of rows that say what was asked for
 CURVES = ("interactions", "success", "extrinsic_return", "intrinsic_reward")
-POINTS = 60  # of a curve
+POINTS = 30  # of a curve
 SMOOTHED_FRAMES = 300 * 3200  # of 50 M (paper, appendix "plot smoothing")
 SOLVED = 0.9  # extrinsic return
 MAY_DIFFER = ("budget", "seeds", "first_seed")  # between studies that are reported together
@@ -163,7 +163,6 @@ def collect(root: Path, study: StudySettings) -> list[Result]:
         "lockstep": study.lockstep,
         "decay_rate": study.decay_rate,
         "bfloat16": study.factors == "bfloat16",
-        "earlier_preset": study.presets_of != NEWEST,
     }
     found = [Result(STUDY, "", study.preset, 0, "", k, 0, 0, v) for k, v in asked.items()]
     for path in sorted(root.glob(f"{PRETRAIN}/*/*/")):
@@ -203,9 +202,15 @@ def _run(stage: str, setup: str, method: str, path: Path, study: StudySettings) 
         return  # nor need it have a table of metrics: a run of transfer is saved before it begins
     table = metrics_table.read_verified(directory)
     for metric in CURVES:
+        lines: Lines = {
+            world or TOGETHER: seeds
+            for name, seeds in table.items()
+            for found, _, world in [name.partition("/")]
+            if found == metric
+        }
         for seed, column in table.get(metric, {}).items():
             here = Result(stage, setup, method, seed, world, metric, 0, actors, 0)
-            values = of_all_worlds(table, metric, seed, window, grid)
+            values = in_world(lines, TOGETHER, seed, window, grid)
             first = first_round(column, actors)
             for frames, value in zip(grid, values, strict=True):
                 if frames >= first and not np.isnan(value):
@@ -227,7 +232,7 @@ def _evaluation(root: Path, path: Path) -> Iterator[Result]:
     setup, method, frames = path.parts[-4:-1]
     actors = RunDirectory(root / PRETRAIN / setup / method).settings().train.worlds
     random = Result(EVALUATION, "", "", 0, path.stem, "", 0, 0, 0)
-    numbers = ("success_rate", "unique_interactions", "extrinsic_return", "episode_length")
+    numbers = ("success_rate", "unique_interactions", "episode_length")
     try:
         trained = Result(EVALUATION, setup, method, 0, path.stem, "", int(frames), actors, 0)
         with open(path, newline="") as file:

@@ -1,149 +1,174 @@
-"""The report's tables as text: our numbers beside the published ones."""
+"""The tables of a study: our numbers, the published ones, and the differences."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
-from cbet_jax.analysis.intervals import Estimate
+import numpy as np
+
 from cbet_jax.analysis.method_style import title
 from envs.minigrid.generators.catalogue import TRANSFER as TEN_WORLDS
 from envs.minigrid.rules import ACTIONS
 from experiments.evaluation.evaluation_table import ALL_WORLDS
+from experiments.reports.comparison import ENTROPY, SHARES, Row
 from experiments.study.contents import (
+    INTERACTIONS,
     PERCENT,
     RANDOM,
-    Actions,
-    Averages,
-    Published,
+    SUCCESS,
+    THREE,
+    PaperTable,
     printed_scale,
     published,
 )
-from experiments.study.estimates import (
-    ENTROPY,
-    INTERACTIONS,
-    SHARES,
-    SUCCESS,
-    Findings,
-    Measured,
-)
-from experiments.study.order import cases
-from experiments.study.plan import EVALUATION, PRETRAIN
-from experiments.study.results import CURVES
+from experiments.study.findings import Findings
+from experiments.study.plan import PRETRAIN, TABULA_RASA, TRANSFER
+from experiments.study.results import CURVES, FRAMES_TO_SOLVE, SOLVED
 
-NOT_RUN, ENDED_EARLY, NOT_PRINTED = "not run", "diverged", "not printed"
-
-Lines = list[str]  # of Markdown
-NOTHING = ["Not run.", ""]
+DIGITS = 2
+OTHER_FRAMES = "after other frames"
 
 
-def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Lines:
-    """Return a table in Markdown."""
+class Table(NamedTuple):
+    """A table of text."""
 
-    def line(cells: Sequence[str]) -> str:
-        return f"| {' | '.join(cells)} |"
-
-    return [line(header), line(["---"] * len(header)), *(line(row) for row in rows), ""]
+    header: Sequence[str]
+    rows: Sequence[Sequence[Any]]
 
 
-def averages(table: Averages, found: Findings) -> Lines:
-    """Return a table of our numbers, the published ones and the differences.
+def of_paper(table: PaperTable, found: Findings) -> Table:
+    """Return a table of the paper: our numbers beside the published ones."""
+    return averages(table, found) if table.metric else actions(table, found)
 
-    A number that was neither run nor published has no row.
-    """
-    known, scale = published(), printed_scale(table.metric)
-    rows: list[list[str]] = []
+
+def averages(table: PaperTable, found: Findings) -> Table:
+    """Return the mean of each method, and its differences from the published and from the first."""
+    known, scale, rows = published(), printed_scale(table.metric), []
     for setups in table.setups:
-        ran = any(found.evaluated_at(setup, m) for setup in setups for m in table.methods)
+        first: tuple[Row, tuple[int, ...]] | None = None
         for method in table.methods:
-            measured = measure(found, setups, method, table.metric)
-            theirs = known.get((table.name, " ".join(setups), method, table.metric))
-            missing = _missing(found, setups, method)
-            told = method in RANDOM and any(
-                row[1] == title(method) for row in rows
-            )  # once for all setups
-            if theirs or (ran and measured and not told) or missing == ENDED_EARLY:
-                cells = _compared(measured, theirs, scale, missing)
-                rows.append([_title(setups), title(method), *cells])
-    unit = " (%)" if table.metric in PERCENT else ""
-    header = ["setup", "method", f"ours{unit}, mean", "95 % of it", "interquartile mean"]
-    header.append("95 % of that")
-    lines = markdown([*header, "published", "difference", "seeds", "frames"], rows)
-    return lines + compared_after(found, table.setups, table.methods)
+            at = found.compared_at(setups, method, table.methods)
+            ours = found.row(setups, method, table.metric, at)
+            theirs = known.get((table.name, " ".join(setups), method, table.metric), "")
+            told = method in RANDOM and setups != table.setups[0]
+            ended = found.ended_early(setups, method)
+            if told or not (ours or theirs or ended):
+                continue
+            where = _setups(setups), title(method)
+            if ours is None:
+                rows.append([*where, "diverged" if ended else "not run", theirs, *[""] * 4])
+                continue
+            above = f"{scale * ours.mean.value - float(theirs):+.{DIGITS}f}" if theirs else ""
+            apart = ""
+            if first:
+                equal = method in RANDOM or at == first[1]
+                apart = ours.difference_text(first[0], DIGITS, scale) if equal else OTHER_FRAMES
+            first = first or (ours, at)
+            seeds, frames = str(len(ours.values)), span(at)
+            rows.append([*where, ours.text(DIGITS, scale), theirs, above, apart, seeds, frames])
+    header = ("setup", "method", f"ours{_unit(table.metric)}", "published", "ours - published")
+    return Table((*header, "ours - first method's", "seeds", "frames"), rows)
 
 
-def compared_after(
-    found: Findings, groups: Sequence[Sequence[str]], methods: Sequence[str]
-) -> Lines:
-    """Return a line that says after how many frames a table compares its methods.
-
-    Args:
-        found: the results.
-        groups: of setups, each a part of the table.
-        methods: of the table.
-    """
-    parts = []
-    for setups in groups:
-        ran = [m for m in methods if all(found.evaluated_at(setup, m) for setup in setups)]
-        at = {method: _span(found.compared_at(setups, method)) for method in ran}
-        if len(set(at.values())) == 1:
-            parts.append(f"{_title(setups)} {at[ran[0]]}")
-        elif at:
-            each = ", ".join(f"{title(method)} {frames}" for method, frames in at.items())
-            parts.append(f"{_title(setups)} **unequal** ({each})")
-    return [f"Frames of pre-training: {'; '.join(parts)}.", ""] if parts else []
-
-
-def _span(frames: Sequence[int]) -> str:
-    """Return the frames in each setup: one number where they are equal."""
-    low, high = min(frames), max(frames)
-    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
-
-
-def _missing(found: Findings, setups: Sequence[str], method: str) -> str:
-    """Return why a number is not there."""
-    return ENDED_EARLY if found.has_diverged(setups, method) else NOT_RUN
-
-
-def _compared(
-    measured: Measured | None, theirs: Published | None, scale: float, missing: str
-) -> list[str]:
-    text = theirs.text if theirs else NOT_PRINTED
-    if measured is None:
-        return [missing, "", "", "", text, "", "", ""]
-    ours = scale * measured.mean.value
-    return [
-        f"{ours:.2f}",
-        interval(measured.mean, measured.seeds, scale),
-        f"{scale * measured.middle.value:.2f}",
-        interval(measured.middle, measured.seeds, scale),
-        text,
-        f"{ours - theirs.value:+.2f}" if theirs else "",
-        str(measured.seeds),
-        _span(measured.frames),
-    ]
-
-
-def actions(table: Actions, found: Findings) -> Lines:
-    """Return a table of the shares of all actions: ours, the published ones, the differences."""
-    known, columns, rows = published(), (*SHARES, ENTROPY), []
+def actions(table: PaperTable, found: Findings) -> Table:
+    """Return how often each action was chosen, as the paper's table does."""
+    known, rows = published(), []
     for setups in table.setups:
         for method in table.methods:
-            where = [_title(setups), title(method)]
-            ours = [measure(found, setups, method, metric) for metric in columns]
-            theirs = [known[table.name, " ".join(setups), method, metric] for metric in columns]
-            triples = list(zip(columns, ours, theirs, strict=True))
-            missing = _missing(found, setups, method)
-            cells = [_cell(measured, printed_scale(name), missing) for name, measured, _ in triples]
-            rows.append([*where, "ours", *cells])
-            rows.append([*where, "published", *(t.text for t in theirs)])
-            rows.append([*where, "difference", *(_difference(*triple) for triple in triples)])
-    header = ["setup", "method", "", *(f"{action} (%)" for action in ACTIONS), "entropy"]
-    return markdown(header, rows) + compared_after(found, table.setups, table.methods)
+            at = found.compared_at(setups, method, table.methods)
+            columns = (*SHARES, ENTROPY)
+            ours = [found.row(setups, method, name, at) for name in columns]
+            theirs = [known[table.name, " ".join(setups), method, name] for name in columns]
+            cells = [
+                row.text(DIGITS, printed_scale(row.metric)) if row else "not run" for row in ours
+            ]
+            where = _setups(setups), title(method)
+            rows += [[*where, "ours", *cells], [*where, "published", *theirs]]
+    header = ("setup", "method", "", *(f"{action} (%)" for action in ACTIONS), "entropy")
+    return Table(header, rows)
 
 
-def _difference(metric: str, ours: Measured | None, theirs: Published) -> str:
-    return f"{printed_scale(metric) * ours.mean.value - theirs.value:+.2f}" if ours else ""
+def evaluations(found: Findings) -> Table:
+    """Return all evaluations: each setup, and the mean of three where all were run."""
+    groups = [(setup,) for setup in found.setups()]
+    rows = []
+    for setups in [THREE, *groups] if set(THREE) <= set(found.setups()) else groups:
+        for method in found.methods(setups[0]):
+            for frames in found.evaluated_at(setups, method):
+                actors = found.actors(setups[0], method)
+                found_here = [
+                    found.row(setups, method, metric, (frames,) * len(setups))
+                    for metric in (INTERACTIONS, SUCCESS)
+                ]
+                each = f"{frames // actors:,}"
+                numbers = f"{frames:,}", str(actors), each, *map(_cell, found_here)
+                rows.append([_setups(setups), title(method), *numbers])
+    header = ("setup", "method", "frames", "actors", "steps an actor", "interactions")
+    return Table((*header, "success (%)"), rows)
 
 
-def diverged(found: Findings) -> Lines:
+def worlds(found: Findings, setup: str, metric: str) -> Table:
+    """Return what each method's latest policy reached in each world."""
+    rows = []
+    for method in (*found.methods(setup), *RANDOM):
+        at = (0,) if method in RANDOM else (found.evaluated_at((setup,), method)[-1],)
+        cells = [found.row((setup,), method, metric, at, (world,)) for world in TEN_WORLDS]
+        if any(cells):
+            rows.append([title(method), span(at), *map(_cell, cells)])
+    return Table((f"method{_unit(metric)}", "frames", *TEN_WORLDS), rows)
+
+
+def pretraining(found: Findings) -> Table:
+    """Return what was measured while pre-training: after a tenth, a half and all frames."""
+    rows = []
+    for metric in CURVES:
+        for setup in found.setups(PRETRAIN):
+            for method in found.methods(setup, PRETRAIN):
+                curve = found.curve((PRETRAIN, setup, method, ALL_WORLDS, metric))
+                if curve is None:
+                    continue
+                end = curve.frames[-1]
+                at = [int(np.abs(curve.frames - part * end).argmin()) for part in (0.1, 0.5, 1)]
+                cells = [_significant(*(float(line[i]) for line in curve[1:])) for i in at]
+                rows.append([metric.replace("_", " "), setup, title(method), f"{end:,}", *cells])
+    return Table(("while pre-training", "setup", "method", "frames", "10 %", "50 %", "100 %"), rows)
+
+
+def tasks(found: Findings) -> Table:
+    """Return how each task was learnt, with pre-training and from nothing."""
+    rows = []
+    for task in found.tasks():
+        first: Row | None = None
+        for stage, setup, method in _ways(found):
+            run = stage, setup, method, task
+            curve, returns = (
+                found.curve((*run, "extrinsic_return")),
+                found.last((*run, "extrinsic_return")),
+            )
+            success, solved = found.last((*run, "success")), found.last((*run, FRAMES_TO_SOLVE))
+            if curve is None or returns is None:
+                continue
+            reached = solved.values if solved else {}
+            frames = (
+                f"{reached[s]:,.0f}" if s in reached else "never" for s in sorted(returns.values)
+            )
+            how = f"policy of {setup}" if setup else "nothing"
+            apart = success.difference_text(first, DIGITS, 100) if success and first else ""
+            first = first or success
+            ends = returns.text(DIGITS), _cell(success), apart, ", ".join(frames)
+            rows.append([task, how, title(method), f"{curve.frames[-1]:,}", *ends])
+    header = ("task", "from", "method", "frames", "last return", "last success (%)")
+    return Table((*header, "success - the first row's", f"frames to {SOLVED}: each seed"), rows)
+
+
+def _ways(found: Findings) -> Iterator[tuple[str, str, str]]:
+    """Yield stage, setup and method of all ways in which tasks were learnt."""
+    for stage in (TRANSFER, TABULA_RASA):
+        for setup in found.names(stage, 1):
+            for method in found.methods(setup, stage):
+                yield stage, setup, method
+
+
+def diverged(found: Findings) -> list[str]:
     """Return a line about each run that diverged."""
     return [
         f"Diverged after {frames:,} frames, and is reported until there: "
@@ -152,111 +177,24 @@ def diverged(found: Findings) -> Lines:
     ]
 
 
-def worlds(found: Findings, setup: str, metric: str, methods: Sequence[str]) -> Lines:
-    """Return a table of our numbers in each world; the paper draws such bars without numbers."""
-    methods = [m for m in methods if m in RANDOM or found.evaluated_at(setup, m)]
-    if set(methods) <= set(RANDOM):
-        return NOTHING
-    rows = [
-        [
-            world,
-            *(
-                _cell(measure(found, (setup,), m, metric, (world,)), printed_scale(metric))
-                for m in methods
-            ),
-        ]
-        for world in TEN_WORLDS
-    ]
-    return markdown(["world", *map(title, methods)], rows) + compared_after(
-        found, ((setup,),), methods
-    )
+def span(frames: Sequence[int]) -> str:
+    """Return after how many frames of pre-training a mean is measured."""
+    low, high = min(frames), max(frames)
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
 
-def trends(found: Findings, methods: Sequence[str], setups: Sequence[str]) -> Lines:
-    """Return what was measured while pre-training: after a tenth, a half and all frames."""
-    rows = []
-    for metric in CURVES:
-        for setup in setups:
-            for method in methods:
-                curve = found.curve((PRETRAIN, setup, method, ALL_WORLDS, metric))
-                if curve is None:
-                    continue
-                end = curve.frames[-1]
-                at = [abs(curve.frames - part * end).argmin() for part in (0.1, 0.5, 1)]
-                cells = [Estimate(curve.mean[i], curve.low[i], curve.high[i]) for i in at]
-                what = metric.replace("_", " "), setup, title(method), f"{end:,}"
-                rows.append([*what, *map(_significant, cells)])
-    header = ["while pre-training", "setup", "method", "frames", "10 %", "50 %", "100 %"]
-    return markdown(header, rows) if rows else NOTHING
+def _cell(row: Row | None) -> str:
+    return row.text(DIGITS, printed_scale(row.metric)) if row else "not run"
 
 
-def order(found: Findings) -> Lines:
-    """Return C-BET and Count beside each other in each case."""
-    rows = []
-    for case in cases(found):
-        at = sorted({frames for frames in case.at(found) if frames})
-        cells = [
-            _cell(measured, printed_scale(metric))
-            for metric in (INTERACTIONS, SUCCESS)
-            for measured in case.measure(found, metric)
-        ]
-        rows.append([case.title, ", ".join(f"{frames:,}" for frames in at), *cells])
-    header = ["setup", "frames", "interactions: C-BET", "Count", "success (%): C-BET", "Count"]
-    return markdown(header, rows) if rows else NOTHING
+def _significant(value: float, low: float, high: float) -> str:
+    """Return a mean and its interval, however large they are."""
+    return f"{value:.3g}" + (f" [{low:.3g}, {high:.3g}]" if low < high else "")
 
 
-def drivers(found: Findings) -> Lines:
-    """Return all evaluations by setup, method, frames and steps of an actor."""
-    rows = []
-    for setup in found.setups():
-        for method in found.names(EVALUATION, 2):
-            for frames in found.evaluated_at(setup, method):
-                actors = found.actors(setup, method)
-                cells = [
-                    _cell(
-                        measure(found, (setup,), method, metric, frames=frames),
-                        printed_scale(metric),
-                    )
-                    for metric in (INTERACTIONS, SUCCESS)
-                ]
-                each = f"{frames // actors:,}"
-                rows.append([setup, title(method), f"{frames:,}", str(actors), each, *cells])
-    header = ["setup", "method", "frames", "actors", "steps an actor", "interactions"]
-    return markdown([*header, "success (%)"], rows) if rows else NOTHING
+def _unit(metric: str) -> str:
+    return " (%)" if metric in PERCENT else ""
 
 
-def measure(
-    found: Findings,
-    setups: Sequence[str],
-    method: str,
-    metric: str,
-    worlds: Sequence[str] = TEN_WORLDS,
-    frames: int | None = None,
-) -> Measured | None:
-    """Return a mean over setups and worlds; policies without training belong to no setup."""
-    return found.measure(("",) if method in RANDOM else setups, method, metric, worlds, frames)
-
-
-def interval(estimate: Estimate, seeds: int, scale: float = 1.0) -> str:
-    """Return a confidence interval; one seed has none."""
-    return f"[{scale * estimate.low:.2f}, {scale * estimate.high:.2f}]" if seeds > 1 else "one seed"
-
-
-def _cell(measured: Measured | None, scale: float, missing: str = NOT_RUN) -> str:
-    if measured is None:
-        return missing
-    value = f"{scale * measured.mean.value:.2f}"
-    return (
-        f"{value} {interval(measured.mean, measured.seeds, scale)}" if measured.seeds > 1 else value
-    )
-
-
-def _significant(estimate: Estimate) -> str:
-    """Return a mean and its interval, of whatever size they are."""
-    if estimate.low == estimate.high:
-        return f"{estimate.value:.3g}"
-    return f"{estimate.value:.3g} [{estimate.low:.3g}, {estimate.high:.3g}]"
-
-
-def _title(setups: Sequence[str]) -> str:
+def _setups(setups: Sequence[str]) -> str:
     return setups[0] if len(setups) == 1 else f"mean of {len(setups)} setups"

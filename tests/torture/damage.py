@@ -8,7 +8,7 @@ from pathlib import Path
 
 from cbet_jax.runs import checkpoint
 from cbet_jax.runs.directory import RunDirectory
-from experiments import compare_runs, report, watch
+from experiments import compare, report, watch
 from tests.torture import runs
 from tests.torture.trial import Trial, run, trouble
 
@@ -113,7 +113,7 @@ def _reading(whole: Path, damage: Callable[[Path, random.Random], None]) -> Tria
         shutil.copytree(whole, folder / "other")
         damage(directory.metrics, random.Random(5))
         words = [str(directory.root), str(folder / "other")]
-        ended = run(lambda: compare_runs.main([*words, "--out", str(folder / "c")]), folder)
+        ended = run(lambda: compare.main([*words, "--out", str(folder / "c")]), folder)
         if ended.status == 0:
             return "compare says nothing of the damage"
         found = trouble(ended)

@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 
 from cbet_jax.analysis import figures
 from cbet_jax.analysis.intervals import Estimate
-from cbet_jax.runs.metrics_table import HEADER, Column
+from cbet_jax.runs.metrics_table import HEADER
 
 
 @pytest.fixture
@@ -83,9 +83,3 @@ def test_a_legend_is_no_wider_than_its_picture(tmp_path, drawn):
     (legend,) = figure.legends
     assert legend.get_window_extent().width <= figure.bbox.width
     assert [text.get_text() for text in legend.get_texts()] == names
-
-
-def test_worlds_of_other_seeds_have_no_common_curve():
-    low, high = (Column(np.array([10, 20]), np.full(2, number)) for number in (1.0, 5.0))
-    lines = {figures.ALL_WORLDS: {0: high}, "A": {0: low}, "B": {1: low}}
-    np.testing.assert_array_equal(figures.of_line(lines, figures.ALL_WORLDS).mean, [5, 5])

@@ -35,18 +35,3 @@ def test_differences_have_welchs_interval():
     assert estimate[1:] == pytest.approx((expected.low, expected.high))
     assert np.isnan(intervals.difference(ours[:1], theirs).low)
     assert intervals.difference(np.full(3, 2.0), np.full(2, 1.0)) == (1, 1, 1)
-
-
-def test_the_interquartile_mean_leaves_out_a_quarter_at_each_end():
-    scores = np.array([[0.0, 1.0], [2.0, 100.0]])
-    assert intervals.interquartile_mean(scores).value == 1.5
-    flat = intervals.interquartile_mean(np.full((3, 4), 7.0))
-    assert flat == (7, 7, 7)
-    one_run = intervals.interquartile_mean(np.arange(8.0)[None])
-    assert one_run == (3.5, 3.5, 3.5)
-
-
-def test_the_bootstrap_draws_runs_of_each_task_by_itself():
-    # Whole runs drawn together would always hold as many zeros as ones.
-    found = intervals.interquartile_mean(np.array([[0.0, 1.0], [1.0, 0.0]]))
-    assert found == (0.5, 0, 1)

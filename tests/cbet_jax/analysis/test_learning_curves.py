@@ -3,12 +3,12 @@
 import numpy as np
 
 from cbet_jax.analysis.learning_curves import (
+    ALL_WORLDS,
     CURVE_POINTS,
+    by_metric,
     first_round,
-    from_first_round,
-    of_all_worlds,
+    in_world,
     over_seeds,
-    over_seeds_and_worlds,
     smoothed,
 )
 from cbet_jax.runs.metrics_table import Column
@@ -23,7 +23,7 @@ def negative(column):
 def test_a_curve_is_the_mean_and_the_range_of_the_seeds():
     one = Column(np.array([10, 20, 30, 40]), np.array([1.0, 3.0, 5.0, 7.0]))
     other = Column(np.array([10, 20]), np.array([2.0, 5.0]))
-    line = over_seeds({0: one, 1: other})
+    line = over_seeds({ALL_WORLDS: {0: one, 1: other}})
     assert np.array_equal(line.frames, [10, 20, 30, 40])
     assert np.array_equal(line.mean, [1.5, 4, 5, 7])
     assert np.array_equal(line.low, [1, 3, 5, 7])
@@ -33,9 +33,11 @@ def test_a_curve_is_the_mean_and_the_range_of_the_seeds():
 def test_a_long_curve_is_averaged_in_bins():
     count = 4 * CURVE_POINTS
     column = Column(np.arange(1, count + 1), np.tile([0.0, 1.0, 2.0, 5.0], CURVE_POINTS))
-    line = over_seeds({0: column})
-    assert np.allclose(line.frames, np.arange(2.5, count, 4))
+    line = over_seeds({ALL_WORLDS: {0: column}})
+    assert np.array_equal(line.frames, np.arange(4, count + 1, 4))
     assert np.allclose(line.mean, 2.0)
+    half = over_seeds({ALL_WORLDS: {0: column}}, until=count // 2)
+    assert half.frames[-1] == count // 2
 
 
 def test_curves_are_smoothed_over_the_window_that_ends_there():
@@ -49,8 +51,11 @@ def test_a_curve_begins_when_as_many_episodes_have_ended_as_there_are_actors():
     assert [first_round(column, actors) for actors in (2, 3, 11, 12)] == [20, 30, 30, 40]
     assert first_round(column, 99) == 0  # too few have ended to wait for
     assert first_round(column._replace(episodes=None), 2) == 0
-    assert from_first_round(column, 3).values.tolist() == [0.1, 0.2]
-    assert from_first_round(column, 3).episodes.tolist() == [9, 3]
+    found = by_metric({"success": {0: column}, "success/A": {0: column}}, 3)
+    assert found.keys() == {"success"}
+    assert found["success"].keys() == {ALL_WORLDS}  # there is one world
+    assert found["success"][ALL_WORLDS][0].values.tolist() == [0.1, 0.2]
+    assert found["success"][ALL_WORLDS][0].episodes.tolist() == [9, 3]
 
 
 def test_all_episodes_count_alike():
@@ -64,22 +69,21 @@ def test_all_episodes_count_alike():
         np.tile([1.0, 0.0], CURVE_POINTS),
         np.tile([1.0, 3.0], CURVE_POINTS),
     )
-    np.testing.assert_allclose(over_seeds({0: doubled}).mean[20:], 0.25)
+    np.testing.assert_allclose(over_seeds({ALL_WORLDS: {0: doubled}}).mean[20:], 0.25)
 
 
 def test_all_worlds_together_are_the_mean_of_their_own_means():
     """Whichever world's episodes happen to end at a moment."""
     often = Column(np.array([10, 20, 30, 40]), np.array([1.0, 1.0, 3.0, 3.0]))
     rarely = Column(np.array([20, 40]), np.array([10.0, 20.0]))
-    line = over_seeds_and_worlds([{0: often}, {0: rarely}])
-    assert np.array_equal(line.frames, [20, 30, 40])
-    assert np.array_equal(line.mean, [5.5, 6.5, 11.5])
-    of_two = [{0: often, 1: negative(often)}, {1: negative(rarely), 0: rarely}]
-    mirrored = over_seeds_and_worlds(of_two)  # rows of seeds are in any order
-    assert np.array_equal(mirrored.high, [5.5, 6.5, 11.5])
-    assert np.array_equal(mirrored.low, [-5.5, -6.5, -11.5])
-    table = {"x": {0: often}, "x/A": {0: often}, "x/B": {0: rarely}}
-    found = of_all_worlds(table, "x", 0, 10, np.array([10, 20, 30, 40]))
-    np.testing.assert_array_equal(found, [np.nan, 5.5, 6.5, 11.5])
-    alone = of_all_worlds({"x": {0: rarely}}, "x", 0, 20, np.array([20, 40]))
-    np.testing.assert_array_equal(alone, [10, 20])
+    both = {0: often, 1: negative(often)}
+    lines = {"A": both, "B": {1: negative(rarely), 0: rarely}, ALL_WORLDS: both}
+    found = over_seeds(lines)
+    assert np.array_equal(found.frames, [20, 30, 40])
+    assert np.array_equal(found.high, [5.5, 6.5, 11.5])
+    assert np.array_equal(found.low, [-5.5, -6.5, -11.5])
+    frames = np.array([10, 20, 30, 40])
+    np.testing.assert_array_equal(
+        in_world(lines, ALL_WORLDS, 0, 10, frames), [np.nan, 5.5, 6.5, 11.5]
+    )
+    np.testing.assert_array_equal(in_world(lines, "B", 0, 20, np.array([20, 40])), [10, 20])

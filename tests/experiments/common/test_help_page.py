@@ -2,7 +2,7 @@
 
 import pytest
 
-from experiments import compare_runs, minigrid_pretrain, minigrid_transfer, watch
+from experiments import compare, minigrid_pretrain, minigrid_transfer, watch
 
 
 def helped(main, capsys, monkeypatch, *words: str) -> list[str]:
@@ -41,7 +41,7 @@ def test_all_options_come_with_their_choices_and_without_noise(capsys, monkeypat
 
 
 def test_a_command_with_few_options_shows_all(capsys, monkeypatch):
-    lines = helped(compare_runs.main, capsys, monkeypatch, "--help")
+    lines = helped(compare.main, capsys, monkeypatch, "--help")
     assert "[NAME=]RUN ..." in lines[0]
     assert options(lines) == ["--out", "--until"]
     assert "lists the others" not in lines[-1]

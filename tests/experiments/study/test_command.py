@@ -19,7 +19,7 @@ import pytest
 from cbet_jax.runs import checkpoint, metrics_table
 from cbet_jax.runs.directory import RunDirectory
 from cbet_jax.runs.memory import NotEnoughMemoryError
-from experiments import minigrid_ablation, noisy_tv, paper
+from experiments import minigrid_ablation, noisy_tv, paper, report
 from experiments.common.endings import NOT_FINITE
 from experiments.common.presets import PRESETS
 from experiments.evaluation import gridworlds
@@ -110,10 +110,11 @@ def test_a_study_leaves_all_that_it_should(unbroken):
     assert all(job.done for job in jobs)
     kept = RunDirectory(unbroken / "pretrain/DoorKey/cbet").policies
     assert [int(path.name) for path in checkpoint.checkpoints(kept)] == [2 * CHUNK_FRAMES, FRAMES]
-    report = (unbroken / "report.md").read_text()
-    pictures = re.findall(r"\]\((.*\.png)\)", report)
-    assert {Path(name).stem for name in pictures} >= {"pretraining", "tasks"}
-    assert all((unbroken / name).read_bytes().startswith(b"\x89PNG") for name in pictures)
+    text = (unbroken / "report.html").read_text()
+    pictures = list((unbroken / "report-figures").iterdir())
+    assert {path.stem for path in pictures} >= {"pretraining", "tasks"}
+    assert all(path.read_bytes().startswith(b"\x89PNG") for path in pictures)
+    assert text.count("data:image/png;base64,") == len(pictures)
 
 
 def test_nothing_done_is_done_twice(unbroken, small, capsys):
@@ -219,18 +220,6 @@ def test_results_of_which_no_files_are_left_are_kept(unbroken, small, tmp_path, 
     assert [path.name for path in root.glob("results-*")] == ["results-earlier.csv"]
 
 
-def test_no_table_is_replaced_by_a_report_of_it(unbroken, small, tmp_path, capsys):
-    table = unbroken / "results.csv"
-    arguments = ["--results", str(table), "--out"]
-    assert "holds a study, which has" in refused(paper.main, [*arguments, str(unbroken)], capsys)
-    joined = tmp_path / "joined"
-    paper.main(["--results", str(table), str(table), "--out", str(joined)])
-    before = (joined / "results.csv").read_bytes()
-    again = ["--results", str(table), str(joined / "results.csv"), "--out", str(joined)]
-    assert "is one of the tables to report" in refused(paper.main, again, capsys)
-    assert (joined / "results.csv").read_bytes() == before
-
-
 def test_policies_are_evaluated_where_a_run_is_left_for_now(small, tmp_path):
     """Also if `--evaluate-at` does not name these frames."""
     arguments = [word for word in ARGUMENTS if word not in ("--evaluate-at", "50")]
@@ -266,7 +255,7 @@ def test_stages_are_done_one_by_one(unbroken, small, tmp_path, capsys):
     assert "nothing is asked for" in refused(paper.main, before_its_end, capsys)
     assert not root.exists()
     paper.main([*words, "tabula_rasa"])
-    assert {path.name for path in root.glob("*/")} == {"tabula_rasa", "figures"}
+    assert {path.name for path in root.glob("*/")} == {"tabula_rasa", "report-figures"}
     capsys.readouterr()
     line = refused(paper.main, [*words, "transfer"], capsys)
     assert f"cbet holds no policies after {FRAMES} frames (name the stage pretrain, too)" in line
@@ -392,11 +381,11 @@ def test_a_run_that_diverges_stops_only_what_needs_it(unbroken, small, tmp_path,
         assert not (root / f"evaluation/DoorKey/cbet/{FRAMES}").exists()
         assert {path.name for path in root.glob("transfer/*/*")} == {"DoorKey-count"}
         assert {path.name for path in root.glob("tabula_rasa/*/*")} == {"cbet", "count"}
-        report = (root / "report.md").read_text()
-        assert "Diverged after 80 frames, and is reported until there: pretrain DoorKey" in report
-        assert "| DoorKey | C-BET | diverged |" in report
+        text = (root / "report.html").read_text()
+        assert "Diverged after 80 frames, and is reported until there: pretrain DoorKey" in text
+        assert "<td>DoorKey</td><td>C-BET</td><td>diverged</td>" in text
     paper.main(arguments)  # with what does not diverge
-    assert "iverged" not in (root / "report.md").read_text()
+    assert "iverged" not in (root / "report.html").read_text()
     ours = {name: numbers for name, numbers in contents(root).items() if "count" not in name}
     wanted = contents(unbroken)
     for name in ours.keys() - {"results.csv"}:
@@ -427,29 +416,20 @@ def test_a_run_that_memory_has_no_room_for_stops_only_what_needs_it(small, tmp_p
     assert {path.name for path in root.glob("tabula_rasa/*/*")} == {"cbet", "count"}
 
 
-def test_the_report_is_drawn_anew_from_the_results_alone(unbroken, small, tmp_path, capsys):
-    root = tmp_path / "redrawn"
-    arguments = ["--results", str(unbroken / "results.csv")]
-    for _ in range(2):
-        paper.main([*arguments, "--out", str(root)])
-        assert (root / "report.md").read_text() == (unbroken / "report.md").read_text()
-    for picture in unbroken.glob("figures/report/*.png"):
-        assert (root / picture.relative_to(unbroken)).exists()
-    part = [*arguments, "--methods", "cbet", "--setups", "DoorKey", "--out", str(tmp_path / "part")]
-    paper.main(part)
-    found = (tmp_path / "part" / "report.md").read_text()
-    assert "| DoorKey | C-BET |" in found
-    assert not re.search(r"\| (DoorKey \| Count|MultiEnv \| C-BET) \| \d", found)
-    assert "needs --out" in refused(paper.main, arguments, capsys)
-    there = [*arguments, "--out", str(tmp_path)]
-    assert "holds no such report" in refused(paper.main, there, capsys)
+def test_the_report_is_drawn_anew_from_the_results_or_the_directory(
+    unbroken, small, tmp_path, capsys
+):
+    for source in (unbroken / "results.csv", unbroken):
+        path = tmp_path / f"{source.stem}.html"
+        report.main([str(source), "--out", str(path)])
+        there, again = ((unbroken / "report.html").read_text(), path.read_text())
+        assert re.findall("<td>.*?</td>", again) == re.findall("<td>.*?</td>", there)
     (tmp_path / "results.csv").write_text("a,b\n1,2\n")
-    broken = ["--results", str(tmp_path / "results.csv"), "--out", str(tmp_path / "new")]
-    assert "its columns are not stage,setup" in refused(paper.main, broken, capsys)
+    broken = [str(tmp_path / "results.csv")]
+    assert "its columns are not stage,setup" in refused(report.main, broken, capsys)
     (tmp_path / "results.csv").write_text('stage,"' + "x" * 200_000)
-    assert "results.csv cannot be read: field larger" in refused(paper.main, broken, capsys)
-    nowhere = ["--results", "nowhere.csv", "--out", str(tmp_path / "new")]
-    assert "nowhere.csv cannot be read" in refused(paper.main, nowhere, capsys)
+    assert "results.csv cannot be read: field larger" in refused(report.main, broken, capsys)
+    assert "nowhere.csv cannot be read" in refused(report.main, ["nowhere.csv"], capsys)
     nothing = ["--report-only", "--out", str(tmp_path / "new")]
     assert "new holds no study" in refused(paper.main, nothing, capsys)
 

@@ -2,19 +2,21 @@
 
 import csv
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from cbet_jax.runs.directory import RunDirectory
 from cbet_jax.runs.metrics_table import HEADER
-from experiments import compare_runs
+from experiments import compare
 from experiments.common.presets import PRESETS
+from experiments.reports import runs
 from tests.support.refusal import refused
 
 
 def write_run(root, level, seeds, frames=1200):
     """Write the metrics of seeds whose curve is flat but for each seed's own offset."""
-    root.mkdir(parents=True)
+    RunDirectory(root).create(replace(PRESETS["smoke"], seeds=seeds))
     lines = [
         f"{seed},{at},{metric},{level + seed}\n"
         for seed in range(seeds)
@@ -25,21 +27,25 @@ def write_run(root, level, seeds, frames=1200):
     return str(root)
 
 
+def values(folder):
+    """Return the table that was written: run, metric, world, seed -> value."""
+    with open(folder / "comparison.csv", newline="") as file:
+        return {tuple(row[:4]): float(row[4]) for row in list(csv.reader(file))[1:]}
+
+
 def test_runs_are_compared_at_the_frames_that_all_have_played(tmp_path, capsys):
     one, other = write_run(tmp_path / "a", 1.0, 3), write_run(tmp_path / "b", 4.0, 2, frames=600)
-    compare_runs.main([f"old={one}", other, "--out", str(tmp_path / "out")])
-    with open(tmp_path / "out" / "comparison.csv", newline="") as file:
-        rows = list(csv.DictReader(file))
-    assert {row["run"] for row in rows} == {"old", "b"}
-    assert {row["metric"] for row in rows} == {"interactions"}
-    assert max(int(row["frames"]) for row in rows) == 600
-    assert all(
-        float(row["value"]) == int(row["seed"]) + (1 if row["run"] == "old" else 4) for row in rows
-    )
+    compare.main([f"old={one}", other, "--out", str(tmp_path / "out")])
+    assert values(tmp_path / "out") == {
+        (run, "interactions", "all worlds", str(seed)): seed + level
+        for run, level, seeds in (("old", 1, 3), ("b", 4, 2))
+        for seed in range(seeds)
+    }
     assert (tmp_path / "out" / "comparison.png").stat().st_size > 10_000
     assert "difference" in (shown := capsys.readouterr().out)
     assert "2.000 [-0.484, 4.484]" in shown  # the first run's mean and interval
-    assert "2.500" in shown  # the difference
+    assert "+2.500" in shown  # the difference
+    assert "the 60 frames before 600" in shown
 
 
 def test_what_cannot_be_compared_is_refused(tmp_path, capsys):
@@ -47,18 +53,19 @@ def test_what_cannot_be_compared_is_refused(tmp_path, capsys):
     (tmp_path / "empty").mkdir()
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "comparison.csv").touch()
-    (tmp_path / "policy").mkdir()  # as a policy of the package is unpacked
+    write_run(tmp_path / "policy", 1.0, 1)  # as a policy of the package is unpacked
     (tmp_path / "policy/metrics.csv").write_text(f"{HEADER}0,1200,interactions/Unlock,3\n")
     wrong = {
         "give two or more runs": [one],
-        "two runs are called 'a'": [one, other],
-        "holds no run (no metrics.csv)": [one, str(tmp_path / "empty")],
-        "until must be in 60..1200": [one, f"b={other}", "--until", "1300"],
+        "two runs are called 'a'": [f"a={one}", f"a={other}"],
+        "is given twice": [one, one],
+        "empty holds no run": [one, str(tmp_path / "empty")],
+        "until must be in 1..1200": [one, f"b={other}", "--until", "1300"],
         "policy has no learning curves": [one, str(tmp_path / "policy")],
         "already exists": [one, f"b={other}", "--out", str(tmp_path / "out")],
     }
     for said, arguments in wrong.items():
-        assert said in refused(compare_runs.main, arguments, capsys)
+        assert said in refused(compare.main, arguments, capsys)
 
 
 def write_worlds(root, p, seeds=1):
@@ -81,31 +88,28 @@ def write_worlds(root, p, seeds=1):
 def test_all_worlds_is_the_mean_of_the_worlds_own_means(tmp_path, capsys):
     one = write_worlds(tmp_path / "p=0.001", 0.001)
     other = write_worlds(tmp_path / "b", 0.01)
-    with open(tmp_path / "b" / "metrics.csv", "a") as file:
-        file.write("0,100,episodes,4\n")
-    compare_runs.main([one, f"p=0.01={other}", "--out", str(tmp_path / "out")])
+    compare.main([one, f"p=0.01={other}", "--out", str(tmp_path / "out")])
     shown = capsys.readouterr().out
     assert "train.counts.reset_probability: 0.001 | 0.01" in shown
     table = [line.split() for line in shown.splitlines()]
     begin = table.index(["Unique", "interactions"]) + 1
     assert table[begin] == ["all", "worlds", "p=0.001", "5.000", "one", "seed"]
     assert [row[0] for row in table[begin : begin + 6]] == ["all", "all", "A", "A", "B", "B"]
-    assert "iterations, not episodes, count alike in p=0.001, of an older version" in shown
-    assert "one seed each" in shown
-    assert "[" not in shown.replace("[95", "")  # no interval of one seed
+    assert "One seed each" in shown
+    assert "[" not in shown  # no interval of one seed
     assert "another scale" in shown
-    with open(tmp_path / "out" / "comparison.csv", newline="") as file:
-        values = {row["metric"]: float(row["value"]) for row in csv.DictReader(file)}
-    assert values["interactions/A"] == 1
-    assert values["interactions/B"] == 9
-    assert values["interactions"] == 5
+    found = values(tmp_path / "out")
+    means = {
+        world: found["p=0.01", "interactions", world, "0"] for world in ("A", "B", "all worlds")
+    }
+    assert means == {"A": 1, "B": 9, "all worlds": 5}
 
 
 def test_curves_begin_when_each_actor_may_have_ended_an_episode(tmp_path):
     """Before, mostly short episodes have ended: in a task, those that succeeded."""
     actors = PRESETS["smoke"].train.worlds
-    runs = [write_worlds(tmp_path / name, 0.001) for name in "ab"]
-    for run in runs:
+    folders = [write_worlds(tmp_path / name, 0.001) for name in "ab"]
+    for run in folders:
         (tmp_path / run / "metrics.csv").write_text(
             HEADER
             + "".join(
@@ -113,39 +117,27 @@ def test_curves_begin_when_each_actor_may_have_ended_an_episode(tmp_path):
                 for at in range(100, 1201, 100)
             )
         )
-    compare_runs.main([*runs, "--out", str(tmp_path / "out")])
-    with open(tmp_path / "out" / "comparison.csv", newline="") as file:
-        curve = {int(row["frames"]): float(row["value"]) for row in csv.DictReader(file)}
-    assert min(curve) == 600
-    assert set(curve.values()) == {0.0}
+    found = runs.curves(runs.read(folders))
+    assert found["success"]["a"].frames.min() == 600
+    assert not found["success"]["a"].mean.any()
 
 
 def test_a_seed_without_an_episode_in_a_world_has_no_value_there(tmp_path):
     """And seeds keep their numbers, whichever of them is first in a world."""
-    runs = []
-    for name in ("a", "b"):
-        (tmp_path / name).mkdir()
-        lines = [
-            f"{seed},{at},{metric},{10 * seed}\n"
-            for at in range(100, 1201, 100)
-            for seed, world in [(2, "A"), (0, "A"), (1, "B"), (0, "B")]
-            for metric in ("interactions", f"interactions/{world}")
-            if not (seed == 0 and at == 100)
-        ]
-        (tmp_path / name / "metrics.csv").write_text(HEADER + "".join(lines))
-        runs.append(str(tmp_path / name))
-    compare_runs.main([*runs, "--out", str(tmp_path / "out")])
-    with open(tmp_path / "out" / "comparison.csv", newline="") as file:
-        rows = list(csv.DictReader(file))
-    ends = {
-        (row["metric"], row["seed"]): float(row["value"])
-        for row in rows
-        if (row["run"], row["frames"]) == ("a", "1200")
-    }
-    assert ends == {
-        **{("interactions", str(seed)): 10 * seed for seed in range(3)},
-        **{("interactions/A", seed): 10 * int(seed) for seed in "02"},
-        **{("interactions/B", seed): 10 * int(seed) for seed in "01"},
+    RunDirectory(tmp_path / "a").create(PRESETS["smoke"])
+    lines = [
+        f"{seed},{at},{metric},{10 * seed}\n"
+        for at in range(100, 1201, 100)
+        for seed, world in [(2, "A"), (0, "A"), (1, "B"), (0, "B")]
+        for metric in ("interactions", f"interactions/{world}")
+        if not (seed == 0 and at == 100)
+    ]
+    (tmp_path / "a" / "metrics.csv").write_text(HEADER + "".join(lines))
+    rows = runs.ends(runs.read([str(tmp_path / "a")]), 1200)
+    assert {row.world: row.values for row in rows} == {
+        "all worlds": {0: 0, 1: 10, 2: 20},
+        "A": {0: 0, 2: 20},
+        "B": {0: 0, 1: 10},
     }
 
 
@@ -154,7 +146,7 @@ def test_names_and_folders_may_hold_the_sign_between_them(word, tmp_path, monkey
     monkeypatch.chdir(tmp_path)
     for name in ("runs/a=b", "runs/x"):
         (tmp_path / name).mkdir(parents=True)
-    name, path = compare_runs._name_and_path(word)
+    name, path = runs._name_and_path(word)
     assert name == "p=0.1"
     assert path.is_dir()
-    assert compare_runs._name_and_path("runs/a=b")[0] == "a=b"
+    assert runs._name_and_path("runs/a=b") == ("", Path("runs/a=b"))

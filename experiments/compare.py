@@ -1,0 +1,100 @@
+"""Say how the learning curves of runs differ, and lay them over each other.
+
+    python -m experiments.compare float32=RUN bfloat16=RUN --out FOLDER
+
+Whether a change of speed or of a setting changes learning is a question to the seeds: the table
+gives each metric's mean over the seeds at the end, and the difference from the first run, with
+95 % confidence intervals (Welch's for the difference: the runs may spread differently). The mean
+of all worlds is the mean of the worlds' own means.
+"""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from cbet_jax.analysis import figures
+from cbet_jax.analysis.figures import Panel
+from cbet_jax.config import SettingsError
+from cbet_jax.runs import metrics
+from experiments.common import cli
+from experiments.common.outputs import new_folder, write_table
+from experiments.common.screen import Screen
+from experiments.reports import runs
+from experiments.reports.runs import Run
+
+MODULE = "experiments.compare"
+NAME = "comparison"
+HEADER = ("run", "metric", "world", "seed", "value")
+
+
+@dataclass(frozen=True)
+class CompareOptions:
+    """Compare the learning curves of runs."""
+
+    runs: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="[NAME=]RUN ...")]
+    out: Path | None = None  # folder of the table and the picture (default: a new one in runs/)
+    until: int | None = None  # frames that are looked at (default: all that all runs have played)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Do what the command line asks for."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    console = Screen()
+    with cli.user_errors():
+        options: CompareOptions = cli.parse(CompareOptions, arguments, MODULE)
+        if len(options.runs) < 2:
+            raise SettingsError("give two or more runs: [NAME=]RUN ...")
+        found = runs.read(options.runs)
+        until = runs.last_frames(found, options.until)
+        folder = new_folder(options.out, NAME)
+        rows = [
+            (row.name, row.metric, row.world, seed, value)
+            for row in runs.ends(found, until)
+            for seed, value in row.values.items()
+        ]
+        write_table(folder / f"{NAME}.csv", HEADER, rows)
+        picture = draw(folder / f"{NAME}.png", found, until)
+    show(found, until, console)
+    console.print(f"saved: {picture} and {NAME}.csv", soft_wrap=True, highlight=False)
+
+
+def draw(path: Path, found: Sequence[Run], until: int) -> Path:
+    """Draw a panel for each metric: mean over the seeds, lowest and highest seed."""
+    panels = []
+    for name, lines in runs.curves(found, until).items():
+        metric = metrics.of(name)
+        lines = {run: c._replace(frames=c.frames / 1e6) for run, c in lines.items()}
+        panels.append(Panel(metric.title, "frames of each seed (millions)", metric.unit, lines))
+    seeds = ", ".join(f"{run.name}: {run.settings.seeds}" for run in found)
+    return figures.lines(path, f"Means over seeds ({seeds}); bands: lowest to highest", panels)
+
+
+def show(found: Sequence[Run], until: int, console: Console) -> None:
+    """Print the settings in which runs differ, how they end, and how far they are apart."""
+    for name, values in runs.differing(found).items():
+        line = f"{name}: {' | '.join(values)}"
+        console.print(line, soft_wrap=True, highlight=False, markup=False)
+    table = Table(box=box.SIMPLE)
+    for title in ("world", "run", "mean over seeds", f"difference from {found[0].name}"):
+        table.add_column(title, overflow="fold")
+    lines, said = runs.compared(found, until)
+    for metric, group in groupby(lines, key=lambda line: line[0]):
+        table.add_row(Text(metric, style="bold"))
+        for _, *cells in group:
+            table.add_row(*map(Text, cells))
+    console.print(table)
+    for line in said:
+        console.print(line, soft_wrap=True, highlight=False)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,68 @@
+"""What runs and methods reached, seed by seed, and how far each is from the first of them.
+
+`report`, `compare` and the tables of a study are made of these rows. One seed has no interval, and
+says so: two single seeds differ by chance, too.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from cbet_jax.analysis import intervals
+from cbet_jax.analysis.intervals import Estimate
+from envs.minigrid.rules import ACTIONS
+
+SHARES = tuple(f"share_of_{action}" for action in ACTIONS)
+ENTROPY = "action_entropy"
+BOUNDED = ("success", "success_rate", "extrinsic_return", ENTROPY, *SHARES)
+ONE_SEED = "one seed"
+
+
+class Row(NamedTuple):
+    """What one run, or one method of a study, reached by one metric in one world."""
+
+    name: str
+    metric: str
+    world: str
+    values: dict[int, float]  # seed -> value
+
+    @property
+    def mean(self) -> Estimate:
+        """The mean over the seeds, with Student's interval."""
+        return within(self.metric, self._array)
+
+    def minus(self, other: "Row") -> Estimate:
+        """Return the difference of the means, with Welch's interval (NaN for one seed)."""
+        return intervals.difference(self._array, other._array)
+
+    def text(self, digits: int, scale: float = 1.0) -> str:
+        """Return the mean and its interval.
+
+        Args:
+            digits: after the point.
+            scale: the values are multiplied by, 100 for percent.
+        """
+        return _text(self.mean, digits, scale, several=len(self.values) > 1)
+
+    def difference_text(self, other: "Row", digits: int, scale: float = 1.0) -> str:
+        """Return the difference of the means and its interval, as `text` does."""
+        found = self.minus(other)
+        return _text(found, digits, scale, several=not np.isnan(found.low), sign="+")
+
+    @property
+    def _array(self) -> np.ndarray:
+        return np.array(list(self.values.values()))
+
+
+def within(metric: str, values: np.ndarray) -> Estimate:
+    """Return a mean with its interval, cut where the metric's values cannot leave 0..1."""
+    found = intervals.mean(values)
+    if metric in BOUNDED and values.min() >= 0 and values.max() <= 1:
+        return Estimate(found.value, max(found.low, 0.0), min(found.high, 1.0))
+    return found
+
+
+def _text(found: Estimate, digits: int, scale: float, *, several: bool, sign: str = "") -> str:
+    value, low, high = (scale * number for number in found)
+    shown = f"{value:{sign}.{digits}f}"
+    return f"{shown} [{low:.{digits}f}, {high:.{digits}f}]" if several else f"{shown} {ONE_SEED}"

@@ -1,0 +1,168 @@
+"""The page about runs: what it says of one run, or of several beside each other."""
+
+import csv
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from cbet_jax.analysis import method_style
+from cbet_jax.analysis.learning_curves import Curve
+from cbet_jax.runs import metrics
+from cbet_jax.runs.directory import RunDirectoryError
+from cbet_jax.settings_json import flattened
+from experiments.common.outputs import is_hidden
+from experiments.common.presets import HABITAT_PRESETS, PRESETS
+from experiments.reports import page, runs
+from experiments.reports.runs import Run
+
+EVALUATIONS = "*evaluation*.csv"  # in gridworlds, and in rooms
+FRAMES = "checkpoint_frames"
+
+
+def body(title: str, found: Sequence[Run], folder: Path) -> str:
+    """Return the page's content.
+
+    Args:
+        title: its heading.
+        found: the runs.
+        folder: that the page is in.
+    """
+    lines, said = runs.compared(found, runs.last_frames(found))
+    parts = [page.heading(title, 1), overview(found)]
+    parts += [page.heading("Learning curves"), *curves(found), page.heading("At the end")]
+    parts += [page.paragraph(" ".join(said))]
+    header = ("metric", "world", "run", "mean over seeds", f"difference from {found[0].name}")
+    parts += [
+        page.table(header[: 5 if len(found) > 1 else 4], [line[: len(header)] for line in lines])
+    ]
+    for run in found:
+        parts += [*evaluation(run), *film(run, folder)]
+    parts += [page.heading("Settings that differ"), differing(found), page.heading("Ran on")]
+    parts += [manifest(run) for run in found]
+    return "\n".join(parts)
+
+
+def overview(found: Sequence[Run]) -> str:
+    """Return a table with a column for each run."""
+    facts: dict[str, list[str]] = {}
+    for run in found:
+        last: dict[str, Any] = next(
+            (session for session in reversed(run.sessions) if "frames" in session), {}
+        )
+        speed = last.get("frames_per_second")
+        played = last.get("frames", run.directory.saved_frames())
+        asked = run.settings.train.frames
+        of_run = {
+            "what": run.settings.stage,
+            "method": method_style.title(run.settings.train.method),
+            "worlds": ", ".join(run.settings.environments),
+            "frames of each seed": f"{played:,}" if played >= asked else f"{played:,} of {asked:,}",
+            "seeds": str(run.settings.seeds),
+            "frames/s of all seeds": f"{speed:,}" if speed else "",
+        }
+        for name, fact in of_run.items():
+            facts.setdefault(name, []).append(fact)
+    rows = [(name, *cells) for name, cells in facts.items()]
+    return page.table(("", *(run.name for run in found)), rows)
+
+
+def curves(found: Sequence[Run]) -> list[str]:
+    """Return a chart for each main metric, with a line for each world of one run, or each run."""
+    charts = []
+    for name, lines in runs.curves(found).items():
+        colors = method_style.colors(lines)
+        shown = [_line(line, colors[line], curve) for line, curve in lines.items()]
+        metric = metrics.of(name)
+        charts.append(page.chart(metric.title, "frames of each seed", metric.unit, shown))
+    note = page.paragraph("Means over seeds. Bands: lowest to highest seed.")
+    return [note, '<div class="charts">', *charts, "</div>"]
+
+
+def _line(name: str, color: str, curve: Curve) -> dict[str, Any]:
+    keys = {"x": curve.frames, "y": curve.mean, "low": curve.low, "high": curve.high}
+    numbers = {key: [float(f"{x:.5g}") for x in values] for key, values in keys.items()}
+    return {"name": name, "color": color, **numbers}
+
+
+def evaluation(run: Run) -> list[str]:
+    """Return the newest evaluation of a run, with 95 % intervals; nothing where there is none.
+
+    Of several seeds it has the means.
+
+    Raises:
+        RunDirectoryError: it is damaged.
+    """
+    table = _newest_table(run)
+    if not table:
+        return []
+    header = list(table[0])  # policy, seed, world, ...
+    measured = [
+        name for name in header if f"{name}_low" in header and all(row[name] for row in table)
+    ]
+    others = [name for name in header if name in ("episodes", "positions_of_all_episodes")]
+    try:
+        rows = []
+        for row in {(row[header[0]], row[header[2]]): row for row in table}.values():
+            policy, seed, world = (row[name] for name in header[:3])
+            cells = [_interval(row, name) for name in measured] + [row[name] for name in others]
+            which = "mean of seeds" if seed == "all" else f"seed {seed}"
+            rows.append(
+                (
+                    f"all {header[2]}s" if world == "all" else world,
+                    method_style.title(policy),
+                    which,
+                    *cells,
+                )
+            )
+        frames = int(table[0][FRAMES])
+    except (ValueError, TypeError, KeyError) as error:
+        raise RunDirectoryError(f"an evaluation of {run.name} cannot be read: {error}") from None
+    titles = [name.replace("_", " ") for name in (*measured, *others)]
+    heading = page.heading(f"Evaluation of {run.name} after {frames:,} frames")
+    return [heading, page.table((header[2], "policy", "", *titles), rows)]
+
+
+def _newest_table(run: Run) -> list[dict[str, str]]:
+    """Return the rows of a run's newest evaluation; none where there is none."""
+    files = run.directory.root.glob(EVALUATIONS)
+    for path in sorted(files, key=lambda path: path.stat().st_mtime, reverse=True):
+        with open(path, newline="", errors="replace") as file:
+            rows = list(csv.DictReader(file))
+        if rows and FRAMES in rows[0]:  # others are the user's own
+            return rows
+    return []
+
+
+def _interval(row: dict[str, str], name: str) -> str:
+    value, low, high = (f"{float(row[name + end]):.2f}" for end in ("", "_low", "_high"))
+    return f"{value} [{low}, {high}]"
+
+
+def film(run: Run, folder: Path) -> list[str]:
+    """Return the newest film of a run; nothing where there is none."""
+    films = (path for path in run.directory.root.glob("*.gif") if not is_hidden(path))
+    newest = max(films, key=lambda path: path.stat().st_mtime, default=None)
+    if newest is None:
+        return []
+    path = newest.resolve().relative_to(folder.resolve(), walk_up=True)
+    return [page.heading(f"{run.name} at play"), page.picture(str(path), newest.stem)]
+
+
+def differing(found: Sequence[Run]) -> str:
+    """Return the settings in which runs differ: from each other, or one from the paper's."""
+    names = [run.name for run in found]
+    if len(found) > 1:
+        values = runs.differing(found)
+    else:
+        presets = HABITAT_PRESETS if found[0].settings.habitat else PRESETS
+        values = runs.differing(found, presets["paper"])
+        names.append("published")
+    rows = [(name, *each) for name, each in values.items()]
+    return page.table(("setting", *names), rows) if rows else page.paragraph("None.")
+
+
+def manifest(run: Run) -> str:
+    """Return what a run ran on, each time it was started."""
+    parts = [page.table((run.name, ""), flattened(session).items()) for session in run.sessions]
+    starts = len(run.sessions)
+    return page.details(f"{run.name}: {starts} start{'s' * (starts != 1)}", "".join(parts))

@@ -1,0 +1,171 @@
+"""Runs as `report` and `compare` read them: their settings, their curves, and how they end."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from cbet_jax.analysis.learning_curves import (
+    ALL_WORLDS,
+    Curve,
+    Lines,
+    by_metric,
+    in_world,
+    over_seeds,
+)
+from cbet_jax.config import RunSettings, SettingsError
+from cbet_jax.runs import metrics, metrics_table
+from cbet_jax.runs.directory import RunDirectory, RunDirectoryError, holds_no
+from cbet_jax.settings_json import flattened, to_json
+from experiments.common.outputs import distinct_names
+from experiments.reports.comparison import Row
+
+INTRINSIC = "intrinsic_reward"
+REWARD_SETTINGS = (
+    *("train.method", "train.own", "train.intrinsic_coefficient"),
+    *("train.counts.", "train.auxiliary."),
+)
+LAST = 10  # a run's end is the last of so many parts
+ONE_SEED_EACH = "One seed each: the runs differ by chance, too; --seeds 3 tells how much."
+OTHER_SCALE = "Intrinsic rewards of other methods or settings have another scale: not compared."
+
+
+class Run(NamedTuple):
+    """A run as it is on the disk."""
+
+    name: str
+    directory: RunDirectory
+    settings: RunSettings
+    metrics: dict[str, Lines]  # metric -> world -> seed -> column
+    sessions: list[dict[str, Any]]  # from its manifest
+
+    @property
+    def frames(self) -> int:
+        """The frames that its table of metrics has come to."""
+        columns = (c for lines in self.metrics.values() for s in lines.values() for c in s.values())
+        return max(int(column.frames[-1]) for column in columns)
+
+
+def read(words: Sequence[str]) -> list[Run]:
+    """Read the runs that words name, `RUN` or `NAME=RUN`.
+
+    Raises:
+        SettingsError: two have one name. RunDirectoryError: one holds no run, or is damaged.
+    """
+    split = [_name_and_path(word) for word in words]
+    names = distinct_names([path for _, path in split])
+    names = [given or name for (given, _), name in zip(split, names, strict=True)]
+    for name in names:
+        if names.count(name) > 1:
+            raise SettingsError(f"two runs are called {name!r}: say NAME=RUN")
+    return [_read(name, path) for name, (_, path) in zip(names, split, strict=True)]
+
+
+def _name_and_path(word: str) -> tuple[str, Path]:
+    """Split NAME=RUN where a folder follows: names and folders may hold a `=`, too."""
+    if Path(word).is_dir() or "=" not in word:
+        return "", Path(word)
+    places = [place for place, letter in enumerate(word) if letter == "="]
+    folders = [place for place in places if Path(word[place + 1 :]).is_dir()]
+    place = folders[0] if folders else places[-1]
+    return word[:place], Path(word[place + 1 :])
+
+
+def _read(name: str, path: Path) -> Run:
+    directory = RunDirectory(path)
+    settings = directory.settings()
+    if not directory.metrics.is_file():
+        raise holds_no("metrics yet", directory.metrics)
+    table = metrics_table.read_verified(directory)
+    if not table:
+        raise RunDirectoryError(f"{path} has played nothing yet")
+    if table.keys().isdisjoint(metrics.MAIN):  # as of a policy of the package
+        raise RunDirectoryError(f"{path} has no learning curves, only how it ended")
+    try:
+        manifest = directory.manifest
+        sessions = json.loads(manifest.read_text())["sessions"] if manifest.is_file() else []
+    except (ValueError, KeyError, TypeError) as error:
+        raise RunDirectoryError(f"{path} cannot be read: {error}") from None
+    return Run(name, directory, settings, by_metric(table, settings.train.worlds), sessions)
+
+
+def last_frames(runs: Sequence[Run], until: int | None = None) -> int:
+    """Return the frames up to which runs are compared: all that all of them have played.
+
+    Raises:
+        SettingsError: some run has not played as many as asked for.
+    """
+    shortest = min(runs, key=lambda run: run.frames)
+    if until is not None and not 1 <= until <= shortest.frames:
+        most = f"1..{shortest.frames}, the frames of {shortest.name!r}"
+        raise SettingsError(f"until must be in {most}, not {until}")
+    return until or shortest.frames
+
+
+def differing(runs: Sequence[Run], *others: RunSettings) -> dict[str, list[str]]:
+    """Return the settings that are not the same in all runs and others: name -> values."""
+    settings = [*(run.settings for run in runs), *others]
+    flat = [flattened(to_json(each)) for each in settings]
+    names = dict.fromkeys(name for each in flat for name in each)
+    values = {name: [str(each.get(name, "")) for each in flat] for name in names}
+    return {name: each for name, each in values.items() if len(set(each)) > 1}
+
+
+def curves(runs: Sequence[Run], until: int | None = None) -> dict[str, dict[str, Curve]]:
+    """Return the curves of each main metric: of each world of one run, or of each of the runs."""
+    found: dict[str, dict[str, Curve]] = {}
+    for metric in metrics.MAIN:
+        for run in runs:
+            lines = run.metrics.get(metric, {})
+            for world in lines if len(runs) == 1 else lines.keys() & {ALL_WORLDS}:
+                name = world if len(runs) == 1 else run.name
+                found.setdefault(metric, {})[name] = over_seeds(lines, world, until)
+    return found
+
+
+def ends(runs: Sequence[Run], until: int) -> list[Row]:
+    """Return how runs end: each metric in all worlds and in each, over the last tenth of frames."""
+    window, at = -(-until // LAST), np.array([until])
+    rows = []
+    for metric in metrics.MAIN:
+        of_runs = [run.metrics.get(metric, {}) for run in runs]
+        worlds = dict.fromkeys(world for lines in of_runs for world in sorted(lines))
+        for world in sorted(worlds, key=lambda world: world != ALL_WORLDS):
+            for run, lines in zip(runs, of_runs, strict=True):
+                values = {
+                    seed: float(in_world(lines, world, seed, window, at)[0])
+                    for seed in sorted(lines.get(world, {}))
+                }
+                values = {seed: value for seed, value in values.items() if not np.isnan(value)}
+                if values:
+                    rows.append(Row(run.name, metric, world, values))
+    return rows
+
+
+def compared(runs: Sequence[Run], until: int) -> tuple[list[tuple[str, ...]], list[str]]:
+    """Return how runs end, and how far each is from the first, as text.
+
+    Returns:
+        Rows of metric, world, run, mean and difference; and what must be said about them.
+    """
+    same_reward = not any(name.startswith(REWARD_SETTINGS) for name in differing(runs))
+    rows = ends(runs, until)
+    firsts: dict[tuple[str, str], Row] = {}
+    lines: list[tuple[str, ...]] = []
+    for row in rows:
+        apart = ""
+        if row.name == runs[0].name:
+            firsts[row.metric, row.world] = row
+        elif row.metric == INTRINSIC and not same_reward:
+            apart = "another scale"
+        elif first := firsts.get((row.metric, row.world)):
+            apart = row.difference_text(first, 3)
+        lines.append((metrics.of(row.metric).title, row.world, row.name, row.text(3), apart))
+    said = [f"Means over the {-(-until // LAST):,} frames before {until:,}, with 95 % intervals."]
+    if all(len(row.values) == 1 for row in rows):
+        said.append(ONE_SEED_EACH)
+    if not same_reward:
+        said.append(OTHER_SCALE)
+    return lines, said

@@ -1,0 +1,174 @@
+"""A study's results, by what each number is: means over worlds and setups, and curves."""
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from cbet_jax.analysis import intervals
+from cbet_jax.analysis.learning_curves import Curve
+from envs.minigrid.generators.catalogue import TRANSFER as TEN_WORLDS
+from experiments.evaluation.evaluation_table import ALL_WORLDS
+from experiments.reports.comparison import ENTROPY, SHARES, Row, within
+from experiments.study.contents import METHODS, RANDOM
+from experiments.study.plan import EVALUATION, TABULA_RASA, TRANSFER
+from experiments.study.results import ENDED, STUDY, Result
+from experiments.study.variants import SETUPS, VARIANTS
+
+Key = tuple[str, ...]  # stage, setup, method, environment, metric
+Seeds = dict[int, float]  # seed -> value
+
+
+class Findings:
+    """A table of results."""
+
+    def __init__(self, results: Iterable[Result]) -> None:
+        self._values: dict[Key, dict[int, Seeds]] = {}  # -> frames -> seed -> value
+        self._actors: dict[Key, int] = {}  # setup, method -> actors that shared the frames
+        self._evaluated: dict[Key, set[int]] = {}  # setup, method -> frames
+        self.diverged: dict[Key, int] = {}  # stage, setup, method, environment -> frames
+        self.preset = ""
+        self.asked: dict[str, float] = {}  # the study's settings
+        for row in results:
+            if row.stage == STUDY:
+                self.preset, self.asked[row.metric] = row.method, row.value
+                continue
+            key = row.stage, row.setup, row.method, row.environment, row.metric
+            self._values.setdefault(key, {}).setdefault(row.frames, {})[row.seed] = row.value
+            self._actors[row.setup, row.method] = row.actors
+            if row.metric == ENDED:
+                self.diverged[key[:4]] = row.frames
+            if row.stage == EVALUATION:
+                self._evaluated.setdefault((row.setup, row.method), set()).add(row.frames)
+
+    def names(self, stage: str, field: int) -> list[str]:
+        """Return the values of one field of the keys: 1 setup, 2 method, 3 environment."""
+        return list(dict.fromkeys(key[field] for key in self._values if key[0] == stage))
+
+    def setups(self, stage: str = EVALUATION) -> list[str]:
+        """Return the setups whose pre-training left such results."""
+        return [setup for setup in SETUPS if setup in self.names(stage, 1)]
+
+    def methods(self, setup: str, stage: str = EVALUATION) -> list[str]:
+        """Return the methods that were trained in a setup, the paper's first."""
+        ran = dict.fromkeys(key[2] for key in self._values if key[:2] == (stage, setup))
+        return [*(m for m in METHODS if m in ran), *(m for m in ran if m not in METHODS)]
+
+    def main_methods(self, setup: str, stage: str = EVALUATION) -> list[str]:
+        """Return the paper's methods and the user's own; where none was run, the variants."""
+        ran = self.methods(setup, stage)
+        return [m for m in ran if m in METHODS or m not in VARIANTS] or ran
+
+    def tasks(self) -> list[str]:
+        """Return the tasks that were learnt, the paper's first."""
+        learnt = {*self.names(TRANSFER, 3), *self.names(TABULA_RASA, 3)}
+        own = [task for task in TEN_WORLDS if task in learnt]
+        return own + sorted(learnt.difference(own))
+
+    def actors(self, setup: str, method: str) -> int:
+        """Return how many actors shared the frames."""
+        return self._actors.get((setup, method), 0)
+
+    def ended_early(self, setups: Sequence[str], method: str) -> bool:
+        """Return whether pre-training diverged in any of these setups."""
+        return any(key[1] in setups and key[2] == method for key in self.diverged)
+
+    def evaluated_at(self, setups: Sequence[str], method: str) -> list[int]:
+        """Return the frames after which a method was evaluated in all of these setups."""
+        return sorted(set.intersection(*(self._evaluated.get((s, method), set()) for s in setups)))
+
+    def compared_at(
+        self, setups: Sequence[str], method: str, methods: Sequence[str]
+    ) -> tuple[int, ...]:
+        """Return the frames, in each setup, after which a method is compared with others.
+
+        They are the most after which all of them that were run have been evaluated in all setups.
+        Where there are none, each setup has its own; where these do not exist either, the latest
+        evaluation counts, and the methods are compared after unequal frames.
+        """
+        if method in RANDOM:
+            return (0,)
+        common = []
+        for setup in setups:
+            ran = [set(at) for m in methods if (at := self.evaluated_at((setup,), m))]
+            own = set(self.evaluated_at((setup,), method))
+            common.append(own.intersection(*ran))
+        if everywhere := set.intersection(*common):
+            return (max(everywhere),) * len(setups)
+        return tuple(
+            max(here or self.evaluated_at((setup,), method), default=0)
+            for setup, here in zip(setups, common, strict=True)
+        )
+
+    def row(
+        self,
+        setups: Sequence[str],
+        method: str,
+        metric: str,
+        frames: Sequence[int],
+        worlds: Sequence[str] = TEN_WORLDS,
+    ) -> Row | None:
+        """Return each seed's mean over setups and worlds; None where a part was not run.
+
+        A share of actions is of the actions of all worlds together.
+
+        Args:
+            setups: that were pre-trained in; random policies belong to none.
+            method: that was trained.
+            metric: of an evaluation.
+            frames: of pre-training, in each setup.
+            worlds: that were played.
+        """
+        where = [("", 0)] if method in RANDOM else list(zip(setups, frames, strict=True))
+
+        def scores(metric: str) -> dict[int, np.ndarray]:
+            columns = [
+                self._values.get((EVALUATION, setup, method, world, metric), {}).get(at, {})
+                for setup, at in where
+                for world in worlds
+            ]
+            seeds = sorted(set.intersection(*map(set, columns)))
+            return {seed: np.array([column[seed] for column in columns]) for seed in seeds}
+
+        if metric in (*SHARES, ENTROPY):
+            lengths, shares = scores("episode_length"), [scores(name) for name in SHARES]
+            values = {}
+            for seed in set.intersection(*map(set, (lengths, *shares))):
+                pooled = np.array([np.average(s[seed], weights=lengths[seed]) for s in shares])
+                entropy = metric == ENTROPY
+                values[seed] = (
+                    intervals.normalized_entropy(pooled)
+                    if entropy
+                    else pooled[SHARES.index(metric)]
+                )
+        else:
+            values = {seed: float(each.mean()) for seed, each in scores(metric).items()}
+        world = worlds[0] if len(worlds) == 1 else ALL_WORLDS
+        return Row(method, metric, world, values) if values else None
+
+    def curve(self, key: Key) -> Curve | None:
+        """Return the mean of a curve over the seeds, and its interval, where all have values.
+
+        Seeds with points at other frames are interpolated.
+        """
+        seeds: dict[int, list[tuple[int, float]]] = {}  # -> frames and values
+        for at, values in sorted(self._values.get(key, {}).items()):
+            for seed, value in values.items():
+                seeds.setdefault(seed, []).append((at, value))
+        if not seeds:
+            return None
+        lines = [np.array(line).T for line in seeds.values()]
+        first, last = max(at[0] for at, _ in lines), min(at[-1] for at, _ in lines)
+        frames = min((at[(first <= at) & (at <= last)] for at, _ in lines), key=len)
+        if not len(frames):
+            return None
+        at_frames = np.array([np.interp(frames, *line) for line in lines])
+        found = [within(key[-1], column) for column in at_frames.T]
+        return Curve(frames.astype(int), *np.array(found).T)
+
+    def last(self, key: Key) -> Row | None:
+        """Return each seed's last point of a curve."""
+        last: Seeds = {}
+        for _, values in sorted(self._values.get(key, {}).items()):
+            last |= values
+        *_, method, world, metric = key
+        return Row(method, metric, world, last) if last else None
