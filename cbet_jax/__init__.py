@@ -22,9 +22,8 @@ if TYPE_CHECKING:  # the same names as below
     from cbet_jax.rollout import act, begin_actor
     from cbet_jax.runs.devices import make_mesh, use_cpu
     from cbet_jax.runs.directory import RunDirectory
-    from cbet_jax.runs.policy import Policy, load
+    from cbet_jax.runs.policy import Policy, load, train_policy
     from cbet_jax.runs.saved_policies import Policies, load_policies
-    from cbet_jax.runs.training import train_policy
     from cbet_jax.setting_types import SettingsError
     from cbet_jax.train import TrainState, make_trainer
     from cbet_jax.types import Trajectory, Transition
@@ -42,9 +41,8 @@ _NAMES = {
     "cbet_jax.rollout": ("act", "begin_actor"),
     "cbet_jax.runs.devices": ("make_mesh", "use_cpu"),
     "cbet_jax.runs.directory": ("RunDirectory",),
-    "cbet_jax.runs.policy": ("Policy", "load"),
+    "cbet_jax.runs.policy": ("Policy", "load", "train_policy"),
     "cbet_jax.runs.saved_policies": ("Policies", "load_policies"),
-    "cbet_jax.runs.training": ("train_policy",),
     "cbet_jax.setting_types": ("SettingsError",),
     "cbet_jax.train": ("TrainState", "make_trainer"),
     "cbet_jax.types": ("Trajectory", "Transition"),

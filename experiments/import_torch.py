@@ -24,7 +24,6 @@ from cbet_jax.program import seed_keys
 from cbet_jax.runs import checkpoint, manifest, metrics_table
 from cbet_jax.runs.checkpoint import Position
 from cbet_jax.runs.directory import RunDirectory
-from cbet_jax.settings_json import to_json
 from envs.habitat.simulator import ACTIONS, VIEW_SHAPE
 from envs.registry import UnknownEnvironment
 from experiments.common import cli, gridworlds, habitat, invocation
@@ -110,10 +109,11 @@ def write(
         command: words of the command line.
     """
     iterations = settings.train.iterations
-    with directory.lock(), metrics_table.table(directory.metrics, settings.first_seed, 0) as table:
-        table.sync()
-        position = Position(iterations, settings.train.frames, directory.metrics.stat().st_size)
-        checkpoint.save(directory.checkpoints, state, position, to_json(settings))
+    rows = metrics_table.HEADER.encode()
+    position = Position(iterations, settings.train.frames, len(rows), metrics_table.digest_of(rows))
+    with directory.lock():
+        directory.metrics.write_bytes(rows)
+        checkpoint.save(directory.checkpoints, state, position)
         manifest.Session(directory.manifest, command).record(imported=imported)
 
 

@@ -1,7 +1,7 @@
 """Write files that are whole, whenever the process dies, and never through a link.
 
-A run's directory may come from somebody else. What it holds is replaced, or opened without
-following links, so no file outside of it is changed.
+A run's directory may come from a stranger. Its files are replaced, or opened without following
+links, so no file outside of it is changed.
 """
 
 import contextlib
@@ -59,7 +59,7 @@ def give_name(temporary: Path, path: Path) -> None:
 
 
 def open_own(path: Path) -> int:
-    """Open a file of a run for reading and writing, make it if there is none, follow no link.
+    """Open a file of a run to read and write it, and make it if it is missing.
 
     Returns:
         A file descriptor; the content is as it was.
@@ -67,8 +67,31 @@ def open_own(path: Path) -> int:
     Raises:
         OSError: it is a link, or no ordinary file.
     """
-    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-    opened = os.open(path, flags, 0o666)
+    return _open_ordinary(path, os.O_RDWR | os.O_CREAT)
+
+
+def open_to_read(path: Path) -> int:
+    """Open a file of a run to read it.
+
+    Raises:
+        OSError: it is a link, or no ordinary file.
+    """
+    return _open_ordinary(path, os.O_RDONLY)
+
+
+def read_own(path: Path) -> bytes:
+    """Return the content of a file of a run.
+
+    Raises:
+        OSError: it is a link or no ordinary file, or cannot be read.
+    """
+    with os.fdopen(open_to_read(path), "rb") as file:
+        return file.read()
+
+
+def _open_ordinary(path: Path, flags: int) -> int:
+    """Open a file, but no link, and no pipe or device, which may never answer."""
+    opened = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
     if not stat.S_ISREG(os.fstat(opened).st_mode):
         os.close(opened)
         raise OSError(errno.EINVAL, "it is no ordinary file", str(path))

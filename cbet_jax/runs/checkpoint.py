@@ -1,47 +1,34 @@
-"""Checkpoints: the state of a run (`train.TrainState`) on disk, verified when it is read back.
+"""Checkpoints: the state of a run (`train.TrainState`) on disk, checked when it is read back.
 
-One checkpoint is a directory named after its frames:
+A checkpoint is one file of numpy, named after the run's frames, `checkpoints/000001228800.npz`:
+every array under the name of its place in the state, such as `learner.policy.params.policy.bias`,
+and as JSON how far the run is, with the type of each array. It is written under another name and
+renamed when complete, so it is whole whenever the process dies. The CRC-32 of each array, which
+such a file keeps, tells damage. Whoever reads it names the structure to fill: nothing is unpickled.
 
-    checkpoints/000001228800/state/            every array, written by orbax; each host writes its
-                                               parts
-    checkpoints/000001228800/checkpoint.json   the run's settings, how far it is, and a digest of
-                                               each file
-    checkpoints/000001228800/metrics.csv       the rows of the run's table until then
-
-It is written under another name and renamed when complete, so a directory with such a name is a
-whole checkpoint, whenever the process dies. The digests tell a file that was damaged later from a
-good one.
-
-Orbax writes the arrays. Its `CheckpointManager` keeps the newest few, too, but it has no digests,
-takes the newest step for a good one, and renames a step before digests could be put into it.
+Orbax's `CheckpointManager` keeps the newest few, too, but takes the newest for a good one, spreads
+each over a dozen files, and its threads print tracebacks when a disk is full.
 """
 
+import io
+import json
 import os
-import shutil
+import zipfile
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
+import numpy as np
 
 from cbet_jax.runs import multihost
-from cbet_jax.runs.atomic_write import set_aside as set_aside
-from cbet_jax.runs.atomic_write import write_json
-from cbet_jax.runs.checkpoint_arrays import STATE, array_shapes, load_arrays, save_arrays
-from cbet_jax.runs.checkpoint_record import (
-    RECORD,
-    digest_of_file,
-    digest_of_record,
-    read_record,
-)
-from cbet_jax.runs.checkpoint_record import DamagedCheckpointError as DamagedCheckpointError
-from cbet_jax.runs.checkpoint_record import checkpoints as checkpoints
-from cbet_jax.runs.directory import RunDirectoryError
-from cbet_jax.settings_json import first_difference
+from cbet_jax.runs.atomic_write import open_to_read, replacing
+from cbet_jax.runs.directory import RunDirectoryError, checkpoints, path_at
 
 KEPT = 3  # checkpoints; older ones are deleted
-METRICS = "metrics.csv"
-COPIED_BYTES = 2**20  # at once
+RECORD = "record"  # the JSON in a file
 
 
 class Position(NamedTuple):
@@ -50,7 +37,7 @@ class Position(NamedTuple):
     iterations: int = 0
     frames: int = 0  # for each seed
     metrics_bytes: int = 0  # length of metrics.csv at that moment
-    metrics_digest: str | None = None  # SHA-256 of so much of it (None: an older run's)
+    metrics_digest: str = ""  # SHA-256 of so much of it
 
 
 @dataclass(frozen=True)
@@ -60,193 +47,208 @@ class Loaded[T]:
     state: T
     position: Position
     path: Path
-    damaged: tuple[Path, ...]
+    damaged: tuple[Path, ...] = ()
 
 
-def save(
-    folder: Path,
-    state: Any,
-    position: Position,
-    settings: dict[str, Any],
-    kept: int | None = KEPT,
-    metrics: Path | None = None,
-) -> Path:
+class DamagedCheckpointError(Exception):
+    """A checkpoint that is not what was written."""
+
+
+class OtherProgramError(RunDirectoryError):
+    """A checkpoint that lacks an array, or holds it with another shape or type."""
+
+    def __init__(self, where: Path, name: str, found: np.ndarray | None, wanted: Any) -> None:
+        there = "missing" if found is None else _described(found)
+        problem = f"{name} is {there}, not {_described(wanted)}"
+        super().__init__(f"checkpoint {where} is of another program: {problem}")
+        self.name = name
+        self.found_shape = None if found is None else found.shape
+
+
+def save(folder: Path, state: Any, position: Position, kept: int | None = KEPT) -> Path:
     """Write a checkpoint and delete all but the newest few; all hosts must take part.
 
-    Each host writes the parts of the arrays that are on its devices.
-
     Args:
-        folder: of the run's checkpoints.
+        folder: where a run's checkpoints are.
         state: any tree of arrays; typed keys are saved as their numbers.
         position: how far the run has come.
-        settings: the run's settings as nested dictionaries.
         kept: how many checkpoints stay (None: all).
-        metrics: the run's table, of which the checkpoint keeps the rows until now (None: no rows).
 
     Returns:
-        The checkpoint's directory.
+        The checkpoint's file.
 
     Raises:
-        OSError: it could not be written, and nothing of it stays. ValueError: as orbax says so.
+        OSError: it could not be written, and nothing of it stays.
     """
-    final = path_at(folder, position.frames)
-    temporary = folder / f".{final.name}.tmp"
+    path, arrays = path_at(folder, position.frames), on_host(state)
 
-    def begin() -> None:
-        folder.mkdir(exist_ok=True)  # not its parents: a run that was deleted stays so
-        clean(folder)
-        temporary.mkdir()
-        if metrics:
-            _copy(metrics, temporary / METRICS, position.metrics_bytes)
-
-    def end() -> None:
-        record: dict[str, Any] = {
-            "position": position._asdict(),
-            "settings": settings,
-            "digests": _digests(temporary / STATE),
-        }
-        if metrics:
-            record["metrics"] = digest_of_file(temporary / METRICS)
-        write_json(temporary / RECORD, record | {"digest": digest_of_record(record)})
-        if os.path.lexists(final):
-            set_aside(final)
-        os.rename(temporary, final)
+    def write() -> None:
+        folder.mkdir(exist_ok=True)  # not its parents: a run that was deleted stays deleted
+        write_file(path, arrays, {"position": position._asdict()})
         for old in [] if kept is None else checkpoints(folder)[:-kept]:
-            shutil.rmtree(old)
+            old.unlink()
 
-    try:
-        multihost.on_first(begin)
-        save_arrays(temporary, state)
-        multihost.on_first(end)
-    except Exception:
-        shutil.rmtree(temporary, ignore_errors=True)  # it may be what fills the disk
-        raise
-    return final
+    multihost.on_first(write)
+    return path
 
 
-def clean(folder: Path) -> None:
-    """Delete what a process that died while saving has left behind."""
-    for path in folder.glob(".*.tmp"):
-        if path.is_symlink() or not path.is_dir():
-            path.unlink()
-        else:
-            shutil.rmtree(path)
+def on_host(tree: Any) -> dict[str, np.ndarray]:
+    """Return a copy of each array by its name, keys as their numbers; all hosts must ask."""
+    return {
+        name: multihost.fetch(jax.random.key_data(leaf) if _is_key(leaf) else leaf)
+        for name, leaf in named_leaves(tree).items()
+    }
 
 
-def path_at(folder: Path, frames: int) -> Path:
-    """Return the path of the checkpoint at a number of frames."""
-    return folder / f"{frames:012d}"
-
-
-def load_newest[T](folder: Path, template: T, settings: dict[str, Any]) -> Loaded[T] | None:
-    """Read the newest checkpoint that is not damaged.
+def load_newest[T](folder: Path, template: T) -> Loaded[T] | None:
+    """Read the newest checkpoint that is not damaged; None where there is none at all.
 
     Args:
-        folder: of the run's checkpoints.
+        folder: where a run's checkpoints are.
         template: the tree to fill: arrays or `jax.ShapeDtypeStruct`.
-        settings: which the checkpoint must have been saved with.
-
-    Returns:
-        The checkpoint, or None where there is none at all.
 
     Raises:
-        RunDirectoryError: it is another run's, or every checkpoint is damaged.
+        RunDirectoryError: it is another program's, or every checkpoint is damaged.
+    """
+    return newest_good(folder, lambda path: load(path, template))
+
+
+def newest_good[T](folder: Path, read: Callable[[Path], tuple[T, Position]]) -> Loaded[T] | None:
+    """Return what `read` makes of the newest checkpoint that is not damaged.
+
+    Raises:
+        RunDirectoryError: every checkpoint is damaged.
     """
     damaged: list[Path] = []
     for path in reversed(checkpoints(folder)):
         try:
-            state, position = load(path, template, settings)
+            return Loaded(*read(path), path, tuple(damaged))
         except DamagedCheckpointError:
             damaged.append(path)
-        else:
-            return Loaded(state, position, path, tuple(damaged))
     if damaged:
         raise RunDirectoryError(f"every checkpoint in {folder} is damaged ({len(damaged)} of them)")
     return None
 
 
-def load_at[T](folder: Path, frames: int, template: T, settings: dict[str, Any]) -> Loaded[T]:
-    """Read the checkpoint at a number of frames.
+def load[T](path: Path, template: T) -> tuple[T, Position]:
+    """Read those arrays of one checkpoint that a template names.
 
     Args:
-        folder: of the run's checkpoints.
-        frames: of the checkpoint.
+        path: the checkpoint's file.
         template: the tree to fill: arrays or `jax.ShapeDtypeStruct`.
-        settings: which the checkpoint must have been saved with.
 
     Raises:
-        RunDirectoryError: there is none, it is damaged, or it is another run's.
+        DamagedCheckpointError: the file is not what was written.
+        OtherProgramError: an array is missing, or has another shape or type.
     """
-    path = path_at(folder, frames)
-    if path not in checkpoints(folder):
-        there = ", ".join(str(int(p.name)) for p in checkpoints(folder)) or "none"
-        raise RunDirectoryError(f"no checkpoint at {frames} frames in {folder}; there: {there}")
+    leaves = named_leaves(template)
+    arrays, record = read_file(path, leaves.__contains__)
+    filled = []
+    for name, leaf in leaves.items():
+        wanted = jax.eval_shape(jax.random.key_data, leaf) if _is_key(leaf) else leaf
+        found = arrays.get(name)
+        if found is None or found.shape != wanted.shape or found.dtype != wanted.dtype:
+            raise OtherProgramError(path, name, found, wanted)
+        # A copy, never the host's memory itself: the program will overwrite what it is given.
+        array = jnp.array(found, copy=True)
+        filled.append(jax.random.wrap_key_data(array) if _is_key(leaf) else array)
+    state: T = jax.tree.unflatten(jax.tree.structure(template), filled)
+    return state, _position(path, record)
+
+
+def read_position(path: Path) -> Position:
+    """Return how far a run was at a checkpoint.
+
+    Raises:
+        DamagedCheckpointError: the file is not what was written.
+    """
+    return _position(path, read_file(path, lambda name: False)[1])
+
+
+def read_arrays(
+    path: Path, prefixes: tuple[str, ...] = ("",)
+) -> tuple[dict[str, np.ndarray], Position]:
+    """Return those arrays of a checkpoint whose names begin with a prefix, by their names.
+
+    Raises:
+        DamagedCheckpointError: the file is not what was written.
+    """
+    arrays, record = read_file(path, lambda name: name.startswith(prefixes))
+    return arrays, _position(path, record)
+
+
+def write_file(path: Path, arrays: Mapping[str, np.ndarray], record: dict[str, Any]) -> None:
+    """Write arrays and a record into one file, which replaces `path` when it is complete.
+
+    Raises:
+        OSError: it could not be written, and nothing of it stays.
+    """
+    types = {name: str(array.dtype) for name, array in arrays.items()}
+    text = np.frombuffer(json.dumps({**record, "types": types}).encode(), np.uint8)
+    contents: Any = {RECORD: text, **arrays}
     try:
-        return Loaded(*load(path, template, settings), path, ())
-    except DamagedCheckpointError:
-        raise RunDirectoryError(f"checkpoint {path} is damaged") from None
+        with replacing(path) as temporary, open(temporary, "wb") as file:
+            np.savez(file, allow_pickle=False, **contents)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        error.filename = error.filename or str(path)
+        raise
 
 
-def load[T](path: Path, template: T, settings: dict[str, Any]) -> tuple[T, Position]:
-    """Read those arrays of one checkpoint that the template names.
+def read_file(
+    path: Path, wants: Callable[[str], bool] = lambda name: True
+) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """Read a file that `write_file` wrote.
 
     Args:
-        path: the checkpoint's directory.
-        template: the tree to fill: arrays or `jax.ShapeDtypeStruct`.
-        settings: which the checkpoint must have been saved with.
+        path: of the file.
+        wants: says of a name whether its array is to be read.
+
+    Returns:
+        Arrays by their names, and the record.
 
     Raises:
-        DamagedCheckpointError: its files are not the ones that were written.
-        RunDirectoryError: it was saved with other settings or by another program.
+        DamagedCheckpointError: the file is not what was written.
     """
-    record = _verified_record(path)
-    difference = first_difference(_made_longer(record["settings"], settings), settings)
-    if difference:
-        raise RunDirectoryError(f"checkpoint {path} is of another run: there {difference}")
-    return load_arrays(path, template), Position(**record["position"])
-
-
-def _made_longer(stored: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
-    """Return the settings of a checkpoint with the frames of its run, which may be more by now."""
-    if not ("train" in stored and "train" in settings):
-        return stored
-    frames = max(stored["train"]["frames"], settings["train"]["frames"])
-    return {**stored, "train": {**stored["train"], "frames": frames}}
-
-
-def stored_shapes(path: Path) -> dict[str, jax.ShapeDtypeStruct]:
-    """Return the shape and type of each array of a checkpoint, by its name.
-
-    Raises:
-        DamagedCheckpointError: its files are not the ones that were written.
-    """
-    _verified_record(path)
-    return array_shapes(path)
-
-
-def _verified_record(path: Path) -> dict[str, Any]:
-    record = read_record(path)
     try:
-        intact = record["digests"] == _digests(path / STATE)
-        if "metrics" in record:
-            intact = intact and record["metrics"] == digest_of_file(path / METRICS)
-        Position(**record["position"])
-    except (OSError, TypeError) as error:
+        with os.fdopen(open_to_read(path), "rb") as file, zipfile.ZipFile(file) as archive:
+            record: dict[str, Any] = json.loads(bytes(_member(archive, RECORD)))
+            types = record.pop("types")
+            arrays = {
+                name: _member(archive, name).view(np.dtype(kind))  # numpy keeps no bfloat16
+                for name, kind in types.items()
+                if wants(name)
+            }
+    except MemoryError:
+        raise
+    except Exception as error:  # a damaged file can raise anything that the readers know
         raise DamagedCheckpointError(str(path)) from error
-    if not intact:
-        raise DamagedCheckpointError(str(path))
-    return record
+    return arrays, record
 
 
-def _digests(folder: Path) -> dict[str, str]:
-    """Return the digest of each file in a folder; a link has none, and so is no good file."""
-    found = sorted(p for p in folder.rglob("*") if p.is_symlink() or not p.is_dir())
-    return {str(path.relative_to(folder)): digest_of_file(path) for path in found}
+def named_leaves(tree: Any) -> dict[str, Any]:
+    """Return each array of a tree by the name of its place."""
+    leaves, _ = jax.tree.flatten_with_path(tree)
+    return {jax.tree_util.keystr(path, simple=True, separator="."): leaf for path, leaf in leaves}
 
 
-def _copy(source: Path, target: Path, length: int) -> None:
-    """Copy the beginning of a file."""
-    with open(source, "rb") as file, open(target, "xb") as copy:
-        while length > 0 and (part := file.read(min(length, COPIED_BYTES))):
-            copy.write(part)
-            length -= len(part)
+def _member(archive: zipfile.ZipFile, name: str) -> np.ndarray:
+    """Return an array of a file; reading all of it compares it with its CRC-32."""
+    array: np.ndarray = np.load(io.BytesIO(archive.read(f"{name}.npy")), allow_pickle=False)
+    return array
+
+
+def _position(path: Path, record: dict[str, Any]) -> Position:
+    try:
+        return Position(**record["position"])
+    except (KeyError, TypeError) as error:
+        raise DamagedCheckpointError(str(path)) from error
+
+
+def _is_key(leaf: Any) -> bool:
+    return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+
+
+def _described(array: Any) -> str:
+    return f"{array.dtype}{list(array.shape)}"

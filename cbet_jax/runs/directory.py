@@ -6,23 +6,23 @@ metrics.csv    one long table
 checkpoints/   the last few states of the whole program
 policies/      policies kept for good, without the rest of the program
 figures/       learning curves
-method.py      a copy of the file that the method is in, if it is somebody's own; never run
+method.py      a copy of the file that an own method is in; never run
 world.py       likewise of a world (of several files: world-2.py, ...)
 .lock          keeps other processes out
 
-Evaluations and `watch` write their tables, pictures and films beside these. (Older runs also have
-`cache/`, compiled programs, which are no longer read: they are machine code.)
+Evaluations and `watch` write their tables, pictures and films beside these.
 
-A directory may be damaged, or come from somebody else: what is read is verified, and nothing is
-written through links.
+A directory may be damaged, or come from a stranger: files are checked when they are read, and
+links are not followed to write.
 """
 
+import errno
 import fcntl
+import hashlib
 import json
 import os
 import shutil
-import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -32,20 +32,13 @@ from cbet_jax.runs.atomic_write import (
     check_room,
     delete_left_over,
     open_own,
-    replacing,
-    set_aside,
-    write_json,
-)
-from cbet_jax.runs.checkpoint_record import (
-    DamagedCheckpointError,
-    checkpoints,
-    digest_of_record,
     read_own,
-    read_record,
+    replacing,
+    write_json,
 )
 from cbet_jax.settings_json import from_json, to_json
 
-DIGEST = "digest"  # of all else, in config.json
+DIGEST = "digest"  # the SHA-256 of all other entries, in config.json
 UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, OSError, RecursionError)
 
 
@@ -69,6 +62,7 @@ class RunDirectory:
         self.policies = self.root / "policies"
         self.figures = self.root / "figures"
         self.method = self.root / "method.py"
+        self._lock = self.root / ".lock"
 
     def create(self, settings: RunSettings) -> None:
         """Make the directory and write the configuration.
@@ -103,70 +97,66 @@ class RunDirectory:
     def settings(self) -> RunSettings:
         """Read the configuration that the run was started with.
 
-        Where it is damaged, the newest good checkpoint says it, and one line on stderr says so.
-
         Raises:
-            RunDirectoryError: there is none, or it cannot be read.
+            RunDirectoryError: it is missing, or not what was written.
         """
+        if not self.config.is_file():
+            raise holds_no("run", self.config)
+        nested = read_json(self.config)
         try:
-            return self._read_config()
-        except RunDirectoryError as error:
-            found = self._settings_of_checkpoints()
-            if found is None:
-                raise
-            print(f"{error}: using the settings that a checkpoint holds", file=sys.stderr)
-            return found
+            if nested.pop(DIGEST, None) != _digest(nested):
+                raise ValueError("it was changed since the run began")
+            return from_json(RunSettings, nested)
+        except UNREADABLE as error:
+            raise _unreadable(self.config, error) from None
 
     def write_settings(self, settings: RunSettings) -> None:
         """Write the configuration anew."""
         write_json(self.config, _with_digest(settings))
 
-    def mend(self, settings: RunSettings, say: Callable[[str], None]) -> None:
-        """Set a damaged configuration aside and write it anew; delete what killed processes left.
-
-        Args:
-            settings: of the run.
-            say: prints a line.
-        """
-        for folder in (self.root, self.figures):
+    def clean(self) -> None:
+        """Delete what killed processes were writing."""
+        for folder in (self.root, self.figures, self.checkpoints, self.policies):
             delete_left_over(folder)
-        try:
-            self._read_config()
-        except RunDirectoryError:
-            aside = f": set aside as {set_aside(self.config).name}" if self.config.exists() else ""
-            self.write_settings(settings)
-            say(f"{self.config} was damaged{aside}, and written anew")
 
     def saved_frames(self) -> int:
         """Return the frames of the newest checkpoint; of the policies, if it has only these."""
         saved = checkpoints(self.checkpoints) or checkpoints(self.policies)
-        return int(saved[-1].name) if saved else 0
+        return frames_of(saved[-1]) if saved else 0
 
     @contextmanager
     def lock(self) -> Iterator[None]:
         """Keep other processes from training in the directory.
 
-        The system drops the lock with the process, even one that is killed. (`filelock` wraps the
-        same call; its timeouts, re-entrance and other systems are not needed here.)
+        The system drops the lock with the process, even one that is killed.
 
         Raises:
             RunInUseError: another process is training in it. RunDirectoryError: it holds links.
         """
         self._refuse_links()
-        with os.fdopen(open_own(self.root / ".lock"), "r+b") as file:
+        with os.fdopen(open_own(self._lock), "r+b") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise RunInUseError(
                     f"{self.root} is in use by another process that is training in it"
                 ) from None
+            self._locked = file.fileno()
             yield
+
+    def check_lock(self) -> None:
+        """Check that the locked file is still the one at its path.
+
+        Raises:
+            OSError: the directory was deleted or replaced; another process may train in it.
+        """
+        check_same(self._locked, self._lock)
 
     def is_locked(self) -> bool:
         """Return whether a process is training in the directory."""
         try:
-            opened = os.open(self.root / ".lock", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-        except OSError:  # nobody has begun
+            opened = os.open(self._lock, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        except OSError:  # it has not begun
             return False
         try:
             fcntl.flock(opened, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -178,33 +168,12 @@ class RunDirectory:
 
     def discard(self) -> None:
         """Delete a run that has not begun: what `create` and a first start have written."""
-        written = [self.config, self.manifest, self.metrics, self.root / ".lock", self.method]
+        written = [self.config, self.manifest, self.metrics, self._lock, self.method]
         for path in [*written, *self.root.glob("world*.py")]:
             path.unlink(missing_ok=True)
         shutil.rmtree(self.checkpoints, ignore_errors=True)
         if not any(self.root.iterdir()):
             self.root.rmdir()
-
-    def _read_config(self) -> RunSettings:
-        if not self.config.is_file():
-            raise holds_no("run", self.config)
-        try:
-            nested = json.loads(read_own(self.config))
-            digest = nested.pop(DIGEST, None)
-            if digest is not None and digest != digest_of_record(nested):
-                raise ValueError("it is not what was written")
-            return from_json(RunSettings, nested)
-        except UNREADABLE as error:
-            reason = (str(error) or type(error).__name__).splitlines()[0]
-            raise RunDirectoryError(f"{self.config} cannot be read: {reason}") from None
-
-    def _settings_of_checkpoints(self) -> RunSettings | None:
-        for path in reversed(checkpoints(self.checkpoints)):
-            try:
-                return from_json(RunSettings, read_record(path)["settings"])
-            except (DamagedCheckpointError, *UNREADABLE):
-                continue
-        return None
 
     def _refuse_links(self) -> None:
         """Refuse links where a run writes, so nothing outside of the directory is changed.
@@ -212,7 +181,7 @@ class RunDirectory:
         Raises:
             RunDirectoryError: there is one.
         """
-        written = [self.root / ".lock", self.config, self.manifest, self.metrics]
+        written = [self._lock, self.config, self.manifest, self.metrics]
         tracked = self.root / "wandb"  # which makes links of its own in there
         written += [tracked, tracked / "run-id"]
         for folder in (self.checkpoints, self.policies, self.figures, self.root / "tensorboard"):
@@ -227,10 +196,61 @@ class RunDirectory:
                 )
 
 
+def checkpoints(folder: Path) -> list[Path]:
+    """List the checkpoints in a folder, oldest first."""
+    found = (p for p in folder.glob("[0-9]*.npz") if p.stem.isascii() and p.stem.isdecimal())
+    return sorted((path for path in found if path.is_file()), key=frames_of)
+
+
+def frames_of(checkpoint: Path) -> int:
+    """Return the frames at which a checkpoint was saved."""
+    return int(checkpoint.stem)
+
+
+def path_at(folder: Path, frames: int) -> Path:
+    """Return the path of the checkpoint at a number of frames."""
+    return folder / f"{frames:012d}.npz"
+
+
+def check_same(opened: int, path: Path) -> None:
+    """Check that an open file is still the one at its path.
+
+    Raises:
+        OSError: it was deleted or replaced.
+    """
+    if not path.exists() or not os.path.samestat(os.fstat(opened), path.stat()):
+        raise FileNotFoundError(
+            errno.ENOENT, "it was deleted or replaced during the run", str(path)
+        )
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Read a file of JSON that a run has written.
+
+    Raises:
+        RunDirectoryError: it cannot be read.
+    """
+    try:
+        content: dict[str, Any] = dict(json.loads(read_own(path)))
+    except UNREADABLE as error:
+        raise _unreadable(path, error) from None
+    return content
+
+
+def _unreadable(path: Path, error: Exception) -> RunDirectoryError:
+    reason = (str(error) or type(error).__name__).splitlines()[0]
+    return RunDirectoryError(f"{path} cannot be read: {reason}")
+
+
 def _with_digest(settings: RunSettings) -> dict[str, Any]:
-    """Return the content of `config.json`, which says whether it was changed since."""
+    """Return the content of `config.json`, which tells whether it was changed since."""
     nested = to_json(settings)
-    return {**nested, DIGEST: digest_of_record(nested)}
+    return {**nested, DIGEST: _digest(nested)}
+
+
+def _digest(nested: dict[str, Any]) -> str:
+    """Return the digest of nested dictionaries, whatever the order of their entries."""
+    return hashlib.sha256(json.dumps(nested, sort_keys=True).encode()).hexdigest()
 
 
 def create_with_record(record: Path, kind: str, content: dict[str, Any]) -> None:

@@ -1,11 +1,10 @@
 """What a run ran on: versions, devices, flags and speed, for each time it was started."""
 
-import json
 import os
 import platform
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -13,12 +12,11 @@ from typing import Any
 
 import jax
 
-from cbet_jax.runs.atomic_write import set_aside, write_json
-from cbet_jax.runs.checkpoint_record import digest_of_record, read_own
+from cbet_jax.runs.atomic_write import write_json
+from cbet_jax.runs.directory import RunDirectoryError, read_json
 
 PACKAGES = ("jax", "jaxlib", "navix", "flax", "optax", "numpy", "orbax-checkpoint", "cbet-jax")
 GIT_TIMEOUT_SECONDS = 10
-DIGEST = "digest"  # of all else in the file
 
 
 class Session:
@@ -27,45 +25,32 @@ class Session:
     Args:
         path: the run's manifest, which holds all of its sessions.
         command: the words of the command line.
-        say: prints a line.
     """
 
-    def __init__(
-        self, path: Path, command: Sequence[str], say: Callable[[str], None] = print
-    ) -> None:
+    def __init__(self, path: Path, command: Sequence[str]) -> None:
         self._path = path
-        self._say = say
         self._entry = describe(command)
-        self._is_recorded = False
+        self._earlier: list[dict[str, Any]] | None = None
 
     def record(self, **measured: Any) -> None:
-        """Write the session, with more that was measured, into the manifest."""
-        self._entry |= measured
-        if measured.get("from_frames") and not self._path.exists():
-            self._say(f"{self._path} is missing: a new one begins")
-        earlier = self._earlier()
-        kept = earlier[:-1] if self._is_recorded else earlier  # the last one is this session
-        content = {"sessions": [*kept, self._entry]}
-        write_json(self._path, {**content, DIGEST: digest_of_record(content)})
-        self._is_recorded = True
+        """Write the session, with more that was measured, into the manifest.
 
-    def _earlier(self) -> list[dict[str, Any]]:
-        """Return the sessions until now; a damaged manifest is set aside."""
-        if not self._path.exists():
-            return []
-        try:
-            content = json.loads(read_own(self._path))
-            digest = content.pop(DIGEST, None)  # older runs have none
-            if digest is not None and digest != digest_of_record(content):
-                raise ValueError("it is not what was written")
-            sessions = content["sessions"]
-            if not isinstance(sessions, list):
-                raise TypeError(type(sessions))
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            aside = set_aside(self._path)
-            self._say(f"{self._path} is damaged: set aside as {aside.name}, a new one begins")
-            return []
-        return sessions
+        Raises:
+            RunDirectoryError: the manifest of earlier sessions cannot be read.
+        """
+        if self._earlier is None:
+            self._earlier = _sessions(self._path)
+        self._entry |= measured
+        write_json(self._path, {"sessions": [*self._earlier, self._entry]})
+
+
+def _sessions(path: Path) -> list[dict[str, Any]]:
+    if not path.exists():
+        return []
+    sessions = read_json(path).get("sessions")
+    if not isinstance(sessions, list):
+        raise RunDirectoryError(f"{path} is damaged: move it away, and a new one begins")
+    return sessions
 
 
 def describe(command: Sequence[str]) -> dict[str, Any]:

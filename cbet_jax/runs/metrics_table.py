@@ -2,34 +2,26 @@
 
 The table grows by a chunk at a time. A resumed run first cuts it back to its length at the
 checkpoint, so the finished table is byte for byte an unbroken run's. Each checkpoint has the digest
-of the table until then, and a copy of its rows, which replace damaged ones.
+of the table until then, which tells damage.
 
 No pandas: reading and writing are ten lines each, and it would add 60 MB to an installation.
 """
 
-import errno
 import hashlib
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
-from cbet_jax.runs.atomic_write import open_own, replacing, set_aside
-from cbet_jax.runs.checkpoint_record import (
-    DamagedCheckpointError,
-    checkpoints,
-    read_own,
-    read_record,
-)
-from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
+from cbet_jax.runs.atomic_write import open_own, read_own, replacing
+from cbet_jax.runs.checkpoint import DamagedCheckpointError, Position, read_position
+from cbet_jax.runs.directory import RunDirectory, RunDirectoryError, check_same, checkpoints
 from cbet_jax.runs.metrics import episodes_of
 
 HEADER = "seed,frames,name,value\n"
-MENDED = "--resume with the command that trained the run restores what the checkpoint kept"
-
 Chunk = Mapping[str, np.ndarray]  # name -> float32[iterations, seeds]; NaN: there is no data
 
 
@@ -38,7 +30,7 @@ class Column(NamedTuple):
 
     frames: np.ndarray  # int64[rows]
     values: np.ndarray  # float64[rows]
-    episodes: np.ndarray | None = None  # [rows], that a value is the mean of, where that is known
+    episodes: np.ndarray | None = None  # [rows]: how many each value is the mean of, if known
 
     @property
     def weights(self) -> np.ndarray:
@@ -91,29 +83,26 @@ class Table:
         """Bring all rows to the disk.
 
         Raises:
-            OSError: they cannot be written, or the file was deleted.
+            OSError: they cannot be written, or the file was deleted or replaced.
         """
         self._file.flush()
         os.fsync(self._file.fileno())
-        if os.fstat(self._file.fileno()).st_nlink == 0:
-            raise FileNotFoundError(errno.ENOENT, "it was deleted during the run", str(self._path))
+        check_same(self._file.fileno(), self._path)
 
 
 @contextmanager
-def table(path: Path, first_seed: int, length: int) -> Iterator[Table]:
-    """Open a table to append to.
+def table(path: Path, first_seed: int, position: Position) -> Iterator[Table]:
+    """Open a table to append to, cut back to what it held at a checkpoint.
 
     Args:
         path: of the table.
         first_seed: of the run.
-        length: in bytes, that the table is cut back to (0: a new table).
+        position: of the checkpoint.
 
     Raises:
-        RunDirectoryError: the file is shorter than that.
+        RunDirectoryError: it does not hold these rows.
     """
-    kept = read_own(path)[:length] if length else HEADER.encode()
-    if len(kept) < length:
-        raise _too_short(path, len(kept), length)
+    kept = rows_until(path, position) if position.metrics_bytes else HEADER.encode()
     # A new file: other names that the old one may have keep what it holds.
     with replacing(path) as temporary:
         temporary.write_bytes(kept)
@@ -121,33 +110,23 @@ def table(path: Path, first_seed: int, length: int) -> Iterator[Table]:
         yield Table(path, file, first_seed)
 
 
-def restore(
-    path: Path, length: int, digest: str | None, kept: Path, say: Callable[[str], None]
-) -> None:
-    """See that a table holds the rows that it had at a checkpoint; damaged ones are replaced.
-
-    Args:
-        path: of the table.
-        length: in bytes, that it had.
-        digest: SHA-256 of so many bytes (None: an older run's checkpoint, which has none).
-        kept: the checkpoint's own copy of these rows.
-        say: prints a line.
+def rows_until(path: Path, position: Position) -> bytes:
+    """Return the rows that a table had at a checkpoint.
 
     Raises:
-        RunDirectoryError: rows are lost, and the checkpoint has none.
+        RunDirectoryError: it does not hold them any more.
     """
-    content = read_own(path) if path.exists() else b""
-    if digest is None:
-        if len(content) < length:
-            raise _too_short(path, len(content), length)
-        return
-    if hashlib.sha256(content[:length]).hexdigest() == digest:
-        return
-    rows = read_own(kept)
-    aside = f": set aside as {set_aside(path).name}" if path.exists() else ""
-    with replacing(path) as temporary:
-        temporary.write_bytes(rows)
-    say(f"{path} is damaged{aside}, its rows are those that {kept.parent.name} kept")
+    rows = read_own(path)[: position.metrics_bytes] if path.exists() else b""
+    if position.metrics_bytes and digest_of(rows) != position.metrics_digest:
+        raise RunDirectoryError(
+            f"{path} is damaged: it is not what was written by {position.frames:,} frames"
+        )
+    return rows
+
+
+def digest_of(rows: bytes) -> str:
+    """Return the digest of a table that a checkpoint keeps."""
+    return hashlib.sha256(rows).hexdigest()
 
 
 def read(path: Path) -> dict[str, dict[int, Column]]:
@@ -165,7 +144,7 @@ def read(path: Path) -> dict[str, dict[int, Column]]:
             name = _unquoted(cell)
             rows.setdefault(name, {}).setdefault(int(seed), []).append((int(frames), float(value)))
         except ValueError:
-            raise RunDirectoryError(f"{path} is damaged in line {number}; {MENDED}") from None
+            raise RunDirectoryError(f"{path} is damaged in line {number}") from None
     table = {
         name: {
             seed: Column(np.array([f for f, _ in pairs]), np.array([v for _, v in pairs]))
@@ -208,27 +187,19 @@ def _with_episodes(column: Column, ended: Column | None) -> Column:
 
 
 def read_verified(directory: RunDirectory) -> dict[str, dict[int, Column]]:
-    """Read a run's table, if it holds the rows that the newest checkpoint knows of.
+    """Read a run's table, if it holds the rows that the newest good checkpoint knows of.
 
     Raises:
         RunDirectoryError: it does not, or a row cannot be read.
     """
     for path in reversed(checkpoints(directory.checkpoints)):
         try:
-            position = read_record(path)["position"]
+            position = read_position(path)
         except DamagedCheckpointError:
             continue
-        digest, length = position.get("metrics_digest"), position["metrics_bytes"]
-        if digest and hashlib.sha256(read_own(directory.metrics)[:length]).hexdigest() != digest:
-            raise RunDirectoryError(f"{directory.metrics} is damaged; {MENDED}")
+        rows_until(directory.metrics, position)
         break
     return read(directory.metrics)
-
-
-def _too_short(path: Path, found: int, length: int) -> RunDirectoryError:
-    return RunDirectoryError(
-        f"{path} has {found} bytes, but had {length} when the checkpoint was saved"
-    )
 
 
 def means(chunk: Chunk) -> dict[str, float]:

@@ -1,8 +1,8 @@
 """Several hosts that train one run together (`jax.distributed`), each with the same command.
 
-All hosts compute, and each writes the parts of a checkpoint's arrays that are on its devices. Only
-the first host reads and writes everything else, prints, and tells the others what it found and what
-failed. All need to see the same files. Any number of hosts can read a checkpoint.
+All hosts compute. Only the first writes files, to which the others send their parts of a
+checkpoint's arrays; it prints, and tells the others what it found and what failed. All need to see
+the same files. Any number of hosts can read a checkpoint.
 """
 
 import json
@@ -105,7 +105,12 @@ def largest(number: int) -> int:
 
 
 def fetch(array: Any) -> np.ndarray:
-    """Return a copy of a whole array, wherever its parts are; all hosts must call this."""
+    """Return a whole array of any devices in the host's memory; all hosts must call this.
+
+    It is a copy, so the program can overwrite its own; an array of numpy is returned as it is.
+    """
+    if isinstance(array, np.ndarray):
+        return array
     if isinstance(array, jax.Array) and not array.is_fully_addressable:
         array = multihost_utils.process_allgather(array, tiled=True)
     return np.array(array)

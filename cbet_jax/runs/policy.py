@@ -1,6 +1,7 @@
-"""A saved policy as one object, for use in Python: give it views, get actions."""
+"""Policies as objects in Python: train one, or load a saved one; give it views, get actions."""
 
-from collections.abc import Mapping
+from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,19 +12,25 @@ import numpy as np
 from flax.errors import ScopeParamShapeError
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, UInt8
 
-from cbet_jax.agent import Agent, AgentParams, Bias, make_agent
-from cbet_jax.config import RunSettings
+from cbet_jax import own_code
+from cbet_jax.agent import Agent, AgentParams, make_agent, world_agent
+from cbet_jax.config import RunSettings, SettingsError, TrainSettings
+from cbet_jax.intrinsic import own
 from cbet_jax.networks.policy_network import sample_actions
-from cbet_jax.runs import checkpoint, pretrained
+from cbet_jax.program import make_program, seed_keys
+from cbet_jax.runs import metrics_table, pretrained
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
-from cbet_jax.runs.pretrained import POLICY
+from cbet_jax.runs.host_loop import NonFiniteLossError
+from cbet_jax.runs.saved_policies import load_params
 from cbet_jax.setting_types import check_between
-from cbet_jax.settings_json import to_json
-from cbet_jax.types import RecurrentState
+from cbet_jax.types import Metrics, RecurrentState
+from envs.types import World
 
-FIXED = "learner.fixed."  # before the names of arrays that are not learnt
 NO_VIEW = (0, 0, 0)  # only `Agent.init` reads the shape of a view: saved parameters need none
 
+#: takes the frames played so far, and each metric's mean over the chunk (NaN: no data); returns
+#: whether to stop
+type OnChunk = Callable[[int, dict[str, float]], Any]
 type ViewOrViews = UInt8[Array | np.ndarray, "..."]  # [height, width, 3], or [N, ...]
 type First = Bool[Array | np.ndarray, "..."] | bool  # [N], or one for all
 type Outputs = tuple[Float[Array, "*N actions"], Float[Array, "..."], RecurrentState]
@@ -113,51 +120,20 @@ def load(
         RunDirectoryError: there is no such run, or it holds no good policy.
         SettingsError: the run has no such seed.
     """
-    read = _read_packed if pretrained.is_named(Path(run)) else _read_run
-    settings, learner, done = read(Path(run), frames)
+    if pretrained.is_named(Path(run)):
+        settings, params, done, _ = pretrained.read(Path(run))
+        if frames not in (None, done):
+            raise RunDirectoryError(f"{run} has {done} frames, not {frames}")
+    else:
+        directory = RunDirectory(Path(run))
+        settings, loaded = directory.settings(), load_params(directory, frames)
+        params, done = loaded.state, loaded.position.frames
     check_between("seed_index", seed_index, 0, settings.seeds - 1)
-    params = AgentParams(learner["policy"], learner["fixed"])
     actions = params.learnt["params"]["policy"]["bias"].shape[-1]
     network, transfer = settings.train.network, settings.transfer
     agent = make_agent(network, transfer, actions, NO_VIEW, platform or jax.default_backend())
-    own = jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf)[seed_index]), params)
-    return Policy(agent, own, settings, done)
-
-
-def _read_packed(name: Path, frames: int | None) -> tuple[RunSettings, Mapping[str, Any], int]:
-    packed = pretrained.read(name)
-    if frames not in (None, packed.frames):
-        raise RunDirectoryError(f"{name} has {packed.frames} frames, not {frames}")
-    return packed.settings, packed.learner, packed.frames
-
-
-def _read_run(root: Path, frames: int | None) -> tuple[RunSettings, Mapping[str, Any], int]:
-    """Return the settings of a run, its policies in their newest good form, and their frames."""
-    directory = RunDirectory(root)
-    settings = directory.settings()
-    found = checkpoint.checkpoints(directory.checkpoints)
-    if frames is not None:
-        kept = checkpoint.checkpoints(directory.policies)
-        found = [path for path in (*found, *kept) if int(path.name) == frames]
-    for path in reversed(found):
-        try:
-            template = {"learner": _template(path)}
-            state, position = checkpoint.load(path, template, to_json(settings))
-        except checkpoint.DamagedCheckpointError:
-            continue
-        return settings, state["learner"], position.frames
-    good = "damaged ones only" if found else "none"
-    at = "" if frames is None else f" at {frames} frames"
-    raise RunDirectoryError(f"{root} holds no good checkpoint{at}: {good}")
-
-
-def _template(path: Path) -> dict[str, Any]:
-    """Return what to read of a checkpoint: the parameters, in the shapes that it holds them in."""
-    shapes = checkpoint.stored_shapes(path)
-    policy, fixed = pretrained.nested(shapes, POLICY), pretrained.nested(shapes, FIXED)
-    if not policy:
-        raise RunDirectoryError(f"{path} holds no policy")
-    return {"policy": policy, "fixed": Bias(**fixed) if fixed else ()}
+    of_seed = jax.tree.map(lambda leaf: jnp.asarray(leaf[seed_index]), params)
+    return Policy(agent, of_seed, settings, done)
 
 
 def _outputs(
@@ -186,3 +162,54 @@ def _act(
     """Return an action drawn for each agent, and the next state."""
     logits, _, state = _outputs(agent, params, view, first, state)
     return sample_actions(key, logits), state
+
+
+def train_policy(
+    settings: TrainSettings,
+    world: World[Any],
+    *,
+    on_chunk: OnChunk | None = None,
+    chunk: int = 5,
+    seed: int = 0,
+) -> Policy:
+    """Train one agent, and return its policy; nothing is written.
+
+    The numbers are those that a command's run has with these settings, worlds and seed. Where
+    `settings.method` is a file, `FILE.py:FUNCTION`, it is loaded.
+
+    Args:
+        settings: of the training; rounded up to whole chunks.
+        world: `settings.worlds` worlds that have not begun.
+        on_chunk: is called after each chunk; if it returns something true, training stops.
+        chunk: iterations in a chunk.
+        seed: of the agent and its worlds.
+
+    Raises:
+        SettingsError: the method is unknown or does not work with these settings, or the worlds
+            are not as many as the settings say.
+        NonFiniteLossError: a loss was no finite number.
+    """
+    if own_code.is_own(settings.method):
+        settings = replace(settings, method=own.load(settings.method))
+    explore = settings.extrinsic_weight == 0
+    run = RunSettings(settings, world.environments, 1, seed, chunk, explore=explore)
+    if world.num_worlds != settings.worlds:
+        raise SettingsError(f"settings ask for {settings.worlds} worlds, not {world.num_worlds}")
+    agent = world_agent(settings.network, None, world)
+    program = make_program(settings, world, 1, chunk, agent=agent)
+    state, frames = program.init(seed_keys(1, seed)), 0
+    while frames < settings.frames:
+        state, metrics = program.advance(state)
+        frames += chunk * program.frames_per_iteration
+        if not np.isnan(metrics["first_bad_update"]).all():
+            raise NonFiniteLossError(f"the loss is not a finite number by frame {frames}")
+        if on_chunk and on_chunk(frames, _means(metrics)):
+            break
+    params: AgentParams = jax.tree.map(lambda leaf: leaf[0], state.learner.agent)
+    return Policy(agent, params, run, frames)
+
+
+def _means(metrics: Metrics) -> dict[str, float]:
+    """Return the mean of each metric over the iterations, NaN where there is no data."""
+    chunk = {name: np.asarray(values) for name, values in metrics.items()}
+    return dict.fromkeys(chunk, float("nan")) | metrics_table.means(chunk)

@@ -9,23 +9,24 @@ The files are made with `pack`, here of a run's first seed:
     p.pack(directory.RunDirectory("runs/first"), 0, p.FILES / "my-name.npz")'
 """
 
-import json
 import time
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
+from cbet_jax.agent import AgentParams
 from cbet_jax.config import RunSettings
-from cbet_jax.runs import checkpoint, checkpoint_arrays, metrics_table
+from cbet_jax.runs import checkpoint, metrics_table, saved_policies
 from cbet_jax.runs.checkpoint import Position
 from cbet_jax.runs.directory import (
     RunDirectory,
     RunDirectoryError,
     RunInUseError,
+    checkpoints,
     refuse_other_content,
 )
 from cbet_jax.settings_json import from_json, to_json
@@ -33,8 +34,6 @@ from envs.errors import did_you_mean
 
 PREFIX = "pretrained"  # before the names
 FILES = Path(__file__).parents[1] / PREFIX
-ABOUT = "about"  # the array that holds settings, frames and metrics, as JSON
-POLICY = "learner.policy."  # before the names of the policy's arrays in a checkpoint
 PATIENCE_SECONDS = 30  # for another command that is unpacking the same policy
 INTERACTIONS = "interactions/"  # before the world; how lively each is, for `watch`
 
@@ -42,10 +41,10 @@ INTERACTIONS = "interactions/"  # before the world; how lively each is, for `wat
 class Packed(NamedTuple):
     """A pre-trained policy of the package."""
 
-    settings: RunSettings  # of a run that ended with it
-    learner: dict[str, Any]  # its parameters as a checkpoint has them, arrays [seeds=1, ...]
+    settings: RunSettings  # those of a run of one seed that ended with it
+    params: AgentParams  # arrays [seeds=1, ...]
     frames: int  # that it was trained for
-    metrics: dict[str, float]  # the few that are known
+    metrics: dict[str, float]  # the last interactions in each world, where known
 
 
 def names() -> list[str]:
@@ -58,13 +57,13 @@ def is_named(path: Path) -> bool:
     return len(path.parts) == 2 and path.parts[0] == PREFIX and not path.exists()
 
 
-def pack(directory: RunDirectory, seed_index: int, path: Path) -> Path:
+def pack(directory: RunDirectory, seed_index: int, path: Path) -> None:
     """Write the newest policy of one of a run's seeds into one file, in bfloat16.
 
     Args:
         directory: of the run, which is not one of transfer.
         seed_index: which of its seeds.
-        path: the new file, an `.npz`.
+        path: the file, an `.npz`.
 
     Raises:
         RunDirectoryError: the run holds no policy, or one that a pre-trained one biases.
@@ -74,27 +73,24 @@ def pack(directory: RunDirectory, seed_index: int, path: Path) -> Path:
         raise RunDirectoryError(
             f"{directory.root} is a run of transfer, whose policy is two networks: a file holds one"
         )
-    saved = checkpoint.checkpoints(directory.checkpoints)
-    saved = saved or checkpoint.checkpoints(directory.policies)  # all that is left of some runs
-    if not saved:
-        raise RunDirectoryError(f"{directory.root} holds no checkpoint yet")
-    stored = checkpoint_arrays.read_arrays(saved[-1])
-    arrays: dict[str, Any] = {
-        name: np.asarray(jnp.asarray(array[seed_index], jnp.bfloat16)).view(np.uint16)
-        for name, array in stored.items()
-        if name.startswith(POLICY)
-    }
-    about = {
-        "settings": to_json(settings),
-        "seed_index": seed_index,
-        "frames": int(saved[-1].name),
+    only_policies = checkpoints(directory.policies) and not checkpoints(directory.checkpoints)
+    loaded = saved_policies.load_params(
+        directory, directory.saved_frames() if only_policies else None
+    )
+    frames = loaded.position.frames
+    own = jax.tree.map(lambda a: jnp.asarray(a[[seed_index]], jnp.bfloat16), loaded.state.learnt)
+    ended = replace(
+        settings,
+        train=replace(settings.train, frames=frames or settings.train.frames),
+        seeds=1,
+        first_seed=settings.first_seed + seed_index,
+    )
+    record = {
+        "settings": to_json(ended),
+        "frames": frames,
         "metrics": _last_interactions(directory),
     }
-    arrays[ABOUT] = np.array(json.dumps(about))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with open(path, "xb") as file:
-        np.savez_compressed(file, **arrays)
-    return path
+    checkpoint.write_file(path, checkpoint.on_host({"learner": {"policy": own}}), record)
 
 
 def read(name: Path) -> Packed:
@@ -108,13 +104,11 @@ def read(name: Path) -> Packed:
         there = names()
         nearest = did_you_mean(str(name), there) if there else "the package has none"
         raise RunDirectoryError(f"unknown policy {str(name)!r}; {nearest}")
-    with np.load(path) as stored:
-        about = json.loads(str(stored[ABOUT]))
-        arrays = {key: _float32(stored[key]) for key in stored.files if key != ABOUT}
-    settings = _as_packed(from_json(RunSettings, about["settings"]), about)
-    seeds = {key: array[None] for key, array in arrays.items()}
-    learner = {"policy": nested(seeds, POLICY), "fixed": ()}
-    return Packed(settings, learner, about["frames"], about["metrics"])
+    halves, record = checkpoint.read_file(path)
+    arrays = {key: array.astype(np.float32) for key, array in halves.items()}
+    params = saved_policies.params_of(arrays, name)
+    settings = from_json(RunSettings, record["settings"])
+    return Packed(settings, params, record["frames"], record["metrics"])
 
 
 def unpack(name: Path, into: Path) -> RunDirectory:
@@ -153,7 +147,7 @@ def _holds(directory: RunDirectory, packed: Packed) -> bool:
     """
     if directory.config.exists() and directory.settings() != packed.settings:
         raise RunDirectoryError(f"{directory.root} holds another run: move it away first")
-    return bool(checkpoint.checkpoints(directory.checkpoints))
+    return bool(checkpoints(directory.checkpoints))
 
 
 def _save(directory: RunDirectory, packed: Packed) -> None:
@@ -165,36 +159,12 @@ def _save(directory: RunDirectory, packed: Packed) -> None:
         f"{settings.first_seed},{frames},{world},{value}\n"
         for world, value in packed.metrics.items()
     ]
-    directory.metrics.write_text(metrics_table.HEADER + "".join(rows))
+    table = (metrics_table.HEADER + "".join(rows)).encode()
+    directory.metrics.write_bytes(table)
     iterations = frames // settings.train.iteration_frames
-    position = Position(iterations, frames, directory.metrics.stat().st_size)
-    state = {"learner": packed.learner}
-    checkpoint.save(directory.checkpoints, state, position, to_json(settings))
-
-
-def nested(arrays: Mapping[str, Any], prefix: str) -> dict[str, Any]:
-    """Return those arrays whose names begin with a prefix as the tree that their names describe."""
-    tree: dict[str, Any] = {}
-    for name, array in arrays.items():
-        if name.startswith(prefix):
-            *path, last = name.removeprefix(prefix).split(".")
-            branch = tree
-            for part in path:
-                branch = branch.setdefault(part, {})
-            branch[last] = array
-    return tree
-
-
-def _as_packed(settings: RunSettings, about: dict[str, Any]) -> RunSettings:
-    """Return the settings of a run that ended with one seed, at the frames of the policy."""
-    train = replace(settings.train, frames=about["frames"] or settings.train.frames)
-    first_seed = settings.first_seed + about["seed_index"]
-    return replace(settings, train=train, seeds=1, first_seed=first_seed)
-
-
-def _float32(halves: np.ndarray) -> np.ndarray:
-    """Return bfloat16, stored as its bits, in float32."""
-    return np.asarray(halves.view(jnp.bfloat16.dtype).astype(np.float32))
+    position = Position(iterations, frames, len(table), metrics_table.digest_of(table))
+    state = {"learner": {"policy": packed.params.learnt}}
+    checkpoint.save(directory.checkpoints, state, position)
 
 
 def _last_interactions(directory: RunDirectory) -> dict[str, float]:

@@ -1,19 +1,20 @@
-"""What one of the runs of a program writes while it trains: checkpoints, metrics, its manifest."""
+"""What a run reads and writes while it trains: checkpoints, metrics, its manifest, its policies."""
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
 from cbet_jax.config import RunSettings
-from cbet_jax.learner import LearnerState
-from cbet_jax.runs import manifest, metrics_table, multihost
-from cbet_jax.runs.checkpoint import Position
-from cbet_jax.runs.checkpoint_arrays import OtherProgramError
-from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
+from cbet_jax.runs import checkpoint, manifest, metrics_table, multihost, saved_policies
+from cbet_jax.runs.atomic_write import set_aside
+from cbet_jax.runs.checkpoint import Loaded, OtherProgramError, Position
+from cbet_jax.runs.directory import RunDirectory, RunDirectoryError, checkpoints, frames_of, path_at
 from cbet_jax.runs.metrics_table import Chunk
-from cbet_jax.runs.saving import Saver
+from cbet_jax.runs.signals import interruptible
 from cbet_jax.runs.tracking import Trackers
 from cbet_jax.train import TrainState
 
@@ -22,39 +23,68 @@ class Run(NamedTuple):
     """One of the runs that a program trains."""
 
     directory: RunDirectory  # an unfinished run in it is continued
-    settings: RunSettings  # which that run's configuration holds
-    trackers: Trackers | None = None  # that follow the metrics
-    command: tuple[str, ...] = ()  # that started it, for its manifest
+    settings: RunSettings  # those in the directory, with more frames if the run is made longer
+    trackers: Trackers | None = None  # follow the metrics
+    command: tuple[str, ...] = ()  # started the run; for its manifest
 
 
 class RunFiles:
-    """What one of the runs of a program writes, and how far it has come."""
+    """The files of one of the runs of a program, and how far the run has come.
 
-    def __init__(
-        self,
-        run: Run,
-        first_agent: int,
-        checkpoint_seconds: float | None,
-        say: Callable[[str], None],
-    ) -> None:
+    Args:
+        run: whose files these are.
+        first_agent: the program's agents from this one on are the run's.
+        say: prints a line.
+    """
+
+    def __init__(self, run: Run, first_agent: int, say: Callable[[str], None]) -> None:
         self.directory, self.settings, self.trackers, command = run
-        self.agents = slice(first_agent, first_agent + run.settings.seeds)  # of the program's
-        self.saver = Saver(run.directory, run.settings, checkpoint_seconds)
-        self.session = manifest.Session(run.directory.manifest, command, say)
+        self.agents = slice(first_agent, first_agent + run.settings.seeds)
         self.position = Position()
+        self.saved = Position()  # of the newest checkpoint
         self.trouble = ""  # one line, if the run has diverged
-        self.table: metrics_table.Table | None = None
+        self._session = manifest.Session(run.directory.manifest, command)
+        self._table: metrics_table.Table | None = None
+        self._say = say
 
-    def restore(
-        self, template: TrainState, say: Callable[[str], None]
-    ) -> tuple[TrainState | None, Position]:
-        """Read the newest good checkpoint; None where the run has not begun.
+    def restore(self, template: TrainState) -> TrainState | None:
+        """Read the newest good checkpoint, and set damaged ones that are newer aside.
+
+        Args:
+            template: a state in the run's shapes.
+
+        Returns:
+            The state; None where there is no checkpoint.
 
         Raises:
-            RunDirectoryError: it is another program's, or has no room for so many frames.
+            RunDirectoryError: it is another program's, or has no room for so many frames, or the
+                metrics until then are damaged.
         """
+        loaded: Loaded[TrainState] | None = None
+
+        def read() -> str | None:
+            nonlocal loaded
+            self.directory.clean()
+            loaded = checkpoint.load_newest(self.directory.checkpoints, template)
+            if loaded is None:
+                return None
+            metrics_table.rows_until(self.directory.metrics, loaded.position)
+            for path in loaded.damaged:
+                aside = set_aside(path).name
+                self._say(
+                    f"checkpoint {path} is damaged: set aside as {aside}, "
+                    f"continuing from {loaded.path.name}"
+                )
+            return loaded.path.name
+
         try:
-            return self.saver.restore(template, say)
+            name = multihost.on_first(read)
+            if name is None:
+                return None
+            if loaded:
+                state, self.saved = loaded.state, loaded.position
+            else:  # the first host has read and checked it; this is another
+                state, self.saved = checkpoint.load(self.directory.checkpoints / name, template)
         except OtherProgramError as error:
             begun_with = self.directory.settings().train.frames
             if begun_with == self.settings.train.frames:
@@ -63,19 +93,53 @@ class RunFiles:
                 f"{self.directory.root} was begun with {begun_with:,} frames, and its count tables "
                 f"have no room for {self.settings.train.frames:,} ({error.name}): begin a new run"
             ) from None
+        self.position = self.saved
+        return state
 
-    def keep_settings(self) -> None:
-        """Write the settings of a run that is made longer."""
+    def held(self) -> set[int]:
+        """Return the frames of the run's checkpoints."""
+        return set(map(frames_of, checkpoints(self.directory.checkpoints)))
+
+    def go_back(self, frames: int, template: TrainState) -> TrainState | None:
+        """Go back to the checkpoint at some frames (0: the beginning), and delete newer ones.
+
+        Played again, the run has the same numbers as before.
+
+        Raises:
+            RunDirectoryError: that checkpoint is damaged.
+        """
+        state, self.saved = None, Position()
+        if frames:
+            path = path_at(self.directory.checkpoints, frames)
+            state, self.saved = checkpoint.load(path, template)
+        for path in checkpoints(self.directory.checkpoints):
+            if frames_of(path) > frames:
+                path.unlink()
+        self.position = self.saved
+        return state
+
+    def begin(self) -> None:
+        """Keep the settings of a run that is made longer, and open its trackers."""
         if self.directory.settings() != self.settings:
             self.directory.write_settings(self.settings)
+        if self.trackers:
+            self.trackers.begin(self.position.frames)
+
+    @contextmanager
+    def open_table(self) -> Iterator[None]:
+        """Open the table of metrics on the first host, cut back to the run's position."""
+        path, first_seed = self.directory.metrics, self.settings.first_seed
+        open_ = partial(metrics_table.table, path, first_seed, self.position)
+        with multihost.first_inside(open_) as self._table:
+            yield
 
     def write(self, chunk: Chunk, iterations: int, frames_per_iteration: int) -> None:
-        """Write the run's part of a chunk's metrics."""
+        """Write the run's part of a chunk's metrics; a loss that is not finite ends the run."""
         own = {name: values[:, self.agents] for name, values in chunk.items()}
-        before, length, digest = self.position, 0, None
-        if self.table:
-            length = self.table.append(own, before.frames, frames_per_iteration)
-            digest = self.table.digest
+        before, length, digest = self.position, 0, ""
+        if self._table:
+            length = self._table.append(own, before.frames, frames_per_iteration)
+            digest = self._table.digest
             if self.trackers:
                 self.trackers.log(own, before.frames, frames_per_iteration)
         done = before.iterations + iterations
@@ -86,7 +150,7 @@ class RunFiles:
             numbers = (before.iterations + np.arange(len(bad))[:, None]) * updates + bad + 1
             self._end(f"the loss of update {int(np.nanmin(numbers))} is not a finite number")
 
-    def has_finite(self, learner: LearnerState) -> bool:
+    def has_finite(self, learner: Any) -> bool:
         """Return whether all that the run has learnt is finite numbers; it ends if it is not."""
         learnt = learner.policy, learner.intrinsic.learnt
         leaves = [multihost.fetch(leaf)[self.agents] for leaf in jax.tree.leaves(learnt)]
@@ -95,7 +159,35 @@ class RunFiles:
             self._end(f"a parameter is not a finite number after update {last}")
         return not self.trouble
 
+    def save(self, arrays: Mapping[str, np.ndarray]) -> None:
+        """Save a checkpoint of the program's state, after the rows of metrics until then.
+
+        Args:
+            arrays: the whole program's, by their names.
+        """
+        multihost.on_first(self._check)
+        own = self._own(arrays)
+        interruptible(lambda: checkpoint.save(self.directory.checkpoints, own, self.position))
+        self.saved = self.position
+
+    def keep_policies(self, arrays: Mapping[str, np.ndarray]) -> None:
+        """Save the policies among the program's arrays for good."""
+        saved_policies.keep(self.directory, self._own(arrays), self.position)
+
+    def _own(self, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        return {name: array[self.agents] for name, array in arrays.items()}
+
+    def _check(self) -> None:
+        self.directory.check_lock()
+        if self._table:
+            self._table.sync()
+
+    def record(self, **measured: Any) -> None:
+        """Write what was measured into the manifest, on the first host."""
+        if multihost.is_first():
+            self._session.record(**measured)
+
     def _end(self, trouble: str) -> None:
-        frames = self.saver.saved.frames
-        kept = f"is the one at {frames:,} frames" if frames else "is none"
+        frames = self.saved.frames
+        kept = f"is at {frames:,} frames" if frames else "is none"
         self.trouble = f"{trouble}; the last good checkpoint {kept}"

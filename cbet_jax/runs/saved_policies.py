@@ -1,22 +1,23 @@
-"""Load the policies a run has saved, and keep policies for good."""
+"""Load the policies that a run has saved, and keep policies for good."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Key, PRNGKeyArray
 
-from cbet_jax.agent import Agent, AgentParams, world_agent
+from cbet_jax.agent import Agent, AgentParams, Bias, world_agent
 from cbet_jax.config import RunSettings
 from cbet_jax.program import seed_keys
 from cbet_jax.runs import checkpoint, devices, multihost
-from cbet_jax.runs.checkpoint import Loaded, Position
-from cbet_jax.runs.checkpoint_arrays import OtherProgramError
-from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
-from cbet_jax.settings_json import to_json
+from cbet_jax.runs.checkpoint import DamagedCheckpointError, Loaded, Position, named_leaves
+from cbet_jax.runs.directory import RunDirectory, RunDirectoryError, checkpoints, frames_of, path_at
 from envs.types import World
 
+POLICY, FIXED = "learner.policy.", "learner.fixed."  # begin the names of a policy's arrays
 # Names of policies that no run has trained:
 UNTRAINED = "untrained"  # a network that has learnt nothing ("random" in the published evaluation)
 UNIFORM = "uniform"  # every action with the same chance
@@ -48,39 +49,95 @@ def load_policies(
             number of actions or other views.
     """
     agent = world_agent(settings.train.network, settings.transfer, world)
-    keys = seed_keys(settings.seeds, settings.first_seed)
-    params = jax.eval_shape(jax.vmap(agent.init), keys)
-    template = {"learner": {"policy": params.learnt, "fixed": params.fixed}}
-    try:
-        loaded = _load_kept(directory, settings, template, frames)
-        loaded = loaded or load(directory, settings, template, frames)
-    except OtherProgramError as error:
-        raise RunDirectoryError(_misfit(directory, error, world)) from None
-    learner = loaded.state["learner"]
-    return Policies(agent, AgentParams(learner["policy"], learner["fixed"]), loaded)
+    loaded = load_params(directory, frames)
+    wanted = jax.eval_shape(jax.vmap(agent.init), seed_keys(settings.seeds, settings.first_seed))
+    found = named_leaves(loaded.state)
+    for name, leaf in named_leaves(wanted).items():
+        if name not in found or found[name].shape != leaf.shape:
+            raise RunDirectoryError(_misfit(directory, name, found.get(name), world))
+    return Policies(agent, jax.tree.map(jnp.array, loaded.state), loaded)
 
 
-def load(
-    directory: RunDirectory, settings: RunSettings, template: Any, frames: int | None = None
-) -> Loaded[Any]:
+def load_params(directory: RunDirectory, frames: int | None = None) -> Loaded[AgentParams]:
+    """Load the parameters of a run's policies, arrays `[seeds, ...]` of numpy.
+
+    Args:
+        directory: of the run.
+        frames: of the checkpoint, or of policies kept for good (None: the newest good checkpoint).
+
+    Raises:
+        RunDirectoryError: there is no good checkpoint, or it holds no policy.
+    """
+
+    def read(path: Path) -> tuple[AgentParams, Position]:
+        arrays, position = checkpoint.read_arrays(path, (POLICY, FIXED))
+        return params_of(arrays, directory.root), position
+
+    return _load(directory, read, frames)
+
+
+def load[T](directory: RunDirectory, template: T, frames: int | None = None) -> Loaded[T]:
     """Read those arrays of a run's checkpoint that a template names.
 
     Args:
         directory: of the run.
-        settings: of the run.
         template: the tree to fill: arrays or `jax.ShapeDtypeStruct`.
         frames: of the checkpoint (None: the newest good one).
 
     Raises:
         RunDirectoryError: there is no good one, or it does not fit the template.
     """
-    folder, saved_with = directory.checkpoints, to_json(settings)
-    if frames is not None:
-        return checkpoint.load_at(folder, frames, template, saved_with)
-    loaded = checkpoint.load_newest(folder, template, saved_with)
-    if loaded is None:
-        raise RunDirectoryError(f"{directory.root} holds no checkpoint yet")
-    return loaded
+    return _load(directory, lambda path: checkpoint.load(path, template), frames)
+
+
+def _load[T](
+    directory: RunDirectory, read: Callable[[Path], tuple[T, Position]], frames: int | None
+) -> Loaded[T]:
+    if frames is None:
+        loaded = checkpoint.newest_good(directory.checkpoints, read)
+        if loaded is None:
+            raise RunDirectoryError(f"{directory.root} holds no checkpoint yet")
+        return loaded
+    saved = (*checkpoints(directory.checkpoints), *checkpoints(directory.policies))
+    found = [path for path in saved if frames_of(path) == frames]
+    if not found:
+        there = ", ".join(map(str, sorted(set(map(frames_of, saved))))) or "none"
+        raise RunDirectoryError(
+            f"no checkpoint at {frames} frames in {directory.root}; there: {there}"
+        )
+    try:
+        return Loaded(*read(found[-1]), found[-1])
+    except DamagedCheckpointError:
+        raise RunDirectoryError(f"checkpoint {found[-1]} is damaged") from None
+
+
+def params_of(arrays: Mapping[str, np.ndarray], where: Path) -> AgentParams:
+    """Return a policy's parameters from arrays by their names in a checkpoint.
+
+    Args:
+        arrays: by their names.
+        where: they are from; for an error.
+
+    Raises:
+        RunDirectoryError: no array is a policy's.
+    """
+    policy, fixed = _nested(arrays, POLICY), _nested(arrays, FIXED)
+    if not policy:
+        raise RunDirectoryError(f"{where} holds no policy")
+    return AgentParams(policy, Bias(**fixed) if fixed else ())
+
+
+def _nested(arrays: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    """Return those arrays whose names begin with a prefix as the tree that their names describe."""
+    tree: dict[str, Any] = {}
+    for name, array in arrays.items():
+        if name.startswith(prefix):
+            *path, last = name.removeprefix(prefix).split(".")
+            branch = tree
+            for part in path:
+                branch = branch.setdefault(part, {})
+            branch[last] = array
+    return tree
 
 
 def make_initializer(agent: Agent) -> Initializer:
@@ -112,39 +169,26 @@ def untrained(
     return drawn._replace(fixed=jax.vmap(begin)(keys, policies.params.fixed))
 
 
-def keep(
-    directory: RunDirectory, settings: RunSettings, params: AgentParams, position: Position
-) -> None:
+def keep(directory: RunDirectory, arrays: Mapping[str, np.ndarray], position: Position) -> None:
     """Save a run's policies for good, unless they were kept there before.
 
     Args:
         directory: of the run.
-        settings: of the run.
-        params: of the policies, arrays [seeds, ...].
+        arrays: of the policies, by their names in a checkpoint.
         position: how far the run has come.
     """
-    path = checkpoint.path_at(directory.policies, position.frames)
-    if not multihost.on_first(path.exists):
-        state = {"learner": {"policy": params.learnt, "fixed": params.fixed}}
-        checkpoint.save(directory.policies, state, position, to_json(settings), kept=None)
+    if not multihost.on_first(path_at(directory.policies, position.frames).exists):
+        checkpoint.save(directory.policies, arrays, position, kept=None)
 
 
-def _load_kept(
-    directory: RunDirectory, settings: RunSettings, template: Any, frames: int | None
-) -> Loaded[Any] | None:
-    if frames is None or not checkpoint.path_at(directory.policies, frames).exists():
-        return None
-    return checkpoint.load_at(directory.policies, frames, template, to_json(settings))
-
-
-def _misfit(directory: RunDirectory, error: OtherProgramError, world: World) -> str:
+def _misfit(directory: RunDirectory, name: str, found: np.ndarray | None, world: World) -> str:
     """Say why a policy cannot play: actions and views are the sizes that settings do not name."""
     where = " ".join(world.environments)
-    if error.found_shape is None:
-        return f"{directory.root} holds no policy (its checkpoint lacks {error.name})"
-    if ".policy.kernel" in error.name or ".policy.bias" in error.name:
+    if found is None:
+        return f"{directory.root} holds no policy (its checkpoint lacks {name})"
+    if ".policy.kernel" in name or ".policy.bias" in name:
         return (
-            f"the policy in {directory.root} chooses among {error.found_shape[-1]} actions, but "
+            f"the policy in {directory.root} chooses among {found.shape[-1]} actions, but "
             f"{where} has {world.num_actions}"
         )
     shape = "x".join(map(str, world.view_shape))

@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from types import FrameType
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # the last: the terminal is gone
-HEARD_WITHIN = 0.5  # seconds
-SAME_WITHIN = 0.5  # seconds; a launcher hands on a Ctrl-C that the terminal has told, too
-BESIDE = "beside"  # the name of a thread that works while the main one hears signals
+HANDLED_WITHIN = 0.5  # seconds
+SAME_WITHIN = 0.5  # seconds; a launcher repeats a Ctrl-C that the terminal has sent, too
+THREAD = "interruptible"  # the name of a thread that works while the main one handles signals
 
 
 class Stop:
@@ -20,12 +20,12 @@ class Stop:
 
     def __init__(self, waits_for: str) -> None:
         self.signal = 0
-        self.waits_for = waits_for  # what the block has to end first, if that takes long
+        self.waits_for = waits_for  # what must be done first, if that takes long
 
     def reply(self) -> None:
-        """Say that the request was heard, if it cannot be followed at once."""
+        """Say that the run will stop, if it cannot at once."""
         if self.waits_for:
-            with contextlib.suppress(OSError):  # whoever reads it may be gone
+            with contextlib.suppress(OSError):  # the terminal may be closed
                 print(f"stopping when {self.waits_for} is done; again to stop now", flush=True)
 
 
@@ -33,12 +33,12 @@ class Stop:
 def stop_on_signals(waits_for: str = "") -> Iterator[Stop]:
     """Turn Ctrl-C, SIGTERM and SIGHUP into a request that the block reads when it can.
 
-    After the first of them, Ctrl-C means what it meant before, and the others are not heard again:
-    `uv run` may tell a process twice. So a Ctrl-C within `SAME_WITHIN` of the first signal is not
-    a second one. Where SIGHUP is ignored, as under nohup, it stays so.
+    After the first of them, Ctrl-C does what it did before, and the others are ignored: `uv run`
+    may send a signal twice. So a Ctrl-C within `SAME_WITHIN` of the first signal is not a second
+    one. Where SIGHUP is ignored, as under nohup, it stays so.
 
     Args:
-        waits_for: what the block has to end first, if that takes long; the block can change it.
+        waits_for: what must be done first, if that takes long; the block can change it.
     """
     stop = Stop(waits_for)
     previous = {number: signal.getsignal(number) for number in SIGNALS}
@@ -68,20 +68,20 @@ def stop_on_signals(waits_for: str = "") -> Iterator[Stop]:
         restore()
 
 
-def heard_during[T](work: Callable[[], T]) -> T:
-    """Return what `work` returns; it runs in a thread, so signals are heard meanwhile."""
-    with beside(work) as result:
+def interruptible[T](work: Callable[[], T]) -> T:
+    """Return what `work` returns, and handle signals while it works."""
+    with in_thread(work) as result:
         return result()
 
 
 @contextmanager
-def beside[T](work: Callable[[], T]) -> Iterator[Callable[[], T]]:
-    """Work in a thread, and give what waits for the result and hears signals meanwhile.
+def in_thread[T](work: Callable[[], T]) -> Iterator[Callable[[], T]]:
+    """Run `work` in a thread; yield a function that waits for it while handling signals.
 
     The block's end waits for the thread.
 
-    Python answers signals in its main thread only, and only between two of its own instructions.
-    A signal that the system gives to another thread does not wake the main one: it looks itself.
+    Python handles signals in its main thread only, and only between two of its own instructions.
+    A signal that the system gives to another thread does not wake the main one, which looks itself.
     A second Ctrl-C raises KeyboardInterrupt, and the work is left alone (`is_work_left`).
     """
     future: futures.Future[T] = futures.Future()
@@ -94,10 +94,10 @@ def beside[T](work: Callable[[], T]) -> Iterator[Callable[[], T]]:
 
     def wait() -> T:
         while not future.done():
-            futures.wait([future], timeout=HEARD_WITHIN)
+            futures.wait([future], timeout=HANDLED_WITHIN)
         return future.result()
 
-    thread = threading.Thread(target=run, name=BESIDE, daemon=True)
+    thread = threading.Thread(target=run, name=THREAD, daemon=True)
     thread.start()
     try:
         yield wait
@@ -108,5 +108,8 @@ def beside[T](work: Callable[[], T]) -> Iterator[Callable[[], T]]:
 
 
 def is_work_left() -> bool:
-    """Return whether work goes on that nobody waits for: Python may crash if it ends meanwhile."""
-    return any(thread.name == BESIDE for thread in threading.enumerate())
+    """Return whether a thread still works after a KeyboardInterrupt.
+
+    Python may crash if it ends meanwhile.
+    """
+    return any(thread.name == THREAD for thread in threading.enumerate())

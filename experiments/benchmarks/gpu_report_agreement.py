@@ -12,7 +12,7 @@ from jaxtyping import Array
 from cbet_jax.config import TrainSettings
 from cbet_jax.learner import LearnerState
 from cbet_jax.program import seed_keys
-from cbet_jax.runs.checkpoint_arrays import on_host
+from cbet_jax.runs.checkpoint import on_host
 from cbet_jax.train import Trainer, TrainState, init, iterate, learn, make_trainer, play
 from cbet_jax.types import Trajectory
 from envs.types import World

@@ -7,7 +7,7 @@ import jax
 from cbet_jax.config import Factors, NetworkSettings, RunSettings
 from cbet_jax.intrinsic import COUNT_REWARDS
 from cbet_jax.program import Program
-from cbet_jax.runs.train_loop import LONG_SECONDS
+from cbet_jax.runs.host_loop import LONG_SECONDS
 from experiments.common.presets import PRESETS
 
 # Frames a second of C-BET on two CPU cores (README, "Speed"), by preset and factors.

@@ -10,9 +10,9 @@ from typing import Any, NoReturn
 from cbet_jax.analysis import figures
 from cbet_jax.runs import multihost
 from cbet_jax.runs.directory import RunDirectory
+from cbet_jax.runs.host_loop import Outcome
 from cbet_jax.runs.signals import stop_on_signals
 from cbet_jax.runs.tracking import Trackers
-from cbet_jax.runs.train_loop import Outcome
 from envs.minigrid.generators.own_worlds import is_whole_world
 from experiments import watch
 from experiments.common import cli, invocation

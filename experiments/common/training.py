@@ -7,7 +7,7 @@ from typing import Any
 from cbet_jax.config import SettingsError
 from cbet_jax.runs import multihost
 from cbet_jax.runs.directory import RunDirectory
-from cbet_jax.runs.train_loop import HostSettings, NonFiniteLossError, train
+from cbet_jax.runs.host_loop import HostSettings, NonFiniteLossError, train
 from envs.habitat.simulator import SimulatorError
 from envs.registry import UnknownEnvironment
 from experiments.common import cli, durations

@@ -9,10 +9,9 @@ from typing import NamedTuple
 from rich.console import Console
 
 from cbet_jax.config import RunSettings, SettingsError
-from cbet_jax.runs.checkpoint import checkpoints
-from cbet_jax.runs.directory import RunDirectory
+from cbet_jax.runs.directory import RunDirectory, checkpoints, frames_of
+from cbet_jax.runs.host_loop import HostSettings, train_together
 from cbet_jax.runs.run_files import Run
-from cbet_jax.runs.train_loop import HostSettings, train_together
 from experiments.common import cli
 from experiments.common.endings import NOT_FINITE, closing_line, end_stopped, show_figures
 from experiments.common.experiment import Experiment, Opened
@@ -118,7 +117,7 @@ def _asked[O: TrainingOptions](experiment: Experiment[O], words: tuple[str, ...]
 def is_finished(root: Path, settings: RunSettings) -> bool:
     """Return whether a run has played all of its frames."""
     saved = checkpoints(RunDirectory(root).checkpoints)
-    return bool(saved) and int(saved[-1].name) >= settings.train.frames
+    return bool(saved) and frames_of(saved[-1]) >= settings.train.frames
 
 
 def with_common_checkpoints[O: TrainingOptions](runs: Sequence[Asked[O]]) -> list[list[Asked[O]]]:
@@ -126,7 +125,7 @@ def with_common_checkpoints[O: TrainingOptions](runs: Sequence[Asked[O]]) -> lis
     groups: list[tuple[set[int], list[Asked[O]]]] = []
     for run in runs:
         saved = checkpoints(RunDirectory(run.root).checkpoints)
-        frames = {int(path.name) for path in saved} or {0}
+        frames = set(map(frames_of, saved)) or {0}
         for common, group in groups:
             if common & frames:
                 common &= frames

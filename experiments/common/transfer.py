@@ -7,7 +7,6 @@ from cbet_jax.program import Program, seed_keys
 from cbet_jax.runs import checkpoint, multihost
 from cbet_jax.runs.checkpoint import Position
 from cbet_jax.runs.directory import RunDirectory
-from cbet_jax.settings_json import to_json
 
 
 def save_first_state(
@@ -25,4 +24,4 @@ def save_first_state(
         state = program.init(seed_keys(settings.seeds, settings.first_seed))
         fixed = state.learner.fixed._replace(policy=biases)
         state = state._replace(learner=state.learner._replace(fixed=fixed))
-        checkpoint.save(directory.checkpoints, state, Position(), to_json(settings))
+        checkpoint.save(directory.checkpoints, state, Position())

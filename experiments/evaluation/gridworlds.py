@@ -27,7 +27,7 @@ from cbet_jax.runs.saved_policies import (
     make_initializer,
     untrained,
 )
-from cbet_jax.runs.signals import heard_during
+from cbet_jax.runs.signals import interruptible
 from envs.minigrid import make_world
 from envs.minigrid.generators import TRANSFER, Generator, find
 from envs.minigrid.generators.own_worlds import is_whole_world, refuse_unnamed
@@ -139,7 +139,7 @@ def play_each_world(
         with console.status(f"playing {name}"):
             world = make_world((name,), episodes, explore=False)
             playing = _Playing(world, runs)
-            played = heard_during(partial(playing.play, name, world_key, action_key))
+            played = interruptible(partial(playing.play, name, world_key, action_key))
         yield name, played
     names = [name for name in names if name not in own]
     if not names:
@@ -152,7 +152,7 @@ def play_each_world(
             begun.append(time.monotonic())
             left = time_left(begun, len(names))
             with console.status(f"playing {name} ({number} of {len(names)}{left})"):
-                played = heard_during(partial(playing.play, name, levels, action_key))
+                played = interruptible(partial(playing.play, name, levels, action_key))
             yield name, played
 
 

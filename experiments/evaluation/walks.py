@@ -10,7 +10,7 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from cbet_jax.agent import Agent, AgentParams
 from cbet_jax.rollout import ActorState, act, begin_actor
-from cbet_jax.runs.signals import heard_during
+from cbet_jax.runs.signals import interruptible
 from envs.habitat.simulator import FloorMap
 from envs.habitat.world import CELL
 from envs.types import World
@@ -80,7 +80,7 @@ def play(
         number = len(walks)
         start_key = jax.random.fold_in(world_key, number if random_starts else 0)
         keys = start_key, jax.random.fold_in(action_key, number)
-        walks.append(heard_during(partial(_walk, walker, params, *keys)))
+        walks.append(interruptible(partial(_walk, walker, params, *keys)))
     return np.concatenate(walks)[:episodes]
 
 

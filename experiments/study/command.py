@@ -8,7 +8,7 @@ from rich.console import Console
 from cbet_jax.runs.atomic_write import delete_left_over
 from cbet_jax.runs.devices import use_cpu
 from cbet_jax.runs.directory import holds_no
-from cbet_jax.runs.train_loop import NonFiniteLossError
+from cbet_jax.runs.host_loop import NonFiniteLossError
 from envs.registry import UnknownEnvironment
 from experiments.common import cli, invocation
 from experiments.common.endings import NOT_FINITE

@@ -14,9 +14,9 @@ from cbet_jax.runs import checkpoint
 from cbet_jax.runs.atomic_write import replacing
 from cbet_jax.runs.devices import make_mesh
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError, RunInUseError, is_empty
+from cbet_jax.runs.host_loop import HostSettings, NonFiniteLossError, train
 from cbet_jax.runs.memory import NotEnoughMemoryError
 from cbet_jax.runs.saved_policies import load_policies
-from cbet_jax.runs.train_loop import HostSettings, NonFiniteLossError, train
 from cbet_jax.settings_json import first_difference, to_json
 from envs.minigrid import make_world
 from experiments.common.endings import draw_figures, end_stopped

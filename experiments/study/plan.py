@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
 from cbet_jax.config import Factors, RunSettings, SettingsError, TransferSettings
-from cbet_jax.runs.checkpoint import checkpoints
-from cbet_jax.runs.directory import RunDirectory
+from cbet_jax.runs.directory import RunDirectory, checkpoints, frames_of
 from cbet_jax.setting_types import (
     Episodes,
     Frames,
@@ -174,7 +173,7 @@ def holds_policies(run: Path, frames: int) -> bool:
     """Return whether a run has saved its policies after so many frames."""
     directory = RunDirectory(run)
     saved = (*checkpoints(directory.policies), *checkpoints(directory.checkpoints))
-    return frames in {int(path.name) for path in saved}
+    return frames in set(map(frames_of, saved))
 
 
 def at_chunk_end(settings: RunSettings, frames: int) -> int:

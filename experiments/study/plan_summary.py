@@ -7,7 +7,6 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from cbet_jax.runs.memory import GIB
 from experiments.common import invocation, presets
 from experiments.study.costs import Cost, Costs
 from experiments.study.plan import (
@@ -75,7 +74,7 @@ def _time_and_disk(
     jobs: Sequence[StudyJob], left: Mapping[str, Cost], costs: Costs
 ) -> Iterator[str]:
     """Yield how long the rest takes on this machine, on how much disk, and how that is known."""
-    hours, size = sum(cost.seconds for cost in left.values()) / 3600, costs.bytes(jobs) / GIB
+    hours, size = sum(cost.seconds for cost in left.values()) / 3600, costs.bytes(jobs) / 2**30
     lacking = [f"{cost.unmeasured} of {stage}" for stage, cost in left.items() if cost.unmeasured]
     partly = f", without what was not measured here ({', '.join(lacking)})" if lacking else ""
     least = "at least " if any(_is_unmeasured(job, costs) for job in jobs) else ""

@@ -12,8 +12,7 @@ from cbet_jax.analysis.learning_curves import ALL_WORLDS as TOGETHER
 from cbet_jax.analysis.learning_curves import Lines, first_round, in_world, smoothed
 from cbet_jax.runs import metrics_table
 from cbet_jax.runs.atomic_write import give_name, replacing
-from cbet_jax.runs.checkpoint import checkpoints
-from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
+from cbet_jax.runs.directory import RunDirectory, RunDirectoryError, checkpoints
 from cbet_jax.runs.metrics_table import Column
 from cbet_jax.runs.saved_policies import UNIFORM, UNTRAINED
 from experiments.common.outputs import is_hidden, write_new

@@ -43,8 +43,8 @@ def watch(options: WatchOptions, console: Console) -> None:
         played = habitat.trusted(settings.habitat, options.simulator)
         watch_scene(options, settings, played, console)
         return
-    with compilation_cache.kept(partial(say, console)):
-        watch_gridworld(options, settings, console)
+    compilation_cache.use(partial(say, console))
+    watch_gridworld(options, settings, console)
 
 
 def watch_gridworld(options: WatchOptions, settings: RunSettings | None, console: Console) -> None:

@@ -75,7 +75,7 @@ def _saved_networks(
         lambda leaf: jax.ShapeDtypeStruct((settings.seeds, *leaf.shape), leaf.dtype), shapes
     )
     template = {"learner": {"intrinsic": of_seeds}}
-    found = load(directory, settings, template, loaded.position.frames)
+    found = load(directory, template, loaded.position.frames)
     return found.state["learner"]["intrinsic"]
 
 

@@ -14,7 +14,7 @@ from cbet_jax.agent import Agent, AgentParams
 from cbet_jax.intrinsic.types import Experience, Intrinsic
 from cbet_jax.rollout import ActorState, Events, act, begin_actor
 from cbet_jax.runs.devices import compiled_quickly
-from cbet_jax.runs.signals import heard_during
+from cbet_jax.runs.signals import interruptible
 from cbet_jax.types import Trajectory
 from envs.minigrid import cells as c
 from envs.minigrid import rules
@@ -142,7 +142,7 @@ def _compile(
             both = threads.map(lambda t: t.lower().compile(compiled_quickly()), (begin, advance))
             return next(both), next(both)
 
-    return heard_during(compile_both)
+    return interruptible(compile_both)
 
 
 def _begin(

@@ -11,7 +11,7 @@ from PIL import Image, ImageDraw
 
 from cbet_jax.agent import Agent, AgentParams
 from cbet_jax.rollout import ActorState, act, begin_actor
-from cbet_jax.runs.signals import heard_during
+from cbet_jax.runs.signals import interruptible
 from envs.habitat.simulator import ACTIONS, PANORAMA_SHAPE, VIEW_SIZE, FloorMap, forward_vector
 from envs.types import World
 from experiments.evaluation.walks import distinct
@@ -75,7 +75,7 @@ def play(
     played = 0
     for episode in range(1, episodes + 1):
         start_key = jax.random.fold_in(world_key, episode if random_starts else 0)
-        actor = heard_during(partial(begin, start_key))
+        actor = interruptible(partial(begin, start_key))
         params = agent.precompute(params, actor.step.view) if episode == 1 else params
         path = [_place(actor)]
         yield _sight(actor, path, episode, "")
@@ -83,7 +83,7 @@ def play(
             if played == limit:
                 return
             action_key = jax.random.fold_in(play_key, played)
-            actor, transition, _ = heard_during(partial(advance, params, actor, action_key))
+            actor, transition, _ = interruptible(partial(advance, params, actor, action_key))
             played += 1
             if transition.truncated[0]:  # the simulator was lost: a new episode begins elsewhere
                 path.clear()

@@ -27,7 +27,7 @@ def _leaves(state):
 
 @pytest.fixture(scope="module")
 def program():
-    """It is the one that tests/cbet_jax/runs/test_training.py learns with, too."""
+    """It is the one that tests/cbet_jax/runs/test_policy.py learns with, too."""
     return make_program(TINY, corridor(TINY.worlds), seeds=1, iterations_per_chunk=CHUNK)
 
 

@@ -12,7 +12,7 @@ import pytest
 from jax.sharding import Mesh
 
 from cbet_jax import sharding
-from cbet_jax.runs import checkpoint, checkpoint_arrays, multihost
+from cbet_jax.runs import multihost
 from cbet_jax.runs.devices import COLLECTIVE_TIMEOUTS
 from cbet_jax.runs.directory import RunDirectory
 from tests.support.corridor_runs import ARGUMENTS, CHUNK_FRAMES, assert_same_run, last_state
@@ -89,9 +89,6 @@ def test_two_hosts_of_two_devices_make_one_run(runs, tmp_path):
     shown = [process.communicate(timeout=600) for process in ended]
     assert [process.returncode for process in ended] == [0, 0], shown
     assert_same_run(tmp_path / "run", runs / "1")
-    newest = checkpoint.checkpoints(RunDirectory(tmp_path / "run").checkpoints)[-1]
-    written = [folder.name for folder in (newest / checkpoint_arrays.STATE).glob("ocdbt.process_*")]
-    assert sorted(written) == ["ocdbt.process_0", "ocdbt.process_1"]  # each host its part
     (first, error), (second, other_error) = shown
     assert f"stopped and saved at {CHUNK_FRAMES} frames" in first
     assert all(line.startswith("[Gloo]") for line in second.splitlines())  # speaks for itself

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from cbet_jax.networks.published_weights import convert
-from cbet_jax.runs.checkpoint import checkpoints
-from cbet_jax.runs.directory import RunDirectory
+from cbet_jax.runs.directory import RunDirectory, checkpoints
 from cbet_jax.runs.saved_policies import load_policies
 from envs.habitat.simulator import ACTIONS, VIEW_SHAPE
 from envs.habitat.workers.process import Settings
@@ -77,7 +76,7 @@ def test_runs_of_other_seeds_are_one_policy(habitat_run, capsys, tmp_path) -> No
     with open(learnt / "habitat-evaluation.csv") as file:
         alone = list(csv.DictReader(file))
     assert alone == [row | {"times_uniform": ""} for row in table if row["policy"] == "cbet"]
-    shutil.rmtree(checkpoints(RunDirectory(other).checkpoints)[-1])
+    checkpoints(RunDirectory(other).checkpoints)[-1].unlink()
     assert "another seed of cbet" in refused(habitat_evaluate.main, arguments, capsys)
 
 

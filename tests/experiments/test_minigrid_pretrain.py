@@ -17,8 +17,7 @@ import envs.minigrid
 from cbet_jax.program import seed_keys
 from cbet_jax.runs import checkpoint, metrics_table
 from cbet_jax.runs.directory import RunDirectory
-from cbet_jax.runs.train_loop import Outcome
-from cbet_jax.settings_json import to_json
+from cbet_jax.runs.host_loop import Outcome
 from experiments import minigrid_evaluate, minigrid_pretrain
 from experiments.common import endings, gridworlds, opening
 from experiments.evaluation.evaluation_table import ALL_WORLDS
@@ -61,7 +60,7 @@ def final_state(directory: RunDirectory) -> dict[str, np.ndarray]:
     settings = directory.settings()
     init = gridworlds.build(settings).init
     template = jax.eval_shape(init, seed_keys(settings.seeds, settings.first_seed))
-    loaded = checkpoint.load_newest(directory.checkpoints, template, to_json(settings))
+    loaded = checkpoint.load_newest(directory.checkpoints, template)
     return numbers(loaded.state)
 
 

@@ -17,7 +17,6 @@ from cbet_jax.program import seed_keys
 from cbet_jax.runs import checkpoint, metrics_table, saved_policies
 from cbet_jax.runs.checkpoint import Position
 from cbet_jax.runs.directory import RunDirectory
-from cbet_jax.settings_json import to_json
 from envs.minigrid import make_world
 from envs.minigrid.generators import GENERATORS, TRANSFER
 from experiments import (
@@ -79,16 +78,14 @@ def saved(directory: RunDirectory):
     settings = directory.settings()
     keys = seed_keys(settings.seeds, settings.first_seed)
     template = jax.eval_shape(gridworlds.build(settings).init, keys)
-    return checkpoint.load_newest(directory.checkpoints, template, to_json(settings)).state
+    return checkpoint.load_newest(directory.checkpoints, template).state
 
 
 def test_a_transfer_leaves_the_pretrained_policies_as_they_were(finished, source):
     """Bit for bit, and each seed's is the one of the same index."""
     stored = checkpoint.checkpoints(source.checkpoints)[0]
     template = jax.eval_shape(jax.vmap(network_agent(NETWORK, 7, (7, 7, 3)).init), seed_keys(SEEDS))
-    wanted, _ = checkpoint.load(
-        stored, {"learner": {"policy": template.learnt}}, to_json(source.settings())
-    )
+    wanted, _ = checkpoint.load(stored, {"learner": {"policy": template.learnt}})
     learner = saved(finished).learner
     found = numbers(learner.fixed.policy)
     for name, value in numbers(wanted["learner"]["policy"]).items():
@@ -127,7 +124,7 @@ def test_a_transfer_goes_on_without_its_source(finished, source, tmp_path):
     config = died.config.read_text()
     assert str(source.root) in config
     hidden = source.root.rename(source.root.with_name("elsewhere"))
-    shutil.rmtree(checkpoint.checkpoints(died.checkpoints)[-1])
+    checkpoint.checkpoints(died.checkpoints)[-1].unlink()
     assert saved_frames(died)[-1] == FRAMES - CHUNK_FRAMES
     try:
         minigrid_transfer.main(["--out", str(died.root), "--resume"])
@@ -280,5 +277,5 @@ def test_policies_that_do_not_fit_are_refused(main, tmp_path, capsys, monkeypatc
     blind = RunDirectory(Path("blind"))
     blind.create(settings)
     state = {"counts": np.zeros(3)}
-    checkpoint.save(blind.checkpoints, state, Position(1, 80, 0), to_json(settings))
+    checkpoint.save(blind.checkpoints, state, Position(1, 80))
     assert "blind holds no policy" in error("blind")

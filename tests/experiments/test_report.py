@@ -122,8 +122,8 @@ def test_what_is_unfinished_or_not_measured_is_left_out(tmp_path):
     table = run.root / "evaluation.csv"
     table.write_text(table.read_text().replace("7.25,0.5,0.5", ",,"))
     run.manifest.unlink()
-    checkpoint = run.checkpoints / "000000007000"
-    checkpoint.mkdir(parents=True)
+    run.checkpoints.mkdir()
+    (run.checkpoints / "000000007000.npz").touch()
     report.main([str(run.root)])
     text = (run.root / "report.html").read_text()
     assert 'alt="watch-Unlock"' in text

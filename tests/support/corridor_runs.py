@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from cbet_jax.analysis import figures
-from cbet_jax.runs import checkpoint, checkpoint_arrays, metrics_table, multihost, progress_bar
-from cbet_jax.runs.directory import RunDirectory
+from cbet_jax.runs import checkpoint, metrics_table, multihost, progress_bar
+from cbet_jax.runs.directory import RunDirectory, checkpoints, frames_of
 from experiments import minigrid_pretrain
 from experiments.common import gridworlds
 from experiments.common.training_together import AND
@@ -69,9 +69,9 @@ def pretrain(root: Path, *arguments: str) -> int:
 
 def last_state(root: Path) -> dict[str, np.ndarray]:
     """Return every array of a run's newest checkpoint by its name."""
-    newest = checkpoint.checkpoints(RunDirectory(root).checkpoints)[-1]
-    assert int(newest.name) == CHUNKS * CHUNK_FRAMES
-    return checkpoint_arrays.read_arrays(newest)
+    newest = checkpoints(RunDirectory(root).checkpoints)[-1]
+    assert frames_of(newest) == CHUNKS * CHUNK_FRAMES
+    return checkpoint.read_arrays(newest)[0]
 
 
 def assert_same_run(one: Path, other: Path) -> None:
@@ -108,9 +108,9 @@ def make_runs(root: Path) -> None:
     assert pretrain(root / "3", "--devices", "3") == 2
     for name, devices in (("died", "4"), ("moved", "1")):
         shutil.copytree(root / "4", root / name)
-        for path in checkpoint.checkpoints(RunDirectory(root / name).checkpoints):
-            if int(path.name) > CHUNK_FRAMES:
-                shutil.rmtree(path)
+        for path in checkpoints(RunDirectory(root / name).checkpoints):
+            if frames_of(path) > CHUNK_FRAMES:
+                path.unlink()
         assert pretrain(root / name, "--devices", devices, "--resume") == 0
     other = [*ARGUMENTS, "--out", str(root / "other"), "--optimizer.learning-rate", "2e-3"]
     assert pretrain(root / "company", "--devices", "4", AND, *other, "--devices", "4") == 0

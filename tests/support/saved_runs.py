@@ -9,7 +9,6 @@ from cbet_jax.agent import make_agent
 from cbet_jax.config import RunSettings
 from cbet_jax.runs import checkpoint
 from cbet_jax.runs.directory import RunDirectory
-from cbet_jax.settings_json import to_json
 from envs.minigrid import rules, views
 from experiments.common.presets import PRESETS
 
@@ -39,5 +38,5 @@ def save_run(
         return np.broadcast_to(seeds, (settings.seeds, *leaf.shape)).astype(leaf.dtype)
 
     state = {"learner": jax.tree.map(of_seeds, learner)}
-    checkpoint.save(directory.checkpoints, state, checkpoint.Position(), to_json(settings))
+    checkpoint.save(directory.checkpoints, state, checkpoint.Position())
     return directory

@@ -16,8 +16,7 @@ from cbet_jax.config import CountSettings, NetworkSettings, RunSettings, TrainSe
 from cbet_jax.program import seed_keys
 from cbet_jax.runs import checkpoint
 from cbet_jax.runs.checkpoint import Position
-from cbet_jax.runs.directory import RunDirectory
-from cbet_jax.settings_json import to_json
+from cbet_jax.runs.directory import RunDirectory, checkpoints, frames_of
 
 SEEDS, WORLDS, STEPS = 2, 2, 10
 CHUNK = 2  # iterations
@@ -83,13 +82,13 @@ def pretrained(
     directory = RunDirectory(root)
     directory.create(settings)
     state = {"learner": {"policy": drawn(actions, view).learnt}}
-    checkpoint.save(directory.checkpoints, state, Position(1, 80, 0), to_json(settings))
+    checkpoint.save(directory.checkpoints, state, Position(1, 80))
     return directory
 
 
 def saved_frames(directory: RunDirectory) -> list[int]:
     """Return the frames of the checkpoints in a run's directory."""
-    return [int(path.name) for path in checkpoint.checkpoints(directory.checkpoints)]
+    return [frames_of(path) for path in checkpoints(directory.checkpoints)]
 
 
 def numbers(state: Any) -> dict[str, np.ndarray]:

@@ -238,7 +238,7 @@ def test_every_method_trains_and_resumes(name, tmp_path):
     advance = jax.jit(program.advance, compiler_options=QUICKLY)
     state = init(seed_keys(1))
     before, middle = state.learner, advance(state)[0]
-    path = checkpoint.save(tmp_path, middle, Position(2, 72, 0), {})
+    path = checkpoint.save(tmp_path, middle, Position(2, 72))
     state, metrics = advance(middle)
     after = state.learner
     for network, params in before.intrinsic.learnt.items():
@@ -251,7 +251,7 @@ def test_every_method_trains_and_resumes(name, tmp_path):
     chex.assert_tree_all_finite(after)
     assert np.isnan(metrics["first_bad_update"]).all()
 
-    stored, _ = checkpoint.load(path, jax.eval_shape(init, seed_keys(1)), {})
+    stored, _ = checkpoint.load(path, jax.eval_shape(init, seed_keys(1)))
     resumed, resumed_metrics = advance(stored)
     chex.assert_trees_all_equal(resumed_metrics, metrics)
     chex.assert_trees_all_equal(numbers(resumed), numbers(state))

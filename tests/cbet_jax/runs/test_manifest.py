@@ -20,24 +20,6 @@ def test_each_start_has_one_entry_that_grows(tmp_path):
     assert sessions[0]["command"] == "--seeds 2"
 
 
-def test_a_continued_run_without_a_manifest_says_so(tmp_path):
-    said: list[str] = []
-    Session(tmp_path / "manifest.json", [], said.append).record(from_frames=0)
-    assert not said
-    (tmp_path / "manifest.json").unlink()
-    Session(tmp_path / "manifest.json", [], said.append).record(from_frames=40)
-    assert "is missing: a new one begins" in said[0]
-
-
-def test_a_manifest_that_was_deleted_is_written_again(tmp_path):
-    path = tmp_path / "manifest.json"
-    session = Session(path, [])
-    session.record(frames=10)
-    path.unlink()
-    session.record(frames=20)
-    assert [entry["frames"] for entry in json.loads(path.read_text())["sessions"]] == [20]
-
-
 @pytest.mark.parametrize(("folder", "is_own"), [("", True), (".venv/lib/site-packages", False)])
 def test_the_commit_is_that_of_the_packages_own_repository(folder, is_own, tmp_path, monkeypatch):
     (tmp_path / folder / "cbet_jax" / "runs").mkdir(parents=True)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from cbet_jax.runs import metrics_table
+from cbet_jax.runs.checkpoint import Position
 from cbet_jax.runs.directory import RunDirectoryError
 
 NAN = np.nan
@@ -17,7 +18,7 @@ def chunk(*rows) -> dict[str, np.ndarray]:
 
 def test_rows_are_in_order_and_have_data(tmp_path):
     path = tmp_path / "metrics.csv"
-    with metrics_table.table(path, first_seed=5, length=0) as table:
+    with metrics_table.table(path, first_seed=5, position=Position()) as table:
         length = table.append(chunk([0.1, NAN], [2, 3]), frames=100, frames_per_iteration=10)
     assert path.read_text() == (
         "seed,frames,name,value\n"
@@ -29,25 +30,26 @@ def test_rows_are_in_order_and_have_data(tmp_path):
 
 def test_a_table_is_cut_back_to_the_checkpoint(tmp_path):
     path = tmp_path / "metrics.csv"
-    with metrics_table.table(path, 0, length=0) as table:
-        length = table.append(chunk([1, 2]), 0, 10)
+    with metrics_table.table(path, 0, Position()) as table:
+        position = Position(1, 10, table.append(chunk([1, 2]), 0, 10), table.digest)
         table.append(chunk([3, 4]), 10, 10)
     unbroken = path.read_bytes()
     with open(path, "a") as file:
         file.write("0,30,a,")
-    with metrics_table.table(path, 0, length) as table:
+    with metrics_table.table(path, 0, position) as table:
         table.append(chunk([3, 4]), 10, 10)
     assert path.read_bytes() == unbroken
+    path.write_bytes(unbroken[:40])
     with (
-        pytest.raises(RunDirectoryError, match=r"metrics\.csv"),
-        metrics_table.table(path, 0, len(unbroken) + 1),
+        pytest.raises(RunDirectoryError, match=r"metrics\.csv is damaged"),
+        metrics_table.table(path, 0, position),
     ):
         pass
 
 
 def test_values_are_read_back_exactly(tmp_path):
     values = np.random.default_rng(0).normal(size=(50, 2)).astype(np.float32) * 1e-3
-    with metrics_table.table(tmp_path / "m.csv", 3, 0) as table:
+    with metrics_table.table(tmp_path / "m.csv", 3, Position()) as table:
         table.append({"x": values}, 0, 10)
     read = metrics_table.read(tmp_path / "m.csv")["x"]
     assert sorted(read) == [3, 4]
@@ -58,7 +60,7 @@ def test_values_are_read_back_exactly(tmp_path):
 def test_names_may_have_commas(tmp_path):
     """A world is named after its file; any reader of CSV files gets the name."""
     name = 'interactions/"my", map.py:make'
-    with metrics_table.table(tmp_path / "m.csv", 0, 0) as table:
+    with metrics_table.table(tmp_path / "m.csv", 0, Position()) as table:
         table.append({name: np.ones((1, 1)), "x": np.ones((1, 1))}, 0, 10)
     assert metrics_table.read(tmp_path / "m.csv").keys() == {name, "x"}
     with open(tmp_path / "m.csv", newline="") as file:
@@ -77,7 +79,7 @@ def test_a_mean_of_episodes_knows_how_many_they_were(tmp_path):
         "episodes/A": np.array([[0.0, 0, 3]]).T,
         "entropy": np.array([[1.0, 2, 3]]).T,
     }
-    with metrics_table.table(tmp_path / "m.csv", 0, 0) as table:
+    with metrics_table.table(tmp_path / "m.csv", 0, Position()) as table:
         table.append(chunk, 0, 10)
         table.append({"success": np.ones((1, 1))}, 30, 10)
     assert metrics_table.means(chunk) == {
@@ -90,7 +92,7 @@ def test_a_mean_of_episodes_knows_how_many_they_were(tmp_path):
     read = metrics_table.read(tmp_path / "m.csv")
     np.testing.assert_array_equal(read["success/A"][0].weights, [3])
     np.testing.assert_array_equal(read["entropy"][0].weights, [1, 1, 1])
-    # A run that an older version began does not know all its numbers of episodes.
+    # Not all numbers of episodes are known.
     assert read["success"][0].episodes is None
     assert read["episodes"][0].episodes is None
 

@@ -1,4 +1,4 @@
-"""A saved policy as one object: what it computes, and what it refuses."""
+"""Policies as objects: what one computes and refuses, and one that is trained in Python."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -11,13 +11,16 @@ import cbet_jax
 from cbet_jax.agent import make_agent
 from cbet_jax.config import RunSettings, TransferSettings
 from cbet_jax.networks.policy_network import sample_actions
-from cbet_jax.program import seed_keys
+from cbet_jax.program import make_program, seed_keys
 from cbet_jax.runs import checkpoint, pretrained
 from cbet_jax.runs.checkpoint import Position
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
+from cbet_jax.runs.host_loop import NonFiniteLossError
 from cbet_jax.setting_types import SettingsError
-from cbet_jax.settings_json import to_json
 from tests.support import tiny
+from tests.support.own_method import own_method
+from tests.support.tiny import CHUNK, LEARNING, LEARNING_CHUNK_FRAMES
+from tests.support.worlds import corridor
 
 VIEW, ACTIONS, AGENTS = (7, 7, 3), 7, 3
 SETTINGS = RunSettings(tiny.SETTINGS, ("Unlock",), tiny.SEEDS)
@@ -36,8 +39,7 @@ def saved(root: Path, settings: RunSettings):
     params = jax.tree.map(lambda leaf: random.normal(0, 0.1, leaf.shape).astype("f4"), shapes)
     state = {"learner": {"policy": params.learnt, "fixed": params.fixed}}
     for frames in (40, 80):
-        position = Position(frames // 40, frames, 0)
-        checkpoint.save(directory.checkpoints, state, position, to_json(settings))
+        checkpoint.save(directory.checkpoints, state, Position(frames // 40, frames))
         state = jax.tree.map(lambda leaf: leaf + 1, state)
     return directory, agent, params
 
@@ -81,9 +83,9 @@ def test_one_agent_needs_no_axis(tmp_path):
 def test_a_damaged_checkpoint_is_passed_over(tmp_path):
     directory, *_ = saved(tmp_path / "run", SETTINGS)
     newest = checkpoint.checkpoints(directory.checkpoints)[-1]
-    (newest / "state" / "more").write_text("damage")
+    newest.write_bytes(newest.read_bytes()[:-100])
     assert cbet_jax.load(directory.root).frames == 40
-    with pytest.raises(RunDirectoryError, match="no good checkpoint at 80 frames: damaged"):
+    with pytest.raises(RunDirectoryError, match=r"80\.npz is damaged"):
         cbet_jax.load(directory.root, frames=80)
 
 
@@ -110,3 +112,74 @@ def test_a_policy_of_the_package_is_loaded_and_nothing_written(tmp_path, monkeyp
     action, _ = policy(np.zeros(VIEW, np.uint8), policy.initial_state(1), jax.random.key(0))
     assert 0 <= int(action) < ACTIONS
     assert list(tmp_path.iterdir()) == []
+
+
+def _train(settings=LEARNING, world=None, **options):
+    world = world or corridor(LEARNING.worlds)
+    return cbet_jax.train_policy(settings, world, chunk=CHUNK, **options)
+
+
+def test_the_policy_is_what_the_program_learns(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    called = []
+    policy = _train(on_chunk=lambda *given: called.append(given), seed=1)
+    assert not list(Path().iterdir())
+    assert [frames for frames, _ in called] == [LEARNING_CHUNK_FRAMES * n for n in (1, 2, 3)]
+    assert policy.frames == LEARNING.frames
+    assert policy.settings.environments == ("corridor",)
+
+    program = make_program(LEARNING, corridor(LEARNING.worlds), 1, CHUNK)
+    state = program.init(seed_keys(1, 1))
+    for _, found in called:
+        state, metrics = program.advance(state)
+        assert found.keys() == metrics.keys()
+        np.testing.assert_allclose(found["policy_loss"], np.mean(metrics["policy_loss"]), rtol=1e-5)
+        assert np.isnan(found["first_bad_update"])
+    learnt = jax.tree.map(lambda leaf: leaf[0], state.learner.agent)
+    jax.tree.map(np.testing.assert_array_equal, policy.params, learnt)
+
+    view = np.zeros((4, 7, 7, 3), np.uint8)
+    action, after = policy(view, policy.initial_state(4), jax.random.key(0))
+    assert action.shape == (4,)
+    assert after.hidden.shape == policy.initial_state(4).hidden.shape
+
+
+def test_it_stops_when_told_to():
+    assert _train(on_chunk=lambda frames, metrics: True).frames == LEARNING_CHUNK_FRAMES
+
+
+# A reward of one for each step of the first two chunks, then what no loss can be computed of.
+FINITE_STEPS = 2 * LEARNING_CHUNK_FRAMES // LEARNING.worlds
+ONES = f"""
+    import jax.numpy as jnp
+
+    from cbet_jax.intrinsic.types import Intrinsic, Params
+
+
+    def begin(key, step):
+        return Params({{}}, {{}}), jnp.zeros(step.view.shape[0])
+
+
+    def observe(params, played, key, experience):
+        return played + 1, jnp.where(played < {FINITE_STEPS}, 1.0, jnp.nan)
+
+
+    def make(settings, num_actions):
+        return Intrinsic("ones", 1.0, lambda _, played: played.signal, begin, observe=observe)
+"""
+
+
+def test_a_method_of_ones_own_is_named_by_its_file_and_bad_losses_stop_it(tmp_path):
+    rewards = []
+    with own_method(tmp_path, ONES) as path:
+        settings = replace(LEARNING, method=f"{path}:make")
+        with pytest.raises(NonFiniteLossError, match=f"finite number by frame {LEARNING.frames}"):
+            _train(settings, on_chunk=lambda _, found: rewards.append(found["intrinsic_reward"]))
+    assert rewards == [1.0] * 2
+
+
+def test_what_cannot_be_trained_is_refused():
+    with pytest.raises(SettingsError, match="ask for 6 worlds, not 3"):
+        _train(world=corridor(3))
+    with pytest.raises(SettingsError, match="unknown method"):
+        _train(replace(LEARNING, method="cebt"))

@@ -38,8 +38,9 @@ def folder(tmp_path_factory):
         f"7,80,interactions/{world},{value}\n" for world, value in zip(WORLDS, (1, 9), strict=True)
     ]
     directory.metrics.write_text(HEADER + "".join(rows))
-    packed = pretrained.pack(directory, 1, root.parent / "files" / "tiny.npz")
-    return packed.parent
+    (root.parent / "files").mkdir()
+    pretrained.pack(directory, 1, root.parent / "files" / "tiny.npz")
+    return root.parent / "files"
 
 
 @pytest.fixture
@@ -131,10 +132,10 @@ def test_other_names_are_refused(here, capsys):
 
 def test_a_run_of_which_only_policies_are_left_is_packed(tmp_path):
     directory = save_run(tmp_path / "run")
-    whole = pretrained.pack(directory, 0, tmp_path / "whole.npz")
+    pretrained.pack(directory, 0, tmp_path / "whole.npz")
     directory.checkpoints.rename(directory.policies)
-    left = pretrained.pack(directory, 0, tmp_path / "left.npz")
-    assert left.read_bytes() == whole.read_bytes()
+    pretrained.pack(directory, 0, tmp_path / "left.npz")
+    assert (tmp_path / "left.npz").read_bytes() == (tmp_path / "whole.npz").read_bytes()
     directory.policies.rename(tmp_path / "elsewhere")
     with pytest.raises(RunDirectoryError, match="holds no checkpoint yet"):
         pretrained.pack(directory, 0, tmp_path / "none.npz")

@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from cbet_jax.runs import signals
-from cbet_jax.runs.signals import SIGNALS, heard_during, stop_on_signals
+from cbet_jax.runs.signals import SIGNALS, interruptible, stop_on_signals
 
 
 def interrupt_when(begun: threading.Event, *after: threading.Event) -> threading.Thread:
@@ -41,7 +41,7 @@ def test_a_signal_is_answered_while_something_long_runs(capsys):
 
         stop.reply = reply_and_go_on
         sender = interrupt_when(begun)
-        assert heard_during(work) == "done"
+        assert interruptible(work) == "done"
         sender.join()
     assert stop.signal == signal.SIGINT
     assert capsys.readouterr().out == "stopping when compiling is done; again to stop now\n"
@@ -82,4 +82,4 @@ def test_errors_of_the_work_are_raised():
         raise ValueError("no room")
 
     with pytest.raises(ValueError, match="no room"):
-        heard_during(work)
+        interruptible(work)

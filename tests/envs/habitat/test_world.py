@@ -236,7 +236,7 @@ def test_it_trains_and_resumes_bit_for_bit(simulators_of, tmp_path) -> None:
     tiny = replace(SETTINGS, unroll=5, network=replace(NETWORK, conv_layers=5))
     program = make_program(tiny, world, seeds=1, iterations_per_chunk=2)
     middle, _ = program.advance(program.init(seed_keys(1)))
-    checkpoint.save(tmp_path, middle, checkpoint.Position(2, 20), {})
+    checkpoint.save(tmp_path, middle, checkpoint.Position(2, 20))
     end, metrics = program.advance(middle)
     assert np.isfinite(metrics["policy_loss"]).all()
     assert np.nanmax(metrics["episode_length"]) == 7
@@ -245,6 +245,6 @@ def test_it_trains_and_resumes_bit_for_bit(simulators_of, tmp_path) -> None:
     fresh = habitat_world(simulators_of(Settings("fine", OWN), 2), max_steps=7)
     resumed = make_program(tiny, fresh, seeds=1, iterations_per_chunk=2)
     template = jax.eval_shape(resumed.init, seed_keys(1))
-    loaded = checkpoint.load_newest(tmp_path, template, {})
+    loaded = checkpoint.load_newest(tmp_path, template)
     again, _ = resumed.advance(loaded.state)
     chex.assert_trees_all_equal(numbers(again), numbers(end))

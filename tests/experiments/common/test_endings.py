@@ -9,7 +9,7 @@ import pytest
 
 from cbet_jax.analysis import figures
 from cbet_jax.runs.directory import RunDirectory
-from cbet_jax.runs.train_loop import Outcome
+from cbet_jax.runs.host_loop import Outcome
 from experiments import minigrid_pretrain
 from experiments.common import endings
 from experiments.common.presets import PRESETS

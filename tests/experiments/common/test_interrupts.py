@@ -48,7 +48,7 @@ with cli.user_errors():
     try:
         with cli.user_errors():
             threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
-            signals.heard_during(lambda: time.sleep(60))
+            signals.interruptible(lambda: time.sleep(60))
     except SystemExit as end:
         print("ended with", end.code, flush=True)
         os._exit(end.code)

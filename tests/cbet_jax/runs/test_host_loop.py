@@ -9,7 +9,6 @@ import signal
 import sys
 import threading
 from functools import partial
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -18,9 +17,9 @@ from rich.console import Console
 
 from cbet_jax.analysis import figures
 from cbet_jax.intrinsic.types import Params
-from cbet_jax.runs import checkpoint, memory, metrics_table, saving, signals, train_loop
-from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
-from cbet_jax.runs.train_loop import HostSettings
+from cbet_jax.runs import host_loop, memory, metrics_table, signals
+from cbet_jax.runs.directory import RunDirectory, RunDirectoryError, checkpoints
+from cbet_jax.runs.host_loop import HostSettings, SaveClock
 from experiments import minigrid_pretrain
 from experiments.common import endings, opening, training_together
 from tests.support.fake_program import fake_program
@@ -78,10 +77,6 @@ def pretrain(root, *arguments) -> RunDirectory:
     return RunDirectory(root)
 
 
-def largest(folder: Path) -> Path:
-    return max((p for p in folder.rglob("*") if p.is_file()), key=lambda p: p.stat().st_size)
-
-
 def files(directory: RunDirectory) -> dict[str, bytes]:
     paths = [p for p in directory.root.rglob("*") if p.is_file()]
     return {str(path.relative_to(directory.root)): path.read_bytes() for path in paths}
@@ -123,39 +118,30 @@ def test_a_signal_saves_and_ends_the_run(number, status, tmp_path, monkeypatch, 
     assert signal.getsignal(signal.SIGINT) is before
 
 
-def test_saving_takes_a_tenth_of_the_time_at_most(tmp_path, monkeypatch):
-    clock, saved = [0.0], []
-
-    def means(chunk):
-        clock[0] += 1  # second, a chunk
-        return shown(chunk)
-
-    def save(folder, state, position, settings, **more):
-        # Ten times as long: until the third chunk after, the sixth, the next, the longest.
-        saved.append(position.frames // CHUNK_FRAMES)
-        clock[0] += {1: 0.22, 4: 0.52, 10: 0.0, 11: 1000.0, 21: 1000.0}[saved[-1]]
-        return checkpointed(folder, state, position, settings, **more)
-
-    shown, checkpointed = metrics_table.means, checkpoint.save
-    monkeypatch.setattr(metrics_table, "means", means)
-    monkeypatch.setattr(checkpoint, "save", save)
-    monkeypatch.setattr(saving, "LONGEST_SECONDS", 9.5)
-    monkeypatch.setattr(saving, "time", SimpleNamespace(monotonic=lambda: clock[0]))
-    with pytest.raises(KeyError, match="30"):  # the end is saved in any case
-        pretrain(tmp_path, "--checkpoint-seconds", "None")
-    assert saved == [1, 4, 10, 11, 21, 30]
+def test_saving_takes_a_tenth_of_the_time_at_most(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(host_loop, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(host_loop, "LONGEST_SECONDS", 9.5)
+    clock, saved = SaveClock(None), []
+    for chunk in range(1, 31):
+        now[0] += 1
+        if clock.is_due():
+            saved.append(chunk)
+            with clock.saving():  # ten times as long until the next: 3 chunks, 6, 1, the longest
+                now[0] += {1: 0.22, 4: 0.52, 10: 0.0, 11: 1000.0, 21: 1000.0}[chunk]
+    assert saved == [1, 4, 10, 11, 21]
     options, _ = opening.read(minigrid_pretrain.EXPERIMENT, ["--preset", "smoke"])
     assert options.checkpoint_seconds is HostSettings(Console()).checkpoint_seconds is None
 
 
 def test_full_count_tables_are_told_of_once(tmp_path, monkeypatch, capsys):
-    def show(run, chunk, done):
+    def show(loop, chunk):
         lost = np.full((CHUNK, SEEDS), float(next(overflow)), np.float32)
-        shown(run, chunk | {"count_overflow": lost}, done)
+        shown(loop, chunk | {"count_overflow": lost})
 
-    shown, overflow = train_loop._Run.show, itertools.count()
-    monkeypatch.setattr(train_loop._Run, "show", show)
-    monkeypatch.setattr(train_loop, "OVERFLOW_SHARE", 0.93 / CHUNK_FRAMES)  # 14 > 0.93 * 15
+    shown, overflow = host_loop._Loop.show, itertools.count()
+    monkeypatch.setattr(host_loop._Loop, "show", show)
+    monkeypatch.setattr(host_loop, "OVERFLOW_SHARE", 0.93 / CHUNK_FRAMES)  # 14 > 0.93 * 15
     pretrain(tmp_path, *RARELY)
     assert capsys.readouterr().out.count("count tables are full: 14 visits") == 1
 
@@ -174,7 +160,8 @@ def test_a_run_that_died_before_its_first_checkpoint_begins_anew(unbroken, tmp_p
     died = RunDirectory(tmp_path / "died")
     died.create(unbroken.settings())
     died.metrics.write_text("seed,frames,name,value\n0,4")
-    (died.checkpoints / ".000000000080.tmp").mkdir(parents=True)
+    died.checkpoints.mkdir()
+    (died.checkpoints / ".000000000080.0a1b2c3d.tmp.npz").touch()
     minigrid_pretrain.main(["--out", str(died.root), "--resume", *RARELY])
     assert died.metrics.read_bytes() == unbroken.metrics.read_bytes()
     assert not list(died.checkpoints.glob(".*"))
@@ -219,7 +206,7 @@ def test_a_run_whose_tables_are_too_small_is_not_made_longer(
 
 
 def test_rounded_frames_and_long_runs_are_told_of(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(train_loop, "LONG_SECONDS", 0.0)
+    monkeypatch.setattr(host_loop, "LONG_SECONDS", 0.0)
     pretrain(tmp_path, "--frames", str(CHUNK_FRAMES + 1))
     shown = " ".join(capsys.readouterr().out.split())
     said = f"{CHUNK_FRAMES + 1} frames are rounded up to {2 * CHUNK_FRAMES}: whole chunks of"
@@ -240,29 +227,21 @@ def test_a_contradicting_command_line_is_refused(stopped, capsys):
     assert "train.network.lstm_units is 4, not 32" in error
 
 
-def test_a_checkpoint_of_another_run_is_refused(stopped, capsys):
-    config = json.loads(stopped.config.read_text())
-    config["train"]["loss"]["discount"] = 0.9
-    del config["digest"]  # as an older run's
-    stopped.config.write_text(json.dumps(config))
-    error = refused(minigrid_pretrain.main, ["--resume", "--out", str(stopped.root)], capsys)
-    assert "train.loss.discount is 0.99, not 0.9" in error
-
-
 def test_a_damaged_checkpoint_falls_back_to_the_last_good_one(unbroken, stopped, capsys):
-    newest = checkpoint.checkpoints(stopped.checkpoints)[-1]
-    largest(newest / "state").write_bytes(b"")
+    newest = checkpoints(stopped.checkpoints)[-1]
+    newest.write_bytes(newest.read_bytes()[:-100])
     capsys.readouterr()
     pretrain(stopped.root, "--resume", *RARELY)
     shown = capsys.readouterr().out
     assert f"{newest.name} is damaged" in shown
     assert f"continuing from {3 * CHUNK_FRAMES:012d}" in shown
+    assert newest.with_name(f"{newest.name}.damaged-1").exists()
     assert stopped.metrics.read_bytes() == unbroken.metrics.read_bytes()
 
 
 def test_no_good_checkpoint_is_refused(stopped, capsys):
-    for path in checkpoint.checkpoints(stopped.checkpoints):
-        (path / "checkpoint.json").unlink()
+    for path in checkpoints(stopped.checkpoints):
+        path.write_bytes(b"")
     error = refused(minigrid_pretrain.main, ["--resume", "--out", str(stopped.root)], capsys)
     assert "every checkpoint" in error
 
@@ -282,72 +261,48 @@ DAMAGES = {
 
 
 @pytest.mark.parametrize("what", DAMAGES)
-def test_damaged_metrics_are_found_and_restored(unbroken, stopped, what, capsys):
-    damage, before = DAMAGES[what], stopped.metrics.read_bytes()
+def test_damaged_metrics_are_refused(stopped, what, capsys):
+    damage = DAMAGES[what]
     if damage is None:
         stopped.metrics.unlink()
     else:
-        stopped.metrics.write_bytes(damage(before))
-        assert stopped.metrics.read_bytes() != before
-    capsys.readouterr()
-    pretrain(stopped.root, "--resume", *RARELY)
-    assert "metrics.csv is damaged" in capsys.readouterr().out
-    assert stopped.metrics.read_bytes() == unbroken.metrics.read_bytes()
-    aside = stopped.metrics.with_name("metrics.csv.damaged-1")
-    assert aside.exists() == (damage is not None)
+        stopped.metrics.write_bytes(damage(stopped.metrics.read_bytes()))
+    before = files(stopped)
+    error = refused(minigrid_pretrain.main, ["--out", str(stopped.root), "--resume"], capsys)
+    assert "metrics.csv is damaged" in error
+    assert files(stopped) == before
+    with pytest.raises(RunDirectoryError, match="is damaged"):
+        metrics_table.read_verified(stopped)
 
 
-def test_damaged_metrics_of_a_finished_run_are_found_and_restored(unbroken, tmp_path, capsys):
-    directory = RunDirectory(shutil.copytree(unbroken.root, tmp_path / "finished"))
-    directory.metrics.write_bytes(change(directory.metrics.read_bytes()))
-    with pytest.raises(RunDirectoryError, match="is damaged; --resume"):
-        metrics_table.read_verified(directory)
-    minigrid_pretrain.main(["--out", str(directory.root), "--resume"])
-    assert "metrics.csv is damaged" in capsys.readouterr().out
-    assert directory.metrics.read_bytes() == unbroken.metrics.read_bytes()
-    assert metrics_table.read_verified(directory)
+def test_metrics_that_are_damaged_while_a_run_trains_are_found(tmp_path, monkeypatch, capsys):
+    directory, append = RunDirectory(tmp_path / "run"), metrics_table.Table.append
+
+    def damage(table, chunk, frames, *more):
+        if frames == 2 * CHUNK_FRAMES:
+            with open(directory.metrics, "r+b") as file:
+                file.seek(100)
+                file.write(b"#")
+        return append(table, chunk, frames, *more)
+
+    monkeypatch.setattr(metrics_table.Table, "append", damage)
+    pretrain(directory.root)
+    error = refused(minigrid_pretrain.main, ["--out", str(directory.root), "--resume"], capsys)
+    assert "metrics.csv is damaged" in error
 
 
-def test_lost_metrics_of_an_older_run_are_refused(tmp_path):
-    """Its checkpoints hold neither a digest nor rows."""
-    with pytest.raises(RunDirectoryError, match=r"metrics.csv has 0 bytes, but had 9"):
-        metrics_table.restore(tmp_path / "metrics.csv", 9, None, tmp_path / "none", print)
+@pytest.mark.parametrize("content", [b"{", b'{"sessions": 3}', b"[]", b"\xff\xfe", b"[" * 10**5])
+@pytest.mark.parametrize("name", ["config.json", "manifest.json"])
+def test_other_damage_is_refused(stopped, name, content, capsys):
+    (stopped.root / name).write_bytes(content)
+    error = refused(minigrid_pretrain.main, ["--out", str(stopped.root), "--resume"], capsys)
+    assert f"{name} " in error
 
 
-NO_MANIFESTS = [b"", b"{", b'{"sessions": 3}', b"[]", b"\xff\xfe", b"[" * 10**5]
-
-
-def test_a_changed_manifest_is_set_aside(stopped, capsys):
-    stopped.manifest.write_text(stopped.manifest.read_text().replace('"frames": ', '"frames": 1'))
-    pretrain(stopped.root, "--resume", *RARELY)
-    assert "manifest.json is damaged: set aside" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("content", NO_MANIFESTS)
-def test_a_damaged_manifest_is_set_aside(stopped, content, capsys):
-    stopped.manifest.write_bytes(content)
-    capsys.readouterr()
-    pretrain(stopped.root, "--resume", *RARELY)
-    assert "manifest.json is damaged: set aside" in capsys.readouterr().out
-    assert stopped.manifest.with_name("manifest.json.damaged-1").read_bytes() == content
-    assert len(json.loads(stopped.manifest.read_text())["sessions"]) == 1
-
-
-@pytest.mark.parametrize("change", ["cut", "number", "deep", "gone"])
-def test_a_damaged_configuration_is_restored(unbroken, stopped, change, capsys):
-    """Every checkpoint holds the settings."""
-    text = stopped.config.read_text()
-    contents = {"cut": text[:-40], "number": text.replace("0.99", "0.9"), "deep": "[" * 10**5}
-    stopped.config.unlink()
-    if change in contents:
-        stopped.config.write_text(contents[change])
-    capsys.readouterr()
-    minigrid_pretrain.main(["--out", str(stopped.root), "--resume", *RARELY])
-    said = capsys.readouterr()
-    assert "using the settings that a checkpoint holds" in said.err
-    assert "config.json was damaged" in said.out
-    assert stopped.config.read_text() == text
-    assert stopped.metrics.read_bytes() == unbroken.metrics.read_bytes()
+def test_a_changed_configuration_is_refused(stopped, capsys):
+    stopped.config.write_text(stopped.config.read_text().replace("0.99", "0.9"))
+    error = refused(minigrid_pretrain.main, ["--out", str(stopped.root), "--resume"], capsys)
+    assert "it was changed since the run began" in error
 
 
 @pytest.mark.parametrize("name", [".lock", "metrics.csv", "manifest.json"])
@@ -362,11 +317,9 @@ def test_a_link_is_refused_and_what_it_leads_to_stays(stopped, name, tmp_path, c
     assert victim.read_bytes() == before
 
 
-@pytest.mark.parametrize("which", ["checkpoints", "policies", "figures", "oldest", "state"])
+@pytest.mark.parametrize("which", ["checkpoints", "policies", "figures"])
 def test_a_linked_folder_is_refused_and_what_it_leads_to_stays(stopped, which, tmp_path, capsys):
-    oldest = checkpoint.checkpoints(stopped.checkpoints)[0]
-    places = {"oldest": oldest, "state": oldest / "state"}
-    link, victim = places.get(which, stopped.root / which), tmp_path / "victim"
+    link, victim = stopped.root / which, tmp_path / "victim"
     if link.exists():
         shutil.move(link, victim)
     else:
@@ -407,14 +360,12 @@ def test_what_a_killed_process_was_writing_is_deleted(unbroken, tmp_path):
 
 
 def test_stray_files_beside_checkpoints_stop_nothing(unbroken, stopped):
-    (stopped.checkpoints / ".stray.tmp").write_text("a file")
-    (stopped.checkpoints / f"{FRAMES:012d}").write_text("where the last checkpoint goes")
     (stopped.checkpoints / "notes.txt").write_text("a file")
-    (stopped.checkpoints / "7²").mkdir()
+    for name in ("7².npz", "7.npz"):
+        (stopped.checkpoints / name).mkdir()
     pretrain(stopped.root, "--resume", *RARELY)
     assert stopped.metrics.read_bytes() == unbroken.metrics.read_bytes()
     assert saved_frames(stopped)[-1] == FRAMES
-    assert (stopped.checkpoints / f"{FRAMES:012d}.damaged-1").is_file()
 
 
 def test_a_full_disk_ends_the_run_in_one_line(tmp_path, unbroken, capsys, monkeypatch):
@@ -444,7 +395,6 @@ def test_a_full_disk_ends_the_run_in_one_line(tmp_path, unbroken, capsys, monkey
 def test_a_checkpoint_that_cannot_be_written_ends_the_run_in_one_line(
     tmp_path, capsys, monkeypatch
 ):
-    """The arrays are written by other code, which has other exceptions."""
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     limits, sync = resource.getrlimit(resource.RLIMIT_FSIZE), metrics_table.Table.sync
 
@@ -453,7 +403,6 @@ def test_a_checkpoint_that_cannot_be_written_ends_the_run_in_one_line(
         resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))
 
     monkeypatch.setattr(metrics_table.Table, "sync", fill)
-    monkeypatch.setattr(checkpoint, "_copy", lambda *_: None)
     arguments = [*ARGUMENTS, "--out", str(tmp_path / "run")]
     try:
         error = refused(minigrid_pretrain.main, arguments, capsys, status=3)
@@ -464,23 +413,25 @@ def test_a_checkpoint_that_cannot_be_written_ends_the_run_in_one_line(
     assert list(RunDirectory(tmp_path / "run").checkpoints.iterdir()) == []
 
 
-@pytest.mark.parametrize("what", ["directory", "table"])
-def test_a_run_whose_files_are_deleted_ends_in_one_line(what, tmp_path, capsys, monkeypatch):
+@pytest.mark.parametrize("what", ["directory", "table", "lock"])
+def test_a_run_whose_files_are_replaced_ends_in_one_line(what, tmp_path, capsys, monkeypatch):
     directory, append = RunDirectory(tmp_path / "run"), metrics_table.Table.append
+    lock = directory.root / ".lock"
 
     def delete(*arguments):
         if arguments[2] == CHUNK_FRAMES:
-            if what == "table":
-                directory.metrics.unlink()
-            else:
+            if what == "directory":
                 shutil.rmtree(directory.root)
+            else:
+                (lock if what == "lock" else directory.metrics).unlink()
+                lock.touch()  # as another process does
         return append(*arguments)
 
     monkeypatch.setattr(metrics_table.Table, "append", delete)
     arguments = [*ARGUMENTS, "--out", str(directory.root)]
     error = refused(minigrid_pretrain.main, arguments, capsys, status=3)
-    assert f"{directory.metrics}: it was deleted during the run" in error
-    assert directory.root.exists() == (what == "table")
+    assert "it was deleted or replaced during the run" in error
+    assert directory.root.exists() == (what != "directory")
 
 
 def test_a_program_that_does_not_fit_leaves_nothing(tmp_path, stopped, capsys, monkeypatch):
@@ -517,7 +468,7 @@ def test_a_loss_that_is_not_finite_stops_the_run(tmp_path, capsys, monkeypatch):
     error = capsys.readouterr().err
     assert stop.value.code == 1
     assert "the loss of update 11 is not a finite number" in error
-    assert f"the one at {5 * CHUNK_FRAMES:,} frames" in error
+    assert f"the last good checkpoint is at {5 * CHUNK_FRAMES:,} frames" in error
     assert error.count("\n") == 1
     directory = RunDirectory(tmp_path)
     assert saved_frames(directory)[-1] == 5 * CHUNK_FRAMES
@@ -590,7 +541,7 @@ def test_runs_of_one_program_end_as_they_do_alone(together, tmp_path, monkeypatc
     assert stop.value.code == 130
     runs = [RunDirectory(root) for root in roots]
     assert {frames for run in runs for frames in saved_frames(run)[-1:]} == {4 * CHUNK_FRAMES}
-    shutil.rmtree(checkpoint.checkpoints(runs[1].checkpoints)[-1])  # killed before it was saved
+    checkpoints(runs[1].checkpoints)[-1].unlink()  # killed before it was saved
     together(roots, "--resume", *RARELY)
     assert "3 runs in one program" in capsys.readouterr().out
     for number, run in enumerate(runs):

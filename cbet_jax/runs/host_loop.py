@@ -1,0 +1,358 @@
+"""The host's side of training: what happens between two chunks of the compiled program.
+
+Nothing here decides what is computed. When a checkpoint is written depends on the clock, but where
+the chunks begin and end does not. So a run that was killed and resumed ends with the same numbers,
+bit for bit.
+
+Where several hosts train together, all of them take these steps; only the first reads and writes
+files (`cbet_jax.runs.multihost`).
+"""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from rich.console import Console
+
+from cbet_jax.config import RunSettings
+from cbet_jax.program import Program, seed_keys
+from cbet_jax.runs import (
+    checkpoint,
+    compilation_cache,
+    manifest,
+    memory,
+    metrics_table,
+    multihost,
+    progress_bar,
+)
+from cbet_jax.runs.devices import compiled_quickly
+from cbet_jax.runs.directory import RunDirectory
+from cbet_jax.runs.metrics_table import Chunk
+from cbet_jax.runs.run_files import Run, RunFiles
+from cbet_jax.runs.signals import Stop, in_thread, interruptible, stop_on_signals
+from cbet_jax.runs.tracking import Trackers
+from cbet_jax.train import TrainState
+
+Advance = Callable[[TrainState], tuple[TrainState, Chunk]]  # plays a chunk, donates its input state
+
+LONG_SECONDS = 3600.0  # a run that takes longer says so after its first chunk
+OVERFLOW_SHARE = 0.001  # of all visits; if more find no room in count tables, one line says so
+SAVING_SHARE = 0.1  # saving takes at most this share of a run's time, by waiting in between,
+LONGEST_SECONDS = 600.0  # but a checkpoint is never older than this and a chunk
+
+
+class NonFiniteLossError(Exception):
+    """The loss is no longer a finite number; one line says since which update."""
+
+
+class Outcome(NamedTuple):
+    """How a run ended."""
+
+    frames: int  # played so far by each seed
+    finished: bool
+    trained: bool  # False: there was nothing left to do
+    signal: int  # asked it to stop (0: none)
+    trouble: str = ""  # one line that says how it diverged, if it did
+
+
+@dataclass(frozen=True)
+class HostSettings:
+    """What the host does while the program computes; none of it changes the numbers."""
+
+    console: Console
+    command: tuple[str, ...] = ()  # for the manifest of a run trained alone
+    checkpoint_seconds: float | None = None  # least time between two (None: see SAVING_SHARE)
+    keep_at: tuple[int, ...] = ()  # frames at which the policies are kept for good
+    trackers: Trackers | None = None  # follow the metrics of a run trained alone
+    advice: str = ""  # what to do where the run takes long
+    until: int | None = None  # frames to train for now (None: all); the run can be continued
+    measured: Callable[[], dict[str, Any]] = dict  # what else the manifest records
+
+
+def train(
+    directory: RunDirectory, settings: RunSettings, program: Program, host: HostSettings
+) -> Outcome:
+    """Train until the last frame, or until a signal asks to stop.
+
+    Args:
+        directory: holds the run's configuration; an unfinished run in it is continued.
+        settings: that configuration.
+        program: the compiled program that the settings ask for.
+        host: what to show, and how often to save.
+
+    Returns:
+        How far the run came, and why it ended.
+
+    Raises:
+        RunDirectoryError: the directory's files do not fit the settings.
+        NonFiniteLossError: a loss was not a number; the last checkpoint is from before.
+        NotEnoughMemoryError: the program needs more memory than there is.
+    """
+    run = Run(directory, settings, host.trackers, host.command)
+    (outcome,) = train_together([run], program, host)
+    if outcome.trouble:
+        raise NonFiniteLossError(outcome.trouble)
+    return outcome
+
+
+def train_together(runs: Sequence[Run], program: Program, host: HostSettings) -> list[Outcome]:
+    """Train several runs in one program until the last frame, or until a signal asks to stop.
+
+    Each keeps its own files, as if it were trained alone. They are saved at the same moments, and
+    continue from the newest checkpoint that all of them hold, or from their beginnings. One that
+    diverges ends there; the others continue.
+
+    Args:
+        runs: their settings differ in numbers only.
+        program: the compiled program of all these settings, in this order.
+        host: what to show, and how often to save.
+
+    Returns:
+        How far each run came, and why it ended.
+
+    Raises:
+        RunDirectoryError: a directory's files do not fit the settings.
+        NotEnoughMemoryError: the program needs more memory than there is.
+    """
+    with ExitStack() as locks, stop_on_signals() as stop:
+        for run in runs:
+            locks.enter_context(multihost.first_inside(run.directory.lock))
+        loop = _Loop(runs, program, host)
+        state = loop.restore()
+        begun_at = loop.done
+        if loop.done < loop.last:
+            advance, state = loop.compile(state, stop)
+            with loop.open_tables(), loop.display():
+                while loop.is_left() and not multihost.largest(stop.signal):
+                    state, chunk = advance(state)
+                    loop.write(chunk)
+                    loop.show(chunk)
+                    loop.keep_policies(state)
+                    if loop.clock.is_due():
+                        loop.save(state)
+                loop.save(state)
+        signal = multihost.largest(stop.signal)
+        finished, trained = loop.done >= loop.iterations, loop.done != begun_at
+        return [
+            Outcome(run.position.frames, finished and not run.trouble, trained, signal, run.trouble)
+            for run in loop.runs
+        ]
+
+
+class _Loop:
+    """The steps of `train_together`, and what they share."""
+
+    def __init__(self, runs: Sequence[Run], program: Program, host: HostSettings) -> None:
+        self.host = host
+        self.program = program
+        self.seeds = runs[0].settings.seeds  # the same for all runs of a program
+        self.runs = [RunFiles(run, i * self.seeds, self.say) for i, run in enumerate(runs)]
+        keys = [seed_keys(self.seeds, run.settings.first_seed) for run in runs]
+        self.keys = jnp.concatenate(keys) if len(keys) > 1 else keys[0]
+        self.template = jax.eval_shape(program.init, self.keys)
+        self.chunk_frames = program.iterations_per_chunk * program.frames_per_iteration
+        chunks = -(-runs[0].settings.train.iterations // program.iterations_per_chunk)
+        chunks_now = chunks if host.until is None else -(-host.until // self.chunk_frames)
+        self.iterations = chunks * program.iterations_per_chunk  # in the whole run
+        self.last = min(chunks, chunks_now) * program.iterations_per_chunk  # to reach now
+        self.done = 0  # iterations
+        self.clock = SaveClock(host.checkpoint_seconds)
+        self.told: set[str] = set()  # what is told only once
+
+    def sound(self) -> list[RunFiles]:
+        """Return the runs that have not diverged."""
+        return [run for run in self.runs if not run.trouble]
+
+    def is_left(self) -> bool:
+        """Return whether a run has chunks left to play now."""
+        return bool(self.sound()) and self.done < self.last
+
+    def restore(self) -> TrainState | None:
+        """Read the newest good checkpoints; None where the runs have not begun.
+
+        Raises:
+            RunDirectoryError: one is another program's, or has no room for so many frames.
+        """
+        template = self.template
+        if len(self.runs) > 1:
+            template = jax.tree.map(self._of_one, template)
+        states = [run.restore(template) for run in self.runs]
+        if len({run.position.iterations for run in self.runs}) > 1:
+            common = set.intersection(*(run.held() for run in self.runs))
+            states = [run.go_back(max(common, default=0), template) for run in self.runs]
+        self.done = self.runs[0].position.iterations
+        if states[0] is None or len(states) == 1:
+            return states[0]
+        state: TrainState = jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *states)
+        return state
+
+    def _of_one(self, leaf: jax.ShapeDtypeStruct) -> jax.ShapeDtypeStruct:
+        return jax.ShapeDtypeStruct((self.seeds, *leaf.shape[1:]), leaf.dtype)
+
+    def compile(self, state: TrainState | None, stop: Stop) -> tuple[Advance, TrainState]:
+        """Compile the training step, and make the first state where there is none."""
+        began = time.monotonic()
+        stop.waits_for = "compiling"
+        compilation_cache.use(self.say)
+        with (
+            progress_bar.waiting(self.host.console, "compiling"),
+            in_thread(self._compile_init if state is None else lambda: None) as init,
+        ):
+            # Lowered from the template, so a resumed run compiles the very same program.
+            compiled = interruptible(self.program.advance.lower(self.template).compile)
+            memory.refuse_program(compiled)
+            make_state = init()
+            state = make_state(self.keys) if make_state else self.program.to_devices(state)
+            state = jax.block_until_ready(state)
+        stop.waits_for = "this chunk"
+        seconds = time.monotonic() - began
+        self.say(f"compiled in {seconds:.1f} s")
+        for run in self.runs:
+            multihost.on_first(run.begin)
+        from_frames = self.runs[0].saved.frames
+        self._record(self.runs, compile_seconds=round(seconds, 2), from_frames=from_frames)
+
+        def play(state: TrainState) -> tuple[TrainState, Chunk]:
+            state, metrics = compiled(state)
+            return state, {name: np.asarray(values) for name, values in metrics.items()}
+
+        return lambda state: interruptible(partial(play, state)), state
+
+    def _compile_init(self) -> Callable[..., TrainState]:
+        """Compile what makes the first state; beside the training step, this takes no longer."""
+        return self.program.init.lower(self.keys).compile(compiled_quickly())
+
+    @contextmanager
+    def open_tables(self) -> Iterator[None]:
+        """Open the tables of metrics, cut back to what they held at the runs' positions."""
+        with ExitStack() as tables:
+            for run in self.runs:
+                tables.enter_context(run.open_table())
+            yield
+
+    @contextmanager
+    def display(self) -> Iterator[None]:
+        """Show progress while the block runs."""
+        each = self.program.frames_per_iteration
+        self._speed = progress_bar.Speedometer(self.done * each, self.last * each, len(self.keys))
+        with progress_bar.display(self.host.console, self._speed) as self._display:
+            self.clock.restart()
+            yield
+
+    def write(self, chunk: Chunk) -> None:
+        """Write a chunk's metrics."""
+        self.done += self.program.iterations_per_chunk
+        for run in self.sound():
+            run.write(chunk, self.program.iterations_per_chunk, self.program.frames_per_iteration)
+        self._tell_of_ends()
+
+    def show(self, chunk: Chunk) -> None:
+        """Show the speed and the main metrics; tell once of long runs and of full tables."""
+        if not self.sound():
+            return
+        frames = self.done * self.program.frames_per_iteration
+        self._display.update(frames, metrics_table.means(chunk))
+        if "time" not in self.told and self._speed.seconds_left > LONG_SECONDS:
+            hours = self._speed.seconds_left / 3600
+            speed = f"{self._speed.frames_per_second:,.0f} frames/s"
+            self.say(f"at {speed} this takes {hours:.1f} hours more{self.host.advice}")
+        self.told.add("time")  # after the first chunk, whose speed is that of the rest
+        overflow = np.max(chunk.get("count_overflow", 0))
+        if overflow > OVERFLOW_SHARE * frames and "overflow" not in self.told:
+            self.told.add("overflow")
+            self.say(
+                f"the count tables are full: {overflow:,.0f} visits found no room, and were "
+                "rewarded as first ones; a new run with more --counts.capacity has room"
+            )
+
+    def keep_policies(self, state: TrainState) -> None:
+        """Keep the policies for good at the first chunk that reaches the frames asked for."""
+        frames = self.done * self.program.frames_per_iteration
+        past = (frames - at for at in self.host.keep_at)
+        if not any(0 <= over < self.chunk_frames for over in past):
+            return
+        agent = state.learner.agent
+        policies = {"learner": {"policy": agent.learnt, "fixed": agent.fixed}}
+        for run in self.sound():
+            if run.has_finite(state.learner):
+                run.keep_policies(checkpoint.on_host(policies))
+        self._tell_of_ends()
+
+    def save(self, state: TrainState) -> None:
+        """Save each run's checkpoint, unless this very state was saved already.
+
+        A run whose state is no longer finite numbers is not saved, and ends.
+        """
+        due = [run for run in self.sound() if run.position != run.saved]
+        if not due:
+            return
+        with self.clock.saving():
+            due = [run for run in due if run.has_finite(state.learner)]
+            arrays = checkpoint.on_host(state) if due else {}
+            for run in due:
+                run.save(arrays)
+            if due:
+                self._record(
+                    due,
+                    frames=due[0].position.frames,
+                    frames_per_second=round(self._speed.frames_per_second / len(self.runs)),
+                    last_checkpoint=manifest.now(),
+                    **self.host.measured(),
+                )
+        self._tell_of_ends()
+
+    def _record(self, runs: Sequence[RunFiles], **measured: Any) -> None:
+        """Write what was measured into the manifests."""
+        together = {"runs_together": len(self.runs)} if len(self.runs) > 1 else {}
+        for run in runs:
+            run.record(**measured, **together)
+
+    def _tell_of_ends(self) -> None:
+        """Say which of several runs have diverged."""
+        for run in self.runs:
+            if len(self.runs) > 1 and run.trouble and str(run.directory.root) not in self.told:
+                self.told.add(str(run.directory.root))
+                self.say(f"{run.directory.root} diverged: {run.trouble}")
+
+    def say(self, line: str) -> None:
+        """Print one line."""
+        self.host.console.print(line, soft_wrap=True, highlight=False)
+
+
+class SaveClock:
+    """Tells when the next checkpoint is due.
+
+    Args:
+        least_seconds: least time between two checkpoints (None: so much that saving takes
+            `SAVING_SHARE` of the time at most).
+    """
+
+    def __init__(self, least_seconds: float | None) -> None:
+        self._least_seconds = least_seconds
+        self._last = time.monotonic()
+        self._save_seconds = 0.0  # how long the last save took
+
+    def restart(self) -> None:
+        """Count the time from here."""
+        self._last = time.monotonic()
+
+    @contextmanager
+    def saving(self) -> Iterator[None]:
+        """Time the block as the cost of a checkpoint, and restart the clock at its end."""
+        began = time.monotonic()
+        yield
+        self._last = time.monotonic()
+        self._save_seconds = self._last - began
+
+    def is_due(self) -> bool:
+        """Return whether the last checkpoint is old enough on any host."""
+        least = self._least_seconds
+        if least is None:
+            least = min(self._save_seconds / SAVING_SHARE, LONGEST_SECONDS)
+        return bool(multihost.largest(time.monotonic() - self._last >= least))
