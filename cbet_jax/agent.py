@@ -38,7 +38,6 @@ class Agent(NamedTuple):
     schedule: Callable[[ArrayTree, Float[Array, ""]], ArrayTree]  # fixed, frames played -> fixed
     precompute: Callable[[AgentParams, View], AgentParams]  # once for many calls of `apply`
     apply: Callable[[AgentParams, Views, Bool[Array, "T N"], RecurrentState], Outputs]
-    platform: str = "cpu"  # that its functions, and the loss of its policy, are written for
 
 
 class Bias(NamedTuple):
@@ -60,7 +59,6 @@ def make_agent(
     transfer: TransferSettings | None,
     num_actions: int,
     view_shape: tuple[int, int, int],
-    platform: str = "cpu",
 ) -> Agent:
     """Return the agent of a run.
 
@@ -69,30 +67,28 @@ def make_agent(
         transfer: the frozen policy that biases it (None: no bias).
         num_actions: number of actions to choose among.
         view_shape: height, width and channels of a view.
-        platform: that its functions are written for, such as `gpu`.
     """
-    agent = network_agent(settings, num_actions, view_shape, platform)
+    agent = network_agent(settings, num_actions, view_shape)
     if transfer is None:
         return agent
-    bias = network_agent(transfer.network, num_actions, view_shape, platform)
+    bias = network_agent(transfer.network, num_actions, view_shape)
     return biased(agent, bias, linear_decay(transfer.alpha, transfer.alpha_frames))
 
 
 def world_agent(
     settings: NetworkSettings, transfer: TransferSettings | None, world: World[Any]
 ) -> Agent:
-    """Return the agent of a run (`make_agent`) for its worlds, written for their platform."""
-    return make_agent(settings, transfer, world.num_actions, world.view_shape, world.platform)
+    """Return the agent of a run (`make_agent`) for its worlds."""
+    return make_agent(settings, transfer, world.num_actions, world.view_shape)
 
 
 def network_agent(
     settings: NetworkSettings,
     num_actions: int,
     view_shape: tuple[int, int, int],
-    platform: str = "cpu",
 ) -> Agent:
     """Return the agent that is one network, all of it learnt; arguments as of `make_agent`."""
-    network = PolicyNetwork(settings, num_actions, platform)
+    network = PolicyNetwork(settings, num_actions)
 
     def init(key: PRNGKeyArray) -> AgentParams:
         return AgentParams(policy_network.init_params(network, key, view_shape))
@@ -106,7 +102,7 @@ def network_agent(
     def apply(params: AgentParams, view: Views, first: Array, state: LSTMState) -> Outputs:
         return policy_network.apply(network, params.learnt, view, first, state)
 
-    return Agent(init, initial_state, _constant, precompute, apply, platform)
+    return Agent(init, initial_state, _constant, precompute, apply)
 
 
 def biased(task: Agent, bias: Agent, alpha: Schedule) -> Agent:
@@ -142,7 +138,7 @@ def biased(task: Agent, bias: Agent, alpha: Schedule) -> Agent:
         logits = task_logits + params.fixed.alpha * bias_logits
         return logits, value, BiasedState(task_state, bias_state)
 
-    return Agent(init, initial_state, schedule, precompute, apply, task.platform)
+    return Agent(init, initial_state, schedule, precompute, apply)
 
 
 def linear_decay(start: float, frames: int | None) -> Schedule:

@@ -221,7 +221,7 @@ def batch_loss(
     if loss.cut_at_time_outs:
         reward, discount = cut_at_time_outs(reward, discount, value[:-1], steps.truncated)
     streams.insert(0, RewardStream(value, reward, discount))
-    return actor_critic_loss(logits[:-1], steps.action, steps.logits, streams, loss, agent.platform)
+    return actor_critic_loss(logits[:-1], steps.action, steps.logits, streams, loss)
 
 
 def _apply(

@@ -1,7 +1,7 @@
 """The actor-critic loss: each term summed over the steps and averaged over the batch."""
 
 from collections.abc import Sequence
-from functools import partial, reduce
+from functools import reduce
 from operator import add
 from typing import NamedTuple
 
@@ -36,7 +36,6 @@ def actor_critic_loss(
     behaviour_logits: Float[Array, "T N actions"],
     streams: Sequence[RewardStream],
     settings: LossSettings,
-    platform: str = "cpu",
 ) -> ActorCriticLoss:
     """Return the V-trace actor-critic loss of a batch of sequences.
 
@@ -46,14 +45,13 @@ def actor_critic_loss(
         behaviour_logits: of the policy that acted.
         streams: rewards whose advantages, and whose values' errors, are summed.
         settings: weights of the terms.
-        platform: that the program is written for.
     """
     log_policy = jax.nn.log_softmax(logits)
     log_action = _pick(log_policy, action)
     log_rho = jax.lax.stop_gradient(log_action) - _pick(
         jax.nn.log_softmax(behaviour_logits), action
     )
-    batched_vtrace = jax.vmap(partial(vtrace, platform=platform), in_axes=1, out_axes=1)
+    batched_vtrace = jax.vmap(vtrace, in_axes=1, out_axes=1)
     targets = [
         batched_vtrace(value[:-1], value[1:], reward, discount, log_rho)
         for value, reward, discount in streams

@@ -60,8 +60,6 @@ def make_program(
 ) -> Program:
     """Return the compiled program that trains one agent for each seed, each with its own worlds.
 
-    It is written for the platform of the worlds.
-
     Args:
         settings: of the run, or of several runs that differ in real numbers only (rates, weights,
             probabilities above 0) and are trained beside each other, as seeds are.
@@ -80,7 +78,7 @@ def make_program(
     several = (settings,) if isinstance(settings, TrainSettings) else tuple(settings)
     agents = len(several) * seeds
     in_row = agents // mesh.shape[SEEDS] if mesh else agents
-    at_once = seeds_at_once or (1 if world.platform == "cpu" else in_row)
+    at_once = seeds_at_once or (1 if jax.default_backend() == "cpu" else in_row)
     trainer = make_trainer(several[0], world, agent, mesh)
     of_each_agent = jax.tree.map(lambda column: np.repeat(column, seeds), differing(several))
 

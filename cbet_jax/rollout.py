@@ -1,17 +1,16 @@
 """Acting: one step of every world, and sequences of steps inside one scan."""
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from cbet_jax.agent import Agent, AgentParams
 from cbet_jax.counts.table import CountTable, empty_tables, reset, visit
 from cbet_jax.intrinsic.types import Experience, Intrinsic, Memory, Params, Signal
 from cbet_jax.networks.policy_network import sample_actions
-from cbet_jax.packing import Packed, pack, unpack
+from cbet_jax.packing import scan
 from cbet_jax.types import ArrayTree, RecurrentState, Trajectory, Transition
 from envs.types import Step, World
 
@@ -106,9 +105,8 @@ def rollout(
         seen = actor.step.view, actor.first
         return after._replace(memory=memory), (seen, transition, signal, events)
 
-    scan = jax.lax.scan if world.platform == "cpu" else _scan_on_gpu
     keys = jax.random.split(scan_key, unroll)
-    last, ((view, first), steps, signal, events) = scan(play_step, actor, keys)
+    last, ((view, first), steps, signal, events) = scan(play_step, actor, keys, world.num_worlds)
     if intrinsic.observe_rollout is not None:
         keys, after = signal
         experience = Experience(view, steps.action, after)
@@ -141,43 +139,11 @@ def act(
     """
     view, first = actor.step.view[None], actor.first[None]
     logits, _, recurrent = agent.apply(params, view, first, actor.recurrent)
-    action = sample_actions(key, logits[0], world.platform)
+    action = sample_actions(key, logits[0])
     world_state, step = world.step(actor.world, action)
     transition = Transition(action, logits[0], step.reward, step.terminated, step.truncated)
     actor, events = _record(actor, step)
     return actor._replace(world=world_state, recurrent=recurrent), transition, events
-
-
-def _scan_on_gpu(
-    play_step: Callable[[ActorState, PRNGKeyArray], tuple[ActorState, Any]],
-    actor: ActorState,
-    keys: Key[Array, " T"],
-) -> tuple[ActorState, Any]:
-    """Return what `jax.lax.scan` does, in a loop that copies less and starts fewer kernels.
-
-    It carries each layer's recurrent state by itself, and all small arrays as one; what is kept of
-    a step is written as one array, too.
-    """
-    worlds = len(actor.first)
-
-    def carried(actor: ActorState) -> Packed:
-        return pack(actor._replace(recurrent=jax.tree.map(tuple, actor.recurrent)), worlds)
-
-    def restored(packed: Packed) -> ActorState:
-        actor: ActorState = unpack(packed)
-        layers = jax.tree.map(jnp.stack, actor.recurrent, is_leaf=_is_tuple_of_arrays)
-        return actor._replace(recurrent=layers)
-
-    def step(packed: Packed, key: PRNGKeyArray) -> tuple[Packed, Packed]:
-        actor, kept = play_step(restored(packed), key)
-        return carried(actor), pack(kept, worlds)
-
-    last, kept = jax.lax.scan(step, carried(actor), keys)
-    return restored(last), unpack(kept)
-
-
-def _is_tuple_of_arrays(node: Any) -> bool:
-    return type(node) is tuple and bool(node) and all(isinstance(leaf, jax.Array) for leaf in node)
 
 
 def _note(

@@ -64,7 +64,6 @@ def from_gymnax(
     max_steps: int | None = None,
     success: Success | None = None,
     name: str | None = None,
-    platform: str | None = None,
 ) -> World[Adapted]:
     """Return worlds that play an environment with gymnax's interface.
 
@@ -85,7 +84,6 @@ def from_gymnax(
         success: says whether an action fulfilled the task (None: `info["success"]`; without it,
             success is not measured).
         name: in metrics and tables (None: the environment's own, or that of its class).
-        platform: that programs are written for (None: the kind of JAX's default device).
 
     Raises:
         ValueError: the environment cannot be adapted; one line says why.
@@ -129,7 +127,6 @@ def from_gymnax(
         num_worlds,
         bounds,
         levels,
-        platform,
     )
 
 
@@ -171,7 +168,6 @@ def from_navix(
     levels: int = BYTE,
     success: Success | None = None,
     name: str | None = None,
-    platform: str | None = None,
 ) -> World[Adapted]:
     """Return worlds that play an environment of navix by navix's own rules and observations.
 
@@ -185,7 +181,6 @@ def from_navix(
         success: says whether an action fulfilled the task (None: it ended the episode, and was
             rewarded).
         name: in metrics and tables (None: that of the environment's class).
-        platform: that programs are written for (None: the kind of JAX's default device).
 
     Raises:
         ValueError: the environment cannot be adapted; one line says why.
@@ -215,12 +210,11 @@ def from_navix(
         num_worlds,
         _space_bounds(env.observation_space) if bounds is None else bounds,
         levels,
-        platform,
     )
 
 
 def _world(
-    env: _Environment, num_worlds: int, bounds: Bounds | None, levels: int, platform: str | None
+    env: _Environment, num_worlds: int, bounds: Bounds | None, levels: int
 ) -> World[Adapted]:
     """Return the worlds of an environment.
 
@@ -229,7 +223,6 @@ def _world(
         num_worlds: size of the batch.
         bounds: of the numbers of an observation (None: unknown).
         levels: that counts tell apart in a real number.
-        platform: that programs are written for (None: the kind of JAX's default device).
     """
     seen = jax.eval_shape(env.reset, jax.random.key(0))[1]
     bytes_of, view_shape = make_view(seen, bounds, levels)
@@ -295,7 +288,6 @@ def _world(
         environments=(env.name,),
         max_steps=env.max_steps,
         unmeasured=("interactions",) if env.says_success else ("interactions", "success"),
-        platform=platform or jax.default_backend(),
     )
 
 

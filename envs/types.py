@@ -53,5 +53,4 @@ class World[State]:
     view_shape: tuple[int, int, int]  # height, width, channels
     environments: tuple[str, ...]  # names; `Step.environment` indexes them
     max_steps: int  # of the longest episode
-    platform: str = "cpu"  # that these functions, and those that call them, are written for
     unmeasured: tuple[str, ...] = ()  # of `EPISODE_METRICS`: what means nothing in these worlds

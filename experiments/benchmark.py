@@ -3,8 +3,7 @@
 Every ratio is the median over pairs of short slices that were measured in turn, with its spread
 (10th to 90th percentile over the median). A ratio of fewer than three pairs, or of a spread over
 25 %, is not printed.
-Nothing else is judged here: the table says what was measured. `--gpu-report DIR` is the same as
-the command `gpu_report DIR`.
+Nothing else is judged here: the table says what was measured.
 """
 
 import json
@@ -24,7 +23,6 @@ from cbet_jax.runs.atomic_write import check_room, creating
 from cbet_jax.runs.devices import use_cpu
 from cbet_jax.setting_types import check_between
 from envs.registry import UnknownEnvironment, find
-from experiments import gpu_report
 from experiments.benchmarks import (
     gymnasium_measurements,
     training_measurements,
@@ -64,9 +62,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     console = Screen()
     with cli.user_errors(UnknownEnvironment):
         options: BenchmarkOptions = cli.parse(BenchmarkOptions, arguments, MODULE)
-        if options.gpu_report:
-            gpu_report.report(options.gpu_report, arguments, console, small=options.small)
-            return
         path = check(options)
         rows: list[Measurement] = []
         use_cpu()
@@ -85,8 +80,6 @@ def check(options: BenchmarkOptions) -> Path:
         UnknownEnvironment: no environment has that name.
         SettingsError: a group or preset is unknown, a number is out of range, or the file exists.
     """
-    if options.small:
-        raise SettingsError("--small is for a report: add --gpu-report DIR")
     for group in options.groups:
         if group not in GROUPS:
             raise SettingsError(f"unknown group {group!r}; there are {', '.join(GROUPS)}")

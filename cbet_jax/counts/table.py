@@ -20,7 +20,6 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int, UInt32
 
-from cbet_jax.counts.stacking import stack
 from envs.barrier import materialize
 
 WAYS = 4  # slots in a bucket
@@ -61,7 +60,7 @@ def visit(table: CountTable, key: UInt32[Array, "2"]) -> tuple[CountTable, UInt3
     slot, stored = _choose(buckets, found, ~current)
 
     count = materialize(jnp.where(found, slots[..., COUNT], 0).sum(dtype=jnp.uint32) + 1)
-    entry = stack(key[1], table.generation, count)
+    entry = jnp.stack([key[1], table.generation, count])
     slots = table.slots.at[jnp.where(stored, slot, capacity)].set(entry, mode="drop")
     overflow = table.overflow + ~stored
     return CountTable(slots, table.generation, overflow), count

@@ -28,7 +28,6 @@ class Convolution(nn.Module):
 
     channels: int  # filters
     factors: Factors = "float32"
-    platform: str = "cpu"  # that it is written for
 
     @nn.compact
     def __call__(
@@ -38,11 +37,11 @@ class Convolution(nn.Module):
         kernel = self.param("kernel", HIDDEN, (patch, self.channels))
         bias = self.param("bias", ZEROS, (self.channels,))
         if image[0].size > MATRIX_LIMIT:
-            return matmul(_patches(image), kernel, self.factors, self.platform) + bias
+            return matmul(_patches(image), kernel, self.factors) + bias
         matrix = self._matrix(kernel, image.shape[1:])
         numbers = image.reshape(len(image), -1)
         factor = matrix.reshape(numbers.shape[1], -1)
-        response = matmul(numbers, factor, self.factors, self.platform)
+        response = matmul(numbers, factor, self.factors)
         return response.reshape(len(image), *matrix.shape[3:]) + bias
 
     def _matrix(self, kernel: Float[Array, "patch filters"], shape: tuple[int, ...]) -> Array:

@@ -38,14 +38,13 @@ class Trace(NamedTuple):
     cell: Float[Array, "T N units"]
 
 
-@partial(jax.custom_vjp, nondiff_argnums=(4, 5))
+@partial(jax.custom_vjp, nondiff_argnums=(4,))
 def unroll(
     projected: Float[Array, "T N gates"],
     first: Bool[Array, "T N"],
     weights: Float[Array, "units 4*units"],
     initial: Carry,
     factors: Factors = "float32",
-    platform: str = "cpu",
 ) -> tuple[Float[Array, "T N units"], Carry]:
     """Unroll one LSTM layer over `T` steps (Hochreiter and Schmidhuber, 1997).
 
@@ -55,21 +54,18 @@ def unroll(
         weights: recurrent weights; gates in the order input, forget, cell, output.
         initial: the state before the first step.
         factors: precision of the factors of the recurrent products.
-        platform: that the loops are written for.
 
     Returns:
         The hidden state after each step, and the last state.
     """
     weights = round_factor(weights, factors)
-    final, trace = _forward(projected, first, weights, initial, platform)
+    final, trace = _forward(projected, first, weights, initial)
     return trace.hidden, final
 
 
-def _forward(
-    projected: Array, first: Array, weights: Array, initial: Carry, platform: str
-) -> tuple[Carry, Trace]:
+def _forward(projected: Array, first: Array, weights: Array, initial: Carry) -> tuple[Carry, Trace]:
     steps, agents, _ = projected.shape
-    recur = loop_matmul(weights, agents, steps, platform=platform)
+    recur = loop_matmul(weights, agents, steps)
 
     def step(carry: Carry, inputs: tuple[Array, Array]) -> tuple[Carry, Trace]:
         projected_t, keep_t = inputs
@@ -79,6 +75,10 @@ def _forward(
         return Carry(hidden, cell), Trace(gates, hidden, cell)
 
     return jax.lax.scan(step, initial, (projected, _keep(first)))
+
+
+def _on_cpu() -> bool:
+    return jax.default_backend() == "cpu"
 
 
 def _keep(first: Bool[Array, "T N"]) -> Float[Array, "T N 1"]:
@@ -99,27 +99,26 @@ def _unroll_forward(
     weights: Array,
     initial: Carry,
     factors: Factors,
-    platform: str,
 ) -> Any:
     weights = round_factor(weights, factors)
-    if platform != "cpu":
+    if not _on_cpu():
         states, kept = lstm_on_gpu.forward(
             projected, _keep(first), weights, (initial.hidden, initial.cell)
         )
         hidden = kept[:, :, lstm_on_gpu.HIDDEN]
         return (hidden, Carry(*states)), (kept, first, weights, initial)
-    final, trace = _forward(projected, first, weights, initial, platform)
+    final, trace = _forward(projected, first, weights, initial)
     return (trace.hidden, final), (trace, first, weights, initial)
 
 
-def _unroll_backward(factors: Factors, platform: str, residuals: Any, gradients: Any) -> Any:
+def _unroll_backward(factors: Factors, residuals: Any, gradients: Any) -> Any:
     trace, first, weights, initial = residuals
     hidden_gradient, final_gradient = gradients
     keep = _keep(first)
-    if platform != "cpu":
+    if not _on_cpu():
         gradients = hidden_gradient, (final_gradient.hidden, final_gradient.cell)
         by_gates, by_weights, by_states = lstm_on_gpu.backward(
-            trace, keep, weights, initial.hidden, gradients, platform
+            trace, keep, weights, initial.hidden, gradients
         )
         return by_gates.astype(jnp.float32), None, by_weights, Carry(*by_states)
     before = Carry(
@@ -127,7 +126,7 @@ def _unroll_backward(factors: Factors, platform: str, residuals: Any, gradients:
         cell=jnp.concatenate([initial.cell[None], trace.cell[:-1]]) * keep,
     )
     steps, agents, _ = trace.hidden.shape
-    recur_back = loop_matmul(weights, agents, steps, transposed=True, platform=platform)
+    recur_back = loop_matmul(weights, agents, steps, transposed=True)
 
     def step(carry: Carry, inputs: tuple[Array, ...]) -> tuple[Carry, Array]:
         gradient_t, gates_derivative_t, cell_derivative_t, keep_t, forget_t = inputs
@@ -140,7 +139,7 @@ def _unroll_backward(factors: Factors, platform: str, residuals: Any, gradients:
     derivatives = _derivatives(trace, before.cell)
     inputs = (hidden_gradient, *derivatives, keep, trace.gates[:, :, FORGET] * keep)
     initial_gradient, d_gates = jax.lax.scan(step, final_gradient, inputs, reverse=True)
-    d_weights = _weights_gradient(before.hidden, d_gates, factors, platform)
+    d_weights = _weights_gradient(before.hidden, d_gates, factors)
     return d_gates, None, d_weights, initial_gradient
 
 
@@ -148,12 +147,11 @@ def _weights_gradient(
     hidden: Float[Array, "T N units"],
     d_gates: Float[Array, "T N gates"],
     factors: Factors,
-    platform: str,
 ) -> Float[Array, "units gates"]:
     """Return the gradient of the recurrent weights: one product over all steps and agents."""
     hidden = round_factor(hidden.reshape(-1, hidden.shape[-1]), factors)
     d_gates = round_factor(d_gates.reshape(-1, d_gates.shape[-1]), factors)
-    return matmul_like(transpose(hidden, platform), d_gates)
+    return matmul_like(transpose(hidden), d_gates)
 
 
 def _derivatives(

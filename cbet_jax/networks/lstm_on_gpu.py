@@ -63,7 +63,6 @@ def backward(
     weights: Float[Array, "units gates"],
     initial_hidden: Float[Array, "N units"],
     gradients: tuple[Float[Array, "T N units"], States],
-    platform: str,
 ) -> tuple[Float[Array, "T N gates"], Float[Array, "units gates"], States]:
     """Return the gradients of the gates (rounded), of the weights and of the initial states.
 
@@ -73,11 +72,10 @@ def backward(
         weights: as of `forward`.
         initial_hidden: the hidden state before the first step.
         gradients: of the hidden state after each step, and of the last hidden state and cell.
-        platform: that the products are written for.
     """
     by_hidden, final = gradients
     units = len(weights)
-    turned = transpose(weights, platform)
+    turned = transpose(weights)
 
     def step(states: States, t: Array) -> tuple[States, Array]:
         d_hidden, d_cell = states
@@ -101,7 +99,7 @@ def backward(
     hidden = jnp.concatenate([initial_hidden[None], trace[:-1, :, HIDDEN]]) * keep
     factors = (array.reshape(-1, array.shape[-1]) for array in (hidden, d_gates))
     before, flat = (factor.astype(weights.dtype) for factor in factors)
-    return d_gates, matmul_like(transpose(before, platform), flat), by_initial
+    return d_gates, matmul_like(transpose(before), flat), by_initial
 
 
 def _loop(

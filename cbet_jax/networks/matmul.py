@@ -29,7 +29,6 @@ def matmul(
     x: Float[Array, "*N inputs"],
     weights: Float[Array, "inputs outputs"],
     factors: Factors,
-    platform: str = "cpu",
 ) -> Float[Array, "*N outputs"]:
     """Return `x @ weights` in float32. The products of its gradient round their factors too.
 
@@ -37,12 +36,11 @@ def matmul(
         x: the inputs.
         weights: may be rounded already.
         factors: precision of the factors.
-        platform: that the product is written for.
     """
     if factors == "float32":
         return x @ weights
     flat = x.reshape(-1, x.shape[-1])
-    return _rounded_matmul(flat, weights, factors, platform).reshape(*x.shape[:-1], -1)
+    return _rounded_matmul(flat, weights, factors).reshape(*x.shape[:-1], -1)
 
 
 def matmul_like(
@@ -52,18 +50,16 @@ def matmul_like(
     return jnp.matmul(x.astype(weights.dtype), weights, preferred_element_type=jnp.float32)
 
 
-def transpose(
-    matrix: Float[Array, "rows columns"], platform: str = "cpu"
-) -> Float[Array, "columns rows"]:
-    """Return the transpose as a factor of a product that is written for a platform.
+def transpose(matrix: Float[Array, "rows columns"]) -> Float[Array, "columns rows"]:
+    """Return the transpose as a factor of a product.
 
     On a CPU the transpose of 16-bit numbers is written out in memory. XLA's fast 16-bit products
     take only factors in that order. It would turn any other factor into 32-bit numbers, which take
-    three times as long.
+    three times as long. On a GPU writing it out would add a seventh to the bytes of learning.
     """
-    if matrix.dtype == jnp.float32 or platform != "cpu":
+    if matrix.dtype == jnp.float32:
         return matrix.T
-    return _row_major(matrix.T)
+    return jax.lax.platform_dependent(matrix.T, cpu=_row_major, default=lambda same: same)
 
 
 def loop_matmul(
@@ -72,7 +68,6 @@ def loop_matmul(
     steps: int,
     *,
     transposed: bool = False,
-    platform: str = "cpu",
 ) -> Callable[[Array], Array]:
     """Return the function `x -> x @ weights` for use inside a loop; it has no gradient.
 
@@ -84,11 +79,10 @@ def loop_matmul(
         rows: of `x`.
         steps: of the loop.
         transposed: multiply by `weights.T` instead.
-        platform: that the loop is written for.
     """
     pays = weights.size >= LARGE_WEIGHTS and rows in FEW_ROWS and steps > 1
-    if not pays or platform != "cpu":
-        factor = transpose(weights, platform) if transposed else weights
+    if not pays:
+        factor = transpose(weights) if transposed else weights
         return partial(matmul_like, weights=factor)
     return partial(_matmul_from_left, left=weights if transposed else _row_major(weights.T))
 
@@ -107,25 +101,23 @@ def _row_major(matrix: Array) -> Array:
     return with_layout_constraint(matrix, Layout((0, 1)))
 
 
-@partial(jax.custom_vjp, nondiff_argnums=(2, 3))
-def _rounded_matmul(x: Array, weights: Array, factors: Factors, platform: str) -> Array:
+@partial(jax.custom_vjp, nondiff_argnums=(2,))
+def _rounded_matmul(x: Array, weights: Array, factors: Factors) -> Array:
     return matmul_like(x, round_factor(weights, factors))
 
 
-def _forward(
-    x: Array, weights: Array, factors: Factors, platform: str
-) -> tuple[Array, tuple[Array, Array]]:
+def _forward(x: Array, weights: Array, factors: Factors) -> tuple[Array, tuple[Array, Array]]:
     rounded = round_factor(x, factors), round_factor(weights, factors)
     return matmul_like(*rounded), rounded
 
 
 def _backward(
-    factors: Factors, platform: str, rounded: tuple[Array, Array], gradient: Array
+    factors: Factors, rounded: tuple[Array, Array], gradient: Array
 ) -> tuple[Array, Array]:
     x, weights = rounded
     gradient = round_factor(gradient, factors)
-    to_inputs = matmul_like(gradient, transpose(weights, platform))
-    return to_inputs, matmul_like(transpose(x, platform), gradient)
+    to_inputs = matmul_like(gradient, transpose(weights))
+    return to_inputs, matmul_like(transpose(x), gradient)
 
 
 _rounded_matmul.defvjp(_forward, _backward)

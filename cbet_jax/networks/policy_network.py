@@ -30,7 +30,6 @@ class LSTMLayer(nn.Module):
 
     units: int
     factors: Factors = "float32"
-    platform: str = "cpu"  # that it is written for
 
     @nn.compact
     def __call__(
@@ -41,9 +40,9 @@ class LSTMLayer(nn.Module):
         hidden_weights = self.param("hidden_weights", uniform, (self.units, gates))
         input_bias = self.param("input_bias", uniform, (gates,))
         hidden_bias = self.param("hidden_bias", uniform, (gates,))
-        projected = matmul(inputs, input_weights, self.factors, self.platform)
+        projected = matmul(inputs, input_weights, self.factors)
         projected = projected + (input_bias + hidden_bias)
-        return unroll(projected, first, hidden_weights, carry, self.factors, self.platform)
+        return unroll(projected, first, hidden_weights, carry, self.factors)
 
 
 class PolicyNetwork(nn.Module):
@@ -51,7 +50,6 @@ class PolicyNetwork(nn.Module):
 
     settings: NetworkSettings
     num_actions: int
-    platform: str = "cpu"  # that it is written for
 
     @nn.compact
     def __call__(
@@ -73,7 +71,7 @@ class PolicyNetwork(nn.Module):
         for layer in range(self.settings.lstm_layers):
             carry = Carry(state.hidden[layer], state.cell[layer])
             units, factors = self.settings.lstm_units, self.settings.factors
-            lstm = LSTMLayer(units, factors, self.platform, name=f"lstm_{layer}")
+            lstm = LSTMLayer(units, factors, name=f"lstm_{layer}")
             features, carry = lstm(features, first, carry)
             hidden.append(carry.hidden)
             cell.append(carry.cell)
@@ -92,7 +90,7 @@ class PolicyNetwork(nn.Module):
             x = x / settings.brightest
         for layer in range(settings.conv_layers):
             convolution = Convolution(
-                settings.channels, settings.factors, self.platform, name=f"convolution_{layer}"
+                settings.channels, settings.factors, name=f"convolution_{layer}"
             )
             x = elu(convolution(x))
         x = x.reshape(len(x), -1)
@@ -100,18 +98,16 @@ class PolicyNetwork(nn.Module):
             dense = nn.Dense(
                 settings.dense_units,
                 kernel_init=initializers.HIDDEN,
-                dot_general=partial(_dense_matmul, settings.factors, self.platform),
+                dot_general=partial(_dense_matmul, settings.factors),
                 name=f"dense_{layer}",
             )
             x = nn.relu(dense(x))
         return x.reshape(*view.shape[:2], -1)
 
 
-def _dense_matmul(
-    factors: Factors, platform: str, x: Array, kernel: Array, *_: Any, **__: Any
-) -> Array:
+def _dense_matmul(factors: Factors, x: Array, kernel: Array, *_: Any, **__: Any) -> Array:
     """Return `matmul` in the form that `nn.Dense` calls: the other arguments do not apply."""
-    return matmul(x, kernel, factors, platform)
+    return matmul(x, kernel, factors)
 
 
 def initial_state(settings: NetworkSettings, agents: int) -> LSTMState:
@@ -174,23 +170,6 @@ def apply(
     return cast(Any, network.apply(params, view, first, state))
 
 
-def sample_actions(
-    key: Array, logits: Float[Array, "*N actions"], platform: str = "cpu"
-) -> Int[Array, "*N"]:
-    """Return an action drawn from each agent's policy; the program is written for a platform."""
-    if platform == "cpu":
-        return jax.random.categorical(key, logits).astype(jnp.int32)
-    # The same draw. A GPU computes the noise while it computes the logits.
-    noise = jax.lax.optimization_barrier(jax.random.gumbel(key, logits.shape, logits.dtype))
-    return _argmax(noise + logits)
-
-
-def _argmax(numbers: Float[Array, "*N columns"]) -> Int[Array, "*N"]:
-    """Return what `jnp.argmax` does, without a kernel of its own: column by column."""
-    largest = numbers[..., 0]
-    place = jnp.zeros(largest.shape, jnp.int32)
-    for column in range(1, numbers.shape[-1]):
-        number = numbers[..., column]
-        larger = (number > largest) | (jnp.isnan(number) & ~jnp.isnan(largest))
-        largest, place = jnp.where(larger, number, largest), jnp.where(larger, column, place)
-    return place
+def sample_actions(key: Array, logits: Float[Array, "*N actions"]) -> Int[Array, "*N"]:
+    """Return an action drawn from each agent's policy."""
+    return jax.random.categorical(key, logits).astype(jnp.int32)

@@ -105,7 +105,6 @@ def load(
     seed_index: int = 0,
     *,
     frames: int | None = None,
-    platform: str | None = None,
 ) -> Policy:
     """Load the policy of a run, or a pre-trained one of the package; nothing is written.
 
@@ -113,8 +112,6 @@ def load(
         run: directory of the run, or `pretrained/NAME`.
         seed_index: which of the run's seeds.
         frames: of the checkpoint, or of policies kept for good (None: the newest good checkpoint).
-        platform: that its programs are written for: `cpu` or `gpu` (None: the kind of JAX's
-            default device).
 
     Raises:
         RunDirectoryError: there is no such run, or it holds no good policy.
@@ -131,7 +128,7 @@ def load(
     check_between("seed_index", seed_index, 0, settings.seeds - 1)
     actions = params.learnt["params"]["policy"]["bias"].shape[-1]
     network, transfer = settings.train.network, settings.transfer
-    agent = make_agent(network, transfer, actions, NO_VIEW, platform or jax.default_backend())
+    agent = make_agent(network, transfer, actions, NO_VIEW)
     of_seed = jax.tree.map(lambda leaf: jnp.asarray(leaf[seed_index]), params)
     return Policy(agent, of_seed, settings, done)
 

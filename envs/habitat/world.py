@@ -50,7 +50,6 @@ def habitat_world(
     random_starts: bool = False,
     shared_start: bool = False,
     drawn_headings: bool = False,
-    platform: str = "cpu",
 ) -> World[Agents]:
     """Return a batch of worlds for exploration without a task.
 
@@ -64,7 +63,6 @@ def habitat_world(
         random_starts: whether each episode starts at a different random place.
         shared_start: whether all worlds have the same start (`random_starts` goes first).
         drawn_headings: whether the heading of a start is drawn, too.
-        platform: that programs which play the worlds are written for, such as `gpu`.
     """
     num_worlds, grid = len(simulators), make_grid(simulators)
     start_heading = None if drawn_headings else 0.0
@@ -113,7 +111,6 @@ def habitat_world(
         environments=(simulators.scene_name,),
         max_steps=max_steps,
         unmeasured=UNMEASURED,
-        platform=platform,
     )
 
 

@@ -16,7 +16,6 @@ MiniGrid's rules.
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import jax
 import numpy as np
 from jaxtyping import Array, UInt8
 
@@ -78,7 +77,6 @@ def make_world(
     explore: bool,
     staggered: bool = False,
     levels_per_world: int | None = None,
-    platform: str | None = None,
 ) -> World:
     """Build a batch of worlds for a learner.
 
@@ -91,8 +89,6 @@ def make_world(
             episode, or all at the first moment of the first environment.
         levels_per_world: levels of each environment that the pool holds for each world. One is
             enough for a single episode; the default is as many as training may need.
-        platform: that the worlds, and programs that play them, are written for: `cpu` or `gpu`
-            (None: the kind of JAX's default device).
 
     Raises:
         UnknownEnvironment: no environment has one of the names.
@@ -108,7 +104,6 @@ def make_world(
         explore=explore,
         staggered=staggered,
         levels_per_world=levels_per_world,
-        platform=platform or jax.default_backend(),
     )
 
 
@@ -121,7 +116,6 @@ def gym_vector(
     panorama: bool = False,
     render_mode: str | None = None,
     arrays: str = "numpy",
-    platform: str | None = None,
 ) -> "GridworldVectorEnv":
     """Build a `gymnasium.vector.VectorEnv` of one environment. Needs gymnasium, an extra.
 
@@ -134,8 +128,6 @@ def gym_vector(
         render_mode: `rgb_array`, or None.
         arrays: `numpy`, or `dlpack`: observations and panoramas stay on the device, as JAX's
             arrays, and `torch.from_dlpack` reads them without a copy.
-        platform: that the program is written for: `cpu` or `gpu` (None: the kind of JAX's default
-            device).
 
     Raises:
         ImportError: gymnasium is not installed.
@@ -157,27 +149,21 @@ def gym_vector(
         panorama=panorama,
         render_mode=render_mode,
         arrays=arrays,
-        platform=platform or jax.default_backend(),
     )
 
 
-def gymnax_env(
-    name: str, *, explore: bool = False, platform: str | None = None
-) -> GymnaxEnvironment:
+def gymnax_env(name: str, *, explore: bool = False) -> GymnaxEnvironment:
     """Build one environment with gymnax's interface: pure `reset` and `step`, to be vmapped.
 
     Args:
         name: one of `NAMES`, or the name of one of navix's environments.
         explore: whether episodes continue after success.
-        platform: that programs which call it are written for: `cpu` or `gpu` (None: the kind of
-            JAX's default device).
 
     Raises:
         UnknownEnvironment: no environment has that name.
         UnsupportedEnvironment: the environment is navix's and cannot be imported.
     """
-    generator = find(name)
-    return GymnaxEnvironment(generator, explore=explore, platform=platform or jax.default_backend())
+    return GymnaxEnvironment(find(name), explore=explore)
 
 
 def panorama(state: Any) -> UInt8[Array, "4 7 7 3"]:

@@ -53,7 +53,6 @@ class GridworldVectorEnv(VectorEnv[Observations, np.ndarray, np.ndarray]):
         panorama: whether `info` has the four views of each agent.
         render_mode: `rgb_array`, or None.
         arrays: `numpy` or `dlpack`: what observations and panoramas are.
-        platform: that the program is written for: `cpu` or `gpu`.
 
     Raises:
         ValueError: a mode is unknown, or there is no environment.
@@ -69,7 +68,6 @@ class GridworldVectorEnv(VectorEnv[Observations, np.ndarray, np.ndarray]):
         panorama: bool,
         render_mode: str | None,
         arrays: str,
-        platform: str,
     ) -> None:
         if num_envs < 1:
             raise ValueError(f"num_envs must be at least 1, not {num_envs}")
@@ -85,27 +83,13 @@ class GridworldVectorEnv(VectorEnv[Observations, np.ndarray, np.ndarray]):
         self.single_action_space = spaces.Discrete(len(rules.ACTIONS))
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
-        world = gridworld(
-            [generator],
-            num_envs,
-            explore=explore,
-            levels_per_world=LEVELS_PER_ENV,
-            platform=platform,
-        )
+        world = gridworld([generator], num_envs, explore=explore, levels_per_world=LEVELS_PER_ENV)
         self._begin = jax.jit(lambda key: world.init(key)[0])
         self._refresh = jax.jit(world.refresh, donate_argnums=0)
-        self._restart = jax.jit(
-            lambda worlds, which: restart(worlds, which, platform)[0], donate_argnums=0
-        )
-        self._look = jax.jit(partial(vector_step.look, panorama=panorama, platform=platform))
+        self._restart = jax.jit(restart, donate_argnums=0)
+        self._look = jax.jit(partial(vector_step.look, panorama=panorama))
         same_step = mode is AutoresetMode.SAME_STEP
-        step = partial(
-            vector_step.step,
-            explore=explore,
-            same_step=same_step,
-            panorama=panorama,
-            platform=platform,
-        )
+        step = partial(vector_step.step, explore=explore, same_step=same_step, panorama=panorama)
         self._step = jax.jit(step, donate_argnums=0)
         self._on_host = arrays == NUMPY
         self._worlds: Worlds | None = None

@@ -65,14 +65,12 @@ class GymnaxEnvironment:
     Args:
         generator: of the levels.
         explore: whether episodes continue after success.
-        platform: that programs which call it are written for: `cpu` or `gpu`.
     """
 
-    def __init__(self, generator: Generator, *, explore: bool, platform: str) -> None:
+    def __init__(self, generator: Generator, *, explore: bool) -> None:
         self.name, self.num_actions = generator.name, len(rules.ACTIONS)
         self.default_params = Params(max_steps_in_episode=generator.max_steps)
-        self._generator, self._explore, self._platform = generator, explore, platform
-        self._see = _make_view(platform)
+        self._generator, self._explore = generator, explore
 
     def sample_params(self, key: PRNGKeyArray, levels: int) -> Params:
         """Draw the levels of all episodes beforehand; automatic resets then cost hardly anything.
@@ -84,7 +82,7 @@ class GymnaxEnvironment:
     def reset(self, key: PRNGKeyArray, params: Params | None = None) -> tuple[Observation, State]:
         """Begin an episode."""
         state = self._start(key, params)
-        return self._see(state), state
+        return _see(state), state
 
     def step(
         self,
@@ -108,7 +106,7 @@ class GymnaxEnvironment:
         """
         state, reward, done, info = self._play(state, action)
         state = jax.lax.cond(done, lambda: self._start(key, params), lambda: state)
-        return self._see(state), state, reward, done, info
+        return _see(state), state, reward, done, info
 
     def reset_env(self, key: PRNGKeyArray, params: Params | None = None) -> Any:
         """Begin an episode (gymnax's other name of `reset`)."""
@@ -123,7 +121,7 @@ class GymnaxEnvironment:
     ) -> tuple[Observation, State, Float[Array, ""], Bool[Array, ""], Info]:
         """Take an action, and stay where the episode has ended; arguments as of `step`."""
         state, reward, done, info = self._play(state, action)
-        return self._see(state), state, reward, done, info
+        return _see(state), state, reward, done, info
 
     def action_space(self, params: Params | None = None) -> Any:
         """Return the space of actions, gymnax's `Discrete` or ours."""
@@ -144,7 +142,7 @@ class GymnaxEnvironment:
     def _play(
         self, state: State, action: Int[Array, ""] | int
     ) -> tuple[State, Float[Array, ""], Bool[Array, ""], Info]:
-        state, outcome = rules.step(state, jnp.asarray(action, jnp.int32), self._platform)
+        state, outcome = rules.step(state, jnp.asarray(action, jnp.int32))
         terminated, truncated = rules.episode_ends(outcome, explore=self._explore)
         done = terminated | truncated
         info = {
@@ -166,20 +164,17 @@ def _space_classes() -> tuple[Callable[..., Any], Callable[..., Any]]:
     return spaces.Discrete, spaces.Box
 
 
-def _make_view(platform: str) -> Callable[[State], Observation]:
+@custom_vmap
+def _see(state: State) -> Observation:
     """Return what the agent sees; under `vmap`, as a batch, which is several times faster."""
+    return views.egocentric(state, views.look_around(state))
 
-    @custom_vmap
-    def see(state: State) -> Observation:
-        return views.egocentric(state, views.look_around(state))
 
-    @see.def_vmap
-    def see_batch(size: int, batched: list[State], states: State) -> tuple[Array, bool]:
-        whole = jax.tree.map(partial(_with_axis, size), states, *batched)
-        seen = views.look_around_batch(whole, platform)
-        return jnp.moveaxis(views.egocentric(whole, seen), -1, 0), True
-
-    return see
+@_see.def_vmap
+def _see_batch(size: int, batched: list[State], states: State) -> tuple[Array, bool]:
+    whole = jax.tree.map(partial(_with_axis, size), states, *batched)
+    seen = views.look_around_batch(whole)
+    return jnp.moveaxis(views.egocentric(whole, seen), -1, 0), True
 
 
 def _with_axis(size: int, leaf: Array, is_batched: bool) -> Array:

@@ -69,7 +69,7 @@ def canvas(generators: Sequence[Generator]) -> tuple[int, int]:
 
 
 def take(
-    pool: Pool, environment: Int[Array, " N"], wanted: Bool[Array, " N"], platform: str = "cpu"
+    pool: Pool, environment: Int[Array, " N"], wanted: Bool[Array, " N"]
 ) -> tuple[Pool, Level]:
     """Take the next level of `environment` for each world that wants one.
 
@@ -77,15 +77,12 @@ def take(
         pool: the pool.
         environment: that each world plays.
         wanted: which worlds want a level.
-        platform: that the program is written for.
 
     Returns:
         The pool, and levels with a leading axis `[N]`. Worlds that want none get any level.
     """
     num_environments, slots = pool.levels.task.shape
     requests = (environment[:, None] == jnp.arange(num_environments)) & wanted[:, None]  # [N, E]
-    if platform != "cpu":
-        return _take_on_gpu(pool, environment, requests)
     rank = jnp.cumsum(requests, axis=0) - 1  # of each world among those that ask the same ring
     missing = pool.taken + rank - pool.made  # at least 0 if no fresh level is left
     position = pool.taken + rank + jnp.where(missing >= 0, pool.replayed, 0)
@@ -95,23 +92,6 @@ def take(
     replayed = (requests & (missing >= 0)).sum(axis=0, dtype=jnp.int32)
     taken = requests.sum(axis=0, dtype=jnp.int32) - replayed
     return pool._replace(taken=pool.taken + taken, replayed=pool.replayed + replayed), levels
-
-
-def _take_on_gpu(
-    pool: Pool, environment: Int[Array, " N"], requests: Bool[Array, "N E"]
-) -> tuple[Pool, Level]:
-    """Return what `take` does: a GPU compares all pairs of worlds sooner than it sums in order."""
-    slots, world = pool.levels.task.shape[1], jnp.arange(len(requests))
-    rivals = (environment[:, None] == environment) & requests.any(axis=1)
-    rank = (rivals & (world[:, None] > world)).sum(axis=1, dtype=jnp.int32)
-    made, taken, replayed = (n[environment] for n in (pool.made, pool.taken, pool.replayed))
-    missing = taken + rank - made
-    position = taken + rank + jnp.where(missing >= 0, replayed, 0)
-    own_slot = position % jnp.clip(made, 1, slots)
-    levels = jax.tree.map(lambda leaf: leaf[environment, own_slot], pool.levels)
-    replays = (requests & (missing >= 0)[:, None]).sum(axis=0, dtype=jnp.int32)
-    fresh = requests.sum(axis=0, dtype=jnp.int32) - replays
-    return pool._replace(taken=pool.taken + fresh, replayed=pool.replayed + replays), levels
 
 
 def replayed_shares(pool: Pool) -> tuple[Float[Array, ""], Float[Array, " E"]]:
@@ -127,7 +107,6 @@ def refill(pool: Pool, key: PRNGKeyArray, generators: Sequence[Generator], count
     """Refill the rings with fresh levels, `count` at a time, while a whole batch fits.
 
     The work is bounded: a generator is called at most as often as an empty ring would need.
-    `refill_on_gpu.refill` makes the same levels.
 
     Args:
         pool: the pool to refill.

@@ -64,8 +64,8 @@ def start(level: Level) -> State:
     )
 
 
-def step(state: State, action: Int[Array, ""], platform: str = "cpu") -> tuple[State, Outcome]:
-    """Take one action in one world; the program is written for a platform."""
+def step(state: State, action: Int[Array, ""]) -> tuple[State, Outcome]:
+    """Take one action in one world."""
     level = state.level
     front_position = level.agent_position + jnp.array(DIRECTIONS)[level.agent_direction]
     front = _cell_at(level, front_position)
@@ -76,7 +76,7 @@ def step(state: State, action: Int[Array, ""], platform: str = "cpu") -> tuple[S
     moves = (action == FORWARD) & c.can_enter(front)
     turn = (action == RIGHT).astype(jnp.int32) - (action == LEFT).astype(jnp.int32)
     level = level._replace(
-        cells=_set_cell(level.cells, effect.position, effect.after, platform),
+        cells=_set_cell(level.cells, effect.position, effect.after),
         agent_position=jnp.where(moves, front_position, level.agent_position),
         agent_direction=(level.agent_direction + turn) % 4,
     )
@@ -221,11 +221,5 @@ def _set_cell(
     cells: UInt8[Array, "rows columns"],
     position: Int[Array, "2"],
     value: UInt8[Array, ""],
-    platform: str,
 ) -> UInt8[Array, "rows columns"]:
-    """Return `cells` with one cell replaced; a GPU does that while it writes cells for a reset."""
-    if platform != "cpu":
-        row, column = (jnp.arange(size) for size in cells.shape)
-        here = (row == position[1] + MARGIN)[:, None] & (column == position[0] + MARGIN)
-        return jnp.where(here, value, cells)
     return cells.at[position[1] + MARGIN, position[0] + MARGIN].set(value, mode="promise_in_bounds")

@@ -1,6 +1,5 @@
 """One compiled step of many gridworlds of one kind, for `gymnasium_vector`."""
 
-from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -39,7 +38,6 @@ def step(
     explore: bool,
     same_step: bool,
     panorama: bool,
-    platform: str,
 ) -> tuple[Worlds, tuple[Pictures, Seen]]:
     """Take one action in each environment; begin the next episode where one has ended.
 
@@ -50,20 +48,16 @@ def step(
         explore: whether episodes continue after success.
         same_step: whether an episode that ends is followed by the next one at once.
         panorama: whether the panorama is returned.
-        platform: that the program is written for.
     """
-    states, outcome = jax.vmap(partial(rules.step, platform=platform))(worlds.states, actions)
+    states, outcome = jax.vmap(rules.step)(worlds.states, actions)
     acted = ~pending
     terminated, truncated = (ends & acted for ends in rules.episode_ends(outcome, explore=explore))
     ended = terminated | truncated
     last = None
     if same_step:
-        last_view = partial(_view, platform)
-        last = jax.lax.cond(ended.any(), last_view, _no_view, states)
-    following, shown = restart(
-        worlds._replace(states=states), ended if same_step else pending, platform
-    )
-    view, around = look(shown, panorama=panorama, platform=platform)
+        last = jax.lax.cond(ended.any(), _view, _no_view, states)
+    following = restart(worlds._replace(states=states), ended if same_step else pending)
+    view, around = look(following.states, panorama=panorama)
     seen = Seen(
         reward=jnp.where(acted, outcome.reward, 0.0),
         success=outcome.success & acted,
@@ -75,16 +69,16 @@ def step(
 
 
 def look(
-    states: State, *, panorama: bool, platform: str
+    states: State, *, panorama: bool
 ) -> tuple[UInt8[Array, "N 7 7 3"], UInt8[Array, "N 4 7 7 3"] | None]:
     """Return what each agent sees, and the views to the four directions if asked for."""
-    seen = views.look_around_batch(states, platform)
+    seen = views.look_around_batch(states)
     view = jnp.moveaxis(views.egocentric(states, seen), -1, 0)
     return view, c.encode(jnp.moveaxis(seen, -1, 0)) if panorama else None
 
 
-def _view(platform: str, states: State) -> UInt8[Array, "N 7 7 3"]:
-    return look(states, panorama=False, platform=platform)[0]
+def _view(states: State) -> UInt8[Array, "N 7 7 3"]:
+    return look(states, panorama=False)[0]
 
 
 def _no_view(states: State) -> UInt8[Array, "N 7 7 3"]:

@@ -29,15 +29,12 @@ def look_around(state: State) -> UInt8[Array, "4 7 7"]:
     return _visible_cells(_window(state), state.carrying)
 
 
-def look_around_batch(states: State, platform: str = "cpu") -> UInt8[Array, "4 7 7 N"]:
+def look_around_batch(states: State) -> UInt8[Array, "4 7 7 N"]:
     """Return what is seen around the agent in each of `N` worlds, with the worlds last.
 
     Neighbouring worlds are adjacent in memory, so one instruction works on many of them:
-    several times faster than `jax.vmap(look_around)`. A program for a GPU has its own order.
+    several times faster than `jax.vmap(look_around)`.
     """
-    if platform != "cpu":
-        cells = jnp.moveaxis(jax.vmap(_cells_ahead)(states), 0, -1)
-        return _only_visible(cells, states.carrying)
     windows = materialize(jax.vmap(_window)(states))
     windows = with_layout_constraint(jnp.moveaxis(windows, 0, -1), Layout((0, 1, 2)))
     return _visible_cells(windows, states.carrying)
@@ -66,15 +63,8 @@ def panorama_code(seen: UInt8[Array, "4 7 7 *worlds"]) -> UInt16[Array, "196 *wo
 def _visible_cells(
     window: UInt8[Array, "13 13 *worlds"], carrying: UInt8[Array, "*worlds"]
 ) -> UInt8[Array, "4 7 7 *worlds"]:
-    """Return what the agent sees of a window in each direction."""
-    return _only_visible(_four_views(materialize(window)), carrying)
-
-
-def _only_visible(
-    cells: UInt8[Array, "4 7 7 *worlds"], carrying: UInt8[Array, "*worlds"]
-) -> UInt8[Array, "4 7 7 *worlds"]:
-    """Return the cells of four views with those hidden that the agent does not see."""
-    cells = materialize(cells)
+    """Return what the agent sees of a window in each direction; other cells are `HIDDEN`."""
+    cells = materialize(_four_views(materialize(window)))
     in_sight = materialize(_in_sight(materialize(_transparent_bits(cells))))
     seen = jnp.where(_unpack(in_sight), cells, c.HIDDEN)
     return materialize(seen.at[:, AGENT_X, AGENT_Y].set(carrying))
@@ -86,28 +76,14 @@ def _window(state: State) -> UInt8[Array, "13 13"]:
     return jax.lax.dynamic_slice(state.level.cells, (y, x), (2 * REACH + 1, 2 * REACH + 1))
 
 
-def _cells_ahead(state: State) -> UInt8[Array, "4 7 7"]:
-    """Return what `_four_views` returns of the window: a GPU reads each cell where it is."""
-    x, y = state.level.agent_position + (MARGIN - REACH)
-    return state.level.cells[y + ROWS, x + COLUMNS]
-
-
 def _four_views(window: UInt8[Array, "13 13 *worlds"]) -> UInt8[Array, "4 7 7 *worlds"]:
     """Return all cells of the four views, seen or not, in MiniGrid's axis order."""
-    return jnp.stack(_each_view(window))
-
-
-def _each_view[Cells: (Array, np.ndarray)](window: Cells) -> tuple[Cells, Cells, Cells, Cells]:
-    """Return the four views, to the right, down, left and up, `[7, 7, *worlds]` each."""
     side = slice(REACH - AGENT_X, REACH + AGENT_X + 1)
     right = window[side, REACH:][:, ::-1]
     down = window[REACH:, side].swapaxes(0, 1)[::-1, ::-1]
     left = window[side, : REACH + 1][::-1]
     up = window[: REACH + 1, side].swapaxes(0, 1)
-    return right, down, left, up
-
-
-ROWS, COLUMNS = (np.stack(_each_view(axis)) for axis in np.indices((2 * REACH + 1, 2 * REACH + 1)))
+    return jnp.stack([right, down, left, up])
 
 
 def _transparent_bits(cells: UInt8[Array, "4 7 7 *worlds"]) -> UInt8[Array, "4 7 *worlds"]:

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from envs.barrier import materialize
-from envs.minigrid import refill_on_gpu, rules, views
+from envs.minigrid import rules, views
 from envs.minigrid.generators import Generator
 from envs.minigrid.level import Level
 from envs.minigrid.pool import Pool, make_pool, pool_of, refill, replayed_shares, take
@@ -42,7 +42,6 @@ def gridworld(
     explore: bool,
     staggered: bool = False,
     levels_per_world: int | None = None,
-    platform: str = "cpu",
 ) -> World[Worlds]:
     """Return a batch of worlds that cycle through `generators`, one environment per episode.
 
@@ -60,7 +59,6 @@ def gridworld(
             the first environment.
         levels_per_world: levels of each environment that the pool holds for each world
             (default: as many as the worlds may need before the next refresh).
-        platform: that the functions are written for, such as `gpu`.
     """
     generators = tuple(generators)
     time_limits = tuple(generator.max_steps for generator in generators)
@@ -85,12 +83,11 @@ def gridworld(
 
     def refresh(worlds: Worlds) -> Worlds:
         key, pool_key = jax.random.split(worlds.key)
-        fill = refill if platform == "cpu" else refill_on_gpu.refill
-        return worlds._replace(pool=fill(worlds.pool, pool_key, generators, fresh), key=key)
+        return worlds._replace(pool=refill(worlds.pool, pool_key, generators, fresh), key=key)
 
     return World[Worlds](
         init=init,
-        step=partial(_step, explore=explore, platform=platform),
+        step=partial(_step, explore=explore),
         refresh=refresh,
         report=partial(report, names),
         num_worlds=num_worlds,
@@ -98,11 +95,10 @@ def gridworld(
         view_shape=VIEW_SHAPE,
         environments=names,
         max_steps=max(time_limits),
-        platform=platform,
     )
 
 
-def play_levels(num_worlds: int, max_steps: int, platform: str = "cpu") -> World[Worlds]:
+def play_levels(num_worlds: int, max_steps: int) -> World[Worlds]:
     """Return worlds whose `init` takes their levels, `[N]`, in place of a random key.
 
     Each begins with its own level, and success ends an episode. The levels are then a pool that
@@ -112,7 +108,6 @@ def play_levels(num_worlds: int, max_steps: int, platform: str = "cpu") -> World
     Args:
         num_worlds: size of the batch.
         max_steps: at least the time limit of every level.
-        platform: that the functions are written for, such as `gpu`.
     """
 
     def init(levels: Level) -> tuple[Worlds, Step]:
@@ -123,7 +118,7 @@ def play_levels(num_worlds: int, max_steps: int, platform: str = "cpu") -> World
 
     return World[Worlds](
         init=init,
-        step=partial(_step, explore=False, platform=platform),
+        step=partial(_step, explore=False),
         refresh=lambda worlds: worlds,
         report=lambda worlds: {},
         num_worlds=num_worlds,
@@ -131,7 +126,6 @@ def play_levels(num_worlds: int, max_steps: int, platform: str = "cpu") -> World
         view_shape=VIEW_SHAPE,
         environments=("given levels",),
         max_steps=max_steps,
-        platform=platform,
     )
 
 
@@ -193,46 +187,28 @@ def report(names: Sequence[str], worlds: Worlds) -> dict[str, Float[Array, ""]]:
     return {"levels_replayed": overall, **named}
 
 
-def _step(
-    worlds: Worlds, actions: Int[Array, " N"], *, explore: bool, platform: str
-) -> tuple[Worlds, Step]:
+def _step(worlds: Worlds, actions: Int[Array, " N"], *, explore: bool) -> tuple[Worlds, Step]:
     """Take one action in each world, and start the next episode where one ended."""
-    states, outcome = jax.vmap(partial(rules.step, platform=platform))(worlds.states, actions)
+    states, outcome = jax.vmap(rules.step)(worlds.states, actions)
     terminated, truncated = rules.episode_ends(outcome, explore=explore)
-    worlds = worlds._replace(states=states)
-    next_worlds, shown = restart(worlds, terminated | truncated, platform)
+    next_worlds = restart(worlds._replace(states=states), terminated | truncated)
     environment = worlds.environment
     return next_worlds, _observe(
-        shown, outcome, terminated, truncated, states, environment, platform
+        next_worlds.states, outcome, terminated, truncated, states, environment
     )
 
 
-def restart(worlds: Worlds, ended: Bool[Array, " N"], platform: str) -> tuple[Worlds, State]:
-    """Start the next episode, in the next environment, in every world whose episode ended.
+def restart(worlds: Worlds, ended: Bool[Array, " N"]) -> Worlds:
+    """Start the next episode, in the next environment, in every world whose episode ended."""
 
-    Returns:
-        The worlds, and once more their states, for the views.
-    """
-
-    def start_episodes(worlds: Worlds) -> tuple[Worlds, State]:
+    def start_episodes(worlds: Worlds) -> Worlds:
         environment = (worlds.environment + ended.astype(jnp.int32)) % len(worlds.pool.made)
-        pool, levels = take(worlds.pool, environment, ended, platform)
+        pool, levels = take(worlds.pool, environment, ended)
         fresh = jax.vmap(rules.start)(levels)
+        states = jax.tree.map(lambda new, old: _where(ended, new, old), fresh, worlds.states)
+        return worlds._replace(states=states, environment=environment, pool=pool)
 
-        def begun(ended: Array) -> State:
-            return jax.tree.map(lambda new, old: _where(ended, new, old), fresh, worlds.states)
-
-        states = begun(ended)
-        # A GPU looks at states that it computes again, and does not wait until they are stored.
-        shown = states if platform == "cpu" else begun(jax.lax.optimization_barrier(ended))
-        return worlds._replace(states=states, environment=environment, pool=pool), shown
-
-    if platform != "cpu":
-        return start_episodes(worlds)  # cheaper than a branch, which waits for the host
-    worlds = jax.lax.cond(
-        ended.any(), lambda worlds: start_episodes(worlds)[0], lambda worlds: worlds, worlds
-    )
-    return worlds, worlds.states
+    return jax.lax.cond(ended.any(), start_episodes, lambda worlds: worlds, worlds)
 
 
 def _where(mask: Bool[Array, " N"], new: Array, old: Array) -> Array:
@@ -246,7 +222,6 @@ def _observe(
     truncated: Bool[Array, " N"],
     played: State,
     environment: Int[Array, " N"],
-    platform: str = "cpu",
 ) -> Step:
     """Return the step: what the agents see in `states`, and the outcome of the last action.
 
@@ -257,9 +232,8 @@ def _observe(
         truncated: which episodes it ended at the time limit.
         played: the states after the action, before automatic resets.
         environment: index of the environment in which the action was taken.
-        platform: that the program is written for.
     """
-    seen = views.look_around_batch(states, platform)
+    seen = views.look_around_batch(states)
     step = Step(
         view=jnp.moveaxis(views.egocentric(states, seen), -1, 0),
         panorama=jnp.moveaxis(views.panorama_code(seen), -1, 0),

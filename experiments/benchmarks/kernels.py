@@ -14,9 +14,6 @@ from jax.profiler import ProfileData, ProfileOptions
 NAME_LENGTH = 120  # of kernels and of what they come from, in characters
 LARGEST = 12  # kernels that are named
 CONTAINERS = ("while", "call", "conditional")  # operations of a CPU that consist of others
-HOST = re.compile(r"(infeed|outfeed|send|recv)\(|custom_call_target=\"([^\"]*callback[^\"]*)\"")
-LOOP = re.compile(r" while\(.*")
-CONDITIONAL = re.compile(r" conditional\(")
 NESTING = re.compile("while/body/|eval_jaxpr/")  # not worth saying: nearly all is in loops
 SOURCE = re.compile(r"^\s*(?:ROOT )?%?([\w.-]+) = .*op_name=\"([^\"]*)\"", re.MULTILINE)
 
@@ -100,27 +97,6 @@ def _events(data: ProfileData) -> Iterator[tuple[str, float]]:
                 is_operation = any(name == "hlo_op" for name, _ in event.stats)
                 if is_operation and not event.name.startswith(CONTAINERS):
                     yield event.name, event.duration_ns
-
-
-def host_calls(program: str) -> list[str]:
-    """Return what a compiled program (as text) asks the host for: nothing, if all is well."""
-    return sorted({call or operation for operation, call in HOST.findall(program)})
-
-
-def open_loops(program: str) -> int:
-    """Count the loops of a compiled program (as text) whose length depends on its numbers.
-
-    On a GPU the host may read such a condition at every turn.
-    """
-    return sum("known_trip_count" not in loop for loop in LOOP.findall(program))
-
-
-def conditionals(program: str) -> int:
-    """Count the conditionals of a compiled program (as text).
-
-    On a GPU the host may read such a condition each time.
-    """
-    return len(CONDITIONAL.findall(program))
 
 
 def sources(program: str) -> dict[str, str]:

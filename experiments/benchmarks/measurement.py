@@ -39,9 +39,6 @@ class BenchmarkOptions:
     scaled_seeds: tuple[int, ...] = (1, 2, 4, 8, 16, 32)
     scaled_worlds: tuple[int, ...] = (32, 128, 512, 2048, 4096)
     out: Path | None = None  # JSON file (default: a new one in runs/)
-    #: make a report on training on this machine's GPU in that folder, and measure nothing else
-    gpu_report: Path | None = None
-    small: bool = False  # try every part of the report with tiny programs
 
 
 class Measurement(NamedTuple):

@@ -38,8 +38,6 @@ GROUPS: dict[str, dict[str, str]] = {  # heading -> short name -> module
         "import-torch": "experiments.import_torch",
         "doctor": "experiments.doctor",
         "benchmark": "experiments.benchmark",
-        "gpu-report": "experiments.gpu_report",
-        "gpu-program": "experiments.gpu_program",
     },
 }
 MODULES = {name: module for group in GROUPS.values() for name, module in group.items()}

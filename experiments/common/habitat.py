@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import jax
 from rich.console import Console
 
 from cbet_jax.agent import world_agent
@@ -85,7 +84,6 @@ def worlds(habitat: HabitatSettings, played: Simulators) -> World:
         random_starts=habitat.random_starts,
         shared_start=habitat.shared_start,
         drawn_headings=habitat.drawn_headings,
-        platform=jax.default_backend(),
     )
 
 

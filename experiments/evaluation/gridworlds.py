@@ -145,7 +145,7 @@ def play_each_world(
     if not names:
         return
     longest = max(find(name).max_steps for name in names)
-    playing = _Playing(play_levels(episodes, longest, jax.default_backend()), runs)
+    playing = _Playing(play_levels(episodes, longest), runs)
     begun: list[float] = []  # when each world was begun
     with levels_ahead(names, world_key, episodes) as drawn:
         for number, (name, levels) in enumerate(zip(names, drawn, strict=True), 1):

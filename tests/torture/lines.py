@@ -32,10 +32,7 @@ BASES: dict[str, list[str]] = {
     "import-torch": [NOWHERE, NOWHERE],
     "doctor": ["--out", NOWHERE],
     "benchmark": ["--groups", "nowhere", "--out", f"{NOWHERE}/x.json"],
-    "gpu-report": [NOWHERE],
-    "gpu-program": ["--preset", "smoke", "--gpu", "nowhere"],
 }
-LONG = {("benchmark", "--gpu-report")}  # a folder is all it needs to work for minutes
 WHOLE = ("-1", "0", "4294967296", "1e30", "9" * 60, "1e999999999", "x", "1.5")
 REAL = ("-1", "nan", "inf", "1e300", "-1e-400", "x")
 WORDS = ("", "x" * 5000, "[/red] :smile:", "\udcff", "../..", "\x1b[2J")
@@ -58,8 +55,6 @@ def trials(folder: Path) -> Iterator[Trial]:
         yield _line(name, ["--no-such-option"])
         yield _line(name, ["--help"], ())
         for option, kind in options:
-            if (name, option) in LONG:
-                continue
             values = {"N": WHOLE, "INT": WHOLE, "FLOAT": REAL}.get(kind, WORDS)
             for _ in range(2 if values is not WORDS else 1):
                 turn += 1

@@ -13,13 +13,6 @@ from envs.minigrid.level import MARGIN, NO_TASK, TASKS, Level, enlarge, make_lev
 MAX_CALLS = 1000  # of `Generator.advance` for one batch of levels
 
 
-# (drafts, key, count, parts) -> drafts, levels, which are ready, parts
-type AdvancePart = Callable[
-    [Any, PRNGKeyArray, int, Int[Array, ""]],
-    tuple[Any, Level, Bool[Array, " count"], Int[Array, ""]],
-]
-
-
 class Generator(NamedTuple):
     """Samples the levels of one environment, with the distribution of MiniGrid's own code.
 
@@ -37,9 +30,6 @@ class Generator(NamedTuple):
     # ready. Only the ready ones may be played.
     advance: Callable[[Any, PRNGKeyArray, int], tuple[Any, Level, Bool[Array, " count"]]]
     deadly: bool = False  # whether there is lava, which can end an episode at any time
-    #: as `advance`, a bounded part of a call at a time: takes how many parts of the call are done,
-    #: too, and returns how many are now; after the last one 0, and the same as `advance`
-    advance_part: AdvancePart | None = None
 
     def __str__(self) -> str:
         task = TASKS[self.task]

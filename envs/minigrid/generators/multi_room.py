@@ -52,28 +52,11 @@ def multi_room(
     ) -> tuple[Chains, Level, Bool[Array, " count"]]:
         key_rooms, key_levels = jax.random.split(key)
         chains = room_chains.grow(chains, key_rooms, count, max_room_size)
-        return hand_out(chains, key_levels, count)
-
-    def advance_part(
-        chains: Chains, key: PRNGKeyArray, count: int, parts: Int[Array, ""]
-    ) -> tuple[Chains, Level, Bool[Array, " count"], Int[Array, ""]]:
-        key_rooms, key_levels = jax.random.split(key)
-        grown, parts = room_chains.grow_part(chains, key_rooms, count, max_room_size, parts)
-        rest, levels, ready = hand_out(grown, key_levels, count)
-        over = parts == 0
-        chains = jax.tree.map(lambda new, old: jnp.where(over, new, old), rest, grown)
-        return chains, levels, ready & over, parts
-
-    def hand_out(
-        chains: Chains, key: PRNGKeyArray, count: int
-    ) -> tuple[Chains, Level, Bool[Array, " count"]]:
         chains, walls, doors, ready = room_chains.hand_out(chains, count)
-        levels = jax.vmap(build_level)(jax.random.split(key, count), walls, doors)
+        levels = jax.vmap(build_level)(jax.random.split(key_levels, count), walls, doors)
         return chains, levels, ready
 
-    return Generator(
-        name, SIZE, SIZE, max_steps, REACH_GOAL, begin, advance, advance_part=advance_part
-    )
+    return Generator(name, SIZE, SIZE, max_steps, REACH_GOAL, begin, advance)
 
 
 def _refuse_impossible(num_rooms: int, max_room_size: int) -> None:

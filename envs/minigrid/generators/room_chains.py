@@ -93,39 +93,13 @@ def grow(chains: Chains, key: PRNGKeyArray, count: int, max_room_size: int) -> C
 
     def unfinished(carry: tuple[Chains, Int[Array, ""]]) -> Bool[Array, ""]:
         chains, passes = carry
-        return ~_enough(chains, count) & (passes < MAX_PASSES)
+        return (ready(chains).sum() < count) & (passes < MAX_PASSES)
 
     def next_pass(carry: tuple[Chains, Int[Array, ""]]) -> tuple[Chains, Int[Array, ""]]:
         chains, passes = carry
         return _next_pass(chains, jax.random.fold_in(key, passes), max_room_size), passes + 1
 
     return jax.lax.while_loop(unfinished, next_pass, (chains, jnp.int32(0)))[0]
-
-
-def grow_part(
-    chains: Chains, key: PRNGKeyArray, count: int, max_room_size: int, passes: Int[Array, ""]
-) -> tuple[Chains, Int[Array, ""]]:
-    """Make the next pass of `grow`, if it has one.
-
-    Args:
-        chains: the chains so far.
-        key: as of `grow`.
-        count: as of `grow`.
-        max_room_size: as of `grow`.
-        passes: that this call of `grow` has made.
-
-    Returns:
-        The chains, and the passes made; 0 if the call is over.
-    """
-    grown = _next_pass(chains, jax.random.fold_in(key, passes), max_room_size)
-    enough = _enough(chains, count)
-    chains = jax.tree.map(lambda old, new: jnp.where(enough, old, new), chains, grown)
-    over = _enough(chains, count) | (passes + 1 == MAX_PASSES)
-    return chains, jnp.where(over, 0, passes + 1)
-
-
-def _enough(chains: Chains, count: int) -> Bool[Array, ""]:
-    return ready(chains).sum() >= count
 
 
 def _next_pass(chains: Chains, key: PRNGKeyArray, max_room_size: int) -> Chains:

@@ -35,11 +35,10 @@ def test_large_weights_that_a_loop_multiplies_by_are_the_left_factor(factors, tr
     product = loop_matmul(weights, rows=32, steps=2, transposed=transposed)
     right = matmul.matmul_like(x, weights.T if transposed else weights)
     np.testing.assert_allclose(jax.jit(product)(x), right, atol=1e-3)
-    barriers = lambda f: str(jax.make_jaxpr(f)(x)).count("cpu_barrier")  # noqa: E731
+    barriers = lambda f: str(jax.make_jaxpr(f)(x)).count("optimization_barrier")  # noqa: E731
     assert barriers(product)
     for rows, steps in ((32, 1), (40, 2), (80, 2)):
         assert not barriers(loop_matmul(weights, rows, steps, transposed=transposed))
-    assert not barriers(loop_matmul(weights, 32, 2, transposed=transposed, platform="gpu"))
     x = x[:, :1024]
     assert not barriers(loop_matmul(weights[:, :1024], 32, steps=2, transposed=transposed))
 

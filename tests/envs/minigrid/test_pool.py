@@ -188,45 +188,8 @@ def test_an_evaluation_has_one_level_for_each_world():
     assert len(set(prints(worlds.states.level))) == 9
 
 
-def test_a_gpu_takes_the_same_levels():
-    two = numbered(every=1), numbered(every=1)
-    pools = [make(two)] * 2
-    on = [jax.jit(partial(take_levels, platform=platform)) for platform in ("cpu", "gpu")]
-    for number in range(9):  # the rings run dry
-        keys = jax.random.split(jax.random.key(number))
-        environment = jax.random.randint(keys[0], (7,), 0, 2)
-        wanted = jax.random.bernoulli(keys[1], shape=(7,))
-        taken = [take(pool, environment, wanted) for take, pool in zip(on, pools, strict=True)]
-        pools = [pool for pool, _ in taken]
-        jax.tree.map(np.testing.assert_array_equal, *pools)
-        ours, theirs = (levels.seed[wanted] for _, levels in taken)
-        np.testing.assert_array_equal(ours, theirs)
-    assert pools[0].replayed.min() > 0
-
-
 def test_levels_of_all_sizes_share_the_largest_canvas():
     pool = make(TWO)
     assert canvas(TWO) == (16 + 2 * MARGIN, 16 + 2 * MARGIN)
     assert canvas([GENERATORS[name] for name in MULTI_ENV[1:]]) == (7 + 2 * MARGIN, 11 + 2 * MARGIN)
     assert pool.levels.cells.shape == (2, SLOTS, *canvas(TWO))
-
-
-def test_resets_are_the_same_without_a_branch():
-    """The branchless variant runs on accelerators. Here: episodes of five steps, seven steps."""
-
-    def after_seven_steps(platform: str):
-        world = gridworld((numbered(1),), BATCH, explore=False, platform=platform)
-        worlds, _ = jax.jit(world.init)(jax.random.key(0))
-
-        def step(worlds, _):
-            return world.step(worlds, jnp.arange(BATCH) % 3)
-
-        program = jax.jit(lambda worlds: jax.lax.scan(step, worlds, length=7))
-        last, steps = program(worlds)
-        return (last.states, last.pool, steps), str(program.trace(worlds).jaxpr)
-
-    (found, branchless), (wanted, branching) = (after_seven_steps(name) for name in ("gpu", "cpu"))
-    jax.tree.map(np.testing.assert_array_equal, found, wanted)
-    assert (found[2].truncated.sum(axis=0) == 1).all()
-    assert "cond[" in branching
-    assert "cond[" not in branchless
