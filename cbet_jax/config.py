@@ -160,15 +160,11 @@ class HabitatSettings:
     random_starts: bool = False  # each episode starts elsewhere, not where the seed says
     #: all actors start at one place (no: each has its own for the whole run, as published)
     shared_start: bool = False
-    #: starts face a heading drawn with the place (no: heading 0, north, as published)
-    drawn_headings: bool = False
     agent_radius: PositiveFloat = 0.1  # metres
     agent_height: PositiveFloat = 1.5  # metres; the camera is at 0.88
     #: axis of a scene's file that points up (None: as its description says, else z in PLY files and
     #: in the scans of MP3D and HM3D, else y)
     up: Axis | None = None
-    #: of raycast's walkable floor: cells of 0.05 m, as in habitat-sim, or outlines of the obstacles
-    floor: Literal["cells", "outlines"] = "cells"
 
     def __post_init__(self) -> None:
         check_fields(self)

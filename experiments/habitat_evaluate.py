@@ -45,7 +45,6 @@ class HabitatEvaluateOptions:
     steps: Steps = 500  # of an episode
     random_starts: bool = False  # every episode begins in another place
     workers: Processes | None = None  # simulators at once (default: as many as the first run had)
-    learnt_only: bool = False  # without the random policies: another table of --results has them
     seed: Seed = 0  # of the starts and the actions
     checkpoint: int | None = None  # frames of the checkpoint (default: the newest)
     #: folder of the table and its pictures (default: the run's directory; of several, runs/)
@@ -174,7 +173,6 @@ def plan_of(options: HabitatEvaluateOptions, runs: Sequence[EvaluatedRun]) -> Wa
         options.seed,
         options.checkpoint,
         options.simulator_python,
-        options.learnt_only,
     )
 
 

@@ -27,7 +27,7 @@ MAX_STEP_HEIGHT = 0.2  # of obstacles that the agent walks over, as in habitat-s
 # Modules that define `open_scene`. The worker imports them by name.
 SIMULATORS = {
     "raycast": "envs.habitat.raycast.simulator",
-    "habitat_sim": "envs.habitat.habitat_sim.simulator",
+    "habitat_sim": "envs.habitat.habitat_sim.adapter",
 }
 INSTALL_HINTS = {
     "raycast": "; install it with: uv sync --extra habitat, or pip install 'cbet-jax[habitat]'",
@@ -39,12 +39,11 @@ INSTALL_HINTS = {
 
 VIEW_SHAPE = (VIEW_SIZE, VIEW_SIZE, 3)
 PANORAMA_SHAPE = (len(COMPASS), *VIEW_SHAPE)
-BLACK = np.zeros(PANORAMA_SHAPE, np.uint8)  # in place of a panorama that nobody reads
+BLACK = np.zeros(PANORAMA_SHAPE, np.uint8)  # stands in for panoramas that no method reads
 BLACK.flags.writeable = False
 
 Position = tuple[float, float, float]
 Axis = Literal["y", "z"]  # that points up in a scene's file
-FloorKind = Literal["cells", "outlines"]  # what raycast finds the walkable floor from
 
 
 class SimulatorError(Exception):
@@ -100,7 +99,7 @@ class Simulator(Protocol):
     renderer: str
 
     def reset(self, seed: int) -> Observation:
-        """Move the agent to a random pose on the walkable floor, drawn from `seed`."""
+        """Move the agent to a place on the walkable floor drawn from `seed`, with heading 0."""
 
     def teleport(self, pose: Pose) -> Observation:
         """Move the agent to a given pose.
@@ -111,9 +110,6 @@ class Simulator(Protocol):
 
     def step(self, action: int) -> Observation:
         """Take an action. An obstacle stops the agent, or the agent slides along it."""
-
-    def positions(self, seed: int, count: int) -> list[Position]:
-        """Return random positions on the walkable floor."""
 
     def floor_map(self, cell: float) -> FloorMap:
         """Return the scene from above, with cells of `cell` metres."""

@@ -6,13 +6,14 @@ function of its arguments, like a gridworld's, and a resumed run in new processe
 observations as an uninterrupted one.
 """
 
+from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax.experimental import io_callback
-from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, UInt32
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, Shaped, UInt32
 
 from envs.habitat.simulator import ACTIONS, PANORAMA_SHAPE, VIEW_SHAPE
 from envs.habitat.workers.simulators import HostStep, Simulators
@@ -49,24 +50,20 @@ def habitat_world(
     max_steps: int = MAX_STEPS,
     random_starts: bool = False,
     shared_start: bool = False,
-    drawn_headings: bool = False,
 ) -> World[Agents]:
     """Return a batch of worlds for exploration without a task.
 
     As in the published code, each world has a start of its own, drawn from the random key, and all
-    its episodes start there, with heading 0. If the simulators were given a start, all episodes of
-    all worlds start at that pose.
+    its episodes start there, with heading 0.
 
     Args:
         simulators: one simulator for each world, all in the same scene.
         max_steps: time limit of an episode.
         random_starts: whether each episode starts at a different random place.
         shared_start: whether all worlds have the same start (`random_starts` goes first).
-        drawn_headings: whether the heading of a start is drawn, too.
     """
     num_worlds, grid = len(simulators), make_grid(simulators)
-    start_heading = None if drawn_headings else 0.0
-    call_host = partial(_call_host, simulators, start_heading)
+    call_host = partial(_call_host, num_worlds)
 
     def init(key: PRNGKeyArray) -> tuple[Agents, Step]:
         bits = jax.random.bits(key, (num_worlds,), jnp.uint32)
@@ -82,7 +79,7 @@ def habitat_world(
             visits=jnp.zeros(grid.shape, jnp.int32),
             cuts=jnp.zeros((), jnp.int32),
         )
-        result = call_host(agents, jnp.ones(num_worlds, bool), None)
+        result = call_host(simulators.begin, seeds)
         agents = _update(agents, result, random_starts)
         agents = agents._replace(visits=visit(grid, agents.visits, agents.position))
         return agents, _observe(result, agents.played, jnp.zeros(num_worlds, bool))
@@ -90,7 +87,9 @@ def habitat_world(
     def step(agents: Agents, actions: Int[Array, " N"]) -> tuple[Agents, Step]:
         played = agents.played + 1
         ended = played >= max_steps
-        result = call_host(agents, ended, actions)
+        result = call_host(
+            simulators.step, agents.position, agents.heading, agents.seeds, ended, actions
+        )
         ended = ended | result.cut
         after = _update(agents, result, random_starts & ended)
         after = after._replace(
@@ -141,14 +140,9 @@ def visit(
 
 
 def _call_host(
-    simulators: Simulators,
-    start_heading: float | None,
-    agents: Agents,
-    ends: Bool[Array, " N"],
-    actions: Int[Array, " N"] | None,
+    num_worlds: int, ask: Callable[..., HostStep], *arguments: Shaped[Array, "..."]
 ) -> HostStep:
-    """Make the simulators start episodes (`actions` is None) or take a step, in one callback."""
-    num_worlds = len(simulators)
+    """Make the simulators start episodes or take a step, in one ordered callback."""
     shapes = HostStep(
         view=jax.ShapeDtypeStruct((num_worlds, *VIEW_SHAPE), jnp.uint8),
         panorama=jax.ShapeDtypeStruct((num_worlds, _PIXELS), jnp.uint8),
@@ -157,11 +151,7 @@ def _call_host(
         reached=jax.ShapeDtypeStruct((num_worlds, 3), jnp.float32),
         cut=jax.ShapeDtypeStruct((num_worlds,), jnp.bool_),
     )
-    ask = simulators.begin if actions is None else simulators.step
-    arguments = (agents.position, agents.heading, agents.seeds, ends)
-    callback = partial(ask, start_heading=start_heading)
-    call = partial(io_callback, callback, shapes, ordered=True)
-    result: HostStep = call(*arguments) if actions is None else call(*arguments, actions)
+    result: HostStep = io_callback(ask, shapes, *arguments, ordered=True)
     return result
 
 

@@ -34,7 +34,6 @@ GROUPS: dict[str, dict[str, str]] = {  # heading -> short name -> module
     "Look closer": {
         "compare": "experiments.compare",
         "reward-maps": "experiments.reward_maps",
-        "habitat-pictures": "experiments.habitat_pictures",
         "import-torch": "experiments.import_torch",
         "doctor": "experiments.doctor",
         "benchmark": "experiments.benchmark",

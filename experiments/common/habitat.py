@@ -47,7 +47,7 @@ def process_settings(
         scene: its path or name.
         habitat: how it is played.
         python: the interpreter on the command line.
-        panoramas: whether anybody reads them.
+        panoramas: whether to render panoramas.
     """
     folder = Path(habitat.folder) if habitat.folder else None
     named = interpreter(habitat.simulator, python)
@@ -58,7 +58,6 @@ def process_settings(
         folder,
         named,
         agent=agent,
-        floor=habitat.floor,
         up=habitat.up,
         panoramas=panoramas,
     )
@@ -83,7 +82,6 @@ def worlds(habitat: HabitatSettings, played: Simulators) -> World:
         max_steps=habitat.max_steps,
         random_starts=habitat.random_starts,
         shared_start=habitat.shared_start,
-        drawn_headings=habitat.drawn_headings,
     )
 
 

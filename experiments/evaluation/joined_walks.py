@@ -22,6 +22,8 @@ from experiments.evaluation.walk_table import (
     WalkRow,
 )
 
+WAY = ("simulator", "steps", "random_starts", "evaluation_seed")  # columns that all rows share
+
 
 def join(paths: Iterable[Path]) -> tuple[list[WalkRow], WalkConditions]:
     """Read tables as if they were one: rows of single seeds, and how all of them were played.
@@ -86,38 +88,25 @@ def read(path: Path) -> tuple[list[WalkRow], WalkConditions]:
             raise ValueError("its columns are not " + ",".join(HEADER))
         named = [dict(zip(HEADER, line, strict=True)) for line in lines]
         own = [n for n in named if n["seed"] != ALL_SEEDS and n["scene"] != ALL_SCENES]
-        ways = {_conditions(each) for each in own}
+        ways = {tuple(each[name] for name in WAY) for each in own}
         if len(ways) != 1:
             raise ValueError("its rows were not all played in the same way")
-        simulator, steps, random_starts, seed = ways.pop()
-        frames = {
-            each["policy"]: int(each["checkpoint_frames"])
-            for each in own
-            if each["policy"] not in (UNTRAINED, UNIFORM)
-        }
-        if not frames:
+        ((simulator, steps, random_starts, seed),) = ways
+        learnt = [each for each in own if each["policy"] not in (UNTRAINED, UNIFORM)]
+        if not learnt:
             raise ValueError("it holds no learnt policy")
-        conditions = WalkConditions(simulator, steps, random_starts, frames, seed)
+        frames = {each["policy"]: int(each["checkpoint_frames"]) for each in learnt}
+        conditions = WalkConditions(
+            simulator, int(steps), random_starts == "True", frames, int(seed)
+        )
         return [_row(each) for each in own], conditions
     except (OSError, ValueError, csv.Error) as error:
         raise RunDirectoryError(f"{path} cannot be read: {error}") from None
 
 
-def _conditions(cells: dict[str, str]) -> tuple[str, int, bool, int]:
-    random_starts = {"True": True, "False": False}.get(cells["random_starts"])
-    if random_starts is None:
-        raise ValueError(f"random_starts is {cells['random_starts']!r}")
-    return cells["simulator"], int(cells["steps"]), random_starts, int(cells["evaluation_seed"])
-
-
 def _row(cells: dict[str, str]) -> WalkRow:
-    ends = (cells[f"positions{end}"] for end in ("", "_low", "_high"))
+    ends = (float(cells[f"positions{end}"]) for end in ("", "_low", "_high"))
     return WalkRow(
-        cells["policy"],
-        cells["seed"],
-        cells["scene"],
-        int(cells["episodes"]),
-        Estimate(*map(float, ends)),
-        float(cells["positions_of_all_episodes"]),
-        np.nan,
+        *(cells["policy"], cells["seed"], cells["scene"], int(cells["episodes"])),
+        *(Estimate(*ends), float(cells["positions_of_all_episodes"]), np.nan),
     )

@@ -49,7 +49,6 @@ class WalkPlan(NamedTuple):
     seed: int  # of the starts and the actions
     checkpoint: int | None  # frames of the checkpoints (None: each run's newest)
     python: str | None  # the interpreter that the simulator is installed in
-    learnt_only: bool  # without the two random policies
 
 
 class Player(NamedTuple):
@@ -163,10 +162,7 @@ def _refuse_unequal(runs: Sequence[EvaluatedRun], loaded: Sequence[Loaded[Any]])
 def _players(
     runs: Sequence[EvaluatedRun], policies: Sequence[Policies], plan: WalkPlan, world: World
 ) -> list[Player]:
-    """Return who plays: the runs' policies, networks like the first run's, and random actions.
-
-    The last two are left out if the plan says so.
-    """
+    """Return who plays: the runs' policies, networks like the first run's, and random actions."""
     walkers: dict[Any, Walker] = {}  # one compiled program for each kind of agent
     players: dict[str, Player] = {}
     drawn: dict[int, AgentParams] = {}
@@ -176,10 +172,8 @@ def _players(
             walkers[kind] = walks.make_walker(world, learnt.agent, plan.steps)
         player = players.setdefault(run.name, Player(run.name, walkers[kind], {}))
         player.seeds.update(_by_seed(learnt.params, run.settings))
-        if run.name == runs[0].name and not plan.learnt_only:
+        if run.name == runs[0].name:
             drawn.update(_by_seed(untrained(learnt, run.settings), run.settings))
-    if plan.learnt_only:
-        return list(players.values())
     random_walker = walks.make_walker(world, uniform(world.num_actions), plan.steps)
     return [
         *players.values(),

@@ -123,17 +123,3 @@ def _growth(places: Places) -> Curve:
     so_far = np.cumsum([firsts(episode) for episode in places], axis=1)
     steps = np.unique(np.linspace(0, so_far.shape[1] - 1, POINTS).astype(int))
     return Curve(steps, *np.array([intervals.mean(so_far[:, step]) for step in steps]).T)
-
-
-def bars(
-    path: Path, title: str, panels: Mapping[str, Mapping[str, Sequence]], scenes: Sequence[str]
-) -> Path:
-    """Draw the table: a bar for each policy in each scene.
-
-    Args:
-        path: the picture.
-        title: of the whole picture.
-        panels: label of the axis -> policy -> one bar a scene.
-        scenes: their names.
-    """
-    return figures.bars(path, title, panels, scenes)

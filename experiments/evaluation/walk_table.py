@@ -9,7 +9,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from cbet_jax.analysis import intervals
+from cbet_jax.analysis import figures, intervals
 from cbet_jax.analysis.intervals import Estimate
 from cbet_jax.runs.saved_policies import UNIFORM
 from envs.habitat.simulator import FloorMap
@@ -255,7 +255,7 @@ def draw_bars(path: Path, table: Sequence[WalkRow], conditions: WalkConditions) 
     """Draw one bar for each scene and policy, and return the picture's file."""
     title = f"Distinct positions {trained(conditions)} (whiskers: 95 % confidence intervals)"
     scenes = list(dict.fromkeys(row.scene for row in table))
-    return walk_pictures.bars(path.with_suffix(BARS), title, panels(table), scenes)
+    return figures.bars(path.with_suffix(BARS), title, panels(table), scenes)
 
 
 def trained(conditions: WalkConditions) -> str:

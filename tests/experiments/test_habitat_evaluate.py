@@ -71,11 +71,6 @@ def test_runs_of_other_seeds_are_one_policy(habitat_run, capsys, tmp_path) -> No
         table = list(csv.DictReader(file))
     wanted = [(name, seed) for name in ("cbet", "untrained") for seed in ("0", "1", "all")]
     assert [(row["policy"], row["seed"]) for row in table] == [*wanted, ("uniform", "0")]
-    learnt = tmp_path / "learnt"
-    habitat_evaluate.main([*arguments, "--learnt-only", "--out", str(learnt)])
-    with open(learnt / "habitat-evaluation.csv") as file:
-        alone = list(csv.DictReader(file))
-    assert alone == [row | {"times_uniform": ""} for row in table if row["policy"] == "cbet"]
     checkpoints(RunDirectory(other).checkpoints)[-1].unlink()
     assert "another seed of cbet" in refused(habitat_evaluate.main, arguments, capsys)
 

@@ -73,27 +73,8 @@ def test_a_resumed_run_ends_with_the_same_numbers_bit_for_bit(habitat_run, tmp_p
         assert resumed[name].tobytes() == value.tobytes(), name
 
 
-def test_an_older_run_is_resumed_with_the_starts_and_the_agent_of_its_time(tmp_path) -> None:
-    run = RunDirectory(tmp_path / "run")
-    run.create(HABITAT_PRESETS["smoke"])
-    nested = json.loads(run.config.read_text())
-    for name in ("shared_start", "drawn_headings", "agent_radius", "agent_height"):
-        del nested["habitat"][name]
-    del nested["digest"]
-    run.config.write_text(json.dumps(nested))
-    for words in ((), ("--preset", "smoke")):
-        options, stored = opening.read(
-            habitat_pretrain.EXPERIMENT, ["--resume", "--out", str(run.root), *words]
-        )
-        assert stored is not None
-        assert options.habitat == stored.habitat
-        assert options.habitat.shared_start
-        assert options.habitat.drawn_headings
-        process = habitat.process_settings("studio", options.habitat, None)
-        assert process.agent == AgentSize(0.18, 0.88)
+def test_the_agent_has_the_published_size() -> None:
     fresh, _ = opening.read(habitat_pretrain.EXPERIMENT, ["--preset", "smoke"])
-    assert not fresh.habitat.shared_start
-    assert not fresh.habitat.drawn_headings
     agent = habitat.process_settings("studio", fresh.habitat, None).agent
     assert agent == PUBLISHED_AGENT == AgentSize(0.1, 1.5)
 

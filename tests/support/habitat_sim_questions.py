@@ -88,7 +88,7 @@ if __name__ == "__main__":  # with habitat-sim's interpreter: SCENE and the file
     package = types.ModuleType("envs")
     package.__path__ = [str(Path(__file__).resolve().parents[2] / "envs")]
     sys.modules["envs"] = package
-    from envs.habitat.habitat_sim.simulator import open_scene
+    from envs.habitat.habitat_sim.adapter import open_scene
 
     opened = open_scene(sys.argv[1], None)
     Path(sys.argv[2]).write_text(json.dumps(ask(opened._sim), indent=1) + "\n")

@@ -28,7 +28,6 @@ BASES: dict[str, list[str]] = {
     "noisy-tv": ["--plan", "--preset", "smoke"],
     "compare": [NOWHERE, NOWHERE],
     "reward-maps": ["--out", NOWHERE],
-    "habitat-pictures": ["--scenes", "nowhere", "--out", f"{NOWHERE}.png"],
     "import-torch": [NOWHERE, NOWHERE],
     "doctor": ["--out", NOWHERE],
     "benchmark": ["--groups", "nowhere", "--out", f"{NOWHERE}/x.json"],

@@ -15,7 +15,6 @@ from envs.habitat.simulator import (
     MAX_STEP_HEIGHT,
     PUBLISHED_AGENT,
     AgentSize,
-    FloorKind,
     SimulatorError,
 )
 
@@ -53,10 +52,7 @@ class _Island(NamedTuple):
 
 
 def find_floor(
-    vertices: np.ndarray,
-    faces: np.ndarray,
-    agent: AgentSize = PUBLISHED_AGENT,
-    floor: FloorKind = "cells",
+    vertices: np.ndarray, faces: np.ndarray, agent: AgentSize = PUBLISHED_AGENT
 ) -> Floor:
     """Return the floor of a scene.
 
@@ -64,7 +60,6 @@ def find_floor(
         vertices: float [V, 3], with y up.
         faces: int [F, 3].
         agent: who walks on it.
-        floor: whether it consists of cells, as in habitat-sim, or is the exact outline (as before).
 
     Raises:
         SimulatorError: the scene has no walkable floor.
@@ -76,7 +71,7 @@ def find_floor(
     levels = _levels(triangles[up][:, :, 1].mean(axis=1), area[up])
     islands = []
     for index, level in enumerate(levels):
-        island = _largest_island(triangles, up, level.height, agent, floor)
+        island = _largest_island(triangles, up, level.height, agent)
         if island is not None:
             islands.append(_Island(island, level.height))
             above = max((other.area for other in levels[index + 1 :]), default=0.0)
@@ -140,33 +135,20 @@ def _covered(island: _Island, triangles: np.ndarray, agent: AgentSize) -> bool:
 
 
 def _largest_island(
-    triangles: np.ndarray, up: np.ndarray, level: float, agent: AgentSize, kind: FloorKind
+    triangles: np.ndarray, up: np.ndarray, level: float, agent: AgentSize
 ) -> shapely.Polygon | None:
     heights = triangles[:, :, 1]
     near = (
         up & (heights.max(axis=1) < level + MAX_STEP_HEIGHT) & (heights.min(axis=1) > level - 0.1)
     )
-    if kind == "cells":
-        triangles = into_cells(triangles)
+    triangles = into_cells(triangles)
     ground = footprint(triangles[near]).buffer(_SEAM, quad_segs=1, join_style="mitre")
     ground = _without_small_holes(ground)
     obstacles = slab_footprint(triangles, level + MAX_STEP_HEIGHT, level + agent.height)
-    if kind == "cells":
-        ground = ground.buffer(-_SEAM, quad_segs=1, join_style="mitre")
-        corner = triangles[:, :, [0, 2]].min(axis=(0, 1))
-        islands = walkable_islands(ground, obstacles, corner, agent.radius)
-    else:
-        islands = _outlined_islands(ground, obstacles, agent.radius)
+    ground = ground.buffer(-_SEAM, quad_segs=1, join_style="mitre")
+    corner = triangles[:, :, [0, 2]].min(axis=(0, 1))
+    islands = walkable_islands(ground, obstacles, corner, agent.radius)
     return max(islands, key=lambda part: part.area, default=None)
-
-
-def _outlined_islands(
-    ground: shapely.Geometry, obstacles: shapely.Geometry, radius: float
-) -> list[shapely.Polygon]:
-    """Return the exact islands, of ground that is still wider by its seams."""
-    free = ground.buffer(-_SEAM - radius, quad_segs=3)
-    walkable = free.difference(obstacles.buffer(radius, quad_segs=3)).simplify(0.005)
-    return [part for part in shapely.get_parts(walkable) if part.area >= _MIN_AREA]
 
 
 def _without_small_holes(floor: shapely.Geometry) -> shapely.Geometry:

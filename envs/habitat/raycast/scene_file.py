@@ -12,7 +12,7 @@ import numpy as np
 import trimesh
 
 from envs.habitat.mesh import Mesh
-from envs.habitat.scene_check import check_scene
+from envs.habitat.scene_check import check_file
 from envs.habitat.scenes import Frame, Stage, line
 from envs.habitat.simulator import SimulatorError
 
@@ -27,7 +27,7 @@ def read(stage: Stage) -> Mesh:
         SimulatorError: the file is missing or damaged, or has no triangles.
     """
     path = stage.path
-    check_scene(path)
+    check_file(path)
     try:
         pieces = list(_pieces(trimesh.load_scene(path, process=False)))
     except Exception as error:  # each reader raises its own

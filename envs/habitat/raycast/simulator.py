@@ -10,12 +10,12 @@ import numpy as np
 import shapely
 
 from envs.habitat import apartments
-from envs.habitat.floor_check import check_area, check_upright, too_little_floor
 from envs.habitat.mesh import Mesh
 from envs.habitat.raycast import apartment_file
 from envs.habitat.raycast.floor import find_floor
 from envs.habitat.raycast.renderer import NAME, Renderer
 from envs.habitat.raycast.walkable import sample_positions, snap, walk
+from envs.habitat.scene_check import check_area, check_upright, too_little_floor
 from envs.habitat.scenes import Frame, Stage, find_scene, read_stage
 from envs.habitat.simulator import (
     BLACK,
@@ -24,17 +24,14 @@ from envs.habitat.simulator import (
     PUBLISHED_AGENT,
     STEP_LENGTH,
     AgentSize,
-    FloorKind,
     FloorMap,
     Observation,
     Pose,
-    Position,
     SimulatorError,
     forward_vector,
     turn,
 )
 
-_NUM_HEADINGS = 36
 _CUT_HEIGHT = 1.7  # metres above the floor at which the map cuts the scene
 _MARGIN = 0.5  # metres around the floor on the map
 
@@ -47,33 +44,26 @@ class Raycast:
     renderer = NAME
 
     def __init__(
-        self,
-        mesh: Mesh,
-        agent: AgentSize = PUBLISHED_AGENT,
-        floor: FloorKind = "cells",
-        *,
-        panoramas: bool = True,
+        self, mesh: Mesh, agent: AgentSize = PUBLISHED_AGENT, *, panoramas: bool = True
     ) -> None:
         """Find the floor of a scene, and prepare to render it.
 
         Args:
             mesh: the scene.
             agent: size of the agent.
-            floor: what the walkable floor is found from.
-            panoramas: whether they are rendered, or black.
+            panoramas: whether to render panoramas; otherwise they are black.
 
         Raises:
             SimulatorError: the scene has no walkable floor.
         """
-        self.floor = find_floor(mesh.vertices, mesh.faces, agent, floor)
+        self.floor = find_floor(mesh.vertices, mesh.faces, agent)
         self._renderer = Renderer(mesh)
         self._compass = COMPASS if panoramas else ()
         self._pose = Pose((0.0, 0.0, 0.0), 0.0)
 
     def reset(self, seed: int) -> Observation:
-        """Move the agent to a random pose on the walkable floor, drawn from `seed`."""
-        heading = np.random.default_rng((seed, 1)).integers(_NUM_HEADINGS) * 360.0 / _NUM_HEADINGS
-        return self._observe_from(Pose(sample_positions(self.floor, seed, 1)[0], float(heading)))
+        """Move the agent to a place on the walkable floor drawn from `seed`, with heading 0."""
+        return self._observe_from(Pose(sample_positions(self.floor, seed, 1)[0], 0.0))
 
     def teleport(self, pose: Pose) -> Observation:
         """Move the agent to a given pose.
@@ -91,10 +81,6 @@ class Raycast:
             x, z = forward_vector(heading)
             position = walk(self.floor, position, (x * STEP_LENGTH, z * STEP_LENGTH))
         return self._observe_from(Pose(position, turn(heading, action)))
-
-    def positions(self, seed: int, count: int) -> list[Position]:
-        """Return random positions on the walkable floor, uniformly distributed."""
-        return sample_positions(self.floor, seed, count)
 
     def floor_map(self, cell: float) -> FloorMap:
         """Return the scene from above, cut at the height of a person's eyes."""
@@ -123,7 +109,6 @@ def open_scene(
     folder: Path | None = None,
     agent: AgentSize = PUBLISHED_AGENT,
     up: str | None = None,
-    floor: FloorKind = "cells",
     *,
     panoramas: bool = True,
 ) -> Raycast:
@@ -135,8 +120,7 @@ def open_scene(
         folder: folder of a data set such as Replica.
         agent: size of the agent.
         up: axis that points up in the file, `y` or `z` (None: as the file says).
-        floor: what the walkable floor is found from.
-        panoramas: whether they are rendered, or black.
+        panoramas: whether to render panoramas; otherwise they are black.
 
     Raises:
         SimulatorError: there is no such scene, it is damaged or on its side, or it has too little
@@ -146,7 +130,7 @@ def open_scene(
     if found.path.parent == apartments.FOLDER:
         if up is not None:
             raise SimulatorError(f"{scene} is an apartment of the package: leave --up out")
-        return Raycast(apartment_file.read(found.path), agent, floor, panoramas=panoramas)
+        return Raycast(apartment_file.read(found.path), agent, panoramas=panoramas)
     from envs.habitat.raycast.scene_file import read  # imports trimesh, which takes seconds
 
     if found.dataset is not None:
@@ -155,12 +139,10 @@ def open_scene(
             " --simulator habitat_sim"
         )
     stage = read_stage(found.path, up)
-    return _open_stage(read(stage), stage, agent, floor, panoramas)
+    return _open_stage(read(stage), stage, agent, panoramas)
 
 
-def _open_stage(
-    mesh: Mesh, stage: Stage, agent: AgentSize, floor: FloorKind, panoramas: bool
-) -> Raycast:
+def _open_stage(mesh: Mesh, stage: Stage, agent: AgentSize, panoramas: bool) -> Raycast:
     """Open the mesh of a file.
 
     Raises:
@@ -171,12 +153,12 @@ def _open_stage(
     def area_in(frame: Frame) -> float:
         turned = mesh.vertices @ rotation(stage.frame) @ rotation(frame).T
         try:
-            return find_floor(turned, mesh.faces, agent, floor).area.area
+            return find_floor(turned, mesh.faces, agent).area.area
         except SimulatorError:  # it has no floor that way
             return 0.0
 
     try:
-        opened = Raycast(mesh, agent, floor, panoramas=panoramas)
+        opened = Raycast(mesh, agent, panoramas=panoramas)
     except SimulatorError as error:
         raise too_little_floor(stage.path, 0.0) from error
     area = opened.floor.area.area

@@ -1,8 +1,10 @@
 """A pool of simulators in processes of their own. Lost ones are replaced."""
 
 import base64
+import math
 import mmap
 import os
+import tempfile
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,11 +17,9 @@ from envs.habitat.simulator import (
     VIEW_SHAPE,
     FloorMap,
     Pose,
-    Position,
     SimulatorError,
 )
 from envs.habitat.workers.process import Hello, Settings, Worker, WorkerLost
-from envs.habitat.workers.shared_memory import share
 
 MAX_LOSSES = 3  # of one worker in a row, without a step in between
 
@@ -43,9 +43,9 @@ class WorkerPool:
         self.settings = settings
         self.restarts = 0
         view_bytes, panorama_bytes = (
-            number * int(np.prod(s)) for s in (VIEW_SHAPE, PANORAMA_SHAPE)
+            number * math.prod(shape) for shape in (VIEW_SHAPE, PANORAMA_SHAPE)
         )
-        self._memory = share(view_bytes + panorama_bytes)
+        self._memory = _share(view_bytes + panorama_bytes)
         self.hello: Hello  # of the last worker started
         self._losses = [0] * number
         self._workers: list[Worker | None] = [None] * number
@@ -98,26 +98,24 @@ class WorkerPool:
     def step(self, actions: Sequence[int]) -> list[Pose | None]:
         """Take an action in every simulator. The pose is None if the worker was lost."""
         requests = [{"do": "step", "action": int(action)} for action in actions]
-        return [_pose(answer) for answer in self.ask(requests)]
+        return [pose_of(answer) for answer in self.ask(requests)]
 
     def reset(self, seeds: Sequence[int]) -> list[Pose | None]:
         """Move every agent to a random pose. The pose is None if the worker was lost."""
         requests = [{"do": "reset", "seed": int(seed)} for seed in seeds]
-        return [_pose(answer) for answer in self.ask(requests)]
+        return [pose_of(answer) for answer in self.ask(requests)]
 
     def teleport(self, poses: Sequence[Pose | None]) -> list[Pose | None]:
         """Move agents to given poses, except for None. The pose is None if the worker was lost."""
         requests = [None if pose is None else teleport_request(pose) for pose in poses]
-        return [_pose(answer) for answer in self.ask(requests)]
-
-    def positions(self, seed: int, count: int) -> list[Position]:
-        """Return random positions on the walkable floor of the scene."""
-        answer = self._ask_first({"do": "positions", "seed": seed, "count": count})
-        return [(x, y, z) for x, y, z in answer["positions"]]
+        return [pose_of(answer) for answer in self.ask(requests)]
 
     def floor_map(self, cell: float) -> FloorMap:
         """Return the scene from above, with cells of `cell` metres."""
-        answer = self._ask_first({"do": "map", "cell": cell})
+        request = {"do": "map", "cell": cell}
+        answer = None
+        while answer is None:  # the first worker was lost, and replaced
+            answer = self.ask([request, *[None] * (len(self) - 1)])[0]
         rows, columns = answer["shape"]
         x, z = answer["corner"]
         walkable = np.frombuffer(base64.b64decode(answer["walkable"]), bool)
@@ -132,13 +130,6 @@ class WorkerPool:
     def close(self) -> None:
         """Stop all processes and free their memory. This also happens at exit."""
         self._finish()
-
-    def _ask_first(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Send a request to the first worker, and again if it is lost."""
-        while True:
-            answer = self.ask([request, *[None] * (len(self) - 1)])[0]
-            if answer is not None:
-                return answer
 
     def _start(self, indices: Iterable[int]) -> dict[int, WorkerLost]:
         """Start workers and wait until they are ready; return those that were lost."""
@@ -185,12 +176,34 @@ def _noting_loss(lost: dict[int, WorkerLost], index: int) -> Iterator[None]:
         lost[index] = loss
 
 
+def _share(size: int) -> int:
+    """Return the file descriptor of shared memory, which has no name and so outlives no process.
+
+    Raises:
+        SimulatorError: there is not enough memory.
+    """
+    memory = -1
+    try:
+        if hasattr(os, "memfd_create"):
+            memory = os.memfd_create("cbet-views")
+        else:
+            with tempfile.TemporaryFile() as file:
+                memory = os.dup(file.fileno())
+        os.posix_fallocate(memory, 0, size)
+    except OSError as error:
+        if memory >= 0:
+            os.close(memory)
+        raise SimulatorError(f"no {size:,} bytes of shared memory: {error.strerror}") from error
+    return memory
+
+
 def teleport_request(pose: Pose) -> dict[str, Any]:
     """Return the request that moves an agent to a pose."""
     return {"do": "teleport", "position": pose.position, "heading": pose.heading}
 
 
-def _pose(answer: dict[str, Any] | None) -> Pose | None:
+def pose_of(answer: dict[str, Any] | None) -> Pose | None:
+    """Return where an agent is by a worker's answer, None if the worker was lost."""
     if answer is None:
         return None
     x, y, z = answer["position"]

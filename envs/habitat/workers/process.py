@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from envs.habitat.simulator import PUBLISHED_AGENT, AgentSize, Axis, FloorKind, SimulatorError
+from envs.habitat.simulator import PUBLISHED_AGENT, AgentSize, Axis, SimulatorError
 from envs.habitat.workers.worker import PROTOCOL
 
 WORKER = Path(__file__).with_name("worker.py")
@@ -40,7 +40,6 @@ class Settings(NamedTuple):
     start_limit: float = 180.0  # seconds
     step_limit: float = 60.0  # seconds
     agent: AgentSize = PUBLISHED_AGENT
-    floor: FloorKind = "cells"  # what raycast finds the walkable floor from
     up: Axis | None = None  # axis that points up in the file (None: as the file says)
     panoramas: bool = True  # no: they stay black, which spares most of the rendering
 
@@ -84,7 +83,6 @@ class Worker:
             "scene": settings.scene,
             "folder": str(settings.folder) if settings.folder else None,
             "agent": settings.agent,
-            "floor": settings.floor,
             "up": settings.up,
             "panoramas": settings.panoramas,
             "memory": memory,

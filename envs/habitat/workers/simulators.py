@@ -10,7 +10,7 @@ import jax
 import numpy as np
 
 from envs.habitat.simulator import FloorMap, Pose, SimulatorError
-from envs.habitat.workers.pool import WorkerPool, teleport_request
+from envs.habitat.workers.pool import WorkerPool, pose_of, teleport_request
 from envs.habitat.workers.process import Settings
 from envs.habitat.workers.stopwatch import Stopwatch
 
@@ -31,30 +31,22 @@ class HostStep(NamedTuple):
 class Simulators:
     """Simulators of one scene that follow the agents on the device."""
 
-    def __init__(self, settings: Settings, number: int, start: Pose | None = None) -> None:
+    def __init__(self, settings: Settings, number: int) -> None:
         """Start the simulators.
 
         Args:
             settings: what to start.
             number: how many simulators to start.
-            start: pose at which every episode starts (default: random poses).
 
         Raises:
-            SimulatorError: the simulators cannot be started, or `start` is not on the floor.
+            SimulatorError: the simulators cannot be started.
         """
         self.settings = settings
-        self.start = start
         self.failure: SimulatorError | None = None  # why the last step failed
         self.closed = False
         self.stopwatch = Stopwatch()
         self.workers = WorkerPool(settings, number)
         self._poses: list[Pose | None] = [None] * number  # of the simulators' agents
-        if start is not None:
-            try:
-                self._ask_until_answered([teleport_request(start)] * number)
-            except BaseException:
-                self.close()
-                raise
 
     def __len__(self) -> int:
         """Return the number of simulators."""
@@ -74,41 +66,21 @@ class Simulators:
         self.closed = True
         self.workers.close()
 
-    def begin(
-        self,
-        position: Any,
-        heading: Any,
-        seeds: Any,
-        ends: Any,
-        *,
-        start_heading: float | None = None,
-    ) -> HostStep:
-        """Start an episode in every world. A callback of the device. Arguments as in `step`."""
-        del position, heading, ends
+    def begin(self, seeds: Any) -> HostStep:
+        """Start an episode in every world, at starts drawn from `seeds`, uint32 [N]."""
         with self._noting_failures():
-            starts = self._starts(np.asarray(seeds), range(len(self)), start_heading)
-            self._ask_until_answered(starts)
+            self._ask_until_answered(self._starts(np.asarray(seeds), range(len(self))))
             return self._host_step(self._positions(), np.zeros(len(self), bool))
 
-    def step(
-        self,
-        position: Any,
-        heading: Any,
-        seeds: Any,
-        ends: Any,
-        actions: Any,
-        *,
-        start_heading: float | None = None,
-    ) -> HostStep:
-        """Take an action in every world. A callback of the device.
+    def step(self, position: Any, heading: Any, seeds: Any, ends: Any, actions: Any) -> HostStep:
+        """Take an action in every world.
 
         Args:
             position: float32 [N, 3], where the agents are.
             heading: float32 [N], degrees.
-            seeds: uint32 [N], of the start poses of the next episodes.
+            seeds: uint32 [N], from which the starts of the next episodes are drawn.
             ends: bool [N], whether the action is the last of its episode.
             actions: int32 [N].
-            start_heading: degrees, of the start poses (None: drawn with the positions).
         """
         with self._noting_failures(), self.stopwatch.call(len(self)):
             cut = self._catch_up(np.asarray(position), np.asarray(heading))
@@ -120,7 +92,7 @@ class Simulators:
             reached = np.where(cut[:, None], np.asarray(position), self._positions())
             ended = np.flatnonzero(np.asarray(ends) | cut).tolist()
             if ended:
-                self._ask_until_answered(self._starts(np.asarray(seeds), ended, start_heading))
+                self._ask_until_answered(self._starts(np.asarray(seeds), ended))
             return self._host_step(reached.astype(np.float32), cut)
 
     def _catch_up(self, position: np.ndarray, heading: np.ndarray) -> np.ndarray:
@@ -137,17 +109,12 @@ class Simulators:
             for current, pose in zip(self._poses, wanted, strict=True)
         ])  # fmt: skip
 
-    def _starts(
-        self, seeds: np.ndarray, indices: Sequence[int], heading: float | None
-    ) -> list[dict[str, Any] | None]:
+    def _starts(self, seeds: np.ndarray, indices: Sequence[int]) -> list[dict[str, Any] | None]:
         """Return the requests that start episodes in the worlds of `indices`."""
-        requests: list[dict[str, Any] | None] = [None] * len(self)
-        for index in indices:
-            reset: dict[str, Any] = {"do": "reset", "seed": int(seeds[index])}
-            if heading is not None:
-                reset["heading"] = heading
-            requests[index] = reset if self.start is None else teleport_request(self.start)
-        return requests
+        return [
+            {"do": "reset", "seed": seed} if index in indices else None
+            for index, seed in enumerate(seeds.tolist())
+        ]
 
     def _ask_until_answered(self, requests: Sequence[dict[str, Any] | None]) -> None:
         """Send requests, and send them again to simulators that were lost and replaced."""
@@ -163,12 +130,9 @@ class Simulators:
         with self.stopwatch.wait():
             answers = self.workers.ask(requests)
         for index, answer in enumerate(answers):
-            if answer is not None:
-                x, y, z = answer["position"]
-                self._poses[index] = Pose((x, y, z), answer["heading"])
-            elif requests[index] is not None:
-                self._poses[index] = None
-                lost[index] = True
+            if requests[index] is not None:
+                self._poses[index] = pose_of(answer)
+                lost[index] = answer is None
         return lost
 
     def _positions(self) -> np.ndarray:

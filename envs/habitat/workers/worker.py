@@ -6,11 +6,9 @@ It reads requests from its standard input, one line of JSON each, and writes an 
 its standard output. Images go to memory that it shares with the other side.
 
     hello      sent first, without a request: the simulator, or why there is none
-    reset      move to a random pose, from `seed`     -> position, heading, images
-               (with `heading`, if the request has it)
+    reset      move to a place drawn from `seed`      -> position, heading, images
     teleport   move to `position` and `heading`       -> the same
     step       take `action`                          -> the same
-    positions  `count` of the floor, from `seed`      -> positions
     map        from above, cells of `cell` metres     -> corner, walkable, picture
 
 The worker does not outlive the other side for long. While it waits, it sees the end of its input.
@@ -22,6 +20,7 @@ import importlib
 import importlib.util
 import inspect
 import json
+import math
 import mmap
 import os
 import platform
@@ -117,7 +116,7 @@ def _open(settings: dict) -> Any:
         raise SimulatorError(
             f"simulator {name} cannot be loaded by {sys.executable}: {reason}{hint}"
         ) from error
-    offered = {name: settings[name] for name in ("floor", "up", "panoramas")}
+    offered = {name: settings[name] for name in ("up", "panoramas")}
     offered["agent"] = AgentSize(*settings["agent"])
     taken = inspect.signature(module.open_scene).parameters
     more = {name: value for name, value in offered.items() if name in taken}
@@ -156,10 +155,10 @@ class _Served:
         self._simulator = simulator
         slots, slot = settings["slots"], settings["slot"]
         memory = mmap.mmap(settings["memory"], 0)
-        views = np.frombuffer(memory, np.uint8, slots * _size(VIEW_SHAPE))
+        views = np.frombuffer(memory, np.uint8, slots * math.prod(VIEW_SHAPE))
         panoramas = np.frombuffer(memory, np.uint8, offset=views.size)
         self._view = views.reshape((slots, *VIEW_SHAPE))[slot]
-        panoramas = panoramas[: slots * _size(PANORAMA_SHAPE)]
+        panoramas = panoramas[: slots * math.prod(PANORAMA_SHAPE)]
         self._panorama = panoramas.reshape((slots, *PANORAMA_SHAPE))[slot]
 
     def hello(self, scene: str) -> dict:
@@ -184,13 +183,7 @@ class _Served:
             x, y, z = request["position"]
             return self._show(simulator.teleport(Pose((x, y, z), request["heading"])))
         if do == "reset":
-            observation = simulator.reset(request["seed"])
-            heading = request.get("heading", observation.pose.heading)
-            if heading != observation.pose.heading:  # a simulator draws headings, too
-                observation = simulator.teleport(Pose(observation.pose.position, heading))
-            return self._show(observation)
-        if do == "positions":
-            return {"positions": simulator.positions(request["seed"], request["count"])}
+            return self._show(simulator.reset(request["seed"]))
         if do == "map":
             return _as_json(simulator.floor_map(request["cell"]))
         raise ValueError(f"unknown request {do!r}")
@@ -199,13 +192,6 @@ class _Served:
         self._view[...] = observation.view
         self._panorama[...] = observation.panorama
         return {"position": observation.pose.position, "heading": observation.pose.heading}
-
-
-def _size(shape: tuple) -> int:
-    product = 1
-    for number in shape:
-        product *= number
-    return product
 
 
 def _as_json(floor_map: Any) -> dict:

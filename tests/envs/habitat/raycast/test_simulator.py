@@ -118,7 +118,7 @@ def test_a_seed_gives_the_start(simulator) -> None:
     again = simulator.reset(7)
     assert first.pose == again.pose != other.pose
     np.testing.assert_array_equal(first.view, again.view)
-    assert len({simulator.reset(seed).pose.heading for seed in range(20)}) > 5
+    assert first.pose.heading == 0.0
 
 
 def test_positions_survive_float32(simulator) -> None:
@@ -192,9 +192,8 @@ def test_a_scene_on_its_side_is_refused_and_opens_with_its_axis(tmp_path) -> Non
 
 def test_a_scene_needs_a_square_metre_of_floor(tmp_path) -> None:
     painted(room(1.15, 1.15), RED).export(tmp_path / "cell.glb")
-    for floor, found in (("cells", "no walkable"), ("outlines", "only 0.90 square metres of")):
-        with pytest.raises(SimulatorError, match=rf"has {found} .* --up y or --up z$"):
-            open_scene(str(tmp_path / "cell.glb"), floor=floor)
+    with pytest.raises(SimulatorError, match=r"has no walkable .* --up y or --up z$"):
+        open_scene(str(tmp_path / "cell.glb"))
 
 
 def test_scenes_with_objects_need_habitat_sim(tmp_path) -> None:

@@ -14,10 +14,9 @@ from typing import Any, Optional, Union
 import habitat_sim
 import numpy as np
 
-from envs.habitat.floor_check import check_area, check_upright
 from envs.habitat.habitat_sim.quick_start import quick_start
 from envs.habitat.habitat_sim.stage_file import stage_file
-from envs.habitat.scene_check import check_scene
+from envs.habitat.scene_check import check_area, check_file, check_upright
 from envs.habitat.scenes import Frame, SceneFile, Stage, find_scene, line, read_stage
 from envs.habitat.simulator import (
     ACTIONS,
@@ -44,7 +43,6 @@ from envs.habitat.simulator import (
 _FIRST_EGL_DEVICE = -1  # 0 is the first CUDA device; without one habitat-sim exits
 _WALKER, _COMPASS_AGENT = 0, 1  # indices of the two agents
 _EYE = "rgb"  # name of the walker's camera
-_NUM_HEADINGS = 36
 _MAX_TRIES = 100
 _ISLAND_SHARE = 0.2  # of the largest island's area, which may be a roof larger than the floor
 _PROBES = 10  # points sampled for the height of an island
@@ -72,7 +70,7 @@ class HabitatSim:
         Args:
             scene: its triangles, or a scene of a data set with objects in it.
             agent: size of the agent.
-            panoramas: whether they are rendered, or black.
+            panoramas: whether to render panoramas; otherwise they are black.
 
         Raises:
             SimulatorError: habitat-sim cannot read the scene, or it has too little walkable floor
@@ -140,9 +138,13 @@ class HabitatSim:
         return width, height, depth
 
     def reset(self, seed: int) -> Observation:
-        """Move the agent to a random pose on the walkable floor, drawn from `seed`."""
-        heading = np.random.default_rng((seed, 1)).integers(_NUM_HEADINGS) * 360.0 / _NUM_HEADINGS
-        return self._observe_from(Pose(self.positions(seed, 1)[0], float(heading)))
+        """Move the agent to a place on the walkable floor drawn from `seed`, with heading 0.
+
+        Raises:
+            SimulatorError: no place was found.
+        """
+        self._sim.seed(_hash_seed(seed))
+        return self._observe_from(Pose(self._random_point(self._island), 0.0))
 
     def teleport(self, pose: Pose) -> Observation:
         """Move the agent to a given pose.
@@ -161,15 +163,6 @@ class HabitatSim:
         images = self._sim.step(ACTIONS[FORWARD])
         moved = as_float32(tuple(self._sim.get_agent(_WALKER).get_state().position))
         return self._observation(Pose(moved, heading), images)
-
-    def positions(self, seed: int, count: int) -> list[Position]:
-        """Return random positions on the walkable floor.
-
-        Raises:
-            SimulatorError: no position was found.
-        """
-        self._sim.seed(_hash_seed(seed))
-        return [self._random_point(self._island) for _ in range(count)]
 
     def floor_map(self, cell: float) -> FloorMap:
         """Return the walkable floor from above, with cells of `cell` metres."""
@@ -250,7 +243,7 @@ def open_scene(
         folder: folder of a data set such as Replica, or its `*.scene_dataset_config.json`.
         agent: size of the agent.
         up: axis that points up in the file, `y` or `z` (None: as the file says).
-        panoramas: whether they are rendered, or black.
+        panoramas: whether to render panoramas; otherwise they are black.
 
     Raises:
         SimulatorError: there is no such scene, it is damaged or on its side, or it has too little
@@ -263,7 +256,7 @@ def open_scene(
         described = SceneFile(found.path.resolve(), found.dataset.resolve())
         return HabitatSim(described, agent, panoramas)
     stage = read_stage(found.path.resolve(), up)
-    check_scene(stage.path)
+    check_file(stage.path)
     return HabitatSim(stage, agent, panoramas)
 
 

@@ -30,7 +30,7 @@ from envs.habitat.workers.pool import WorkerPool
 from envs.habitat.workers.process import Settings
 from tests.support import habitat_sim_double as double
 from tests.support.habitat_sim_questions import ask
-from tests.support.scenes import box, painted, room, textured_square
+from tests.support.scenes import box, painted, room
 
 CENTRE = Pose((0.0, float(np.float32(0.1)), 0.0), 0.0)
 
@@ -39,9 +39,9 @@ CENTRE = Pose((0.0, float(np.float32(0.1)), 0.0), 0.0)
 def module(monkeypatch):
     """Our side of habitat-sim, with the stand-in behind it."""
     monkeypatch.setitem(sys.modules, "habitat_sim", double)
-    monkeypatch.delitem(sys.modules, "envs.habitat.habitat_sim.simulator", raising=False)
-    yield importlib.import_module("envs.habitat.habitat_sim.simulator")
-    sys.modules.pop("envs.habitat.habitat_sim.simulator", None)
+    monkeypatch.delitem(sys.modules, "envs.habitat.habitat_sim.adapter", raising=False)
+    yield importlib.import_module("envs.habitat.habitat_sim.adapter")
+    sys.modules.pop("envs.habitat.habitat_sim.adapter", None)
     double.made.clear()
 
 
@@ -70,7 +70,6 @@ def test_a_seed_gives_the_start_and_small_seeds_are_spread(simulator) -> None:
     first, other, again = (simulator.reset(seed).pose for seed in (0, 1, 0))
     assert first == again != other
     assert min(behind().pathfinder.seeds[-3:]) > 1000
-    assert simulator.positions(4, 3) == simulator.positions(4, 3)
 
 
 def test_shows_the_view_ahead_and_the_four_directions(simulator) -> None:
@@ -179,7 +178,7 @@ def test_damaged_files_do_not_reach_habitat_sim(module, scene) -> None:
     whole = Path(scene).read_bytes()
     Path(scene).write_bytes(whole[: len(whole) // 2])
     before = len(double.made)
-    with pytest.raises(SimulatorError, match=r"cannot be read as a scene: ValueError: it ends"):
+    with pytest.raises(SimulatorError, match=r"cannot be read as a scene: it is not a whole .glb"):
         module.open_scene(scene, None)
     assert len(double.made) == before
 
@@ -329,15 +328,6 @@ def test_the_real_one_places_the_objects_of_a_scene(opened, tmp_path) -> None:
     column, row = (int((1.0 - corner) / 0.05) for corner in drawn.corner)
     assert not drawn.walkable[row, column]  # the chest stands there
     assert 12 < drawn.walkable.sum() * 0.05**2 < 13  # of 13.7 square metres without it
-
-
-def test_damaged_textures_do_not_reach_the_real_one(opened, tmp_path) -> None:
-    textured_square().export(tmp_path / "scene.glb")
-    content = (tmp_path / "scene.glb").read_bytes()
-    start = content.index(b"\x89PNG")
-    (tmp_path / "scene.glb").write_bytes(content[: start + 20] + bytes(len(content) - start - 20))
-    with pytest.raises(SimulatorError, match="texture 0 is damaged"):
-        opened(str(tmp_path / "scene.glb"))
 
 
 @pytest.fixture(scope="module")
