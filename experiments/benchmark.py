@@ -1,27 +1,28 @@
-"""Measure the worlds and the training: `python -m experiments.benchmark`.
+"""Measure the worlds and the training on this machine: `python -m experiments.benchmark`.
 
-Every ratio is the median over pairs of short slices that were measured in turn, with its spread
-(10th to 90th percentile over the median). A ratio of fewer than three pairs, or of a spread over
-25 %, is not printed.
-Nothing else is judged here: the table says what was measured.
+It runs on the devices that JAX finds, and its table names them. Every ratio is the median over
+pairs of short slices that were measured in turn, with its spread (10th to 90th percentile over the
+median). A ratio of fewer than three pairs, or of a spread over 25 %, is not printed.
 """
 
 import json
+import platform
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
+import jax
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from cbet_jax.config import CountSettings, SettingsError
+from cbet_jax.config import SettingsError
 from cbet_jax.runs import manifest
 from cbet_jax.runs.atomic_write import check_room, creating
 from cbet_jax.runs.devices import use_cpu
 from cbet_jax.setting_types import check_between
+from cbet_jax.sharding import cores
 from envs.registry import UnknownEnvironment, find
 from experiments.benchmarks import (
     gymnasium_measurements,
@@ -30,7 +31,6 @@ from experiments.benchmarks import (
 )
 from experiments.benchmarks.measurement import BenchmarkOptions, Measurement
 from experiments.common import cli, presets
-from experiments.common.presets import PRESETS
 from experiments.common.screen import Screen
 
 MODULE = "experiments.benchmark"
@@ -39,20 +39,14 @@ CAPTION = (
     "cbet-jax: with view, panorama, hashes, both counts, reward, resets and fresh levels; the "
     "paper's three worlds mixed, unless one is named. minigrid: the same, one process, views "
     "only. navix: its own KeyCorridorS3R3 with automatic resets, no occlusion, panorama or "
-    "counts. "
-    "xminigrid: its own, with automatic resets, views without occlusion, no panorama or counts. "
-    "gym_vector: with numpy out, resets, success and unique interactions."
+    "counts. xminigrid: its own, with automatic resets, views without occlusion, no panorama or "
+    "counts. gym_vector: with numpy out, resets, success and unique interactions."
 )
-GROUPS: dict[str, Callable[[BenchmarkOptions], list[Measurement]]] = {
+MEASURED: dict[str, Callable[[BenchmarkOptions], list[Measurement]]] = {
     "worlds": world_measurements.measure_worlds,
     "environments": world_measurements.measure_environments,
     "gymnasium": gymnasium_measurements.measure_gymnasium,
-    "bounds": world_measurements.measure_bounds,
-    "counts": world_measurements.measure_counts,
     "training": training_measurements.measure_training,
-    "phases": training_measurements.measure_phases,
-    "scaling": training_measurements.measure_scaling,
-    "compilation": training_measurements.measure_compilation,
 }
 
 
@@ -67,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         use_cpu()
         for group in options.groups:
             with console.status(f"measuring {group}"):
-                rows += GROUPS[group](options)
+                rows += MEASURED[group](options)
         write(path, rows, arguments)
     show(console, rows)
     console.print(f"saved: {path}", soft_wrap=True, highlight=False)
@@ -81,22 +75,16 @@ def check(options: BenchmarkOptions) -> Path:
         SettingsError: a group or preset is unknown, a number is out of range, or the file exists.
     """
     for group in options.groups:
-        if group not in GROUPS:
-            raise SettingsError(f"unknown group {group!r}; there are {', '.join(GROUPS)}")
-    for name in (*options.presets, options.scaled):
+        if group not in MEASURED:
+            raise SettingsError(f"unknown group {group!r}; there are {', '.join(MEASURED)}")
+    for name in options.presets:
         presets.named(name)
     for name in options.envs:
         find(name)
-    for slots in options.capacities:
-        CountSettings(capacity=slots)
-    counted = (options.worlds, options.scaled_seeds, options.scaled_worlds)
-    if min(options.rounds, len(options.capacities), *(min(n, default=0) for n in counted)) < 1:
-        raise SettingsError("rounds, worlds, seeds and capacities must be at least 1, each given")
     check_between("rounds", options.rounds, 1, MOST_ROUNDS)
-    for name, numbers in zip(("worlds", "scaled_seeds", "scaled_worlds"), counted, strict=True):
-        check_between(name, max(numbers), 1, MOST_WORLDS)
-    for worlds in options.scaled_worlds:
-        replace(PRESETS[options.scaled].train, worlds=worlds)  # refuses what does not divide
+    for name, numbers in {"worlds": options.worlds, "seeds": options.seeds}.items():
+        for number in numbers or (0,):
+            check_between(name, number, 1, MOST_WORLDS)
     path = options.out or Path("runs") / f"benchmark-{datetime.now():%Y%m%d-%H%M%S}.json"
     if path.exists():
         raise SettingsError(f"{path} exists already: choose another file")
@@ -110,9 +98,32 @@ def write(path: Path, rows: Sequence[Measurement], arguments: Sequence[str]) -> 
         {**row._asdict(), "ratios": {peer: r._asdict() for peer, r in row.ratios.items()}}
         for row in rows
     ]
-    content = {"machine": manifest.describe(tuple(arguments)), "rows": of_rows}
+    content = {
+        "measured_on": machine(),
+        "machine": manifest.describe(tuple(arguments)),
+        "rows": of_rows,
+    }
     with creating(path) as temporary:
         temporary.write_text(json.dumps(content, indent=2) + "\n")
+
+
+def machine() -> str:
+    """Return the devices, the cores and the version of JAX that this process uses."""
+    devices = jax.devices()
+    kind = devices[0].device_kind
+    if kind == "cpu":
+        kind = f"CPU ({_cpu_model()})"
+    return f"{len(devices)} x {kind}, {cores()} CPU cores, jax {jax.__version__}"
+
+
+def _cpu_model() -> str:
+    """Return the name of this machine's processor, or its architecture where Linux names none."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    names = (line.partition(": ")[2] for line in lines if line.startswith("model name"))
+    return next(names, platform.machine())
 
 
 def decimals(value: float) -> str:
@@ -122,7 +133,14 @@ def decimals(value: float) -> str:
 
 def show(console: Console, rows: Sequence[Measurement]) -> None:
     """Print the rows."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, caption=CAPTION, caption_justify="left")
+    table = Table(
+        title=f"Measured on {machine()}",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        caption=CAPTION,
+        title_justify="left",
+        caption_justify="left",
+    )
     table.add_column("measured")
     table.add_column("value", justify="right", no_wrap=True)
     table.add_column("unit", no_wrap=True)

@@ -48,18 +48,14 @@ class Timings(NamedTuple):
             name: float(np.median([turn[name] for turn in self.turns])) for name in self.turns[0]
         }
 
-    def ratio(self, formula: Callable[[Mapping[str, float]], float]) -> Ratio:
-        """Return the ratio that a formula makes of the speeds of each turn."""
-        found = [formula(turn) for turn in self.turns]
-        median = float(np.median(found))
-        low, high = np.percentile(found, (10, 90))
-        spread = float(high - low) / abs(median) if median else 0.0
-        holds = spread <= MOST_SPREAD and len(found) >= FEWEST_PAIRS
-        return Ratio(median if holds else None, spread, len(found))
-
     def times(self, task: str, other: str) -> Ratio:
         """Return how many times as fast a task is as another."""
-        return self.ratio(lambda turn: turn[task] / turn[other])
+        found = [turn[task] / turn[other] for turn in self.turns]
+        median = float(np.median(found))
+        low, high = np.percentile(found, (10, 90))
+        spread = float(high - low) / median
+        holds = spread <= MOST_SPREAD and len(found) >= FEWEST_PAIRS
+        return Ratio(median if holds else None, spread, len(found))
 
 
 def take_turns(tasks: Mapping[str, TimedTask], rounds: int) -> Timings:
@@ -82,11 +78,6 @@ def take_turns(tasks: Mapping[str, TimedTask], rounds: int) -> Timings:
     )
 
 
-def speeds(tasks: Mapping[str, TimedTask], rounds: int) -> dict[str, float]:
-    """Return the median speed of tasks that take turns."""
-    return take_turns(tasks, rounds).medians()
-
-
 def _calls(task: TimedTask) -> int:
     task.run()
     return max(1, round(SLICE_SECONDS / _seconds(task, 1)))
@@ -107,15 +98,6 @@ def repeated(advance: Callable[[Any], Any], state: Any) -> Callable[[], None]:
         cell[0] = jax.block_until_ready(advance(cell[0]))
 
     return run
-
-
-def first_result(program: Callable[[Any], tuple[Any, Any]]) -> Callable[[Any], Any]:
-    """Return a function that returns the first of the two results of `program`."""
-
-    def first(state: Any) -> Any:
-        return program(state)[0]
-
-    return first
 
 
 def seconds_to_compile(compile_all: Callable[[], Any]) -> float:

@@ -5,10 +5,10 @@ from dataclasses import replace
 import jax
 import jax.numpy as jnp
 import pytest
+from jax.extend.core import ClosedJaxpr, Jaxpr
 
 from cbet_jax.program import make_program, seed_keys
 from envs.minigrid import make_world
-from experiments.benchmarks.arithmetic import inner_jaxprs
 from tests.support import tiny
 
 UNROLL = 12
@@ -44,8 +44,13 @@ def equations(jaxpr):
     """Yield all equations of a program, those of its loops and functions, too."""
     for equation in jaxpr.eqns:
         yield equation
-        for inner in inner_jaxprs(equation):
-            yield from equations(inner)
+        for inner in jax.tree.leaves(tuple(equation.params.values()), is_leaf=is_program):
+            if is_program(inner):
+                yield from equations(inner.jaxpr if isinstance(inner, ClosedJaxpr) else inner)
+
+
+def is_program(parameter):
+    return isinstance(parameter, Jaxpr | ClosedJaxpr)
 
 
 def named(found, *names):
