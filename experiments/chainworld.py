@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import cycle
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import jax
 import numpy as np
@@ -19,7 +19,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from cbet_jax.analysis import intervals
+from cbet_jax.analysis import figures, intervals
 from cbet_jax.analysis.method_style import OTHERS as COLORS
 from cbet_jax.config import LossSettings, OptimizerSettings, SettingsError, TrainSettings
 from cbet_jax.intrinsic import COUNT_REWARDS
@@ -126,28 +126,18 @@ def outside_of_a(share: np.ndarray) -> np.ndarray:
     return share[..., 1:] / share[..., 1:].sum(-1, keepdims=True)
 
 
-def returns(options: ChainworldOptions) -> dict[str, float]:
-    """Return the intrinsic return of each path for an agent that has forgotten all counts."""
-    discounts = options.discount ** np.arange(options.steps)
-    reward = COUNT_REWARDS[options.method]
-    return {
-        path: float(discounts @ fresh_rewards(reward, action, options.steps))
-        for path, action in PATHS.items()
-    }
-
-
 def show(console: Console, options: ChainworldOptions, learnt: Learnt) -> None:
     """Print the returns of both paths, and what was learnt with each rule."""
-    paths = ", ".join(f"{path} {value:.3f}" for path, value in returns(options).items())
+    discounts = options.discount ** np.arange(options.steps)
+    reward = COUNT_REWARDS[options.method]
+    returns = {p: discounts @ fresh_rewards(reward, PATHS[p], options.steps) for p in PATHS}
+    paths = ", ".join(f"{path} {value:.3f}" for path, value in returns.items())
     console.print(f"intrinsic return with empty counts: {paths}", highlight=False)
-    shown = Table(
-        title="Last fifth of the episodes; intervals: 95 % confidence, over seeds",
-        box=box.SIMPLE_HEAD,
-        pad_edge=False,
-    )
-    for heading in ("counts forgotten", "from A to D", "in B", "in C", "in D", "reward"):
-        justify: Literal["left", "right"] = "left" if heading == "counts forgotten" else "right"
-        shown.add_column(heading, justify=justify, no_wrap=True)
+    title = "Last fifth of the episodes; intervals: 95 % confidence, over seeds"
+    shown = Table(title=title, box=box.SIMPLE_HEAD, pad_edge=False)
+    shown.add_column("counts forgotten", no_wrap=True)
+    for heading in ("from A to D", "in B", "in C", "in D", "reward"):
+        shown.add_column(heading, justify="right", no_wrap=True)
     end = at_the_end(learnt)
     for rule, to_d, share, reward in zip(options.rules, *end, strict=True):
         places = outside_of_a(share).mean(0)
@@ -175,14 +165,7 @@ def write(folder: Path, options: ChainworldOptions, learnt: Learnt) -> tuple[Pat
 
 def draw(path: Path, options: ChainworldOptions, learnt: Learnt) -> Path:
     """Draw the returns of both paths, what is learnt, and where the agent goes."""
-    from matplotlib.figure import Figure  # imported here: it takes more than a second
-
-    figure = Figure(figsize=(13, 3.7), layout="constrained")
-    paths, policy, places = figure.subplots(1, 3)
-    for axis in (paths, policy, places):
-        axis.spines[["top", "right"]].set_visible(False)
-        axis.grid(alpha=0.25, linewidth=0.6)
-        axis.set_axisbelow(True)
+    figure, (paths, policy, places) = figures.grid(3, columns=3, size=(4.3, 3.7))
     _draw_returns(paths, options)
     _draw_policies(policy, options, learnt)
     _draw_places(places, learnt)
@@ -202,9 +185,8 @@ def _draw_returns(axis: "Axes", options: ChainworldOptions) -> None:
         rewards = fresh_rewards(COUNT_REWARDS[options.method], action, options.steps)
         steps = np.arange(1, options.steps + 1)
         axis.plot(steps, np.cumsum(discounts * rewards), style, color="black", label=path)
-    axis.set_title("An episode that begins with empty counts", fontsize=11)
-    axis.set_xlabel("step")
-    axis.set_ylabel("intrinsic return so far")
+    axis.set_title("An episode that begins with empty counts", fontsize=10)
+    axis.set(xlabel="step", ylabel="intrinsic return so far")
     axis.legend(frameon=False)
 
 
@@ -213,26 +195,21 @@ def _draw_policies(axis: "Axes", options: ChainworldOptions, learnt: Learnt) -> 
     for rule, seeds, color in zip(options.rules, learnt.to_d, cycle(COLORS), strict=False):
         axis.plot(episodes, seeds.mean(0), color=color, label=rule.name)
         axis.fill_between(episodes, seeds.min(0), seeds.max(0), color=color, alpha=0.2, lw=0)
-    axis.set_title("The policy in A (band: lowest and highest seed)", fontsize=11)
-    axis.set_xlabel("episode")
-    axis.set_ylabel("chance to go to D")
-    axis.set_ylim(0, 1)
+    axis.set_title("The policy in A (band: range of seeds)", fontsize=10)
+    axis.set(xlabel="episode", ylabel="chance to go to D", ylim=(0, 1))
 
 
 def _draw_places(axis: "Axes", learnt: Learnt) -> None:
     spent = outside_of_a(at_the_end(learnt).share)  # [rules, seeds, 3]
     width = 0.8 / len(spent)
     for number, (seeds, color) in enumerate(zip(spent, cycle(COLORS), strict=False)):
-        found = [intervals.mean(seeds[:, place]) for place in range(3)]
-        values = np.array([estimate.value for estimate in found])
-        low, high = (np.array([getattr(e, end) for e in found]) for end in ("low", "high"))
+        value, low, high = np.array([intervals.mean(seeds[:, place]) for place in range(3)]).T
         at = np.arange(3) + (number - (len(spent) - 1) / 2) * width
-        axis.bar(
-            at, values, width * 0.9, yerr=[values - low, high - values], color=color, capsize=2
-        )
+        errors = [value - low, high - value]
+        axis.bar(at, value, width * 0.9, yerr=errors, color=color, capsize=2)
     axis.axhline(UNIFORM, color="black", lw=0.8, ls=":")
     axis.set_xticks(np.arange(3), list(PLACES[1:]))
-    axis.set_title("Where the last fifth of the episodes is spent", fontsize=11)
+    axis.set_title("Places, last fifth of the episodes", fontsize=10)
     axis.set_ylabel("share of the steps outside of A\n(dotted: uniform)")
 
 

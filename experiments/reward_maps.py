@@ -53,7 +53,8 @@ TITLES = {
     "forward": "move forward",
     "pickup": "pick up",
 }
-WALL, UNREACHED = "0.35", "0.85"  # grey of walls, and of cells that cannot be reached yet
+#: kind of a cell that cannot be reached yet -> its grey; others are drawn as the game does
+PLAIN = {c.KIND_WALL: 0.35, c.KIND_EMPTY: 0.85, c.KIND_GOAL: 0.85}
 TILE = 32  # pixels
 FROM = tyro.conf.arg(
     name="from",
@@ -158,17 +159,7 @@ def caption(options: RewardMapOptions) -> str:
 
 
 def write(folder: Path, level: Level, probes: Sequence[Probe], caption: str) -> tuple[Path, Path]:
-    """Write one row for each cell and action, and the figure.
-
-    Args:
-        folder: where the files go.
-        level: that the maps show.
-        probes: the cells and actions.
-        caption: below the figure.
-
-    Returns:
-        The table and the figure.
-    """
+    """Write one row for each cell and action, and the figure; return both files."""
     rewards = visits.rewards(probes)
     rows = [
         (*probe, *map(float, values))
@@ -185,15 +176,7 @@ def draw(
     rewards: Mapping[str, np.ndarray],
     caption: str,
 ) -> Path:
-    """Draw one map for each reward (row) and action (column).
-
-    Args:
-        path: the picture.
-        level: that the maps show.
-        probes: the cells and actions.
-        rewards: name -> one number for each probe.
-        caption: below the figure.
-    """
+    """Draw one map for each reward (row: name -> a number for each probe) and action (column)."""
     from matplotlib.figure import Figure  # imported here: it takes more than a second
 
     actions = tuple(dict.fromkeys(probe.action for probe in probes))
@@ -228,18 +211,11 @@ def _draw_map(axis: "Axes", state: Any, shown: np.ndarray) -> Any:
     for y, x in np.ndindex(height, width):
         box = (x - 0.5, x + 0.5, y + 0.5, y - 0.5)
         if np.isnan(shown[y, x]):
+            plain = PLAIN.get(int(grid[y, x]) >> 3)
             tile = tiles[y * TILE : (y + 1) * TILE, x * TILE : (x + 1) * TILE]
-            kind = int(grid[y, x]) >> 3
-            plain = {c.KIND_WALL: WALL, c.KIND_EMPTY: UNREACHED, c.KIND_GOAL: UNREACHED}.get(kind)
-            if plain is None:
-                axis.imshow(tile, extent=box)
-            else:
-                axis.fill((box[0], box[1], box[1], box[0]), (box[2], box[2], box[3], box[3]), plain)
+            axis.imshow(tile if plain is None else np.full((1, 1, 3), plain), extent=box)
     image = axis.imshow(shown, cmap="inferno", vmin=0, vmax=1)
-    axis.set_xlim(-0.5, width - 0.5)
-    axis.set_ylim(height - 0.5, -0.5)
-    axis.set_xticks([])
-    axis.set_yticks([])
+    axis.set(xlim=(-0.5, width - 0.5), ylim=(height - 0.5, -0.5), xticks=[], yticks=[])
     return image
 
 

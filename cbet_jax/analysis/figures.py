@@ -93,7 +93,7 @@ def bars(
         published: of the same panels, one number a bar (NaN: there is none), drawn as a diamond.
     """
     width = min(max(1.2 + 1.4 * len(groups), NARROWEST_INCHES), WIDEST_INCHES)
-    figure, axes = _grid(len(panels), columns=1, size=(width, 3.6))
+    figure, axes = grid(len(panels), columns=1, size=(width, 3.6))
     colors = method_style.colors(dict.fromkeys(name for each in panels.values() for name in each))
     for axis, (label, series) in zip(axes, panels.items(), strict=True):
         width = 0.8 / len(series)
@@ -182,7 +182,7 @@ def lines(path: Path, title: str, panels: Sequence[Panel], columns: int = 2) -> 
         panels: in their order.
         columns: of panels.
     """
-    figure, axes = _grid(len(panels), columns=columns, size=(4.6, 3.1))
+    figure, axes = grid(len(panels), columns=columns, size=(4.6, 3.1))
     names = list(dict.fromkeys(name for panel in panels for name in panel.lines))
     heads = list(dict.fromkeys(name.partition(", ")[0] for name in names))
     tails = list(dict.fromkeys(name.partition(", ")[2] for name in names))
@@ -228,7 +228,14 @@ def _draw_curve(axis: "Axes", line: Curve, color: str) -> Any:
     return handle
 
 
-def _grid(panels: int, columns: int, size: tuple[float, float]) -> tuple["Figure", list["Axes"]]:
+def grid(panels: int, columns: int, size: tuple[float, float]) -> tuple["Figure", list["Axes"]]:
+    """Return a figure of empty panels in the style of all figures.
+
+    Args:
+        panels: their number.
+        columns: of panels.
+        size: width and height of a panel, in inches.
+    """
     # Imported here: it takes more than a second. A bare `Figure` needs no display.
     from matplotlib.figure import Figure
 

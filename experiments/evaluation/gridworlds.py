@@ -1,6 +1,5 @@
 """Play episodes in gridworlds with the saved policies of runs, and with two random ones."""
 
-import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -98,17 +97,7 @@ def open_run(
 def play(
     runs: Sequence[EvaluatedRun], episodes: int, seed: int, console: Console
 ) -> list[list[EvaluationRow]]:
-    """Play every policy in every world, all on the same levels.
-
-    Args:
-        runs: whose policies play.
-        episodes: of each seed in each world.
-        seed: of the levels and the actions.
-        console: shows which world is being played.
-
-    Returns:
-        The rows of each run.
-    """
+    """Play every policy in every world, all on the same levels; return the rows of each run."""
     found: list[dict[str, PlayedWorld]] = [{} for _ in runs]
     for name, played in play_each_world(runs, episodes, seed, console):
         for index, policies in played.items():
@@ -125,8 +114,8 @@ def play_each_world(
 
     Args:
         runs: whose policies play.
-        episodes: of each seed in each world.
-        seed: of the levels and the actions.
+        episodes: that each seed plays in each world.
+        seed: draws the levels and the actions.
         console: shows which world is being played.
 
     Yields:
@@ -137,8 +126,7 @@ def play_each_world(
     own = [name for name in names if is_whole_world(name)]
     for name in own:
         with console.status(f"playing {name}"):
-            world = make_world((name,), episodes, explore=False)
-            playing = _Playing(world, runs)
+            playing = _Playing(make_world((name,), episodes, explore=False), runs)
             played = interruptible(partial(playing.play, name, world_key, action_key))
         yield name, played
     names = [name for name in names if name not in own]
@@ -146,23 +134,15 @@ def play_each_world(
         return
     longest = max(find(name).max_steps for name in names)
     playing = _Playing(play_levels(episodes, longest), runs)
-    begun: list[float] = []  # when each world was begun
     with levels_ahead(names, world_key, episodes) as drawn:
         for number, (name, levels) in enumerate(zip(names, drawn, strict=True), 1):
-            begun.append(time.monotonic())
-            left = time_left(begun, len(names))
-            with console.status(f"playing {name} ({number} of {len(names)}{left})"):
+            with console.status(f"playing {name} ({number} of {len(names)})"):
                 played = interruptible(partial(playing.play, name, levels, action_key))
             yield name, played
 
 
 class _Playing:
-    """The programs in which runs play worlds; runs differ only by their networks.
-
-    Args:
-        world: the worlds, one for each episode.
-        runs: whose policies play.
-    """
+    """The programs in which runs play worlds, one for each episode."""
 
     def __init__(self, world: World, runs: Sequence[EvaluatedRun]) -> None:
         self._world, self._runs = world, runs
@@ -174,10 +154,7 @@ class _Playing:
     ) -> dict[int, PlayedWorld]:
         """Return what was played in a world: of each run that plays it, by its index.
 
-        Args:
-            name: of the world.
-            begins: what it begins with (`World.init`), which may still be drawn.
-            action_key: draws the actions.
+        It begins with levels that may still be drawn, or with what the key draws.
         """
         beginning = begins.result() if isinstance(begins, Future) else begins
         by_chance = self._play_uniform(NOTHING_LEARNT, beginning, action_key)
@@ -200,33 +177,13 @@ class _Playing:
         return played
 
 
-def time_left(begun: Sequence[float], worlds: int) -> str:
-    """Return how long the rest takes, for people to read; nothing until that is known.
-
-    The first world does not count: it waits for the compiler.
-
-    Args:
-        begun: when each world was begun, in seconds; the last one has just been.
-        worlds: how many there are.
-    """
-    if len(begun) < 3:
-        return ""
-    each = (begun[-1] - begun[1]) / (len(begun) - 2)
-    return f", about {each * (worlds - len(begun) + 1):.0f} s left"
-
-
 @contextmanager
 def levels_ahead(
     names: Sequence[str], key: PRNGKeyArray, episodes: int
 ) -> Iterator[list[Future[Level]]]:
-    """Draw the levels of all worlds beside what the block does.
+    """Draw the levels of all environments beside what the block does.
 
     Each environment's generator is compiled by itself, as many at once as there are cores.
-
-    Args:
-        names: of the environments.
-        key: draws the levels.
-        episodes: levels of each environment.
 
     Yields:
         The levels of each environment, `[episodes]`, all in arrays of one size.
@@ -249,27 +206,24 @@ def levels_ahead(
 
 
 def table(run: EvaluatedRun, played: dict[str, PlayedWorld], seed: int) -> list[EvaluationRow]:
-    """Return a run's rows: of each world, and of all together where there are several.
+    """Return a run's rows: for each world, and for all episodes together if there are several.
 
     Args:
         run: whose policies played.
-        played: by environment.
+        played: what was played in each world.
         seed: of the evaluation.
     """
     if len(played) > 1:
-        played = {**played, ALL_WORLDS: _of_all_worlds(list(played.values()))}
+        worlds = list(played.values())
+        together = {
+            name: jax.tree.map(lambda *leaves: np.concatenate(leaves, axis=1), *of_worlds)
+            for name in worlds[0]
+            for of_worlds in [[world[name] for world in worlds]]
+        }
+        played = {**played, ALL_WORLDS: together}
     rows: list[EvaluationRow] = []
     for environment, policies in played.items():
         for name, episodes in policies.items():
             first_seed = seed if name == UNIFORM else run.settings.first_seed
             rows += evaluation_table.rows(name, first_seed, environment, episodes, run.unmeasured)
     return rows
-
-
-def _of_all_worlds(worlds: Sequence[PlayedWorld]) -> PlayedWorld:
-    """Return the episodes of each policy in all worlds, one after the other."""
-
-    def join(*leaves: Any) -> Any:
-        return np.concatenate(leaves, axis=1)
-
-    return {name: jax.tree.map(join, *(world[name] for world in worlds)) for name in worlds[0]}

@@ -53,14 +53,9 @@ def learn(
 ) -> Learnt:
     """Learn policies with each rule and each seed, side by side.
 
-    Args:
-        settings: of each policy; an episode is as long as a sequence (`unroll`).
-        reward: that the policies maximize.
-        rules: when counts are forgotten.
-        keys: one for each seed.
+    An episode is as long as a sequence (`settings.unroll`).
     """
-    learn_one = partial(_learn, settings, reward)
-    by_seed = jax.vmap(learn_one, in_axes=(None, None, 0))
+    by_seed = jax.vmap(partial(_learn, settings, reward), in_axes=(None, None, 0))
     by_rule = jax.jit(jax.vmap(by_seed, in_axes=(0, 0, None)))
     at_the_end = jnp.array([rule.at_the_end for rule in rules])
     learnt: Learnt = by_rule(at_the_end, jnp.array([rule.probability for rule in rules]), keys)
@@ -87,19 +82,14 @@ def _learn(
 
     def episode(carry: Any, key: PRNGKeyArray) -> tuple[Any, Learnt]:
         learner, actor = carry
+        params = learner.agent, learner.intrinsic
         actor, trajectory, _ = rollout(
-            agent,
-            world,
-            intrinsic,
-            learner.agent,
-            learner.intrinsic,
-            actor,
-            key,
-            settings.unroll,
+            agent, world, intrinsic, *params, actor, key, settings.unroll
         )
         to_d = jax.nn.softmax(learner.policy["logits"][A])[GO_TO_D]
         learner, metrics = update(agent, intrinsic, optimizers, settings, learner, trajectory)
-        places = jax.nn.one_hot(_place(trajectory.view[:-1]), len(PLACES))
+        place = trajectory.view[:-1, ..., 0, 0, 0].astype(jnp.int32)
+        places = jax.nn.one_hot(place, len(PLACES))
         return (learner, actor), Learnt(to_d, places.mean((0, 1)), metrics["intrinsic_reward"])
 
     keys = jax.random.split(scan_key, settings.iterations)
@@ -157,18 +147,8 @@ def chain(actors: int, steps: int) -> World:
     )
 
 
-def _place(view: Any) -> Int[Array, "*T_N"]:
-    return view[..., 0, 0, 0].astype(jnp.int32)
-
-
 def fresh_rewards(reward: CountReward, action: int, steps: int) -> np.ndarray:
-    """Return the rewards of an episode that begins with empty counts: `[steps]`.
-
-    Args:
-        reward: the reward, a function of counts.
-        action: the action in A.
-        steps: of the episode.
-    """
+    """Return the rewards `[steps]` of an episode with this action in A and empty counts."""
     place, seen = A, {STATES: Counter[Any](), CHANGES: Counter[Any]()}
     counts: dict[str, list[float]] = {STATES: [], CHANGES: []}
     for _ in range(steps):

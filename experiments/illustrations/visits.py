@@ -6,7 +6,7 @@ agents see 7x7 cells.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -28,7 +28,6 @@ from envs.minigrid.world import gridworld
 from envs.types import World
 
 TYPE_AGENT = c.TYPES.index("agent")
-Observation = Int16[np.ndarray, "width height 3"]
 
 
 class Visits(NamedTuple):
@@ -70,32 +69,11 @@ def one_level(level: Level, num_worlds: int) -> World:
 def count_visits(
     world: World, agent: Agent, params: AgentParams, steps: int, key: PRNGKeyArray
 ) -> Visits:
-    """Play, and count as in training.
+    """Play in all worlds together, and count as in training.
 
     The first state is counted; then each state that an action leads to, and the change to it.
     At an episode's end that is the first state of the next one.
-
-    Args:
-        world: gridworlds side by side, counted together.
-        agent: who plays.
-        params: the agent's.
-        steps: of each world.
-        key: draws levels and actions.
     """
-    visits, before = Visits(Counter(), Counter()), None
-    for states in _play(world, agent, params, steps, key):
-        seen = observe(states)
-        visits.states.update(each.tobytes() for each in seen)
-        if before is not None:
-            visits.changes.update(each.tobytes() for each in seen - before)
-        before = seen
-    return visits
-
-
-def _play(
-    world: World, agent: Agent, params: AgentParams, steps: int, key: PRNGKeyArray
-) -> Iterator[State]:
-    """Play, then yield the states of all worlds at each moment, including the first."""
     world_key, play_key = jax.random.split(key)
 
     @jax.jit
@@ -111,17 +89,18 @@ def _play(
         return actor.world.states, after
 
     begin, after = jax.device_get(play())
-    yield begin
+    before = observe(begin)
+    visits = Visits(Counter(each.tobytes() for each in before), Counter())
     for moment in range(steps):
-        yield jax.tree.map(lambda leaf: leaf[moment], after)  # noqa: B023 (used at once)
+        seen = observe(jax.tree.map(lambda leaf: leaf[moment], after))  # noqa: B023
+        visits.states.update(each.tobytes() for each in seen)
+        visits.changes.update(each.tobytes() for each in seen - before)
+        before = seen
+    return visits
 
 
 def observe(states: Any) -> Int16[np.ndarray, "*N width height 3"]:
-    """Return whole grids as MiniGrid encodes them, with the agent and where it faces.
-
-    Args:
-        states: a `State` of numpy arrays; all grids of one size.
-    """
+    """Return whole grids, all of one size, as MiniGrid encodes them, with the agent in them."""
     level = states.level
     size = level.size.reshape(-1, 2)[0]
     grid = to_minigrid(without_margin(level.cells, size))[0].astype(np.int16)
@@ -152,32 +131,19 @@ def probe(visits: Visits, level: Level, facing: int, actions: Sequence[str]) -> 
 
     placed, after = jax.device_get(jax.jit(jax.vmap(act))(jnp.array(cells, jnp.int32)))
     seen, before = observe(after), observe(placed)
-    return [
-        _probe(visits, cell, action, seen[i, j], before[i])
-        for i, cell in enumerate(cells)
-        for j, action in enumerate(actions)
-    ]
-
-
-def _probe(
-    visits: Visits, cell: tuple[int, int], action: str, after: Observation, before: Observation
-) -> Probe:
-    change = after - before
-    return Probe(
-        *cell,
-        action,
-        states=visits.states[after.tobytes()] + 1,
-        changes=visits.changes[change.tobytes()] + 1,
-        squared_norm=int((change.astype(int) ** 2).sum()),
-    )
+    probes = []
+    for i, cell in enumerate(cells):
+        for j, action in enumerate(actions):
+            change = seen[i, j] - before[i]
+            states = visits.states[seen[i, j].tobytes()] + 1
+            changes = visits.changes[change.tobytes()] + 1
+            norm = int((change.astype(int) ** 2).sum())
+            probes.append(Probe(*cell, action, states, changes, norm))
+    return probes
 
 
 def walkable(level: Any) -> list[tuple[int, int]]:
-    """Return the cells, `(x, y)`, that the agent can walk to without opening or taking anything.
-
-    Args:
-        level: a `Level` of numpy arrays.
-    """
+    """Return the cells, `(x, y)`, that the agent can walk to without opening or taking anything."""
     grid = without_margin(level.cells, level.size)
     free = np.asarray(c.can_enter(jnp.asarray(grid))) & (grid != c.LAVA)
     first = (int(level.agent_position[0]), int(level.agent_position[1]))

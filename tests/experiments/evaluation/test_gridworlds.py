@@ -46,12 +46,6 @@ def test_one_program_plays_every_run_in_every_world(tmp_path, monkeypatch):
                 np.testing.assert_array_equal(episodes.actions.sum(-1), episodes.length)
 
 
-def test_the_time_left_is_that_of_worlds_after_the_first():
-    assert gridworlds.time_left([0.0], 10) == gridworlds.time_left([0.0, 30.0], 10) == ""
-    assert gridworlds.time_left([0.0, 30.0, 35.0], 10) == ", about 40 s left"
-    assert gridworlds.time_left([0.0, 30.0, 35.0, 42.0], 4) == ", about 6 s left"
-
-
 def test_a_world_with_rules_of_its_own_is_evaluated_alone(tmp_path):
     own_worlds.add("my.py:make@12345678", corridor)
     run = pretrained(tmp_path, actions=3)
@@ -60,7 +54,7 @@ def test_a_world_with_rules_of_its_own_is_evaluated_alone(tmp_path):
     (rows,) = gridworlds.play([opened], 4, seed=0, console=Console())
     assert {row.environment for row in rows} == {*names}
     assert [row.method for row in rows] == ["cbet"] * 3 + ["untrained"] * 3 + ["uniform"]
-    assert all(row.length.value == 7 for row in rows)
+    assert all(row.measured["episode_length"].value == 7 for row in rows)
     evaluation_table.save(tmp_path / "table.csv", rows, 80, 0)
     header, *lines = (tmp_path / "table.csv").read_text().splitlines()
     assert "share_of_0,share_of_1,share_of_2,action_entropy" in header
