@@ -12,7 +12,8 @@ from cbet_jax.analysis.learning_curves import Curve
 from envs.minigrid.generators.catalogue import TRANSFER as TEN_WORLDS
 from envs.minigrid.rules import ACTIONS
 from experiments.evaluation.evaluation_table import ALL_WORLDS
-from experiments.reports.comparison import SHARES, Row
+from experiments.reports.comparison import ENTROPY, Row
+from experiments.study import tables
 from experiments.study.contents import (
     INTERACTIONS,
     RANDOM,
@@ -20,7 +21,6 @@ from experiments.study.contents import (
     THREE,
     PaperTable,
     printed_scale,
-    published,
 )
 from experiments.study.findings import Findings, Key
 from experiments.study.plan import PRETRAIN, TABULA_RASA, TRANSFER
@@ -40,34 +40,28 @@ Pictures = list[Path]  # empty, where nothing can be drawn
 
 def of_paper(folder: Path, found: Findings, table: PaperTable) -> Pictures:
     """Draw a table of the paper as bars: groups of setups, or of actions in a panel for a setup."""
-    path, title = folder / f"{table.name}.png", f"{table.title} ({WHISKERS})"
+    cells = [cell for cell in tables.cells(table, found) if cell.metric != ENTROPY]
+    ran = {cell.setups for cell in cells if cell.ours and cell.method not in RANDOM}
     bars: dict[str, dict[str, list[Estimate]]] = {}
     theirs: dict[str, dict[str, list[float]]] = {}
-    groups: list[str] = list(ACTIONS)
-    if table.metric:
-        ran = [s for s in table.setups if any(found.evaluated_at(s, m) for m in table.methods)]
-        at = [_after(found, setups, table.methods) for setups in ran]
-        groups = [f"{' + '.join(setups)}\n{frames}" for setups, frames in zip(ran, at, strict=True)]
-        panels = {LABELS[table.metric]: [(setups, table.metric) for setups in ran]}
-    else:
-        panels = {
-            f"share of actions, {' + '.join(setups)}": [(setups, share) for share in SHARES]
-            for setups in table.setups
-        }
-    for label, cells in panels.items():
-        for method in table.methods:
-            rows = [
-                found.row(setups, method, metric, found.compared_at(setups, method, table.methods))
-                for setups, metric in cells
-            ]
-            if any(rows):
-                bars.setdefault(label, {})[method] = [_estimate(row) for row in rows]
-                numbers = [_published(table.name, setups, method, x) for setups, x in cells]
-                theirs.setdefault(label, {})[method] = numbers
-    compared = {method for shown in bars.values() for method in shown if method not in RANDOM}
-    if len(compared) < 2:  # one method alone is compared with nothing
-        return []
-    return [figures.bars(path, title, bars, groups, theirs)]
+    groups: dict[str, None] = {}
+    for cell in cells:
+        if cell.setups not in ran:
+            continue
+        setups, number = " + ".join(cell.setups), float(cell.published or "nan")
+        label = LABELS.get(cell.metric) or f"share of actions, {setups}"
+        bars.setdefault(label, {}).setdefault(cell.method, []).append(_estimate(cell.ours))
+        theirs.setdefault(label, {}).setdefault(cell.method, []).append(
+            number / printed_scale(cell.metric)
+        )
+        groups[f"{setups}\n{_after(found, cell.setups, table.methods)}"] = None
+    bars = {
+        label: {m: x for m, x in each.items() if not _is_empty(x)} for label, each in bars.items()
+    }
+    if len({method for shown in bars.values() for method in shown} - {*RANDOM}) < 2:
+        return []  # one method alone is compared with nothing
+    path, title = folder / f"{table.name}.png", f"{table.title} ({WHISKERS})"
+    return [figures.bars(path, title, bars, list(groups) if table.metric else ACTIONS, theirs)]
 
 
 def worlds(folder: Path, found: Findings, setup: str) -> Pictures:
@@ -150,12 +144,6 @@ def _curves(found: Findings, keys: Mapping[str, Key]) -> dict[str, Curve]:
     return {n: c._replace(frames=c.frames / MILLION) for n, c in curves.items() if c}
 
 
-def _published(table: str, setups: Sequence[str], method: str, metric: str) -> float:
-    """Return the number that the paper prints, NaN where it prints none."""
-    number = published().get((table, " ".join(setups), method, metric))
-    return float(number) / printed_scale(metric) if number else np.nan
-
-
 def _after(found: Findings, setups: Sequence[str], methods: Sequence[str]) -> str:
     """Return after how many frames methods are compared."""
     ran = [m for m in methods if m not in RANDOM and found.evaluated_at(setups, m)]
@@ -168,3 +156,7 @@ def _after(found: Findings, setups: Sequence[str], methods: Sequence[str]) -> st
 
 def _estimate(row: Row | None) -> Estimate:
     return row.mean if row else Estimate(np.nan, np.nan, np.nan)
+
+
+def _is_empty(bars: Sequence[Estimate]) -> bool:
+    return all(np.isnan(bar.value) for bar in bars)

@@ -1,6 +1,7 @@
 """The tables of a study: our numbers, the published ones, and the differences."""
 
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,6 +36,33 @@ class Table(NamedTuple):
     rows: Sequence[Sequence[Any]]
 
 
+class Cell(NamedTuple):
+    """One number of a table of the paper, ours and the published one."""
+
+    setups: tuple[str, ...]
+    method: str
+    metric: str
+    ours: Row | None  # None where a part of it was not run
+    frames: tuple[int, ...]  # of pre-training, in each setup
+    published: str  # as it is printed, or nothing
+
+
+def cells(table: PaperTable, found: Findings) -> list[Cell]:
+    """Return the numbers of a table of the paper, row by row."""
+    known = published()
+    metrics = (table.metric,) if table.metric else (*SHARES, ENTROPY)
+    return [
+        Cell(
+            *(setups, method, metric, found.row(setups, method, metric, frames), frames),
+            known.get((table.name, " ".join(setups), method, metric), ""),
+        )
+        for setups in table.setups
+        for method in table.methods
+        for frames in [found.compared_at(setups, method, table.methods)]
+        for metric in metrics
+    ]
+
+
 def of_paper(table: PaperTable, found: Findings) -> Table:
     """Return a table of the paper: our numbers beside the published ones."""
     return averages(table, found) if table.metric else actions(table, found)
@@ -42,47 +70,40 @@ def of_paper(table: PaperTable, found: Findings) -> Table:
 
 def averages(table: PaperTable, found: Findings) -> Table:
     """Return the mean of each method, and its differences from the published and from the first."""
-    known, scale, rows = published(), printed_scale(table.metric), []
-    for setups in table.setups:
-        first: tuple[Row, tuple[int, ...]] | None = None
-        for method in table.methods:
-            at = found.compared_at(setups, method, table.methods)
-            ours = found.row(setups, method, table.metric, at)
-            theirs = known.get((table.name, " ".join(setups), method, table.metric), "")
-            told = method in RANDOM and setups != table.setups[0]
-            ended = found.ended_early(setups, method)
-            if told or not (ours or theirs or ended):
+    scale, rows = printed_scale(table.metric), []
+    for setups, group in groupby(cells(table, found), key=lambda cell: cell.setups):
+        first: Cell | None = None
+        for cell in group:
+            ours, ended = cell.ours, found.ended_early(setups, cell.method)
+            told = cell.method in RANDOM and setups != table.setups[0]
+            if told or not (ours or cell.published or ended):
                 continue
-            where = _setups(setups), title(method)
+            where = _setups(setups), title(cell.method)
             if ours is None:
-                rows.append([*where, "diverged" if ended else "not run", theirs, *[""] * 4])
+                missing = "diverged" if ended else "not run"
+                rows.append([*where, missing, cell.published, *[""] * 4])
                 continue
-            above = f"{scale * ours.mean.value - float(theirs):+.{DIGITS}f}" if theirs else ""
+            above = scale * ours.mean.value - float(cell.published or "nan")
             apart = ""
-            if first:
-                equal = method in RANDOM or at == first[1]
-                apart = ours.difference_text(first[0], DIGITS, scale) if equal else OTHER_FRAMES
-            first = first or (ours, at)
-            seeds, frames = str(len(ours.values)), span(at)
-            rows.append([*where, ours.text(DIGITS, scale), theirs, above, apart, seeds, frames])
+            if first and first.ours:
+                equal = cell.method in RANDOM or cell.frames == first.frames
+                apart = ours.difference_text(first.ours, DIGITS, scale) if equal else OTHER_FRAMES
+            first = first or cell
+            differences = f"{above:+.{DIGITS}f}" if cell.published else "", apart
+            seeds, frames = str(len(ours.values)), span(cell.frames)
+            rows.append([*where, _cell(ours), cell.published, *differences, seeds, frames])
     header = ("setup", "method", f"ours{_unit(table.metric)}", "published", "ours - published")
     return Table((*header, "ours - first method's", "seeds", "frames"), rows)
 
 
 def actions(table: PaperTable, found: Findings) -> Table:
     """Return how often each action was chosen, as the paper's table does."""
-    known, rows = published(), []
-    for setups in table.setups:
-        for method in table.methods:
-            at = found.compared_at(setups, method, table.methods)
-            columns = (*SHARES, ENTROPY)
-            ours = [found.row(setups, method, name, at) for name in columns]
-            theirs = [known[table.name, " ".join(setups), method, name] for name in columns]
-            cells = [
-                row.text(DIGITS, printed_scale(row.metric)) if row else "not run" for row in ours
-            ]
-            where = _setups(setups), title(method)
-            rows += [[*where, "ours", *cells], [*where, "published", *theirs]]
+    rows = []
+    for (setups, method), group in groupby(cells(table, found), key=lambda cell: cell[:2]):
+        of_method = list(group)
+        where = _setups(setups), title(method)
+        rows.append([*where, "ours", *(_cell(cell.ours) for cell in of_method)])
+        rows.append([*where, "published", *(cell.published for cell in of_method)])
     header = ("setup", "method", "", *(f"{action} (%)" for action in ACTIONS), "entropy")
     return Table(header, rows)
 
@@ -95,12 +116,9 @@ def evaluations(found: Findings) -> Table:
         for method in found.methods(setups[0]):
             for frames in found.evaluated_at(setups, method):
                 actors = found.actors(setups[0], method)
-                found_here = [
-                    found.row(setups, method, metric, (frames,) * len(setups))
-                    for metric in (INTERACTIONS, SUCCESS)
-                ]
-                each = f"{frames // actors:,}"
-                numbers = f"{frames:,}", str(actors), each, *map(_cell, found_here)
+                at = (frames,) * len(setups)
+                means = [found.row(setups, method, name, at) for name in (INTERACTIONS, SUCCESS)]
+                numbers = f"{frames:,}", str(actors), f"{frames // actors:,}", *map(_cell, means)
                 rows.append([_setups(setups), title(method), *numbers])
     header = ("setup", "method", "frames", "actors", "steps an actor", "interactions")
     return Table((*header, "success (%)"), rows)
