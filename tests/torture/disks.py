@@ -22,12 +22,7 @@ def mounts() -> bool:
 
 
 def trials(whole: Path, half: Path) -> Iterator[Trial]:
-    """Yield trials of disks.
-
-    Args:
-        whole: a finished run.
-        half: an interrupted one.
-    """
+    """Yield trials of disks, with copies of a finished run and of an interrupted one."""
     for limit in LIMITS:
         yield Trial(GROUP, f"a new run, files of {limit} bytes at most", _limited_new(limit))
         yield Trial(GROUP, f"a resumed run, {limit} bytes", _limited_resumed(limit, half, whole))

@@ -9,20 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from cbet_jax.runs import checkpoint, checkpoint_arrays
-from cbet_jax.runs.directory import RunDirectory
-from experiments import minigrid_evaluate, minigrid_pretrain, paper
-from experiments import sweep as sweep_command
-from experiments.common.presets import PRESETS
+from cbet_jax.runs import checkpoint, metrics_table
+from cbet_jax.runs.directory import RunDirectory, checkpoints
+from experiments import minigrid_evaluate, minigrid_pretrain
 from experiments.evaluation import gridworlds
-from experiments.study import execute
-from experiments.sweeps import plan
-from tests.support.fake_program import fake_program
-from tests.support.small_study import TINY, playing, walking
+from tests.support.small_study import playing, walking
 from tests.support.tiny import ARGUMENTS, CHUNK_FRAMES
 from tests.torture.trial import Ended, run
 
-ROOT = Path(__file__).parents[2]
 CHUNKS = 5
 FRAMES = CHUNKS * CHUNK_FRAMES
 NEW = [*ARGUMENTS, "--frames", str(FRAMES), "--envs", "Unlock"]
@@ -32,9 +26,7 @@ EVALUATE = ["--episodes", "2", "--envs", "Unlock"]
 
 def stand_in() -> None:
     """Give this process programs that compile at once."""
-    PRESETS["smoke"] = TINY
     minigrid_pretrain.build = walking
-    execute.build = walking
     gridworlds.play_each_world = playing
 
 
@@ -57,27 +49,6 @@ def evaluate(root: Path, *arguments: str, before: Callable[[], Any] = lambda: No
     """Evaluate a run in another process."""
     words = [str(root), *EVALUATE, *arguments]
     return run(lambda: _main(minigrid_evaluate, words, before), _place(root))
-
-
-def study(root: Path, *arguments: str, before: Callable[[], Any] = lambda: None) -> Ended:
-    """Begin or continue a study in another process."""
-    words = ["--preset", "smoke", "--seeds", "1", "--setups", "DoorKey", "--envs", "Unlock"]
-    words += ["--methods", "cbet", "--tasks", "--episodes", "2", "--out", str(root), *arguments]
-    return run(lambda: _main(paper, words, before), _place(root))
-
-
-def sweep(root: Path, before: Callable[[], Any] = lambda: None) -> Ended:
-    """Begin or continue a sweep of two runs in another process; its jobs are further ones."""
-    words = ["--out", str(root), "--grid", "method=ablation-changes,ablation-sum", *ARGUMENTS]
-    words += ["--frames", str(FRAMES)]
-
-    def work() -> None:
-        plan.COMMANDS["pretrain"] = "tests.support.small_sweep"
-        minigrid_pretrain.build = fake_program
-        before()
-        sweep_command.main(words)
-
-    return run(work, root.parent, {"PYTHONPATH": str(ROOT), "SUBMITIT_LOG_LEVEL": "NOCONFIG"})
 
 
 def _place(root: Path) -> Path:
@@ -123,10 +94,10 @@ def differs(root: Path, wanted: Path) -> str:
         return "metrics.csv differs from an unbroken run's"
     if found.settings() != expected.settings():
         return "the settings differ from an unbroken run's"
-    ends = [checkpoint.checkpoints(each.checkpoints) for each in (found, expected)]
+    ends = [checkpoints(each.checkpoints) for each in (found, expected)]
     if not ends[0] or ends[0][-1].name != ends[1][-1].name:
         return "the last checkpoint is missing"
-    arrays, others = (checkpoint_arrays.read_arrays(each[-1]) for each in ends)
+    arrays, others = (checkpoint.read_arrays(each[-1])[0] for each in ends)
     if arrays.keys() != others.keys():
         return "the last checkpoint has other arrays"
     same = all(np.array_equal(arrays[name], others[name]) for name in arrays)
@@ -134,15 +105,13 @@ def differs(root: Path, wanted: Path) -> str:
 
 
 def left_over(root: Path) -> str:
-    """Return the hidden files that a killed process has left and nobody has deleted."""
+    """Return a hidden file that a killed process has left, if one is still there."""
     found = [p for p in root.rglob(".*") if p.name != ".lock"]
     return f"left over: {found[0].relative_to(root)}" if found else ""
 
 
 def interrupt_after(chunks: int) -> None:
     """Let this process send itself Ctrl-C while it writes the metrics of a chunk."""
-    from cbet_jax.runs import metrics_table
-
     append, calls = metrics_table.Table.append, []
 
     def append_and_interrupt(*arguments: Any) -> int:
