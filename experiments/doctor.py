@@ -23,7 +23,7 @@ from rich.text import Text
 from cbet_jax.config import Axis, HabitatSettings
 from cbet_jax.runs.atomic_write import check_room
 from cbet_jax.runs.directory import RunDirectoryError
-from cbet_jax.runs.refusals import refusal
+from experiments.common.refusals import refusal
 from envs.habitat.simulator import SIMULATORS, SimulatorError
 from envs.habitat.workers.pool import WorkerPool
 from experiments.common import cli, habitat

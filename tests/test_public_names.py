@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 PACKAGES = ("cbet_jax", "envs")
-HEAVY = ("flax", "jax", "navix", "optax", "orbax", "rich")
+HEAVY = ("flax", "jax", "navix", "optax", "rich")
 
 
 @pytest.mark.parametrize("name", PACKAGES)

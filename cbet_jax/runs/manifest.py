@@ -15,7 +15,7 @@ import jax
 from cbet_jax.runs.atomic_write import write_json
 from cbet_jax.runs.directory import RunDirectoryError, read_json
 
-PACKAGES = ("jax", "jaxlib", "navix", "flax", "optax", "numpy", "orbax-checkpoint", "cbet-jax")
+PACKAGES = ("jax", "jaxlib", "navix", "flax", "optax", "numpy", "cbet-jax")
 GIT_TIMEOUT_SECONDS = 10
 
 

@@ -18,8 +18,8 @@ from rich.console import Console
 
 from cbet_jax.config import SettingsError
 from cbet_jax.runs.directory import RunDirectoryError
-from cbet_jax.runs.refusals import BAD_INPUT as BAD_INPUT
-from cbet_jax.runs.refusals import refusal
+from experiments.common.refusals import BAD_INPUT as BAD_INPUT
+from experiments.common.refusals import refusal
 from cbet_jax.runs.signals import is_work_left
 from cbet_jax.setting_types import static_settings
 from envs.errors import Check, did_you_mean

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from rich.console import Console
 
 from cbet_jax.runs.directory import RunDirectory
-from cbet_jax.runs.refusals import NOT_WRITTEN
+from experiments.common.refusals import NOT_WRITTEN
 from cbet_jax.runs.signals import Stop
 from experiments.common import cli
 from experiments.common.endings import NOT_FINITE

@@ -32,7 +32,7 @@ def _fake_program(chunk: int, frames: int, bad_updates: tuple[int, ...]) -> Prog
     def init(key: Array) -> TrainState:
         networks = Params({"network": jnp.zeros(3)}, {})
         walk = LearnerState(jnp.zeros(3), networks, policy_optimizer=(), intrinsic_optimizer={})
-        nothing = jnp.zeros(0)  # orbax cannot store empty arrays
+        nothing = jnp.zeros(0)
         return TrainState(walk, actor=nothing, key=key, iteration=jnp.zeros((), jnp.int32))
 
     def iterate(state: TrainState, bad_update: Array) -> tuple[TrainState, dict[str, Array]]:

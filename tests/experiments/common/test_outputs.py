@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from cbet_jax.runs.refusals import refusal
+from experiments.common.refusals import refusal
 from experiments import minigrid_evaluate
 from experiments.common.outputs import distinct_names, results_folder, unused, write_new
 from experiments.evaluation import gridworlds

@@ -1,11 +1,7 @@
-"""What the system refuses, in one line: full disks, missing permissions, too little memory.
-
-The commands ask this one place what an exception means. All other code lets it pass.
-"""
+"""Say in one line what the system refuses: full disks, missing permissions, too little memory."""
 
 import errno
 import os
-import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -15,7 +11,6 @@ NOT_WRITTEN = 3  # exit status: a file could not be read or written
 ONLY_WRITING = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG}
 NO_BACKEND = "Unable to initialize backend"  # begins what JAX says
 NO_MEMORY = "RESOURCE_EXHAUSTED"
-SYSTEM_CODE = re.compile(r"\[os_error_code='(\d+)'\]")  # in what orbax's writer (C++) says
 
 
 class Refusal(NamedTuple):
@@ -42,20 +37,13 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def _of_file(error: BaseException) -> Refusal | None:
-    number, path = None, None
-    if isinstance(error, OSError):
-        number, path = error.errno, error.filename
-    elif found := SYSTEM_CODE.search(str(error)):
-        number = int(found[1])
-        path = next(iter(re.findall(r'"(/[^"]*)"', str(error))), None)
-    if number is None:
+    if not isinstance(error, OSError) or error.errno is None:
         return None
-    reason = error.strerror if isinstance(error, OSError) else os.strerror(number)
-    if number == errno.ELOOP:
-        reason = "it is a link, and links are not followed"
-    verb = "write" if number in ONLY_WRITING else "read or write"
-    where = f" {os.fsdecode(path)}" if isinstance(path, str | bytes) else ""
-    advice = getattr(error, "__notes__", [])  # of those who know what else to do
+    is_link = error.errno == errno.ELOOP
+    reason = "it is a link, and links are not followed" if is_link else error.strerror
+    verb = "write" if error.errno in ONLY_WRITING else "read or write"
+    where = f" {os.fsdecode(error.filename)}" if isinstance(error.filename, str | bytes) else ""
+    advice = getattr(error, "__notes__", [])  # what else to do
     return Refusal("; ".join([f"cannot {verb}{where}: {reason}", *advice]), NOT_WRITTEN)
 
 

@@ -5,12 +5,7 @@ import os
 
 import pytest
 
-from cbet_jax.runs.refusals import BAD_INPUT, NOT_WRITTEN, refusal
-
-TENSORSTORE = (
-    'RESOURCE_EXHAUSTED: Error writing "a/0" at local file "/runs/x/": Failed to write: '
-    "No space left on device [os_error_code='28']"
-)
+from experiments.common.refusals import BAD_INPUT, NOT_WRITTEN, refusal
 
 
 def os_error(number: int) -> OSError:
@@ -24,7 +19,6 @@ def os_error(number: int) -> OSError:
         (os_error(errno.EROFS), "cannot write /runs/x: Read-only file system", NOT_WRITTEN),
         (os_error(errno.EACCES), "cannot read or write /runs/x: Permission denied", NOT_WRITTEN),
         (os_error(errno.ELOOP), "cannot read or write /runs/x: it is a link", NOT_WRITTEN),
-        (ValueError(TENSORSTORE), "cannot write /runs/x/: No space left on device", NOT_WRITTEN),
         (MemoryError(), "it takes more memory than there is", BAD_INPUT),
         (RuntimeError("RESOURCE_EXHAUSTED: Out of memory\nmore"), "than there is (Out", BAD_INPUT),
         (RuntimeError("Unable to initialize backend 'cuda': no"), "JAX_PLATFORMS=", BAD_INPUT),
