@@ -23,10 +23,10 @@ from rich.text import Text
 from cbet_jax.config import Axis, HabitatSettings
 from cbet_jax.runs.atomic_write import check_room
 from cbet_jax.runs.directory import RunDirectoryError
-from experiments.common.refusals import refusal
 from envs.habitat.simulator import SIMULATORS, SimulatorError
 from envs.habitat.workers.pool import WorkerPool
 from experiments.common import cli, habitat
+from experiments.common.refusals import refusal
 from experiments.common.screen import Screen
 
 MODULE = "experiments.doctor"

@@ -18,13 +18,13 @@ from rich.console import Console
 
 from cbet_jax.config import SettingsError
 from cbet_jax.runs.directory import RunDirectoryError
-from experiments.common.refusals import BAD_INPUT as BAD_INPUT
-from experiments.common.refusals import refusal
 from cbet_jax.runs.signals import is_work_left
 from cbet_jax.setting_types import static_settings
 from envs.errors import Check, did_you_mean
 from experiments.common import commands, help_page, interrupts, invocation
 from experiments.common.numbers import number_rules
+from experiments.common.refusals import BAD_INPUT as BAD_INPUT
+from experiments.common.refusals import refusal
 from experiments.common.screen import flush_output, in_notebook, put
 
 HELP_ALL = "--help-all"

@@ -8,10 +8,10 @@ from typing import NamedTuple
 from rich.console import Console
 
 from cbet_jax.runs.directory import RunDirectory
-from experiments.common.refusals import NOT_WRITTEN
 from cbet_jax.runs.signals import Stop
 from experiments.common import cli
 from experiments.common.endings import NOT_FINITE
+from experiments.common.refusals import NOT_WRITTEN
 from experiments.sweeps import gpus
 from experiments.sweeps.jobs import LOCAL, Queue, Submitted, last_error, status_of
 from experiments.sweeps.plan import SweepGroup, SweepJob

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from experiments.common.refusals import refusal
 from experiments import minigrid_evaluate
 from experiments.common.outputs import distinct_names, results_folder, unused, write_new
+from experiments.common.refusals import refusal
 from experiments.evaluation import gridworlds
 from tests.support.refusal import refused
 from tests.support.saved_runs import save_run
