@@ -57,12 +57,12 @@ def visit(table: CountTable, key: UInt32[Array, "2"]) -> tuple[CountTable, UInt3
     slots = materialize(slots)  # [2, WAYS, 3]
     current = slots[..., GENERATION] == table.generation
     found = current & (slots[..., FINGERPRINT] == key[1])
-    slot, stored = _choose(buckets, found, ~current)
+    slot = _choose(buckets, found, ~current, nowhere=capacity)
 
     count = materialize(jnp.where(found, slots[..., COUNT], 0).sum(dtype=jnp.uint32) + 1)
     entry = jnp.stack([key[1], table.generation, count])
-    slots = table.slots.at[jnp.where(stored, slot, capacity)].set(entry, mode="drop")
-    overflow = table.overflow + ~stored
+    slots = table.slots.at[slot].set(entry, mode="drop")
+    overflow = table.overflow + (slot == capacity)
     return CountTable(slots, table.generation, overflow), count
 
 
@@ -80,17 +80,21 @@ def _buckets(key: UInt32[Array, "2"], capacity: int) -> UInt32[Array, "2"]:
 
 
 def _choose(
-    buckets: UInt32[Array, "2"], found: Bool[Array, "2 ways"], free: Bool[Array, "2 ways"]
-) -> tuple[UInt32[Array, ""], Bool[Array, ""]]:
-    """Return the slot to write, and whether there is one.
+    buckets: UInt32[Array, "2"],
+    found: Bool[Array, "2 ways"],
+    free: Bool[Array, "2 ways"],
+    nowhere: int,
+) -> UInt32[Array, ""]:
+    """Return the slot that holds the key, else the first free slot of the emptier bucket.
 
-    That is the slot that holds the key, else the first free slot of the emptier bucket.
+    Args:
+        buckets: of the key.
+        found: which of their slots holds it.
+        free: which of their slots are free.
+        nowhere: is returned if there is no such slot; greater than every slot.
     """
+    slots = buckets[:, None] * WAYS + jnp.arange(WAYS, dtype=jnp.uint32)
     room = free.sum(1)
-    preferred = jnp.stack([room[0] >= room[1], room[0] < room[1]])
-    rank = jnp.where(found, 2, free & preferred[:, None])
-    last_first = jnp.arange(2 * WAYS)[::-1].reshape(2, WAYS)
-    best = materialize((rank * (2 * WAYS) + last_first).max())
-    slot = 2 * WAYS - 1 - best % (2 * WAYS)
-    bucket = jnp.where(slot < WAYS, buckets[0], buckets[1])
-    return bucket * WAYS + (slot % WAYS).astype(jnp.uint32), best >= 2 * WAYS
+    is_emptier = jnp.stack([room[0] >= room[1], room[0] < room[1]])
+    candidates = jnp.where(found.any(), found, free & is_emptier[:, None])
+    return materialize(jnp.where(candidates, slots, jnp.uint32(nowhere)).min())
