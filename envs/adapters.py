@@ -171,7 +171,7 @@ def from_navix(
 ) -> World[Adapted]:
     """Return worlds that play an environment of navix by navix's own rules and observations.
 
-    (`--envs Navix-FourRooms-v0` plays navix's levels by MiniGrid's rules.)
+    `--envs Navix-FourRooms-v0` does, too.
 
     Args:
         env: the environment, as `navix.make` returns it.

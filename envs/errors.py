@@ -33,10 +33,10 @@ class ImpossibleEnvironment(UnknownEnvironment):
 
 
 class UnsupportedEnvironment(UnknownEnvironment):
-    """This environment of another library cannot be imported; the message says why."""
+    """This world cannot be played, or not in this way; the message says why."""
 
     def __init__(self, name: str, reason: str) -> None:
-        ValueError.__init__(self, f"environment {name!r} cannot be imported: {reason}")
+        ValueError.__init__(self, f"the world {name.partition('@')[0]}: {reason}")
 
 
 class Check(NamedTuple):

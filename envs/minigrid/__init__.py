@@ -7,10 +7,8 @@
     envs.minigrid.panorama(timestep.state)                  # uint8[4, 7, 7, 3]
     envs.minigrid.export(timestep.state)                    # numpy, in MiniGrid's encoding
 
-After `import envs.minigrid`, `navix.make("CBET-KeyCorridorS3R3-v0")` works as well. Learners use
-`make_world`, which steps many worlds at once. Every function that takes a name also takes the
-name of one of navix's environments, such as `Navix-FourRooms-v0`: its levels are then played by
-MiniGrid's rules.
+Learners use `make_world`, which steps many worlds at once. It also takes the name of one of navix's
+environments, such as `Navix-FourRooms-v0`, which keep their own rules.
 """
 
 from collections.abc import Sequence
@@ -24,7 +22,6 @@ from envs.minigrid import views
 from envs.minigrid.export import Export, export, state_of
 from envs.minigrid.generators import GENERATORS, find, own_worlds
 from envs.minigrid.gymnax_environment import GymnaxEnvironment
-from envs.minigrid.navix_registration import register_with_navix
 from envs.minigrid.world import gridworld
 from envs.types import World
 
@@ -48,8 +45,6 @@ __all__ = [
 
 NAMES = tuple(GENERATORS)
 
-register_with_navix()
-
 
 def make(name: str, *, explore: bool = False, **options: Any) -> "CbetEnvironment":
     """Build one environment with navix's interface. Imports navix, which takes seconds.
@@ -57,13 +52,13 @@ def make(name: str, *, explore: bool = False, **options: Any) -> "CbetEnvironmen
     Its `reset` and `step` are compiled; `jax.vmap` and `jax.lax.scan` take them, too.
 
     Args:
-        name: one of `NAMES`, or the name of one of navix's environments.
+        name: one of `NAMES`, or another size of its families (`MultiRoom-N5-S7`).
         explore: whether episodes continue after success.
         **options: fields of `navix.Environment`, such as `max_steps` or `gamma`.
 
     Raises:
         UnknownEnvironment: no environment has that name.
-        UnsupportedEnvironment: the environment is navix's and cannot be imported.
+        UnsupportedEnvironment: it is a world with rules of its own.
     """
     from envs.minigrid import navix_environment
 
@@ -92,8 +87,8 @@ def make_world(
 
     Raises:
         UnknownEnvironment: no environment has one of the names.
-        UnsupportedEnvironment: an environment is navix's and cannot be imported, or a `World` of
-            one's own that cannot be made, or not played with the others.
+        UnsupportedEnvironment: a world with rules of its own cannot be made, or not be played with
+            the others.
     """
     if any(map(own_worlds.is_whole_world, names)):
         return own_worlds.whole_world(names, num_worlds)
@@ -120,7 +115,7 @@ def gym_vector(
     """Build a `gymnasium.vector.VectorEnv` of one environment. Needs gymnasium, an extra.
 
     Args:
-        name: one of `NAMES`, or the name of one of navix's environments.
+        name: one of `NAMES`, or another size of its families (`MultiRoom-N5-S7`).
         num_envs: size of the batch.
         explore: whether episodes continue after success.
         autoreset_mode: gymnasium's `NextStep`, `SameStep` or `Disabled`.
@@ -133,7 +128,7 @@ def gym_vector(
         ImportError: gymnasium is not installed.
         ValueError: a mode is unknown, or there is no environment.
         UnknownEnvironment: no environment has that name.
-        UnsupportedEnvironment: the environment is navix's and cannot be imported.
+        UnsupportedEnvironment: it is a world with rules of its own.
     """
     try:
         from envs.minigrid import gymnasium_vector
@@ -156,12 +151,12 @@ def gymnax_env(name: str, *, explore: bool = False) -> GymnaxEnvironment:
     """Build one environment with gymnax's interface: pure `reset` and `step`, to be vmapped.
 
     Args:
-        name: one of `NAMES`, or the name of one of navix's environments.
+        name: one of `NAMES`, or another size of its families (`MultiRoom-N5-S7`).
         explore: whether episodes continue after success.
 
     Raises:
         UnknownEnvironment: no environment has that name.
-        UnsupportedEnvironment: the environment is navix's and cannot be imported.
+        UnsupportedEnvironment: it is a world with rules of its own.
     """
     return GymnaxEnvironment(find(name), explore=explore)
 

@@ -1,8 +1,7 @@
 """Gridworlds as navix environments: navix's interface with MiniGrid's rules and views.
 
 Importing this module imports navix, which takes seconds, and registers every environment as
-`CBET-<name>-v0` (names that end in `-v1` become `CBET-<name>`). After `import envs.minigrid`,
-this happens when any code imports navix (`envs/minigrid/navix_registration.py`).
+`CBET-<name>-v0` (names that end in `-v1` become `CBET-<name>`).
 
 navix's own `reset` and `step`, with its automatic reset (one call after the end), are compiled.
 """

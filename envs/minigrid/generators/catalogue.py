@@ -12,7 +12,7 @@ from envs.minigrid.generators.generator import Generator
 from envs.minigrid.generators.key_corridor import key_corridor
 from envs.minigrid.generators.multi_room import multi_room
 from envs.minigrid.generators.obstructed_maze import one_door, quarters
-from envs.minigrid.generators.own_worlds import find_own, is_own
+from envs.minigrid.generators.own_worlds import find_own, is_own, is_whole_world
 from envs.minigrid.generators.unlock import blocked_unlock_pickup, unlock, unlock_pickup
 from envs.minigrid.level import MAX_SIDE
 
@@ -124,25 +124,19 @@ def find(name: str) -> Generator:
     """Return the generator of an environment.
 
     Args:
-        name: one of `NAMES`, any other size of `FAMILIES` (`MultiRoom-N5-S7`), the name of one of
-            navix's environments (`Navix-FourRooms-v0`; imports navix, which takes seconds), or of a
+        name: one of `NAMES`, any other size of `FAMILIES` (`MultiRoom-N5-S7`), or the name of a
             gridworld of one's own that was added (`my_world.py:make@1a2b3c4d`).
 
     Raises:
         UnknownEnvironment: no environment has that name; the message suggests similar names.
         ImpossibleEnvironment: no level of that size can be sampled.
-        UnsupportedEnvironment: the environment is navix's and cannot be imported, or one's own and
-            no gridworld.
+        UnsupportedEnvironment: the world has rules of its own.
     """
-    return find_own(name) if is_own(name) else _find(name)
+    return find_own(name) if is_own(name) or is_whole_world(name) else _find(name)
 
 
 @cache
 def _find(name: str) -> Generator:
-    if name.lower().startswith("navix-"):
-        from envs.minigrid.generators.navix_environments import from_navix
-
-        return from_navix(name)
     try:
         generator = _make(name)
     except ValueError as error:

@@ -1,7 +1,8 @@
 """Worlds of one's own, by the names that settings hold: `my_world.py:make@1a2b3c4d`.
 
 A function `make()` returns gridworlds: a map, several maps (`text_levels`), or a `Generator`. A
-function `make(num_worlds)` returns a whole `World`, which has rules and views of its own.
+function `make(num_worlds)` returns a whole `World`, which has rules and views of its own. So have
+navix's environments (`Navix-FourRooms-v0`).
 """
 
 import inspect
@@ -10,12 +11,15 @@ from typing import Any
 
 import jax
 
+from envs.adapters import from_navix
 from envs.check import first_problem
 from envs.errors import UnknownEnvironment, UnsupportedEnvironment
 from envs.minigrid.generators.generator import Generator
 from envs.minigrid.generators.text_levels import text_levels
 from envs.minigrid.level import MARGIN, MAX_SIDE, TASKS, Level
 from envs.types import World
+
+NAVIX = "Navix-"  # of the names of navix's own environments
 
 _generators: dict[str, Generator] = {}
 _functions: dict[str, Callable[[int], Any]] = {}  # that make a whole `World`
@@ -84,63 +88,72 @@ class UnnamedWorld(UnknownEnvironment):
         )
 
 
-class RefusedWorld(UnsupportedEnvironment):
-    """A world of one's own that cannot be played, or not so; the message says why."""
-
-    def __init__(self, name: str, reason: str) -> None:
-        ValueError.__init__(self, f"the world {name.partition('@')[0]}: {reason}")
-
-
 def find_own(name: str) -> Generator:
     """Return the generator of a gridworld of one's own.
 
     Raises:
-        UnknownEnvironment: it was not added. RefusedWorld: it is no gridworld.
+        UnknownEnvironment: it was not added.
+        UnsupportedEnvironment: it is no gridworld.
     """
     refuse_unnamed([name])
-    if name in _functions:
-        raise RefusedWorld(name, "it has rules of its own, and this needs a gridworld's levels")
+    if is_whole_world(name):
+        raise UnsupportedEnvironment(
+            name, "it has rules of its own, and this needs a gridworld's levels"
+        )
     return _generators[name]
 
 
 def is_whole_world(name: str) -> bool:
-    """Return whether a name is that of a `World` with rules of its own, no gridworld."""
-    return name in _functions
+    """Return whether a name is that of a `World` with rules of its own, no gridworld of ours."""
+    return name in _functions or name.startswith(NAVIX)
 
 
 def whole_world(names: Sequence[str], num_worlds: int) -> World:
-    """Return the world of one's own that one of the names is.
+    """Return the world with rules of its own that one of the names is.
 
     Raises:
-        RefusedWorld: it is to be played together with others, or it is not as a world must be.
+        UnsupportedEnvironment: it is not alone, or it is not as a world must be.
     """
-    name = next(name for name in names if name in _functions)
+    name = next(filter(is_whole_world, names))
     if len(names) > 1:
-        raise RefusedWorld(
+        raise UnsupportedEnvironment(
             name, "it has rules of its own, so it is played alone, not in turn with others"
         )
     world = unchecked_world(name, num_worlds)
     if problem := first_problem(world):
-        raise RefusedWorld(name, problem)
+        raise UnsupportedEnvironment(name, problem)
     return world
 
 
 def unchecked_world(name: str, num_worlds: int) -> World:
-    """Return a world of one's own, whatever is wrong with it.
+    """Return a world of one's own or navix's, whatever is wrong with it.
 
     Raises:
-        RefusedWorld: it is not made.
+        UnknownEnvironment: navix has none of that name.
+        UnsupportedEnvironment: it is not made.
     """
+    if name.startswith(NAVIX):
+        return _navix_world(name, num_worlds)
     try:
         world = _functions[name](num_worlds)
     except Exception as error:
-        raise RefusedWorld(name, f"{type(error).__name__}: {error}") from None
+        raise UnsupportedEnvironment(name, f"{type(error).__name__}: {error}") from None
     if not isinstance(world, World):
-        raise RefusedWorld(name, f"it must return a World, not {type(world).__name__}")
+        raise UnsupportedEnvironment(name, f"it must return a World, not {type(world).__name__}")
     if world.num_worlds != num_worlds:
         found = world.num_worlds
-        raise RefusedWorld(name, f"it has {found} worlds, not the {num_worlds} asked for")
+        raise UnsupportedEnvironment(name, f"it has {found} worlds, not the {num_worlds} asked for")
     return world
+
+
+def _navix_world(name: str, num_worlds: int) -> World:
+    """Return one of navix's environments with its own rules; importing navix takes seconds."""
+    import navix
+
+    if name not in navix.registry():
+        raise UnknownEnvironment(name, [known for known in navix.registry() if NAVIX in known])
+    env = navix.make(name, observation_fn=navix.observations.symbolic_first_person)
+    return from_navix(env, num_worlds, name=name)
 
 
 def _generator(name: str, make: Callable[[], Any]) -> Generator:

@@ -1,8 +1,5 @@
 """Our worlds as navix environments."""
 
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -135,42 +132,6 @@ def test_an_unknown_name_is_one_line_with_the_nearest_names():
     with pytest.raises(envs.minigrid.UnknownEnvironment, match="KeyCorridorS3R3") as error:
         envs.minigrid.make("keycorridor-s3r3")
     assert "\n" not in str(error.value)
-
-
-# A package that stands in for navix. The real one takes ten seconds to import.
-REGISTERS = """
-import importlib.util
-import sys
-
-import envs.minigrid
-
-assert "navix" not in sys.modules
-assert importlib.util.find_spec("navix").origin.endswith("navix.py")  # looking is no import
-registered = []
-envs.minigrid.navix_registration.importlib.import_module = registered.append
-import navix
-
-assert registered == ["envs.minigrid.navix_environment"]
-assert navix.__loader__ is navix.__spec__.loader
-assert type(navix.__loader__).__name__ == "SourceFileLoader"
-assert not [each for each in sys.meta_path if type(each).__name__ == "_AfterNavix"]
-"""
-
-
-def test_importing_our_worlds_does_not_import_navix_but_registers_after_it(tmp_path):
-    (tmp_path / "navix.py").touch()
-    path = os.pathsep.join([str(tmp_path), os.getcwd()])
-    variables = os.environ | {"PYTHONPATH": path}
-    subprocess.run([sys.executable, "-c", REGISTERS], check=True, env=variables)
-
-
-@pytest.mark.slow
-def test_importing_navix_after_our_worlds_registers_them():
-    code = (
-        "import envs.minigrid, sys; assert 'navix' not in sys.modules; import navix; "
-        "assert 'CBET-KeyCorridorS3R3-v0' in navix.registry()"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_every_environment_is_registered_with_navix():
