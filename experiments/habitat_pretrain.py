@@ -6,7 +6,6 @@ Each actor explores a scene in its own simulator, which runs in its own process.
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -78,17 +77,15 @@ def opened(
     with habitat.simulators(process, settings.train.worlds) as simulators:
         program = habitat.build(settings, simulators)
         habitat.introduce(simulators, console)
-        stopwatch = simulators.stopwatch
-        stopwatch.sequence = settings.train.unroll
         try:
             yield Opened(
                 settings,
                 program,
                 prefix=f"habitat-{simulators.scene_name}-",
-                measured=partial(habitat.time_shares, stopwatch),
+                measured=lambda: habitat.played_time(simulators.played),
             )
         finally:
-            habitat.tell_time(stopwatch, console)
+            habitat.tell_time(simulators.played, console)
 
 
 def film(options: HabitatPretrainOptions) -> tuple[str, ...]:

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 
@@ -16,8 +15,7 @@ from cbet_jax.program import Program, make_program
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
 from envs.habitat.simulator import SIMULATORS, AgentSize
 from envs.habitat.workers.process import Settings
-from envs.habitat.workers.simulators import Simulators, simulator_errors
-from envs.habitat.workers.stopwatch import Stopwatch
+from envs.habitat.workers.simulators import Played, Simulators, simulator_errors
 from envs.habitat.world import habitat_world
 from envs.types import World
 
@@ -133,19 +131,19 @@ def introduce(simulators: Simulators, console: Console) -> None:
     console.print(f"simulators: {line}, scene {hello.scene}", soft_wrap=True, highlight=False)
 
 
-def time_shares(stopwatch: Stopwatch) -> dict[str, Any]:
-    """Return where the time went, for the manifest."""
-    if not stopwatch.steps:
+def played_time(played: Played) -> dict[str, float]:
+    """Return the speed and the simulators' share of the time, for the manifest."""
+    if not played.steps:
         return {}
-    shares = {name: round(share, 3) for name, share in stopwatch.shares()._asdict().items()}
-    return {"time_shares": shares}
+    return {
+        "simulator_steps_per_second": round(played.steps / played.seconds, 1),
+        "time_in_simulators": round(played.simulating / played.seconds, 3),
+    }
 
 
-def tell_time(stopwatch: Stopwatch, console: Console) -> None:
-    """Say how fast the simulators were played, and where the time went."""
-    if stopwatch.steps:
-        speed = stopwatch.steps / stopwatch.seconds
-        shares = stopwatch.shares()._asdict().items()
-        parts = ", ".join(f"{name} {share:.0%}" for name, share in shares)
-        line = f"{speed:,.0f} simulator steps/s; time in {parts}"
+def tell_time(played: Played, console: Console) -> None:
+    """Say how fast the simulators were played, and how much of the time they took."""
+    if played.steps:
+        speed, share = played.steps / played.seconds, played.simulating / played.seconds
+        line = f"{speed:,.0f} simulator steps/s; simulators took {share:.0%} of the time"
         console.print(line, soft_wrap=True, highlight=False)

@@ -76,7 +76,7 @@ def frame(title: str, moment: Moment, window: Window) -> Picture:
     grid = _grid(moment, window)
     lines = facts(moment)
     below_view = MARGIN + COLUMN + LINE * len(lines)
-    canvas, pen = _canvas(
+    canvas, pen = empty_canvas(
         grid.shape[1] + COLUMN + 3 * MARGIN,
         LINE + max(grid.shape[0], below_view) + 2 * MARGIN,
     )
@@ -84,7 +84,7 @@ def frame(title: str, moment: Moment, window: Window) -> Picture:
     left, top = grid.shape[1] + 2 * MARGIN, MARGIN + LINE
     canvas.paste(Image.fromarray(grid), (MARGIN, top))
     canvas.paste(Image.fromarray(agents_view(moment.state)), (left, top))
-    _write_facts(pen, (left, top + COLUMN + MARGIN), lines)
+    write_facts(pen, (left, top + COLUMN + MARGIN), lines)
     return np.asarray(canvas)
 
 
@@ -102,7 +102,7 @@ def frame_side_by_side(
     grids = [_grid(moment, window) for moment in moments]
     height, width, _ = grids[0].shape
     column = max(width, COLUMN, *(round(font().getlength(player)) for player in players))
-    canvas, pen = _canvas(
+    canvas, pen = empty_canvas(
         len(grids) * (column + MARGIN) + MARGIN,
         2 * LINE + height + LINE * len(SHORT_FACTS) + 2 * MARGIN,
     )
@@ -113,7 +113,7 @@ def frame_side_by_side(
         pen.text((left, MARGIN // 2 + LINE), player, PALE_INK, font())
         canvas.paste(Image.fromarray(grid), (left, top))
         lines = [(label, value) for label, value in facts(moment) if label in SHORT_FACTS]
-        _write_facts(pen, (left, top + height + MARGIN // 2), lines)
+        write_facts(pen, (left, top + height + MARGIN // 2), lines)
     return np.asarray(canvas)
 
 
@@ -127,16 +127,17 @@ def _grid(moment: Moment, window: Window) -> Picture:
     return grid[rows, columns]
 
 
-def _canvas(width: int, height: int) -> tuple[Image.Image, ImageDraw.ImageDraw]:
+def empty_canvas(width: int, height: int) -> tuple[Image.Image, ImageDraw.ImageDraw]:
     """Return an empty picture at least as large, in pixels, and a pen to draw on it."""
     size = -(-width // BLOCK) * BLOCK, -(-height // BLOCK) * BLOCK
     canvas = Image.new("RGB", size, PAPER)
     return canvas, ImageDraw.Draw(canvas)
 
 
-def _write_facts(
-    pen: ImageDraw.ImageDraw, corner: tuple[int, int], lines: Sequence[tuple[str, str]]
+def write_facts(
+    pen: ImageDraw.ImageDraw, corner: tuple[int, int], lines: Iterable[tuple[str, str]]
 ) -> None:
+    """Write labels and values below each other, from the upper left corner."""
     left, top = corner
     for row, (label, value) in enumerate(lines):
         y = top + row * LINE
@@ -216,10 +217,10 @@ def _are_alike(image: Image.Image, reduced: Image.Image) -> bool:
 
 
 def check_ffmpeg() -> None:
-    """Refuse to write an MP4 where the extra `video` is not installed.
+    """Refuse to write an MP4 where the extra `video` is missing.
 
     Raises:
-        SettingsError: it is not.
+        SettingsError: the extra is missing.
     """
     if find_spec("imageio_ffmpeg") is None:
         raise SettingsError(

@@ -16,15 +16,14 @@ from envs.habitat.simulator import ACTIONS, PANORAMA_SHAPE, VIEW_SIZE, FloorMap,
 from envs.types import World
 from experiments.evaluation.walks import distinct
 from experiments.watching.film import (
-    BLOCK,
     INK,
-    LABEL_WIDTH,
     LINE,
     MARGIN,
     PALE_INK,
-    PAPER,
     Picture,
+    empty_canvas,
     font,
+    write_facts,
 )
 
 VIEW, COMPASS_VIEW = 4 * VIEW_SIZE, 2 * VIEW_SIZE  # pixels
@@ -115,9 +114,8 @@ def frame(title: str, drawn: FloorMap, sight: Sight) -> Picture:
     plan = _plan(drawn, sight)
     height = LINE + 2 * MARGIN + max(VIEW + MARGIN + COMPASS_VIEW + LINE, plan.height)
     width = COLUMN + plan.width + 3 * MARGIN
-    canvas = Image.new("RGB", (-(-width // BLOCK) * BLOCK, -(-height // BLOCK) * BLOCK), PAPER)
-    draw = ImageDraw.Draw(canvas)
-    draw.text((MARGIN, MARGIN // 2), title, INK, font())
+    canvas, pen = empty_canvas(width, height)
+    pen.text((MARGIN, MARGIN // 2), title, INK, font())
     top = MARGIN + LINE
     canvas.paste(_enlarged(sight.view, VIEW), (MARGIN, top))
     canvas.paste(plan, (COLUMN + 2 * MARGIN, top))
@@ -127,15 +125,12 @@ def frame(title: str, drawn: FloorMap, sight: Sight) -> Picture:
         "action": sight.action,
         "positions": str(distinct(sight.path)),
     }
-    for row, (label, value) in enumerate(facts.items()):
-        y = top + row * LINE
-        draw.text((VIEW + 2 * MARGIN, y), label, PALE_INK, font())
-        draw.text((VIEW + 2 * MARGIN + LABEL_WIDTH, y), value, INK, font())
+    write_facts(pen, (VIEW + 2 * MARGIN, top), facts.items())
     below = top + VIEW + MARGIN
     for column, (side, number) in enumerate(SIDES.items()):
         left = MARGIN + column * COMPASS_VIEW
         canvas.paste(_enlarged(sight.panorama[number], COMPASS_VIEW), (left, below))
-        draw.text((left, below + COMPASS_VIEW), side, PALE_INK, font())
+        pen.text((left, below + COMPASS_VIEW), side, PALE_INK, font())
     return np.asarray(canvas)
 
 

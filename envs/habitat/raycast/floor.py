@@ -10,7 +10,7 @@ import numpy as np
 import shapely
 
 from envs.habitat.raycast.cells import into_cells, walkable_islands
-from envs.habitat.raycast.outline import footprint, slab_footprint
+from envs.habitat.raycast.footprint import footprint, slab_footprint
 from envs.habitat.simulator import (
     MAX_STEP_HEIGHT,
     PUBLISHED_AGENT,

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from envs.habitat.mesh import Mesh
+from envs.habitat.raycast.mesh import Mesh
 
 _OUTSIDE = (110, 150, 200)  # colour of rays that hit nothing
 _LIGHT = np.array((0.35, 0.86, 0.37))  # direction of the light on triangles without a texture

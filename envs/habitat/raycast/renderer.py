@@ -10,7 +10,7 @@ import numpy as np
 from embreex.mesh_construction import TriangleMesh
 from embreex.rtcore_scene import EmbreeScene
 
-from envs.habitat.mesh import Mesh
+from envs.habitat.raycast.mesh import Mesh
 from envs.habitat.raycast.paint import Paint
 from envs.habitat.simulator import (
     CAMERA_HEIGHT,

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import trimesh
 
-from envs.habitat.mesh import Mesh
+from envs.habitat.raycast.mesh import Mesh
 from envs.habitat.scene_check import check_file
 from envs.habitat.scenes import Frame, Stage, line
 from envs.habitat.simulator import SimulatorError

@@ -10,11 +10,10 @@ import numpy as np
 import shapely
 
 from envs.habitat import apartments
-from envs.habitat.mesh import Mesh
-from envs.habitat.raycast import apartment_file
 from envs.habitat.raycast.floor import find_floor
+from envs.habitat.raycast.mesh import Mesh, read_apartment
 from envs.habitat.raycast.renderer import NAME, Renderer
-from envs.habitat.raycast.walkable import sample_positions, snap, walk
+from envs.habitat.raycast.walking import sample_positions, snap, walk
 from envs.habitat.scene_check import check_area, check_upright, too_little_floor
 from envs.habitat.scenes import Frame, Stage, find_scene, read_stage
 from envs.habitat.simulator import (
@@ -130,7 +129,7 @@ def open_scene(
     if found.path.parent == apartments.FOLDER:
         if up is not None:
             raise SimulatorError(f"{scene} is an apartment of the package: leave --up out")
-        return Raycast(apartment_file.read(found.path), agent, panoramas=panoramas)
+        return Raycast(read_apartment(found.path), agent, panoramas=panoramas)
     from envs.habitat.raycast.scene_file import read  # imports trimesh, which takes seconds
 
     if found.dataset is not None:

@@ -41,7 +41,7 @@ class Settings(NamedTuple):
     step_limit: float = 60.0  # seconds
     agent: AgentSize = PUBLISHED_AGENT
     up: Axis | None = None  # axis that points up in the file (None: as the file says)
-    panoramas: bool = True  # no: they stay black, which spares most of the rendering
+    panoramas: bool = True  # False: they stay black, which spares most of the rendering
 
 
 class Hello(NamedTuple):
@@ -78,19 +78,9 @@ class Worker:
         self._until = time.monotonic() + settings.start_limit
         self._buffer = b""
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the worker)
-        options = {
-            "simulator": settings.simulator,
-            "scene": settings.scene,
-            "folder": str(settings.folder) if settings.folder else None,
-            "agent": settings.agent,
-            "up": settings.up,
-            "panoramas": settings.panoramas,
-            "memory": memory,
-            "slot": slot,
-            "slots": slots,
-            "start_limit": settings.start_limit,
-            "step_limit": settings.step_limit,
-        }
+        folder = str(settings.folder) if settings.folder else None
+        memory_of = {"memory": memory, "slot": slot, "slots": slots}
+        options = {**settings._asdict(), "folder": folder, **memory_of}
         try:
             self._process = subprocess.Popen(
                 [settings.python, str(WORKER), json.dumps(options)],

@@ -1,6 +1,7 @@
 """The host side of a step: make the simulators follow the device's state, with numpy."""
 
 import logging
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,7 +13,6 @@ import numpy as np
 from envs.habitat.simulator import FloorMap, Pose, SimulatorError
 from envs.habitat.workers.pool import WorkerPool, pose_of, teleport_request
 from envs.habitat.workers.process import Settings
-from envs.habitat.workers.stopwatch import Stopwatch
 
 _CALLBACKS = logging.getLogger("jax._src.callback")
 
@@ -26,6 +26,14 @@ class HostStep(NamedTuple):
     heading: Any  # float32[N]
     reached: Any  # float32[N, 3], where the action led, before any automatic reset
     cut: Any  # bool[N], whether the simulator was lost and has started a new episode
+
+
+class Played(NamedTuple):
+    """How many steps were played, and how long it took."""
+
+    steps: int = 0  # of all simulators together
+    seconds: float = 0.0  # from the begin of the first step to the end of the last
+    simulating: float = 0.0  # seconds of these in which the device waited for the simulators
 
 
 class Simulators:
@@ -44,7 +52,8 @@ class Simulators:
         self.settings = settings
         self.failure: SimulatorError | None = None  # why the last step failed
         self.closed = False
-        self.stopwatch = Stopwatch()
+        self.played = Played()
+        self._began = self._waited = 0.0  # seconds of the clock; seconds since it was created
         self.workers = WorkerPool(settings, number)
         self._poses: list[Pose | None] = [None] * number  # of the simulators' agents
 
@@ -82,7 +91,7 @@ class Simulators:
             ends: bool [N], whether the action is the last of its episode.
             actions: int32 [N].
         """
-        with self._noting_failures(), self.stopwatch.call(len(self)):
+        with self._noting_failures(), self._timing():
             cut = self._catch_up(np.asarray(position), np.asarray(heading))
             chosen = np.asarray(actions).tolist()
             cut |= self._ask([
@@ -127,8 +136,9 @@ class Simulators:
         lost = np.zeros(len(self), bool)
         if not any(requests):
             return lost
-        with self.stopwatch.wait():
-            answers = self.workers.ask(requests)
+        began = time.perf_counter()
+        answers = self.workers.ask(requests)
+        self._waited += time.perf_counter() - began
         for index, answer in enumerate(answers):
             if requests[index] is not None:
                 self._poses[index] = pose_of(answer)
@@ -150,6 +160,16 @@ class Simulators:
             reached=reached,
             cut=cut,
         )
+
+    @contextmanager
+    def _timing(self) -> Iterator[None]:
+        """Add a step of every simulator to what was played."""
+        self._began = self._began or time.perf_counter()
+        waited = self._waited
+        yield
+        steps, _, simulating = self.played
+        seconds = time.perf_counter() - self._began
+        self.played = Played(steps + len(self), seconds, simulating + self._waited - waited)
 
     @contextmanager
     def _noting_failures(self) -> Iterator[None]:

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from envs.habitat.apartments import NAMES, apartment_file
-from envs.habitat.raycast import apartment_file as exact
 from envs.habitat.raycast import scene_file
+from envs.habitat.raycast.mesh import read_apartment
 from envs.habitat.raycast.simulator import Raycast, open_scene
 from envs.habitat.scenes import read_stage
 
@@ -46,7 +46,9 @@ def test_views_are_those_of_earlier_versions_and_have_no_gaps(name) -> None:
 
 def test_any_reader_finds_the_same_apartment() -> None:
     path = apartment_file("hotel_suite")
-    own, trimesh = (Raycast(each) for each in (exact.read(path), scene_file.read(read_stage(path))))
+    own, trimesh = (
+        Raycast(each) for each in (read_apartment(path), scene_file.read(read_stage(path)))
+    )
     for seed in range(3):
         one, other = own.reset(seed), trimesh.reset(seed)
         assert one.pose == other.pose

@@ -7,7 +7,7 @@ import trimesh
 
 from envs.habitat.raycast.cells import CELL, walkable_islands
 from envs.habitat.raycast.floor import Floor, find_floor
-from envs.habitat.raycast.walkable import sample_positions, snap, walk
+from envs.habitat.raycast.walking import sample_positions, snap, walk
 from envs.habitat.simulator import (
     AGENT_HEIGHT,
     AGENT_RADIUS,

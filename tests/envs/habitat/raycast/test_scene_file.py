@@ -8,8 +8,8 @@ import pytest
 import trimesh
 from PIL import Image
 
-from envs.habitat.mesh import Mesh
 from envs.habitat.raycast import scene_file
+from envs.habitat.raycast.mesh import Mesh
 from envs.habitat.raycast.paint import Paint
 from envs.habitat.scenes import read_stage
 from envs.habitat.simulator import SimulatorError

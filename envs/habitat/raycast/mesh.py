@@ -1,19 +1,30 @@
-"""Read one of the package's apartments."""
+"""A scene as triangles with colours, and the reader of the package's apartments."""
 
 import io
 import json
 import struct
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from PIL import Image
 
-from envs.habitat.mesh import Mesh
+
+class Mesh(NamedTuple):
+    """Triangles and their colours, with y up."""
+
+    vertices: np.ndarray  # float32[V, 3]
+    faces: np.ndarray  # int32[F, 3]
+    texture: np.ndarray  # int32[F], index of a triangle's texture; -1: only corner colours
+    texture_place: np.ndarray  # float32[F, 3, 2], texture coordinates in 0..1 from the top left
+    colors: np.ndarray  # uint8[F, 3, 3], of a triangle's corners; multiplied into its texture
+    textures: tuple[np.ndarray, ...]  # uint8[height, width, 3] each
 
 
-def read(path: Path) -> Mesh:
-    """Read an apartment without trimesh, which takes seconds and rounds texture coordinates.
+def read_apartment(path: Path) -> Mesh:
+    """Read one of the package's apartments to the last bit.
+
+    trimesh would round texture coordinates, and take seconds to import.
 
     Args:
         path: a `.glb` file with one mesh (float32 positions and texture coordinates, uint16
