@@ -30,7 +30,7 @@ from typing import (
 T = TypeVar("T")
 
 
-class SettingsError(ValueError):
+class SettingsError(Exception):
     """Settings that cannot be run, with one line that says why."""
 
 

@@ -1,7 +1,8 @@
-"""Commands: `python -m experiments.NAME`. What they read of the environment is checked first."""
+"""Commands: `python -m experiments.NAME`. The environment variables of JAX are checked first."""
 
 import os
 import sys
+from pathlib import Path
 
 from experiments.common import interrupts
 
@@ -14,10 +15,10 @@ NUMBERS = {
 
 
 def refuse_bad_numbers() -> None:
-    """End the process with one line if the environment holds no number where JAX wants one.
+    """End the process with one line if the environment has words where JAX wants numbers.
 
     Raises:
-        SystemExit: it does.
+        SystemExit: a variable is no number in its range.
     """
     for name, (low, high) in NUMBERS.items():
         text = os.environ.get(name)
@@ -31,5 +32,5 @@ def refuse_bad_numbers() -> None:
 
 
 refuse_bad_numbers()
-if sys.argv[:1] == ["-m"]:  # Python is about to import a command, which takes seconds
-    interrupts.at_once_from_now_on()
+if sys.argv[:1] == ["-m"] or Path(sys.argv[0]).name == "cbet":  # a command is imported, in seconds
+    interrupts.end_at_once()

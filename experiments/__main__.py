@@ -3,59 +3,73 @@
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from typing import Annotated, Any, Union
 
-from experiments.common import interrupts
+import tyro
 
-with interrupts.at_once():
-    from experiments.common import cli, commands, invocation
-    from experiments.common.screen import put
+from envs.errors import did_you_mean
+from experiments.common import cli, commands, invocation
+from experiments.common.screen import forget_output
 
 COMPLETION = "--completion"
-SHELLS = ("bash", "zsh")
-HELP = ("-h", "--help", "--help-all")
+SHELLS = ("bash", "zsh", "fish")
+HELP = ("-h", "--help")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command that the first word names, or list the commands."""
-    first, *rest = (sys.argv[1:] if arguments is None else list(arguments)) or HELP[:1]
+    first, *rest = (sys.argv[1:] if arguments is None else list(arguments)) or HELP
     with cli.user_errors():
         if first in HELP:
             show()
             return
         if first == COMPLETION:
-            put(completion(rest))
-            return
+            complete(rest)
         module = commands.module_of(first)
         if module is None:
-            raise cli.unknown_command(first)
-    if not any(word in HELP for word in rest):
+            near = did_you_mean(first, commands.MODULES)
+            raise cli.SettingsError(f"unknown command {first!r}; {near}")
+    if not {*HELP} & {*rest}:
         print(f"loading {first} ...", file=sys.stderr, flush=True)  # which takes seconds
-    with interrupts.at_once():
-        command = import_module(module)
-    command.main(rest)
+    import_module(module).main(rest)
 
 
 def show() -> None:
     """Print each command with the first line of its page, importing none of them."""
+    lines = [f"{invocation.front('COMMAND')} --help says more about a command."]
     width = max(map(len, commands.MODULES))
-    put(f"{invocation.front('COMMAND')} --help says more about a command.")
     for heading, group in commands.GROUPS.items():
-        put(f"\n{heading}:")
-        for name, module in group.items():
-            put(f"  {name:{width}}  {commands.summary(module)}")
+        lines += [f"\n{heading}:"]
+        lines += [
+            f"  {name:{width}}  {commands.summary(one.module)}" for name, one in group.items()
+        ]
+    try:
+        print(*lines, sep="\n", flush=True)
+    except BrokenPipeError:  # a reader has had enough
+        forget_output()
 
 
-def completion(words: Sequence[str]) -> str:
-    """Return the script that completes the commands and their options in a shell.
+def complete(words: Sequence[str]) -> None:
+    """Print tyro's script that completes the commands and their options in a shell.
 
     Raises:
         SettingsError: the shell is not known.
+        SystemExit: the script is printed.
     """
-    from experiments.common import completion
-
     if len(words) != 1 or words[0] not in SHELLS:
-        raise cli.SettingsError(f"{COMPLETION} takes the name of a shell: {' or '.join(SHELLS)}")
-    return completion.script(words[0])
+        raise cli.SettingsError(f"{COMPLETION} takes the name of a shell: {', '.join(SHELLS)}")
+    kinds = []
+    for name, (module, options) in commands.COMMANDS.items():
+        place, _, kind = options.rpartition(":")
+        subcommand = tyro.conf.subcommand(name, description="")
+        kinds.append(Annotated[getattr(import_module(place or module), kind), subcommand])
+    everything: Any = Union[tuple(kinds)]  # noqa: UP007 - made of a list
+    tyro.cli(
+        everything,
+        prog=commands.PROGRAM,
+        args=["--tyro-write-completion", words[0], "-"],
+        config=(tyro.conf.OmitSubcommandPrefixes,),
+    )
 
 
 if __name__ == "__main__":

@@ -43,9 +43,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         from envs.minigrid.generators import find
         from envs.minigrid.generators.check_levels import check_levels
         from envs.minigrid.generators.own_worlds import is_whole_world, unchecked_world
-        from experiments.common import own_worlds
 
-        name = own_worlds.load(options.world) if is_own(options.world) else options.world
+        name = cli.load_world(options.world) if is_own(options.world) else options.world
         checks: Iterator[Check]
         if is_whole_world(name):
             checks = check_world(unchecked_world(name, options.worlds))

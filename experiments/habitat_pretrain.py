@@ -16,11 +16,17 @@ from cbet_jax.config import HabitatSettings, RunSettings, SettingsError
 from cbet_jax.intrinsic import make_intrinsic
 from cbet_jax.setting_types import check_between
 from envs.habitat.simulator import ACTIONS
-from experiments.common import habitat, presets, training
+from experiments import watch
+from experiments.common import habitat, presets, training_command
 from experiments.common.cli import FirstWords
-from experiments.common.experiment import Experiment, Opened
 from experiments.common.presets import HABITAT_PRESETS
-from experiments.common.training_options import TrainingOptions, shared_options
+from experiments.common.training_options import (
+    Asked,
+    Experiment,
+    Opened,
+    TrainingOptions,
+    shared_options,
+)
 
 MOST_SIMULATORS = 1024
 FILM_STEPS = 100  # of the film at the end
@@ -63,10 +69,9 @@ def defaults(first: FirstWords, stored: RunSettings | None) -> HabitatPretrainOp
 
 
 @contextmanager
-def opened(
-    options: HabitatPretrainOptions, stored: RunSettings | None, console: Console
-) -> Iterator[Opened]:
+def opened(runs: Sequence[Asked[HabitatPretrainOptions]], console: Console) -> Iterator[Opened]:
     """Start the simulators, and build the run that is played in them."""
+    options = runs[0].options
     settings = options.settings
     process = habitat.process_settings(
         options.scene,
@@ -79,7 +84,7 @@ def opened(
         habitat.introduce(simulators, console)
         try:
             yield Opened(
-                settings,
+                [settings],
                 program,
                 prefix=f"habitat-{simulators.scene_name}-",
                 measured=lambda: habitat.played_time(simulators.played),
@@ -88,30 +93,29 @@ def opened(
             habitat.tell_time(simulators.played, console)
 
 
-def film(options: HabitatPretrainOptions) -> tuple[str, ...]:
-    """Return the words of `watch` that film the policy with the simulator of the run."""
-    words = ["--steps", str(FILM_STEPS)]
+def film(options: HabitatPretrainOptions, run: Path, to: Path) -> None:
+    """Film the policy with the simulator of the run."""
+    words = [str(run), "--out", str(to), "--steps", str(FILM_STEPS)]
     if Path(options.habitat.simulator).suffix:  # a file, which is code: no run names it by itself
         words += ["--simulator", options.habitat.simulator]
     if options.simulator_python:
         words += ["--simulator-python", options.simulator_python]
-    return tuple(words)
+    watch.main(words)
 
 
 EXPERIMENT = Experiment(
     module="experiments.habitat_pretrain",
     stage="pre-training in Habitat",
-    defaults=defaults,
-    resumed=lambda options, _: options.settings,
-    opened=opened,
     evaluate=habitat.EVALUATE,
+    defaults=defaults,
+    opened=opened,
     film=film,
 )
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the experiment that the command line asks for."""
-    training.main(EXPERIMENT, arguments)
+    training_command.main(EXPERIMENT, arguments)
 
 
 if __name__ == "__main__":

@@ -3,18 +3,23 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import ClassVar
+from pathlib import Path
 
 from rich.console import Console
 
 from cbet_jax.config import RunSettings
-from cbet_jax.program import Program
 from envs.minigrid.generators.own_worlds import is_whole_world
-from experiments.common import gridworlds, opening, presets, training
+from experiments import watch
+from experiments.common import gridworlds, opening, presets, training_command
 from experiments.common.cli import FirstWords
-from experiments.common.experiment import Experiment, Opened
-from experiments.common.gridworlds import build, build_together
-from experiments.common.training_options import TrainingOptions, shared_options
+from experiments.common.gridworlds import build
+from experiments.common.training_options import (
+    Asked,
+    Experiment,
+    Opened,
+    TrainingOptions,
+    shared_options,
+)
 
 FILM_STEPS = 140  # of the film at the end
 
@@ -22,11 +27,6 @@ FILM_STEPS = 140  # of the film at the end
 @dataclass(frozen=True, kw_only=True)
 class PretrainOptions(TrainingOptions):
     """Pre-train agents in gridworlds with intrinsic rewards only."""
-
-    COMMON: ClassVar[tuple[str, ...]] = (
-        *("--preset", "--out", "--frames", "--envs", "--method", "--seeds"),
-        *("--first-seed", "--resume", "--track", "--devices"),
-    )
 
     #: environments, or FILE.py:FUNCTION of one's own; each actor plays one episode in each, in turn
     envs: tuple[str, ...]
@@ -49,44 +49,33 @@ def defaults(first: FirstWords, stored: RunSettings | None) -> PretrainOptions:
 
 
 @contextmanager
-def opened(
-    options: PretrainOptions, stored: RunSettings | None, console: Console
-) -> Iterator[Opened]:
-    """Build the run."""
-    program = build(options.settings, opening.lay_out(options, console))
-    yield Opened(options.settings, program)
+def opened(runs: Sequence[Asked[PretrainOptions]], console: Console) -> Iterator[Opened]:
+    """Build the program of the runs."""
+    first, *others = [run.options.settings for run in runs]
+    program = build(first, opening.lay_out(runs[0].options, console), *others)
+    yield Opened([first, *others], program)
 
 
-def opened_together(
-    several: Sequence[PretrainOptions], console: Console
-) -> tuple[list[RunSettings], Program]:
-    """Build the program of several runs."""
-    runs = [options.settings for options in several]
-    return runs, build_together(runs, opening.lay_out(several[0], console))
-
-
-def film(options: PretrainOptions) -> tuple[str, ...] | None:
-    """Return the words of `watch` that film the policy; only gridworlds are filmed."""
-    if any(map(is_whole_world, options.envs)):
-        return None
-    return ("--explore", "--steps", str(FILM_STEPS))
+def film(options: PretrainOptions, run: Path, to: Path) -> None:
+    """Film the policy, except in worlds with rules of their own, which cannot be drawn."""
+    if not any(map(is_whole_world, options.envs)):
+        watch.main([str(run), "--out", str(to), "--explore", "--steps", str(FILM_STEPS)])
 
 
 EXPERIMENT = Experiment(
     module="experiments.minigrid_pretrain",
     stage="pre-training",
-    defaults=defaults,
-    resumed=lambda options, _: options.settings,
-    opened=opened,
     evaluate=gridworlds.EVALUATE,
-    opened_together=opened_together,
+    defaults=defaults,
+    opened=opened,
+    together=True,
     film=film,
 )
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the experiment that the command line asks for."""
-    training.main(EXPERIMENT, arguments)
+    training_command.main(EXPERIMENT, arguments)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -24,23 +24,22 @@ from cbet_jax.runs.directory import RunDirectory
 from cbet_jax.runs.saved_policies import load_policies
 from cbet_jax.setting_types import check_between
 from envs.minigrid import make_world
-from experiments.common import gridworlds, opening, presets, training
+from experiments.common import gridworlds, opening, presets, training_command
 from experiments.common.cli import FirstWords
-from experiments.common.experiment import Experiment, Opened
-from experiments.common.gridworlds import build, gridworld_settings
+from experiments.common.gridworlds import build, gridworld_settings, save_first_state
 from experiments.common.outputs import given_run
-from experiments.common.training_options import TrainingOptions, shared_options
-from experiments.common.transfer import save_first_state
+from experiments.common.training_options import (
+    Asked,
+    Experiment,
+    Opened,
+    TrainingOptions,
+    shared_options,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
 class TransferOptions(TrainingOptions):
     """Train agents on one task in a gridworld, biased by pre-trained policies."""
-
-    COMMON: ClassVar[tuple[str, ...]] = (
-        *("--from", "--env", "--preset", "--out", "--frames", "--alpha"),
-        *("--seeds", "--seed-index", "--resume", "--track"),
-    )
 
     #: the pre-trained run, or pretrained/NAME
     source: Annotated[Path, tyro.conf.arg(name="from", metavar="RUN")]
@@ -65,7 +64,7 @@ class TransferOptions(TrainingOptions):
                 "--extrinsic-weight above 0 (for both rewards: experiments.minigrid_tabula_rasa)"
             )
 
-    def settings(self, frames: int, network: NetworkSettings) -> RunSettings:
+    def settings_from(self, frames: int, network: NetworkSettings) -> RunSettings:
         """Return the settings that decide the numbers.
 
         Args:
@@ -128,17 +127,16 @@ def resumed(options: TransferOptions, stored: RunSettings) -> RunSettings:
     """Return the settings that the options ask of a stored run."""
     assert stored.transfer is not None
     frames = stored.transfer.frames if options.checkpoint is None else options.checkpoint
-    return options.settings(frames, stored.transfer.network)
+    return options.settings_from(frames, stored.transfer.network)
 
 
 @contextmanager
-def opened(
-    options: TransferOptions, stored: RunSettings | None, console: Console
-) -> Iterator[Opened]:
+def opened(runs: Sequence[Asked[TransferOptions]], console: Console) -> Iterator[Opened]:
     """Build the run; its first checkpoint holds the pre-trained policies."""
+    options, stored, _ = runs[0]
     mesh = opening.lay_out(options, console)
     bias = None if stored else load_bias(options, console)
-    settings = options.settings(bias.frames, bias.network) if bias else stored
+    settings = options.settings_from(bias.frames, bias.network) if bias else stored
     assert settings is not None
     program = build(settings, mesh)
 
@@ -147,7 +145,7 @@ def opened(
             params = (bias or load_bias(options, console)).params
             save_first_state(directory, settings, program, params)
 
-    yield Opened(settings, program, f"{plain_name(options.env)}-transfer-", begin)
+    yield Opened([settings], program, f"{plain_name(options.env)}-transfer-", begin)
 
 
 def load_bias(options: TransferOptions, console: Console) -> Bias:
@@ -189,16 +187,16 @@ def seed_indices(options: TransferOptions, pretrained_seeds: int) -> Int[Array, 
 EXPERIMENT = Experiment(
     module="experiments.minigrid_transfer",
     stage="transfer",
+    evaluate=gridworlds.EVALUATE,
     defaults=defaults,
     resumed=resumed,
     opened=opened,
-    evaluate=gridworlds.EVALUATE,
 )
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the experiment that the command line asks for."""
-    training.main(EXPERIMENT, arguments)
+    training_command.main(EXPERIMENT, arguments)
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from cbet_jax.config import RunSettings
+from cbet_jax.config import RunSettings, SettingsError
 from cbet_jax.runs.atomic_write import (
     check_room,
     delete_left_over,
@@ -39,7 +39,10 @@ from cbet_jax.runs.atomic_write import (
 from cbet_jax.settings_json import from_json, to_json
 
 DIGEST = "digest"  # the SHA-256 of all other entries, in config.json
-UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, OSError, RecursionError)
+UNREADABLE = (
+    *(ValueError, TypeError, KeyError, AttributeError, OSError, RecursionError),
+    SettingsError,
+)
 
 
 class RunDirectoryError(Exception):

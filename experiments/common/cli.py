@@ -1,107 +1,110 @@
-"""What all command lines share: reading them, and refusing bad input in one line."""
+"""Shared by all command lines: reading them with tyro, and refusing bad input in one line."""
 
 import contextlib
-import inspect
-import io
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
-from importlib import import_module
+from decimal import Decimal
+from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Any, NoReturn
 
 import tyro
 from rich.console import Console
+from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, PrimitiveTypeInfo
 
 from cbet_jax.config import SettingsError
 from cbet_jax.runs.directory import RunDirectoryError
 from cbet_jax.runs.signals import is_work_left
-from cbet_jax.setting_types import static_settings
-from envs.errors import Check, did_you_mean
-from experiments.common import commands, help_page, interrupts, invocation
-from experiments.common.numbers import number_rules
+from envs.errors import Check
+from experiments.common import interrupts, invocation
 from experiments.common.refusals import BAD_INPUT as BAD_INPUT
 from experiments.common.refusals import refusal
-from experiments.common.screen import flush_output, in_notebook, put
+from experiments.common.screen import flush_output, forget_output, in_notebook
 
-HELP_ALL = "--help-all"
-HELP = ("-h", "--help", HELP_ALL)
 FAILED = 1  # exit status
 NAMED_VALUES = ("--grid", "--own", "--slurm")  # options whose values are NAME=VALUE ...
+METHOD_OPTIONS = ("--method", "--methods")  # their values may be code of the user's own, as may
+WORLD_OPTIONS = ("--env", "--envs", "--tasks")  # these options' values
 
-#: options that name code of one's own -> the module that loads it
-OWN_CODE = {
-    **dict.fromkeys(("--method", "--methods"), "cbet_jax.intrinsic.own"),
-    **dict.fromkeys(("--env", "--envs", "--tasks"), "experiments.common.own_worlds"),
-}
+NUMBER = re.compile(r"([+-]?[0-9][0-9_]*(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,3})?)([kMG]?)")
+SUFFIXES = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9}
+MOST_DIGITS = 30  # of a whole number
+
+
+def parse(kind: Any, arguments: Sequence[str], module: str = "", **options: Any) -> Any:
+    """Read a command line into a frozen dataclass, as tyro does.
+
+    Args:
+        kind: the dataclass.
+        arguments: the words of the command line.
+        module: the command that was started, for the usage line of `--help`.
+        **options: passed on to `tyro.cli`.
+
+    Raises:
+        SettingsError: own code that the line names cannot be loaded, or the dataclass refuses a
+            value.
+        SystemExit: help was asked for and printed, or tyro has said why the line cannot be read.
+    """
+    _refuse_twice(arguments)
+    if "return_unknown_args" not in options:  # the unknown words go to another command as given
+        arguments = _with_own_code(arguments)
+    prog = invocation.command_line(module) if module else None
+    try:
+        return tyro.cli(kind, args=list(arguments), prog=prog, registry=number_rules(), **options)
+    except BrokenPipeError:  # a reader of the help has had enough
+        forget_output()
+        raise SystemExit(0) from None
+
+
+def said(arguments: Sequence[str]) -> dict[str, list[str]]:
+    """Return the words that follow each option of a command line, by the option's name."""
+    options: dict[str, list[str]] = {}
+    values: list[str] = []
+    for word in arguments:
+        if word.startswith("--"):
+            name, equals, value = word.partition("=")
+            values = options[name.replace("_", "-")] = [value] if equals else []
+        else:
+            values.append(word)
+    return options
 
 
 @dataclass(frozen=True)
 class FirstWords:
-    """The words of a command line that say where the defaults of all others come from."""
+    """The options that decide the defaults of all others."""
 
     preset: str | None = None
     out: Path | None = None
     resume: bool = False
     env: str | None = None  # whose task is learnt
-    source: Annotated[Path | None, tyro.conf.arg(name="from")] = None  # the pre-trained run
-    seed_index: int | None = None  # of the pre-trained run
+    source: Path | None = None  # the pre-trained run
+    seed_index: str | None = None  # of the pre-trained run
     simulator: str | None = None  # that plays the scenes
 
 
 def first_words(arguments: Sequence[str]) -> FirstWords:
-    """Read the words that decide the defaults, and leave the rest for later."""
-    known: FirstWords
-    known, _ = parse(FirstWords, arguments, return_unknown_args=True, add_help=False)
-    return known
-
-
-def parse(kind: Any, arguments: Sequence[str], module: str = "", **options: Any) -> Any:
-    """Read a command line into a frozen dataclass.
-
-    Its class variable `COMMON`, if it has one, names the options that `--help` shows.
-
-    Args:
-        kind: the dataclass.
-        arguments: the words of the command line.
-        module: that was started, for the usage line of `--help`.
-        **options: passed on to `tyro.cli`.
-
-    Raises:
-        SettingsError: the command line cannot be read, or its values cannot be run.
-        SystemExit: it asks for help, which is printed.
-    """
-    _refuse_twice(arguments)
-    given, arguments = arguments, _with_own_code(arguments)
-    if module and _asked_options is not None:
-        raise _OptionsFoundError(kind, options.get("default", tyro.MISSING))
-    if module and not {*HELP}.isdisjoint(arguments):
-        common = None if HELP_ALL in arguments else getattr(kind, "COMMON", ())
-        put(_help(kind, module, common, options))
-        raise SystemExit(0)
-    printed = io.StringIO()
-    try:
-        with contextlib.redirect_stderr(printed):
-            parsed = tyro.cli(
-                kind, args=list(arguments), prog=module, registry=number_rules(), **options
-            )
-    except SystemExit:
-        raise SettingsError(_one_line(printed.getvalue())) from None
-    if "return_unknown_args" not in options:
-        return parsed
-    known, others = parsed
-    as_given = dict(zip(arguments, given, strict=True))  # names in full do not say the folder
-    return known, [as_given.get(word, word) for word in others]
+    """Read the options that decide the defaults of all others."""
+    options = {name: values[0] for name, values in said(arguments).items() if values}
+    out, source = options.get("--out"), options.get("--from")
+    return FirstWords(
+        preset=options.get("--preset"),
+        out=Path(out) if out is not None else None,
+        resume="--resume" in arguments,
+        env=options.get("--env"),
+        source=Path(source) if source is not None else None,
+        seed_index=options.get("--seed-index"),
+        simulator=options.get("--simulator"),
+    )
 
 
 def _refuse_twice(arguments: Sequence[str]) -> None:
     """Refuse an option of NAME=VALUE ... that is given twice: only the last one would count.
 
     Raises:
-        SettingsError: there is one.
+        SettingsError: one is given twice.
     """
     given = [word.partition("=")[0] for word in arguments]
     for name in NAMED_VALUES:
@@ -110,71 +113,84 @@ def _refuse_twice(arguments: Sequence[str]) -> None:
 
 
 def _with_own_code(arguments: Sequence[str]) -> Sequence[str]:
-    """Load the methods and worlds that are somebody's own files, and name them as settings do."""
+    """Load the methods and worlds that are files of the user's own, and name them with digests."""
     if not any(":" in word for word in arguments):
         return arguments
-    from cbet_jax import own_code  # imported here: it takes seconds
+    # Imported here: they take seconds.
+    from cbet_jax import own_code
+    from cbet_jax.intrinsic import own
 
-    loaders = {option: partial(_load, module) for option, module in OWN_CODE.items()}
+    loaders = dict.fromkeys(METHOD_OPTIONS, own.load) | dict.fromkeys(WORLD_OPTIONS, load_world)
     return list(own_code.loaded_words(arguments, loaders))
 
 
-def _load(module: str, name: str) -> str:
-    loaded: str = import_module(module).load(name)
-    return loaded
+def load_world(name: str) -> str:
+    """Load a world of the user's own, so that `envs.registry.find` knows it.
 
+    Args:
+        name: `FILE.py:FUNCTION` or `package.module:function`, with or without a digest; the path of
+            a file that exists is a scene of rooms, not code.
 
-def _help(kind: Any, module: str, common: Sequence[str] | None, options: Mapping[str, Any]) -> str:
-    def printed() -> None:
-        tyro.cli(kind, args=["--help"], registry=number_rules(), **options)
+    Returns:
+        Its name with the digest, as settings hold it.
 
-    choices = {"--method": _methods}
-    return help_page.page(
-        invocation.command_line(module), _description(kind), printed, common, choices
-    )
-
-
-def _methods() -> Sequence[str]:
-    from cbet_jax.intrinsic import METHODS  # imported here: it takes seconds
-
-    return tuple(METHODS)
-
-
-def options_of(main: Callable[[list[str]], None]) -> tuple[Any, Any]:
-    """Return the dataclass that a command reads its line into, and its default.
-
-    The command is started, and stopped where it reads its line.
+    Raises:
+        SettingsError: the file or its function cannot be loaded, or makes no world.
     """
-    global _asked_options
-    _asked_options = main
+    # Imported here: they take seconds.
+    from cbet_jax import own_code
+    from envs.minigrid.generators import own_worlds
+
+    if Path(name).exists():
+        return name
+    full, make = own_code.load(name)
     try:
-        main([])
-    except _OptionsFoundError as found:
-        return found.kind, found.default
-    finally:
-        _asked_options = None
-    raise TypeError(f"{main} reads no command line")
+        own_worlds.add(full, make)
+    except own_worlds.OwnWorldError as error:
+        raise SettingsError(f"{own_code.plain(name)}: {error}") from None
+    return full
 
 
-_asked_options: Callable[[list[str]], None] | None = None  # the command whose options are looked up
+def whole_number(word: str) -> int:
+    """Read a whole number, written 9000000, 9_000_000, 9e6 or 9M.
+
+    Raises:
+        ValueError: the word is no whole number.
+    """
+    found = NUMBER.fullmatch(word)
+    if not found:
+        raise ValueError(f"{word!r} is no whole number, such as 9000000, 9e6 or 9M")
+    number = Decimal(found[1]) * SUFFIXES[found[2]]
+    if number.adjusted() > MOST_DIGITS:  # to make an int of 1e999999999 would take for ever
+        raise ValueError(f"{word[:MOST_DIGITS]!r} is too large")
+    if number != number.to_integral_value():
+        raise ValueError(f"{word!r} is no whole number")
+    return int(number)
 
 
-class _OptionsFoundError(BaseException):
-    """Carries what `options_of` looks for past all handlers of errors."""
+@cache
+def number_rules() -> ConstructorRegistry:
+    """Return tyro's rules, with whole numbers read by `whole_number`."""
+    rules = ConstructorRegistry()
 
-    def __init__(self, kind: Any, default: Any) -> None:
-        self.kind = kind
-        self.default = default
+    @rules.primitive_rule
+    def integers(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[int] | None:
+        if info.type is not int:
+            return None
+        return PrimitiveConstructorSpec(
+            nargs=1,
+            metavar="N",
+            instance_from_str=lambda words: whole_number(words[0]),
+            is_instance=lambda value: isinstance(value, int) and not isinstance(value, bool),
+            str_from_instance=lambda value: [str(value)],
+        )
 
-
-def unknown_command(word: str) -> SettingsError:
-    """Return the error that there is no such command, with the nearest ones."""
-    return SettingsError(f"unknown command {word!r}; {did_you_mean(word, commands.MODULES)}")
+    return rules
 
 
 @contextlib.contextmanager
 def user_errors(*others: type[Exception]) -> Iterator[None]:
-    """Turn bad input, and what the system refuses, into one line on stderr and an exit status.
+    """Turn bad input, and refusals of the system, into one line on stderr and an exit status.
 
     Args:
         *others: exceptions that mean bad input, besides those of settings and directories.
@@ -211,7 +227,7 @@ def show_checks(checks: Iterable[Check], console: Console) -> None:
     """Print each check as soon as it is made.
 
     Raises:
-        SystemExit: one has failed.
+        SystemExit: a check has failed.
     """
     failed = False
     for check in checks:
@@ -229,37 +245,7 @@ def fail(message: str, status: int) -> NoReturn:
     """
     interrupts.answered()
     line = "".join(x if x.isprintable() else f"\\x{ord(x):02x}" for x in " ".join(message.split()))
-    with contextlib.suppress(OSError, AttributeError):  # nobody listens
+    with contextlib.suppress(OSError, AttributeError):  # stderr is closed
         sys.stderr.write(f"error: {line}\n")
         sys.stderr.flush()
     raise SystemExit(status)
-
-
-def _description(kind: type) -> str:
-    """Return the beginning of a command's help: what it does, and which settings are static."""
-    what = inspect.getdoc(kind) or ""
-    names = (name.removeprefix("train.").replace("_", "-") for name in static_settings(kind))
-    static = " ".join(f"--{name}" for name in names)
-    if not static:
-        return what
-    return (
-        f"{what}\n\nEach value of these compiles another program: {static}. Without "
-        "--counts.capacity so may --frames, --counts.reset-probability and --counts.random-resets: "
-        "the size of count tables depends on them."
-    )
-
-
-def _one_line(box: str) -> str:
-    """Return what tyro says in a box of many lines: the problem, and the nearest options."""
-    lines = [line.strip("│ ") for line in re.sub(r"\x1b\[[0-9;]*m", "", box).splitlines()]
-    sections: list[list[str]] = [[]]
-    for line in lines:
-        if re.fullmatch("[-─╭╮╰╯]+", line):
-            sections.append([])
-        elif line and not line.startswith("╭"):
-            sections[-1].append(line)
-    # Where the terminal cannot draw a box, its title is a section of its own.
-    title = 0 if "╭" in box else 1
-    problem, *rest = [" ".join(section) for section in sections if section][title:]
-    near = re.findall(r"--[\w.-]+", rest[0]) if "Perhaps you meant" in " ".join(rest) else []
-    return f"{problem}; did you mean {' or '.join(near)}?" if near else problem

@@ -3,43 +3,55 @@
 import ast
 from importlib.util import find_spec
 from pathlib import Path
+from typing import NamedTuple
 
 PROGRAM = "cbet"  # the console script
 
-GROUPS: dict[str, dict[str, str]] = {  # heading -> short name -> module
+
+class Command(NamedTuple):
+    """Where a command is."""
+
+    module: str
+    options: str  # the dataclass that its line is read into, in its module or in MODULE:NAME
+
+
+STUDY_OPTIONS = "experiments.study.options:StudyOptions"
+
+GROUPS: dict[str, dict[str, Command]] = {  # heading -> short name -> command
     "Begin here": {
-        "chainworld": "experiments.chainworld",
-        "watch": "experiments.watch",
-        "pretrain": "experiments.minigrid_pretrain",
-        "evaluate": "experiments.minigrid_evaluate",
-        "report": "experiments.report",
+        "chainworld": Command("experiments.chainworld", "ChainworldOptions"),
+        "watch": Command("experiments.watch", "WatchOptions"),
+        "pretrain": Command("experiments.minigrid_pretrain", "PretrainOptions"),
+        "evaluate": Command("experiments.minigrid_evaluate", "EvaluateOptions"),
+        "report": Command("experiments.report", "ReportOptions"),
     },
     "Learn tasks, in gridworlds and in rooms": {
-        "transfer": "experiments.minigrid_transfer",
-        "tabula-rasa": "experiments.minigrid_tabula_rasa",
-        "habitat-pretrain": "experiments.habitat_pretrain",
-        "habitat-evaluate": "experiments.habitat_evaluate",
+        "transfer": Command("experiments.minigrid_transfer", "TransferOptions"),
+        "tabula-rasa": Command("experiments.minigrid_tabula_rasa", "TabulaRasaOptions"),
+        "habitat-pretrain": Command("experiments.habitat_pretrain", "HabitatPretrainOptions"),
+        "habitat-evaluate": Command("experiments.habitat_evaluate", "HabitatEvaluateOptions"),
     },
     "Many runs": {
-        "sweep": "experiments.sweep",
-        "paper": "experiments.paper",
-        "ablation": "experiments.minigrid_ablation",
-        "noisy-tv": "experiments.noisy_tv",
+        "sweep": Command("experiments.sweep", "experiments.sweeps.command:SweepOptions"),
+        "paper": Command("experiments.paper", STUDY_OPTIONS),
+        "ablation": Command("experiments.minigrid_ablation", STUDY_OPTIONS),
+        "noisy-tv": Command("experiments.noisy_tv", STUDY_OPTIONS),
     },
     "Rewards and worlds of your own": {
-        "new-method": "experiments.new_method",
-        "check-method": "experiments.check_method",
-        "check-world": "experiments.check_world",
+        "new-method": Command("experiments.new_method", "NewMethodOptions"),
+        "check-method": Command("experiments.check_method", "CheckMethodOptions"),
+        "check-world": Command("experiments.check_world", "CheckWorldOptions"),
     },
     "Look closer": {
-        "compare": "experiments.compare",
-        "reward-maps": "experiments.reward_maps",
-        "import-torch": "experiments.import_torch",
-        "doctor": "experiments.doctor",
-        "benchmark": "experiments.benchmark",
+        "compare": Command("experiments.compare", "CompareOptions"),
+        "reward-maps": Command("experiments.reward_maps", "RewardMapOptions"),
+        "import-torch": Command("experiments.import_torch", "ImportOptions"),
+        "doctor": Command("experiments.doctor", "DoctorOptions"),
+        "benchmark": Command("experiments.benchmark", "BenchmarkOptions"),
     },
 }
-MODULES = {name: module for group in GROUPS.values() for name, module in group.items()}
+COMMANDS = {name: command for group in GROUPS.values() for name, command in group.items()}
+MODULES = {name: command.module for name, command in COMMANDS.items()}
 SHORT = {module: name for name, module in MODULES.items()}
 
 

@@ -1,7 +1,7 @@
-"""What the commands for gridworlds share: a run's settings, its devices and its program."""
+"""Shared by the commands for gridworlds: a run's settings, its program, its first state."""
 
-from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import jax
 from jax.sharding import Mesh
@@ -9,7 +9,8 @@ from jax.sharding import Mesh
 from cbet_jax.agent import world_agent
 from cbet_jax.config import RunSettings, SettingsError
 from cbet_jax.program import Program, make_program, seed_keys
-from cbet_jax.runs import memory
+from cbet_jax.runs import checkpoint, memory, multihost
+from cbet_jax.runs.checkpoint import Position
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
 from cbet_jax.settings_json import first_difference, to_json
 from envs.minigrid import make_world
@@ -21,7 +22,7 @@ def gridworld_settings(directory: RunDirectory) -> RunSettings:
     """Read the settings of a run in gridworlds.
 
     Raises:
-        RunDirectoryError: it is no such run.
+        RunDirectoryError: the directory holds no such run.
     """
     settings = directory.settings()
     if settings.habitat:
@@ -29,27 +30,18 @@ def gridworld_settings(directory: RunDirectory) -> RunSettings:
     return settings
 
 
-def build(settings: RunSettings, mesh: Mesh | None = None) -> Program:
+def build(settings: RunSettings, mesh: Mesh | None = None, *others: RunSettings) -> Program:
     """Build the program that trains in gridworlds, on one device or on those of a mesh.
 
-    Raises:
-        NotEnoughMemoryError: it needs more memory than there is. SettingsError: its views cannot be
-            counted so.
-    """
-    return build_together([settings], mesh)
-
-
-def build_together(runs: Sequence[RunSettings], mesh: Mesh | None = None) -> Program:
-    """Build the program that trains several runs beside each other.
-
     Args:
-        runs: their settings, which differ in numbers and first seeds only.
-        mesh: the devices, as one of the runs would have them (None: one device).
+        settings: of the run.
+        mesh: the devices (None: one device).
+        *others: runs that are trained beside it, whose settings differ in numbers and first seeds.
 
     Raises:
-        SettingsError, NotEnoughMemoryError: the settings differ in more, or as `build` says.
+        NotEnoughMemoryError: it needs more memory than there is.
+        SettingsError: its views cannot be counted so, or the other runs differ in more.
     """
-    settings, *others = runs
     for other in others:
         alike = replace(other, train=settings.train, first_seed=settings.first_seed)
         if difference := first_difference(to_json(settings), to_json(alike)):
@@ -67,12 +59,30 @@ def build_together(runs: Sequence[RunSettings], mesh: Mesh | None = None) -> Pro
         staggered=settings.explore and not train.lockstep,
     )
     agent = world_agent(train.network, settings.transfer, world)
-    several = [run.train for run in runs]
+    several = [run.train for run in (settings, *others)]
     program = make_program(several, world, settings.seeds, settings.chunk, agent=agent, mesh=mesh)
-    state = jax.eval_shape(program.init, seed_keys(len(runs) * settings.seeds))
+    state = jax.eval_shape(program.init, seed_keys(len(several) * settings.seeds))
     try:
         memory.refuse_state(state, mesh.size if mesh else 1)
     except memory.NotEnoughMemoryError as error:
-        fewer = f", or train fewer than {len(runs)} runs --together" if others else ""
+        fewer = f", or train fewer than {len(several)} runs --together" if others else ""
         raise memory.NotEnoughMemoryError(f"{error}{fewer}") from None
     return program
+
+
+def save_first_state(
+    directory: RunDirectory, settings: RunSettings, program: Program, biases: Any
+) -> None:
+    """Save the state of a run of transfer before its first step, with the pre-trained policies.
+
+    Args:
+        directory: of the run.
+        settings: of the run.
+        program: that the run will be trained with.
+        biases: parameters of the pre-trained policies, arrays `[seeds, ...]`.
+    """
+    with multihost.first_inside(directory.lock):
+        state = program.init(seed_keys(settings.seeds, settings.first_seed))
+        fixed = state.learner.fixed._replace(policy=biases)
+        state = state._replace(learner=state.learner._replace(fixed=fixed))
+        checkpoint.save(directory.checkpoints, state, Position())

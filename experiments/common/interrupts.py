@@ -1,4 +1,4 @@
-"""Ctrl-C where Python's own answer to it gets lost. Nothing in this file takes long to import."""
+"""Ctrl-C where Python's own answer to it gets lost. This file is imported in no time."""
 
 import os
 import signal
@@ -13,30 +13,17 @@ LINE = b"error: interrupted\n"
 AGAIN = 2.0  # seconds
 
 
-@contextmanager
-def at_once() -> Iterator[None]:
-    """End the process at Ctrl-C. It is for imports: nothing is lost there.
+def end_at_once() -> None:
+    """End the process at Ctrl-C, outside `insistent`. It is for imports: nothing is lost there.
 
     There an exception may leave a module half imported, become another one, or be swallowed.
     """
-    if not is_pythons_own():
-        yield
-        return
-    signal.signal(signal.SIGINT, _end)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-def at_once_from_now_on() -> None:
-    """End the process at Ctrl-C, until a command begins or `no_longer_at_once` is called."""
     if is_pythons_own():
         signal.signal(signal.SIGINT, _end)
 
 
-def no_longer_at_once() -> None:
-    """Let Ctrl-C raise KeyboardInterrupt again."""
+def raise_again() -> None:
+    """Let Ctrl-C raise KeyboardInterrupt again, as Python does by itself."""
     if signal.getsignal(signal.SIGINT) is _end:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -55,14 +42,13 @@ def insistent() -> Iterator[None]:
         signal.setitimer(signal.ITIMER_REAL, AGAIN)
         raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGALRM, interrupt)
-    signal.signal(signal.SIGINT, interrupt)
+    before = signal.signal(signal.SIGALRM, interrupt), signal.signal(signal.SIGINT, interrupt)
     try:
         yield
     finally:
         answered()
-        signal.signal(signal.SIGALRM, before)
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGALRM, before[0])
+        signal.signal(signal.SIGINT, before[1])
 
 
 def answered() -> None:
@@ -76,6 +62,6 @@ def _end(number: int, frame: FrameType | None) -> NoReturn:
 
 
 def is_pythons_own() -> bool:
-    """Return whether nobody answers Ctrl-C here but Python, or `at_once`."""
+    """Return whether only Python, or `end_at_once`, answers Ctrl-C in this thread."""
     own = signal.getsignal(signal.SIGINT) in (signal.default_int_handler, _end)
     return own and threading.current_thread() is threading.main_thread()

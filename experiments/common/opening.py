@@ -21,9 +21,8 @@ from cbet_jax.settings_json import first_difference, to_json
 from envs.minigrid.generators.own_worlds import refuse_unnamed as refuse_unnamed_worlds
 from experiments.common import cli, presets
 from experiments.common.cli import FirstWords
-from experiments.common.experiment import Experiment, Opened
 from experiments.common.outputs import RUNS
-from experiments.common.training_options import TrainingOptions
+from experiments.common.training_options import Experiment, TrainingOptions
 
 
 def read[O: TrainingOptions](
@@ -46,8 +45,8 @@ def read[O: TrainingOptions](
     options: O = cli.parse(type(defaults), arguments, experiment.module, default=defaults)
     if stored:
         asked = experiment.resumed(options, stored)
-        said = any(word.split("=")[0] == "--frames" for word in arguments)
-        if said and asked.train.frames > stored.train.frames:  # the run is made longer
+        if "--frames" in cli.said(arguments) and asked.train.frames > stored.train.frames:
+            # The run is made longer.
             stored = replace(stored, train=replace(stored.train, frames=asked.train.frames))
         refuse_changed_code(RunDirectory(Path(first.out or "")), stored, asked)
         difference = first_difference(to_json(stored), to_json(asked))
@@ -57,7 +56,7 @@ def read[O: TrainingOptions](
 
 
 def refuse_changed_code(directory: RunDirectory, stored: RunSettings, asked: RunSettings) -> None:
-    """Refuse to continue a run with code that no command line names, or that has changed.
+    """Refuse to continue a run with code that the command line does not name, or that has changed.
 
     Args:
         directory: of the run.
@@ -65,8 +64,8 @@ def refuse_changed_code(directory: RunDirectory, stored: RunSettings, asked: Run
         asked: those that the command line asks for.
 
     Raises:
-        SettingsError: it is not named. UnknownEnvironment: a world is not named.
-        RunDirectoryError: it has changed.
+        SettingsError: a method is not named. UnknownEnvironment: a world is not named.
+        RunDirectoryError: a file has changed.
     """
     refuse_unnamed(asked.train.method)
     pairs = [(stored.train.method, asked.train.method, directory.method)]
@@ -92,7 +91,7 @@ def stored_settings(first: FirstWords) -> RunSettings | None:
 
     Raises:
         SettingsError: no directory is named.
-        RunDirectoryError: there is no run in it.
+        RunDirectoryError: the directory holds no run.
     """
     if not first.resume:
         return None
@@ -108,8 +107,8 @@ def lay_out(options: TrainingOptions, console: Console) -> Mesh | None:
         The devices, None for a single one.
 
     Raises:
-        SettingsError: there are not as many as asked for, they do not divide the run, or the
-            other hosts are not to be found.
+        SettingsError: there are fewer devices than asked for, they do not divide the run, or the
+            other hosts cannot be found.
     """
     devices.use_cpu(options.devices)
     if options.distributed:
@@ -118,21 +117,26 @@ def lay_out(options: TrainingOptions, console: Console) -> Mesh | None:
     return devices.make_mesh(options.train, options.seeds, options.devices)
 
 
-def open_directory(options: TrainingOptions, run: Opened) -> RunDirectory:
+def open_directory(options: TrainingOptions, settings: RunSettings, prefix: str) -> RunDirectory:
     """Return the run's directory, and create it for a new run.
 
+    Args:
+        options: of the run.
+        settings: of the run.
+        prefix: before the name of a new directory in runs/.
+
     Raises:
-        RunDirectoryError: it holds something else.
+        RunDirectoryError: the directory holds something else.
     """
     preset = options.preset or presets.DEFAULT
-    method = run.settings.train.method
-    name = f"{run.prefix}{plain_name(method)}-{preset}-{datetime.now():%Y%m%d-%H%M%S}"
+    method = settings.train.method
+    name = f"{prefix}{plain_name(method)}-{preset}-{datetime.now():%Y%m%d-%H%M%S}"
 
     def open_() -> str:
         directory = RunDirectory(options.out or RUNS / name)
         if not options.resume:
-            directory.create(run.settings)
-            worlds = map(own_code.source, run.settings.environments)
+            directory.create(settings)
+            worlds = map(own_code.source, settings.environments)
             directory.keep_code(own_code.source(method), filter(None, worlds))
         return str(directory.root)
 
@@ -142,14 +146,7 @@ def open_directory(options: TrainingOptions, run: Opened) -> RunDirectory:
 def make_trackers(
     options: TrainingOptions, directory: RunDirectory, settings: RunSettings, console: Console
 ) -> Trackers:
-    """Return what follows the metrics of a run.
-
-    Args:
-        options: which trackers.
-        directory: of the run.
-        settings: of the run.
-        console: shows what they have to say.
-    """
+    """Return the trackers of a run's metrics; the console shows their messages."""
     say = partial(console.print, soft_wrap=True, highlight=False)
     return Trackers(options.track, directory, settings, say)
 

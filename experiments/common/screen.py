@@ -35,18 +35,6 @@ def in_notebook() -> bool:
     return type(sys.stdout).__module__.startswith(NOTEBOOK)
 
 
-def put(text: str) -> None:
-    """Print text that was asked for, such as help: a reader may have had enough of it.
-
-    Raises:
-        OSError: it cannot be written, as where a disk is full.
-    """
-    try:
-        print(text, flush=True)
-    except BrokenPipeError:
-        forget_output()
-
-
 class _Output(io.TextIOBase):
     """Standard output as it is at the time; what it cannot take, as of a closed pipe, is lost."""
 

@@ -1,34 +1,35 @@
-"""The options that all commands share that train."""
+"""The options that all training commands share, and what differs between these commands."""
 
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 import tyro
+from rich.console import Console
 
 from cbet_jax.config import RunSettings, SettingsError, TrainSettings
+from cbet_jax.program import Program
 from cbet_jax.runs import tracking
+from cbet_jax.runs.directory import RunDirectory
 from cbet_jax.setting_types import NonNegativeFloat, Processes, check_between, check_fields
+from experiments.common.cli import FirstWords
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingOptions:
     """The options of every command that trains."""
 
-    COMMON: ClassVar[tuple[str, ...]] = (
-        *("--preset", "--out", "--frames", "--seeds", "--first-seed", "--resume"),
-        *("--devices", "--keep-at"),
-    )  # shown by --help
-
-    train: Annotated[TrainSettings, tyro.conf.arg(name="")]
-    seeds: int  # agents trained side by side
-    first_seed: int  # the seeds are first_seed, first_seed + 1, ...
-    chunk: int  # iterations between two looks of the host
     #: complete settings under a name (default: paper, the published ones; laptop is a smaller
     #: network that learns within minutes, smoke shows only that all runs)
     preset: Literal["paper", "laptop", "smoke"] | None = None
     out: Path | None = None  # the run's directory (default: a new one in runs/)
     resume: bool = False  # continue the run in --out; with more --frames, also a finished one
+    train: Annotated[TrainSettings, tyro.conf.arg(name="")]
+    seeds: int  # agents trained side by side
+    first_seed: int  # the seeds are first_seed, first_seed + 1, ...
+    chunk: int  # iterations between two looks of the host
     #: between two checkpoints, at least (default: save at the end of each chunk, if saving takes at
     #: most a tenth of the time)
     checkpoint_seconds: NonNegativeFloat | None = None
@@ -43,8 +44,13 @@ class TrainingOptions:
 
     @property
     def gridworlds(self) -> tuple[str, ...]:
-        """The gridworlds to play; none where something else is played."""
+        """The gridworlds to play, () where scenes are played."""
         return ()
+
+    @property
+    def settings(self) -> RunSettings:
+        """The settings that decide the numbers, where the options alone say them."""
+        raise NotImplementedError
 
     def run_settings(self, *environments: str, **more: Any) -> RunSettings:
         """Return the settings that decide the numbers of a run.
@@ -69,3 +75,41 @@ class TrainingOptions:
 def shared_options(settings: RunSettings) -> dict[str, Any]:
     """Return the shared options that a run or a preset sets, by name."""
     return {name: getattr(settings, name) for name in ("train", "seeds", "first_seed", "chunk")}
+
+
+class Asked[O: TrainingOptions](NamedTuple):
+    """A run that a command line asks for."""
+
+    options: O
+    stored: RunSettings | None  # the settings of the run to resume (None: a new run)
+    words: tuple[str, ...]  # its command line
+
+
+class Opened(NamedTuple):
+    """Runs that are ready to train in one program, except for their directories."""
+
+    settings: Sequence[RunSettings]  # one for each run
+    program: Program
+    prefix: str = ""  # before the name of a new run's directory
+    #: writes the first checkpoint, where the run does not start from `program.init`
+    begin: Callable[[RunDirectory], None] = lambda directory: None
+    measured: Callable[[], dict[str, Any]] = dict  # what else the manifest records
+
+
+@dataclass(frozen=True)
+class Experiment[O: TrainingOptions]:
+    """What differs between the training commands."""
+
+    module: str  # the command, as `python -m` names it
+    stage: str  # of its runs, as `RunSettings.stage` names it
+    evaluate: str  # the command to suggest at the end
+    #: returns the default options: those of `--preset`, or of the run that `--resume` continues
+    defaults: Callable[[FirstWords, RunSettings | None], O]
+    #: builds the program of the runs
+    opened: Callable[[Sequence[Asked[O]], Console], AbstractContextManager[Opened]]
+    #: given the options and the stored settings, returns the settings that the user asks for;
+    #: they must equal the stored ones
+    resumed: Callable[[O, RunSettings], RunSettings] = lambda options, stored: options.settings
+    together: bool = False  # whether one program can train several runs
+    #: films a policy at play when training has ended: given the options, the run and the new GIF
+    film: Callable[[O, Path, Path], None] | None = None

@@ -2,4 +2,4 @@
 
 from experiments.common import interrupts
 
-interrupts.no_longer_at_once()  # an example is no command: Python answers Ctrl-C in it
+interrupts.raise_again()  # an example is no command: Python answers Ctrl-C in it

@@ -20,8 +20,7 @@ from cbet_jax.runs.saved_policies import load_policies
 from cbet_jax.settings_json import first_difference, to_json
 from envs.minigrid import make_world
 from experiments.common.endings import draw_figures, end_stopped
-from experiments.common.gridworlds import build
-from experiments.common.transfer import save_first_state
+from experiments.common.gridworlds import build, save_first_state
 from experiments.evaluation import evaluation_table, gridworlds
 from experiments.evaluation.gridworlds import EvaluatedRun
 from experiments.study.costs import record_evaluations

@@ -4,11 +4,11 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import tyro
 
-from cbet_jax.config import Factors
+from cbet_jax.config import Factors, SettingsError
 from cbet_jax.runs.directory import RunDirectoryError, create_with_record
 from cbet_jax.setting_types import Frames, NonNegativeFloat, Processes, Worlds, check_fields
 from cbet_jax.settings_json import first_difference, from_json
@@ -37,11 +37,6 @@ class Study(NamedTuple):
 @dataclass(frozen=True, kw_only=True)
 class StudyOptions:
     """Run or continue a study of the paper, and report its results."""
-
-    COMMON: ClassVar[tuple[str, ...]] = (
-        *("--preset", "--out", "--setups", "--methods", "--envs", "--seeds", "--budget"),
-        *("--plan", "--report-only", "--cluster"),
-    )
 
     preset: str  # paper, laptop or smoke
     out: Path | None = None  # the study's directory, new or begun (default: runs/STUDY-PRESET)
@@ -161,7 +156,7 @@ def stored_study(root: Path) -> StudySettings | None:
         return None
     try:
         return from_json(StudySettings, json.loads(path.read_text()))
-    except (ValueError, TypeError, KeyError, OSError) as error:
+    except (SettingsError, ValueError, TypeError, KeyError, OSError) as error:
         raise RunDirectoryError(f"{path} cannot be read: {str(error).splitlines()[0]}") from None
 
 

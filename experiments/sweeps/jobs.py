@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from cbet_jax.runs.atomic_write import write_json
-from experiments.common.training_together import AND
+from experiments.common.training_command import AND
 from experiments.sweeps import process
 from experiments.sweeps.gpus import VARIABLE
 from experiments.sweeps.plan import SweepGroup, SweepJob

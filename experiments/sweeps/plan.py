@@ -187,7 +187,7 @@ def groups(
 def _program(job: SweepJob, options: TrainingOptions) -> Any:
     """Return what is equal for all runs that one program can train."""
     experiment = importlib.import_module(job.module).EXPERIMENT
-    if experiment.opened_together is None or options.distributed:
+    if not experiment.together or options.distributed:
         return job
     same = copy.copy(options)
     own = {

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import tyro
 
@@ -18,11 +18,6 @@ RUN = tyro.conf.arg(
 @dataclass(frozen=True)
 class WatchOptions:
     """Show a run's policy, or a random one, at play in one world."""
-
-    COMMON: ClassVar[tuple[str, ...]] = (
-        *("--env", "--beside-random", "--terminal", "--out", "--episodes", "--steps"),
-        *("--seed", "--seed-index", "--explore", "--fps"),
-    )
 
     directory: Annotated[Path | None, tyro.conf.Positional, RUN] = None
     #: the world, or scene (default: the run's with most interactions, or its first scene)

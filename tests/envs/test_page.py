@@ -12,7 +12,7 @@ from envs.minigrid import make_world
 from envs.minigrid.generators import own_worlds, sample_levels
 from envs.minigrid.level import PICK_UP, REACH_GOAL
 from envs.registry import find
-from experiments.common.own_worlds import load
+from experiments.common.cli import load_world
 
 PAGE = Path(__file__).parent.parent.parent / "envs" / "README.md"
 LONGEST = 32  # lines of an example
@@ -37,7 +37,7 @@ def files(tmp_path):
     ],
 )
 def test_gridworlds_of_the_page_have_levels(files, named, task, max_steps):
-    generator = find(load(f"{files}/{named}"))
+    generator = find(load_world(f"{files}/{named}"))
     assert (generator.task, generator.max_steps) == (task, max_steps)
     levels, ready = jax.jit(lambda key: sample_levels(generator, key, 8))(jax.random.key(0))
     assert ready.all()
@@ -46,7 +46,7 @@ def test_gridworlds_of_the_page_have_levels(files, named, task, max_steps):
 
 
 def test_the_walk_of_the_page_is_played(files):
-    world = make_world([load(f"{files}/walk.py:make")], 3, explore=True)
+    world = make_world([load_world(f"{files}/walk.py:make")], 3, explore=True)
     assert (world.view_shape, world.max_steps) == ((1, 1, 3), 50)
     state, _ = world.init(jax.random.key(0))
     _, steps = jax.lax.scan(world.step, state, jnp.zeros((50, 3), jnp.int32))
@@ -55,6 +55,8 @@ def test_the_walk_of_the_page_is_played(files):
 
 
 def test_navix_of_the_page_makes_a_world(files):
-    world = make_world([load(f"{files}/empty_room.py:make")], 3, explore=True)  # checks its shapes
+    world = make_world(
+        [load_world(f"{files}/empty_room.py:make")], 3, explore=True
+    )  # checks its shapes
     assert (world.view_shape, world.max_steps) == ((7, 7, 3), 60)
     assert world.environments == ("empty room",)

@@ -14,7 +14,7 @@ from envs.habitat.workers.process import Settings
 from envs.habitat.workers.simulators import Simulators
 from envs.habitat.world import habitat_world
 from experiments import habitat_evaluate, habitat_pretrain, import_torch
-from experiments.common import invocation, published_checkpoint
+from experiments.common import invocation
 from tests.support.own_simulator import OWN
 from tests.support.published import HABITAT, content, drawn
 from tests.support.refusal import refused
@@ -86,7 +86,7 @@ def test_a_policy_of_the_published_code_walks_about(habitat_run, capsys, tmp_pat
     """It plays what it is converted to, and has finished."""
     tensors = drawn(HABITAT, len(ACTIONS), VIEW_SHAPE)
     stored = content(tensors, env="HabitatNav-apartment_0")
-    monkeypatch.setattr(published_checkpoint, "load", lambda path: stored)
+    monkeypatch.setattr(import_torch, "load", lambda path: stored)
     file, root = tmp_path / "model.tar", tmp_path / "run"
     scene = habitat_run.settings().environments
     file.write_bytes(b"what stands in for load() is not read from here")

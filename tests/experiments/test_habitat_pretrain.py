@@ -20,9 +20,9 @@ from cbet_jax.networks.embedding import Embedding
 from cbet_jax.networks.policy_network import PolicyNetwork, apply, init_params, initial_state
 from cbet_jax.runs import checkpoint, metrics_table
 from cbet_jax.runs.directory import RunDirectory
-from envs.habitat.simulator import PUBLISHED_AGENT, VIEW_SHAPE, AgentSize
+from envs.habitat.simulator import VIEW_SHAPE
 from experiments import habitat_pretrain, minigrid_evaluate, minigrid_pretrain
-from experiments.common import habitat, opening
+from experiments.common import habitat
 from experiments.common.presets import HABITAT_PRESETS
 from tests.support.own_simulator import OWN
 from tests.support.refusal import refused

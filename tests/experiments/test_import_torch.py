@@ -15,11 +15,12 @@ from cbet_jax.networks import policy_network
 from cbet_jax.networks.published_weights import convert
 from cbet_jax.runs import memory
 from cbet_jax.runs.directory import RunDirectory
+from cbet_jax.runs.host_loop import Outcome
 from cbet_jax.runs.saved_policies import load_policies
 from envs.minigrid import make_world
 from envs.minigrid.generators.catalogue import TRANSFER
 from experiments import import_torch, minigrid_pretrain, minigrid_transfer
-from experiments.common import published_checkpoint, training
+from experiments.common import training_command
 from experiments.evaluation.gridworlds import open_run
 from experiments.watching.players import saved_player
 from tests.support.published import (
@@ -34,6 +35,8 @@ from tests.support.published import (
 from tests.support.refusal import refused
 from tests.support.tiny import numbers
 
+NOT_TRAINED = Outcome(0, finished=False, trained=False, signal=0)
+
 
 @pytest.fixture
 def file(tmp_path) -> Path:
@@ -47,7 +50,7 @@ def imported(tmp_path_factory) -> RunDirectory:
     root = tmp_path_factory.mktemp("imported")
     (root / "model.tar").write_bytes(b"as above")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(published_checkpoint, "load", lambda path: content())
+        patch.setattr(import_torch, "load", lambda path: content())
         import_torch.main([str(root / "model.tar"), str(root / "run")])
     return RunDirectory(root / "run")
 
@@ -99,7 +102,7 @@ def test_it_is_watched_like_any_other_run(imported):
 
 def test_it_is_transferred_like_any_other_run(imported, tmp_path, monkeypatch):
     started = []
-    monkeypatch.setattr(training, "execute", lambda *run: started.append(run))
+    monkeypatch.setattr(training_command, "train_together", lambda *_: [NOT_TRAINED])
     monkeypatch.setattr(minigrid_transfer, "save_first_state", lambda *run: started.append(run))
     arguments = ("--preset", "smoke", "--env", "Unlock", "--out", str(tmp_path / "task"))
     minigrid_transfer.main(["--from", str(imported.root), *arguments])
@@ -148,14 +151,14 @@ BAD_CONTENT = {
 @pytest.mark.parametrize("name", BAD_CONTENT)
 def test_other_checkpoints_are_refused(name, file, capsys, monkeypatch):
     stored, expected = BAD_CONTENT[name]
-    monkeypatch.setattr(published_checkpoint, "load", lambda path: stored)
+    monkeypatch.setattr(import_torch, "load", lambda path: stored)
     run = file.parent / "run"
     assert expected in refused(import_torch.main, [str(file), str(run)], capsys)
     assert not run.exists()
 
 
 def test_what_is_not_there_or_in_the_way_is_refused(file, capsys, monkeypatch):
-    monkeypatch.setattr(published_checkpoint, "load", lambda path: content())
+    monkeypatch.setattr(import_torch, "load", lambda path: content())
     run, nowhere = file.parent / "run", file.parent / "nowhere.tar"
     assert "there is no file" in refused(import_torch.main, [str(nowhere), str(run)], capsys)
     assert "DIR" in refused(import_torch.main, [str(file)], capsys)
@@ -166,7 +169,7 @@ def test_what_is_not_there_or_in_the_way_is_refused(file, capsys, monkeypatch):
 
 
 def test_what_does_not_fit_leaves_nothing(file, capsys, monkeypatch):
-    monkeypatch.setattr(published_checkpoint, "load", lambda path: content())
+    monkeypatch.setattr(import_torch, "load", lambda path: content())
     monkeypatch.setattr(memory, "available", lambda devices: 1000)
     run = file.parent / "run"
     assert "GiB" in refused(import_torch.main, [str(file), str(run)], capsys)
@@ -174,7 +177,7 @@ def test_what_does_not_fit_leaves_nothing(file, capsys, monkeypatch):
 
 
 def test_what_is_said_of_rooms_is_refused_of_gridworlds(file, capsys, monkeypatch):
-    monkeypatch.setattr(published_checkpoint, "load", lambda path: content())
+    monkeypatch.setattr(import_torch, "load", lambda path: content())
     arguments = [str(file), str(file.parent / "run"), "--max-steps", "9"]
     assert "leave out what is said of rooms" in refused(import_torch.main, arguments, capsys)
 

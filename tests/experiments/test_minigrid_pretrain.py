@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import jax
@@ -112,16 +113,19 @@ def test_a_run_ends_with_a_film_and_the_next_commands(finished, tmp_path, capsys
 
     monkeypatch.setattr(command, "make_world", make_world)
     run = save_run(tmp_path)
-    (film,) = endings.draw_film(run, ("--explore", "--steps", "2"))
+    monkeypatch.setattr(minigrid_pretrain, "FILM_STEPS", 2)
+    make = partial(minigrid_pretrain.film, options, run.root)
+    (film,) = endings.draw_film(run, make)
     assert explored == [True]
     assert film == run.root / "watch.gif"
     assert film.read_bytes().startswith(b"GIF8")
     assert f"saved: {film} (3 frames)" in capsys.readouterr().out
     end = Outcome(SHORT_FRAMES, finished=True, trained=True, signal=0)
-    first, second = endings.closing_line(minigrid_pretrain.EXPERIMENT, finished, end).split("\n")
+    first, second = endings.closing_line(minigrid_pretrain.EXPERIMENT, finished, end, ()).split(
+        "\n"
+    )
     assert first.endswith(f"experiments.minigrid_evaluate {finished.root}")
     assert second.endswith(f"experiments.watch {finished.root}")
-    assert minigrid_pretrain.EXPERIMENT.film(options) == ("--explore", "--steps", "140")
 
 
 @pytest.mark.slow  # a study's kills and interrupted runs are tested by default

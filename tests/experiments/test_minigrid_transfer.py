@@ -17,6 +17,7 @@ from cbet_jax.program import seed_keys
 from cbet_jax.runs import checkpoint, metrics_table, saved_policies
 from cbet_jax.runs.checkpoint import Position
 from cbet_jax.runs.directory import RunDirectory
+from cbet_jax.runs.host_loop import Outcome
 from envs.minigrid import make_world
 from envs.minigrid.generators import GENERATORS, TRANSFER
 from experiments import (
@@ -25,7 +26,7 @@ from experiments import (
     minigrid_tabula_rasa,
     minigrid_transfer,
 )
-from experiments.common import gridworlds, opening, presets, training
+from experiments.common import gridworlds, opening, presets, training_command
 from experiments.common.presets import PRESETS
 from tests.support.evaluated import EPISODES, WORLDS
 from tests.support.fake_program import fake_program
@@ -46,6 +47,7 @@ FRAMES = 4 * CHUNK_FRAMES
 TINY = (*ARGUMENTS, "--frames", str(FRAMES))
 TASK = WORLDS[-1]  # what evaluates policies of other tests in it is compiled once
 ENV = ("--env", TASK)
+NOT_TRAINED = Outcome(0, finished=False, trained=False, signal=0)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -138,7 +140,7 @@ def test_a_transfer_goes_on_without_its_source(finished, source, tmp_path):
 
 
 def test_a_run_that_died_before_its_first_checkpoint_begins_again(finished, tmp_path, monkeypatch):
-    monkeypatch.setattr(training, "execute", lambda *_: None)
+    monkeypatch.setattr(training_command, "train_together", lambda *_: [NOT_TRAINED])
     died = RunDirectory(tmp_path / "died")
     died.create(finished.settings())
     minigrid_transfer.main(["--out", str(died.root), "--resume"])
@@ -150,7 +152,7 @@ def test_a_run_that_died_before_its_first_checkpoint_begins_again(finished, tmp_
 
 
 def test_one_pretrained_seed_can_bias_all_agents(source, tmp_path, monkeypatch):
-    monkeypatch.setattr(training, "execute", lambda *_: None)
+    monkeypatch.setattr(training_command, "train_together", lambda *_: [NOT_TRAINED])
     root = tmp_path / "run"
     chosen = ("--seed-index", "1", "--seeds", "2", "--alpha-frames", "80", "--out", str(root))
     minigrid_transfer.main(["--from", str(source.root), *ENV, *TINY, *chosen])

@@ -56,21 +56,15 @@ def disturb(how: Any) -> None:
     metrics_table.Table.append = append_disturbed  # type: ignore[method-assign]
 
 
-def build(settings: Any, mesh: Any) -> Any:
+def build(settings: Any, mesh: Any, *_: Any) -> Any:
     """Return the stand-in, or refuse."""
     if settings.train.method == "rnd":
         raise SettingsError("rnd is refused here")
     return fake_program(settings, mesh)
 
 
-def build_together(runs: Any, mesh: Any) -> Any:
-    """Return the stand-in for several runs."""
-    return build(runs[0], mesh)
-
-
 if __name__ == "__main__":
     minigrid_pretrain.build = build
-    minigrid_pretrain.build_together = build_together
     figures.draw_learning_curves = lambda *_: []
     Stop.reply = lambda stop: TOLD.append(stop.signal)  # type: ignore[method-assign]
     if "--resume" not in sys.argv:

@@ -21,7 +21,7 @@ from cbet_jax.runs import host_loop, memory, metrics_table, signals
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError, checkpoints
 from cbet_jax.runs.host_loop import HostSettings, SaveClock
 from experiments import minigrid_pretrain
-from experiments.common import endings, opening, training_together
+from experiments.common import endings, opening, training_command
 from tests.support.fake_program import fake_program
 from tests.support.interruptions import interrupt_after
 from tests.support.refusal import refused
@@ -515,20 +515,21 @@ def test_parameters_that_are_not_finite_are_never_saved(of_method, tmp_path, cap
 def together(monkeypatch):
     """Return a function that trains runs in one program, each from a first seed of its own."""
 
-    def build_together(runs, mesh=None):
+    def build(settings, mesh, *others):
+        runs = (settings, *others)
         ends = [float(run.train.optimizer.learning_rate) == 1.0 for run in runs]
         bad = np.repeat(np.where(ends, BAD_UPDATE, -1), SEEDS)
-        return fake_program(runs[0], mesh, bad_update=bad)
+        return fake_program(settings, mesh, bad_update=bad)
 
     def train(roots, *arguments, diverges=()):
         lines = []
         for number, root in enumerate(roots):
             rate = ("--optimizer.learning-rate", "1.0") if number in diverges else ()
             own = ("--out", str(root), "--first-seed", str(10 * number), *rate, *arguments)
-            lines += [training_together.AND, *ARGUMENTS, *own]
+            lines += [training_command.AND, *ARGUMENTS, *own]
         minigrid_pretrain.main(lines[1:])
 
-    monkeypatch.setattr(minigrid_pretrain, "build_together", build_together)
+    monkeypatch.setattr(minigrid_pretrain, "build", build)
     return train
 
 

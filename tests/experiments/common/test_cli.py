@@ -2,11 +2,14 @@
 
 import subprocess
 import sys
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 
 import pytest
 
 from experiments import minigrid_evaluate, minigrid_pretrain
-from experiments.common import invocation
+from experiments.common import cli, invocation
 from tests.support.refusal import refused
 from tests.support.tiny import ARGUMENTS
 
@@ -96,8 +99,56 @@ def test_a_process_that_refuses_shows_no_traceback():
     assert ended.stderr.count("\n") == 1
 
 
-def test_help_says_how_the_command_is_called(capsys):
-    with pytest.raises(SystemExit):
-        minigrid_evaluate.main(["--help"])
-    called = invocation.command_line("experiments.minigrid_evaluate")
-    assert f"usage: {called} " in " ".join(capsys.readouterr().out.split())
+def test_help_says_how_the_command_is_called_and_knows_all_options(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    with pytest.raises(SystemExit) as stop:
+        minigrid_pretrain.main(["--preset", "laptop", "--help"])
+    shown = capsys.readouterr().out
+    assert stop.value.code == 0
+    called = invocation.command_line("experiments.minigrid_pretrain")
+    assert f"usage: {called} " in " ".join(shown.split())
+    assert "--preset {None,paper,laptop,smoke}" in shown
+    assert "--network.lstm-units" in shown
+    assert "24000000" in shown  # the preset's frames
+
+
+def test_a_reader_may_stop_reading_help():
+    command = [sys.executable, "-u", "-m", "experiments.chainworld", "--help"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 0
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """Options with whole numbers."""
+
+    frames: int = 5
+    at: tuple[int, ...] = ()
+    capacity: int | None = 7
+
+
+@pytest.mark.parametrize(
+    ("word", "number"),
+    [
+        *(("9M", 9_000_000), ("1e6", 1_000_000), ("1.5M", 1_500_000), ("64k", 64_000)),
+        *(("-3", -3), ("2_000", 2_000), ("2.5e3", 2_500), ("1G", 10**9)),
+    ],
+)
+def test_whole_numbers_are_read(word, number):
+    assert cli.whole_number(word) == number
+    words = ["--frames", word, "--at", "9M", word, "--capacity", "None"]
+    assert cli.parse(Numbers, words) == Numbers(number, (9 * 10**6, number), None)
+
+
+@pytest.mark.parametrize("word", ["many", "1.5", "1e-3", "9m", "", "M", "0x10", "1e6M1", "inf"])
+def test_other_words_are_no_whole_numbers(word, capsys):
+    read = partial(cli.parse, Numbers)
+    assert "is no whole number" in refused(read, ["--frames", word], capsys)
+
+
+def test_the_first_words_are_the_last_of_their_options():
+    words = "--preset=paper --seed_index 1 --from a --out x --resume --preset smoke --envs A B"
+    first = cli.first_words([*words.split(), "--env"])
+    assert first == cli.FirstWords("smoke", Path("x"), True, None, Path("a"), "1")

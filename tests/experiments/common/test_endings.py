@@ -3,7 +3,6 @@
 import signal
 import subprocess
 import sys
-from dataclasses import fields
 
 import pytest
 
@@ -13,7 +12,6 @@ from cbet_jax.runs.host_loop import Outcome
 from experiments import minigrid_pretrain
 from experiments.common import endings
 from experiments.common.presets import PRESETS
-from experiments.common.training_options import TrainingOptions, shared_options
 
 
 def test_whoever_asks_to_stop_while_curves_are_drawn_gets_no_film(tmp_path, monkeypatch):
@@ -28,33 +26,22 @@ def test_whoever_asks_to_stop_while_curves_are_drawn_gets_no_film(tmp_path, monk
     run = RunDirectory(tmp_path / "run")
     run.create(PRESETS["smoke"])
     assert endings.draw_figures(run) == ([picture], signal.SIGTERM)
-    assert endings.show_figures(run, None, film=()) == signal.SIGTERM
+    assert endings.show_figures(run, None, film=lambda to: None) == signal.SIGTERM
 
 
 @pytest.mark.parametrize(
-    ("words", "kept"),
+    ("words", "more"),
     [
-        ("--preset smoke --method cbet --seeds 2", ""),
-        ("--method my.py:make --own power=1 --seeds 2", "--method my.py:make"),
-        ("--envs a.py:one Unlock --frames 9 --method=b:c", "--envs a.py:one Unlock --method b:c"),
-        ("--simulator ./mine.py", "--simulator ./mine.py"),
-        ("--simulator habitat_sim --simulator-python /a/python", "--simulator-python /a/python"),
-        ("--devices 1 --keep_at 80 90 --no-film", "--devices 1 --keep-at 80 90 --no-film"),
-        ("--track wandb --chunk=9 --checkpoint-seconds=0", "--track wandb --checkpoint-seconds 0"),
+        ("--method my.py:make --keep_at 80 90", " --out RUN --resume"),
+        ("--out=RUN --no-film", " --resume"),
+        ("--out RUN --resume --frames 9M", ""),
     ],
 )
-def test_a_run_is_continued_with_what_it_does_not_store(words, kept):
-    assert endings.repeated(words.split()) == kept.split()
-
-
-def test_every_option_is_stored_or_repeated():
-    """An option that is added to those of training is put into one of these groups."""
-    stored = {f"--{name}" for name in shared_options(PRESETS["smoke"])}
-    names = {f"--{field.name.replace('_', '-')}" for field in fields(TrainingOptions)}
-    of_the_start = {"--preset", "--out", "--resume"}
-    assert names == {*endings.NOT_STORED} & names | of_the_start | {
-        name.replace("_", "-") for name in stored
-    }
+def test_a_run_is_continued_by_the_line_that_began_it(words, more, tmp_path):
+    run = RunDirectory(tmp_path)
+    words, more = (line.replace("RUN", str(tmp_path)) for line in (words, more))
+    line = endings.how_to_continue(minigrid_pretrain.EXPERIMENT, run, words.split())
+    assert line.endswith(f"experiments.minigrid_pretrain {words}{more}")
 
 
 @pytest.mark.parametrize(

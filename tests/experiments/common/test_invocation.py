@@ -52,7 +52,7 @@ VENV = "{}/.venv/bin"  # which uv run puts on the PATH of what it starts
     ("how", "line"),
     [
         (("project", VENV + "/python", True, VENV + ":{}"), "uv run python"),
-        (("project", VENV + "/python", True, VENV), "./uv run python"),
+        (("project", VENV + "/python", True, VENV), "PROJECT/uv run python"),
         (("project/sub", VENV + "/python", True, VENV + ":{}"), "uv run python"),
         (("project/sub", VENV + "/python", True, VENV), "PROJECT/uv run python"),
         (("elsewhere", VENV + "/python", True, VENV + ":{}"), "PROJECT/.venv/bin/python"),

@@ -6,7 +6,7 @@ from cbet_jax.config import SettingsError
 from envs.minigrid.generators import own_worlds as known
 from envs.registry import find
 from experiments import minigrid_evaluate, minigrid_tabula_rasa, minigrid_transfer
-from experiments.common import cli, opening, own_worlds
+from experiments.common import cli, opening
 from experiments.minigrid_evaluate import EvaluateOptions
 from experiments.sweeps import plan
 from experiments.sweeps.command import SweepOptions
@@ -22,25 +22,25 @@ def file(tmp_path):
 
 
 def test_a_world_is_loaded_and_found(file):
-    name = own_worlds.load(f"{file}:make")
+    name = cli.load_world(f"{file}:make")
     assert str(find(name)) == f"{name}: 5x3, reach the goal within 9 steps"
     known.forget()
-    assert own_worlds.load(f"{file}:make") == name  # its code was loaded before
+    assert cli.load_world(f"{file}:make") == name  # its code was loaded before
     assert find(name).max_steps == 9
 
 
 def test_what_makes_no_world_is_told_in_one_line(file):
     file.write_text("def make():\n    return 'WG'\n")
     with pytest.raises(SettingsError, match=r"my_world\.py:make: a level must have one agent"):
-        own_worlds.load(f"{file}:make")
+        cli.load_world(f"{file}:make")
     with pytest.raises(SettingsError, match="has no function 'mak'; did you mean make"):
-        own_worlds.load(f"{file}:mak")
+        cli.load_world(f"{file}:mak")
 
 
 def test_a_scene_whose_path_has_a_colon_is_no_code(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "flat:one").touch()
-    assert own_worlds.load("flat:one") == "flat:one"
+    assert cli.load_world("flat:one") == "flat:one"
 
 
 def test_evaluate_and_watch_play_it(file):
@@ -53,7 +53,7 @@ def test_evaluate_and_watch_play_it(file):
 
 
 def test_its_task_is_learnt(file):
-    env, name = ["--env", f"{file}:make"], own_worlds.load(f"{file}:make")
+    env, name = ["--env", f"{file}:make"], cli.load_world(f"{file}:make")
     for module, more in ((minigrid_tabula_rasa, []), (minigrid_transfer, ["--from", "DIR"])):
         words = [*env, *more, "--preset", "smoke", "--seed-index", "0"][: 4 + 4 * bool(more)]
         options, _ = opening.read(module.EXPERIMENT, words)
@@ -68,5 +68,5 @@ def test_a_sweep_gives_its_runs_the_file_as_it_was_named(file, tmp_path):
     jobs = plan.plan(options.out, "pretrain", plan.read_grid(options.grid), fixed)
     checked = plan.check(jobs)
     assert [asked.envs for asked in checked.values()] == [
-        (own_worlds.load(f"{file}:make"), "Unlock")
+        (cli.load_world(f"{file}:make"), "Unlock")
     ] * 2

@@ -49,16 +49,6 @@ def test_every_field_can_be_overridden():
     assert settings.train.network == PRESETS["smoke"].train.network
 
 
-def test_help_goes_to_stdout(capsys):
-    with pytest.raises(SystemExit) as stop:
-        minigrid_pretrain.main(["--help-all"])
-    assert stop.value.code == 0
-    head, options, _ = capsys.readouterr().out.partition("\noptions:\n")
-    assert options
-    assert "--network.lstm-units" in head  # static
-    assert "--optimizer.learning-rate" not in head
-
-
 def test_help_is_whole():
     """Of a comment that begins beside a field and goes on below it, tyro shows the first line."""
     root = Path(minigrid_pretrain.__file__).parents[1]

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from cbet_jax.config import HabitatSettings
 from experiments.common.presets import HABITAT_PRESETS
-from experiments.common.published_checkpoint import PublishedCheckpoint, run_settings
+from experiments.import_torch import PublishedCheckpoint, run_settings
 from tests.support.published import FLAGS, HABITAT, NETWORK, UPDATES
 
 
