@@ -39,12 +39,12 @@ def first_round(column: Column, actors: int) -> int:
     return int(column.frames[enough[0]]) if len(enough) else 0
 
 
-def by_metric(table: Table, actors: int) -> dict[str, Lines]:
+def by_metric(table: Table, actors: int = 0) -> dict[str, Lines]:
     """Return a run's table by metric and world, each column from its `first_round` on.
 
     Args:
         table: name -> seed -> column; `interactions/WORLD` is a line of `interactions`.
-        actors: that each seed has.
+        actors: that each seed has (0: each column is whole).
     """
     found: dict[str, dict[str, dict[int, Column]]] = {}
     for name, seeds in sorted(table.items()):

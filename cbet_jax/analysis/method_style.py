@@ -1,6 +1,7 @@
 """What a method is called in pictures and reports, and its colour: the same everywhere."""
 
 from collections.abc import Iterable
+from itertools import cycle
 
 # Name -> title, colour. The paper's methods have Okabe and Ito's colours, which people with any
 # colour vision tell apart.
@@ -23,10 +24,9 @@ BASES = {
     "sum-squared": ("squared sum", "#332288"),
     "sum-inside": ("sum inside", "#999933"),
     "sum": ("sum", "#117733"),
-    "all worlds": ("all worlds", "#000000"),
+    "all worlds": ("all worlds", "#0072B2"),
 }
-TITLES = {"c-bet": "cbet"}  # titles that pictures have in place of names
-OTHERS = ("#56B4E9", "#882255", "#117733", "#999933", "#332288", "#8C564B", "#44AA99", "#000000")
+OTHERS = ("#882255", "#117733", "#56B4E9", "#999933", "#8C564B", "#332288", "#44AA99", "#000000")
 PALER = 0.45  # of the way to white, for each word that a variant's name adds
 
 
@@ -43,19 +43,22 @@ def title(name: str) -> str:
 
 
 def colors(names: Iterable[str]) -> dict[str, str]:
-    """Return the colour of each name: a method's own, a variant's paler, else one of the others."""
+    """Return the colour of each name: a method's own, a variant's paler, else one of the others.
+
+    The second of two variants whose colour would be the same has one of the others, too.
+    """
     found: dict[str, str] = {}
-    free = iter(OTHERS * 9)
+    free = cycle(OTHERS)
     for name in names:
         base, words = _split(name)
-        found[name] = _paler(BASES[base][1], len(words)) if base else next(free)
+        own = _paler(BASES[base][1], len(words)) if base else ""
+        found[name] = next(free) if own in ("", *found.values()) else own
     return found
 
 
 def _split(name: str) -> tuple[str, list[str]]:
     """Return the method that a name begins with, if any, and the words that follow it."""
     plain = name.lower().removeprefix("ablation-")
-    plain = TITLES.get(plain, plain)
     for base in BASES:
         if plain == base:
             return base, []

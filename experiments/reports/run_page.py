@@ -17,6 +17,7 @@ from experiments.reports.runs import Run
 
 EVALUATIONS = "*evaluation*.csv"  # in gridworlds, and in rooms
 FRAMES = "checkpoint_frames"
+COUNTED = ("episodes", "positions_of_all_episodes")  # columns without an interval
 
 
 def body(title: str, found: Sequence[Run], folder: Path) -> str:
@@ -32,9 +33,8 @@ def body(title: str, found: Sequence[Run], folder: Path) -> str:
     parts += [page.heading("Learning curves"), *curves(found), page.heading("At the end")]
     parts += [page.paragraph(" ".join(said))]
     header = ("metric", "world", "run", "mean over seeds", f"difference from {found[0].name}")
-    parts += [
-        page.table(header[: 5 if len(found) > 1 else 4], [line[: len(header)] for line in lines])
-    ]
+    shown = len(header) if len(found) > 1 else len(header) - 1
+    parts += [page.table(header[:shown], [line[:shown] for line in lines])]
     for run in found:
         parts += [*evaluation(run), *film(run, folder)]
     parts += [page.heading("Settings that differ"), differing(found), page.heading("Ran on")]
@@ -46,9 +46,8 @@ def overview(found: Sequence[Run]) -> str:
     """Return a table with a column for each run."""
     facts: dict[str, list[str]] = {}
     for run in found:
-        last: dict[str, Any] = next(
-            (session for session in reversed(run.sessions) if "frames" in session), {}
-        )
+        saved = (session for session in reversed(run.sessions) if "frames" in session)
+        last: dict[str, Any] = next(saved, {})
         speed = last.get("frames_per_second")
         played = last.get("frames", run.directory.saved_frames())
         asked = run.settings.train.frames
@@ -95,31 +94,27 @@ def evaluation(run: Run) -> list[str]:
     table = _newest_table(run)
     if not table:
         return []
-    header = list(table[0])  # policy, seed, world, ...
-    measured = [
-        name for name in header if f"{name}_low" in header and all(row[name] for row in table)
-    ]
-    others = [name for name in header if name in ("episodes", "positions_of_all_episodes")]
+    policy, seed, world, *columns = table[0]
+    measured = [x for x in columns if f"{x}_low" in columns and all(row[x] for row in table)]
+    others = [name for name in columns if name in COUNTED]
+    last = {(row[policy], row[world]): row for row in table}.values()  # of seeds, their mean
     try:
-        rows = []
-        for row in {(row[header[0]], row[header[2]]): row for row in table}.values():
-            policy, seed, world = (row[name] for name in header[:3])
-            cells = [_interval(row, name) for name in measured] + [row[name] for name in others]
-            which = "mean of seeds" if seed == "all" else f"seed {seed}"
-            rows.append(
-                (
-                    f"all {header[2]}s" if world == "all" else world,
-                    method_style.title(policy),
-                    which,
-                    *cells,
-                )
+        rows = [
+            (
+                f"all {world}s" if row[world] == "all" else row[world],
+                method_style.title(row[policy]),
+                "mean of seeds" if row[seed] == "all" else f"seed {row[seed]}",
+                *(_interval(row, name) for name in measured),
+                *(row[name] for name in others),
             )
+            for row in last
+        ]
         frames = int(table[0][FRAMES])
     except (ValueError, TypeError, KeyError) as error:
         raise RunDirectoryError(f"an evaluation of {run.name} cannot be read: {error}") from None
     titles = [name.replace("_", " ") for name in (*measured, *others)]
     heading = page.heading(f"Evaluation of {run.name} after {frames:,} frames")
-    return [heading, page.table((header[2], "policy", "", *titles), rows)]
+    return [heading, page.table((world, "policy", "", *titles), rows)]
 
 
 def _newest_table(run: Run) -> list[dict[str, str]]:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cbet_jax.analysis.learning_curves import ALL_WORLDS as TOGETHER
-from cbet_jax.analysis.learning_curves import Lines, first_round, in_world, smoothed
+from cbet_jax.analysis.learning_curves import by_metric, first_round, in_world, smoothed
 from cbet_jax.runs import metrics_table
 from cbet_jax.runs.atomic_write import give_name, replacing
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError, checkpoints
@@ -123,27 +123,24 @@ def read_together(paths: Iterable[Path]) -> list[Result]:
             a run with another number of actors, or is of a study with other settings.
     """
     found: dict[Result, Result] = {}
-    actors: dict[tuple[str, str, str, str], int] = {}
+    actors: dict[tuple[str, str, str], int] = {}
     for path in paths:
         for row in read(path):
-            run = row.stage, row.setup, row.method, row.environment
-            there = actors.setdefault(run, row.actors)
+            run = f"{row.setup} {row.method}"
+            there = actors.setdefault((row.stage, run, row.environment), row.actors)
+            earlier = found.setdefault(row._replace(value=0.0), row).value
+            said = ""
             if there != row.actors:
-                raise RunDirectoryError(
-                    f"{path} has {row.actors} actors in {row.setup} {row.method}, those before "
-                    f"have {there}: report them apart"
+                said = f"has {row.actors} actors in {run}, those before have {there}"
+            elif row.stage == STUDY and row.metric not in MAY_DIFFER and earlier != row.value:
+                said = (
+                    f"is of a study with {row.metric} {row.value:g}, those before have {earlier:g}"
                 )
-            earlier = found.setdefault(row._replace(value=0.0), row)
-            if earlier.value == row.value:
-                continue
-            if row.stage == STUDY and row.metric not in MAY_DIFFER:
-                raise RunDirectoryError(
-                    f"{path} is of a study with {row.metric} {row.value:g}, those before have "
-                    f"{earlier.value:g}: report them apart"
-                )
-            if row.actors:
-                what = f"{row.setup} {row.method}, seed {row.seed}, {row.metric}"
-                raise RunDirectoryError(f"{path} holds another value of {what} than those before")
+            elif row.actors and earlier != row.value:
+                what = f"{run}, seed {row.seed}, {row.metric}"
+                said = f"holds another value of {what} than those before"
+            if said:
+                raise RunDirectoryError(f"{path} {said}: report them apart")
     return list(found.values())
 
 
@@ -199,15 +196,10 @@ def _run(stage: str, setup: str, method: str, path: Path, study: StudySettings) 
         yield Result(stage, setup, method, 0, world, ENDED, now, actors, 1.0)
     if not checkpoints(directory.checkpoints) or not now:
         return  # nor need it have a table of metrics: a run of transfer is saved before it begins
-    table = metrics_table.read_verified(directory)
+    metrics = by_metric(metrics_table.read_verified(directory))
     for metric in CURVES:
-        lines: Lines = {
-            world or TOGETHER: seeds
-            for name, seeds in table.items()
-            for found, _, world in [name.partition("/")]
-            if found == metric
-        }
-        for seed, column in table.get(metric, {}).items():
+        lines = metrics.get(metric, {})
+        for seed, column in lines.get(TOGETHER, {}).items():
             here = Result(stage, setup, method, seed, world, metric, 0, actors, 0)
             values = in_world(lines, TOGETHER, seed, window, grid)
             first = first_round(column, actors)

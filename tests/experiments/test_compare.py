@@ -105,23 +105,6 @@ def test_all_worlds_is_the_mean_of_the_worlds_own_means(tmp_path, capsys):
     assert means == {"A": 1, "B": 9, "all worlds": 5}
 
 
-def test_curves_begin_when_each_actor_may_have_ended_an_episode(tmp_path):
-    """Before, mostly short episodes have ended: in a task, those that succeeded."""
-    actors = PRESETS["smoke"].train.worlds
-    folders = [write_worlds(tmp_path / name, 0.001) for name in "ab"]
-    for run in folders:
-        (tmp_path / run / "metrics.csv").write_text(
-            HEADER
-            + "".join(
-                f"0,{at},episodes,{1 if at < 600 else actors}\n0,{at},success,{int(at < 600)}\n"
-                for at in range(100, 1201, 100)
-            )
-        )
-    found = runs.curves(runs.read(folders))
-    assert found["success"]["a"].frames.min() == 600
-    assert not found["success"]["a"].mean.any()
-
-
 def test_a_seed_without_an_episode_in_a_world_has_no_value_there(tmp_path):
     """And seeds keep their numbers, whichever of them is first in a world."""
     RunDirectory(tmp_path / "a").create(PRESETS["smoke"])

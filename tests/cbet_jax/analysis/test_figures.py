@@ -38,14 +38,6 @@ def test_diagnostics_without_news_are_named_and_not_drawn(tmp_path, drawn):
     assert success.get_ylim() == (0, 1)
 
 
-def test_a_curve_begins_when_each_actor_may_have_ended_an_episode(tmp_path, drawn):
-    write(tmp_path, {"success": 1, "episodes": 2})
-    figures.draw_learning_curves(tmp_path / "metrics.csv", tmp_path, 3)
-    (success,) = drawn["learning_curves"].axes
-    (line,) = success.get_lines()
-    assert line.get_xdata().tolist() == [0.2]  # thousand frames
-
-
 def test_a_picture_is_read_at_the_width_of_a_page(tmp_path, drawn):
     names = ("interactions", "success", "intrinsic_reward", "entropy", "episode_length")
     write(tmp_path, dict.fromkeys(names, 3.0))
