@@ -23,8 +23,10 @@ from rich.text import Text
 
 from cbet_jax.analysis import figures
 from cbet_jax.analysis.figures import Panel
+from cbet_jax.analysis.learning_curves import ALL_WORLDS
 from cbet_jax.config import SettingsError
 from cbet_jax.runs import metrics
+from cbet_jax.runs.directory import RunDirectoryError
 from experiments.common import cli
 from experiments.common.outputs import new_folder, write_table
 from experiments.common.screen import Screen
@@ -54,6 +56,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if len(options.runs) < 2:
             raise SettingsError("give two or more runs: [NAME=]RUN ...")
         found = runs.read(options.runs)
+        for run in found:
+            if not any(ALL_WORLDS in lines for lines in run.metrics.values()):  # a bare policy
+                raise RunDirectoryError(
+                    f"{run.directory.root} has no learning curves of all worlds"
+                )
         until = runs.last_frames(found, options.until)
         folder = new_folder(options.out, NAME)
         rows = [

@@ -81,8 +81,6 @@ def _read(name: str, path: Path) -> Run:
     table = metrics_table.read_verified(directory)
     if not table:
         raise RunDirectoryError(f"{path} has played nothing yet")
-    if table.keys().isdisjoint(metrics.MAIN):  # as of a policy of the package
-        raise RunDirectoryError(f"{path} has no learning curves, only how it ended")
     try:
         manifest = directory.manifest
         sessions = json.loads(manifest.read_text())["sessions"] if manifest.is_file() else []

@@ -99,9 +99,11 @@ def test_runs_of_one_name_are_columns_of_their_own(tmp_path):
     assert "<td>seeds</td><td>2</td><td>1</td>" in text
     charts = [json.loads(chart) for chart in re.findall(f"{page.CHART}(.*?)</script>", text)]
     assert [line["name"] for line in charts[0]["lines"]] == ["A/published", "B/published"]
-    report.main([one])  # in a folder of that name: beside the published settings
+    RunDirectory(Path(one)).metrics.write_text(f"{HEADER}0,1200,success/Unlock,0.25\n")
+    report.main([one])  # as a policy of the package, in a folder of that name
     text = (tmp_path / "A" / "published" / "report.html").read_text()
     assert "<td>train.worlds</td><td>8</td><td>40</td>" in text
+    assert "<td>Unlock</td><td>published</td><td>0.250 one seed</td>" in text
 
 
 def test_a_session_that_saved_nothing_and_other_tables_are_passed_over(tmp_path):
