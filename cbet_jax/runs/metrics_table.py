@@ -7,6 +7,7 @@ of the table until then, which tells damage.
 No pandas: reading and writing are ten lines each, and it would add 60 MB to an installation.
 """
 
+import csv
 import hashlib
 import os
 from collections.abc import Iterator, Mapping
@@ -136,15 +137,14 @@ def read(path: Path) -> dict[str, dict[int, Column]]:
         RunDirectoryError: a row cannot be read.
     """
     rows: dict[str, dict[int, list[tuple[int, float]]]] = {}
-    lines = read_own(path).decode(errors="replace").split("\n")
-    for number, line in enumerate(lines[1:-1], 2):  # no header, nor what a kill has cut off
-        try:
-            seed, frames, cell = line.split(",", 2)
-            cell, value = cell.rsplit(",", 1)
-            name = _unquoted(cell)
+    # Without the last line, which a kill may have cut off.
+    whole = read_own(path).decode(errors="replace").rpartition("\n")[0].split("\n")
+    reader = csv.reader(whole[1:])
+    try:
+        for seed, frames, name, value in reader:
             rows.setdefault(name, {}).setdefault(int(seed), []).append((int(frames), float(value)))
-        except ValueError:
-            raise RunDirectoryError(f"{path} is damaged in line {number}") from None
+    except (ValueError, csv.Error):
+        raise RunDirectoryError(f"{path} is damaged in line {reader.line_num + 1}") from None
     table = {
         name: {
             seed: Column(np.array([f for f, _ in pairs]), np.array([v for _, v in pairs]))
@@ -164,19 +164,6 @@ def read(path: Path) -> dict[str, dict[int, Column]]:
 def _quoted(name: str) -> str:
     """Return a cell of the table: the name of a file that a world is in may have a comma."""
     return '"' + name.replace('"', '""') + '"' if "," in name or '"' in name else name
-
-
-def _unquoted(cell: str) -> str:
-    """Return the name in a cell.
-
-    Raises:
-        ValueError: it is more than one cell.
-    """
-    if cell.startswith('"'):
-        return cell[1:-1].replace('""', '"')
-    if "," in cell:
-        raise ValueError(cell)
-    return cell
 
 
 def _with_episodes(column: Column, ended: Column | None) -> Column:

@@ -9,7 +9,8 @@ The files are made with `pack`, here of a run's first seed:
     p.pack(directory.RunDirectory("runs/first"), 0, p.FILES / "my-name.npz")'
 """
 
-import time
+import contextlib
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -22,19 +23,12 @@ from cbet_jax.agent import AgentParams
 from cbet_jax.config import RunSettings
 from cbet_jax.runs import checkpoint, metrics_table, saved_policies
 from cbet_jax.runs.checkpoint import Position
-from cbet_jax.runs.directory import (
-    RunDirectory,
-    RunDirectoryError,
-    RunInUseError,
-    checkpoints,
-    refuse_other_content,
-)
+from cbet_jax.runs.directory import RunDirectory, RunDirectoryError, checkpoints
 from cbet_jax.settings_json import from_json, to_json
 from envs.errors import did_you_mean
 
 PREFIX = "pretrained"  # before the names
 FILES = Path(__file__).parents[1] / PREFIX
-PATIENCE_SECONDS = 30  # for another command that is unpacking the same policy
 INTERACTIONS = "interactions/"  # before the world; how lively each is, for `watch`
 
 
@@ -121,40 +115,23 @@ def unpack(name: Path, into: Path) -> RunDirectory:
     Raises:
         RunDirectoryError: there is none of that name, or the folder holds something else.
     """
-    packed = read(name)
-    directory = RunDirectory(into / name.name)
-    refuse_other_content(directory.config, "run")
-    directory.root.mkdir(parents=True, exist_ok=True)
-    for seconds_left in reversed(range(PATIENCE_SECONDS)):
-        if _holds(directory, packed):
-            break
-        try:
-            with directory.lock():
-                if not _holds(directory, packed):
-                    _save(directory, packed)
-        except RunInUseError:  # another command is unpacking it
-            if not seconds_left:
-                raise
-            time.sleep(1)
-    return directory
-
-
-def _holds(directory: RunDirectory, packed: Packed) -> bool:
-    """Return whether a policy has been unpacked.
-
-    Raises:
-        RunDirectoryError: the folder holds another run.
-    """
-    if directory.config.exists() and directory.settings() != packed.settings:
+    packed, directory = read(name), RunDirectory(into / name.name)
+    if not directory.root.exists():
+        into.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f".{name.name}.", dir=into) as folder:
+            new = RunDirectory(Path(folder) / name.name)
+            _save(new, packed)
+            with contextlib.suppress(OSError):  # another command has unpacked it meanwhile
+                new.root.rename(directory.root)
+    if directory.settings() != packed.settings:
         raise RunDirectoryError(f"{directory.root} holds another run: move it away first")
-    return bool(checkpoints(directory.checkpoints))
+    return directory
 
 
 def _save(directory: RunDirectory, packed: Packed) -> None:
     """Save the run of a policy: its settings, a checkpoint, and the few metrics that are known."""
     settings, frames = packed.settings, packed.frames
-    if not directory.config.exists():
-        directory.create(settings)
+    directory.create(settings)
     rows = [
         f"{settings.first_seed},{frames},{world},{value}\n"
         for world, value in packed.metrics.items()
@@ -163,8 +140,7 @@ def _save(directory: RunDirectory, packed: Packed) -> None:
     directory.metrics.write_bytes(table)
     iterations = frames // settings.train.iteration_frames
     position = Position(iterations, frames, len(table), metrics_table.digest_of(table))
-    state = {"learner": {"policy": packed.params.learnt}}
-    checkpoint.save(directory.checkpoints, state, position)
+    checkpoint.save(directory.checkpoints, {"learner": {"policy": packed.params.learnt}}, position)
 
 
 def _last_interactions(directory: RunDirectory) -> dict[str, float]:

@@ -1,56 +1,127 @@
 """Trackers: services that show metrics while a run trains, such as TensorBoard.
 
-A tracker follows one seed of a run, under the names of `metrics.csv`. It is a small class
-(`Tracker`) and a line of `TRACKERS`; aim or mlflow can be added so. One that fails is left out
-from then on: it never ends a run.
+A tracker follows one seed of a run. Another service is a class like `TensorBoard`, and its line of
+`TRACKERS`. Packages of services are imported when they are used.
 """
 
-import importlib
 import importlib.util
+import os
+import time
+import uuid
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
+from PIL import Image
 
 from cbet_jax.config import RunSettings, SettingsError
 from cbet_jax.runs.directory import RunDirectory
 from cbet_jax.runs.metrics import HIDDEN
+from cbet_jax.settings_json import flattened, to_json
+
+COLORSPACE_RGB = 3  # of TensorBoard's pictures
+PROJECT = "cbet-jax"  # of Weights & Biases
+FRAMES = "frames"  # the horizontal axis of all metrics there
 
 
-@runtime_checkable
-class Tracker(Protocol):
-    """Follows one seed of a run.
+class TensorBoard:
+    """Writes event files, in a folder of the run for each seed."""
 
-    It is made from the run's directory, its settings, the seed, and the frames that the run is
-    continued from: what was tracked after those is tracked again.
-    """
+    def __init__(self, directory: RunDirectory, settings: RunSettings, seed: int, frames: int):
+        from tensorboardX import SummaryWriter
+        from tensorboardX.summary import hparams
 
-    def __init__(
-        self, directory: RunDirectory, settings: RunSettings, seed: int, frames: int
-    ) -> None: ...
+        folder = directory.root / "tensorboard" / f"seed-{seed}"
+        # TensorBoard forgets what an earlier process wrote after these frames. The suffix tells
+        # two files apart that are begun in one second.
+        suffix = f".{frames}.{time.time_ns()}"
+        self._writer = SummaryWriter(str(folder), purge_step=frames + 1, filename_suffix=suffix)
+        settings_and_seed = {**flattened(to_json(settings)), "seed": seed}
+        for summary in hparams(settings_and_seed, {"interactions": 0.0})[:2]:
+            self._writer.file_writer.add_summary(summary)
 
     def log(self, frames: int, values: Mapping[str, float]) -> None:
-        """Record metrics, by their names in `metrics.csv`, after so many frames."""
+        """Write metrics."""
+        for name, value in values.items():
+            self._writer.add_scalar(name, value, frames)
 
     def show(self, frames: int, name: str, picture: Path) -> None:
-        """Record a picture or a film (PNG or GIF) under a name."""
+        """Write a picture; a GIF moves in the browser."""
+        from tensorboardX.proto.summary_pb2 import Summary
+
+        width, height = Image.open(picture).size
+        image = Summary.Image(
+            encoded_image_string=picture.read_bytes(),
+            width=width,
+            height=height,
+            colorspace=COLORSPACE_RGB,
+        )
+        summary = Summary(value=[Summary.Value(tag=name, image=image)])
+        self._writer.file_writer.add_summary(summary, frames)
 
     def close(self) -> None:
-        """Bring all of it to the disk, or to the service."""
+        """Bring all events to the disk."""
+        self._writer.close()
 
 
-# Name on the command line (also the extra that installs it) -> module, which defines `make`.
-TRACKERS = {
-    "tensorboard": "cbet_jax.runs.tracking_tensorboard",
-    "wandb": "cbet_jax.runs.tracking_wandb",
-}
+class WeightsAndBiases:
+    """Sends metrics to a run there for each seed, the same one after a run has been resumed.
+
+    `WANDB_MODE=offline` keeps them in the run's directory, for `wandb sync` to upload later;
+    `WANDB_PROJECT` names the project.
+    """
+
+    def __init__(self, directory: RunDirectory, settings: RunSettings, seed: int, frames: int):
+        import wandb
+
+        group = directory.root.absolute().name
+        self._run = wandb.init(
+            project=os.environ.get("WANDB_PROJECT", PROJECT),
+            dir=directory.root,
+            group=group,
+            name=f"{group}, seed {seed}",
+            id=f"{_name_of_run(directory)}-{seed}",
+            config={**to_json(settings), "seed": seed},
+            resume="allow",
+            reinit="create_new",  # several seeds are open at once
+            settings=wandb.Settings(silent=True, console="off"),
+        )
+        self._run.define_metric("*", step_metric=FRAMES)
+        self._image = wandb.Image
+
+    def log(self, frames: int, values: Mapping[str, float]) -> None:
+        """Send metrics."""
+        self._run.log({**values, FRAMES: frames}, step=frames)
+
+    def show(self, frames: int, name: str, picture: Path) -> None:
+        """Send a picture or a film."""
+        self._run.log({name: self._image(str(picture)), FRAMES: frames}, step=frames)
+
+    def close(self) -> None:
+        """Wait until all is sent, or written."""
+        self._run.finish()
+
+
+def _name_of_run(directory: RunDirectory) -> str:
+    """Return a name that no other run has, made once for each run."""
+    path = directory.root / "wandb" / "run-id"
+    if not path.exists():
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(uuid.uuid4().hex[:10])
+    return path.read_text()
+
+
+type Tracker = TensorBoard | WeightsAndBiases
+
+# Name on the command line, which is also that of the extra that installs it
+TRACKERS: dict[str, type[Tracker]] = {"tensorboard": TensorBoard, "wandb": WeightsAndBiases}
 NEEDED = {"tensorboard": "tensorboardX", "wandb": "wandb"}  # packages
 
 
 class Trackers:
-    """All trackers of all seeds of a run, none of which can end it.
+    """All trackers of all seeds of a run; one that fails is left out and never ends the run.
 
     Args:
         names: of the trackers.
@@ -84,7 +155,7 @@ class Trackers:
             (name, self._settings.first_seed + seed) for name in self._names for seed in seeds
         ]
         for name, seed in wanted:
-            if name in self._names:  # it has not failed
+            if name in self._names:  # unless another seed's has failed
                 self._try(name, partial(self._make, name, seed, frames))
 
     def log(self, chunk: Mapping[str, np.ndarray], frames: int, frames_per_iteration: int) -> None:
@@ -118,8 +189,7 @@ class Trackers:
         self._open.clear()
 
     def _make(self, name: str, seed: int, frames: int) -> None:
-        make = importlib.import_module(TRACKERS[name]).make
-        self._open[name, seed] = make(self._directory, self._settings, seed, frames)
+        self._open[name, seed] = TRACKERS[name](self._directory, self._settings, seed, frames)
 
     def _ask(self, name: str, seed: int, method: str, *arguments: Any) -> None:
         """Call a method of a tracker, unless its service has failed before."""

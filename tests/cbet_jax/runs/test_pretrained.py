@@ -3,7 +3,6 @@
 import csv
 import re
 import shutil
-from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +12,7 @@ import pytest
 
 from cbet_jax.config import RunSettings, TrainSettings, TransferSettings
 from cbet_jax.runs import pretrained
-from cbet_jax.runs.directory import RunDirectory, RunDirectoryError, RunInUseError
+from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
 from cbet_jax.runs.metrics_table import HEADER
 from cbet_jax.runs.saved_policies import load_policies
 from envs.habitat.simulator import ACTIONS
@@ -68,23 +67,16 @@ def test_a_policy_comes_back_rounded_to_bfloat16(here, folder):
 
 
 def test_commands_that_begin_at_once_share_what_the_first_unpacks(here, monkeypatch):
-    """The second finds the directory locked, waits, and finds the policy there."""
     first = pretrained.unpack(Path(NAME), here / "first")
-    second = RunDirectory(here / "second" / "tiny")
-    second.root.mkdir(parents=True)
-    with ExitStack() as lock:
-        lock.enter_context(second.lock())
 
-        def unpack_meanwhile(seconds):
-            shutil.copytree(first.root, second.root, dirs_exist_ok=True)
-            lock.close()
+    def save_after_another(directory, packed):
+        save(directory, packed)
+        shutil.copytree(first.root, here / "second" / "tiny")
 
-        monkeypatch.setattr(pretrained.time, "sleep", unpack_meanwhile)
-        assert pretrained.unpack(Path(NAME), here / "second").settings() == first.settings()
-    shutil.rmtree(second.checkpoints)
-    monkeypatch.setattr(pretrained.time, "sleep", lambda seconds: None)
-    with second.lock(), pytest.raises(RunInUseError):
-        pretrained.unpack(Path(NAME), here / "second")
+    save = pretrained._save
+    monkeypatch.setattr(pretrained, "_save", save_after_another)
+    assert pretrained.unpack(Path(NAME), here / "second").settings() == first.settings()
+    assert [path.name for path in (here / "second").iterdir()] == ["tiny"]
 
 
 @pytest.mark.slow  # a policy is unpacked above, and tests/experiments/test_watch.py watches runs
