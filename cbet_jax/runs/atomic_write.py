@@ -7,6 +7,7 @@ links, so no file outside of it is changed.
 import contextlib
 import errno
 import fcntl
+import glob
 import json
 import os
 import stat
@@ -15,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-LEAST_BYTES = 64 * 1024  # that a folder must have room for
+LEAST_BYTES = 64 * 1024  # a folder must have room for so many
 
 
 @contextmanager
@@ -50,9 +51,7 @@ def give_name(temporary: Path, path: Path) -> None:
     """
     try:
         os.link(temporary, path)
-    except FileExistsError:
-        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path)) from None
-    except OSError:  # a file system without hard links
+    except OSError:  # a name in use, or a file system without hard links
         if os.path.lexists(path):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path)) from None
         os.replace(temporary, path)
@@ -142,7 +141,7 @@ def temporary_file(path: Path) -> Iterator[Path]:
     It is locked while its process lives: those that are not are left over from killed processes,
     and deleted. Its suffix is that of `path`, which tells writers of pictures what to write.
     """
-    for old in path.parent.glob(f".{_escaped(path.stem)}.*.tmp{_escaped(path.suffix)}"):
+    for old in path.parent.glob(f".{glob.escape(path.stem)}.*.tmp{glob.escape(path.suffix)}"):
         _delete_if_left_over(old)
     while True:
         name = f".{path.stem}.{os.urandom(4).hex()}.tmp{path.suffix}"
@@ -157,10 +156,6 @@ def temporary_file(path: Path) -> Iterator[Path]:
     finally:
         os.close(opened)
         temporary.unlink(missing_ok=True)
-
-
-def _escaped(name: str) -> str:
-    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in name)
 
 
 def _delete_if_left_over(path: Path) -> None:

@@ -66,16 +66,9 @@ class OtherProgramError(RunDirectoryError):
 
 
 def save(folder: Path, state: Any, position: Position, kept: int | None = KEPT) -> Path:
-    """Write a checkpoint and delete all but the newest few; all hosts must take part.
+    """Write a checkpoint into a folder, and delete all but the newest few (None: keep all).
 
-    Args:
-        folder: where a run's checkpoints are.
-        state: any tree of arrays; typed keys are saved as their numbers.
-        position: how far the run has come.
-        kept: how many checkpoints stay (None: all).
-
-    Returns:
-        The checkpoint's file.
+    All hosts must take part. Typed keys are saved as their numbers.
 
     Raises:
         OSError: it could not be written, and nothing of it stays.
@@ -101,11 +94,7 @@ def on_host(tree: Any) -> dict[str, np.ndarray]:
 
 
 def load_newest[T](folder: Path, template: T) -> Loaded[T] | None:
-    """Read the newest checkpoint that is not damaged; None where there is none at all.
-
-    Args:
-        folder: where a run's checkpoints are.
-        template: the tree to fill: arrays or `jax.ShapeDtypeStruct`.
+    """Read the newest checkpoint in a folder that is not damaged; None where there is none at all.
 
     Raises:
         RunDirectoryError: it is another program's, or every checkpoint is damaged.
@@ -131,11 +120,7 @@ def newest_good[T](folder: Path, read: Callable[[Path], tuple[T, Position]]) -> 
 
 
 def load[T](path: Path, template: T) -> tuple[T, Position]:
-    """Read those arrays of one checkpoint that a template names.
-
-    Args:
-        path: the checkpoint's file.
-        template: the tree to fill: arrays or `jax.ShapeDtypeStruct`.
+    """Read those arrays of a checkpoint that a template (arrays or `ShapeDtypeStruct`) names.
 
     Raises:
         DamagedCheckpointError: the file is not what was written.
@@ -199,14 +184,7 @@ def write_file(path: Path, arrays: Mapping[str, np.ndarray], record: dict[str, A
 def read_file(
     path: Path, wants: Callable[[str], bool] = lambda name: True
 ) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """Read a file that `write_file` wrote.
-
-    Args:
-        path: of the file.
-        wants: says of a name whether its array is to be read.
-
-    Returns:
-        Arrays by their names, and the record.
+    """Return those arrays of a file of `write_file` that `wants` chooses by name, and the record.
 
     Raises:
         DamagedCheckpointError: the file is not what was written.

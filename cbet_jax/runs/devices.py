@@ -38,14 +38,10 @@ class Device(Protocol):
 
 
 def use_cpu(devices: int | None = None) -> None:
-    """Split the CPU into devices; this has no effect once a device has been used.
+    """Split the CPU into devices (None: one for each core, unless the environment sets a number).
 
-    A core that is a device computes whole seeds or worlds. Cores that share the operations of
-    a small network wait for each other most of the time.
-
-    Args:
-        devices: number of devices (None: one for each core that this process may use, unless
-            the environment sets a number).
+    This has no effect once a device has been used. A core that is a device computes whole seeds or
+    worlds. Cores that share the operations of a small network mostly wait for each other.
     """
     flags = os.environ.get("XLA_FLAGS", "")
     # XLA would end the process when a device waits for another longer than 40 seconds, which
@@ -70,16 +66,9 @@ def compiled_quickly() -> dict[str, int]:
 
 
 def make_mesh(settings: TrainSettings, seeds: int, devices: int | None = None) -> Mesh | None:
-    """Choose the devices of a run, and lay seeds and worlds out over them.
+    """Return the devices of a run, `[SEEDS, WORLDS]`; None for a single device.
 
-    Args:
-        settings: of the run.
-        seeds: number of seeds of the run.
-        devices: number of devices (None: as many as can be used; ignored where several hosts
-            train together).
-
-    Returns:
-        The devices, `[SEEDS, WORLDS]`; None for a single device.
+    Without a number it has as many as can be used, and always where several hosts train together.
 
     Raises:
         SettingsError: there are fewer devices, or they do not divide seeds and worlds.
@@ -107,10 +96,9 @@ def make_mesh(settings: TrainSettings, seeds: int, devices: int | None = None) -
 
 
 def of_each_host[D: Device](found: Iterable[D], settings: TrainSettings, seeds: int) -> list[D]:
-    """Return the devices that several hosts use: the same number of each host, if it has so many.
+    """Return the devices that several hosts use, equally many of each.
 
-    No host can be left out: each gives at least one device, even if seeds and worlds do not
-    divide by them.
+    Each host gives at least one, even if seeds and worlds do not divide by them.
     """
     by_host: dict[int, list[D]] = {}
     for device in found:
@@ -134,13 +122,9 @@ def fewest_sequences(settings: TrainSettings, platform: str) -> int:
 
 
 def most(settings: TrainSettings, seeds: int, devices: int, fewest: int = 1) -> int:
-    """Return how many devices a run uses: first for whole seeds, then for worlds of a seed.
+    """Return how many of the devices a run uses: first for whole seeds, then for worlds of a seed.
 
-    Args:
-        settings: of the run.
-        seeds: number of seeds of the run.
-        devices: number of devices that there are.
-        fewest: sequences of a batch that a device must get where devices share a seed.
+    Where devices share a seed, each must get at least the `fewest` sequences of a batch.
     """
     rows = max(n for n in range(1, devices + 1) if seeds % n == 0)
     shared = [n for n in range(1, devices // rows + 1) if math.gcd(seeds, n * rows) == rows]
@@ -150,11 +134,7 @@ def most(settings: TrainSettings, seeds: int, devices: int, fewest: int = 1) -> 
 def fits(settings: TrainSettings, seeds: int, devices: int, fewest: int = 1) -> bool:
     """Return whether devices get whole seeds, or equal numbers of worlds and sequences.
 
-    Args:
-        settings: of the run.
-        seeds: number of seeds of the run.
-        devices: number of devices that are used.
-        fewest: sequences of a batch that a device must get where devices share a seed.
+    Where devices share a seed, each must get at least the `fewest` sequences of a batch.
     """
     in_a_row = devices // math.gcd(seeds, devices)
     divide = settings.worlds % in_a_row == 0 and settings.batch % in_a_row == 0

@@ -80,12 +80,7 @@ class RunDirectory:
         create_with_record(self.config, "run", _with_digest(settings))
 
     def keep_code(self, method: bytes | None, worlds: Iterable[bytes]) -> None:
-        """Keep a copy of the files that the run's method and worlds are in, if they are own ones.
-
-        Args:
-            method: content of its file, None for a method of the package.
-            worlds: contents of their files.
-        """
+        """Keep a copy of the files that an own method and own worlds are in."""
         copies = {} if method is None else {self.method: method}
         for number, content in enumerate(dict.fromkeys(worlds), 1):
             copies[self.world(number)] = content
@@ -185,7 +180,7 @@ class RunDirectory:
             RunDirectoryError: there is one.
         """
         written = [self._lock, self.config, self.manifest, self.metrics]
-        tracked = self.root / "wandb"  # which makes links of its own in there
+        tracked = self.root / "wandb"  # makes links of its own in there
         written += [tracked, tracked / "run-id"]
         for folder in (self.checkpoints, self.policies, self.figures, self.root / "tensorboard"):
             written.append(folder)
@@ -257,12 +252,7 @@ def _digest(nested: dict[str, Any]) -> str:
 
 
 def create_with_record(record: Path, kind: str, content: dict[str, Any]) -> None:
-    """Make a folder, and write the file that says what the folder holds.
-
-    Args:
-        record: the file.
-        kind: of what the folder holds: "run", "study" or "sweep".
-        content: of the file, as JSON.
+    """Make a folder, and write the record that says what the folder holds: a run, study or sweep.
 
     Raises:
         RunDirectoryError: something else is there already. OSError: nothing can be written.
@@ -282,11 +272,7 @@ def write_record(record: Path, content: dict[str, Any]) -> None:
 
 
 def refuse_other_content(record: Path, kind: str) -> None:
-    """Refuse a folder that is in use for something else.
-
-    Args:
-        record: the file that says what the folder holds.
-        kind: of what it should hold.
+    """Refuse a folder that is in use for something else than a run, study or sweep with a record.
 
     Raises:
         RunDirectoryError: the folder is a file, or holds files but not this one.

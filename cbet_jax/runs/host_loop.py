@@ -80,14 +80,7 @@ def train(
 ) -> Outcome:
     """Train until the last frame, or until a signal asks to stop.
 
-    Args:
-        directory: holds the run's configuration; an unfinished run in it is continued.
-        settings: that configuration.
-        program: the compiled program that the settings ask for.
-        host: what to show, and how often to save.
-
-    Returns:
-        How far the run came, and why it ended.
+    An unfinished run in the directory is continued.
 
     Raises:
         RunDirectoryError: the directory's files do not fit the settings.
@@ -107,14 +100,6 @@ def train_together(runs: Sequence[Run], program: Program, host: HostSettings) ->
     Each keeps its own files, as if it were trained alone. They are saved at the same moments, and
     continue from the newest checkpoint that all of them hold, or from their beginnings. One that
     diverges ends there; the others continue.
-
-    Args:
-        runs: their settings differ in numbers only.
-        program: the compiled program of all these settings, in this order.
-        host: what to show, and how often to save.
-
-    Returns:
-        How far each run came, and why it ended.
 
     Raises:
         RunDirectoryError: a directory's files do not fit the settings.

@@ -20,12 +20,7 @@ GIT_TIMEOUT_SECONDS = 10
 
 
 class Session:
-    """One start of a run: what it ran on, and what was measured since.
-
-    Args:
-        path: the run's manifest, which holds all of its sessions.
-        command: the words of the command line.
-    """
+    """One start of a run: what it ran on, and what was measured since."""
 
     def __init__(self, path: Path, command: Sequence[str]) -> None:
         self._path = path

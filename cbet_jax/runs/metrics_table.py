@@ -54,12 +54,7 @@ class Table:
         return self._digest.hexdigest()
 
     def append(self, chunk: Chunk, frames: int, frames_per_iteration: int) -> int:
-        """Write one chunk, without the values that are NaN.
-
-        Args:
-            chunk: name -> float32[iterations, seeds].
-            frames: played by each seed before the chunk.
-            frames_per_iteration: played by each seed in one iteration.
+        """Write a chunk, after each seed has played `frames`, without the values that are NaN.
 
         Returns:
             The length of the table in bytes.
@@ -93,12 +88,7 @@ class Table:
 
 @contextmanager
 def table(path: Path, first_seed: int, position: Position) -> Iterator[Table]:
-    """Open a table to append to, cut back to what it held at a checkpoint.
-
-    Args:
-        path: of the table.
-        first_seed: of the run.
-        position: of the checkpoint.
+    """Open a run's table to append to, cut back to what it held at a checkpoint's position.
 
     Raises:
         RunDirectoryError: it does not hold these rows.

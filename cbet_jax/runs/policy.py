@@ -40,13 +40,8 @@ class Policy:
     """A policy that acts and does not learn; what it computes is compiled.
 
     One agent's view is `[height, width, 3]`, that of `N` agents `[N, height, width, 3]`; actions
-    have the same leading axis. The recurrent state is that of `initial_state(N)`.
-
-    Args:
-        agent: that acts.
-        params: of the agent.
-        settings: of the run that it is from.
-        frames: that it was trained for.
+    have the same leading axis. The recurrent state is that of `initial_state(N)`. `settings` and
+    `frames` say which run it is from, and how long it was trained.
     """
 
     def __init__(

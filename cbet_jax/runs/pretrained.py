@@ -52,12 +52,7 @@ def is_named(path: Path) -> bool:
 
 
 def pack(directory: RunDirectory, seed_index: int, path: Path) -> None:
-    """Write the newest policy of one of a run's seeds into one file, in bfloat16.
-
-    Args:
-        directory: of the run, which is not one of transfer.
-        seed_index: which of its seeds.
-        path: the file, an `.npz`.
+    """Write the newest policy of one of a run's seeds into one `.npz` file, in bfloat16.
 
     Raises:
         RunDirectoryError: the run holds no policy, or one that a pre-trained one biases.
@@ -106,11 +101,7 @@ def read(name: Path) -> Packed:
 
 
 def unpack(name: Path, into: Path) -> RunDirectory:
-    """Make a run of a pre-trained policy, unless it was made before.
-
-    Args:
-        name: `pretrained/NAME`.
-        into: the run is `into/NAME`.
+    """Make a run `into/NAME` of the policy `pretrained/NAME`, unless it was made before.
 
     Raises:
         RunDirectoryError: there is none of that name, or the folder holds something else.

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Column
 
 from cbet_jax.runs.metrics import SHOWN
@@ -80,12 +80,7 @@ class Display:
         self._shown_at = 0.0
 
     def update(self, frames: int, means: Mapping[str, float]) -> None:
-        """Show how far the run is.
-
-        Args:
-            frames: played so far by each seed.
-            means: metric -> mean over the last chunk and all seeds.
-        """
+        """Show how many frames each seed has played, and means of metrics over the last chunk."""
         self._speed.reach(frames)
         if self._bar and self._task is not None:
             lines = f"{self._speed}\n{summary(means)}"
@@ -116,11 +111,7 @@ def waiting(console: Console, what: str) -> Iterator[None]:
     """Show that something of unknown length is under way."""
     if not console.is_terminal:
         console.print(f"{what} ...", highlight=False)
-        yield
-        return
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True) as spinner:
-        spinner.add_task(what, total=None)
+    with console.status(f"{what} ..."):  # shows nothing elsewhere
         yield
 
 

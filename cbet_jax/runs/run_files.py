@@ -31,10 +31,7 @@ class Run(NamedTuple):
 class RunFiles:
     """The files of one of the runs of a program, and how far the run has come.
 
-    Args:
-        run: whose files these are.
-        first_agent: the program's agents from this one on are the run's.
-        say: prints a line.
+    The program's agents from `first_agent` on are the run's.
     """
 
     def __init__(self, run: Run, first_agent: int, say: Callable[[str], None]) -> None:
@@ -48,13 +45,7 @@ class RunFiles:
         self._say = say
 
     def restore(self, template: TrainState) -> TrainState | None:
-        """Read the newest good checkpoint, and set damaged ones that are newer aside.
-
-        Args:
-            template: a state in the run's shapes.
-
-        Returns:
-            The state; None where there is no checkpoint.
+        """Read the newest good checkpoint, if there is one, and set damaged newer ones aside.
 
         Raises:
             RunDirectoryError: it is another program's, or has no room for so many frames, or the
@@ -160,11 +151,7 @@ class RunFiles:
         return not self.trouble
 
     def save(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """Save a checkpoint of the program's state, after the rows of metrics until then.
-
-        Args:
-            arrays: the whole program's, by their names.
-        """
+        """Save the run's part of the program's state, after the rows of metrics until then."""
         multihost.on_first(self._check)
         own = self._own(arrays)
         interruptible(lambda: checkpoint.save(self.directory.checkpoints, own, self.position))

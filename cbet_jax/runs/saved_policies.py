@@ -36,13 +36,9 @@ class Policies(NamedTuple):
 def load_policies(
     directory: RunDirectory, settings: RunSettings, world: World, frames: int | None = None
 ) -> Policies:
-    """Load a run's policies to play in a world.
+    """Load a run's policies to play in a world, which need not be the run's own.
 
-    Args:
-        directory: of the run.
-        settings: of the run.
-        world: which the policies must fit; it need not be the run's own.
-        frames: of the checkpoint, or of policies kept for good (None: the newest good checkpoint).
+    They are those after so many frames (None: of the newest good checkpoint).
 
     Raises:
         RunDirectoryError: there is no good checkpoint, or it holds no policy, or one for another
@@ -61,9 +57,7 @@ def load_policies(
 def load_params(directory: RunDirectory, frames: int | None = None) -> Loaded[AgentParams]:
     """Load the parameters of a run's policies, arrays `[seeds, ...]` of numpy.
 
-    Args:
-        directory: of the run.
-        frames: of the checkpoint, or of policies kept for good (None: the newest good checkpoint).
+    They are those after so many frames (None: of the newest good checkpoint).
 
     Raises:
         RunDirectoryError: there is no good checkpoint, or it holds no policy.
@@ -77,12 +71,7 @@ def load_params(directory: RunDirectory, frames: int | None = None) -> Loaded[Ag
 
 
 def load[T](directory: RunDirectory, template: T, frames: int | None = None) -> Loaded[T]:
-    """Read those arrays of a run's checkpoint that a template names.
-
-    Args:
-        directory: of the run.
-        template: the tree to fill: arrays or `jax.ShapeDtypeStruct`.
-        frames: of the checkpoint (None: the newest good one).
+    """Read those arrays of a run's checkpoint (None: the newest good one) that a template names.
 
     Raises:
         RunDirectoryError: there is no good one, or it does not fit the template.
@@ -113,10 +102,6 @@ def _load[T](
 
 def params_of(arrays: Mapping[str, np.ndarray], where: Path) -> AgentParams:
     """Return a policy's parameters from arrays by their names in a checkpoint.
-
-    Args:
-        arrays: by their names.
-        where: they are from; for an error.
 
     Raises:
         RunDirectoryError: no array is a policy's.
@@ -150,15 +135,7 @@ def untrained(
 ) -> AgentParams:
     """Return networks that have learnt nothing, with a run's fixed parameters as of frame 0.
 
-    They are drawn as the run's own were, from other keys.
-
-    Args:
-        policies: of the run.
-        settings: of the run.
-        init: draws them, if it was compiled before.
-
-    Returns:
-        Parameters, arrays `[seeds, ...]`.
+    They are drawn as the run's own were, from other keys; by `init`, if it was compiled before.
     """
 
     def begin(_: PRNGKeyArray, fixed: Any) -> Any:
@@ -170,13 +147,7 @@ def untrained(
 
 
 def keep(directory: RunDirectory, arrays: Mapping[str, np.ndarray], position: Position) -> None:
-    """Save a run's policies for good, unless they were kept there before.
-
-    Args:
-        directory: of the run.
-        arrays: of the policies, by their names in a checkpoint.
-        position: how far the run has come.
-    """
+    """Save a run's policies for good, unless they were kept there before."""
     if not multihost.on_first(path_at(directory.policies, position.frames).exists):
         checkpoint.save(directory.policies, arrays, position, kept=None)
 

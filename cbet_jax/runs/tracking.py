@@ -121,17 +121,7 @@ NEEDED = {"tensorboard": "tensorboardX", "wandb": "wandb"}  # packages
 
 
 class Trackers:
-    """All trackers of all seeds of a run; one that fails is left out and never ends the run.
-
-    Args:
-        names: of the trackers.
-        directory: of the run.
-        settings: of the run.
-        say: prints a line.
-
-    Raises:
-        SettingsError: a tracker's package is not installed.
-    """
+    """All trackers of all seeds of a run; one that fails is left out and never ends the run."""
 
     def __init__(
         self,
@@ -159,13 +149,7 @@ class Trackers:
                 self._try(name, partial(self._make, name, seed, frames))
 
     def log(self, chunk: Mapping[str, np.ndarray], frames: int, frames_per_iteration: int) -> None:
-        """Record a chunk of metrics.
-
-        Args:
-            chunk: name -> float32[iterations, seeds]; NaN: there is no data.
-            frames: played by each seed before the chunk.
-            frames_per_iteration: played by each seed in one iteration.
-        """
+        """Record a chunk of metrics, after each seed has played `frames`."""
         shown = {name: values for name, values in chunk.items() if name not in HIDDEN}
         length = len(next(iter(chunk.values())))
         self._frames = frames + length * frames_per_iteration
