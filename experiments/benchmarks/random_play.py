@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from cbet_jax.config import CountSettings, TrainSettings
+from cbet_jax.config import TrainSettings
 from cbet_jax.intrinsic.cbet import cbet
 from cbet_jax.intrinsic.types import Experience, Params
 from cbet_jax.types import LSTMState, Trajectory, Transition
@@ -30,17 +30,11 @@ XMINIGRID = {
 
 
 class RandomPlay:
-    """Random play in our worlds with all that C-BET's reward needs, `STEPS` steps a call.
+    """Random play in our worlds with all that C-BET's reward needs, `STEPS` steps a call."""
 
-    Args:
-        world: the worlds to play.
-        capacity: slots of each count table (default: C-BET's own).
-    """
-
-    def __init__(self, world: World, capacity: int | None = None) -> None:
+    def __init__(self, world: World) -> None:
         self.world = world
-        settings = TrainSettings(counts=CountSettings(capacity=capacity))
-        self.method = cbet(settings, world.num_actions)
+        self.method = cbet(TrainSettings(), world.num_actions)
         self.start: Any = jax.jit(self._start)
         self.play: Any = jax.jit(self._play, donate_argnums=0)
 
@@ -54,11 +48,7 @@ class RandomPlay:
     def task(self) -> TimedTask:
         """Return the task of playing."""
         self.carry = self.start(jax.random.key(0))
-        return TimedTask(self._run, STEPS * self.world.num_worlds, "step")
-
-    def share_replayed(self) -> float:
-        """Return the share of levels so far that had been played before."""
-        return float(self.world.report(self.carry[0])["levels_replayed"])
+        return TimedTask(self._run, STEPS * self.world.num_worlds)
 
     def _run(self) -> None:
         self.carry = jax.block_until_ready(self.play(self.carry)[0])
@@ -125,7 +115,7 @@ def minigrid_steps(names: Sequence[str]) -> TimedTask:
 
     for environment in environments:
         environment.reset(seed=0)
-    return TimedTask(run, MINIGRID_STEPS * len(names), "step")
+    return TimedTask(run, MINIGRID_STEPS * len(names))
 
 
 def _in_minigrid(name: str) -> Callable[[], Any] | None:
@@ -191,4 +181,4 @@ def _functional(step_one: Any, timestep: Any, actions: int, num_worlds: int) -> 
         return timestep, key
 
     start = play((timestep, jax.random.key(1)))  # after one call its fields keep their types
-    return TimedTask(timing.repeated(play, start), STEPS * num_worlds, "step")
+    return TimedTask(timing.repeated(play, start), STEPS * num_worlds)
