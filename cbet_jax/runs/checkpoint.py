@@ -1,18 +1,20 @@
 """Checkpoints: the state of a run (`train.TrainState`) on disk, checked when it is read back.
 
-A checkpoint is one file of numpy, named after the run's frames, `checkpoints/000001228800.npz`:
-every array under the name of its place in the state, such as `learner.policy.params.policy.bias`,
-and as JSON how far the run is, with the type of each array. It is written under another name and
-renamed when complete, so it is whole whenever the process dies. The CRC-32 of each array, which
-such a file keeps, tells damage. Whoever reads it names the structure to fill: nothing is unpickled.
+A checkpoint is a folder named after the run's frames, `checkpoints/0000001228800/`. Orbax's
+`CheckpointManager` writes it under another name and renames it when complete, so it is whole
+whenever the process dies, and keeps the newest few. In it is one file of numpy, `state.npz`: every
+array under the name of its place in the state, such as `learner.policy.params.policy.bias`, and as
+JSON how far the run is, with the type of each array. The CRC-32 of each array, which such a file
+keeps, tells damage. Whoever reads it names the structure to fill: nothing is unpickled.
 
-Orbax's `CheckpointManager` keeps the newest few, too, but takes the newest for a good one, spreads
-each over a dozen files, and its threads print tracebacks when a disk is full.
+(Orbax's own files of arrays have no digests, and its threads print tracebacks when a file is
+damaged or a disk is full.)
 """
 
 import io
 import json
 import os
+import shutil
 import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -22,13 +24,16 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+import orbax.checkpoint as ocp
 
 from cbet_jax.runs import multihost
 from cbet_jax.runs.atomic_write import open_to_read, replacing
-from cbet_jax.runs.directory import RunDirectoryError, checkpoints, path_at
+from cbet_jax.runs.directory import FRAME_DIGITS, RunDirectoryError, checkpoints, path_at
 
 KEPT = 3  # checkpoints; older ones are deleted
 RECORD = "record"  # the JSON in a file
+FILE = Path("default", "state.npz")  # in a checkpoint; orbax names the folder
+UNFINISHED = ".orbax-checkpoint-tmp"  # follows the name of a folder that orbax is writing
 
 
 class Position(NamedTuple):
@@ -77,12 +82,54 @@ def save(folder: Path, state: Any, position: Position, kept: int | None = KEPT) 
 
     def write() -> None:
         folder.mkdir(exist_ok=True)  # not its parents: a run that was deleted stays deleted
-        write_file(path, arrays, {"position": position._asdict()})
-        for old in [] if kept is None else checkpoints(folder)[:-kept]:
-            old.unlink()
+        try:
+            with _manager(folder, kept) as manager:
+                content = _Save(arrays, {"position": position._asdict()})
+                manager.save(position.frames, args=content, force=True)
+        except Exception:
+            for unfinished in folder.glob(f"{path.name}{UNFINISHED}*"):
+                shutil.rmtree(unfinished, ignore_errors=True)  # it may be what fills the disk
+            raise
 
     multihost.on_first(write)
     return path
+
+
+class _Handler(ocp.CheckpointHandler):
+    """Writes what a checkpoint holds where orbax says."""
+
+    def save(self, directory: os.PathLike[str], args: "_Save") -> None:
+        """Write the arrays and the record."""
+        write_file(Path(directory) / FILE.name, args.arrays, args.record)
+
+    def restore(self, directory: os.PathLike[str], args: Any = None) -> Any:
+        """Refuse: `load` reads by itself, without waiting for other hosts."""
+        raise NotImplementedError
+
+
+@ocp.args.register_with_handler(_Handler, for_save=True, for_restore=True)
+@dataclass
+class _Save(ocp.args.CheckpointArgs):
+    """What a checkpoint holds."""
+
+    arrays: Mapping[str, np.ndarray]
+    record: dict[str, Any]
+
+
+def _manager(folder: Path, kept: int | None) -> ocp.CheckpointManager:
+    """Return what writes a folder's checkpoints, from the first host, and keeps the newest few."""
+    options = ocp.CheckpointManagerOptions(
+        max_to_keep=kept,
+        step_format_fixed_length=FRAME_DIGITS,
+        cleanup_tmp_directories=True,
+        create=False,
+        save_root_metadata=False,
+        enable_async_checkpointing=False,
+        multiprocessing_options=ocp.options.MultiprocessingOptions(
+            primary_host=0, active_processes={0}, barrier_sync_key_prefix="host0"
+        ),
+    )
+    return ocp.CheckpointManager(folder.absolute(), item_handlers=_Handler(), options=options)
 
 
 def on_host(tree: Any) -> dict[str, np.ndarray]:
@@ -123,11 +170,11 @@ def load[T](path: Path, template: T) -> tuple[T, Position]:
     """Read those arrays of a checkpoint that a template (arrays or `ShapeDtypeStruct`) names.
 
     Raises:
-        DamagedCheckpointError: the file is not what was written.
+        DamagedCheckpointError: it is not what was written.
         OtherProgramError: an array is missing, or has another shape or type.
     """
     leaves = named_leaves(template)
-    arrays, record = read_file(path, leaves.__contains__)
+    arrays, record = read_file(path / FILE, leaves.__contains__)
     filled = []
     for name, leaf in leaves.items():
         wanted = jax.eval_shape(jax.random.key_data, leaf) if _is_key(leaf) else leaf
@@ -147,7 +194,7 @@ def read_position(path: Path) -> Position:
     Raises:
         DamagedCheckpointError: the file is not what was written.
     """
-    return _position(path, read_file(path, lambda name: False)[1])
+    return _position(path, read_file(path / FILE, lambda name: False)[1])
 
 
 def read_arrays(
@@ -158,7 +205,7 @@ def read_arrays(
     Raises:
         DamagedCheckpointError: the file is not what was written.
     """
-    arrays, record = read_file(path, lambda name: name.startswith(prefixes))
+    arrays, record = read_file(path / FILE, lambda name: name.startswith(prefixes))
     return arrays, _position(path, record)
 
 

@@ -21,6 +21,7 @@ import fcntl
 import hashlib
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -38,6 +39,7 @@ from cbet_jax.runs.atomic_write import (
 )
 from cbet_jax.settings_json import from_json, to_json
 
+FRAME_DIGITS = 13  # in the name of a checkpoint: more than frames have
 DIGEST = "digest"  # the SHA-256 of all other entries, in config.json
 UNREADABLE = (
     *(ValueError, TypeError, KeyError, AttributeError, OSError, RecursionError),
@@ -196,18 +198,18 @@ class RunDirectory:
 
 def checkpoints(folder: Path) -> list[Path]:
     """List the checkpoints in a folder, oldest first."""
-    found = (p for p in folder.glob("[0-9]*.npz") if p.stem.isascii() and p.stem.isdecimal())
-    return sorted((path for path in found if path.is_file()), key=frames_of)
+    names = re.compile(rf"[0-9]{{{FRAME_DIGITS}}}")
+    return sorted(p for p in folder.glob("[0-9]*") if names.fullmatch(p.name) and p.is_dir())
 
 
 def frames_of(checkpoint: Path) -> int:
     """Return the frames at which a checkpoint was saved."""
-    return int(checkpoint.stem)
+    return int(checkpoint.name)
 
 
 def path_at(folder: Path, frames: int) -> Path:
     """Return the path of the checkpoint at a number of frames."""
-    return folder / f"{frames:012d}.npz"
+    return folder / f"{frames:0{FRAME_DIGITS}d}"
 
 
 def check_same(opened: int, path: Path) -> None:

@@ -1,5 +1,6 @@
 """What a run reads and writes while it trains: checkpoints, metrics, its manifest, its policies."""
 
+import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -105,7 +106,7 @@ class RunFiles:
             state, self.saved = checkpoint.load(path, template)
         for path in checkpoints(self.directory.checkpoints):
             if frames_of(path) > frames:
-                path.unlink()
+                shutil.rmtree(path)
         self.position = self.saved
         return state
 

@@ -71,7 +71,7 @@ def test_runs_of_other_seeds_are_one_policy(habitat_run, capsys, tmp_path) -> No
         table = list(csv.DictReader(file))
     wanted = [(name, seed) for name in ("cbet", "untrained") for seed in ("0", "1", "all")]
     assert [(row["policy"], row["seed"]) for row in table] == [*wanted, ("uniform", "0")]
-    checkpoints(RunDirectory(other).checkpoints)[-1].unlink()
+    shutil.rmtree(checkpoints(RunDirectory(other).checkpoints)[-1])
     assert "another seed of cbet" in refused(habitat_evaluate.main, arguments, capsys)
 
 

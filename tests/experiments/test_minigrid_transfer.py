@@ -126,7 +126,7 @@ def test_a_transfer_goes_on_without_its_source(finished, source, tmp_path):
     config = died.config.read_text()
     assert str(source.root) in config
     hidden = source.root.rename(source.root.with_name("elsewhere"))
-    checkpoint.checkpoints(died.checkpoints)[-1].unlink()
+    shutil.rmtree(checkpoint.checkpoints(died.checkpoints)[-1])
     assert saved_frames(died)[-1] == FRAMES - CHUNK_FRAMES
     try:
         minigrid_transfer.main(["--out", str(died.root), "--resume"])

@@ -10,7 +10,7 @@ from PIL import Image
 
 from cbet_jax.analysis.intervals import Estimate
 from cbet_jax.runs.atomic_write import write_json
-from cbet_jax.runs.directory import RunDirectory
+from cbet_jax.runs.directory import RunDirectory, path_at
 from cbet_jax.runs.metrics_table import HEADER
 from experiments import report
 from experiments.common.presets import HABITAT_PRESETS, PRESETS
@@ -125,7 +125,7 @@ def test_what_is_unfinished_or_not_measured_is_left_out(tmp_path):
     table.write_text(table.read_text().replace("7.25,0.5,0.5", ",,"))
     run.manifest.unlink()
     run.checkpoints.mkdir()
-    (run.checkpoints / "000000007000.npz").touch()
+    path_at(run.checkpoints, 7_000).mkdir()
     report.main([str(run.root)])
     text = (run.root / "report.html").read_text()
     assert 'alt="watch-Unlock"' in text

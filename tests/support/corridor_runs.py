@@ -110,7 +110,7 @@ def make_runs(root: Path) -> None:
         shutil.copytree(root / "4", root / name)
         for path in checkpoints(RunDirectory(root / name).checkpoints):
             if frames_of(path) > CHUNK_FRAMES:
-                path.unlink()
+                shutil.rmtree(path)
         assert pretrain(root / name, "--devices", devices, "--resume") == 0
     other = [*ARGUMENTS, "--out", str(root / "other"), "--optimizer.learning-rate", "2e-3"]
     assert pretrain(root / "company", "--devices", "4", AND, *other, "--devices", "4") == 0

@@ -1,18 +1,18 @@
 """Checkpoints: what comes back is what was saved, or it is refused."""
 
-import json
+import os
 import random
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 import pytest
 from jax import Array
 
 from cbet_jax.runs import checkpoint
 from cbet_jax.runs.checkpoint import DamagedCheckpointError, OtherProgramError, Position
 from cbet_jax.runs.directory import RunDirectoryError, checkpoints, frames_of
+from tests.support.damage import cut
 from tests.support.tiny import numbers
 
 
@@ -66,15 +66,16 @@ def test_only_the_newest_are_kept_in_the_order_of_their_frames(tmp_path):
 
 def test_damage_is_noticed(tmp_path):
     """Only bits that mean nothing, such as a date's, may change."""
-    path, draw = save(tmp_path, 40), random.Random(0)
-    whole, damaged = path.read_bytes(), 0
+    path, draw, damaged = save(tmp_path, 40), random.Random(0), 0
+    file = path / checkpoint.FILE
+    whole = file.read_bytes()
     changed = [whole[:-2], whole[: len(whole) // 2], b"", bytes(len(whole))]
     for _ in range(400):
         content = bytearray(whole)
         content[draw.randrange(len(whole))] ^= 1 << draw.randrange(8)
         changed.append(bytes(content))
     for content in changed:
-        path.write_bytes(content)
+        file.write_bytes(content)
         try:
             state, position = checkpoint.load(path, make_state())
         except DamagedCheckpointError:
@@ -85,15 +86,38 @@ def test_damage_is_noticed(tmp_path):
     assert damaged > len(changed) / 2
 
 
+def test_links_and_pipes_are_damage(tmp_path):
+    path = save(tmp_path, 40)
+    file = path / checkpoint.FILE
+    file.rename(tmp_path / "elsewhere")
+    file.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(DamagedCheckpointError):
+        checkpoint.load(path, make_state())
+    file.unlink()
+    os.mkfifo(file)
+    with pytest.raises(DamagedCheckpointError):
+        checkpoint.load(path, make_state())
+
+
+def test_what_a_killed_process_was_writing_is_deleted(tmp_path):
+    left_over = tmp_path / f"{save(tmp_path, 40).name}{checkpoint.UNFINISHED}-1"
+    left_over.mkdir()
+    (tmp_path / "7").mkdir()  # somebody's own
+    save(tmp_path, 50)
+    assert not left_over.exists()
+    assert (tmp_path / "7").exists()
+    assert list(map(frames_of, checkpoints(tmp_path))) == [40, 50]
+
+
 def test_the_newest_good_one_is_found(tmp_path):
     for frames in (10, 20, 30):
         path = save(tmp_path, frames, seed=frames)
         if frames > 10:
-            path.write_bytes(path.read_bytes()[:-100])
+            cut(path)
     loaded = checkpoint.load_newest(tmp_path, make_state())
     assert same(loaded.state, make_state(10))
     assert list(map(frames_of, loaded.damaged)) == [30, 20]
-    checkpoints(tmp_path)[0].write_bytes(b"")
+    cut(checkpoints(tmp_path)[0])
     with pytest.raises(RunDirectoryError, match=r"every checkpoint .* is damaged \(3 of them\)"):
         checkpoint.load_newest(tmp_path, make_state())
     assert checkpoint.load_newest(tmp_path / "none", make_state()) is None
@@ -111,15 +135,3 @@ def test_another_program_is_refused_by_name(change, why, tmp_path):
     path = save(tmp_path, 40)
     with pytest.raises(OtherProgramError, match=why):
         checkpoint.load(path, make_state(**change))
-
-
-def test_nothing_is_unpickled(tmp_path):
-    class Bomb:
-        def __reduce__(self):
-            return (print, ("unpickled",))
-
-    content = {"record": np.frombuffer(json.dumps({"types": {"x": "O"}}).encode(), np.uint8)}
-    with open(tmp_path / "1.npz", "wb") as file:
-        np.savez(file, x=np.array([Bomb()], object), **content)
-    with pytest.raises(DamagedCheckpointError):
-        checkpoint.read_arrays(tmp_path / "1.npz")

@@ -22,6 +22,7 @@ from cbet_jax.runs.directory import RunDirectory, RunDirectoryError, checkpoints
 from cbet_jax.runs.host_loop import HostSettings, SaveClock
 from experiments import minigrid_pretrain
 from experiments.common import endings, opening, training_command
+from tests.support.damage import cut
 from tests.support.fake_program import fake_program
 from tests.support.interruptions import interrupt_after
 from tests.support.refusal import refused
@@ -229,19 +230,19 @@ def test_a_contradicting_command_line_is_refused(stopped, capsys):
 
 def test_a_damaged_checkpoint_falls_back_to_the_last_good_one(unbroken, stopped, capsys):
     newest = checkpoints(stopped.checkpoints)[-1]
-    newest.write_bytes(newest.read_bytes()[:-100])
+    cut(newest)
     capsys.readouterr()
     pretrain(stopped.root, "--resume", *RARELY)
     shown = capsys.readouterr().out
     assert f"{newest.name} is damaged" in shown
-    assert f"continuing from {3 * CHUNK_FRAMES:012d}" in shown
+    assert f"continuing from {3 * CHUNK_FRAMES:013d}" in shown
     assert newest.with_name(f"{newest.name}.damaged-1").exists()
     assert stopped.metrics.read_bytes() == unbroken.metrics.read_bytes()
 
 
 def test_no_good_checkpoint_is_refused(stopped, capsys):
     for path in checkpoints(stopped.checkpoints):
-        path.write_bytes(b"")
+        cut(path)
     error = refused(minigrid_pretrain.main, ["--resume", "--out", str(stopped.root)], capsys)
     assert "every checkpoint" in error
 
@@ -542,7 +543,7 @@ def test_runs_of_one_program_end_as_they_do_alone(together, tmp_path, monkeypatc
     assert stop.value.code == 130
     runs = [RunDirectory(root) for root in roots]
     assert {frames for run in runs for frames in saved_frames(run)[-1:]} == {4 * CHUNK_FRAMES}
-    checkpoints(runs[1].checkpoints)[-1].unlink()  # killed before it was saved
+    shutil.rmtree(checkpoints(runs[1].checkpoints)[-1])  # killed before it was saved
     together(roots, "--resume", *RARELY)
     assert "3 runs in one program" in capsys.readouterr().out
     for number, run in enumerate(runs):
