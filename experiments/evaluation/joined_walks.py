@@ -7,8 +7,6 @@ import csv
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-import numpy as np
-
 from cbet_jax.analysis.intervals import Estimate
 from cbet_jax.config import SettingsError
 from cbet_jax.runs.directory import RunDirectoryError
@@ -42,7 +40,7 @@ def join(paths: Iterable[Path]) -> tuple[list[WalkRow], WalkConditions]:
         conditions = _joined(conditions, played, path) if conditions else played
         for row in rows:
             earlier = found.setdefault((row.scene, row.policy, row.seed), row)
-            if earlier[:-1] != row[:-1]:  # the last is compared anew
+            if earlier != row:
                 raise SettingsError(
                     f"{path} holds other numbers of {row.policy}, seed {row.seed}, in {row.scene} "
                     "than those before"
@@ -108,5 +106,5 @@ def _row(cells: dict[str, str]) -> WalkRow:
     ends = (float(cells[f"positions{end}"]) for end in ("", "_low", "_high"))
     return WalkRow(
         *(cells["policy"], cells["seed"], cells["scene"], int(cells["episodes"])),
-        *(Estimate(*ends), float(cells["positions_of_all_episodes"]), np.nan),
+        *(Estimate(*ends), float(cells["positions_of_all_episodes"])),
     )

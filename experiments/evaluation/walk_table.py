@@ -11,7 +11,6 @@ from rich.table import Table
 
 from cbet_jax.analysis import figures, intervals
 from cbet_jax.analysis.intervals import Estimate
-from cbet_jax.runs.saved_policies import UNIFORM
 from envs.habitat.simulator import FloorMap
 from experiments.common.outputs import write_table
 from experiments.evaluation import walk_pictures, walks
@@ -23,7 +22,7 @@ ALL_SCENES = "all"  # in place of a scene: the mean of all scenes
 PICTURES = BARS, MAPS, COVERAGE = ".png", "-maps.png", "-coverage.png"  # after the table's stem
 HEADER = (
     *("policy", "seed", "scene", "episodes", "positions", "positions_low", "positions_high"),
-    *("positions_of_all_episodes", "times_uniform", "simulator", "steps", "random_starts"),
+    *("positions_of_all_episodes", "simulator", "steps", "random_starts"),
     *("checkpoint_frames", "evaluation_seed"),
 )
 
@@ -55,35 +54,27 @@ class WalkRow(NamedTuple):
     episodes: int
     positions: Estimate  # distinct ones, an episode
     together: float  # distinct ones in all episodes of a seed
-    times_uniform: float  # mean an episode, over that of random actions (NaN: not compared)
 
 
 def rows(walked: Walked) -> Iterator[WalkRow]:
-    """Yield a row for each policy and seed in a scene; `with_means` compares them."""
+    """Yield a row for each policy and seed in a scene."""
     for policy, seeds in walked.places.items():
         for seed, places in seeds.items():
             found = intervals.mean(np.array([walks.distinct(episode) for episode in places]))
             together = walks.distinct(places)
-            yield WalkRow(policy, str(seed), walked.scene, len(places), found, together, np.nan)
+            yield WalkRow(policy, str(seed), walked.scene, len(places), found, together)
 
 
 def with_means(table: Iterable[WalkRow]) -> list[WalkRow]:
     """Return rows of single seeds with their means: over the scenes, and over the seeds.
 
-    The means of all scenes are last, and those of several seeds follow these. All are compared
-    with random actions, if these were played.
+    The means of all scenes are last, and those of several seeds follow these.
     """
     groups: dict[str, dict[str, list[WalkRow]]] = {}  # scene -> policy -> a row for each seed
     for row in table:
         groups.setdefault(row.scene, {}).setdefault(row.policy, []).append(row)
     if len(groups) > 1:
         groups[ALL_SCENES] = _over_scenes(groups)
-    for policies in groups.values():
-        usual = policies[UNIFORM][0].positions.value if UNIFORM in policies else np.nan
-        for policy, own in policies.items():
-            policies[policy] = [
-                row._replace(times_uniform=row.positions.value / (usual or np.nan)) for row in own
-            ]
     return [
         row
         for policies in groups.values()
@@ -124,7 +115,6 @@ def _mean(own: Sequence[WalkRow], seed: str, scene: str, positions: Estimate) ->
         sum(row.episodes for row in own),
         positions,
         float(np.mean([row.together for row in own])),
-        float(np.mean([row.times_uniform for row in own])),
     )
 
 
@@ -154,8 +144,7 @@ def show(console: Console, table: Sequence[WalkRow], title: str) -> None:
     summary = Table.grid(padding=(0, 2))
     for policy in policies:
         row = chosen[scenes[-1], policy]
-        times = "" if np.isnan(row.times_uniform) else f"{row.times_uniform:.2f} x uniform"
-        summary.add_row(f"  {policy}", row.positions.text(1), times, _difference(table, policy))
+        summary.add_row(f"  {policy}", row.positions.text(1), _difference(table, policy))
     console.print(summary)
     if scenes[-1] != ALL_SCENES:
         return
@@ -200,14 +189,7 @@ def save(
         frames = conditions.frames.get(row.policy, 0)
         return (conditions._asdict() | {"frames": frames}).values()
 
-    lines = (
-        (
-            *(*row[:4], *row.positions, row.together),
-            "" if np.isnan(row.times_uniform) else row.times_uniform,
-            *last(row),
-        )
-        for row in table
-    )
+    lines = ((*row[:4], *row.positions, row.together, *last(row)) for row in table)
     return write_table(path, HEADER, lines, again=again)
 
 

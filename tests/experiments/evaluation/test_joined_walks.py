@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from cbet_jax.analysis.intervals import Estimate
@@ -19,7 +18,7 @@ PLAYED = WalkConditions("raycast", 500, False, {"cbet": 1000}, 7)
 
 def row(policy: str, seed: int, scene: str, positions: float = 10.0) -> WalkRow:
     estimate = Estimate(positions, positions - 1, positions + 1)
-    return WalkRow(policy, str(seed), scene, 100, estimate, 40.0, np.nan)
+    return WalkRow(policy, str(seed), scene, 100, estimate, 40.0)
 
 
 def saved(path: Path, *rows: WalkRow, played: WalkConditions = PLAYED) -> Path:
@@ -51,8 +50,6 @@ def test_tables_of_several_seeds_are_one(tables):
     means = {(each.policy, each.scene, each.seed): each.positions for each in with_means(rows)}
     assert means["cbet", "all", "all"].value == 18.0
     assert means["cbet", "office", "all"].value == 24.0
-    times = [each.times_uniform for each in with_means(rows) if each.scene == "studio"]
-    assert times == [2.0, 2.8, pytest.approx(2.4), 1.0]
 
 
 def test_tables_of_several_scenes_are_one(tmp_path):
@@ -60,7 +57,6 @@ def test_tables_of_several_scenes_are_one(tmp_path):
         saved(tmp_path / f"{scene}.csv", row("cbet", 0, scene)) for scene in ("studio", "office")
     ]
     assert join(halves)[0] == [row("cbet", 0, "studio"), row("cbet", 0, "office")]
-    assert ",,raycast,500" in halves[0].read_text()  # nothing random to compare with
 
 
 def test_the_command_writes_one_table_and_its_bars(tables, tmp_path, capsys):

@@ -47,10 +47,10 @@ def test_several_seeds_have_a_row_together():
     ]
     five, six, both, nothing, random = table
     assert (five.positions.value, six.positions.value) == (3.0, 4.0)
-    assert (both.positions.value, both.together, both.times_uniform) == (3.5, 4.0, 1.75)
+    assert (both.positions.value, both.together) == (3.5, 4.0)
     width = 12.7062 / 2  # Student's t of one degree of freedom, times the standard error
     assert both.positions.high == pytest.approx(3.5 + width, rel=1e-4)
-    assert (nothing.times_uniform, random.times_uniform) == (0.5, 1.0)
+    assert (nothing.positions.value, random.positions.value) == (1.0, 2.0)
 
 
 def test_bars_are_those_of_all_seeds():
@@ -75,7 +75,6 @@ def test_the_mean_of_scenes_is_as_wide_as_they_are():
     assert (five.episodes, both.episodes) == (4, 8)
     one = 12.7062  # Student's half width of each scene: a standard error of 1
     assert five.positions.high == pytest.approx(2.5 + one, rel=1e-4)
-    assert five.times_uniform == 1.25  # 2.5 and 2
     assert six.positions.low == six.positions.high == 4.0
     assert both.positions.high == pytest.approx(3.25 + one * 0.75, rel=1e-4)
 

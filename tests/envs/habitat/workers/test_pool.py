@@ -288,29 +288,21 @@ def test_says_in_one_line_why_it_cannot_start(settings, message, tmp_path) -> No
     assert what_is_held() == before
 
 
-def test_another_protocol_is_refused(tmp_path, monkeypatch) -> None:
+@pytest.mark.parametrize(
+    ("program", "message"),
+    [
+        ("print('{\"protocol\": 99}', flush=True); input()", "speaks protocol 99, not 2"),
+        ("print('Welcome!', flush=True); input()", "something else than an answer"),
+        ("import time; time.sleep(600)", "did not answer in time"),
+    ],
+)
+def test_what_is_no_worker_is_refused(program, message, tmp_path, monkeypatch) -> None:
     script = tmp_path / "worker.py"
-    script.write_text('print(\'{"protocol": 99, "simulator": "own"}\', flush=True); input()')
-    monkeypatch.setattr(process, "WORKER", script)
-    with pytest.raises(SimulatorError, match="speaks protocol 99, not 2"):
-        WorkerPool(own(), 1)
-
-
-def test_nonsense_is_no_hello(tmp_path, monkeypatch) -> None:
-    script = tmp_path / "worker.py"
-    script.write_text("print('Welcome to my simulator!', flush=True); input()")
-    monkeypatch.setattr(process, "WORKER", script)
-    with pytest.raises(SimulatorError, match="something else than an answer"):
-        WorkerPool(own(), 1)
-
-
-def test_a_simulator_that_takes_too_long_to_start_is_not_waited_for(tmp_path, monkeypatch) -> None:
-    script = tmp_path / "worker.py"
-    script.write_text("import time; time.sleep(600)")
+    script.write_text(program)
     monkeypatch.setattr(process, "WORKER", script)
     monkeypatch.setattr(process, "_EXIT_SECONDS", 0.2)
-    with pytest.raises(SimulatorError, match="did not answer in time"):
-        WorkerPool(own(start_limit=0.5), 2)
+    with pytest.raises(SimulatorError, match=message):
+        WorkerPool(own(start_limit=2.0), 1)
 
 
 TOO_LITTLE = """
