@@ -53,15 +53,15 @@ class ChainworldOptions:
 
     out: Path | None = None  # folder of the table and the figure (default: a new one in runs/)
     method: str = "cbet"  # a reward made of counts: cbet, count or ablation-*
-    episodes: Annotated[int, at_least(END), at_most(10**6)] = 500  # of each actor
-    steps: Annotated[int, at_least(2), at_most(10**6)] = 100  # in an episode
-    actors: Worlds = 32  # that play one policy, each with its own counts
+    episodes: Annotated[int, at_least(END), at_most(10**6)] = 500  # episodes that each actor plays
+    steps: Annotated[int, at_least(2), at_most(10**6)] = 100  # length of an episode
+    actors: Worlds = 32  # actors that play one policy, each with its own counts
     seeds: Seeds = 8  # policies learnt with each rule
-    first_seed: Seed = 0
+    first_seed: Seed = 0  # the seeds are this one and those after it
     # The largest that the paper proposes, 1 - gamma, and that of its experiments.
-    reset_probabilities: tuple[float, ...] = (0.01, 0.001)  # p of random resets, at each step
-    discount: float = 0.99
-    learning_rate: float = 0.02
+    reset_probabilities: tuple[float, ...] = (0.01, 0.001)  # chances of a reset at each step
+    discount: float = 0.99  # factor by which a reward one step later counts less
+    learning_rate: float = 0.02  # rate of the optimizer
 
     def __post_init__(self) -> None:
         check_fields(self)

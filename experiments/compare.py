@@ -42,9 +42,10 @@ HEADER = ("run", "metric", "world", "seed", "value")
 class CompareOptions:
     """Compare the learning curves of runs."""
 
+    #: two runs or more; the others are compared with the first
     runs: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="[NAME=]RUN ...")]
     out: Path | None = None  # folder of the table and the picture (default: a new one in runs/)
-    until: int | None = None  # frames that are looked at (default: all that all runs have played)
+    until: int | None = None  # last frame that counts (default: the last that all have played)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

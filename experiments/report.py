@@ -35,9 +35,8 @@ class ReportOptions:
     paths: Annotated[
         tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="[NAME=]PATH ...")
     ]
-    out: Path | None = (
-        None  # a new .html (default: report.html in the folder, or of several in runs/)
-    )
+    #: the page, a new .html (default: report.html in the folder that is named, or in runs/)
+    out: Path | None = None
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

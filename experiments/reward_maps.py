@@ -68,14 +68,14 @@ class RewardMapOptions:
     """Draw the intrinsic reward of each action in each cell of a gridworld."""
 
     out: Path | None = None  # folder of the table and the figure (default: a new one in runs/)
-    env: str = "DoorKey-8x8"  # the world
-    level_seed: Seed = 4  # which of its levels
+    env: str = "DoorKey-8x8"  # the environment
+    level_seed: Seed = 4  # draws its level
     source: Annotated[Path | None, FROM] = None
     checkpoint: int | None = None  # frames of RUN's checkpoint (default: its newest)
     seed_index: int = 0  # which of RUN's seeds plays
-    worlds: Worlds = 64  # played side by side, counted together
-    steps: Steps = 1000  # of each world
-    seed: Seed = 0  # of the actions
+    worlds: Worlds = 64  # copies that are played side by side and counted together
+    steps: Steps = 1000  # steps in each copy
+    seed: Seed = 0  # draws the actions
     facing: str = "down"  # where the agent faces: right, down, left or up
     actions: tuple[str, ...] = ("left", "right", "forward", "pickup")  # columns of the figure
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 SPARSE_POINTS = 20  # a curve with fewer points shows each of them
 DASHES = ("-", "--", ":", "-.")
-NARROWEST_INCHES, WIDEST_INCHES = 7.0, 10.0  # of a picture, which is read at a page's width
+NARROWEST_INCHES, WIDEST_INCHES = 7.0, 10.0  # a picture fits a page's width
 CROWDED_GROUPS = 5  # with more groups their names are slanted
 LABEL_CHARACTERS, AXIS_CHARACTERS = 16, 32  # in a line of a group's name, of an axis's label
 
@@ -90,7 +90,7 @@ def bars(
         title: of the whole picture.
         panels: label of the vertical axis -> method -> one bar a group.
         groups: names below the groups.
-        published: of the same panels, one number a bar (NaN: there is none), drawn as a diamond.
+        published: a number for each bar (NaN: not printed), drawn as a diamond.
     """
     width = min(max(1.2 + 1.4 * len(groups), NARROWEST_INCHES), WIDEST_INCHES)
     figure, axes = grid(len(panels), columns=1, size=(width, 3.6))

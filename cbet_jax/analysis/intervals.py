@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-LEVEL = 0.95  # of confidence
+LEVEL = 0.95  # confidence
 
 
 class Estimate(NamedTuple):

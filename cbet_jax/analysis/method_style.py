@@ -27,7 +27,7 @@ BASES = {
     "all worlds": ("all worlds", "#0072B2"),
 }
 OTHERS = ("#882255", "#117733", "#56B4E9", "#999933", "#8C564B", "#332288", "#44AA99", "#000000")
-PALER = 0.45  # of the way to white, for each word that a variant's name adds
+PALER = 0.45  # each word of a variant's name moves its colour so far to white
 
 
 def plain_name(name: str) -> str:

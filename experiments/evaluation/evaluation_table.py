@@ -51,7 +51,7 @@ class EvaluationRow(NamedTuple):
     episodes: int
     measured: dict[str, Estimate]  # column -> mean of the episodes, where it means something
     actions: tuple[float, ...]  # share of each in all that were played
-    entropy: float  # of those shares, over that of a uniform choice
+    entropy: float  # entropy of those shares over a uniform choice's
 
 
 def rows(

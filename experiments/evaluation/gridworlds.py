@@ -39,7 +39,7 @@ from experiments.common.gridworlds import gridworld_settings
 from experiments.evaluation import evaluation_table
 from experiments.evaluation.evaluation_table import ALL_WORLDS, EvaluationRow
 
-PlayedWorld = dict[str, Episodes]  # of each policy, [seeds, episodes]
+PlayedWorld = dict[str, Episodes]  # policy -> [seeds, episodes]
 
 # Drawing takes a moment whatever XLA does to its code; compiling would take most of the time.
 COMPILED_QUICKLY = {"xla_backend_optimization_level": 0}

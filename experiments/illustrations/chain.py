@@ -29,14 +29,14 @@ A, B, C, D = range(4)
 NEXT = np.array([[B, D], [C, C], [B, B], [D, D]])  # [place, action]: actions differ only in A
 GO_TO_B, GO_TO_D = range(2)
 Numbers = Any  # Float[Array, "rules seeds episodes ..."], or numpy's
-SLOTS = 64  # of a count table, for four places and fewer than ten changes
+SLOTS = 64  # a count table holds four places and fewer than ten changes
 
 
 class Rule(NamedTuple):
     """When counts are forgotten."""
 
     name: str
-    at_the_end: bool  # of every episode
+    at_the_end: bool  # whether at every episode's end
     probability: float  # at each step, of states and of changes
 
 
@@ -44,8 +44,8 @@ class Learnt(NamedTuple):
     """What was learnt, episode by episode."""
 
     to_d: Numbers  # chance that the policy goes from A to D
-    share: Numbers  # of the steps, in each place
-    reward: Numbers  # intrinsic, mean over steps
+    share: Numbers  # share of the steps in each place
+    reward: Numbers  # mean intrinsic reward a step
 
 
 def learn(

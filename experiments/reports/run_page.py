@@ -84,7 +84,7 @@ def _line(name: str, color: str, curve: Curve) -> dict[str, Any]:
 
 
 def evaluation(run: Run) -> list[str]:
-    """Return the newest evaluation of a run, with 95 % intervals; nothing where there is none.
+    """Return a run's newest evaluation with 95 % intervals, or nothing.
 
     Of several seeds it has the means.
 
@@ -97,7 +97,7 @@ def evaluation(run: Run) -> list[str]:
     policy, seed, world, *columns = table[0]
     measured = [x for x in columns if f"{x}_low" in columns and all(row[x] for row in table)]
     others = [name for name in columns if name in COUNTED]
-    last = {(row[policy], row[world]): row for row in table}.values()  # of seeds, their mean
+    last = {(row[policy], row[world]): row for row in table}.values()  # the mean of several seeds
     try:
         rows = [
             (
@@ -118,7 +118,7 @@ def evaluation(run: Run) -> list[str]:
 
 
 def _newest_table(run: Run) -> list[dict[str, str]]:
-    """Return the rows of a run's newest evaluation; none where there is none."""
+    """Return the rows of a run's newest evaluation, or nothing."""
     files = run.directory.root.glob(EVALUATIONS)
     for path in sorted(files, key=lambda path: path.stat().st_mtime, reverse=True):
         with open(path, newline="", errors="replace") as file:
@@ -134,7 +134,7 @@ def _interval(row: dict[str, str], name: str) -> str:
 
 
 def film(run: Run, folder: Path) -> list[str]:
-    """Return the newest film of a run; nothing where there is none."""
+    """Return a run's newest film, or nothing."""
     films = (path for path in run.directory.root.glob("*.gif") if not is_hidden(path))
     newest = max(films, key=lambda path: path.stat().st_mtime, default=None)
     if newest is None:

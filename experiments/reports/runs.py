@@ -103,7 +103,7 @@ def last_frames(runs: Sequence[Run], until: int | None = None) -> int:
 
 
 def differing(runs: Sequence[Run], *others: RunSettings) -> dict[str, list[str]]:
-    """Return the settings that are not the same in all runs and others: name -> values."""
+    """Return the settings in which runs and others differ: name -> values."""
     settings = [*(run.settings for run in runs), *others]
     flat = [flattened(to_json(each)) for each in settings]
     names = dict.fromkeys(name for each in flat for name in each)

@@ -30,13 +30,13 @@ from experiments.study.plan import (
 
 STUDY = "study"  # the stage of rows that say what was asked for
 CURVES = ("interactions", "success", "extrinsic_return", "intrinsic_reward")
-POINTS = 30  # of a curve
-SMOOTHED_FRAMES = 300 * 3200  # of 50 M (paper, appendix "plot smoothing")
+POINTS = 30  # a curve has so many
+SMOOTHED_FRAMES = 300 * 3200  # window for 50 M frames (paper, appendix "plot smoothing")
 SOLVED = 0.9  # extrinsic return
-MAY_DIFFER = ("budget", "seeds", "first_seed")  # between studies that are reported together
-EXACT, ROUNDED = 15, 6  # digits of a value: of what was asked for, and of what was measured
+MAY_DIFFER = ("budget", "seeds", "first_seed")  # between studies whose tables are read together
+EXACT, ROUNDED = 15, 6  # digits of a setting, and of a measured value
 EARLIER = "results-earlier.csv"  # an earlier table, if it has results of which no files are left
-ENDED = "diverged"  # metric of a run that did: 1, after the frames of its last checkpoint
+ENDED = "diverged"  # metric: 1 after the frames of a diverged run's last checkpoint
 FRAMES_TO_SOLVE = f"frames_to_return_{SOLVED}"
 
 
@@ -44,13 +44,13 @@ class Result(NamedTuple):
     """One number."""
 
     stage: str
-    setup: str  # what was pre-trained in; nothing, without pre-training
+    setup: str  # where pre-training was; empty without it
     method: str
     seed: int
-    environment: str  # that was played in
+    environment: str  # where it was measured
     metric: str
-    frames: int  # trained until then
-    actors: int  # that shared these frames; 0, where nothing was trained
+    frames: int  # trained for
+    actors: int  # shared these frames; 0 where nothing was trained
     value: float
 
 
@@ -65,7 +65,7 @@ def write(path: Path, results: list[Result]) -> None:
 
 
 def write_again(path: Path, results: list[Result]) -> Path | None:
-    """Save the table in place of an earlier one, which is kept if it has results that are gone.
+    """Save the table in place of an earlier one, and keep that one if it has results without files.
 
     Runs may have been deleted since, of which it is all that is left.
 

@@ -43,7 +43,7 @@ class Cell(NamedTuple):
     method: str
     metric: str
     ours: Row | None  # None where a part of it was not run
-    frames: tuple[int, ...]  # of pre-training, in each setup
+    frames: tuple[int, ...]  # pre-training frames in each setup
     published: str  # as it is printed, or nothing
 
 
