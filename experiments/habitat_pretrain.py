@@ -18,7 +18,7 @@ from cbet_jax.setting_types import check_between
 from envs.habitat.simulator import ACTIONS
 from experiments import watch
 from experiments.common import habitat, presets, training_command
-from experiments.common.cli import FirstWords
+from experiments.common.cli import Said, value_of
 from experiments.common.presets import HABITAT_PRESETS
 from experiments.common.training_options import (
     Asked,
@@ -57,12 +57,12 @@ class HabitatPretrainOptions(TrainingOptions):
         return self.run_settings(self.scene, habitat=self.habitat)
 
 
-def defaults(first: FirstWords, stored: RunSettings | None) -> HabitatPretrainOptions:
+def defaults(said: Said, stored: RunSettings | None) -> HabitatPretrainOptions:
     """Return the options of the preset, or of the run to resume."""
-    base = presets.base(first.preset, stored, HABITAT_PRESETS)
+    base = presets.base(value_of(said, "--preset"), stored, HABITAT_PRESETS)
     assert base.habitat is not None
     if stored and stored.habitat:
-        habitat.trusted(stored.habitat, first.simulator)
+        habitat.trusted(stored.habitat, value_of(said, "--simulator"))
     return HabitatPretrainOptions(
         **shared_options(base), scene=base.environments[0], habitat=base.habitat
     )

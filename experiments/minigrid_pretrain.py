@@ -11,7 +11,7 @@ from cbet_jax.config import RunSettings
 from envs.minigrid.generators.own_worlds import is_whole_world
 from experiments import watch
 from experiments.common import gridworlds, opening, presets, training_command
-from experiments.common.cli import FirstWords
+from experiments.common.cli import Said, value_of
 from experiments.common.gridworlds import build
 from experiments.common.training_options import (
     Asked,
@@ -36,15 +36,10 @@ class PretrainOptions(TrainingOptions):
         """The gridworlds to play."""
         return self.envs
 
-    @property
-    def settings(self) -> RunSettings:
-        """The settings that decide the numbers."""
-        return self.run_settings(*self.envs)
 
-
-def defaults(first: FirstWords, stored: RunSettings | None) -> PretrainOptions:
+def defaults(said: Said, stored: RunSettings | None) -> PretrainOptions:
     """Return the options of the preset, or of the run to resume."""
-    base = presets.base(first.preset, stored)
+    base = presets.base(value_of(said, "--preset"), stored)
     return PretrainOptions(**shared_options(base), envs=base.environments)
 
 

@@ -14,7 +14,7 @@ from rich.console import Console
 from cbet_jax.analysis.method_style import plain_name
 from cbet_jax.config import RunSettings
 from experiments.common import gridworlds, opening, presets, training_command
-from experiments.common.cli import FirstWords
+from experiments.common.cli import Said, value_of
 from experiments.common.gridworlds import build
 from experiments.common.training_options import (
     Asked,
@@ -42,11 +42,11 @@ class TabulaRasaOptions(TrainingOptions):
         return self.run_settings(self.env, explore=False)
 
 
-def defaults(first: FirstWords, stored: RunSettings | None) -> TabulaRasaOptions:
+def defaults(said: Said, stored: RunSettings | None) -> TabulaRasaOptions:
     """Return the options of the preset, or of the run to resume."""
-    base = presets.base(first.preset, stored)
+    base = presets.base(value_of(said, "--preset"), stored)
     if base is not stored:
-        base = replace(base, train=presets.for_task(base, first.env))
+        base = replace(base, train=presets.for_task(base, value_of(said, "--env")))
     env = stored.environments[0] if stored else tyro.MISSING
     return TabulaRasaOptions(**shared_options(base), env=env)
 

@@ -25,7 +25,7 @@ from cbet_jax.runs.saved_policies import load_policies
 from cbet_jax.setting_types import check_between
 from envs.minigrid import make_world
 from experiments.common import gridworlds, opening, presets, training_command
-from experiments.common.cli import FirstWords
+from experiments.common.cli import Said, value_of
 from experiments.common.gridworlds import build, gridworld_settings, save_first_state
 from experiments.common.outputs import given_run
 from experiments.common.training_options import (
@@ -93,14 +93,15 @@ class Bias(NamedTuple):
     params: Any  # arrays [seeds, ...]
 
 
-def defaults(first: FirstWords, stored: RunSettings | None) -> TransferOptions:
+def defaults(said: Said, stored: RunSettings | None) -> TransferOptions:
     """Return the options of the preset, or of the run to resume."""
-    base = presets.base(first.preset, stored)
+    base = presets.base(value_of(said, "--preset"), stored)
     if base is not stored:
-        base = replace(base, train=replace(presets.for_task(base, first.env), method="none"))
+        train = presets.for_task(base, value_of(said, "--env"))
+        base = replace(base, train=replace(train, method="none"))
     if stored is None:
         return TransferOptions(
-            **shared_options(replace(base, seeds=new_seeds(first, base.seeds))),
+            **shared_options(replace(base, seeds=new_seeds(said, base.seeds))),
             source=tyro.MISSING,
             env=tyro.MISSING,
         )
@@ -116,11 +117,12 @@ def defaults(first: FirstWords, stored: RunSettings | None) -> TransferOptions:
     )
 
 
-def new_seeds(first: FirstWords, of_preset: int) -> int:
+def new_seeds(said: Said, of_preset: int) -> int:
     """Return how many agents a new run has: as many as were pre-trained, unless one is chosen."""
-    if first.source is None or first.seed_index is not None:
+    source = value_of(said, "--from")
+    if source is None or "--seed-index" in said:
         return of_preset
-    return gridworld_settings(RunDirectory(given_run(first.source))).seeds
+    return gridworld_settings(RunDirectory(given_run(Path(source)))).seeds
 
 
 def resumed(options: TransferOptions, stored: RunSettings) -> RunSettings:

@@ -110,29 +110,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
     console = Screen()
     with cli.user_errors():
         options: NewMethodOptions = cli.parse(NewMethodOptions, arguments, MODULE)
-        write(options)
+        options.path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with creating(options.path) as temporary:
+                temporary.write_text(TEMPLATE.substitute(name=options.name))
+        except FileExistsError:
+            raise SettingsError(f"{options.path} already exists: choose another name") from None
     place = f"{options.path}:make"
-    smoke = ("--preset", "smoke", "--method", place)
+    train = invocation.command_line(PRETRAIN, "--preset", "smoke", "--method", place)
     for line in (
         f"saved: {options.path}",
         f"check it: {invocation.command_line(CHECK, place)}",
-        f"train with it: {invocation.command_line(PRETRAIN, *smoke)}",
+        f"train with it: {train}",
     ):
         console.print(line, soft_wrap=True, highlight=False)
-
-
-def write(options: NewMethodOptions) -> None:
-    """Write the file.
-
-    Raises:
-        SettingsError: there is such a file. OSError: it cannot be written.
-    """
-    options.path.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        with creating(options.path) as temporary:
-            temporary.write_text(TEMPLATE.substitute(name=options.name))
-    except FileExistsError:
-        raise SettingsError(f"{options.path} already exists: choose another name") from None
 
 
 if __name__ == "__main__":

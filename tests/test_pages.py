@@ -75,7 +75,7 @@ def parsing_only(monkeypatch, tmp_path):
         raise ParsedError
 
     monkeypatch.setattr(cli, "parse", parse_only)
-    monkeypatch.setattr(opening, "stored_settings", lambda first: None)
+    monkeypatch.setattr(opening, "stored_settings", lambda said: None)
     monkeypatch.setattr(RunDirectory, "settings", lambda directory: PRESETS["paper"])
     monkeypatch.chdir(tmp_path)
 

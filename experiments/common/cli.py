@@ -5,7 +5,6 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
@@ -33,6 +32,8 @@ NUMBER = re.compile(r"([+-]?[0-9][0-9_]*(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,3})?)([
 SUFFIXES = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9}
 MOST_DIGITS = 30  # of a whole number
 
+type Said = dict[str, list[str]]  # an option's name -> the words that follow it
+
 
 def parse(kind: Any, arguments: Sequence[str], module: str = "", **options: Any) -> Any:
     """Read a command line into a frozen dataclass, as tyro does.
@@ -59,9 +60,9 @@ def parse(kind: Any, arguments: Sequence[str], module: str = "", **options: Any)
         raise SystemExit(0) from None
 
 
-def said(arguments: Sequence[str]) -> dict[str, list[str]]:
+def said(arguments: Sequence[str]) -> Said:
     """Return the words that follow each option of a command line, by the option's name."""
-    options: dict[str, list[str]] = {}
+    options: Said = {}
     values: list[str] = []
     for word in arguments:
         if word.startswith("--"):
@@ -72,32 +73,9 @@ def said(arguments: Sequence[str]) -> dict[str, list[str]]:
     return options
 
 
-@dataclass(frozen=True)
-class FirstWords:
-    """The options that decide the defaults of all others."""
-
-    preset: str | None = None
-    out: Path | None = None
-    resume: bool = False
-    env: str | None = None  # whose task is learnt
-    source: Path | None = None  # the pre-trained run
-    seed_index: str | None = None  # of the pre-trained run
-    simulator: str | None = None  # that plays the scenes
-
-
-def first_words(arguments: Sequence[str]) -> FirstWords:
-    """Read the options that decide the defaults of all others."""
-    options = {name: values[0] for name, values in said(arguments).items() if values}
-    out, source = options.get("--out"), options.get("--from")
-    return FirstWords(
-        preset=options.get("--preset"),
-        out=Path(out) if out is not None else None,
-        resume="--resume" in arguments,
-        env=options.get("--env"),
-        source=Path(source) if source is not None else None,
-        seed_index=options.get("--seed-index"),
-        simulator=options.get("--simulator"),
-    )
+def value_of(options: Said, name: str) -> str | None:
+    """Return the value that a command line gives an option, None if it gives no value."""
+    return next(iter(options.get(name, ())), None)
 
 
 def _refuse_twice(arguments: Sequence[str]) -> None:

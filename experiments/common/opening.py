@@ -20,7 +20,7 @@ from cbet_jax.runs.tracking import Trackers
 from cbet_jax.settings_json import first_difference, to_json
 from envs.minigrid.generators.own_worlds import refuse_unnamed as refuse_unnamed_worlds
 from experiments.common import cli, presets
-from experiments.common.cli import FirstWords
+from experiments.common.cli import Said
 from experiments.common.outputs import RUNS
 from experiments.common.training_options import Experiment, TrainingOptions
 
@@ -37,67 +37,41 @@ def read[O: TrainingOptions](
         SettingsError: the command line is invalid.
         RunDirectoryError: the run to resume is missing, of another kind, or has other settings.
     """
-    first = cli.first_words(arguments)
-    stored = stored_settings(first)
+    said = cli.said(arguments)
+    stored = stored_settings(said)
+    out = cli.value_of(said, "--out")
     if stored and stored.stage != experiment.stage:
-        raise RunDirectoryError(f"{first.out} is a run of {stored.stage}, not {experiment.stage}")
-    defaults = experiment.defaults(first, stored)
+        raise RunDirectoryError(f"{out} is a run of {stored.stage}, not {experiment.stage}")
+    defaults = experiment.defaults(said, stored)
     options: O = cli.parse(type(defaults), arguments, experiment.module, default=defaults)
     if stored:
         asked = experiment.resumed(options, stored)
-        if "--frames" in cli.said(arguments) and asked.train.frames > stored.train.frames:
+        refuse_unnamed(asked.train.method)  # code of a stranger is run only if the line names it
+        if not asked.habitat:
+            refuse_unnamed_worlds(asked.environments)
+        if "--frames" in said and asked.train.frames > stored.train.frames:
             # The run is made longer.
             stored = replace(stored, train=replace(stored.train, frames=asked.train.frames))
-        refuse_changed_code(RunDirectory(Path(first.out or "")), stored, asked)
         difference = first_difference(to_json(stored), to_json(asked))
         if difference:
-            raise RunDirectoryError(f"{first.out} was started with other settings: {difference}")
+            kept = "; the run keeps the code that it began with" if "@" in difference else ""
+            raise RunDirectoryError(f"{out} was started with other settings: {difference}{kept}")
     return options, stored
 
 
-def refuse_changed_code(directory: RunDirectory, stored: RunSettings, asked: RunSettings) -> None:
-    """Refuse to continue a run with code that the command line does not name, or that has changed.
-
-    Args:
-        directory: of the run.
-        stored: its settings.
-        asked: those that the command line asks for.
-
-    Raises:
-        SettingsError: a method is not named. UnknownEnvironment: a world is not named.
-        RunDirectoryError: a file has changed.
-    """
-    refuse_unnamed(asked.train.method)
-    pairs = [(stored.train.method, asked.train.method, directory.method)]
-    if not asked.habitat:
-        refuse_unnamed_worlds(asked.environments)
-        files = list(dict.fromkeys(filter(None, map(own_code.digest, stored.environments))))
-        pairs += [
-            (old, new, directory.world(1 + files.index(own_code.digest(old))))
-            for old, new in zip(stored.environments, asked.environments, strict=False)
-            if own_code.digest(old)
-        ]
-    for old, new, kept in pairs:
-        name = own_code.plain(old)
-        if own_code.is_own(old) and old != new and name == own_code.plain(new):
-            raise RunDirectoryError(
-                f"{name.partition(':')[0]} has changed since {directory.root} was begun; the run's "
-                f"own copy is {kept}"
-            )
-
-
-def stored_settings(first: FirstWords) -> RunSettings | None:
+def stored_settings(said: Said) -> RunSettings | None:
     """Return the settings of the run to resume, None for a new run.
 
     Raises:
         SettingsError: no directory is named.
         RunDirectoryError: the directory holds no run.
     """
-    if not first.resume:
+    if "--resume" not in said:
         return None
-    if first.out is None:
+    out = cli.value_of(said, "--out")
+    if out is None:
         raise SettingsError("--resume needs --out DIR, the run to continue")
-    return RunDirectory(first.out).settings()
+    return RunDirectory(Path(out)).settings()
 
 
 def lay_out(options: TrainingOptions, console: Console) -> Mesh | None:

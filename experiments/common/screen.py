@@ -1,9 +1,10 @@
-"""Where commands print: what is shown may lead nowhere, and never stops a command."""
+"""The console of commands: a reader who is gone never stops a command."""
 
 import contextlib
 import io
 import os
 import sys
+from collections.abc import Callable
 from typing import Any, TextIO, cast
 
 from rich.console import Console
@@ -31,12 +32,12 @@ class Screen(Console):
 
 
 def in_notebook() -> bool:
-    """Return whether what is printed is shown in a notebook."""
+    """Return whether a notebook shows the text printed."""
     return type(sys.stdout).__module__.startswith(NOTEBOOK)
 
 
 class _Output(io.TextIOBase):
-    """Standard output as it is at the time; what it cannot take, as of a closed pipe, is lost."""
+    """Standard output as it is at the time; text for a closed pipe is lost."""
 
     def __init__(self) -> None:
         self._is_gone = False
@@ -47,27 +48,27 @@ class _Output(io.TextIOBase):
         return getattr(_standard_output(), "encoding", None) or WITHOUT_DISPLAY
 
     def write(self, text: str) -> int:
-        """Write text, with what cannot be encoded as an escape sequence."""
-        output = _standard_output()
-        if output is not None and not self._is_gone:
-            shown = text.encode(self.encoding, "backslashreplace").decode(self.encoding)
-            try:
-                output.write(shown)
-            except OSError:
-                self._end()
+        """Write text, with escape sequences where it cannot be encoded."""
+        shown = text.encode(self.encoding, "backslashreplace").decode(self.encoding)
+        self._try(lambda output: output.write(shown))
         return len(text)
 
     def flush(self) -> None:
-        """Bring what was written to its reader."""
+        """Bring the text to its reader."""
+        self._try(lambda output: output.flush())
+
+    def _try(self, work: Callable[[TextIO], object]) -> None:
         output = _standard_output()
-        if output is not None and not self._is_gone:
-            try:
-                output.flush()
-            except OSError:
-                self._end()
+        if output is None or self._is_gone:
+            return
+        try:
+            work(output)
+        except OSError:
+            self._is_gone = True
+            forget_output()
 
     def isatty(self) -> bool:
-        """Return whether standard output is a terminal that can show what moves, drawn in Unicode.
+        """Return whether standard output is a terminal that moves text and draws in Unicode.
 
         Any other gets plain lines, as a file does.
         """
@@ -82,10 +83,6 @@ class _Output(io.TextIOBase):
             raise io.UnsupportedOperation("fileno")
         return output.fileno()
 
-    def _end(self) -> None:
-        self._is_gone = True
-        forget_output()
-
 
 def _standard_output() -> TextIO | None:
     """Return standard output itself.
@@ -97,7 +94,7 @@ def _standard_output() -> TextIO | None:
 
 
 def flush_output() -> None:
-    """Bring what was printed to its reader, who may be gone: nothing is said of it at exit."""
+    """Bring the text printed to its reader, who may be gone: Python reports no error at exit."""
     if sys.stdout is not None:
         try:
             sys.stdout.flush()
@@ -106,7 +103,7 @@ def flush_output() -> None:
 
 
 def forget_output() -> None:
-    """Let standard output lead nowhere, so Python has nothing to say of it at exit."""
+    """Redirect stdout to /dev/null, so Python reports no error at exit."""
     with contextlib.suppress(OSError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())

@@ -14,7 +14,7 @@ from cbet_jax.program import Program
 from cbet_jax.runs import tracking
 from cbet_jax.runs.directory import RunDirectory
 from cbet_jax.setting_types import NonNegativeFloat, Processes, check_between, check_fields
-from experiments.common.cli import FirstWords
+from experiments.common.cli import Said
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,8 +49,8 @@ class TrainingOptions:
 
     @property
     def settings(self) -> RunSettings:
-        """The settings that decide the numbers, where the options alone say them."""
-        raise NotImplementedError
+        """The settings that decide the numbers, as far as the options alone say them."""
+        return self.run_settings(*self.gridworlds)
 
     def run_settings(self, *environments: str, **more: Any) -> RunSettings:
         """Return the settings that decide the numbers of a run.
@@ -103,8 +103,9 @@ class Experiment[O: TrainingOptions]:
     module: str  # the command, as `python -m` names it
     stage: str  # of its runs, as `RunSettings.stage` names it
     evaluate: str  # the command to suggest at the end
-    #: returns the default options: those of `--preset`, or of the run that `--resume` continues
-    defaults: Callable[[FirstWords, RunSettings | None], O]
+    #: returns the default options: those of `--preset`, or of the run that `--resume` continues;
+    #: given what the command line says, unread, and the settings of that run
+    defaults: Callable[[Said, RunSettings | None], O]
     #: builds the program of the runs
     opened: Callable[[Sequence[Asked[O]], Console], AbstractContextManager[Opened]]
     #: given the options and the stored settings, returns the settings that the user asks for;

@@ -120,10 +120,10 @@ def read(study: Study, arguments: Sequence[str]) -> tuple[StudyOptions, Path]:
         SettingsError: a name is unknown, or a number out of range. RunDirectoryError: the
             directory holds a study with other settings.
     """
-    first = cli.first_words(arguments)
-    root = first.out or RUNS / f"{study.name}-{first.preset or presets.DEFAULT}"
+    said = cli.said(arguments)
+    name, out = cli.value_of(said, "--preset"), cli.value_of(said, "--out")
+    root = Path(out) if out else RUNS / f"{study.name}-{name or presets.DEFAULT}"
     stored = stored_study(root)
-    name = first.preset
     if name is None:
         name = stored.preset if stored else presets.DEFAULT
     frames = presets.named(name).train.frames

@@ -4,7 +4,6 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
 import pytest
 
@@ -148,7 +147,8 @@ def test_other_words_are_no_whole_numbers(word, capsys):
     assert "is no whole number" in refused(read, ["--frames", word], capsys)
 
 
-def test_the_first_words_are_the_last_of_their_options():
-    words = "--preset=paper --seed_index 1 --from a --out x --resume --preset smoke --envs A B"
-    first = cli.first_words([*words.split(), "--env"])
-    assert first == cli.FirstWords("smoke", Path("x"), True, None, Path("a"), "1")
+def test_the_last_value_of_an_option_counts():
+    words = "--preset=paper --seed_index 1 --resume --preset smoke --envs A B --out"
+    said = cli.said(words.split())
+    assert list(said) == ["--preset", "--seed-index", "--resume", "--envs", "--out"]
+    assert [cli.value_of(said, name) for name in said] == ["smoke", "1", None, "A", None]
