@@ -44,9 +44,15 @@ def equations(jaxpr):
     """Yield all equations of a program, those of its loops and functions, too."""
     for equation in jaxpr.eqns:
         yield equation
-        for inner in jax.tree.leaves(tuple(equation.params.values()), is_leaf=is_program):
-            if is_program(inner):
-                yield from equations(inner.jaxpr if isinstance(inner, ClosedJaxpr) else inner)
+        for inner in inner_programs(equation):
+            yield from equations(inner)
+
+
+def inner_programs(equation):
+    """Yield the programs inside an equation, such as the body of a loop or of a function."""
+    for value in jax.tree.leaves(tuple(equation.params.values()), is_leaf=is_program):
+        if is_program(value):
+            yield value.jaxpr if isinstance(value, ClosedJaxpr) else value
 
 
 def is_program(parameter):
@@ -93,7 +99,7 @@ def test_all_but_the_factors_of_products_is_float32(traced, factors):
     assert {product.outvars[0].aval.dtype.name for product in products} == {"float32"}
     small = [e for e in found if any(_is_small(variable) for variable in e.outvars)]
     assert bool(small) == (factors == "bfloat16")
-    computes = {e.primitive.name for e in small if not [*inner_jaxprs(e)]} - MOVES
+    computes = {e.primitive.name for e in small if not [*inner_programs(e)]} - MOVES
     assert not computes
 
 
