@@ -55,8 +55,11 @@ class Loaded[T]:
     damaged: tuple[Path, ...] = ()
 
 
-class DamagedCheckpointError(Exception):
+class DamagedCheckpointError(RunDirectoryError):
     """A checkpoint that is not what was written."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(f"checkpoint {path} is damaged")
 
 
 class OtherProgramError(RunDirectoryError):
@@ -248,7 +251,7 @@ def read_file(
     except MemoryError:
         raise
     except Exception as error:  # a damaged file can raise anything that the readers know
-        raise DamagedCheckpointError(str(path)) from error
+        raise DamagedCheckpointError(path) from error
     return arrays, record
 
 
@@ -268,7 +271,7 @@ def _position(path: Path, record: dict[str, Any]) -> Position:
     try:
         return Position(**record["position"])
     except (KeyError, TypeError) as error:
-        raise DamagedCheckpointError(str(path)) from error
+        raise DamagedCheckpointError(path) from error
 
 
 def _is_key(leaf: Any) -> bool:

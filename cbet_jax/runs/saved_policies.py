@@ -13,7 +13,7 @@ from cbet_jax.agent import Agent, AgentParams, Bias, world_agent
 from cbet_jax.config import RunSettings
 from cbet_jax.program import seed_keys
 from cbet_jax.runs import checkpoint, devices, multihost
-from cbet_jax.runs.checkpoint import DamagedCheckpointError, Loaded, Position, named_leaves
+from cbet_jax.runs.checkpoint import Loaded, Position, named_leaves
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError, checkpoints, frames_of, path_at
 from envs.types import World
 
@@ -94,10 +94,7 @@ def _load[T](
         raise RunDirectoryError(
             f"no checkpoint at {frames} frames in {directory.root}; there: {there}"
         )
-    try:
-        return Loaded(*read(found[-1]), found[-1])
-    except DamagedCheckpointError:
-        raise RunDirectoryError(f"checkpoint {found[-1]} is damaged") from None
+    return Loaded(*read(found[-1]), found[-1])
 
 
 def params_of(arrays: Mapping[str, np.ndarray], where: Path) -> AgentParams:
