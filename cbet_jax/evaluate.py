@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from cbet_jax.agent import Agent, AgentParams, uniform
+from cbet_jax.episode_records import with_episode_records
 from cbet_jax.rollout import ActorState, act, begin_actor
 from envs.types import World
 
@@ -53,7 +54,7 @@ def make_evaluator(world: World, agent: Agent) -> Evaluator:
         that draws the levels), and of a key that draws the actions. It returns episodes
         `[policies, N]`.
     """
-    play = jax.jit(partial(_evaluate, agent, world))
+    play = jax.jit(partial(_evaluate, agent, with_episode_records(world)))
 
     def play_each(params: AgentParams, beginning: Any, action_key: PRNGKeyArray) -> Episodes:
         params = jax.device_get(params)
@@ -79,7 +80,7 @@ def _evaluate(
 ) -> Episodes:
     nothing = jnp.zeros(world.num_worlds, jnp.int32)
     start = _Play(
-        actor=begin_actor(agent, world, *world.init(beginning), memory=()),
+        actor=begin_actor(agent, world, *world.init(beginning)),
         episodes=Episodes(
             success=nothing > 0,
             interactions=nothing,
@@ -98,18 +99,18 @@ def _evaluate(
 def _step(agent: Agent, world: World, params: AgentParams, play: _Play) -> _Play:
     """Play one step, and keep the results of the episodes that it ends."""
     key, action_key = jax.random.split(play.key)
-    actor, transition, events = act(agent, world, params, play.actor, action_key)
+    actor, transition = act(agent, world, params, play.actor, action_key)
     chosen = jax.nn.one_hot(transition.action, world.num_actions, dtype=jnp.int32)
-    ends = events.ended & ~play.over
+    now, ends = actor.world.episodes, actor.world.episodes.ended & ~play.over
 
     def keep(new: Array, old: Array) -> Array:
         return jnp.where(ends, new, old)
 
     episodes = Episodes(
-        success=keep(events.episode_success, play.episodes.success),
-        interactions=keep(events.episode_interactions, play.episodes.interactions),
-        length=keep(events.episode_length, play.episodes.length),
-        extrinsic_return=keep(events.episode_return, play.episodes.extrinsic_return),
+        success=keep(now.success, play.episodes.success),
+        interactions=keep(now.interactions, play.episodes.interactions),
+        length=keep(now.length, play.episodes.length),
+        extrinsic_return=keep(now.extrinsic_return, play.episodes.extrinsic_return),
         actions=play.episodes.actions + chosen * ~play.over[:, None],
     )
-    return _Play(actor, episodes, play.over | events.ended, key)
+    return _Play(actor, episodes, play.over | now.ended, key)

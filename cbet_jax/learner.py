@@ -12,7 +12,7 @@ from jaxtyping import Array, ArrayLike, Float
 
 from cbet_jax.agent import Agent, AgentParams
 from cbet_jax.config import OptimizerSettings, TrainSettings
-from cbet_jax.intrinsic.types import Intrinsic, Loss, Params
+from cbet_jax.intrinsic.types import Intrinsic, Loss, Params, Reward
 from cbet_jax.losses import ActorCriticLoss, RewardStream, actor_critic_loss, cut_at_time_outs
 from cbet_jax.types import ArrayTree, Metrics, SameType, Trajectory, unchanged
 
@@ -108,7 +108,7 @@ def update(
         The learner after the update, and metrics.
     """
     learner = learner._replace(intrinsic=intrinsic.adapt(learner.intrinsic, batch, mean))
-    reward, networks_loss, networks_gradient = reward_and_loss(intrinsic, learner.intrinsic, batch)
+    reward, networks_loss, networks_gradient = _rewarded(intrinsic, learner.intrinsic, batch)
     total = total_reward(reward, batch.steps.extrinsic_reward, intrinsic.coefficient, settings)
 
     def policy_loss(policy: ArrayTree) -> tuple[Float[Array, ""], ActorCriticLoss]:
@@ -134,26 +134,16 @@ def update(
     return learner, metrics
 
 
-def reward_and_loss(
+def _rewarded(
     intrinsic: Intrinsic, params: Params, batch: Trajectory
-) -> tuple[Float[Array, "T N"], Loss, dict[str, ArrayTree]]:
-    """Return the method's reward, the loss of its networks, and the gradient of the loss.
+) -> tuple[Reward, Loss, dict[str, ArrayTree]]:
+    """Return the method's reward, the loss of its networks, and the gradient of the loss."""
 
-    The reward is unweighted, and no gradient flows through it.
-    """
-
-    def loss_and_others(
-        learnt: dict[str, ArrayTree],
-    ) -> tuple[Float[Array, ""], tuple[Metrics, Float[Array, "T N"]]]:
-        here = params._replace(learnt=learnt)
-        if intrinsic.reward_and_loss is not None:
-            reward, (loss, terms) = intrinsic.reward_and_loss(here, batch)
-        else:
-            reward, (loss, terms) = intrinsic.reward(params, batch), intrinsic.loss(here, batch)
+    def loss_of(learnt: dict[str, ArrayTree]) -> tuple[Float[Array, ""], tuple[Metrics, Reward]]:
+        reward, (loss, terms) = intrinsic.reward_and_loss(params._replace(learnt=learnt), batch)
         return loss, (terms, reward)
 
-    differentiated = jax.value_and_grad(loss_and_others, has_aux=True)
-    (loss, (terms, reward)), gradient = differentiated(params.learnt)
+    (loss, (terms, reward)), gradient = jax.value_and_grad(loss_of, has_aux=True)(params.learnt)
     return jax.lax.stop_gradient(reward), (loss, terms), gradient
 
 

@@ -18,12 +18,14 @@ from jax.sharding import PartitionSpec as P
 from jaxtyping import PyTree
 
 from cbet_jax.config import TrainSettings
+from cbet_jax.intrinsic.types import Memory
 from cbet_jax.learner import LearnerState
 from cbet_jax.rollout import ActorState
 from cbet_jax.types import ArrayTree, Metrics, SameType, Trajectory, unchanged
 
 SEEDS, WORLDS = "seeds", "worlds"  # axes of the mesh
 
+type Players = tuple[ActorState, Memory]  # the memory is that of the intrinsic method
 # Learns from batches [updates, X, sequences, ...], one after the other, with some numbers of the
 # settings.
 type Learn = Callable[[LearnerState, Trajectory, TrainSettings], tuple[LearnerState, Metrics]]
@@ -32,7 +34,7 @@ type Learn = Callable[[LearnerState, Trajectory, TrainSettings], tuple[LearnerSt
 class DataParallel(NamedTuple):
     """How the devices of a row share the worlds of a seed; results stay the same."""
 
-    constrain_actor: Callable[[ActorState], ActorState]  # says how its arrays are sharded
+    constrain: Callable[[Players], Players]  # says how their arrays are sharded
     shard_learner: Callable[[Learn], Learn]
     mean: SameType  # over the row; only inside of a sharded learner
 
@@ -45,9 +47,9 @@ def data_parallel(mesh: Mesh | None, worlds: int) -> DataParallel:
     if mesh is None or mesh.shape[WORLDS] == 1:
         return ONE_DEVICE
 
-    def constrain_actor(actor: ActorState) -> ActorState:
-        specs = actor_specs(actor, worlds)
-        return jax.tree.map(jax.lax.with_sharding_constraint, actor, specs)
+    def constrain(players: Players) -> Players:
+        specs = player_specs(players, worlds)
+        return jax.tree.map(jax.lax.with_sharding_constraint, players, specs)
 
     def shard_learner(learn: Learn) -> Learn:
         specs = P(), P(None, None, WORLDS), P()
@@ -59,7 +61,7 @@ def data_parallel(mesh: Mesh | None, worlds: int) -> DataParallel:
     def mean(tree: ArrayTree) -> ArrayTree:
         return jax.lax.pmean(tree, WORLDS)
 
-    return DataParallel(constrain_actor, shard_learner, mean)
+    return DataParallel(constrain, shard_learner, mean)
 
 
 def over_seeds[X, Y](mesh: Mesh | None, function: Callable[[X], Y]) -> Callable[[X], Y]:
@@ -78,8 +80,8 @@ def over_seeds[X, Y](mesh: Mesh | None, function: Callable[[X], Y]) -> Callable[
     return sharded
 
 
-def actor_specs(actor: ActorState, worlds: int) -> ActorState:
-    """Return how the arrays of actors are sharded: a `PartitionSpec` in place of each.
+def player_specs(players: Players, worlds: int) -> Players:
+    """Return how the arrays of actors and memories are sharded: a `PartitionSpec` for each.
 
     An array is split if its axis of worlds is as long as there are worlds. Where that is a
     coincidence, it costs time but changes no result.
@@ -88,8 +90,9 @@ def actor_specs(actor: ActorState, worlds: int) -> ActorState:
     def along(axis: int) -> Callable[[jax.Array], P]:
         return lambda leaf: _spec(leaf.shape, axis, worlds)
 
-    recurrent = jax.tree.map(along(1), actor.recurrent)  # [layers, N, units]
-    return jax.tree.map(along(0), actor)._replace(recurrent=recurrent)
+    actor, memory = jax.tree.map(along(0), players)
+    recurrent = jax.tree.map(along(1), players[0].recurrent)  # [layers, N, units]
+    return actor._replace(recurrent=recurrent), memory
 
 
 def _spec(shape: tuple[int, ...], axis: int, worlds: int) -> P:
@@ -105,7 +108,8 @@ def state_shardings(mesh: Mesh, states: PyTree, worlds: int) -> PyTree[NamedShar
         worlds: number of worlds of one seed.
     """
     state = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[1:], x.dtype), states)
-    specs = jax.tree.map(lambda _: P(), state)._replace(actor=actor_specs(state.actor, worlds))
+    actor, memory = player_specs((state.actor, state.memory), worlds)
+    specs = jax.tree.map(lambda _: P(), state)._replace(actor=actor, memory=memory)
     return jax.tree.map(lambda spec: NamedSharding(mesh, P(SEEDS, *spec)), specs)
 
 

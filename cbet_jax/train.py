@@ -14,10 +14,11 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from cbet_jax import sharding
 from cbet_jax.agent import Agent, world_agent
 from cbet_jax.config import TrainSettings
+from cbet_jax.episode_records import Episodes, with_episode_records
 from cbet_jax.intrinsic import make_intrinsic
-from cbet_jax.intrinsic.types import Intrinsic
+from cbet_jax.intrinsic.types import Intrinsic, Memory
 from cbet_jax.learner import LearnerState, Optimizers, begin_learner, make_optimizers, update
-from cbet_jax.rollout import ActorState, Events, begin_actor, rollout
+from cbet_jax.rollout import ActorState, Played, begin_actor, rollout
 from cbet_jax.sharding import ONE_DEVICE, DataParallel
 from cbet_jax.swept_numbers import traced, with_numbers
 from cbet_jax.types import ArrayTree, Metrics, Trajectory
@@ -29,6 +30,7 @@ class TrainState(NamedTuple):
 
     learner: LearnerState
     actor: ActorState
+    memory: Memory  # of the intrinsic method, () without one
     key: PRNGKeyArray
     iteration: Int[Array, ""]  # iterations done
 
@@ -73,7 +75,8 @@ def make_trainer(
     """
     make_intrinsic(settings, world.num_actions)
     agent = agent or world_agent(settings.network, None, world)
-    return Trainer(settings, world, agent, sharding.data_parallel(mesh, world.num_worlds))
+    parallel = sharding.data_parallel(mesh, world.num_worlds)
+    return Trainer(settings, with_episode_records(world), agent, parallel)
 
 
 def init(trainer: Trainer, key: PRNGKeyArray) -> TrainState:
@@ -82,9 +85,9 @@ def init(trainer: Trainer, key: PRNGKeyArray) -> TrainState:
     world_state, step = trainer.world.init(world_key)
     auxiliary, memory = trainer.intrinsic.init(memory_key, step)
     learner = begin_learner(trainer.agent.init(agent_key), auxiliary, trainer.optimizers)
-    actor = begin_actor(trainer.agent, trainer.world, world_state, step, memory)
-    actor = trainer.parallel.constrain_actor(actor)
-    return TrainState(learner, actor, train_key, jnp.zeros((), jnp.int32))
+    actor = begin_actor(trainer.agent, trainer.world, world_state, step)
+    actor, memory = trainer.parallel.constrain((actor, memory))
+    return TrainState(learner, actor, memory, train_key, jnp.zeros((), jnp.int32))
 
 
 def iterate(trainer: Trainer, state: TrainState) -> tuple[TrainState, Metrics]:
@@ -92,49 +95,44 @@ def iterate(trainer: Trainer, state: TrainState) -> tuple[TrainState, Metrics]:
     key, rollout_key = jax.random.split(state.key)
     frames = state.iteration.astype(jnp.float32) * trainer.settings.iteration_frames
     learner = state.learner._replace(fixed=trainer.agent.schedule(state.learner.fixed, frames))
-    actor, trajectories, events = play(trainer, learner, state.actor, rollout_key)
-    learner, update_metrics = learn(trainer, learner, trajectories)
+    played = play(trainer, learner, state.actor, state.memory, rollout_key)
+    learner, update_metrics = learn(trainer, learner, played.trajectory)
     metrics = {
         **update_metrics,
-        **trainer.intrinsic.metrics(actor.memory),
-        **trainer.world.report(actor.world),
-        **_episode_metrics(events, trainer.world),
+        **trainer.intrinsic.metrics(played.memory),
+        **trainer.world.report(played.actor.world),
+        **_episode_metrics(played.episodes, trainer.world),
     }
-    actor = trainer.parallel.constrain_actor(actor)
-    return TrainState(learner, actor, key, state.iteration + 1), metrics
+    actor, memory = trainer.parallel.constrain((played.actor, played.memory))
+    return TrainState(learner, actor, memory, key, state.iteration + 1), metrics
 
 
 def play(
-    trainer: Trainer, learner: LearnerState, actor: ActorState, key: PRNGKeyArray
-) -> tuple[ActorState, Trajectory, Events]:
-    """Play the rollouts of an iteration; trajectories get a leading axis of rollouts.
+    trainer: Trainer, learner: LearnerState, actor: ActorState, memory: Memory, key: PRNGKeyArray
+) -> Played:
+    """Play the rollouts of an iteration; what they return gets a leading axis of rollouts.
 
     Args:
         trainer: the parts of the run.
-        learner: whose policy acts.
+        learner: its policy acts.
         actor: before the first rollout.
+        memory: of the intrinsic method, before the first rollout.
         key: draws actions, and what the intrinsic method draws.
     """
+    world, intrinsic = trainer.world, trainer.intrinsic
 
     def play_once(
-        actor: ActorState, key: PRNGKeyArray
-    ) -> tuple[ActorState, tuple[Trajectory, Events]]:
-        actor = actor._replace(world=trainer.world.refresh(actor.world))
-        actor, trajectory, events = rollout(
-            trainer.agent,
-            trainer.world,
-            trainer.intrinsic,
-            learner.agent,
-            learner.intrinsic,
-            actor,
-            key,
-            trainer.settings.unroll,
-        )
-        return actor, (trajectory, events)
+        state: tuple[ActorState, Memory], key: PRNGKeyArray
+    ) -> tuple[tuple[ActorState, Memory], tuple[Trajectory, Episodes]]:
+        actor, memory = state
+        actor = actor._replace(world=world.refresh(actor.world))
+        parts = trainer.agent, world, intrinsic, learner.agent, learner.intrinsic
+        played = rollout(*parts, actor, memory, key, trainer.settings.unroll)
+        return (played.actor, played.memory), (played.trajectory, played.episodes)
 
     keys = jax.random.split(key, trainer.settings.rollouts)
-    actor, (trajectories, events) = jax.lax.scan(play_once, actor, keys)
-    return actor, trajectories, events
+    (actor, memory), played = jax.lax.scan(play_once, (actor, memory), keys)
+    return Played(actor, memory, *played)
 
 
 def learn(
@@ -178,18 +176,19 @@ def _first_bad(loss: Float[Array, " updates"]) -> Float[Array, ""]:
     return jnp.where(bad.any(), jnp.argmax(bad), jnp.nan)
 
 
-def _episode_metrics(events: Events, world: World) -> Metrics:
+def _episode_metrics(episodes: Episodes, world: World) -> Metrics:
     """Return how many episodes ended, in all worlds and in each, and means over these episodes."""
     values = {
-        "success": events.episode_success,
-        "extrinsic_return": events.episode_return,
-        "episode_length": events.episode_length,
-        "interactions": events.episode_interactions,
+        "success": episodes.success,
+        "extrinsic_return": episodes.extrinsic_return,
+        "episode_length": episodes.length,
+        "interactions": episodes.interactions,
     }
     measured = [metric for metric in EPISODE_METRICS if metric not in world.unmeasured]
     metrics = {}
     for index, name in [(None, ""), *((i, f"/{e}") for i, e in enumerate(world.environments))]:
-        mask = events.ended if index is None else events.ended & (events.environment == index)
+        ended = episodes.ended
+        mask = ended if index is None else ended & (episodes.environment == index)
         metrics[f"episodes{name}"] = mask.sum(dtype=jnp.float32)
         for metric in measured:
             metrics[f"{metric}{name}"] = _masked_mean(values[metric], mask)

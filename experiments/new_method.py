@@ -31,7 +31,7 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 
-from cbet_jax.intrinsic.types import Intrinsic, Params
+from cbet_jax.intrinsic.types import Intrinsic, Params, each_step
 
 SLOTS = 2**12  # counters of each actor; views that share one are counted together
 
@@ -49,7 +49,7 @@ def make(settings, num_actions, own=Own()):
     def init(key, step):
         """Return the parameters, and the memory of each actor, before the first step.
 
-        `learnt` holds networks that `loss` trains, `fixed` what it does not train.
+        `learnt` holds networks that learn, `fixed` what does not.
         """
         factors = jax.random.bits(key, (step.view[0].size,))
         memory = jnp.zeros((len(step.view), SLOTS), jnp.int32)
@@ -73,13 +73,16 @@ def make(settings, num_actions, own=Own()):
     def reward(params, trajectory):
         """Return the reward of each step, float32 [T, N].
 
-        `signal[t]` and `view[t + 1]` are of the step that `steps.action[t]` led to.
+        `signal[t]` and `view[t + 1]` are of the step that `steps.action[t]` led to. With networks
+        that learn, return a pair: the reward, and their loss with a dict of its terms
+        (cbet_jax/intrinsic/rnd.py).
         """
         return trajectory.signal.astype(jnp.float32) ** -own.power
 
-    # For networks: loss=, which returns a loss and a dict of its terms (cbet_jax/intrinsic/rnd.py);
-    # for running means: adapt= (cbet_jax/intrinsic/running.py).
-    return Intrinsic("$name", coefficient=0.005, reward=reward, init=init, observe=observe)
+    # For running means: adapt= (cbet_jax/intrinsic/running.py).
+    return Intrinsic(
+        "$name", coefficient=0.005, reward=reward, init=init, observe=each_step(observe)
+    )
 ''')
 
 

@@ -47,9 +47,8 @@ class KeyMaker(NamedTuple):
     """Pure functions that make the keys of all actors' observations, and carry a state."""
 
     init: Callable[[PRNGKeyArray, Observations], KeyState]  # from the first observations
-    make: Callable[[Any, Observations], tuple[KeyState, Keys]]
-    #: as `make`, for observations [T, N, ...] in the order of time; None where that is no faster
-    make_rollout: Callable[[Any, Integer[Array, "T N ..."]], tuple[KeyState, Array]] | None = None
+    #: of observations [T, N, ...] in the order of time, the keys [T, N, lanes]
+    make: Callable[[Any, Integer[Array, "T N ..."]], tuple[KeyState, UInt32[Array, "T N lanes"]]]
 
 
 def key_maker(settings: CountSettings, *, of_changes: bool) -> KeyMaker:
@@ -67,10 +66,14 @@ def exact_keys(*, of_changes: bool) -> KeyMaker:
         lanes = _linear_hash(hash_, observations)
         return ExactState(hash_, lanes if of_changes else jnp.zeros_like(lanes))
 
-    def make(state: ExactState, observations: Observations) -> tuple[ExactState, Keys]:
-        lanes = _linear_hash(state.hash, observations)
-        keys = jax.vmap(hashing.finish)(lanes - state.origin)
-        return state._replace(origin=lanes if of_changes else state.origin), keys
+    def make(
+        state: ExactState, observations: Integer[Array, "T N ..."]
+    ) -> tuple[ExactState, UInt32[Array, "T N lanes"]]:
+        each = observations.reshape(-1, *observations.shape[2:])
+        lanes = _linear_hash(state.hash, each).reshape(*observations.shape[:2], -1)
+        before = jnp.concatenate([state.origin[None], lanes[:-1]]) if of_changes else state.origin
+        keys = jax.vmap(jax.vmap(hashing.finish))(lanes - before)
+        return state._replace(origin=lanes[-1] if of_changes else state.origin), keys
 
     return KeyMaker(init, make)
 
@@ -79,8 +82,7 @@ def ternary_keys(settings: CountSettings, *, of_changes: bool) -> KeyMaker:
     """Return keys that are equal where the ternary codes of the images, or changes, are equal.
 
     Each actor draws its own code, unless the actors share their counts. Most of the time goes into
-    reading the code's projection from memory (25 MB for a panorama), so the keys of a whole rollout
-    cost a fraction of the same keys made step by step.
+    reading the code's projection from memory (25 MB for a panorama), once for a whole rollout.
     """
 
     def init(key: PRNGKeyArray, observations: Observations) -> TernaryState:
@@ -97,13 +99,7 @@ def ternary_keys(settings: CountSettings, *, of_changes: bool) -> KeyMaker:
             origin=numbers if of_changes else jnp.zeros_like(numbers),
         )
 
-    def make(state: TernaryState, observations: Observations) -> tuple[TernaryState, Keys]:
-        numbers = observations.reshape(len(observations), -1)
-        encoded = jax.vmap(ternary_code.encode)(_codes(state), _difference(numbers, state.origin))
-        keys = jax.vmap(hashing.finish)(_linear_hash(state.hash, encoded))
-        return state._replace(origin=numbers if of_changes else state.origin), keys
-
-    def make_rollout(
+    def make(
         state: TernaryState, observations: Integer[Array, "T N ..."]
     ) -> tuple[TernaryState, UInt32[Array, "T N lanes"]]:
         numbers = observations.reshape(*observations.shape[:2], -1)
@@ -121,7 +117,7 @@ def ternary_keys(settings: CountSettings, *, of_changes: bool) -> KeyMaker:
         after = state._replace(origin=numbers[:, -1] if of_changes else state.origin)
         return after, jnp.moveaxis(keys, 0, 1)
 
-    return KeyMaker(init, make, make_rollout)
+    return KeyMaker(init, make)
 
 
 def _codes(state: TernaryState) -> TernaryCode:

@@ -20,7 +20,15 @@ from cbet_jax.counts.capacity import table_capacity
 from cbet_jax.counts.observation_keys import KeyState, key_maker
 from cbet_jax.counts.resets import Resets, episodic_resets
 from cbet_jax.counts.table import CountTable
-from cbet_jax.intrinsic.types import COUNT_COEFFICIENT, Experience, Intrinsic, Metrics, Params
+from cbet_jax.intrinsic.types import (
+    COUNT_COEFFICIENT,
+    Experience,
+    Intrinsic,
+    Loss,
+    Metrics,
+    Params,
+    Reward,
+)
 from cbet_jax.types import Trajectory
 from envs.types import Step
 
@@ -46,7 +54,7 @@ class VisitCounts(NamedTuple):
 Memory = dict[str, VisitCounts]  # by kind
 Tables = dict[str, CountTable]
 Keys = dict[str, UInt32[Array, "*T N lanes"]]
-Counts = dict[str, UInt32[Array, " N"]]  # of one step, this visit included
+Counts = dict[str, UInt32[Array, "*T N"]]  # this visit included
 
 
 def count_based(
@@ -83,34 +91,19 @@ def count_based(
     def begin_rollout(memory: Memory, reset_key: PRNGKeyArray, step: Step) -> Memory:
         tables = _tables(memory)
         if STATES in kinds:
-            states = memory[STATES]
-            key_state, keys = makers[STATES].make(states.keys, observed(STATES, step))
-            memory = {**memory, STATES: states._replace(keys=key_state)}
+            _, (keys,) = makers[STATES].make(memory[STATES].keys, observed(STATES, step)[None])
             tables[STATES], _ = _visit(tables[STATES], keys)
         return _with_tables(memory, reset(tables, reset_key, step))
 
     def observe(
-        params: Params, memory: Memory, reset_key: PRNGKeyArray, experience: Experience
-    ) -> tuple[Memory, Counts]:
-        step = experience.step
-        make = {kind: maker.make for kind, maker in makers.items()}
-        memory, keys = make_keys(make, memory, step)
-        tables, visits = count(_tables(memory), (reset_key, step, keys))
-        return _with_tables(memory, tables), visits
-
-    def observe_rollout(
         params: Params, memory: Memory, reset_keys: Key[Array, " T"], experience: Experience
-    ) -> tuple[Memory, dict[str, UInt32[Array, "T N"]]]:
-        steps = experience.step
-        make = {kind: maker.make_rollout for kind, maker in makers.items()}
-        memory, keys = make_keys(make, memory, steps)
+    ) -> tuple[Memory, Counts]:
+        steps, keys = experience.step, {}
+        for kind, maker in makers.items():
+            key_state, keys[kind] = maker.make(memory[kind].keys, observed(kind, steps))
+            memory = {**memory, kind: memory[kind]._replace(keys=key_state)}
         tables, visits = jax.lax.scan(count, _tables(memory), (reset_keys, steps, keys))
         return _with_tables(memory, tables), visits
-
-    def make_keys(make: dict[str, Any], memory: Memory, step: Step) -> tuple[Memory, Keys]:
-        made = {kind: make[kind](memory[kind].keys, observed(kind, step)) for kind in kinds}
-        memory = {kind: memory[kind]._replace(keys=state) for kind, (state, _) in made.items()}
-        return memory, {kind: keys for kind, (_, keys) in made.items()}
 
     def count(tables: Tables, inputs: tuple[PRNGKeyArray, Step, Keys]) -> tuple[Tables, Counts]:
         reset_key, step, keys = inputs
@@ -128,7 +121,6 @@ def count_based(
         visits = (trajectory.signal[kind].astype(jnp.float32) for kind in kinds)
         return reward.formula(*visits)
 
-    whole_rollouts = all(maker.make_rollout for maker in makers.values())
     return Intrinsic(
         name=name,
         coefficient=COUNT_COEFFICIENT,
@@ -136,7 +128,6 @@ def count_based(
         init=init,
         begin_rollout=begin_rollout,
         observe=observe,
-        observe_rollout=observe_rollout if whole_rollouts else None,
         metrics=overflow,
         panoramas="panoramic" in views.values(),
     )
@@ -155,14 +146,26 @@ def count_based_in_episodes(name: str, reward: CountReward, settings: TrainSetti
     return count_based(name, reward, settings, episodic_resets())
 
 
-def with_networks(count: Intrinsic, networks: Intrinsic) -> Intrinsic:
-    """Return a method that counts, with the networks of another, which learn as they do there."""
+def with_networks(
+    count: Intrinsic,
+    networks: Intrinsic,
+    coefficient: float,
+    reward: Callable[[Params, Trajectory], tuple[Reward, Loss]],
+) -> Intrinsic:
+    """Return a method that counts, and has the networks of another.
+
+    Args:
+        count: counts.
+        networks: its networks begin as they do there.
+        coefficient: of the method.
+        reward: of the method, with the loss of the networks.
+    """
 
     def init(key: PRNGKeyArray, step: Step) -> tuple[Params, Memory]:
         count_key, networks_key = jax.random.split(key)
         return networks.init(networks_key, step)[0], count.init(count_key, step)[1]
 
-    return count._replace(init=init, loss=networks.loss)
+    return count._replace(coefficient=coefficient, reward=reward, init=init)
 
 
 def overflow(memory: Memory) -> Metrics:

@@ -1,6 +1,6 @@
 """Curiosity: reward views that the forward model fails to predict (Pathak et al., 2017)."""
 
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import PRNGKeyArray
 
 from cbet_jax.config import TrainSettings
 from cbet_jax.intrinsic.inverse_forward import (
@@ -10,7 +10,7 @@ from cbet_jax.intrinsic.inverse_forward import (
     predict,
     prediction_error,
 )
-from cbet_jax.intrinsic.types import EMBEDDING_COEFFICIENT, Intrinsic, Loss, Params
+from cbet_jax.intrinsic.types import EMBEDDING_COEFFICIENT, Intrinsic, Loss, Params, Reward
 from cbet_jax.types import Trajectory
 from envs.types import Step
 
@@ -26,23 +26,9 @@ def curiosity(settings: TrainSettings, num_actions: int) -> Intrinsic:
     def init(key: PRNGKeyArray, step: Step) -> tuple[Params, tuple[()]]:
         return Params(init_models(models, key, step), {}), ()
 
-    def reward(params: Params, trajectory: Trajectory) -> Float[Array, "T N"]:
-        return reward_and_loss(params, trajectory)[0]
-
-    def loss(params: Params, trajectory: Trajectory) -> Loss:
-        return reward_and_loss(params, trajectory)[1]
-
-    def reward_and_loss(params: Params, trajectory: Trajectory) -> tuple[Float[Array, "T N"], Loss]:
+    def reward(params: Params, trajectory: Trajectory) -> tuple[Reward, Loss]:
         predictions = predict(models, params.learnt, trajectory)
         error = prediction_error(predictions, auxiliary)
         return error, models_loss(predictions, trajectory.steps.action, auxiliary)
 
-    return Intrinsic(
-        "curiosity",
-        EMBEDDING_COEFFICIENT,
-        reward,
-        init=init,
-        loss=loss,
-        reward_and_loss=reward_and_loss,
-        panoramas=False,
-    )
+    return Intrinsic("curiosity", EMBEDDING_COEFFICIENT, reward, init=init, panoramas=False)

@@ -10,7 +10,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from cbet_jax.config import TrainSettings
 from cbet_jax.intrinsic.inverse_forward import make_inverse_embedding
 from cbet_jax.intrinsic.running import begin, include
-from cbet_jax.intrinsic.types import Experience, Intrinsic, Params
+from cbet_jax.intrinsic.types import Experience, Intrinsic, Loss, Params, Reward, each_step
 from cbet_jax.types import SameType, Trajectory
 from envs.types import Step
 
@@ -53,17 +53,17 @@ def e3b(settings: TrainSettings, num_actions: int) -> Intrinsic:
         bonus = include(params.fixed["bonus"], trajectory.signal, mean)
         return params._replace(fixed={"bonus": bonus})
 
-    def reward(params: Params, trajectory: Trajectory) -> Float[Array, "T N"]:
-        return trajectory.signal / params.fixed["bonus"].deviation
+    def reward(params: Params, trajectory: Trajectory) -> tuple[Reward, Loss]:
+        bonus = trajectory.signal / params.fixed["bonus"].deviation
+        return bonus, embedding.loss(params, trajectory)
 
     return Intrinsic(
         "e3b",
         COEFFICIENT,
         reward,
         init=init,
-        observe=observe,
+        observe=each_step(observe),
         adapt=adapt,
-        loss=embedding.loss,
         panoramas=False,
     )
 

@@ -14,7 +14,7 @@ import optax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from cbet_jax.config import AuxiliarySettings
-from cbet_jax.intrinsic.types import Metrics, Params
+from cbet_jax.intrinsic.types import Loss, Params
 from cbet_jax.losses import sequence_mean
 from cbet_jax.networks import initializers
 from cbet_jax.networks.embedding import Embedding, apply, distance, init_params
@@ -95,7 +95,7 @@ class InverseEmbedding(NamedTuple):
         (seen,) = apply(self.embedding, params.learnt["embedding"], step.view[None])
         return seen
 
-    def loss(self, params: Params, trajectory: Trajectory) -> tuple[Float[Array, ""], Metrics]:
+    def loss(self, params: Params, trajectory: Trajectory) -> Loss:
         """Return the weighted cross entropy of the actions, and the same without its weight."""
         seen = apply(self.embedding, params.learnt["embedding"], trajectory.view)
         logits = apply(self.inverse, params.learnt["inverse"], seen[:-1], seen[1:])
@@ -153,7 +153,7 @@ def prediction_error(predictions: Predictions, settings: AuxiliarySettings) -> F
 
 def models_loss(
     predictions: Predictions, action: Int[Array, "T N"], settings: AuxiliarySettings
-) -> tuple[Float[Array, ""], Metrics]:
+) -> Loss:
     """Return the loss of all three networks, and its two terms, unweighted."""
     error = prediction_error(predictions, settings)
     cross_entropy = optax.softmax_cross_entropy_with_integer_labels(

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from cbet_jax.config import TrainSettings
 from cbet_jax.intrinsic.inverse_forward import make_inverse_embedding
 from cbet_jax.intrinsic.running import begin, include
-from cbet_jax.intrinsic.types import Experience, Intrinsic, Params
+from cbet_jax.intrinsic.types import Experience, Intrinsic, Loss, Params, Reward, each_step
 from cbet_jax.types import SameType, Trajectory
 from envs.barrier import materialize
 from envs.types import Step
@@ -75,18 +75,17 @@ def ngu_episodic(settings: TrainSettings, num_actions: int) -> Intrinsic:
         bonus = include(params.fixed["bonus"], bonus_of(near, distance.mean), mean)
         return params._replace(fixed={"distance": distance, "bonus": bonus})
 
-    def reward(params: Params, trajectory: Trajectory) -> Float[Array, "T N"]:
+    def reward(params: Params, trajectory: Trajectory) -> tuple[Reward, Loss]:
         bonus = bonus_of(trajectory.signal, params.fixed["distance"].mean)
-        return bonus / params.fixed["bonus"].deviation
+        return bonus / params.fixed["bonus"].deviation, embedding.loss(params, trajectory)
 
     return Intrinsic(
         "ngu-episodic",
         COEFFICIENT,
         reward,
         init=init,
-        observe=observe,
+        observe=each_step(observe),
         adapt=adapt,
-        loss=embedding.loss,
         panoramas=False,
     )
 

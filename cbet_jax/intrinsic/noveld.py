@@ -4,13 +4,12 @@ BeBold (2020) is its earlier form. How new a view is, is RND's error.
 """
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float
 
 from cbet_jax.config import TrainSettings
 from cbet_jax.intrinsic.count import REWARD
 from cbet_jax.intrinsic.count_based import STATES, count_based_in_episodes, with_networks
 from cbet_jax.intrinsic.rnd import embed_both, prediction_loss, rnd
-from cbet_jax.intrinsic.types import Intrinsic, Loss, Params
+from cbet_jax.intrinsic.types import Intrinsic, Loss, Params, Reward
 from cbet_jax.networks.embedding import Embedding, distance
 from cbet_jax.types import Trajectory
 
@@ -31,10 +30,7 @@ def noveld(settings: TrainSettings, num_actions: int) -> Intrinsic:
     network = Embedding(auxiliary.channels)
     count = count_based_in_episodes("noveld", REWARD, settings)
 
-    def reward(params: Params, trajectory: Trajectory) -> Float[Array, "T N"]:
-        return reward_and_loss(params, trajectory)[0]
-
-    def reward_and_loss(params: Params, trajectory: Trajectory) -> tuple[Float[Array, "T N"], Loss]:
+    def reward(params: Params, trajectory: Trajectory) -> tuple[Reward, Loss]:
         predicted, target = embed_both(network, params, trajectory.view)
         novelty = distance(predicted, target, squared=False)
         first = trajectory.signal[STATES] == 1
@@ -42,5 +38,4 @@ def noveld(settings: TrainSettings, num_actions: int) -> Intrinsic:
         error = distance(predicted[1:], target[1:], squared=auxiliary.squared_norms)
         return rewards, prediction_loss(error, auxiliary)
 
-    method = with_networks(count, rnd(settings, num_actions))
-    return method._replace(coefficient=COEFFICIENT, reward=reward, reward_and_loss=reward_and_loss)
+    return with_networks(count, rnd(settings, num_actions), COEFFICIENT, reward)

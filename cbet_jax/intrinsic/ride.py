@@ -4,14 +4,12 @@ Raileanu and Rocktaeschel, 2020. RIDE counts states as Count does, but resets th
 end of each episode. It learns its embedding as Curiosity does.
 """
 
-from jaxtyping import Array, Float
-
 from cbet_jax.config import TrainSettings
 from cbet_jax.intrinsic.count import REWARD
 from cbet_jax.intrinsic.count_based import count_based_in_episodes, with_networks
 from cbet_jax.intrinsic.curiosity import curiosity
 from cbet_jax.intrinsic.inverse_forward import make_models, models_loss, predict
-from cbet_jax.intrinsic.types import EMBEDDING_COEFFICIENT, Intrinsic, Loss, Params
+from cbet_jax.intrinsic.types import EMBEDDING_COEFFICIENT, Intrinsic, Loss, Params, Reward
 from cbet_jax.networks.embedding import distance
 from cbet_jax.types import Trajectory
 
@@ -28,17 +26,11 @@ def ride(settings: TrainSettings, num_actions: int) -> Intrinsic:
     models = make_models(auxiliary, num_actions)
     count = count_based_in_episodes("ride", REWARD, settings)
 
-    def reward(params: Params, trajectory: Trajectory) -> Float[Array, "T N"]:
-        return reward_and_loss(params, trajectory)[0]
-
-    def reward_and_loss(params: Params, trajectory: Trajectory) -> tuple[Float[Array, "T N"], Loss]:
+    def reward(params: Params, trajectory: Trajectory) -> tuple[Reward, Loss]:
         predictions = predict(models, params.learnt, trajectory)
         before, after = predictions.before, predictions.after
         impact = distance(after, before, squared=auxiliary.squared_norms)
-        loss = models_loss(predictions, trajectory.steps.action, auxiliary)
-        return impact * count.reward(params, trajectory), loss
+        rarity, _ = count.reward_and_loss(params, trajectory)
+        return impact * rarity, models_loss(predictions, trajectory.steps.action, auxiliary)
 
-    method = with_networks(count, curiosity(settings, num_actions))
-    return method._replace(
-        coefficient=EMBEDDING_COEFFICIENT, reward=reward, reward_and_loss=reward_and_loss
-    )
+    return with_networks(count, curiosity(settings, num_actions), EMBEDDING_COEFFICIENT, reward)

@@ -4,7 +4,7 @@ import jax
 from jaxtyping import Array, Float, PRNGKeyArray, UInt8
 
 from cbet_jax.config import AuxiliarySettings, TrainSettings
-from cbet_jax.intrinsic.types import EMBEDDING_COEFFICIENT, Intrinsic, Loss, Params
+from cbet_jax.intrinsic.types import EMBEDDING_COEFFICIENT, Intrinsic, Loss, Params, Reward
 from cbet_jax.losses import sequence_mean
 from cbet_jax.networks.embedding import (
     Embedding,
@@ -32,26 +32,12 @@ def rnd(settings: TrainSettings, num_actions: int) -> Intrinsic:
             fixed={"target": init_params(network, target_key, view)},
         ), ()
 
-    def reward(params: Params, trajectory: Trajectory) -> Float[Array, "T N"]:
+    def reward(params: Params, trajectory: Trajectory) -> tuple[Reward, Loss]:
         embedded = embed_both(network, params, trajectory.view[1:])
-        return distance(*embedded, squared=auxiliary.squared_norms)
-
-    def reward_and_loss(params: Params, trajectory: Trajectory) -> tuple[Float[Array, "T N"], Loss]:
-        error = reward(params, trajectory)
+        error = distance(*embedded, squared=auxiliary.squared_norms)
         return error, prediction_loss(error, auxiliary)
 
-    def loss(params: Params, trajectory: Trajectory) -> Loss:
-        return reward_and_loss(params, trajectory)[1]
-
-    return Intrinsic(
-        "rnd",
-        EMBEDDING_COEFFICIENT,
-        reward,
-        init=init,
-        loss=loss,
-        reward_and_loss=reward_and_loss,
-        panoramas=False,
-    )
+    return Intrinsic("rnd", EMBEDDING_COEFFICIENT, reward, init=init, panoramas=False)
 
 
 def embed_both(

@@ -11,9 +11,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray, UInt8
 
 from cbet_jax.config import BRIGHTEST_PIXEL, TrainSettings
+from cbet_jax.intrinsic.rnd import prediction_loss
 from cbet_jax.intrinsic.running import Moments, begin, include
-from cbet_jax.intrinsic.types import Experience, Intrinsic, Metrics, Params
-from cbet_jax.losses import sequence_mean
+from cbet_jax.intrinsic.types import Experience, Intrinsic, Loss, Params, Reward, each_step
 from cbet_jax.networks.embedding import Embedding, apply, init_params
 from cbet_jax.types import SameType, Trajectory
 from envs.types import Step
@@ -74,21 +74,17 @@ def rnd_normalized(settings: TrainSettings, num_actions: int) -> Intrinsic:
         returns = include(params.fixed["returns"], trajectory.signal.discounted, mean)
         return params._replace(fixed={**params.fixed, "views": views, "returns": returns})
 
-    def reward(params: Params, trajectory: Trajectory) -> Float[Array, "T N"]:
-        return trajectory.signal.error / params.fixed["returns"].deviation
-
-    def loss(params: Params, trajectory: Trajectory) -> tuple[Float[Array, ""], Metrics]:
-        error = sequence_mean(errors(params, trajectory.view[1:]))
-        return settings.auxiliary.prediction_weight * error, {"prediction_loss": error}
+    def reward(params: Params, trajectory: Trajectory) -> tuple[Reward, Loss]:
+        bonus = trajectory.signal.error / params.fixed["returns"].deviation
+        return bonus, prediction_loss(errors(params, trajectory.view[1:]), settings.auxiliary)
 
     return Intrinsic(
         "rnd-normalized",
         COEFFICIENT,
         reward,
         init=init,
-        observe=observe,
+        observe=each_step(observe),
         adapt=adapt,
-        loss=loss,
         panoramas=False,
     )
 

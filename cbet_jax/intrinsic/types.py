@@ -1,8 +1,9 @@
 """The interface of an intrinsic-reward method: a record of pure functions."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key, PRNGKeyArray, UInt8
 
@@ -13,6 +14,7 @@ type Memory = ArrayTree  # a method's per-actor state, such as visit counts: arr
 type Signal = ArrayTree  # a method's record of a step, such as its counts: arrays [N, ...]
 type Metrics = dict[str, Float[Array, ""]]
 type Loss = tuple[Float[Array, ""], Metrics]  # and its terms
+type Reward = Float[Array, "T N"]
 
 # Weights of the rewards (paper, appendix "Hyperparameter Details").
 COUNT_COEFFICIENT = 0.005  # C-BET, Count and the ablation
@@ -27,7 +29,7 @@ class Params(NamedTuple):
 
 
 class Experience(NamedTuple):
-    """One step of `N` actors, as a method observes it."""
+    """One step of `N` actors, as a method observes it, or a rollout, with arrays [T, N, ...]."""
 
     view: UInt8[Array, "N height width 3"]  # that the action was taken in
     action: Int[Array, " N"]
@@ -43,17 +45,34 @@ def _keep(memory: Memory, key: PRNGKeyArray, step: Step) -> Memory:
 
 
 def _no_signal(
-    params: Params, memory: Memory, key: PRNGKeyArray, experience: Experience
+    params: Params, memory: Memory, keys: Key[Array, " T"], experience: Experience
 ) -> tuple[Memory, Signal]:
     return memory, ()
 
 
+type Observe = Callable[
+    [Params, Memory, Key[Array, " T"], Experience], tuple[Memory, Signal]
+]  # of a rollout: keys, experience and signals have a leading axis of time
+
+
+def each_step(
+    observe: Callable[[Params, Memory, PRNGKeyArray, Experience], tuple[Memory, Signal]],
+) -> Observe:
+    """Return the function that observes a rollout, made of one that observes a single step."""
+
+    def observe_rollout(
+        params: Params, memory: Memory, keys: Key[Array, " T"], experience: Experience
+    ) -> tuple[Memory, Signal]:
+        def observe_next(memory: Memory, now: tuple[PRNGKeyArray, Experience]) -> Any:
+            return observe(params, memory, *now)
+
+        return jax.lax.scan(observe_next, memory, (keys, experience))
+
+    return observe_rollout
+
+
 def _unchanged(params: Params, trajectory: Trajectory, mean: SameType) -> Params:
     return params
-
-
-def _no_loss(params: Params, trajectory: Trajectory) -> Loss:
-    return jnp.zeros(()), {}
 
 
 def _no_metrics(memory: Memory) -> Metrics:
@@ -64,19 +83,14 @@ class Intrinsic(NamedTuple):
     """An intrinsic-reward method. All but the first three fields have defaults.
 
     `begin_rollout` runs before each rollout, and sees the step that it begins with: the last one
-    of the rollout before, once more. `observe` runs inside the acting loop, in the order of time,
-    and sees each step of each actor once. The memory that they return is carried on, through all
-    rollouts of the run. The parameters that `observe` sees stay the same within a rollout.
-    `reward` and `loss` see whole trajectories: `signal[t]` is the record of the step that
-    `action[t]` led to, whose view is `view[t + 1]` (after an episode's end, the next episode's
-    first view).
+    of the rollout before, once more. `observe` runs after each rollout, and sees its steps in the
+    order of time. `each_step` makes it of a function that sees one step. The memory that both
+    return is carried on, through all rollouts of the run.
 
-    `observe_rollout` is an optional faster form of `observe` with the same results. If given, it
-    runs once after each rollout, and `observe` does not run.
-
-    `reward_and_loss` is an optional faster form of `reward` and `loss` with the same results, for
-    methods whose networks serve both. If given, learning calls it in place of both: a method that
-    is made of such a one with another `reward` or `loss` also needs another one, or None.
+    `reward` sees whole trajectories: `signal[t]` is the record of the step that `action[t]` led to,
+    whose view is `view[t + 1]` (after an episode's end, the next episode's first view). It returns
+    the reward, unweighted. A method whose networks learn returns a pair: the reward, through which
+    no gradient flows, and their loss with a dict of its terms.
 
     `adapt` changes the fixed parameters before a batch is rewarded and learnt from, such as
     running means of what was seen. It sees one device's part of the batch; its last argument
@@ -85,20 +99,16 @@ class Intrinsic(NamedTuple):
 
     name: str
     coefficient: float  # weight of the reward
-    reward: Callable[[Params, Trajectory], Float[Array, "T N"]]  # unweighted
+    reward: Callable[[Params, Trajectory], Reward | tuple[Reward, Loss]]
     init: Callable[[PRNGKeyArray, Step], tuple[Params, Memory]] = _no_state
     begin_rollout: Callable[[Memory, PRNGKeyArray, Step], Memory] = _keep
-    observe: Callable[[Params, Memory, PRNGKeyArray, Experience], tuple[Memory, Signal]] = (
-        _no_signal
-    )
-    # Keys, experience and signals have a leading axis of time: [T, N, ...].
-    observe_rollout: (
-        Callable[[Params, Memory, Key[Array, " T"], Experience], tuple[Memory, Signal]] | None
-    ) = None
+    observe: Observe = _no_signal
     adapt: Callable[[Params, Trajectory, SameType], Params] = _unchanged
-    #: the loss of the method's own networks, and its terms as metrics
-    loss: Callable[[Params, Trajectory], Loss] = _no_loss
-    reward_and_loss: Callable[[Params, Trajectory], tuple[Float[Array, "T N"], Loss]] | None = None
     metrics: Callable[[Memory], Metrics] = _no_metrics  # totals since the run began
     #: whether anything here reads `Step.panorama`: rooms render none that nobody reads
     panoramas: bool = True
+
+    def reward_and_loss(self, params: Params, trajectory: Trajectory) -> tuple[Reward, Loss]:
+        """Return the reward, and the loss of the networks: 0 where none learns."""
+        found = self.reward(params, trajectory)
+        return found if isinstance(found, tuple) else (found, (jnp.zeros(()), {}))

@@ -7,28 +7,26 @@ successes. So no simulator is needed, and the checks take seconds; only the last
 from collections.abc import Callable, Iterator
 
 from cbet_jax.config import AuxiliarySettings, CountSettings, TrainSettings
-from cbet_jax.method_check import functions, rewards
-from cbet_jax.method_check.expectations import first_line
-from cbet_jax.method_check.subject import Subject
+from cbet_jax.method_check import contract
+from cbet_jax.method_check.contract import beginning
+from cbet_jax.method_check.walk import Subject
 from cbet_jax.setting_types import SettingsError
 from envs.errors import Check, ContractError
 
 SHAPES, RESETS, REACHES = "shapes and types", "resets leave no trace", "learns in a corridor"
 CHECKS: dict[str, Callable[[Subject], None]] = {
-    SHAPES: functions.check_shapes,
-    "one trace": functions.check_traces,
-    "finite": functions.check_finite,
-    "same key, same numbers": functions.check_same_key,
-    "adapt keeps what is learnt": functions.check_adapt,
-    "adapt agrees on all devices": functions.check_devices,
-    "every network learns": functions.check_gradients,
-    "observe_rollout is observe": functions.check_observe_rollout,
-    "reward_and_loss is both": functions.check_reward_and_loss,
-    "no look ahead": rewards.check_look_ahead,
-    "actors are separate": rewards.check_actors,
-    "panoramas as said": rewards.check_panoramas,
-    RESETS: rewards.check_resets,
-    REACHES: rewards.check_reach,
+    SHAPES: contract.check_shapes,
+    "one trace": contract.check_traces,
+    "finite": contract.check_finite,
+    "same key, same numbers": contract.check_same_key,
+    "adapt keeps what is learnt": contract.check_adapt,
+    "adapt agrees on all devices": contract.check_devices,
+    "every network learns": contract.check_gradients,
+    "no look ahead": contract.check_look_ahead,
+    "actors are separate": contract.check_actors,
+    "panoramas as said": contract.check_panoramas,
+    RESETS: contract.check_resets,
+    REACHES: contract.check_reach,
 }
 
 
@@ -79,5 +77,5 @@ def _try(name: str, check: Callable[["Subject"], None], subject: "Subject") -> C
     except SettingsError:
         raise
     except Exception as error:  # whatever a method raises is what is to be shown
-        return Check(name, f"{type(error).__name__}: {first_line(error)}")
+        return Check(name, f"{type(error).__name__}: {beginning(error)}")
     return Check(name)

@@ -7,6 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
+from cbet_jax.config import TrainSettings
+from cbet_jax.intrinsic import make_intrinsic
 from cbet_jax.intrinsic.types import Experience, Intrinsic, Memory, Params
 from cbet_jax.method_check.corridor import ACTIONS, looks
 from cbet_jax.types import ArrayTree, Trajectory, Transition, unchanged
@@ -14,6 +16,7 @@ from envs.types import Step
 
 STEPS, ACTORS, PLACES = 12, 3, 8
 ENDS = ("truncated", "terminated")  # how an episode ends
+QUICKLY = {"xla_backend_optimization_level": 0}  # to compile; each function runs a few times
 
 
 class Walk(NamedTuple):
@@ -34,6 +37,45 @@ class Played(NamedTuple):
     terms: Any
     gradient: Any  # of the loss, by the network that learns
     params: Params  # after `adapt`
+
+
+class Subject:
+    """The method that is checked, and its compiled functions."""
+
+    def __init__(self, settings: TrainSettings) -> None:
+        """Make the method.
+
+        Raises:
+            SettingsError: it is unknown, or refuses the settings.
+        """
+        self.settings = settings
+        self.method = make_intrinsic(settings, ACTIONS)
+        self.traces = 0
+        self._init = jax.jit(self.method.init, compiler_options=QUICKLY)
+        self._play = jax.jit(self._traced, compiler_options=QUICKLY)
+
+    def _traced(self, *arguments: Any) -> Played:
+        self.traces += 1
+        return play(self.method, *arguments)
+
+    def begin(self, walk: Walk) -> tuple[Params, Memory]:
+        """Return the method's parameters and memory before the first step."""
+        params, memory = self._init(jax.random.key(0), walk.first)
+        return params, memory
+
+    def play(self, walk: Walk, begun: tuple[Params, Memory] | None = None) -> Played:
+        """Return what the method makes of a walk, always with the same key.
+
+        Args:
+            walk: the steps.
+            begun: its parameters and memory before the walk (None: it has just begun).
+        """
+        played: Played = self._play(*(begun or self.begin(walk)), jax.random.key(1), walk)
+        return played
+
+    def rewards(self, walk: Walk) -> np.ndarray:
+        """Return the rewards of a walk for a method that has just begun: [T, N]."""
+        return np.asarray(self.play(walk).reward)
 
 
 def random_walk(seed: int) -> Walk:
@@ -65,10 +107,10 @@ def make_walk(places: np.ndarray, random: np.random.Generator) -> Walk:
 def play(
     method: Intrinsic, params: Params, memory: Memory, key: PRNGKeyArray, walk: Walk
 ) -> Played:
-    """Return what a method makes of a walk: it is played, rewarded and learnt from.
+    """Return what a method makes of a walk: it observes, rewards, learns and adapts.
 
     Args:
-        method: that is checked.
+        method: the method.
         params: its parameters. `adapt` changes those that are returned, not those of the reward.
         memory: before the walk.
         key: as `rollout` hands it on.
@@ -76,32 +118,17 @@ def play(
     """
     begin_key, key = jax.random.split(key)
     memory = method.begin_rollout(memory, begin_key, walk.first)
-    if method.observe_rollout is None:
-        memory, signal = observe_each(method, params, memory, key, walk)
-    else:
-        keys = jax.random.split(key, len(walk.action))
-        memory, signal = method.observe_rollout(params, memory, keys, experience(walk))
+    keys = jax.random.split(key, len(walk.action))
+    memory, signal = method.observe(params, memory, keys, experience(walk))
     trajectory = make_trajectory(walk, signal)
-    reward = method.reward(params, trajectory)
 
     def loss_of(learnt: dict[str, ArrayTree]) -> Any:
-        return method.loss(params._replace(learnt=learnt), trajectory)
+        reward, (loss, terms) = method.reward_and_loss(params._replace(learnt=learnt), trajectory)
+        return loss, (terms, reward)
 
-    (loss, terms), gradient = jax.value_and_grad(loss_of, has_aux=True)(params.learnt)
+    (loss, (terms, reward)), gradient = jax.value_and_grad(loss_of, has_aux=True)(params.learnt)
     adapted = method.adapt(params, trajectory, unchanged)
     return Played(signal, memory, reward, loss, terms, gradient, adapted)
-
-
-def observe_each(
-    method: Intrinsic, params: Params, memory: Memory, key: PRNGKeyArray, walk: Walk
-) -> tuple[Memory, ArrayTree]:
-    """Return the memory after a walk, and the signals of its steps; arguments as of `play`."""
-
-    def observe(memory: Memory, inputs: Any) -> tuple[Memory, ArrayTree]:
-        return method.observe(params, memory, *inputs)
-
-    keys = jax.random.split(key, len(walk.action))
-    return jax.lax.scan(observe, memory, (keys, experience(walk)))
 
 
 def experience(walk: Walk) -> Experience:

@@ -66,4 +66,4 @@ def play(vector: Any) -> TimedTask:
             vector.step(actions)
 
     vector.reset(seed=0)
-    return TimedTask(run, STEPS * vector.num_envs)
+    return TimedTask(run, STEPS * vector.num_envs, "step")

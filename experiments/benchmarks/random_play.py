@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from cbet_jax.config import TrainSettings
+from cbet_jax.config import CountSettings, TrainSettings
 from cbet_jax.intrinsic.cbet import cbet
 from cbet_jax.intrinsic.types import Experience, Params
 from cbet_jax.types import LSTMState, Trajectory, Transition
@@ -30,11 +30,17 @@ XMINIGRID = {
 
 
 class RandomPlay:
-    """Random play in our worlds with all that C-BET's reward needs, `STEPS` steps a call."""
+    """Random play in our worlds with all that C-BET's reward needs, `STEPS` steps a call.
 
-    def __init__(self, world: World) -> None:
+    Args:
+        world: the worlds to play.
+        capacity: slots of each count table (default: C-BET's own).
+    """
+
+    def __init__(self, world: World, capacity: int | None = None) -> None:
         self.world = world
-        self.method = cbet(TrainSettings(), world.num_actions)
+        settings = TrainSettings(counts=CountSettings(capacity=capacity))
+        self.method = cbet(settings, world.num_actions)
         self.start: Any = jax.jit(self._start)
         self.play: Any = jax.jit(self._play, donate_argnums=0)
 
@@ -48,22 +54,24 @@ class RandomPlay:
     def task(self) -> TimedTask:
         """Return the task of playing."""
         self.carry = self.start(jax.random.key(0))
-        return TimedTask(self._run, STEPS * self.world.num_worlds)
+        return TimedTask(self._run, STEPS * self.world.num_worlds, "step")
+
+    def share_replayed(self) -> float:
+        """Return the share of levels so far that had been played before."""
+        return float(self.world.report(self.carry[0])["levels_replayed"])
 
     def _run(self) -> None:
         self.carry = jax.block_until_ready(self.play(self.carry)[0])
 
-    def step(self, carry: Any, key: PRNGKeyArray) -> tuple[Any, Any]:
-        """Act once in every world, at random, and count what is seen."""
-        state, memory = carry
+    def step(self, state: Any, key: PRNGKeyArray) -> tuple[Any, Any]:
+        """Act once in every world, at random."""
         action_key, observe_key = jax.random.split(key)
         actions = jax.random.randint(
             action_key, (self.world.num_worlds,), 0, self.world.num_actions
         )
         state, seen = self.world.step(state, actions)
         experience = Experience(seen.view, actions, seen)
-        memory, signal = self.method.observe(Params({}, {}), memory, observe_key, experience)
-        return (state, memory), signal
+        return state, (observe_key, experience)
 
     def _start(self, key: PRNGKeyArray) -> tuple[Any, Any, PRNGKeyArray]:
         world_key, memory_key, key = jax.random.split(key, 3)
@@ -73,10 +81,11 @@ class RandomPlay:
     def _play(self, carry: Any) -> tuple[Any, Float[Array, "T N"]]:
         state, memory, key = carry
         key, scan_key = jax.random.split(key)
-        carry = self.world.refresh(state), memory
         keys = jax.random.split(scan_key, STEPS)
-        (state, memory), signal = jax.lax.scan(self.step, carry, keys)
-        return (state, memory, key), self.method.reward(Params({}, {}), _with_signal(signal))
+        state, seen = jax.lax.scan(self.step, self.world.refresh(state), keys)
+        memory, signal = self.method.observe(Params({}, {}), memory, *seen)
+        reward, _ = self.method.reward_and_loss(Params({}, {}), _with_signal(signal))
+        return (state, memory, key), reward
 
 
 def _with_signal(signal: Any) -> Trajectory:
@@ -115,7 +124,7 @@ def minigrid_steps(names: Sequence[str]) -> TimedTask:
 
     for environment in environments:
         environment.reset(seed=0)
-    return TimedTask(run, MINIGRID_STEPS * len(names))
+    return TimedTask(run, MINIGRID_STEPS * len(names), "step")
 
 
 def _in_minigrid(name: str) -> Callable[[], Any] | None:
@@ -181,4 +190,4 @@ def _functional(step_one: Any, timestep: Any, actions: int, num_worlds: int) -> 
         return timestep, key
 
     start = play((timestep, jax.random.key(1)))  # after one call its fields keep their types
-    return TimedTask(timing.repeated(play, start), STEPS * num_worlds)
+    return TimedTask(timing.repeated(play, start), STEPS * num_worlds, "step")

@@ -10,17 +10,18 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-ROUND_SECONDS = 1.0  # the least time of each task in a round
-SLICE_SECONDS = 0.1  # the least time of a task before the next one has its turn
-MOST_SPREAD = 0.25  # a ratio that spreads further says nothing
-FEWEST_PAIRS = 3  # a ratio needs so many slices of both tasks
+ROUND_SECONDS = 1.0  # that a task is timed for in each round, at least
+SLICE_SECONDS = 0.1  # that a task is timed for before the next one has its turn, at least
+MOST_SPREAD = 0.25  # of a ratio; with more it says nothing
+FEWEST_PAIRS = 3  # of slices, that a ratio is made of
 
 
 class TimedTask(NamedTuple):
     """Something to time."""
 
     run: Callable[[], None]  # returns when its results are there
-    amount: float  # of work in one run, such as steps; speeds are amounts a second
+    amount: float  # of work in one run
+    unit: str  # of the amount; speeds are in units a second
 
 
 class Ratio(NamedTuple):

@@ -40,7 +40,7 @@ class Training:
     def task(self) -> TimedTask:
         """Return the task of one iteration: rollouts and updates of all agents."""
         advance = repeated(lambda state: self._program(state)[0], self._begin(self._keys))
-        return TimedTask(advance, self._frames)
+        return TimedTask(advance, self._frames, "frame")
 
     @property
     def held_bytes(self) -> float:

@@ -76,4 +76,4 @@ def levels(name: str) -> TimedTask:
         jax.block_until_ready(sample_many(now))
         return key
 
-    return TimedTask(repeated(advance, jax.random.key(0)), LEVELS)
+    return TimedTask(repeated(advance, jax.random.key(0)), LEVELS, "level")

@@ -37,7 +37,7 @@ def make_walker(world: World, agent: Agent, steps: int) -> Walker:
     ) -> tuple[tuple[ActorState, Bool[Array, " N"]], Float[Array, "N 2"]]:
         actor, cut = carry
         cuts = actor.world.cuts
-        actor, transition, _ = act(agent, world, params, actor, key)
+        actor, transition = act(agent, world, params, actor, key)
         # The last step of an episode may end it, too: only a cut leads somewhere else.
         cut = cut | (transition.truncated & (actor.world.cuts > cuts))
         place = jnp.where(cut[:, None], jnp.nan, actor.world.reached[:, (0, 2)])
@@ -47,7 +47,7 @@ def make_walker(world: World, agent: Agent, steps: int) -> Walker:
     def walk(
         params: AgentParams, world_key: PRNGKeyArray, action_key: PRNGKeyArray
     ) -> Float[Array, "moments N 2"]:
-        actor = begin_actor(agent, world, *world.init(world_key), memory=())
+        actor = begin_actor(agent, world, *world.init(world_key))
         params = agent.precompute(params, actor.step.view)
         carry = actor, jnp.zeros(world.num_worlds, bool)
         keys = jax.random.split(action_key, steps)

@@ -18,6 +18,7 @@ from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray
 
 from cbet_jax.config import CountSettings, TrainSettings
 from cbet_jax.counts.resets import Resets
+from cbet_jax.episode_records import with_episode_records
 from cbet_jax.intrinsic.count_based import CHANGES, STATES, CountReward, count_based
 from cbet_jax.learner import begin_learner, make_optimizers, update
 from cbet_jax.method_check.corridor import table_agent
@@ -75,25 +76,26 @@ def _learn(
     intrinsic = count_based("chain", reward, settings, forgetting(at_the_end, probability))
     optimizers = make_optimizers(settings)
     world_key, memory_key, agent_key, scan_key = jax.random.split(key, 4)
+    world = with_episode_records(world)
     world_state, step = world.init(world_key)
     networks, memory = intrinsic.init(memory_key, step)
-    actor = begin_actor(agent, world, world_state, step, memory)
+    actor = begin_actor(agent, world, world_state, step)
     learner = begin_learner(agent.init(agent_key), networks, optimizers)
 
     def episode(carry: Any, key: PRNGKeyArray) -> tuple[Any, Learnt]:
-        learner, actor = carry
-        params = learner.agent, learner.intrinsic
-        actor, trajectory, _ = rollout(
-            agent, world, intrinsic, *params, actor, key, settings.unroll
-        )
+        learner, actor, memory = carry
+        parts = agent, world, intrinsic, learner.agent, learner.intrinsic
+        played = rollout(*parts, actor, memory, key, settings.unroll)
         to_d = jax.nn.softmax(learner.policy["logits"][A])[GO_TO_D]
+        trajectory = played.trajectory
         learner, metrics = update(agent, intrinsic, optimizers, settings, learner, trajectory)
         place = trajectory.view[:-1, ..., 0, 0, 0].astype(jnp.int32)
         places = jax.nn.one_hot(place, len(PLACES))
-        return (learner, actor), Learnt(to_d, places.mean((0, 1)), metrics["intrinsic_reward"])
+        learnt = Learnt(to_d, places.mean((0, 1)), metrics["intrinsic_reward"])
+        return (learner, played.actor, played.memory), learnt
 
     keys = jax.random.split(scan_key, settings.iterations)
-    return jax.lax.scan(episode, (learner, actor), keys)[1]
+    return jax.lax.scan(episode, (learner, actor, memory), keys)[1]
 
 
 def forgetting(at_the_end: Bool[Array, ""], probability: Float[Array, ""]) -> Resets:

@@ -78,11 +78,11 @@ def count_visits(
 
     @jax.jit
     def play() -> tuple[State, State]:
-        actor = begin_actor(agent, world, *world.init(world_key), memory=())
+        actor = begin_actor(agent, world, *world.init(world_key))
         precomputed = agent.precompute(params, actor.step.view)
 
         def play_step(actor: ActorState, key: PRNGKeyArray) -> tuple[ActorState, State]:
-            actor, _, _ = act(agent, world, precomputed, actor, key)
+            actor, _ = act(agent, world, precomputed, actor, key)
             return actor, actor.world.states
 
         _, after = jax.lax.scan(play_step, actor, jax.random.split(play_key, steps))

@@ -11,8 +11,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key, PRNGKeyArray
 
 from cbet_jax.agent import Agent, AgentParams
-from cbet_jax.intrinsic.types import Experience, Intrinsic
-from cbet_jax.rollout import ActorState, Events, act, begin_actor
+from cbet_jax.episode_records import Episodes, with_episode_records
+from cbet_jax.intrinsic.types import Experience, Intrinsic, Memory
+from cbet_jax.rollout import ActorState, act, begin_actor
 from cbet_jax.runs.devices import compiled_quickly
 from cbet_jax.runs.signals import interruptible
 from cbet_jax.types import Trajectory
@@ -52,7 +53,7 @@ class _Advance(NamedTuple):
     played: State  # arrays [1, ...]; as the action left it, before any reset
     action: Int[Array, "1"]
     step: Step
-    events: Events
+    episodes: Episodes
     intrinsic: Float[Array, "1"]
 
 
@@ -72,20 +73,22 @@ def play(
         episodes: how many to play at most.
         steps: how many actions to play at most, in all episodes together; None for no limit.
     """
+    world = with_episode_records(world)
     keys = jax.random.split(key, 4)
     begin_keys, play_key = keys[:3], keys[3]
     begin, advance = _compile(world, player, begin_keys)
     refresh = jax.jit(world.refresh, compiler_options=compiled_quickly())
-    actor, policy, fresh = begin(player.params, begin_keys)
+    actor, memory, policy, fresh = begin(player.params, begin_keys)
     params = (policy, fresh if player.intrinsic_params is None else player.intrinsic_params)
     played, over = 0, False
     for episode in range(1, episodes + 1):
         if episode > 1:
             actor = actor._replace(world=refresh(actor.world))
-        yield Moment(_only(actor.world.states), episode, 0, "", 0.0, 0.0, 0, "")
+        yield Moment(_only(actor.world.worlds.states), episode, 0, "", 0.0, 0.0, 0, "")
         over = False
         while not over and played != steps:
-            actor, outcome = advance(params, actor, jax.random.fold_in(play_key, played))
+            key = jax.random.fold_in(play_key, played)
+            actor, memory, outcome = advance(params, actor, memory, key)
             played += 1
             moment, over = _moment(outcome, episode)
             yield moment
@@ -133,9 +136,11 @@ def _compile(
     They are compiled beside each other, as each takes seconds.
     """
     begin = jax.jit(partial(_begin, world, player)).trace(player.params, keys)
-    actor, policy, fresh = begin.out_info
+    actor, memory, policy, fresh = begin.out_info
     kept = fresh if player.intrinsic_params is None else player.intrinsic_params
-    advance = jax.jit(partial(_advance, world, player)).trace((policy, kept), actor, keys[0])
+    advance = jax.jit(partial(_advance, world, player)).trace(
+        (policy, kept), actor, memory, keys[0]
+    )
 
     def compile_both() -> tuple[jax.stages.Compiled, jax.stages.Compiled]:
         with ThreadPoolExecutor() as threads:
@@ -147,43 +152,49 @@ def _compile(
 
 def _begin(
     world: World, player: Player, params: AgentParams, keys: Key[Array, " 3"]
-) -> tuple[ActorState, AgentParams, Any]:
+) -> tuple[ActorState, Memory, AgentParams, Any]:
     """Return the actor at its first moment, the agent ready to act, and new networks."""
     world_key, memory_key, begin_key = keys
     world_state, step = world.init(world_key)
     fresh_params, memory = player.intrinsic.init(memory_key, step)
     memory = player.intrinsic.begin_rollout(memory, begin_key, step)
-    actor = begin_actor(player.agent, world, world_state, step, memory)
-    return actor, player.agent.precompute(params, step.view), fresh_params
+    actor = begin_actor(player.agent, world, world_state, step)
+    return actor, memory, player.agent.precompute(params, step.view), fresh_params
 
 
 def _advance(
-    world: World, player: Player, params: tuple[Any, Any], actor: ActorState, key: PRNGKeyArray
-) -> tuple[ActorState, _Advance]:
+    world: World,
+    player: Player,
+    params: tuple[Any, Any],
+    actor: ActorState,
+    memory: Memory,
+    key: PRNGKeyArray,
+) -> tuple[ActorState, Memory, _Advance]:
     """Play one action, as `cbet_jax.rollout.rollout` does, and reward it."""
     policy_params, intrinsic_params = params
     action_key, observe_key = jax.random.split(key)
-    after, transition, events = act(player.agent, world, policy_params, actor, action_key)
-    experience = Experience(actor.step.view, transition.action, after.step)
+    after, transition = act(player.agent, world, policy_params, actor, action_key)
+    one = Experience(actor.step.view, transition.action, after.step), transition
+    experience, transitions = jax.tree.map(lambda leaf: leaf[None], one)
     memory, signal = player.intrinsic.observe(
-        intrinsic_params, actor.memory, observe_key, experience
+        intrinsic_params, memory, observe_key[None], experience
     )
-    after = after._replace(memory=memory)
     trajectory = Trajectory(
         view=jnp.stack([actor.step.view, after.step.view]),
         first=jnp.stack([actor.first, after.first]),
-        steps=jax.tree.map(lambda leaf: leaf[None], transition),
-        signal=jax.tree.map(lambda leaf: leaf[None], signal),
+        steps=transitions,
+        signal=signal,
         initial_state=actor.recurrent,
     )
-    (reward,) = player.intrinsic.reward(intrinsic_params, trajectory)
-    played, _ = jax.vmap(rules.step)(actor.world.states, transition.action)
-    return after, _Advance(played, transition.action, after.step, events, reward)
+    (reward,), _ = player.intrinsic.reward_and_loss(intrinsic_params, trajectory)
+    played, _ = jax.vmap(rules.step)(actor.world.worlds.states, transition.action)
+    episodes = after.world.episodes
+    return after, memory, _Advance(played, transition.action, after.step, episodes, reward)
 
 
 def _moment(outcome: _Advance, episode: int) -> tuple[Moment, bool]:
     """Return the moment after a step, and whether the step ended the episode."""
-    state, action, step, events, intrinsic = _only(outcome)
+    state, action, step, episode_so_far, intrinsic = _only(outcome)
     event = "success" if step.success else "lava" if step.terminated else ""
     moment = Moment(
         state=state,
@@ -192,10 +203,10 @@ def _moment(outcome: _Advance, episode: int) -> tuple[Moment, bool]:
         action=rules.ACTIONS[action],
         extrinsic=float(step.reward),
         intrinsic=float(intrinsic),
-        interactions=int(events.episode_interactions),
+        interactions=int(episode_so_far.interactions),
         event=event or ("out of time" if step.truncated else ""),
     )
-    return moment, bool(events.ended)
+    return moment, bool(episode_so_far.ended)
 
 
 def _only(batch: Any) -> Any:

@@ -82,7 +82,7 @@ def play(
             if played == limit:
                 return
             action_key = jax.random.fold_in(play_key, played)
-            actor, transition, _ = interruptible(partial(advance, params, actor, action_key))
+            actor, transition = interruptible(partial(advance, params, actor, action_key))
             played += 1
             if transition.truncated[0]:  # the simulator was lost: a new episode begins elsewhere
                 path.clear()
@@ -91,7 +91,7 @@ def play(
 
 
 def _begin(world: World, agent: Agent, key: PRNGKeyArray) -> ActorState:
-    return begin_actor(agent, world, *world.init(key), memory=())
+    return begin_actor(agent, world, *world.init(key))
 
 
 def _place(actor: ActorState) -> np.ndarray:

@@ -12,6 +12,7 @@ import pytest
 from jax import Array
 
 from cbet_jax.agent import Agent, AgentParams, network_agent
+from cbet_jax.episode_records import with_episode_records
 from cbet_jax.evaluate import make_evaluator
 from cbet_jax.intrinsic import make_intrinsic
 from cbet_jax.rollout import act, begin_actor, rollout
@@ -108,10 +109,10 @@ def case(make_world: Callable[[], World]) -> Case:
     @jax.jit
     def take(world_key, keys):
         def play_step(actor, key):
-            actor, transition, _ = act(agent, world, precomputed, actor, key)
+            actor, transition = act(agent, world, precomputed, actor, key)
             return actor, (transition.action[0], actor.first[0])
 
-        actor = begin_actor(agent, world, *world.init(world_key), memory=())
+        actor = begin_actor(agent, world, *world.init(world_key))
         precomputed = agent.precompute(params, actor.step.view)
         return jax.lax.scan(play_step, actor, keys)[1]
 
@@ -124,9 +125,10 @@ def rolled_out(world, agent, params):
 
     @jax.jit
     def play():
-        state, step = world.init(world_key)
-        actor = begin_actor(agent, world, state, step, METHOD.init(key, step)[1])
-        return rollout(agent, world, METHOD, params, NO_PARAMS, actor, key, STEPS)
+        recorded = with_episode_records(world)
+        state, step = recorded.init(world_key)
+        actor, memory = begin_actor(agent, world, state, step), METHOD.init(key, step)[1]
+        return rollout(agent, recorded, METHOD, params, NO_PARAMS, actor, memory, key, STEPS)
 
     play()
     keys = jax.random.split(jax.random.split(key)[1], STEPS)

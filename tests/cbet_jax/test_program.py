@@ -124,7 +124,7 @@ def test_each_agent_of_a_program_has_the_numbers_of_its_own_settings(monkeypatch
 
     def begin(trainer, key):
         learner = LearnerState(numbers_of(trainer), (), (), {})
-        return TrainState(learner, (), key, jnp.zeros((), jnp.int32))
+        return TrainState(learner, (), (), key, jnp.zeros((), jnp.int32))
 
     def chunk(iterations, trainer, state):
         found = enumerate(numbers_of(trainer))
@@ -215,7 +215,7 @@ def test_chunk_size_does_not_change_what_is_learnt():
 def test_different_seeds_play_and_learn_differently(program):
     states = [program.advance(program.init(seed_keys(1, seed)))[0] for seed in (0, 1)]
     assert not np.allclose(*(state.params["params"]["policy"]["kernel"] for state in states))
-    places = [state.actor.world[0] for state in states]
+    places = [state.actor.world.worlds[0] for state in states]
     assert not np.array_equal(*places)
 
 

@@ -1,4 +1,4 @@
-"""Acting: what a trajectory records, and the books that are kept of episodes."""
+"""Acting: what a trajectory records, and what the worlds record of their episodes."""
 
 import jax
 import numpy as np
@@ -7,8 +7,9 @@ import pytest
 from cbet_jax.agent import network_agent
 from cbet_jax.config import CountSettings, TrainSettings
 from cbet_jax.counts.table import empty_table, visit
+from cbet_jax.episode_records import interaction_slots, with_episode_records
 from cbet_jax.intrinsic.cbet import cbet
-from cbet_jax.rollout import begin_actor, interaction_slots, rollout
+from cbet_jax.rollout import begin_actor, rollout
 from envs.minigrid.generators import GENERATORS
 from envs.minigrid.world import gridworld
 from tests.support.counting import NO_PARAMS
@@ -21,7 +22,7 @@ WORLDS, STEPS = 6, 60
 @pytest.fixture(scope="module")
 def played():
     generators = [GENERATORS[name] for name in ("MultiRoom-N2-S4", "DoorKey-5x5")]
-    world = gridworld(generators, WORLDS, explore=True)
+    world = with_episode_records(gridworld(generators, WORLDS, explore=True))
     settings = TrainSettings(counts=CountSettings(capacity=1024))
     method = cbet(settings, world.num_actions)
     agent = network_agent(NETWORK, world.num_actions, world.view_shape)
@@ -31,11 +32,12 @@ def played():
     def play_from(key):
         world_state, step = world.init(key)
         _, memory = method.init(key, step)
-        actor = begin_actor(agent, world, world_state, step, memory)
-        return actor, rollout(agent, world, method, params, NO_PARAMS, actor, key, STEPS)
+        actor = begin_actor(agent, world, world_state, step)
+        parts = agent, world, method, params, NO_PARAMS
+        return actor, rollout(*parts, actor, memory, key, STEPS)
 
-    first, (last, trajectory, events) = play_from(jax.random.key(1))
-    return agent, params, first, last, trajectory, events
+    first, played = play_from(jax.random.key(1))
+    return agent, params, first, played.actor, played.trajectory, played.episodes
 
 
 def test_the_views_run_from_the_first_to_the_one_that_comes_next(played):
@@ -55,21 +57,21 @@ def test_the_logits_are_those_of_the_policy_that_learns_from_them(played):
 
 
 def test_episodes_end_at_their_time_limit_and_the_next_world_begins(played):
-    *_, trajectory, events = played
-    ended = np.asarray(events.ended)
+    *_, trajectory, episodes = played
+    ended = np.asarray(episodes.ended)
     np.testing.assert_array_equal(np.flatnonzero(ended[:, 0]), [LIMIT - 1])
-    np.testing.assert_array_equal(events.episode_length[LIMIT - 1], LIMIT)
-    np.testing.assert_array_equal(events.environment[LIMIT - 1], 0)
-    np.testing.assert_array_equal(events.environment[LIMIT], 1)
-    np.testing.assert_array_equal(events.episode_length[LIMIT], 1)
+    np.testing.assert_array_equal(episodes.length[LIMIT - 1], LIMIT)
+    np.testing.assert_array_equal(episodes.environment[LIMIT - 1], 0)
+    np.testing.assert_array_equal(episodes.environment[LIMIT], 1)
+    np.testing.assert_array_equal(episodes.length[LIMIT], 1)
     np.testing.assert_array_equal(trajectory.first[LIMIT], True)
     assert not np.asarray(trajectory.steps.terminated).any()
     np.testing.assert_array_equal(trajectory.steps.truncated, ended)
 
 
 def test_unique_interactions_never_fall_within_an_episode_and_start_anew(played):
-    *_, events = played
-    interactions = np.asarray(events.episode_interactions)
+    *_, episodes = played
+    interactions = np.asarray(episodes.interactions)
     assert interactions[:LIMIT].max() > 0
     assert (np.diff(interactions[:LIMIT], axis=0) >= 0).all()
     assert (np.diff(interactions[:LIMIT], axis=0) <= 1).all()

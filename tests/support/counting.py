@@ -8,7 +8,7 @@ import numpy as np
 
 from cbet_jax.config import AuxiliarySettings, CountSettings, TrainSettings
 from cbet_jax.intrinsic import make_intrinsic
-from cbet_jax.intrinsic.types import Intrinsic, Params
+from cbet_jax.intrinsic.types import Experience, Intrinsic, Params
 from envs.types import Step
 from tests.support.moments import experience, moment
 
@@ -37,10 +37,15 @@ def observe(method: Intrinsic, moments, *, first, begin=()) -> list[dict[str, li
     for number, here in enumerate(moments):
         if number in begin:
             memory = method.begin_rollout(memory, KEY, last)
-        memory, signal = method.observe(NO_PARAMS, memory, KEY, experience(here))
-        counted.append({kind: count.tolist()[:actors] for kind, count in signal.items()})
+        memory, signal = method.observe(NO_PARAMS, memory, KEY[None], rollout_of(here))
+        counted.append({kind: count[0].tolist()[:actors] for kind, count in signal.items()})
         last = here
     return counted
+
+
+def rollout_of(step: Step) -> Experience:
+    """Return what a method observes of a rollout of a single step."""
+    return jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], experience(step))
 
 
 def _of_two(step: Step) -> Step:
@@ -58,7 +63,7 @@ def resets(method: Intrinsic, actors: int) -> dict[str, np.ndarray]:
     """Return which actors' tables are reset at the first step, by kind: bool [actors]."""
     here = moment([1] * actors)
     _, memory = jax.jit(method.init)(KEY, here)
-    memory, _ = jax.jit(method.observe)(NO_PARAMS, memory, KEY, experience(here))
+    memory, _ = jax.jit(method.observe)(NO_PARAMS, memory, KEY[None], rollout_of(here))
     return {kind: np.asarray(counts.tables.generation) == 2 for kind, counts in memory.items()}
 
 

@@ -32,8 +32,8 @@ def _fake_program(chunk: int, frames: int, bad_updates: tuple[int, ...]) -> Prog
     def init(key: Array) -> TrainState:
         networks = Params({"network": jnp.zeros(3)}, {})
         walk = LearnerState(jnp.zeros(3), networks, policy_optimizer=(), intrinsic_optimizer={})
-        nothing = jnp.zeros(0)
-        return TrainState(walk, actor=nothing, key=key, iteration=jnp.zeros((), jnp.int32))
+        nothing, zero = jnp.zeros(0), jnp.zeros((), jnp.int32)
+        return TrainState(walk, actor=nothing, memory=(), key=key, iteration=zero)
 
     def iterate(state: TrainState, bad_update: Array) -> tuple[TrainState, dict[str, Array]]:
         key, step_key = jax.random.split(state.key)
@@ -46,7 +46,7 @@ def _fake_program(chunk: int, frames: int, bad_updates: tuple[int, ...]) -> Prog
             "first_bad_update": jnp.where(is_bad, 0.0, jnp.nan),
         }
         learner = state.learner._replace(policy=walk)
-        return TrainState(learner, state.actor, key, iteration), metrics
+        return TrainState(learner, state.actor, (), key, iteration), metrics
 
     return program_of(init, iterate, chunk, frames, np.array(bad_updates))
 

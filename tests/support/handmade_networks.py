@@ -62,7 +62,7 @@ def forward_error(squared: bool) -> np.ndarray:
 
 def computed(method: Intrinsic, params: Params, played: Trajectory) -> tuple[Any, Any]:
     """Return the rewards and the loss of a method, compiled together."""
-    return jax.jit(lambda *inputs: (method.reward(*inputs), method.loss(*inputs)))(params, played)
+    return jax.jit(method.reward_and_loss)(params, played)
 
 
 def check_models_loss(found, squared: bool) -> None:

@@ -38,8 +38,8 @@ def experience(step: Step) -> Experience:
 def observed(method: Intrinsic, first: Step, steps: Step):
     """The parameters of a method, and its memory after, and signals of, steps `[T, N]`."""
     params, memory = method.init(jax.random.key(0), first)
-    observe = lambda memory, now: method.observe(params, memory, jax.random.key(1), now)  # noqa: E731
-    return params, *jax.lax.scan(observe, memory, experience(steps))
+    keys = jax.random.split(jax.random.key(1), len(steps.view))
+    return params, *method.observe(params, memory, keys, experience(steps))
 
 
 def views(numbers):

@@ -64,7 +64,7 @@ def _walking(
         number = jax.random.normal(key)
         params = jax.tree.map(lambda leaf: jnp.full(leaf.shape, number, leaf.dtype), shapes)
         learner = LearnerState(params.learnt, Params({}, {}), None, {}, params.fixed)
-        return TrainState(learner, (), key, jnp.zeros((), jnp.int32))
+        return TrainState(learner, (), (), key, jnp.zeros((), jnp.int32))
 
     def iterate(state: TrainState, _: None) -> tuple[TrainState, dict[str, Array]]:
         key, step_key = jax.random.split(state.key)

@@ -20,9 +20,13 @@ def _keys(maker, first, observations):
     """Return the keys of each observation, as one integer an actor."""
     make, state, found = jax.jit(maker.make), jax.jit(maker.init)(KEY, first), []
     for each in observations:
-        state, keys = make(state, each)
-        found.append([int(low) << 32 | int(high) for low, high in np.asarray(keys)])
+        state, (keys,) = make(state, each[None])
+        found.append(_integers(keys))
     return found
+
+
+def _integers(keys):
+    return [int(low) << 32 | int(high) for low, high in np.asarray(keys)]
 
 
 def _classes(keys):
@@ -79,16 +83,11 @@ def test_each_actor_has_a_code_unless_they_count_together(shared, codes):
 
 
 @pytest.mark.parametrize("of_changes", [False, True])
-def test_the_keys_of_a_whole_rollout_are_those_of_its_steps(of_changes):
-    maker = _ternary(of_changes=of_changes)
+@pytest.mark.parametrize("kind", ["exact", "ternary"])
+def test_the_keys_of_a_whole_rollout_are_those_of_its_steps(kind, of_changes):
+    maker = key_maker(CountSettings(keys=kind), of_changes=of_changes)
     numbers = np.random.default_rng(1).integers(0, 3, (8, 2)) * 100
     first, *observations = [_observation(*each) for each in numbers]
     state = jax.jit(maker.init)(KEY, first)
-    _, keys = jax.jit(maker.make_rollout)(state, np.stack(observations))
-    found = [[int(low) << 32 | int(high) for low, high in each] for each in np.asarray(keys)]
-    assert found == _keys(maker, first, observations)
-
-
-def test_the_settings_name_the_keys():
-    assert key_maker(CountSettings(), of_changes=True).make_rollout is None
-    assert key_maker(CountSettings(keys="ternary"), of_changes=True).make_rollout is not None
+    _, keys = jax.jit(maker.make)(state, np.stack(observations))
+    assert list(map(_integers, keys)) == _keys(maker, first, observations)

@@ -30,7 +30,7 @@ def _rewards(name, settings, counts):
     signal = {kind: jnp.asarray(each, jnp.uint32)[:, None] for kind, each in counts.items()}
     steps = len(counts["states"])
     played = trajectory(np.zeros((steps + 1, 1)), np.zeros((steps, 1)), signal=signal)
-    return make(name, settings).reward(Params({}, {}), played)[:, 0]
+    return make(name, settings).reward_and_loss(Params({}, {}), played)[0][:, 0]
 
 
 @pytest.mark.parametrize("name", FORMULAS)

@@ -11,7 +11,7 @@ import pytest
 
 from cbet_jax.config import CountSettings, TrainSettings
 from cbet_jax.intrinsic.cbet import cbet
-from tests.support.counting import KEY, NEVER, NO_PARAMS, make, observe, observe_states
+from tests.support.counting import KEY, NEVER, NO_PARAMS, make, observe, observe_states, rollout_of
 from tests.support.moments import experience, moment
 from tests.support.worlds import multi_env, single_env
 
@@ -59,9 +59,10 @@ def test_either_view_can_identify_changes(view, expected):
     assert [c["changes"] for c in counted] == [[number] for number in expected]
 
 
+@pytest.mark.parametrize("keys", ["exact", "ternary"])
 @pytest.mark.parametrize("shared", [False, True])
-def test_a_whole_rollout_of_images_is_counted_as_its_steps_are(shared):
-    counts = CountSettings(reset_probability=0.1, capacity=64, keys="ternary", shared=shared)
+def test_a_whole_rollout_is_counted_as_its_steps_are(keys, shared):
+    counts = CountSettings(reset_probability=0.1, capacity=64, keys=keys, shared=shared)
     method = make("cbet", counts)
     numbers = np.random.default_rng(1).integers(0, 3, (2, 7, 3)) * 100
     first, *moments = [moment(*each) for each in numbers.swapaxes(0, 1).tolist()]
@@ -71,10 +72,12 @@ def test_a_whole_rollout_of_images_is_counted_as_its_steps_are(shared):
     def observe_both_ways(first, steps):
         keys = jax.random.split(KEY, len(moments))
         _, before = method.init(KEY, first)
-        inputs = keys, experience(steps)
-        observe_one = lambda memory, now: method.observe(NO_PARAMS, memory, *now)  # noqa: E731
-        one_by_one = jax.lax.scan(observe_one, before, inputs)
-        return method.observe_rollout(NO_PARAMS, before, *inputs), one_by_one
+        memory, counted = before, []
+        for key, here in zip(keys, moments, strict=True):
+            memory, signal = method.observe(NO_PARAMS, memory, key[None], rollout_of(here))
+            counted.append(signal)
+        one_by_one = memory, jax.tree.map(lambda *rows: jnp.concatenate(rows), *counted)
+        return method.observe(NO_PARAMS, before, keys, experience(steps)), one_by_one
 
     at_once, one_by_one = observe_both_ways(first, steps)
     chex.assert_trees_all_equal(at_once, one_by_one)
@@ -155,8 +158,10 @@ def _walk(world, method, steps, optimised):
             action = jax.random.randint(action_key, (ACTORS,), 0, world.num_actions)
             state, step = world.step(state, action)
             ages = {f"{kind}_age": counts.tables.generation for kind, counts in memory.items()}
-            memory, signal = method.observe(NO_PARAMS, memory, observe_key, experience(step))
-            log = {"view": step.view, "panorama": step.panorama, **signal, **ages}
+            seen = observe_key[None], rollout_of(step)
+            memory, signal = method.observe(NO_PARAMS, memory, *seen)
+            log = {"view": step.view, "panorama": step.panorama, **ages}
+            log |= {kind: count[0] for kind, count in signal.items()}
             return (state, memory), log
 
         carry, log = jax.lax.scan(walk, (state, memory), jax.random.split(walk_key, steps))

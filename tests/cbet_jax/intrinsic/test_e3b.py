@@ -54,7 +54,8 @@ def test_the_bonus_is_the_elliptical_norm_among_the_views_of_the_episode():
 
     played = trajectory(numbers, np.zeros((STEPS, ACTORS)), signal=signal, num_actions=ACTIONS)
     adapted = METHOD.adapt(params, played, unchanged)
-    np.testing.assert_allclose(METHOD.reward(adapted, played), bonus / bonus.std(), rtol=1e-3)
+    reward, _ = METHOD.reward_and_loss(adapted, played)
+    np.testing.assert_allclose(reward, bonus / bonus.std(), rtol=1e-3)
     assert METHOD.coefficient == 1.0
 
 
@@ -63,7 +64,7 @@ def test_the_embedding_learns_to_tell_actions_apart():
     params, bonus, embedded = _observe(first, steps)
     action = np.random.default_rng(1).integers(ACTIONS, size=(STEPS, ACTORS))
     played = trajectory(numbers, action, signal=bonus, num_actions=ACTIONS)
-    loss, terms = METHOD.loss(params, played)
+    _, (loss, terms) = METHOD.reward_and_loss(params, played)
     np.testing.assert_allclose(loss, 0.1 * terms["inverse_loss"], rtol=1e-6)
     model = InverseModel(hidden_units=4, num_actions=ACTIONS)
     logits = np.asarray(apply(model, params.learnt["inverse"], embedded[:-1], embedded[1:]))

@@ -77,11 +77,8 @@ def _observe(method, params, before, first: Step, steps: Step, action) -> tuple[
     begin_key, key = jax.random.split(jax.random.key(4))
     memory = method.begin_rollout(before, begin_key, first)
     view = jnp.concatenate([first.view[None], steps.view])
-    after, signal = jax.lax.scan(
-        lambda memory, inputs: method.observe(params, memory, *inputs),
-        memory,
-        (jax.random.split(key, STEPS), Experience(view[:-1], action, steps)),
-    )
+    experience = Experience(view[:-1], action, steps)
+    after, signal = method.observe(params, memory, jax.random.split(key, STEPS), experience)
     blank = trajectory(np.zeros((STEPS + 1, WORLDS)), action, num_actions=ACTIONS)
     return after, blank._replace(view=view, signal=signal)
 
@@ -89,9 +86,9 @@ def _observe(method, params, before, first: Step, steps: Step, action) -> tuple[
 def _play(method, first, *steps) -> Result:
     params, before = method.init(jax.random.key(3), first)
     after, played = _observe(method, params, before, first, *steps)
-    loss_of = lambda learnt: method.loss(params._replace(learnt=learnt), played)  # noqa: E731
+    loss_of = lambda learnt: method.reward_and_loss(params._replace(learnt=learnt), played)[1]  # noqa: E731
     (loss, terms), gradient = jax.value_and_grad(loss_of, has_aux=True)(params.learnt)
-    reward = method.reward(params, played)
+    reward, _ = method.reward_and_loss(params, played)
     return Result(
         params,
         before,
@@ -158,8 +155,7 @@ def test_compiled_or_not_it_is_the_same(name):
     with jax.disable_jit():
         method = make_intrinsic(_settings(name), ACTIONS)
         after, played = _observe(method, compiled.params, compiled.before, *_random_steps(0))
-        reward = method.reward(compiled.params, played)
-        loss, _ = method.loss(compiled.params, played)
+        reward, (loss, _) = method.reward_and_loss(compiled.params, played)
     chex.assert_trees_all_equal(played.signal, compiled.trajectory.signal)
     chex.assert_trees_all_equal(after, compiled.after)
     chex.assert_trees_all_close((reward, loss), (compiled.reward, compiled.loss), rtol=1e-4)
@@ -201,7 +197,7 @@ def test_counts_are_reset_where_asked_for(name):
     signal = {kind: jnp.array([each[kind] for each in counted]) for kind in counted[0]}
     chex.assert_trees_all_equal(signal, jax.tree.map(jnp.ones_like, signal))
     played = trajectory(np.zeros((STEPS + 1, 2)), np.zeros((STEPS, 2)), signal=signal)
-    reward = method.reward(Params({}, {}), played)
+    reward, _ = method.reward_and_loss(Params({}, {}), played)
     np.testing.assert_array_equal(reward, reward[0, 0])
 
 

@@ -52,7 +52,8 @@ def test_the_bonus_is_the_kernel_over_the_nearest_views_of_the_episode():
     played = trajectory(numbers, np.zeros((STEPS, ACTORS)), signal=signal, num_actions=ACTIONS)
     adapted = METHOD.adapt(params, played, unchanged)
     np.testing.assert_allclose(adapted.fixed["distance"].mean, mean, rtol=1e-4)
-    np.testing.assert_allclose(METHOD.reward(adapted, played), bonus / bonus.std(), rtol=1e-3)
+    reward, _ = METHOD.reward_and_loss(adapted, played)
+    np.testing.assert_allclose(reward, bonus / bonus.std(), rtol=1e-3)
     assert METHOD.coefficient == 0.001
     assert bonus.max() > 20 * bonus[bonus > 0].min()  # a new view beside a familiar one
 

@@ -19,7 +19,7 @@ def test_new_views_beyond_known_ones_are_rewarded_once_an_episode():
     novelty = norm(2 * X, squared=False)
     expected = np.maximum(novelty[1:] - 0.5 * novelty[:-1], 0) * (counted == 1)
     played = trajectory(V, ACTION, signal={"states": jnp.asarray(counted)})
-    reward = method.reward(PARAMS, played)
+    reward, _ = method.reward_and_loss(PARAMS, played)
     np.testing.assert_allclose(reward, expected, rtol=1e-5)
     assert (expected > 0).sum() == 3
     assert method.coefficient == 0.05
@@ -27,7 +27,7 @@ def test_new_views_beyond_known_ones_are_rewarded_once_an_episode():
 
 def test_the_predictor_learns_as_rnds_does():
     played = trajectory(V, ACTION, signal={"states": jnp.ones((2, 2), jnp.uint32)})
-    loss, terms = noveld(settings(False), 2).loss(PARAMS, played)
+    _, (loss, terms) = noveld(settings(False), 2).reward_and_loss(PARAMS, played)
     error = norm(2 * X[1:], squared=False).sum(0).mean()
     np.testing.assert_allclose([loss, terms["prediction_loss"]], [0.1 * error, error], rtol=1e-5)
 

@@ -39,7 +39,7 @@ def test_rewards_are_errors_over_the_deviation_of_their_discounted_sums():
 
     played = trajectory(NUMBERS, np.zeros((STEPS, ACTORS)), signal=signal)
     adapted = METHOD.adapt(params, played, unchanged)
-    reward = METHOD.reward(adapted, played)
+    reward, _ = METHOD.reward_and_loss(adapted, played)
     np.testing.assert_allclose(reward, errors / np.std(sums), rtol=1e-3)
     seen = views(NUMBERS[1:]).reshape(-1, 7, 7, 3)
     np.testing.assert_allclose(adapted.fixed["views"].mean, np.mean(seen, 0), rtol=1e-3)
@@ -59,7 +59,7 @@ def test_the_loss_is_the_error_after_the_views_so_far_are_included():
     first, *moments = (moment(numbers) for numbers in NUMBERS)
     params, _, signal = _observe(first, jax.tree.map(lambda *x: jnp.stack(x), *moments))
     played = trajectory(NUMBERS, np.zeros((STEPS, ACTORS)), signal=signal)
-    loss, terms = METHOD.loss(params, played)
+    _, (loss, terms) = METHOD.reward_and_loss(params, played)
     # Before `adapt`, it is the sum of the errors that were observed.
     np.testing.assert_allclose(
         terms["prediction_loss"], np.asarray(signal.error).sum(0).mean(), rtol=1e-4

@@ -9,9 +9,9 @@ import pytest
 
 from cbet_jax.config import SettingsError
 from cbet_jax.intrinsic import METHODS
-from cbet_jax.intrinsic.types import Intrinsic, Params
+from cbet_jax.intrinsic.types import Intrinsic, Params, each_step
 from cbet_jax.method_check.check import CHECKS, REACHES, RESETS, check_method, check_settings
-from cbet_jax.method_check.rewards import FURTHER
+from cbet_jax.method_check.contract import FURTHER
 from tests.support.families import others_slow
 
 ONES = {"coefficient": 1.0, "reward": lambda params, played: jnp.ones(played.steps.action.shape)}
@@ -81,20 +81,17 @@ def _two_networks(key, step):
     return Params({"used": jnp.ones(2), "forgotten": jnp.ones(2)}, {}), ()
 
 
-def _one_loss(params, played):
-    return params.learnt["used"].sum(), {}
+def _one_learns(params, played):
+    return ONES["reward"](params, played), (params.learnt["used"].sum(), {})
 
 
-def _both_losses(params, played):
-    return _total(params), {}
+def _both_learn(params, played):
+    total = sum(leaf.sum() for leaf in params.learnt.values())
+    return ONES["reward"](params, played), (total, {})
 
 
-def _stopped(params, played):
-    return ONES["reward"](params, played), _both_losses(jax.lax.stop_gradient(params), played)
-
-
-def _twice(params, played):
-    return 2 * ONES["reward"](params, played), (jnp.zeros(()), {})
+def _loss_alone(params, played):
+    return ONES["reward"](params, played), jnp.zeros(())
 
 
 def _over_the_largest(params, played):
@@ -137,13 +134,6 @@ def _never(memory, step):
     return memory
 
 
-def _shifted(params, memory, keys, experience):
-    memory, signal = jax.lax.scan(
-        lambda memory, seen: _sum(_never, params, memory, None, seen), memory, experience
-    )
-    return memory, signal + 1
-
-
 def _signal(params, played):
     return played.signal
 
@@ -157,15 +147,14 @@ BROKEN = {
         ),
         ({**ONES, "coefficient": -1.0}, "coefficient must be a number of at least 0"),
         ({**ONES, "init": lambda key, step: ((), ())}, "init must return Params first, not ()"),
-        ({**REMEMBERS, "observe": _longer_memory}, "was float32[3] and is float32[4]"),
+        ({**REMEMBERS, "observe": _longer_memory}, "has type float32[4]"),
         (
             {**REMEMBERS, "observe": _one_signal},
-            "a row for each of 3 actors, but an array is float",
+            "a row for each of 12 steps and 3 actors, but an array is float",
         ),
         ({**REMEMBERS, "observe": _looks_at_numbers}, "observe cannot be compiled: TracerBool"),
-        ({**ONES, "loss": lambda params, played: jnp.zeros(())}, "must return (loss, its terms)"),
+        ({**ONES, "reward": _loss_alone}, "must return (loss, its terms) second"),
         ({**ONES, "metrics": lambda memory: {"all": jnp.ones(3)}}, "but all is float32[3]"),
-        ({**ONES, "reward_and_loss": lambda *_: ()}, "same arrays as reward and loss"),
     ],
     "one trace": [({**ONES, "init": _weak, "adapt": _to_float32}, "it is compiled again")],
     "finite": [
@@ -177,7 +166,7 @@ BROKEN = {
     "adapt keeps what is learnt": [
         (
             {
-                **{**ONES, "init": _two_networks, "loss": _both_losses},
+                **{**ONES, "init": _two_networks, "reward": _both_learn},
                 "adapt": lambda params, *_: params._replace(
                     learnt={**params.learnt, "used": jnp.zeros(2)}
                 ),
@@ -189,20 +178,7 @@ BROKEN = {
         ({**ONES, "init": _strong, "adapt": _mean_of_its_own}, "fixed.scale differs from device"),
     ],
     "every network learns": [
-        ({**ONES, "init": _two_networks, "loss": _one_loss}, "by forgotten is 0"),
-    ],
-    "observe_rollout is observe": [
-        (
-            {**REMEMBERS, "observe": partial(_sum, _never), "observe_rollout": _shifted},
-            "must note the same an array",
-        )
-    ],
-    "reward_and_loss is both": [
-        ({**ONES, "reward_and_loss": _twice}, "must give the same reward"),
-        (
-            {**ONES, "init": _two_networks, "loss": _both_losses, "reward_and_loss": _stopped},
-            "must give the same gradient",
-        ),
+        ({**ONES, "init": _two_networks, "reward": _one_learns}, "by forgotten is 0"),
     ],
     "no look ahead": [
         ({"coefficient": 1.0, "reward": _over_the_largest}, "nothing later than view[")
@@ -223,15 +199,12 @@ BROKEN = {
 }
 
 
-def _total(params):
-    return sum(leaf.sum() for leaf in params.learnt.values())
-
-
 @pytest.fixture
 def check(monkeypatch):
     """Check a method of these parts: return what failed, by name."""
 
     def problems(parts, **options):
+        parts = {**parts, "observe": each_step(parts["observe"])} if "observe" in parts else parts
         monkeypatch.setitem(METHODS, "broken", lambda settings, actions: Intrinsic("x", **parts))
         options = {"learns": False, **options}
         checks = check_method(check_settings("broken"), **options)
@@ -267,6 +240,6 @@ def test_what_a_method_raises_is_told(check, monkeypatch):
     def raising(*arguments):
         raise KeyError("nothing")
 
-    assert check({**ONES, "loss": raising})["shapes and types"].endswith("KeyError: 'nothing'")
+    assert check({**ONES, "reward": raising})["shapes and types"].endswith("KeyError: 'nothing'")
     with pytest.raises(SettingsError, match="did you mean"):
         list(check_method(check_settings("cebt")))

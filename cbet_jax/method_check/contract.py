@@ -1,0 +1,291 @@
+"""What each method must keep. A check that finds a problem raises `ContractError`."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from cbet_jax.intrinsic.types import Params
+from cbet_jax.method_check import corridor
+from cbet_jax.method_check.walk import (
+    ACTORS,
+    ENDS,
+    PLACES,
+    QUICKLY,
+    STEPS,
+    Subject,
+    Walk,
+    experience,
+    make_trajectory,
+    make_walk,
+    random_walk,
+)
+from cbet_jax.types import unchanged
+from envs.errors import ContractError
+
+CLOSE = 1e-4  # relative, of numbers that may be added in another order
+CUT = 6  # steps from here on are changed, to find what looks ahead
+END = 5  # the step that ends an episode, to find what is left of it
+FURTHER = 1.3  # times as far as at random
+NO_END = "no end"
+
+
+def check_shapes(subject: Subject) -> None:
+    """Compare shapes and types; JAX only traces the functions."""
+    method, walk, key = subject.method, random_walk(0), jax.random.key(0)
+    weight = np.asarray(method.coefficient)
+    is_weight = np.issubdtype(weight.dtype, np.number) and weight.ndim == 0 and weight >= 0
+    expect(is_weight, "its coefficient must be a number of at least 0")
+
+    params, memory = _pair("init", "(Params, memory)", method.init, key, walk.first)
+    expect(isinstance(params, Params), f"init must return Params first, not {described(params)}")
+    for part, networks in params._asdict().items():
+        is_dict = isinstance(networks, dict)
+        expect(is_dict, f"Params.{part} must be a dict, not {described(networks)}")
+    begun = _shapes("begin_rollout", method.begin_rollout, memory, key, walk.first)
+    _expect_same("begin_rollout", "its memory", memory, begun)
+
+    seen = params, memory, jax.random.split(key, STEPS), experience(walk)
+    after, signal = _pair("observe", "(memory, signal)", method.observe, *seen)
+    _expect_same("observe", "its memory", memory, after)
+    for name, leaf in named_leaves(signal):
+        wanted = f"observe's signal must have a row for each of {STEPS} steps and {ACTORS} actors"
+        expect(leaf.shape[:2] == (STEPS, ACTORS), f"{wanted}, but {name} is {described(leaf)}")
+
+    trajectory = jax.eval_shape(make_trajectory, walk, signal)
+    adapt = lambda params, played: method.adapt(params, played, unchanged)  # noqa: E731
+    adapted = _shapes("adapt", adapt, params, trajectory)
+    _expect_same("adapt", "its parameters", params, adapted)
+    found = _shapes("reward", method.reward, params, trajectory)
+    reward, loss = found if isinstance(found, tuple) and len(found) == 2 else (found, None)
+    wanted = described(jax.ShapeDtypeStruct((STEPS, ACTORS), jnp.float32))
+    good = described(reward) == wanted
+    expect(good, f"reward must return {wanted}, of steps and actors, not {described(reward)}")
+    if loss is not None:
+        good = isinstance(loss, tuple) and len(loss) == 2
+        expect(good, f"reward must return (loss, its terms) second, not {described(loss)}")
+        _expect_numbers("reward's loss", {"loss": loss[0]})
+        _expect_numbers("reward's terms", loss[1])
+    _expect_numbers("metrics", _shapes("metrics", method.metrics, memory))
+
+
+def check_traces(subject: Subject) -> None:
+    """Expect one trace for two rollouts: what comes back has the types of what went in."""
+    played = subject.play(random_walk(0))
+    subject.play(random_walk(0), (played.params, played.memory))
+    expect(
+        subject.traces == 1,
+        "it is compiled again for the parameters and the memory that it returned: their types "
+        "differ from those of init (numbers of Python have weak types: use jnp.zeros, not 0.0)",
+    )
+
+
+def check_finite(subject: Subject) -> None:
+    """Expect finite numbers, also in a second rollout and where nothing changes."""
+    still = make_walk(np.zeros((STEPS + 1, ACTORS), int), np.random.default_rng(0))
+    played = subject.play(random_walk(0))
+    for when, found in (
+        ("in a first rollout", played),
+        ("in a second rollout", subject.play(random_walk(0), (played.params, played.memory))),
+        ("where an actor stays in its place", subject.play(still)),
+    ):
+        for name, leaf in named_leaves(found):
+            good = not np.issubdtype(leaf.dtype, np.floating) or np.isfinite(leaf).all()
+            expect(good, f"{name} must be finite, but is not {when}")
+
+
+def check_same_key(subject: Subject) -> None:
+    """Expect the same numbers when the method is made again."""
+    walk = random_walk(0)
+    one, other = (
+        named_leaves({"params": each.begin(walk)[0], "played": each.play(walk)})
+        for each in (subject, Subject(subject.settings))
+    )
+    for (name, value), (_, again) in zip(one, other, strict=True):
+        good = np.array_equal(value, again, equal_nan=True)
+        expect(good, f"{name} differs when the method is made again, with the same key")
+
+
+def check_adapt(subject: Subject) -> None:
+    """Expect `adapt` to leave what is learnt as it is."""
+    walk = random_walk(0)
+    before, after = subject.begin(walk)[0].learnt, subject.play(walk).params.learnt
+    for (name, one), (_, other) in zip(named_leaves(before), named_leaves(after), strict=True):
+        good = np.array_equal(one, other)
+        expect(good, f"adapt may change fixed parameters only, but changes learnt {name}")
+
+
+def check_devices(subject: Subject) -> None:
+    """Share a batch out, an actor to each device: all must have the same parameters afterwards."""
+    walk = random_walk(0)
+    params, _ = subject.begin(walk)
+    trajectory = make_trajectory(walk, subject.play(walk).signal)
+    shares = jax.tree.map(lambda leaf: jnp.moveaxis(leaf, 1, 0)[:, :, None], trajectory)
+    mean = partial(jax.lax.pmean, axis_name="devices")
+    adapt = jax.vmap(lambda share: subject.method.adapt(params, share, mean), axis_name="devices")
+    for name, leaf in named_leaves(jax.jit(adapt, compiler_options=QUICKLY)(shares)):
+        good = are_close(leaf, leaf[:1])
+        expect(good, f"adapt must average with `mean`: {name} differs from device to device")
+
+
+def check_gradients(subject: Subject) -> None:
+    """Expect the loss to depend on every network that learns."""
+    for name, gradient in subject.play(random_walk(0)).gradient.items():
+        moves = any(np.any(leaf) for _, leaf in named_leaves(gradient))
+        expect(moves, f"the gradient of the loss by {name} is 0: it would never learn")
+
+
+def check_look_ahead(subject: Subject) -> None:
+    """Expect rewards to stay the same when only later steps change."""
+    walk, other = random_walk(0), random_walk(1)
+    joined = jax.tree.map(
+        lambda one, later: np.concatenate([one[:CUT], later[CUT:]]), walk[1:], other[1:]
+    )
+    before, after = (subject.rewards(each)[:CUT] for each in (walk, Walk(walk.first, *joined)))
+    for step in range(CUT):
+        expect(
+            are_close(before[step], after[step]),
+            f"the reward of step {step} changes when only steps from {CUT} on do: it may use "
+            f"nothing later than view[{step + 1}], which step {step} led to",
+        )
+
+
+def check_actors(subject: Subject) -> None:
+    """Expect an actor's rewards to stay the same when only other actors change."""
+
+    def of_actor_0(axis: int) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+        others = np.arange(ACTORS) > 0
+        return lambda one, other: np.where(
+            others.reshape(-1, *[1] * (one.ndim - axis - 1)), other, one
+        )
+
+    walk, other = random_walk(0), random_walk(1)
+    first = jax.tree.map(of_actor_0(0), walk.first, other.first)
+    steps, action = jax.tree.map(of_actor_0(1), walk[1:], other[1:])
+    before, after = (subject.rewards(each)[:, 0] for each in (walk, Walk(first, steps, action)))
+    good = are_close(before, after)
+    expect(good, "the reward of an actor changes when only the other actors play differently")
+
+
+def check_panoramas(subject: Subject) -> None:
+    """Expect a method that says it reads no panoramas to read none."""
+    walk = random_walk(0)
+    panorama = jnp.asarray(np.random.default_rng(1).permutation(walk.steps.panorama))
+    other = walk._replace(steps=walk.steps._replace(panorama=panorama))
+    good = subject.method.panoramas or are_close(subject.rewards(walk), subject.rewards(other))
+    expect(good, "it says panoramas=False, but the rewards change when only panoramas do")
+
+
+def check_resets(subject: Subject) -> None:
+    """If episodes' ends change what is rewarded later, nothing before an end may.
+
+    The record does not say whether a memory is meant to end with its episode. One that the ends
+    change, is.
+    """
+
+    def rewards_after(end: str, shift: int) -> np.ndarray:
+        """Before the end other places are visited if they are shifted, after it the same."""
+        random = np.random.default_rng(0)
+        before = random.integers(PLACES // 2, size=(END + 1, ACTORS))
+        walk = make_walk(np.concatenate([before + shift, before, before[:1]]), random)
+        if end != NO_END:
+            getattr(walk.steps, end)[END] = True
+        return subject.rewards(walk)[END + 1 :]
+
+    later = {end: rewards_after(end, shift=0) for end in (NO_END, *ENDS)}
+    forgetting = [end for end in ENDS if not are_close(later[end], later[NO_END])]
+    for end in ENDS if forgetting else ():
+        expect(
+            end in forgetting,
+            f"episodes that end by {forgetting[0]} are forgotten, but those by {end} are not",
+        )
+        expect(
+            are_close(later[end], rewards_after(end, shift=PLACES // 2)),
+            f"episodes that end by {end} change what is rewarded later, so the memory should "
+            "begin anew, but the rewards still depend on the episode before (if a part of the "
+            "memory is meant to outlive episodes: --lasting)",
+        )
+
+
+def check_reach(subject: Subject) -> None:
+    """Expect an agent that learns from the rewards to come further than a random one."""
+    reached, at_random = corridor.reach(subject.settings), corridor.random_reach()
+    expect(
+        reached >= FURTHER * at_random,
+        f"an agent that learns from this reward gets to place {reached:.1f} of "
+        f"{corridor.LENGTH - 1}, a random one to {at_random:.1f}; {FURTHER} times as far was "
+        "expected",
+    )
+
+
+def expect(good: Any, problem: str) -> None:
+    if not good:
+        raise ContractError(problem)
+
+
+def named_leaves(tree: Any) -> list[tuple[str, Any]]:
+    """Return the arrays of a tree with their names; keys as their numbers."""
+
+    def number(leaf: Any) -> Any:
+        if isinstance(leaf, jax.ShapeDtypeStruct):
+            return leaf
+        is_key = jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+        return np.asarray(jax.random.key_data(leaf) if is_key else leaf)
+
+    return [
+        (jax.tree_util.keystr(path, simple=True, separator=".") or "an array", number(leaf))
+        for path, leaf in jax.tree.leaves_with_path(tree)
+    ]
+
+
+def are_close(one: Any, other: Any) -> bool:
+    return np.allclose(one, other, rtol=CLOSE, atol=1e-6, equal_nan=True)
+
+
+def described(value: Any) -> str:
+    if hasattr(value, "shape"):
+        return f"{value.dtype}[{', '.join(map(str, value.shape))}]"
+    return type(value).__name__ if jax.tree.leaves(value) else repr(value)
+
+
+def beginning(error: Exception) -> str:
+    return " ".join(str(error).split())[:300] or "no more is said"
+
+
+def _shapes(name: str, function: Callable[..., Any], *arguments: Any) -> Any:
+    """Return the shapes that a function of the method would return."""
+    try:
+        return jax.eval_shape(function, *arguments)
+    except Exception as error:
+        raise ContractError(
+            f"{name} cannot be compiled: {type(error).__name__}: {beginning(error)}"
+        ) from None
+
+
+def _pair(name: str, wanted: str, function: Callable[..., Any], *arguments: Any) -> Any:
+    pair = _shapes(name, function, *arguments)
+    good = isinstance(pair, tuple) and len(pair) == 2
+    expect(good, f"{name} must return {wanted}, not {described(pair)}")
+    return pair
+
+
+def _expect_same(name: str, what: str, before: Any, after: Any) -> None:
+    """Expect the same arrays, by place, shape and type."""
+    old, new = (dict(named_leaves(tree)) for tree in (before, after))
+    same = str(jax.tree.structure(before)) == str(jax.tree.structure(after))
+    found = f"{', '.join(new) or 'nothing'}, not {', '.join(old) or 'nothing'}"
+    expect(same, f"{name} must return the same arrays as {what}, but returns {found}")
+    for key, leaf in old.items():
+        one, other = described(leaf), described(new[key])
+        expect(one == other, f"{name} must keep {what}: {key} was {one} and is {other}")
+
+
+def _expect_numbers(name: str, values: Any) -> None:
+    is_dict = isinstance(values, dict)
+    expect(is_dict, f"{name} must give a dict of numbers, not {described(values)}")
+    for key, value in values.items():
+        good = getattr(value, "shape", None) == ()
+        expect(good, f"{name} must give single numbers, but {key} is {described(value)}")
