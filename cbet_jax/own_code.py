@@ -23,6 +23,7 @@ DIGITS = 8  # of the digest, in a name
 
 _functions: dict[str, Callable[..., Any]] = {}  # that this process has loaded, by name
 _sources: dict[str, bytes] = {}  # content of their files, by name
+_given: dict[str, str] = {}  # the names that they were loaded by, by name
 
 
 def is_own(name: str) -> bool:
@@ -71,8 +72,13 @@ def load(name: str) -> tuple[str, Callable[..., Any]]:
         names = [name for name, value in vars(module).items() if inspect.isfunction(value)]
         nearest = did_you_mean(function, names)
         raise SettingsError(f"{place} has no function {function!r}; {nearest}")
-    _sources[full], _functions[full] = content, found
+    _sources[full], _functions[full], _given[full] = content, found, plain(name)
     return full, found
+
+
+def given(name: str) -> str:
+    """Return the name by which a command line loads own code again; any other name as it is."""
+    return _given.get(name, name)
 
 
 def source(name: str) -> bytes | None:

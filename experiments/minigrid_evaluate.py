@@ -5,6 +5,7 @@ episode) with the saved policies of each run, with networks that have learnt not
 the published evaluation), and with uniformly random actions.
 """
 
+import itertools
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from cbet_jax.config import SettingsError
 from cbet_jax.setting_types import Episodes, Seed, check_fields
 from envs.errors import UnknownEnvironment
 from experiments.common import cli
+from experiments.common.commands import AND
 from experiments.common.outputs import distinct_names, given_run, results_folder
 from experiments.common.screen import Screen
 
@@ -40,21 +42,25 @@ class EvaluateOptions:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the evaluation that the command line asks for."""
+    """Run the evaluation that the command line asks for, or several with `AND` between them."""
     arguments = sys.argv[1:] if arguments is None else arguments
     console = Screen()
     with cli.user_errors(UnknownEnvironment):
-        options: EvaluateOptions = cli.parse(EvaluateOptions, arguments, MODULE)
-        check(options)
+        parts = itertools.groupby(arguments, lambda word: word == AND)
+        asked = [_read(tuple(words)) for is_joint, words in parts if not is_joint]
+        options, *others = asked or [_read(())]
+        for other in others:
+            if (other.episodes, other.seed) != (options.episodes, options.seed):
+                raise SettingsError(f"{AND} joins evaluations with equal --episodes and --seed")
         # Imported here: they take seconds.
         from experiments.evaluation import evaluation_table, gridworlds
 
-        paths = [given_run(path) for path in options.directories]
-        runs = [
-            gridworlds.open_run(path, options.envs, options.checkpoint, console) for path in paths
-        ]
-        outs = outs_of(paths, options.out)
-        folders = [results_folder(out, path) for out, path in zip(outs, paths, strict=True)]
+        runs, folders = [], []
+        for one in (options, *others):
+            paths = [given_run(path) for path in one.directories]
+            for path, out in zip(paths, outs_of(paths, one.out), strict=True):
+                runs.append(gridworlds.open_run(path, one.envs, one.checkpoint, console))
+                folders.append(results_folder(out, path))
         tables = gridworlds.play(runs, options.episodes, options.seed, console)
         for run, folder, rows in zip(runs, folders, tables, strict=True):
             frames = run.policies.loaded.position.frames
@@ -62,6 +68,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
             files = evaluation_table.write(folder, rows, frames, options.seed)
             saved = " and ".join(map(str, files))
             console.print(f"saved: {saved}", soft_wrap=True, highlight=False)
+
+
+def _read(arguments: Sequence[str]) -> EvaluateOptions:
+    options: EvaluateOptions = cli.parse(EvaluateOptions, arguments, MODULE)
+    check(options)
+    return options
 
 
 def outs_of(paths: Sequence[Path], out: Path | None) -> list[Path | None]:

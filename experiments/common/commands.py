@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 PROGRAM = "cbet"  # the console script
+AND = "--and"  # between command lines that one program does together
 
 
 class Command(NamedTuple):

@@ -50,27 +50,6 @@ PRESETS: dict[str, RunSettings] = {
 }
 DEFAULT = "paper"
 
-# What a preset was in other versions of the package, where it differed: studies that were begun
-# with it go on with it.
-NEWEST = "0.2.0"
-EARLIER: dict[str, dict[str, RunSettings]] = {
-    NEWEST: {},
-    "0.1.0": {
-        "laptop": RunSettings(
-            train=TrainSettings(
-                frames=9_000_000,
-                worlds=64,
-                batch=32,
-                network=NetworkSettings(
-                    dense_layers=2, dense_units=256, lstm_layers=1, lstm_units=256
-                ),
-                optimizer=OptimizerSettings(learning_rate=3e-4),
-            ),
-            chunk=15,
-        ),
-    },
-}
-
 TERNARY = CountSettings(keys="ternary")
 FIVE_LAYERS = AuxiliarySettings(channels=(32,) * 5)  # 128 numbers of a 64x64 view
 FLAT = ("large_flat",)  # the largest of the scenes that the package draws

@@ -17,6 +17,7 @@ from cbet_jax.runs.run_files import Run
 from envs.habitat.simulator import SimulatorError
 from envs.registry import UnknownEnvironment
 from experiments.common import cli
+from experiments.common.commands import AND
 from experiments.common.endings import (
     NOT_FINITE,
     closing_line,
@@ -30,7 +31,6 @@ from experiments.common.presets import PRESETS
 from experiments.common.screen import Screen
 from experiments.common.training_options import Asked, Experiment, Opened, TrainingOptions
 
-AND = "--and"  # between the command lines of runs that one program trains, as sweeps do
 LAPTOP = "; --preset laptop trains a smaller network in about nine minutes"
 
 
@@ -166,6 +166,7 @@ def _train[O: TrainingOptions](
         keep_at=first.keep_at,
         measured=opened.measured,
         advice=advice(runs[0].settings),
+        until=first.until,
     )
     try:
         return train_together(runs, opened.program, host)

@@ -34,6 +34,8 @@ class TrainingOptions:
     #: most a tenth of the time)
     checkpoint_seconds: NonNegativeFloat | None = None
     keep_at: tuple[int, ...] = ()  # frames at which the policies are kept for good
+    #: stop there for now; --resume continues
+    until: Annotated[int | None, tyro.conf.arg(metavar="FRAMES")] = None
     #: follow the metrics in TensorBoard or Weights & Biases, besides metrics.csv
     track: tuple[Literal["tensorboard", "wandb"], ...] = ()
     film: bool = True  # pre-training ends with a GIF of its policy at play
@@ -70,6 +72,8 @@ class TrainingOptions:
         tracking.check_installed(self.track)
         for frames in self.keep_at:
             check_between("keep_at", frames, 1, self.train.frames)
+        if self.until is not None:
+            check_between("until", self.until, 1, self.train.frames)
 
 
 def shared_options(settings: RunSettings) -> dict[str, Any]:

@@ -91,6 +91,8 @@ def open_run(
             refuse_unnamed(settings.environments)
         raise
     opening.tell_damaged(policies.loaded, console)
+    # On the host: an accelerator need not hold the policies of all runs.
+    policies = policies._replace(params=jax.device_get(policies.params))
     return EvaluatedRun(directory, settings, played, policies, world.unmeasured)
 
 

@@ -2,15 +2,15 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, NamedTuple
 
 import tyro
 
 from cbet_jax.config import Factors, SettingsError
 from cbet_jax.runs.directory import RunDirectoryError, create_with_record
-from cbet_jax.setting_types import Frames, NonNegativeFloat, Processes, Worlds, check_fields
+from cbet_jax.setting_types import Frames, NonNegativeFloat, Worlds, check_fields
 from cbet_jax.settings_json import first_difference, from_json
 from envs.minigrid.generators.catalogue import TRANSFER as TEN_WORLDS
 from envs.registry import find
@@ -18,6 +18,7 @@ from experiments.common import cli, presets
 from experiments.common.outputs import RUNS
 from experiments.study.plan import STAGES, Selection, Stage, StudySettings
 from experiments.study.variants import SETUPS, check_names, method_names
+from experiments.sweeps.plans import PlanOptions
 
 SEEDS = {"paper": 7}  # the published number; of the other presets:
 FEWER_SEEDS = 3
@@ -35,13 +36,13 @@ class Study(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class StudyOptions:
+class StudyOptions(PlanOptions):
     """Run or continue a study of the paper, and report its results."""
 
     preset: str  # paper, laptop or smoke
     out: Path | None = None  # the study's directory, new or begun (default: runs/STUDY-PRESET)
-    methods: tuple[str, ...]  # that are compared
-    setups: tuple[str, ...]  # what is pre-trained in: MultiEnv, DoorKey, KeyCorridor
+    methods: tuple[str, ...]  # to compare
+    setups: tuple[str, ...]  # to pre-train in: MultiEnv, DoorKey, KeyCorridor
     tasks: tuple[str, ...]  # worlds learnt by transfer and tabula rasa
     envs: tuple[str, ...] = TEN_WORLDS  # worlds that pre-trained policies are evaluated in
     seeds: int  # of each run
@@ -63,14 +64,6 @@ class StudyOptions:
     factors: Factors = "float32"
     lockstep: bool = False  # all worlds of pre-training begin at once in the first environment
     decay_rate: bool = False  # the learning rate of the methods' own networks decays, too
-    presets_of: Annotated[str, tyro.conf.Suppress] = presets.NEWEST  # kept, never asked for
-    #: slurm: jobs of a cluster share the runs, through submitit; the last one writes the report
-    cluster: Literal["local", "slurm"] = "local"
-    parallel: Processes | None = None  # jobs of the cluster (default: pre-training runs to do)
-    #: of each job, as submitit calls them: partition, time (minutes), gpus_per_node, mem, account
-    slurm: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME=VALUE ...")] = ()
-    plan: bool = False  # print what would be done, how long it takes, and do nothing
-    verbose: bool = False  # with --plan: print every run, too
     report_only: bool = False  # train nothing: report what is finished
     #: between two checkpoints, at least (default: save at the end of each chunk, if saving takes at
     #: most a tenth of the time)
@@ -78,10 +71,12 @@ class StudyOptions:
 
     def __post_init__(self) -> None:
         check_fields(self)
+        self.check_queue()
 
     @property
     def selection(self) -> Selection:
         """The runs that are asked for now."""
+        seconds = self.checkpoint_seconds
         return Selection(
             self.methods,
             self.setups,
@@ -90,24 +85,14 @@ class StudyOptions:
             self.until,
             self.tasks_until,
             self.stages,
+            host=() if seconds is None else ("--checkpoint-seconds", str(seconds)),
         )
 
     @property
     def settings(self) -> StudySettings:
         """The settings that all runs share."""
-        return StudySettings(
-            self.preset,
-            self.budget,
-            self.seeds,
-            self.episodes,
-            self.evaluate_at,
-            self.factors,
-            self.lockstep,
-            self.decay_rate,
-            self.presets_of,
-            self.first_seed,
-            self.actors,
-        )
+        names = (field.name for field in fields(StudySettings))
+        return StudySettings(**{name: getattr(self, name) for name in names})
 
 
 def read(study: Study, arguments: Sequence[str]) -> tuple[StudyOptions, Path]:

@@ -1,22 +1,23 @@
-"""The plan of a study: every run that it consists of, as values.
+"""The plan of a study: a sweep over methods and setups, with stages.
 
     STUDY/study.json                            what all runs have in common
     STUDY/pretrain/SETUP/METHOD/                runs, as every other command leaves them
-    STUDY/evaluation/SETUP/METHOD/FRAMES/       one table for each world
+    STUDY/evaluation/SETUP/METHOD/FRAMES/       tables, one for all worlds
     STUDY/transfer/TASK/SETUP-METHOD/           runs
     STUDY/tabula_rasa/TASK/METHOD/              runs
+    STUDY/jobs/                                 the output of each job, and what submitit keeps
 
-A job is done if its files are there. Nothing else records it, so a study continues from wherever
-it was stopped.
-A run whose last training diverged holds `diverged.txt`, with the reason.
+Each is filled by a command, which `--plan` prints.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
-from cbet_jax.config import Factors, RunSettings, SettingsError, TransferSettings
-from cbet_jax.runs.directory import RunDirectory, checkpoints, frames_of
+from cbet_jax import own_code
+from cbet_jax.config import Factors, RunSettings, SettingsError
+from cbet_jax.runs.directory import RunDirectory
 from cbet_jax.setting_types import (
     Episodes,
     Frames,
@@ -27,14 +28,13 @@ from cbet_jax.setting_types import (
     check_fields,
     check_seeds,
 )
-from experiments.common import presets
-from experiments.common.presets import EARLIER, NEWEST, PRESETS, TASK_FRAMES
-from experiments.study.variants import SETUPS, Variant, variant
+from experiments.common.presets import PRESETS, TASK_FRAMES
+from experiments.study.variants import SETUPS, variant
+from experiments.sweeps.jobs import COMMANDS, EVALUATE, Evaluation, Job, Policies, at_chunk_end
 
 Stage = Literal["pretrain", "evaluation", "transfer", "tabula_rasa"]
 STAGES: tuple[Stage, ...] = get_args(Stage)
 PRETRAIN, EVALUATION, TRANSFER, TABULA_RASA = STAGES
-DIVERGED = "diverged.txt"
 PUBLISHED_FRAMES = PRESETS["paper"].train.frames  # of a pre-training run
 
 
@@ -50,17 +50,37 @@ class StudySettings:
     factors: Factors = "float32"  # of matrix products
     lockstep: bool = False  # as in `TrainSettings`
     decay_rate: bool = False  # as in `AuxiliarySettings`
-    presets_of: str = NEWEST  # the version whose preset it is
     first_seed: Seed = 0  # the seeds are first_seed, first_seed + 1, ...
     actors: Worlds | None = None  # of each run (None: the preset's)
 
     def __post_init__(self) -> None:
         check_fields(self)
         check_seeds(self.first_seed, self.seeds)
-        if self.presets_of not in EARLIER:
-            raise SettingsError(f"presets of version {self.presets_of} are not known here")
         for frames in self.evaluate_at:
             check_between("evaluate_at", frames, 1, self.budget)
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The words that the command lines of all its runs have in common."""
+        words = ["--preset", self.preset, "--seeds", self.seeds]
+        words += ["--first-seed", self.first_seed] if self.first_seed else []
+        words += ["--worlds", self.actors] if self.actors else []
+        words += ["--network.factors", self.factors] if self.factors != "float32" else []
+        words += ["--lockstep"] if self.lockstep else []
+        words += ["--auxiliary.decay-rate"] if self.decay_rate else []
+        return tuple(map(str, words))
+
+    def chunk_end(self, frames: int, actors: int | None = None) -> int:
+        """Return the end of the chunk that reaches `frames` of a run.
+
+        Args:
+            frames: to reach.
+            actors: of the run (None: of most runs).
+        """
+        preset = PRESETS[self.preset]
+        actors = actors or self.actors or preset.train.worlds
+        run = RunSettings(train=replace(preset.train, worlds=actors), chunk=preset.chunk)
+        return at_chunk_end(run, frames)
 
 
 class Selection(NamedTuple):
@@ -73,59 +93,10 @@ class Selection(NamedTuple):
     until: int | None = None  # frames of pre-training for now (None: all)
     tasks_until: int | None = None  # the same of tasks
     stages: tuple[Stage, ...] = STAGES  # that are done now
+    host: tuple[str, ...] = ()  # words of all runs that change none of their numbers
 
 
-class StudyJob(NamedTuple):
-    """One run of a study, or one evaluation."""
-
-    stage: str
-    setup: str  # what was pre-trained in; nothing, without pre-training
-    method: str
-    root: Path  # its directory
-    settings: RunSettings  # of the run; of an evaluation, of the run that is evaluated
-    frames: int  # for each seed: that are played; of an evaluation, that had been
-    worlds: tuple[str, ...]  # that are played
-    source: Path | None = None  # the pre-trained run that it needs
-    until: int | None = None  # frames that it is trained for now (None: all)
-    keep_at: tuple[int, ...] = ()  # of pre-training: frames at which its policies are evaluated
-
-    @property
-    def now(self) -> int:
-        """Frames, for each seed, after which it is left for now."""
-        return self.frames if self.until is None else min(self.frames, self.until)
-
-    @property
-    def done(self) -> bool:
-        """Whether nothing is left to do now."""
-        if self.stage == EVALUATION:
-            return all(self.table(world).exists() for world in self.worlds)
-        return reached(self.root) >= self.now
-
-    @property
-    def source_frames(self) -> int:
-        """Frames of the pre-trained policies that it needs."""
-        transfer = self.settings.transfer
-        return transfer.frames if transfer else self.frames
-
-    @property
-    def new_frames(self) -> int:
-        """Frames that all seeds together train on."""
-        return 0 if self.stage == EVALUATION else self.now * self.settings.seeds
-
-    def table(self, world: str) -> Path:
-        """Return the file of an evaluation in one world."""
-        return self.root / f"{world}.csv"
-
-    def __str__(self) -> str:
-        """Stage, setup, method, worlds, seeds, frames."""
-        where = f"{self.setup} " if self.setup else ""
-        worlds = self.worlds[0] if len(self.worlds) == 1 else f"{len(self.worlds)} worlds"
-        seeds = f"{self.settings.seeds} seeds" if self.settings.seeds > 1 else "one seed"
-        frames = f"{'after' if self.stage == EVALUATION else 'for'} {self.now:,} frames"
-        return f"{self.stage} {where}{self.method} in {worlds}, {seeds} {frames}"
-
-
-def plan(root: Path, study: StudySettings, chosen: Selection) -> list[StudyJob]:
+def plan(root: Path, study: StudySettings, chosen: Selection) -> list[Job]:
     """Return the jobs of a study in the order in which they are done.
 
     Args:
@@ -139,23 +110,17 @@ def plan(root: Path, study: StudySettings, chosen: Selection) -> list[StudyJob]:
     """
     if chosen.until is not None:
         check_between("until", chosen.until, 1, study.budget)
-    pretrained = [
-        _pretraining(root, study, setup, method, chosen.until)
-        for setup in chosen.setups
-        for method in chosen.methods
-    ]
-    evaluations = [
-        _evaluation(root, job, frames, chosen.worlds)
-        for job in pretrained
-        for frames in job.keep_at
-    ]
-    tasks: list[StudyJob] = []
-    for task in () if chosen.until else chosen.tasks:
-        tasks += [_transfer(root, study, job, task) for job in pretrained]
-        plain = [method for method in chosen.methods if variant(method).plain]
-        tasks += [_tabula_rasa(root, study, method, task) for method in plain]
-    jobs = [*pretrained, *evaluations, *(_left_at(job, chosen.tasks_until) for job in tasks)]
-    asked = [job for job in jobs if job.stage in chosen.stages]
+    planner = _Planner(root, study, chosen)
+    pretrained = [(setup, method) for setup in chosen.setups for method in chosen.methods]
+    plain = [method for method in chosen.methods if variant(method).plain]
+    tasks = () if chosen.until else chosen.tasks
+    jobs: dict[Stage, list[Job]] = {
+        PRETRAIN: [planner.pretraining(*each) for each in pretrained],
+        EVALUATION: [job for each in pretrained for job in planner.evaluations(*each)],
+        TRANSFER: [planner.transfer(task, *each) for task in tasks for each in pretrained],
+        TABULA_RASA: [planner.tabula_rasa(task, method) for task in tasks for method in plain],
+    }
+    asked = [job for stage in STAGES if stage in chosen.stages for job in jobs[stage]]
     if not asked:
         raise SettingsError(
             f"nothing is asked for with --stages {' '.join(chosen.stages)}: --tasks names tasks, "
@@ -164,110 +129,91 @@ def plan(root: Path, study: StudySettings, chosen: Selection) -> list[StudyJob]:
     return asked
 
 
+class _Planner(NamedTuple):
+    """Makes the jobs of one study."""
+
+    root: Path
+    study: StudySettings
+    chosen: Selection
+
+    def pretraining(self, setup: str, method: str) -> Job:
+        """Return the run of one method in one setup."""
+        until = self.chosen.until
+        keep_at = {*self.study.evaluate_at, self.study.budget, until or self.study.budget}
+        words = (*variant(method).words, "--envs", *SETUPS[setup])
+        words += ("--keep-at", *map(str, sorted(keep_at)))
+        name = f"{PRETRAIN}/{setup}/{method}"
+        return self._run(PRETRAIN, name, words, self.study.budget, until, variant(method).worlds)
+
+    def evaluations(self, setup: str, method: str) -> list[Job]:
+        """Return the evaluations of one run's policies, after all frames that are asked for."""
+        run, study, actors = self.pretraining(setup, method), self.study, variant(method).worlds
+        asked = {study.chunk_end(frames, actors) for frames in (*study.evaluate_at, study.budget)}
+        if run.reached <= run.frames or Policies(run.name, run.root, run.frames).are_there:
+            asked.add(run.frames)
+        return [
+            self._evaluation(run, frames, f"{EVALUATION}/{setup}/{method}/{frames}")
+            for frames in sorted(asked)
+            if frames <= run.frames
+        ]
+
+    def transfer(self, task: str, setup: str, method: str) -> Job:
+        """Return the run that learns a task with the policies of one method and one setup."""
+        source, frames = self.root / PRETRAIN / setup / method, self._end(method)
+        job = self._task(TRANSFER, f"{TRANSFER}/{task}/{setup}-{method}", task, ())
+        first = ("--from", str(source), "--checkpoint", str(frames))
+        needs = Policies(f"{PRETRAIN}/{setup}/{method}", source, frames)
+        return replace(job, first=first, needs=needs)
+
+    def tabula_rasa(self, task: str, method: str) -> Job:
+        """Return the run that learns a task with one method and no policies."""
+        name = f"{TABULA_RASA}/{task}/{method}"
+        return self._task(TABULA_RASA, name, task, variant(method).words)
+
+    def _end(self, method: str) -> int:
+        return self.study.chunk_end(self.study.budget, variant(method).worlds)
+
+    def _evaluation(self, run: Job, frames: int, name: str) -> Evaluation:
+        place, episodes = self.root / name, str(self.study.episodes)
+        words = (str(run.root), "--checkpoint", str(frames), "--episodes", episodes)
+        needs = Policies(run.name, run.root, frames)
+        return Evaluation(
+            *(name, EVALUATE, place, (*words, "--out", str(place))),
+            needs=needs,
+            alike=EVALUATION,
+            worlds=self.chosen.worlds,
+        )
+
+    def _task(self, stage: Stage, name: str, task: str, words: Sequence[str]) -> Job:
+        """Return a run that learns a task, its frames in the published proportion to the budget."""
+        published = TASK_FRAMES.get(task, PUBLISHED_FRAMES)
+        frames = self.study.budget * published // PUBLISHED_FRAMES
+        words = (*words, "--env", own_code.given(task))
+        return self._run(stage, name, words, frames, self.chosen.tasks_until)
+
+    def _run(
+        self,
+        stage: Stage,
+        name: str,
+        words: Sequence[str],
+        frames: int,
+        until: int | None,
+        actors: int | None = None,
+    ) -> Job:
+        study, place = self.study, self.root / name
+        chunk = study.chunk_end(1, actors)
+        if frames < chunk:
+            raise SettingsError(
+                f"the budget gives {stage} {place.name} {frames} frames, less than a chunk "
+                f"({chunk}): choose a larger one"
+            )
+        words = (*study.words, "--frames", str(frames), *words, *self.chosen.host)
+        words += ("--until", str(until)) if until else ()
+        now = study.chunk_end(min(frames, until or frames), actors)
+        words += ("--no-film", "--out", str(place))
+        return Job(name, COMMANDS[stage], place, words, now, study.seeds)
+
+
 def reached(run: Path) -> int:
     """Return how far a run has come: the frames of what it has saved last."""
     return RunDirectory(run).saved_frames()
-
-
-def holds_policies(run: Path, frames: int) -> bool:
-    """Return whether a run has saved its policies after so many frames."""
-    directory = RunDirectory(run)
-    saved = (*checkpoints(directory.policies), *checkpoints(directory.checkpoints))
-    return frames in set(map(frames_of, saved))
-
-
-def at_chunk_end(settings: RunSettings, frames: int) -> int:
-    """Return the end of the chunk that reaches `frames`: runs are saved only there."""
-    chunk = settings.chunk * settings.train.iteration_frames
-    return -(-frames // chunk) * chunk
-
-
-def _preset(study: StudySettings) -> RunSettings:
-    preset = EARLIER[study.presets_of].get(study.preset) or PRESETS[study.preset]
-    train = replace(
-        preset.train,
-        worlds=study.actors or preset.train.worlds,
-        network=replace(preset.train.network, factors=study.factors),
-        auxiliary=replace(preset.train.auxiliary, decay_rate=study.decay_rate),
-        lockstep=study.lockstep,
-    )
-    return replace(preset, train=train)
-
-
-def _pretraining(
-    root: Path, study: StudySettings, setup: str, method: str, until: int | None
-) -> StudyJob:
-    preset = _preset(study)
-    settings = replace(
-        preset,
-        train=replace(variant(method).apply(preset.train), frames=study.budget),
-        environments=SETUPS[setup],
-        seeds=study.seeds,
-        first_seed=study.first_seed,
-    )
-    job = _run(PRETRAIN, setup, method, root / PRETRAIN / setup / method, settings)
-    job = _left_at(job, until)
-    return job._replace(keep_at=_evaluated(study, job))
-
-
-def _left_at(job: StudyJob, until: int | None) -> StudyJob:
-    return job if until is None else job._replace(until=at_chunk_end(job.settings, until))
-
-
-def _run(
-    stage: str,
-    setup: str,
-    method: str,
-    root: Path,
-    settings: RunSettings,
-    source: Path | None = None,
-) -> StudyJob:
-    chunk = at_chunk_end(settings, 1)
-    if settings.train.frames < chunk:
-        raise SettingsError(
-            f"the budget gives {stage} {root.name} {settings.train.frames} frames, less than a "
-            f"chunk ({chunk}): choose a larger one"
-        )
-    frames = at_chunk_end(settings, settings.train.frames)
-    return StudyJob(stage, setup, method, root, settings, frames, settings.environments, source)
-
-
-def _evaluated(study: StudySettings, job: StudyJob) -> tuple[int, ...]:
-    asked = {at_chunk_end(job.settings, frames) for frames in study.evaluate_at}
-    if reached(job.root) <= job.now or holds_policies(job.root, job.now):
-        asked.add(job.now)
-    return tuple(sorted(frames for frames in asked | {job.frames} if frames <= job.now))
-
-
-def _evaluation(root: Path, job: StudyJob, frames: int, worlds: tuple[str, ...]) -> StudyJob:
-    folder = root / EVALUATION / job.setup / job.method / str(frames)
-    return StudyJob(
-        EVALUATION, job.setup, job.method, folder, job.settings, frames, worlds, job.root
-    )
-
-
-def _task(study: StudySettings, variant: Variant, task: str) -> RunSettings:
-    """Return the settings of a task, its frames in the published proportion to the budget."""
-    preset = _preset(study)
-    published = TASK_FRAMES.get(task, PUBLISHED_FRAMES)
-    train = variant.apply(presets.for_task(preset, task))
-    return replace(
-        preset,
-        train=replace(train, frames=study.budget * published // PUBLISHED_FRAMES),
-        environments=(task,),
-        seeds=study.seeds,
-        first_seed=study.first_seed,
-        explore=False,
-    )
-
-
-def _transfer(root: Path, study: StudySettings, job: StudyJob, task: str) -> StudyJob:
-    bias = TransferSettings(str(job.root), job.frames, job.settings.train.network)
-    settings = replace(_task(study, Variant("none"), task), transfer=bias)
-    folder = root / TRANSFER / task / f"{job.setup}-{job.method}"
-    return _run(TRANSFER, job.setup, job.method, folder, settings, source=job.root)
-
-
-def _tabula_rasa(root: Path, study: StudySettings, method: str, task: str) -> StudyJob:
-    folder = root / TABULA_RASA / task / method
-    return _run(TABULA_RASA, "", method, folder, _task(study, variant(method), task))

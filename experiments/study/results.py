@@ -18,7 +18,6 @@ from cbet_jax.runs.saved_policies import UNIFORM, UNTRAINED
 from experiments.common.outputs import is_hidden, write_new
 from experiments.evaluation.evaluation_table import ALL_SEEDS, ALL_WORLDS
 from experiments.study.plan import (
-    DIVERGED,
     EVALUATION,
     PRETRAIN,
     PUBLISHED_FRAMES,
@@ -27,6 +26,7 @@ from experiments.study.plan import (
     StudySettings,
     reached,
 )
+from experiments.sweeps.jobs import DIVERGED
 
 STUDY = "study"  # the stage of rows that say what was asked for
 CURVES = ("interactions", "success", "extrinsic_return", "intrinsic_reward")
@@ -219,20 +219,20 @@ def _tables(root: Path) -> list[Path]:
 
 
 def _evaluation(root: Path, path: Path) -> Iterator[Result]:
-    """Return what one table says of each seed."""
+    """Return what one table says of each seed in each world."""
     setup, method, frames = path.parts[-4:-1]
     actors = RunDirectory(root / PRETRAIN / setup / method).settings().train.worlds
-    random = Result(EVALUATION, "", "", 0, path.stem, "", 0, 0, 0)
+    random = Result(EVALUATION, "", "", 0, "", "", 0, 0, 0)
     numbers = ("success_rate", "unique_interactions", "episode_length")
     try:
-        trained = Result(EVALUATION, setup, method, 0, path.stem, "", int(frames), actors, 0)
+        trained = Result(EVALUATION, setup, method, 0, "", "", int(frames), actors, 0)
         with open(path, newline="") as file:
             for row in csv.DictReader(file):
-                if row["seed"] == ALL_SEEDS:
+                if row["seed"] == ALL_SEEDS or row["environment"] == ALL_WORLDS:
                     continue
                 known = row["method"] in (UNTRAINED, UNIFORM)
                 here = random._replace(method=row["method"]) if known else trained
-                here = here._replace(seed=int(row["seed"]))
+                here = here._replace(seed=int(row["seed"]), environment=row["environment"])
                 shares = [name for name in row if name.startswith("share_of_")]
                 for metric in (*numbers, *shares):
                     yield here._replace(metric=metric, value=float(row[metric]))

@@ -1,11 +1,11 @@
 """What a study compares: methods with settings of their own, and worlds to pre-train in."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from cbet_jax.config import SettingsError, TrainSettings
+from cbet_jax import own_code
+from cbet_jax.config import SettingsError
 from cbet_jax.counts.resets import RESET_PROBABILITY
 from cbet_jax.intrinsic import METHODS
 from envs.errors import did_you_mean
@@ -23,14 +23,18 @@ class Variant(NamedTuple):
         """Whether it differs in nothing but the method."""
         return not self.counts and self.worlds is None
 
-    def apply(self, train: TrainSettings) -> TrainSettings:
-        """Return a preset's settings for this variant."""
-        return replace(
-            train,
-            method=self.method,
-            worlds=self.worlds or train.worlds,
-            counts=replace(train.counts, **self.counts),
-        )
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The words of a training command's line that choose this variant."""
+        words = ["--method", own_code.given(self.method)]
+        for name, value in self.counts.items():
+            option = name.replace("_", "-")
+            if isinstance(value, bool):
+                words.append(f"--counts.{option}" if value else f"--counts.no-{option}")
+            else:
+                words += [f"--counts.{option}", str(value)]
+        words += ["--worlds", str(self.worlds)] if self.worlds else []
+        return tuple(words)
 
 
 RESETS = {"reset_probability": RESET_PROBABILITY}

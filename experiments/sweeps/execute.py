@@ -1,124 +1,224 @@
-"""Run the jobs of a sweep: skip finished ones, and submit interrupted ones again."""
+"""Do the jobs of a plan: skip finished ones, and submit interrupted ones again.
 
+Several executors may do one plan at once: each job is done by the first that comes to it, and an
+executor waits for what it needs of the others.
+"""
+
+import fcntl
 import time
 from collections import Counter
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
 
 from rich.console import Console
 
-from cbet_jax.runs.directory import RunDirectory
+from cbet_jax.runs.atomic_write import replacing
+from cbet_jax.runs.directory import RunDirectory, RunInUseError
 from cbet_jax.runs.signals import Stop
 from experiments.common import cli
 from experiments.common.endings import NOT_FINITE
 from experiments.common.refusals import NOT_WRITTEN
-from experiments.sweeps import gpus
-from experiments.sweeps.jobs import LOCAL, Queue, Submitted, last_error, status_of
-from experiments.sweeps.plan import SweepGroup, SweepJob
+from experiments.sweeps.jobs import DIVERGED, Evaluation, Job, Policies
+from experiments.sweeps.queues import Queue, Submitted, last_error, status_of
 
-FOR_GOOD = (
-    cli.BAD_INPUT,
-    NOT_FINITE,
-    NOT_WRITTEN,
-)  # exit statuses that a second try would not change
-POLL_SECONDS = {LOCAL: 0.2}  # between two looks at the jobs; of a cluster:
-CLUSTER_POLL_SECONDS = 5.0
+FOR_GOOD = (cli.BAD_INPUT, NOT_FINITE, NOT_WRITTEN)  # statuses that a second try would not change
+WAIT_SECONDS = 5.0  # for other processes, between two looks
 
 
-class Running(NamedTuple):
-    """A group of runs in the queue."""
+@dataclass
+class Running:
+    """A process that does some jobs."""
 
-    job: Submitted
+    jobs: list[Job]
+    submitted: Submitted
     place: int  # which of those that run at once
+    claims: ExitStack = field(default_factory=ExitStack)  # that keep other executors away
 
 
-class Sweep:
-    """The runs of a sweep on their way, in groups that one program trains."""
+class Executor:
+    """The jobs of a plan on their way."""
 
     def __init__(
         self,
-        groups: Sequence[SweepGroup],
+        jobs: Iterable[Job],
         queue: Queue,
-        parallel: int | None,
-        tries: int,
+        folder: Path,
         console: Console,
+        *,
+        parallel: int | None = None,
+        together: int | None = None,
+        tries: int = 10,
     ) -> None:
-        """Find out what is left to do.
+        """Note what is left to do.
 
         Args:
-            groups: the runs that are not done.
+            jobs: of the plan, in the order in which they are begun.
             queue: where they are submitted to.
-            parallel: how many groups are in it at once (None: one here, all on a cluster).
-            tries: how often a group is submitted that was lost on its way.
+            folder: where executors of this plan keep each other away from jobs.
             console: shows progress.
+            parallel: processes at once (None: as many as the queue has places).
+            together: jobs of one process, at most (None: any number).
+            tries: how often a job is submitted that was lost on its way.
         """
-        self.failed: list[SweepJob] = []
-        self._running: dict[SweepGroup, Running] = {}
-        self._told: set[SweepGroup] = set()  # that they are waited for
-        self._submitted: Counter[SweepGroup] = Counter()
-        self._queue, self._tries, self._console = queue, tries, console
-        found = {job: queue.under_way(job) for group in groups for job in group.jobs}
-        free = (tuple(job for job in group.jobs if not found[job]) for group in groups)
-        self._waiting = [SweepGroup(jobs) for jobs in free if jobs]
-        there = {submitted.name: submitted for submitted in found.values() if submitted}
-        for name, submitted in there.items():
-            jobs = [job for job, its in found.items() if its and its.name == name]
-            self._begin(SweepGroup(tuple(jobs)), submitted, "is in the queue still")
-        everything = len(self._waiting) + len(self._running)
-        self._parallel = parallel or (1 if queue.cluster == LOCAL else max(everything, 1))
+        self.failed: dict[str, str] = {}  # a job's name -> why
+        self._left = [job for job in jobs if not job.done]  # in order; also those that run
+        self._running: list[Running] = []
+        self._submitted: Counter[str] = Counter()
+        self._told: set[str] = set()
+        self._queue, self._folder, self._console = queue, folder, console
+        self._parallel = parallel or queue.places or max(len(self._left), 1)
+        self._together, self._tries = together, tries
 
     def run(self, stop: Stop) -> None:
-        """Run all groups to their ends, or until it is asked to stop."""
-        while (self._waiting or self._running) and not stop.signal:
-            while len(self._running) < self._parallel and (group := self._next()):
-                self._submit(group)
-            for group, running in list(self._running.items()):
-                if running.job.is_over():
-                    del self._running[group]
-                    self._end(group, running.job)
-            time.sleep(POLL_SECONDS.get(self._queue.cluster, CLUSTER_POLL_SECONDS))
-        self._queue.leave(running.job for running in self._running.values())
+        """Do all jobs, or as many as can be done until it is asked to stop."""
+        while self._left and not stop.signal:
+            while len(self._running) < self._parallel and self._begin_next():
+                pass
+            ended = [running for running in self._running if running.submitted.is_over()]
+            for running in ended:
+                self._running.remove(running)
+                with running.claims:
+                    self._end(running)
+            if self._left and not ended:
+                time.sleep(self._queue.poll_seconds if self._running else WAIT_SECONDS)
+        self._queue.leave(running.submitted for running in self._running)
+        for running in self._running:
+            running.claims.close()
 
-    def _next(self) -> SweepGroup | None:
-        """Take the next group that no process trains which a killed sweep has left."""
-        for group in self._waiting:
-            if not any(RunDirectory(job.root).is_locked() for job in group.jobs):
-                self._waiting.remove(group)
-                return group
-            if group not in self._told:
-                self._told.add(group)
-                self._say(f"{group} is still being trained by another process: waiting for it")
-        return None
+    def _begin_next(self) -> bool:
+        """Begin the next job that can be, with others that one process can do beside it."""
+        group: list[Job] = []
+        with ExitStack() as claims:
+            for job in self._free_jobs():
+                if group and (group[0].alike is None or len(group) == self._together):
+                    break
+                if group and job.alike != group[0].alike:
+                    continue
+                try:
+                    claims.enter_context(self._claim(job))
+                except RunInUseError:
+                    line = f"{job.name} is being done by another process: waiting for it"
+                    self._say_once(line)
+                    continue
+                if submitted := self._queue.under_way(job):
+                    if not group:
+                        how = f"is in the queue still (job {submitted.name})"
+                        self._start([job], submitted, claims.pop_all(), how)
+                        return True
+                    continue
+                group.append(job)
+            if group:
+                self._submit(group, claims.pop_all())
+        return bool(group)
 
-    def _submit(self, group: SweepGroup) -> None:
-        how = "continues" if group.begun else "begins"
-        job = self._queue.submit(group, gpus.of_place(self._free_place(), self._parallel))
-        self._submitted[group] += 1
-        self._begin(group, job, how)
+    def _free_jobs(self) -> Iterator[Job]:
+        """Yield the jobs that can be begun, unless another executor does them."""
+        taken = {job.name for running in self._running for job in running.jobs}
+        for job in list(self._left):
+            if job.name in taken:
+                continue
+            if job.done:  # by another executor
+                self._left.remove(job)
+            elif job.ready:
+                yield job
+            elif reason := self._lacking(job):
+                self._fail(job, f"left out: {reason}")
 
-    def _begin(self, group: SweepGroup, job: Submitted, how: str) -> None:
-        self._running[group] = Running(job, self._free_place())
-        self._say(f"{group} {how} (job {job.name}, which prints to {job.output})")
+    def _lacking(self, job: Job) -> str:
+        """Return why the policies that a job needs will never be there ("": they may come)."""
+        needs = job.needs
+        assert needs is not None
+        if needs.job in self.failed:
+            return f"{needs.job} has failed"
+        if any(other.name == needs.job for other in self._left) or self._is_busy(needs):
+            return ""
+        if needs.are_there:  # of a process that has just saved them
+            return ""
+        if (needs.run / DIVERGED).exists():
+            return f"{needs.job} has diverged"
+        return f"{needs.run} holds no policies after {needs.frames:,} frames"
+
+    def _submit(self, jobs: list[Job], claims: ExitStack) -> None:
+        how = "continues" if any(job.config.exists() for job in jobs) else "begins"
+        for job in jobs:
+            self._submitted[job.name] += 1
+            (job.root / DIVERGED).unlink(missing_ok=True)
+        submitted = self._queue.submit(jobs, self._free_place(), self._parallel)
+        where = f" (job {submitted.name}, which prints to {submitted.output})"
+        self._start(jobs, submitted, claims, how + (where if submitted.output else ""))
+
+    def _start(self, jobs: list[Job], submitted: Submitted, claims: ExitStack, how: str) -> None:
+        self._running.append(Running(jobs, submitted, self._free_place(), claims))
+        self._say(f"{names_of(jobs)} {how}")
 
     def _free_place(self) -> int:
-        taken = {running.place for running in self._running.values()}
+        taken = {running.place for running in self._running}
         return min(set(range(len(taken) + 1)) - taken)
 
-    def _end(self, group: SweepGroup, submitted: Submitted) -> None:
-        status = status_of(submitted)
-        left = SweepGroup(tuple(job for job in group.jobs if not job.done))
-        for job in group.jobs:
-            if job not in left.jobs:
-                self._say(f"{job} is done")
-        if not left.jobs:
-            return
-        if status in FOR_GOOD or self._submitted[group] >= self._tries:
-            self.failed += left.jobs
-            self._say(f"{left} has failed: {last_error(submitted)}")
-        else:
-            self._waiting.append(left)
-            self._submitted[left] = self._submitted[group]
-            self._say(f"{left} was interrupted")
+    def _end(self, running: Running) -> None:
+        status = status_of(running.submitted)
+        for job in running.jobs:
+            if job.done:
+                self._left.remove(job)
+                self._say(f"{job.name} is done")
+            elif RunDirectory(job.root).is_locked():
+                self._say(f"{job.name} is being done by another process: waiting for it")
+            elif status in FOR_GOOD or self._submitted[job.name] >= self._tries:
+                reason = last_error(running.submitted)
+                if status == NOT_FINITE and not isinstance(job, Evaluation):
+                    with replacing(job.root / DIVERGED) as temporary:
+                        temporary.write_text(f"{reason}\n")
+                self._fail(job, reason)
+            else:
+                self._say(f"{job.name} was interrupted")
+
+    def _fail(self, job: Job, reason: str) -> None:
+        self._left.remove(job)
+        self.failed[job.name] = reason
+        self._say(f"{job.name} has failed: {reason}")
+
+    @contextmanager
+    def _claim(self, job: Job) -> Iterator[None]:
+        """Keep other executors from a job; the system drops the claim with this process.
+
+        Raises:
+            RunInUseError: another process does it.
+        """
+        with self._locked(job.name):
+            if RunDirectory(job.root).is_locked():  # by what a killed executor has left
+                raise RunInUseError(job.name)
+            yield
+
+    @contextmanager
+    def _locked(self, name: str) -> Iterator[None]:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        with open(self._folder / f"{name.replace('/', ',')}.lock", "w") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise RunInUseError(name) from None
+            yield
+
+    def _is_busy(self, needs: Policies) -> bool:
+        """Return whether another executor does the job that saves some policies."""
+        try:
+            with self._locked(needs.job):
+                return RunDirectory(needs.run).is_locked()
+        except RunInUseError:
+            return True
+
+    def _say_once(self, line: str) -> None:
+        if line not in self._told:
+            self._told.add(line)
+            self._say(line)
 
     def _say(self, line: str) -> None:
         self._console.print(line, soft_wrap=True, highlight=False)
+
+
+def names_of(jobs: Sequence[Job]) -> str:
+    """Return the name of a job, or the first and the last of several."""
+    first, *others = (job.name for job in jobs)
+    return f"{first} to {others[-1]} ({len(jobs)} jobs)" if others else first

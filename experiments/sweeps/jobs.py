@@ -1,132 +1,200 @@
-"""Where a sweep's jobs go: processes on this machine (`slurm.py` has the queue of a cluster)."""
+"""Jobs: commands that each fill one directory, and that may need the policies of another job.
 
-import json
-import os
-import signal
-import subprocess
-import sys
-import uuid
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+A job is done if its files are there. Nothing else records it, so a plan of jobs continues from
+wherever it was stopped.
+"""
+
+import contextlib
+import copy
+import csv
+import importlib
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple
 
-from cbet_jax.runs.atomic_write import write_json
-from experiments.common.training_command import AND
-from experiments.sweeps import process
-from experiments.sweeps.gpus import VARIABLE
-from experiments.sweeps.plan import SweepGroup, SweepJob
-from experiments.sweeps.process import Training
+import jax
 
-LOCAL, SLURM = "local", "slurm"
-ERROR = "error: "  # begins the line in which a command says why it failed
+from cbet_jax import own_code
+from cbet_jax.config import RunSettings, SettingsError
+from cbet_jax.intrinsic import make_intrinsic
+from cbet_jax.runs.directory import RunDirectory, RunDirectoryError, checkpoints, frames_of
+from envs.minigrid import make_world
+from experiments.common import opening
+from experiments.common.training_options import TrainingOptions
 
-
-class Submitted(NamedTuple):
-    """A job in a queue."""
-
-    name: str  # in the queue
-    is_over: Callable[[], bool]
-    answer: Path  # the file that holds its exit status once it is over
-    errors: Path  # the file that holds what it has written to standard error
-    output: Path  # the same, of standard output
-
-
-class Queue(Protocol):
-    """What a sweep needs of the place where its jobs run."""
-
-    cluster: str  # LOCAL or SLURM
-
-    def submit(self, group: SweepGroup, gpus: str | None) -> Submitted:
-        """Submit a job that trains a group of runs on some of this machine's GPUs (None: all)."""
-
-    def under_way(self, job: SweepJob) -> Submitted | None:
-        """Return the job that an earlier sweep has left in the queue for a run, if it is there."""
-
-    def leave(self, jobs: Iterable[Submitted]) -> None:
-        """Let those jobs save and end that end with the sweep."""
+COMMANDS = {  # that train
+    "pretrain": "experiments.minigrid_pretrain",
+    "tabula_rasa": "experiments.minigrid_tabula_rasa",
+    "transfer": "experiments.minigrid_transfer",
+    "habitat": "experiments.habitat_pretrain",
+}
+EVALUATE = "experiments.minigrid_evaluate"
+DIVERGED = "diverged.txt"  # in the directory of a run whose last training diverged: the reason
 
 
-class LocalQueue:
-    """Processes on this machine, which start at once and end with the sweep."""
+class Policies(NamedTuple):
+    """Policies that a job needs."""
 
-    cluster = LOCAL
+    job: str  # name of the job that saves them
+    run: Path  # its directory
+    frames: int  # after which they are saved
 
-    def __init__(self, folder: Path) -> None:
-        """Note the folder of the jobs' output and exit statuses."""
-        self._folder = folder
-        self._processes: dict[str, subprocess.Popen[bytes]] = {}
-
-    def submit(self, group: SweepGroup, gpus: str | None) -> Submitted:
-        """Start a process that trains a group of runs on some of the GPUs (None: all)."""
-        name = uuid.uuid4().hex[:8]
-        description, answer, output, errors = (
-            self._folder / f"{name}{suffix}" for suffix in (".json", ".end", ".out", ".err")
-        )
-        self._folder.mkdir(parents=True, exist_ok=True)
-        write_json(description, training_of(group, answer, os.getpid()).to_json())
-        variables = os.environ if gpus is None else {**os.environ, VARIABLE: gpus}
-        program = [sys.executable, "-m", process.__name__, str(description)]
-        with open(output, "w") as out, open(errors, "w") as err, uninterrupted():
-            started = subprocess.Popen(program, stdout=out, stderr=err, env=variables)
-        self._processes[name] = started
-        return Submitted(name, lambda: started.poll() is not None, answer, errors, output)
-
-    def under_way(self, job: SweepJob) -> None:
-        """Return None: no job outlives its sweep."""
-
-    def leave(self, jobs: Iterable[Submitted]) -> None:
-        """Let jobs save, and wait for their ends."""
-        left = [self._processes[job.name] for job in jobs]
-        for each in left:
-            each.terminate()
-        for each in left:
-            each.wait()
+    @property
+    def are_there(self) -> bool:
+        """Whether they have been saved."""
+        directory = RunDirectory(self.run)
+        saved = (*checkpoints(directory.policies), *checkpoints(directory.checkpoints))
+        return self.frames in set(map(frames_of, saved))
 
 
-def training_of(group: SweepGroup, answer: Path, parent: int | None) -> Training:
-    """Return what a job does that trains a group of runs.
+@dataclass(frozen=True)
+class Job:
+    """A run."""
 
-    Args:
-        group: the runs.
-        answer: the file that its exit status goes to.
-        parent: the process on this machine without which it ends (None: it needs none).
+    name: str  # a path, for messages and file names
+    module: str  # the training command
+    root: Path  # the run's directory
+    words: tuple[str, ...]  # of the command line
+    frames: int = 0  # to reach, for each seed
+    seeds: int = 1
+    first: tuple[str, ...] = ()  # words of the command line that begins the run, and no later one
+    needs: Policies | None = None
+    alike: Any = None  # equal for all jobs that one program can do together (None: does it alone)
+
+    @property
+    def config(self) -> Path:
+        """The file that exists as soon as there is a run to continue."""
+        return RunDirectory(self.root).config
+
+    @property
+    def beginning(self) -> tuple[str, ...]:
+        """The command line that begins the run."""
+        return (*self.words, *self.first)
+
+    @property
+    def continuing(self) -> tuple[str, ...]:
+        """The command line that continues the run."""
+        return (*self.words, "--resume")
+
+    @property
+    def reached(self) -> int:
+        """Frames that each seed has played."""
+        return RunDirectory(self.root).saved_frames()
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing is left to do."""
+        return self.config.exists() and self.reached >= self.frames
+
+    @property
+    def ready(self) -> bool:
+        """Whether the policies that it needs are there; a run keeps them in its checkpoints."""
+        if self.needs is None or self.needs.are_there:
+            return True
+        return bool(checkpoints(RunDirectory(self.root).checkpoints))
+
+    @property
+    def state(self) -> str:
+        """How far it is, in words."""
+        if self.done:
+            return "done"
+        return f"at {self.reached:,} frames" if self.config.exists() else "to do"
+
+
+@dataclass(frozen=True)
+class Evaluation(Job):
+    """An evaluation of policies in some worlds; one table may hold several of them."""
+
+    worlds: tuple[str, ...] = ()
+
+    @property
+    def beginning(self) -> tuple[str, ...]:
+        """The command line that plays the worlds which no table has yet."""
+        there = evaluated_worlds(self.root)
+        left = (own_code.given(world) for world in self.worlds if world not in there)
+        return (*self.words, "--envs", *left)
+
+    @property
+    def continuing(self) -> tuple[str, ...]:
+        """The same: tables are written at the end."""
+        return self.beginning
+
+    @property
+    def reached(self) -> int:
+        """Return nothing: no frames are trained."""
+        return 0
+
+    @property
+    def done(self) -> bool:
+        """Whether tables have all worlds."""
+        return evaluated_worlds(self.root) >= {*self.worlds}
+
+    @property
+    def ready(self) -> bool:
+        """Whether the policies are there."""
+        return self.needs is None or self.needs.are_there
+
+
+def evaluated_worlds(folder: Path) -> set[str]:
+    """Return the worlds in the tables of a folder; reports refuse tables that are damaged."""
+    found: set[str] = set()
+    for path in folder.glob("*.csv"):
+        with open(path, newline="", errors="replace") as file, contextlib.suppress(csv.Error):
+            found |= {row.get("environment") or "" for row in csv.DictReader(file)}
+    return found
+
+
+def at_chunk_end(run: RunSettings | TrainingOptions, frames: int) -> int:
+    """Return the end of the chunk that reaches `frames`: runs are saved only there."""
+    chunk = run.chunk * run.train.iteration_frames
+    return -(-frames // chunk) * chunk
+
+
+def check(jobs: Iterable[Job]) -> list[Job]:
+    """Check the command lines of runs, and their directories, before anything is run.
+
+    Returns:
+        The jobs. Those whose frames were not known have them, and say what they are like.
+
+    Raises:
+        SettingsError: a command line cannot be read, or cannot be run. RunDirectoryError: a run is
+            there that was begun with other settings. UnknownEnvironment: there is no such world.
     """
-    first, *others = group.jobs
-    runs = [(first.words, first.config)]
-    runs += [((AND, *job.words), job.config) for job in others]
-    return Training(first.module, runs, answer, parent)
+    checked = []
+    for job in jobs:
+        try:
+            checked.append(_checked(job))
+        except (SettingsError, RunDirectoryError) as error:
+            raise type(error)(f"{job.name}: {error}") from None
+    return checked
 
 
-@contextmanager
-def uninterrupted() -> Iterator[None]:
-    """Let processes that are started here not hear Ctrl-C, nor that the terminal is gone.
+def _checked(job: Job) -> Job:
+    begun = job.config.exists()
+    if isinstance(job, Evaluation) or not (begun or job.ready):
+        return job  # a policy that is not there yet cannot be looked into
+    experiment = importlib.import_module(job.module).EXPERIMENT
+    words = job.continuing if begun else job.beginning
+    options: TrainingOptions
+    options, _ = opening.read(experiment, words)
+    make_intrinsic(options.train, num_actions=1)
+    if options.gridworlds:  # of a scene, only its simulator knows whether it is there
+        make_world(options.gridworlds, options.train.worlds, explore=False)
+    if job.frames:
+        return job
+    frames = at_chunk_end(options, options.train.frames)
+    return replace(job, frames=frames, seeds=options.seeds, alike=_program(job, options))
 
-    The sweep hears it, and lets them save. (Training itself hears Ctrl-C, too.)
-    """
-    numbers = (signal.SIGINT, signal.SIGHUP)
-    before = {number: signal.signal(number, signal.SIG_IGN) for number in numbers}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
-
-def status_of(job: Submitted) -> int | None:
-    """Return the exit status of a job that is over; None: it was lost."""
-    try:
-        status = json.loads(job.answer.read_text())["status"]
-    except (OSError, ValueError, KeyError, TypeError):
+def _program(job: Job, options: TrainingOptions) -> Any:
+    """Return what is equal for all runs that one program can train: all but numbers."""
+    experiment = importlib.import_module(job.module).EXPERIMENT
+    if not experiment.together or options.distributed:
         return None
-    return status if isinstance(status, int) else None
-
-
-def last_error(job: Submitted) -> str:
-    """Return the line in which a job has said why it failed, or where it may have."""
-    try:
-        lines = job.errors.read_text(errors="replace").splitlines()
-    except OSError:
-        lines = []
-    said = [line.removeprefix(ERROR) for line in lines if line.startswith(ERROR)]
-    return said[-1] if said else f"see {job.errors}"
+    same = copy.copy(options)
+    train = jax.tree.structure(options.train)
+    own = {"first_seed": 0, "out": None, "resume": False, "train": train}
+    for name, value in own.items():  # not `replace`, which would check them
+        object.__setattr__(same, name, value)
+    return job.module, same

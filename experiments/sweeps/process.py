@@ -1,4 +1,4 @@
-"""A training command in its own process, as a job that can be preempted.
+"""A command in its own process, as a job that can be preempted.
 
 Jobs import this file, or start it: nothing in it takes long to import.
 """
@@ -11,59 +11,57 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, NamedTuple
 
 
-class Training:
-    """Train the runs of one program in a process, until they end or the job has to.
+class CommandLine(NamedTuple):
+    """A part of a process's command line."""
+
+    beginning: Sequence[str]  # words
+    continuing: Sequence[str]  # words, if there is something to continue
+    begun: str  # the file that says so
+
+
+@dataclass
+class Work:
+    """Jobs that one process does, until they end or it has to.
 
     A SLURM job that is preempted, or whose time is up, lets the process save; submitit then puts
-    it into the queue again, and the run continues from there.
+    it into the queue again, and it continues from there.
     """
 
-    def __init__(
-        self,
-        module: str,
-        runs: Sequence[tuple[Sequence[str], Path]],
-        answer: Path,
-        parent: int | None,
-    ) -> None:
-        """Note what is to be done.
+    module: str  # the command
+    lines: Sequence[CommandLine]
+    answer: str  # the file that the exit status goes to, as JSON
+    parent: int | None = None  # the process without which the job ends, after saving
 
-        Args:
-            module: the training command.
-            runs: the words of each run's command line, and a file; if it exists, the run is there
-                to be continued.
-            answer: the file that the exit status goes to, as JSON.
-            parent: the process on this machine without which the job ends, after saving (None: it
-                needs none).
-        """
-        self.module = module
-        self.runs = runs
-        self.answer = answer
-        self.parent = parent
+    def __post_init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
         self._asked_to_stop = False
         self._told_to_stop = False
 
     def __call__(self) -> int:
-        """Train, and return the command's exit status (a signal's number, negated)."""
+        """Work, and return the command's exit status (a signal's number, negated)."""
         signal.signal(signal.SIGTERM, self._ask_to_stop)
-        words = [
-            [*words, *(["--resume"] if resumes.exists() else [])] for words, resumes in self.runs
-        ]
-        program = [sys.executable, "-m", self.module, *itertools.chain(*words)]
-        self._process = subprocess.Popen(program)
+        self._process = subprocess.Popen([sys.executable, "-m", self.module, *self.words()])
         while (status := self._process.poll()) is None:
             if self._asked_to_stop or (self.parent and not is_alive(self.parent)):
                 self._tell_to_stop(self._process)
             time.sleep(0.1)
-        temporary = self.answer.with_suffix(".tmp")
-        temporary.write_text(json.dumps({"status": status}))
+        temporary = f"{self.answer}.tmp"
+        Path(temporary).write_text(json.dumps({"status": status}))
         os.replace(temporary, self.answer)
         return status
+
+    def words(self) -> list[str]:
+        """Return the words of the command line, as they have to be now."""
+        lines = (
+            line.continuing if os.path.exists(line.begun) else line.beginning for line in self.lines
+        )
+        return list(itertools.chain(*lines))
 
     def checkpoint(self) -> Any:
         """Let the process save and end, and return the job that submitit is to submit again."""
@@ -73,23 +71,19 @@ class Training:
             self._tell_to_stop(self._process)
             # Not Popen's own wait: this is a signal's handler, which may have interrupted it.
             os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOWAIT)
-        again = Training(self.module, self.runs, self.answer, self.parent)
+        again = Work(self.module, self.lines, self.answer, self.parent)
         return submitit.helpers.DelayedSubmission(again)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> str:
         """Return what `from_json` reads."""
-        return {
-            "module": self.module,
-            "runs": [(list(words), str(resumes)) for words, resumes in self.runs],
-            "answer": str(self.answer),
-            "parent": self.parent,
-        }
+        return json.dumps(asdict(self))
 
     @classmethod
-    def from_json(cls, content: dict[str, Any]) -> "Training":
-        """Return the job that `to_json` describes."""
-        runs = [(words, Path(resumes)) for words, resumes in content["runs"]]
-        return cls(content["module"], runs, Path(content["answer"]), content["parent"])
+    def from_json(cls, text: str) -> "Work":
+        """Return the work that `to_json` describes."""
+        content = json.loads(text)
+        lines = [CommandLine(*line) for line in content.pop("lines")]
+        return cls(**content, lines=lines)
 
     def _ask_to_stop(self, number: int, frame: FrameType | None) -> None:
         self._asked_to_stop = True
@@ -116,4 +110,6 @@ def is_alive(process: int) -> bool:
 
 
 if __name__ == "__main__":
-    sys.exit(abs(Training.from_json(json.loads(Path(sys.argv[1]).read_text()))()))
+    if cores := sys.argv[2]:
+        os.sched_setaffinity(0, map(int, cores.split(",")))
+    sys.exit(abs(Work.from_json(Path(sys.argv[1]).read_text())()))

@@ -1,7 +1,7 @@
 """The end of every finished run of a sweep, as one table."""
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,7 +15,8 @@ from cbet_jax.runs import metrics_table
 from cbet_jax.runs.atomic_write import replacing
 from cbet_jax.runs.directory import RunDirectory
 from cbet_jax.runs.metrics import HIDDEN, SHOWN
-from experiments.sweeps.plan import Cell, SweepJob
+from experiments.sweeps.grid import Cell
+from experiments.sweeps.jobs import Job
 
 LAST = 10  # of so many parts of a run the last one is its end
 
@@ -29,9 +30,9 @@ class SweepRow(NamedTuple):
     values: dict[str, float]  # metric -> mean over the end, where there is data
 
 
-def collect(jobs: Sequence[SweepJob]) -> list[SweepRow]:
+def collect(jobs: Mapping[Cell, Job]) -> list[SweepRow]:
     """Return a row for each seed of each run that is done."""
-    return [row for job in jobs if job.done for row in _rows(job)]
+    return [row for cell, job in jobs.items() if job.done for row in _rows(cell, job)]
 
 
 def write(path: Path, rows: Sequence[SweepRow]) -> None:
@@ -65,7 +66,7 @@ def show(rows: Sequence[SweepRow], console: Console) -> None:
     console.print(table)
 
 
-def _rows(job: SweepJob) -> list[SweepRow]:
+def _rows(cell: Cell, job: Job) -> list[SweepRow]:
     table = metrics_table.read_verified(RunDirectory(job.root))
     last = max(column.frames[-1] for seeds in table.values() for column in seeds.values())
     end, window = np.array([last]), -(-int(last) // LAST)
@@ -77,5 +78,5 @@ def _rows(job: SweepJob) -> list[SweepRow]:
             if seed in seeds and name not in HIDDEN
         }
         found = {name: value for name, value in means.items() if not np.isnan(value)}
-        rows.append(SweepRow(job.cell, seed, int(last), found))
+        rows.append(SweepRow(cell, seed, int(last), found))
     return rows

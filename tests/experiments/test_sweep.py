@@ -7,21 +7,20 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
-import submitit
 
 from cbet_jax.runs.directory import RunDirectory
 from experiments import minigrid_pretrain, sweep, sweeps
 from experiments.common import opening
-from experiments.common.screen import Screen
-from experiments.sweeps import command, gpus, jobs, plan, results
-from experiments.sweeps import process as process_of_job
-from experiments.sweeps.execute import Sweep
-from experiments.sweeps.plan import read_grid
-from experiments.sweeps.process import Training
+from experiments.sweeps import command, jobs, plans, queues, results
+from experiments.sweeps.grid import plan, read_grid
+from experiments.sweeps.jobs import check
+from experiments.sweeps.process import CommandLine, Work, is_alive
 from tests.support.fake_program import fake_program
+from tests.support.here_queue import HereQueue
 from tests.support.own_method import own_method
 from tests.support.refusal import refused
 from tests.support.tiny import ARGUMENTS, CHUNK_FRAMES, FRAMES, SEEDS
@@ -40,7 +39,7 @@ def _quiet_submitit(monkeypatch):
 @pytest.fixture
 def stand_in(monkeypatch):
     """Training that takes no time, here and in the jobs."""
-    monkeypatch.setitem(plan.COMMANDS, "pretrain", "tests.support.small_sweep")
+    monkeypatch.setitem(jobs.COMMANDS, "pretrain", "tests.support.small_sweep")
     monkeypatch.setattr(minigrid_pretrain, "build", fake_program)
     leave_unrendered(monkeypatch)
 
@@ -53,18 +52,17 @@ def leave_out_submitit(monkeypatch) -> None:
 
 def test_the_grid_has_a_run_for_each_combination(tmp_path):
     grid = read_grid(["method=cbet,count", "counts.shared=true,false", "envs=Unlock DoorKey-8x8"])
-    jobs = plan.plan(tmp_path, "pretrain", grid, ["--preset", "smoke"])
-    assert [str(job) for job in jobs] == [
+    planned = check(plan(tmp_path, "pretrain", grid, ["--preset", "smoke"]))
+    assert [job.name for job in planned] == [
         f"method={method},counts.shared={shared},envs=Unlock_DoorKey-8x8"
         for method in ("cbet", "count")
         for shared in ("true", "false")
     ]
-    assert jobs[1].arguments == (
+    assert planned[1].words == (
         *("--preset", "smoke", "--method", "cbet", "--counts.no-shared"),
-        *("--envs", "Unlock", "DoorKey-8x8"),
+        *("--envs", "Unlock", "DoorKey-8x8", "--no-film", "--out", str(planned[1].root)),
     )
-    plan.check(jobs)
-    options, _ = opening.read(minigrid_pretrain.EXPERIMENT, jobs[1].words)
+    options, _ = opening.read(minigrid_pretrain.EXPERIMENT, planned[1].words)
     assert not options.train.counts.shared
     assert options.envs == ("Unlock", "DoorKey-8x8")
 
@@ -92,17 +90,16 @@ def test_settings_of_an_own_method_are_swept_over(stand_in, tmp_path, capsys):
     with own_method(tmp_path, OWN_METHOD) as path:
         fixed = [*SHORT, "--own", "slots=4", "--method", f"{path}:make"]
         grid = read_grid(["own.power=0.5,2", "seeds=1,2"])
-        jobs = plan.plan(tmp_path / "sweep", "pretrain", grid, fixed)
-        assert jobs[0].arguments == (*SHORT, *OWN_WORDS, f"{path}:make", "--seeds", "1")
-        plan.check(jobs)
+        planned = check(plan(tmp_path / "sweep", "pretrain", grid, fixed))
+        own = ("--own", "power=0.5", "slots=4", "--method", f"{path}:make", "--seeds", "1")
+        assert planned[0].words[: -len(("--out", "DIR"))] == (*SHORT, *own)
         arguments = ["--out", str(tmp_path / "sweep"), "--plan", *SHORT, "--method", f"{path}:make"]
         command.main([*arguments, "--grid", "own.power=0.5,2", "own.slots=4,16"])
         shown = capsys.readouterr().out
-        ends = [
-            f"own.power={power},own.slots={slots}" for power in ("0.5", "2") for slots in (4, 16)
-        ]
-        assert [line.split()[-1] for line in shown.splitlines()[:-1]] == ends
-        assert "4 of 4 runs left, in 4 programs" in shown
+        for power in ("0.5", "2"):
+            for slots in (4, 16):
+                assert f"own.power={power},own.slots={slots}  # to do\n" in shown
+        assert "4 of 4 jobs left, " in shown
         for words, line in (
             (
                 ["own.pover=1,2"],
@@ -115,14 +112,11 @@ def test_settings_of_an_own_method_are_swept_over(stand_in, tmp_path, capsys):
         assert "--own names power twice" in refused(command.main, twice, capsys)
 
 
-OWN_WORDS = ("--own", "power=0.5", "slots=4", "--method")
-
-
 def test_every_training_command_can_be_swept_over(tmp_path):
     grid = read_grid(["method=cbet,count"])
     fixed = {"tabula_rasa": ["--env", "Unlock"], "habitat": ["--seeds", "2"]}
     for command_name in ("tabula_rasa", "habitat"):
-        plan.check(plan.plan(tmp_path, command_name, grid, fixed[command_name]))
+        check(plan(tmp_path, command_name, grid, fixed[command_name]))
 
 
 @pytest.fixture
@@ -139,7 +133,7 @@ def test_what_is_lost_goes_on_and_ends_the_same(unbroken, tmp_path, capsys):
         command.main([*arguments, "method=none,count,rnd"])
     shown, error = capsys.readouterr()
     assert failed.value.code == 1
-    assert error == "error: 1 of 3 runs have failed, first method=rnd\n"
+    assert error == "error: 1 of 3 jobs have failed, first method=rnd: rnd is refused here\n"
     assert "method=rnd has failed: rnd is refused here" in shown
     assert "method=count was interrupted" in shown
     assert "method=none was interrupted" not in shown
@@ -159,11 +153,14 @@ def test_what_is_lost_goes_on_and_ends_the_same(unbroken, tmp_path, capsys):
     table = (root / "results.csv").read_bytes()
     capsys.readouterr()
     command.main([*arguments, "method=none,count"])
-    assert "2 runs, 2 of them done" in capsys.readouterr().out
+    assert "2 jobs, 2 of them done" in capsys.readouterr().out
     assert (root / "results.csv").read_bytes() == table
     command.main([*arguments, "method=none,rnd", "--plan"])
-    plan_shown = "done method=none to do method=rnd 1 of 2 runs left, in 1 programs"
-    assert capsys.readouterr().out.split() == plan_shown.split()
+    done, to_do, last = capsys.readouterr().out.splitlines()
+    assert done.endswith("--resume  # done")
+    assert to_do.endswith("method=rnd  # to do")
+    frames = int(FEW_FRAMES) * SEEDS
+    assert last == f"1 of 2 jobs left, {frames:,} of {2 * frames:,} frames"
     other = [*arguments, "method=none", "--unroll", "5"]
     assert "train.unroll is 10, not 5" in refused(command.main, other, capsys)
     other = ["--out", str(root), "--command", "transfer"]
@@ -171,43 +168,68 @@ def test_what_is_lost_goes_on_and_ends_the_same(unbroken, tmp_path, capsys):
 
 
 def test_a_run_that_is_to_be_longer_is_not_done(unbroken, tmp_path, capsys):
-    def jobs_of(frames: str) -> list[plan.SweepJob]:
-        grid = read_grid([f"frames={frames}"])
-        (job,) = plan.plan(tmp_path, "pretrain", grid, ARGUMENTS)
-        return list(plan.check([job._replace(root=tmp_path / "unbroken")]))
+    def job_of(frames: str) -> jobs.Job:
+        (job,) = plan(tmp_path, "pretrain", read_grid([f"frames={frames}"]), ARGUMENTS)
+        root = tmp_path / "unbroken"
+        return check([replace(job, root=root, words=(*job.words[:-1], str(root)))])[0]
 
-    (same,), (longer,) = jobs_of(FEW_FRAMES), jobs_of(str(7 * CHUNK_FRAMES))
-    assert same.done
+    assert job_of(FEW_FRAMES).done
+    longer = job_of(str(7 * CHUNK_FRAMES))
     assert not longer.done
-    assert results.collect([longer]) == []
-    minigrid_pretrain.main([*longer.words, "--resume"])
+    assert results.collect({(): longer}) == []
+    minigrid_pretrain.main(longer.continuing)
     assert longer.done
-    assert {row.frames for row in results.collect([longer])} == {7 * CHUNK_FRAMES}
+    assert {row.frames for row in results.collect({(): longer})} == {7 * CHUNK_FRAMES}
 
 
-def test_a_job_that_a_cluster_preempts_goes_on_by_itself(unbroken, tmp_path):
-    """Through submitit, whose jobs on this machine hear the signals of SLURM."""
-    executor = submitit.LocalExecutor(tmp_path / "jobs", max_num_timeout=9)
-    executor.update_parameters(timeout_min=9)
-    (job,) = plan.plan(tmp_path, "pretrain", read_grid(["method=cbet"]), SHORT)
-    answer = tmp_path / "answer.json"
-    training = jobs.training_of(plan.SweepGroup((job,)), answer, None)
-    handle = executor.submit(training)
-    assert handle.result() == 0
-    paths = handle.paths
-    assert jobs.status_of(jobs.Submitted("", handle.done, answer, paths.stderr, paths.stdout)) == 0
-    run = RunDirectory(job.root)
+@pytest.fixture
+def cluster(monkeypatch):
+    """A cluster of this machine, whose jobs hear the signals of SLURM."""
+    from experiments.sweeps import slurm
+
+    monkeypatch.setattr(slurm, "CLUSTER", "local")
+    monkeypatch.setattr(slurm.SlurmQueue, "poll_seconds", 0.1)
+    return slurm
+
+
+def test_a_job_that_a_cluster_preempts_goes_on_by_itself(unbroken, cluster, tmp_path, capsys):
+    root = tmp_path / "sweep"
+    command.main([*SHORT, "--out", str(root), "--grid", "method=cbet", *CLUSTER])
+    assert "method=cbet is done" in capsys.readouterr().out
+    run = RunDirectory(root / "runs" / "method=cbet")
     assert run.metrics.read_bytes() == unbroken
     assert len(json.loads(run.manifest.read_text())["sessions"]) == 2
 
 
+def test_a_job_that_is_in_the_queue_still_is_not_submitted_again(cluster, tmp_path, monkeypatch):
+    (job,) = plan(tmp_path, "pretrain", {}, [])
+    queue = cluster.SlurmQueue(tmp_path / "jobs", {})
+    assert queue.under_way(job) is None
+    monkeypatch.setattr(cluster, "work_of", lambda *_, **__: time.sleep)
+    monkeypatch.setattr(
+        queue, "_executor", SimpleNamespace(submit=lambda work: SimpleNamespace(
+            job_id="17", done=bool, paths=SimpleNamespace(stderr="err", stdout="out")
+        ))
+    )  # fmt: skip
+    submitted = queue.submit([job], 0, 1)
+    for is_over in (False, True):
+        handle = SimpleNamespace(
+            job_id="17",
+            done=lambda force_check=False, is_over=is_over: is_over,
+            paths=SimpleNamespace(stderr="err", stdout="out"),
+        )
+        monkeypatch.setitem(cluster.JOBS, "local", lambda folder, name, handle=handle: handle)
+        found = queue.under_way(job)
+        assert (found is None) == is_over
+        assert is_over or (found.name, found.answer) == ("17", submitted.answer)
+
+
 KILLED = """
 import sys
-from experiments.sweeps import plan
-from experiments import minigrid_pretrain, sweep, sweeps
+from experiments.sweeps import jobs
+from experiments import minigrid_pretrain, sweep
 from tests.support.fake_program import fake_program
-from tests.support.own_method import own_method
-plan.COMMANDS["pretrain"] = "tests.support.small_sweep"
+jobs.COMMANDS["pretrain"] = "tests.support.small_sweep"
 minigrid_pretrain.build = fake_program
 sweep.main(sys.argv[1:])
 """
@@ -217,13 +239,13 @@ def test_a_job_ends_with_the_sweep_that_started_it(tmp_path):
     """Its process gets the signal at which a trainer saves. This one waits for it."""
     dead = subprocess.Popen([sys.executable, "-c", ""])
     dead.wait()
-    words = ["import time; time.sleep(100)"]
-    job = Training("", [(words, tmp_path / "config.json")], tmp_path / "answer.json", dead.pid)
+    line = CommandLine(["import time; time.sleep(100)"], [], "")
+    work = Work("", [line], str(tmp_path / "answer.json"), dead.pid)
     popen = subprocess.Popen
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(subprocess, "Popen", lambda program: popen([program[0], "-c", *program[3:]]))
-        assert job() == -signal.SIGTERM
-    assert json.loads(job.answer.read_text()) == {"status": -signal.SIGTERM}
+        assert work() == -signal.SIGTERM
+    assert json.loads((tmp_path / "answer.json").read_text()) == {"status": -signal.SIGTERM}
 
 
 @pytest.mark.slow  # both halves are tested by default
@@ -244,43 +266,29 @@ def test_a_killed_sweep_leaves_no_trainer_and_goes_on(stand_in, tmp_path, capsys
     assert not run.is_locked()
 
 
-def test_a_run_that_another_process_trains_is_waited_for(tmp_path, capsys):
-    group = plan.SweepGroup(tuple(plan.plan(tmp_path, "pretrain", {}, [])))
-    run = RunDirectory(group.jobs[0].root)
-    run.root.mkdir(parents=True)
-    queue = SimpleNamespace(cluster=jobs.LOCAL, under_way=lambda job: None)
-    waiting = Sweep([group], queue, None, 1, Screen())
-    with run.lock():
-        assert waiting._next() is None
-        assert waiting._next() is None
-    assert capsys.readouterr().out.count("still being trained by another process") == 1
-    assert waiting._next() == group
-    assert waiting._next() is None
-
-
 def test_a_job_tells_its_end_as_json(tmp_path, monkeypatch):
     """A pickle in the folder of jobs would be run."""
     monkeypatch.setattr("pickle.loads", None)
     paths = [tmp_path / name for name in ("answer.json", "err", "out")]
-    submitted = jobs.Submitted("job", lambda: True, *paths)
-    assert jobs.status_of(submitted) is None
+    submitted = queues.Submitted("job", lambda: True, *paths)
+    assert queues.status_of(submitted) is None
     for content, status in (('{"status": 2}', 2), ("[]", None), ("\x80\x04", None), ("{}", None)):
         submitted.answer.write_text(content)
-        assert jobs.status_of(submitted) == status
-    training = Training("no.such.module", [((), tmp_path / "x")], submitted.answer, None)
-    assert Training.from_json(json.loads(json.dumps(training.to_json())))() == 1
-    assert jobs.status_of(submitted) == 1
-    assert jobs.last_error(submitted) == f"see {tmp_path / 'err'}"
+        assert queues.status_of(submitted) == status
+    work = Work("no.such.module", [CommandLine((), (), "x")], str(submitted.answer))
+    assert Work.from_json(work.to_json())() == 1
+    assert queues.status_of(submitted) == 1
+    assert queues.last_error(submitted) == f"see {tmp_path / 'err'}"
     submitted.errors.write_text("error: first\nTraceback\nerror: last\n")
-    assert jobs.last_error(submitted) == "last"
+    assert queues.last_error(submitted) == "last"
 
 
 def test_a_dead_process_is_known():
     process = subprocess.Popen([sys.executable, "-c", ""])
-    while process_of_job.is_alive(process.pid):
+    while is_alive(process.pid):
         time.sleep(0.01)  # dead, though its parent has not asked
     process.wait()
-    assert process_of_job.is_alive(os.getpid())
+    assert is_alive(os.getpid())
 
 
 def test_runs_that_differ_in_numbers_are_trained_by_one_program(
@@ -291,15 +299,11 @@ def test_runs_that_differ_in_numbers_are_trained_by_one_program(
     root = tmp_path / "sweep"
     rates = "optimizer.learning-rate=1e-4,3e-4,1e-3"
     arguments = [*LOCAL, "--method", "count", "--out", str(root), "--grid", rates]
-    command.main([*arguments, "counts.reset-probability=0,0.1", "--plan"])
-    assert "6 of 6 runs left, in 2 programs" in capsys.readouterr().out
-    command.main([*arguments, "--together", "2", "--plan"])
-    assert "3 of 3 runs left, in 2 programs" in capsys.readouterr().out
     command.main(arguments)
     shown = capsys.readouterr().out
-    group = "optimizer.learning-rate=1e-4 to optimizer.learning-rate=1e-3 (3 runs)"
+    group = "optimizer.learning-rate=1e-4 to optimizer.learning-rate=1e-3 (3 jobs)"
     assert f"{group} begins" in shown
-    assert f"{group} was interrupted" in shown  # killed by the stand-in
+    assert "optimizer.learning-rate=3e-4 was interrupted" in shown  # killed by the stand-in
     assert f"{group} continues" in shown
     minigrid_pretrain.main([*SHORT, "--out", str(tmp_path / "unbroken")])
     unbroken = RunDirectory(tmp_path / "unbroken").metrics.read_bytes()
@@ -314,13 +318,30 @@ def test_runs_that_differ_in_numbers_are_trained_by_one_program(
         assert len(list(csv.DictReader(file))) == 3 * SEEDS
 
 
-def test_runs_that_differ_in_more_are_trained_by_programs_of_their_own(tmp_path):
-    grid = read_grid(["frames=1000,2000", "loss.discount=0.9,0.99"])
-    fixed = ("--preset", "smoke")
-    checked = plan.check(plan.plan(tmp_path, "pretrain", grid, fixed))
-    assert [len(group.jobs) for group in plan.groups(checked)] == [2, 2]
-    checked = plan.check(plan.plan(tmp_path, "pretrain", grid, (*fixed, "--distributed")))
-    assert [len(group.jobs) for group in plan.groups(checked)] == [1] * 4
+def test_runs_that_differ_in_more_are_trained_by_programs_of_their_own(
+    stand_in, tmp_path, monkeypatch
+):
+    grid = ["frames=80,160", "loss.discount=0.9,0.99", "counts.reset-probability=0,0.1"]
+    arguments = [*SHORT, "--method", "none", "--out", str(tmp_path / "sweep"), "--grid", *grid]
+    planned = check(plan(tmp_path, "pretrain", read_grid(grid), SHORT))
+    assert len({job.alike for job in planned}) == 4
+    begun = []
+
+    class Queue(HereQueue):
+        def submit(self, jobs, place, places):
+            begun.append(len(jobs))
+            return super().submit(jobs, place, places)
+
+    monkeypatch.setattr(plans, "LocalQueue", Queue)
+    monkeypatch.setitem(jobs.COMMANDS, "pretrain", "experiments.minigrid_pretrain")
+    monkeypatch.setattr(minigrid_pretrain, "build", lambda first, *_: fake_program(first))
+    command.main(arguments)
+    assert begun == [2, 2, 2, 2]
+    arguments[arguments.index(str(tmp_path / "sweep"))] = str(tmp_path / "alone")
+    command.main([*arguments, "--together", "1"])
+    assert begun[4:] == [1] * 8
+    joint = check(plan(tmp_path, "pretrain", read_grid(grid), (*SHORT, "--distributed")))
+    assert {job.alike for job in joint} == {None}
 
 
 @pytest.mark.parametrize(
@@ -362,15 +383,22 @@ def test_bad_sweeps_are_refused(arguments, expected, tmp_path, capsys, monkeypat
     ],
 )
 def test_each_of_the_runs_at_once_has_gpus_of_its_own(named, places, seen, monkeypatch):
-    monkeypatch.delenv(gpus.VARIABLE, raising=False)
+    monkeypatch.delenv(queues.GPUS, raising=False)
     if named is not None:
-        monkeypatch.setenv(gpus.VARIABLE, named)
-    gpus.refuse_too_few(places)
-    assert [gpus.of_place(place, places) for place in range(places)] == seen
+        monkeypatch.setenv(queues.GPUS, named)
+    queues.refuse_too_few_gpus(places)
+    assert [queues.gpus_of(place, places) for place in range(places)] == seen
+
+
+def test_each_of_the_processes_at_once_has_cores_of_its_own(monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 2, 4, 6, 8})
+    assert queues.cores_of(0, 1) == []
+    assert [queues.cores_of(place, 2) for place in range(2)] == [[0, 2], [4, 6]]
+    assert [queues.cores_of(place, 7) for place in (0, 6)] == [[0], [2]]
 
 
 def test_more_runs_at_once_than_gpus_are_refused(tmp_path, capsys, monkeypatch):
-    monkeypatch.setenv(gpus.VARIABLE, "0,1")
+    monkeypatch.setenv(queues.GPUS, "0,1")
     error = refused(command.main, [*LOCAL, "--out", str(tmp_path / "sweep")], capsys)
     assert "parallel must be at most 2, not 3" in error
     assert not list(tmp_path.iterdir())
@@ -386,18 +414,16 @@ def test_other_things_are_left_alone(tmp_path, capsys):
 CLUSTER = ("--cluster", "slurm", "--slurm", "partition=gpu", "gpus_per_node=1")
 
 
-def test_the_plan_says_what_a_cluster_is_asked_for(stand_in, tmp_path, capsys):
-    arguments = [*SHORT, "--out", str(tmp_path / "sweep"), "--plan", *CLUSTER]
-    command.main(arguments)
-    shown = capsys.readouterr().out.splitlines()
-    asked = [line for line in shown if line.startswith("#SBATCH")]
-    for flag in ("--partition=gpu", "--gpus-per-node=1", "--time=1440", "--job-name=cbet"):
-        assert f"#SBATCH {flag}" in asked
+def test_what_a_cluster_lacks_is_told(stand_in, cluster, tmp_path, capsys, monkeypatch):
+    arguments = [*SHORT, "--out", str(tmp_path / "sweep"), *CLUSTER]
+    monkeypatch.setattr(cluster, "CLUSTER", "slurm")
+    assert 'detect "srun"' in refused(command.main, arguments, capsys)
     assert not list(tmp_path.iterdir())
-    assert "no parameter gpus" in refused(command.main, [*arguments, "gpus=1"], capsys)
+    monkeypatch.setattr(cluster, "CLUSTER", "local")
+    assert "Unknown argument 'gpus'" in refused(command.main, [*arguments, "gpus=1"], capsys)
 
 
 def test_a_cluster_needs_submitit(stand_in, tmp_path, capsys, monkeypatch):
     leave_out_submitit(monkeypatch)
-    arguments = [*LOCAL, "--out", str(tmp_path / "sweep"), *CLUSTER]
+    arguments = [*SHORT, "--out", str(tmp_path / "sweep"), *CLUSTER]
     assert "pip install 'cbet-jax[slurm]'" in refused(command.main, arguments, capsys)

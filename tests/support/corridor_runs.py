@@ -19,7 +19,7 @@ from cbet_jax.runs import checkpoint, metrics_table, multihost, progress_bar
 from cbet_jax.runs.directory import RunDirectory, checkpoints, frames_of
 from experiments import minigrid_pretrain
 from experiments.common import gridworlds
-from experiments.common.training_command import AND
+from experiments.common.commands import AND
 from tests.support import tiny
 from tests.support.tiny import CHUNK
 from tests.support.worlds import corridor

@@ -28,12 +28,13 @@ from cbet_jax.program import Program
 from cbet_jax.runs import metrics_table
 from cbet_jax.runs.saved_policies import UNTRAINED
 from cbet_jax.train import TrainState
-from experiments import paper
+from experiments import minigrid_pretrain, minigrid_tabula_rasa, minigrid_transfer, paper
 from experiments.common.presets import PRESETS
 from experiments.evaluation import gridworlds
 from experiments.evaluation.gridworlds import EvaluatedRun, PlayedWorld
-from experiments.study import execute
+from experiments.sweeps import plans
 from tests.support.fake_program import program_of
+from tests.support.here_queue import HereQueue
 from tests.support.tiny import CHUNK, CHUNK_FRAMES, SEEDS, SETTINGS
 from tests.support.unrendered import leave_unrendered
 
@@ -114,10 +115,17 @@ def kill_at(chunk: int) -> None:
     metrics_table.Table.append = append_or_die  # type: ignore[method-assign]
 
 
+def stand_in(patch: pytest.MonkeyPatch) -> None:
+    """Let studies be small, and done in this process by the stand-ins, until `patch` is undone."""
+    patch.setitem(PRESETS, "smoke", TINY)
+    for module in (minigrid_pretrain, minigrid_tabula_rasa, minigrid_transfer):
+        patch.setattr(module, "build", walking)
+    patch.setattr(gridworlds, "play_each_world", playing)
+    patch.setattr(plans, "LocalQueue", HereQueue)
+
+
 if __name__ == "__main__":
-    PRESETS["smoke"] = TINY
-    execute.build = walking  # type: ignore[attr-defined]
-    gridworlds.play_each_world = playing
+    stand_in(pytest.MonkeyPatch())
     leave_unrendered(pytest.MonkeyPatch())
     kill_at(int(sys.argv[1]))
     paper.main(sys.argv[2:])

@@ -5,11 +5,17 @@ import pytest
 from cbet_jax.config import SettingsError
 from envs.minigrid.generators import own_worlds as known
 from envs.registry import find
-from experiments import minigrid_evaluate, minigrid_tabula_rasa, minigrid_transfer
+from experiments import (
+    minigrid_evaluate,
+    minigrid_pretrain,
+    minigrid_tabula_rasa,
+    minigrid_transfer,
+)
 from experiments.common import cli, opening
 from experiments.minigrid_evaluate import EvaluateOptions
-from experiments.sweeps import plan
 from experiments.sweeps.command import SweepOptions
+from experiments.sweeps.grid import plan, read_grid
+from experiments.sweeps.jobs import check
 from experiments.watching import command
 from experiments.watching.options import WatchOptions
 from tests.support.own_world import own_world
@@ -65,8 +71,7 @@ def test_a_sweep_gives_its_runs_the_file_as_it_was_named(file, tmp_path):
     given = ["--preset", "smoke", "--envs", f"{file}:make", "Unlock"]
     options, fixed = cli.parse(SweepOptions, [*words, *given], return_unknown_args=True)
     assert fixed == given
-    jobs = plan.plan(options.out, "pretrain", plan.read_grid(options.grid), fixed)
-    checked = plan.check(jobs)
-    assert [asked.envs for asked in checked.values()] == [
-        (cli.load_world(f"{file}:make"), "Unlock")
-    ] * 2
+    jobs = check(plan(options.out, "pretrain", read_grid(options.grid), fixed))
+    worlds = (cli.load_world(f"{file}:make"), "Unlock")
+    for job in jobs:
+        assert opening.read(minigrid_pretrain.EXPERIMENT, job.words)[0].envs == worlds

@@ -1,71 +1,121 @@
-"""The plan of a study: what all of its runs share."""
+"""The plan of a study: which jobs it has, and what the runs share."""
 
 import json
+from collections import Counter
+from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 
 import jax
 import pytest
 
-from cbet_jax.config import SettingsError, TrainSettings
+from cbet_jax.config import CountSettings, SettingsError
 from cbet_jax.intrinsic import METHODS
 from cbet_jax.runs.directory import RunDirectory
 from cbet_jax.runs.saved_policies import load_policies
 from cbet_jax.settings_json import from_json
 from envs.minigrid import make_world
+from experiments import minigrid_ablation, minigrid_pretrain, noisy_tv, paper
+from experiments.common import opening
 from experiments.common.presets import PRESETS
-from experiments.study.plan import EVALUATION, PRETRAIN, STAGES, Selection, StudySettings, plan
+from experiments.study.plan import PRETRAIN, STAGES, Selection, StudySettings, plan
 from experiments.study.variants import VARIANTS, Variant, variant
+from experiments.sweeps.jobs import Job
+from tests.support.own_method import own_method
 
-BEFORE = {"preset": "laptop", "budget": 9_000_000, "seeds": 3, "episodes": 100}
+LAPTOP = {"preset": "laptop", "budget": 9_000_000, "seeds": 3, "episodes": 100}
 POLICIES = Path(__file__).parents[3] / "experiments/results/policies"
-SELECTION = Selection(("cbet", "rnd"), ("MultiEnv",), (), ("Unlock",))
+CHOSEN = Selection(("cbet", "count-16-actors"), ("MultiEnv",), ("Unlock",), ("Unlock",))
+OWN = """
+    from cbet_jax.intrinsic.none import none as make
+"""
 
 
-def test_all_runs_of_a_study_start_and_learn_alike():
-    runs = [job.settings.train for job in plan(Path("study"), StudySettings(**BEFORE), SELECTION)]
-    assert {run.network for run in runs} == {PRESETS["laptop"].train.network}
-    assert {run.unroll for run in runs} == {PRESETS["laptop"].train.unroll}
+def settings_of(job: Job):
+    """Return the settings that the command line of a run asks for."""
+    options, _ = opening.read(import_module(job.module).EXPERIMENT, job.beginning)
+    return options.settings
 
 
-def test_a_study_may_begin_with_any_seed():
-    chosen = SELECTION._replace(tasks=("Unlock",))
-    for first in (0, 100):
-        jobs = plan(Path("study"), StudySettings(**BEFORE, first_seed=first), chosen)
-        assert {(job.settings.first_seed, job.settings.seeds) for job in jobs} == {(first, 3)}
-    with pytest.raises(SettingsError, match="first_seed must be at most"):
-        StudySettings(**BEFORE, first_seed=2**32 - 1)
-
-
-def test_a_study_may_have_its_own_number_of_actors():
-    chosen = SELECTION._replace(methods=("cbet", "count-16-actors"), tasks=("Unlock",))
-    jobs = plan(Path("study"), StudySettings(**BEFORE, actors=40), chosen)
-    assert {job.settings.train.worlds for job in jobs if job.method == "cbet"} == {40}
-    assert {job.settings.train.worlds for job in jobs if job.stage == PRETRAIN} == {40, 16}
-    jobs = plan(Path("study"), StudySettings(**BEFORE), chosen)
-    assert {job.settings.train.worlds for job in jobs if job.method == "cbet"} == {128}
-
-
-def test_stages_do_not_change_what_a_run_keeps():
-    settings = StudySettings(**BEFORE, evaluate_at=(3_000_000,))
-    chosen = SELECTION._replace(tasks=("Unlock",))
-    jobs = plan(Path("study"), settings, chosen)
+def test_the_plan_says_all_that_is_done_and_where():
+    root, study = Path("study"), StudySettings("laptop", 24_000_000, 3, 100, (9_600_000,))
+    chosen = Selection(("cbet", "count"), ("MultiEnv", "DoorKey"), ("Unlock",), ("Unlock",))
+    where = {str(job.root.relative_to(root)): job for job in plan(root, study, chosen)}
+    stages = dict(zip(STAGES, (4, 8, 4, 2), strict=True))
+    assert Counter(name.partition("/")[0] for name in where) == stages
+    run = where["pretrain/MultiEnv/cbet"]
+    assert (run.frames, run.seeds) == (24_000_000, 3)
+    assert settings_of(run).environments == PRESETS["laptop"].environments
+    assert where["evaluation/DoorKey/count/9600000"].needs.run == root / "pretrain/DoorKey/count"
+    transfer = where["transfer/Unlock/MultiEnv-cbet"]
+    assert transfer.frames >= 2_400_000  # 5 M in proportion to 50 M
+    assert transfer.first == ("--from", "study/pretrain/MultiEnv/cbet", "--checkpoint", "24000000")
+    assert "--method" not in transfer.words
+    tabula_rasa = settings_of(where["tabula_rasa/Unlock/cbet"])
+    assert not tabula_rasa.explore
+    assert not tabula_rasa.train.counts.random_resets
+    assert not any(job.done for job in where.values())
     for stage in STAGES:
-        only = plan(Path("study"), settings, chosen._replace(stages=(stage,)))
-        assert only == [job for job in jobs if job.stage == stage] != []
-    kept = {job.frames for job in jobs if job.stage == EVALUATION}
-    assert {job.keep_at for job in jobs if job.stage == PRETRAIN} == {tuple(sorted(kept))}
+        only = plan(root, study, chosen._replace(stages=(stage,)))
+        assert only == [job for name, job in where.items() if name.startswith(stage)] != []
 
 
-def test_presets_of_a_version_to_come_are_refused():
-    with pytest.raises(SettingsError, match="version 9"):
-        StudySettings(**BEFORE, presets_of="9")
+@pytest.mark.parametrize(
+    ("changed", "expected"),
+    [
+        ({}, {}),
+        ({"actors": 40}, {"worlds": 40}),
+        ({"lockstep": True}, {"lockstep": True}),
+        ({"first_seed": 100}, {}),
+    ],
+)
+def test_all_runs_of_a_study_start_and_learn_alike(changed, expected):
+    for job in plan(Path("study"), StudySettings(**LAPTOP, **changed), CHOSEN):
+        if job.module == minigrid_pretrain.EXPERIMENT.module or "tabula_rasa" in job.name:
+            settings, plain = settings_of(job), PRESETS["laptop"].train
+            actors = {"worlds": 16} if "16" in job.name else {}
+            own = {name: getattr(settings.train, name) for name in ("method", "frames", "counts")}
+            own |= {"extrinsic_weight": settings.train.extrinsic_weight}
+            assert settings.train == replace(plain, **{**own, **expected, **actors})
+            assert (settings.first_seed, settings.seeds) == (changed.get("first_seed", 0), 3)
 
 
-def test_every_method_of_the_package_can_be_studied_and_ones_own():
-    for name in (*METHODS, "bonus.py:make@12345678"):
-        assert variant(name).apply(TrainSettings()).method == name
+def test_seeds_that_are_too_large_are_refused():
+    with pytest.raises(SettingsError, match="first_seed must be at most"):
+        StudySettings(**LAPTOP, first_seed=2**32 - 1)
+
+
+@pytest.mark.parametrize(("main", "runs"), [(minigrid_ablation, 54), (noisy_tv, 8), (paper, 15)])
+def test_each_study_has_its_runs(main, runs, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    main.main(["--preset", "laptop", "--plan"])
+    *lines, last = capsys.readouterr().out.splitlines()
+    assert Counter(line.split()[2].removeprefix("experiments.minigrid_") for line in lines) == {
+        "pretrain": runs,
+        "evaluate": runs,
+    }
+    frames = f"{runs * 3 * 24_000_000:,}"
+    assert last == f"{2 * runs} of {2 * runs} jobs left, {frames} of {frames} frames"
+
+
+def test_the_defaults_of_smoke_make_a_study_with_all_stages(capsys, tmp_path):
+    paper.main(["--preset", "smoke", "--out", str(tmp_path / "study"), "--plan"])
+    shown = capsys.readouterr().out
+    assert all(f"{tmp_path}/study/{stage}/" in shown for stage in STAGES)
+
+
+def test_every_method_of_the_package_can_be_studied_and_ones_own(tmp_path):
+    for name, known in VARIANTS.items():
+        words = (*known.words, "--preset", "smoke")
+        train = opening.read(minigrid_pretrain.EXPERIMENT, words)[0].train
+        assert train.method == known.method
+        assert train.counts == replace(CountSettings(), **known.counts), name
+    for name in {*METHODS} - {*VARIANTS}:
         assert variant(name) == Variant(name)
-    assert variant("count-resets") is VARIANTS["count-resets"]
+    with own_method(tmp_path, OWN) as path:
+        given = ("--method", f"{path}:make")
+        options, _ = opening.read(minigrid_pretrain.EXPERIMENT, (*given, "--preset", "smoke"))
+        assert variant(options.train.method).words == given
 
 
 def test_tasks_can_begin_with_the_policies_that_are_kept_of_the_study():
@@ -73,9 +123,12 @@ def test_tasks_can_begin_with_the_policies_that_are_kept_of_the_study():
     selection = Selection(("cbet", "count", "ride"), ("MultiEnv",), ("Unlock",), ("Unlock",))
     jobs = plan(POLICIES, settings, selection)
     world = make_world(("Unlock",), 1, explore=False)
-    for job in (job for job in jobs if job.stage == PRETRAIN):
+    pretrained = [job for job in jobs if job.name.startswith(PRETRAIN)]
+    assert len(pretrained) == 3
+    for job in pretrained:
         assert job.done
         run = RunDirectory(job.root)
         policies = load_policies(run, run.settings(), world, job.frames)
         leaves = jax.tree.leaves(policies.params.learnt)
         assert {len(leaf) for leaf in leaves} == {settings.seeds}
+    assert all(job.ready for job in jobs if job.needs)

@@ -1,0 +1,147 @@
+"""What the commands share that carry out a plan of jobs: options, printing it, doing it."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+import tyro
+from rich.console import Console
+
+from cbet_jax.config import SettingsError
+from cbet_jax.runs.atomic_write import delete_left_over
+from cbet_jax.runs.signals import stop_on_signals
+from cbet_jax.setting_types import PositiveInt, Processes
+from experiments.common import cli, endings, invocation
+from experiments.sweeps.execute import Executor
+from experiments.sweeps.jobs import Job
+from experiments.sweeps.queues import LocalQueue, Queue, refuse_too_few_gpus
+
+JOBS = "jobs"  # folder of the jobs' output and locks, and of what submitit keeps
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanOptions:
+    """How a plan is carried out."""
+
+    cluster: Literal["local", "slurm"] = "local"  # where the jobs run
+    #: processes at once (default: one here, all with SLURM); here each has cores of its own, and
+    #: GPUs of its own if CUDA_VISIBLE_DEVICES names several
+    parallel: Processes | None = None
+    tries: PositiveInt = 10  # how often a job is submitted that was lost on its way
+    #: parameters of each job, as submitit calls them: partition, time (minutes), gpus_per_node,
+    #: mem, account
+    slurm: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME=VALUE ...")] = ()
+    plan: bool = False  # print the commands and what is left of them, and do nothing
+
+    def check_queue(self) -> None:
+        """Refuse options that contradict each other, or this machine.
+
+        Raises:
+            SettingsError: they do.
+        """
+        if self.slurm and self.cluster != "slurm":
+            raise SettingsError("slurm is for --cluster slurm")
+        if self.cluster == "local":
+            refuse_too_few_gpus(self.parallel or 1)
+
+
+def open_queue(root: Path, options: PlanOptions) -> Queue:
+    """Return where the jobs of a plan go.
+
+    Args:
+        root: the plan's directory.
+        options: say where.
+
+    Raises:
+        SettingsError: submitit is not installed, or there is no such queue.
+    """
+    folder = (root / JOBS).absolute()
+    if options.cluster == "local":
+        return LocalQueue(folder)
+    try:
+        from experiments.sweeps.slurm import SlurmQueue
+    except ModuleNotFoundError as error:
+        if error.name != "submitit":
+            raise
+        raise SettingsError(
+            "--cluster slurm needs submitit: `uv sync --extra slurm`, or "
+            "`pip install 'cbet-jax[slurm]'`"
+        ) from None
+    return SlurmQueue(folder, _parameters(options.slurm))
+
+
+def _parameters(words: Sequence[str]) -> dict[str, str | int]:
+    parameters: dict[str, str | int] = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not equals or not value:
+            raise SettingsError(f"slurm takes NAME=VALUE ..., not {word!r}")
+        parameters[name] = int(value) if value.isdecimal() else value
+    return parameters
+
+
+def carry_out(
+    root: Path,
+    jobs: Collection[Job],
+    queue: Queue,
+    options: PlanOptions,
+    console: Console,
+    together: int | None = None,
+) -> dict[str, str]:
+    """Do all jobs of a plan that are not done.
+
+    Args:
+        root: the plan's directory, which is there.
+        jobs: of the plan.
+        queue: where they go.
+        options: of the command line.
+        console: to print to.
+        together: runs that one program trains, at most (None: any number).
+
+    Returns:
+        The names of the jobs that have failed, and why.
+
+    Raises:
+        SystemExit: a signal asked to stop.
+    """
+    delete_left_over(root, below=True)
+    done = sum(job.done for job in jobs)
+    console.print(f"{len(jobs)} jobs, {done} of them done", highlight=False)
+    executor = Executor(
+        *(jobs, queue, root / JOBS, console),
+        parallel=options.parallel,
+        together=together,
+        tries=options.tries,
+    )
+    with stop_on_signals() as stop:
+        executor.run(stop)
+    if stop.signal:
+        where = "all is saved" if options.cluster == "local" else "the jobs stay in the queue"
+        console.print(f"stopped; {where}, and the same command continues", highlight=False)
+        endings.end_stopped(stop.signal)
+    return executor.failed
+
+
+def fail_if_any(failed: dict[str, str], jobs: Collection[Job]) -> None:
+    """End the process if jobs have failed.
+
+    Raises:
+        SystemExit: they have.
+    """
+    if failed:
+        name, why = next(iter(failed.items()))
+        cli.fail(f"{len(failed)} of {len(jobs)} jobs have failed, first {name}: {why}", cli.FAILED)
+
+
+def show(jobs: Collection[Job], console: Console) -> None:
+    """Print the command of each job, to be pasted, how far it is, and how many frames are left."""
+    for job in jobs:
+        words = job.continuing if job.config.exists() else job.beginning
+        command = invocation.command_line(job.module, *words)
+        console.print(f"{command}  # {job.state}", soft_wrap=True, highlight=False, markup=False)
+    left = [job for job in jobs if not job.done]
+    all_frames = sum(job.frames * job.seeds for job in jobs)
+    frames = sum(max(job.frames - job.reached, 0) * job.seeds for job in left)
+    line = f"{len(left)} of {len(jobs)} jobs left, {frames:,} of {all_frames:,} frames"
+    console.print(line, highlight=False)
