@@ -88,7 +88,7 @@ def evaluate(options: HabitatEvaluateOptions, console: Screen) -> None:
     folder = results_folder(options.out, RUNS if several else runs[0].directory.root)
     path: Path | None = None  # is chosen when there is something to write, so it is free then
     walked: list[Walked] = []
-    rows: list[WalkRow] = []  # of single seeds
+    rows: list[WalkRow] = []  # one for each seed
     scenes = chosen_scenes(options, runs, plan.habitat)
     refuse_same_names(scenes)
     for scene in scenes:
@@ -157,7 +157,7 @@ def plan_of(options: HabitatEvaluateOptions, runs: Sequence[EvaluatedRun]) -> Wa
     Raises:
         SettingsError: the runs' simulator is a file, and the command line does not name it.
     """
-    stored = runs[0].habitat  # as of all of them
+    stored = runs[0].habitat  # all runs have the same
     played = replace(
         habitat.trusted(stored, options.simulator),
         up=options.up or stored.up,
@@ -195,10 +195,10 @@ def chosen_scenes(
 
 
 def refuse_same_names(scenes: Sequence[str]) -> None:
-    """Refuse scenes that the table would not tell apart: it has their files' names.
+    """Refuse scenes whose files have the same name: the table would not tell them apart.
 
     Raises:
-        SettingsError: there are such.
+        SettingsError: two scenes have the same name.
     """
     names = [Path(scene).name.partition(".")[0] for scene in scenes]
     for scene, name in zip(scenes, names, strict=True):

@@ -29,7 +29,7 @@ from experiments.common.training_options import (
 )
 
 MOST_SIMULATORS = 1024
-FILM_STEPS = 100  # of the film at the end
+FILM_STEPS = 100  # the length of the film at the end
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,13 +15,13 @@ from envs.habitat.apartments import NAMES, apartment_file
 from envs.habitat.simulator import SimulatorError
 
 STAGE_CONFIG = ".stage_config.json"  # suffix of habitat-sim's description of a scene
-SCENE_INSTANCE = ".scene_instance.json"  # of a scene with objects placed in it
-DATASET_CONFIG = ".scene_dataset_config.json"  # of a data set of such scenes
+SCENE_INSTANCE = ".scene_instance.json"  # suffix of a scene with objects placed in it
+DATASET_CONFIG = ".scene_dataset_config.json"  # suffix of a data set of such scenes
 
 Vector = tuple[float, float, float]
 
-_FILES = (".glb", ".gltf", ".ply", ".basis.glb", STAGE_CONFIG)  # of a scene, best first
-_FILES_IN_FOLDER = (  # of a scene, best first
+_ENDINGS = (".glb", ".gltf", ".ply", ".basis.glb", STAGE_CONFIG)  # of files, best first
+_FILES_IN_FOLDER = (  # where the files of a scene's folder are, best first
     "habitat/mesh_semantic.ply",  # Replica
     "habitat/replica_stage" + STAGE_CONFIG,
     "mesh.ply",
@@ -30,7 +30,7 @@ _FILES_IN_FOLDER = (  # of a scene, best first
 )
 _NUMBERED = re.compile(r"\d{5}-(?P<name>.+)")  # a scene's folder in HM3D
 _OF_SCANS = (".house", "_semantic.ply", ".semantic.glb", ".basis.glb")  # MP3D's and HM3D's files
-_MOST_NAMES = 5  # in a message
+_MOST_NAMES = 5  # shown in a message
 _LINE = 200  # characters of a reason
 
 
@@ -47,7 +47,7 @@ FRAMES = {"y": Frame((0, 1, 0), (0, 0, -1)), "z": Frame((0, 0, 1), (0, 1, 0))}
 class SceneFile(NamedTuple):
     """Where a scene is."""
 
-    path: Path  # of its triangles or its description
+    path: Path  # its triangles or its description
     dataset: Optional[Path] = None  # description of its data set, if objects are placed in it
 
 
@@ -141,7 +141,7 @@ def _scenes(entries: list[Path]) -> list[tuple[str, Path]]:
     """Return names and files of the scenes among the entries of a folder, best first."""
     files = [
         (path.name[: -len(ending)], path)
-        for ending in _FILES
+        for ending in _ENDINGS
         for path in entries
         if path.name.endswith(ending) and os.path.isfile(path)
     ]

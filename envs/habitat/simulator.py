@@ -20,9 +20,9 @@ CAMERA_HEIGHT = 0.88  # above the feet
 FIELD_OF_VIEW_DEGREES = 79.0  # horizontal and vertical
 VIEW_SIZE = 64  # pixels along each side
 COMPASS = (0.0, 90.0, 180.0, 270.0)  # headings of the panorama's four views
-AGENT_RADIUS = 0.1  # of the published agent, which has habitat-lab's defaults
+AGENT_RADIUS = 0.1  # the published agent has habitat-lab's default size
 AGENT_HEIGHT = 1.5
-MAX_STEP_HEIGHT = 0.2  # of obstacles that the agent walks over, as in habitat-sim
+MAX_STEP_HEIGHT = 0.2  # the agent walks over lower obstacles, as in habitat-sim
 
 # Modules that define `open_scene`. The worker imports them by name.
 SIMULATORS = {
@@ -43,7 +43,7 @@ BLACK = np.zeros(PANORAMA_SHAPE, np.uint8)  # stands in for panoramas that no me
 BLACK.flags.writeable = False
 
 Position = tuple[float, float, float]
-Axis = Literal["y", "z"]  # that points up in a scene's file
+Axis = Literal["y", "z"]  # the axis that points up in a scene's file
 
 
 class SimulatorError(Exception):

@@ -19,7 +19,7 @@ from envs.habitat.simulator import ACTIONS, PANORAMA_SHAPE, VIEW_SHAPE
 from envs.habitat.workers.simulators import HostStep, Simulators
 from envs.types import Step, World
 
-MAX_STEPS = 500  # of an episode (paper, appendix on Habitat)
+MAX_STEPS = 500  # an episode's length (paper, appendix on Habitat)
 CELL = 0.05  # metres; positions are rounded to it before distinct ones are counted
 UNMEASURED = ("success", "extrinsic_return", "interactions")  # there is no task, nothing to move
 _PIXELS = PANORAMA_SHAPE[0] * PANORAMA_SHAPE[1] * PANORAMA_SHAPE[2] * PANORAMA_SHAPE[3]
@@ -31,9 +31,9 @@ class Agents(NamedTuple):
     position: Float[Array, "N 3"]
     heading: Float[Array, " N"]  # degrees
     reached: Float[Array, "N 3"]  # position after the last action, before any automatic reset
-    seeds: UInt32[Array, " N"]  # of the start poses of the next episodes
+    seeds: UInt32[Array, " N"]  # the next episodes' starts are drawn from them
     played: Int[Array, " N"]  # steps of the current episode
-    visits: Int[Array, "rows columns"]  # to each position (x and z), rounded to `CELL`
+    visits: Int[Array, "rows columns"]  # to each position (x, z), rounded to `CELL`
     cuts: Int[Array, ""]  # episodes that ended because their simulator was lost
 
 

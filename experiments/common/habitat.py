@@ -106,8 +106,8 @@ def habitat_settings(directory: RunDirectory) -> tuple[RunSettings, HabitatSetti
 def trusted(stored: HabitatSettings, said: str | None) -> HabitatSettings:
     """Return how a run's scenes are played, with the simulator that the command line names.
 
-    A file that defines one is code. A run may come from somebody else, so its directory does not
-    decide which code is run: the command line must.
+    A file that defines one is code. A run may come from another person, so its directory does
+    not decide which code is run: the command line must.
 
     Args:
         stored: the settings in the run's directory.

@@ -27,7 +27,7 @@ MAP_CELL_METRES = 0.1
 class EvaluatedRun(NamedTuple):
     """A run whose policies are evaluated."""
 
-    name: str  # of its policies in the table
+    name: str  # what the table calls its policies
     directory: RunDirectory
     settings: RunSettings
     habitat: HabitatSettings  # how its own scene is played
@@ -43,10 +43,10 @@ class WalkPlan(NamedTuple):
     """How the walks are played."""
 
     habitat: HabitatSettings
-    episodes: int  # of each policy in each scene
-    steps: int  # of an episode
+    episodes: int  # how many each policy plays in each scene
+    steps: int  # an episode's length
     workers: int  # simulators at once
-    seed: int  # of the starts and the actions
+    seed: int  # starts and actions are drawn from it
     checkpoint: int | None  # frames of the checkpoints (None: each run's newest)
     python: str | None  # the interpreter that the simulator is installed in
 
@@ -95,7 +95,7 @@ def _names(directories: Sequence[str], settings: Sequence[RunSettings]) -> list[
     """
     seedless = [replace(run, seeds=1, first_seed=0) for run in settings]
     seeds = [range(run.first_seed, run.first_seed + run.seeds) for run in settings]
-    firsts = []  # of the runs of each policy
+    firsts = []  # the index of each policy's first run
     for number, run in enumerate(seedless):
         same = [at for at, other in enumerate(seedless) if other == run]
         each = [seed for at in same for seed in seeds[at]]
@@ -146,7 +146,7 @@ def _refuse_unequal(runs: Sequence[EvaluatedRun], loaded: Sequence[Loaded[Any]])
     """Refuse seeds of one policy that were saved after different numbers of frames.
 
     Raises:
-        SettingsError: there are such.
+        SettingsError: two seeds of one policy differ.
     """
     first: dict[str, int] = {}
     for run, checkpoint in zip(runs, loaded, strict=True):

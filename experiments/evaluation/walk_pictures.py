@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 PALE = 0.45  # how much of a map's own contrast is left below the heat
 COLUMN_INCHES, ROW_INCHES = 3.6, 3.3
-POINTS = 51  # of a curve
+POINTS = 51  # a curve is drawn through so many
 
 
 class Pretraining(NamedTuple):
     """What policies were trained in."""
 
-    name: str  # of the policies
+    name: str  # the policies' name in the table
     scene: str
     metrics: Path  # the run's table
 

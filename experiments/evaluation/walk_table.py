@@ -18,7 +18,7 @@ from experiments.evaluation.evaluation_table import ALL_SEEDS
 from experiments.evaluation.walk_pictures import Pretraining
 from experiments.evaluation.walks import Places
 
-ALL_SCENES = "all"  # in place of a scene: the mean of all scenes
+ALL_SCENES = "all"  # stands where a scene's name would: the mean of all scenes
 PICTURES = BARS, MAPS, COVERAGE = ".png", "-maps.png", "-coverage.png"  # after the table's stem
 HEADER = (
     *("policy", "seed", "scene", "episodes", "positions", "positions_low", "positions_high"),
@@ -39,10 +39,10 @@ class WalkConditions(NamedTuple):
     """How walks were played: the last columns of the table."""
 
     simulator: str
-    steps: int  # of an episode
+    steps: int  # an episode's length
     random_starts: bool
     frames: Mapping[str, int]  # policy -> those of its checkpoint (0: nothing was learnt)
-    seed: int  # of the evaluation
+    seed: int  # the evaluation's
 
 
 class WalkRow(NamedTuple):

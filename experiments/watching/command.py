@@ -22,8 +22,8 @@ from experiments.watching import film, players, rooms_film, terminal
 from experiments.watching.options import WatchOptions
 from experiments.watching.playing import play, side_by_side
 
-FASTEST_FPS = 50  # of a GIF
-STEPS = 140  # of a film of one episode; all 577 of some worlds would take three times as long
+FASTEST_FPS = 50  # GIFs cannot be faster
+STEPS = 140  # a film of one episode shows no more: some worlds have 577, which take long
 
 
 def watch(options: WatchOptions, console: Console) -> None:
@@ -174,7 +174,7 @@ def gridworld(options: WatchOptions, settings: RunSettings | None) -> str:
 
     Raises:
         SettingsError: none is named.
-        UnknownEnvironment: there is none of that name.
+        UnknownEnvironment: no gridworld has that name.
     """
     env = options.env
     if env is None and settings is not None and options.directory is not None:

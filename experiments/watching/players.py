@@ -18,7 +18,7 @@ from envs.types import World
 from experiments.common import opening
 from experiments.watching.playing import Player
 
-RECENT = 0.1  # of a run's rows; how lively its worlds are is the mean of these
+RECENT = 0.1  # the last share of a run's rows, over which interactions are averaged
 
 
 def random_player() -> Player:

@@ -31,7 +31,7 @@ class Player(NamedTuple):
     agent: Agent
     params: AgentParams  # the agent's
     intrinsic: Intrinsic
-    intrinsic_params: Any  # of the method's networks, None for new ones
+    intrinsic_params: Any  # the method's networks, None for new ones
 
 
 class Moment(NamedTuple):

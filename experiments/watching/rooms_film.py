@@ -43,7 +43,7 @@ class Sight(NamedTuple):
     path: np.ndarray  # float[moments, 2], x and z since the episode began
     heading: float  # degrees
     episode: int  # 1, 2, ...
-    action: str  # that led here; empty at the first moment
+    action: str  # the action that led here; empty at the first moment
 
 
 def play(

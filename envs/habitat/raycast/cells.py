@@ -16,7 +16,7 @@ _NEIGHBOURS = [  # shifts down and right, and distances
     *((shift, _STRAIGHT) for shift in ((0, 1), (0, -1), (1, 0), (-1, 0))),
     *((shift, _DIAGONAL) for shift in ((1, 1), (1, -1), (-1, 1), (-1, -1))),
 ]
-_MIN_CELLS = 400  # of an island, a square metre
+_MIN_CELLS = 400  # smaller islands are ignored; these make a square metre
 _TOLERANCE = 1.3  # cells between the border of the cells and the simplified one
 _NEAR = 1e-3 * CELL  # metres; corners this close to the border of cells are in one of them
 _LESS = 4e-3 * CELL  # metres; more than the width of a line in a footprint

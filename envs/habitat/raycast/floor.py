@@ -19,8 +19,8 @@ from envs.habitat.simulator import (
 )
 
 _BAND = 0.05  # metres; heights closer than this are one level
-_LARGE_SHARE = 0.5  # of the largest level's area; a level with this share is large
-_MIN_SHARE = 0.05  # of the largest level's area; smaller levels are ignored
+_LARGE_SHARE = 0.5  # a level with this share of the largest level's area is large
+_MIN_SHARE = 0.05  # levels with less of the largest level's area are ignored
 _MAX_LEVELS = 8
 _MIN_UPRIGHT = 0.7  # vertical component of a floor's normal
 _SEAM = 0.06  # metres; half the width of gaps in a scan's floor that are closed

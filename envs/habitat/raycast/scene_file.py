@@ -17,7 +17,7 @@ from envs.habitat.scenes import Frame, Stage, line
 from envs.habitat.simulator import SimulatorError
 
 TEXELS_PER_METRE = 48  # finer textures are averaged, because a view's pixels are coarser
-_GREY = (178, 178, 178)  # of triangles without any colour
+_GREY = (178, 178, 178)  # the colour of triangles that have none
 
 
 def read(stage: Stage) -> Mesh:

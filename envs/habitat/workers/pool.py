@@ -21,7 +21,7 @@ from envs.habitat.simulator import (
 )
 from envs.habitat.workers.process import Hello, Settings, Worker, WorkerLost
 
-MAX_LOSSES = 3  # of one worker in a row, without a step in between
+MAX_LOSSES = 3  # a worker that is lost so often without a step in between ends the run
 
 
 class Images(NamedTuple):
@@ -46,7 +46,7 @@ class WorkerPool:
             number * math.prod(shape) for shape in (VIEW_SHAPE, PANORAMA_SHAPE)
         )
         self._memory = _share(view_bytes + panorama_bytes)
-        self.hello: Hello  # of the last worker started
+        self.hello: Hello  # what the last worker that was started said
         self._losses = [0] * number
         self._workers: list[Worker | None] = [None] * number
         self._finish = weakref.finalize(self, _finish, self._workers, self._memory)

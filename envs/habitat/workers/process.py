@@ -25,7 +25,7 @@ WORKER = Path(__file__).with_name("worker.py")
 _KEPT_OUT = ("CUDA", "JAX", "LIBTPU", "NCCL", "TF_", "XLA")
 _OF_THIS_PYTHON = ("PYTHONPATH", "VIRTUAL_ENV", "CONDA_PREFIX")
 _ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-_EXIT_SECONDS = 5.0  # that a worker may take to end by itself
+_EXIT_SECONDS = 5.0  # a worker may take this long to end by itself
 _LAST_WORDS_BYTES = 2000
 _READ_BYTES = 1 << 16
 
@@ -35,7 +35,7 @@ class Settings(NamedTuple):
 
     scene: str  # a path, or a name that the simulator knows
     simulator: str = "raycast"  # or habitat_sim, or the path of a file that defines `open_scene`
-    folder: Path | None = None  # of the data set in which scenes have names
+    folder: Path | None = None  # the data set in which scenes have names
     python: str = sys.executable  # interpreter in which the simulator is installed
     start_limit: float = 180.0  # seconds
     step_limit: float = 60.0  # seconds

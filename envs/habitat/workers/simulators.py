@@ -31,8 +31,8 @@ class HostStep(NamedTuple):
 class Played(NamedTuple):
     """How many steps were played, and how long it took."""
 
-    steps: int = 0  # of all simulators together
-    seconds: float = 0.0  # from the begin of the first step to the end of the last
+    steps: int = 0  # all simulators' steps together
+    seconds: float = 0.0  # from the beginning of the first step to the end of the last
     simulating: float = 0.0  # seconds of these in which the device waited for the simulators
 
 
@@ -55,7 +55,7 @@ class Simulators:
         self.played = Played()
         self._began = self._waited = 0.0  # seconds of the clock; seconds since it was created
         self.workers = WorkerPool(settings, number)
-        self._poses: list[Pose | None] = [None] * number  # of the simulators' agents
+        self._poses: list[Pose | None] = [None] * number  # where the simulators' agents are
 
     def __len__(self) -> int:
         """Return the number of simulators."""

@@ -34,7 +34,7 @@ PROTOCOL = 2
 # The worker's alarm waits longer than the other side: by this factor, and by these seconds.
 _ALARM_FACTOR = 1.25
 _ALARM_SECONDS = 1.0
-_CLOSE_SECONDS = 10.0  # that closing the simulator may take
+_CLOSE_SECONDS = 10.0  # the simulator may take this long to close
 
 
 def main() -> int:
