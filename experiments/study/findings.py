@@ -10,7 +10,7 @@ from envs.minigrid.generators.catalogue import TRANSFER as TEN_WORLDS
 from experiments.evaluation.evaluation_table import ALL_WORLDS
 from experiments.reports.comparison import ENTROPY, SHARES, Row, within
 from experiments.study.contents import METHODS, RANDOM
-from experiments.study.plan import EVALUATION, TABULA_RASA, TRANSFER
+from experiments.study.plan import EVALUATION, PRETRAIN, TABULA_RASA, TRANSFER
 from experiments.study.results import ENDED, STUDY, Result
 from experiments.study.variants import SETUPS, VARIANTS
 
@@ -70,7 +70,8 @@ class Findings:
 
     def ended_early(self, setups: Sequence[str], method: str) -> bool:
         """Return whether pre-training diverged in any of these setups."""
-        return any(key[1] in setups and key[2] == method for key in self.diverged)
+        ended = {key[1:3] for key in self.diverged if key[0] == PRETRAIN}
+        return any((setup, method) in ended for setup in setups)
 
     def evaluated_at(self, setups: Sequence[str], method: str) -> list[int]:
         """Return the frames after which a method was evaluated in all of these setups."""

@@ -115,6 +115,12 @@ def test_a_mean_over_setups_needs_all_of_them():
     assert (row[2].split()[0], row[3], row[4]) == ("35.00", "33.64", "+1.36")
 
 
+def test_only_pre_training_that_diverged_leaves_a_number_out():
+    for stage, shown in ((PRETRAIN, ["diverged"]), (TRANSFER_STAGE, [])):
+        ended = Result(stage, "DoorKey", "cbet", 0, ALL_WORLDS, results.ENDED, 80, 10, 1.0)
+        assert [row[2] for row in success([ended]).rows if row[0] == "DoorKey"] == shown
+
+
 def test_intervals_are_those_of_the_seeds():
     known = evaluations("MultiEnv", "cbet", INTERACTIONS, [30, 32])
     known += evaluations("MultiEnv", "count", INTERACTIONS, [20, 20, 20])
