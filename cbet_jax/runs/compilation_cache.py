@@ -10,10 +10,7 @@ from jax.experimental.compilation_cache.compilation_cache import reset_cache
 
 
 def use(say: Callable[[str], None]) -> None:
-    """Let JAX keep what it compiles from now on, unless the user has chosen a folder.
-
-    Programs are machine code, so a folder that others can write is not used; `say` tells.
-    """
+    """Let JAX keep what it compiles (machine code) in a folder that others cannot write."""
     if jax.config.jax_compilation_cache_dir or not jax.config.jax_enable_compilation_cache:
         return
     try:

@@ -10,6 +10,7 @@ import jax
 from cbet_jax.config import SettingsError
 
 COMPILING_BYTES = 900 * 2**20  # compiling `smoke` on a CPU takes 964 MiB more than before
+ADVICE = "ask for fewer --seeds or --worlds, or a smaller --counts.capacity"
 
 
 class NotEnoughMemoryError(SettingsError):
@@ -34,8 +35,8 @@ def available(devices: int, root: Path = Path("/")) -> int:
 def refuse_state(state: Any, devices: int) -> None:
     """Refuse a run, before it is compiled, whose state (a tree of shapes) leaves no room."""
     kept = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(state))
-    compiling = COMPILING_BYTES if jax.default_backend() == "cpu" else 0
-    _refuse("compiling and training take at least", kept + compiling, devices)
+    kept += COMPILING_BYTES if jax.default_backend() == "cpu" else 0
+    _refuse("compiling and training take at least", kept, devices)
 
 
 def refuse_program(compiled: Any) -> None:
@@ -49,8 +50,7 @@ def refuse_program(compiled: Any) -> None:
 def _refuse(what: str, needed: int, devices: int) -> None:
     if needed > (there := available(devices)):
         sizes = f"{needed / 2**30:.1f} GiB, and {there / 2**30:.1f} GiB are free"
-        advice = "ask for fewer --seeds or --worlds, or a smaller --counts.capacity"
-        raise NotEnoughMemoryError(f"{what} {sizes}: {advice}")
+        raise NotEnoughMemoryError(f"{what} {sizes}: {ADVICE}")
 
 
 def _read(root: Path, name: str) -> str:

@@ -5,6 +5,7 @@ import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from cbet_jax.runs.checkpoint import FILE
 from cbet_jax.runs.directory import RunDirectory, checkpoints
 from experiments import compare
 from tests.torture import runs
@@ -58,7 +59,8 @@ def trials(whole: Path, half: Path) -> Iterator[Trial]:
         source = whole if number % 5 == 4 else half
         directory, damage = RunDirectory(source), DAMAGES[number % len(DAMAGES)]
         small = [directory.config, directory.manifest, directory.metrics]
-        path = draw.choice(small) if number % 2 else checkpoints(directory.checkpoints)[-1]
+        newest = checkpoints(directory.checkpoints)[-1] / FILE
+        path = draw.choice(small) if number % 2 else newest
         yield _trial(source, whole, path.relative_to(source), damage, draw.randrange(2**30))
     for damage in DAMAGES:
         yield Trial(GROUP, f"{damage.__name__} metrics.csv, then compare", _compared(whole, damage))

@@ -26,6 +26,7 @@ KILLED = -signal.SIGKILL
 type Place = tuple[Any, str, tuple[int, ...]]
 TRAINING: tuple[Place, ...] = (
     (os, "replace", (1, 2, 3, 5, 8, 13)),
+    (os, "rename", (1, 2, 5)),
     (os, "link", (1,)),
     (os, "fsync", (1, 2, 5, 9)),
     (Path, "unlink", (1, 2, 5, 8)),
