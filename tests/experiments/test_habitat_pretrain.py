@@ -20,9 +20,9 @@ from cbet_jax.networks.embedding import Embedding
 from cbet_jax.networks.policy_network import PolicyNetwork, apply, init_params, initial_state
 from cbet_jax.runs import checkpoint, metrics_table
 from cbet_jax.runs.directory import RunDirectory
-from envs.habitat.simulator import VIEW_SHAPE
+from envs.habitat.simulator import PUBLISHED_AGENT, VIEW_SHAPE, AgentSize
 from experiments import habitat_pretrain, minigrid_evaluate, minigrid_pretrain
-from experiments.common import habitat
+from experiments.common import habitat, opening
 from experiments.common.presets import HABITAT_PRESETS
 from tests.support.own_simulator import OWN
 from tests.support.refusal import refused
@@ -61,8 +61,7 @@ def test_a_resumed_run_ends_with_the_same_numbers_bit_for_bit(habitat_run, tmp_p
     died = RunDirectory(tmp_path / "run")
     died.create(settings)
     saved = checkpoint.path_at(habitat_run.checkpoints, 2 * CHUNK_FRAMES)
-    died.checkpoints.mkdir()
-    shutil.copy(saved, died.checkpoints)
+    shutil.copytree(saved, died.checkpoints / saved.name)
     died.metrics.write_bytes(habitat_run.metrics.read_bytes())
     habitat_pretrain.main(["--out", str(died.root), "--resume", "--no-film"])
     assert died.metrics.read_bytes() == habitat_run.metrics.read_bytes()
