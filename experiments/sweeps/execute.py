@@ -66,6 +66,7 @@ class Executor:
         self._left = [job for job in jobs if not job.done]  # in order; also those that run
         self._running: list[Running] = []
         self._submitted: Counter[str] = Counter()
+        self._alone: set[str] = set()  # jobs that no process does beside others
         self._told: set[str] = set()
         self._queue, self._folder, self._console = queue, folder, console
         self._parallel = parallel or queue.places or max(len(self._left), 1)
@@ -92,9 +93,9 @@ class Executor:
         group: list[Job] = []
         with ExitStack() as claims:
             for job in self._free_jobs():
-                if group and (group[0].alike is None or len(group) == self._together):
+                if group and (self._is_alone(group[0]) or len(group) == self._together):
                     break
-                if group and job.alike != group[0].alike:
+                if group and (self._is_alone(job) or job.alike != group[0].alike):
                     continue
                 try:
                     claims.enter_context(self._claim(job))
@@ -112,6 +113,9 @@ class Executor:
             if group:
                 self._submit(group, claims.pop_all())
         return bool(group)
+
+    def _is_alone(self, job: Job) -> bool:
+        return job.alike is None or job.name in self._alone
 
     def _free_jobs(self) -> Iterator[Job]:
         """Yield the jobs that can be begun, unless another executor does them."""
@@ -165,6 +169,9 @@ class Executor:
                 self._say(f"{job.name} is done")
             elif RunDirectory(job.root).is_locked():
                 self._say(f"{job.name} is being done by another process: waiting for it")
+            elif len(running.jobs) > 1 and status == cli.BAD_INPUT:
+                self._alone.add(job.name)
+                self._say(f"{job.name} is tried alone: {last_error(running.submitted)}")
             elif status in FOR_GOOD or self._submitted[job.name] >= self._tries:
                 reason = last_error(running.submitted)
                 if status == NOT_FINITE and not isinstance(job, Evaluation):

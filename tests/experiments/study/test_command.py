@@ -12,8 +12,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from cbet_jax.runs import checkpoint, metrics_table
-from cbet_jax.runs.directory import RunDirectory, checkpoints, frames_of
+from cbet_jax.runs import metrics_table
+from cbet_jax.runs.directory import RunDirectory, checkpoints, frames_of, path_at
 from cbet_jax.runs.memory import NotEnoughMemoryError
 from experiments import minigrid_pretrain, paper, report
 from experiments.evaluation import gridworlds
@@ -150,9 +150,9 @@ def test_a_run_that_has_saved_nothing_yet_does_not_stop_the_report(copied, unbro
     run = RunDirectory(copied / "transfer/DoorKey-8x8/DoorKey-cbet")
     run.metrics.unlink()  # it begins with a checkpoint, to which pre-trained policies are copied
     newest, *others = reversed(checkpoints(run.checkpoints))
-    newest.rename(checkpoint.path_at(run.checkpoints, 0))
+    newest.rename(path_at(run.checkpoints, 0))
     for old in others:
-        old.unlink()
+        shutil.rmtree(old)
     paper.main(["--out", str(copied), "--report-only"])
     found, wanted = (results.read(study / "results.csv") for study in (copied, unbroken))
     begun = ("DoorKey", "cbet", TRANSFER)
@@ -186,7 +186,7 @@ def test_worlds_and_policies_can_be_added(copied, unbroken, small, capsys):
     run = RunDirectory(copied / RUN)
     for saved in (*checkpoints(run.policies), *checkpoints(run.checkpoints)):
         if frames_of(saved) < FRAMES:
-            saved.unlink()
+            shutil.rmtree(saved)
     words = [*ARGUMENTS, "--envs", "Unlock", "DoorKey-8x8", "--out", str(copied)]
     line = refused(paper.main, words, capsys, 1)
     assert f"evaluation/DoorKey/cbet/{frames}: left out: {run.root} holds no policies" in line
@@ -428,18 +428,21 @@ def test_damaged_studies_are_refused(copied, small, tmp_path, capsys):
         line = refused(paper.main, [*ARGUMENTS, "--out", str(copied)], capsys)
         assert f"{run.config} cannot be read: " in line
     run.config.write_text(config)
-    (policy,) = copied.glob(f"{RUN}/policies/*80.npz")
-    policy.write_bytes(policy.read_bytes()[:-10])
-    (copied / "evaluation/DoorKey/cbet/80/evaluation.csv").unlink()
+    policy = checkpoints(run.policies)[0]
+    (arrays,) = policy.rglob("*.npz")
+    arrays.write_bytes(arrays.read_bytes()[:-10])
+    shutil.rmtree(copied / "evaluation")
     error = refused(paper.main, [*ARGUMENTS, "--out", str(copied)], capsys, 1)
-    assert "000000000080.npz is damaged" in error
+    assert error.startswith("error: 1 of 5 jobs have failed, first evaluation/DoorKey/cbet/80: ")
+    assert "is damaged" in error
+    assert (copied / f"evaluation/DoorKey/cbet/{FRAMES}/evaluation.csv").exists()
 
 
 def test_processes_share_a_study_job_by_job(copied, unbroken, small, capsys, monkeypatch):
     """What another process trains is left to it, until it stops."""
     run = RunDirectory(copied / RUN)
     for path in (*checkpoints(run.checkpoints), *checkpoints(run.policies)):
-        path.unlink()
+        shutil.rmtree(path)
     shutil.rmtree(copied / "tabula_rasa")
     shutil.rmtree(copied / "evaluation")
     waited = []
