@@ -205,12 +205,13 @@ def test_a_methods_networks_are_clipped_by_themselves_and_leave_the_policy_alone
 
     @jax.jit
     def learn(steepness):
-        def loss(params, batch):
+        def reward(params, batch):
             slopes = 3 * params.learnt["small"] + 100 * params.learnt["large"]
-            return steepness * (slopes + 5 * params.fixed["still"]).sum(), {}
+            loss = steepness * (slopes + 5 * params.fixed["still"]).sum()
+            return jnp.zeros(batch.steps.action.shape), (loss, {})
 
         state = begin_learner(policy, params, optimizers)
-        method = NONE._replace(loss=loss)
+        method = NONE._replace(reward=reward)
         return update(agent, method, optimizers, settings, state, batch)[0]
 
     steep, flat = learn(1.0), learn(0.0)

@@ -153,7 +153,7 @@ FINITE_STEPS = 2 * LEARNING_CHUNK_FRAMES // LEARNING.worlds
 ONES = f"""
     import jax.numpy as jnp
 
-    from cbet_jax.intrinsic.types import Intrinsic, Params
+    from cbet_jax.intrinsic.types import Intrinsic, Params, each_step
 
 
     def begin(key, step):
@@ -165,7 +165,8 @@ ONES = f"""
 
 
     def make(settings, num_actions):
-        return Intrinsic("ones", 1.0, lambda _, played: played.signal, begin, observe=observe)
+        reward = lambda params, played: played.signal
+        return Intrinsic("ones", 1.0, reward, begin, observe=each_step(observe))
 """
 
 
