@@ -16,6 +16,8 @@ from cbet_jax.intrinsic.types import Intrinsic, Loss, Params, Reward
 from cbet_jax.losses import ActorCriticLoss, RewardStream, actor_critic_loss, cut_at_time_outs
 from cbet_jax.types import ArrayTree, Metrics, SameType, Trajectory, unchanged
 
+EXTRINSIC, INTRINSIC, BOTH = "extrinsic", "intrinsic", "both"  # rewards, and values
+
 
 class LearnerState(NamedTuple):
     """The networks of the policy and of the intrinsic method, each with its own optimizer."""
@@ -109,10 +111,11 @@ def update(
     """
     learner = learner._replace(intrinsic=intrinsic.adapt(learner.intrinsic, batch, mean))
     reward, networks_loss, networks_gradient = _rewarded(intrinsic, learner.intrinsic, batch)
-    total = total_reward(reward, batch.steps.extrinsic_reward, intrinsic.coefficient, settings)
+    extrinsic = batch.steps.extrinsic_reward
+    rewards = maximized_rewards(extrinsic, reward, intrinsic.coefficient, settings)
 
     def policy_loss(policy: ArrayTree) -> tuple[Float[Array, ""], ActorCriticLoss]:
-        loss = batch_loss(AgentParams(policy, learner.fixed), batch, total, agent, settings)
+        loss = batch_loss(AgentParams(policy, learner.fixed), batch, rewards, agent, settings)
         return loss.total, loss
 
     gradient, loss = mean(jax.grad(policy_loss, has_aux=True)(learner.policy))
@@ -163,32 +166,39 @@ def _update_networks(
     return params._replace(learnt=learnt), optimizers
 
 
-def total_reward(
-    intrinsic: Float[Array, "T N"],
+def maximized_rewards(
     extrinsic: Float[Array, "T N"],
+    intrinsic: Float[Array, "T N"],
     coefficient: Float[ArrayLike, ""],
     settings: TrainSettings,
-) -> Float[Array, "T N *heads"]:
-    """Return the reward that the policy maximizes: both rewards, weighted, their sum clipped.
+) -> dict[str, Float[Array, "T N"]]:
+    """Return the rewards that the policy maximizes, weighted and clipped, by the value's name.
 
-    Where each has a value head, it is not their sum, but the task's reward and the intrinsic one.
+    It is the sum of both, unless each has a value that predicts its return.
 
     Args:
-        intrinsic: reward of the method.
         extrinsic: reward of the task.
+        intrinsic: reward of the method.
         coefficient: weight of the intrinsic reward.
         settings: of the run; they weight the extrinsic reward.
     """
-    weighted = coefficient * intrinsic, settings.extrinsic_weight * extrinsic
+    of_method, of_task = coefficient * intrinsic, settings.extrinsic_weight * extrinsic
     if settings.network.value_heads == 1:
-        return jnp.clip(weighted[0] + weighted[1], -1.0, 1.0)
-    return jnp.clip(jnp.stack(weighted[::-1], -1), -1.0, 1.0)
+        return by_name(jnp.clip(of_method + of_task, -1.0, 1.0))
+    return by_name(jnp.clip(jnp.stack([of_task, of_method], -1), -1.0, 1.0))
+
+
+def by_name(numbers: Float[Array, "T N *heads"]) -> dict[str, Float[Array, "T N"]]:
+    """Return rewards, or the values that predict their returns, by what they are of."""
+    if numbers.ndim == 2:
+        return {BOTH: numbers}
+    return {EXTRINSIC: numbers[..., 0], INTRINSIC: numbers[..., 1]}
 
 
 def batch_loss(
     params: AgentParams,
     batch: Trajectory,
-    reward: Float[Array, "T N *heads"],
+    rewards: dict[str, Float[Array, "T N"]],
     agent: Agent,
     settings: TrainSettings,
 ) -> ActorCriticLoss:
@@ -197,20 +207,24 @@ def batch_loss(
     Args:
         params: of the agent.
         batch: the sequences.
-        reward: that the policy maximizes.
+        rewards: that the policy maximizes, by the names of the values.
         agent: whose policy learns.
         settings: of the run.
     """
     steps, loss = batch.steps, settings.loss
     logits, value, _ = agent.apply(params, batch.view, batch.first, batch.initial_state)
-    discount, streams = loss.discount * (1.0 - steps.terminated), []
-    if settings.network.value_heads == 2:
-        endless = jnp.full_like(discount, loss.intrinsic_discount)
-        streams.append(RewardStream(value[..., 1], reward[..., 1], endless))
-        value, reward = value[..., 0], reward[..., 0]
-    if loss.cut_at_time_outs:
-        reward, discount = cut_at_time_outs(reward, discount, value[:-1], steps.truncated)
-    streams.insert(0, RewardStream(value, reward, discount))
+    ending = loss.discount * (1.0 - steps.terminated)
+
+    def stream(name: str, value: Float[Array, "views N"]) -> RewardStream:
+        if name == INTRINSIC:  # its return goes on past an episode's end
+            endless = jnp.full_like(ending, loss.intrinsic_discount)
+            return RewardStream(value, rewards[name], endless)
+        if loss.cut_at_time_outs:
+            cut = cut_at_time_outs(rewards[name], ending, value[:-1], steps.truncated)
+            return RewardStream(value, *cut)
+        return RewardStream(value, rewards[name], ending)
+
+    streams = [stream(*named) for named in by_name(value).items()]
     return actor_critic_loss(logits[:-1], steps.action, steps.logits, streams, loss)
 
 

@@ -66,8 +66,10 @@ def test_no_gradient_reaches_the_frozen_policy(params):
     batch = trajectory([[1, 9], [2, 8]], [[0, 1]], num_actions=ACTIONS)
     batch = batch._replace(initial_state=agent.initial_state(AGENTS))
 
+    rewards = {"both": jnp.ones((1, AGENTS))}
+
     def loss(params):
-        return batch_loss(params, batch, jnp.ones((1, AGENTS)), agent, TrainSettings()).total
+        return batch_loss(params, batch, rewards, agent, TrainSettings()).total
 
     gradient = jax.jit(jax.grad(loss))(params)
     assert all((np.asarray(leaf) == 0).all() for leaf in jax.tree.leaves(gradient.fixed.policy))

@@ -24,8 +24,8 @@ from cbet_jax.learner import (
     begin_learner,
     decaying_rate,
     make_optimizers,
+    maximized_rewards,
     rmsprop,
-    total_reward,
     update,
 )
 from cbet_jax.losses import RewardStream, actor_critic_loss, cut_at_time_outs, sequence_mean
@@ -151,8 +151,8 @@ def test_values_bootstrap_across_time_outs_unless_these_cut(cut):
     logits, (old, new), _ = jax.jit(agent.apply)(params, batch.view, batch.first, state)
     batch = batch._replace(steps=steps._replace(logits=logits[:-1]))
     target = 1 + 0.5 * (old if cut else new)
-    reward = jnp.ones((1, 1))
-    loss = jax.jit(lambda *inputs: batch_loss(*inputs, agent, settings))(params, batch, reward)
+    rewards = {"both": jnp.ones((1, 1))}
+    loss = jax.jit(lambda *inputs: batch_loss(*inputs, agent, settings))(params, batch, rewards)
     np.testing.assert_allclose(loss.value, 0.5 * (target - old)[0] ** 2, rtol=1e-3)
     assert abs(float((new - old)[0])) > 0.01
 
@@ -174,9 +174,10 @@ def test_each_of_two_rewards_has_a_value_and_a_discount_of_its_own():
     steps = steps._replace(logits=logits[:-1])
     batch = batch._replace(steps=steps, initial_state=state)
     extrinsic, intrinsic = jnp.array([[0.5]]), jnp.array([[3.0]])
-    reward = total_reward(intrinsic, extrinsic, 0.1, settings)
-    np.testing.assert_allclose(reward, [[[0.5, 0.3]]], rtol=1e-6)
-    loss = jax.jit(lambda *inputs: batch_loss(*inputs, agent, settings))(params, batch, reward)
+    rewards = maximized_rewards(extrinsic, intrinsic, 0.1, settings)
+    np.testing.assert_allclose(rewards["extrinsic"], [[0.5]], rtol=1e-6)
+    np.testing.assert_allclose(rewards["intrinsic"], [[0.3]], rtol=1e-6)
+    loss = jax.jit(lambda *inputs: batch_loss(*inputs, agent, settings))(params, batch, rewards)
     advantage = np.array([0.5, 0.3 + 0.25 * value[1, 0, 1]]) - value[0, 0]
     np.testing.assert_allclose(loss.value, 0.5 * (advantage**2).sum(), rtol=1e-4)
     of_action = jax.nn.log_softmax(logits[0, 0])[0]
@@ -190,8 +191,8 @@ def test_each_of_two_rewards_has_a_value_and_a_discount_of_its_own():
 def test_rewards_are_weighted_summed_and_clipped(weight, expected):
     intrinsic, extrinsic = jnp.array([[0.0, 0.5, 20.0, -20.0]]), jnp.array([[1.0, 0.2, 0.5, 0.0]])
     settings = TrainSettings(extrinsic_weight=weight)
-    total = total_reward(intrinsic, extrinsic, 0.1, settings)
-    np.testing.assert_allclose(total[0], expected, rtol=1e-6)
+    rewards = maximized_rewards(extrinsic, intrinsic, 0.1, settings)
+    np.testing.assert_allclose(rewards["both"][0], expected, rtol=1e-6)
 
 
 def test_a_methods_networks_are_clipped_by_themselves_and_leave_the_policy_alone():
