@@ -24,7 +24,7 @@ if TYPE_CHECKING:  # the same names as below
     from cbet_jax.runs.directory import RunDirectory
     from cbet_jax.runs.policy import Policy, load, train_policy
     from cbet_jax.runs.saved_policies import Policies, load_policies
-    from cbet_jax.setting_types import SettingsError
+    from cbet_jax.settings.types import SettingsError
     from cbet_jax.train import TrainState, make_trainer
     from cbet_jax.types import Trajectory, Transition
 
@@ -43,7 +43,7 @@ _NAMES = {
     "cbet_jax.runs.directory": ("RunDirectory",),
     "cbet_jax.runs.policy": ("Policy", "load", "train_policy"),
     "cbet_jax.runs.saved_policies": ("Policies", "load_policies"),
-    "cbet_jax.setting_types": ("SettingsError",),
+    "cbet_jax.settings.types": ("SettingsError",),
     "cbet_jax.train": ("TrainState", "make_trainer"),
     "cbet_jax.types": ("Trajectory", "Transition"),
 }

@@ -16,8 +16,8 @@ from jaxtyping import Array, Key
 from cbet_jax import sharding
 from cbet_jax.agent import Agent
 from cbet_jax.config import TrainSettings
+from cbet_jax.settings.swept import differing, with_numbers
 from cbet_jax.sharding import SEEDS, compiler_options
-from cbet_jax.swept_numbers import differing, with_numbers
 from cbet_jax.train import Trainer, TrainState, init, iterate, make_trainer
 from cbet_jax.types import Metrics, SameType, unchanged
 from envs.types import World

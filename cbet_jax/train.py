@@ -19,8 +19,8 @@ from cbet_jax.intrinsic import make_intrinsic
 from cbet_jax.intrinsic.types import Intrinsic, Memory
 from cbet_jax.learner import LearnerState, Optimizers, begin_learner, make_optimizers, update
 from cbet_jax.rollout import ActorState, Played, begin_actor, rollout
+from cbet_jax.settings.swept import traced, with_numbers
 from cbet_jax.sharding import ONE_DEVICE, DataParallel
-from cbet_jax.swept_numbers import traced, with_numbers
 from cbet_jax.types import ArrayTree, Metrics, Trajectory
 from envs.types import EPISODE_METRICS, World
 

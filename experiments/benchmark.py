@@ -21,7 +21,7 @@ from cbet_jax.config import SettingsError
 from cbet_jax.runs import manifest
 from cbet_jax.runs.atomic_write import check_room, creating
 from cbet_jax.runs.devices import use_cpu
-from cbet_jax.setting_types import check_between
+from cbet_jax.settings.types import check_between
 from cbet_jax.sharding import cores
 from envs.registry import UnknownEnvironment, find
 from experiments.benchmarks import (

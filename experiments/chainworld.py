@@ -24,7 +24,15 @@ from cbet_jax.analysis.method_style import OTHERS as COLORS
 from cbet_jax.config import LossSettings, OptimizerSettings, SettingsError, TrainSettings
 from cbet_jax.intrinsic import COUNT_REWARDS
 from cbet_jax.program import seed_keys
-from cbet_jax.setting_types import Seed, Seeds, Worlds, at_least, at_most, check_fields, check_seeds
+from cbet_jax.settings.types import (
+    Seed,
+    Seeds,
+    Worlds,
+    at_least,
+    at_most,
+    check_fields,
+    check_seeds,
+)
 from experiments.common import cli, outputs
 from experiments.common.screen import Screen
 from experiments.illustrations.chain import (

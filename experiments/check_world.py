@@ -11,7 +11,7 @@ from typing import Annotated
 
 import tyro
 
-from cbet_jax.setting_types import Worlds, check_fields
+from cbet_jax.settings.types import Worlds, check_fields
 from envs.errors import Check, UnknownEnvironment
 from experiments.common import cli
 from experiments.common.screen import Screen

@@ -11,7 +11,7 @@ from typing import Annotated
 import tyro
 
 from cbet_jax.runs.atomic_write import creating
-from cbet_jax.setting_types import SettingsError
+from cbet_jax.settings.types import SettingsError
 from experiments.common import cli, invocation
 from experiments.common.screen import Screen
 

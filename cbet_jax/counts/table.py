@@ -20,10 +20,14 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int, UInt32
 
+from cbet_jax.config import TrainSettings
 from envs.barrier import materialize
 
 WAYS = 4  # slots in a bucket
 FINGERPRINT, GENERATION, COUNT = range(3)  # the numbers in a slot
+RESET_SLOTS = 2**14  # capacity of tables that are reset at times
+LASTING_SLOTS = 2**18  # least capacity of tables that are never reset
+MAX_SLOTS = 2**26  # greatest capacity, unless the settings ask for more
 
 
 class CountTable(NamedTuple):
@@ -32,6 +36,21 @@ class CountTable(NamedTuple):
     slots: UInt32[Array, "slots 3"]  # fingerprint, generation, count
     generation: UInt32[Array, ""]  # slots of other generations are free
     overflow: Int[Array, ""]  # visits that found no slot, since the table was made
+
+
+def table_capacity(settings: TrainSettings, *, lasting: bool) -> int:
+    """Return the number of slots of a count table, a power of two: `counts.capacity`, if set.
+
+    A learned policy may meet something new at two of three steps, and a table overflows little
+    until it is two thirds full. So a table that is never reset (`lasting`) has a slot per step.
+    """
+    if settings.counts.capacity is not None:
+        return settings.counts.capacity
+    steps = -(-settings.frames // settings.worlds)  # of each actor
+    slots = max(LASTING_SLOTS, steps) if lasting else RESET_SLOTS
+    if settings.counts.shared:
+        slots *= settings.worlds
+    return min(1 << (slots - 1).bit_length(), MAX_SLOTS)
 
 
 def empty_table(capacity: int) -> CountTable:

@@ -16,10 +16,9 @@ from jaxtyping import Array, ArrayLike, Float, Integer, Key, Num, PRNGKeyArray, 
 
 from cbet_jax.config import SettingsError, TrainSettings
 from cbet_jax.counts import table
-from cbet_jax.counts.capacity import table_capacity
 from cbet_jax.counts.observation_keys import KeyState, key_maker
 from cbet_jax.counts.resets import Resets, episodic_resets
-from cbet_jax.counts.table import CountTable
+from cbet_jax.counts.table import CountTable, table_capacity
 from cbet_jax.intrinsic.types import (
     COUNT_COEFFICIENT,
     Experience,

@@ -37,7 +37,7 @@ from cbet_jax.runs.atomic_write import (
     replacing,
     write_json,
 )
-from cbet_jax.settings_json import from_json, to_json
+from cbet_jax.settings.as_json import from_json, to_json
 
 FRAME_DIGITS = 13  # in the name of a checkpoint: more than frames have
 DIGEST = "digest"  # the SHA-256 of all other entries, in config.json

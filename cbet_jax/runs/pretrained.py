@@ -24,7 +24,7 @@ from cbet_jax.config import RunSettings
 from cbet_jax.runs import checkpoint, metrics_table, saved_policies
 from cbet_jax.runs.checkpoint import Position
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError, checkpoints
-from cbet_jax.settings_json import from_json, to_json
+from cbet_jax.settings.as_json import from_json, to_json
 from envs.errors import did_you_mean
 
 PREFIX = "pretrained"  # before the names

@@ -19,7 +19,7 @@ from PIL import Image
 from cbet_jax.config import RunSettings, SettingsError
 from cbet_jax.runs.directory import RunDirectory
 from cbet_jax.runs.metrics import HIDDEN
-from cbet_jax.settings_json import flattened, to_json
+from cbet_jax.settings.as_json import flattened, to_json
 
 COLORSPACE_RGB = 3  # of TensorBoard's pictures
 PROJECT = "cbet-jax"  # of Weights & Biases

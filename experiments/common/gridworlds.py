@@ -12,7 +12,7 @@ from cbet_jax.program import Program, make_program, seed_keys
 from cbet_jax.runs import checkpoint, memory, multihost
 from cbet_jax.runs.checkpoint import Position
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
-from cbet_jax.settings_json import first_difference, to_json
+from cbet_jax.settings.as_json import first_difference, to_json
 from envs.minigrid import make_world
 
 EVALUATE = "experiments.minigrid_evaluate"  # the command to run next

@@ -17,7 +17,7 @@ from cbet_jax.runs import devices, multihost
 from cbet_jax.runs.checkpoint import Loaded
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
 from cbet_jax.runs.tracking import Trackers
-from cbet_jax.settings_json import first_difference, to_json
+from cbet_jax.settings.as_json import first_difference, to_json
 from envs.minigrid.generators.own_worlds import refuse_unnamed as refuse_unnamed_worlds
 from experiments.common import cli, presets
 from experiments.common.cli import Said

@@ -11,7 +11,7 @@ from cbet_jax.analysis.intervals import Estimate
 from cbet_jax.config import SettingsError
 from cbet_jax.runs.directory import RunDirectoryError
 from cbet_jax.runs.saved_policies import UNIFORM, UNTRAINED
-from cbet_jax.settings_json import first_difference
+from cbet_jax.settings.as_json import first_difference
 from experiments.evaluation.walk_table import (
     ALL_SCENES,
     ALL_SEEDS,

@@ -12,7 +12,7 @@ from cbet_jax.config import HabitatSettings, RunSettings, SettingsError
 from cbet_jax.runs.checkpoint import Loaded
 from cbet_jax.runs.directory import RunDirectory
 from cbet_jax.runs.saved_policies import UNIFORM, UNTRAINED, Policies, load_policies, untrained
-from cbet_jax.settings_json import first_difference
+from cbet_jax.settings.as_json import first_difference
 from envs.types import World
 from experiments.common import habitat
 from experiments.common.outputs import distinct_names

@@ -9,7 +9,7 @@ from cbet_jax.analysis import method_style
 from cbet_jax.analysis.learning_curves import Curve
 from cbet_jax.runs import metrics
 from cbet_jax.runs.directory import RunDirectoryError
-from cbet_jax.settings_json import flattened
+from cbet_jax.settings.as_json import flattened
 from experiments.common.outputs import is_hidden
 from experiments.common.presets import HABITAT_PRESETS, PRESETS
 from experiments.reports import page, runs

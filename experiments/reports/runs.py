@@ -18,7 +18,7 @@ from cbet_jax.analysis.learning_curves import (
 from cbet_jax.config import RunSettings, SettingsError
 from cbet_jax.runs import metrics, metrics_table
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError, holds_no
-from cbet_jax.settings_json import flattened, to_json
+from cbet_jax.settings.as_json import flattened, to_json
 from experiments.common.outputs import distinct_names
 from experiments.reports.comparison import Row
 

@@ -7,7 +7,7 @@ from typing import Annotated
 import tyro
 
 from cbet_jax.config import Axis
-from cbet_jax.setting_types import Episodes, PositiveInt, Seed, Steps
+from cbet_jax.settings.types import Episodes, PositiveInt, Seed, Steps
 
 RUN = tyro.conf.arg(
     metavar="[DIR]",

@@ -12,7 +12,7 @@ from cbet_jax import program as programs
 from cbet_jax.config import CountSettings, SettingsError
 from cbet_jax.learner import LearnerState
 from cbet_jax.program import _map_seeds, _update_seeds, make_program, seed_keys
-from cbet_jax.swept_numbers import differing, with_numbers
+from cbet_jax.settings.swept import differing, with_numbers
 from cbet_jax.train import TrainState
 from tests.support import tiny
 from tests.support.tiny import CHUNK

@@ -3,10 +3,13 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
+from cbet_jax.config import CountSettings, TrainSettings
 from cbet_jax.counts import table as counts
 
 VISIT = jax.jit(counts.visit)
+PAPER = {"frames": 50_000_000, "worlds": 40}  # 1,250,000 steps of each actor
 
 
 def _keys(numbers):
@@ -47,3 +50,27 @@ def test_a_half_full_table_has_not_overflowed():
     words = np.random.default_rng(0).integers(2**32, size=(capacity // 2, 2), dtype=np.uint32)
     table, _ = jax.lax.scan(counts.visit, counts.empty_table(capacity), jnp.asarray(words))
     assert int(table.overflow) == 0
+
+
+@pytest.mark.parametrize(
+    ("shared", "lasting", "slots"),
+    [
+        (False, False, 2**14),
+        (True, False, 2**20),  # 40 x 2^14, rounded up
+        (False, True, 2**21),
+        (True, True, 2**26),
+    ],
+)
+def test_tables_have_room_for_what_is_counted(shared, lasting, slots):
+    settings = TrainSettings(**PAPER, counts=CountSettings(shared=shared))
+    assert counts.table_capacity(settings, lasting=lasting) == slots
+
+
+def test_lasting_tables_have_some_room_in_short_runs_too():
+    assert counts.table_capacity(TrainSettings(frames=1, worlds=4, batch=4), lasting=True) == 2**18
+
+
+@pytest.mark.parametrize("lasting", [False, True])
+def test_the_settings_can_say_how_large_tables_are(lasting):
+    settings = TrainSettings(counts=CountSettings(capacity=64, shared=True))
+    assert counts.table_capacity(settings, lasting=lasting) == 64

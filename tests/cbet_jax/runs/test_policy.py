@@ -16,7 +16,7 @@ from cbet_jax.runs import checkpoint, pretrained
 from cbet_jax.runs.checkpoint import Position
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
 from cbet_jax.runs.host_loop import NonFiniteLossError
-from cbet_jax.setting_types import SettingsError
+from cbet_jax.settings.types import SettingsError
 from tests.support import tiny
 from tests.support.own_method import own_method
 from tests.support.tiny import CHUNK, LEARNING, LEARNING_CHUNK_FRAMES

@@ -13,7 +13,7 @@ from cbet_jax.config import CountSettings, SettingsError
 from cbet_jax.intrinsic import METHODS
 from cbet_jax.runs.directory import RunDirectory
 from cbet_jax.runs.saved_policies import load_policies
-from cbet_jax.settings_json import from_json
+from cbet_jax.settings.as_json import from_json
 from envs.minigrid import make_world
 from experiments import minigrid_ablation, minigrid_pretrain, noisy_tv, paper
 from experiments.common import opening

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from cbet_jax.config import RunSettings, SettingsError
-from cbet_jax.settings_json import first_difference, from_json, to_json
+from cbet_jax.settings.as_json import first_difference, from_json, to_json
 from experiments.common.presets import HABITAT_PRESETS, PRESETS
 
 RUNS = {**PRESETS, **{f"habitat {name}": run for name, run in HABITAT_PRESETS.items()}}

@@ -4,7 +4,7 @@
     worlds: Static[PositiveInt]    a setting that shapes the compiled program
 
 Each value of a static setting needs another program. Real numbers (fields of type `float`) only
-fill in values, so one program trains with many values of them (`cbet_jax.swept_numbers`). One
+fill in values, so one program trains with many values of them (`cbet_jax.settings.swept`). One
 exception: without `counts.capacity`, the size of count tables depends on `frames` and on whether
 counts are ever reset (`counts.reset_probability`, `counts.random_resets`).
 """
