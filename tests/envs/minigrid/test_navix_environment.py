@@ -10,7 +10,7 @@ import pytest
 
 import envs.minigrid
 from envs.minigrid import rules
-from tests.envs.minigrid.solving.solver import solve
+from tests.envs.minigrid.solving.planner import plan
 from tests.support.families import others_slow
 
 navix = pytest.importorskip("navix")
@@ -117,11 +117,11 @@ def test_success_ends_an_episode_unless_one_explores(explore):
     env = envs.minigrid.make("KeyCorridorS3R3", explore=explore)
     timestep = jax.jit(env.reset)(jax.random.key(0))
     step = jax.jit(env.step)
-    plan = solve(envs.minigrid.export(timestep.state))
-    for action in plan:
+    actions = plan(envs.minigrid.export(timestep.state))
+    for action in actions:
         assert timestep.is_transition()
         timestep = step(timestep, jnp.int32(action))
-    assert timestep.reward == pytest.approx(1 - 0.9 * len(plan) / 270)
+    assert timestep.reward == pytest.approx(1 - 0.9 * len(actions) / 270)
     assert bool(timestep.is_termination()) == (not explore)
     timestep = step(timestep, jnp.int32(rules.PICKUP))
     assert timestep.reward == 0

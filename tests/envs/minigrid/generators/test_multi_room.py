@@ -13,7 +13,7 @@ from envs.minigrid import cells as c
 from envs.minigrid.generators import GENERATORS, NAMES, catalogue, find, room_chains, sample_levels
 from envs.minigrid.generators.room_chains import randint_below, unpack_walls
 from envs.minigrid.level import DIRECTIONS
-from tests.envs.minigrid.solving.solver import solve
+from tests.envs.minigrid.solving.planner import plan
 from tests.support.play import exports
 
 SIZE = 10
@@ -110,7 +110,7 @@ def test_a_level_that_is_handed_out_is_complete(name):
         assert (kinds == c.TYPES.index("goal")).sum() == 1
         assert (kinds == c.TYPES.index("ball")).sum() == ("Noisy" in name)
         assert kinds[level.agent_pos] == c.TYPES.index("empty")
-        assert solve(level) is not None
+        assert plan(level) is not None
     assert (levels.agent_direction < len(DIRECTIONS)).all()
 
 

@@ -1,10 +1,9 @@
 """Find some solution of a level quickly, or prove that there is none, on the host.
 
-For levels too large for the shortest solution (`solver`): many locked doors, keys in boxes, objects
-in front of doors. The plan is made subgoal by subgoal (`subgoals`) in a world without walking
-(`regions`). No operation there is ever a mistake, so no subgoal has to be undone. Each subgoal is
-searched for greedily; if that fails, the same search continues until it has tried everything.
-Then the operations are turned into actions.
+The plan is made subgoal by subgoal (`subgoals`) in a world without walking (`regions`). No
+operation there is ever a mistake, so no subgoal has to be undone. Each subgoal is searched for
+greedily; if that fails, the same search continues until it has tried everything. Then the
+operations are turned into actions.
 """
 
 import heapq
@@ -13,12 +12,10 @@ from itertools import count
 
 from envs.minigrid import cells as c
 from envs.minigrid.export import Export, unpack_box
-from envs.minigrid.level import OPEN_DOOR, PICK_UP
+from envs.minigrid.level import PICK_UP
 from envs.minigrid.rules import DROP, FORWARD, LEFT, PICKUP, RIGHT, TOGGLE
-from tests.envs.minigrid.solving.estimate import Node as Moment
-from tests.envs.minigrid.solving.estimate import Puzzle
+from tests.envs.minigrid.solving.puzzle import Moment, Puzzle, read
 from tests.envs.minigrid.solving.regions import Node, Operation, Regions
-from tests.envs.minigrid.solving.solver import read
 from tests.envs.minigrid.solving.subgoals import Subgoal, next_subgoal, operations_left
 
 MAX_STATES = 50_000
@@ -39,11 +36,6 @@ def plan(export: Export) -> list[int] | None:
         PlanNotFoundError: more than `MAX_STATES` states were visited for one subgoal.
     """
     puzzle, start = read(export)
-    if puzzle.task == PICK_UP and start.carrying == puzzle.target:
-        return [PICKUP]  # already fulfilled, but only an action can succeed
-    if puzzle.task == OPEN_DOOR and start.cells[puzzle.target] >> 3 == c.KIND_OPEN:
-        ahead = start.place + puzzle.steps[start.direction]
-        return [LEFT, TOGGLE] if ahead == puzzle.target else [TOGGLE]
     operations = _operations(Regions(puzzle), start)
     return None if operations is None else _Walker(puzzle, start).walk(operations)
 

@@ -20,7 +20,7 @@ from envs.minigrid import cells as c
 from envs.minigrid.export import unpack_box
 from envs.minigrid.level import OPEN_DOOR, PICK_UP, REACH_GOAL
 from envs.minigrid.rules import DROP, FORWARD, PICKUP, TOGGLE
-from tests.envs.minigrid.solving.estimate import Puzzle
+from tests.envs.minigrid.solving.puzzle import Puzzle
 
 _FREE = (c.KIND_EMPTY, c.KIND_FLOOR, c.KIND_OPEN, c.KIND_CLOSED, c.KIND_GOAL)
 _OBJECTS = (c.KIND_KEY, c.KIND_BALL, c.KIND_BOX)
@@ -79,8 +79,6 @@ class Regions:
             return places(node.cells, (c.KIND_GOAL,))
         if self.task == OPEN_DOOR:
             return self.target_door & places(node.cells, _DOORS)
-        if self.unpacked(node.carrying) == self._object:
-            return node.region  # in the agent's own box
         return places_of(node.cells, self._object) if self.task == PICK_UP else 0
 
     def finish(self, node: Node) -> Operation | None:
