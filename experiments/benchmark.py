@@ -23,7 +23,8 @@ from cbet_jax.runs.atomic_write import check_room, creating
 from cbet_jax.runs.devices import use_cpu
 from cbet_jax.settings.types import check_between
 from cbet_jax.sharding import cores
-from envs.registry import UnknownEnvironment, find
+from envs.errors import UnknownEnvironment
+from envs.minigrid.generators import find
 from experiments.benchmarks import (
     gymnasium_measurements,
     training_measurements,

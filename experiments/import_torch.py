@@ -36,9 +36,10 @@ from cbet_jax.program import seed_keys
 from cbet_jax.runs import checkpoint, manifest, metrics_table
 from cbet_jax.runs.checkpoint import Position
 from cbet_jax.runs.directory import RunDirectory
+from envs.errors import UnknownEnvironment
 from envs.habitat.simulator import ACTIONS, VIEW_SHAPE
 from envs.minigrid import make_world
-from envs.registry import UnknownEnvironment, find
+from envs.minigrid.generators import find
 from experiments.common import cli, gridworlds, habitat, invocation
 from experiments.common.presets import FIVE_LAYERS
 from experiments.common.screen import Screen

@@ -98,8 +98,8 @@ def check(options: EvaluateOptions) -> None:
         raise SettingsError("give one or more runs: DIR ...")
     check_fields(options)
     # Imported here: they take seconds.
+    from envs.minigrid.generators import find
     from envs.minigrid.generators.own_worlds import is_whole_world
-    from envs.registry import find
 
     for name in options.envs:
         if not is_whole_world(name):

@@ -22,13 +22,13 @@ from cbet_jax.config import SettingsError
 from cbet_jax.runs.directory import RunDirectory
 from cbet_jax.runs.saved_policies import load_policies
 from cbet_jax.settings.types import Seed, Steps, Worlds, check_between, check_fields
+from envs.errors import UnknownEnvironment
 from envs.minigrid import cells as c
 from envs.minigrid import rules
 from envs.minigrid.export import without_margin
-from envs.minigrid.generators import sample_levels
+from envs.minigrid.generators import find, sample_levels
 from envs.minigrid.level import Level
 from envs.minigrid.render import whole_grid
-from envs.registry import UnknownEnvironment, find
 from envs.types import World
 from experiments.common import cli, opening, outputs
 from experiments.common.gridworlds import gridworld_settings

@@ -103,7 +103,7 @@ def _with_own_code(arguments: Sequence[str]) -> Sequence[str]:
 
 
 def load_world(name: str) -> str:
-    """Load a world of the user's own, so that `envs.registry.find` knows it.
+    """Load a world of the user's own, so that `envs.minigrid.generators.find` knows it.
 
     Args:
         name: `FILE.py:FUNCTION` or `package.module:function`, with or without a digest; the path of

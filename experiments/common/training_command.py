@@ -14,8 +14,8 @@ from cbet_jax.runs import multihost
 from cbet_jax.runs.directory import RunDirectory, checkpoints, frames_of
 from cbet_jax.runs.host_loop import HostSettings, Outcome, train_together
 from cbet_jax.runs.run_files import Run
+from envs.errors import UnknownEnvironment
 from envs.habitat.simulator import SimulatorError
-from envs.registry import UnknownEnvironment
 from experiments.common import cli
 from experiments.common.commands import AND
 from experiments.common.endings import (

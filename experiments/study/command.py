@@ -6,7 +6,7 @@ from pathlib import Path
 from rich.console import Console
 
 from cbet_jax.runs.directory import holds_no
-from envs.registry import UnknownEnvironment
+from envs.errors import UnknownEnvironment
 from experiments.common import cli
 from experiments.common.screen import Screen
 from experiments.study import plan as plans

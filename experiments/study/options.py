@@ -12,8 +12,8 @@ from cbet_jax.config import Factors, SettingsError
 from cbet_jax.runs.directory import RunDirectoryError, create_with_record
 from cbet_jax.settings.as_json import first_difference, from_json
 from cbet_jax.settings.types import Frames, NonNegativeFloat, Worlds, check_fields
+from envs.minigrid.generators import find
 from envs.minigrid.generators.catalogue import TRANSFER as TEN_WORLDS
-from envs.registry import find
 from experiments.common import cli, presets
 from experiments.common.outputs import RUNS
 from experiments.study.plan import STAGES, Selection, Stage, StudySettings

@@ -11,7 +11,7 @@ import tyro
 from cbet_jax.config import SettingsError
 from cbet_jax.runs.directory import RunDirectoryError, refuse_other_content, write_record
 from cbet_jax.settings.types import PositiveInt, check_fields
-from envs.registry import UnknownEnvironment
+from envs.errors import UnknownEnvironment
 from experiments.common import cli
 from experiments.common.outputs import RUNS
 from experiments.common.screen import Screen

@@ -15,7 +15,7 @@ from cbet_jax.runs.directory import RunDirectory
 from cbet_jax.runs.saved_policies import load_policies
 from cbet_jax.settings.types import check_between, check_fields
 from envs.minigrid import make_world
-from envs.registry import find, names
+from envs.minigrid.generators import NAMES, find
 from experiments.common import habitat, opening
 from experiments.common.outputs import RUNS, given_run, results_folder
 from experiments.watching import film, players, rooms_film, terminal
@@ -180,7 +180,7 @@ def gridworld(options: WatchOptions, settings: RunSettings | None) -> str:
     if env is None and settings is not None and options.directory is not None:
         env = players.liveliest(RunDirectory(options.directory), settings)
     if env is None:
-        raise SettingsError(f"give a run, DIR, or a world, --env NAME (such as {names()[0]})")
+        raise SettingsError(f"give a run, DIR, or a world, --env NAME (such as {NAMES[0]})")
     find(env)
     return env
 

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from envs.minigrid import make_world
-from envs.minigrid.generators import own_worlds, sample_levels
+from envs.minigrid.generators import find, own_worlds, sample_levels
 from envs.minigrid.level import PICK_UP, REACH_GOAL
-from envs.registry import find
 from experiments.common.cli import load_world
 
 PAGE = Path(__file__).parent.parent.parent / "envs" / "README.md"

@@ -16,12 +16,12 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
 from cbet_jax.config import SettingsError
+from envs.errors import UnknownEnvironment
 from envs.minigrid import rules
 from envs.minigrid.export import export
-from envs.minigrid.generators import sample_levels
+from envs.minigrid.generators import NAMES, find, sample_levels
 from envs.minigrid.render import SPRITE_SIZE, whole_grid
 from envs.minigrid.rules import State
-from envs.registry import UnknownEnvironment, find, names
 from experiments.common import cli
 from experiments.watching.crop import bounding_box
 
@@ -81,9 +81,9 @@ def chosen(options: Options) -> tuple[str, ...]:
         raise SettingsError(f"{options.out} already exists, or its directory does not")
     for name in options.envs:
         find(name)
-    first_of_family = {FAMILY.match(name)[0]: name for name in reversed(names())}
-    some = tuple(name for name in names() if name in first_of_family.values())
-    return options.envs or (names() if options.all else some)
+    first_of_family = {FAMILY.match(name)[0]: name for name in reversed(NAMES)}
+    some = tuple(name for name in NAMES if name in first_of_family.values())
+    return options.envs or (NAMES if options.all else some)
 
 
 def first_state(name: str, seed: int) -> State:

@@ -3,8 +3,8 @@
 import pytest
 
 from cbet_jax.config import SettingsError
+from envs.minigrid.generators import find
 from envs.minigrid.generators import own_worlds as known
-from envs.registry import find
 from experiments import (
     minigrid_evaluate,
     minigrid_pretrain,

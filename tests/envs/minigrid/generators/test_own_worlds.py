@@ -6,10 +6,9 @@ import pytest
 
 import envs.minigrid
 from envs.errors import UnknownEnvironment, UnsupportedEnvironment
-from envs.minigrid.generators import own_worlds
+from envs.minigrid.generators import find, own_worlds
 from envs.minigrid.generators.generator import empty_room, make_generator
 from envs.minigrid.level import REACH_GOAL, make_level
-from envs.registry import find
 from tests.support.worlds import corridor
 
 ROOM = "WGWGWGWGWG\nWG>>  GGWG\nWGWGWGWGWG"
