@@ -5,9 +5,10 @@ Importing this module imports gymnasium, an optional package. An observation is 
 Neither is the direction, which is in `states`.
 """
 
+import time
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -15,10 +16,10 @@ import numpy as np
 from gymnasium import error, spaces
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
-from jaxtyping import Array, Bool, Int, UInt8
+from jaxtyping import Array, Bool, Float, Int, UInt8, UInt32
 
-from envs.minigrid import render, rules, vector_step
-from envs.minigrid.episode_records import EpisodeRecords, Infos, with_masks
+from envs.minigrid import cells as c
+from envs.minigrid import render, rules, views
 from envs.minigrid.generators import Generator
 from envs.minigrid.rules import State
 from envs.minigrid.world import VIEW_SHAPE, Worlds, gridworld, restart
@@ -29,6 +30,7 @@ RGB = "rgb_array"
 NUMPY = "numpy"
 ARRAYS = (NUMPY, "dlpack")
 
+type Infos = dict[str, Any]  # name -> array [N]; `_name` masks the environments that have it
 type Observations = Any  # uint8[N, 7, 7, 3], numpy's, or JAX's with arrays `dlpack`
 
 
@@ -87,14 +89,14 @@ class GridworldVectorEnv(VectorEnv[Observations, np.ndarray, np.ndarray]):
         self._begin = jax.jit(lambda key: world.init(key)[0])
         self._refresh = jax.jit(world.refresh, donate_argnums=0)
         self._restart = jax.jit(restart, donate_argnums=0)
-        self._look = jax.jit(partial(vector_step.look, panorama=panorama))
+        self._look = jax.jit(partial(_look, panorama=panorama))
         same_step = mode is AutoresetMode.SAME_STEP
-        step = partial(vector_step.step, explore=explore, same_step=same_step, panorama=panorama)
+        step = partial(_step, explore=explore, same_step=same_step, panorama=panorama)
         self._step = jax.jit(step, donate_argnums=0)
         self._on_host = arrays == NUMPY
         self._worlds: Worlds | None = None
         self._levels_left = 0  # in the pool
-        self._records = EpisodeRecords(num_envs)
+        self._records = _EpisodeRecords(num_envs)
         self._everything = np.ones(num_envs, bool)
         self._ended = ~self._everything  # episodes, after which none has begun yet
 
@@ -161,7 +163,7 @@ class GridworldVectorEnv(VectorEnv[Observations, np.ndarray, np.ndarray]):
             raise error.ResetNeeded("some episodes have ended: reset these with a reset_mask")
         self._records.begin(pending)
         self._worlds, (pictures, on_device) = self._step(worlds, actions, pending)
-        seen: Any = jax.device_get(on_device)  # a `Seen` of numpy arrays
+        seen: Any = jax.device_get(on_device)  # a `_Seen` of numpy arrays
         reward = seen.reward.astype(np.float64)
         self._records.add(~pending, reward, seen.success, seen.interaction)
         ended = seen.terminated | seen.truncated
@@ -205,7 +207,7 @@ class GridworldVectorEnv(VectorEnv[Observations, np.ndarray, np.ndarray]):
         known = self._records.so_far()
         if panorama is not None:
             known["panorama"] = self._shown(panorama)
-        return with_masks(known, self._everything)
+        return _with_masks(known, self._everything)
 
     def _final_infos(
         self, ended: Bool[np.ndarray, " N"], last_views: UInt8[Array, "N 7 7 3"]
@@ -216,7 +218,7 @@ class GridworldVectorEnv(VectorEnv[Observations, np.ndarray, np.ndarray]):
         for index in np.flatnonzero(ended):
             last[index] = views[index].copy()
         known = {name: values * ended for name, values in self._records.so_far().items()}
-        return with_masks({"final_obs": last, "final_info": with_masks(known, ended)}, ended)
+        return _with_masks({"final_obs": last, "final_info": _with_masks(known, ended)}, ended)
 
     def _fill_pool(self) -> None:
         """Draw levels until there is a fresh one for every environment."""
@@ -230,6 +232,139 @@ class GridworldVectorEnv(VectorEnv[Observations, np.ndarray, np.ndarray]):
     def _count_levels(self) -> int:
         pool = self._begun().pool
         return int(pool.made[0]) - int(pool.taken[0])
+
+
+class _EpisodeRecords:
+    """Returns, lengths, successes and unique interactions of `num_envs` episodes."""
+
+    def __init__(self, num_envs: int) -> None:
+        self._return = np.zeros(num_envs)
+        self._length = np.zeros(num_envs, np.int64)
+        self._success = np.zeros(num_envs, bool)
+        self._interactions = np.zeros(num_envs, np.int64)
+        self._met: list[set[int]] = [set() for _ in range(num_envs)]  # keys of interactions
+        self._began = np.zeros(num_envs)  # seconds
+
+    def begin(self, which: Bool[np.ndarray, " N"]) -> None:
+        """Begin the records of some episodes."""
+        if not which.any():
+            return
+        for values in (self._return, self._length, self._success, self._interactions):
+            values[which] = 0
+        self._began[which] = time.perf_counter()
+        for index in np.flatnonzero(which):
+            self._met[index].clear()
+
+    def add(
+        self,
+        acted: Bool[np.ndarray, " N"],
+        reward: Float[np.ndarray, " N"],
+        success: Bool[np.ndarray, " N"],
+        interaction: UInt32[np.ndarray, "N 2"],
+    ) -> None:
+        """Add a step.
+
+        Args:
+            acted: which environments have taken an action.
+            reward: of these actions.
+            success: whether they fulfilled the task.
+            interaction: keys of what they changed, zeros where nothing.
+        """
+        self._return += reward
+        self._length += acted
+        self._success |= success
+        keys = np.ascontiguousarray(interaction).view(np.uint64)[:, 0]
+        for index in np.flatnonzero(keys):
+            self._met[index].add(int(keys[index]))
+            self._interactions[index] = len(self._met[index])
+
+    def so_far(self) -> Infos:
+        """Return success and unique interactions of each episode until now."""
+        return {"success": self._success.copy(), "interactions": self._interactions.copy()}
+
+    def of(self, ended: Bool[np.ndarray, " N"]) -> Infos:
+        """Return the statistics of episodes that have ended, as `RecordEpisodeStatistics` does."""
+        seconds = np.round(time.perf_counter() - self._began, 6)
+        episode = {"r": self._return * ended, "l": self._length * ended, "t": seconds * ended}
+        return _with_masks({"episode": episode}, ended)
+
+
+def _with_masks(infos: Infos, mask: Bool[np.ndarray, " N"]) -> Infos:
+    """Add gymnasium's masks, which say which environments each name is true of."""
+    return infos | {f"_{name}": mask.copy() for name in infos}
+
+
+class _Pictures(NamedTuple):
+    """What `N` agents see after a step."""
+
+    view: UInt8[Array, "N 7 7 3"]
+    panorama: UInt8[Array, "N 4 7 7 3"] | None
+    last: UInt8[Array, "N 7 7 3"] | None  # views at the ends of the episodes that have just ended
+
+
+class _Seen(NamedTuple):
+    """What else a step of `N` environments returns, before the host makes it gymnasium's."""
+
+    reward: Float[Array, " N"]
+    success: Bool[Array, " N"]
+    terminated: Bool[Array, " N"]
+    truncated: Bool[Array, " N"]
+    interaction: UInt32[Array, "N 2"]  # key of what the action changed, zeros if nothing
+
+
+def _step(
+    worlds: Worlds,
+    actions: Int[Array, " N"],
+    pending: Bool[Array, " N"],
+    *,
+    explore: bool,
+    same_step: bool,
+    panorama: bool,
+) -> tuple[Worlds, tuple[_Pictures, _Seen]]:
+    """Take one action in each environment; begin the next episode where one has ended.
+
+    Args:
+        worlds: before the step.
+        actions: one for each.
+        pending: which begin an episode instead, because the last one ended at the step before.
+        explore: whether episodes continue after success.
+        same_step: whether an episode that ends is followed by the next one at once.
+        panorama: whether the panorama is returned.
+    """
+    states, outcome = jax.vmap(rules.step)(worlds.states, actions)
+    acted = ~pending
+    terminated, truncated = (ends & acted for ends in rules.episode_ends(outcome, explore=explore))
+    ended = terminated | truncated
+    last = None
+    if same_step:
+        last = jax.lax.cond(ended.any(), _view, _no_view, states)
+    following = restart(worlds._replace(states=states), ended if same_step else pending)
+    view, around = _look(following.states, panorama=panorama)
+    signals = _Seen(
+        reward=jnp.where(acted, outcome.reward, 0.0),
+        success=outcome.success & acted,
+        terminated=terminated,
+        truncated=truncated,
+        interaction=jnp.where(acted[:, None], outcome.interaction, 0),
+    )
+    return following, (_Pictures(view, around, last), signals)
+
+
+def _look(
+    states: State, *, panorama: bool
+) -> tuple[UInt8[Array, "N 7 7 3"], UInt8[Array, "N 4 7 7 3"] | None]:
+    """Return what each agent sees, and the views to the four directions if asked for."""
+    seen = views.look_around_batch(states)
+    view = jnp.moveaxis(views.egocentric(states, seen), -1, 0)
+    return view, c.encode(jnp.moveaxis(seen, -1, 0)) if panorama else None
+
+
+def _view(states: State) -> UInt8[Array, "N 7 7 3"]:
+    return _look(states, panorama=False)[0]
+
+
+def _no_view(states: State) -> UInt8[Array, "N 7 7 3"]:
+    return jnp.zeros((len(states.step_count), *VIEW_SHAPE), jnp.uint8)
 
 
 def _mask(options: dict[str, Any] | None, num_envs: int) -> Bool[np.ndarray, " N"] | None:

@@ -14,8 +14,7 @@ from typing import Any, Optional, Union
 import habitat_sim
 import numpy as np
 
-from envs.habitat.habitat_sim.quick_start import quick_start
-from envs.habitat.habitat_sim.stage_file import stage_file
+from envs.habitat.habitat_sim.temporary_files import stage_file, without_light_maps
 from envs.habitat.scene_check import check_area, check_file, check_upright
 from envs.habitat.scenes import Frame, SceneFile, Stage, find_scene, line, read_stage
 from envs.habitat.simulator import (
@@ -95,7 +94,7 @@ class HabitatSim:
             SimulatorError: habitat-sim cannot open it.
         """
         settings = _navigation(self._agent)
-        with stage_file(scene) as file, quick_start(scene.path):
+        with stage_file(scene) as file, without_light_maps(scene.path):
             configuration = _configuration(file, settings, self._agent)
             try:
                 if self._sim is None:

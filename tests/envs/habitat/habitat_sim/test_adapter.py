@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 import trimesh
 
-from envs.habitat.habitat_sim.quick_start import has_materials
-from envs.habitat.habitat_sim.stage_file import description, stage_file
+from envs.habitat.habitat_sim.temporary_files import description, has_materials, stage_file
 from envs.habitat.scenes import FRAMES, Stage
 from envs.habitat.simulator import (
     CAMERA_HEIGHT,

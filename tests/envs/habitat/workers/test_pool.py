@@ -148,8 +148,7 @@ READ_BY_THE_WORKER = (  # pyproject.toml lists these for ruff, too
     "simulator.py",
     "workers/worker.py",
     "habitat_sim/adapter.py",
-    "habitat_sim/quick_start.py",
-    "habitat_sim/stage_file.py",
+    "habitat_sim/temporary_files.py",
 )
 
 
