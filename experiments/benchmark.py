@@ -32,7 +32,7 @@ from experiments.benchmarks import (
 )
 from experiments.benchmarks.measurement import BenchmarkOptions, Measurement
 from experiments.common import cli, presets
-from experiments.common.screen import Screen
+from experiments.common.screen import Screen, say
 
 MODULE = "experiments.benchmark"
 MOST_ROUNDS, MOST_WORLDS = 1000, 2**20
@@ -65,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 rows += MEASURED[group](options)
         write(path, rows, arguments)
     show(console, rows)
-    console.print(f"saved: {path}", soft_wrap=True, highlight=False)
+    say(console, f"saved: {path}")
 
 
 def check(options: BenchmarkOptions) -> Path:

@@ -6,7 +6,6 @@ ABCBCB... is always worth more than ADDD..., and the agent never visits D. If co
 a random reset, what was visited more often is worth less, and the agent visits every place.
 """
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import cycle
@@ -34,7 +33,7 @@ from cbet_jax.settings.types import (
     check_seeds,
 )
 from experiments.common import cli, outputs
-from experiments.common.screen import Screen
+from experiments.common.screen import Screen, say
 from experiments.illustrations.chain import (
     GO_TO_B,
     GO_TO_D,
@@ -109,7 +108,6 @@ class ChainworldOptions:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the study that the command line asks for."""
-    arguments = sys.argv[1:] if arguments is None else arguments
     console = Screen()
     with cli.user_errors():
         options: ChainworldOptions = cli.parse(ChainworldOptions, arguments, MODULE)
@@ -120,7 +118,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             learnt = jax.tree.map(np.asarray, learnt)
         show(console, options, learnt)
         files = write(folder, options, learnt)
-    console.print(f"saved: {' and '.join(map(str, files))}", soft_wrap=True, highlight=False)
+    say(console, f"saved: {' and '.join(map(str, files))}")
 
 
 def at_the_end(learnt: Learnt) -> Learnt:

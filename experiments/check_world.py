@@ -3,7 +3,6 @@
 Each line is a check and what came of it. The exit status is 1 if one has failed.
 """
 
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -31,7 +30,6 @@ class CheckWorldOptions:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Check the world, and end the process with status 1 if a check has failed."""
-    arguments = sys.argv[1:] if arguments is None else arguments
     console = Screen()
     with cli.user_errors(UnknownEnvironment):
         options: CheckWorldOptions = cli.parse(CheckWorldOptions, arguments, MODULE)

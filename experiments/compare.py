@@ -8,7 +8,6 @@ gives each metric's mean over the seeds at the end, and the difference from the 
 of all worlds is the mean of the worlds' own means.
 """
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -29,7 +28,7 @@ from cbet_jax.runs import metrics
 from cbet_jax.runs.directory import RunDirectoryError
 from experiments.common import cli
 from experiments.common.outputs import new_folder, write_table
-from experiments.common.screen import Screen
+from experiments.common.screen import Screen, say
 from experiments.reports import runs
 from experiments.reports.runs import Run
 
@@ -50,7 +49,6 @@ class CompareOptions:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Do what the command line asks for."""
-    arguments = sys.argv[1:] if arguments is None else arguments
     console = Screen()
     with cli.user_errors():
         options: CompareOptions = cli.parse(CompareOptions, arguments, MODULE)
@@ -72,7 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         write_table(folder / f"{NAME}.csv", HEADER, rows)
         picture = draw(folder / f"{NAME}.png", found, until)
     show(found, until, console)
-    console.print(f"saved: {picture} and {NAME}.csv", soft_wrap=True, highlight=False)
+    say(console, f"saved: {picture} and {NAME}.csv")
 
 
 def draw(path: Path, found: Sequence[Run], until: int) -> Path:
@@ -89,8 +87,7 @@ def draw(path: Path, found: Sequence[Run], until: int) -> Path:
 def show(found: Sequence[Run], until: int, console: Console) -> None:
     """Print the settings in which runs differ, how they end, and how far they are apart."""
     for name, values in runs.differing(found).items():
-        line = f"{name}: {' | '.join(values)}"
-        console.print(line, soft_wrap=True, highlight=False, markup=False)
+        say(console, f"{name}: {' | '.join(values)}")
     table = Table(box=box.SIMPLE)
     for title in ("world", "run", "mean over seeds", f"difference from {found[0].name}"):
         table.add_column(title, overflow="fold")
@@ -101,7 +98,7 @@ def show(found: Sequence[Run], until: int, console: Console) -> None:
             table.add_row(*map(Text, cells))
     console.print(table)
     for line in said:
-        console.print(line, soft_wrap=True, highlight=False)
+        say(console, line)
 
 
 if __name__ == "__main__":

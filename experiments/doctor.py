@@ -1,7 +1,6 @@
 """Say what works on this machine, and how to get what does not: `python -m experiments.doctor`."""
 
 import shutil
-import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -23,7 +22,7 @@ from envs.habitat.workers.pool import WorkerPool
 from experiments.common import cli, habitat
 from experiments.common.outputs import unused
 from experiments.common.refusals import refusal
-from experiments.common.screen import Screen
+from experiments.common.screen import Screen, say
 
 MODULE = "experiments.doctor"
 BROKEN = 1  # exit status: not even the basics work
@@ -55,7 +54,6 @@ class Attempt(NamedTuple):
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Try everything, and end the process with status 1 if the basics do not work."""
-    arguments = sys.argv[1:] if arguments is None else arguments
     console = Screen()
     with cli.user_errors():
         options: DoctorOptions = cli.parse(DoctorOptions, arguments, MODULE)
@@ -95,7 +93,7 @@ def diagnose(tried: dict[str, Attempt], console: Console) -> bool:
             works &= not attempt.basic
     console.print(table, highlight=False)
     for line in fixes:
-        console.print(line, highlight=False, soft_wrap=True)
+        say(console, line)
     return works
 
 

@@ -5,7 +5,6 @@ as many with untrained networks and with uniformly random actions. Counts distin
 rounded to 0.05 m.
 """
 
-import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -20,7 +19,7 @@ from envs.habitat.apartments import NAMES
 from envs.habitat.simulator import SIMULATORS, SimulatorError
 from experiments.common import cli, habitat, opening
 from experiments.common.outputs import RUNS, given_run, results_folder, write_new
-from experiments.common.screen import Screen
+from experiments.common.screen import Screen, say
 from experiments.evaluation import joined_walks, rooms, walk_table
 from experiments.evaluation.rooms import EvaluatedRun, WalkPlan
 from experiments.evaluation.walk_table import WalkConditions, Walked, WalkRow
@@ -63,7 +62,6 @@ class HabitatEvaluateOptions:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the evaluation that the command line asks for."""
-    arguments = sys.argv[1:] if arguments is None else arguments
     console = Screen()
     with cli.user_errors(SimulatorError):
         options: HabitatEvaluateOptions = cli.parse(HabitatEvaluateOptions, arguments, MODULE)
@@ -100,7 +98,7 @@ def evaluate(options: HabitatEvaluateOptions, console: Screen) -> None:
             run.name: checkpoint.position.frames
             for run, checkpoint in zip(runs, loaded, strict=True)
         }
-        console.print(walk_table.line(found), soft_wrap=True, highlight=False)
+        say(console, walk_table.line(found))
         walked.append(found)
         rows += walk_table.rows(found)
         table = walk_table.with_means(rows)
@@ -148,7 +146,7 @@ def save_new(folder: Path, table: Sequence[WalkRow], conditions: WalkConditions)
 def tell(files: Iterable[Path], console: Screen) -> None:
     """Say what was saved."""
     for saved in files:
-        console.print(f"saved: {saved}", soft_wrap=True, highlight=False)
+        say(console, f"saved: {saved}")
 
 
 def plan_of(options: HabitatEvaluateOptions, runs: Sequence[EvaluatedRun]) -> WalkPlan:

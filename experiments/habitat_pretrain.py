@@ -6,6 +6,7 @@ Each actor explores a scene in its own simulator, which runs in its own process.
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -111,12 +112,7 @@ EXPERIMENT = Experiment(
     opened=opened,
     film=film,
 )
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the experiment that the command line asks for."""
-    training_command.main(EXPERIMENT, arguments)
-
+main = partial(training_command.main, EXPERIMENT)
 
 if __name__ == "__main__":
     main()

@@ -42,7 +42,7 @@ from envs.minigrid import make_world
 from envs.minigrid.generators import find
 from experiments.common import cli, gridworlds, habitat, invocation
 from experiments.common.presets import FIVE_LAYERS
-from experiments.common.screen import Screen
+from experiments.common.screen import Screen, say
 
 MODULE = "experiments.import_torch"
 POLICY, FLAGS, SCHEDULE = "actor_model_state_dict", "flags", "scheduler_state_dict"
@@ -125,7 +125,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     evaluate = habitat.EVALUATE if settings.habitat else gridworlds.EVALUATE
     line = f"imported at {settings.train.frames:,} frames; "
     line += f"next: {invocation.command_line(evaluate, directory.root)}"
-    console.print(line, soft_wrap=True, highlight=False)
+    say(console, line)
 
 
 def read(path: Path) -> PublishedCheckpoint:

@@ -5,8 +5,7 @@ with and without resets, and evaluates the policies (paper, appendix "ablation s
 directory of `experiments.paper` it shares the runs that both have.
 """
 
-import sys
-from collections.abc import Sequence
+from functools import partial
 
 from experiments.study import command
 from experiments.study.contents import ABLATION, THREE
@@ -20,12 +19,7 @@ STUDY = Study(
     setups=THREE,
     tasks={},
 )
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the study that the command line asks for."""
-    command.main(STUDY, sys.argv[1:] if arguments is None else arguments)
-
+main = partial(command.main, STUDY)
 
 if __name__ == "__main__":
     main()

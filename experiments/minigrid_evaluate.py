@@ -20,7 +20,7 @@ from envs.errors import UnknownEnvironment
 from experiments.common import cli
 from experiments.common.commands import AND
 from experiments.common.outputs import distinct_names, given_run, results_folder
-from experiments.common.screen import Screen
+from experiments.common.screen import Screen, say
 
 MODULE = "experiments.minigrid_evaluate"
 
@@ -66,8 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             frames = run.policies.loaded.position.frames
             evaluation_table.show(console, rows, f"{run.directory.root}, {frames:,} frames")
             files = evaluation_table.write(folder, rows, frames, options.seed)
-            saved = " and ".join(map(str, files))
-            console.print(f"saved: {saved}", soft_wrap=True, highlight=False)
+            say(console, f"saved: {' and '.join(map(str, files))}")
 
 
 def _read(arguments: Sequence[str]) -> EvaluateOptions:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
@@ -66,12 +67,7 @@ EXPERIMENT = Experiment(
     together=True,
     film=film,
 )
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the experiment that the command line asks for."""
-    training_command.main(EXPERIMENT, arguments)
-
+main = partial(training_command.main, EXPERIMENT)
 
 if __name__ == "__main__":
     main()

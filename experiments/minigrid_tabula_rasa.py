@@ -7,6 +7,7 @@ The policy learns from the sum of the task's own reward and an intrinsic one (pa
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 
 import tyro
 from rich.console import Console
@@ -67,12 +68,7 @@ EXPERIMENT = Experiment(
     opened=opened,
     together=True,
 )
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the experiment that the command line asks for."""
-    training_command.main(EXPERIMENT, arguments)
-
+main = partial(training_command.main, EXPERIMENT)
 
 if __name__ == "__main__":
     main()

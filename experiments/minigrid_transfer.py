@@ -8,6 +8,7 @@ pre-trained policies, so the run that they come from is not needed again.
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -194,12 +195,7 @@ EXPERIMENT = Experiment(
     resumed=resumed,
     opened=opened,
 )
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the experiment that the command line asks for."""
-    training_command.main(EXPERIMENT, arguments)
-
+main = partial(training_command.main, EXPERIMENT)
 
 if __name__ == "__main__":
     main()

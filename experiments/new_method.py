@@ -1,7 +1,6 @@
 """Write a file to begin a reward of your own with: `python -m experiments.new_method my_bonus`."""
 
 import keyword
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +12,7 @@ import tyro
 from cbet_jax.runs.atomic_write import creating
 from cbet_jax.settings.types import SettingsError
 from experiments.common import cli, invocation
-from experiments.common.screen import Screen
+from experiments.common.screen import Screen, say
 
 MODULE = "experiments.new_method"
 CHECK, PRETRAIN = "experiments.check_method", "experiments.minigrid_pretrain"
@@ -109,7 +108,6 @@ class NewMethodOptions:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Write the file, and print what to do next."""
-    arguments = sys.argv[1:] if arguments is None else arguments
     console = Screen()
     with cli.user_errors():
         options: NewMethodOptions = cli.parse(NewMethodOptions, arguments, MODULE)
@@ -126,7 +124,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         f"check it: {invocation.command_line(CHECK, place)}",
         f"train with it: {train}",
     ):
-        console.print(line, soft_wrap=True, highlight=False)
+        say(console, line)
 
 
 if __name__ == "__main__":

@@ -5,8 +5,7 @@ changes its colour at random, and evaluates the policies (paper, appendix "noisy
 In the directory of `experiments.paper` both reports stand side by side.
 """
 
-import sys
-from collections.abc import Sequence
+from functools import partial
 
 from experiments.study import command
 from experiments.study.contents import NOISY_METHODS
@@ -20,12 +19,7 @@ STUDY = Study(
     setups=SETUPS,
     tasks={},
 )
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the study that the command line asks for."""
-    command.main(STUDY, sys.argv[1:] if arguments is None else arguments)
-
+main = partial(command.main, STUDY)
 
 if __name__ == "__main__":
     main()

@@ -6,8 +6,7 @@ appendices "ablation" and "supplemental results"). It can be stopped at any mome
 command continues it.
 """
 
-import sys
-from collections.abc import Sequence
+from functools import partial
 
 from experiments.study import command
 from experiments.study.contents import METHODS, TASKS, THREE
@@ -20,12 +19,7 @@ STUDY = Study(
     setups=THREE,
     tasks=TASKS,
 )
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the study that the command line asks for."""
-    command.main(STUDY, sys.argv[1:] if arguments is None else arguments)
-
+main = partial(command.main, STUDY)
 
 if __name__ == "__main__":
     main()

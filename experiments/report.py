@@ -5,7 +5,6 @@ evaluation and film, the settings in which they differ, and what they ran on. Ab
 a table for each of the paper's, from the study's directory or its results.csv.
 """
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +16,7 @@ from cbet_jax.config import SettingsError
 from cbet_jax.runs.directory import RunDirectoryError
 from experiments.common import cli
 from experiments.common.outputs import RUNS, new_page
-from experiments.common.screen import Screen
+from experiments.common.screen import Screen, say
 from experiments.reports import page, run_page, runs
 from experiments.study import report as study_report
 from experiments.study import results
@@ -41,7 +40,6 @@ class ReportOptions:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Write the page that the command line asks for."""
-    arguments = sys.argv[1:] if arguments is None else arguments
     console = Screen()
     with cli.user_errors():
         options: ReportOptions = cli.parse(ReportOptions, arguments, MODULE)
@@ -62,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 page.write(path, title, run_page.body(title, found, path.parent))
         except OSError as error:
             raise RunDirectoryError(f"cannot write {path}: {error.strerror}") from None
-    console.print(f"saved: {path}", soft_wrap=True, highlight=False)
+    say(console, f"saved: {path}")
 
 
 def read_study(words: Sequence[str]) -> list[Result]:

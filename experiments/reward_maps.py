@@ -6,7 +6,6 @@ and C-BET's 1 / (N(s') + N(c)). The counts are of what a random policy, or that 
 visited.
 """
 
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,7 +31,7 @@ from envs.minigrid.render import whole_grid
 from envs.types import World
 from experiments.common import cli, opening, outputs
 from experiments.common.gridworlds import gridworld_settings
-from experiments.common.screen import Screen
+from experiments.common.screen import Screen, say
 from experiments.illustrations import visits
 from experiments.illustrations.visits import Probe
 
@@ -82,7 +81,6 @@ class RewardMapOptions:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Draw what the command line asks for."""
-    arguments = sys.argv[1:] if arguments is None else arguments
     console = Screen()
     with cli.user_errors(UnknownEnvironment):
         options: RewardMapOptions = cli.parse(RewardMapOptions, arguments, MODULE)
@@ -97,7 +95,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         facing = FACING.index(options.facing)
         probes = visits.probe(seen, level, facing, options.actions)
         files = write(folder, level, probes, caption(options))
-    console.print(f"saved: {' and '.join(map(str, files))}", soft_wrap=True, highlight=False)
+    say(console, f"saved: {' and '.join(map(str, files))}")
 
 
 def check(options: RewardMapOptions) -> None:

@@ -6,7 +6,6 @@ the policy and a random one side by side on the same level. Of a run in Habitat 
 agent sees, the panorama, and its path on a map.
 """
 
-import sys
 from collections.abc import Sequence
 
 from envs.errors import UnknownEnvironment
@@ -20,7 +19,6 @@ MODULE = "experiments.watch"
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Show what the command line asks for."""
-    arguments = sys.argv[1:] if arguments is None else arguments
     console = Screen()
     with cli.user_errors(UnknownEnvironment, SimulatorError):
         options: WatchOptions = cli.parse(WatchOptions, arguments, MODULE)

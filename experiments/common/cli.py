@@ -21,7 +21,7 @@ from envs.errors import Check
 from experiments.common import interrupts, invocation
 from experiments.common.refusals import BAD_INPUT as BAD_INPUT
 from experiments.common.refusals import refusal
-from experiments.common.screen import flush_output, forget_output, in_notebook
+from experiments.common.screen import flush_output, forget_output, in_notebook, say
 
 FAILED = 1  # exit status
 NAMED_VALUES = ("--grid", "--own", "--slurm")  # options whose values are NAME=VALUE ...
@@ -35,20 +35,20 @@ MOST_DIGITS = 30  # of a whole number
 type Said = dict[str, list[str]]  # an option's name -> the words that follow it
 
 
-def parse(kind: Any, arguments: Sequence[str], module: str = "", **options: Any) -> Any:
-    """Read a command line into a frozen dataclass, as tyro does.
+def parse(kind: Any, arguments: Sequence[str] | None, module: str = "", **options: Any) -> Any:
+    """Read a command line into a frozen dataclass with tyro.
 
     Args:
         kind: the dataclass.
-        arguments: the words of the command line.
+        arguments: the words of the command line (None: `sys.argv`).
         module: the command that was started, for the usage line of `--help`.
         **options: passed on to `tyro.cli`.
 
     Raises:
-        SettingsError: own code that the line names cannot be loaded, or the dataclass refuses a
-            value.
-        SystemExit: help was asked for and printed, or tyro has said why the line cannot be read.
+        SettingsError: own code cannot be loaded, or the dataclass refuses a value.
+        SystemExit: help was printed, or tyro has printed why the line cannot be read.
     """
+    arguments = sys.argv[1:] if arguments is None else arguments
     _refuse_twice(arguments)
     if "return_unknown_args" not in options:  # the unknown words go to another command as given
         arguments = _with_own_code(arguments)
@@ -209,7 +209,7 @@ def show_checks(checks: Iterable[Check], console: Console) -> None:
     """
     failed = False
     for check in checks:
-        console.print(str(check), soft_wrap=True, highlight=False, markup=False)
+        say(console, check)
         failed |= bool(check.problem)
     if failed:
         raise SystemExit(FAILED)

@@ -18,6 +18,7 @@ from envs.habitat.workers.process import Settings
 from envs.habitat.workers.simulators import Played, Simulators, simulator_errors
 from envs.habitat.world import habitat_world
 from envs.types import World
+from experiments.common.screen import say
 
 EVALUATE = "experiments.habitat_evaluate"  # the command to run next
 PYTHON = "HABITAT_PYTHON"  # variable that names the interpreter habitat-sim is installed in
@@ -128,7 +129,7 @@ def introduce(simulators: Simulators, console: Console) -> None:
     """Say which simulator plays."""
     hello = simulators.workers.hello
     line = f"{len(simulators)} x {hello.simulator} {hello.version} ({hello.renderer})"
-    console.print(f"simulators: {line}, scene {hello.scene}", soft_wrap=True, highlight=False)
+    say(console, f"simulators: {line}, scene {hello.scene}")
 
 
 def played_time(played: Played) -> dict[str, float]:
@@ -145,5 +146,4 @@ def tell_time(played: Played, console: Console) -> None:
     """Say how fast the simulators were played, and how much of the time they took."""
     if played.steps:
         speed, share = played.steps / played.seconds, played.simulating / played.seconds
-        line = f"{speed:,.0f} simulator steps/s; simulators took {share:.0%} of the time"
-        console.print(line, soft_wrap=True, highlight=False)
+        say(console, f"{speed:,.0f} simulator steps/s; simulators took {share:.0%} of the time")

@@ -22,6 +22,7 @@ from envs.minigrid.generators.own_worlds import refuse_unnamed as refuse_unnamed
 from experiments.common import cli, presets
 from experiments.common.cli import Said
 from experiments.common.outputs import RUNS
+from experiments.common.screen import say
 from experiments.common.training_options import Experiment, TrainingOptions
 
 
@@ -121,11 +122,10 @@ def make_trackers(
     options: TrainingOptions, directory: RunDirectory, settings: RunSettings, console: Console
 ) -> Trackers:
     """Return the trackers of a run's metrics; the console shows their messages."""
-    say = partial(console.print, soft_wrap=True, highlight=False)
-    return Trackers(options.track, directory, settings, say)
+    return Trackers(options.track, directory, settings, partial(say, console))
 
 
 def tell_damaged(loaded: Loaded, console: Console) -> None:
     """Say which checkpoints were passed over because they are damaged."""
     for path in loaded.damaged:
-        console.print(f"checkpoint {path} is damaged: using {loaded.path.name}", soft_wrap=True)
+        say(console, f"checkpoint {path} is damaged: using {loaded.path.name}")

@@ -36,6 +36,11 @@ def in_notebook() -> bool:
     return type(sys.stdout).__module__.startswith(NOTEBOOK)
 
 
+def say(console: Console, line: object) -> None:
+    """Print one line, however long."""
+    console.print(str(line), soft_wrap=True, highlight=False, markup=False)
+
+
 class _Output(io.TextIOBase):
     """Standard output as it is at the time; text for a closed pipe is lost."""
 

@@ -28,17 +28,19 @@ from experiments.common.endings import (
 from experiments.common.interrupts import INTERRUPTED
 from experiments.common.opening import make_trackers, open_directory, read
 from experiments.common.presets import PRESETS
-from experiments.common.screen import Screen
+from experiments.common.screen import Screen, say
 from experiments.common.training_options import Asked, Experiment, Opened, TrainingOptions
 
 LAPTOP = "; --preset laptop trains a smaller network in about nine minutes"
 
 
-def main[O: TrainingOptions](experiment: Experiment[O], arguments: Sequence[str] | None) -> None:
+def main[O: TrainingOptions](
+    experiment: Experiment[O], arguments: Sequence[str] | None = None
+) -> None:
     """Train as a command line asks (None: `sys.argv`).
 
-    Of several runs, finished ones are left as they are. Runs that hold no checkpoint at the same
-    frames, of which some have diverged, say, are trained by one program after the other.
+    Finished runs are left as they are. Runs without a common checkpoint are trained one after the
+    other.
     """
     arguments = sys.argv[1:] if arguments is None else arguments
     console = Screen()
@@ -129,8 +131,7 @@ def train_group[O: TrainingOptions](
                 film = experiment.film if filmed else None
                 make = partial(film, asked.options, run.directory.root) if film else None
                 stopped = show_figures(run.directory, run.trackers, make) or stopped
-            line = closing_line(experiment, run.directory, outcome, asked.words)
-            console.print(line, soft_wrap=True, highlight=False)
+            say(console, closing_line(experiment, run.directory, outcome, asked.words))
     if stopped:
         end_stopped(stopped)
     place = [f"{run.directory.root}: " if len(runs) > 1 else "" for run in runs]
@@ -142,7 +143,7 @@ def _open_run[O: TrainingOptions](
 ) -> Run:
     directory = open_directory(asked.options, settings, opened.prefix)
     opened.begin(directory)
-    console.print(f"run directory: {directory.root}", soft_wrap=True, highlight=False)
+    say(console, f"run directory: {directory.root}")
     trackers = make_trackers(asked.options, directory, settings, console)
     return Run(directory, settings, trackers, asked.words)
 
@@ -159,7 +160,7 @@ def _train[O: TrainingOptions](
     if len(runs) > 1:
         console.print(f"{len(runs)} runs in one program", highlight=False)
     if line := rounding(first.train.frames, opened.program):
-        console.print(line, soft_wrap=True, highlight=False)
+        say(console, line)
     host = HostSettings(
         console,
         checkpoint_seconds=first.checkpoint_seconds,

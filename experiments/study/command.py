@@ -1,5 +1,6 @@
 """The command line of a study: its plan, its runs, its report."""
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -8,7 +9,7 @@ from rich.console import Console
 from cbet_jax.runs.directory import holds_no
 from envs.errors import UnknownEnvironment
 from experiments.common import cli
-from experiments.common.screen import Screen
+from experiments.common.screen import Screen, say
 from experiments.study import plan as plans
 from experiments.study import report, results
 from experiments.study.options import (
@@ -26,8 +27,9 @@ from experiments.sweeps.plans import carry_out, fail_if_any, open_queue, show
 RESULTS, REPORT = "results.csv", "report.html"
 
 
-def main(study: Study, arguments: Sequence[str]) -> None:
-    """Do what the command line asks for."""
+def main(study: Study, arguments: Sequence[str] | None = None) -> None:
+    """Run or report a study as the command line asks (None: `sys.argv`)."""
+    arguments = sys.argv[1:] if arguments is None else arguments
     console = Screen()
     with cli.user_errors(UnknownEnvironment):
         options, root = read(study, arguments)
@@ -45,11 +47,9 @@ def main(study: Study, arguments: Sequence[str]) -> None:
         found = results.collect(root, options.settings)
         kept = results.write_again(root / RESULTS, found)
         if kept:
-            line = f"{kept} is the earlier {RESULTS}: it has results of which no files are left"
-            console.print(line, soft_wrap=True, highlight=False)
+            say(console, f"{kept} is the earlier {RESULTS}: some of its results have no files left")
         path, *pictures = report.write(root / REPORT, f"Study: {root.name}", found)
-        line = f"report: {path}, with {len(pictures)} pictures"
-        console.print(line, soft_wrap=True, highlight=False)
+        say(console, f"report: {path}, with {len(pictures)} pictures")
         fail_if_any(failed, jobs)
 
 
@@ -76,5 +76,4 @@ def tell_left_out(options: StudyOptions, console: Console) -> None:
     """Say that tasks are left out, if they are asked for before the end of pre-training."""
     stages = {plans.TRANSFER, plans.TABULA_RASA}.intersection(options.stages)
     if options.until is not None and options.tasks and stages:
-        line = "no tasks now: they are learnt after the end of pre-training, without --until"
-        console.print(line, soft_wrap=True, highlight=False)
+        say(console, "no tasks now: they are learnt after the end of pre-training, without --until")

@@ -14,7 +14,7 @@ from cbet_jax.settings.types import PositiveInt, check_fields
 from envs.errors import UnknownEnvironment
 from experiments.common import cli
 from experiments.common.outputs import RUNS
-from experiments.common.screen import Screen
+from experiments.common.screen import Screen, say
 from experiments.sweeps import results
 from experiments.sweeps.grid import plan, read_grid
 from experiments.sweeps.jobs import COMMANDS, check
@@ -66,7 +66,7 @@ def main(arguments: Sequence[str]) -> None:
         rows = results.collect(dict(zip(planned.values(), jobs, strict=True)))
         results.write(options.out / TABLE, rows)
         results.show(rows, console)
-        console.print(f"results: {options.out / TABLE}", soft_wrap=True, highlight=False)
+        say(console, f"results: {options.out / TABLE}")
         fail_if_any(failed, jobs)
 
 

@@ -20,6 +20,7 @@ from cbet_jax.runs.signals import Stop
 from experiments.common import cli
 from experiments.common.endings import NOT_FINITE
 from experiments.common.refusals import NOT_WRITTEN
+from experiments.common.screen import say
 from experiments.sweeps.jobs import DIVERGED, Evaluation, Job, Policies
 from experiments.sweeps.queues import Queue, Submitted, last_error, status_of
 
@@ -100,8 +101,7 @@ class Executor:
                 try:
                     claims.enter_context(self._claim(job))
                 except RunInUseError:
-                    line = f"{job.name} is being done by another process: waiting for it"
-                    self._say_once(line)
+                    self._say_once(f"{job.name} is being done by another process: waiting for it")
                     continue
                 if submitted := self._queue.under_way(job):
                     if not group:
@@ -222,7 +222,7 @@ class Executor:
             self._say(line)
 
     def _say(self, line: str) -> None:
-        self._console.print(line, soft_wrap=True, highlight=False)
+        say(self._console, line)
 
 
 def names_of(jobs: Sequence[Job]) -> str:

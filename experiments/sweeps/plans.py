@@ -13,6 +13,7 @@ from cbet_jax.runs.atomic_write import delete_left_over
 from cbet_jax.runs.signals import stop_on_signals
 from cbet_jax.settings.types import PositiveInt, Processes
 from experiments.common import cli, endings, invocation
+from experiments.common.screen import say
 from experiments.sweeps.execute import Executor
 from experiments.sweeps.jobs import Job
 from experiments.sweeps.queues import LocalQueue, Queue, refuse_too_few_gpus
@@ -139,7 +140,7 @@ def show(jobs: Collection[Job], console: Console) -> None:
     for job in jobs:
         words = job.continuing if job.config.exists() else job.beginning
         command = invocation.command_line(job.module, *words)
-        console.print(f"{command}  # {job.state}", soft_wrap=True, highlight=False, markup=False)
+        say(console, f"{command}  # {job.state}")
     left = [job for job in jobs if not job.done]
     all_frames = sum(job.frames * job.seeds for job in jobs)
     frames = sum(max(job.frames - job.reached, 0) * job.seeds for job in left)

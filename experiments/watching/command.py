@@ -18,6 +18,7 @@ from envs.minigrid import make_world
 from envs.minigrid.generators import NAMES, find
 from experiments.common import habitat, opening
 from experiments.common.outputs import RUNS, given_run, results_folder
+from experiments.common.screen import say
 from experiments.watching import film, players, rooms_film, terminal
 from experiments.watching.options import WatchOptions
 from experiments.watching.playing import play, side_by_side
@@ -137,11 +138,6 @@ def save(
     with console.status("drawing"):
         out, count = film.write(options.out or default, frames, options.fps, numbered=numbered)
     say(console, f"saved: {out} ({count} frames)")
-
-
-def say(console: Console, line: str) -> None:
-    """Print one line, however long."""
-    console.print(line, soft_wrap=True, highlight=False)
 
 
 def check(options: WatchOptions, settings: RunSettings | None) -> None:
