@@ -16,7 +16,7 @@ from envs.types import World
 type View = UInt8[Array, "N height width 3"]
 type Views = UInt8[Array, "T N height width 3"]
 type Outputs = tuple[Float[Array, "T N actions"], Float[Array, "T N *heads"], RecurrentState]
-type Schedule = Callable[[Float[Array, ""]], Float[Array, ""]]  # of the frames played so far
+type Schedule = Callable[[Float[Array, ""]], Float[Array, ""]]  # frames played -> weight
 
 
 class AgentParams(NamedTuple):
@@ -34,9 +34,9 @@ class Agent(NamedTuple):
     """
 
     init: Callable[[PRNGKeyArray], AgentParams]
-    initial_state: Callable[[int], RecurrentState]  # of N agents that have seen nothing
+    initial_state: Callable[[int], RecurrentState]  # number of agents -> state before a first view
     schedule: Callable[[ArrayTree, Float[Array, ""]], ArrayTree]  # fixed, frames played -> fixed
-    precompute: Callable[[AgentParams, View], AgentParams]  # once for many calls of `apply`
+    precompute: Callable[[AgentParams, View], AgentParams]  # makes many calls of `apply` faster
     apply: Callable[[AgentParams, Views, Bool[Array, "T N"], RecurrentState], Outputs]
 
 
@@ -63,9 +63,9 @@ def make_agent(
     """Return the agent of a run.
 
     Args:
-        settings: of the network that learns.
+        settings: the network that learns.
         transfer: the frozen policy that biases it (None: no bias).
-        num_actions: number of actions to choose among.
+        num_actions: actions to choose among.
         view_shape: height, width and channels of a view.
     """
     agent = network_agent(settings, num_actions, view_shape)
@@ -87,7 +87,7 @@ def network_agent(
     num_actions: int,
     view_shape: tuple[int, int, int],
 ) -> Agent:
-    """Return the agent that is one network, all of it learnt; arguments as of `make_agent`."""
+    """Return the agent of one network, all of it learnt; arguments as of `make_agent`."""
     network = PolicyNetwork(settings, num_actions)
 
     def init(key: PRNGKeyArray) -> AgentParams:
@@ -142,14 +142,14 @@ def biased(task: Agent, bias: Agent, alpha: Schedule) -> Agent:
 
 
 def linear_decay(start: float, frames: int | None) -> Schedule:
-    """Return the weight that falls linearly from `start` to 0 over `frames` (None: it stays)."""
+    """Return a weight that decays linearly from `start` to 0 over `frames` (None: constant)."""
     if frames is None:
         return lambda played: jnp.asarray(start, jnp.float32)
     return lambda played: start * jnp.maximum(1.0 - played / float(frames), 0.0)
 
 
 def uniform(num_actions: int) -> Agent:
-    """Return the agent that draws every action with the same chance and learns nothing."""
+    """Return the agent that draws actions uniformly and learns nothing."""
 
     def init(key: PRNGKeyArray) -> AgentParams:
         return AgentParams(())

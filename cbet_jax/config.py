@@ -68,8 +68,8 @@ class NetworkSettings:
     dense_units: Static[Units] = 1024
     lstm_layers: Static[Layers] = 2
     lstm_units: Static[Units] = 1024
-    #: 2: one predicts the return of the task's reward, one that of the intrinsic reward, which
-    #: each have a discount; the second return goes on past an episode's end (Burda et al., 2018)
+    #: 2: separate values of the task's and the intrinsic reward, each with its discount; the
+    #: intrinsic return continues past an episode's end (Burda et al., 2018)
     value_heads: Static[Heads] = 1
     factors: Static[Factors] = "float32"  # type of the factors of products; sums are float32
     #: views are divided by this: 255 for images (None: not divided, as MiniGrid's cell codes)
@@ -100,11 +100,11 @@ class LossSettings:
     """V-trace and the three terms of the loss."""
 
     discount: BelowOne = 0.99
-    #: of the intrinsic reward, if it has a value head of its own (`network.value_heads`)
+    #: discount of the intrinsic reward, if `network.value_heads` is 2
     intrinsic_discount: BelowOne = 0.99
     value_weight: NonNegativeFloat = 0.5
     entropy_weight: NonNegativeFloat = 0.0005
-    #: a time-out is a truncation: bootstrap from the old episode's last view, not (as the published
+    #: at a time-out, bootstrap from the old episode's last view, not (as the published
     #: code does) from the first view of the next episode
     cut_at_time_outs: Static[bool] = False
 
@@ -114,11 +114,11 @@ class LossSettings:
 
 @dataclass(frozen=True)
 class CountSettings:
-    """Count tables of states and of changes; a method has those that it needs."""
+    """Count tables of states and changes; a method has those that it needs."""
 
-    #: p, with which each table is reset at each step (None: the method's)
+    #: probability p that a table is reset at a step (None: the method's)
     reset_probability: Switch[Probability] | None = None
-    random_resets: bool = True  # no: the method's own p is 0, as in the paper without pre-training
+    random_resets: bool = True  # no: the method's p is 0, as in the paper without pre-training
     capacity: Static[Slots | None] = None  # slots in a table (None: enough for the method)
     shared: Static[bool] = False  # one table for all actors, instead of one for each
     states: Static[View] = "egocentric"  # the view that identifies a state
@@ -138,12 +138,12 @@ class AuxiliarySettings:
     """The networks of RND, Curiosity and RIDE, and how they learn."""
 
     channels: Static[Filters] = (32, 32, 128)  # filters of each convolution of an embedding
-    hidden_units: Static[Units] = 256  # of the inverse and the forward model
-    forward_weight: NonNegativeFloat = 10.0  # of the forward model's loss
-    inverse_weight: NonNegativeFloat = 0.1  # of the inverse model's loss
-    prediction_weight: NonNegativeFloat = 0.1  # of RND's loss
-    squared_norms: Static[bool] = False  # in rewards and losses, as the paper writes them
-    #: their learning rate decays as the policy's does; in the published code it is constant
+    hidden_units: Static[Units] = 256  # hidden layer of the inverse and the forward model
+    forward_weight: NonNegativeFloat = 10.0  # weight of the forward model's loss
+    inverse_weight: NonNegativeFloat = 0.1  # weight of the inverse model's loss
+    prediction_weight: NonNegativeFloat = 0.1  # weight of RND's loss
+    squared_norms: Static[bool] = False  # square them in rewards and losses, as the paper does
+    #: decay their learning rate as the policy's (the published code does not)
     decay_rate: Static[bool] = False
 
     def __post_init__(self) -> None:
@@ -155,9 +155,9 @@ class HabitatSettings:
     """How scenes of rooms are played (paper, appendix on Habitat)."""
 
     simulator: str = "raycast"  # or habitat_sim, or the path of a file that defines `open_scene`
-    folder: str | None = None  # data set that the scenes are named in (None: they are paths)
-    max_steps: PositiveInt = 500  # of an episode
-    random_starts: bool = False  # each episode starts elsewhere, not where the seed says
+    folder: str | None = None  # data set of the named scenes (None: names are paths)
+    max_steps: PositiveInt = 500  # in an episode
+    random_starts: bool = False  # draw a new start for each episode
     #: all actors start at one place (no: each has its own for the whole run, as published)
     shared_start: bool = False
     agent_radius: PositiveFloat = 0.1  # metres
@@ -175,12 +175,12 @@ class TransferSettings:
     """The pre-trained policy that biases a task's, and by how much (paper, section 3.3)."""
 
     run: str  # directory of the pre-trained run
-    frames: Annotated[int, at_least(0), at_most(MOST_FRAMES)]  # of that run's checkpoint
-    network: NetworkSettings  # of the pre-trained policy
+    frames: Annotated[int, at_least(0), at_most(MOST_FRAMES)]  # choose that run's checkpoint
+    network: NetworkSettings  # the pre-trained policy's
     #: which of that run's seeds (None: each seed takes the one of the same index)
     seed_index: NonNegativeInt | None = None
     alpha: NonNegativeFloat = 1.0  # weight of its logits, which are added to the task's
-    alpha_frames: Frames | None = None  # alpha falls linearly to 0 over these (None: it stays)
+    alpha_frames: Frames | None = None  # alpha decays linearly to 0 over these (None: constant)
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -188,22 +188,21 @@ class TransferSettings:
 
 @dataclass(frozen=True)
 class TrainSettings:
-    """All that training needs to know besides its worlds."""
+    """All settings of training, except its worlds."""
 
     method: Static[str] = "cbet"  # or another of `cbet_jax.intrinsic.METHODS`, or FILE.py:FUNCTION
     #: settings of a method of one's own, NAME=VALUE
     own: Static[tuple[str, ...]] = ()
-    #: of the intrinsic reward (None: the method's own)
+    #: weight of the intrinsic reward (None: the method's own)
     intrinsic_coefficient: NonNegativeFloat | None = None
-    #: of the extrinsic reward, which is added to the intrinsic one: 0 in pre-training
+    #: weight of the extrinsic reward, which is added to the intrinsic one: 0 in pre-training
     extrinsic_weight: NonNegativeFloat = 0.0
     frames: Frames = 50_000_000  # for each seed; rounded up to whole chunks
     worlds: Static[Worlds] = 40  # actors, for each seed
     batch: Static[Worlds] = 32  # sequences in an update
     unroll: Static[Steps] = 100  # steps in a sequence
-    #: all worlds of pre-training in gridworlds begin at once in the first environment, and stay in
-    #: step with each other (no: they begin at moments spread over a cycle through the
-    #: environments); no effect elsewhere
+    #: in pre-training in gridworlds, begin all worlds in the first environment and keep them in
+    #: step (no: their beginnings are spread over a cycle through the environments)
     lockstep: Static[bool] = False
     network: NetworkSettings = field(default_factory=NetworkSettings)
     optimizer: OptimizerSettings = field(default_factory=OptimizerSettings)
@@ -256,10 +255,10 @@ class RunSettings:
     )
     seeds: Static[Seeds] = 1  # trained side by side in one compiled program
     first_seed: Seed = 0  # the seeds are first_seed, first_seed + 1, ...
-    chunk: Static[Iterations] = 5  # iterations between two looks of the host
-    explore: Static[bool] = True  # there is no task: success does not end an episode
-    transfer: TransferSettings | None = None  # what biases the policy, if anything does
-    #: how the environments are played, if they are scenes of rooms (None: they are gridworlds)
+    chunk: Static[Iterations] = 5  # iterations before the host writes metrics
+    explore: Static[bool] = True  # without a task: success does not end an episode
+    transfer: TransferSettings | None = None  # policy that biases this one (None: no bias)
+    #: how scenes of rooms are played (None: the environments are gridworlds)
     habitat: HabitatSettings | None = None
 
     def __post_init__(self) -> None:
@@ -273,7 +272,7 @@ class RunSettings:
 
     @property
     def stage(self) -> str:
-        """What people call such a run."""
+        """The stage in words, such as "pre-training"."""
         task = "transfer" if self.transfer else "tabula rasa"
         stage = "pre-training" if self.explore else task
         return f"{stage} in Habitat" if self.habitat else stage

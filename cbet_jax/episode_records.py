@@ -18,9 +18,9 @@ FEWEST_SLOTS = 64
 
 
 class Episodes(NamedTuple):
-    """What the last step of `N` worlds belongs to: episodes, as far as they have been played."""
+    """The current episodes of `N` worlds, up to the last step."""
 
-    ended: Bool[Array, " N"]  # with this step
+    ended: Bool[Array, " N"]  # at the last step
     environment: Int[Array, " N"]
     success: Bool[Array, " N"]
     interactions: Int[Array, " N"]  # unique ones
@@ -37,7 +37,7 @@ class Recorded(NamedTuple):
 
 
 def with_episode_records(world: World[Any]) -> World[Recorded]:
-    """Return the same worlds, whose state says of each step what its episode has brought so far."""
+    """Return the same worlds, with records of the current episodes in their state."""
 
     def init(beginning: Any) -> tuple[Recorded, Step]:
         worlds, step = world.init(beginning)
@@ -79,5 +79,5 @@ def with_episode_records(world: World[Any]) -> World[Recorded]:
 
 
 def interaction_slots(max_steps: int) -> int:
-    """Return the size of the table of an episode's interactions: at most half of it fills up."""
+    """Return the slots of an episode's table of interactions: at most half of them are filled."""
     return max(FEWEST_SLOTS, 2 << (max_steps - 1).bit_length())

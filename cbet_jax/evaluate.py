@@ -32,11 +32,11 @@ class _Play(NamedTuple):
     key: PRNGKeyArray
 
 
-# Of the parameters of several policies, arrays [policies, ...], of what the worlds begin with
-# (`World.init`: a key that draws the levels), and of a key that draws the actions.
+# (parameters [policies, ...], what `World.init` takes (a key that draws the levels), key that
+# draws the actions) -> episodes [policies, N]
 type Evaluator = Callable[[AgentParams, Any, PRNGKeyArray], Episodes]
 
-NOTHING_LEARNT = AgentParams(np.zeros(1, np.float32))  # of one policy that draws every action alike
+NOTHING_LEARNT = AgentParams(np.zeros(1, np.float32))  # parameters of a uniform policy
 
 
 def make_evaluator(world: World, agent: Agent) -> Evaluator:
@@ -47,12 +47,7 @@ def make_evaluator(world: World, agent: Agent) -> Evaluator:
 
     Args:
         world: must not explore, so success ends an episode.
-        agent: that acts.
-
-    Returns:
-        A function of the policies' parameters `[policies, ...]`, of what `world.init` takes (a key
-        that draws the levels), and of a key that draws the actions. It returns episodes
-        `[policies, N]`.
+        agent: acts.
     """
     play = jax.jit(partial(_evaluate, agent, with_episode_records(world)))
 
@@ -70,7 +65,7 @@ def make_evaluator(world: World, agent: Agent) -> Evaluator:
 
 
 def evaluate_uniform(world: World, beginning: Any, action_key: PRNGKeyArray) -> Episodes:
-    """Play one episode in each world, every action with the same chance."""
+    """Play one episode in each world with uniformly random actions."""
     play = make_evaluator(world, uniform(world.num_actions))
     return jax.tree.map(lambda leaf: leaf[0], play(NOTHING_LEARNT, beginning, action_key))
 
@@ -97,7 +92,7 @@ def _evaluate(
 
 
 def _step(agent: Agent, world: World, params: AgentParams, play: _Play) -> _Play:
-    """Play one step, and keep the results of the episodes that it ends."""
+    """Play one step, and keep the results of episodes that end."""
     key, action_key = jax.random.split(play.key)
     actor, transition = act(agent, world, params, play.actor, action_key)
     chosen = jax.nn.one_hot(transition.action, world.num_actions, dtype=jnp.int32)

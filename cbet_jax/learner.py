@@ -1,7 +1,4 @@
-"""One update: the loss of a batch of sequences, its gradient, one RMSProp step.
-
-Also the optimizers and their learning rates.
-"""
+"""One update (loss of a batch of sequences, gradient, RMSProp step), and the optimizers."""
 
 from typing import NamedTuple
 
@@ -16,7 +13,7 @@ from cbet_jax.intrinsic.types import Intrinsic, Loss, Params, Reward
 from cbet_jax.losses import ActorCriticLoss, RewardStream, actor_critic_loss, cut_at_time_outs
 from cbet_jax.types import ArrayTree, Metrics, SameType, Trajectory, unchanged
 
-EXTRINSIC, INTRINSIC, BOTH = "extrinsic", "intrinsic", "both"  # rewards, and values
+EXTRINSIC, INTRINSIC, BOTH = "extrinsic", "intrinsic", "both"  # names of rewards and values
 
 
 class LearnerState(NamedTuple):
@@ -98,11 +95,11 @@ def update(
     """Learn once from a batch of sequences: the policy, then the method's own networks.
 
     Args:
-        agent: whose policy learns.
-        intrinsic: the method.
-        optimizers: of the policy and of the method's networks.
-        settings: of the run.
-        learner: before the update.
+        agent: its policy learns.
+        intrinsic: its reward is learnt from.
+        optimizers: update the policy and the method's networks.
+        settings: weights of rewards and losses.
+        learner: the state before the update.
         batch: the sequences.
         mean: averages gradients and losses over the devices that share the batch.
 
@@ -174,13 +171,13 @@ def maximized_rewards(
 ) -> dict[str, Float[Array, "T N"]]:
     """Return the rewards that the policy maximizes, weighted and clipped, by the value's name.
 
-    It is the sum of both, unless each has a value that predicts its return.
+    One value head predicts the return of their sum; two heads predict one return each.
 
     Args:
         extrinsic: reward of the task.
         intrinsic: reward of the method.
         coefficient: weight of the intrinsic reward.
-        settings: of the run; they weight the extrinsic reward.
+        settings: weight of the extrinsic reward, and number of value heads.
     """
     of_method, of_task = coefficient * intrinsic, settings.extrinsic_weight * extrinsic
     if settings.network.value_heads == 1:
@@ -189,7 +186,7 @@ def maximized_rewards(
 
 
 def by_name(numbers: Float[Array, "T N *heads"]) -> dict[str, Float[Array, "T N"]]:
-    """Return rewards, or the values that predict their returns, by what they are of."""
+    """Name rewards or values: one for both, or the two along the last axis."""
     if numbers.ndim == 2:
         return {BOTH: numbers}
     return {EXTRINSIC: numbers[..., 0], INTRINSIC: numbers[..., 1]}
@@ -205,11 +202,11 @@ def batch_loss(
     """Return the actor-critic loss of a batch of sequences.
 
     Args:
-        params: of the agent.
+        params: the agent's.
         batch: the sequences.
-        rewards: that the policy maximizes, by the names of the values.
-        agent: whose policy learns.
-        settings: of the run.
+        rewards: what `maximized_rewards` returns.
+        agent: its policy learns.
+        settings: `settings.loss` weights the terms.
     """
     steps, loss = batch.steps, settings.loss
     logits, value, _ = agent.apply(params, batch.view, batch.first, batch.initial_state)

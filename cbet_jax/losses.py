@@ -16,7 +16,7 @@ from cbet_jax.vtrace import vtrace
 class RewardStream(NamedTuple):
     """A reward, and the value that predicts its return."""
 
-    value: Float[Array, "T+1 N"]  # of all views; the last one only bootstraps
+    value: Float[Array, "T+1 N"]  # V of all views; the last one only bootstraps
     reward: Float[Array, "T N"]  # of each action
     discount: Float[Array, "T N"]  # gamma, or 0 where nothing of value follows
 
@@ -40,10 +40,10 @@ def actor_critic_loss(
     """Return the V-trace actor-critic loss of a batch of sequences.
 
     Args:
-        logits: of the policy that learns, for the views acted on.
-        action: taken by the policy that acted.
-        behaviour_logits: of the policy that acted.
-        streams: rewards whose advantages, and whose values' errors, are summed.
+        logits: what the learning policy gives for the views acted on.
+        action: chosen by the policy that acted.
+        behaviour_logits: what the policy that acted gave.
+        streams: rewards with their values; advantages and squared errors are summed.
         settings: weights of the terms.
     """
     log_policy = jax.nn.log_softmax(logits)
@@ -72,8 +72,8 @@ def actor_critic_loss(
 def sequence_mean(terms: Float[Array, "T N"]) -> Float[Array, ""]:
     """Return terms summed over the steps and averaged over the batch.
 
-    It multiplies: of a weight that is a constant, a division would be computed when compiling, of
-    a swept one it would become this product, and their gradients would differ by rounding.
+    XLA divides a constant weight when compiling, and multiplies a swept one by the reciprocal:
+    with the product written out, both give the same bits.
     """
     return terms.sum(0).sum() * (1 / terms.shape[1])
 
@@ -86,14 +86,13 @@ def cut_at_time_outs(
 ) -> tuple[Float[Array, "T N"], Float[Array, "T N"]]:
     """Return rewards and discounts that end the value of an episode at its time-out.
 
-    Worlds reset themselves and do not show the view that the last action led to. Its value is
-    taken to be that of the last view acted on: it is added to the reward, and the discount
-    becomes zero.
+    Worlds reset themselves and do not show the view that the last action led to. The value of the
+    last view acted on stands in for its value: it is added to the reward, and the discount is 0.
 
     Args:
         reward: of each action.
         discount: gamma, or 0 where nothing of value follows.
-        value_tm1: of the views acted on.
+        value_tm1: V of the views acted on.
         truncated: whether the action ended the episode at its time limit.
     """
     bootstrap = discount * jax.lax.stop_gradient(value_tm1)

@@ -1,4 +1,4 @@
-"""Code of one's own, in a file or in an installed module: loaded, and named with a digest.
+"""Load a user's own code from a file or an installed module, and name it with a digest.
 
     my_bonus.py:make        a function `make` in the file `my_bonus.py`
     package.module:make     the same in an installed module
@@ -19,15 +19,15 @@ from typing import Any
 from cbet_jax.settings.types import SettingsError
 from envs.errors import did_you_mean
 
-DIGITS = 8  # of the digest, in a name
+DIGITS = 8  # length of the digest in a name
 
-_functions: dict[str, Callable[..., Any]] = {}  # that this process has loaded, by name
-_sources: dict[str, bytes] = {}  # content of their files, by name
-_given: dict[str, str] = {}  # the names that they were loaded by, by name
+_functions: dict[str, Callable[..., Any]] = {}  # loaded functions by full name
+_sources: dict[str, bytes] = {}  # contents of their files by full name
+_given: dict[str, str] = {}  # names on the command line by full name
 
 
 def is_own(name: str) -> bool:
-    """Return whether a name is that of code of one's own."""
+    """Return whether a name is that of own code."""
     return ":" in name
 
 
@@ -37,7 +37,7 @@ def plain(name: str) -> str:
 
 
 def digest(name: str) -> str:
-    """Return the digest in the name of own code; nothing of another name."""
+    """Return the digest in the name of own code; '' for other names."""
     return name.partition("@")[2] if is_own(name) else ""
 
 
@@ -48,7 +48,7 @@ def load(name: str) -> tuple[str, Callable[..., Any]]:
         name: `FILE.py:FUNCTION` or `package.module:function`, with or without a digest.
 
     Returns:
-        Its name with the digest, which settings hold, and the function.
+        The name with the digest, which settings hold, and the function.
 
     Raises:
         SettingsError: there is no such function, or its file cannot be loaded.
@@ -77,23 +77,23 @@ def load(name: str) -> tuple[str, Callable[..., Any]]:
 
 
 def given(name: str) -> str:
-    """Return the name by which a command line loads own code again; any other name as it is."""
+    """Return the name by which a command line loads own code again; other names unchanged."""
     return _given.get(name, name)
 
 
 def source(name: str) -> bytes | None:
-    """Return the content of the file of own code that is loaded; None of the package's own."""
+    """Return the content of the file of loaded own code; None for the package's code."""
     return _sources.get(name)
 
 
 def loaded_words(
     arguments: Iterable[str], loaders: Mapping[str, Callable[[str], str]]
 ) -> Iterator[str]:
-    """Yield a command line's words; own code that it names is loaded, and named in full.
+    """Yield a command line's words, with own code loaded and named in full.
 
     Args:
         arguments: the words.
-        loaders: of the options that name code: from a name to the name in full.
+        loaders: option that names code -> function from a name to the full name.
 
     Raises:
         SettingsError: some code cannot be loaded.
@@ -116,7 +116,7 @@ def _read(path: Path) -> bytes:
 
 
 def _module(path: Path, content: bytes) -> ModuleType:
-    """Run a file's content, which was read once: what runs is what the digest is of."""
+    """Run a file's content, read only once: the digest is of the code that runs."""
     module = ModuleType(f"{path.stem}_{hashlib.sha256(content).hexdigest()[:DIGITS]}")
     module.__file__ = str(path)
     sys.modules[module.__name__] = module  # dataclasses look their module up

@@ -41,9 +41,8 @@ class Program(NamedTuple):
     """
 
     init: Jitted[Key[Array, " seeds"], TrainState]
-    advance: Jitted[
-        TrainState, tuple[TrainState, Metrics]
-    ]  # metrics [iterations, seeds]; donates the state
+    #: plays and learns a chunk; donates its input state; metrics are [iterations, seeds]
+    advance: Jitted[TrainState, tuple[TrainState, Metrics]]
     iterations_per_chunk: int
     frames_per_iteration: int  # for each seed
     to_devices: SameType = unchanged  # moves a state read from disk to where `advance` expects it
@@ -61,13 +60,13 @@ def make_program(
     """Return the compiled program that trains one agent for each seed, each with its own worlds.
 
     Args:
-        settings: of the run, or of several runs that differ in real numbers only (rates, weights,
-            probabilities above 0) and are trained beside each other, as seeds are.
+        settings: one run's, or those of several runs that train side by side and differ in real
+            numbers only (rates, weights, probabilities above 0).
         world: the worlds of one seed.
-        seeds: number of agents, for each of the settings.
+        seeds: number of agents for each of the settings.
         iterations_per_chunk: iterations in one call of `advance`.
-        seeds_at_once: how many seeds are computed side by side, the rest after them (None: all
-            on an accelerator; 1 on a CPU, whose cache does not hold more).
+        seeds_at_once: seeds computed side by side (None: all on an accelerator; 1 on a CPU,
+            whose cache does not hold more).
         agent: acts and learns (None: one network, as the settings say).
         mesh: the devices that seeds and worlds are laid out over (None: one device).
 
@@ -147,9 +146,9 @@ def _map_seeds[X, Y](function: Callable[[X], Y], seeds: int, at_once: int, tree:
 def _update_seeds[N, X, Y](
     function: Callable[[tuple[N, X]], tuple[X, Y]], seeds: int, at_once: int, tree: tuple[N, X]
 ) -> tuple[X, Y]:
-    """As `_map_seeds`, where each agent has a number and a state: the states are updated in place.
+    """Map agents' numbers and states as `_map_seeds` does, and update the states in place.
 
-    So count tables, the most of a state, are held once, beside those of the one that learns.
+    Count tables, most of a state, are then held once, plus those of the one agent that learns.
     """
     if seeds == 1 or at_once > 1:
         return _map_seeds(function, seeds, at_once, tree)

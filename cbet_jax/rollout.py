@@ -15,21 +15,21 @@ from envs.types import Step, World
 
 
 class ActorState(NamedTuple):
-    """The state of the actors: nothing here is learnt."""
+    """The state of the actors; nothing in it is learnt."""
 
     world: ArrayTree  # state of the worlds
     step: Step  # the last step; its view is acted on next
     first: Bool[Array, " N"]  # whether the agent's state is zeroed before it sees step.view
-    recurrent: RecurrentState  # of the agent
+    recurrent: RecurrentState  # state of the agent
 
 
 class Played(NamedTuple):
     """What a rollout returns."""
 
-    actor: ActorState  # after its last step
-    memory: Memory  # of the intrinsic method, after it
+    actor: ActorState  # state after the last step
+    memory: Memory  # memory of the intrinsic method after the last step
     trajectory: Trajectory
-    episodes: Episodes  # that the steps belong to, arrays [T, N]
+    episodes: Episodes  # episode of each step, arrays [T, N]
 
 
 def begin_actor(agent: Agent, world: World, world_state: ArrayTree, step: Step) -> ActorState:
@@ -38,8 +38,8 @@ def begin_actor(agent: Agent, world: World, world_state: ArrayTree, step: Step) 
     Args:
         agent: acts.
         world: the worlds.
-        world_state: of worlds that have just begun (`world.init`).
-        step: the first one of these worlds.
+        world_state: first state of the worlds, from `world.init`.
+        step: their first step, likewise.
     """
     first = jnp.ones(world.num_worlds, bool)
     return ActorState(world_state, step, first, agent.initial_state(world.num_worlds))
@@ -62,10 +62,10 @@ def rollout(
         agent: acts.
         world: the worlds, which keep records (`with_episode_records`).
         intrinsic: the method.
-        params: of the agent.
-        intrinsic_params: of the method.
-        actor: before the first step.
-        memory: of the method, before the first step.
+        params: the agent's.
+        intrinsic_params: the method's.
+        actor: the state before the first step.
+        memory: the method's before the first step.
         key: draws actions, and what the method draws.
         unroll: number of steps.
     """
@@ -96,7 +96,7 @@ def rollout(
 def act(
     agent: Agent, world: World, params: AgentParams, actor: ActorState, key: PRNGKeyArray
 ) -> tuple[ActorState, Transition]:
-    """Play one step in every world: choose actions, and move the worlds.
+    """Play one step in every world: choose actions, then move the worlds.
 
     Training, evaluation and `watch` all step through this function. The returned actor's `step`
     has the next views.
@@ -104,8 +104,8 @@ def act(
     Args:
         agent: acts.
         world: the worlds.
-        params: of the agent; computes faster with those that it has precomputed.
-        actor: before the step.
+        params: the agent's, faster if precomputed.
+        actor: the state before the step.
         key: draws the actions.
     """
     view, first = actor.step.view[None], actor.first[None]

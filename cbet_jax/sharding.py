@@ -26,8 +26,7 @@ from cbet_jax.types import ArrayTree, Metrics, SameType, Trajectory, unchanged
 SEEDS, WORLDS = "seeds", "worlds"  # axes of the mesh
 
 type Players = tuple[ActorState, Memory]  # the memory is that of the intrinsic method
-# Learns from batches [updates, X, sequences, ...], one after the other, with some numbers of the
-# settings.
+# Learns from batches [updates, X, sequences, ...] in order, with the traced numbers of settings.
 type Learn = Callable[[LearnerState, Trajectory, TrainSettings], tuple[LearnerState, Metrics]]
 
 
@@ -36,7 +35,7 @@ class DataParallel(NamedTuple):
 
     constrain: Callable[[Players], Players]  # says how their arrays are sharded
     shard_learner: Callable[[Learn], Learn]
-    mean: SameType  # over the row; only inside of a sharded learner
+    mean: SameType  # averages over the row; only inside a sharded learner
 
 
 ONE_DEVICE = DataParallel(unchanged, unchanged, unchanged)
@@ -105,7 +104,7 @@ def state_shardings(mesh: Mesh, states: PyTree, worlds: int) -> PyTree[NamedShar
     Args:
         mesh: the devices.
         states: `TrainState` of arrays `[seeds, ...]`, or of their `jax.ShapeDtypeStruct`.
-        worlds: number of worlds of one seed.
+        worlds: worlds of one seed.
     """
     state = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[1:], x.dtype), states)
     actor, memory = player_specs((state.actor, state.memory), worlds)
@@ -114,7 +113,7 @@ def state_shardings(mesh: Mesh, states: PyTree, worlds: int) -> PyTree[NamedShar
 
 
 def to_devices[State](state: State, shardings: PyTree[NamedSharding]) -> State:
-    """Return arrays on the devices that they belong to, wherever they are now."""
+    """Move arrays to the devices that `shardings` name."""
     return jax.tree.map(_to_devices, state, shardings)
 
 

@@ -30,7 +30,7 @@ class TrainState(NamedTuple):
 
     learner: LearnerState
     actor: ActorState
-    memory: Memory  # of the intrinsic method, () without one
+    memory: Memory  # memory of the intrinsic method; () if it has none
     key: PRNGKeyArray
     iteration: Int[Array, ""]  # iterations done
 
@@ -91,7 +91,7 @@ def init(trainer: Trainer, key: PRNGKeyArray) -> TrainState:
 
 
 def iterate(trainer: Trainer, state: TrainState) -> tuple[TrainState, Metrics]:
-    """Play and learn once: rollouts, then updates."""
+    """Play the rollouts of an iteration, then learn from them."""
     key, rollout_key = jax.random.split(state.key)
     frames = state.iteration.astype(jnp.float32) * trainer.settings.iteration_frames
     learner = state.learner._replace(fixed=trainer.agent.schedule(state.learner.fixed, frames))
@@ -110,13 +110,13 @@ def iterate(trainer: Trainer, state: TrainState) -> tuple[TrainState, Metrics]:
 def play(
     trainer: Trainer, learner: LearnerState, actor: ActorState, memory: Memory, key: PRNGKeyArray
 ) -> Played:
-    """Play the rollouts of an iteration; what they return gets a leading axis of rollouts.
+    """Play the rollouts of an iteration; trajectories and episodes get a leading axis of rollouts.
 
     Args:
         trainer: the parts of the run.
         learner: its policy acts.
-        actor: before the first rollout.
-        memory: of the intrinsic method, before the first rollout.
+        actor: the state before the first rollout.
+        memory: the intrinsic method's before the first rollout.
         key: draws actions, and what the intrinsic method draws.
     """
     world, intrinsic = trainer.world, trainer.intrinsic
@@ -151,7 +151,7 @@ def learn(
 
         return jax.lax.scan(learn_once, learner, batches)
 
-    # A function that several devices compute may refer to no traced array: it is given them.
+    # `shard_map` cannot close over traced numbers: they are passed as arguments.
     shared = trainer.parallel.shard_learner(learn_each)
     batches = split_batches(trajectories, trainer.settings.updates)
     learner, metrics = shared(learner, batches, traced(trainer.settings))
@@ -177,7 +177,7 @@ def _first_bad(loss: Float[Array, " updates"]) -> Float[Array, ""]:
 
 
 def _episode_metrics(episodes: Episodes, world: World) -> Metrics:
-    """Return how many episodes ended, in all worlds and in each, and means over these episodes."""
+    """Return the number of ended episodes, and means over them, overall and by environment."""
     values = {
         "success": episodes.success,
         "extrinsic_return": episodes.extrinsic_return,

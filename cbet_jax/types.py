@@ -11,14 +11,14 @@ type Metrics = dict[str, Float[Array, "..."]]
 
 @runtime_checkable
 class SameType(Protocol):
-    """A function that returns what it is given: other values, or elsewhere, but the same type."""
+    """A function from any tree to a tree of the same type."""
 
     def __call__[T](self, tree: T, /) -> T:
-        """Return the same type."""
+        """Call the function."""
 
 
 def unchanged[T](tree: T) -> T:
-    """Return what is given."""
+    """Return `tree`."""
     return tree
 
 
@@ -30,10 +30,10 @@ class LSTMState(NamedTuple):
 
 
 class Transition(NamedTuple):
-    """What `N` agents did at one step, and what it brought."""
+    """One step of `N` agents: what they did, and what followed."""
 
     action: Int[Array, " N"]
-    logits: Float[Array, "N actions"]  # of the policy that acted
+    logits: Float[Array, "N actions"]  # what the policy that acted gave
     extrinsic_reward: Float[Array, " N"]
     terminated: Bool[Array, " N"]  # the value of what follows is zero
     truncated: Bool[Array, " N"]  # what follows belongs to another episode

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-STEPS_A_TURN = 10  # of the loop, on a GPU
+STEPS_A_TURN = 10  # steps in a turn of the loop on a GPU
 
 
 class VTrace(NamedTuple):
@@ -27,9 +27,9 @@ def vtrace(
     """Compute V-trace targets with rho-bar = c-bar = 1 and policy-gradient rho clipped at 1.
 
     Args:
-        value_tm1: V(x_s), of the views acted on.
-        value_t: V(x_{s+1}), of the views that followed.
-        reward_t: of the actions.
+        value_tm1: V(x_s) of the views acted on.
+        value_t: V(x_{s+1}) of the views that followed.
+        reward_t: r_s of the actions.
         discount_t: gamma, or 0 where nothing of value follows.
         log_rho_tm1: log pi(a | x) - log mu(a | x), the learner's policy over the actor's.
 

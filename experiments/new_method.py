@@ -78,7 +78,7 @@ def make(settings, num_actions, own=Own()):
         """
         return trajectory.signal.astype(jnp.float32) ** -own.power
 
-    # For running means: adapt= (cbet_jax/intrinsic/running.py).
+    # For running means: adapt= (cbet_jax/intrinsic/running_moments.py).
     return Intrinsic(
         "$name", coefficient=0.005, reward=reward, init=init, observe=each_step(observe)
     )

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 SPARSE_POINTS = 20  # a curve with fewer points shows each of them
 DASHES = ("-", "--", ":", "-.")
 NARROWEST_INCHES, WIDEST_INCHES = 7.0, 10.0  # a picture fits a page's width
-CROWDED_GROUPS = 5  # with more groups their names are slanted
-LABEL_CHARACTERS, AXIS_CHARACTERS = 16, 32  # in a line of a group's name, of an axis's label
+CROWDED_GROUPS = 5  # the names of more groups are slanted
+LABEL_CHARACTERS, AXIS_CHARACTERS = 16, 32  # longest line of a group's name, of an axis's label
 
 
 def draw_learning_curves(table: Path, folder: Path, actors: int) -> list[Path]:
@@ -31,7 +31,7 @@ def draw_learning_curves(table: Path, folder: Path, actors: int) -> list[Path]:
     Args:
         table: the run's `metrics.csv`.
         folder: for the pictures.
-        actors: that each seed has; a curve begins when each may have ended an episode.
+        actors: actors of a seed; a curve begins when as many episodes have ended.
 
     Returns:
         The pictures.
@@ -88,7 +88,7 @@ def bars(
     Args:
         path: the picture.
         title: of the whole picture.
-        panels: label of the vertical axis -> method -> one bar a group.
+        panels: label of the vertical axis -> method -> a bar for each group.
         groups: names below the groups.
         published: a number for each bar (NaN: not printed), drawn as a diamond.
     """
@@ -138,7 +138,7 @@ def _add_legend(
     *,
     frameon: bool = True,
 ) -> None:
-    """Add a legend below all panels, in as many columns as the picture is wide enough for."""
+    """Add a legend below all panels, in as many columns as fit."""
     options: dict[str, Any] = {"loc": "outside lower center", "frameon": frameon}
     legend = figure.legend(handles, names, ncols=columns, **options)
     width = legend.get_window_extent().width
@@ -154,7 +154,7 @@ def _diamond() -> Any:
 
 
 def _wrapped(label: str) -> str:
-    """Return a label in short lines, each line of its own kept."""
+    """Return a label in short lines; its own line breaks stay."""
     lines = (
         textwrap.wrap(line, LABEL_CHARACTERS, break_long_words=False) for line in label.split("\n")
     )
@@ -232,8 +232,8 @@ def grid(panels: int, columns: int, size: tuple[float, float]) -> tuple["Figure"
     """Return a figure of empty panels in the style of all figures.
 
     Args:
-        panels: their number.
-        columns: of panels.
+        panels: number of panels.
+        columns: panels side by side.
         size: width and height of a panel, in inches.
     """
     # Imported here: it takes more than a second. A bare `Figure` needs no display.

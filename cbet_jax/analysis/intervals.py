@@ -74,7 +74,7 @@ def normalized_entropy(shares: np.ndarray) -> float:
     """Return the entropy of a distribution, divided by the uniform one's: 0 to 1.
 
     Args:
-        shares: float[n], n >= 2, of sum 1.
+        shares: float[n], n >= 2, with sum 1.
     """
     return float(_special().entr(shares).sum() / np.log(len(shares)))
 

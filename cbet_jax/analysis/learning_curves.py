@@ -1,6 +1,6 @@
 """Learning curves: metrics over time, averaged over windows of frames, worlds and seeds.
 
-All episodes count alike: of an iteration in which few ended, the mean counts little.
+All episodes count alike: an iteration's mean has the weight of its episodes.
 """
 
 from collections.abc import Mapping
@@ -23,15 +23,15 @@ class Curve(NamedTuple):
 
     frames: np.ndarray  # [points]
     mean: np.ndarray  # [points]
-    low: np.ndarray  # [points]: of the lowest seed, or of a confidence interval
+    low: np.ndarray  # [points]: the lowest seed, or an end of a confidence interval
     high: np.ndarray  # [points]
 
 
 def first_round(column: Column, actors: int) -> int:
     """Return the frames after which as many episodes have ended as there are actors.
 
-    Before, mostly short ones have: in a task, those that succeeded. 0, where there are not yet so
-    many, or it is not known.
+    Earlier means are biased to short episodes: in a task, successful ones. 0: fewer episodes have
+    ended, or their number is unknown.
     """
     if column.episodes is None:
         return 0
@@ -44,7 +44,7 @@ def by_metric(table: Table, actors: int = 0) -> dict[str, Lines]:
 
     Args:
         table: name -> seed -> column; `interactions/WORLD` is a line of `interactions`.
-        actors: that each seed has (0: each column is whole).
+        actors: actors of a seed (0: keep columns whole).
     """
     found: dict[str, dict[str, dict[int, Column]]] = {}
     for name, seeds in sorted(table.items()):
@@ -87,11 +87,10 @@ def over_seeds(lines: Lines, world: str = ALL_WORLDS, until: int | None = None) 
 
 
 def in_world(lines: Lines, world: str, seed: int, window: int, frames: np.ndarray) -> np.ndarray:
-    """Return one seed's metric, smoothed; in all worlds, the mean of the worlds' own means.
+    """Return one seed's metric, smoothed; for all worlds, the mean of the worlds' means.
 
-    Actors play the worlds in turn, so at one moment more episodes of one world end than of another:
-    the mean of all episodes would go up and down with them. Where no episode of a world ended, its
-    last mean counts.
+    Actors play the worlds in turn, so a mean of all episodes would oscillate with the world whose
+    episodes end at the moment. Where no episode of a world ended, its last mean counts.
 
     Args:
         lines: the metric, by world and seed.
@@ -101,7 +100,7 @@ def in_world(lines: Lines, world: str, seed: int, window: int, frames: np.ndarra
         frames: int[points].
 
     Returns:
-        [points]; NaN: there is no data, or not yet of every world.
+        [points]; NaN: no data, or not yet from every world.
     """
     worlds = [seeds for name, seeds in lines.items() if name != ALL_WORLDS and seed in seeds]
     if world != ALL_WORLDS or not worlds:
@@ -112,10 +111,10 @@ def in_world(lines: Lines, world: str, seed: int, window: int, frames: np.ndarra
 
 
 def smoothed(column: Column, window: int, frames: np.ndarray) -> np.ndarray:
-    """Return the mean over the window that ends at each of `frames`; NaN: there is no data.
+    """Return the mean over the window that ends at each of `frames` (NaN: no data).
 
     Args:
-        column: a metric of one seed, in the order of its frames.
+        column: a metric of one seed, ordered by frames.
         window: frames.
         frames: int[points].
     """

@@ -1,4 +1,4 @@
-"""What a method is called in pictures and reports, and its colour: the same everywhere."""
+"""Titles and colours of methods, the same in all pictures and reports."""
 
 from collections.abc import Iterable
 from itertools import cycle
@@ -27,25 +27,25 @@ BASES = {
     "all worlds": ("all worlds", "#0072B2"),
 }
 OTHERS = ("#882255", "#117733", "#56B4E9", "#999933", "#8C564B", "#332288", "#44AA99", "#000000")
-PALER = 0.45  # each word of a variant's name moves its colour so far to white
+PALER = 0.45  # share by which each word of a variant's name moves its colour to white
 
 
 def plain_name(name: str) -> str:
-    """Return a method's or world's name; of one's own, `my.py:make@1a2b3c4d`, it is `my`."""
+    """Return a method's or world's name; `my` for own code, `my.py:make@1a2b3c4d`."""
     return name.split(":")[0].removesuffix(".py") if ":" in name else name
 
 
 def title(name: str) -> str:
-    """Return what a method is called: `cbet-no-resets` is "C-BET no resets"."""
+    """Return a method's title: "C-BET no resets" for `cbet-no-resets`."""
     name = plain_name(name)
     base, words = _split(name)
     return " ".join([BASES[base][0], *words]) if base else name
 
 
 def colors(names: Iterable[str]) -> dict[str, str]:
-    """Return the colour of each name: a method's own, a variant's paler, else one of the others.
+    """Return the colour of each name: a method's own, paler for its variants.
 
-    The second of two variants whose colour would be the same has one of the others, too.
+    Other names, and variants whose colour is taken, get one of `OTHERS`.
     """
     found: dict[str, str] = {}
     free = cycle(OTHERS)

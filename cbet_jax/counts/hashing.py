@@ -19,7 +19,7 @@ from envs.barrier import materialize
 from envs.hashing import mix
 
 LANES = 2
-MAX_TERMS = 8  # of a sum in one loop
+MAX_TERMS = 8  # terms of a sum in one loop
 
 
 class LinearHash(NamedTuple):

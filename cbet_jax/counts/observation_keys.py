@@ -27,7 +27,7 @@ class ExactState(NamedTuple):
     """State of the exact keys. All actors share one hash."""
 
     hash: LinearHash
-    #: what is subtracted from the next linear hash: the last observation's for changes, else zeros
+    #: subtracted from the next linear hash: the last observation's for changes, else zeros
     origin: UInt32[Array, "N lanes"]
 
 
@@ -36,7 +36,7 @@ class TernaryState(NamedTuple):
 
     codes: TernaryCode  # arrays [N, ...], or [1, ...] if all actors share one code
     hash: LinearHash  # of the codes' entries
-    #: what is subtracted from the next observation: the last one for changes, else zeros
+    #: subtracted from the next observation: the last one for changes, else zeros
     origin: Integer[Array, "N numbers"]
 
 
@@ -52,7 +52,7 @@ class KeyMaker(NamedTuple):
 
 
 def key_maker(settings: CountSettings, *, of_changes: bool) -> KeyMaker:
-    """Return the key maker that the settings name, of observations or of their changes."""
+    """Return the key maker that the settings name, for observations or their changes."""
     if settings.keys == "ternary":
         return ternary_keys(settings, of_changes=of_changes)
     return exact_keys(of_changes=of_changes)

@@ -15,7 +15,7 @@ from envs.types import Step
 
 RESET_PROBABILITY = 0.001  # p (paper, appendix "Hyperparameter Details")
 
-# Returns which tables to reset after a step. The last argument is the shape of the mask.
+# Chooses the tables to reset after a step; the last argument is the shape of the mask.
 ResetMask = Callable[[PRNGKeyArray, Step, tuple[int, int]], Bool[Array, "kinds tables"]]
 
 
@@ -33,14 +33,14 @@ def random_resets(settings: CountSettings, probability: float) -> Resets:
     the discount.
 
     Args:
-        settings: may set another p (`reset_probability`), or none (`random_resets` is false).
-        probability: the method's own p.
+        settings: may set p (`reset_probability`), or p = 0 (`random_resets` is false).
+        probability: the method's p.
     """
     if not settings.random_resets:
         probability = 0.0
     if settings.reset_probability is not None:
         probability = settings.reset_probability
-    # A traced number is above 0: it is a `Switch`.
+    # A traced probability is above 0, since the setting is a `Switch`.
     is_zero = isinstance(probability, float | int) and probability == 0
 
     def mask(key: PRNGKeyArray, step: Step, shape: tuple[int, int]) -> Bool[Array, "kinds tables"]:

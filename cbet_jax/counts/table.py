@@ -35,7 +35,7 @@ class CountTable(NamedTuple):
 
     slots: UInt32[Array, "slots 3"]  # fingerprint, generation, count
     generation: UInt32[Array, ""]  # slots of other generations are free
-    overflow: Int[Array, ""]  # visits that found no slot, since the table was made
+    overflow: Int[Array, ""]  # visits without a free slot since the table was made
 
 
 def table_capacity(settings: TrainSettings, *, lasting: bool) -> int:
@@ -107,10 +107,10 @@ def _choose(
     """Return the slot that holds the key, else the first free slot of the emptier bucket.
 
     Args:
-        buckets: of the key.
-        found: which of their slots holds it.
-        free: which of their slots are free.
-        nowhere: is returned if there is no such slot; greater than every slot.
+        buckets: the two that may hold the key.
+        found: their slot that holds it, if any.
+        free: their free slots.
+        nowhere: returned without such a slot; greater than every slot.
     """
     slots = buckets[:, None] * WAYS + jnp.arange(WAYS, dtype=jnp.uint32)
     room = free.sum(1)

@@ -27,7 +27,7 @@ def make_ternary_code(key: PRNGKeyArray, numbers: int, offsets: Offsets) -> Tern
 
     Args:
         key: draws the projection and the offsets.
-        numbers: in an image.
+        numbers: size of an image.
         offsets: uniform in (-1, 1) as in the published code, or standard normal as in the paper.
     """
     projection_key, offset_key = jax.random.split(key)

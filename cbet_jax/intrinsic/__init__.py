@@ -46,7 +46,7 @@ COUNT_REWARDS: dict[str, CountReward] = {"cbet": CBET, "count": COUNT, **ABLATIO
 
 
 def refuse_unnamed(name: str) -> None:
-    """Refuse a run's method that is a file, which is code, unless a command line has named it.
+    """Refuse a run whose method is a file, which is code, unless a command line has named it.
 
     Raises:
         SettingsError: `cbet_jax.intrinsic.own` has not loaded it.
@@ -59,7 +59,7 @@ def refuse_unnamed(name: str) -> None:
 
 
 def make_intrinsic(settings: TrainSettings, num_actions: int) -> Intrinsic:
-    """Return the method that the settings name, with the coefficient that they set.
+    """Return the method that the settings name, with their coefficient if they set one.
 
     Raises:
         SettingsError: the method is unknown (the message names similar ones), or does not

@@ -44,9 +44,9 @@ class CountReward(NamedTuple):
 
 
 class VisitCounts(NamedTuple):
-    """The visit counts of all actors, of one kind."""
+    """Visit counts of one kind, of all actors."""
 
-    keys: KeyState  # of the key maker
+    keys: KeyState  # state of the key maker
     tables: CountTable  # arrays [N, ...], or [1, ...] if all actors share one table
 
 
@@ -62,9 +62,9 @@ def count_based(
     """Return a method whose reward is a formula of visit counts.
 
     Args:
-        name: of the method.
+        name: the method's name.
         reward: what is counted, and the formula of the reward.
-        settings: of the run. `settings.counts` says how to count.
+        settings: `settings.counts` says how to count.
         resets: when to reset which tables.
     """
     counts, kinds = settings.counts, reward.counted
@@ -133,7 +133,7 @@ def count_based(
 
 
 def count_based_in_episodes(name: str, reward: CountReward, settings: TrainSettings) -> Intrinsic:
-    """Return `count_based` whose counts end with their episode, or at success.
+    """Return a method whose counts are reset when an episode ends or succeeds.
 
     Raises:
         SettingsError: the settings ask for counts that outlive an episode.
@@ -151,13 +151,13 @@ def with_networks(
     coefficient: float,
     reward: Callable[[Params, Trajectory], tuple[Reward, Loss]],
 ) -> Intrinsic:
-    """Return a method that counts, and has the networks of another.
+    """Return a method that counts as `count` does, and has the networks of `networks`.
 
     Args:
-        count: counts.
-        networks: its networks begin as they do there.
-        coefficient: of the method.
-        reward: of the method, with the loss of the networks.
+        count: the method that counts.
+        networks: the method whose `init` makes the networks.
+        coefficient: weight of the reward.
+        reward: returns the reward and the loss of the networks.
     """
 
     def init(key: PRNGKeyArray, step: Step) -> tuple[Params, Memory]:
@@ -168,8 +168,8 @@ def with_networks(
 
 
 def overflow(memory: Memory) -> Metrics:
-    """Return how many visits, since the run began, found no free slot."""
-    # In float32: the integers of many actors may add up to more than an integer holds.
+    """Return the number of visits without a free slot since the run began."""
+    # float32, since the sum over many actors may overflow an integer.
     lost = (counts.tables.overflow.astype(jnp.float32).sum() for counts in memory.values())
     return {"count_overflow": jnp.asarray(sum(lost), jnp.float32)}
 

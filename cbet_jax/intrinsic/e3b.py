@@ -1,6 +1,6 @@
 """E3B: reward views far from those of the episode so far (Henaff et al., 2022).
 
-Far is meant in an elliptical norm: that of the inverse covariance of their embeddings.
+The distance is the elliptical norm of the inverse covariance of embedded views.
 """
 
 import jax
@@ -9,25 +9,24 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from cbet_jax.config import TrainSettings
 from cbet_jax.intrinsic.inverse_forward import make_inverse_embedding
-from cbet_jax.intrinsic.running import begin, include
+from cbet_jax.intrinsic.running_moments import begin, include
 from cbet_jax.intrinsic.types import Experience, Intrinsic, Loss, Params, Reward, each_step
 from cbet_jax.types import SameType, Trajectory
 from envs.types import Step
 
-COEFFICIENT = 1.0  # of bonuses divided by their running deviation, as their command for MiniHack
-RIDGE = 0.1  # lambda, of the same command
-
+COEFFICIENT = 1.0  # weight of normalised bonuses in their command for MiniHack
+RIDGE = 0.1  # lambda in the same command
 
 #: the inverse of each actor's RIDGE I + sum phi phi^T, over the views of its episode
 type Memory = Float[Array, "N numbers numbers"]
 
 
 def e3b(settings: TrainSettings, num_actions: int) -> Intrinsic:
-    """Return E3B: reward phi(s')^T C^-1 phi(s'), where C^-1 is of the views before s'.
+    """Return E3B: reward phi(s')^T C^-1 phi(s'), where C covers the views before s'.
 
-    phi learns by predicting the action between two views (Henaff et al., algorithm 1). In their
-    experiments the bonus is divided by its running standard deviation; so it is here. They train
-    with Adam; here all networks of methods learn by RMSProp.
+    phi learns by predicting the action between two views (Henaff et al., algorithm 1). As in
+    their experiments, the bonus is divided by its running standard deviation. They train with Adam;
+    here all networks of methods learn by RMSProp.
     """
     embedding = make_inverse_embedding(settings.auxiliary, num_actions)
 

@@ -73,11 +73,11 @@ class Predictions(NamedTuple):
 
 
 class InverseEmbedding(NamedTuple):
-    """An embedding that learns from an inverse model alone."""
+    """An embedding that learns from an inverse model only."""
 
     embedding: Embedding
     inverse: InverseModel
-    weight: float  # of the loss
+    weight: float  # weight of the loss
 
     def init(
         self, key: PRNGKeyArray, step: Step
@@ -106,13 +106,13 @@ class InverseEmbedding(NamedTuple):
 
 
 def make_inverse_embedding(settings: AuxiliarySettings, num_actions: int) -> InverseEmbedding:
-    """Return the two networks."""
+    """Return an embedding and its inverse model."""
     inverse = InverseModel(settings.hidden_units, num_actions)
     return InverseEmbedding(Embedding(settings.channels), inverse, settings.inverse_weight)
 
 
 def make_models(settings: AuxiliarySettings, num_actions: int) -> Models:
-    """Return the three networks."""
+    """Return an embedding, its inverse and its forward model."""
     return Models(
         embedding=Embedding(settings.channels),
         inverse=InverseModel(settings.hidden_units, num_actions),

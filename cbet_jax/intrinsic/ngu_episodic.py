@@ -1,6 +1,6 @@
 """NGU's episodic bonus: reward views unlike those of the episode so far (Badia et al., 2020).
 
-NGU multiplies it by RND's error, which outlives episodes; here it stands alone.
+NGU multiplies it by RND's error, which outlives episodes; here it is the whole reward.
 """
 
 from typing import NamedTuple
@@ -11,33 +11,33 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from cbet_jax.config import TrainSettings
 from cbet_jax.intrinsic.inverse_forward import make_inverse_embedding
-from cbet_jax.intrinsic.running import begin, include
+from cbet_jax.intrinsic.running_moments import begin, include
 from cbet_jax.intrinsic.types import Experience, Intrinsic, Loss, Params, Reward, each_step
 from cbet_jax.types import SameType, Trajectory
 from envs.barrier import materialize
 from envs.types import Step
 
-# Of the paper. In MiniGrid, the code of DEIR (Wan et al., 2023) has the same for NGU.
+# The paper's values, and those of DEIR's code (Wan et al., 2023) for NGU in MiniGrid.
 NEIGHBOURS = 10  # k
-EPSILON = 1e-4  # of the kernel
+EPSILON = 1e-4  # keeps the kernel finite
 CLUSTER = 0.008  # xi, taken off normalised squared distances; smaller ones become 0
 CONSTANT = 1e-3  # c
-COEFFICIENT = 1e-3  # of normalised bonuses, as in commands for that code in DoorKey-8x8
-SLOTS = 512  # views that an actor remembers of its episode: the last ones
+COEFFICIENT = 1e-3  # weight of normalised bonuses in commands for that code in DoorKey-8x8
+SLOTS = 512  # an actor remembers the last so many views of its episode
 
 
 class Memory(NamedTuple):
     """The embedded views of each actor's episode."""
 
     views: Float[Array, "N slots numbers"]
-    number: Int[Array, " N"]  # so far; view i is in slot i % SLOTS
+    number: Int[Array, " N"]  # number of views so far; view i is in slot i % SLOTS
 
 
 class Signal(NamedTuple):
-    """What is recorded of a step."""
+    """The record of a step."""
 
     distances: Float[Array, "N neighbours"]  # squared, to the nearest; 0 where there are fewer
-    number: Int[Array, " N"]  # of neighbours
+    number: Int[Array, " N"]  # number of neighbours
 
 
 def ngu_episodic(settings: TrainSettings, num_actions: int) -> Intrinsic:
@@ -45,8 +45,8 @@ def ngu_episodic(settings: TrainSettings, num_actions: int) -> Intrinsic:
 
     K = epsilon / (max(d^2 / d_m^2 - xi, 0) + epsilon), where d_m^2 is the running mean of the
     squared distances. phi learns by predicting the action between two views (Badia et al., section
-    2 and algorithm 1). The first view of an episode, which has no neighbour, has no bonus. The
-    largest similarity of the paper, 8, is above what ten neighbours can have.
+    2 and algorithm 1). The first view of an episode has no neighbour and no bonus. The paper's
+    largest similarity, 8, exceeds that of ten neighbours, so it is left out.
     """
     embedding = make_inverse_embedding(settings.auxiliary, num_actions)
 
@@ -91,8 +91,8 @@ def ngu_episodic(settings: TrainSettings, num_actions: int) -> Intrinsic:
 
 
 def visit(memory: Memory, seen: Float[Array, " numbers"]) -> tuple[Signal, Memory]:
-    """Return how near an actor's nearest views are to an embedded one, and the memory with it."""
-    # The memory is read before it changes, so that it can change in its place.
+    """Return the distances of an embedded view to the nearest remembered ones; remember it."""
+    # Read before the memory is written, which lets XLA update it in place.
     squared, before = materialize((((memory.views - seen) ** 2).sum(-1), memory.views))
     known = jnp.arange(SLOTS) < memory.number
     nearest = -jax.lax.top_k(-jnp.where(known, squared, jnp.inf), NEIGHBOURS)[0]

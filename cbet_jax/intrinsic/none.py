@@ -17,5 +17,5 @@ NONE = Intrinsic("none", coefficient=0.0, reward=zero, panoramas=False)
 
 
 def none(settings: TrainSettings, num_actions: int) -> Intrinsic:
-    """Return the method that rewards nothing."""
+    """Return the method without a reward."""
     return NONE

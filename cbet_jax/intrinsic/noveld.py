@@ -1,6 +1,6 @@
 """NovelD: reward steps beyond the boundary of what is known (Zhang et al., 2021).
 
-BeBold (2020) is its earlier form. How new a view is, is RND's error.
+BeBold (2020) is its earlier form. Novelty is RND's prediction error.
 """
 
 import jax.numpy as jnp
@@ -13,14 +13,14 @@ from cbet_jax.intrinsic.types import Intrinsic, Loss, Params, Reward
 from cbet_jax.networks.embedding import Embedding, distance
 from cbet_jax.types import Trajectory
 
-COEFFICIENT = 0.05  # of their command for MiniGrid's ObstructedMaze-2Dlhb
-ALPHA = 0.5  # weight of how new the view before was
+COEFFICIENT = 0.05  # weight in their command for MiniGrid's ObstructedMaze-2Dlhb
+ALPHA = 0.5  # weight of the previous view's novelty
 
 
 def noveld(settings: TrainSettings, num_actions: int) -> Intrinsic:
     """Return NovelD: reward max(e(s') - ALPHA e(s), 0) at the first visit of s' in the episode.
 
-    e is the norm of RND's error. Zhang et al., section 3; they train the predictor with Adam;
+    e is the norm of RND's error (Zhang et al., section 3). They train the predictor with Adam;
     here all networks of methods learn by RMSProp.
 
     Raises:

@@ -1,11 +1,11 @@
-"""Methods of one's own: a function in a file, or in a module that is installed.
+"""A user's own methods: a function in a file or an installed module.
 
     --method my_bonus.py:make        a function `make` in the file `my_bonus.py`
     --method package.module:make     the same in an installed module
 
-The function takes the settings of the run and the number of actions, and returns an `Intrinsic`. If
-it has settings of its own, it takes them third; its default value for them is a frozen dataclass of
-numbers and words (`--own beta=0.5 decay=3`). `cbet_jax.own_code` loads it.
+The function takes the settings of the run and the number of actions, and returns an `Intrinsic`. A
+third argument holds its own settings: the default value is a frozen dataclass of numbers and words
+(`--own beta=0.5 decay=3`). `cbet_jax.own_code` loads it.
 """
 
 import inspect
@@ -30,7 +30,7 @@ def load(name: str) -> str:
         name: `FILE.py:FUNCTION` or `package.module:function`, with or without a digest.
 
     Returns:
-        Its name with the digest, which settings hold.
+        The name with the digest, which settings hold.
 
     Raises:
         SettingsError: there is no such function, or its file cannot be loaded.
@@ -65,7 +65,7 @@ def own_settings[S](default: S, words: Iterable[str]) -> S:
         changed[name] = _value(name, value, type(known[name]))
     try:
         return replace(default, **changed)  # type: ignore[type-var]
-    except ValueError as error:  # of the dataclass's own check
+    except ValueError as error:  # the dataclass's own check
         raise SettingsError(str(error)) from None
 
 
@@ -79,7 +79,6 @@ def _value(name: str, word: str, kind: type) -> Any:
 
 
 def _made(name: str, make: Callable[..., Any], settings: TrainSettings, actions: int) -> Intrinsic:
-    """Return the method that a function of somebody's own makes."""
     third = list(inspect.signature(make).parameters.values())[2:3]
     default = third[0].default if third else None
     has_own = is_dataclass(default) and not isinstance(default, type)

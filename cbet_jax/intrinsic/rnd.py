@@ -6,12 +6,7 @@ from jaxtyping import Array, Float, PRNGKeyArray, UInt8
 from cbet_jax.config import AuxiliarySettings, TrainSettings
 from cbet_jax.intrinsic.types import EMBEDDING_COEFFICIENT, Intrinsic, Loss, Params, Reward
 from cbet_jax.losses import sequence_mean
-from cbet_jax.networks.embedding import (
-    Embedding,
-    apply,
-    distance,
-    init_params,
-)
+from cbet_jax.networks.embedding import Embedding, apply, distance, init_params
 from cbet_jax.types import Trajectory
 from envs.types import Step
 
@@ -49,6 +44,6 @@ def embed_both(
 
 
 def prediction_loss(error: Float[Array, "T N"], settings: AuxiliarySettings) -> Loss:
-    """Return the predictor's loss, and the same without its weight."""
+    """Return the predictor's loss, weighted and (as its term) unweighted."""
     mean = sequence_mean(error)
     return settings.prediction_weight * mean, {"prediction_loss": mean}

@@ -12,30 +12,30 @@ from jaxtyping import Array, Float, PRNGKeyArray, UInt8
 
 from cbet_jax.config import BRIGHTEST_PIXEL, TrainSettings
 from cbet_jax.intrinsic.rnd import prediction_loss
-from cbet_jax.intrinsic.running import Moments, begin, include
+from cbet_jax.intrinsic.running_moments import Moments, begin, include
 from cbet_jax.intrinsic.types import Experience, Intrinsic, Loss, Params, Reward, each_step
 from cbet_jax.networks.embedding import Embedding, apply, init_params
 from cbet_jax.types import SameType, Trajectory
 from envs.types import Step
 
-COEFFICIENT = 1.0  # of the intrinsic return (their table 5)
-FURTHEST = 5.0  # deviations from the mean at which views are clipped (section 2.4)
+COEFFICIENT = 1.0  # weight of the intrinsic return (their table 5)
+FURTHEST = 5.0  # views are clipped so many deviations from the mean (section 2.4)
 
 
 class Signal(NamedTuple):
-    """What is recorded of a step."""
+    """The record of a step."""
 
-    error: Float[Array, " N"]  # of the predictor as it was when the step was played
-    discounted: Float[Array, " N"]  # sum of the errors so far, older ones discounted
+    error: Float[Array, " N"]  # error of the predictor when the step was played
+    discounted: Float[Array, " N"]  # discounted sum of the errors so far
 
 
 def rnd_normalized(settings: TrainSettings, num_actions: int) -> Intrinsic:
     """Return RND: reward |predictor(s') - target(s')|^2, divided by a running deviation.
 
-    It is the deviation of the discounted sum of the rewards so far, which does not end with
-    episodes. Views are normalised by their running mean and deviation, number by number, and
-    clipped (Burda et al., section 2.4). They learn from a quarter of the views with Adam; here
-    from all, with RMSProp. They begin with views of a random policy; here with mean 0, variance 1.
+    The deviation is that of the discounted sum of rewards, which continues across episodes. Views
+    are normalised by their running mean and deviation, number by number, and clipped (Burda et al.,
+    section 2.4). They learn from a quarter of the views with Adam; here from all, with RMSProp.
+    They begin with views of a random policy; here with mean 0, variance 1.
     """
     network = Embedding(settings.auxiliary.channels)
     discount = settings.loss.intrinsic_discount

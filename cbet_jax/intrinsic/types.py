@@ -13,7 +13,7 @@ from envs.types import Step
 type Memory = ArrayTree  # a method's per-actor state, such as visit counts: arrays [N, ...]
 type Signal = ArrayTree  # a method's record of a step, such as its counts: arrays [N, ...]
 type Metrics = dict[str, Float[Array, ""]]
-type Loss = tuple[Float[Array, ""], Metrics]  # and its terms
+type Loss = tuple[Float[Array, ""], Metrics]  # the loss and its terms
 type Reward = Float[Array, "T N"]
 
 # Weights of the rewards (paper, appendix "Hyperparameter Details").
@@ -31,7 +31,7 @@ class Params(NamedTuple):
 class Experience(NamedTuple):
     """One step of `N` actors, as a method observes it, or a rollout, with arrays [T, N, ...]."""
 
-    view: UInt8[Array, "N height width 3"]  # that the action was taken in
+    view: UInt8[Array, "N height width 3"]  # view before the action
     action: Int[Array, " N"]
     step: Step  # what the action led to
 
@@ -50,15 +50,14 @@ def _no_signal(
     return memory, ()
 
 
-type Observe = Callable[
-    [Params, Memory, Key[Array, " T"], Experience], tuple[Memory, Signal]
-]  # of a rollout: keys, experience and signals have a leading axis of time
+# Observes a rollout: keys, experience and signals have a leading axis of time.
+type Observe = Callable[[Params, Memory, Key[Array, " T"], Experience], tuple[Memory, Signal]]
 
 
 def each_step(
     observe: Callable[[Params, Memory, PRNGKeyArray, Experience], tuple[Memory, Signal]],
 ) -> Observe:
-    """Return the function that observes a rollout, made of one that observes a single step."""
+    """Return a function that observes a rollout, from one that observes a step."""
 
     def observe_rollout(
         params: Params, memory: Memory, keys: Key[Array, " T"], experience: Experience
@@ -82,19 +81,17 @@ def _no_metrics(memory: Memory) -> Metrics:
 class Intrinsic(NamedTuple):
     """An intrinsic-reward method. All but the first three fields have defaults.
 
-    `begin_rollout` runs before each rollout, and sees the step that it begins with: the last one
-    of the rollout before, once more. `observe` runs after each rollout, and sees its steps in the
-    order of time. `each_step` makes it of a function that sees one step. The memory that both
-    return is carried on, through all rollouts of the run.
+    `begin_rollout` runs before each rollout, and sees the last step of the rollout before once
+    more. `observe` runs after each rollout, and sees its steps in the order of time; `each_step`
+    makes it from a function of one step. The memory that they return is carried through the run.
 
     `reward` sees whole trajectories: `signal[t]` is the record of the step that `action[t]` led to,
     whose view is `view[t + 1]` (after an episode's end, the next episode's first view). It returns
     the reward, unweighted. A method whose networks learn returns a pair: the reward, through which
     no gradient flows, and their loss with a dict of its terms.
 
-    `adapt` changes the fixed parameters before a batch is rewarded and learnt from, such as
-    running means of what was seen. It sees one device's part of the batch; its last argument
-    averages over the devices.
+    `adapt` changes fixed parameters, such as running means, before a batch is rewarded and learnt
+    from. It sees one device's part of the batch; its last argument averages over the devices.
     """
 
     name: str
@@ -105,10 +102,10 @@ class Intrinsic(NamedTuple):
     observe: Observe = _no_signal
     adapt: Callable[[Params, Trajectory, SameType], Params] = _unchanged
     metrics: Callable[[Memory], Metrics] = _no_metrics  # totals since the run began
-    #: whether anything here reads `Step.panorama`: rooms render none that nobody reads
+    #: whether the method reads `Step.panorama`; if not, rooms do not render it
     panoramas: bool = True
 
     def reward_and_loss(self, params: Params, trajectory: Trajectory) -> tuple[Reward, Loss]:
-        """Return the reward, and the loss of the networks: 0 where none learns."""
+        """Return the reward and the loss of the networks (0 without networks)."""
         found = self.reward(params, trajectory)
         return found if isinstance(found, tuple) else (found, (jnp.zeros(()), {}))

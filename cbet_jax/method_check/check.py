@@ -1,7 +1,7 @@
-"""What every method must keep, checked on a method and said in words.
+"""The method contract, checked with readable messages.
 
-Steps are drawn here: actors walk through places with looks of their own, with ends of episodes and
-successes. So no simulator is needed, and the checks take seconds; only the last one trains.
+A method sees random walks through distinct places, with ends of episodes and successes. No
+simulator is needed, and the checks take seconds; only the last one trains.
 """
 
 from collections.abc import Callable, Iterator
@@ -43,12 +43,12 @@ def check_settings(method: str, own: tuple[str, ...] = ()) -> TrainSettings:
 def check_method(
     settings: TrainSettings, *, lasting: bool = False, learns: bool = True
 ) -> Iterator[Check]:
-    """Check the method that the settings name, one thing after the other.
+    """Check the method that the settings name; yield one result per check.
 
     Args:
-        settings: as of `check_settings`.
-        lasting: the memory also has what is meant to outlive episodes: resets are not checked.
-        learns: also train with it in a corridor, which takes longer than all else.
+        settings: those of `check_settings`.
+        lasting: a part of the memory is meant to outlive episodes: do not check resets.
+        learns: also train with it in a corridor, which takes longest.
 
     Raises:
         SettingsError: the method is unknown, or refuses the settings.
@@ -76,6 +76,6 @@ def _try(name: str, check: Callable[["Subject"], None], subject: "Subject") -> C
         return Check(name, str(error))
     except SettingsError:
         raise
-    except Exception as error:  # whatever a method raises is what is to be shown
+    except Exception as error:  # whatever a method raises is shown
         return Check(name, f"{type(error).__name__}: {beginning(error)}")
     return Check(name)

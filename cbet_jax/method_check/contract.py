@@ -1,4 +1,4 @@
-"""What each method must keep. A check that finds a problem raises `ContractError`."""
+"""The checks of a method. A check that finds a problem raises `ContractError`."""
 
 from collections.abc import Callable
 from functools import partial
@@ -26,15 +26,15 @@ from cbet_jax.method_check.walk import (
 from cbet_jax.types import unchanged
 from envs.errors import ContractError
 
-CLOSE = 1e-4  # relative, of numbers that may be added in another order
-CUT = 6  # steps from here on are changed, to find what looks ahead
-END = 5  # the step that ends an episode, to find what is left of it
-FURTHER = 1.3  # times as far as at random
+CLOSE = 1e-4  # relative tolerance for sums in another order
+CUT = 6  # first of the steps that are changed to find methods that look ahead
+END = 5  # step that ends an episode, to find traces of it
+FURTHER = 1.3  # least ratio to how far a random agent gets
 NO_END = "no end"
 
 
 def check_shapes(subject: Subject) -> None:
-    """Compare shapes and types; JAX only traces the functions."""
+    """Compare shapes and types, without running the functions."""
     method, walk, key = subject.method, random_walk(0), jax.random.key(0)
     weight = np.asarray(method.coefficient)
     is_weight = np.issubdtype(weight.dtype, np.number) and weight.ndim == 0 and weight >= 0
@@ -73,7 +73,7 @@ def check_shapes(subject: Subject) -> None:
 
 
 def check_traces(subject: Subject) -> None:
-    """Expect one trace for two rollouts: what comes back has the types of what went in."""
+    """Expect one trace for two rollouts: outputs have the types of inputs."""
     played = subject.play(random_walk(0))
     subject.play(random_walk(0), (played.params, played.memory))
     expect(
@@ -119,7 +119,7 @@ def check_adapt(subject: Subject) -> None:
 
 
 def check_devices(subject: Subject) -> None:
-    """Share a batch out, an actor to each device: all must have the same parameters afterwards."""
+    """Expect equal parameters on all devices when each has one actor of the batch."""
     walk = random_walk(0)
     params, _ = subject.begin(walk)
     trajectory = make_trajectory(walk, subject.play(walk).signal)
@@ -180,14 +180,13 @@ def check_panoramas(subject: Subject) -> None:
 
 
 def check_resets(subject: Subject) -> None:
-    """If episodes' ends change what is rewarded later, nothing before an end may.
+    """Expect an episodic memory to keep nothing across an episode's end.
 
-    The record does not say whether a memory is meant to end with its episode. One that the ends
-    change, is.
+    If episode ends change later rewards, the memory is treated as episodic.
     """
 
     def rewards_after(end: str, shift: int) -> np.ndarray:
-        """Before the end other places are visited if they are shifted, after it the same."""
+        """Return the rewards after the end; `shift` changes the places before it only."""
         random = np.random.default_rng(0)
         before = random.integers(PLACES // 2, size=(END + 1, ACTORS))
         walk = make_walk(np.concatenate([before + shift, before, before[:1]]), random)
@@ -211,7 +210,7 @@ def check_resets(subject: Subject) -> None:
 
 
 def check_reach(subject: Subject) -> None:
-    """Expect an agent that learns from the rewards to come further than a random one."""
+    """Expect an agent trained on the reward to get further than a random one."""
     reached, at_random = corridor.reach(subject.settings), corridor.random_reach()
     expect(
         reached >= FURTHER * at_random,
@@ -227,7 +226,7 @@ def expect(good: Any, problem: str) -> None:
 
 
 def named_leaves(tree: Any) -> list[tuple[str, Any]]:
-    """Return the arrays of a tree with their names; keys as their numbers."""
+    """Return the arrays of a tree with their names; random keys as numbers."""
 
     def number(leaf: Any) -> Any:
         if isinstance(leaf, jax.ShapeDtypeStruct):
@@ -256,7 +255,6 @@ def beginning(error: Exception) -> str:
 
 
 def _shapes(name: str, function: Callable[..., Any], *arguments: Any) -> Any:
-    """Return the shapes that a function of the method would return."""
     try:
         return jax.eval_shape(function, *arguments)
     except Exception as error:
@@ -273,7 +271,7 @@ def _pair(name: str, wanted: str, function: Callable[..., Any], *arguments: Any)
 
 
 def _expect_same(name: str, what: str, before: Any, after: Any) -> None:
-    """Expect the same arrays, by place, shape and type."""
+    """Expect equal structure, shapes and types."""
     old, new = (dict(named_leaves(tree)) for tree in (before, after))
     same = str(jax.tree.structure(before)) == str(jax.tree.structure(after))
     found = f"{', '.join(new) or 'nothing'}, not {', '.join(old) or 'nothing'}"

@@ -1,7 +1,6 @@
-"""A corridor that tells cheaply whether a reward makes an agent explore, and an agent to try it.
+"""A corridor, a cheap test of whether a reward makes an agent explore.
 
-Agents begin at the left end and go left, stay or go right. At random they come back again and
-again; only one that likes new places reaches far.
+Agents begin at the left end. Random ones keep coming back; those that seek new places get far.
 """
 
 from dataclasses import replace
@@ -18,14 +17,14 @@ from cbet_jax.settings.types import LARGEST_INT
 from envs.types import Step, World
 
 ACTIONS = 3  # left, stay, right
-LENGTH, EPISODE, EPISODES, CORRIDORS = 32, 40, 100, 16  # of the corridor and the training in it
-SCALE = 20.0  # of the logits and values learnt there: a network's learning rate fits them then
+LENGTH, EPISODE, EPISODES, CORRIDORS = 32, 40, 100, 16  # sizes of the training
+SCALE = 20.0  # factor of learnt logits and values, which fits them to the learning rate
 FURTHEST = "furthest"  # the metric: mean furthest place of the last episodes
 type State = tuple[Int[Array, " N"], ...]  # place, steps played, furthest now and last episode
 
 
 def looks(places: int) -> np.ndarray:
-    """Return what each place looks like: uint8 [places, 7, 7, 3]. The first number is the place."""
+    """Return the view of each place, uint8 [places, 7, 7, 3]; its first number is the place."""
     views = np.random.default_rng(0).integers(256, size=(places, 7, 7, 3), dtype=np.uint8)
     views[:, 0, 0, 0] = np.arange(places)
     return views
@@ -76,9 +75,9 @@ def corridor(num_worlds: int, length: int, steps: int) -> World[State]:
 
 
 def reach(settings: TrainSettings) -> float:
-    """Return how far an agent comes that learns from a method's reward only.
+    """Return how far an agent trained only on this reward gets.
 
-    It is the mean furthest place of the last fifth of the episodes.
+    It is the mean furthest place in the last fifth of the episodes.
     """
     settings = replace(
         settings,
@@ -96,7 +95,7 @@ def reach(settings: TrainSettings) -> float:
 
 
 def random_reach() -> float:
-    """Return how far uniformly random actions come in an episode: the mean furthest place."""
+    """Return the mean furthest place in an episode of random actions."""
     moves = np.random.default_rng(0).integers(-1, 2, size=(EPISODE, 10_000))
     place = furthest = np.zeros(moves.shape[1], int)
     for move in moves:
@@ -109,9 +108,9 @@ def table_agent(places: int, actions: int, scale: float = 1.0) -> Agent:
     """Return the agent with one row of logits and one value for each place.
 
     Args:
-        places: how many; the first number of a view is its place.
-        actions: to choose among.
-        scale: of the logits and values; what is learnt is multiplied by it.
+        places: number of places; the first number of a view is its place.
+        actions: number of actions.
+        scale: factor of the learnt logits and values.
     """
 
     def apply(params: AgentParams, view: Any, first: Array, state: tuple[()]) -> Any:

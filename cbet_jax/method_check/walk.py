@@ -1,4 +1,4 @@
-"""Short walks through places with looks of their own, and what a method makes of them."""
+"""Short walks through distinct places, and the results of a method on them."""
 
 from typing import Any, NamedTuple
 
@@ -28,14 +28,14 @@ class Walk(NamedTuple):
 
 
 class Played(NamedTuple):
-    """What a method makes of a walk."""
+    """The results of a method on a walk."""
 
     signal: ArrayTree
-    memory: Memory  # after it
+    memory: Memory  # after the walk
     reward: Any  # [T, N]
     loss: Any
     terms: Any
-    gradient: Any  # of the loss, by the network that learns
+    gradient: Any  # gradient of the loss by network
     params: Params  # after `adapt`
 
 
@@ -64,17 +64,17 @@ class Subject:
         return params, memory
 
     def play(self, walk: Walk, begun: tuple[Params, Memory] | None = None) -> Played:
-        """Return what the method makes of a walk, always with the same key.
+        """Return the results of the method on a walk, always with the same key.
 
         Args:
             walk: the steps.
-            begun: its parameters and memory before the walk (None: it has just begun).
+            begun: parameters and memory before the walk (None: those of `init`).
         """
         played: Played = self._play(*(begun or self.begin(walk)), jax.random.key(1), walk)
         return played
 
     def rewards(self, walk: Walk) -> np.ndarray:
-        """Return the rewards of a walk for a method that has just begun: [T, N]."""
+        """Return the rewards of a walk for a new method, [T, N]."""
         return np.asarray(self.play(walk).reward)
 
 
@@ -87,7 +87,7 @@ def random_walk(seed: int) -> Walk:
 
 
 def make_walk(places: np.ndarray, random: np.random.Generator) -> Walk:
-    """Return a walk through places `[T + 1, N]`, with random actions, that nothing ends."""
+    """Return a walk through places `[T + 1, N]` with random actions and no episode end."""
     shape, views = places.shape, looks(PLACES)[places]
     fields: dict[str, Any] = dict(
         view=views,
@@ -107,13 +107,13 @@ def make_walk(places: np.ndarray, random: np.random.Generator) -> Walk:
 def play(
     method: Intrinsic, params: Params, memory: Memory, key: PRNGKeyArray, walk: Walk
 ) -> Played:
-    """Return what a method makes of a walk: it observes, rewards, learns and adapts.
+    """Let a method observe, reward, learn from and adapt to a walk.
 
     Args:
         method: the method.
-        params: its parameters. `adapt` changes those that are returned, not those of the reward.
-        memory: before the walk.
-        key: as `rollout` hands it on.
+        params: its parameters; `adapt` changes the returned ones, after the reward.
+        memory: its memory before the walk.
+        key: as in `rollout`.
         walk: the steps.
     """
     begin_key, key = jax.random.split(key)

@@ -14,7 +14,7 @@ from cbet_jax.networks.matmul import matmul
 from envs.barrier import materialize
 
 KERNEL, STRIDE = 3, 2
-MATRIX_LIMIT = 1024  # a convolution is one matrix for images of at most so many numbers
+MATRIX_LIMIT = 1024  # largest image, in numbers, whose convolution is one matrix
 MATRICES = "matrices"  # the variable collection of precomputed matrices
 
 
@@ -23,10 +23,10 @@ class Convolution(nn.Module):
 
     The convolution of a small image is a matrix, mostly zeros. Multiplying by it costs less than
     cutting each image into overlapping patches. If the collection `MATRICES` is mutable, the matrix
-    is stored there, and later calls that are given the collection read it.
+    is stored there, and later calls with the collection read it.
     """
 
-    channels: int  # filters
+    channels: int  # number of filters
     factors: Factors = "float32"
 
     @nn.compact
@@ -58,7 +58,7 @@ class Convolution(nn.Module):
 def convolution_matrix(
     kernel: Float[Array, "patch filters"], shape: tuple[int, ...]
 ) -> Float[Array, "height width channels rows columns filters"]:
-    """Return the response to `kernel` of each single number in an image of `shape`."""
+    """Return the response to `kernel` of each number in an image of `shape`."""
     numbers = int(np.prod(shape))
     units = jnp.eye(numbers).reshape(numbers, *shape)
     response = _patches(units) @ kernel
@@ -76,7 +76,7 @@ def elu(x: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
 
 
 def output_size(size: int) -> int:
-    """Return the height or width of a convolution's response, of an image's height or width."""
+    """Return a response's height or width, from the image's."""
     return (size - 1) // STRIDE + 1
 
 

@@ -1,4 +1,4 @@
-"""Embeddings of views and the distance between them, which RND, Curiosity and RIDE build on."""
+"""Embeddings of views and their distance, for RND, Curiosity and RIDE."""
 
 from typing import cast
 
@@ -30,7 +30,7 @@ class Embedding(nn.Module):
 
 
 def init_params(module: nn.Module, key: PRNGKeyArray, *inputs: Array) -> PyTree:
-    """Return the initial parameters of a module, for inputs of such shapes."""
+    """Return the initial parameters of a module for inputs of these shapes."""
     return module.init(key, *inputs)["params"]
 
 

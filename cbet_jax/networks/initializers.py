@@ -1,7 +1,6 @@
-"""How parameters are initialised: orthogonal in general, as PyTorch does it in an LSTM.
+"""Initialisers of the published code (the paper names none): orthogonal, PyTorch's in an LSTM.
 
-The paper does not say; these are the initialisers of the published code. Biases are zeros, except
-an LSTM's.
+Biases are zeros, except an LSTM's.
 """
 
 from collections.abc import Callable
@@ -12,7 +11,7 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 HIDDEN = nn.initializers.orthogonal(np.sqrt(2))  # before a ReLU or an ELU
-OUTPUT = nn.initializers.orthogonal(1.0)  # of a last layer, without a nonlinearity
+OUTPUT = nn.initializers.orthogonal(1.0)  # last layer, without a nonlinearity
 ZEROS = nn.initializers.zeros_init()
 
 

@@ -1,9 +1,8 @@
-"""The loops of an LSTM layer's gradient as a GPU runs them fastest; those in `lstm` agree.
+"""The loops of an LSTM layer's gradient for a GPU; tests compare them with those in `lstm`.
 
-A GPU is held up by each kernel that it starts and by each byte that it moves. So a turn of these
-loops takes several steps and keeps them at once; the loops read and write what products make and
-take where it lies, instead of having it turned so that time comes first, as `jax.lax.scan` would
-under `jax.vmap`; and the derivatives of the nonlinearities are computed inside the loop.
+Kernel launches and memory traffic bound a GPU's speed. So a turn of these loops takes several steps
+and writes them at once; arrays keep the layout of the products, where `jax.lax.scan` under
+`jax.vmap` would transpose time to the front; and derivatives are computed inside the loop.
 """
 
 from collections.abc import Callable
@@ -18,11 +17,8 @@ from jaxtyping import Array, Float
 from cbet_jax.networks.matmul import matmul_like, transpose
 
 STEPS_A_TURN = 4
-PARTS = 6  # that are kept of a step: the gates after their nonlinearities, and two states
-CELL, HIDDEN = (
-    4,
-    5,
-)  # the cell before the step (zeroed where an episode begins); the hidden state after
+PARTS = 6  # kept per step: four gates after their nonlinearities, CELL and HIDDEN
+CELL, HIDDEN = 4, 5  # cell before the step (zero where an episode begins), hidden state after it
 
 type States = tuple[Float[Array, "N units"], Float[Array, "N units"]]  # hidden, cell
 
@@ -53,8 +49,8 @@ def forward(
         return (hidden, cell), jnp.stack([i, f, g, o, before, hidden], axis=1)
 
     steps, agents, _ = projected.shape
-    room = _room(projected, (steps, agents, PARTS, units), jnp.float32)
-    return _loop(step, initial, room)
+    kept = _uninitialized(projected, (steps, agents, PARTS, units), jnp.float32)
+    return _loop(step, initial, kept)
 
 
 def backward(
@@ -67,11 +63,11 @@ def backward(
     """Return the gradients of the gates (rounded), of the weights and of the initial states.
 
     Args:
-        trace: what `forward` has kept.
-        keep: as of `forward`.
-        weights: as of `forward`.
+        trace: the parts that `forward` returned.
+        keep: as in `forward`.
+        weights: as in `forward`.
         initial_hidden: the hidden state before the first step.
-        gradients: of the hidden state after each step, and of the last hidden state and cell.
+        gradients: those of the hidden state after each step, and of the last states.
     """
     by_hidden, final = gradients
     units = len(weights)
@@ -94,8 +90,8 @@ def backward(
         keep_t = _at(keep, t)
         return (matmul_like(d_gates, turned) * keep_t, d_cell * f * keep_t), d_gates
 
-    room = _room(trace, (*by_hidden.shape[:2], 4 * units), weights.dtype)
-    by_initial, d_gates = _loop(step, final, room, reverse=True)
+    kept = _uninitialized(trace, (*by_hidden.shape[:2], 4 * units), weights.dtype)
+    by_initial, d_gates = _loop(step, final, kept, reverse=True)
     hidden = jnp.concatenate([initial_hidden[None], trace[:-1, :, HIDDEN]]) * keep
     factors = (array.reshape(-1, array.shape[-1]) for array in (hidden, d_gates))
     before, flat = (factor.astype(weights.dtype) for factor in factors)
@@ -112,9 +108,9 @@ def _loop(
     """Take a step at each time, several in each turn of a loop.
 
     Args:
-        step: from states and a time to the next states and what is kept of the step.
-        states: before the first step.
-        kept: what is kept of every step is written to it.
+        step: (states, time) -> (next states, values to keep).
+        states: those before the first step.
+        kept: the values of every step are written to it.
         reverse: whether to begin with the last step.
 
     Returns:
@@ -153,22 +149,16 @@ def _at(array: Array, t: Array) -> Array:
 
 
 def _row_major(array: Array) -> Array:
-    """Return the array as it is written: XLA would put the axis of a stack first, and turn it."""
+    """Keep an array row-major: XLA would put a stack's axis first, and transpose it."""
     return with_layout_constraint(array, Layout(tuple(range(array.ndim))))
 
 
-# Under `jax.vmap` JAX would make gathers and scatters of slices in a loop; a scatter reads what it
-# replaces. These three stay slices.
+# Under `jax.vmap` JAX would turn slices in a loop into gathers and scatters, and a scatter reads
+# what it replaces. These three functions stay slices.
 
 
-def _room(like: Array, shape: tuple[int, ...], kind: Any) -> Array:
-    """Return an array that holds anything: all of it is written before it is read.
-
-    Args:
-        like: under `jax.vmap`, there are as many of the result.
-        shape: of the result.
-        kind: type of its numbers.
-    """
+def _uninitialized(like: Array, shape: tuple[int, ...], kind: Any) -> Array:
+    """Return an uninitialised array, batched under `jax.vmap` as `like` is."""
 
     @jax.custom_batching.custom_vmap
     def make(like: Array) -> Array:
@@ -184,7 +174,7 @@ def _room(like: Array, shape: tuple[int, ...], kind: Any) -> Array:
 
 @jax.custom_batching.custom_vmap
 def _read(array: Array, t: Array) -> Array:
-    """Return what is at `t` of the first axis."""
+    """Read at index `t` of the first axis."""
     return jax.lax.dynamic_index_in_dim(array, t, keepdims=False)
 
 

@@ -16,7 +16,7 @@ from jaxtyping import Array, Float
 from cbet_jax.config import Factors
 from envs.barrier import materialize
 
-LARGE_WEIGHTS = 512 * 2048  # numbers in the weights of a layer of 512 LSTM units
+LARGE_WEIGHTS = 512 * 2048  # recurrent weights of 512 LSTM units
 FEW_ROWS = range(16, 65, 16)  # 16 numbers fill a CPU's register; beyond 64 rows nothing is gained
 
 
@@ -76,8 +76,8 @@ def loop_matmul(
 
     Args:
         weights: already rounded.
-        rows: of `x`.
-        steps: of the loop.
+        rows: number of rows of `x`.
+        steps: number of steps of the loop.
         transposed: multiply by `weights.T` instead.
     """
     pays = weights.size >= LARGE_WEIGHTS and rows in FEW_ROWS and steps > 1

@@ -19,7 +19,7 @@ from cbet_jax.networks.lstm import Carry, unroll
 from cbet_jax.networks.matmul import matmul, round_factor
 from cbet_jax.types import LSTMState
 
-FACTORS = ("kernel", "matrix", "input_weights", "hidden_weights")  # parameters
+FACTORS = ("kernel", "matrix", "input_weights", "hidden_weights")  # factors of products
 HEADS = ("policy", "value")  # their products are float32
 
 Outputs = tuple[Float[Array, "T N actions"], Float[Array, "T N *heads"], LSTMState]
@@ -60,7 +60,7 @@ class PolicyNetwork(nn.Module):
     ) -> Outputs:
         """Return the logits, the values and the recurrent state after the last step.
 
-        Values of several heads, and of no other network, have a last axis of heads.
+        With several value heads, values have a last axis of heads.
 
         Args:
             view: what each agent sees.
@@ -83,7 +83,7 @@ class PolicyNetwork(nn.Module):
         return logits, value[..., 0] if heads == 1 else value, recurrent
 
     def _features(self, view: UInt8[Array, "T N height width 3"]) -> Float[Array, "T N units"]:
-        """Return what the convolutions and dense layers make of each view."""
+        """Return the output of the convolutions and dense layers for each view."""
         settings = self.settings
         x = view.reshape(-1, *view.shape[2:]).astype(jnp.float32)
         if settings.brightest is not None:
@@ -106,12 +106,12 @@ class PolicyNetwork(nn.Module):
 
 
 def _dense_matmul(factors: Factors, x: Array, kernel: Array, *_: Any, **__: Any) -> Array:
-    """Return `matmul` in the form that `nn.Dense` calls: the other arguments do not apply."""
+    """Call `matmul` as `nn.Dense` calls its product, whose other arguments are defaults."""
     return matmul(x, kernel, factors)
 
 
 def initial_state(settings: NetworkSettings, agents: int) -> LSTMState:
-    """Return the recurrent state before an agent has seen anything: zeros."""
+    """Return the recurrent state before a first view: zeros."""
     shape = (settings.lstm_layers, agents, settings.lstm_units)
     return LSTMState(jnp.zeros(shape), jnp.zeros(shape))
 
@@ -128,15 +128,10 @@ def init_params(
 def precompute(
     network: PolicyNetwork, params: PyTree, view: UInt8[Array, "N height width 3"]
 ) -> PyTree:
-    """Return the parameters in a form with which `apply` is faster, for acting only.
+    """Return parameters with which `apply` is faster, for acting only.
 
-    The matrices of the convolutions are made, and the factors of products are rounded: once,
-    not at every step.
-
-    Args:
-        network: the network.
-        params: of the network.
-        view: views of the shape that `apply` will see. Only the shape matters.
+    They have the convolutions' matrices and rounded factors, made once for all steps. Only the
+    shape of `view` matters; `apply` must be given views of this shape.
     """
     agents = len(view)
     first, state = jnp.zeros((1, agents), bool), initial_state(network.settings, agents)
@@ -145,7 +140,7 @@ def precompute(
 
 
 def _rounded(settings: NetworkSettings, path: Any, leaf: Array) -> Array:
-    """Return a parameter as `matmul` and `unroll` round it, if it is a factor of theirs."""
+    """Round a parameter that is a factor of `matmul` or `unroll`, as they would."""
     *_, module, name = (part.key for part in path)
     is_factor = name in FACTORS and not module.startswith(HEADS)
     return round_factor(leaf, settings.factors) if is_factor else leaf
@@ -162,7 +157,7 @@ def apply(
 
     Args:
         network: the network.
-        params: of the network, precomputed or not.
+        params: its parameters, precomputed or not.
         view: what each agent sees.
         first: where true, the agent's recurrent state is zeroed before the step.
         state: the recurrent state before the first step.

@@ -1,4 +1,4 @@
-"""Convert a policy of the published PyTorch code: tensors in, parameters of ours out.
+"""Convert the tensors of a policy of the published PyTorch code into our parameters.
 
 Both networks have three convolutions for gridworlds or five for images, two dense layers, a
 two-layer LSTM and two heads. The published convolutions see the image transposed, `(B, H, W, C) ->
@@ -47,12 +47,12 @@ def convert(
 
     Args:
         tensors: name -> numbers, as in the `state_dict` of the published code's policy.
-        num_actions: the number of actions that the policy must choose among.
-        view_shape: height, width and channels of the views that the policy must see.
+        num_actions: number of actions of the policy.
+        view_shape: height, width and channels of its views.
         images: whether the views are images (0 to 255) or a gridworld's (MiniGrid's numbers).
 
     Raises:
-        WeightsError: the tensors are not those of such a policy.
+        WeightsError: the tensors belong to another network.
     """
     network = _network(tensors, images=images)
     wanted = shapes(network, num_actions, view_shape)
@@ -73,7 +73,7 @@ def convert(
 def shapes(
     network: NetworkSettings, num_actions: int, view_shape: tuple[int, int, int]
 ) -> dict[str, tuple[int, ...]]:
-    """Return the name and the shape of each tensor of such a policy in the published code."""
+    """Return the shape of each tensor of a policy in the published code, by name."""
     height, width, channels = view_shape
     found: dict[str, tuple[int, ...]] = {}
     for layer in range(network.conv_layers):
@@ -139,7 +139,7 @@ def _outputs(tensors: Tensors, name: str) -> int:
 
 
 def _params(tensors: Tensors, network: NetworkSettings, view_shape: tuple[int, int, int]) -> Params:
-    """Return the parameters. Names and shapes of the tensors have been checked."""
+    """Return the parameters of tensors whose names and shapes are right."""
     params: Params = {}
     for layer in range(network.conv_layers):
         name = f"feat_extract.{2 * layer}"

@@ -1,7 +1,6 @@
-"""Write files that are whole, whenever the process dies, and never through a link.
+"""Write files atomically, and never through a link.
 
-A run's directory may come from a stranger. Its files are replaced, or opened without following
-links, so no file outside of it is changed.
+A run's directory may come from a stranger: links in it must not lead writes to other places.
 """
 
 import contextlib
@@ -16,15 +15,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-LEAST_BYTES = 64 * 1024  # a folder must have room for so many
+LEAST_BYTES = 64 * 1024  # room that a folder must have
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """Yield a temporary path to write to, which replaces `path` if the block succeeds.
 
-    So the file is either complete, or as it was (or absent), whenever the process dies. A link in
-    its place is replaced; what it leads to stays as it is.
+    If the process dies, the file is as it was before, or complete. A link at `path` is replaced,
+    not followed.
     """
     with temporary_file(path) as temporary:
         yield temporary
@@ -36,7 +35,7 @@ def creating(path: Path) -> Iterator[Path]:
     """Yield a temporary path to write to, which becomes `path` if the block succeeds.
 
     Raises:
-        FileExistsError: something else is there by then, and stays as it is.
+        FileExistsError: `path` exists by then, and stays as it is.
     """
     with temporary_file(path) as temporary:
         yield temporary
@@ -44,10 +43,10 @@ def creating(path: Path) -> Iterator[Path]:
 
 
 def give_name(temporary: Path, path: Path) -> None:
-    """Make a file that is complete appear under a name that is free.
+    """Move a complete file to a free path.
 
     Raises:
-        FileExistsError: something else is there, and stays as it is.
+        FileExistsError: `path` exists, and stays as it is.
     """
     try:
         os.link(temporary, path)
@@ -58,10 +57,7 @@ def give_name(temporary: Path, path: Path) -> None:
 
 
 def open_own(path: Path) -> int:
-    """Open a file of a run to read and write it, and make it if it is missing.
-
-    Returns:
-        A file descriptor; the content is as it was.
+    """Open a file of a run to read and write it, unchanged, and make it if it is missing.
 
     Raises:
         OSError: it is a link, or no ordinary file.
@@ -89,7 +85,7 @@ def read_own(path: Path) -> bytes:
 
 
 def _open_ordinary(path: Path, flags: int) -> int:
-    """Open a file, but no link, and no pipe or device, which may never answer."""
+    """Open an ordinary file: no link, and no pipe or device, which may block."""
     opened = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
     if not stat.S_ISREG(os.fstat(opened).st_mode):
         os.close(opened)
@@ -98,7 +94,7 @@ def _open_ordinary(path: Path, flags: int) -> int:
 
 
 def set_aside(path: Path) -> Path:
-    """Rename what is damaged, so its place is free and nothing is lost."""
+    """Rename a damaged file or folder, which frees its path and loses nothing."""
     number = 1
     while os.path.lexists(target := path.with_name(f"{path.name}.damaged-{number}")):
         number += 1
@@ -106,10 +102,10 @@ def set_aside(path: Path) -> Path:
 
 
 def check_room(folder: Path) -> None:
-    """Write and delete a small file, to know before long work that its results can be written.
+    """Write and delete a small file, to learn before long work whether its results can be written.
 
     Args:
-        folder: is made if it is not there.
+        folder: made if it is missing.
 
     Raises:
         OSError: it cannot be written to.
@@ -123,12 +119,7 @@ def check_room(folder: Path) -> None:
 
 
 def delete_left_over(folder: Path, *, below: bool = False) -> None:
-    """Delete the files that killed processes were writing in a folder.
-
-    Args:
-        folder: where they are.
-        below: whether folders in it are looked through, too.
-    """
+    """Delete files that killed processes were writing in a folder (`below`: at any depth)."""
     for path in folder.rglob(".*.tmp*") if below else folder.glob(".*.tmp*"):
         if path.is_file():
             _delete_if_left_over(path)
@@ -138,8 +129,8 @@ def delete_left_over(folder: Path, *, below: bool = False) -> None:
 def temporary_file(path: Path) -> Iterator[Path]:
     """Yield a new empty file beside `path`, which is gone after the block.
 
-    It is locked while its process lives: those that are not are left over from killed processes,
-    and deleted. Its suffix is that of `path`, which tells writers of pictures what to write.
+    It is locked while its process lives; unlocked ones, left by killed processes, are deleted. It
+    keeps the suffix of `path`, which tells writers of pictures the format.
     """
     for old in path.parent.glob(f".{glob.escape(path.stem)}.*.tmp{glob.escape(path.suffix)}"):
         _delete_if_left_over(old)
@@ -169,6 +160,6 @@ def _delete_if_left_over(path: Path) -> None:
 
 
 def write_json(path: Path, content: Any) -> None:
-    """Write a file that is either complete or absent, whenever the process dies."""
+    """Write JSON atomically (`replacing`)."""
     with replacing(path) as temporary:
         temporary.write_text(json.dumps(content, indent=2) + "\n")

@@ -30,9 +30,9 @@ from cbet_jax.runs import multihost
 from cbet_jax.runs.atomic_write import open_to_read, replacing
 from cbet_jax.runs.directory import FRAME_DIGITS, RunDirectoryError, checkpoints, path_at
 
-KEPT = 3  # checkpoints; older ones are deleted
+KEPT = 3  # newest checkpoints; older ones are deleted
 RECORD = "record"  # the JSON in a file
-FILE = Path("default", "state.npz")  # in a checkpoint; orbax names the folder
+FILE = Path("default", "state.npz")  # the file in a checkpoint; orbax names the folder
 UNFINISHED = ".orbax-checkpoint-tmp"  # follows the name of a folder that orbax is writing
 
 
@@ -41,8 +41,8 @@ class Position(NamedTuple):
 
     iterations: int = 0
     frames: int = 0  # for each seed
-    metrics_bytes: int = 0  # length of metrics.csv at that moment
-    metrics_digest: str = ""  # SHA-256 of so much of it
+    metrics_bytes: int = 0  # length of metrics.csv then
+    metrics_digest: str = ""  # SHA-256 of these bytes
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Loaded[T]:
 
 
 class DamagedCheckpointError(RunDirectoryError):
-    """A checkpoint that is not what was written."""
+    """A checkpoint that differs from what was written."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(f"checkpoint {path} is damaged")
@@ -79,7 +79,7 @@ def save(folder: Path, state: Any, position: Position, kept: int | None = KEPT) 
     All hosts must take part. Typed keys are saved as their numbers.
 
     Raises:
-        OSError: it could not be written, and nothing of it stays.
+        OSError: it cannot be written, and nothing of it stays.
     """
     path, arrays = path_at(folder, position.frames), on_host(state)
 
@@ -120,7 +120,7 @@ class _Save(ocp.args.CheckpointArgs):
 
 
 def _manager(folder: Path, kept: int | None) -> ocp.CheckpointManager:
-    """Return what writes a folder's checkpoints, from the first host, and keeps the newest few."""
+    """Return the manager that writes a folder's checkpoints from the first host."""
     options = ocp.CheckpointManagerOptions(
         max_to_keep=kept,
         step_format_fixed_length=FRAME_DIGITS,
@@ -136,7 +136,7 @@ def _manager(folder: Path, kept: int | None) -> ocp.CheckpointManager:
 
 
 def on_host(tree: Any) -> dict[str, np.ndarray]:
-    """Return a copy of each array by its name, keys as their numbers; all hosts must ask."""
+    """Return a copy of each array by name, random keys as numbers; all hosts must call this."""
     return {
         name: multihost.fetch(jax.random.key_data(leaf) if _is_key(leaf) else leaf)
         for name, leaf in named_leaves(tree).items()
@@ -144,16 +144,16 @@ def on_host(tree: Any) -> dict[str, np.ndarray]:
 
 
 def load_newest[T](folder: Path, template: T) -> Loaded[T] | None:
-    """Read the newest checkpoint in a folder that is not damaged; None where there is none at all.
+    """Read the newest undamaged checkpoint in a folder (None: the folder has no checkpoint).
 
     Raises:
-        RunDirectoryError: it is another program's, or every checkpoint is damaged.
+        RunDirectoryError: it belongs to another program, or every checkpoint is damaged.
     """
     return newest_good(folder, lambda path: load(path, template))
 
 
 def newest_good[T](folder: Path, read: Callable[[Path], tuple[T, Position]]) -> Loaded[T] | None:
-    """Return what `read` makes of the newest checkpoint that is not damaged.
+    """Return the result of `read` for the newest undamaged checkpoint.
 
     Raises:
         RunDirectoryError: every checkpoint is damaged.
@@ -173,7 +173,7 @@ def load[T](path: Path, template: T) -> tuple[T, Position]:
     """Read those arrays of a checkpoint that a template (arrays or `ShapeDtypeStruct`) names.
 
     Raises:
-        DamagedCheckpointError: it is not what was written.
+        DamagedCheckpointError: it differs from what was written.
         OtherProgramError: an array is missing, or has another shape or type.
     """
     leaves = named_leaves(template)
@@ -184,7 +184,7 @@ def load[T](path: Path, template: T) -> tuple[T, Position]:
         found = arrays.get(name)
         if found is None or found.shape != wanted.shape or found.dtype != wanted.dtype:
             raise OtherProgramError(path, name, found, wanted)
-        # A copy, never the host's memory itself: the program will overwrite what it is given.
+        # A copy, since the program overwrites its input.
         array = jnp.array(found, copy=True)
         filled.append(jax.random.wrap_key_data(array) if _is_key(leaf) else array)
     state: T = jax.tree.unflatten(jax.tree.structure(template), filled)
@@ -195,7 +195,7 @@ def read_position(path: Path) -> Position:
     """Return how far a run was at a checkpoint.
 
     Raises:
-        DamagedCheckpointError: the file is not what was written.
+        DamagedCheckpointError: the file differs from what was written.
     """
     return _position(path, read_file(path / FILE, lambda name: False)[1])
 
@@ -250,7 +250,7 @@ def read_file(
             }
     except MemoryError:
         raise
-    except Exception as error:  # a damaged file can raise anything that the readers know
+    except Exception as error:  # a damaged file can raise any error of the readers
         raise DamagedCheckpointError(path) from error
     return arrays, record
 
@@ -262,7 +262,7 @@ def named_leaves(tree: Any) -> dict[str, Any]:
 
 
 def _member(archive: zipfile.ZipFile, name: str) -> np.ndarray:
-    """Return an array of a file; reading all of it compares it with its CRC-32."""
+    """Read an array of a file; reading it whole checks its CRC-32."""
     array: np.ndarray = np.load(io.BytesIO(archive.read(f"{name}.npy")), allow_pickle=False)
     return array
 

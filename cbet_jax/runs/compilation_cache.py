@@ -10,7 +10,7 @@ from jax.experimental.compilation_cache.compilation_cache import reset_cache
 
 
 def use(say: Callable[[str], None]) -> None:
-    """Let JAX keep what it compiles (machine code) in a folder that others cannot write."""
+    """Let JAX keep compiled programs (machine code) in a folder that only the user can write."""
     if jax.config.jax_compilation_cache_dir or not jax.config.jax_enable_compilation_cache:
         return
     try:

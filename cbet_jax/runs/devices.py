@@ -1,4 +1,4 @@
-"""The devices of a run: how many there are, what they hold, and which of them are used."""
+"""Choose the devices of a run."""
 
 import contextlib
 import math
@@ -18,15 +18,14 @@ COLLECTIVE_TIMEOUTS = (  # flags of XLA, in seconds
     "xla_cpu_collective_call_terminate_timeout_seconds",
 )
 PATIENCE_SECONDS = 30 * 24 * 3600
-#: units of an LSTM; the cores of a CPU share the products of so large a network at less cost than
-#: its worlds
+#: LSTM units from which a CPU's cores share a network's products at less cost than its worlds
 LARGE_LSTM_UNITS = 512
-FEWEST_SEQUENCES_PER_CORE = 4  # of a batch: the products of fewer sequences are too small
+FEWEST_SEQUENCES_PER_CORE = 4  # products of fewer sequences of a batch are too small
 
 
 @runtime_checkable
 class Device(Protocol):
-    """What the choice of devices depends on."""
+    """The properties of a device that the choice depends on."""
 
     @property
     def process_index(self) -> int:
@@ -40,12 +39,12 @@ class Device(Protocol):
 def use_cpu(devices: int | None = None) -> None:
     """Split the CPU into devices (None: one for each core, unless the environment sets a number).
 
-    This has no effect once a device has been used. A core that is a device computes whole seeds or
-    worlds. Cores that share the operations of a small network mostly wait for each other.
+    Call it before any device is used. A core that is a device computes whole seeds or worlds; cores
+    that share the operations of a small network mostly wait for each other.
     """
     flags = os.environ.get("XLA_FLAGS", "")
-    # XLA would end the process when a device waits for another longer than 40 seconds, which
-    # may happen on a busy machine, or on one that sleeps.
+    # XLA would end the process when a device waits for another longer than 40 seconds, as on a
+    # busy or sleeping machine.
     missing = (flag for flag in COLLECTIVE_TIMEOUTS if flag not in flags)
     patience = (f"--{flag}={PATIENCE_SECONDS}" for flag in missing)
     os.environ["XLA_FLAGS"] = " ".join([*flags.split(), *patience])
@@ -57,7 +56,7 @@ def use_cpu(devices: int | None = None) -> None:
 
 
 def compiled_quickly() -> dict[str, int]:
-    """Return XLA's options for a program that runs once, and so takes longest to compile.
+    """Return XLA's options for a program that runs once: compile fast.
 
     Its numbers stay the same to the last bit; at level 0 sums of products would be rounded
     differently.
@@ -68,7 +67,7 @@ def compiled_quickly() -> dict[str, int]:
 def make_mesh(settings: TrainSettings, seeds: int, devices: int | None = None) -> Mesh | None:
     """Return the devices of a run, `[SEEDS, WORLDS]`; None for a single device.
 
-    Without a number it has as many as can be used, and always where several hosts train together.
+    Without a number, or with several hosts, it has as many devices as possible.
 
     Raises:
         SettingsError: there are fewer devices, or they do not divide seeds and worlds.
@@ -132,10 +131,7 @@ def most(settings: TrainSettings, seeds: int, devices: int, fewest: int = 1) -> 
 
 
 def fits(settings: TrainSettings, seeds: int, devices: int, fewest: int = 1) -> bool:
-    """Return whether devices get whole seeds, or equal numbers of worlds and sequences.
-
-    Where devices share a seed, each must get at least the `fewest` sequences of a batch.
-    """
+    """Return whether devices get whole seeds, or equal shares of at least `fewest` sequences."""
     in_a_row = devices // math.gcd(seeds, devices)
     divide = settings.worlds % in_a_row == 0 and settings.batch % in_a_row == 0
     return divide and (in_a_row == 1 or settings.batch // in_a_row >= fewest)

@@ -7,13 +7,13 @@ checkpoints/   the last few states of the whole program
 policies/      policies kept for good, without the rest of the program
 figures/       learning curves
 method.py      a copy of the file that an own method is in; never run
-world.py       likewise of a world (of several files: world-2.py, ...)
-.lock          keeps other processes out
+world.py       likewise for a world (further files: world-2.py, ...)
+.lock          locked while a process trains
 
 Evaluations and `watch` write their tables, pictures and films beside these.
 
-A directory may be damaged, or come from a stranger: files are checked when they are read, and
-links are not followed to write.
+A directory may be damaged or come from a stranger: reading checks files, and writing follows no
+links.
 """
 
 import errno
@@ -39,7 +39,7 @@ from cbet_jax.runs.atomic_write import (
 )
 from cbet_jax.settings.as_json import from_json, to_json
 
-FRAME_DIGITS = 13  # in the name of a checkpoint: more than frames have
+FRAME_DIGITS = 13  # digits in a checkpoint's name, enough for `MOST_FRAMES`
 DIGEST = "digest"  # the SHA-256 of all other entries, in config.json
 UNREADABLE = (
     *(ValueError, TypeError, KeyError, AttributeError, OSError, RecursionError),
@@ -73,7 +73,7 @@ class RunDirectory:
         """Make the directory and write the configuration.
 
         Raises:
-            RunDirectoryError: something else is there already.
+            RunDirectoryError: the directory holds something else.
         """
         if self.config.exists():
             raise RunDirectoryError(
@@ -91,14 +91,14 @@ class RunDirectory:
                 path.write_bytes(content)
 
     def world(self, number: int) -> Path:
-        """Return the path of the copy of a file that worlds are in, the first's number being 1."""
+        """Return the path of the copy of a world's file (the first number is 1)."""
         return self.root / ("world.py" if number == 1 else f"world-{number}.py")
 
     def settings(self) -> RunSettings:
         """Read the configuration that the run was started with.
 
         Raises:
-            RunDirectoryError: it is missing, or not what was written.
+            RunDirectoryError: it is missing or changed.
         """
         if not self.config.is_file():
             raise holds_no("run", self.config)
@@ -115,12 +115,12 @@ class RunDirectory:
         write_json(self.config, _with_digest(settings))
 
     def clean(self) -> None:
-        """Delete what killed processes were writing."""
+        """Delete files that killed processes were writing."""
         for folder in (self.root, self.figures, self.checkpoints, self.policies):
             delete_left_over(folder)
 
     def saved_frames(self) -> int:
-        """Return the frames of the newest checkpoint; of the policies, if it has only these."""
+        """Return the frames of the newest checkpoint, or else of the newest kept policies."""
         saved = checkpoints(self.checkpoints) or checkpoints(self.policies)
         return frames_of(saved[-1]) if saved else 0
 
@@ -128,10 +128,10 @@ class RunDirectory:
     def lock(self) -> Iterator[None]:
         """Keep other processes from training in the directory.
 
-        The system drops the lock with the process, even one that is killed.
+        The system releases the lock when the process ends, even if killed.
 
         Raises:
-            RunInUseError: another process is training in it. RunDirectoryError: it holds links.
+            RunInUseError: another process trains in it. RunDirectoryError: it holds links.
         """
         self._refuse_links()
         with os.fdopen(open_own(self._lock), "r+b") as file:
@@ -167,7 +167,7 @@ class RunDirectory:
         return False
 
     def discard(self) -> None:
-        """Delete a run that has not begun: what `create` and a first start have written."""
+        """Delete the files of a run that was created but has not begun."""
         written = [self.config, self.manifest, self.metrics, self._lock, self.method]
         for path in [*written, *self.root.glob("world*.py")]:
             path.unlink(missing_ok=True)
@@ -176,11 +176,7 @@ class RunDirectory:
             self.root.rmdir()
 
     def _refuse_links(self) -> None:
-        """Refuse links where a run writes, so nothing outside of the directory is changed.
-
-        Raises:
-            RunDirectoryError: there is one.
-        """
+        """Refuse links where a run writes, which would change files outside of the directory."""
         written = [self._lock, self.config, self.manifest, self.metrics]
         tracked = self.root / "wandb"  # makes links of its own in there
         written += [tracked, tracked / "run-id"]
@@ -243,7 +239,7 @@ def _unreadable(path: Path, error: Exception) -> RunDirectoryError:
 
 
 def _with_digest(settings: RunSettings) -> dict[str, Any]:
-    """Return the content of `config.json`, which tells whether it was changed since."""
+    """Return the content of `config.json`, with a digest that detects changes."""
     nested = to_json(settings)
     return {**nested, DIGEST: _digest(nested)}
 
@@ -254,17 +250,17 @@ def _digest(nested: dict[str, Any]) -> str:
 
 
 def create_with_record(record: Path, kind: str, content: dict[str, Any]) -> None:
-    """Make a folder, and write the record that says what the folder holds: a run, study or sweep.
+    """Make a folder for a run, study or sweep, and write the record of it.
 
     Raises:
-        RunDirectoryError: something else is there already. OSError: nothing can be written.
+        RunDirectoryError: the folder holds something else. OSError: nothing can be written.
     """
     refuse_other_content(record, kind)
     write_record(record, content)
 
 
 def write_record(record: Path, content: dict[str, Any]) -> None:
-    """Write the file that says what a folder holds, and make the folder if it is not there.
+    """Write the record of a folder, and make the folder if it is missing.
 
     Raises:
         OSError: nothing can be written.
@@ -274,7 +270,7 @@ def write_record(record: Path, content: dict[str, Any]) -> None:
 
 
 def refuse_other_content(record: Path, kind: str) -> None:
-    """Refuse a folder that is in use for something else than a run, study or sweep with a record.
+    """Refuse a folder that holds something else than a run, study or sweep with this record.
 
     Raises:
         RunDirectoryError: the folder is a file, or holds files but not this one.
@@ -287,10 +283,10 @@ def refuse_other_content(record: Path, kind: str) -> None:
 
 
 def is_empty(folder: Path) -> bool:
-    """Return whether a folder holds no files but hidden ones."""
+    """Return whether a folder holds no files except hidden ones."""
     return all(path.name.startswith(".") for path in folder.iterdir())
 
 
 def holds_no(kind: str, record: Path) -> RunDirectoryError:
-    """Return the error that a folder lacks the file that says what it holds."""
+    """Return the error that a folder lacks its record."""
     return RunDirectoryError(f"{record.parent} holds no {kind} (no {record.name})")

@@ -1,8 +1,7 @@
-"""The host's side of training: what happens between two chunks of the compiled program.
+"""The host's side of training, between two chunks of the compiled program.
 
-Nothing here decides what is computed. When a checkpoint is written depends on the clock, but where
-the chunks begin and end does not. So a run that was killed and resumed ends with the same numbers,
-bit for bit.
+The host does not change the numbers: checkpoints are written by the clock, but the bounds of chunks
+are fixed. So a run that was killed and resumed ends with the same numbers, bit for bit.
 
 Where several hosts train together, all of them take these steps; only the first reads and writes
 files (`cbet_jax.runs.multihost`).
@@ -41,14 +40,14 @@ from cbet_jax.train import TrainState
 
 Advance = Callable[[TrainState], tuple[TrainState, Chunk]]  # plays a chunk, donates its input state
 
-LONG_SECONDS = 3600.0  # a run that takes longer says so after its first chunk
-OVERFLOW_SHARE = 0.001  # of all visits; if more find no room in count tables, one line says so
-SAVING_SHARE = 0.1  # saving takes at most this share of a run's time, by waiting in between,
-LONGEST_SECONDS = 600.0  # but a checkpoint is never older than this and a chunk
+LONG_SECONDS = 3600.0  # a longer run says so after its first chunk
+OVERFLOW_SHARE = 0.001  # share of visits without room in count tables that is reported
+SAVING_SHARE = 0.1  # saving takes at most this share of a run's time,
+LONGEST_SECONDS = 600.0  # unless a checkpoint would be older than this and a chunk
 
 
 class NonFiniteLossError(Exception):
-    """The loss is no longer a finite number; one line says since which update."""
+    """The loss is no longer a finite number; the message names the update."""
 
 
 class Outcome(NamedTuple):
@@ -56,23 +55,23 @@ class Outcome(NamedTuple):
 
     frames: int  # played so far by each seed
     finished: bool
-    trained: bool  # False: there was nothing left to do
-    signal: int  # asked it to stop (0: none)
-    trouble: str = ""  # one line that says how it diverged, if it did
+    trained: bool  # False: nothing was left to do
+    signal: int  # signal that asked it to stop (0: none)
+    trouble: str = ""  # how it diverged, in one line, if it did
 
 
 @dataclass(frozen=True)
 class HostSettings:
-    """What the host does while the program computes; none of it changes the numbers."""
+    """The host's settings, which do not change the numbers."""
 
     console: Console
-    command: tuple[str, ...] = ()  # for the manifest of a run trained alone
+    command: tuple[str, ...] = ()  # recorded in the manifest of a single run
     checkpoint_seconds: float | None = None  # least time between two (None: see SAVING_SHARE)
     keep_at: tuple[int, ...] = ()  # frames at which the policies are kept for good
-    trackers: Trackers | None = None  # follow the metrics of a run trained alone
-    advice: str = ""  # what to do where the run takes long
+    trackers: Trackers | None = None  # follow the metrics of a single run
+    advice: str = ""  # added to the line that a run takes long
     until: int | None = None  # frames to train for now (None: all); the run can be continued
-    measured: Callable[[], dict[str, Any]] = dict  # what else the manifest records
+    measured: Callable[[], dict[str, Any]] = dict  # further entries of the manifest
 
 
 def train(
@@ -84,7 +83,7 @@ def train(
 
     Raises:
         RunDirectoryError: the directory's files do not fit the settings.
-        NonFiniteLossError: a loss was not a number; the last checkpoint is from before.
+        NonFiniteLossError: a loss was not finite; the last checkpoint is from before.
         NotEnoughMemoryError: the program needs more memory than there is.
     """
     run = Run(directory, settings, host.trackers, host.command)
@@ -97,9 +96,9 @@ def train(
 def train_together(runs: Sequence[Run], program: Program, host: HostSettings) -> list[Outcome]:
     """Train several runs in one program until the last frame, or until a signal asks to stop.
 
-    Each keeps its own files, as if it were trained alone. They are saved at the same moments, and
-    continue from the newest checkpoint that all of them hold, or from their beginnings. One that
-    diverges ends there; the others continue.
+    Each has its own files, as a single run has. All are saved at the same moments, and continue
+    from the newest checkpoint that all hold, or from their beginnings. A run that diverges ends;
+    the others continue.
 
     Raises:
         RunDirectoryError: a directory's files do not fit the settings.
@@ -145,10 +144,10 @@ class _Loop:
         chunks = -(-runs[0].settings.train.iterations // program.iterations_per_chunk)
         chunks_now = chunks if host.until is None else -(-host.until // self.chunk_frames)
         self.iterations = chunks * program.iterations_per_chunk  # in the whole run
-        self.last = min(chunks, chunks_now) * program.iterations_per_chunk  # to reach now
+        self.last = min(chunks, chunks_now) * program.iterations_per_chunk  # reached now
         self.done = 0  # iterations
         self.clock = SaveClock(host.checkpoint_seconds)
-        self.told: set[str] = set()  # what is told only once
+        self.told: set[str] = set()  # messages shown once
 
     def sound(self) -> list[RunFiles]:
         """Return the runs that have not diverged."""
@@ -159,7 +158,7 @@ class _Loop:
         return bool(self.sound()) and self.done < self.last
 
     def restore(self) -> TrainState | None:
-        """Read the newest good checkpoints; None where the runs have not begun.
+        """Read the newest good checkpoints (None: the runs have not begun).
 
         Raises:
             RunDirectoryError: one is another program's, or has no room for so many frames.
@@ -181,7 +180,7 @@ class _Loop:
         return jax.ShapeDtypeStruct((self.seeds, *leaf.shape[1:]), leaf.dtype)
 
     def compile(self, state: TrainState | None, stop: Stop) -> tuple[Advance, TrainState]:
-        """Compile the training step, and make the first state where there is none."""
+        """Compile the training step; without a state, make the first one."""
         began = time.monotonic()
         stop.waits_for = "compiling"
         compilation_cache.use(self.say)
@@ -210,12 +209,12 @@ class _Loop:
         return lambda state: interruptible(partial(play, state)), state
 
     def _compile_init(self) -> Callable[..., TrainState]:
-        """Compile what makes the first state; beside the training step, this takes no longer."""
+        """Compile the making of the first state, while the training step is compiled."""
         return self.program.init.lower(self.keys).compile(compiled_quickly())
 
     @contextmanager
     def open_tables(self) -> Iterator[None]:
-        """Open the tables of metrics, cut back to what they held at the runs' positions."""
+        """Open the tables of metrics, cut back to the runs' positions."""
         with ExitStack() as tables:
             for run in self.runs:
                 tables.enter_context(run.open_table())
@@ -238,7 +237,7 @@ class _Loop:
         self._tell_of_ends()
 
     def show(self, chunk: Chunk) -> None:
-        """Show the speed and the main metrics; tell once of long runs and of full tables."""
+        """Show speed and main metrics; say once if the run is long or tables are full."""
         if not self.sound():
             return
         frames = self.done * self.program.frames_per_iteration
@@ -293,7 +292,7 @@ class _Loop:
         self._tell_of_ends()
 
     def _record(self, runs: Sequence[RunFiles], **measured: Any) -> None:
-        """Write what was measured into the manifests."""
+        """Record measurements in the manifests."""
         together = {"runs_together": len(self.runs)} if len(self.runs) > 1 else {}
         for run in runs:
             run.record(**measured, **together)
@@ -314,8 +313,7 @@ class SaveClock:
     """Tells when the next checkpoint is due.
 
     Args:
-        least_seconds: least time between two checkpoints (None: so much that saving takes
-            `SAVING_SHARE` of the time at most).
+        least_seconds: least time between two checkpoints (None: see `SAVING_SHARE`).
     """
 
     def __init__(self, least_seconds: float | None) -> None:

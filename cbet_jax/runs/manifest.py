@@ -1,4 +1,4 @@
-"""What a run ran on: versions, devices, flags and speed, for each time it was started."""
+"""The manifest of a run: versions, devices, flags and speed of each start."""
 
 import os
 import platform
@@ -20,7 +20,7 @@ GIT_TIMEOUT_SECONDS = 10
 
 
 class Session:
-    """One start of a run: what it ran on, and what was measured since."""
+    """One start of a run, with its measurements."""
 
     def __init__(self, path: Path, command: Sequence[str]) -> None:
         self._path = path
@@ -28,7 +28,7 @@ class Session:
         self._earlier: list[dict[str, Any]] | None = None
 
     def record(self, **measured: Any) -> None:
-        """Write the session, with more that was measured, into the manifest.
+        """Add measurements to the session, and write it into the manifest.
 
         Raises:
             RunDirectoryError: the manifest of earlier sessions cannot be read.
@@ -49,7 +49,7 @@ def _sessions(path: Path) -> list[dict[str, Any]]:
 
 
 def describe(command: Sequence[str]) -> dict[str, Any]:
-    """Return the machine, the versions and the flags that this process runs with."""
+    """Return the machine, versions and flags of this process."""
     devices = jax.devices()
     return {
         "started": now(),
@@ -79,7 +79,7 @@ def _version(package: str) -> str | None:
 
 
 def _commit() -> str | None:
-    """Return the commit of this package's own repository; None where it is installed without."""
+    """Return the commit of the package's repository (None: installed without one)."""
     root = Path(__file__).parents[2]
     if not (root / ".git").exists():  # git would answer for a repository around it
         return None

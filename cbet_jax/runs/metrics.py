@@ -1,6 +1,6 @@
-"""The metrics of a run: what each is called, where, and in what unit.
+"""The names, titles and units of metrics.
 
-A new metric needs one line here. One without a line is drawn among the diagnostics, under its name.
+A new metric needs one line here; without it, it is drawn among the diagnostics under its name.
 Metrics of one world are called `NAME/WORLD`.
 """
 
@@ -12,10 +12,10 @@ from envs.types import EPISODE_METRICS
 class Metric(NamedTuple):
     """One metric."""
 
-    name: str  # in the program and in metrics.csv
-    title: str  # of its panel
-    unit: str  # of the panel's vertical axis
-    short: str | None = None  # on the progress bar and in tables of sweeps (None: not shown there)
+    name: str  # name in the program and in metrics.csv
+    title: str  # title of its panel
+    unit: str  # label of the panel's vertical axis
+    short: str | None = None  # name on the progress bar and in tables of sweeps (None: left out)
     main: bool = False  # drawn among the learning curves, and compared; others are diagnostics
 
 
@@ -43,11 +43,11 @@ METRICS = (
 BY_NAME = {metric.name: metric for metric in METRICS}
 MAIN = tuple(metric.name for metric in METRICS if metric.main)
 SHOWN = {metric.name: metric.short for metric in METRICS if metric.short is not None}
-HIDDEN = ("first_bad_update",)  # for the host only: neither drawn nor a result
+HIDDEN = ("first_bad_update",)  # for the host only; not drawn
 
 
 def episodes_of(name: str) -> str:
-    """Return the metric that says how many episodes another is a mean over; nothing: it is none."""
+    """Return the metric with the number of episodes behind a mean, or '' if it is none."""
     metric, slash, world = name.partition("/")
     return f"episodes{slash}{world}" if metric in EPISODE_METRICS else ""
 

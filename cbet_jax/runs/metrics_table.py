@@ -1,8 +1,7 @@
 """Metrics on disk: one long table of (seed, frames, name, value), and its means.
 
-The table grows by a chunk at a time. A resumed run first cuts it back to its length at the
-checkpoint, so the finished table is byte for byte an unbroken run's. Each checkpoint has the digest
-of the table until then, which tells damage.
+A resumed run first cuts the table back to its length at the checkpoint, so the finished table is
+byte for byte an unbroken run's. Each checkpoint has a digest of the table, which detects damage.
 
 No pandas: reading and writing are ten lines each, and it would add 60 MB to an installation.
 """
@@ -23,7 +22,7 @@ from cbet_jax.runs.directory import RunDirectory, RunDirectoryError, check_same,
 from cbet_jax.runs.metrics import episodes_of
 
 HEADER = "seed,frames,name,value\n"
-Chunk = Mapping[str, np.ndarray]  # name -> float32[iterations, seeds]; NaN: there is no data
+Chunk = Mapping[str, np.ndarray]  # name -> float32[iterations, seeds] (NaN: no data)
 
 
 class Column(NamedTuple):
@@ -31,11 +30,11 @@ class Column(NamedTuple):
 
     frames: np.ndarray  # int64[rows]
     values: np.ndarray  # float64[rows]
-    episodes: np.ndarray | None = None  # [rows]: how many each value is the mean of, if known
+    episodes: np.ndarray | None = None  # [rows]: episodes behind each mean, if known
 
     @property
     def weights(self) -> np.ndarray:
-        """How much each value counts in a mean of several."""
+        """The weight of each value in a mean."""
         return np.ones(len(self.values)) if self.episodes is None else self.episodes
 
 
@@ -76,7 +75,7 @@ class Table:
         return self._file.tell()
 
     def sync(self) -> None:
-        """Bring all rows to the disk.
+        """Flush all rows to the disk.
 
         Raises:
             OSError: they cannot be written, or the file was deleted or replaced.
@@ -88,13 +87,13 @@ class Table:
 
 @contextmanager
 def table(path: Path, first_seed: int, position: Position) -> Iterator[Table]:
-    """Open a run's table to append to, cut back to what it held at a checkpoint's position.
+    """Open a run's table to append to, cut back to a checkpoint's position.
 
     Raises:
-        RunDirectoryError: it does not hold these rows.
+        RunDirectoryError: it does not hold the rows until then.
     """
     kept = rows_until(path, position) if position.metrics_bytes else HEADER.encode()
-    # A new file: other names that the old one may have keep what it holds.
+    # A new file, since the old one may have other names (hard links).
     with replacing(path) as temporary:
         temporary.write_bytes(kept)
     with os.fdopen(open_own(path), "r+b") as file:
@@ -152,22 +151,22 @@ def read(path: Path) -> dict[str, dict[int, Column]]:
 
 
 def _quoted(name: str) -> str:
-    """Return a cell of the table: the name of a file that a world is in may have a comma."""
+    """Return a cell of the table; a world's file name may have a comma."""
     return '"' + name.replace('"', '""') + '"' if "," in name or '"' in name else name
 
 
 def _with_episodes(column: Column, ended: Column | None) -> Column:
-    """Return a column with the numbers of episodes that another one says, if it knows them all."""
+    """Return a column with the episodes of another, if it has them all."""
     if ended is None or not np.isin(column.frames, ended.frames).all():
         return column
     return column._replace(episodes=ended.values[np.searchsorted(ended.frames, column.frames)])
 
 
 def read_verified(directory: RunDirectory) -> dict[str, dict[int, Column]]:
-    """Read a run's table, if it holds the rows that the newest good checkpoint knows of.
+    """Read a run's table, checked against the newest good checkpoint.
 
     Raises:
-        RunDirectoryError: it does not, or a row cannot be read.
+        RunDirectoryError: it is damaged.
     """
     for path in reversed(checkpoints(directory.checkpoints)):
         try:
@@ -182,7 +181,7 @@ def read_verified(directory: RunDirectory) -> dict[str, dict[int, Column]]:
 def means(chunk: Chunk) -> dict[str, float]:
     """Return the mean of each metric over a chunk and all seeds, where it has data.
 
-    Where the number of episodes is known that each value is the mean of, all episodes count alike.
+    Means over episodes are weighted by the number of episodes, where known.
     """
     found = {}
     for name, values in chunk.items():

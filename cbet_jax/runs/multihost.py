@@ -1,8 +1,8 @@
 """Several hosts that train one run together (`jax.distributed`), each with the same command.
 
-All hosts compute. Only the first writes files, to which the others send their parts of a
-checkpoint's arrays; it prints, and tells the others what it found and what failed. All need to see
-the same files. Any number of hosts can read a checkpoint.
+All hosts compute. Only the first writes files and prints: the others send it their parts of a
+checkpoint, and it sends them results and errors. All need to see the same files. Any number of
+hosts can read a checkpoint.
 """
 
 import json
@@ -18,7 +18,7 @@ from jax.experimental import multihost_utils
 from cbet_jax.config import SettingsError
 from cbet_jax.runs.directory import RunDirectoryError
 
-# Variables of the environment: host:port of the first process, how many there are, which this is.
+# Environment variables: host:port of the first process, number of processes, index of this one.
 ADDRESS, PROCESSES, PROCESS = "JAX_COORDINATOR_ADDRESS", "JAX_NUM_PROCESSES", "JAX_PROCESS_ID"
 
 LAST_PORT = 65_535
@@ -31,8 +31,8 @@ class ElsewhereError(RunDirectoryError):
 def join() -> None:
     """Connect to the other hosts, before any device is used; later calls do nothing.
 
-    Where the hosts are is read from the environment (`ADDRESS`, `PROCESSES`, `PROCESS`), or from
-    SLURM or another launcher that JAX knows.
+    The environment (`ADDRESS`, `PROCESSES`, `PROCESS`), SLURM or another launcher that JAX knows
+    names them.
 
     Raises:
         SettingsError: the hosts cannot be found.
@@ -57,7 +57,7 @@ def join() -> None:
 
 
 def is_first() -> bool:
-    """Return whether this host reads and writes files; a single host does."""
+    """Return whether this host reads and writes files."""
     return jax.process_index() == 0
 
 
@@ -107,7 +107,7 @@ def largest(number: int) -> int:
 def fetch(array: Any) -> np.ndarray:
     """Return a whole array of any devices in the host's memory; all hosts must call this.
 
-    It is a copy, so the program can overwrite its own; an array of numpy is returned as it is.
+    It is a copy, since the program overwrites its arrays; numpy arrays are returned as they are.
     """
     if isinstance(array, np.ndarray):
         return array

@@ -1,4 +1,4 @@
-"""Policies as objects in Python: train one, or load a saved one; give it views, get actions."""
+"""Policies as Python objects: train or load one, give it views, get actions."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -32,16 +32,16 @@ NO_VIEW = (0, 0, 0)  # only `Agent.init` reads the shape of a view: saved parame
 #: whether to stop
 type OnChunk = Callable[[int, dict[str, float]], Any]
 type ViewOrViews = UInt8[Array | np.ndarray, "..."]  # [height, width, 3], or [N, ...]
-type First = Bool[Array | np.ndarray, "..."] | bool  # [N], or one for all
+type First = Bool[Array | np.ndarray, "..."] | bool  # [N], or the same for all
 type Outputs = tuple[Float[Array, "*N actions"], Float[Array, "..."], RecurrentState]
 
 
 class Policy:
-    """A policy that acts and does not learn; what it computes is compiled.
+    """A compiled policy that acts and does not learn.
 
-    One agent's view is `[height, width, 3]`, that of `N` agents `[N, height, width, 3]`; actions
-    have the same leading axis. The recurrent state is that of `initial_state(N)`. `settings` and
-    `frames` say which run it is from, and how long it was trained.
+    A view is `[height, width, 3]` for one agent, `[N, height, width, 3]` for `N`; actions have the
+    same leading axis. `initial_state(N)` returns the first recurrent state. `settings` are those of
+    its run, `frames` those that it was trained for.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ def load(
     Args:
         run: directory of the run, or `pretrained/NAME`.
         seed_index: which of the run's seeds.
-        frames: of the checkpoint, or of policies kept for good (None: the newest good checkpoint).
+        frames: choose a checkpoint or kept policies (None: the newest good checkpoint).
 
     Raises:
         RunDirectoryError: there is no such run, or it holds no good policy.
@@ -135,7 +135,7 @@ def _outputs(
     first: First,
     state: RecurrentState,
 ) -> Outputs:
-    """Return logits, values and the next state of one agent, or of `N` of them."""
+    """Return logits, values and the next state of one agent or `N` agents."""
     views = jnp.asarray(view if view.ndim == 4 else view[None])
     begins = jnp.broadcast_to(first, len(views))
     logits, value, state = agent.apply(params, views[None], begins[None], state)
@@ -151,7 +151,6 @@ def _act(
     state: RecurrentState,
     key: PRNGKeyArray,
 ) -> tuple[Int[Array, "*N"], RecurrentState]:
-    """Return an action drawn for each agent, and the next state."""
     logits, _, state = _outputs(agent, params, view, first, state)
     return sample_actions(key, logits), state
 
@@ -166,20 +165,19 @@ def train_policy(
 ) -> Policy:
     """Train one agent, and return its policy; nothing is written.
 
-    The numbers are those that a command's run has with these settings, worlds and seed. Where
-    `settings.method` is a file, `FILE.py:FUNCTION`, it is loaded.
+    The numbers equal those of a command's run with these settings, worlds and seed.
 
     Args:
-        settings: of the training; rounded up to whole chunks.
-        world: `settings.worlds` worlds that have not begun.
-        on_chunk: is called after each chunk; if it returns something true, training stops.
+        settings: frames are rounded up to whole chunks; a method `FILE.py:FUNCTION` is loaded.
+        world: `settings.worlds` worlds.
+        on_chunk: called after each chunk; if it returns something true, training stops.
         chunk: iterations in a chunk.
-        seed: of the agent and its worlds.
+        seed: seed of the agent and its worlds.
 
     Raises:
         SettingsError: the method is unknown or does not work with these settings, or the worlds
             are not as many as the settings say.
-        NonFiniteLossError: a loss was no finite number.
+        NonFiniteLossError: a loss was not finite.
     """
     if own_code.is_own(settings.method):
         settings = replace(settings, method=own.load(settings.method))
@@ -202,6 +200,6 @@ def train_policy(
 
 
 def _means(metrics: Metrics) -> dict[str, float]:
-    """Return the mean of each metric over the iterations, NaN where there is no data."""
+    """Return the mean of each metric over the iterations (NaN: no data)."""
     chunk = {name: np.asarray(values) for name, values in metrics.items()}
     return dict.fromkeys(chunk, float("nan")) | metrics_table.means(chunk)

@@ -1,7 +1,6 @@
 """Pre-trained policies that are part of the package: one file each, in bfloat16.
 
-`pretrained/NAME` names one wherever a command takes a run. It is unpacked into a run directory,
-once, so it is watched, evaluated and transferred as any other run.
+`pretrained/NAME` names one wherever a command takes a run; it is unpacked into a run directory.
 
 The files are made with `pack`, here of a run's first seed:
 
@@ -27,17 +26,17 @@ from cbet_jax.runs.directory import RunDirectory, RunDirectoryError, checkpoints
 from cbet_jax.settings.as_json import from_json, to_json
 from envs.errors import did_you_mean
 
-PREFIX = "pretrained"  # before the names
+PREFIX = "pretrained"  # begins the names
 FILES = Path(__file__).parents[1] / PREFIX
-INTERACTIONS = "interactions/"  # before the world; how lively each is, for `watch`
+INTERACTIONS = "interactions/"  # begins the metric of a world, by which `watch` chooses
 
 
 class Packed(NamedTuple):
     """A pre-trained policy of the package."""
 
-    settings: RunSettings  # those of a run of one seed that ended with it
+    settings: RunSettings  # settings of a one-seed run that ended with it
     params: AgentParams  # arrays [seeds=1, ...]
-    frames: int  # that it was trained for
+    frames: int  # frames of its training
     metrics: dict[str, float]  # the last interactions in each world, where known
 
 
@@ -47,7 +46,7 @@ def names() -> list[str]:
 
 
 def is_named(path: Path) -> bool:
-    """Return whether a path is such a name, and no folder of the user's."""
+    """Return whether a path is `pretrained/NAME`, and not a folder of the user."""
     return len(path.parts) == 2 and path.parts[0] == PREFIX and not path.exists()
 
 
@@ -55,7 +54,7 @@ def pack(directory: RunDirectory, seed_index: int, path: Path) -> None:
     """Write the newest policy of one of a run's seeds into one `.npz` file, in bfloat16.
 
     Raises:
-        RunDirectoryError: the run holds no policy, or one that a pre-trained one biases.
+        RunDirectoryError: the run holds no policy, or a transferred one, of two networks.
     """
     settings = directory.settings()
     if settings.transfer:
@@ -120,7 +119,7 @@ def unpack(name: Path, into: Path) -> RunDirectory:
 
 
 def _save(directory: RunDirectory, packed: Packed) -> None:
-    """Save the run of a policy: its settings, a checkpoint, and the few metrics that are known."""
+    """Save the run of a policy: settings, a checkpoint, and the known metrics."""
     settings, frames = packed.settings, packed.frames
     directory.create(settings)
     rows = [

@@ -1,6 +1,6 @@
-"""What is shown while a run trains: a progress bar, or plain lines without a terminal.
+"""Show the progress of a run: a bar, or plain lines without a terminal.
 
-Both show one text, made here: rich's columns for progress and time left have no plain lines.
+Both show the same text, since rich's columns have no plain form.
 """
 
 import time
@@ -15,19 +15,18 @@ from rich.table import Column
 from cbet_jax.runs.metrics import SHOWN
 
 PLAIN_LINE_SECONDS = 10.0  # between two plain lines
-RECENT_SECONDS = 60.0  # over which the speed is taken
+RECENT_SECONDS = 60.0  # window of the speed
 
 
 class Speedometer:
-    """Frames, frames a second and time left, without the time that compiling takes.
+    """Frames, frames a second and time left, without compiling.
 
-    The speed is that of the last minute, or of the last chunk if that took longer. So time in which
-    the process was stopped, or the machine busy, does not count for ever.
+    The speed is that of the last minute, or of the last chunk if longer, which forgets pauses.
 
     Args:
-        done: frames that each seed has played before.
-        total: frames that each seed is to play.
-        seeds: trained side by side.
+        done: frames of each seed so far.
+        total: frames of each seed at the end.
+        seeds: number of seeds.
     """
 
     def __init__(self, done: int, total: int, seeds: int) -> None:
@@ -49,13 +48,13 @@ class Speedometer:
 
     @property
     def frames_per_second(self) -> float:
-        """Frames a second of late, of all seeds together."""
+        """Recent frames a second of all seeds together."""
         (began, first), (now, done) = self._reached[0], self._reached[-1]
         return (done - first) * self._seeds / (now - began) if now > began else 0.0
 
     @property
     def seconds_left(self) -> float:
-        """Seconds to the end at this speed; 0, as long as that is not known."""
+        """Seconds to the end at this speed (0: not known yet)."""
         speed = self.frames_per_second
         return (self.total - self.done) * self._seeds / speed if speed else 0.0
 
@@ -80,7 +79,7 @@ class Display:
         self._shown_at = 0.0
 
     def update(self, frames: int, means: Mapping[str, float]) -> None:
-        """Show how many frames each seed has played, and means of metrics over the last chunk."""
+        """Show the frames of each seed, and means of metrics over the last chunk."""
         self._speed.reach(frames)
         if self._bar and self._task is not None:
             lines = f"{self._speed}\n{summary(means)}"
@@ -100,7 +99,7 @@ def display(console: Console, speed: Speedometer) -> Iterator[Display]:
     if not console.is_terminal:
         yield Display(console, speed, None)
         return
-    wrapped = Column(no_wrap=False)  # a narrow terminal cuts nothing off
+    wrapped = Column(no_wrap=False)  # wrap in a narrow terminal
     columns = (BarColumn(bar_width=12), TextColumn("{task.description}", table_column=wrapped))
     with Progress(*columns, console=console) as bar:
         yield Display(console, speed, bar)
@@ -108,7 +107,7 @@ def display(console: Console, speed: Speedometer) -> Iterator[Display]:
 
 @contextmanager
 def waiting(console: Console, what: str) -> Iterator[None]:
-    """Show that something of unknown length is under way."""
+    """Show `what` while the block runs."""
     if not console.is_terminal:
         console.print(f"{what} ...", highlight=False)
     with console.status(f"{what} ..."):  # shows nothing elsewhere

@@ -1,4 +1,4 @@
-"""What a run reads and writes while it trains: checkpoints, metrics, its manifest, its policies."""
+"""The files that a run reads and writes while it trains."""
 
 import shutil
 from collections.abc import Callable, Iterator, Mapping
@@ -24,23 +24,20 @@ class Run(NamedTuple):
     """One of the runs that a program trains."""
 
     directory: RunDirectory  # an unfinished run in it is continued
-    settings: RunSettings  # those in the directory, with more frames if the run is made longer
+    settings: RunSettings  # those in the directory, or with more frames
     trackers: Trackers | None = None  # follow the metrics
-    command: tuple[str, ...] = ()  # started the run; for its manifest
+    command: tuple[str, ...] = ()  # recorded in the manifest
 
 
 class RunFiles:
-    """The files of one of the runs of a program, and how far the run has come.
-
-    The program's agents from `first_agent` on are the run's.
-    """
+    """The files and the position of one run; its agents are the program's from `first_agent` on."""
 
     def __init__(self, run: Run, first_agent: int, say: Callable[[str], None]) -> None:
         self.directory, self.settings, self.trackers, command = run
         self.agents = slice(first_agent, first_agent + run.settings.seeds)
         self.position = Position()
-        self.saved = Position()  # of the newest checkpoint
-        self.trouble = ""  # one line, if the run has diverged
+        self.saved = Position()  # position of the newest checkpoint
+        self.trouble = ""  # how the run diverged, in one line, if it did
         self._session = manifest.Session(run.directory.manifest, command)
         self._table: metrics_table.Table | None = None
         self._say = say
@@ -49,8 +46,8 @@ class RunFiles:
         """Read the newest good checkpoint, if there is one, and set damaged newer ones aside.
 
         Raises:
-            RunDirectoryError: it is another program's, or has no room for so many frames, or the
-                metrics until then are damaged.
+            RunDirectoryError: it belongs to another program, has no room for so many frames, or
+                its metrics are damaged.
         """
         loaded: Loaded[TrainState] | None = None
 
@@ -75,7 +72,7 @@ class RunFiles:
                 return None
             if loaded:
                 state, self.saved = loaded.state, loaded.position
-            else:  # the first host has read and checked it; this is another
+            else:  # another host: the first has checked it
                 state, self.saved = checkpoint.load(self.directory.checkpoints / name, template)
         except OtherProgramError as error:
             begun_with = self.directory.settings().train.frames
@@ -111,7 +108,7 @@ class RunFiles:
         return state
 
     def begin(self) -> None:
-        """Keep the settings of a run that is made longer, and open its trackers."""
+        """Write the settings of a lengthened run, and open its trackers."""
         if self.directory.settings() != self.settings:
             self.directory.write_settings(self.settings)
         if self.trackers:
@@ -143,7 +140,7 @@ class RunFiles:
             self._end(f"the loss of update {int(np.nanmin(numbers))} is not a finite number")
 
     def has_finite(self, learner: Any) -> bool:
-        """Return whether all that the run has learnt is finite numbers; it ends if it is not."""
+        """Return whether all learnt parameters are finite; end the run if not."""
         learnt = learner.policy, learner.intrinsic.learnt
         leaves = [multihost.fetch(leaf)[self.agents] for leaf in jax.tree.leaves(learnt)]
         if not all(np.isfinite(leaf).all() for leaf in leaves):
@@ -152,7 +149,7 @@ class RunFiles:
         return not self.trouble
 
     def save(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """Save the run's part of the program's state, after the rows of metrics until then."""
+        """Save the run's part of the state, after flushing its metrics."""
         multihost.on_first(self._check)
         own = self._own(arrays)
         interruptible(lambda: checkpoint.save(self.directory.checkpoints, own, self.position))
@@ -171,7 +168,7 @@ class RunFiles:
             self._table.sync()
 
     def record(self, **measured: Any) -> None:
-        """Write what was measured into the manifest, on the first host."""
+        """Record measurements in the manifest, on the first host."""
         if multihost.is_first():
             self._session.record(**measured)
 

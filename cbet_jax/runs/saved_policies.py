@@ -17,10 +17,10 @@ from cbet_jax.runs.checkpoint import Loaded, Position, named_leaves
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError, checkpoints, frames_of, path_at
 from envs.types import World
 
-POLICY, FIXED = "learner.policy.", "learner.fixed."  # begin the names of a policy's arrays
-# Names of policies that no run has trained:
-UNTRAINED = "untrained"  # a network that has learnt nothing ("random" in the published evaluation)
-UNIFORM = "uniform"  # every action with the same chance
+POLICY, FIXED = "learner.policy.", "learner.fixed."  # prefixes of a policy's arrays
+# Names of policies without training:
+UNTRAINED = "untrained"  # a new network ("random" in the published evaluation)
+UNIFORM = "uniform"  # uniformly random actions
 
 type Initializer = Callable[[Key[Array, " seeds"]], AgentParams]
 
@@ -30,19 +30,17 @@ class Policies(NamedTuple):
 
     agent: Agent
     params: AgentParams  # arrays [seeds, ...]
-    loaded: Loaded[Any]  # the checkpoint that they are from
+    loaded: Loaded[Any]  # their checkpoint
 
 
 def load_policies(
     directory: RunDirectory, settings: RunSettings, world: World, frames: int | None = None
 ) -> Policies:
-    """Load a run's policies to play in a world, which need not be the run's own.
-
-    They are those after so many frames (None: of the newest good checkpoint).
+    """Load a run's policies at a checkpoint (None: the newest good one) to play in any world.
 
     Raises:
-        RunDirectoryError: there is no good checkpoint, or it holds no policy, or one for another
-            number of actions or other views.
+        RunDirectoryError: there is no good checkpoint, or its policies have another number of
+            actions or other views.
     """
     agent = world_agent(settings.train.network, settings.transfer, world)
     loaded = load_params(directory, frames)
@@ -55,9 +53,7 @@ def load_policies(
 
 
 def load_params(directory: RunDirectory, frames: int | None = None) -> Loaded[AgentParams]:
-    """Load the parameters of a run's policies, arrays `[seeds, ...]` of numpy.
-
-    They are those after so many frames (None: of the newest good checkpoint).
+    """Load the parameters of policies at a checkpoint (None: the newest good one): `[seeds, ...]`.
 
     Raises:
         RunDirectoryError: there is no good checkpoint, or it holds no policy.
@@ -110,7 +106,7 @@ def params_of(arrays: Mapping[str, np.ndarray], where: Path) -> AgentParams:
 
 
 def _nested(arrays: Mapping[str, Any], prefix: str) -> dict[str, Any]:
-    """Return those arrays whose names begin with a prefix as the tree that their names describe."""
+    """Return the arrays with a prefix as the tree that their names describe."""
     tree: dict[str, Any] = {}
     for name, array in arrays.items():
         if name.startswith(prefix):
@@ -123,17 +119,14 @@ def _nested(arrays: Mapping[str, Any], prefix: str) -> dict[str, Any]:
 
 
 def make_initializer(agent: Agent) -> Initializer:
-    """Return the compiled function that draws the first parameters of an agent for each key."""
+    """Return the compiled function from keys to initial parameters."""
     return jax.jit(jax.vmap(agent.init), compiler_options=devices.compiled_quickly())
 
 
 def untrained(
     policies: Policies, settings: RunSettings, init: Initializer | None = None
 ) -> AgentParams:
-    """Return networks that have learnt nothing, with a run's fixed parameters as of frame 0.
-
-    They are drawn as the run's own were, from other keys; by `init`, if it was compiled before.
-    """
+    """Return new networks with a run's fixed parameters at frame 0; `init` draws them, if given."""
 
     def begin(_: PRNGKeyArray, fixed: Any) -> Any:
         return policies.agent.schedule(fixed, jnp.zeros(()))
@@ -150,7 +143,7 @@ def keep(directory: RunDirectory, arrays: Mapping[str, np.ndarray], position: Po
 
 
 def _misfit(directory: RunDirectory, name: str, found: np.ndarray | None, world: World) -> str:
-    """Say why a policy cannot play: actions and views are the sizes that settings do not name."""
+    """Say why a policy cannot play: settings name neither actions nor views."""
     where = " ".join(world.environments)
     if found is None:
         return f"{directory.root} holds no policy (its checkpoint lacks {name})"

@@ -20,10 +20,10 @@ class Stop:
 
     def __init__(self, waits_for: str) -> None:
         self.signal = 0
-        self.waits_for = waits_for  # what must be done first, if that takes long
+        self.waits_for = waits_for  # long work that must end first, in words
 
     def reply(self) -> None:
-        """Say that the run will stop, if it cannot at once."""
+        """Say that the run will stop later, if it cannot at once."""
         if self.waits_for:
             with contextlib.suppress(OSError):  # the terminal may be closed
                 print(f"stopping when {self.waits_for} is done; again to stop now", flush=True)
@@ -33,12 +33,12 @@ class Stop:
 def stop_on_signals(waits_for: str = "") -> Iterator[Stop]:
     """Turn Ctrl-C, SIGTERM and SIGHUP into a request that the block reads when it can.
 
-    After the first of them, Ctrl-C does what it did before, and the others are ignored: `uv run`
-    may send a signal twice. So a Ctrl-C within `SAME_WITHIN` of the first signal is not a second
-    one. Where SIGHUP is ignored, as under nohup, it stays so.
+    After the first of them, Ctrl-C does what it did before, and the others are ignored. A Ctrl-C
+    within `SAME_WITHIN` is the same one: `uv run` may send a signal twice. Where SIGHUP is ignored,
+    as under nohup, it stays so.
 
     Args:
-        waits_for: what must be done first, if that takes long; the block can change it.
+        waits_for: long work that must end first, in words; the block can change it.
     """
     stop = Stop(waits_for)
     previous = {number: signal.getsignal(number) for number in SIGNALS}
@@ -69,7 +69,7 @@ def stop_on_signals(waits_for: str = "") -> Iterator[Stop]:
 
 
 def interruptible[T](work: Callable[[], T]) -> T:
-    """Return what `work` returns, and handle signals while it works."""
+    """Return the result of `work`, and handle signals while it works."""
     with in_thread(work) as result:
         return result()
 
@@ -80,9 +80,9 @@ def in_thread[T](work: Callable[[], T]) -> Iterator[Callable[[], T]]:
 
     The block's end waits for the thread.
 
-    Python handles signals in its main thread only, and only between two of its own instructions.
-    A signal that the system gives to another thread does not wake the main one, which looks itself.
-    A second Ctrl-C raises KeyboardInterrupt, and the work is left alone (`is_work_left`).
+    Python handles signals in its main thread only, between two of its own instructions, and other
+    threads' signals do not wake it, so it polls. A second Ctrl-C raises KeyboardInterrupt, and the
+    thread works on (`is_work_left`).
     """
     future: futures.Future[T] = futures.Future()
 
@@ -108,8 +108,5 @@ def in_thread[T](work: Callable[[], T]) -> Iterator[Callable[[], T]]:
 
 
 def is_work_left() -> bool:
-    """Return whether a thread still works after a KeyboardInterrupt.
-
-    Python may crash if it ends meanwhile.
-    """
+    """Return whether a thread still works after a KeyboardInterrupt: ending Python may crash."""
     return any(thread.name == THREAD for thread in threading.enumerate())

@@ -1,7 +1,7 @@
 """Trackers: services that show metrics while a run trains, such as TensorBoard.
 
-A tracker follows one seed of a run. Another service is a class like `TensorBoard`, and its line of
-`TRACKERS`. Packages of services are imported when they are used.
+A tracker follows one seed of a run. Another service needs a class like `TensorBoard` and a line in
+`TRACKERS`. Packages are imported when they are used.
 """
 
 import importlib.util
@@ -21,9 +21,9 @@ from cbet_jax.runs.directory import RunDirectory
 from cbet_jax.runs.metrics import HIDDEN
 from cbet_jax.settings.as_json import flattened, to_json
 
-COLORSPACE_RGB = 3  # of TensorBoard's pictures
-PROJECT = "cbet-jax"  # of Weights & Biases
-FRAMES = "frames"  # the horizontal axis of all metrics there
+COLORSPACE_RGB = 3  # TensorBoard's code for RGB
+PROJECT = "cbet-jax"  # project in Weights & Biases
+FRAMES = "frames"  # horizontal axis of all metrics there
 
 
 class TensorBoard:
@@ -34,8 +34,8 @@ class TensorBoard:
         from tensorboardX.summary import hparams
 
         folder = directory.root / "tensorboard" / f"seed-{seed}"
-        # TensorBoard forgets what an earlier process wrote after these frames. The suffix tells
-        # two files apart that are begun in one second.
+        # TensorBoard drops what an earlier process wrote after these frames. The suffix tells
+        # files of one second apart.
         suffix = f".{frames}.{time.time_ns()}"
         self._writer = SummaryWriter(str(folder), purge_step=frames + 1, filename_suffix=suffix)
         settings_and_seed = {**flattened(to_json(settings)), "seed": seed}
@@ -62,7 +62,7 @@ class TensorBoard:
         self._writer.file_writer.add_summary(summary, frames)
 
     def close(self) -> None:
-        """Bring all events to the disk."""
+        """Flush all events to the disk."""
         self._writer.close()
 
 
@@ -100,12 +100,12 @@ class WeightsAndBiases:
         self._run.log({name: self._image(str(picture)), FRAMES: frames}, step=frames)
 
     def close(self) -> None:
-        """Wait until all is sent, or written."""
+        """Wait until all is sent or written."""
         self._run.finish()
 
 
 def _name_of_run(directory: RunDirectory) -> str:
-    """Return a name that no other run has, made once for each run."""
+    """Return the run's unique name, made once."""
     path = directory.root / "wandb" / "run-id"
     if not path.exists():
         path.parent.mkdir(exist_ok=True)
@@ -145,7 +145,7 @@ class Trackers:
             (name, self._settings.first_seed + seed) for name in self._names for seed in seeds
         ]
         for name, seed in wanted:
-            if name in self._names:  # unless another seed's has failed
+            if name in self._names:  # no other seed's has failed
                 self._try(name, partial(self._make, name, seed, frames))
 
     def log(self, chunk: Mapping[str, np.ndarray], frames: int, frames_per_iteration: int) -> None:
@@ -181,7 +181,7 @@ class Trackers:
             self._try(name, lambda: getattr(self._open[name, seed], method)(*arguments))
 
     def _try(self, name: str, work: Callable[[], Any]) -> None:
-        """Do something with a tracker; if it fails, say so and leave the tracker out."""
+        """Call `work`; if it fails, say so and leave the tracker out."""
         try:
             work()
         except Exception as error:  # whatever a service raises: the run matters more

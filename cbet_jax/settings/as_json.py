@@ -25,7 +25,7 @@ def from_json[T](kind: type[T], nested: dict[str, Any]) -> T:
         raise TypeError(f"unknown field {unknown[0]}")
     values = {}
     for name, hint in hints.items():
-        inners = get_args(hint) or (hint,)  # `X | None` is X where it is not null
+        inners = get_args(hint) or (hint,)  # `X | None`: X, unless the value is null
         value = nested[name]
         for inner in inners:
             if dataclasses.is_dataclass(inner) and isinstance(inner, type) and value is not None:

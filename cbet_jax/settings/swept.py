@@ -1,4 +1,4 @@
-"""The numbers in which the runs of one program differ: settings as trees of JAX.
+"""Numbers that differ between the runs of one program: settings as trees of JAX.
 
 The leaves of settings are the real numbers that only fill in values; all else is static, a part of
 the tree's structure. A number that all runs share stays a constant of the program, which then
@@ -37,12 +37,12 @@ def differing[S](several: Sequence[S]) -> S:
 
 
 def traced[S](settings: S) -> S:
-    """Return settings with None for all numbers but those of the function being traced."""
+    """Return settings with None for every number that is not being traced."""
     return jax.tree.map(lambda leaf: leaf if isinstance(leaf, jax.Array) else None, settings)
 
 
 def with_numbers[S](settings: S, numbers: S) -> S:
-    """Return settings with other numbers, wherever those of `numbers` are not None."""
+    """Return settings with each number of `numbers` that is not None in its place."""
     return jax.tree.map(
         lambda number, own: own if number is None else number,
         numbers,
@@ -52,7 +52,7 @@ def with_numbers[S](settings: S, numbers: S) -> S:
 
 
 def _register(kind: type) -> None:
-    """Make a dataclass of settings a tree, and the dataclasses in it."""
+    """Register a dataclass of settings, and those in it, as trees of JAX."""
     types = hints(kind)
     for inner in types.values():
         if isinstance(inner, type) and is_dataclass(inner):
@@ -65,9 +65,7 @@ def _register(kind: type) -> None:
         return tuple(values[name] for name in leaves), (tuple(leaves), static)
 
     def unflatten(names: Any, leaves: Sequence[Any]) -> Any:
-        settings: Any = object.__new__(
-            kind
-        )  # unchecked: JAX puts more than numbers in their places
+        settings: Any = object.__new__(kind)  # unchecked: JAX stores other objects in fields, too
         vars(settings).update(zip(names[0], leaves, strict=True), **dict(names[1]))
         return settings
 

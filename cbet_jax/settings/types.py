@@ -1,4 +1,4 @@
-"""Types of settings, which say what a setting may be, and the check that reads them.
+"""Types of settings, which say their ranges, and the check that reads them.
 
     frames: PositiveInt            the range of a number
     worlds: Static[PositiveInt]    a setting that shapes the compiled program
@@ -65,7 +65,7 @@ def at_most(most: int) -> Requirement:
 
 LARGEST_INT = 2**31 - 1  # the program counts with 32 bits
 MOST_FRAMES = 10**12
-SEEDS_THERE_ARE = 2**32  # a larger seed would be the same as a smaller one
+SEED_RANGE = 2**32  # seeds wrap there
 FINITE = Requirement("a finite number", math.isfinite)
 FLOAT32 = Requirement("at most 3.4e38", lambda x: abs(x) <= 3.4e38)
 SHOWN = 60  # characters of a value in a message
@@ -73,12 +73,12 @@ KINDS = {int: "a whole number", float: "a number", bool: "True or False", str: "
 
 PositiveInt = Annotated[int, at_least(1), at_most(LARGEST_INT)]
 NonNegativeInt = Annotated[int, at_least(0), at_most(LARGEST_INT)]
-Seed = Annotated[int, at_least(0), at_most(SEEDS_THERE_ARE - 1)]
+Seed = Annotated[int, at_least(0), at_most(SEED_RANGE - 1)]
 Frames = Annotated[int, at_least(1), at_most(MOST_FRAMES)]
 Layers = Annotated[int, at_least(1), at_most(64)]
 Units = Annotated[int, at_least(1), at_most(2**16)]
-Worlds = Annotated[int, at_least(1), at_most(2**20)]  # also sequences in a batch
-Steps = Annotated[int, at_least(1), at_most(10**6)]  # of a sequence, or of an episode
+Worlds = Annotated[int, at_least(1), at_most(2**20)]  # or sequences in a batch
+Steps = Annotated[int, at_least(1), at_most(10**6)]  # in a sequence or an episode
 Iterations = Annotated[int, at_least(1), at_most(10**6)]  # in a row
 Episodes = Annotated[int, at_least(1), at_most(10**5)]
 Seeds = Annotated[int, at_least(1), at_most(2**16)]  # side by side
@@ -90,14 +90,14 @@ BelowOne = Annotated[float, Requirement("at least 0 and below 1", lambda x: 0 <=
 
 
 def check_fields(settings: Any, prefix: str = "") -> None:
-    """Refuse a dataclass with a value that its types do not allow, or with a number not finite.
+    """Refuse a dataclass with a value outside its types, or a number that is not finite.
 
     Args:
         settings: the dataclass; those inside it check their own fields.
-        prefix: of the names in messages.
+        prefix: begins the names in messages.
 
     Raises:
-        SettingsError: the first value found wrong, in one line.
+        SettingsError: the first wrong value, in one line.
     """
     for field, hint in hints(settings.__class__).items():
         name, value = prefix + field, getattr(settings, field)
@@ -110,22 +110,18 @@ def check_fields(settings: Any, prefix: str = "") -> None:
 
 
 def check_seeds(first_seed: int, seeds: int) -> None:
-    """Refuse seeds of which the last ones would be the same as smaller ones.
+    """Refuse seeds that would wrap.
 
     Raises:
-        SettingsError: there are such.
+        SettingsError: the seed range overflows.
     """
-    most = SEEDS_THERE_ARE - seeds
+    most = SEED_RANGE - seeds
     if first_seed > most:
         raise SettingsError(f"first_seed must be at most {most}, not {first_seed}")
 
 
 def check_between(name: str, value: int, low: int, high: int) -> None:
-    """Refuse a setting out of a range whose ends, `low` and `high`, are included.
-
-    Raises:
-        SettingsError: it is out of the range.
-    """
+    """Refuse a setting outside of `low..high`, both included, with a `SettingsError`."""
     if not low <= value <= high:
         raise SettingsError(f"{name} must be in {low}..{high}, not {value}")
 
@@ -134,8 +130,8 @@ def static_settings(kind: type, prefix: str = "") -> tuple[str, ...]:
     """Return the names of a dataclass's static settings, such as `network.channels`.
 
     Args:
-        kind: the dataclass; those inside it are looked through, too.
-        prefix: of the names.
+        kind: the dataclass; those inside it are searched, too.
+        prefix: begins the names.
     """
     found: list[str] = []
     for name, hint in hints(kind).items():
@@ -155,7 +151,7 @@ def hints(kind: type) -> dict[str, Any]:
 
 
 def parts_of(hint: Any) -> Iterator[Any]:
-    """Yield a type, and all types and marks that it is made of."""
+    """Yield a type, and all types and marks in it."""
     yield hint
     for part in get_args(hint):
         yield from parts_of(part)
@@ -163,7 +159,7 @@ def parts_of(hint: Any) -> Iterator[Any]:
 
 def _is_of(value: Any, hint: Any) -> bool:
     """Return whether a value is of a field's type."""
-    if Any in type(value).__mro__:  # a stand-in: tyro has one for what a command line must say
+    if Any in type(value).__mro__:  # tyro's stand-in for a value that is required
         return True
     kind, parts = get_origin(hint), get_args(hint)
     if kind is Annotated:
@@ -180,7 +176,7 @@ def _is_of(value: Any, hint: Any) -> bool:
 
 
 def _described(hint: Any) -> str:
-    """Return what follows "NAME must be"; None is left out."""
+    """Describe a type after "NAME must be", without None."""
     kind, parts = get_origin(hint), get_args(hint)
     if kind is Annotated:
         return _described(parts[0])

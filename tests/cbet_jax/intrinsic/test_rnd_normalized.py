@@ -6,7 +6,7 @@ import numpy as np
 
 from cbet_jax.config import AuxiliarySettings, LossSettings, TrainSettings
 from cbet_jax.intrinsic.rnd_normalized import normalized, rnd_normalized
-from cbet_jax.intrinsic.running import Moments
+from cbet_jax.intrinsic.running_moments import Moments
 from cbet_jax.types import unchanged
 from tests.support.moments import moment, observed, trajectory, views
 

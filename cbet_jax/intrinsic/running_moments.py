@@ -16,7 +16,7 @@ class Moments(NamedTuple):
 
     mean: Float[Array, "*shape"]
     variance: Float[Array, "*shape"]
-    weight: Float[Array, ""]  # values of each number; on several devices, those of one of them
+    weight: Float[Array, ""]  # values per number, counted on one device
 
     @property
     def deviation(self) -> Float[Array, "*shape"]:
@@ -30,11 +30,11 @@ def begin(*shape: int) -> Moments:
 
 
 def include(moments: Moments, values: Float[Array, "..."], mean: SameType) -> Moments:
-    """Return the moments with more values; the first axes of `values` are those of a batch.
+    """Return the moments with a batch of values added; the batch axes come first.
 
     Args:
-        moments: so far.
-        values: of this device.
+        moments: those of all values so far.
+        values: this device's part of the batch.
         mean: averages over the devices.
     """
     batch = tuple(range(values.ndim - moments.mean.ndim))

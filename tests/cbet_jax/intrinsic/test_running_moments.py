@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from cbet_jax.intrinsic.running import begin, include
+from cbet_jax.intrinsic.running_moments import begin, include
 from cbet_jax.types import unchanged
 
 
