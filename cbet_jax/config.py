@@ -37,7 +37,7 @@ from cbet_jax.settings.types import (
 )
 
 BRIGHTEST_PIXEL = 255  # the largest number in an image
-MAX_ROLLOUTS = 8  # in an iteration; more would let its data grow stale
+MAX_ROLLOUTS = 8  # most rollouts in an iteration; the data of more would grow stale
 
 Factors = Literal["float32", "bfloat16"]
 View = Literal["egocentric", "panoramic"]
@@ -156,7 +156,7 @@ class HabitatSettings:
 
     simulator: str = "raycast"  # or habitat_sim, or the path of a file that defines `open_scene`
     folder: str | None = None  # data set of the named scenes (None: names are paths)
-    max_steps: PositiveInt = 500  # in an episode
+    max_steps: PositiveInt = 500  # time limit of an episode
     random_starts: bool = False  # draw a new start for each episode
     #: all actors start at one place (no: each has its own for the whole run, as published)
     shared_start: bool = False
@@ -191,17 +191,17 @@ class TrainSettings:
     """All settings of training, except its worlds."""
 
     method: Static[str] = "cbet"  # or another of `cbet_jax.intrinsic.METHODS`, or FILE.py:FUNCTION
-    #: settings of a method of one's own, NAME=VALUE
+    #: settings of a method from a file, NAME=VALUE
     own: Static[tuple[str, ...]] = ()
     #: weight of the intrinsic reward (None: the method's own)
     intrinsic_coefficient: NonNegativeFloat | None = None
     #: weight of the extrinsic reward, which is added to the intrinsic one: 0 in pre-training
     extrinsic_weight: NonNegativeFloat = 0.0
-    frames: Frames = 50_000_000  # for each seed; rounded up to whole chunks
+    frames: Frames = 50_000_000  # frames of each seed; rounded up to whole chunks
     worlds: Static[Worlds] = 40  # actors, for each seed
     batch: Static[Worlds] = 32  # sequences in an update
     unroll: Static[Steps] = 100  # steps in a sequence
-    #: in pre-training in gridworlds, begin all worlds in the first environment and keep them in
+    #: pre-training in gridworlds: begin all worlds in the first environment and keep them in
     #: step (no: their beginnings are spread over a cycle through the environments)
     lockstep: Static[bool] = False
     network: NetworkSettings = field(default_factory=NetworkSettings)

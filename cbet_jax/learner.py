@@ -35,7 +35,7 @@ class Optimizers(NamedTuple):
     """The optimizers of a run."""
 
     policy: optax.GradientTransformation
-    networks: optax.GradientTransformation  # for each of the intrinsic method's networks
+    networks: optax.GradientTransformation  # updates each of the intrinsic method's networks
 
 
 def make_optimizers(settings: TrainSettings) -> Optimizers:

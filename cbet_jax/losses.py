@@ -17,7 +17,7 @@ class RewardStream(NamedTuple):
     """A reward, and the value that predicts its return."""
 
     value: Float[Array, "T+1 N"]  # V of all views; the last one only bootstraps
-    reward: Float[Array, "T N"]  # of each action
+    reward: Float[Array, "T N"]  # reward of each action
     discount: Float[Array, "T N"]  # gamma, or 0 where nothing of value follows
 
 

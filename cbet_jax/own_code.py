@@ -3,8 +3,8 @@
     my_bonus.py:make        a function `make` in the file `my_bonus.py`
     package.module:make     the same in an installed module
 
-A run's settings name such code with a digest of its file, as `my_bonus.py:make@1a2b3c4d`. So a run
-that is resumed with a changed file is refused. A run keeps a copy of the file, which is never run.
+A run's settings name such code with a digest of its file, as `my_bonus.py:make@1a2b3c4d`, so
+resuming a run with a changed file is refused. A run keeps a copy of the file, which is never run.
 """
 
 import hashlib
@@ -27,7 +27,7 @@ _given: dict[str, str] = {}  # names on the command line by full name
 
 
 def is_own(name: str) -> bool:
-    """Return whether a name is that of own code."""
+    """Return whether a name names own code."""
     return ":" in name
 
 

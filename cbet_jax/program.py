@@ -44,7 +44,7 @@ class Program(NamedTuple):
     #: plays and learns a chunk; donates its input state; metrics are [iterations, seeds]
     advance: Jitted[TrainState, tuple[TrainState, Metrics]]
     iterations_per_chunk: int
-    frames_per_iteration: int  # for each seed
+    frames_per_iteration: int  # frames of each seed
     to_devices: SameType = unchanged  # moves a state read from disk to where `advance` expects it
 
 

@@ -25,7 +25,7 @@ from cbet_jax.types import ArrayTree, Metrics, SameType, Trajectory, unchanged
 
 SEEDS, WORLDS = "seeds", "worlds"  # axes of the mesh
 
-type Players = tuple[ActorState, Memory]  # the memory is that of the intrinsic method
+type Players = tuple[ActorState, Memory]  # with the intrinsic method's memory
 # Learns from batches [updates, X, sequences, ...] in order, with the traced numbers of settings.
 type Learn = Callable[[LearnerState, Trajectory, TrainSettings], tuple[LearnerState, Metrics]]
 

@@ -5,7 +5,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 from jaxtyping import Array, Bool, Float, Int, PyTree, UInt8
 
 type ArrayTree = PyTree[Array]  # records, dictionaries and tuples of arrays; empty ones, too
-type RecurrentState = PyTree[Float[Array, "..."]]  # of an agent: arrays [layers, N, units]
+type RecurrentState = PyTree[Float[Array, "..."]]  # state of an agent: arrays [layers, N, units]
 type Metrics = dict[str, Float[Array, "..."]]
 
 

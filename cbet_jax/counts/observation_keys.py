@@ -35,7 +35,7 @@ class TernaryState(NamedTuple):
     """State of the ternary keys."""
 
     codes: TernaryCode  # arrays [N, ...], or [1, ...] if all actors share one code
-    hash: LinearHash  # of the codes' entries
+    hash: LinearHash  # hash of the codes' entries
     #: subtracted from the next observation: the last one for changes, else zeros
     origin: Integer[Array, "N numbers"]
 
@@ -46,8 +46,8 @@ KeyState = ExactState | TernaryState
 class KeyMaker(NamedTuple):
     """Pure functions that make the keys of all actors' observations, and carry a state."""
 
-    init: Callable[[PRNGKeyArray, Observations], KeyState]  # from the first observations
-    #: of observations [T, N, ...] in the order of time, the keys [T, N, lanes]
+    init: Callable[[PRNGKeyArray, Observations], KeyState]  # takes the first observations
+    #: observations [T, N, ...] in the order of time -> keys [T, N, lanes]
     make: Callable[[Any, Integer[Array, "T N ..."]], tuple[KeyState, UInt32[Array, "T N lanes"]]]
 
 
@@ -59,7 +59,7 @@ def key_maker(settings: CountSettings, *, of_changes: bool) -> KeyMaker:
 
 
 def exact_keys(*, of_changes: bool) -> KeyMaker:
-    """Return keys that are equal where the observations, or their changes, are equal."""
+    """Return keys which are equal for equal observations, or equal changes."""
 
     def init(key: PRNGKeyArray, observations: Observations) -> ExactState:
         hash_ = hashing.make_linear_hash(key, observations[0].size)
@@ -79,7 +79,7 @@ def exact_keys(*, of_changes: bool) -> KeyMaker:
 
 
 def ternary_keys(settings: CountSettings, *, of_changes: bool) -> KeyMaker:
-    """Return keys that are equal where the ternary codes of the images, or changes, are equal.
+    """Return keys which are equal for equal ternary codes of images, or of changes.
 
     Each actor draws its own code, unless the actors share their counts. Most of the time goes into
     reading the code's projection from memory (25 MB for a panorama), once for a whole rollout.

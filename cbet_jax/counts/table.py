@@ -25,8 +25,8 @@ from envs.barrier import materialize
 
 WAYS = 4  # slots in a bucket
 FINGERPRINT, GENERATION, COUNT = range(3)  # the numbers in a slot
-RESET_SLOTS = 2**14  # capacity of tables that are reset at times
-LASTING_SLOTS = 2**18  # least capacity of tables that are never reset
+RESET_SLOTS = 2**14  # capacity of a table with resets
+LASTING_SLOTS = 2**18  # least capacity of a table without resets
 MAX_SLOTS = 2**26  # greatest capacity, unless the settings ask for more
 
 
@@ -42,11 +42,11 @@ def table_capacity(settings: TrainSettings, *, lasting: bool) -> int:
     """Return the number of slots of a count table, a power of two: `counts.capacity`, if set.
 
     A learned policy may meet something new at two of three steps, and a table overflows little
-    until it is two thirds full. So a table that is never reset (`lasting`) has a slot per step.
+    until it is two thirds full. So a table without resets (`lasting`) has a slot per step.
     """
     if settings.counts.capacity is not None:
         return settings.counts.capacity
-    steps = -(-settings.frames // settings.worlds)  # of each actor
+    steps = -(-settings.frames // settings.worlds)  # steps of each actor
     slots = max(LASTING_SLOTS, steps) if lasting else RESET_SLOTS
     if settings.counts.shared:
         slots *= settings.worlds

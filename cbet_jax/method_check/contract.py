@@ -27,7 +27,7 @@ from cbet_jax.types import unchanged
 from envs.errors import ContractError
 
 CLOSE = 1e-4  # relative tolerance for sums in another order
-CUT = 6  # first of the steps that are changed to find methods that look ahead
+CUT = 6  # first changed step in the search for methods that look ahead
 END = 5  # step that ends an episode, to find traces of it
 FURTHER = 1.3  # least ratio to how far a random agent gets
 NO_END = "no end"

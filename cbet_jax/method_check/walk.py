@@ -16,7 +16,9 @@ from envs.types import Step
 
 STEPS, ACTORS, PLACES = 12, 3, 8
 ENDS = ("truncated", "terminated")  # how an episode ends
-QUICKLY = {"xla_backend_optimization_level": 0}  # to compile; each function runs a few times
+QUICKLY = {
+    "xla_backend_optimization_level": 0
+}  # fast to compile, since each function runs a few times
 
 
 class Walk(NamedTuple):
@@ -40,7 +42,7 @@ class Played(NamedTuple):
 
 
 class Subject:
-    """The method that is checked, and its compiled functions."""
+    """The method under check, and its compiled functions."""
 
     def __init__(self, settings: TrainSettings) -> None:
         """Make the method.

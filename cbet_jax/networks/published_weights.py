@@ -37,7 +37,7 @@ class Policy(NamedTuple):
     """A converted policy."""
 
     network: NetworkSettings
-    params: dict[str, Params]  # in the form of `policy_network.init_params`
+    params: dict[str, Params]  # as `policy_network.init_params` returns them
 
 
 def convert(

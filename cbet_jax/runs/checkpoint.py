@@ -40,7 +40,7 @@ class Position(NamedTuple):
     """How far a run has come."""
 
     iterations: int = 0
-    frames: int = 0  # for each seed
+    frames: int = 0  # frames of each seed
     metrics_bytes: int = 0  # length of metrics.csv then
     metrics_digest: str = ""  # SHA-256 of these bytes
 

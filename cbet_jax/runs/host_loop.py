@@ -41,7 +41,7 @@ from cbet_jax.train import TrainState
 Advance = Callable[[TrainState], tuple[TrainState, Chunk]]  # plays a chunk, donates its input state
 
 LONG_SECONDS = 3600.0  # a longer run says so after its first chunk
-OVERFLOW_SHARE = 0.001  # share of visits without room in count tables that is reported
+OVERFLOW_SHARE = 0.001  # reported share of visits without room in count tables
 SAVING_SHARE = 0.1  # saving takes at most this share of a run's time,
 LONGEST_SECONDS = 600.0  # unless a checkpoint would be older than this and a chunk
 
@@ -143,7 +143,7 @@ class _Loop:
         self.chunk_frames = program.iterations_per_chunk * program.frames_per_iteration
         chunks = -(-runs[0].settings.train.iterations // program.iterations_per_chunk)
         chunks_now = chunks if host.until is None else -(-host.until // self.chunk_frames)
-        self.iterations = chunks * program.iterations_per_chunk  # in the whole run
+        self.iterations = chunks * program.iterations_per_chunk  # iterations of the whole run
         self.last = min(chunks, chunks_now) * program.iterations_per_chunk  # reached now
         self.done = 0  # iterations
         self.clock = SaveClock(host.checkpoint_seconds)

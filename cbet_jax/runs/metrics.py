@@ -47,11 +47,11 @@ HIDDEN = ("first_bad_update",)  # for the host only; not drawn
 
 
 def episodes_of(name: str) -> str:
-    """Return the metric with the number of episodes behind a mean, or '' if it is none."""
+    """Return the metric with the number of episodes behind a mean ('' for other metrics)."""
     metric, slash, world = name.partition("/")
     return f"episodes{slash}{world}" if metric in EPISODE_METRICS else ""
 
 
 def of(name: str) -> Metric:
-    """Return a metric, also one that is not in the table."""
+    """Return a metric, with defaults for one without a line."""
     return BY_NAME.get(name) or Metric(name, name.replace("_", " ").capitalize(), "value")

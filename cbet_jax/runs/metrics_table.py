@@ -53,7 +53,7 @@ class Table:
         return self._digest.hexdigest()
 
     def append(self, chunk: Chunk, frames: int, frames_per_iteration: int) -> int:
-        """Write a chunk, after each seed has played `frames`, without the values that are NaN.
+        """Write a chunk, after each seed has played `frames`, without NaN values.
 
         Returns:
             The length of the table in bytes.

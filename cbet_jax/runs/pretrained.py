@@ -1,4 +1,4 @@
-"""Pre-trained policies that are part of the package: one file each, in bfloat16.
+"""Pre-trained policies of the package: one file each, in bfloat16.
 
 `pretrained/NAME` names one wherever a command takes a run; it is unpacked into a run directory.
 
@@ -85,7 +85,7 @@ def read(name: Path) -> Packed:
     """Read a pre-trained policy, `pretrained/NAME`.
 
     Raises:
-        RunDirectoryError: there is none of that name.
+        RunDirectoryError: the name is unknown.
     """
     path = FILES / f"{name.name}.npz"
     if not path.is_file():
@@ -103,7 +103,7 @@ def unpack(name: Path, into: Path) -> RunDirectory:
     """Make a run `into/NAME` of the policy `pretrained/NAME`, unless it was made before.
 
     Raises:
-        RunDirectoryError: there is none of that name, or the folder holds something else.
+        RunDirectoryError: the name is unknown, or the folder holds something else.
     """
     packed, directory = read(name), RunDirectory(into / name.name)
     if not directory.root.exists():

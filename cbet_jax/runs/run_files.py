@@ -123,7 +123,7 @@ class RunFiles:
             yield
 
     def write(self, chunk: Chunk, iterations: int, frames_per_iteration: int) -> None:
-        """Write the run's part of a chunk's metrics; a loss that is not finite ends the run."""
+        """Write the run's part of a chunk's metrics; a loss of NaN or infinity ends the run."""
         own = {name: values[:, self.agents] for name, values in chunk.items()}
         before, length, digest = self.position, 0, ""
         if self._table:
@@ -133,7 +133,7 @@ class RunFiles:
                 self.trackers.log(own, before.frames, frames_per_iteration)
         done = before.iterations + iterations
         self.position = Position(done, done * frames_per_iteration, length, digest)
-        updates = self.settings.train.updates  # in an iteration
+        updates = self.settings.train.updates  # updates in an iteration
         bad = own["first_bad_update"]  # index within its iteration; NaN: none
         if not np.isnan(bad).all():
             numbers = (before.iterations + np.arange(len(bad))[:, None]) * updates + bad + 1

@@ -138,7 +138,7 @@ class Trackers:
         self._frames = 0
 
     def begin(self, frames: int) -> None:
-        """Open all trackers of a run that is continued from so many frames."""
+        """Open all trackers of a run that begins or continues at `frames`."""
         self._frames = frames
         seeds = range(self._settings.seeds)
         wanted = [

@@ -37,12 +37,12 @@ def differing[S](several: Sequence[S]) -> S:
 
 
 def traced[S](settings: S) -> S:
-    """Return settings with None for every number that is not being traced."""
+    """Return settings with None for every untraced number."""
     return jax.tree.map(lambda leaf: leaf if isinstance(leaf, jax.Array) else None, settings)
 
 
 def with_numbers[S](settings: S, numbers: S) -> S:
-    """Return settings with each number of `numbers` that is not None in its place."""
+    """Return settings with the numbers of `numbers`, except where these are None."""
     return jax.tree.map(
         lambda number, own: own if number is None else number,
         numbers,

@@ -78,8 +78,8 @@ Frames = Annotated[int, at_least(1), at_most(MOST_FRAMES)]
 Layers = Annotated[int, at_least(1), at_most(64)]
 Units = Annotated[int, at_least(1), at_most(2**16)]
 Worlds = Annotated[int, at_least(1), at_most(2**20)]  # or sequences in a batch
-Steps = Annotated[int, at_least(1), at_most(10**6)]  # in a sequence or an episode
-Iterations = Annotated[int, at_least(1), at_most(10**6)]  # in a row
+Steps = Annotated[int, at_least(1), at_most(10**6)]  # steps in a sequence or an episode
+Iterations = Annotated[int, at_least(1), at_most(10**6)]  # iterations in a row
 Episodes = Annotated[int, at_least(1), at_most(10**5)]
 Seeds = Annotated[int, at_least(1), at_most(2**16)]  # side by side
 Processes = Annotated[int, at_least(1), at_most(1024)]  # or devices, side by side
@@ -90,7 +90,7 @@ BelowOne = Annotated[float, Requirement("at least 0 and below 1", lambda x: 0 <=
 
 
 def check_fields(settings: Any, prefix: str = "") -> None:
-    """Refuse a dataclass with a value outside its types, or a number that is not finite.
+    """Refuse a dataclass with a value outside its types, or an infinite number or NaN.
 
     Args:
         settings: the dataclass; those inside it check their own fields.
@@ -159,7 +159,7 @@ def parts_of(hint: Any) -> Iterator[Any]:
 
 def _is_of(value: Any, hint: Any) -> bool:
     """Return whether a value is of a field's type."""
-    if Any in type(value).__mro__:  # tyro's stand-in for a value that is required
+    if Any in type(value).__mro__:  # tyro's stand-in for a required value
         return True
     kind, parts = get_origin(hint), get_args(hint)
     if kind is Annotated:
