@@ -150,7 +150,7 @@ made = []  # all simulators
 class Simulator:
     def __init__(self, configuration):
         assert configuration.sim_cfg.gpu_device_id == -1, "the real one ends the process here"
-        self.open, self.opened = True, []
+        self.opened = []
         self.kept = {}  # path as it was given -> axis that pointed up when it was read first
         self.reconfigure(configuration)
         made.append(self)
@@ -220,4 +220,4 @@ class Simulator:
         return pictures
 
     def close(self):
-        self.open = False
+        """End nothing."""

@@ -1,7 +1,7 @@
 """A simulator that needs numpy alone, and fails as its scene's name says it should.
 
 Scenes are words: `fine`; `silent` or `dead` (at the third step); `always_dead`; `stillborn`;
-`bad_scene`; `nowhere` (to begin); `talkative`.
+`silent_start`; `bad_scene`; `nowhere` (to begin); `talkative`.
 """
 
 import os
@@ -84,6 +84,6 @@ def open_scene(scene, folder):
         raise ValueError("born dead")
     if scene == "bad_scene":
         raise SimulatorError("there is no scene 'bad_scene'")
-    if scene == "modules":
-        print("jax" in sys.modules, "numpy" in sys.modules, file=sys.stderr, flush=True)
+    if scene == "silent_start":
+        time.sleep(600)
     return OwnSimulator(scene)

@@ -2,7 +2,6 @@
 
 import os
 import signal
-from dataclasses import replace
 
 import chex
 import jax
@@ -10,16 +9,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from cbet_jax.program import make_program, seed_keys
-from cbet_jax.runs import checkpoint
 from envs.habitat.raycast.simulator import open_scene
 from envs.habitat.simulator import FORWARD, LEFT, SimulatorError
 from envs.habitat.workers.process import Settings
 from envs.habitat.workers.simulators import Simulators, simulator_errors
 from envs.habitat.world import CELL, habitat_world, make_grid, visit
 from tests.support.own_simulator import OWN
-from tests.support.scenes import four_walls
-from tests.support.tiny import NETWORK, SETTINGS, numbers
 
 ACTIONS = np.random.default_rng(0).integers(0, 3, (40, 2)).astype(np.int32)
 
@@ -36,13 +31,6 @@ def simulators_of():
     yield start
     for each in started:
         each.close()
-
-
-@pytest.fixture(scope="module")
-def scene(tmp_path_factory) -> str:
-    path = tmp_path_factory.mktemp("scene") / "walls.glb"
-    four_walls().export(path)
-    return str(path)
 
 
 @pytest.fixture(scope="module")
@@ -186,23 +174,3 @@ def test_a_simulator_that_is_lost_too_often_stops_the_run_in_one_line(
     assert "\n" not in str(error.value)
     assert caplog.records == []  # JAX logs a failed callback, unless it is told not to
     assert capfd.readouterr().err == ""
-
-
-@pytest.mark.slow  # the command is tested so, with the simulator that it has by default
-def test_it_trains_and_resumes_bit_for_bit(simulators_of, tmp_path) -> None:
-    world = habitat_world(simulators_of(Settings("fine", OWN), 2), max_steps=7)
-    tiny = replace(SETTINGS, unroll=5, network=replace(NETWORK, conv_layers=5))
-    program = make_program(tiny, world, seeds=1, iterations_per_chunk=2)
-    middle, _ = program.advance(program.init(seed_keys(1)))
-    checkpoint.save(tmp_path, middle, checkpoint.Position(2, 20))
-    end, metrics = program.advance(middle)
-    assert np.isfinite(metrics["policy_loss"]).all()
-    assert np.nanmax(metrics["episode_length"]) == 7
-    assert metrics["positions"][-1] > 1
-
-    fresh = habitat_world(simulators_of(Settings("fine", OWN), 2), max_steps=7)
-    resumed = make_program(tiny, fresh, seeds=1, iterations_per_chunk=2)
-    template = jax.eval_shape(resumed.init, seed_keys(1))
-    loaded = checkpoint.load_newest(tmp_path, template)
-    again, _ = resumed.advance(loaded.state)
-    chex.assert_trees_all_equal(numbers(again), numbers(end))

@@ -1,23 +1,19 @@
-"""`gymnax_env`: gymnax's contract, and an agent of its style that learns."""
+"""`gymnax_env`: gymnax's contract."""
 
 import sys
 from types import ModuleType
 
 import jax
-import jax.numpy as jnp
 import numpy as np
-import optax
 import pytest
-from flax import linen
 
 import envs.minigrid
-from envs.minigrid import cells, rules, views
+from envs.minigrid import rules, views
 from envs.minigrid.gymnax_environment import Box, Discrete, Params
 from envs.minigrid.level import REACH_GOAL
 from envs.minigrid.level_text import from_text
 from tests.support.play import QUICKLY
 
-ENVS, STEPS, UPDATES = 16, 16, 50
 # Three ways of facing in one corridor, with the goal at its right end.
 CORRIDORS = [f"WGWGWGWGWGWG\nWG{agent}    GGWG\nWGWGWGWGWGWG" for agent in (">>", "VV", "^^")]
 
@@ -118,70 +114,3 @@ def test_its_parameters_say_the_time_limit():
     params = environment.default_params
     assert params.max_steps_in_episode == 4 * 5**2
     assert envs.from_gymnax(environment, params, 2).max_steps == 4 * 5**2
-
-
-class ActorCritic(linen.Module):
-    @linen.compact
-    def __call__(self, view):
-        x = (view[..., 0] == cells.TYPE_GOAL).reshape(*view.shape[:-3], -1).astype(jnp.float32)
-        x = linen.relu(linen.Dense(32)(x))
-        return linen.Dense(7)(x), linen.Dense(1)(x)[..., 0]
-
-
-@pytest.mark.slow  # the tests above keep the contract that such an agent relies on
-def test_an_agent_written_for_gymnax_learns():
-    """PPO in one file, as PureJaxRL has it: reset and step vmapped, everything else in scans."""
-    environment = envs.minigrid.gymnax_env("LavaGapS5")
-    params, network, adam = corridors(), ActorCritic(), optax.adam(0.01)
-    reset = jax.vmap(environment.reset, in_axes=(0, None))
-    step = jax.vmap(environment.step, in_axes=(0, 0, 0, None))
-
-    def loss(weights, batch):
-        view, action, old, advantage, target = batch
-        logits, value = network.apply(weights, view)
-        chosen = jnp.take_along_axis(jax.nn.log_softmax(logits), action[..., None], -1)[..., 0]
-        ratio = jnp.exp(chosen - old)
-        gain = jnp.minimum(ratio * advantage, jnp.clip(ratio, 0.8, 1.2) * advantage)
-        entropy = -(jax.nn.softmax(logits) * jax.nn.log_softmax(logits)).sum(-1)
-        return (0.5 * (value - target) ** 2 - gain - 0.01 * entropy).mean()
-
-    def act(carry, key):
-        weights, state, view = carry
-        logits, value = network.apply(weights, view)
-        action_key, step_key = jax.random.split(key)
-        action = jax.random.categorical(action_key, logits)
-        old = jnp.take_along_axis(jax.nn.log_softmax(logits), action[:, None], -1)[:, 0]
-        keys = jax.random.split(step_key, ENVS)
-        following, state, reward, done, _ = step(keys, state, action, params)
-        return (weights, state, following), (view, action, old, value, reward, done)
-
-    def update(carry, key):
-        weights, moments, state, view = carry
-        (_, state, view), record = jax.lax.scan(
-            act, (weights, state, view), jax.random.split(key, STEPS)
-        )
-        views_, actions, old, values, rewards, dones = record
-
-        def backwards(after, now):
-            reward, done = now
-            target = reward + 0.9 * (1 - done) * after
-            return target, target
-
-        last = network.apply(weights, view)[1]
-        targets = jax.lax.scan(backwards, last, (rewards, dones), reverse=True)[1]
-        batch = views_, actions, old, targets - values, targets
-        for _ in range(2):
-            change, moments = adam.update(jax.grad(loss)(weights, batch), moments)
-            weights = optax.apply_updates(weights, change)
-        return (weights, moments, state, view), rewards.sum() / jnp.maximum(dones.sum(), 1)
-
-    @jax.jit
-    def train(key):
-        weights_key, reset_key, key = jax.random.split(key, 3)
-        view, state = reset(jax.random.split(reset_key, ENVS), params)
-        weights = network.init(weights_key, view)
-        carry = weights, adam.init(weights), state, view
-        return jax.lax.scan(update, carry, jax.random.split(key, UPDATES))[1]
-
-    returns = train(jax.random.key(0))
-    assert float(returns[-10:].mean()) > float(returns[:5].mean()) + 0.3

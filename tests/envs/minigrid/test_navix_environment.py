@@ -88,16 +88,6 @@ def test_an_episode_ends_at_the_time_limit_and_restarts_one_call_later(played):
     assert (times[truncated] == 15).all()
 
 
-def test_reading_a_state_leaves_it_unchanged(played):
-    first = played.first
-    state = jax.tree.map(lambda leaf: leaf[0], first.state)
-    before = jax.device_get(state.world)
-    envs.minigrid.panorama(state)
-    envs.minigrid.export(state)
-    same = jax.tree.map(lambda a, b: bool((a == b).all()), before, jax.device_get(state.world))
-    assert jax.tree.all(same)
-
-
 def test_the_same_key_plays_the_same_episodes(played):
     again, other = played.play(jax.random.key(0)), played.play(jax.random.key(1))
     same = jax.tree.map(lambda a, b: bool((a == b).all()), (played.first, played.later), again)

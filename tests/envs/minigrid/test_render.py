@@ -12,10 +12,8 @@ from envs.minigrid.level import REACH_GOAL, make_level
 from envs.minigrid.level_text import from_text
 from envs.minigrid.render import SPRITE_SIZE, agents_view, whole_grid
 from envs.minigrid.rules import State, start
-from tests.support import picture
 from tests.support.handmade_levels import every_cell, random_levels
 from tests.support.minigrid_reference import TASK_ENVIRONMENTS, make, rebuild
-from tests.support.refusal import refused
 
 
 def walled(row: str) -> State:
@@ -73,38 +71,9 @@ def test_cells_look_different_unless_only_their_contents_differ(size):
     assert all(looks[cell] == looks[c.box(cell & 7)] for cell in boxes)
 
 
-def test_the_agent_turns():
-    def covered(agent: str) -> np.ndarray:
-        tile = whole_grid(walled(agent))[SPRITE_SIZE : 2 * SPRITE_SIZE, SPRITE_SIZE:-SPRITE_SIZE]
-        red, green, _ = np.moveaxis(tile.astype(int), -1, 0)
-        return red - green  # the agent, without light and lines
-
-    for before, after in ((">>", "VV"), ("VV", "<<"), ("<<", "^^"), ("^^", ">>")):
-        turned = np.rot90(covered(before), -1)
-        assert np.abs(turned - covered(after)).mean() < 3
-        assert np.abs(covered(before) - covered(after)).mean() > 15
-
-
-def test_what_the_agent_cannot_see_is_dark():
-    view = agents_view(walled("FBFBWG>>FBWGFB"))  # FB: blue floor
-    tiles = view.reshape(7, SPRITE_SIZE, 7, SPRITE_SIZE, 3).swapaxes(1, 2)[:, :, 1:, 1:]
-    assert tiles[5, 3].min() >= 76  # floor ahead, in light
-    assert tiles[4, 3].min() >= 100  # a wall, in light
-    assert tiles[:4].max() == 0  # what is behind it
-
-
 def test_a_picture_shows_one_state():
     levels = random_levels(np.random.default_rng(0), "open the door", 2)
     with pytest.raises(ValueError, match="not a batch"):
         whole_grid(jax.vmap(start)(levels))
     with pytest.raises(ValueError, match="at least 1 pixel"):
         whole_grid(walled(">>"), 0)
-
-
-def test_the_picture_for_the_documentation_holds_every_pair(tmp_path, capsys):
-    out = tmp_path / "environments.png"
-    picture.main(["--envs", "LavaGapS5", "--pairs", "--out", str(out)])
-    assert "LavaGapS5: the pictures differ by at most 1 of 255" in capsys.readouterr().out
-    before = out.read_bytes()
-    assert "already exists" in refused(picture.main, ["--out", str(out)], capsys)
-    assert out.read_bytes() == before

@@ -120,21 +120,6 @@ def test_a_mirrored_part_keeps_its_outside(tmp_path) -> None:
     assert surface.vertices[:, 0].max() == pytest.approx(-1.0)
 
 
-def test_nothing_at_all_has_a_colour_too(tmp_path) -> None:
-    room().export(tmp_path / "scene.glb")
-    surface = read(tmp_path / "scene.glb")
-    zero = np.zeros(2, np.float32)
-    outside, _ = Paint(surface)(np.array([-1, 0]), zero, zero).tolist()
-    assert outside == [110, 150, 200]
-
-
-def test_ply_has_z_up_and_gltf_y(tmp_path) -> None:
-    tall = box(((0, 0, 0), (1, 2, 3)))
-    for name, size in (("scene.ply", (1, 3, 2)), ("scene.glb", (1, 2, 3))):
-        tall.export(tmp_path / name)
-        assert np.ptp(read(tmp_path / name).vertices, axis=0).tolist() == list(size)
-
-
 @pytest.mark.parametrize("given", ["scene.glb", "scene.stage_config.json"])
 def test_a_description_beside_the_scene_says_which_way_is_up(tmp_path, given) -> None:
     box(((0, 0, 0), (1, 2, 3))).export(tmp_path / "scene.glb")

@@ -19,7 +19,7 @@ from envs.habitat.workers import process, worker
 from envs.habitat.workers.pool import MAX_LOSSES, WorkerPool
 from envs.habitat.workers.process import Settings, environment
 from tests.support.own_simulator import OWN
-from tests.support.scenes import box, four_walls
+from tests.support.scenes import box
 
 KEPT_OUT = ("JAX_PLATFORMS", "XLA_FLAGS", "CUDA_VISIBLE_DEVICES", "PYTHONHOME")
 HABITAT = Path(worker.__file__).parents[1]
@@ -41,13 +41,6 @@ def workers_of():
     yield start
     for each in started:
         each.close()
-
-
-@pytest.fixture(scope="module")
-def scene(tmp_path_factory) -> str:
-    path = tmp_path_factory.mktemp("scene") / "walls.glb"
-    four_walls().export(path)
-    return str(path)
 
 
 def pids(workers: WorkerPool) -> list[int]:
@@ -95,32 +88,22 @@ def test_shows_what_the_simulator_shows_in_process(raycasts, scene) -> None:
     np.testing.assert_array_equal(one.picture, other.picture)
 
 
-@pytest.mark.parametrize(
-    "parameters", ["scene, folder", "scene, folder, agent", "scene, folder, *, agent"]
-)
-def test_simulators_that_take_the_agents_size_get_it(workers_of, tmp_path, parameters) -> None:
-    takes = "agent" in parameters
+def test_simulators_that_take_the_agents_size_get_it(workers_of, tmp_path) -> None:
     path = tmp_path / "sized.py"
     path.write_text(
         Path(OWN)
         .read_text()
         .replace("def open_scene(scene, folder)", "def open_own(scene, folder)")
-        + f"""
+        + """
 
-def open_scene({parameters}):
+def open_scene(scene, folder, agent):
     opened = open_own(scene, folder)
-    opened.name = f"{{agent.radius}} by {{agent.height}}" if {takes} else "own"
+    opened.name = f"{agent.radius} by {agent.height}"
     return opened
 """
     )
     settings = Settings("fine", str(path), agent=AgentSize(0.25, 1.25))
-    assert workers_of(settings).hello.simulator == ("0.25 by 1.25" if takes else "own")
-
-
-def test_a_wide_agents_floor_is_smaller(workers_of, raycasts, scene) -> None:
-    wide = workers_of(Settings(scene, agent=AgentSize(0.5, 1.5)))
-    free = [each.floor_map(0.1).walkable.sum() * 0.01 for each in (wide, raycasts)]
-    assert free == pytest.approx([3.0**2, 3.8**2], rel=0.03)
+    assert workers_of(settings).hello.simulator == "0.25 by 1.25"
 
 
 def test_runs_without_jax_and_cuda(raycasts) -> None:
@@ -150,11 +133,6 @@ READ_BY_THE_WORKER = (  # pyproject.toml lists these for ruff, too
     "habitat_sim/adapter.py",
     "habitat_sim/temporary_files.py",
 )
-
-
-@pytest.mark.parametrize("package", [".", "workers", "habitat_sim"])
-def test_packages_on_the_workers_import_path_are_empty(package) -> None:
-    assert (HABITAT / package / "__init__.py").read_bytes() == b""
 
 
 @pytest.mark.parametrize("name", READ_BY_THE_WORKER)
@@ -272,6 +250,7 @@ def parent_of(pid: str) -> int:
         (lambda _: Settings("x", "magic"), "unknown simulator 'magic'; there are raycast"),
         (lambda folder: Settings(corrupt(folder / "y.glb")), "cannot be read as a scene"),
         (lambda folder: Settings(wall(folder / "y.glb")), "y.glb has no walkable floor"),
+        (lambda _: own("silent_start", start_limit=0.5), "did not answer in time"),
     ],
 )
 def test_says_in_one_line_why_it_cannot_start(settings, message, tmp_path) -> None:
@@ -285,44 +264,6 @@ def test_says_in_one_line_why_it_cannot_start(settings, message, tmp_path) -> No
     del error  # its frames hold the memory's last reference
     gc.collect()
     assert what_is_held() == before
-
-
-@pytest.mark.parametrize(
-    ("program", "message"),
-    [
-        ("print('{\"protocol\": 99}', flush=True); input()", "speaks protocol 99, not 2"),
-        ("print('Welcome!', flush=True); input()", "something else than an answer"),
-        ("import time; time.sleep(600)", "did not answer in time"),
-    ],
-)
-def test_what_is_no_worker_is_refused(program, message, tmp_path, monkeypatch) -> None:
-    script = tmp_path / "worker.py"
-    script.write_text(program)
-    monkeypatch.setattr(process, "WORKER", script)
-    monkeypatch.setattr(process, "_EXIT_SECONDS", 0.2)
-    with pytest.raises(SimulatorError, match=message):
-        WorkerPool(own(start_limit=2.0), 1)
-
-
-TOO_LITTLE = """
-import os, resource, sys
-resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
-from envs.habitat.workers.process import Settings
-from envs.habitat.simulator import SimulatorError
-from envs.habitat.workers.pool import WorkerPool
-before = len(os.listdir("/proc/self/fd"))
-try:
-    WorkerPool(Settings("fine", sys.argv[1]), 2)
-except SimulatorError as error:
-    print(len(os.listdir("/proc/self/fd")) - before, error)
-"""
-
-
-def test_says_so_where_there_is_no_room_for_the_images() -> None:
-    # Files may have 4 kB there: no byte code is written (-B), which would be cut off.
-    command = [sys.executable, "-B", "-c", TOO_LITTLE, OWN]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
-    assert ended.stdout.startswith("0 no 122,880 bytes of shared memory: "), ended.stderr
 
 
 PARENT = """

@@ -6,70 +6,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy.stats import chisquare, ks_2samp
+from scipy.stats import chisquare
 
 from envs.errors import ImpossibleEnvironment
 from envs.minigrid import cells as c
-from envs.minigrid.generators import GENERATORS, NAMES, catalogue, find, room_chains, sample_levels
-from envs.minigrid.generators.room_chains import randint_below, unpack_walls
+from envs.minigrid.generators import GENERATORS, find, room_chains, sample_levels
+from envs.minigrid.generators.room_chains import randint_below
 from envs.minigrid.level import DIRECTIONS
 from tests.envs.minigrid.solving.planner import plan
 from tests.support.play import exports
-
-SIZE = 10
-LEVEL = 0.01  # of all features together (Bonferroni)
-
-
-def features(walls) -> dict[str, np.ndarray]:
-    """Return features of chains of rooms: positions, sizes and directions."""
-    left, top, right, bottom = np.moveaxis(jax.vmap(unpack_walls)(jnp.asarray(walls)), 1, 0)
-    width, height = right - left + 1, bottom - top + 1
-    return {
-        "first left": left[:, 0],
-        "first top": top[:, 0],
-        "first area": (width * height)[:, 0],
-        "last left": left[:, -1],
-        "last top": top[:, -1],
-        "last area": (width * height)[:, -1],
-        "area": (width * height).sum(1),
-        "leftmost": left.min(1),
-        "steps right": (np.diff(left) > 0).sum(1),
-    }
-
-
-@partial(jax.jit, static_argnames=("rooms", "chains"))
-def first_ready(keys, rooms: int, chains: int):
-    """Sample one chain for each key: the first to be ready of many that start together."""
-
-    def one(key):
-        grown = room_chains.grow(room_chains.empty_chains(rooms, chains), key, 1, SIZE)
-        return room_chains.hand_out(grown, 1)[1][0]
-
-    return jax.lax.map(one, keys)
-
-
-@partial(jax.jit, static_argnames=("rooms", "chains"))
-def all_in_turn(keys, rooms: int, chains: int):
-    """Hand out ready chains, at most 8 at a time, while the others continue to grow."""
-
-    def advance(chains, key):
-        chains, walls, _, ready = room_chains.hand_out(room_chains.grow(chains, key, 4, SIZE), 8)
-        return chains, (walls, ready)
-
-    _, (walls, ready) = jax.lax.scan(advance, room_chains.empty_chains(rooms, chains), keys)
-    return walls, ready
-
-
-@pytest.mark.slow  # test_distributions.py compares such levels with MiniGrid's by default
-def test_the_chains_that_are_ready_first_are_distributed_as_all_others(monkeypatch):
-    """Chains that are complete first start two columns further to the left than others."""
-    monkeypatch.setattr(room_chains, "ROUNDS_PER_PASS", 1)  # checks after every round
-    monkeypatch.setattr(room_chains, "MAX_PASSES", 1000)
-    first = first_ready(jax.random.split(jax.random.key(1), 1000), 6, 64)
-    walls, ready = all_in_turn(jax.random.split(jax.random.key(2), 500), 6, 128)
-    ours, others = features(first), features(walls[ready])
-    values = {name: ks_2samp(ours[name], others[name]).pvalue for name in ours}
-    assert min(values.values()) > LEVEL / len(values), values
 
 
 def test_drafts_continue_where_the_last_call_left_them(monkeypatch):
@@ -120,25 +65,9 @@ def test_all_numbers_below_a_limit_are_equally_likely():
     second, _ = randint_below(jnp.full(70_000, 5), rest)
     pairs = np.bincount(np.asarray(first) * 5 + np.asarray(second))
     assert len(pairs) == 35
-    assert chisquare(pairs).pvalue > LEVEL
+    assert chisquare(pairs).pvalue > 0.01
     extremes = jnp.array([0, 2**32 // 7, 2**32 // 7 + 1, 2**32 - 1], jnp.uint32)
     assert randint_below(7, extremes)[0].tolist() == [0, 0, 1, 6]
-
-
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("MultiRoom-N1", "at least two rooms"),
-        ("MultiRoom-N3-S3", "of size 4"),
-        ("MultiRoom-N6-S26", "no room of size 26 fits its 25x25 grid"),
-        ("MultiRoomNoisyTV-N50-S4", "at most 49 rooms fit"),
-    ],
-)
-def test_impossible_sizes_are_refused_before_anything_is_compiled(name, expected, monkeypatch):
-    monkeypatch.setattr(room_chains, "grow", None)
-    with pytest.raises(ImpossibleEnvironment, match=expected) as caught:
-        find(name)
-    assert "\n" not in str(caught.value)
 
 
 def test_hopeless_sizes_are_refused_after_a_try_and_hard_ones_are_not():
@@ -146,9 +75,3 @@ def test_hopeless_sizes_are_refused_after_a_try_and_hard_ones_are_not():
         find("MultiRoom-N20-S10")
     assert "\n" not in str(caught.value)
     assert find("MultiRoom-N20-S4").max_steps == 400
-
-
-def test_registered_sizes_are_not_tried_first(monkeypatch):
-    monkeypatch.setattr(room_chains, "grow", None)
-    for name in NAMES:
-        assert catalogue.find.__wrapped__(name).name == name
