@@ -1,9 +1,9 @@
 """Watch a policy play: `python -m experiments.watch DIR`, or `--env NAME` for a random one.
 
 Draws the grid, the agent's view, and the rewards of each step to a GIF or an MP4, the first
-moment of a level to a PNG, or all of it as text in the terminal. With `--beside-random` it draws
-the policy and a random one side by side on the same level. Of a run in Habitat it draws what the
-agent sees, the panorama, and its path on a map.
+moment of a level to a PNG, or all of it as text in the terminal. `--beside-random` draws a random
+policy beside it on the same level. A run in Habitat shows the view, the panorama, and the path on
+a map.
 """
 
 from collections.abc import Sequence

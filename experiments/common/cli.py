@@ -1,4 +1,4 @@
-"""Shared by all command lines: reading them with tyro, and refusing bad input in one line."""
+"""Read command lines with tyro, and refuse bad input in one line."""
 
 import contextlib
 import os
@@ -25,8 +25,8 @@ from experiments.common.screen import flush_output, forget_output, in_notebook, 
 
 FAILED = 1  # exit status
 NAMED_VALUES = ("--grid", "--own", "--slurm")  # options whose values are NAME=VALUE ...
-METHOD_OPTIONS = ("--method", "--methods")  # their values may be code of the user's own, as may
-WORLD_OPTIONS = ("--env", "--envs", "--tasks")  # these options' values
+METHOD_OPTIONS = ("--method", "--methods")  # their values may be the user's own code
+WORLD_OPTIONS = ("--env", "--envs", "--tasks")  # so may these options' values
 
 NUMBER = re.compile(r"([+-]?[0-9][0-9_]*(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,3})?)([kMG]?)")
 SUFFIXES = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9}
@@ -79,11 +79,7 @@ def value_of(options: Said, name: str) -> str | None:
 
 
 def _refuse_twice(arguments: Sequence[str]) -> None:
-    """Refuse an option of NAME=VALUE ... that is given twice: only the last one would count.
-
-    Raises:
-        SettingsError: one is given twice.
-    """
+    """Refuse a second option of NAME=VALUE ...: only the last one would count."""
     given = [word.partition("=")[0] for word in arguments]
     for name in NAMED_VALUES:
         if given.count(name) > 1:
@@ -91,7 +87,7 @@ def _refuse_twice(arguments: Sequence[str]) -> None:
 
 
 def _with_own_code(arguments: Sequence[str]) -> Sequence[str]:
-    """Load the methods and worlds that are files of the user's own, and name them with digests."""
+    """Load the user's own methods and worlds, and add digests to their names."""
     if not any(":" in word for word in arguments):
         return arguments
     # Imported here: they take seconds.
@@ -103,17 +99,13 @@ def _with_own_code(arguments: Sequence[str]) -> Sequence[str]:
 
 
 def load_world(name: str) -> str:
-    """Load a world of the user's own, so that `envs.minigrid.generators.find` knows it.
+    """Register a world of the user's own, and return its name with a digest.
 
     Args:
-        name: `FILE.py:FUNCTION` or `package.module:function`, with or without a digest; the path of
-            a file that exists is a scene of rooms, not code.
-
-    Returns:
-        Its name with the digest, as settings hold it.
+        name: `FILE.py:FUNCTION` or `package.module:function`; an existing file's path is a scene.
 
     Raises:
-        SettingsError: the file or its function cannot be loaded, or makes no world.
+        SettingsError: the function cannot be loaded, or makes no world.
     """
     # Imported here: they take seconds.
     from cbet_jax import own_code
@@ -130,11 +122,7 @@ def load_world(name: str) -> str:
 
 
 def whole_number(word: str) -> int:
-    """Read a whole number, written 9000000, 9_000_000, 9e6 or 9M.
-
-    Raises:
-        ValueError: the word is no whole number.
-    """
+    """Read a whole number, written 9000000, 9_000_000, 9e6 or 9M, or raise ValueError."""
     found = NUMBER.fullmatch(word)
     if not found:
         raise ValueError(f"{word!r} is no whole number, such as 9000000, 9e6 or 9M")
@@ -168,10 +156,10 @@ def number_rules() -> ConstructorRegistry:
 
 @contextlib.contextmanager
 def user_errors(*others: type[Exception]) -> Iterator[None]:
-    """Turn bad input, and refusals of the system, into one line on stderr and an exit status.
+    """Turn bad input and errors of the system into one line on stderr and an exit status.
 
     Args:
-        *others: exceptions that mean bad input, besides those of settings and directories.
+        *others: further exceptions that mean bad input.
     """
     whole_process = interrupts.is_pythons_own() and not in_notebook()
     try:
@@ -202,11 +190,7 @@ def _errors_in_a_line(bad_input: tuple[type[Exception], ...]) -> Iterator[None]:
 
 
 def show_checks(checks: Iterable[Check], console: Console) -> None:
-    """Print each check as soon as it is made.
-
-    Raises:
-        SystemExit: a check has failed.
-    """
+    """Print each check as soon as it is made; exit if one has failed."""
     failed = False
     for check in checks:
         say(console, check)
@@ -216,11 +200,7 @@ def show_checks(checks: Iterable[Check], console: Console) -> None:
 
 
 def fail(message: str, status: int) -> NoReturn:
-    """End the process with one line on stderr.
-
-    Raises:
-        SystemExit: always.
-    """
+    """End the process with one line on stderr."""
     interrupts.answered()
     line = "".join(x if x.isprintable() else f"\\x{ord(x):02x}" for x in " ".join(message.split()))
     with contextlib.suppress(OSError, AttributeError):  # stderr is closed

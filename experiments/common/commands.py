@@ -10,10 +10,10 @@ AND = "--and"  # between command lines that one program does together
 
 
 class Command(NamedTuple):
-    """Where a command is."""
+    """A command's module and the dataclass of its options."""
 
     module: str
-    options: str  # the dataclass that its line is read into, in its module or in MODULE:NAME
+    options: str  # NAME in the module, or MODULE:NAME
 
 
 STUDY_OPTIONS = "experiments.study.options:StudyOptions"
@@ -57,16 +57,13 @@ SHORT = {module: name for name, module in MODULES.items()}
 
 
 def module_of(word: str) -> str | None:
-    """Return the module of a command by its short name or its file's name, None for no command."""
+    """Return the module of a command's short name or file name, None if there is none."""
     long = f"experiments.{word.replace('-', '_')}"
     return MODULES.get(word.replace("_", "-")) or (long if long in SHORT else None)
 
 
 def summary(module: str) -> str:
-    """Return the first line of a module's docstring, without the command line at its end.
-
-    The module is read, not imported: that would take seconds.
-    """
+    """Return a command's first docstring line; importing the module would take seconds."""
     found = find_spec(module)
     assert found is not None
     assert found.origin is not None

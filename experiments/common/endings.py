@@ -1,4 +1,4 @@
-"""The end of a run: its curves are drawn, its policy is filmed, the next commands are printed."""
+"""End a run: draw its curves, film its policy, and name the next commands."""
 
 import atexit
 import contextlib
@@ -19,18 +19,14 @@ from experiments.common import cli, invocation
 from experiments.common.outputs import unused
 from experiments.common.training_options import Experiment
 
-WATCH = "experiments.watch"  # another command to run next
-STOPPED = 128  # exit status, plus the number of the signal
+WATCH = "experiments.watch"
+STOPPED = 128  # plus the signal's number: the exit status
 NOT_FINITE = 1  # exit status
 SIMULATORS = ("--simulator", "--simulator-python")
 
 
 def end_stopped(number: int) -> NoReturn:
-    """End a command that a signal has stopped. A launcher may hand on its Ctrl-C only now.
-
-    Raises:
-        SystemExit: always.
-    """
+    """End a command that a signal has stopped, ignoring a launcher's late Ctrl-C."""
     atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
     raise SystemExit(STOPPED + number)
 
@@ -38,15 +34,10 @@ def end_stopped(number: int) -> NoReturn:
 def show_figures(
     directory: RunDirectory, trackers: Trackers | None, film: Callable[[Path], None] | None = None
 ) -> int:
-    """Draw the learning curves of a run and film its policy, and give them to its trackers.
-
-    Args:
-        directory: of the run.
-        trackers: of the run.
-        film: films the policy, to a new GIF (None: no film).
+    """Draw a run's curves, film its policy with `film`, and hand both to its trackers.
 
     Returns:
-        The signal that asked to stop meanwhile (0: no signal). Then there is no film.
+        The signal that asked to stop meanwhile, which skips the film (0: no signal).
     """
     pictures, stopped = draw_figures(directory)
     if film is not None and not stopped:
@@ -58,12 +49,10 @@ def show_figures(
 
 
 def draw_figures(directory: RunDirectory) -> tuple[list[Path], int]:
-    """Draw the learning curves of a run, on the first host.
-
-    A first Ctrl-C waits for the end of it: the run is finished and saved.
+    """Draw a run's learning curves on the first host, to the end even after one Ctrl-C.
 
     Returns:
-        The pictures there, and the signal that asked to stop meanwhile (0: no signal).
+        The first host's pictures, and the signal that asked to stop meanwhile (0: no signal).
     """
     pictures: list[Path] = []
 
@@ -77,10 +66,7 @@ def draw_figures(directory: RunDirectory) -> tuple[list[Path], int]:
 
 
 def draw_film(directory: RunDirectory, film: Callable[[Path], None]) -> list[Path]:
-    """Film the policy at play, on the first host, and return the film there.
-
-    A first Ctrl-C waits for the end of it. Without a film the run is as finished as with one.
-    """
+    """Film the policy on the first host, to the end even after one Ctrl-C; return its films."""
     path = unused(directory.root / "watch.gif")
 
     def draw() -> None:
@@ -95,14 +81,7 @@ def draw_film(directory: RunDirectory, film: Callable[[Path], None]) -> list[Pat
 def closing_line(
     experiment: Experiment[Any], directory: RunDirectory, outcome: Outcome, words: Sequence[str]
 ) -> str:
-    """Return how a run ended, and which commands to run next.
-
-    Args:
-        experiment: names the commands.
-        directory: of the run.
-        outcome: how it ended.
-        words: of the command line that trained it.
-    """
+    """Return how a run ended, and which commands to run next, given its command line's words."""
     if outcome.finished:
         how = "finished" if outcome.trained else "had already finished"
         following = "\nor: ".join(_next_commands(experiment, directory, words))
@@ -114,7 +93,7 @@ def closing_line(
 def _next_commands(
     experiment: Experiment[Any], directory: RunDirectory, words: Sequence[str]
 ) -> Iterator[str]:
-    """Yield the commands that show what was learnt, naming the user's own code again."""
+    """Yield the commands that evaluate and show a run, naming the user's own code again."""
     said = cli.said(words)
     worlds = said.get("--envs") or said.get("--env") or []
     if not any(map(is_own, worlds)):
@@ -130,13 +109,7 @@ def _next_commands(
 def how_to_continue(
     experiment: Experiment[Any], directory: RunDirectory, words: Sequence[str]
 ) -> str:
-    """Return the command that continues a stopped run: the one that began it, and --resume.
-
-    Args:
-        experiment: names the command.
-        directory: of the run.
-        words: of the command line that trained it.
-    """
+    """Return the command that continues a stopped run: its own words and --resume."""
     said = cli.said(words)
     out = [] if "--out" in said else ["--out", directory.root]
     resume = [] if "--resume" in said else ["--resume"]

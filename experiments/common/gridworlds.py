@@ -1,4 +1,4 @@
-"""Shared by the commands for gridworlds: a run's settings, its program, its first state."""
+"""Read, build and begin runs in gridworlds."""
 
 from dataclasses import replace
 from typing import Any
@@ -19,11 +19,7 @@ EVALUATE = "experiments.minigrid_evaluate"  # the command to run next
 
 
 def gridworld_settings(directory: RunDirectory) -> RunSettings:
-    """Read the settings of a run in gridworlds.
-
-    Raises:
-        RunDirectoryError: the directory holds no such run.
-    """
+    """Read the settings of a run in gridworlds, and refuse any other run."""
     settings = directory.settings()
     if settings.habitat:
         raise RunDirectoryError(f"{directory.root} is a run of {settings.stage}, not in gridworlds")
@@ -34,13 +30,13 @@ def build(settings: RunSettings, mesh: Mesh | None = None, *others: RunSettings)
     """Build the program that trains in gridworlds, on one device or on those of a mesh.
 
     Args:
-        settings: of the run.
+        settings: the run's settings.
         mesh: the devices (None: one device).
-        *others: runs that are trained beside it, whose settings differ in numbers and first seeds.
+        *others: settings of runs trained beside it, which differ in numbers and first seeds.
 
     Raises:
-        NotEnoughMemoryError: it needs more memory than there is.
-        SettingsError: its views cannot be counted so, or the other runs differ in more.
+        NotEnoughMemoryError: the program needs more memory than the device has.
+        SettingsError: the counts cannot read gridworlds, or the other runs differ in more.
     """
     for other in others:
         alike = replace(other, train=settings.train, first_seed=settings.first_seed)
@@ -73,14 +69,7 @@ def build(settings: RunSettings, mesh: Mesh | None = None, *others: RunSettings)
 def save_first_state(
     directory: RunDirectory, settings: RunSettings, program: Program, biases: Any
 ) -> None:
-    """Save the state of a run of transfer before its first step, with the pre-trained policies.
-
-    Args:
-        directory: of the run.
-        settings: of the run.
-        program: that the run will be trained with.
-        biases: parameters of the pre-trained policies, arrays `[seeds, ...]`.
-    """
+    """Save a transfer's first state, with its pre-trained policies (arrays `[seeds, ...]`)."""
     with multihost.first_inside(directory.lock):
         state = program.init(seed_keys(settings.seeds, settings.first_seed))
         fixed = state.learner.fixed._replace(policy=biases)

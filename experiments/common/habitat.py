@@ -1,4 +1,4 @@
-"""What the commands for Habitat share: starting simulators, and what is played in them."""
+"""Start simulators, and build and read runs in Habitat."""
 
 import os
 import sys
@@ -21,18 +21,12 @@ from envs.types import World
 from experiments.common.screen import say
 
 EVALUATE = "experiments.habitat_evaluate"  # the command to run next
-PYTHON = "HABITAT_PYTHON"  # variable that names the interpreter habitat-sim is installed in
+PYTHON = "HABITAT_PYTHON"  # environment variable: the interpreter with habitat-sim
 EMBEDDED = "raycast"  # the simulator that needs no other interpreter
 
 
 def interpreter(simulator: str, named: str | None) -> str:
-    """Return the interpreter that a simulator runs in.
-
-    Args:
-        simulator: the simulator's name.
-        named: the interpreter on the command line (None: that of the environment variable
-            `HABITAT_PYTHON`, else this one).
-    """
+    """Return the interpreter for a simulator: the one named, HABITAT_PYTHON's, or this one."""
     outside = os.environ.get(PYTHON) if simulator != EMBEDDED else None
     return named or outside or sys.executable
 
@@ -40,22 +34,12 @@ def interpreter(simulator: str, named: str | None) -> str:
 def process_settings(
     scene: str, habitat: HabitatSettings, python: str | None, *, panoramas: bool = True
 ) -> Settings:
-    """Return the settings that start the simulators of a scene.
-
-    Args:
-        scene: its path or name.
-        habitat: how it is played.
-        python: the interpreter on the command line.
-        panoramas: whether to render panoramas.
-    """
+    """Return the settings that start simulators of a scene, in the interpreter `python`."""
     folder = Path(habitat.folder) if habitat.folder else None
     named = interpreter(habitat.simulator, python)
     agent = AgentSize(habitat.agent_radius, habitat.agent_height)
     return Settings(
-        scene,
-        habitat.simulator,
-        folder,
-        named,
+        *(scene, habitat.simulator, folder, named),
         agent=agent,
         up=habitat.up,
         panoramas=panoramas,
@@ -64,18 +48,14 @@ def process_settings(
 
 @contextmanager
 def simulators(settings: Settings, number: int) -> Iterator[Simulators]:
-    """Start simulators, and end them with the block, however it ends.
-
-    Raises:
-        SimulatorError: they cannot be started, or cannot continue.
-    """
+    """Start simulators, and close them at the block's end."""
     started = Simulators(settings, number)
     with simulator_errors(started), closing(started):
         yield started
 
 
 def worlds(habitat: HabitatSettings, played: Simulators) -> World:
-    """Return the worlds of a run, which simulators play."""
+    """Return a run's worlds, played by simulators."""
     return habitat_world(
         played,
         max_steps=habitat.max_steps,
@@ -93,11 +73,7 @@ def build(settings: RunSettings, played: Simulators) -> Program:
 
 
 def habitat_settings(directory: RunDirectory) -> tuple[RunSettings, HabitatSettings]:
-    """Read the settings of a run in Habitat.
-
-    Raises:
-        RunDirectoryError: it is no such run.
-    """
+    """Read the settings of a run in Habitat, and refuse any other run."""
     settings = directory.settings()
     if settings.habitat is None:
         raise RunDirectoryError(f"{directory.root} is a run of {settings.stage}, not in Habitat")
@@ -105,14 +81,10 @@ def habitat_settings(directory: RunDirectory) -> tuple[RunSettings, HabitatSetti
 
 
 def trusted(stored: HabitatSettings, said: str | None) -> HabitatSettings:
-    """Return how a run's scenes are played, with the simulator that the command line names.
+    """Return a run's Habitat settings, with the simulator that the command line names.
 
-    A file that defines one is code. A run may come from another person, so its directory does
-    not decide which code is run: the command line must.
-
-    Args:
-        stored: the settings in the run's directory.
-        said: the simulator on the command line, if it names one.
+    A simulator's file is code, and a run may come from another person: only the command line
+    may choose such a file.
 
     Raises:
         SettingsError: the run's simulator is a file, and the command line does not name it.

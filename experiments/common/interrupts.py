@@ -1,4 +1,4 @@
-"""Ctrl-C where Python's own answer to it gets lost. This file is imported in no time."""
+"""Handle Ctrl-C where KeyboardInterrupt gets lost. This file imports nothing slow."""
 
 import os
 import signal
@@ -14,10 +14,7 @@ AGAIN = 2.0  # seconds
 
 
 def end_at_once() -> None:
-    """End the process at Ctrl-C, outside `insistent`. It is for imports: nothing is lost there.
-
-    There an exception may leave a module half imported, become another one, or be swallowed.
-    """
+    """End the process at Ctrl-C outside `insistent`: an import may swallow the exception."""
     if is_pythons_own():
         signal.signal(signal.SIGINT, _end)
 
@@ -30,10 +27,7 @@ def raise_again() -> None:
 
 @contextmanager
 def insistent() -> Iterator[None]:
-    """Raise KeyboardInterrupt at Ctrl-C, and again until it leaves the block.
-
-    While JAX compiles, code that catches all exceptions may swallow it.
-    """
+    """Raise KeyboardInterrupt at Ctrl-C until it leaves the block: JAX may swallow the first."""
     if not is_pythons_own():
         yield
         return
@@ -52,7 +46,7 @@ def insistent() -> Iterator[None]:
 
 
 def answered() -> None:
-    """Raise no KeyboardInterrupt again: Ctrl-C has had its answer."""
+    """Stop raising KeyboardInterrupt."""
     signal.setitimer(signal.ITIMER_REAL, 0)
 
 

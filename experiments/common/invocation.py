@@ -1,4 +1,4 @@
-"""How this process was started, and so how commands are named in printed lines."""
+"""Name commands in printed lines as this process was started."""
 
 import os
 import shlex
@@ -10,19 +10,14 @@ from experiments.common import commands
 
 
 def command_line(module: str, *words: object) -> str:
-    """Return the line that runs a command, to be pasted where this process was started.
-
-    Args:
-        module: such as `experiments.watch`.
-        *words: the words that follow.
-    """
+    """Return a line to paste that runs a command such as `experiments.watch` with these words."""
     if _script() and module in commands.SHORT:
         return shlex.join([*_script(), commands.SHORT[module], *map(str, words)])
     return shlex.join([*_python(), "-m", module, *map(str, words)])
 
 
 def front(*words: str) -> str:
-    """Return the line that runs the front of all commands, to be pasted."""
+    """Return a line to paste that runs the front of all commands."""
     return shlex.join([*(_script() or [*_python(), "-m", "experiments"]), *words])
 
 
@@ -55,10 +50,7 @@ def _through_uv(program: str) -> list[str]:
 
 
 def _uv() -> str | None:
-    """Return the program uv, if it started this process.
-
-    Then PATH is not the one that the user's shell has: only full paths can be pasted.
-    """
+    """Return the program uv, if it started this process: PATH then differs from the shell's."""
     return os.environ.get("UV") if "UV_RUN_RECURSION_DEPTH" in os.environ else None
 
 

@@ -1,4 +1,4 @@
-"""How a run is opened: its command line is read, its devices and its directory are chosen."""
+"""Open a run: read its command line, choose its devices and its directory."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -29,7 +29,7 @@ from experiments.common.training_options import Experiment, TrainingOptions
 def read[O: TrainingOptions](
     experiment: Experiment[O], arguments: Sequence[str]
 ) -> tuple[O, RunSettings | None]:
-    """Read the command line. What it leaves out comes from the preset or the resumed run.
+    """Read the command line; the preset or the resumed run fills in the rest.
 
     Returns:
         The options, and the settings of the run to resume (None: a new run).
@@ -61,12 +61,7 @@ def read[O: TrainingOptions](
 
 
 def stored_settings(said: Said) -> RunSettings | None:
-    """Return the settings of the run to resume, None for a new run.
-
-    Raises:
-        SettingsError: no directory is named.
-        RunDirectoryError: the directory holds no run.
-    """
+    """Return the settings of the run to resume, None for a new run."""
     if "--resume" not in said:
         return None
     out = cli.value_of(said, "--out")
@@ -76,14 +71,10 @@ def stored_settings(said: Said) -> RunSettings | None:
 
 
 def lay_out(options: TrainingOptions, console: Console) -> Mesh | None:
-    """Connect to the other hosts, and choose the mesh of devices, before any device is used.
-
-    Returns:
-        The devices, None for a single one.
+    """Connect to the other hosts, then choose the mesh of devices (None: a single device).
 
     Raises:
-        SettingsError: there are fewer devices than asked for, they do not divide the run, or the
-            other hosts cannot be found.
+        SettingsError: devices or hosts are missing, or the devices do not divide the run.
     """
     devices.use_cpu(options.devices)
     if options.distributed:
@@ -93,12 +84,7 @@ def lay_out(options: TrainingOptions, console: Console) -> Mesh | None:
 
 
 def open_directory(options: TrainingOptions, settings: RunSettings, prefix: str) -> RunDirectory:
-    """Return the run's directory, and create it for a new run.
-
-    Args:
-        options: of the run.
-        settings: of the run.
-        prefix: before the name of a new directory in runs/.
+    """Return the run's directory, a new one in runs/ named after `prefix` if none is given.
 
     Raises:
         RunDirectoryError: the directory holds something else.
@@ -121,11 +107,11 @@ def open_directory(options: TrainingOptions, settings: RunSettings, prefix: str)
 def make_trackers(
     options: TrainingOptions, directory: RunDirectory, settings: RunSettings, console: Console
 ) -> Trackers:
-    """Return the trackers of a run's metrics; the console shows their messages."""
+    """Return the trackers of a run's metrics, which print to the console."""
     return Trackers(options.track, directory, settings, partial(say, console))
 
 
 def tell_damaged(loaded: Loaded, console: Console) -> None:
-    """Say which checkpoints were passed over because they are damaged."""
+    """Name the damaged checkpoints that were skipped."""
     for path in loaded.damaged:
         say(console, f"checkpoint {path} is damaged: using {loaded.path.name}")

@@ -1,4 +1,4 @@
-"""Where commands write: new folders and file names, tables and figures."""
+"""Choose new folders and file names, and write tables and figures."""
 
 import contextlib
 import csv
@@ -19,14 +19,10 @@ RUNS = Path("runs")  # where new directories go, below the working directory
 
 
 def new_folder(out: Path | None, name: str) -> Path:
-    """Make the folder that a command writes its table and its figure to.
-
-    Args:
-        out: the folder (None: a new one in `runs/`).
-        name: begins the names of a new folder and of the files.
+    """Make the folder of a command's table and figure (`out`, or a new one in `runs/`).
 
     Raises:
-        RunDirectoryError: it holds such files already. OSError: it cannot be written to.
+        RunDirectoryError: the folder holds files of that name. OSError: it cannot be written to.
     """
     folder = out or RUNS / f"{name}-{datetime.now():%Y%m%d-%H%M%S}"
     for path in (folder / f"{name}.csv", folder / f"{name}.png"):
@@ -37,15 +33,7 @@ def new_folder(out: Path | None, name: str) -> Path:
 
 
 def new_page(out: Path | None, default: Path) -> Path:
-    """Return the file that a page of HTML goes to.
-
-    Args:
-        out: the file (None: the default, with a number if it is taken).
-        default: its path.
-
-    Raises:
-        SettingsError: it is there, or is no .html.
-    """
+    """Return the file of a page: `out`, which must be a new .html, or the default, numbered."""
     if out is None:
         return unused(default)
     if out.suffix.lower() != ".html":
@@ -56,14 +44,10 @@ def new_page(out: Path | None, default: Path) -> Path:
 
 
 def results_folder(out: Path | None, run: Path) -> Path:
-    """Return the folder that results of a run go to, after writing to it on trial.
-
-    Args:
-        out: the folder (None: the run's own).
-        run: the run's directory.
+    """Return the folder of a run's results (`out`, or the run's own) after writing to it on trial.
 
     Raises:
-        OSError: it cannot be written to.
+        OSError: the folder cannot be written to.
     """
     folder = out or run
     try:
@@ -75,24 +59,14 @@ def results_folder(out: Path | None, run: Path) -> Path:
 
 
 def given_run(path: Path) -> Path:
-    """Return the directory of a run that a command line names.
-
-    A pre-trained policy of the package (`pretrained/NAME`) is unpacked into `runs/` first.
-
-    Raises:
-        RunDirectoryError: the package has no such policy.
-    """
+    """Return a run's directory; a policy of the package (`pretrained/NAME`) is unpacked first."""
     from cbet_jax.runs import pretrained  # imported here: it takes seconds
 
     return pretrained.unpack(path, RUNS).root if pretrained.is_named(path) else path
 
 
 def distinct_names(paths: Sequence[Path]) -> list[str]:
-    """Return a name for each run: its folder's, after the folders above it that tell all apart.
-
-    Raises:
-        SettingsError: a run is given twice.
-    """
+    """Name each run after its folder, with as many parent folders as tell all runs apart."""
     parts = [path.resolve().parts[1:] for path in paths]
     for number, path in enumerate(paths):
         if parts[number] in parts[:number]:
@@ -104,17 +78,12 @@ def distinct_names(paths: Sequence[Path]) -> list[str]:
 
 
 def is_hidden(path: Path) -> bool:
-    """Return whether a file is hidden, as one is that is still being written."""
+    """Return whether a file is hidden: files are while they are being written."""
     return path.name.startswith(".")
 
 
 def unused(path: Path, *endings: str) -> Path:
-    """Return the path, with a number after its stem if the path is taken.
-
-    Args:
-        path: of a file to write.
-        *endings: of further files that are named after its stem, such as `-maps.png`.
-    """
+    """Return the path, its stem numbered if the path or its stem with an ending is taken."""
     number, stem = 1, path.stem
     while any(os.path.lexists(path.with_name(stem + end)) for end in (path.suffix, *endings)):
         number += 1
@@ -123,15 +92,12 @@ def unused(path: Path, *endings: str) -> Path:
 
 
 def write_new(path: Path, write: Callable[[Path], object], *endings: str) -> Path:
-    """Write a file under a name that is free, whoever else is looking for one.
+    """Write a file under an unused name, and return its path.
 
     Args:
-        path: of the file; it gets a number after its stem if the path is taken.
-        write: makes the file, and raises FileExistsError if it is there by then.
-        *endings: of further files that will be named after its stem.
-
-    Returns:
-        The file's path.
+        path: the wanted path; its stem is numbered if it is taken.
+        write: creates the file, or raises FileExistsError.
+        *endings: endings of further files with the same stem.
     """
     while True:
         free = unused(path, *endings)
@@ -143,14 +109,7 @@ def write_new(path: Path, write: Callable[[Path], object], *endings: str) -> Pat
 def write_table(
     path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]], *, again: bool = False
 ) -> Path:
-    """Write a CSV file, complete or not at all, numbers with six digits.
-
-    Args:
-        path: of the file, which is new, unless it is written again.
-        header: its first line.
-        rows: the others.
-        again: whether it may replace what this process has written there before.
-    """
+    """Write a CSV file atomically, floats with six digits; only `again` replaces a file."""
     writing = replacing if again else creating
     with writing(path) as temporary, open(temporary, "w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
@@ -161,7 +120,7 @@ def write_table(
 
 
 def write_figure(path: Path, figure: "Figure", dpi: int = 110) -> Path:
-    """Write a PNG that is either complete or absent."""
+    """Write a PNG atomically."""
     with replacing(path) as temporary:
         figure.savefig(temporary, dpi=dpi, format="png")
     return path

@@ -38,13 +38,7 @@ PRESETS: dict[str, RunSettings] = {
     ),
     # Everything once, in less than a minute: shows that it runs, learns nothing.
     "smoke": RunSettings(
-        train=TrainSettings(
-            frames=8_000,
-            worlds=8,
-            batch=8,
-            unroll=20,
-            network=SMALL,
-        ),
+        train=TrainSettings(frames=8_000, worlds=8, batch=8, unroll=20, network=SMALL),
         chunk=10,
     ),
 }
@@ -56,7 +50,7 @@ FLAT = ("large_flat",)  # the largest of the scenes that the package draws
 
 
 def _seeing_images(run: RunSettings) -> RunSettings:
-    """Return a run's settings with what all runs in rooms have, beside their sizes."""
+    """Return a preset's settings with the network and the counts of all runs in rooms."""
     network = replace(run.train.network, conv_layers=5, brightest=BRIGHTEST_PIXEL)
     train = replace(run.train, network=network, counts=TERNARY, auxiliary=FIVE_LAYERS)
     return replace(run, train=train)
@@ -65,10 +59,7 @@ def _seeing_images(run: RunSettings) -> RunSettings:
 _HABITAT: dict[str, RunSettings] = {
     # The published code's values; its scene was Replica's apartment_0.
     "paper": RunSettings(
-        train=TrainSettings(
-            frames=2_000_000,
-            worlds=4,
-        ),
+        train=TrainSettings(frames=2_000_000, worlds=4),
         environments=FLAT,
         chunk=1,
         habitat=HabitatSettings(),
@@ -91,13 +82,7 @@ _HABITAT: dict[str, RunSettings] = {
     ),
     # Everything once, in less than a minute: shows that it runs, learns nothing.
     "smoke": RunSettings(
-        train=TrainSettings(
-            frames=1_000,
-            worlds=2,
-            batch=2,
-            unroll=25,
-            network=SMALL,
-        ),
+        train=TrainSettings(frames=1_000, worlds=2, batch=2, unroll=25, network=SMALL),
         environments=("studio",),
         chunk=5,
         habitat=HabitatSettings(max_steps=100),
@@ -122,15 +107,7 @@ TASK_FRAMES = {
 
 
 def named(name: str | None, presets: Mapping[str, RunSettings] = PRESETS) -> RunSettings:
-    """Return the settings of a preset.
-
-    Args:
-        name: of the preset (None: the default one).
-        presets: to choose from.
-
-    Raises:
-        SettingsError: there is no such preset; the message names the nearest ones.
-    """
+    """Return the settings of a preset (None: the default one), or refuse an unknown name."""
     name = DEFAULT if name is None else name
     if name not in presets:
         raise SettingsError(f"unknown preset {name!r}; {did_you_mean(name, presets)}")
@@ -140,27 +117,14 @@ def named(name: str | None, presets: Mapping[str, RunSettings] = PRESETS) -> Run
 def base(
     name: str | None, stored: RunSettings | None, presets: Mapping[str, RunSettings] = PRESETS
 ) -> RunSettings:
-    """Return the settings that hold where a command line says nothing.
-
-    Args:
-        name: of the preset that it names, if any.
-        stored: settings of the run to resume (None: a new run).
-        presets: to choose from.
-
-    Raises:
-        SettingsError: there is no such preset.
-    """
+    """Return the defaults of a command line: the named preset's, or the resumed run's."""
     return stored if stored and name is None else named(name, presets)
 
 
 def for_task(preset: RunSettings, environment: str | None) -> TrainSettings:
-    """Return a preset's settings for learning one task from its own reward.
+    """Return a preset of pre-training for one task: extrinsic reward, no resets of counts.
 
-    A preset with the published frames of pre-training gets the published frames of the task.
-
-    Args:
-        preset: made for pre-training.
-        environment: whose task it is (None: not known yet).
+    The published frames of pre-training become the published frames of the task.
     """
     frames = preset.train.frames
     if environment and frames == PRESETS["paper"].train.frames:

@@ -1,4 +1,4 @@
-"""Say in one line what the system refuses: full disks, missing permissions, too little memory."""
+"""Explain errors of the system in one line: full disks, missing permissions, too little memory."""
 
 import errno
 import os
@@ -14,14 +14,14 @@ NO_MEMORY = "RESOURCE_EXHAUSTED"
 
 
 class Refusal(NamedTuple):
-    """What the system has refused."""
+    """An error message and its exit status."""
 
     line: str
-    status: int  # to exit with
+    status: int
 
 
 def refusal(error: BaseException) -> Refusal | None:
-    """Return what the system refused, None for an exception that means something else."""
+    """Explain an error of the system; return None for any other exception."""
     for each in _causes(error):
         found = _of_file(each) or _of_memory(each) or _of_backend(each)
         if found:
@@ -66,7 +66,7 @@ def _of_backend(error: BaseException) -> Refusal | None:
 
 
 def _has_devices() -> bool:
-    """Return whether JAX has a device: without its plugin, an assertion fails instead."""
+    """Return whether JAX has a device; without its plugin JAX fails an assertion."""
     import jax  # imported here: it takes seconds
 
     try:

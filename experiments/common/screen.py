@@ -1,4 +1,4 @@
-"""The console of commands: a reader who is gone never stops a command."""
+"""The console of commands; a closed pipe never stops a command."""
 
 import contextlib
 import io
@@ -18,9 +18,8 @@ UNLIMITED = 10_000  # columns of a file
 class Screen(Console):
     """The console of a command.
 
-    Names from command lines and run directories are printed as they are: no markup, no emoji. In a
-    file, a pipe or a notebook, lines and tables are as long as they need to be, unless COLUMNS
-    limits them.
+    It prints names as they are: no markup, no emoji. In a file, a pipe or a notebook, lines are
+    unlimited unless COLUMNS limits them.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -42,7 +41,7 @@ def say(console: Console, line: object) -> None:
 
 
 class _Output(io.TextIOBase):
-    """Standard output as it is at the time; text for a closed pipe is lost."""
+    """The current standard output; text for a closed pipe is dropped."""
 
     def __init__(self) -> None:
         self._is_gone = False
@@ -59,7 +58,7 @@ class _Output(io.TextIOBase):
         return len(text)
 
     def flush(self) -> None:
-        """Bring the text to its reader."""
+        """Flush standard output."""
         self._try(lambda output: output.flush())
 
     def _try(self, work: Callable[[TextIO], object]) -> None:
@@ -73,10 +72,7 @@ class _Output(io.TextIOBase):
             forget_output()
 
     def isatty(self) -> bool:
-        """Return whether standard output is a terminal that moves text and draws in Unicode.
-
-        Any other gets plain lines, as a file does.
-        """
+        """Return whether standard output is a terminal that can move text and draw Unicode."""
         output = _standard_output()
         able = os.environ.get("TERM") not in UNABLE and self.encoding.lower().startswith("utf")
         return able and output is not None and output.isatty()
@@ -90,16 +86,12 @@ class _Output(io.TextIOBase):
 
 
 def _standard_output() -> TextIO | None:
-    """Return standard output itself.
-
-    While rich shows a progress bar, `sys.stdout` is a stand-in that hands all text to the console.
-    A console that wrote to it would write to itself, for ever.
-    """
+    """Return standard output itself, not the stand-in that rich's progress bars put there."""
     return getattr(sys.stdout, "rich_proxied_file", sys.stdout)
 
 
 def flush_output() -> None:
-    """Bring the text printed to its reader, who may be gone: Python reports no error at exit."""
+    """Flush stdout; if its pipe is closed, keep Python from reporting an error at exit."""
     if sys.stdout is not None:
         try:
             sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""The `main` of all training commands: open the runs, train them, say how they ended."""
+"""Open runs, train them and report how they ended: the `main` of all training commands."""
 
 import itertools
 import sys
@@ -57,11 +57,7 @@ def main[O: TrainingOptions](
 def unfinished[O: TrainingOptions](
     experiment: Experiment[O], arguments: Sequence[str]
 ) -> list[Asked[O]]:
-    """Return the runs of a command line that are not at their ends.
-
-    Raises:
-        SettingsError: a run's part of the command line cannot be run, or not with the others.
-    """
+    """Return the unfinished runs of a command line, and refuse runs that cannot be joined."""
     if not experiment.together:
         raise SettingsError(f"{experiment.module} trains one run at a time: leave {AND} out")
     left = []
@@ -79,7 +75,7 @@ def unfinished[O: TrainingOptions](
 
 
 def with_common_checkpoints[O: TrainingOptions](runs: Sequence[Asked[O]]) -> list[list[Asked[O]]]:
-    """Return the runs in groups, each of which can continue from one number of frames."""
+    """Group runs that have a checkpoint at the same frames."""
     groups: list[tuple[set[int], list[Asked[O]]]] = []
     for run in runs:
         frames = saved_frames(run) or {0}
@@ -102,15 +98,10 @@ def saved_frames[O: TrainingOptions](run: Asked[O]) -> set[int]:
 def train_group[O: TrainingOptions](
     experiment: Experiment[O], group: Sequence[Asked[O]], console: Console
 ) -> list[str]:
-    """Train runs in one program, draw them, and say how they ended and what to do next.
+    """Train runs in one program, draw them, and print how they ended and what to do next.
 
     Returns:
         A line for each run that diverged.
-
-    Raises:
-        SettingsError: the runs cannot share a program, or do not fit into memory.
-        RunDirectoryError: a run's directory holds something else.
-        SystemExit: a signal asked to stop.
     """
     with ExitStack() as closing:
         opened = closing.enter_context(experiment.opened(group, console))
@@ -155,7 +146,7 @@ def _train[O: TrainingOptions](
     opened: Opened,
     console: Console,
 ) -> list[Outcome]:
-    """Train, and discard the directories of new runs that do not fit into memory."""
+    """Train; discard the directories of new runs that do not fit into memory."""
     first = group[0].options
     if len(runs) > 1:
         console.print(f"{len(runs)} runs in one program", highlight=False)
@@ -184,7 +175,7 @@ def _train[O: TrainingOptions](
 
 
 def rounding(frames: int, program: Program) -> str:
-    """Return what to know of a run's frames, '' if they are whole chunks."""
+    """Return a note that a run's frames are rounded up, '' if they are whole chunks."""
     chunk = program.iterations_per_chunk * program.frames_per_iteration
     rounded = -(-frames // chunk) * chunk
     if rounded == frames:
@@ -193,7 +184,7 @@ def rounding(frames: int, program: Program) -> str:
 
 
 def advice(settings: RunSettings) -> str:
-    """Return how to train faster, '' where the network is small already."""
+    """Return advice to train faster, '' for a small network."""
     units = settings.train.network.lstm_units
     is_small = settings.habitat or units <= PRESETS["laptop"].train.network.lstm_units
     return "" if is_small else LAPTOP

@@ -1,4 +1,4 @@
-"""The options that all training commands share, and what differs between these commands."""
+"""The options that training commands share, and the record of their differences."""
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -51,16 +51,11 @@ class TrainingOptions:
 
     @property
     def settings(self) -> RunSettings:
-        """The settings that decide the numbers, as far as the options alone say them."""
+        """The settings that decide a run's numbers."""
         return self.run_settings(*self.gridworlds)
 
     def run_settings(self, *environments: str, **more: Any) -> RunSettings:
-        """Return the settings that decide the numbers of a run.
-
-        Args:
-            *environments: to play.
-            **more: further fields of `RunSettings`, from a command's own options.
-        """
+        """Return a run's settings in these environments, with more fields of `RunSettings`."""
         return RunSettings(
             self.train, environments, self.seeds, self.first_seed, self.chunk, **more
         )
@@ -77,44 +72,42 @@ class TrainingOptions:
 
 
 def shared_options(settings: RunSettings) -> dict[str, Any]:
-    """Return the shared options that a run or a preset sets, by name."""
+    """Return the shared options that a run's settings decide, by name."""
     return {name: getattr(settings, name) for name in ("train", "seeds", "first_seed", "chunk")}
 
 
 class Asked[O: TrainingOptions](NamedTuple):
-    """A run that a command line asks for."""
+    """A run as the command line asks for it."""
 
     options: O
     stored: RunSettings | None  # the settings of the run to resume (None: a new run)
-    words: tuple[str, ...]  # its command line
+    words: tuple[str, ...]  # the command line
 
 
 class Opened(NamedTuple):
-    """Runs that are ready to train in one program, except for their directories."""
+    """Runs that are ready to train in one program."""
 
     settings: Sequence[RunSettings]  # one for each run
     program: Program
-    prefix: str = ""  # before the name of a new run's directory
+    prefix: str = ""  # prefix of a new directory's name
     #: writes the first checkpoint, where the run does not start from `program.init`
     begin: Callable[[RunDirectory], None] = lambda directory: None
-    measured: Callable[[], dict[str, Any]] = dict  # what else the manifest records
+    measured: Callable[[], dict[str, Any]] = dict  # returns more entries of the manifest
 
 
 @dataclass(frozen=True)
 class Experiment[O: TrainingOptions]:
-    """What differs between the training commands."""
+    """The record of a training command."""
 
     module: str  # the command, as `python -m` names it
-    stage: str  # of its runs, as `RunSettings.stage` names it
+    stage: str  # `RunSettings.stage` of its runs
     evaluate: str  # the command to suggest at the end
-    #: returns the default options: those of `--preset`, or of the run that `--resume` continues;
-    #: given what the command line says, unread, and the settings of that run
+    #: returns the default options, given the unread command line and the run to resume
     defaults: Callable[[Said, RunSettings | None], O]
     #: builds the program of the runs
     opened: Callable[[Sequence[Asked[O]], Console], AbstractContextManager[Opened]]
-    #: given the options and the stored settings, returns the settings that the user asks for;
-    #: they must equal the stored ones
+    #: returns the settings asked of a stored run, which must equal the stored ones
     resumed: Callable[[O, RunSettings], RunSettings] = lambda options, stored: options.settings
     together: bool = False  # whether one program can train several runs
-    #: films a policy at play when training has ended: given the options, the run and the new GIF
+    #: films a policy after training, given the options, the run and the new GIF
     film: Callable[[O, Path, Path], None] | None = None

@@ -1,4 +1,4 @@
-"""What `watch` does with its options."""
+"""Show policies at play, as the options of `watch` ask."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -24,16 +24,11 @@ from experiments.watching.options import WatchOptions
 from experiments.watching.playing import play, side_by_side
 
 FASTEST_FPS = 50  # GIFs cannot be faster
-STEPS = 140  # a film of one episode shows no more: some worlds have 577, which take long
+STEPS = 140  # limit of a film of one episode, as drawing the longest episodes takes minutes
 
 
 def watch(options: WatchOptions, console: Console) -> None:
-    """Show what the options ask for.
-
-    Raises:
-        SettingsError: they cannot be run. RunDirectoryError: the run cannot be read.
-        UnknownEnvironment: there is no such world. SimulatorError: the scene cannot be played.
-    """
+    """Show what the options ask for."""
     if options.directory:
         options = replace(options, directory=given_run(options.directory))
     settings = RunDirectory(options.directory).settings() if options.directory else None
@@ -56,11 +51,8 @@ def watch_gridworld(options: WatchOptions, settings: RunSettings | None, console
     if settings is not None and options.directory is not None:
         directory = RunDirectory(options.directory)
         say(console, f"loading {directory.root}")
-        shown.append(
-            players.saved_player(
-                directory, settings, world, options.seed_index, options.checkpoint, console
-            )
-        )
+        chosen = options.seed_index, options.checkpoint
+        shown.append(players.saved_player(directory, settings, world, *chosen, console))
     if settings is None or options.beside_random:
         shown.append(players.random_player())
     say(console, f"playing {env}")
@@ -78,18 +70,7 @@ def watch_gridworld(options: WatchOptions, settings: RunSettings | None, console
 def watch_scene(
     options: WatchOptions, settings: RunSettings, played: HabitatSettings, console: Console
 ) -> None:
-    """Show a run's policy in a scene of rooms.
-
-    Args:
-        options: the command line.
-        settings: of the run.
-        played: how the run plays scenes.
-        console: to print to.
-
-    Raises:
-        SettingsError: the options are for gridworlds only.
-        SimulatorError: the scene cannot be played.
-    """
+    """Show a run's policy in a scene of rooms, and refuse options that are for gridworlds."""
     if options.terminal:
         raise SettingsError("--terminal shows gridworlds: a scene of rooms needs a file")
     if options.beside_random:
@@ -125,14 +106,7 @@ def watch_scene(
 def save(
     options: WatchOptions, name: str, frames: Iterator[film.Picture], console: Console
 ) -> None:
-    """Write frames to the file that is asked for, or to a new one beside the run.
-
-    Args:
-        options: the command line.
-        name: of what is played.
-        frames: at least one.
-        console: to print to.
-    """
+    """Write frames to --out, or to a new file beside the run, named after the world."""
     default = (options.directory or RUNS) / f"watch-{plain_name(name)}.gif"
     numbered = options.out is None
     with console.status("drawing"):
@@ -141,15 +115,7 @@ def save(
 
 
 def check(options: WatchOptions, settings: RunSettings | None) -> None:
-    """Refuse what cannot be done.
-
-    Args:
-        options: the command line.
-        settings: of the run, None for a random policy.
-
-    Raises:
-        SettingsError: always, if there is something to refuse.
-    """
+    """Refuse impossible options, given the run's settings (None: a random policy)."""
     check_fields(options)
     if options.fps > FASTEST_FPS:
         raise SettingsError(f"fps must be at most {FASTEST_FPS}, not {options.fps}")
@@ -166,12 +132,7 @@ def check(options: WatchOptions, settings: RunSettings | None) -> None:
 
 
 def gridworld(options: WatchOptions, settings: RunSettings | None) -> str:
-    """Return the gridworld to play.
-
-    Raises:
-        SettingsError: none is named.
-        UnknownEnvironment: no gridworld has that name.
-    """
+    """Return the gridworld to play, or refuse a missing or unknown name."""
     env = options.env
     if env is None and settings is not None and options.directory is not None:
         env = players.liveliest(RunDirectory(options.directory), settings)
@@ -182,11 +143,7 @@ def gridworld(options: WatchOptions, settings: RunSettings | None) -> str:
 
 
 def check_out(options: WatchOptions) -> None:
-    """Refuse a file that cannot be written.
-
-    Raises:
-        SettingsError: always, if there is something to refuse.
-    """
+    """Refuse an --out that cannot be written."""
     out = options.out
     if out is None:
         return

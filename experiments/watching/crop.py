@@ -1,4 +1,4 @@
-"""The part of a grid that a level uses: MultiRoom's rooms fill a corner of theirs."""
+"""Crop a grid to the cells that its level uses."""
 
 from typing import Any, NamedTuple
 
@@ -28,7 +28,7 @@ class Window(NamedTuple):
 
 
 def bounding_box(level: Any) -> Window:
-    """Return the smallest window that holds the agent and every cell that is not empty.
+    """Return the smallest window around the agent and all cells that are not empty.
 
     Args:
         level: a `Level` of numpy arrays.
@@ -42,14 +42,7 @@ def bounding_box(level: Any) -> Window:
 
 
 def enlarge(window: Window, width: int, height: int, level: Any) -> Window:
-    """Return a window of another size that holds `window` and is inside the level's grid.
-
-    Args:
-        window: a window in the grid.
-        width: of the new window; at least that of `window`, at most the grid's.
-        height: of the new window; at least that of `window`, at most the grid's.
-        level: a `Level` of numpy arrays.
-    """
+    """Return a window of this size around `window`, inside the level's grid."""
     grid_width, grid_height = level.size.tolist()
     left, top = min(window.left, grid_width - width), min(window.top, grid_height - height)
     return Window(left, top, width, height)

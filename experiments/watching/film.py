@@ -1,4 +1,4 @@
-"""Frames of a played episode, and the files they go to: GIF, MP4 or PNG."""
+"""Draw the frames of an episode, and write them to a GIF, an MP4 or a PNG."""
 
 import errno
 import os
@@ -21,14 +21,14 @@ from experiments.watching.crop import Window, bounding_box, enlarge
 from experiments.watching.playing import Moment, facts
 
 LARGEST_GRID = 640  # pixels; larger grids get smaller tiles
-MARGIN, LINE, BLOCK = 16, 22, 16  # pixels; video codecs want sizes in blocks
+MARGIN, LINE, BLOCK = 16, 22, 16  # pixels; sizes are multiples of a video codec's block
 COLUMN = views.VIEW_SIZE * SPRITE_SIZE  # pixels
 LABEL_WIDTH, TEXT_SIZE = 128, 15  # pixels
 PAPER, INK, PALE_INK, EVENT_INK = (24, 24, 28), (240, 240, 240), (160, 160, 168), (255, 200, 60)
-SHORT_FACTS = ("step", "action", "interactions", "event")  # below grids that are side by side
+SHORT_FACTS = ("step", "action", "interactions", "event")  # shown below grids side by side
 # ffmpeg is started without code of ours between fork and exec, which JAX's threads would not bear.
 os.environ.setdefault("IMAGEIO_FFMPEG_NO_PREVENT_SIGINT", "1")
-FURTHEST_COLOR, FURTHEST_MEAN = 64, 1.0  # of 255: a GIF's colours from those of its frame
+FURTHEST_COLOR, FURTHEST_MEAN = 64, 1.0  # allowed differences of a GIF's colours, of 255
 CRF = 18  # constant rate factor of x264; 18 looks lossless
 
 Picture = UInt8[np.ndarray, "height width 3"]
@@ -37,13 +37,7 @@ Picture = UInt8[np.ndarray, "height width 3"]
 def film(
     title: str, players: Sequence[str], scenes: Iterable[tuple[Moment, ...]]
 ) -> Iterator[Picture]:
-    """Draw scenes once all are played, in pictures of one size, cropped to their levels.
-
-    Args:
-        title: above each picture.
-        players: who plays in each moment of a scene.
-        scenes: the moments to show at once, one for each player; all on the same level.
-    """
+    """Draw scenes, a moment for each player, in pictures of one size cropped to their levels."""
     scenes = list(scenes)
     windows = _windows([scene[0] for scene in scenes])
     for scene, window in zip(scenes, windows, strict=True):
@@ -54,7 +48,7 @@ def film(
 
 
 def _windows(moments: Sequence[Moment]) -> list[Window]:
-    """Return windows of one size, one for each moment, the same throughout an episode."""
+    """Return a window for each moment, constant within an episode, all of one size."""
     first = {moment.episode: moment.state.level for moment in reversed(moments)}
     boxes = {episode: bounding_box(level) for episode, level in first.items()}
     width = max(box.width for box in boxes.values())
@@ -66,20 +60,12 @@ def _windows(moments: Sequence[Moment]) -> list[Window]:
 
 
 def frame(title: str, moment: Moment, window: Window) -> Picture:
-    """Draw the grid, beside it what the agent sees and what the last action brought.
-
-    Args:
-        title: above the grid.
-        moment: what is drawn.
-        window: the part of the grid that is drawn.
-    """
+    """Draw a window of the grid beside the agent's view and the facts of the moment."""
     grid = _grid(moment, window)
     lines = facts(moment)
     below_view = MARGIN + COLUMN + LINE * len(lines)
-    canvas, pen = empty_canvas(
-        grid.shape[1] + COLUMN + 3 * MARGIN,
-        LINE + max(grid.shape[0], below_view) + 2 * MARGIN,
-    )
+    height = LINE + max(grid.shape[0], below_view) + 2 * MARGIN
+    canvas, pen = empty_canvas(grid.shape[1] + COLUMN + 3 * MARGIN, height)
     pen.text((MARGIN, MARGIN // 2), title, INK, font())
     left, top = grid.shape[1] + 2 * MARGIN, MARGIN + LINE
     canvas.paste(Image.fromarray(grid), (MARGIN, top))
@@ -91,14 +77,7 @@ def frame(title: str, moment: Moment, window: Window) -> Picture:
 def frame_side_by_side(
     title: str, players: Sequence[str], moments: Sequence[Moment], window: Window
 ) -> Picture:
-    """Draw one grid for each player, below it what the last action brought.
-
-    Args:
-        title: above all grids.
-        players: above each grid.
-        moments: what is drawn, one for each player.
-        window: the part of the grids that is drawn.
-    """
+    """Draw a window of each player's grid above the facts of the moment."""
     grids = [_grid(moment, window) for moment in moments]
     height, width, _ = grids[0].shape
     column = max(width, COLUMN, *(round(font().getlength(player)) for player in players))
@@ -128,7 +107,7 @@ def _grid(moment: Moment, window: Window) -> Picture:
 
 
 def empty_canvas(width: int, height: int) -> tuple[Image.Image, ImageDraw.ImageDraw]:
-    """Return an empty picture at least as large, in pixels, and a pen to draw on it."""
+    """Return an empty picture of at least this size, and a pen to draw on it."""
     size = -(-width // BLOCK) * BLOCK, -(-height // BLOCK) * BLOCK
     canvas = Image.new("RGB", size, PAPER)
     return canvas, ImageDraw.Draw(canvas)
@@ -137,7 +116,7 @@ def empty_canvas(width: int, height: int) -> tuple[Image.Image, ImageDraw.ImageD
 def write_facts(
     pen: ImageDraw.ImageDraw, corner: tuple[int, int], lines: Iterable[tuple[str, str]]
 ) -> None:
-    """Write labels and values below each other, from the upper left corner."""
+    """Write labels and values line by line, from the upper left corner."""
     left, top = corner
     for row, (label, value) in enumerate(lines):
         y = top + row * LINE
@@ -154,19 +133,16 @@ def font() -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
 def write(
     path: Path, frames: Iterator[Picture], fps: int, *, numbered: bool = False
 ) -> tuple[Path, int]:
-    """Write frames to a new file, complete or not at all.
+    """Write frames of one size to a new file, atomically.
 
     Args:
-        path: its suffix is one of `WRITERS`. A PNG gets the first frame only.
-        frames: at least one, all of one size; they are drawn one after another.
+        path: the file; its suffix is one of `WRITERS`. A PNG gets the first frame only.
+        frames: at least one.
         fps: frames a second.
-        numbered: whether the file gets a number after its stem if the path is taken by then.
+        numbered: whether to number the stem if the path is taken.
 
     Returns:
         The file, and the number of frames.
-
-    Raises:
-        OSError: the file cannot be written, or is there already.
     """
     count = 0
 
@@ -193,10 +169,7 @@ def _write_gif(path: Path, frames: Iterator[Picture], fps: int) -> None:
 
 
 def _in_256_colors(frames: Iterator[Picture]) -> Iterator[Image.Image]:
-    """Yield frames with the colours of the frame before as long as these do.
-
-    To choose 256 colours takes five times as long as to draw the frame.
-    """
+    """Yield frames with the palette of the frame before while it fits: choosing one is slow."""
     chosen = None
     for picture in frames:
         image = Image.fromarray(picture)
@@ -210,18 +183,14 @@ def _in_256_colors(frames: Iterator[Picture]) -> Iterator[Image.Image]:
 
 
 def _are_alike(image: Image.Image, reduced: Image.Image) -> bool:
-    """Return whether no pixel and no large area has another colour."""
+    """Return whether the colours differ little, at every pixel and on average."""
     difference = ImageStat.Stat(ImageChops.difference(image, reduced.convert("RGB")))
     furthest = max(high for _, high in difference.extrema)
     return furthest <= FURTHEST_COLOR and max(difference.mean) <= FURTHEST_MEAN
 
 
 def check_ffmpeg() -> None:
-    """Refuse to write an MP4 where the extra `video` is missing.
-
-    Raises:
-        SettingsError: the extra is missing.
-    """
+    """Refuse to write an MP4 without the extra `video`."""
     if find_spec("imageio_ffmpeg") is None:
         raise SettingsError(
             "an .mp4 needs ffmpeg: `uv sync --extra video`, or `pip install 'cbet-jax[video]'`; a "

@@ -1,4 +1,4 @@
-"""What `watch` is asked for. Nothing here takes long to import."""
+"""The options of `watch`, in a file that imports nothing slow."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +11,7 @@ from cbet_jax.settings.types import Episodes, PositiveInt, Seed, Steps
 
 RUN = tyro.conf.arg(
     metavar="[DIR]",
-    help="of the run, or pretrained/NAME (without: actions drawn with equal chances)",
+    help="the run's directory, or pretrained/NAME (default: a uniformly random policy)",
 )
 
 
@@ -26,19 +26,19 @@ class WatchOptions:
     out: Path | None = None  # .gif, .mp4 or .png, a level's first moment (default: a new .gif)
     terminal: bool = False  # play as text in the terminal, write no file
     explore: bool = False  # success does not end the episode
-    episodes: Episodes = 1  # to play
-    #: to play at most, in all episodes together (default: 140 of one episode, all of several)
+    episodes: Episodes = 1  # number of episodes to play
+    #: limit on the steps of all episodes together (default: 140 for one episode, else none)
     steps: Steps | None = None
-    seed: Seed = 0  # of the levels and the actions
+    seed: Seed = 0  # draws the levels and the actions
     seed_index: int = 0  # which of the run's seeds plays
-    #: frames of the checkpoint (default: the newest), or of policies kept with --keep-at. Those of
-    #: rnd, curiosity and ride cannot be shown in gridworlds: the method's networks are not kept
+    #: frames of a checkpoint or of kept policies (default: the newest). Kept policies of rnd,
+    #: curiosity and ride cannot be shown in gridworlds, as they lack the method's networks
     checkpoint: int | None = None
     fps: PositiveInt = 8  # frames a second
-    #: the run's method again, where it is a file of one's own (FILE.py:FUNCTION)
+    #: the run's method again, if it is your own file (FILE.py:FUNCTION)
     method: str | None = None
-    #: axis that points up in the file of a scene (default: as in the run)
+    #: the axis that points up in a scene's file (default: as in the run)
     up: Axis | None = None
-    #: the run's simulator again, where it is a file: a file is code, which no run names by itself
+    #: the run's simulator again, if it is a file: only the command line may choose code
     simulator: str | None = None
-    simulator_python: str | None = None  # the interpreter that a scene's simulator is installed in
+    simulator_python: str | None = None  # the interpreter with the simulator installed

@@ -1,4 +1,4 @@
-"""Who plays a gridworld: the policy of a run, or chance."""
+"""Load the players of a gridworld: a run's policy, or a uniformly random one."""
 
 from typing import Any
 
@@ -18,11 +18,11 @@ from envs.types import World
 from experiments.common import opening
 from experiments.watching.playing import Player
 
-RECENT = 0.1  # the last share of a run's rows, over which interactions are averaged
+RECENT = 0.1  # interactions are averaged over this last share of a run's rows
 
 
 def random_player() -> Player:
-    """Return a player that draws every action with the same chance, rewarded by C-BET."""
+    """Return a uniformly random player, rewarded by C-BET."""
     actions = len(rules.ACTIONS)
     intrinsic = make_intrinsic(TrainSettings(), actions)
     return Player("uniformly random", uniform(actions), AgentParams(()), intrinsic, None)
@@ -39,15 +39,12 @@ def saved_player(
     """Load the policy of one of a run's seeds, rewarded by the run's method.
 
     Args:
-        directory: of the run.
-        settings: of the run.
-        world: which the policy must fit.
-        seed_index: which of the run's seeds plays.
+        directory: the run's directory.
+        settings: the run's settings.
+        world: the world that the policy must fit.
+        seed_index: the index of the seed that plays.
         checkpoint: frames of the checkpoint (None: the newest good one).
-        console: where damaged checkpoints are reported.
-
-    Raises:
-        RunDirectoryError: there is no good checkpoint.
+        console: reports damaged checkpoints.
     """
     policies = load_policies(directory, settings, world, checkpoint)
     opening.tell_damaged(policies.loaded, console)
@@ -65,7 +62,7 @@ def _saved_networks(
     intrinsic: Intrinsic,
     loaded: Loaded,
 ) -> Any:
-    """Load the networks of the intrinsic method, arrays [seeds, ...]; a method may have none."""
+    """Load the intrinsic method's networks, if it has any: arrays [seeds, ...]."""
     key = jax.random.key(0)
     _, step = jax.eval_shape(world.init, key)
     shapes, _ = jax.eval_shape(intrinsic.init, key, step)
@@ -80,16 +77,13 @@ def _saved_networks(
 
 
 def describe(settings: RunSettings, seed_index: int, loaded: Loaded) -> str:
-    """Return who plays, for people to read."""
+    """Return a player's title."""
     seed = settings.first_seed + seed_index
     return f"{settings.train.method}, seed {seed}, {loaded.position.frames:,} frames"
 
 
 def liveliest(directory: RunDirectory, settings: RunSettings) -> str:
-    """Return the run's world with the most interactions an episode at the end of training.
-
-    It is the first world where the run has no such numbers.
-    """
+    """Return the run's world with the most interactions at the end of training, or its first."""
     if len(settings.environments) == 1:
         return settings.environments[0]
     try:

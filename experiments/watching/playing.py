@@ -1,4 +1,4 @@
-"""Play one gridworld step by step, and record what each step brought, for people to watch."""
+"""Play one gridworld step by step, and record every moment to show."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -25,32 +25,32 @@ from envs.types import Step, World
 
 
 class Player(NamedTuple):
-    """Who plays, and who rewards."""
+    """An agent and the intrinsic method that rewards it."""
 
-    title: str  # for people to read
+    title: str
     agent: Agent
-    params: AgentParams  # the agent's
+    params: AgentParams
     intrinsic: Intrinsic
-    intrinsic_params: Any  # the method's networks, None for new ones
+    intrinsic_params: Any  # the method's networks (None: new ones)
 
 
 class Moment(NamedTuple):
-    """A gridworld at one moment, and what the action brought that led there."""
+    """A gridworld at one moment, and the outcome of the action that led there."""
 
-    state: State  # on the host; at the end of an episode, its last one
+    state: State  # on the host, before any reset
     episode: int  # 1, 2, ...
     step: int  # actions played in this episode
-    action: str  # empty at the first moment of an episode, as are the rewards
+    action: str  # "" at the first moment of an episode
     extrinsic: float  # reward
     intrinsic: float  # reward, before its coefficient
-    interactions: int  # unique ones in this episode
-    event: str  # "success", "lava" or "out of time", else empty
+    interactions: int  # unique interactions in this episode
+    event: str  # "success", "lava", "out of time" or ""
 
 
 class _Advance(NamedTuple):
-    """What one compiled step returns beside the next actor."""
+    """The outcome of one compiled step."""
 
-    played: State  # arrays [1, ...]; as the action left it, before any reset
+    played: State  # arrays [1, ...], before any reset
     action: Int[Array, "1"]
     step: Step
     episodes: Episodes
@@ -62,16 +62,15 @@ def play(
 ) -> Iterator[Moment]:
     """Play, and yield the first moment of each episode and one after each action.
 
-    The counts of the intrinsic reward start empty and continue from episode to episode, as in
-    training; the current view is counted once more at the start only. The last step of an
-    episode is rewarded for what the next one begins with, as it is in training.
+    The counts of the intrinsic reward start empty and continue from episode to episode. As in
+    training, an episode's last step is rewarded for the next episode's first view.
 
     Args:
         world: one gridworld (`num_worlds` 1).
-        player: who plays.
-        key: draws levels, actions, and what the intrinsic method draws.
-        episodes: how many to play at most.
-        steps: how many actions to play at most, in all episodes together; None for no limit.
+        player: the agent and its rewards.
+        key: draws levels, actions, and the intrinsic method's numbers.
+        episodes: limit on the episodes.
+        steps: limit on the actions of all episodes together (None: no limit).
     """
     world = with_episode_records(world)
     keys = jax.random.split(key, 4)
@@ -97,10 +96,7 @@ def play(
 
 
 def side_by_side(*plays: Iterator[Moment]) -> Iterator[tuple[Moment, ...]]:
-    """Yield the moments of several plays at once, episode by episode.
-
-    A play whose episode ends first waits in its last moment until the others' have ended.
-    """
+    """Yield the moments of several plays together; in each episode the shorter plays wait."""
     by_episode = (groupby(play, key=lambda moment: moment.episode) for play in plays)
     for together in zip(*by_episode, strict=False):  # until one of the plays is over
         shown: tuple[Moment, ...] = ()
@@ -131,10 +127,7 @@ def facts(moment: Moment) -> list[tuple[str, str]]:
 def _compile(
     world: World, player: Player, keys: Key[Array, " 3"]
 ) -> tuple[jax.stages.Compiled, jax.stages.Compiled]:
-    """Return two compiled programs: how play begins, and one action.
-
-    They are compiled beside each other, as each takes seconds.
-    """
+    """Compile two programs in parallel: the beginning of play, and one action."""
     begin = jax.jit(partial(_begin, world, player)).trace(player.params, keys)
     actor, memory, policy, fresh = begin.out_info
     kept = fresh if player.intrinsic_params is None else player.intrinsic_params

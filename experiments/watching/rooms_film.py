@@ -43,7 +43,7 @@ class Sight(NamedTuple):
     path: np.ndarray  # float[moments, 2], x and z since the episode began
     heading: float  # degrees
     episode: int  # 1, 2, ...
-    action: str  # the action that led here; empty at the first moment
+    action: str  # the action that led here; "" at the first moment
 
 
 def play(
@@ -61,12 +61,12 @@ def play(
 
     Args:
         world: one scene (`num_worlds` 1), whose own episodes are longer than `steps`.
-        agent: who plays, actions sampled.
-        params: the agent's.
-        key: draws where episodes begin, and actions.
-        episodes: how many to play at most.
-        steps: of an episode.
-        limit: how many actions to play at most, in all episodes; None for no limit.
+        agent: the agent, whose actions are sampled.
+        params: the agent's parameters.
+        key: draws starts and actions.
+        episodes: limit on the episodes.
+        steps: length of an episode.
+        limit: limit on the actions of all episodes together (None: no limit).
         random_starts: whether every episode begins in another place.
     """
     world_key, play_key = jax.random.split(key)
@@ -110,7 +110,7 @@ def _sight(actor: ActorState, path: list[np.ndarray], episode: int, action: str)
 
 
 def frame(title: str, drawn: FloorMap, sight: Sight) -> Picture:
-    """Draw a moment: view and facts, the panorama below, the map with the path beside them."""
+    """Draw a moment: the view and the facts above the panorama, beside the map with the path."""
     plan = _plan(drawn, sight)
     height = LINE + 2 * MARGIN + max(VIEW + MARGIN + COMPASS_VIEW + LINE, plan.height)
     width = COLUMN + plan.width + 3 * MARGIN
@@ -135,7 +135,7 @@ def frame(title: str, drawn: FloorMap, sight: Sight) -> Picture:
 
 
 def _plan(drawn: FloorMap, sight: Sight) -> Image.Image:
-    """Draw the scene from above, the path, and the agent with a nose."""
+    """Draw the map with the path, and the agent with a nose that shows its heading."""
     rows, columns = drawn.walkable.shape
     scale = LARGEST_MAP / max(rows, columns)
     plan = Image.fromarray(drawn.picture).resize((round(columns * scale), round(rows * scale)))

@@ -1,4 +1,4 @@
-"""A played episode as text: MiniGrid's two letters a cell, coloured where the terminal can."""
+"""Show an episode as text: MiniGrid's two letters a cell, in colour."""
 
 import itertools
 import time
@@ -40,15 +40,7 @@ def show(
     scenes: Iterable[tuple[Moment, ...]],
     fps: int,
 ) -> None:
-    """Play in place where the console is a terminal, else print one frame below the other.
-
-    Args:
-        console: where to show it.
-        title: above each frame.
-        players: who plays in each moment of a scene.
-        scenes: the moments to show at once, one for each player.
-        fps: frames a second, in place.
-    """
+    """Animate scenes, a moment for each player, in a terminal; else print frame after frame."""
     console.print(LEGEND, highlight=False)
     frames = (frame(title, players, scene) for scene in scenes)
     if not console.is_terminal:
@@ -64,13 +56,7 @@ def show(
 
 
 def frame(title: str, players: Sequence[str], scene: tuple[Moment, ...]) -> Group:
-    """Draw one player's grid beside its view and the facts, or the grids of several players.
-
-    Args:
-        title: above the frame.
-        players: who plays in each moment.
-        scene: one moment for each player.
-    """
+    """Draw one player's grid beside its view and the facts, or the grids of several players."""
     if len(scene) == 1:
         (moment,), (player,) = scene, players
         beside = Text("\n").join([_view(moment), _facts(moment)])
@@ -111,14 +97,7 @@ def _facts(moment: Moment) -> Text:
 def _letters(
     level: Level, lit: Bool[np.ndarray, "height width"], window: Window, dark: str = ""
 ) -> Text:
-    """Write part of a grid.
-
-    Args:
-        level: whose grid is written.
-        lit: which cells of the grid the agent sees.
-        window: the part to write.
-        dark: is written in place of the cells that it does not see, unless empty.
-    """
+    """Write a window of a level's grid, with `dark` (unless empty) for cells that are not lit."""
     text = Text()
     lines = to_text(level).splitlines()[: lit.shape[0]]  # the rest describes hidden things
     for line, lit_row in list(zip(lines, lit, strict=True))[window.rows]:
@@ -137,6 +116,6 @@ def _style(pair: str) -> str:
 
 
 def _as_level(view: UInt8[np.ndarray, "7 7"]) -> Level:
-    """Return what the agent sees as a level, which can be written."""
+    """Return the agent's view as a level."""
     agent = jnp.array((views.AGENT_X, views.AGENT_Y))
     return make_level(jnp.asarray(view), agent, UP, task=NO_TASK, max_steps=0)
