@@ -142,7 +142,7 @@ class AuxiliarySettings:
     forward_weight: NonNegativeFloat = 10.0  # weight of the forward model's loss
     inverse_weight: NonNegativeFloat = 0.1  # weight of the inverse model's loss
     prediction_weight: NonNegativeFloat = 0.1  # weight of RND's loss
-    squared_norms: Static[bool] = False  # square them in rewards and losses, as the paper does
+    squared_norms: Static[bool] = False  # square norms in rewards and losses, as the paper does
     #: decay their learning rate as the policy's (the published code does not)
     decay_rate: Static[bool] = False
 
@@ -175,8 +175,8 @@ class TransferSettings:
     """The pre-trained policy that biases a task's, and by how much (paper, section 3.3)."""
 
     run: str  # directory of the pre-trained run
-    frames: Annotated[int, at_least(0), at_most(MOST_FRAMES)]  # choose that run's checkpoint
-    network: NetworkSettings  # the pre-trained policy's
+    frames: Annotated[int, at_least(0), at_most(MOST_FRAMES)]  # frames at that run's checkpoint
+    network: NetworkSettings  # sizes of the pre-trained policy's network
     #: which of that run's seeds (None: each seed takes the one of the same index)
     seed_index: NonNegativeInt | None = None
     alpha: NonNegativeFloat = 1.0  # weight of its logits, which are added to the task's

@@ -1,7 +1,7 @@
 """The host's side of training, between two chunks of the compiled program.
 
-The host does not change the numbers: checkpoints are written by the clock, but the bounds of chunks
-are fixed. So a run that was killed and resumed ends with the same numbers, bit for bit.
+The host does not change the numbers: checkpoints are written by the clock, but chunks begin and
+end at fixed frames. So a run that was killed and resumed ends with the same numbers, bit for bit.
 
 Where several hosts train together, all of them take these steps; only the first reads and writes
 files (`cbet_jax.runs.multihost`).
