@@ -65,8 +65,8 @@ class ChainworldOptions:
     actors: Worlds = 32  # actors that play one policy, each with its own counts
     seeds: Seeds = 8  # policies learnt with each rule
     first_seed: Seed = 0  # the seeds are this one and those after it
-    # The largest that the paper proposes, 1 - gamma, and that of its experiments.
-    reset_probabilities: tuple[float, ...] = (0.01, 0.001)  # chances of a reset at each step
+    #: chance of a reset at each step: the paper's largest, 1 - gamma, and that of its experiments
+    reset_probabilities: tuple[float, ...] = (0.01, 0.001)
     discount: float = 0.99  # factor by which a reward one step later counts less
     learning_rate: float = 0.02  # rate of the optimizer
 
