@@ -72,12 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def evaluate(options: HabitatEvaluateOptions, console: Screen) -> None:
-    """Play, scene by scene, and write the table and its pictures.
-
-    Raises:
-        SettingsError: no run is named, or the options do not fit the runs. RunDirectoryError: one
-            holds no policy. SimulatorError: a scene cannot be played.
-    """
+    """Play scene by scene, and write the table and its pictures."""
     if not options.directories:
         raise SettingsError("give one or more runs: RUN ...")
     runs = rooms.open_runs([given_run(path) for path in options.directories])
@@ -117,13 +112,7 @@ def evaluate(options: HabitatEvaluateOptions, console: Screen) -> None:
 
 
 def join(options: HabitatEvaluateOptions, console: Screen) -> None:
-    """Write one table of several, and its bars.
-
-    Raises:
-        SettingsError: something else is named, too, or no folder is; or the tables do not belong
-            together.
-        RunDirectoryError: one cannot be read.
-    """
+    """Join tables into one, and draw its bars; refuse any other option."""
     nothing = HabitatEvaluateOptions(directories=())
     if replace(options, results=(), out=None) != nothing or options.out is None:
         raise SettingsError(
@@ -150,11 +139,7 @@ def tell(files: Iterable[Path], console: Screen) -> None:
 
 
 def plan_of(options: HabitatEvaluateOptions, runs: Sequence[EvaluatedRun]) -> WalkPlan:
-    """Return how the walks are played.
-
-    Raises:
-        SettingsError: the runs' simulator is a file, and the command line does not name it.
-    """
+    """Return the conditions of the walks."""
     stored = runs[0].habitat  # all runs have the same
     played = replace(
         habitat.trusted(stored, options.simulator),
@@ -177,11 +162,7 @@ def plan_of(options: HabitatEvaluateOptions, runs: Sequence[EvaluatedRun]) -> Wa
 def chosen_scenes(
     options: HabitatEvaluateOptions, runs: Sequence[EvaluatedRun], played: HabitatSettings
 ) -> tuple[str, ...]:
-    """Return the scenes to play.
-
-    Raises:
-        SettingsError: none are named, and this simulator has no defaults.
-    """
+    """Return the scenes to play; a simulator without defaults needs --scenes."""
     if options.scenes:
         return tuple(dict.fromkeys(options.scenes))
     if played.folder is not None:
@@ -193,11 +174,7 @@ def chosen_scenes(
 
 
 def refuse_same_names(scenes: Sequence[str]) -> None:
-    """Refuse scenes whose files have the same name: the table would not tell them apart.
-
-    Raises:
-        SettingsError: two scenes have the same name.
-    """
+    """Refuse scenes whose files have the same name: the table would not tell them apart."""
     names = [Path(scene).name.partition(".")[0] for scene in scenes]
     for scene, name in zip(scenes, names, strict=True):
         if names.count(name) > 1 or name == walk_table.ALL_SCENES:

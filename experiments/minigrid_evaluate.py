@@ -76,11 +76,7 @@ def _read(arguments: Sequence[str]) -> EvaluateOptions:
 
 
 def outs_of(paths: Sequence[Path], out: Path | None) -> list[Path | None]:
-    """Return the folder that each run's table goes to, None for its own directory.
-
-    Raises:
-        SettingsError: a run is given twice.
-    """
+    """Return the folder of each run's table (None: the run's own directory)."""
     names = distinct_names(paths)
     if out is None or len(paths) == 1:
         return [out] * len(paths)
@@ -88,11 +84,7 @@ def outs_of(paths: Sequence[Path], out: Path | None) -> list[Path | None]:
 
 
 def check(options: EvaluateOptions) -> None:
-    """Refuse options that cannot be played.
-
-    Raises:
-        SettingsError: a number is out of range. UnknownEnvironment: no such world.
-    """
+    """Refuse missing runs, numbers out of range and unknown worlds."""
     if not options.directories:
         raise SettingsError("give one or more runs: DIR ...")
     check_fields(options)

@@ -1,4 +1,4 @@
-"""The table of an evaluation: its rows, its file, its picture, and how it is shown."""
+"""Make, save, draw and print the table of an evaluation."""
 
 import csv
 from collections.abc import Sequence
@@ -43,15 +43,15 @@ HEADER = header(ACTIONS)  # in gridworlds
 
 
 class EvaluationRow(NamedTuple):
-    """What one policy reached in one world."""
+    """The results of one policy in one world."""
 
     method: str
     seed: str
     environment: str
     episodes: int
-    measured: dict[str, Estimate]  # column -> mean of the episodes, where it means something
-    actions: tuple[float, ...]  # share of each in all that were played
-    entropy: float  # entropy of those shares over a uniform choice's
+    measured: dict[str, Estimate]  # column -> mean over the episodes
+    actions: tuple[float, ...]  # share of each action
+    entropy: float  # entropy of these shares over a uniform choice's
 
 
 def rows(
@@ -61,14 +61,14 @@ def rows(
     episodes: Episodes,
     unmeasured: Sequence[str] = (),
 ) -> list[EvaluationRow]:
-    """Return a row for each seed and, where there are several, one for all of them.
+    """Return a row for each seed, and one for all seeds if there are several.
 
     Args:
-        method: name of the policy.
+        method: the policy's name.
         first_seed: the seed of the first entry.
-        environment: name of the world.
+        environment: the world's name.
         episodes: `[seeds, episodes]`.
-        unmeasured: what means nothing in this world (`World.unmeasured`).
+        unmeasured: measures that the world lacks (`World.unmeasured`).
     """
     seeds, count = episodes.success.shape
     table = []
@@ -107,14 +107,7 @@ def _over_seeds(table: Sequence[EvaluationRow]) -> EvaluationRow:
 
 
 def write(root: Path, table: Sequence[EvaluationRow], frames: int, seed: int) -> tuple[Path, Path]:
-    """Save the table and its picture under a new name; nothing is overwritten.
-
-    Args:
-        root: the folder.
-        table: the rows.
-        frames: after which the checkpoint was saved.
-        seed: of the evaluation.
-    """
+    """Save the table and its picture in a folder under a new name."""
 
     def create(path: Path) -> None:
         with creating(path) as temporary:
@@ -125,7 +118,7 @@ def write(root: Path, table: Sequence[EvaluationRow], frames: int, seed: int) ->
 
 
 def save(path: Path, table: Sequence[EvaluationRow], frames: int, seed: int) -> None:
-    """Save the table into a file, as `write` does. What is not measured has empty cells."""
+    """Save the table into a file, with empty cells for missing measures."""
     with open(path, "w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         actions = len(table[0].actions)
@@ -139,7 +132,7 @@ def save(path: Path, table: Sequence[EvaluationRow], frames: int, seed: int) -> 
 
 
 def show(console: Console, table: Sequence[EvaluationRow], title: str) -> None:
-    """Print what each policy (a column) reached in all worlds and in each (a row)."""
+    """Print the results of each policy (a column) in all worlds and in each (a row)."""
     chosen = over_seeds(table)
     methods, environments = (dict.fromkeys(names) for names in zip(*chosen, strict=True))
     console.print(f"{title} [95 % intervals]:", soft_wrap=True, markup=False)
@@ -158,7 +151,7 @@ def show(console: Console, table: Sequence[EvaluationRow], title: str) -> None:
 
 
 def shown_measures(table: Sequence[EvaluationRow]) -> list[str]:
-    """Return what summaries and pictures show of these rows."""
+    """Return the measures that summaries and pictures show."""
     found = [name for name in MAIN if all(name in row.measured for row in table)]
     return found if len(found) == len(MAIN) else [*found, "extrinsic_return"]
 

@@ -71,13 +71,9 @@ def open_run(
 
     Args:
         path: the run's directory.
-        environments: to play (none: the ten of the paper's transfer, or the task that it learnt).
+        environments: worlds to play (none: the paper's ten, or the task that the run learnt).
         checkpoint: frames of the checkpoint (None: the newest).
-        console: where damaged checkpoints are reported.
-
-    Raises:
-        RunDirectoryError: there are no policies, or they cannot play in these environments.
-        UnnamedWorld: they can play only in a world of one's own, which is not named.
+        console: reports damaged checkpoints.
     """
     directory = RunDirectory(path)
     settings = gridworld_settings(directory)
@@ -110,18 +106,10 @@ def play(
 def play_each_world(
     runs: Sequence[EvaluatedRun], episodes: int, seed: int, console: Console
 ) -> Iterator[tuple[str, dict[int, PlayedWorld]]]:
-    """Play world by world. One program plays all gridworlds, because a level is data.
-
-    A `World` of one's own has a program of its own.
-
-    Args:
-        runs: whose policies play.
-        episodes: that each seed plays in each world.
-        seed: draws the levels and the actions.
-        console: shows which world is being played.
+    """Play world by world: one program plays all gridworlds, another each `World` of your own.
 
     Yields:
-        The name of a world, and what was played there: of each run that plays it, by its index.
+        A world's name, and the episodes of each run that plays it, by the run's index.
     """
     world_key, action_key = jax.random.split(jax.random.key(seed))
     names = list(dict.fromkeys(name for run in runs for name in run.environments))
@@ -154,10 +142,7 @@ class _Playing:
     def play(
         self, name: str, begins: Future[Level] | PRNGKeyArray, action_key: PRNGKeyArray
     ) -> dict[int, PlayedWorld]:
-        """Return what was played in a world: of each run that plays it, by its index.
-
-        It begins with levels that may still be drawn, or with what the key draws.
-        """
+        """Return the episodes of each run that plays a world, by the run's index."""
         beginning = begins.result() if isinstance(begins, Future) else begins
         by_chance = self._play_uniform(NOTHING_LEARNT, beginning, action_key)
         played = {}
@@ -183,9 +168,7 @@ class _Playing:
 def levels_ahead(
     names: Sequence[str], key: PRNGKeyArray, episodes: int
 ) -> Iterator[list[Future[Level]]]:
-    """Draw the levels of all environments beside what the block does.
-
-    Each environment's generator is compiled by itself, as many at once as there are cores.
+    """Draw the levels of all environments while the block runs, in threads for each core.
 
     Yields:
         The levels of each environment, `[episodes]`, all in arrays of one size.
@@ -208,13 +191,7 @@ def levels_ahead(
 
 
 def table(run: EvaluatedRun, played: dict[str, PlayedWorld], seed: int) -> list[EvaluationRow]:
-    """Return a run's rows: for each world, and for all episodes together if there are several.
-
-    Args:
-        run: whose policies played.
-        played: what was played in each world.
-        seed: of the evaluation.
-    """
+    """Return a run's rows: for each world, and for all worlds together if there are several."""
     if len(played) > 1:
         worlds = list(played.values())
         together = {

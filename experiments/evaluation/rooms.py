@@ -27,28 +27,28 @@ MAP_CELL_METRES = 0.1
 class EvaluatedRun(NamedTuple):
     """A run whose policies are evaluated."""
 
-    name: str  # what the table calls its policies
+    name: str  # the policies' name in the table
     directory: RunDirectory
     settings: RunSettings
     habitat: HabitatSettings  # how its own scene is played
 
     @property
     def pretraining(self) -> Pretraining:
-        """Where it was trained, and the table of it."""
+        """The scene and the metrics of its training."""
         scene = Path(self.settings.environments[0]).name.partition(".")[0]
         return Pretraining(self.name, scene, self.directory.metrics)
 
 
 class WalkPlan(NamedTuple):
-    """How the walks are played."""
+    """The conditions of the walks."""
 
     habitat: HabitatSettings
-    episodes: int  # how many each policy plays in each scene
-    steps: int  # an episode's length
+    episodes: int  # number for each policy in each scene
+    steps: int  # length of an episode
     workers: int  # simulators at once
-    seed: int  # starts and actions are drawn from it
+    seed: int  # draws starts and actions
     checkpoint: int | None  # frames of the checkpoints (None: each run's newest)
-    python: str | None  # the interpreter that the simulator is installed in
+    python: str | None  # the interpreter with the simulator installed
 
 
 class Player(NamedTuple):
@@ -60,14 +60,13 @@ class Player(NamedTuple):
 
 
 def open_runs(paths: Sequence[Path]) -> list[EvaluatedRun]:
-    """Read what runs were, whose policies are evaluated together.
+    """Read the settings of runs that are evaluated together.
 
-    Runs that differ in nothing but their seeds, which differ, are one policy with all these seeds.
-    Policies are called by their methods, or by directories where two have the same method.
+    Runs that differ only in their seeds are one policy. Policies are named after their methods, or
+    after their directories if two share a method.
 
     Raises:
-        RunDirectoryError: one is not a run in Habitat. SettingsError: one is given twice, or two
-            play scenes differently.
+        SettingsError: two runs play scenes differently, or are the same.
     """
     directories = [RunDirectory(path) for path in paths]
     settings = [habitat.habitat_settings(directory) for directory in directories]
@@ -87,12 +86,7 @@ def open_runs(paths: Sequence[Path]) -> list[EvaluatedRun]:
 
 
 def _names(directories: Sequence[str], settings: Sequence[RunSettings]) -> list[str]:
-    """Return the names of the runs' policies; runs of one policy have the same.
-
-    Args:
-        directories: names of the runs' directories.
-        settings: of the runs.
-    """
+    """Return the name of each run's policy; runs of one policy share it."""
     seedless = [replace(run, seeds=1, first_seed=0) for run in settings]
     seeds = [range(run.first_seed, run.first_seed + run.seeds) for run in settings]
     firsts = []  # the index of each policy's first run
@@ -105,7 +99,7 @@ def _names(directories: Sequence[str], settings: Sequence[RunSettings]) -> list[
 
 
 def _comparable(played: HabitatSettings) -> HabitatSettings:
-    """Return how scenes are played, without what an evaluation decides."""
+    """Return Habitat settings without the ones that an evaluation decides."""
     return replace(played, max_steps=1, random_starts=False, shared_start=True)
 
 
@@ -114,17 +108,8 @@ def play(
 ) -> tuple[Walked, list[Loaded[Any]]]:
     """Play every policy in one scene, all from the same starts.
 
-    Args:
-        runs: whose policies play.
-        plan: how.
-        scene: its path or name.
-
     Returns:
         The walks, and the checkpoint of each run.
-
-    Raises:
-        SimulatorError: the scene cannot be played. RunDirectoryError: there is no policy.
-        SettingsError: the seeds of one were saved after different numbers of frames.
     """
     number = min(plan.workers, plan.episodes)
     # Only counts read panoramas, and nothing counts here.
@@ -143,11 +128,7 @@ def play(
 
 
 def _refuse_unequal(runs: Sequence[EvaluatedRun], loaded: Sequence[Loaded[Any]]) -> None:
-    """Refuse seeds of one policy that were saved after different numbers of frames.
-
-    Raises:
-        SettingsError: two seeds of one policy differ.
-    """
+    """Refuse seeds of one policy that were saved after different numbers of frames."""
     first: dict[str, int] = {}
     for run, checkpoint in zip(runs, loaded, strict=True):
         frames = checkpoint.position.frames

@@ -176,14 +176,7 @@ def _difference(table: Sequence[WalkRow], policy: str) -> str:
 def save(
     path: Path, table: Sequence[WalkRow], conditions: WalkConditions, *, again: bool = False
 ) -> Path:
-    """Save the table; the file is complete or as it was, whenever the process dies.
-
-    Args:
-        path: of the file, which is new, unless it is written again.
-        table: the rows.
-        conditions: how they were played.
-        again: whether it may replace what this process has written there before.
-    """
+    """Save the table atomically; only `again` replaces a file."""
 
     def last(row: WalkRow) -> Iterable[object]:
         frames = conditions.frames.get(row.policy, 0)
@@ -200,15 +193,7 @@ def draw(
     conditions: WalkConditions,
     pretraining: Sequence[Pretraining],
 ) -> Iterator[Path]:
-    """Draw the pictures of walks, and yield their files, which are named after the table's.
-
-    Args:
-        path: of the table.
-        walked: the walks in each scene.
-        table: their rows.
-        conditions: how they were played.
-        pretraining: what the policies were trained in.
-    """
+    """Draw the pictures of walks, and yield their files, named after the table's `path`."""
     frames = trained(conditions)
     yield draw_bars(path, table, conditions)
     drawn = {

@@ -1,7 +1,6 @@
 """Do the jobs of a plan: skip finished ones, and submit interrupted ones again.
 
-Several executors may do one plan at once: each job is done by the first that comes to it, and an
-executor waits for what it needs of the others.
+Several executors may share a plan: the first to claim a job does it, and the others wait.
 """
 
 import fcntl
@@ -34,8 +33,8 @@ class Running:
 
     jobs: list[Job]
     submitted: Submitted
-    place: int  # which of those that run at once
-    claims: ExitStack = field(default_factory=ExitStack)  # that keep other executors away
+    place: int  # its index among the processes that run at once
+    claims: ExitStack = field(default_factory=ExitStack)  # locks against other executors
 
 
 class Executor:

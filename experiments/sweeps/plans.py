@@ -36,11 +36,7 @@ class PlanOptions:
     plan: bool = False  # print the commands and what is left of them, and do nothing
 
     def check_queue(self) -> None:
-        """Refuse options that contradict each other, or this machine.
-
-        Raises:
-            SettingsError: they do.
-        """
+        """Refuse options that contradict each other, or this machine."""
         if self.slurm and self.cluster != "slurm":
             raise SettingsError("slurm is for --cluster slurm")
         if self.cluster == "local":
@@ -48,15 +44,7 @@ class PlanOptions:
 
 
 def open_queue(root: Path, options: PlanOptions) -> Queue:
-    """Return where the jobs of a plan go.
-
-    Args:
-        root: the plan's directory.
-        options: say where.
-
-    Raises:
-        SettingsError: submitit is not installed, or there is no such queue.
-    """
+    """Return the queue that the options choose, or refuse one that is not installed."""
     folder = (root / JOBS).absolute()
     if options.cluster == "local":
         return LocalQueue(folder)
@@ -125,11 +113,7 @@ def carry_out(
 
 
 def fail_if_any(failed: dict[str, str], jobs: Collection[Job]) -> None:
-    """End the process if jobs have failed.
-
-    Raises:
-        SystemExit: they have.
-    """
+    """End the process if jobs have failed."""
     if failed:
         name, why = next(iter(failed.items()))
         cli.fail(f"{len(failed)} of {len(jobs)} jobs have failed, first {name}: {why}", cli.FAILED)
