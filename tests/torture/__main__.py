@@ -5,44 +5,41 @@ compiles at once. What was killed was a process of its own, by SIGKILL.
 """
 
 import os
-import shutil
 import sys
 import tempfile
 from collections import Counter
+from functools import partial
 from itertools import chain
 from pathlib import Path
 
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 os.environ.setdefault("MPLBACKEND", "agg")
 
-from tests.torture import damage, disks, hostile, kills, runs
+from tests.torture import disks, kills, runs
 from tests.torture.trial import results, trouble
 
 SIDE_BY_SIDE = 2
-GROUPS = {"damage": damage, "kills": kills, "disks": disks, "hostile": hostile}
+GROUPS = {"kills": kills, "disks": disks}
 FAILED = 1  # exit status
 
 
 def main(words: list[str]) -> int:
-    """Run the groups that the words name (none: all), and return the exit status."""
-    folder = Path(tempfile.mkdtemp(prefix="torture-"))
-    whole, half = folder / "whole", folder / "half"  # a finished run, and an interrupted one
+    """Run the groups that the words name (or all), and return the exit status."""
     tried: Counter[str] = Counter()
     failed: Counter[str] = Counter()
-    try:
-        interrupt = lambda: runs.interrupt_after(runs.HALF)  # noqa: E731
+    with tempfile.TemporaryDirectory(prefix="torture-") as folder:
+        whole, half = Path(folder, "whole"), Path(folder, "half")  # finished, and interrupted
+        interrupt = partial(runs.interrupt_after, runs.HALF)
         found = trouble(runs.pretrain(whole), (0,))
         if found := found or trouble(runs.pretrain(half, before=interrupt), (130,)):
             raise RuntimeError(found)
         groups = [group for name, group in GROUPS.items() if not words or name in words]
-        trials = chain.from_iterable(group.trials(whole, half) for group in groups)
+        trials = list(chain.from_iterable(group.trials(whole, half) for group in groups))
         for trial, found in results(trials, SIDE_BY_SIDE):
             tried[trial.group] += 1
             failed[trial.group] += bool(found)
             if found:
                 print(f"FAILED {trial.group}: {trial.name}: {found}", flush=True)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
     for group, number in tried.items():
         print(f"{group:10} {number:5} trials {failed[group]:5} failures")
     return FAILED if failed.total() or not tried.total() else 0

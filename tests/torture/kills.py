@@ -2,9 +2,9 @@
 
 import os
 import random
+import shutil
 import signal
 import threading
-import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -19,8 +19,7 @@ from experiments.evaluation import evaluation_table
 from tests.torture import runs
 from tests.torture.trial import Trial, trouble
 
-GROUP = "kills"
-KILLED = -signal.SIGKILL
+KILLED_OR_DONE = (-signal.SIGKILL, 0)
 
 # Where a process is killed: a function, and at which of its calls.
 type Place = tuple[Any, str, tuple[int, ...]]
@@ -48,51 +47,43 @@ MOMENTS = 10  # kills by the clock, wherever the run then is
 
 def trials(whole: Path, half: Path) -> Iterator[Trial]:
     """Yield trials of kills; all runs must end as the finished one has."""
-    for owner, name, calls in TRAINING:
-        for call in calls:
-            arm = partial(runs.die_at, owner, name, call)
-            yield Trial(GROUP, f"training, at {name} {call}", _training(whole, arm))
+    for command, work, places in (
+        ("training", _training, TRAINING),
+        ("evaluation", _evaluation, EVALUATING),
+    ):
+        for owner, name, calls in places:
+            for call in calls:
+                arm = partial(runs.die_at, owner, name, call)
+                yield Trial("kills", f"{command}, at {name} {call}", partial(work, whole, arm))
     draw = random.Random(1)
     for _ in range(MOMENTS):
         seconds = draw.uniform(0.2, 6)
         arm = partial(_die_after, seconds)
-        yield Trial(GROUP, f"training, after {seconds:.2f} s", _training(whole, arm))
-    for owner, name, calls in EVALUATING:
-        for call in calls:
-            arm = partial(runs.die_at, owner, name, call)
-            yield Trial(GROUP, f"evaluation, at {name} {call}", _evaluation(whole, arm))
+        yield Trial("kills", f"training, after {seconds:.2f} s", partial(_training, whole, arm))
 
 
 def _die_after(seconds: float) -> None:
-    def kill() -> None:
-        time.sleep(seconds)
-        os.kill(os.getpid(), signal.SIGKILL)
-
-    threading.Thread(target=kill, daemon=True).start()
+    kill = threading.Timer(seconds, lambda: os.kill(os.getpid(), signal.SIGKILL))
+    kill.daemon = True
+    kill.start()
 
 
-def _training(whole: Path, arm: Callable[[], Any]) -> Callable[[Path], str]:
-    def work(folder: Path) -> str:
-        root = folder / "run"
-        ended = runs.pretrain(root, before=arm)
-        if ended.status not in (KILLED, 0):
-            return f"not killed: {trouble(ended)}"
-        is_begun = RunDirectory(root).config.exists()
-        ended = runs.resume(root) if is_begun else runs.pretrain(root)
-        return trouble(ended, (0,)) or runs.differs(root, whole) or runs.left_over(root)
-
-    return work
+def _training(whole: Path, arm: Callable[[], Any], folder: Path) -> str:
+    root = folder / "run"
+    ended = runs.pretrain(root, before=arm)
+    if ended.status not in KILLED_OR_DONE:
+        return f"not killed: {trouble(ended)}"
+    is_begun = RunDirectory(root).config.exists()
+    ended = runs.resume(root) if is_begun else runs.pretrain(root)
+    return trouble(ended, (0,)) or runs.differs(root, whole) or runs.left_over(root)
 
 
-def _evaluation(whole: Path, arm: Callable[[], Any]) -> Callable[[Path], str]:
-    def work(folder: Path) -> str:
-        root = runs.copy(whole, folder / "run").root
-        ended = runs.evaluate(root, before=arm)
-        if ended.status not in (KILLED, 0):
-            return f"not killed: {trouble(ended)}"
-        tables = list(root.glob("evaluation*.csv"))
-        short = [path for path in tables if len(path.read_text().splitlines()) < 2]
-        found = trouble(runs.evaluate(root), (0,)) or ("half a table" if short else "")
-        return found or runs.left_over(root)
-
-    return work
+def _evaluation(whole: Path, arm: Callable[[], Any], folder: Path) -> str:
+    root = shutil.copytree(whole, folder / "run")
+    ended = runs.evaluate(root, before=arm)
+    if ended.status not in KILLED_OR_DONE:
+        return f"not killed: {trouble(ended)}"
+    tables = list(root.glob("evaluation*.csv"))
+    short = [path for path in tables if len(path.read_text().splitlines()) < 2]
+    found = trouble(runs.evaluate(root), (0,)) or ("half a table" if short else "")
+    return found or runs.left_over(root)

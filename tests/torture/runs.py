@@ -1,7 +1,6 @@
 """Runs that compile at once, to be damaged, killed and resumed."""
 
 import os
-import shutil
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -30,43 +29,30 @@ def stand_in() -> None:
     gridworlds.play_each_world = playing
 
 
-def pretrain(root: Path, *arguments: str, before: Callable[[], Any] = lambda: None) -> Ended:
+def pretrain(root: Path, before: Callable[[], Any] = lambda: None) -> Ended:
     """Train a new run in another process."""
-    return run(
-        lambda: _main(minigrid_pretrain, [*NEW, "--out", str(root), *arguments], before),
-        root.parent,
-    )
+    return _run(minigrid_pretrain.main, [*NEW, "--out", str(root)], root, before)
 
 
 def resume(root: Path, before: Callable[[], Any] = lambda: None) -> Ended:
     """Continue a run in another process."""
-    return run(
-        lambda: _main(minigrid_pretrain, ["--out", str(root), "--resume"], before), root.parent
-    )
+    return _run(minigrid_pretrain.main, ["--out", str(root), "--resume"], root, before)
 
 
 def evaluate(root: Path, *arguments: str, before: Callable[[], Any] = lambda: None) -> Ended:
     """Evaluate a run in another process."""
-    words = [str(root), *EVALUATE, *arguments]
-    return run(lambda: _main(minigrid_evaluate, words, before), _place(root))
+    return _run(minigrid_evaluate.main, [str(root), *EVALUATE, *arguments], root, before)
 
 
-def _place(root: Path) -> Path:
-    """Return the folder to work in: the nearest that is there."""
-    return next(path for path in root.parents if _is_folder(path))
+def _run(
+    main: Callable[[list[str]], None], words: list[str], root: Path, before: Callable[[], Any]
+) -> Ended:
+    def work() -> None:
+        stand_in()
+        before()
+        main(words)
 
-
-def _is_folder(path: Path) -> bool:
-    try:
-        return path.is_dir()
-    except OSError:  # its name is too long
-        return False
-
-
-def _main(command: Any, words: list[str], before: Callable[[], Any]) -> None:
-    stand_in()
-    before()
-    command.main(words)
+    return run(work, root.parent)
 
 
 def die_at(owner: Any, name: str, call: int) -> None:
@@ -80,11 +66,6 @@ def die_at(owner: Any, name: str, call: int) -> None:
         return original(*arguments, **named)
 
     setattr(owner, name, dying)
-
-
-def copy(source: Path, target: Path) -> RunDirectory:
-    """Return a copy of a run."""
-    return RunDirectory(shutil.copytree(source, target))
 
 
 def differs(root: Path, wanted: Path) -> str:

@@ -1,19 +1,18 @@
 """One trial: work in a process of its own, and what it left."""
 
 import contextlib
-import json
+import multiprocessing
 import os
-import shutil
 import signal
 import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-LIMIT_SECONDS = 240.0  # on a busy machine; of each process
+LIMIT_SECONDS = 240.0  # for each process, on a busy machine
 KNOWN_STATUSES = (0, 2, 3)
 
 
@@ -22,7 +21,7 @@ class Trial(NamedTuple):
 
     group: str
     name: str
-    work: Callable[[Path], str]  # given an empty folder, returns what went wrong ("": nothing)
+    work: Callable[[Path], str]  # given an empty folder, returns what went wrong, or ""
 
 
 class Ended(NamedTuple):
@@ -33,43 +32,37 @@ class Ended(NamedTuple):
     err: str
 
 
-def run(
-    work: Callable[[], object], folder: Path, environment: Mapping[str, str] | None = None
-) -> Ended:
-    """Do work in a forked process that has imported all modules already.
+def run(work: Callable[[], object], folder: Path) -> Ended:
+    """Do work, such as a command's `main`, in a folder and in a forked process."""
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        process = os.fork()
+        if process == 0:
+            os.setsid()
+            os.dup2(out.fileno(), 1)
+            os.dup2(err.fileno(), 2)
+            os.chdir(folder)
+            os._exit(_status_of(work))
+        status = _wait(process)
+        texts = []
+        for file in (out, err):
+            file.seek(0)
+            texts.append(file.read().decode(errors="replace"))
+        return Ended(status, *texts)
 
-    Args:
-        work: as a command's `main`.
-        folder: the working directory.
-        environment: further variables.
-    """
-    files = [tempfile.TemporaryFile() for _ in range(2)]  # noqa: SIM115
-    sys.stdout.flush()
-    sys.stderr.flush()
-    process = os.fork()
-    if process == 0:
-        os.setsid()
-        for number, file in enumerate(files, 1):
-            os.dup2(file.fileno(), number)
-        os.chdir(folder)
-        os.environ.update(environment or {})
-        os._exit(_status_of(work))
-    deadline = time.monotonic() + LIMIT_SECONDS
-    status: int | None = None
-    while status is None and time.monotonic() < deadline:
-        ended, code = os.waitpid(process, os.WNOHANG)
-        status = os.waitstatus_to_exitcode(code) if ended else None
+
+def _wait(process: int) -> int | None:
+    """Return the status of a process, and end it and its children when its time is over."""
+    deadline, ended, code = time.monotonic() + LIMIT_SECONDS, 0, 0
+    while not ended and time.monotonic() < deadline:
         time.sleep(0.01)
+        ended, code = os.waitpid(process, os.WNOHANG)
     with contextlib.suppress(ProcessLookupError):
-        os.killpg(process, signal.SIGKILL)  # it, or children that it has left
-    if status is None:
+        os.killpg(process, signal.SIGKILL)
+    if not ended:
         os.waitpid(process, 0)
-    texts = []
-    for file in files:
-        file.seek(0)
-        texts.append(file.read().decode(errors="replace"))
-        file.close()
-    return Ended(status, *texts)
+    return os.waitstatus_to_exitcode(code) if ended else None
 
 
 def _status_of(work: Callable[[], object]) -> int:
@@ -104,34 +97,22 @@ def trouble(ended: Ended, statuses: tuple[int, ...] = KNOWN_STATUSES) -> str:
     return ""
 
 
-def results(trials: Iterable[Trial], side_by_side: int) -> Iterator[tuple[Trial, str]]:
+def results(trials: Sequence[Trial], side_by_side: int) -> Iterator[tuple[Trial, str]]:
     """Try all, each in a process and a folder of its own; yield what went wrong with each."""
-    running: dict[int, tuple[Trial, Path]] = {}
-    waiting = iter(trials)
-    while True:
-        while len(running) < side_by_side and (trial := next(waiting, None)):
-            folder = Path(tempfile.mkdtemp(prefix="torture-"))
-            process = os.fork()
-            if process == 0:
-                os._exit(_try(trial, folder))
-            running[process] = trial, folder
-        if not running:
-            return
-        process, code = os.wait()
-        if process in running:
-            trial, folder = running.pop(process)
-            said = folder / "said.json"
-            found = json.loads(said.read_text()) if said.is_file() else f"the trial died ({code})"
-            shutil.rmtree(folder, ignore_errors=True)
-            yield trial, found
+    _waiting[:] = trials  # forked processes find them here: they cannot be pickled
+    pool = multiprocessing.get_context("fork").Pool(side_by_side, maxtasksperchild=1)
+    with pool:
+        for number, found in pool.imap_unordered(_try, range(len(trials))):
+            yield trials[number], found
 
 
-def _try(trial: Trial, folder: Path) -> int:
-    place = folder / "place"
-    place.mkdir()
-    try:
-        found = trial.work(place)
-    except BaseException as error:
-        found = f"the trial itself failed: {error!r} {traceback.format_exc()[-300:]}"
-    (folder / "said.json").write_text(json.dumps(found))
-    return 0
+_waiting: list[Trial] = []
+
+
+def _try(number: int) -> tuple[int, str]:
+    with tempfile.TemporaryDirectory(prefix="torture-", ignore_cleanup_errors=True) as folder:
+        try:
+            return number, _waiting[number].work(Path(folder))
+        except BaseException as error:
+            problem = f"the trial itself failed: {error!r} {traceback.format_exc()[-300:]}"
+            return number, problem

@@ -9,6 +9,7 @@ import signal
 import sys
 import threading
 from functools import partial
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -39,19 +40,38 @@ BAD_UPDATE = 11
 RARELY = ("--checkpoint-seconds", "1000")  # saves at the end only
 
 
-@pytest.fixture(autouse=True)
-def _stand_in(monkeypatch):
-    monkeypatch.setattr(minigrid_pretrain, "build", fake_program)
-    monkeypatch.setattr(endings, "draw_film", lambda *_: [])
-    monkeypatch.setattr(figures, "draw_learning_curves", lambda *_: [])
+class Compiled:
+    """The `advance` of a program, as if it was compiled already."""
+
+    def __init__(self, advance):
+        self.advance = advance
+
+    def lower(self, template):
+        return self
+
+    def compile(self):
+        return self
+
+    def memory_analysis(self):
+        return None
+
+    def __call__(self, state):
+        return self.advance(state)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _stand_in():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(minigrid_pretrain, "build", fake_program)
+        patch.setattr(endings, "draw_film", lambda *_: [])
+        patch.setattr(figures, "draw_learning_curves", lambda *_: [])
+        yield
 
 
 @pytest.fixture(scope="module")
 def unbroken(tmp_path_factory) -> RunDirectory:
     """A finished run, which tests leave as it is."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(minigrid_pretrain, "build", fake_program)
-        return pretrain(tmp_path_factory.mktemp("unbroken"), *RARELY)
+    return pretrain(tmp_path_factory.mktemp("unbroken"), *RARELY)
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +79,6 @@ def stopped_run(tmp_path_factory) -> RunDirectory:
     """A run that Ctrl-C stopped after four chunks, each of which it saved."""
     root = tmp_path_factory.mktemp("stopped")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(minigrid_pretrain, "build", fake_program)
         interrupt_after(patch, 4)
         with pytest.raises(SystemExit):
             pretrain(root)
@@ -78,9 +97,24 @@ def pretrain(root, *arguments) -> RunDirectory:
     return RunDirectory(root)
 
 
-def files(directory: RunDirectory) -> dict[str, bytes]:
-    paths = [p for p in directory.root.rglob("*") if p.is_file()]
-    return {str(path.relative_to(directory.root)): path.read_bytes() for path in paths}
+def resume(directory: RunDirectory, *arguments) -> None:
+    """Run the experiment's main on what is in a directory."""
+    minigrid_pretrain.main(["--out", str(directory.root), "--resume", *arguments])
+
+
+@pytest.fixture
+def refused_resume(capsys):
+    """Return a function that resumes a run and returns the line that refuses it."""
+
+    def resume_in_vain(directory, *arguments, status=2) -> str:
+        words = ["--out", str(directory.root), "--resume", *arguments]
+        return refused(minigrid_pretrain.main, words, capsys, status)
+
+    return resume_in_vain
+
+
+def files(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in (folder, *folder.rglob("*")) if path.is_file()}
 
 
 def test_a_signal_is_answered_while_a_chunk_is_played(tmp_path, monkeypatch):
@@ -90,15 +124,12 @@ def test_a_signal_is_answered_while_a_chunk_is_played(tmp_path, monkeypatch):
     def build(settings, mesh=None):
         program = fake_program(settings, mesh)
 
-        class Compiled:
-            def __call__(self, state):
-                os.kill(os.getpid(), signal.SIGTERM)
-                assert answered.wait(timeout=30)
-                return program.advance(state)
+        def advance(state):
+            os.kill(os.getpid(), signal.SIGTERM)
+            assert answered.wait(timeout=30)
+            return program.advance(state)
 
-        lowered = SimpleNamespace(compile=Compiled, memory_analysis=lambda: None)
-        monkeypatch.setattr(Compiled, "memory_analysis", lambda compiled: None, raising=False)
-        return program._replace(advance=SimpleNamespace(lower=lambda template: lowered))
+        return program._replace(advance=Compiled(advance))
 
     monkeypatch.setattr(minigrid_pretrain, "build", build)
     with pytest.raises(SystemExit) as stop:
@@ -147,11 +178,17 @@ def test_full_count_tables_are_told_of_once(tmp_path, monkeypatch, capsys):
     assert capsys.readouterr().out.count("count tables are full: 14 visits") == 1
 
 
-def test_a_resumed_run_writes_the_same_numbers(unbroken, stopped):
+def test_a_resumed_run_writes_the_same_numbers(unbroken, stopped, tmp_path):
+    """Whatever a user keeps beside them, such as a copy made of hard links for a backup."""
+    os.link(stopped.metrics, tmp_path / "backup.csv")
     with open(stopped.metrics, "a") as file:
         file.write("0,99999,entropy,1.0\n1,999")  # rows of a chunk that was never saved
-    pretrain(stopped.root, "--resume", *RARELY)
+    backed_up = stopped.metrics.read_bytes()
+    (stopped.checkpoints / "notes.txt").write_text("a file")
+    (stopped.checkpoints / "7²").mkdir()
+    resume(stopped, *RARELY)
     assert stopped.metrics.read_bytes() == unbroken.metrics.read_bytes()
+    assert (tmp_path / "backup.csv").read_bytes() == backed_up
     sessions = json.loads(stopped.manifest.read_text())["sessions"]
     assert [session["from_frames"] for session in sessions] == [0, 4 * CHUNK_FRAMES]
     assert sessions[-1]["frames"] == FRAMES
@@ -162,39 +199,34 @@ def test_a_run_that_died_before_its_first_checkpoint_begins_anew(unbroken, tmp_p
     died.create(unbroken.settings())
     died.metrics.write_text("seed,frames,name,value\n0,4")
     died.checkpoints.mkdir()
-    left = [died.root / ".manifest.0a.tmp.json", died.checkpoints / ".000000000080.0a.tmp.npz"]
-    for path in left:
-        path.write_text("half of it")
-    minigrid_pretrain.main(["--out", str(died.root), "--resume", *RARELY])
+    left = died.root / ".manifest.0a.tmp.json"
+    left.write_text("half of it")
+    resume(died, *RARELY)
     assert died.metrics.read_bytes() == unbroken.metrics.read_bytes()
-    assert not any(path.exists() for path in left)
+    assert not left.exists()
 
 
-def test_a_finished_run_is_not_touched_again(unbroken, tmp_path, capsys):
+def test_a_finished_run_is_not_touched_again_unless_it_is_made_longer(
+    unbroken, tmp_path, capsys, refused_resume
+):
     directory = RunDirectory(shutil.copytree(unbroken.root, tmp_path / "finished"))
-    before = files(directory)
-    minigrid_pretrain.main(["--out", str(directory.root), "--resume"])
+    kept = [directory.config, directory.manifest, directory.metrics]
+    before, names = [path.read_bytes() for path in kept], files(directory.root).keys()
+    resume(directory)
     assert "had already finished" in capsys.readouterr().out
-    assert files(directory).keys() == before.keys()
-    unchanged = {name for name, content in files(directory).items() if before[name] == content}
-    assert unchanged >= {"config.json", "manifest.json", "metrics.csv"}
-
-
-def test_a_finished_run_is_made_longer(unbroken, tmp_path, capsys):
+    assert files(directory.root).keys() == names
+    assert [path.read_bytes() for path in kept] == before
     longer = FRAMES + 5 * CHUNK_FRAMES
     whole = pretrain(tmp_path / "whole", "--frames", str(longer), *RARELY)
-    directory = RunDirectory(shutil.copytree(unbroken.root, tmp_path / "extended"))
-    resume = ["--out", str(directory.root), "--resume"]
-    minigrid_pretrain.main([*resume, "--frames", str(longer)])
-    assert f"finished at {longer:,} frames" in capsys.readouterr().out
+    resume(directory, "--frames", str(longer))
     assert directory.settings() == whole.settings()
     assert directory.metrics.read_bytes() == whole.metrics.read_bytes()
-    error = refused(minigrid_pretrain.main, [*resume, "--frames", str(FRAMES)], capsys)
+    error = refused_resume(directory, "--frames", str(FRAMES))
     assert f"train.frames is {longer}, not {FRAMES}" in error
 
 
 def test_a_run_whose_tables_are_too_small_is_not_made_longer(
-    unbroken, tmp_path, monkeypatch, capsys
+    unbroken, tmp_path, monkeypatch, refused_resume
 ):
     def larger(settings, mesh=None):
         program = fake_program(settings, mesh)
@@ -203,8 +235,7 @@ def test_a_run_whose_tables_are_too_small_is_not_made_longer(
 
     monkeypatch.setattr(minigrid_pretrain, "build", larger)
     directory = RunDirectory(shutil.copytree(unbroken.root, tmp_path / "extended"))
-    arguments = ["--out", str(directory.root), "--resume", "--frames", str(10 * FRAMES)]
-    assert "have no room for" in refused(minigrid_pretrain.main, arguments, capsys)
+    assert "have no room for" in refused_resume(directory, "--frames", str(10 * FRAMES))
     assert directory.settings() == unbroken.settings()
 
 
@@ -218,23 +249,17 @@ def test_rounded_frames_and_long_runs_are_told_of(tmp_path, monkeypatch, capsys)
 
 
 def test_an_occupied_directory_is_refused(stopped, capsys):
-    before = files(stopped)
+    before = files(stopped.root)
     error = refused(minigrid_pretrain.main, [*ARGUMENTS, "--out", str(stopped.root)], capsys)
     assert "already holds a run" in error
-    assert files(stopped) == before
-
-
-def test_a_contradicting_command_line_is_refused(stopped, capsys):
-    arguments = ["--resume", "--out", str(stopped.root), "--network.lstm-units", "32"]
-    error = refused(minigrid_pretrain.main, arguments, capsys)
-    assert "train.network.lstm_units is 4, not 32" in error
+    assert files(stopped.root) == before
 
 
 def test_a_damaged_checkpoint_falls_back_to_the_last_good_one(unbroken, stopped, capsys):
     newest = checkpoints(stopped.checkpoints)[-1]
     cut(newest)
     capsys.readouterr()
-    pretrain(stopped.root, "--resume", *RARELY)
+    resume(stopped, *RARELY)
     shown = capsys.readouterr().out
     assert f"{newest.name} is damaged" in shown
     assert f"continuing from {3 * CHUNK_FRAMES:013d}" in shown
@@ -242,158 +267,120 @@ def test_a_damaged_checkpoint_falls_back_to_the_last_good_one(unbroken, stopped,
     assert stopped.metrics.read_bytes() == unbroken.metrics.read_bytes()
 
 
-def test_no_good_checkpoint_is_refused(stopped, capsys):
-    for path in checkpoints(stopped.checkpoints):
+def all_checkpoints(directory):
+    for path in checkpoints(directory.checkpoints):
         cut(path)
-    error = refused(minigrid_pretrain.main, ["--resume", "--out", str(stopped.root)], capsys)
-    assert "every checkpoint" in error
 
 
-def change(content: bytes) -> bytes:
-    return content.replace(b"entropy,0.", b"entropy,1.", 1)
+def rewritten(name, change):
+    """Return a function that changes the content of a file."""
+
+    def damage(directory):
+        path = directory.root / name
+        path.write_bytes(change(path.read_bytes()))
+
+    return damage
 
 
-DAMAGES = {
-    "a number": change,
+METRICS = {
+    "a number": lambda content: content.replace(b"entropy,0.", b"entropy,1.", 1),
     "a byte": lambda content: content[:200] + b"\xff" + content[201:],
     "the end": lambda content: content[:-300],
     "a row": lambda content: b"".join(content.splitlines(keepends=True)[:-3]),
     "all": lambda _: b"",
-    "the file": None,
+}
+DAMAGES = {
+    **{what: (rewritten("metrics.csv", change), "is damaged") for what, change in METRICS.items()},
+    **{
+        f"{name} is {content[:20]!r}": (rewritten(name, lambda _, new=content: new), f"{name} ")
+        for name in ("config.json", "manifest.json")
+        for content in (b"{", b'{"sessions": 3}', b"[]", b"\xff\xfe", b"[" * 10**5)
+    },
+    "no metrics": (lambda directory: directory.metrics.unlink(), "metrics.csv is damaged"),
+    "another setting": (
+        rewritten("config.json", lambda content: content.replace(b"0.99", b"0.9")),
+        "it was changed since the run began",
+    ),
+    "every checkpoint": (all_checkpoints, "every checkpoint"),
 }
 
 
 @pytest.mark.parametrize("what", DAMAGES)
-def test_damaged_metrics_are_refused(stopped, what, capsys):
-    damage = DAMAGES[what]
-    if damage is None:
-        stopped.metrics.unlink()
-    else:
-        stopped.metrics.write_bytes(damage(stopped.metrics.read_bytes()))
-    before = files(stopped)
-    error = refused(minigrid_pretrain.main, ["--out", str(stopped.root), "--resume"], capsys)
-    assert "metrics.csv is damaged" in error
-    assert files(stopped) == before
-    with pytest.raises(RunDirectoryError, match="is damaged"):
-        metrics_table.read_verified(stopped)
+def test_damage_is_refused(stopped, what, refused_resume):
+    damage, problem = DAMAGES[what]
+    damage(stopped)
+    before = files(stopped.root)
+    assert problem in refused_resume(stopped)
+    if what != "every checkpoint":  # which are set aside
+        assert files(stopped.root) == before
+    if what in METRICS:
+        with pytest.raises(RunDirectoryError, match="is damaged"):
+            metrics_table.read_verified(stopped)
 
 
-def test_metrics_that_are_damaged_while_a_run_trains_are_found(tmp_path, monkeypatch, capsys):
-    directory, append = RunDirectory(tmp_path / "run"), metrics_table.Table.append
-
-    def damage(table, chunk, frames, *more):
-        if frames == 2 * CHUNK_FRAMES:
-            with open(directory.metrics, "r+b") as file:
-                file.seek(100)
-                file.write(b"#")
-        return append(table, chunk, frames, *more)
-
-    monkeypatch.setattr(metrics_table.Table, "append", damage)
-    pretrain(directory.root)
-    error = refused(minigrid_pretrain.main, ["--out", str(directory.root), "--resume"], capsys)
-    assert "metrics.csv is damaged" in error
-
-
-@pytest.mark.parametrize("content", [b"{", b'{"sessions": 3}', b"[]", b"\xff\xfe", b"[" * 10**5])
-@pytest.mark.parametrize("name", ["config.json", "manifest.json"])
-def test_other_damage_is_refused(stopped, name, content, capsys):
-    (stopped.root / name).write_bytes(content)
-    error = refused(minigrid_pretrain.main, ["--out", str(stopped.root), "--resume"], capsys)
-    assert f"{name} " in error
-
-
-def test_a_changed_configuration_is_refused(stopped, capsys):
-    stopped.config.write_text(stopped.config.read_text().replace("0.99", "0.9"))
-    error = refused(minigrid_pretrain.main, ["--out", str(stopped.root), "--resume"], capsys)
-    assert "it was changed since the run began" in error
+def test_a_contradiction_and_a_second_process_are_refused(stopped, refused_resume):
+    error = refused_resume(stopped, "--network.lstm-units", "32")
+    assert "train.network.lstm_units is 4, not 32" in error
+    with stopped.lock():
+        assert "in use" in refused_resume(stopped)
 
 
 @pytest.mark.parametrize(
     "name", [".lock", "metrics.csv", "manifest.json", "checkpoints", "figures"]
 )
-def test_a_link_is_refused_and_what_it_leads_to_stays(stopped, name, tmp_path, capsys):
+def test_a_link_is_refused_and_what_it_leads_to_stays(stopped, name, tmp_path, refused_resume):
     victim, link = tmp_path / "victim", stopped.root / name
     if link.exists():
         link.rename(victim)
     else:
         victim.mkdir()
         (victim / "learning_curves.png").write_text("precious")
-    before = [path.read_bytes() for path in (victim, *victim.rglob("*")) if path.is_file()]
+    before = files(victim)
     link.symlink_to(victim)
-    arguments = ["--out", str(stopped.root), "--resume"]
-    assert "is a link" in refused(minigrid_pretrain.main, arguments, capsys)
-    assert before == [path.read_bytes() for path in (victim, *victim.rglob("*")) if path.is_file()]
-
-
-def test_another_name_of_the_table_keeps_what_it_holds(unbroken, stopped, tmp_path):
-    """As a copy made of hard links, for a backup."""
-    os.link(stopped.metrics, tmp_path / "backup.csv")
-    before = stopped.metrics.read_bytes()
-    pretrain(stopped.root, "--resume", *RARELY)
-    assert (tmp_path / "backup.csv").read_bytes() == before
-    assert stopped.metrics.read_bytes() == unbroken.metrics.read_bytes()
+    assert "is a link" in refused_resume(stopped)
+    assert files(victim) == before
 
 
 @pytest.mark.parametrize("name", [".lock", "metrics.csv"])
-def test_a_pipe_is_refused(stopped, name, capsys):
+def test_a_pipe_is_refused(stopped, name, refused_resume):
     (stopped.root / name).unlink()
     os.mkfifo(stopped.root / name)
-    arguments = ["--out", str(stopped.root), "--resume"]
-    assert "no ordinary file" in refused(minigrid_pretrain.main, arguments, capsys, status=3)
+    assert "no ordinary file" in refused_resume(stopped, status=3)
 
 
-def test_stray_files_beside_checkpoints_stop_nothing(unbroken, stopped):
-    (stopped.checkpoints / "notes.txt").write_text("a file")
-    for name in ("7².npz", "7.npz"):
-        (stopped.checkpoints / name).mkdir()
-    pretrain(stopped.root, "--resume", *RARELY)
-    assert stopped.metrics.read_bytes() == unbroken.metrics.read_bytes()
-    assert saved_frames(stopped)[-1] == FRAMES
-
-
-def test_a_full_disk_ends_the_run_in_one_line(tmp_path, unbroken, capsys, monkeypatch):
+@pytest.mark.parametrize(
+    ("method", "call", "limit"),
+    [("append", 5, 1000), ("sync", 1, 100)],
+    ids=["table", "checkpoint"],
+)
+def test_a_full_disk_ends_the_run_in_one_line(
+    method, call, limit, tmp_path, unbroken, capsys, monkeypatch
+):
     monkeypatch.setattr(sys, "dont_write_bytecode", True)  # it would be cut off
-    root, limits = tmp_path / "run", resource.getrlimit(resource.RLIMIT_FSIZE)
-    append = metrics_table.Table.append
+    limits, original = (
+        resource.getrlimit(resource.RLIMIT_FSIZE),
+        getattr(metrics_table.Table, method),
+    )
+    calls = itertools.count(1)
 
     def fill(*arguments):
-        if arguments[2] == 4 * CHUNK_FRAMES:  # the fifth chunk
-            resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
-        return append(*arguments)
+        if next(calls) == call:  # files grow up to so many bytes
+            resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limits[1]))
+        return original(*arguments)
 
-    monkeypatch.setattr(metrics_table.Table, "append", fill)
-    try:
-        error = refused(minigrid_pretrain.main, [*ARGUMENTS, "--out", str(root)], capsys, status=3)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    directory = RunDirectory(tmp_path / "run")
+    arguments = [*ARGUMENTS, "--out", str(directory.root)]
+    with monkeypatch.context() as patch:
+        patch.setattr(metrics_table.Table, method, fill)
+        try:
+            error = refused(minigrid_pretrain.main, arguments, capsys, status=3)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert "File too large" in error
-    directory = RunDirectory(root)
-    assert saved_frames(directory)[-1] == 4 * CHUNK_FRAMES
+    assert saved_frames(directory)[-1:] == [(call - 1) * CHUNK_FRAMES][: call - 1]
     assert not list(directory.checkpoints.glob(".*"))
-    monkeypatch.setattr(metrics_table.Table, "append", append)
-    minigrid_pretrain.main(["--out", str(root), "--resume"])
+    resume(directory)
     assert directory.metrics.read_bytes() == unbroken.metrics.read_bytes()
-
-
-def test_a_checkpoint_that_cannot_be_written_ends_the_run_in_one_line(
-    tmp_path, capsys, monkeypatch
-):
-    monkeypatch.setattr(sys, "dont_write_bytecode", True)
-    limits, sync = resource.getrlimit(resource.RLIMIT_FSIZE), metrics_table.Table.sync
-
-    def fill(table):
-        sync(table)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))
-
-    monkeypatch.setattr(metrics_table.Table, "sync", fill)
-    arguments = [*ARGUMENTS, "--out", str(tmp_path / "run")]
-    try:
-        error = refused(minigrid_pretrain.main, arguments, capsys, status=3)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    assert "cannot write" in error
-    assert "File too large" in error
-    assert list(RunDirectory(tmp_path / "run").checkpoints.iterdir()) == []
 
 
 @pytest.mark.parametrize("what", ["directory", "table", "lock"])
@@ -417,16 +404,17 @@ def test_a_run_whose_files_are_replaced_ends_in_one_line(what, tmp_path, capsys,
     assert directory.root.exists() == (what != "directory")
 
 
-def test_a_program_that_does_not_fit_leaves_nothing(tmp_path, stopped, capsys, monkeypatch):
+def test_a_program_that_does_not_fit_leaves_nothing(
+    tmp_path, stopped, capsys, monkeypatch, refused_resume
+):
     """What it needs is known once it is compiled, before anything is played."""
     monkeypatch.setattr(memory, "available", lambda devices: 100)
     arguments = [*ARGUMENTS, "--out", str(tmp_path / "new")]
     assert "training takes 0.0 GiB" in refused(minigrid_pretrain.main, arguments, capsys)
     assert not (tmp_path / "new").exists()
-    before = files(stopped)
-    arguments = ["--out", str(stopped.root), "--resume"]
-    assert "training takes 0.0 GiB" in refused(minigrid_pretrain.main, arguments, capsys)
-    assert files(stopped) == before
+    before = files(stopped.root)
+    assert "training takes 0.0 GiB" in refused_resume(stopped)
+    assert files(stopped.root) == before
 
 
 @pytest.mark.parametrize("name", ["x" * 300, "file/run", "/proc/run"])
@@ -436,12 +424,6 @@ def test_a_directory_that_cannot_be_made_is_refused(name, tmp_path, monkeypatch,
     error = refused(minigrid_pretrain.main, [*ARGUMENTS, "--out", name], capsys, status=3)
     assert name in error
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
-
-
-def test_a_second_process_is_kept_out(stopped, capsys):
-    with stopped.lock():
-        error = refused(minigrid_pretrain.main, ["--resume", "--out", str(stopped.root)], capsys)
-    assert "in use" in error
 
 
 def test_a_loss_that_is_not_finite_stops_the_run(tmp_path, capsys, monkeypatch):
@@ -464,28 +446,16 @@ def test_parameters_that_are_not_finite_are_never_saved(of_method, tmp_path, cap
     def silent(settings, mesh):
         program = fake_program(settings, mesh, bad_update=6)
 
-        class Lowered:
-            def lower(self, template):
-                return self
+        def advance(state):
+            state, chunk = program.advance(state)
+            if of_method:
+                policy = state.learner.policy
+                networks = Params({"network": policy}, {})
+                learner = state.learner._replace(policy=np.zeros_like(policy), intrinsic=networks)
+                state = state._replace(learner=learner)
+            return state, {**chunk, "first_bad_update": np.nan * chunk["entropy"]}
 
-            def compile(self):
-                return self
-
-            def memory_analysis(self):
-                return None
-
-            def __call__(self, state):
-                state, chunk = program.advance(state)
-                if of_method:
-                    policy = state.learner.policy
-                    networks = Params({"network": policy}, {})
-                    learner = state.learner._replace(
-                        policy=np.zeros_like(policy), intrinsic=networks
-                    )
-                    state = state._replace(learner=learner)
-                return state, {**chunk, "first_bad_update": np.nan * chunk["entropy"]}
-
-        return program._replace(advance=Lowered())
+        return program._replace(advance=Compiled(advance))
 
     monkeypatch.setattr(minigrid_pretrain, "build", silent)
     with pytest.raises(SystemExit):
@@ -535,9 +505,9 @@ def test_runs_of_one_program_end_as_they_do_alone(together, tmp_path, monkeypatc
         sessions = json.loads(run.manifest.read_text())["sessions"]
         assert [session["from_frames"] for session in sessions] == [0, 3 * CHUNK_FRAMES]
         assert sessions[-1]["runs_together"] == 3
-    before = [files(run) for run in runs]
+    before = [files(run.root) for run in runs]
     together(roots, "--resume")
-    assert [files(run) for run in runs] == before
+    assert [files(run.root) for run in runs] == before
 
 
 def test_one_of_several_runs_may_be_continued_alone(unbroken, together, tmp_path, monkeypatch):
