@@ -46,40 +46,18 @@ def changed(settings, name, value):
 
 
 NUMBERS = numbers_of(TrainSettings)
-OUT_OF_RANGE = [
-    (name, value)
-    for name, kind in NUMBERS.items()
-    for value in ((-1,) if kind in (int, int | None) else (-1.0, math.nan, math.inf, -math.inf))
-]
-
-
-@pytest.mark.parametrize(("name", "value"), OUT_OF_RANGE)
-def test_no_number_is_out_of_its_range(name, value):
-    """A field that is added later needs a range, too."""
-    with pytest.raises(SettingsError, match=f"^{name} must be "):
-        changed(TrainSettings(), name, value)
 
 
 @pytest.mark.parametrize("name", NUMBERS)
-def test_every_number_has_an_upper_bound(name):
-    """Larger ones would fill the memory, or count past what the program's integers hold."""
-    value = 10**31 if NUMBERS[name] in (int, int | None) else 1e300
-    with pytest.raises(SettingsError, match=f"^{name} must be "):
-        changed(TrainSettings(), name, value)
+def test_no_number_is_out_of_its_range(name):
+    """A field that is added later needs a range, too.
 
-
-@pytest.mark.parametrize(
-    ("change", "problem"),
-    [
-        ({"seeds": 10**9}, "seeds must be at most 65536"),
-        ({"chunk": 10**31}, "chunk must be at most 1000000"),
-        ({"first_seed": 2**32}, "first_seed must be at most 4294967295"),
-        ({"first_seed": 2**32 - 1, "seeds": 2}, "first_seed must be at most 4294967294"),
-    ],
-)
-def test_a_run_has_upper_bounds(change, problem):
-    with pytest.raises(SettingsError, match=problem):
-        RunSettings(**change)
+    Larger ones would fill the memory, or count past what the program's integers hold.
+    """
+    whole = NUMBERS[name] in (int, int | None)
+    for value in (-1, 10**31) if whole else (-1.0, 1e300, math.nan, math.inf, -math.inf):
+        with pytest.raises(SettingsError, match=f"^{name} must be "):
+            changed(TrainSettings(), name, value)
 
 
 def test_no_two_seeds_are_the_same():
@@ -91,17 +69,6 @@ def test_no_two_seeds_are_the_same():
         assert (jax.random.key_data(seed_keys(1, seed))[0] == expected).all()
 
 
-def test_iterations_are_counted_without_wrapping():
-    with pytest.raises(SettingsError, match="frames must be at most 2147483647 here"):
-        TrainSettings(frames=2**31, worlds=1, batch=1, unroll=1)
-
-
-@pytest.mark.parametrize("alpha", [math.nan, math.inf, -1.0])
-def test_a_bias_has_a_weight(alpha):
-    with pytest.raises(SettingsError, match=r"alpha must be (a finite number|at least 0), not"):
-        TransferSettings("run", 1, TrainSettings().network, alpha=alpha)
-
-
 @pytest.mark.parametrize(
     ("make", "problem"),
     [
@@ -110,6 +77,18 @@ def test_a_bias_has_a_weight(alpha):
         (lambda: check_fields(Pet("cow")), "kind must be cat or dog, not 'cow'"),
         (lambda: AuxiliarySettings(channels=()), "channels must be one or more numbers"),
         (lambda: RunSettings(environments=()), "at least one environment"),
+        (lambda: RunSettings(environments=("A", "B", "A")), "environment 'A' is named twice"),
+        (lambda: RunSettings(seeds=10**9), "seeds must be at most 65536"),
+        (lambda: RunSettings(first_seed=2**32 - 1, seeds=2), "first_seed must be at most"),
+        (lambda: TrainSettings(worlds=33, batch=32), "do not divide"),
+        (
+            lambda: TrainSettings(frames=2**31, worlds=1, batch=1, unroll=1),
+            "frames must be at most 2147483647 here",
+        ),
+        (
+            lambda: TransferSettings("run", 1, NetworkSettings(), alpha=-1.0),
+            "alpha must be at least 0, not",
+        ),
         (lambda: check_between("frames", 0, 1, 9), r"frames must be in 1\.\.9, not 0"),
     ],
 )
@@ -122,8 +101,6 @@ def test_what_cannot_be_run_is_refused(make, problem):
     ("kind", "change", "problem"),
     [
         (TrainSettings, {"frames": 1e6}, "frames must be a whole number, not 1000000.0"),
-        (TrainSettings, {"frames": "1M"}, "frames must be a whole number, not '1M'"),
-        (TrainSettings, {"frames": True}, "frames must be a whole number, not True"),
         (TrainSettings, {"network": None}, "network must be NetworkSettings, not None"),
         (
             TrainSettings,
@@ -133,10 +110,8 @@ def test_what_cannot_be_run_is_refused(make, problem):
         (NetworkSettings, {"lstm_units": None}, "lstm_units must be a whole number, not None"),
         (NetworkSettings, {"factors": 16}, "factors must be float32 or bfloat16, not 16"),
         (CountSettings, {"shared": "no"}, "shared must be True or False, not 'no'"),
-        (CountSettings, {"capacity": 64.0}, "capacity must be a whole number, not 64.0"),
         (LossSettings, {"discount": "0.9"}, "discount must be a number, not '0.9'"),
         (RunSettings, {"environments": "A"}, "environments must be a tuple of which each"),
-        (RunSettings, {"environments": ("A", "B", "A")}, "environment 'A' is named twice"),
     ],
 )
 def test_values_of_another_type_are_refused_in_one_line(kind, change, problem):

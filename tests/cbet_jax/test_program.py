@@ -11,7 +11,7 @@ import pytest
 from cbet_jax import program as programs
 from cbet_jax.config import CountSettings, SettingsError
 from cbet_jax.learner import LearnerState
-from cbet_jax.program import _map_seeds, _update_seeds, make_program, seed_keys
+from cbet_jax.program import _update_seeds, make_program, seed_keys
 from cbet_jax.settings.swept import differing, with_numbers
 from cbet_jax.train import TrainState
 from tests.support import tiny
@@ -45,27 +45,6 @@ def test_shapes_and_one_compilation(program):
     assert program.advance._cache_size() == 1
     assert np.isfinite(metrics["policy_loss"]).all()
     assert np.isnan(metrics["first_bad_update"]).all()
-
-
-def test_the_state_is_donated(program):
-    state = program.init(seed_keys(1))
-    program.advance(state)
-    with pytest.raises(RuntimeError, match="deleted"):
-        np.asarray(jax.tree.leaves(state.params)[0])
-
-
-@pytest.mark.parametrize(("seeds", "at_once"), [(1, 1), (3, 1), (3, 2), (3, 3)])
-def test_what_is_mapped_over_seeds_is_the_same_for_each_of_them(seeds, at_once):
-    """Whether there is one, and however many are computed side by side."""
-    tree = {"a": np.arange(4.0 * seeds).reshape(seeds, 4), "b": np.arange(seeds)}
-
-    def function(one):
-        assert (one["a"].shape, one["b"].shape) == ((4,), ())
-        return one["a"].sum() + one["b"], one["a"] * 2
-
-    totals, doubled = _map_seeds(function, seeds, at_once, tree)
-    np.testing.assert_array_equal(totals, tree["a"].sum(1) + tree["b"])
-    np.testing.assert_array_equal(doubled, tree["a"] * 2)
 
 
 @pytest.mark.parametrize(("seeds", "at_once"), [(1, 1), (3, 1), (3, 2), (3, 3)])
@@ -217,24 +196,6 @@ def test_different_seeds_play_and_learn_differently(program):
     assert not np.allclose(*(state.params["params"]["policy"]["kernel"] for state in states))
     places = [state.actor.world.worlds[0] for state in states]
     assert not np.array_equal(*places)
-
-
-@pytest.mark.parametrize(
-    ("changes", "expected"),
-    [
-        ({"worlds": 33, "batch": 32}, "do not divide"),
-        ({"frames": 0}, "frames"),
-        ({"unroll": 0}, "unroll"),
-    ],
-)
-def test_settings_that_cannot_be_run_are_refused(changes, expected):
-    with pytest.raises(SettingsError, match=expected):
-        replace(TINY, **changes)
-
-
-def test_an_unknown_method_is_refused_with_the_nearest_name():
-    with pytest.raises(SettingsError, match="cbet"):
-        make_program(replace(TINY, method="cebt"), single_env("DoorKey-5x5", 6), 1, 1)
 
 
 def test_keys_are_never_used_twice():

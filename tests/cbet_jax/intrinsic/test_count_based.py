@@ -38,27 +38,6 @@ def test_a_shared_table_is_reset_for_all_actors_at_once():
     assert observe_states(make("count", settings), moments, first=moment([0, 0])) == [[1, 2]] * 2
 
 
-@pytest.mark.parametrize(
-    ("view", "expected"), [("egocentric", [1, 1, 2, 2]), ("panoramic", [1, 2, 1, 3])]
-)
-def test_either_view_can_identify_states(view, expected):
-    settings = CountSettings(reset_probability=0.0, capacity=16, states=view)
-    moments = [moment([v], [p]) for v, p in ((1, 5), (2, 5), (1, 6), (2, 5))]
-    states = observe_states(make("count", settings), moments, first=moment([0]))
-    assert states == [[number] for number in expected]
-
-
-@pytest.mark.parametrize(
-    ("view", "expected"), [("egocentric", [1, 1, 2, 1]), ("panoramic", [1, 2, 1, 1])]
-)
-def test_either_view_can_identify_changes(view, expected):
-    """The views change by +2, -1, +2, 0; the panoramas by +5, +5, 0, -5."""
-    settings = CountSettings(reset_probability=0.0, capacity=16, changes=view)
-    moments = [moment([v], [p]) for v, p in ((2, 5), (1, 10), (3, 10), (3, 5))]
-    counted = observe(make("ablation-changes", settings), moments, first=moment([0], [0]))
-    assert [c["changes"] for c in counted] == [[number] for number in expected]
-
-
 @pytest.mark.parametrize("keys", ["exact", "ternary"])
 @pytest.mark.parametrize("shared", [False, True])
 def test_a_whole_rollout_is_counted_as_its_steps_are(keys, shared):
