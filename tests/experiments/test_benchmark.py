@@ -7,7 +7,6 @@ import pytest
 
 from experiments import benchmark
 from experiments.benchmarks import (
-    gymnasium_measurements,
     timing,
     training_measurements,
     world_measurements,
@@ -56,17 +55,6 @@ def test_an_environment_is_measured_and_written(no_waiting, tmp_path, capsys):
 
 
 @pytest.mark.slow
-def test_gymnasiums_environments_are_measured(no_waiting, tmp_path, monkeypatch):
-    monkeypatch.setattr(gymnasium_measurements, "WORLD", "DoorKey-5x5")
-    monkeypatch.setattr(gymnasium_measurements, "PROCESSES", (1,))
-    _, rows = measured(tmp_path / "benchmark.json", ("gymnasium",))
-    ours, theirs = rows["DoorKey-5x5, gym_vector, 4 environments"], "AsyncVectorEnv of minigrid, 1"
-    (ratio,) = ours["ratios"].values()
-    (peer,) = (row["value"] for what, row in rows.items() if theirs in what)
-    assert ratio["value"] == pytest.approx(ours["value"] / peer)
-
-
-@pytest.mark.slow
 def test_worlds_and_training_are_measured(no_waiting, one_small_world, tmp_path):
     _, rows = measured(tmp_path / "benchmark.json", ("worlds", "training"))
     assert all(row["value"] > 0 for row in rows.values())
@@ -87,8 +75,6 @@ def test_worlds_and_training_are_measured(no_waiting, one_small_world, tmp_path)
         (["--presets", "lptop"], "laptop"),
         (["--envs", "DoorKey-8x9"], "square"),
         (["--rounds", "0"], "rounds"),
-        (["--worlds", "-4"], "worlds"),
-        (["--seeds", "0"], "seeds"),
     ],
 )
 def test_bad_command_lines_are_refused(arguments, expected, capsys, tmp_path, monkeypatch):

@@ -2,9 +2,6 @@
 
 import csv
 from dataclasses import replace
-from pathlib import Path
-
-import pytest
 
 from cbet_jax.runs.directory import RunDirectory
 from cbet_jax.runs.metrics_table import HEADER
@@ -122,14 +119,3 @@ def test_a_seed_without_an_episode_in_a_world_has_no_value_there(tmp_path):
         "A": {0: 0, 2: 20},
         "B": {0: 0, 1: 10},
     }
-
-
-@pytest.mark.parametrize("word", ["p=0.1=runs/a=b", "p=0.1=runs/x"])
-def test_names_and_folders_may_hold_the_sign_between_them(word, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    for name in ("runs/a=b", "runs/x"):
-        (tmp_path / name).mkdir(parents=True)
-    name, path = runs._name_and_path(word)
-    assert name == "p=0.1"
-    assert path.is_dir()
-    assert runs._name_and_path("runs/a=b") == ("", Path("runs/a=b"))

@@ -2,6 +2,7 @@
 
 import json
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import jax
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from cbet_jax.config import NetworkSettings
+from cbet_jax.config import HabitatSettings, NetworkSettings
 from cbet_jax.networks import policy_network
 from cbet_jax.networks.published_weights import convert
 from cbet_jax.runs import memory
@@ -21,7 +22,9 @@ from envs.minigrid import make_world
 from envs.minigrid.generators.catalogue import TRANSFER
 from experiments import import_torch, minigrid_pretrain, minigrid_transfer
 from experiments.common import training_command
+from experiments.common.presets import HABITAT_PRESETS
 from experiments.evaluation.gridworlds import open_run
+from experiments.import_torch import PublishedCheckpoint, run_settings
 from experiments.watching.players import saved_player
 from tests.support.published import (
     FLAGS,
@@ -68,36 +71,27 @@ def test_an_imported_run_says_where_it_is_from(imported):
     assert (train.method, train.network, train.frames) == ("cbet", NETWORK, FRAMES)
     assert (train.worlds, train.batch, train.unroll) == (2, 2, 10)
     assert (train.intrinsic_coefficient, train.counts.reset_probability) == (0.005, 0.002)
-    assert (train.optimizer.learning_rate, train.optimizer.rms_decay) == (0.0002, 0.98)
-    assert (train.optimizer.rms_epsilon, train.optimizer.max_gradient_norm) == (1e-4, 30)
-    assert train.loss.discount == 0.98
-    assert (train.loss.value_weight, train.loss.entropy_weight) == (0.25, 0.001)
+    optimizer, loss = train.optimizer, train.loss
+    assert (optimizer.learning_rate, optimizer.rms_decay) == (0.0002, 0.98)
+    assert (optimizer.rms_epsilon, optimizer.max_gradient_norm) == (1e-4, 30)
+    assert (loss.discount, loss.value_weight, loss.entropy_weight) == (0.98, 0.25, 0.001)
     (session,) = json.loads(imported.manifest.read_text())["sessions"]
     assert session["imported"]["flags"] == FLAGS
     assert session["imported"]["updates"] == UPDATES
     assert len(session["imported"]["sha256"]) == 64
 
 
-def test_its_policy_is_the_converted_one(imported):
-    found = policies(imported)
-    assert found.loaded.position.frames == FRAMES
-    wanted = numbers(convert(drawn(), 7, (7, 7, 3)).params)
-    for name, value in numbers(found.params.learnt).items():
-        np.testing.assert_array_equal(value, wanted[name][None])
-
-
-def test_it_is_evaluated_like_any_other_run(imported):
+def test_it_is_evaluated_and_watched_like_any_other_run(imported):
+    """And its policy is the converted one."""
     run = open_run(imported.root, (), None, Console())
     assert (run.name, run.environments) == ("cbet", TRANSFER)
-
-
-def test_it_is_watched_like_any_other_run(imported):
+    assert policies(imported).loaded.position.frames == FRAMES
     world = make_world(TRANSFER[:1], 1, explore=False)
     player = saved_player(imported, imported.settings(), world, 0, None, Console())
     assert player.title == f"cbet, seed 0, {FRAMES} frames"
-    wanted = numbers(policies(imported).params.learnt)
+    wanted = numbers(convert(drawn(), 7, (7, 7, 3)).params)
     for name, value in numbers(player.params.learnt).items():
-        np.testing.assert_array_equal(value, wanted[name][0])
+        np.testing.assert_array_equal(value, wanted[name])
 
 
 def test_it_is_transferred_like_any_other_run(imported, tmp_path, monkeypatch):
@@ -120,29 +114,15 @@ def test_it_has_finished(imported, capsys):
 
 BAD_CONTENT = {
     "of Habitat": (content(drawn(HABITAT)), "Habitat's images (5 convolutions): gridworlds are"),
-    "for gridworlds": (content(env="HabitatNav-room_0"), "for gridworlds (3 convolutions)"),
     "of no scene": (content(env="HabitatNav-"), "name one scene with --envs"),
     "another shape": (content(drawn(actions=3)), "policy.weight is 3x6, not 7x6"),
-    "no dictionary": ([], "no checkpoint of the published code"),
     "of other code": ({"model": {}}, "actor_model_state_dict"),
-    "no schedule": (content() | {"scheduler_state_dict": {}}, "last_epoch"),
-    "no numbers": (content({"policy.weight": object()}), "model.tar"),
     "of a task, biased": (content(checkpoint="a/model.tar"), "biased by a/model.tar"),
     "unknown method": (content(model="icm"), "'icm'; known: cbet"),
     "unknown world": (content(env="MiniGrid-Fetch-5x5-N2-v0"), "Fetch"),
-    "no world": (content(env=None), "unknown environment"),
     "not a number": (content(learning_rate="fast"), "learning_rate is 'fast'"),
-    "not finite": (
-        content(learning_rate=float("nan")),
-        "learning_rate is nan",
-    ),
     "infinite": (content(unroll_length=float("inf")), "unroll_length is inf"),
-    "infinitely many": (
-        content() | {"scheduler_state_dict": {"last_epoch": float("inf")}},
-        "cannot",
-    ),
     "a policy not finite": (content({"policy.weight": np.full(3, np.nan)}), "not finite"),
-    "a method in a list": (content(model=["cbet"]), "known: cbet"),
     "too many actors": (content(num_actors=10**12, batch_size=10**12), "at most"),
     "not trained": (content() | {"scheduler_state_dict": {"last_epoch": 0}}, "frames"),
 }
@@ -166,25 +146,49 @@ def test_what_is_not_there_or_in_the_way_is_refused(file, capsys, monkeypatch):
     (run / "thesis.tex").write_text("all my work")
     assert "not empty" in refused(import_torch.main, [str(file), str(run)], capsys)
     assert [path.name for path in run.iterdir()] == ["thesis.tex"]
-
-
-def test_what_does_not_fit_leaves_nothing(file, capsys, monkeypatch):
-    monkeypatch.setattr(import_torch, "load", lambda path: content())
+    arguments = [str(file), str(file.parent / "new")]
+    rooms = [*arguments, "--max-steps", "9"]
+    assert "leave out what is said of rooms" in refused(import_torch.main, rooms, capsys)
     monkeypatch.setattr(memory, "available", lambda devices: 1000)
-    run = file.parent / "run"
-    assert "GiB" in refused(import_torch.main, [str(file), str(run)], capsys)
-    assert not run.exists()
-
-
-def test_what_is_said_of_rooms_is_refused_of_gridworlds(file, capsys, monkeypatch):
-    monkeypatch.setattr(import_torch, "load", lambda path: content())
-    arguments = [str(file), str(file.parent / "run"), "--max-steps", "9"]
-    assert "leave out what is said of rooms" in refused(import_torch.main, arguments, capsys)
+    assert "GiB" in refused(import_torch.main, arguments, capsys)
+    assert not (file.parent / "new").exists()
 
 
 def test_without_pytorch_it_says_what_to_install(file, capsys, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "torch", None)
     assert "the extra `torch`" in refused(import_torch.main, [str(file), "run"], capsys)
+
+
+def test_a_run_of_tabula_rasa_is_told_from_one_of_pretraining():
+    flags = FLAGS | {"model": "vanilla", "no_reward": False}
+    settings = run_settings(PublishedCheckpoint({}, flags, UPDATES), NETWORK)
+    assert settings.stage == "tabula rasa"
+    assert (settings.train.method, settings.train.extrinsic_weight) == ("none", 1)
+    assert not settings.train.counts.random_resets
+    assert settings.train.counts.reset_probability is None
+
+
+def test_any_worlds_and_any_number_of_actors_can_be_imported():
+    env = "MiniGrid-MultiRoom-N4-S5-v0,MiniGrid-KeyCorridorS3R3-v0"
+    flags = FLAGS | {"env": env, "num_actors": 31, "batch_size": 32, "total_frames": 200_000_000}
+    settings = run_settings(PublishedCheckpoint({}, flags, UPDATES), NETWORK)
+    assert settings.environments == ("MultiRoom-N4-S5", "KeyCorridorS3R3")
+    train = settings.train
+    assert (train.worlds, train.batch) == (32, 32)
+    assert train.optimizer.decay_frames == 200_000_000
+
+
+def test_a_policy_for_rooms_walks_about_rooms():
+    flags = FLAGS | {"env": "HabitatNav-apartment_0", "no_reward": True}
+    stored = PublishedCheckpoint({}, flags, UPDATES)
+    replica = HabitatSettings(simulator="habitat_sim", folder="replica")
+    settings = run_settings(stored, HABITAT, (), replica)
+    assert (settings.stage, settings.habitat) == ("pre-training in Habitat", replica)
+    assert settings.environments == ("apartment_0",)
+    published, train = HABITAT_PRESETS["paper"].train, settings.train
+    assert train.counts == replace(published.counts, reset_probability=0.002)
+    assert (train.auxiliary, train.network) == (published.auxiliary, HABITAT)
+    assert replace(published.network, channels=4, dense_units=8, lstm_units=6) == HABITAT
 
 
 # From here on with PyTorch.

@@ -1,7 +1,5 @@
 """The front of all commands: its list, its dispatch, completion in shells."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -42,14 +40,6 @@ def test_the_first_word_starts_a_command(monkeypatch):
 def test_unknown_commands_are_refused(capsys):
     assert "evaluate" in refused(front.main, ["evalate"], capsys)
     assert "bash, zsh, fish" in refused(front.main, ["--completion", "tcsh"], capsys)
-
-
-def test_a_reader_may_stop_reading_the_list():
-    command = [sys.executable, "-u", "-m", "experiments", "--help"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        process.stdout.close()
-        assert process.stderr.read() == b""
-    assert process.returncode == 0
 
 
 @pytest.mark.parametrize("shell", front.SHELLS)

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from functools import partial
+from itertools import product
 from pathlib import Path
 
 import jax
@@ -18,7 +19,6 @@ import envs.minigrid
 from cbet_jax.program import seed_keys
 from cbet_jax.runs import checkpoint, metrics_table
 from cbet_jax.runs.directory import RunDirectory
-from cbet_jax.runs.host_loop import Outcome
 from experiments import minigrid_evaluate, minigrid_pretrain
 from experiments.common import endings, gridworlds, opening
 from experiments.evaluation.evaluation_table import ALL_WORLDS
@@ -26,7 +26,6 @@ from experiments.watching import command
 from tests.support.evaluated import EPISODES, WORLDS
 from tests.support.refusal import refused
 from tests.support.saved_runs import save_run
-from tests.support.terminal import run_in_terminal
 from tests.support.tiny import (
     ARGUMENTS,
     CHUNK_FRAMES,
@@ -102,7 +101,7 @@ def test_a_run_leaves_all_that_it_should(finished):
         assert (finished.figures / name).read_bytes().startswith(PNG)
 
 
-def test_a_run_ends_with_a_film_and_the_next_commands(finished, tmp_path, capsys, monkeypatch):
+def test_a_run_ends_with_a_film(tmp_path, capsys, monkeypatch):
     options, _ = opening.read(minigrid_pretrain.EXPERIMENT, ["--preset", "smoke"])
     assert options.film
     explored = []
@@ -120,12 +119,6 @@ def test_a_run_ends_with_a_film_and_the_next_commands(finished, tmp_path, capsys
     assert film == run.root / "watch.gif"
     assert film.read_bytes().startswith(b"GIF8")
     assert f"saved: {film} (3 frames)" in capsys.readouterr().out
-    end = Outcome(SHORT_FRAMES, finished=True, trained=True, signal=0)
-    first, second = endings.closing_line(minigrid_pretrain.EXPERIMENT, finished, end, ()).split(
-        "\n"
-    )
-    assert first.endswith(f"experiments.minigrid_evaluate {finished.root}")
-    assert second.endswith(f"experiments.watch {finished.root}")
 
 
 @pytest.mark.slow  # a study's kills and interrupted runs are tested by default
@@ -145,22 +138,6 @@ def test_a_killed_run_ends_with_the_same_numbers_bit_for_bit(tmp_path):
         assert resumed[name].tobytes() == value.tobytes(), name
 
 
-@pytest.mark.slow  # what moves in a terminal is tested by default, in test_screen.py
-def test_a_run_in_a_terminal_shows_how_far_it_is_and_ctrl_c_saves_it(tmp_path):
-    directory = RunDirectory(tmp_path / "run")
-    long = ("--frames", "10000000", "--devices", "1", "--out", str(directory.root))
-    shown = run_in_terminal([*PRETRAIN, *ARGUMENTS, *WORLD, *long], 200, stop_at="interactions")
-    assert shown.status == 130, shown.text
-    stopped_at = saved_frames(directory)[-1]
-    assert "stopping when this chunk is done; again to stop now" in shown.text
-    assert f"stopped and saved at {stopped_at:,} frames" in shown.text
-
-    resume = [*PRETRAIN, "--out", str(directory.root), "--resume", "--devices", "1"]
-    shown = run_in_terminal(resume, 200, stop_at="interactions", hang_up=True)
-    assert shown.status == 129
-    assert saved_frames(directory)[-1] > stopped_at
-
-
 def rows_of(path: Path) -> list[dict[str, str]]:
     with open(path) as file:
         return list(csv.DictReader(file))
@@ -173,14 +150,9 @@ def test_an_evaluation_leaves_a_table_and_a_picture(tmp_path, capsys):
     shown = capsys.readouterr().out
     rows = rows_of(run.root / "evaluation.csv")
     seeds = [*map(str, range(SEEDS)), "all"]
+    policies = [*product(("cbet", "untrained"), seeds), ("uniform", "0")]
     assert [(row["environment"], row["method"], row["seed"]) for row in rows] == [
-        (world, *of_policy)
-        for world in (*WORLDS, ALL_WORLDS)
-        for of_policy in (
-            *(("cbet", seed) for seed in seeds),
-            *(("untrained", seed) for seed in seeds),
-            ("uniform", "0"),
-        )
+        (world, *policy) for world in (*WORLDS, ALL_WORLDS) for policy in policies
     ]
     for row in rows:
         low, value, high = (
@@ -198,6 +170,8 @@ def test_an_evaluation_leaves_a_table_and_a_picture(tmp_path, capsys):
         (["--envs", "KeyCoridorS3R3"], "KeyCorridorS3R3"),
         (["--episodes", "0"], "episodes must be at least 1"),
         (["--checkpoint", "17"], f"there: {SHORT_FRAMES}"),
+        (["nowhere"], "holds no run"),
+        (["--episdes", "3"], "--episodes"),
     ],
 )
 def test_bad_evaluations_of_a_run_are_refused(arguments, expected, finished, capsys):

@@ -111,12 +111,7 @@ def test_an_untrained_policy_of_a_transfer_is_biased_as_at_its_first_frame(finis
     drawn = saved_policies.untrained(loaded, settings)
     np.testing.assert_array_equal(loaded.params.fixed.alpha, [0, 0])
     np.testing.assert_array_equal(drawn.fixed.alpha, [1, 1])
-    for found, kept in zip(*map(jax.tree.leaves, (drawn, loaded.params)), strict=True):
-        assert found.shape == kept.shape
-    found, wanted = numbers(drawn.fixed.policy), numbers(loaded.params.fixed.policy)
-    assert {name: x.tobytes() for name, x in found.items()} == {
-        name: x.tobytes() for name, x in wanted.items()
-    }
+    jax.tree.map(np.testing.assert_array_equal, drawn.fixed.policy, loaded.params.fixed.policy)
 
 
 def test_a_transfer_goes_on_without_its_source(finished, source, tmp_path):
@@ -175,10 +170,7 @@ def test_several_runs_are_evaluated_each_in_its_own_directory(finished, tmp_path
     assert [row["method"] for row in rows] == ["transfer"] * 3 + ["untrained"] * 3 + ["uniform"]
     for row in rows:
         shares = [float(row[name]) for name in row if name.startswith("share_of_")]
-        assert len(shares) == 7
-        assert sum(shares) == pytest.approx(1, abs=1e-4)
-        assert 0 < float(row["action_entropy"]) <= 1
-        assert 0 <= float(row["extrinsic_return"]) <= 1
+        assert (len(shares), sum(shares)) == (7, pytest.approx(1, abs=1e-4))
         assert 1 <= float(row["episode_length"]) <= GENERATORS[TASK].max_steps
 
 
@@ -192,12 +184,9 @@ def test_a_task_is_learnt_from_nothing(tmp_path, capsys, monkeypatch):
     settings = directory.settings()
     assert (settings.explore, settings.train.extrinsic_weight) == (False, 1)
     assert (directory.figures / "learning_curves.png").is_file()
-    assert "is a run of tabula rasa, not pre-training" in refused(
-        minigrid_pretrain.main, ["--out", str(root), "--resume"], capsys
-    )
-    assert "is a run of tabula rasa, not transfer" in refused(
-        minigrid_transfer.main, ["--out", str(root), "--resume"], capsys
-    )
+    for other, stage in ((minigrid_pretrain, "pre-training"), (minigrid_transfer, "transfer")):
+        error = refused(other.main, ["--out", str(root), "--resume"], capsys)
+        assert f"is a run of tabula rasa, not {stage}" in error
 
 
 @pytest.mark.parametrize("method", ["cbet", "count", "ride", "rnd", "ablation-changes"])
@@ -228,16 +217,11 @@ def test_tasks_have_the_published_settings_but_for_what_a_task_needs():
     ("arguments", "expected"),
     [
         (["--env", "Unlokc"], "Unlock"),
-        ([], "--env"),
         (["--env", "Unlock", "--seeds", "3"], "--seed-index"),
         (["--env", "Unlock", "--seed-index", "2"], "seed_index must be in 0..1"),
-        (["--env", "Unlock", "--alpha", "-1"], "alpha must be at least 0"),
-        (["--env", "Unlock", "--alpha-frames", "0"], "alpha_frames must be at least 1"),
         (["--env", "Unlock", "--checkpoint", "17"], "there: 80"),
         (["--env", "Unlock", "--method", "cbet"], "own reward only: leave --method out"),
-        (["--env", "Unlock", "--method", "cbett"], "own reward only: leave --method out"),
         (["--env", "Unlock", "--extrinsic-weight", "0"], "--extrinsic-weight above 0"),
-        (["--env", "Unlock", "--extrinsic-weight", "-1"], "must be at least 0, not -1.0"),
         (["--env", "Unlock", "--from", "nowhere"], "nowhere holds no run"),
     ],
 )
@@ -249,12 +233,9 @@ def test_bad_transfers_are_refused(arguments, expected, source, tmp_path, capsys
     assert not list(tmp_path.iterdir())
 
 
-def test_a_transfer_is_not_transferred(finished, capsys):
+def test_a_transfer_is_not_transferred_and_goes_on_as_it_began(finished, capsys):
     arguments = ["--from", str(finished.root), *ENV]
     assert "run of transfer itself" in refused(minigrid_transfer.main, arguments, capsys)
-
-
-def test_a_run_goes_on_as_it_began(finished, capsys):
     arguments = ["--out", str(finished.root), "--resume", "--alpha", "2"]
     error = refused(minigrid_transfer.main, arguments, capsys)
     assert "transfer.alpha is 1.0, not 2.0" in error

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from cbet_jax.config import SettingsError
 from cbet_jax.runs.saved_policies import load_policies
 from envs.minigrid.level_text import from_text
 from experiments import reward_maps
@@ -48,19 +47,11 @@ def test_a_runs_policy_can_visit_the_level(directory):
     jax.tree.map(lambda a, b: np.testing.assert_array_equal(a, b[SEEDS - 1]), params.learnt, wanted)
 
 
-def test_a_seed_that_the_run_has_not_is_refused(directory):
-    options = reward_maps.RewardMapOptions(source=directory.root, seed_index=SEEDS)
-    with pytest.raises(SettingsError, match=r"0\.\.1, not 2"):
-        reward_maps.player(options, visits.one_level(from_text(CELL), 2), Console())
-
-
 BAD_COMMAND_LINES = {
     "unknown world": (["--env", "DoorKey-8x9"], "DoorKey-8x9"),
     "unknown action": (["--actions", "pick-up"], "pickup"),
     "no action": (["--actions"], "actions must be"),
     "unknown direction": (["--facing", "south"], "right, down"),
-    "no steps": (["--steps", "0"], "steps must be at least 1"),
-    "no worlds": (["--worlds", "0"], "worlds must be at least 1"),
     "a checkpoint of nothing": (["--checkpoint", "100"], "--from RUN"),
     "no run": (["--from", "nowhere"], "holds no run"),
 }

@@ -48,15 +48,22 @@ ARGUMENTS = (
 )
 
 
-def walking(settings: RunSettings, mesh: Mesh | None = None) -> Program:
-    """Return a program that compiles at once: the policies of the real one, on a random walk."""
-    train = settings.train
-    return _walking(train.network, settings.transfer, settings.chunk, train.iteration_frames)
+def walking(settings: RunSettings, mesh: Mesh | None = None, *, bad_update: int = -1) -> Program:
+    """Return a program that compiles at once: the policies of the real one, on a random walk.
+
+    The loss of update `bad_update` is not finite.
+    """
+    train, chunk = settings.train, settings.chunk
+    return _walking(train.network, settings.transfer, chunk, train.iteration_frames, bad_update)
 
 
 @cache  # traced once
 def _walking(
-    network: NetworkSettings, transfer: TransferSettings | None, chunk: int, frames: int
+    network: NetworkSettings,
+    transfer: TransferSettings | None,
+    chunk: int,
+    frames: int,
+    bad_update: int,
 ) -> Program:
     agent = make_agent(network, transfer, 7, (7, 7, 3))
     shapes = jax.eval_shape(agent.init, jax.random.key(0))
@@ -73,8 +80,10 @@ def _walking(
         policy = jax.tree.map(lambda leaf: leaf + step, state.learner.policy)
         found = {name: jnp.abs(step) for name in ("interactions", "success", "intrinsic_reward")}
         found["extrinsic_return"] = 0.95 + step
-        found["first_bad_update"] = jnp.nan * step
-        return state._replace(learner=state.learner._replace(policy=policy), key=key), found
+        iteration = state.iteration + 1  # of one update
+        found["first_bad_update"] = jnp.where(iteration == bad_update, 0.0, jnp.nan)
+        learner = state.learner._replace(policy=policy)
+        return state._replace(learner=learner, key=key, iteration=iteration), found
 
     return program_of(init, iterate, chunk, frames)
 

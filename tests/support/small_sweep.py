@@ -1,7 +1,7 @@
 """A training command for sweeps: the stand-in for training, disturbed when it runs first.
 
 With `--method cbet` its job is preempted, as SLURM does it, with `count` it is lost, as is all of
-its node; with `ride` it waits; `rnd` is bad input. With any other it is left alone.
+its node; `rnd` is bad input. With any other it is left alone.
 """
 
 import os
@@ -37,12 +37,6 @@ def lose() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def wait() -> None:
-    """Wait until this process is told to stop, as one that trains for long."""
-    while not TOLD:
-        time.sleep(0.01)
-
-
 def disturb(how: Any) -> None:
     """Call `how` while a chunk's metrics are written."""
     append, written = metrics_table.Table.append, []
@@ -68,7 +62,7 @@ if __name__ == "__main__":
     figures.draw_learning_curves = lambda *_: []
     Stop.reply = lambda stop: TOLD.append(stop.signal)  # type: ignore[method-assign]
     if "--resume" not in sys.argv:
-        for method, how in (("cbet", preempt), ("count", lose), ("ride", wait)):
+        for method, how in (("cbet", preempt), ("count", lose)):
             if method in sys.argv:
                 disturb(how)
     minigrid_pretrain.main(sys.argv[1:])

@@ -9,7 +9,6 @@ import time
 from collections.abc import Sequence
 from typing import NamedTuple
 
-PRESSED = b"\x03"  # Ctrl-C
 BEGIN = "import os, sys; os.login_tty(0); os.execvp(sys.argv[1], sys.argv[1:])"
 
 
@@ -20,20 +19,12 @@ class Shown(NamedTuple):
     text: str
 
 
-def run_in_terminal(
-    command: Sequence[str],
-    seconds: float,
-    stop_at: str | None = None,
-    hang_up: bool = False,
-    **variables: str,
-) -> Shown:
+def run_in_terminal(command: Sequence[str], seconds: float, **variables: str) -> Shown:
     """Run a command in a terminal, and kill it after some seconds.
 
     Args:
         command: words.
         seconds: that it may take.
-        stop_at: text on the screen at which Ctrl-C is pressed, once (None: never).
-        hang_up: whether then the terminal is closed instead.
         **variables: of the environment, besides those of this process.
     """
     ours, theirs = pty.openpty()
@@ -51,11 +42,6 @@ def run_in_terminal(
             shown += os.read(ours, 65536)
         except OSError:  # the last one who could write is gone
             break
-        if stop_at and stop_at.encode() in shown:
-            if hang_up:
-                break
-            os.write(ours, PRESSED)
-            stop_at = None
     else:
         process.kill()
     os.close(ours)

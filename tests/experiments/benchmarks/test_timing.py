@@ -34,21 +34,6 @@ def test_a_ratio_holds_on_a_machine_that_gets_busier(monkeypatch):
     assert last < 0.5 * first  # the speeds themselves say nothing
 
 
-def test_tasks_alternate_in_slices(monkeypatch):
-    machine = Machine(monkeypatch)
-    tasks = {"short": machine.task("short", 0.05, 3), "long": machine.task("long", 0.25)}
-    timings = take_turns(tasks, rounds=2)
-    turn = ["short", "short", "long"]  # a slice of 0.1 s has two runs of the short task
-    assert machine.order[-len(turn) * 8 :] == turn * 8  # a second has four turns of the long one
-    assert len(timings.turns) == 8
-    assert timings.medians() == pytest.approx({"short": 60, "long": 4})
-
-
-def test_a_task_longer_than_a_round_has_one_turn_in_it(monkeypatch):
-    machine = Machine(monkeypatch)
-    assert len(take_turns({"long": machine.task("long", 16.0)}, rounds=2).turns) == 2
-
-
 def test_a_ratio_that_spreads_too_far_or_of_too_few_pairs_is_not_printed():
     turns = [{"one": speed, "other": 1.0} for speed in (1.0, 1.2, 1.1, 1.3, 0.9)]
     ratio = Timings(turns).times("one", "other")

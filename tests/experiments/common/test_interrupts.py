@@ -59,17 +59,6 @@ def test_an_interrupt_that_a_library_swallows_ends_the_command(code, printed):
     assert ended.stdout == printed
 
 
-def test_an_interrupt_that_leaves_the_block_is_raised_once():
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        with pytest.raises(KeyboardInterrupt), interrupts.insistent():
-            signal.raise_signal(signal.SIGINT)
-        assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
-        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
 def test_who_answers_interrupts_already_goes_on_doing_so():
     heard = []
     before = signal.signal(signal.SIGINT, lambda *_: heard.append(True))

@@ -42,14 +42,10 @@ def test_runs_of_one_name_are_told_apart_by_the_folders_above(tmp_path, capsys):
     assert "is given twice" in refused(minigrid_evaluate.main, twice, capsys)
 
 
-def test_a_link_that_leads_nowhere_takes_its_name(tmp_path):
-    (tmp_path / "a.csv").symlink_to(tmp_path / "nowhere")
-    assert unused(tmp_path / "a.csv") == tmp_path / "a-2.csv"
-
-
-def test_a_name_is_free_if_those_of_the_pictures_are(tmp_path):
-    for name in ("a.csv", "a-2.png", "a-3-maps.png"):
+def test_a_name_is_free_if_those_of_the_pictures_are_and_no_link_has_it(tmp_path):
+    for name in ("a-2.png", "a-3-maps.png"):
         (tmp_path / name).touch()
+    (tmp_path / "a.csv").symlink_to(tmp_path / "nowhere")
     assert unused(tmp_path / "a.csv", ".png", "-maps.png") == tmp_path / "a-4.csv"
 
 

@@ -8,8 +8,6 @@ from envs.minigrid.generators import own_worlds as known
 from experiments import (
     minigrid_evaluate,
     minigrid_pretrain,
-    minigrid_tabula_rasa,
-    minigrid_transfer,
 )
 from experiments.common import cli, opening
 from experiments.minigrid_evaluate import EvaluateOptions
@@ -56,14 +54,6 @@ def test_evaluate_and_watch_play_it(file):
     assert [find(name).max_steps for name in evaluated.envs] == [9, 288]
     watched = cli.parse(WatchOptions, ["--env", given])
     assert command.gridworld(watched, None) == evaluated.envs[0]
-
-
-def test_its_task_is_learnt(file):
-    env, name = ["--env", f"{file}:make"], cli.load_world(f"{file}:make")
-    for module, more in ((minigrid_tabula_rasa, []), (minigrid_transfer, ["--from", "DIR"])):
-        words = [*env, *more, "--preset", "smoke", "--seed-index", "0"][: 4 + 4 * bool(more)]
-        options, _ = opening.read(module.EXPERIMENT, words)
-        assert options.gridworlds == (name,)
 
 
 def test_a_sweep_gives_its_runs_the_file_as_it_was_named(file, tmp_path):

@@ -40,15 +40,6 @@ def test_every_preset_is_what_the_command_line_gives(name):
     assert settings_of(["--preset", name]) == PRESETS[name]
 
 
-def test_every_field_can_be_overridden():
-    arguments = ["--frames", "7", "--preset=smoke", "--counts.capacity", "64", "--envs", "X", "Y"]
-    settings = settings_of(arguments)
-    assert settings.train.frames == 7
-    assert settings.train.counts.capacity == 64
-    assert settings.environments == ("X", "Y")
-    assert settings.train.network == PRESETS["smoke"].train.network
-
-
 def test_help_is_whole():
     """Of a comment that begins beside a field and goes on below it, tyro shows the first line."""
     root = Path(minigrid_pretrain.__file__).parents[1]

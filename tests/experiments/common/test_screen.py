@@ -100,17 +100,8 @@ def test_output_that_nobody_reads_stops_nothing(output):
     assert done.returncode == 0
 
 
-def test_what_cannot_be_encoded_is_escaped():
-    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
-    done = subprocess.run(
-        [sys.executable, "-c", SHOWS], capture_output=True, check=True, env=environment
-    )
-    assert b"x\\udcff" in done.stdout
-
-
 @pytest.mark.parametrize(
-    ("name", "value"),
-    [("JAX_NUM_CPU_DEVICES", "x"), ("JAX_NUM_CPU_DEVICES", "9" * 5000), ("JAX_PROCESS_ID", "-1")],
+    ("name", "value"), [("JAX_NUM_CPU_DEVICES", "x"), ("JAX_PROCESS_ID", "-1")]
 )
 def test_an_environment_without_numbers_is_refused(name, value):
     done = subprocess.run(

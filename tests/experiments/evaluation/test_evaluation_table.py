@@ -5,7 +5,6 @@ import io
 
 import numpy as np
 import pytest
-from PIL import Image
 from rich.console import Console
 
 from cbet_jax.evaluate import Episodes
@@ -83,24 +82,3 @@ def test_what_is_not_measured_is_left_out(tmp_path):
             assert row["success_rate"] == row["unique_interactions_low"] == ""
             assert float(row["extrinsic_return"]) == float(row["episode_length"]) > 0
     assert picture.exists()
-
-
-def test_the_picture_can_be_read_at_the_width_of_a_page(table, tmp_path):
-    rows = [
-        row._replace(environment=f"{row.environment}, {number}")
-        for number in range(5)
-        for row in table
-    ]
-    saved, picture = evaluation_table.write(tmp_path, rows, 900, 0)
-    assert (saved.name, picture.name) == ("evaluation.csv", "evaluation.png")
-    with Image.open(picture) as image:
-        assert image.width <= 1300
-        assert image.width < 2 * image.height
-
-
-def test_another_table_is_stored_beside_the_first(table, tmp_path):
-    first, _ = evaluation_table.write(tmp_path, table, 900, 0)
-    content = first.read_bytes()
-    second, picture = evaluation_table.write(tmp_path, table[:2], 900, 1)
-    assert (second.name, picture.name) == ("evaluation-2.csv", "evaluation-2.png")
-    assert first.read_bytes() == content != second.read_bytes()

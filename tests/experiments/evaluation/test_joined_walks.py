@@ -13,6 +13,7 @@ from experiments.evaluation.joined_walks import join
 from experiments.evaluation.walk_table import WalkConditions, WalkRow, with_means
 from tests.support.refusal import refused
 
+HEADER = ",".join(walk_table.HEADER)
 PLAYED = WalkConditions("raycast", 500, False, {"cbet": 1000}, 7)
 
 
@@ -31,6 +32,25 @@ def both_scenes(policy: str, seed: int, *positions: float) -> list[WalkRow]:
         row(policy, seed, scene, at)
         for scene, at in zip(("studio", "office"), positions, strict=True)
     ]
+
+
+def test_tables_of_several_scenes_are_one(tmp_path):
+    rows = [row("cbet", 0, scene) for scene in ("studio", "office")]
+    assert join([saved(tmp_path / f"{one.scene}.csv", one) for one in rows])[0] == rows
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [("a,b\n1,2\n", "its columns are not policy,seed"), (f"{HEADER}\n1,2\n", "shorter")],
+)
+def test_what_is_no_table_of_learnt_policies_is_refused(content, why, tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text(content)
+    with pytest.raises(RunDirectoryError, match=f"{path} cannot be read: .*{why}"):
+        join([path])
+    saved(path, *both_scenes("uniform", 0, 5.0, 5.0))
+    with pytest.raises(RunDirectoryError, match="no learnt policy"):
+        join([path])
 
 
 @pytest.fixture
@@ -52,13 +72,6 @@ def test_tables_of_several_seeds_are_one(tables):
     assert means["cbet", "office", "all"].value == 24.0
 
 
-def test_tables_of_several_scenes_are_one(tmp_path):
-    halves = [
-        saved(tmp_path / f"{scene}.csv", row("cbet", 0, scene)) for scene in ("studio", "office")
-    ]
-    assert join(halves)[0] == [row("cbet", 0, "studio"), row("cbet", 0, "office")]
-
-
 def test_the_command_writes_one_table_and_its_bars(tables, tmp_path, capsys):
     out = tmp_path / "joined"
     habitat_evaluate.main(["--results", *map(str, tables), "--out", str(out)])
@@ -76,45 +89,17 @@ def test_the_command_writes_one_table_and_its_bars(tables, tmp_path, capsys):
     assert "no other option" in refused(habitat_evaluate.main, part, capsys)
 
 
-def test_a_table_of_random_play_is_refused(tmp_path):
-    path = saved(tmp_path / "a.csv", *both_scenes("uniform", 0, 5.0, 5.0))
-    with pytest.raises(RunDirectoryError, match="no learnt policy"):
-        join([path])
-
-
 def test_what_does_not_belong_together_is_refused(tables, tmp_path):
-    other = tmp_path / "other.csv"
-    saved(other, *both_scenes("cbet", 0, 10.0, 21.0))
-    with pytest.raises(SettingsError, match=r"other numbers of cbet, seed 0, in office"):
-        join([tables[0], other])
-    saved(other, row("cbet", 2, "studio"))
-    with pytest.raises(SettingsError, match=r"no table has cbet, seed 2, in office"):
-        join([*tables, other])
-    for played, what in (
-        (PLAYED._replace(steps=9), "steps is 500, not 9"),
-        (PLAYED._replace(frames={"cbet": 2000}), "frames.cbet is 1000, not 2000"),
+    other, more = tmp_path / "other.csv", both_scenes("cbet", 2, 1.0, 2.0)
+    for rows, played, what in (
+        (both_scenes("cbet", 0, 10.0, 21.0), PLAYED, "other numbers of cbet, seed 0, in office"),
+        (more[:1], PLAYED, "no table has cbet, seed 2, in office"),
+        (more, PLAYED._replace(steps=9), "steps is 500, not 9"),
+        (more, PLAYED._replace(frames={"cbet": 2000}), "frames.cbet is 1000, not 2000"),
+        ([one._replace(episodes=10) for one in more], PLAYED, "10 to 100 episodes"),
     ):
-        saved(other, *both_scenes("cbet", 2, 1.0, 2.0), played=played)
+        saved(other, *rows, played=played)
         with pytest.raises(SettingsError, match=what):
             join([*tables, other])
-    saved(other, *(one._replace(episodes=10) for one in both_scenes("cbet", 2, 1.0, 2.0)))
-    with pytest.raises(SettingsError, match=r"10 to 100 episodes"):
-        join([*tables, other])
     saved(other, *both_scenes("rnd", 0, 1.0, 2.0), played=PLAYED._replace(frames={"rnd": 2000}))
     assert join([*tables, other])[1].frames == {"cbet": 1000, "rnd": 2000}
-
-
-@pytest.mark.parametrize(
-    ("content", "why"),
-    [
-        ("", "not enough values"),
-        ("a,b\n1,2\n", "its columns are not policy,seed"),
-        (",".join(walk_table.HEADER) + "\n", "not all played in the same way"),
-        (",".join(walk_table.HEADER) + "\n1,2\n", "shorter"),
-    ],
-)
-def test_what_is_no_such_table_is_refused(content, why, tmp_path):
-    path = tmp_path / "table.csv"
-    path.write_text(content)
-    with pytest.raises(RunDirectoryError, match=f"{path} cannot be read: .*{why}"):
-        join([path])

@@ -11,8 +11,6 @@ from experiments.evaluation import walk_table
 from experiments.evaluation.walk_table import (
     WalkConditions,
     Walked,
-    of_policies,
-    panels,
     rows,
     with_means,
 )
@@ -51,18 +49,6 @@ def test_several_seeds_have_a_row_together():
     width = 12.7062 / 2  # Student's t of one degree of freedom, times the standard error
     assert both.positions.high == pytest.approx(3.5 + width, rel=1e-4)
     assert (nothing.positions.value, random.positions.value) == (1.0, 2.0)
-
-
-def test_bars_are_those_of_all_seeds():
-    table = with_means([*rows(WALKED), *rows(WALKED._replace(scene="bedroom"))])
-    assert list(dict.fromkeys(scene for scene, _ in of_policies(table))) == [
-        *("studio", "bedroom", "all")
-    ]
-    for bars in panels(table).values():
-        assert list(bars) == ["cbet", "untrained", "uniform"]
-        assert {len(each) for each in bars.values()} == {3}  # scenes, and all of them
-    means = panels(table)["distinct positions an episode"]["cbet"]
-    assert [bar.value for bar in means] == [3.5, 3.5, 3.5]
 
 
 def test_the_mean_of_scenes_is_as_wide_as_they_are():

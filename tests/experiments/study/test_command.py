@@ -9,17 +9,16 @@ from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 
 from cbet_jax.runs import metrics_table
 from cbet_jax.runs.directory import RunDirectory, checkpoints, frames_of, path_at
 from cbet_jax.runs.memory import NotEnoughMemoryError
 from experiments import minigrid_pretrain, paper, report
-from experiments.evaluation import gridworlds
 from experiments.study import results
 from experiments.study.plan import TABULA_RASA, TRANSFER, reached
 from experiments.sweeps import execute
+from tests.support.damage import cut
 from tests.support.here_queue import HereQueue
 from tests.support.refusal import refused
 from tests.support.small_study import (
@@ -91,29 +90,23 @@ def test_a_study_leaves_all_that_it_should(unbroken):
     assert text.count("data:image/png;base64,") == len(pictures)
 
 
-def test_nothing_done_is_done_twice(unbroken, small, monkeypatch):
+def test_nothing_done_is_done_twice(unbroken, small, tmp_path, monkeypatch):
+    """Nor in a study that is called by another name, as after a move."""
     before = {path: path.stat().st_mtime_ns for path in unbroken.rglob("*/*/*.csv")}
     monkeypatch.setattr(HereQueue, "submit", None)
-    paper.main([*ARGUMENTS, "--out", str(unbroken)])
+    (tmp_path / "moved").symlink_to(unbroken)
+    monkeypatch.chdir(tmp_path)
+    for out in (str(unbroken), "moved"):
+        paper.main([*ARGUMENTS, "--out", out])
     assert {path: path.stat().st_mtime_ns for path in before} == before
 
 
-@pytest.mark.parametrize(
-    "chunks",
-    [
-        (CHUNKS + 1,),  # of pre-training and of transfer together
-        # Of pre-training, then (after what was left of it) of transfer:
-        pytest.param((2, CHUNKS), marks=pytest.mark.slow),
-    ],
-)
-def test_a_study_killed_again_and_again_ends_with_the_same_numbers(
-    chunks, unbroken, small, tmp_path
-):
+def test_a_killed_study_ends_with_the_same_numbers(unbroken, small, tmp_path):
+    """After one chunk of transfer."""
     root = tmp_path / "study"
-    for chunk in chunks:
-        program = [sys.executable, "-m", "tests.support.small_study", str(chunk)]
-        ended = subprocess.run([*program, *ARGUMENTS, "--out", str(root)], check=False, timeout=300)
-        assert ended.returncode == -signal.SIGKILL
+    program = [sys.executable, "-m", "tests.support.small_study", str(CHUNKS + 1)]
+    ended = subprocess.run([*program, *ARGUMENTS, "--out", str(root)], check=False, timeout=300)
+    assert ended.returncode == -signal.SIGKILL
     assert contents(root) != contents(unbroken)
     paper.main([*ARGUMENTS, "--out", str(root)])
     assert contents(root) == contents(unbroken)
@@ -137,9 +130,8 @@ def test_runs_can_be_left_at_equal_frames_for_now(unbroken, small, tmp_path, cap
     assert max(row.frames for row in found) == 2 * CHUNK_FRAMES
     paper.main([*without, "--out", str(root)])
     ours, wanted = contents(root), contents(unbroken)
-    assert {name: ours[name] for name in wanted if "results" not in name} == {
-        name: wanted[name] for name in wanted if "results" not in name
-    }
+    for name in wanted.keys() - {"results.csv"}:
+        assert ours[name] == wanted[name], name
 
 
 def test_a_run_that_has_saved_nothing_yet_does_not_stop_the_report(copied, unbroken):
@@ -224,23 +216,10 @@ def test_policies_are_all_that_tasks_need_of_a_run(copied, unbroken, small, caps
     shutil.rmtree(copied / "transfer")
     words = [*ARGUMENTS, "--methods", "rnd", "cbet", "--out", str(copied), "--stages", "transfer"]
     assert "pretrain/DoorKey/rnd holds no policies" in refused(paper.main, words, capsys, 1)
-    before = contents(unbroken / "transfer")
-    assert before
-    assert contents(copied / "transfer") == before
+    assert contents(copied / "transfer") == contents(unbroken / "transfer") != {}
     (copied / "pretrain/DoorKey/rnd").mkdir()
     (copied / "pretrain/DoorKey/rnd/diverged.txt").write_text("the loss is nan\n")
     assert "pretrain/DoorKey/rnd has diverged" in refused(paper.main, words, capsys, 1)
-
-
-def test_damaged_evaluations_are_named(copied, unbroken, small, capsys):
-    table = copied / f"evaluation/DoorKey/cbet/{FRAMES}/evaluation.csv"
-    header, row, *_ = table.read_text().splitlines()
-    table.write_text(f"{header}\n{row[: len(row) // 3]}\n")
-    report = ["--out", str(copied), "--report-only"]
-    assert f"{table} cannot be read" in refused(paper.main, report, capsys)
-    shutil.copytree(table.parent, table.parent.with_name("old"))
-    shutil.copy(unbroken / table.relative_to(copied), table)
-    assert "cbet/old/evaluation.csv cannot be read" in refused(paper.main, report, capsys)
 
 
 def test_a_signal_saves_and_ends_the_study(unbroken, small, tmp_path, capsys, monkeypatch):
@@ -259,44 +238,18 @@ def test_a_signal_saves_and_ends_the_study(unbroken, small, tmp_path, capsys, mo
     assert line.endswith(f"--out {root / RUN} --resume  # at {CHUNK_FRAMES} frames")
 
 
-def diverging(method, chunk):
-    """Return the stand-in for training; runs of a method diverge in a chunk from their start."""
-
-    def build(settings, mesh=None):
-        program = walking(settings, mesh)
-        if settings.train.method != method:
-            return program
-        chunks = []
-
-        class Compiled:
-            def lower(self, template):
-                return self
-
-            def compile(self):
-                return self
-
-            def memory_analysis(self):
-                return None
-
-            def __call__(self, state):
-                state, found = program.advance(state)
-                chunks.append(1)
-                update = 0.0 if len(chunks) == chunk else np.nan
-                return state, {**found, "first_bad_update": np.full_like(found["success"], update)}
-
-        return program._replace(advance=Compiled())
-
-    return build
-
-
 def test_a_run_that_diverges_stops_only_what_needs_it(
     unbroken, small, tmp_path, capsys, monkeypatch
 ):
     """Its first two chunks are good, and the policies there are evaluated."""
+
+    def diverging(settings, mesh=None):
+        return walking(settings, mesh, bad_update=5 if settings.train.method == "cbet" else -1)
+
     root = tmp_path / "study"
+    monkeypatch.setattr(minigrid_pretrain, "build", diverging)
     arguments = [*ARGUMENTS, "--methods", "cbet", "count", "--out", str(root)]
-    for chunk in (CHUNKS, 1):  # it diverges again where it did
-        monkeypatch.setattr(minigrid_pretrain, "build", diverging("cbet", chunk))
+    for _ in range(2):  # it diverges again where it did
         line = refused(paper.main, arguments, capsys, 1)
         why = f"{RUN}: the loss of update 5 is not a finite number"
         assert line.startswith(f"error: 3 of 10 jobs have failed, first {why}")
@@ -345,20 +298,9 @@ def test_the_report_is_drawn_anew_from_the_results_or_the_directory(
     (tmp_path / "results.csv").write_text("a,b\n1,2\n")
     broken = [str(tmp_path / "results.csv")]
     assert "its columns are not stage,setup" in refused(report.main, broken, capsys)
-    (tmp_path / "results.csv").write_text('stage,"' + "x" * 200_000)
-    assert "results.csv cannot be read: field larger" in refused(report.main, broken, capsys)
     assert "nowhere.csv cannot be read" in refused(report.main, ["nowhere.csv"], capsys)
     nothing = ["--report-only", "--out", str(tmp_path / "new")]
     assert "new holds no study" in refused(paper.main, nothing, capsys)
-
-
-def test_a_moved_study_goes_on(unbroken, small, tmp_path, monkeypatch):
-    """It can be called by another name, too, though runs of transfer say where they are from."""
-    moved = tmp_path / "moved"
-    moved.symlink_to(unbroken)
-    monkeypatch.chdir(tmp_path)
-    paper.main([*ARGUMENTS, "--out", "moved", "--plan"])
-    paper.main([*ARGUMENTS, "--out", "moved"])
 
 
 @pytest.mark.parametrize(
@@ -368,9 +310,7 @@ def test_a_moved_study_goes_on(unbroken, small, tmp_path, monkeypatch):
         (["--methods", "cbet", "cbet"], "method 'cbet' is named twice"),
         (["--setups", "Multienv"], "did you mean MultiEnv"),
         (["--tasks", "Unlokc"], "Unlock"),
-        (["--preset", "lptop"], "laptop"),
         (["--seeds", "0"], "seeds must be at least 1"),
-        (["--episodes", "0"], "episodes must be at least 1"),
         (["--budget", "39", "--evaluate-at", "20"], "less than a chunk (40)"),
         (
             ["--budget", "200", "--tasks", "Unlock"],
@@ -378,8 +318,6 @@ def test_a_moved_study_goes_on(unbroken, small, tmp_path, monkeypatch):
         ),
         (["--evaluate-at", "121"], "evaluate_at must be in 1..120, not 121"),
         (["--until", "121"], "until must be in 1..120, not 121"),
-        (["--tasks-until", "0"], "tasks_until must be at least 1, not 0"),
-        (["--preset", ""], "unknown preset ''"),
         (["--slurm", "partition=gpu"], "--cluster slurm"),
     ],
 )
@@ -389,21 +327,11 @@ def test_bad_studies_are_refused(arguments, expected, small, tmp_path, capsys, m
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize(
-    ("arguments", "expected"),
-    [
-        (["--budget", "200"], "other settings: budget is 120, not 200"),
-        (["--seeds", "3"], "other settings: seeds is 2, not 3"),
-        (["--preset", "laptop"], "other settings: preset is smoke, not laptop"),
-    ],
-)
-def test_a_study_goes_on_as_it_began(arguments, expected, unbroken, small, capsys):
-    given = ["--preset", "smoke", "--out", str(unbroken)]
-    assert expected in refused(paper.main, [*given, *arguments], capsys)
-
-
-def test_a_run_begun_with_other_settings_is_refused(unbroken, small, tmp_path, capsys):
-    """By somebody else, in the directory of the study."""
+def test_other_settings_than_a_study_began_with_are_refused(unbroken, small, tmp_path, capsys):
+    """By the settings of the study, or by somebody else in its directory."""
+    for changed, problem in (("--budget", "budget is 120"), ("--seeds", "seeds is 2")):
+        other = [*ARGUMENTS, "--out", str(unbroken), changed, "200"]
+        assert f"other settings: {problem}, not 200" in refused(paper.main, other, capsys)
     root = tmp_path / "study"
     run = RunDirectory(root / RUN)
     run.create(replace(RunDirectory(unbroken / RUN).settings(), first_seed=7))
@@ -428,14 +356,16 @@ def test_damaged_studies_are_refused(copied, small, tmp_path, capsys):
         line = refused(paper.main, [*ARGUMENTS, "--out", str(copied)], capsys)
         assert f"{run.config} cannot be read: " in line
     run.config.write_text(config)
-    policy = checkpoints(run.policies)[0]
-    (arrays,) = policy.rglob("*.npz")
-    arrays.write_bytes(arrays.read_bytes()[:-10])
+    table = copied / f"evaluation/DoorKey/cbet/{FRAMES}/evaluation.csv"
+    table.write_text(table.read_text()[:300])
+    line = refused(paper.main, ["--out", str(copied), "--report-only"], capsys)
+    assert f"{table} cannot be read" in line
+    cut(checkpoints(run.policies)[0])
     shutil.rmtree(copied / "evaluation")
     error = refused(paper.main, [*ARGUMENTS, "--out", str(copied)], capsys, 1)
     assert error.startswith("error: 1 of 5 jobs have failed, first evaluation/DoorKey/cbet/80: ")
     assert "is damaged" in error
-    assert (copied / f"evaluation/DoorKey/cbet/{FRAMES}/evaluation.csv").exists()
+    assert table.exists()
 
 
 def test_processes_share_a_study_job_by_job(copied, unbroken, small, capsys, monkeypatch):
@@ -461,17 +391,3 @@ def test_processes_share_a_study_job_by_job(copied, unbroken, small, capsys, mon
     waiting = said.index(f"{RUN} is being done by another process")
     assert waiting < said.index("tabula_rasa/DoorKey-8x8/cbet is done") < said.index(f"{RUN} is d")
     assert (copied / "results.csv").read_bytes() == (unbroken / "results.csv").read_bytes()
-
-
-def test_all_evaluations_are_played_by_one_program(copied, unbroken, small, monkeypatch):
-    shutil.rmtree(copied / "evaluation")
-    played, play = [], gridworlds.play_each_world
-
-    def counted(runs, *more):
-        played.append(len(runs))
-        return play(runs, *more)
-
-    monkeypatch.setattr(gridworlds, "play_each_world", counted)
-    paper.main([*ARGUMENTS, "--out", str(copied)])
-    assert played == [2]
-    assert contents(copied) == contents(unbroken)

@@ -9,7 +9,7 @@ from pathlib import Path
 import jax
 import pytest
 
-from cbet_jax.config import CountSettings, SettingsError
+from cbet_jax.config import CountSettings
 from cbet_jax.intrinsic import METHODS
 from cbet_jax.runs.directory import RunDirectory
 from cbet_jax.runs.saved_policies import load_policies
@@ -62,12 +62,7 @@ def test_the_plan_says_all_that_is_done_and_where():
 
 @pytest.mark.parametrize(
     ("changed", "expected"),
-    [
-        ({}, {}),
-        ({"actors": 40}, {"worlds": 40}),
-        ({"lockstep": True}, {"lockstep": True}),
-        ({"first_seed": 100}, {}),
-    ],
+    [({"actors": 40}, {"worlds": 40}), ({"lockstep": True, "first_seed": 100}, {"lockstep": True})],
 )
 def test_all_runs_of_a_study_start_and_learn_alike(changed, expected):
     for job in plan(Path("study"), StudySettings(**LAPTOP, **changed), CHOSEN):
@@ -78,11 +73,6 @@ def test_all_runs_of_a_study_start_and_learn_alike(changed, expected):
             own |= {"extrinsic_weight": settings.train.extrinsic_weight}
             assert settings.train == replace(plain, **{**own, **expected, **actors})
             assert (settings.first_seed, settings.seeds) == (changed.get("first_seed", 0), 3)
-
-
-def test_seeds_that_are_too_large_are_refused():
-    with pytest.raises(SettingsError, match="first_seed must be at most"):
-        StudySettings(**LAPTOP, first_seed=2**32 - 1)
 
 
 @pytest.mark.parametrize(("main", "runs"), [(minigrid_ablation, 54), (noisy_tv, 8), (paper, 15)])
@@ -96,12 +86,6 @@ def test_each_study_has_its_runs(main, runs, capsys, tmp_path, monkeypatch):
     }
     frames = f"{runs * 3 * 24_000_000:,}"
     assert last == f"{2 * runs} of {2 * runs} jobs left, {frames} of {frames} frames"
-
-
-def test_the_defaults_of_smoke_make_a_study_with_all_stages(capsys, tmp_path):
-    paper.main(["--preset", "smoke", "--out", str(tmp_path / "study"), "--plan"])
-    shown = capsys.readouterr().out
-    assert all(f"{tmp_path}/study/{stage}/" in shown for stage in STAGES)
 
 
 def test_every_method_of_the_package_can_be_studied_and_ones_own(tmp_path):

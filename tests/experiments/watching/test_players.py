@@ -38,7 +38,9 @@ def test_a_seed_of_a_run_is_loaded_with_the_networks_of_its_method(method, tmp_p
 
 def test_a_run_is_shown_where_it_interacts_most_in_the_end(tmp_path):
     directory, settings = RunDirectory(tmp_path), RunSettings(environments=WORLDS)
-    assert players.liveliest(directory, settings) == WORLDS[0]  # nothing is known
+    for unknown in ("", HEADER, HEADER + "0,4\n"):
+        directory.metrics.write_text(unknown)
+        assert players.liveliest(directory, settings) == WORLDS[0]
     rows = [
         f"{seed},{frames},interactions/{name},{value * frames}\n"
         for seed in range(2)
@@ -48,10 +50,3 @@ def test_a_run_is_shown_where_it_interacts_most_in_the_end(tmp_path):
     rows += ["0,21,interactions/KeyCorridorS3R3,50\n", "0,1,interactions,1000\n"]
     directory.metrics.write_text(HEADER + "".join(rows))
     assert players.liveliest(directory, settings) == "KeyCorridorS3R3"
-
-
-@pytest.mark.parametrize("content", ["", HEADER, HEADER + "0,4\n"], ids=["empty", "new", "cut"])
-def test_a_run_without_whole_metrics_is_shown_in_its_first_world(content, tmp_path):
-    directory = RunDirectory(tmp_path)
-    directory.metrics.write_text(content)
-    assert players.liveliest(directory, RunSettings(environments=WORLDS)) == WORLDS[0]

@@ -79,7 +79,3 @@ def test_plays_side_by_side_wait_for_each_other_at_the_end_of_episodes():
         *(((1, 0), (1, 0)), ((1, 1), (1, 1)), ((1, 1), (1, 2))),
         *(((2, 0), (2, 0)), ((2, 1), (2, 1)), ((2, 2), (2, 1))),
     ]
-
-
-def test_one_play_is_shown_as_it_is(moments):
-    assert list(side_by_side(iter(moments))) == [(moment,) for moment in moments]
