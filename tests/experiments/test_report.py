@@ -135,7 +135,7 @@ def test_walks_in_rooms_are_shown(tmp_path):
     run = RunDirectory(tmp_path / "a")
     run.create(HABITAT_PRESETS["smoke"])
     run.metrics.write_text(HEADER + "0,500,positions,3\n")
-    walk = WalkRow("cbet", "0", "studio", 9, Estimate(4.0, 3.0, 5.0), 30, 1.5)
+    walk = WalkRow("cbet", "0", "studio", 9, Estimate(4.0, 3.0, 5.0), 30)
     conditions = WalkConditions("raycast", 100, False, {"cbet": 1000}, 0)
     walk_table.save(run.root / "habitat-evaluation.csv", [walk], conditions)
     report.main([str(run.root)])

@@ -357,7 +357,8 @@ def test_damaged_studies_are_refused(copied, small, tmp_path, capsys):
         assert f"{run.config} cannot be read: " in line
     run.config.write_text(config)
     table = copied / f"evaluation/DoorKey/cbet/{FRAMES}/evaluation.csv"
-    table.write_text(table.read_text()[:300])
+    header, row, *_ = table.read_text().splitlines()
+    table.write_text(f"{header}\n{row[: len(row) // 3]}\n")
     line = refused(paper.main, ["--out", str(copied), "--report-only"], capsys)
     assert f"{table} cannot be read" in line
     cut(checkpoints(run.policies)[0])

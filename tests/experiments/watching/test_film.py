@@ -42,7 +42,7 @@ def test_every_frame_of_a_film_has_one_size(moments):
     cells[8:11, 10:15] = level.cells[5:-5, 5:-5]
     moved = level.agent_position + np.array([5, 3])
     level = level._replace(cells=cells, size=level.size + 9, agent_position=moved)
-    second = first._replace(state=first.state._replace(level=level))
+    second = first._replace(episode=2, state=first.state._replace(level=level))
     pictures = list(film.film(TITLE, ["somebody"], [(first,), (second,)]))
     assert pictures[0].shape == pictures[1].shape
     assert shows(pictures[1], whole_grid(first.state)) == 1
