@@ -89,11 +89,7 @@ def _weak(key):
 @pytest.mark.parametrize(
     ("world", "name", "words"),
     [
-        (
-            replace(CORRIDOR, view_shape=(7, 7, 4)),
-            "record",
-            "view_shape must be (height, width",
-        ),
+        (replace(CORRIDOR, view_shape=(7, 7, 4)), "record", "view_shape must be (height, width"),
         (replace(CORRIDOR, num_actions=0), "record", "num_actions must be a whole number"),
         (
             replace(CORRIDOR, unmeasured=("reward",)),
@@ -155,11 +151,7 @@ def _weak(key):
             "numbers",
             "step 0 of world 0: environment must be 0..0",
         ),
-        (
-            changed(view=lambda seen: seen.view * 0),
-            "what is counted",
-            "the view never changes",
-        ),
+        (changed(view=lambda seen: seen.view * 0), "what is counted", "the view never changes"),
         (
             changed(panorama=lambda seen: seen.panorama * 0),
             "what is counted",

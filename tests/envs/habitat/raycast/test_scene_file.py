@@ -13,17 +13,7 @@ from envs.habitat.raycast.mesh import Mesh
 from envs.habitat.raycast.paint import Paint
 from envs.habitat.scenes import read_stage
 from envs.habitat.simulator import SimulatorError
-from tests.support.scenes import (
-    BLUE,
-    FACES,
-    GREEN,
-    RED,
-    SQUARE,
-    WHITE,
-    box,
-    room,
-    textured_square,
-)
+from tests.support.scenes import BLUE, FACES, GREEN, RED, SQUARE, WHITE, box, room, textured_square
 
 
 def read(path: Path) -> Mesh:

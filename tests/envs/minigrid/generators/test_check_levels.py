@@ -58,10 +58,7 @@ def test_levels_that_are_well_pass(well):
         (generator(agent_direction=4), "the agent's direction must be 0..3, not 4"),
         (generator(max_steps=10), "max_steps must be 1..9, not 10"),
         (generator(cell=c.EMPTY), "its task is to reach the goal, and it has none"),
-        (
-            generator(cell=c.EMPTY, task=PICK_UP, target=48),
-            "to pick up the object 48, which is",
-        ),
+        (generator(cell=c.EMPTY, task=PICK_UP, target=48), "to pick up the object 48, which is"),
         (generator(task=PICK_UP, target=c.GOAL), "to pick up the object 65, which is not"),
         (generator(task=OPEN_DOOR, target=pack_position(9, 9)), "the door at (9, 9), and none is"),
         (generator(cell=c.open_door(0), task=OPEN_DOOR, target=pack_position(3, 1)), "not open"),

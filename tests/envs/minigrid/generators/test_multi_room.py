@@ -42,8 +42,7 @@ def test_a_call_ends_though_no_chain_is_ready():
 
 
 @pytest.mark.parametrize(
-    "name",
-    [pytest.param("MultiRoom-N12-S10", marks=pytest.mark.slow), "MultiRoomNoisyTV-N7-S4"],
+    "name", [pytest.param("MultiRoom-N12-S10", marks=pytest.mark.slow), "MultiRoomNoisyTV-N7-S4"]
 )
 def test_a_level_that_is_handed_out_is_complete(name):
     levels, valid = jax.jit(lambda key: sample_levels(GENERATORS[name], key, 8))(jax.random.key(0))
