@@ -1,8 +1,8 @@
 """Environments of other libraries as a `World`: navix's, and those with gymnax's interface.
 
-They keep their rules, rewards and ends. Actions are discrete; an observation is one array, which
-becomes bytes (`envs.observation_bytes`). Counts read the same bytes as `panorama`: a state is an
-observation, a change is the difference of two that follow each other.
+They keep their rules, rewards and ends. Actions are discrete; an observation is one array, encoded
+as bytes (`envs.observation_bytes`). `panorama` holds the same bytes: counts treat an observation as
+a state, and the difference of consecutive observations as a change.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -11,19 +11,19 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, UInt8
 
 from envs.observation_bytes import BYTE, Bounds, make_view
 from envs.types import Step, World
 
-UNBOUNDED = 1e6  # a bound beyond this is none: spaces write the largest float in its place
+UNBOUNDED = 1e6  # larger bounds count as none: unbounded spaces have the largest float
 
-#: of reward, terminated, and info; all of one environment
+#: (reward, terminated, info) -> whether the action fulfilled the task
 type Success = Callable[[Any, Any, Any], Bool[Array, ""]]
 
 
-class Played(NamedTuple):
-    """What an action brought, in one environment."""
+class Transition(NamedTuple):
+    """The result of one action in one environment."""
 
     observation: Array
     reward: Float[Array, ""]
@@ -32,26 +32,26 @@ class Played(NamedTuple):
     success: Bool[Array, ""]
 
 
-class Adapted(NamedTuple):
+class AdaptedState(NamedTuple):
     """The state of `N` environments."""
 
-    states: Any  # of the environments, arrays [N, ...]
+    states: Any  # the environments' own states, arrays [N, ...]
     length: Int[Array, " N"]  # steps played in the current episode
     key: PRNGKeyArray
 
 
 class _Environment(NamedTuple):
-    """One environment: what the adapters of all libraries have in common."""
+    """The interface that the adapters of all libraries share, for one environment."""
 
     name: str
     num_actions: int
     max_steps: int
     reset: Callable[[PRNGKeyArray], tuple[Any, Array]]  # key -> state, observation
-    #: key, state, action, length of the episode with this action
-    step: Callable[[PRNGKeyArray, Any, Array, Array], tuple[Any, Played]]
-    #: which of the steps ended an episode without beginning the next; None: the environment does
-    needs_reset: Callable[[Played], Bool[Array, " N"]] | None
-    says_success: bool = True  # no: nothing tells whether an action fulfilled the task
+    #: key, state, action, steps of the episode including this one -> state, transition
+    step: Callable[[PRNGKeyArray, Any, Array, Array], tuple[Any, Transition]]
+    #: masks ended episodes that `step` did not reset; None: `step` always resets
+    needs_reset: Callable[[Transition], Bool[Array, " N"]] | None
+    says_success: bool = True  # whether success is measured
 
 
 def from_gymnax(
@@ -64,37 +64,28 @@ def from_gymnax(
     max_steps: int | None = None,
     success: Success | None = None,
     name: str | None = None,
-) -> World[Adapted]:
-    """Return worlds that play an environment with gymnax's interface.
+) -> World[AdaptedState]:
+    """Return a batch of an environment with gymnax's interface.
 
-    It has `reset(key, params)`, `step(key, state, action, params)`, which resets by itself, and
-    `action_space(params)`. A step returns `terminated` and `truncated`, as in gymnax 1.0, or one
-    `done`, as before; `done` is a truncation where `info["truncated"]` says so or, without that, at
-    the time limit.
+    It needs `reset(key, params)`, an auto-resetting `step(key, state, action, params)` and
+    `action_space(params)`. A step returns `terminated` and `truncated` (gymnax 1.0) or one `done`,
+    which is a truncation where `info["truncated"]` is set or, without that key, at the time limit.
 
     Args:
         env: the environment.
-        params: of the environment.
+        params: the environment's parameters.
         num_worlds: size of the batch.
-        bounds: of the numbers of an observation (None: those of `observation_space(params)`, if
-            there is one; bytes need none).
-        levels: that counts tell apart in a real number, 2 to 256.
-        max_steps: time limit, beside `params.max_steps_in_episode`, which the environment keeps
-            itself: the smaller one holds.
-        success: says whether an action fulfilled the task (None: `info["success"]`; without it,
-            success is not measured).
-        name: in metrics and tables (None: the environment's own, or that of its class).
+        bounds: bounds of an observation's numbers (None: those of `observation_space(params)`).
+            Real numbers need bounds.
+        levels: quantization levels of a real number in counts, 2 to 256.
+        max_steps: time limit in steps; `params.max_steps_in_episode` holds, too, if smaller.
+        success: whether an action fulfilled the task (None: `info["success"]`, if present).
+        name: name in metrics and tables (None: `env.name` or the class's name).
 
     Raises:
         ValueError: the environment cannot be adapted; one line says why.
     """
-    limits = [max_steps, getattr(params, "max_steps_in_episode", None)]
-    limit = min((int(limit) for limit in limits if limit is not None), default=None)
-    if limit is None:
-        raise ValueError("its params have no max_steps_in_episode: give max_steps")
-    actions = getattr(env.action_space(params), "n", None)
-    if actions is None:
-        raise ValueError("its actions must be discrete: action_space(params) has no n")
+    limit, num_actions = _time_limit(params, max_steps), _num_actions(env, params)
     if bounds is None and (space := getattr(env, "observation_space", None)) is not None:
         bounds = _space_bounds(space(params))
 
@@ -102,26 +93,26 @@ def from_gymnax(
         observation, state = env.reset(key, params)
         return state, observation
 
-    def step(key: PRNGKeyArray, state: Any, action: Array, length: Array) -> tuple[Any, Played]:
+    def step(key: PRNGKeyArray, state: Any, action: Array, length: Array) -> tuple[Any, Transition]:
         observation, state, reward, *ends, info = env.step(key, state, action, params)
         at_limit = length >= limit
         terminated, truncated = _ends(ends, info, at_limit)
-        if max_steps is not None:  # the environment need not keep it
+        if max_steps is not None:  # the environment may not enforce it
             truncated = truncated | (at_limit & ~terminated)
         if success is not None:
             reached = success(reward, terminated, info)
         else:
             reached = info.get("success", False)
-        return state, _played(observation, reward, terminated, truncated, reached)
+        return state, _transition(observation, reward, terminated, truncated, reached)
 
     return _world(
         _Environment(
             name=name or str(getattr(env, "name", type(env).__name__)),
-            num_actions=int(actions),
+            num_actions=num_actions,
             max_steps=limit,
             reset=reset,
             step=step,
-            needs_reset=None if max_steps is None else lambda played: played.truncated,
+            needs_reset=None if max_steps is None else lambda transition: transition.truncated,
             says_success=success is not None or _tells_success(env, params),
         ),
         num_worlds,
@@ -130,14 +121,29 @@ def from_gymnax(
     )
 
 
+def _time_limit(params: Any, max_steps: int | None) -> int:
+    limits = [max_steps, getattr(params, "max_steps_in_episode", None)]
+    known = [int(limit) for limit in limits if limit is not None]
+    if not known:
+        raise ValueError("its params have no max_steps_in_episode: give max_steps")
+    return min(known)
+
+
+def _num_actions(env: Any, params: Any) -> int:
+    actions = getattr(env.action_space(params), "n", None)
+    if actions is None:
+        raise ValueError("its actions must be discrete: action_space(params) has no n")
+    return int(actions)
+
+
 def _ends(
     ends: Sequence[Any], info: Mapping[str, Any], at_limit: Bool[Array, ""]
 ) -> tuple[Bool[Array, ""], Bool[Array, ""]]:
-    """Return whether an episode was terminated, and whether it was truncated; never both.
+    """Return `terminated` and `truncated`, never both true.
 
     Args:
         ends: `terminated` and `truncated`, or one `done`.
-        info: of the step; may say `truncated`, beside one `done`.
+        info: the step's information; its `truncated` classifies a `done`.
         at_limit: whether the time limit was reached.
     """
     if len(ends) == 2:
@@ -149,7 +155,7 @@ def _ends(
 
 
 def _tells_success(env: Any, params: Any) -> bool:
-    """Return whether a step's `info` has `success`; nothing is played."""
+    """Return whether a step's `info` has `success`, without running it."""
     told: set[str] = set()
 
     def look() -> None:
@@ -168,35 +174,36 @@ def from_navix(
     levels: int = BYTE,
     success: Success | None = None,
     name: str | None = None,
-) -> World[Adapted]:
-    """Return worlds that play an environment of navix by navix's own rules and observations.
+) -> World[AdaptedState]:
+    """Return a batch of a navix environment with navix's own rules and observations.
 
-    `--envs Navix-FourRooms-v0` does, too.
+    On the command line: `--envs Navix-FourRooms-v0`.
 
     Args:
         env: the environment, as `navix.make` returns it.
         num_worlds: size of the batch.
-        bounds: of the numbers of an observation (None: those of `observation_space`).
-        levels: that counts tell apart in a real number, 2 to 256.
-        success: says whether an action fulfilled the task (None: it ended the episode, and was
-            rewarded).
-        name: in metrics and tables (None: that of the environment's class).
+        bounds: bounds of an observation's numbers (None: those of `observation_space`).
+        levels: quantization levels of a real number in counts, 2 to 256.
+        success: whether an action fulfilled the task (None: it ended the episode with a reward).
+        name: name in metrics and tables (None: the class's name).
 
     Raises:
         ValueError: the environment cannot be adapted; one line says why.
     """
-    env = env.replace(disable_autoreset=True)  # it would reset one step later than a `World` does
+    env = env.replace(disable_autoreset=True)  # it resets one step later than a `World`
 
     def reset(key: PRNGKeyArray) -> tuple[Any, Array]:
         timestep = env.reset(key)
         return timestep, timestep.observation
 
-    def step(key: PRNGKeyArray, timestep: Any, action: Array, _: Array) -> tuple[Any, Played]:
-        del key  # the state has one
+    def step(key: PRNGKeyArray, timestep: Any, action: Array, _: Array) -> tuple[Any, Transition]:
+        del key  # `timestep` holds one
         after = env.step(timestep, action)
         terminated, reward = after.is_termination(), after.reward
         reached = success(reward, terminated, after.info) if success else terminated & (reward > 0)
-        return after, _played(after.observation, reward, terminated, after.is_truncation(), reached)
+        return after, _transition(
+            after.observation, reward, terminated, after.is_truncation(), reached
+        )
 
     return _world(
         _Environment(
@@ -205,7 +212,7 @@ def from_navix(
             max_steps=int(env.max_steps),
             reset=reset,
             step=step,
-            needs_reset=lambda played: played.terminated | played.truncated,
+            needs_reset=lambda transition: transition.terminated | transition.truncated,
         ),
         num_worlds,
         _space_bounds(env.observation_space) if bounds is None else bounds,
@@ -215,69 +222,32 @@ def from_navix(
 
 def _world(
     env: _Environment, num_worlds: int, bounds: Bounds | None, levels: int
-) -> World[Adapted]:
-    """Return the worlds of an environment.
+) -> World[AdaptedState]:
+    """Return a batch of an environment. The arguments are those of `from_gymnax`."""
+    observation_type = jax.eval_shape(env.reset, jax.random.key(0))[1]
+    encode, view_shape = make_view(observation_type, bounds, levels)
 
-    Args:
-        env: the environment.
-        num_worlds: size of the batch.
-        bounds: of the numbers of an observation (None: unknown).
-        levels: that counts tell apart in a real number.
-    """
-    seen = jax.eval_shape(env.reset, jax.random.key(0))[1]
-    bytes_of, view_shape = make_view(seen, bounds, levels)
-
-    def init(key: PRNGKeyArray) -> tuple[Adapted, Step]:
+    def init(key: PRNGKeyArray) -> tuple[AdaptedState, Step]:
         key, reset_key = jax.random.split(key)
         states, observation = jax.vmap(env.reset)(jax.random.split(reset_key, num_worlds))
-        nothing = jnp.zeros(num_worlds, jnp.int32)
-        never = jnp.zeros(num_worlds, bool)
-        played = Played(observation, jnp.zeros(num_worlds), never, never, never)
-        return Adapted(states, nothing, key), see(observation, played, nothing)
+        zero, never = jnp.zeros(num_worlds, jnp.int32), jnp.zeros(num_worlds, bool)
+        first = Transition(observation, jnp.zeros(num_worlds), never, never, never)
+        return AdaptedState(states, zero, key), _as_step(first, zero, *encode(observation))
 
-    def step(adapted: Adapted, action: Int[Array, " N"]) -> tuple[Adapted, Step]:
+    def step(adapted: AdaptedState, action: Int[Array, " N"]) -> tuple[AdaptedState, Step]:
         key, step_key, reset_key = jax.random.split(adapted.key, 3)
         length = adapted.length + 1
         keys = jax.random.split(step_key, num_worlds)
-        states, played = jax.vmap(env.step)(keys, adapted.states, action, length)
-        observation = played.observation
+        states, transition = jax.vmap(env.step)(keys, adapted.states, action, length)
+        observation = transition.observation
         if env.needs_reset is not None:
-            mask = env.needs_reset(played)
-            states, observation = begin_episodes(mask, states, observation, reset_key)
-        ended = played.terminated | played.truncated
-        return (
-            Adapted(states, jnp.where(ended, 0, length), key),
-            see(observation, played, length),
-        )
+            mask = env.needs_reset(transition)
+            states, observation = _reset_where(mask, states, observation, env.reset, reset_key)
+        ended = transition.terminated | transition.truncated
+        after = AdaptedState(states, jnp.where(ended, 0, length), key)
+        return after, _as_step(transition, length, *encode(observation))
 
-    def begin_episodes(
-        mask: Bool[Array, " N"], states: Any, observation: Array, key: PRNGKeyArray
-    ) -> tuple[Any, Array]:
-        """Reset where the mask is set; where it is set nowhere, nothing is computed."""
-
-        def begin() -> tuple[Any, Array]:
-            fresh = jax.vmap(env.reset)(jax.random.split(key, num_worlds))
-            return jax.tree.map(
-                lambda new, old: _where(mask, new, old), fresh, (states, observation)
-            )
-
-        return jax.lax.cond(mask.any(), begin, lambda: (states, observation))
-
-    def see(observation: Array, played: Played, length: Int[Array, " N"]) -> Step:
-        view, counted = bytes_of(observation)
-        return Step(
-            view=view,
-            panorama=counted,
-            reward=played.reward,
-            success=played.success,
-            terminated=played.terminated,
-            truncated=played.truncated,
-            length=length,
-            environment=jnp.zeros(num_worlds, jnp.int32),
-            interaction=jnp.zeros((num_worlds, 2), jnp.uint32),  # nothing is known of full states
-        )
-
-    return World[Adapted](
+    return World[AdaptedState](
         init=init,
         step=step,
         refresh=lambda adapted: adapted,
@@ -291,8 +261,43 @@ def _world(
     )
 
 
+def _reset_where(
+    mask: Bool[Array, " N"],
+    states: Any,
+    observation: Array,
+    reset: Callable[[PRNGKeyArray], tuple[Any, Array]],
+    key: PRNGKeyArray,
+) -> tuple[Any, Array]:
+    """Reset the environments of the mask; compute nothing if it is empty."""
+
+    def begin() -> tuple[Any, Array]:
+        fresh = jax.vmap(reset)(jax.random.split(key, len(mask)))
+        return jax.tree.map(lambda new, old: _where(mask, new, old), fresh, (states, observation))
+
+    return jax.lax.cond(mask.any(), begin, lambda: (states, observation))
+
+
+def _as_step(
+    transition: Transition,
+    length: Int[Array, " N"],
+    view: UInt8[Array, "N height width 3"],
+    counted: UInt8[Array, "N numbers"],
+) -> Step:
+    return Step(
+        view=view,
+        panorama=counted,
+        reward=transition.reward,
+        success=transition.success,
+        terminated=transition.terminated,
+        truncated=transition.truncated,
+        length=length,
+        environment=jnp.zeros_like(length),
+        interaction=jnp.zeros((*length.shape, 2), jnp.uint32),  # full states are unknown
+    )
+
+
 def _space_bounds(space: Any) -> Bounds | None:
-    """Return the bounds that a space of gymnax or navix says, None where it says none."""
+    """Return the bounds of a space of gymnax or navix, None if it is unbounded."""
     if hasattr(space, "n"):
         return 0, int(space.n) - 1
     low = getattr(space, "low", getattr(space, "minimum", None))
@@ -304,25 +309,12 @@ def _space_bounds(space: Any) -> Bounds | None:
     return low, high
 
 
-def _played(
+def _transition(
     observation: Array, reward: Any, terminated: Any, truncated: Any, success: Any
-) -> Played:
-    """Return what an action brought, each with its type.
-
-    Args:
-        observation: after it.
-        reward: for it.
-        terminated: whether it ended the episode in a terminal state.
-        truncated: whether the episode ended at its time limit.
-        success: whether it fulfilled the task.
-    """
-    return Played(
-        observation,
-        jnp.asarray(reward, jnp.float32),
-        jnp.asarray(terminated, bool),
-        jnp.asarray(truncated, bool),
-        jnp.asarray(success, bool),
-    )
+) -> Transition:
+    """Return a transition with the dtypes of `Step`."""
+    flags = (jnp.asarray(flag, bool) for flag in (terminated, truncated, success))
+    return Transition(observation, jnp.asarray(reward, jnp.float32), *flags)
 
 
 def _where(mask: Bool[Array, " N"], new: Array, old: Array) -> Array:

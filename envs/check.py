@@ -1,4 +1,4 @@
-"""What every world must keep, checked on a world and said in words."""
+"""The world contract, checked with readable messages."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
@@ -11,17 +11,16 @@ from jaxtyping import Array, Bool
 from envs.errors import Check, ContractError, NotChecked
 from envs.types import EPISODE_METRICS, Step, World
 
-MOST_STEPS = 2_000  # that are played: more than two episodes of most worlds
+MOST_STEPS = 2_000  # played in a check: more than two episodes of most worlds
 FEWEST_STEPS = 50
-STARTS = 4  # inits that are looked at, to find whether all episodes begin alike
+STARTS = 4  # keys of `init` compared, to find whether all episodes begin alike
 SHAPES = "shapes and types"
 
 
 def check_world(world: World) -> Iterator[Check]:
-    """Check that a world is as `envs.types` says, one thing after the other.
+    """Check a world against the contract of `envs.types`, with about two episodes of random play.
 
-    Random actions are played, for some two episodes. No check knows what should be seen, or what
-    should be rewarded.
+    Whether its views and rewards are the intended ones is not checked.
     """
     found = checked("record", lambda: _check_record(world))
     yield found
@@ -39,7 +38,7 @@ def check_world(world: World) -> Iterator[Check]:
 
 
 def first_problem(world: World) -> str:
-    """Return what is wrong with a world's record, shapes or types; nothing if all is well.
+    """Return the first problem of a world's record, shapes or types, or ''.
 
     Nothing is compiled or played.
     """
@@ -58,11 +57,7 @@ class _Played(NamedTuple):
 
 
 class _Subject:
-    """The world that is checked, and what was played in it.
-
-    Args:
-        world: the world.
-    """
+    """A world under check, and its random actions."""
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -76,18 +71,18 @@ class _Subject:
         return _Played(first, jax.lax.scan(self.world.step, self.world.refresh(state), actions)[1])
 
     def play(self, seed: int = 0, actions: np.ndarray | None = None) -> _Played:
-        """Return what comes of actions `[T, N]` (None: the random ones)."""
+        """Play actions `[T, N]` (None: the random ones)."""
         chosen = self.actions if actions is None else actions
         played = self._play(jax.random.key(seed), jnp.asarray(chosen, jnp.int32))
         return jax.tree.map(np.asarray, played)
 
 
 def checked(name: str, check: Callable[[], None]) -> Check:
-    """Return what came of a check.
+    """Run a check and return its result.
 
     Args:
-        name: of the check.
-        check: raises ContractError with what is wrong, or NotChecked with the reason.
+        name: the check's name in messages.
+        check: raises ContractError with the problem, or NotChecked with the reason.
     """
     try:
         check()
@@ -95,7 +90,7 @@ def checked(name: str, check: Callable[[], None]) -> Check:
         return Check(name, str(error))
     except NotChecked as reason:
         return Check(name, skipped=str(reason))
-    except Exception as error:  # whatever a world raises is what is to be shown
+    except Exception as error:  # a world may raise anything
         lines = str(error).strip().splitlines()
         return Check(name, f"{type(error).__name__}: {lines[0] if lines else ''}")
     return Check(name)
@@ -171,7 +166,7 @@ def _check_step(name: str, world: World, step: Step) -> None:
 
 
 def _check_state(name: str, before: Any, after: Any) -> None:
-    """Refuse a state that is not of the type that `init` returns: a loop could not carry it."""
+    """Refuse a state whose type differs from that of `init`: a loop could not carry it."""
     old, new = (jax.tree.leaves_with_path(state) for state in (before, after))
     if str(jax.tree.structure(before)) != str(jax.tree.structure(after)):
         raise ContractError(f"the state that {name} returns has other fields than init's")
@@ -236,7 +231,7 @@ def _check_ends(subject: _Subject) -> None:
 
 
 def _check_lengths(subject: _Subject) -> None:
-    """Check lengths: they grow by one at each action, and begin anew where an episode ended."""
+    """Check that lengths grow by one at each action and restart where an episode ended."""
     steps, limit = subject.play().steps, subject.world.max_steps
     ended = steps.terminated | steps.truncated
     expected = np.zeros_like(steps.length[0])
@@ -271,9 +266,9 @@ def _check_resets(subject: _Subject) -> None:
 
 
 def _check_independence(subject: _Subject) -> None:
-    """Check that other actions in the last world change nothing in the others.
+    """Check that the actions of the last world change nothing in the others.
 
-    The first end of an episode ends the check: what worlds draw for new episodes they may share.
+    The check stops at the first end of an episode, because worlds may share their fresh levels.
     """
     world = subject.world
     if world.num_worlds < 2 or world.num_actions < 2:
@@ -310,7 +305,7 @@ def _check_counts(subject: _Subject) -> None:
 
 
 def _where(wrong: Bool[Array | np.ndarray, "T N"]) -> str:
-    """Return the first place of a mask, in words; nothing if there is none."""
+    """Return the first place of a mask in words, or ''."""
     if not wrong.any():
         return ""
     time, world = np.argwhere(np.asarray(wrong))[0]

@@ -1,4 +1,4 @@
-"""Errors about names, of environments most of all, and problems that checks find: a line each."""
+"""One-line errors about names, and the results of checks."""
 
 import difflib
 from collections.abc import Iterable
@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return what a wrong name may have meant: the names most like it, or all where none is.
+    """Return a suggestion for a wrong name: the closest known names, or else all of them.
 
-    A file of one's own is named with its function.
+    For the path of a file it says to add the function's name.
     """
     if name.endswith(".py"):
         return f"name a function of that file, too: {name}:FUNCTION"
@@ -33,21 +33,21 @@ class ImpossibleEnvironment(UnknownEnvironment):
 
 
 class UnsupportedEnvironment(UnknownEnvironment):
-    """This world cannot be played, or not in this way; the message says why."""
+    """This world cannot be played (in this way); the message says why."""
 
     def __init__(self, name: str, reason: str) -> None:
         ValueError.__init__(self, f"the world {name.partition('@')[0]}: {reason}")
 
 
 class Check(NamedTuple):
-    """What came of one check."""
+    """The result of one check."""
 
     name: str
-    problem: str = ""  # what was found, and what was expected; empty if all is well
-    skipped: str = ""  # why it was not made
+    problem: str = ""  # found and expected; empty if the check passed
+    skipped: str = ""  # the reason, if the check was skipped
 
     def __str__(self) -> str:
-        """One line."""
+        """Return the result as one line."""
         if self.skipped:
             return f"{self.name}: skipped: {self.skipped}"
         return f"{self.name}: failed: {self.problem}" if self.problem else f"{self.name}: ok"

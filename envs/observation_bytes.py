@@ -1,7 +1,7 @@
-"""Observations of other libraries as bytes: the views that networks see, and what is counted.
+"""Encode observations of other libraries as bytes, for networks (views) and for counts.
 
-- An image of bytes with three channels stays as it is; of other images the channels are laid side
-  by side, three at a time.
+- An image of bytes with three channels stays as it is; other images place their channels side by
+  side, three at a time.
 - A vector of n numbers becomes an image one pixel high, three numbers a pixel.
 - A whole number takes as many bytes as its bounds need; a real number is scaled from its bounds to
   0..255 (`--network.brightest 255` divides views by 255).
@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Array, UInt8
 
 BYTE = 256
-CHANNELS = 3  # of a view
+CHANNELS = 3  # channels of a view
 
 type Bounds = tuple[Any, Any]  # low and high: numbers, or arrays of an observation's shape
 type BytesOf = Callable[[Array], tuple[UInt8[Array, "N height width 3"], UInt8[Array, "N numbers"]]]
@@ -26,18 +26,15 @@ type BytesOf = Callable[[Array], tuple[UInt8[Array, "N height width 3"], UInt8[A
 def make_view(
     seen: Any, bounds: Bounds | None, levels: int = BYTE
 ) -> tuple[BytesOf, tuple[int, int, int]]:
-    """Return the function that makes views, and what is counted, of observations `[N, ...]`.
+    """Return an encoder of observations `[N, ...]`, and the shape of its views.
 
     Args:
-        seen: an observation, as `jax.ShapeDtypeStruct`.
-        bounds: of its numbers (None: unknown).
-        levels: that counts tell apart in a real number.
-
-    Returns:
-        The function, and the shape of a view.
+        seen: shape and dtype of one observation, a `jax.ShapeDtypeStruct`.
+        bounds: bounds of its numbers (None: unknown).
+        levels: quantization levels of a real number in counts.
 
     Raises:
-        ValueError: an observation is no array, or its numbers have no bounds.
+        ValueError: an observation is not one array of numbers, or lacks finite bounds.
     """
     if not isinstance(seen, jax.ShapeDtypeStruct):
         raise ValueError(f"an observation must be one array, not a {type(seen).__name__}")
@@ -78,7 +75,7 @@ def _encode_reals(bounds: Bounds, shape: tuple[int, ...]) -> Callable[[Array], A
 
 
 def _encode_integers(low: int, high: int) -> Callable[[Array], Array]:
-    """Return what writes each number in as many bytes as its bounds need, the lowest first."""
+    """Return an encoder into as many bytes as the bounds need, least significant first."""
     places = max(1, math.ceil(math.log2(high - low + 1) / 8))
 
     def encode(observation: Array) -> UInt8[Array, "N *shape places"]:
@@ -109,7 +106,7 @@ def _coarse(numbers: UInt8[Array, "*shape"], levels: int) -> UInt8[Array, "*shap
 
 
 def _as_image(numbers: UInt8[Array, "N *shape places"]) -> UInt8[Array, "N height width 3"]:
-    """Return images of the bytes of observations; what is neither 2-D nor 3-D becomes one row."""
+    """Return images of encoded observations; those neither 2-D nor 3-D become one row."""
     batch, *shape, places = numbers.shape
     if len(shape) not in (2, 3):
         return _padded(numbers.reshape(batch, -1)).reshape(batch, 1, -1, CHANNELS)
@@ -121,6 +118,6 @@ def _as_image(numbers: UInt8[Array, "N *shape places"]) -> UInt8[Array, "N heigh
 
 
 def _padded(numbers: UInt8[Array, "*shape"]) -> UInt8[Array, "*padded"]:
-    """Return the numbers with zeros after the last axis, to a multiple of three."""
+    """Pad the last axis with zeros to a multiple of three."""
     more = -numbers.shape[-1] % CHANNELS
     return jnp.pad(numbers, [(0, 0)] * (numbers.ndim - 1) + [(0, more)])

@@ -1,7 +1,7 @@
-"""What every world gives the learner: one record a step, and the functions that make it.
+"""The interface between worlds and the learner: `Step`, one record per step, and `World`.
 
-A world is *batched at its own edge*: the learner sees `N` worlds at once and never
-asks how they are stepped (one vmap for gridworlds, one host callback for Habitat).
+A world is *batched at its own edge*: the learner sees `N` worlds at once, whether they are stepped
+by one vmap (gridworlds) or one host callback (Habitat).
 """
 
 from collections.abc import Callable
@@ -10,41 +10,41 @@ from typing import Any, NamedTuple
 
 from jaxtyping import Array, Bool, Float, Int, Integer, UInt8, UInt32
 
-# The metrics that are means over the episodes that ended; `episodes` says how many those were.
+# Metrics averaged over ended episodes; `episodes` counts these.
 EPISODE_METRICS = ("success", "extrinsic_return", "episode_length", "interactions")
 
 
 class Step(NamedTuple):
-    """One moment of `N` worlds: what the agents see, and what their last action brought.
+    """One time step of `N` worlds: the agents' views, and the results of their last actions.
 
-    Where an episode ended, `view` and `panorama` already show the first moment of the
-    next one, while all else speaks of the action that ended it.
+    Where an episode ended, `view` and `panorama` already show the start of the next one; all other
+    fields describe the action that ended it.
 
-    `panorama` may be any integers whose differences are equal exactly where the differences
-    of the four views are: a gridworld gives one integer a cell, Habitat its pixels.
+    `panorama` may be any integers whose differences are equal exactly where the differences of the
+    four views are: one integer per cell in gridworlds, pixels in Habitat.
     """
 
-    view: UInt8[Array, "N height width 3"]  # what the agent sees in front of itself
+    view: UInt8[Array, "N height width 3"]  # the agent's egocentric view
     panorama: Integer[Array, "N numbers"]  # the views to the four fixed directions, for counting
-    reward: Float[Array, " N"]  # extrinsic reward; of gridworlds at most once an episode
+    reward: Float[Array, " N"]  # extrinsic reward; in gridworlds at most once per episode
     success: Bool[Array, " N"]  # the action fulfilled the task (may be true again later)
     terminated: Bool[Array, " N"]  # the episode ended in a terminal state
     truncated: Bool[Array, " N"]  # the episode ended at its time limit
     length: Int[Array, " N"]  # steps played in the episode that the action belongs to
-    environment: Int[Array, " N"]  # index of the environment the action was played in
-    interaction: UInt32[Array, "N 2"]  # key of the pair of full states (before, after) where the
-    # action changed the world, zeros elsewhere
+    environment: Int[Array, " N"]  # index of the action's environment
+    interaction: UInt32[Array, "N 2"]  # hash of the full states (before, after) if the action
+    # changed the world, else zeros
 
 
 @dataclass(frozen=True)
 class World[State]:
     """`num_worlds` worlds played side by side; `State` is the type of their state.
 
-    `step` resets a world by itself when its episode ends. `refresh` is called between
-    rollouts, outside the step, for whatever a world does in bulk, such as drawing fresh levels.
+    `step` resets a world when its episode ends. `refresh` runs between rollouts, for work in bulk
+    such as drawing fresh levels.
     """
 
-    init: Callable[[Any], tuple[State, Step]]  # of a random key, or of levels (`play_levels`)
+    init: Callable[[Any], tuple[State, Step]]  # takes a random key, or levels (`play_levels`)
     step: Callable[[State, Int[Array, " N"]], tuple[State, Step]]
     refresh: Callable[[State], State]
     report: Callable[[State], dict[str, Float[Array, ""]]]  # metrics since the worlds began
@@ -52,5 +52,5 @@ class World[State]:
     num_actions: int
     view_shape: tuple[int, int, int]  # height, width, channels
     environments: tuple[str, ...]  # names; `Step.environment` indexes them
-    max_steps: int  # of the longest episode
-    unmeasured: tuple[str, ...] = ()  # of `EPISODE_METRICS`: what means nothing in these worlds
+    max_steps: int  # steps of the longest episode
+    unmeasured: tuple[str, ...] = ()  # members of `EPISODE_METRICS` without meaning here

@@ -1,4 +1,4 @@
-"""Refuse files that are not whole, and scenes with too little walkable floor or on their side.
+"""Refuse incomplete files, and scenes with too little walkable floor or on their side.
 
 The worker imports this file: it must run on Python 3.9 with only the standard library and numpy.
 """
@@ -10,13 +10,13 @@ from envs.habitat.scenes import FRAMES, Frame, Stage
 from envs.habitat.simulator import SimulatorError
 
 _MIN_AREA = 1.0  # square metres
-# A scene that is taller than it is wide is refused if it has more floor by these factors when it is
-# turned: by the first if its file's kind says which axis points up, by the second if `--up` does.
+# A scene taller than wide is refused if turning it multiplies its floor by more than this factor,
+# by what determined the up axis: the kind of the file, or the option `--up`.
 _SIDEWAYS_RATIOS = {"kind": 1.1, "option": 2.0}
 
 
 def check_file(path: Path) -> None:
-    """Refuse a missing file, and one that is cut off or something else: habitat-sim would crash.
+    """Refuse a missing, truncated or foreign file, on which habitat-sim would crash.
 
     Raises:
         SimulatorError: the file is not a whole `.glb` file, or does not begin as a `.ply` file.
@@ -39,21 +39,17 @@ def check_file(path: Path) -> None:
 
 
 def check_area(scene: Path, area: float) -> None:
-    """Refuse a scene with too little walkable floor.
-
-    Args:
-        scene: its file.
-        area: of its floor, in square metres.
+    """Refuse a scene with less than 1 m2 of walkable floor.
 
     Raises:
-        SimulatorError: it has less than a square metre.
+        SimulatorError: the scene's floor is too small.
     """
     if area < _MIN_AREA:
         raise too_little_floor(scene, area)
 
 
 def too_little_floor(scene: Path, area: float) -> SimulatorError:
-    """Return the error of a scene with so little floor, in square metres."""
+    """Return the error for a scene with `area` m2 of walkable floor."""
     floor = f"only {area:.2f} square metres of" if area else "no"
     return SimulatorError(
         f"the scene {scene} has {floor} walkable floor; if it is on its side, say which axis of"
@@ -67,16 +63,16 @@ def check_upright(
     area: float,
     area_in: Callable[[Frame], float],
 ) -> None:
-    """Refuse a scene in which the agent would stand on a wall. What a description says is believed.
+    """Refuse a scene on its side. An up axis from a scene description is trusted.
 
     Args:
         stage: the scene.
-        size: its width, height and depth, in metres.
-        area: of its walkable floor, in square metres.
-        area_in: finds the area of the floor that the scene has in another frame.
+        size: width, height and depth in metres.
+        area: walkable floor in m2.
+        area_in: returns the walkable floor in another frame, in m2.
 
     Raises:
-        SimulatorError: it is taller than wide, and has more floor if another axis points up.
+        SimulatorError: the scene is taller than wide, and has more floor with another axis up.
     """
     width, height, depth = size
     if stage.said_by == "description" or height <= min(width, depth):

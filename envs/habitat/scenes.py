@@ -1,4 +1,4 @@
-"""Find scenes by name, and say which way is up in their files. All simulators use these rules.
+"""Find scenes by name, and the up axis of their files, for all simulators.
 
 The worker imports this file: it must run on Python 3.9 with only the standard library and numpy.
 """
@@ -20,8 +20,8 @@ DATASET_CONFIG = ".scene_dataset_config.json"  # suffix of a data set of such sc
 
 Vector = tuple[float, float, float]
 
-_ENDINGS = (".glb", ".gltf", ".ply", ".basis.glb", STAGE_CONFIG)  # of files, best first
-_FILES_IN_FOLDER = (  # where the files of a scene's folder are, best first
+_ENDINGS = (".glb", ".gltf", ".ply", ".basis.glb", STAGE_CONFIG)  # preferred first
+_FILES_IN_FOLDER = (  # a scene's file inside its folder, preferred first
     "habitat/mesh_semantic.ply",  # Replica
     "habitat/replica_stage" + STAGE_CONFIG,
     "mesh.ply",
@@ -30,8 +30,8 @@ _FILES_IN_FOLDER = (  # where the files of a scene's folder are, best first
 )
 _NUMBERED = re.compile(r"\d{5}-(?P<name>.+)")  # a scene's folder in HM3D
 _OF_SCANS = (".house", "_semantic.ply", ".semantic.glb", ".basis.glb")  # MP3D's and HM3D's files
-_MOST_NAMES = 5  # shown in a message
-_LINE = 200  # characters of a reason
+_MOST_NAMES = 5  # names shown in a message
+_LINE = 200  # characters of an error's line
 
 
 class Frame(NamedTuple):
@@ -45,30 +45,30 @@ FRAMES = {"y": Frame((0, 1, 0), (0, 0, -1)), "z": Frame((0, 0, 1), (0, 1, 0))}
 
 
 class SceneFile(NamedTuple):
-    """Where a scene is."""
+    """The files of a scene."""
 
-    path: Path  # its triangles or its description
-    dataset: Optional[Path] = None  # description of its data set, if objects are placed in it
+    path: Path  # triangles or description
+    dataset: Optional[Path] = None  # description of the data set, if the scene has objects
 
 
 class Stage(NamedTuple):
-    """The triangles of a scene, and how to turn them."""
+    """A file of triangles, and its frame."""
 
     path: Path
     frame: Frame
-    said_by: str  # what says the frame: `option`, `description` or `kind` (of the file)
-    settings: dict[str, Any]  # all of that description
+    said_by: str  # origin of the frame: `option`, `description` or `kind` (of the file)
+    settings: dict[str, Any]  # contents of the description
 
 
 def find_scene(scene: str, folder: Optional[Path] = None) -> SceneFile:
-    """Return where a scene is that is given by path or by name.
+    """Find a scene by path or by name.
 
     Args:
         scene: a path, or the name of a scene in `folder` or of one of the package's apartments.
         folder: folder of a data set, or its `*.scene_dataset_config.json`.
 
     Raises:
-        SimulatorError: there is no such scene. The message names the nearest ones there are.
+        SimulatorError: the scene does not exist; the message suggests similar names.
     """
     if Path(scene).is_file():
         return SceneFile(Path(scene))
@@ -92,12 +92,11 @@ def scenes_in(folder: Path) -> dict[str, SceneFile]:
     """Return the scenes of a data set by name.
 
     Args:
-        folder: its folder, or its `*.scene_dataset_config.json`. Scenes are the files in it, and
-            the folders of Replica's, MP3D's and HM3D's layouts, or those in a folder of a split
-            (`train`).
+        folder: its folder, or its `*.scene_dataset_config.json`. Scenes are files, or folders as
+            in Replica, MP3D and HM3D, in the folder itself or in that of a split (`train`).
 
     Raises:
-        SimulatorError: it is no folder, or its description is damaged.
+        SimulatorError: the folder is missing, or its description is damaged.
     """
     configs = [folder] if folder.is_file() else sorted(folder.glob("*" + DATASET_CONFIG))
     folder = folder.parent if folder.is_file() else folder
@@ -117,7 +116,7 @@ def scenes_in(folder: Path) -> dict[str, SceneFile]:
 
 
 def _instances(config: Path) -> dict[str, Path]:
-    """Return the scenes with objects in a data set by name."""
+    """Return a data set's scenes with objects, by name."""
     try:
         patterns = json.loads(config.read_text()).get("scene_instances", {})
         patterns = patterns.get("paths", {}).get(".json", [])
@@ -138,7 +137,7 @@ def _matching(folder: Path, pattern: str) -> list[Path]:
 
 
 def _scenes(entries: list[Path]) -> list[tuple[str, Path]]:
-    """Return names and files of the scenes among the entries of a folder, best first."""
+    """Return names and files of the scenes in a folder, preferred first."""
     files = [
         (path.name[: -len(ending)], path)
         for ending in _ENDINGS
@@ -150,13 +149,13 @@ def _scenes(entries: list[Path]) -> list[tuple[str, Path]]:
         name = numbered["name"] if numbered else folder.name
         for inside in _FILES_IN_FOLDER:
             path = folder / inside.format(name=name)
-            if os.path.isfile(path):  # not if it cannot be looked at
+            if os.path.isfile(path):  # false without permission
                 files += [(name, path), (folder.name, path)]
     return files
 
 
 def _near(scene: str, there: tuple[str, ...]) -> str:
-    """Return the end of a message: the names that are most like a wrong one."""
+    """Return the end of a message, with the names closest to a wrong one."""
     if not there:
         return ""
     like = difflib.get_close_matches(scene, there, _MOST_NAMES, cutoff=0.5)
@@ -170,15 +169,14 @@ def _are(names: list[str]) -> str:
 
 
 def read_stage(path: Path, up: Optional[str] = None) -> Stage:
-    """Return the file with the triangles of a scene, and which way is up in it.
+    """Return a scene's file of triangles and its frame, from the first rule that applies.
 
-    The first of these rules that applies decides: the axis `up`; the directions in a description
-    (`X.stage_config.json` beside `X.glb`, or given as `path`); z in PLY files, and in the scans of
-    MP3D and HM3D; y, as glTF's standard says.
+    1. The axis `up`. 2. The directions in a description (`path`, or `X.stage_config.json` beside
+    `X.glb`). 3. z for PLY files and for scans of MP3D and HM3D. 4. y, glTF's standard.
 
     Args:
-        path: of the scene.
-        up: `y` or `z`, the axis that points up (None: the other rules decide).
+        path: the scene's triangles or description.
+        up: axis that points up, `y` or `z` (None: by the other rules).
 
     Raises:
         SimulatorError: the description is damaged.
@@ -199,7 +197,7 @@ def read_stage(path: Path, up: Optional[str] = None) -> Stage:
 
 
 def _is_scan(path: Path) -> bool:
-    """Return whether z is up in a file that nothing describes."""
+    """Return whether a file without a description is a scan, with z up."""
     name = path.name.partition(".")[0]
     return path.suffix.lower() == ".ply" or any(
         path.with_name(name + ending).is_file() for ending in _OF_SCANS
@@ -207,11 +205,7 @@ def _is_scan(path: Path) -> bool:
 
 
 def _frame(up: Any, front: Any) -> Frame:
-    """Return the frame of a description.
-
-    Raises:
-        SimulatorError: the two are not directions at right angles.
-    """
+    """Return the frame of a description; raise SimulatorError unless at right angles."""
     if front is None:
         front = next((each.front for each in FRAMES.values() if list(each.up) == up), None)
     try:
@@ -225,5 +219,5 @@ def _frame(up: Any, front: Any) -> Frame:
 
 
 def line(error: Exception) -> str:
-    """Return what an error says, in one short line."""
+    """Return an error as one short line."""
     return " ".join(f"{type(error).__name__}: {error}".split())[:_LINE]

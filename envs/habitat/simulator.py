@@ -1,4 +1,4 @@
-"""What a simulator offers: an agent that moves about a scene, and what the agent sees.
+"""The interface of simulators: an agent that moves about a scene, and its observations.
 
 Lengths are in metres. Positions are (x, y, z) of the agent's feet with y up, and float32 holds
 their coordinates exactly. Headings are in degrees: 0 looks along -z (north), and turning left
@@ -22,9 +22,9 @@ VIEW_SIZE = 64  # pixels along each side
 COMPASS = (0.0, 90.0, 180.0, 270.0)  # headings of the panorama's four views
 AGENT_RADIUS = 0.1  # the published agent has habitat-lab's default size
 AGENT_HEIGHT = 1.5
-MAX_STEP_HEIGHT = 0.2  # the agent walks over lower obstacles, as in habitat-sim
+MAX_STEP_HEIGHT = 0.2  # walkable height difference, as in habitat-sim
 
-# Modules that define `open_scene`. The worker imports them by name.
+# Modules with `open_scene`, which the worker imports.
 SIMULATORS = {
     "raycast": "envs.habitat.raycast.simulator",
     "habitat_sim": "envs.habitat.habitat_sim.adapter",
@@ -47,7 +47,7 @@ Axis = Literal["y", "z"]  # the axis that points up in a scene's file
 
 
 class SimulatorError(Exception):
-    """A scene, a start pose or a machine cannot be used. The message is one line."""
+    """A scene, start pose or simulator is unusable. The message is one line."""
 
 
 class AgentSize(NamedTuple):
@@ -68,11 +68,11 @@ class Pose(NamedTuple):
 
 
 class Observation(NamedTuple):
-    """Where the agent is, and what it sees from there."""
+    """The agent's pose, view and panorama."""
 
     pose: Pose
     view: np.ndarray  # uint8[64, 64, 3]
-    panorama: np.ndarray  # uint8[4, 64, 64, 3], does not depend on the heading
+    panorama: np.ndarray  # uint8[4, 64, 64, 3], independent of the heading
 
 
 class FloorMap(NamedTuple):
@@ -81,17 +81,18 @@ class FloorMap(NamedTuple):
     corner: tuple[float, float]  # x and z of the outer corner of the first cell
     cell: float  # width of a cell
     walkable: np.ndarray  # bool[rows, columns]
-    picture: np.ndarray  # uint8[rows, columns, 3], the scene as seen from above
+    picture: np.ndarray  # uint8[rows, columns, 3]
 
 
 class Simulator(Protocol):
     """One agent in one scene.
 
-    Building a simulator raises a `SimulatorError` if it is not installed or cannot use the scene.
-    Its module defines `open_scene(scene, folder)`, which returns it. If that function has a
-    parameter `agent`, too, it receives the `AgentSize` of the run; if it has a parameter `up`, the
-    axis that points up in files (`y`, `z`, or None: as the file says); if it has a parameter
-    `panoramas`, whether panoramas are read: they may be black if it is False.
+    Its module defines `open_scene(scene, folder)`, which returns it or raises `SimulatorError`.
+    The function receives these arguments, too, if it has parameters of their names:
+
+    - `agent`: an `AgentSize`.
+    - `up`: axis that points up in the file, `y` or `z` (None: as the file says).
+    - `panoramas`: False if panoramas are not used and may be black.
     """
 
     name: str
@@ -109,7 +110,7 @@ class Simulator(Protocol):
         """
 
     def step(self, action: int) -> Observation:
-        """Take an action. An obstacle stops the agent, or the agent slides along it."""
+        """Take an action. The agent stops at obstacles or slides along them."""
 
     def floor_map(self, cell: float) -> FloorMap:
         """Return the scene from above, with cells of `cell` metres."""
@@ -119,10 +120,7 @@ class Simulator(Protocol):
 
 
 def turn(heading: float, action: int) -> float:
-    """Return the heading after an action.
-
-    If the heading is a whole number of degrees, 36 turns lead back to exactly the same heading.
-    """
+    """Return the heading after an action. 36 turns return exactly to a whole number of degrees."""
     degrees = {FORWARD: 0.0, LEFT: TURN_DEGREES, RIGHT: -TURN_DEGREES}[action]
     return float(np.float32(heading + degrees) % np.float32(360.0))
 
@@ -134,6 +132,6 @@ def forward_vector(heading: float) -> tuple[float, float]:
 
 
 def as_float32(position: tuple) -> Position:
-    """Round coordinates to numbers that float32 holds exactly, as the device's arrays do."""
+    """Round coordinates to float32, the precision of the device's arrays."""
     x, y, z = (float(np.float32(number)) for number in position)
     return x, y, z

@@ -1,9 +1,8 @@
 """A batch of simulators as one `World`: each step is a single ordered host callback.
 
-The device holds the whole state: where every agent is, how long its episode has lasted, and the
-seed of its next start. The host makes the simulators follow that state. A step is therefore a
-function of its arguments, like a gridworld's, and a resumed run in new processes sees the same
-observations as an uninterrupted one.
+The device holds the whole state (poses, steps, seeds of the next starts), and the host makes
+the simulators follow it. A step is therefore a function of its arguments, as in gridworlds, and a
+resumed run in new processes sees the same observations as an uninterrupted one.
 """
 
 from collections.abc import Callable
@@ -19,22 +18,22 @@ from envs.habitat.simulator import ACTIONS, PANORAMA_SHAPE, VIEW_SHAPE
 from envs.habitat.workers.simulators import HostStep, Simulators
 from envs.types import Step, World
 
-MAX_STEPS = 500  # an episode's length (paper, appendix on Habitat)
-CELL = 0.05  # metres; positions are rounded to it before distinct ones are counted
-UNMEASURED = ("success", "extrinsic_return", "interactions")  # there is no task, nothing to move
+MAX_STEPS = 500  # steps of an episode (paper, appendix on Habitat)
+CELL = 0.05  # metres; rounding of positions before distinct ones are counted
+UNMEASURED = ("success", "extrinsic_return", "interactions")  # no task, no movable objects
 _PIXELS = PANORAMA_SHAPE[0] * PANORAMA_SHAPE[1] * PANORAMA_SHAPE[2] * PANORAMA_SHAPE[3]
 
 
 class Agents(NamedTuple):
-    """Where `N` agents are, and which positions they have visited."""
+    """The state of `N` agents, and the visits to all positions."""
 
     position: Float[Array, "N 3"]
     heading: Float[Array, " N"]  # degrees
-    reached: Float[Array, "N 3"]  # position after the last action, before any automatic reset
-    seeds: UInt32[Array, " N"]  # the next episodes' starts are drawn from them
-    played: Int[Array, " N"]  # steps of the current episode
-    visits: Int[Array, "rows columns"]  # to each position (x, z), rounded to `CELL`
-    cuts: Int[Array, ""]  # episodes that ended because their simulator was lost
+    reached: Float[Array, "N 3"]  # position after the last action, before a reset
+    seeds: UInt32[Array, " N"]  # seeds of the next episodes' starts
+    played: Int[Array, " N"]  # steps played in the current episode
+    visits: Int[Array, "rows columns"]  # visits per position (x, z), rounded to `CELL`
+    cuts: Int[Array, ""]  # episodes cut short by the loss of their simulator
 
 
 class Grid(NamedTuple):
@@ -53,14 +52,14 @@ def habitat_world(
 ) -> World[Agents]:
     """Return a batch of worlds for exploration without a task.
 
-    As in the published code, each world has a start of its own, drawn from the random key, and all
-    its episodes start there, with heading 0.
+    As in the published code, all episodes of a world start at the same place, drawn from the random
+    key, with heading 0.
 
     Args:
         simulators: one simulator for each world, all in the same scene.
         max_steps: time limit of an episode.
         random_starts: whether each episode starts at a different random place.
-        shared_start: whether all worlds have the same start (`random_starts` goes first).
+        shared_start: whether all worlds have the same start (unless `random_starts`).
     """
     num_worlds, grid = len(simulators), make_grid(simulators)
     call_host = partial(_call_host, num_worlds)
@@ -114,7 +113,7 @@ def habitat_world(
 
 
 def report(agents: Agents) -> dict[str, Float[Array, ""]]:
-    """Return the number of distinct positions visited, and of episodes cut short."""
+    """Return the numbers of distinct positions visited and of episodes cut short."""
     return {
         "positions": (agents.visits > 0).sum().astype(jnp.float32),
         "episodes_cut": agents.cuts.astype(jnp.float32),
@@ -133,7 +132,7 @@ def make_grid(simulators: Simulators) -> Grid:
 def visit(
     grid: Grid, visits: Int[Array, "rows columns"], position: Float[Array, "N 3"]
 ) -> Int[Array, "rows columns"]:
-    """Count one visit to each position. Positions outside the grid count for its nearest cell."""
+    """Count one visit to each position. Positions outside the grid count for the nearest cell."""
     cells = jnp.round(position[:, (2, 0)] / CELL).astype(jnp.int32) - jnp.array(grid.first)
     cells = jnp.clip(cells, 0, jnp.array(grid.shape) - 1)
     return visits.at[cells[:, 0], cells[:, 1]].add(1)

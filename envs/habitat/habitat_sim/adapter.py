@@ -51,10 +51,10 @@ _FLOOR_GREY, _WALL_GREY = 200, 60
 
 
 class HabitatSim:
-    """One agent in one scene, and a second agent with the panorama's four cameras.
+    """One agent (the walker) in one scene, and a second agent with the panorama's four cameras.
 
-    The second agent has the position of the first but never turns. Rendering the view of the
-    first therefore does not render the panorama again.
+    The second agent follows the walker's position but never turns, so a turn of the walker does not
+    render the panorama again.
     """
 
     name = "habitat_sim"
@@ -67,13 +67,12 @@ class HabitatSim:
         """Open a scene, and compute its navigation mesh.
 
         Args:
-            scene: its triangles, or a scene of a data set with objects in it.
+            scene: a stage, or a data set's scene with objects.
             agent: size of the agent.
             panoramas: whether to render panoramas; otherwise they are black.
 
         Raises:
-            SimulatorError: habitat-sim cannot read the scene, or it has too little walkable floor
-                or is on its side.
+            SimulatorError: the scene is unreadable, on its side, or has too little walkable floor.
         """
         self._agent = agent
         self._sim: Any = None
@@ -88,11 +87,7 @@ class HabitatSim:
         self._panorama: Optional[np.ndarray] = None  # at the pose's position
 
     def _load(self, scene: Union[Stage, SceneFile]) -> None:
-        """Open a scene, in place of the last one.
-
-        Raises:
-            SimulatorError: habitat-sim cannot open it.
-        """
+        """Open a scene in place of the last one; raise SimulatorError if habitat-sim cannot."""
         settings = _navigation(self._agent)
         with stage_file(scene) as file, without_light_maps(scene.path):
             configuration = _configuration(file, settings, self._agent)
@@ -106,11 +101,11 @@ class HabitatSim:
                     f"habitat-sim cannot open {scene.path}: {line(error)}"
                 ) from error
         if file.dataset is not None:
-            self._stand_in_the_way(settings)
+            self._make_obstacles(settings)
         self._paths = self._sim.pathfinder
 
-    def _stand_in_the_way(self, settings: Any) -> None:
-        """Make the objects of a scene obstacles."""
+    def _make_obstacles(self, settings: Any) -> None:
+        """Turn the scene's objects into obstacles."""
         objects = self._sim.get_rigid_object_manager().get_objects_by_handle_substring()
         for each in objects.values():
             each.motion_type = habitat_sim.physics.MotionType.STATIC
@@ -118,13 +113,13 @@ class HabitatSim:
         self._sim.recompute_navmesh(self._sim.pathfinder, settings)
 
     def _floor_area(self) -> float:
-        """Return the area of the island that the agent would be on, in square metres."""
+        """Return the area of the agent's island, in m2."""
         if not self._paths.is_loaded or not self._paths.num_islands:
             return 0.0
         return float(self._paths.island_area(self._choose_island()))
 
     def _floor_area_in(self, stage: Stage, frame: Frame) -> float:
-        """Return the area of a stage's floor in another frame, and open it in its own again."""
+        """Return the stage's floor in another frame, in m2, and reopen it in its own."""
         self._load(stage._replace(frame=frame))
         area = self._floor_area()
         self._load(stage)
@@ -177,10 +172,7 @@ class HabitatSim:
         self._sim.close()
 
     def _observe_from(self, pose: Pose) -> Observation:
-        """Move the walker exactly to a pose, and look from there.
-
-        Turns use this, too, because habitat-sim's own turns accumulate rounding errors.
-        """
+        """Move the walker exactly to a pose: habitat-sim's own turns add rounding errors."""
         self._sim.get_agent(_WALKER).set_state(_state(pose), is_initial=True)
         return self._observation(pose, self._sim.get_sensor_observations(_WALKER))
 
@@ -188,15 +180,18 @@ class HabitatSim:
         if not self._panoramas:
             self._panorama = BLACK
         elif self._panorama is None or pose.position != self._pose.position:
-            north = Pose(pose.position, 0.0)
-            self._sim.get_agent(_COMPASS_AGENT).set_state(_state(north), is_initial=True)
-            around = self._sim.get_sensor_observations(_COMPASS_AGENT)
-            self._panorama = np.stack([_colors(around[_camera(yaw)]) for yaw in COMPASS])
+            self._panorama = self._render_panorama(pose.position)
         self._pose = pose
         return Observation(pose, _colors(images[_EYE]), self._panorama)
 
+    def _render_panorama(self, position: Position) -> np.ndarray:
+        """Render the views in the `COMPASS` directions, uint8 [4, 64, 64, 3]."""
+        self._sim.get_agent(_COMPASS_AGENT).set_state(_state(Pose(position, 0.0)), is_initial=True)
+        images = self._sim.get_sensor_observations(_COMPASS_AGENT)
+        return np.stack([_colors(images[_camera(yaw)]) for yaw in COMPASS])
+
     def _snap(self, position: Position) -> Position:
-        """Return the nearest position on the floor: the given one if it is on the floor."""
+        """Return the nearest position on the floor."""
         given = np.array(as_float32(position), np.float32)
         nearest = np.array(self._paths.snap_point(given, self._island), np.float32)
         if not np.isfinite(nearest).all():  # there is no floor nearby
@@ -245,8 +240,7 @@ def open_scene(
         panoramas: whether to render panoramas; otherwise they are black.
 
     Raises:
-        SimulatorError: there is no such scene, it is damaged or on its side, or it has too little
-            walkable floor.
+        SimulatorError: the scene is missing, damaged, on its side, or short of walkable floor.
     """
     found = find_scene(scene, folder)
     if found.dataset is not None:

@@ -17,7 +17,7 @@ _KEPT = ("origin", "units_to_meters", "shader_type", "requires_lighting", "force
 
 @contextmanager
 def stage_file(scene: Union[Stage, SceneFile]) -> Iterator[SceneFile]:
-    """Lend the file that habitat-sim opens: a scene of a data set, or a description of a stage."""
+    """Yield the file for habitat-sim to open: a data set's scene, or a temporary description."""
     if isinstance(scene, SceneFile):
         yield scene
         return
@@ -28,14 +28,14 @@ def stage_file(scene: Union[Stage, SceneFile]) -> Iterator[SceneFile]:
 
 
 def _linked(stage: Stage, folder: Path) -> Stage:
-    """Return a stage by a path that habitat-sim does not know, and that it would turn.
+    """Link a stage to a new path, under which habitat-sim applies its frame.
 
-    It keeps the triangles of a path as they were turned when it first read them. And it turns no
-    PLY file but those whose names end as `_SEMANTIC_PLY`.
+    habitat-sim caches triangles by path, as turned when first read, and turns only those PLY files
+    whose names end in `_SEMANTIC_PLY`.
     """
-    there = folder / "there"  # what a file refers to is found beside it
-    there.symlink_to(stage.path.parent.resolve())
-    path = there / stage.path.name
+    linked = folder / "linked"  # links the whole folder: the file may refer to its neighbours
+    linked.symlink_to(stage.path.parent.resolve())
+    path = linked / stage.path.name
     is_ply = path.suffix.lower() == ".ply" and not path.name.endswith(_SEMANTIC_PLY)
     if is_ply and stage.frame != FRAMES["y"]:
         path = folder / f"{path.stem}{_SEMANTIC_PLY}"
@@ -52,17 +52,17 @@ def description(stage: Stage) -> dict[str, Any]:
 
 
 def _after_turn(frame: Frame) -> Frame:
-    """Return a frame in the coordinates after habitat-sim has turned the file's z up."""
+    """Return a frame in coordinates rotated by habitat-sim, which turns z up."""
     (ux, uy, uz), (fx, fy, fz) = frame
     return Frame((ux, uz, -uy), (fx, fz, -fy))
 
 
 @contextmanager
 def without_light_maps(scene: Path) -> Iterator[None]:
-    """Disable light maps through a file that habitat-sim finds below the working folder.
+    """Disable light maps, which take ten seconds to compute without a GPU.
 
-    Surfaces without a material would be black without light maps, so this applies only to scenes
-    in which every surface has a material.
+    habitat-sim reads the configuration below the working folder. Scenes in which a surface has no
+    material keep their light maps: that surface would be black.
     """
     if not has_materials(scene):
         yield

@@ -1,7 +1,7 @@
-"""Where an agent's centre can walk, in cells like those of habitat-sim's navigation mesh.
+"""Compute the walkable area on a grid of cells, as habitat-sim's navigation mesh does.
 
-habitat-sim finds it on a grid: every cell that an obstacle touches is blocked, and the agent keeps
-away from blocked cells by its radius, rounded up to whole cells. The border is then simplified.
+Every cell that an obstacle touches is blocked, and the agent's centre keeps away from blocked cells
+by its radius, rounded up to whole cells. The border is then simplified.
 """
 
 import math
@@ -16,17 +16,17 @@ _NEIGHBOURS = [  # shifts down and right, and distances
     *((shift, _STRAIGHT) for shift in ((0, 1), (0, -1), (1, 0), (-1, 0))),
     *((shift, _DIAGONAL) for shift in ((1, 1), (1, -1), (-1, 1), (-1, -1))),
 ]
-_MIN_CELLS = 400  # smaller islands are ignored; these make a square metre
+_MIN_CELLS = 400  # 1 m2; smaller islands are ignored
 _TOLERANCE = 1.3  # cells between the border of the cells and the simplified one
 _NEAR = 1e-3 * CELL  # metres; corners this close to the border of cells are in one of them
-_LESS = 4e-3 * CELL  # metres; more than the width of a line in a footprint
-_MARGIN = 3e-3 * CELL  # metres at the borders of a cell that do not belong to it
+_LESS = 4e-3 * CELL  # metres; wider than a line in a footprint
+_MARGIN = 3e-3 * CELL  # metres at a cell's borders that are outside it
 
 
 def into_cells(triangles: np.ndarray) -> np.ndarray:
-    """Move corners that are on the border of two cells clearly into one of them.
+    """Move corners on the border of two cells into one of them: habitat-sim's, in float32.
 
-    It is the one that single precision gives, as in habitat-sim. Walls are often on such borders.
+    Walls are often on such borders.
 
     Args:
         triangles: float [F, 3, 3].
@@ -52,10 +52,10 @@ def walkable_islands(
     """Return the islands that an agent's centre can walk on.
 
     Args:
-        ground: area of the floor, in (x, z).
-        obstacles: area of what blocks the agent.
+        ground: floor area in (x, z).
+        obstacles: blocked area in (x, z).
         corner: float [2], least x and z of the scene, where the grid begins.
-        radius: of the agent, in metres.
+        radius: the agent's radius in metres.
     """
     high = np.asarray(shapely.total_bounds(ground)[2:])
     if not np.isfinite(high).all():
@@ -78,7 +78,7 @@ def _touched(
 ) -> np.ndarray:
     """Return the cells that an area touches, bool [rows, columns].
 
-    A cell has a margin at its upper borders, and one of `margin` metres at its lower ones.
+    Cells shrink by `_MARGIN` at their upper borders, and by `margin` metres at their lower ones.
     """
     shapely.prepare(area)
     x = corner[0] + CELL * np.arange(shape[1])
@@ -88,7 +88,7 @@ def _touched(
 
 
 def _erode(free: np.ndarray, cells: int) -> np.ndarray:
-    """Return the cells that are further than `cells` from those that are not free."""
+    """Return the cells more than `cells` away from every blocked cell."""
     inside = np.pad(free, 1)
     neighbours = [np.roll(inside, shift, axis) for axis in (0, 1) for shift in (1, -1)]
     inner = inside & np.logical_and.reduce(neighbours)
@@ -109,7 +109,7 @@ def _outline(cells: np.ndarray, corner: np.ndarray) -> shapely.Polygon:
     union = shapely.union_all(shapely.box(first, row, last + 1, row + 1))
     rings = [np.asarray(ring.coords)[:-1] for ring in (union.exterior, *union.interiors)]
     simple = [_simplify(ring) for ring in rings]
-    border = simple[0] if len(simple[0]) > 2 else rings[0]  # a strip one cell wide has no others
+    border = simple[0] if len(simple[0]) > 2 else rings[0]  # a strip one cell wide
     holes = [corner + CELL * ring for ring in simple[1:] if len(ring) > 2]
     polygon = shapely.Polygon(corner + CELL * border, holes)
     parts = shapely.get_parts(shapely.make_valid(polygon))
@@ -117,10 +117,9 @@ def _outline(cells: np.ndarray, corner: np.ndarray) -> shapely.Polygon:
 
 
 def _simplify(ring: np.ndarray) -> np.ndarray:
-    """Leave out corners of a ring, int [N, 2], that are near the line between those that are left.
+    """Simplify a ring, int [N, 2], to within `_TOLERANCE` (Douglas-Peucker).
 
-    The first corners to be left are the least and the greatest; then, again and again, the one that
-    is furthest from a line.
+    It starts with the least and the greatest corner, and adds the corner furthest from each line.
     """
     order = np.lexsort(ring.T[::-1])
     left = sorted((int(order[0]), int(order[-1])))
@@ -128,7 +127,7 @@ def _simplify(ring: np.ndarray) -> np.ndarray:
     while index < len(left):
         start, end = left[index], left[(index + 1) % len(left)]
         between = (start + 1 + np.arange((end - start) % len(ring) - 1)) % len(ring)
-        if tuple(ring[end]) < tuple(ring[start]):  # of several, the same in both directions
+        if tuple(ring[end]) < tuple(ring[start]):  # ties are broken alike in both directions
             between = between[::-1]
         distances = _distances(ring[between], ring[start], ring[end])
         if len(between) and distances.max() > _TOLERANCE:

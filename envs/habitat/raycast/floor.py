@@ -1,7 +1,7 @@
-"""Find the floor that an agent can walk on in the triangles of a scene.
+"""Find the walkable floor in the triangles of a scene.
 
-The agent is a cylinder on the lowest large level of the scene. Everything between the height of a
-step and the height of the agent is an obstacle. All areas are seen from above, in (x, z).
+The agent is a cylinder on the lowest large level. Everything between the height of a step and the
+height of the agent is an obstacle. Areas are in (x, z), seen from above.
 """
 
 from typing import NamedTuple
@@ -19,15 +19,15 @@ from envs.habitat.simulator import (
 )
 
 _BAND = 0.05  # metres; heights closer than this are one level
-_LARGE_SHARE = 0.5  # a level with this share of the largest level's area is large
+_LARGE_SHARE = 0.5  # share of the largest level's area that makes a level large
 _MIN_SHARE = 0.05  # levels with less of the largest level's area are ignored
 _MAX_LEVELS = 8
 _MIN_UPRIGHT = 0.7  # vertical component of a floor's normal
-_SEAM = 0.06  # metres; half the width of gaps in a scan's floor that are closed
+_SEAM = 0.06  # metres; half the width of the gaps closed in a scan's floor
 _MIN_HOLE = 0.05  # square metres; smaller holes are filled
-_MIN_AREA = 0.25  # square metres of a level; enough to turn around
+_MIN_AREA = 0.25  # square metres; smaller levels are ignored
 _MARGIN = 1e-4  # metres
-_PROBES = 40  # points of an island from which to look up
+_PROBES = 40  # points of an island tested for a ceiling
 _MAX_TRIES = 100
 _BATCH = 256  # points sampled per try
 
@@ -36,9 +36,9 @@ class Floor(NamedTuple):
     """The largest island of walkable floor."""
 
     height: float
-    area: shapely.Polygon  # where the agent's centre may be, in (x, z)
-    inner: shapely.Polygon  # the same without a margin for the rounding to float32
-    agent: AgentSize  # who can walk on it
+    area: shapely.Polygon  # allowed positions of the agent's centre
+    inner: shapely.Polygon  # `area` shrunk by a margin for rounding to float32
+    agent: AgentSize
 
 
 class _Level(NamedTuple):
@@ -59,7 +59,7 @@ def find_floor(
     Args:
         vertices: float [V, 3], with y up.
         faces: int [F, 3].
-        agent: who walks on it.
+        agent: size of the agent.
 
     Raises:
         SimulatorError: the scene has no walkable floor.
@@ -92,7 +92,7 @@ def _as_floor(island: _Island, agent: AgentSize) -> Floor:
 
 
 def _levels(heights: np.ndarray, areas: np.ndarray) -> list[_Level]:
-    """Return the heights at which much of the scene faces up, lowest first."""
+    """Return the heights of large upward-facing areas, lowest first."""
     if not len(heights):
         return []
     bins = ((heights - heights.min()) / _BAND).astype(int)
@@ -110,7 +110,7 @@ def _levels(heights: np.ndarray, areas: np.ndarray) -> list[_Level]:
 
 
 def _choose(islands: list[_Island], triangles: np.ndarray, agent: AgentSize) -> _Island:
-    """Return the lowest of the large islands, preferably one below a ceiling (not a roof)."""
+    """Return the lowest large island, preferably one below a ceiling (not a roof)."""
     if len(islands) > 1:
         islands = [each for each in islands if _covered(each, triangles, agent)] or islands
     large = _LARGE_SHARE * max(island.area.area for island in islands)
@@ -152,7 +152,7 @@ def _largest_island(
 
 
 def _without_small_holes(floor: shapely.Geometry) -> shapely.Geometry:
-    """Fill small holes. Thin ones would also disturb later operations of GEOS."""
+    """Fill small holes; thin ones also disturb GEOS."""
     parts = [
         shapely.Polygon(part.exterior, [hole for hole in part.interiors if _area(hole) > _MIN_HOLE])
         for part in shapely.get_parts(floor)

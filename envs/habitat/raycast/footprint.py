@@ -1,4 +1,4 @@
-"""The area that triangles cover, seen from above, for a few triangles or a scan's millions."""
+"""Compute the area that triangles cover from above, for up to millions of triangles."""
 
 import numpy as np
 import shapely
@@ -9,9 +9,9 @@ _LINE_WIDTH = 1e-4  # metres
 
 
 def footprint(triangles: np.ndarray) -> shapely.Geometry:
-    """Return the area that triangles [F, 3, 3] cover, seen from above.
+    """Return the area that triangles [F, 3, 3] cover from above.
 
-    Vertical triangles cover lines. The many small triangles of a scan are covered by cells.
+    Vertical triangles cover lines. A scan's many small triangles are approximated by cells.
     """
     corners, size = triangles[:, :, [0, 2]], _sizes(triangles)
     large, small = corners[size >= _SMALL], corners[size < _SMALL]
@@ -20,7 +20,7 @@ def footprint(triangles: np.ndarray) -> shapely.Geometry:
     edges = large[:, 1] - large[:, 0], large[:, 2] - large[:, 0]
     flat = np.abs(edges[0][:, 0] * edges[1][:, 1] - edges[0][:, 1] * edges[1][:, 0]) > 1e-8
     polygons = shapely.polygons(rings[flat]) if flat.any() else np.array([])
-    # A line has no area. A small width makes it count in unions.
+    # Lines get a small width, to have an area in unions.
     thin = shapely.buffer(lines[~flat], _LINE_WIDTH, quad_segs=1) if (~flat).any() else np.array([])
     return shapely.union_all(np.concatenate([polygons, thin, _cells(small)]))
 
@@ -56,8 +56,7 @@ def slab_footprint(triangles: np.ndarray, low: float, high: float) -> shapely.Ge
 def _cut(triangles: np.ndarray, low: float, high: float) -> np.ndarray:
     """Return the areas that large triangles cover between two heights.
 
-    Each is the convex hull of the corners between the heights and of the points where the edges
-    cross either height.
+    Each is the convex hull of the corners and edge points at or between the heights.
     """
     following = np.roll(triangles, -1, axis=1)
     points, inside = [triangles], [(triangles[..., 1] >= low) & (triangles[..., 1] <= high)]
@@ -67,7 +66,7 @@ def _cut(triangles: np.ndarray, low: float, high: float) -> np.ndarray:
         points.append(triangles + share[..., None] * (following - triangles))
         inside.append(above * below > 0)
     candidates, valid = np.concatenate(points, axis=1), np.concatenate(inside, axis=1)
-    some = valid.argmax(axis=1)  # replaces the candidates that are not valid
+    some = valid.argmax(axis=1)  # replaces invalid candidates
     chosen = np.where(valid, np.arange(valid.shape[1]), some[:, None])
     corners = np.take_along_axis(candidates, chosen[..., None], axis=1)[..., [0, 2]]
     hulls = shapely.convex_hull(shapely.multipoints(corners))
@@ -76,5 +75,5 @@ def _cut(triangles: np.ndarray, low: float, high: float) -> np.ndarray:
 
 
 def _sizes(triangles: np.ndarray) -> np.ndarray:
-    """Return the extent of triangles along x or z, whichever is greater."""
+    """Return the greater extent of each triangle along x and z."""
     return np.ptp(triangles[:, :, [0, 2]], axis=1).max(axis=1, initial=0.0)

@@ -15,16 +15,14 @@ class Mesh(NamedTuple):
 
     vertices: np.ndarray  # float32[V, 3]
     faces: np.ndarray  # int32[F, 3]
-    texture: np.ndarray  # int32[F], index of a triangle's texture; -1: only corner colours
+    texture: np.ndarray  # int32[F], index into `textures`; -1: corner colours only
     texture_place: np.ndarray  # float32[F, 3, 2], texture coordinates in 0..1 from the top left
-    colors: np.ndarray  # uint8[F, 3, 3], of a triangle's corners; multiplied into its texture
+    colors: np.ndarray  # uint8[F, 3, 3], colours of the corners; multiply the texture
     textures: tuple[np.ndarray, ...]  # uint8[height, width, 3] each
 
 
 def read_apartment(path: Path) -> Mesh:
-    """Read one of the package's apartments to the last bit.
-
-    trimesh would round texture coordinates, and take seconds to import.
+    """Read one of the package's apartments exactly (trimesh rounds texture coordinates).
 
     Args:
         path: a `.glb` file with one mesh (float32 positions and texture coordinates, uint16

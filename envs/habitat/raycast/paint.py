@@ -1,20 +1,19 @@
-"""Look up the colours of many points on the triangles of a scene."""
+"""Look up the colours of points on the triangles of a scene."""
 
 import numpy as np
 
 from envs.habitat.raycast.mesh import Mesh
 
-_OUTSIDE = (110, 150, 200)  # colour of rays that hit nothing
+_OUTSIDE = (110, 150, 200)  # colour of rays without a hit
 _LIGHT = np.array((0.35, 0.86, 0.37))  # direction of the light on triangles without a texture
 _DARKEST = 0.7
 _WHITE = 255.0
 
 
 class Paint:
-    """Colour tables with an entry per triangle, and a last one (-1) for rays that hit nothing.
+    """Colour tables with an entry per triangle, and a last one (-1) for rays without a hit.
 
-    Each property of a triangle (its texture's offset, width, height, ...) has its own table. So
-    each look-up stays within one array.
+    Each property of a triangle (its texture's offset, width, height, ...) has a table of its own.
     """
 
     def __init__(self, mesh: Mesh) -> None:
@@ -61,12 +60,12 @@ class Paint:
 
 
 def _look_up(table: np.ndarray, face: np.ndarray) -> np.ndarray:
-    """Return a number of each face, and the table's last one for -1."""
+    """Return a table's entry for each face; -1 selects the last one."""
     return table.take(face, mode="wrap")  # numpy's default mode is slower
 
 
 def _texels(images: tuple[np.ndarray, ...]) -> np.ndarray:
-    """Return the pixels of all images in one row of four bytes each: a colour is one look-up."""
+    """Return the pixels of all images as one uint32 row: a colour is one look-up."""
     pixels = np.concatenate([image.reshape(-1, 3) for image in images])
     padded = np.zeros((len(pixels), 4), np.uint8)
     padded[:, :3] = pixels
@@ -95,6 +94,6 @@ def _shades(mesh: Mesh) -> np.ndarray:
     normal /= np.maximum(np.linalg.norm(normal, axis=1, keepdims=True), 1e-12)
     light = normal @ (_LIGHT / np.linalg.norm(_LIGHT))
     shade = _DARKEST + (1 - _DARKEST) * (0.5 + 0.5 * light)
-    # Colours that differ between corners come from photographs (of a scan), which include light.
+    # Colours that differ between corners are from a scan's photographs, which include light.
     lit = (mesh.texture >= 0) | (mesh.colors != mesh.colors[:, :1]).any(axis=(1, 2))
     return np.where(lit, 1.0, shade)[:, None, None]

@@ -1,4 +1,4 @@
-"""Render a scene by casting rays: Embree finds the triangle of each pixel, numpy its colour."""
+"""Render views and panoramas by ray casting: Embree finds triangles, numpy their colours."""
 
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -14,6 +14,7 @@ from envs.habitat.raycast.mesh import Mesh
 from envs.habitat.raycast.paint import Paint
 from envs.habitat.simulator import (
     CAMERA_HEIGHT,
+    COMPASS,
     FIELD_OF_VIEW_DEGREES,
     VIEW_SHAPE,
     VIEW_SIZE,
@@ -24,9 +25,8 @@ from envs.habitat.simulator import (
 
 NAME = f"embree (embreex {version('embreex')})"
 
-KEPT_VIEWS = 64  # more than 36, which a full turn sees
-
-_KEPT_RAYS = 64  # views whose rays are kept
+KEPT_VIEWS = 64  # cached views, more than the 36 of a full turn
+_KEPT_RAYS = 64  # headings with cached rays
 
 
 class Hits(NamedTuple):
@@ -38,16 +38,21 @@ class Hits(NamedTuple):
 
 
 class Renderer:
-    """Renders one scene, and keeps the last views: agents turn back, and stand before walls."""
+    """Renders one scene, and caches the last views: agents turn back, and walls stop them."""
 
     def __init__(self, mesh: Mesh) -> None:
         self._scene = EmbreeScene()
         TriangleMesh(self._scene, mesh.vertices, mesh.faces)
         self._paint = Paint(mesh)
-        self._kept: OrderedDict[Pose, np.ndarray] = OrderedDict()  # the last one seen is last
+        self._kept: OrderedDict[Pose, np.ndarray] = OrderedDict()  # least recently used first
+
+    def view_and_panorama(self, pose: Pose) -> tuple[np.ndarray, np.ndarray]:
+        """Render the agent's view [64, 64, 3] and the panorama [4, 64, 64, 3], uint8."""
+        view, *around = self.views(pose.position, (pose.heading, *COMPASS))
+        return view, np.stack(around)
 
     def views(self, position: Position, headings: Sequence[float]) -> list[np.ndarray]:
-        """Return what an agent at a position sees towards each heading, read-only."""
+        """Return the views from a position towards each heading, read-only."""
         poses = [Pose(position, heading) for heading in headings]
         new = list(dict.fromkeys(pose for pose in poses if pose not in self._kept))
         if new:
@@ -60,23 +65,23 @@ class Renderer:
         return views
 
     def _render(self, poses: Sequence[Pose]) -> list[np.ndarray]:
-        """Return what an agent sees at poses of one position, uint8 [64, 64, 3] each."""
+        """Render the views of poses at one position, uint8 [64, 64, 3] each."""
         x, y, z = poses[0].position
         directions = np.concatenate([_directions(pose.heading) for pose in poses])
         camera = np.array((x, y + CAMERA_HEIGHT, z), np.float32)
         colors = self.colors(np.broadcast_to(camera, directions.shape), directions)
-        views = [view.copy() for view in colors.reshape(-1, *VIEW_SHAPE)]  # to be freed one by one
+        views = [view.copy() for view in colors.reshape(-1, *VIEW_SHAPE)]  # freed one by one
         for view in views:
             view.flags.writeable = False
         return views
 
     def colors(self, origins: np.ndarray, directions: np.ndarray) -> np.ndarray:
-        """Return the colours that rays see, uint8 [N, 3], from origins and directions [N, 3]."""
+        """Return the colours of rays, uint8 [N, 3], from origins and directions [N, 3]."""
         hits = self.cast(origins, directions)
         return self._paint(hits.face, hits.u, hits.v)
 
     def cast(self, origins: np.ndarray, directions: np.ndarray) -> Hits:
-        """Return the first triangle that each ray hits, from origins and directions [N, 3]."""
+        """Return each ray's first hit, from origins and directions [N, 3]."""
         found = self._scene.run(origins, directions, output=True)
         return Hits(found["primID"], found["u"], found["v"])
 

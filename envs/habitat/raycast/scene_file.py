@@ -1,7 +1,4 @@
-"""Read the file of a scene: its triangles and their colours.
-
-It reads any `.glb`, `.gltf` or `.ply` file that trimesh reads, with textures or with colours of
-materials, vertices or faces. A triangle without a texture has a colour at each corner.
+"""Read the triangles of a `.glb`, `.gltf` or `.ply` file, with textures or colours.
 
 Importing this module imports trimesh, which takes seconds.
 """
@@ -16,12 +13,12 @@ from envs.habitat.scene_check import check_file
 from envs.habitat.scenes import Frame, Stage, line
 from envs.habitat.simulator import SimulatorError
 
-TEXELS_PER_METRE = 48  # finer textures are averaged, because a view's pixels are coarser
-_GREY = (178, 178, 178)  # the colour of triangles that have none
+TEXELS_PER_METRE = 48  # finer textures are averaged: pixels of views are coarser
+_GREY = (178, 178, 178)  # colour of triangles without one
 
 
 def read(stage: Stage) -> Mesh:
-    """Read the triangles of a scene, and turn them as its frame says.
+    """Read the triangles of a scene, rotated into its frame.
 
     Raises:
         SimulatorError: the file is missing or damaged, or has no triangles.
@@ -63,7 +60,7 @@ def _piece(mesh: trimesh.Trimesh, transform: np.ndarray) -> Mesh:
     colors = _colors(mesh, faces)
     image, places = _image(mesh)
     corners = places[faces].astype(np.float32)
-    if np.linalg.det(transform[:3, :3]) < 0:  # a reflection: keep the triangles facing outwards
+    if np.linalg.det(transform[:3, :3]) < 0:  # a reflection: keep triangles facing outwards
         faces, colors, corners = faces[:, ::-1], colors[:, ::-1], corners[:, ::-1]
     return Mesh(
         vertices=vertices,
@@ -89,7 +86,7 @@ def _image(mesh: trimesh.Trimesh) -> tuple[np.ndarray | None, np.ndarray]:
 
 
 def _colors(mesh: trimesh.Trimesh, faces: np.ndarray) -> np.ndarray:
-    """Return the colours of all corners: the material's, times those of vertices or faces."""
+    """Return the corners' colours: the material's times those of vertices or faces."""
     visual: Any = mesh.visual
     if visual.kind == "face":
         return np.repeat(np.asarray(visual.face_colors)[:, None, :3], 3, axis=1)
@@ -132,7 +129,7 @@ def _merge(pieces: list[Mesh]) -> Mesh:
 
 
 def _coarsen(mesh: Mesh) -> Mesh:
-    """Average textures down to about as many texels as a view can show."""
+    """Average textures down to about `TEXELS_PER_METRE`."""
     textures = []
     for index, image in enumerate(mesh.textures):
         faces = mesh.texture == index

@@ -1,6 +1,6 @@
-"""The embedded simulator: it casts rays at the triangles of a scene and walks on its floor.
+"""The embedded simulator: renders by ray casting, and walks on the floor of a scene.
 
-It needs trimesh, embreex and shapely (the extra `habitat`), but neither OpenGL nor a display.
+It needs the extra `habitat` (trimesh, embreex, shapely), but neither OpenGL nor a display.
 """
 
 from importlib.metadata import version
@@ -18,7 +18,6 @@ from envs.habitat.scene_check import check_area, check_upright, too_little_floor
 from envs.habitat.scenes import Frame, Stage, find_scene, read_stage
 from envs.habitat.simulator import (
     BLACK,
-    COMPASS,
     FORWARD,
     PUBLISHED_AGENT,
     STEP_LENGTH,
@@ -31,7 +30,7 @@ from envs.habitat.simulator import (
     turn,
 )
 
-_CUT_HEIGHT = 1.7  # metres above the floor at which the map cuts the scene
+_CUT_HEIGHT = 1.7  # metres above the floor; higher parts are not on the map
 _MARGIN = 0.5  # metres around the floor on the map
 
 
@@ -57,7 +56,7 @@ class Raycast:
         """
         self.floor = find_floor(mesh.vertices, mesh.faces, agent)
         self._renderer = Renderer(mesh)
-        self._compass = COMPASS if panoramas else ()
+        self._panoramas = panoramas
         self._pose = Pose((0.0, 0.0, 0.0), 0.0)
 
     def reset(self, seed: int) -> Observation:
@@ -82,7 +81,7 @@ class Raycast:
         return self._observe_from(Pose(position, turn(heading, action)))
 
     def floor_map(self, cell: float) -> FloorMap:
-        """Return the scene from above, cut at the height of a person's eyes."""
+        """Return the scene from above, cut at `_CUT_HEIGHT`, with cells of `cell` metres."""
         x0, z0, x1, z1 = self.floor.area.buffer(_MARGIN).bounds
         x = np.arange(x0 + cell / 2, x1, cell)
         z = np.arange(z0 + cell / 2, z1, cell)
@@ -99,8 +98,10 @@ class Raycast:
 
     def _observe_from(self, pose: Pose) -> Observation:
         self._pose = pose
-        view, *around = self._renderer.views(pose.position, (pose.heading, *self._compass))
-        return Observation(pose, view, np.stack(around) if around else BLACK)
+        if self._panoramas:
+            return Observation(pose, *self._renderer.view_and_panorama(pose))
+        (view,) = self._renderer.views(pose.position, (pose.heading,))
+        return Observation(pose, view, BLACK)
 
 
 def open_scene(
@@ -122,8 +123,7 @@ def open_scene(
         panoramas: whether to render panoramas; otherwise they are black.
 
     Raises:
-        SimulatorError: there is no such scene, it is damaged or on its side, or it has too little
-            walkable floor.
+        SimulatorError: the scene is missing, damaged, on its side, or short of walkable floor.
     """
     found = find_scene(scene, folder)
     if found.path.parent == apartments.FOLDER:
@@ -142,18 +142,14 @@ def open_scene(
 
 
 def _open_stage(mesh: Mesh, stage: Stage, agent: AgentSize, panoramas: bool) -> Raycast:
-    """Open the mesh of a file.
-
-    Raises:
-        SimulatorError: it has too little floor, or is on its side.
-    """
+    """Open the mesh of a file; raise SimulatorError if on its side or with too little floor."""
     from envs.habitat.raycast.scene_file import rotation
 
     def area_in(frame: Frame) -> float:
         turned = mesh.vertices @ rotation(stage.frame) @ rotation(frame).T
         try:
             return find_floor(turned, mesh.faces, agent).area.area
-        except SimulatorError:  # it has no floor that way
+        except SimulatorError:
             return 0.0
 
     try:

@@ -1,4 +1,4 @@
-"""Walk on the floor of a scene: the border stops the agent, or the agent slides along it."""
+"""Walk on the floor of a scene, sliding along its border."""
 
 import numpy as np
 import shapely
@@ -11,15 +11,15 @@ from envs.habitat.simulator import (
     as_float32,
 )
 
-_WALL = 0.1  # metres; the floor is that much further from a wall than the radius, at most
-_SLACK = 1e-3  # metres around a step in which it is followed
+_WALL = 0.1  # metres; greatest distance of the floor from a wall, beyond the radius
+_SLACK = 1e-3  # metres beyond a step within which it may slide
 
 
 def walk(floor: Floor, position: Position, move: tuple[float, float]) -> Position:
     """Move by `move` (x, z) on the floor, sliding along its border.
 
-    As in habitat-sim (Detour's `moveAlongSurface`), an agent that is stopped goes to the place
-    nearest to where it wanted to be, among those connected with it close by.
+    As in habitat-sim (Detour's `moveAlongSurface`), a stopped agent goes to the connected nearby
+    place that is nearest to its goal.
     """
     x, z = position[0], position[2]
     step = shapely.LineString([(x, z), (x + move[0], z + move[1])])
@@ -48,7 +48,7 @@ def sample_positions(floor: Floor, seed: int, count: int) -> list[Position]:
 
 
 def snap(floor: Floor, position: Position) -> Position:
-    """Return the nearest position on the floor: the given one if it is on the floor.
+    """Return the nearest position on the floor.
 
     Raises:
         SimulatorError: the position is not near the floor.

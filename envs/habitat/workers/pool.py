@@ -1,4 +1,4 @@
-"""A pool of simulators in processes of their own. Lost ones are replaced."""
+"""A pool of simulators in worker processes; lost workers are replaced."""
 
 import base64
 import math
@@ -21,11 +21,11 @@ from envs.habitat.simulator import (
 )
 from envs.habitat.workers.process import Hello, Settings, Worker, WorkerLost
 
-MAX_LOSSES = 3  # a worker that is lost so often without a step in between ends the run
+MAX_LOSSES = 3  # losses of a worker without a step in between that end the run
 
 
 class Images(NamedTuple):
-    """What all agents see: arrays in shared memory that the next request overwrites."""
+    """All agents' images, in shared memory that the next request overwrites."""
 
     views: np.ndarray  # uint8[N, 64, 64, 3]
     panoramas: np.ndarray  # uint8[N, 4, 64, 64, 3]
@@ -38,7 +38,7 @@ class WorkerPool:
         """Start `number` simulators and wait until all are ready.
 
         Raises:
-            SimulatorError: there is no such simulator or scene, or no memory for the images.
+            SimulatorError: simulator, scene or memory is missing.
         """
         self.settings = settings
         self.restarts = 0
@@ -46,7 +46,7 @@ class WorkerPool:
             number * math.prod(shape) for shape in (VIEW_SHAPE, PANORAMA_SHAPE)
         )
         self._memory = _share(view_bytes + panorama_bytes)
-        self.hello: Hello  # what the last worker that was started said
+        self.hello: Hello  # from the worker started last
         self._losses = [0] * number
         self._workers: list[Worker | None] = [None] * number
         self._finish = weakref.finalize(self, _finish, self._workers, self._memory)
@@ -67,15 +67,14 @@ class WorkerPool:
         return len(self._workers)
 
     def ask(self, requests: Sequence[dict[str, Any] | None]) -> list[dict[str, Any] | None]:
-        """Send each worker its request (or none, if it is None), then wait for all answers.
+        """Send each worker its request (None: no request), then wait for all answers.
 
         Returns:
-            An answer for each request. None if there was no request, or if the worker was lost; a
-            new worker then replaces it, whose agent has no pose yet.
+            The answers. None without a request, or if the worker was lost; its replacement's agent
+            has no pose yet.
 
         Raises:
-            SimulatorError: a simulator cannot fulfil its request, or a worker was lost
-                `MAX_LOSSES` times in a row.
+            SimulatorError: a simulator failed, or a worker was lost `MAX_LOSSES` times in a row.
         """
         lost: dict[int, WorkerLost] = {}
         answers: list[dict[str, Any] | None] = [None] * len(requests)
@@ -96,17 +95,17 @@ class WorkerPool:
         return answers
 
     def step(self, actions: Sequence[int]) -> list[Pose | None]:
-        """Take an action in every simulator. The pose is None if the worker was lost."""
+        """Take an action in every simulator. Poses of lost workers are None."""
         requests = [{"do": "step", "action": int(action)} for action in actions]
         return [pose_of(answer) for answer in self.ask(requests)]
 
     def reset(self, seeds: Sequence[int]) -> list[Pose | None]:
-        """Move every agent to a random pose. The pose is None if the worker was lost."""
+        """Move every agent to a random pose. Poses of lost workers are None."""
         requests = [{"do": "reset", "seed": int(seed)} for seed in seeds]
         return [pose_of(answer) for answer in self.ask(requests)]
 
     def teleport(self, poses: Sequence[Pose | None]) -> list[Pose | None]:
-        """Move agents to given poses, except for None. The pose is None if the worker was lost."""
+        """Move agents to their poses (None: stay). Poses of lost workers are None."""
         requests = [None if pose is None else teleport_request(pose) for pose in poses]
         return [pose_of(answer) for answer in self.ask(requests)]
 
@@ -114,7 +113,7 @@ class WorkerPool:
         """Return the scene from above, with cells of `cell` metres."""
         request = {"do": "map", "cell": cell}
         answer = None
-        while answer is None:  # the first worker was lost, and replaced
+        while answer is None:  # None: the worker was lost and replaced
             answer = self.ask([request, *[None] * (len(self) - 1)])[0]
         rows, columns = answer["shape"]
         x, z = answer["corner"]
@@ -128,11 +127,11 @@ class WorkerPool:
         )
 
     def close(self) -> None:
-        """Stop all processes and free their memory. This also happens at exit."""
+        """Stop all processes and free their memory, as also happens at exit."""
         self._finish()
 
     def _start(self, indices: Iterable[int]) -> dict[int, WorkerLost]:
-        """Start workers and wait until they are ready; return those that were lost."""
+        """Start workers and wait until they are ready; return the lost ones."""
         lost: dict[int, WorkerLost] = {}
         for index in indices:
             self._workers[index] = Worker(self.settings, self._memory, index, len(self))
@@ -148,11 +147,7 @@ class WorkerPool:
         return worker
 
     def _replace(self, lost: dict[int, WorkerLost]) -> None:
-        """Replace lost workers by new ones.
-
-        Raises:
-            SimulatorError: a worker was lost too often.
-        """
+        """Replace lost workers; raise SimulatorError for one lost `MAX_LOSSES` times in a row."""
         while lost:
             for index, loss in lost.items():
                 self._worker(index).kill()
@@ -169,7 +164,7 @@ class WorkerPool:
 
 @contextmanager
 def _noting_loss(lost: dict[int, WorkerLost], index: int) -> Iterator[None]:
-    """Note the loss of a worker instead of raising it, to receive the other answers first."""
+    """Record a WorkerLost instead of raising it, to receive the other answers first."""
     try:
         yield
     except WorkerLost as loss:
@@ -177,10 +172,10 @@ def _noting_loss(lost: dict[int, WorkerLost], index: int) -> Iterator[None]:
 
 
 def _share(size: int) -> int:
-    """Return the file descriptor of shared memory, which has no name and so outlives no process.
+    """Return a file descriptor of anonymous shared memory, freed with its last process.
 
     Raises:
-        SimulatorError: there is not enough memory.
+        SimulatorError: memory is short.
     """
     memory = -1
     try:
@@ -203,7 +198,7 @@ def teleport_request(pose: Pose) -> dict[str, Any]:
 
 
 def pose_of(answer: dict[str, Any] | None) -> Pose | None:
-    """Return where an agent is by a worker's answer, None if the worker was lost."""
+    """Return the pose in a worker's answer, None if the worker was lost."""
     if answer is None:
         return None
     x, y, z = answer["position"]

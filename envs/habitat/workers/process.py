@@ -1,7 +1,7 @@
-"""The process of one simulator, seen from outside: start it, send requests, and end it.
+"""Start, use and end the process of one simulator, which runs `worker.py`.
 
-The process runs `worker.py`. Images come through anonymous shared memory, so nothing is left in
-any file system however either side ends. The process ends soon after this one does.
+Images come through anonymous shared memory, which leaves no files behind. The process ends soon
+after this one.
 """
 
 import json
@@ -20,12 +20,11 @@ from envs.habitat.workers.worker import PROTOCOL
 
 WORKER = Path(__file__).with_name("worker.py")
 
-# Variables that a worker does not get: those of JAX and CUDA, and those of this Python if the
-# worker runs another one.
+# Variables withheld from a worker: those of JAX and CUDA; and, from another Python, this one's.
 _KEPT_OUT = ("CUDA", "JAX", "LIBTPU", "NCCL", "TF_", "XLA")
 _OF_THIS_PYTHON = ("PYTHONPATH", "VIRTUAL_ENV", "CONDA_PREFIX")
 _ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-_EXIT_SECONDS = 5.0  # a worker may take this long to end by itself
+_EXIT_SECONDS = 5.0  # a worker's time to end by itself
 _LAST_WORDS_BYTES = 2000
 _READ_BYTES = 1 << 16
 
@@ -34,18 +33,18 @@ class Settings(NamedTuple):
     """Which simulator to run, and its time limits."""
 
     scene: str  # a path, or a name that the simulator knows
-    simulator: str = "raycast"  # or habitat_sim, or the path of a file that defines `open_scene`
-    folder: Path | None = None  # the data set in which scenes have names
+    simulator: str = "raycast"  # or habitat_sim, or the path of a file with `open_scene`
+    folder: Path | None = None  # data set of named scenes
     python: str = sys.executable  # interpreter in which the simulator is installed
     start_limit: float = 180.0  # seconds
     step_limit: float = 60.0  # seconds
     agent: AgentSize = PUBLISHED_AGENT
     up: Axis | None = None  # axis that points up in the file (None: as the file says)
-    panoramas: bool = True  # False: they stay black, which spares most of the rendering
+    panoramas: bool = True  # False: black, which saves most of the rendering
 
 
 class Hello(NamedTuple):
-    """First message of a worker: what is running."""
+    """A worker's first message: its simulator, scene and versions."""
 
     simulator: str
     version: str
@@ -59,7 +58,7 @@ class WorkerLost(Exception):  # noqa: N818 (the name says what happened)
 
 
 class Worker:
-    """A simulator in its own process that writes its images to one slot of shared memory."""
+    """A simulator in its own process, with one slot of shared memory for its images."""
 
     def __init__(self, settings: Settings, memory: int, slot: int, slots: int) -> None:
         """Start the process, without waiting for it.
@@ -71,7 +70,7 @@ class Worker:
             slots: number of parts.
 
         Raises:
-            SimulatorError: there is no such interpreter.
+            SimulatorError: the interpreter cannot be started.
         """
         self._settings = settings
         self._number = 0
@@ -90,7 +89,7 @@ class Worker:
                 bufsize=0,
                 env=environment(settings.python),
                 pass_fds=(memory,),
-                start_new_session=True,  # this side handles Ctrl-C
+                start_new_session=True,  # Ctrl-C is handled here
             )
         except OSError as error:
             self._errors.close()
@@ -143,7 +142,7 @@ class Worker:
         """
         while True:
             answer = self._read_line()
-            if answer.get("number") == self._number:  # otherwise it answers an abandoned request
+            if answer.get("number") == self._number:  # else it answers an abandoned request
                 return answer
 
     def last_words(self) -> str:
@@ -155,7 +154,7 @@ class Worker:
         return next((line.strip() for line in reversed(lines) if line.strip()), "nothing")
 
     def hang_up(self) -> None:
-        """Close the pipe, upon which the process ends by itself."""
+        """Close the pipe, which makes the process end."""
         assert self._process.stdin is not None
         self._process.stdin.close()
 
@@ -183,7 +182,7 @@ class Worker:
         poll = select.poll()
         poll.register(output, select.POLLIN)
         while b"\n" not in self._buffer:
-            # Look at least once, even after the limit: this side may have been stopped meanwhile.
+            # Poll at least once, even after the limit: this process may have been suspended.
             if not poll.poll(1000 * max(0.0, self._until - time.monotonic())):
                 raise WorkerLost("it did not answer in time")
             read = os.read(output, _READ_BYTES)
@@ -200,7 +199,7 @@ class Worker:
         return answer
 
     def _lost(self) -> WorkerLost:
-        """Return an error that says how the process ended."""
+        """Return an error with the way in which the process ended."""
         try:
             status = self._process.wait(_EXIT_SECONDS)
         except subprocess.TimeoutExpired:

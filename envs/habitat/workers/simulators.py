@@ -1,4 +1,4 @@
-"""The host side of a step: make the simulators follow the device's state, with numpy."""
+"""The host side of a step: simulators that follow the device's state."""
 
 import logging
 import time
@@ -22,18 +22,18 @@ class HostStep(NamedTuple):
 
     view: Any  # uint8[N, 64, 64, 3]
     panorama: Any  # uint8[N, 49152]
-    position: Any  # float32[N, 3], where the agents are now
+    position: Any  # float32[N, 3], the agents' current positions
     heading: Any  # float32[N]
-    reached: Any  # float32[N, 3], where the action led, before any automatic reset
-    cut: Any  # bool[N], whether the simulator was lost and has started a new episode
+    reached: Any  # float32[N, 3], positions after the action, before resets
+    cut: Any  # bool[N], simulators lost, whose replacement started a new episode
 
 
 class Played(NamedTuple):
-    """How many steps were played, and how long it took."""
+    """Steps played, and their time."""
 
-    steps: int = 0  # all simulators' steps together
-    seconds: float = 0.0  # from the beginning of the first step to the end of the last
-    simulating: float = 0.0  # seconds of these in which the device waited for the simulators
+    steps: int = 0  # sum over simulators
+    seconds: float = 0.0  # from the start of the first step to the end of the last
+    simulating: float = 0.0  # seconds of waiting for the simulators
 
 
 class Simulators:
@@ -53,9 +53,9 @@ class Simulators:
         self.failure: SimulatorError | None = None  # why the last step failed
         self.closed = False
         self.played = Played()
-        self._began = self._waited = 0.0  # seconds of the clock; seconds since it was created
+        self._began = self._waited = 0.0  # clock at the first step; seconds waited so far
         self.workers = WorkerPool(settings, number)
-        self._poses: list[Pose | None] = [None] * number  # where the simulators' agents are
+        self._poses: list[Pose | None] = [None] * number  # the agents' poses in the simulators
 
     def __len__(self) -> int:
         """Return the number of simulators."""
@@ -85,9 +85,9 @@ class Simulators:
         """Take an action in every world.
 
         Args:
-            position: float32 [N, 3], where the agents are.
+            position: float32 [N, 3], the agents' positions.
             heading: float32 [N], degrees.
-            seeds: uint32 [N], from which the starts of the next episodes are drawn.
+            seeds: uint32 [N], seeds of the next episodes' starts.
             ends: bool [N], whether the action is the last of its episode.
             actions: int32 [N].
         """
@@ -105,9 +105,9 @@ class Simulators:
             return self._host_step(reached.astype(np.float32), cut)
 
     def _catch_up(self, position: np.ndarray, heading: np.ndarray) -> np.ndarray:
-        """Teleport agents to their poses on the device; return which simulators were lost.
+        """Teleport agents to their poses on the device; return the mask of lost simulators.
 
-        Agents are there already, unless the run was resumed or restarted from an earlier state.
+        Poses differ only if the run was resumed or restarted from an earlier state.
         """
         wanted = [
             Pose((x, y, z), angle)
@@ -126,13 +126,13 @@ class Simulators:
         ]
 
     def _ask_until_answered(self, requests: Sequence[dict[str, Any] | None]) -> None:
-        """Send requests, and send them again to simulators that were lost and replaced."""
+        """Send requests, and repeat them to replacements of lost simulators."""
         while any(requests):
             lost = self._ask(requests)
             requests = [request if lost[index] else None for index, request in enumerate(requests)]
 
     def _ask(self, requests: Sequence[dict[str, Any] | None]) -> np.ndarray:
-        """Send requests, and return which simulators were lost; their poses become None."""
+        """Send requests; return the mask of lost simulators, whose poses become None."""
         lost = np.zeros(len(self), bool)
         if not any(requests):
             return lost
@@ -163,7 +163,7 @@ class Simulators:
 
     @contextmanager
     def _timing(self) -> Iterator[None]:
-        """Add a step of every simulator to what was played."""
+        """Add a step of every simulator to `played`."""
         self._began = self._began or time.perf_counter()
         waited = self._waited
         yield
@@ -173,7 +173,7 @@ class Simulators:
 
     @contextmanager
     def _noting_failures(self) -> Iterator[None]:
-        """Keep the error: JAX passes on only its text."""
+        """Keep the error in `failure`, because JAX passes on only its text."""
         try:
             yield
         except SimulatorError as error:
@@ -183,14 +183,14 @@ class Simulators:
 
 @contextmanager
 def simulator_errors(simulators: Simulators) -> Iterator[None]:
-    """Raise the error of a simulator itself, instead of the error that JAX makes of it.
+    """Raise a simulator's own error instead of JAX's.
 
     Raises:
         SimulatorError: the simulators failed; the message is one line.
     """
 
     def keep(record: logging.LogRecord) -> bool:
-        # Otherwise JAX logs the error that is raised below, and that of a step that was given up.
+        # Silences JAX's log of the error raised below, and of an abandoned step.
         return simulators.failure is None and not simulators.closed
 
     _CALLBACKS.addFilter(keep)

@@ -1,18 +1,17 @@
 """Run one simulator: the program of a worker process, started by `process.py`.
 
-It may run in a different Python than the rest, 3.9 or newer, with numpy and the simulator.
+Its Python may differ from the rest's: 3.9 or newer, with numpy and the simulator. It reads requests
+from standard input, one line of JSON each, and writes answers to standard output. Images go to
+memory shared with the parent process.
 
-It reads requests from its standard input, one line of JSON each, and writes an answer to each to
-its standard output. Images go to memory that it shares with the other side.
-
-    hello      sent first, without a request: the simulator, or why there is none
+    hello      sent first, without a request: the simulator, or an error
     reset      move to a place drawn from `seed`      -> position, heading, images
     teleport   move to `position` and `heading`       -> the same
     step       take `action`                          -> the same
     map        from above, cells of `cell` metres     -> corner, walkable, picture
 
-The worker does not outlive the other side for long. While it waits, it sees the end of its input.
-While it works, an alarm ends it after a time limit, even if the simulator hangs.
+The worker ends soon after its parent: at the end of its input while it waits, and by an alarm after
+a time limit while it works, even if the simulator hangs.
 """
 
 import base64
@@ -31,16 +30,16 @@ from pathlib import Path
 from typing import Any
 
 PROTOCOL = 2
-# The worker's alarm waits longer than the other side: by this factor, and by these seconds.
+# The worker's alarm waits longer than the parent, by this factor and these seconds.
 _ALARM_FACTOR = 1.25
 _ALARM_SECONDS = 1.0
-_CLOSE_SECONDS = 10.0  # the simulator may take this long to close
+_CLOSE_SECONDS = 10.0  # the simulator's time to close
 
 
 def main() -> int:
-    """Answer requests until the other side is gone; return the exit status."""
+    """Answer requests until the parent is gone; return the exit status."""
     settings = json.loads(sys.argv[1])
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the other side handles Ctrl-C
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
     _alarm(settings["start_limit"])
     answers = _take_over_stdout()
     _make_importable()
@@ -75,17 +74,14 @@ def _alarm(limit: float) -> None:
 
 
 def _take_over_stdout() -> Any:
-    """Return the pipe to the other side, and redirect all other output to standard error."""
+    """Return the pipe to the parent, and redirect all other output to standard error."""
     answers = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(2, 1)
     return answers
 
 
 def _make_importable() -> None:
-    """Make the package `envs` importable, without its parent folder on the path.
-
-    The parent folder may contain numpy for another version of Python.
-    """
+    """Make `envs` importable without its parent folder, which may hold another Python's numpy."""
     here = Path(__file__).resolve().parent  # envs/habitat/workers
     sys.path[:] = [entry for entry in sys.path if Path(entry or ".").resolve() != here]
     package = types.ModuleType("envs")
@@ -94,10 +90,10 @@ def _make_importable() -> None:
 
 
 def _open(settings: dict) -> Any:
-    """Open the scene in the simulator, with the agent's size and the like if it takes them.
+    """Open the scene in the simulator, with those options that its `open_scene` takes.
 
     Raises:
-        SimulatorError: the simulator or the scene is missing, or the scene cannot be used.
+        SimulatorError: simulator or scene is missing or unusable.
     """
     from envs.habitat.simulator import INSTALL_HINTS, SIMULATORS, AgentSize, SimulatorError
 
@@ -126,7 +122,7 @@ def _open(settings: dict) -> Any:
 
 
 def _load(path: str) -> types.ModuleType:
-    """Load a user's simulator, a file that defines `open_scene`."""
+    """Load a user's simulator, a file with `open_scene`."""
     spec = importlib.util.spec_from_file_location(Path(path).stem, path)
     if spec is None or spec.loader is None or not Path(path).is_file():
         raise ImportError(f"no such file: {path}")
@@ -136,7 +132,7 @@ def _load(path: str) -> types.ModuleType:
 
 
 def _say(answers: Any, answer: dict) -> bool:
-    """Send an answer; return whether the other side still reads."""
+    """Send an answer; return whether the parent still reads."""
     try:
         answers.write(json.dumps(answer).encode() + b"\n")
     except BrokenPipeError:
