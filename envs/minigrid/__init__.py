@@ -7,8 +7,8 @@
     envs.minigrid.panorama(timestep.state)                  # uint8[4, 7, 7, 3]
     envs.minigrid.export(timestep.state)                    # numpy, in MiniGrid's encoding
 
-Learners use `make_world`, which steps many worlds at once. It also takes the name of one of navix's
-environments, such as `Navix-FourRooms-v0`, which keep their own rules.
+Learners use `make_world`, which steps many worlds at once, also those of navix with navix's rules
+(`Navix-FourRooms-v0`).
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from jaxtyping import Array, UInt8
 from envs.errors import UnknownEnvironment, UnsupportedEnvironment
 from envs.minigrid import views
 from envs.minigrid.export import Export, export, state_of
-from envs.minigrid.generators import GENERATORS, find, own_worlds
+from envs.minigrid.generators import NAMES, find, own_worlds
 from envs.minigrid.gymnax_environment import GymnaxEnvironment
 from envs.minigrid.world import gridworld
 from envs.types import World
@@ -42,8 +42,6 @@ __all__ = [
     "panorama",
     "rgb",
 ]
-
-NAMES = tuple(GENERATORS)
 
 
 def make(name: str, *, explore: bool = False, **options: Any) -> "CbetEnvironment":
@@ -76,19 +74,19 @@ def make_world(
     """Build a batch of worlds for a learner.
 
     Args:
-        names: environments (`NAMES`, navix's or one's own) that each world cycles through, one per
-            episode. A `World` of one's own is played alone, and the options below are not for it.
+        names: environments that each world cycles through, one per episode: members of `NAMES`, or
+            your own. A world with rules of its own (navix's, your `World`) must be the only one,
+            and ignores the options below.
         num_worlds: size of the batch.
         explore: whether episodes continue after success.
-        staggered: whether worlds start in different environments and at different moments of an
-            episode, or all at the first moment of the first environment.
-        levels_per_world: levels of each environment that the pool holds for each world. One is
-            enough for a single episode; the default is as many as training may need.
+        staggered: whether worlds start in different environments and at different steps of an
+            episode (False: at the first step of the first environment).
+        levels_per_world: pool size per world and environment (None: enough for training; 1: enough
+            for single episodes).
 
     Raises:
-        UnknownEnvironment: no environment has one of the names.
-        UnsupportedEnvironment: a world with rules of its own cannot be made, or not be played with
-            the others.
+        UnknownEnvironment: a name is unknown.
+        UnsupportedEnvironment: a world with rules of its own fails, or is not the only one.
     """
     if any(map(own_worlds.is_whole_world, names)):
         return own_worlds.whole_world(names, num_worlds)
@@ -119,14 +117,14 @@ def gym_vector(
         num_envs: size of the batch.
         explore: whether episodes continue after success.
         autoreset_mode: gymnasium's `NextStep`, `SameStep` or `Disabled`.
-        panorama: whether `info` has the views to the right, down, left and up of each agent.
+        panorama: whether `info` holds each agent's views to the right, down, left and up.
         render_mode: `rgb_array`, or None.
-        arrays: `numpy`, or `dlpack`: observations and panoramas stay on the device, as JAX's
-            arrays, and `torch.from_dlpack` reads them without a copy.
+        arrays: type of observations and panoramas: `numpy`, or `dlpack` for JAX arrays on the
+            device, which `torch.from_dlpack` reads without a copy.
 
     Raises:
         ImportError: gymnasium is not installed.
-        ValueError: a mode is unknown, or there is no environment.
+        ValueError: a mode is unknown, or `num_envs` is below 1.
         UnknownEnvironment: no environment has that name.
         UnsupportedEnvironment: it is a world with rules of its own.
     """
@@ -171,7 +169,7 @@ def panorama(state: Any) -> UInt8[Array, "4 7 7 3"]:
 
 
 def rgb(state: Any, tile_size: int = 32) -> UInt8[np.ndarray, "height width 3"]:
-    """Draw the grid and the agent as MiniGrid does; the cells that the agent sees are brighter.
+    """Draw the grid and the agent as MiniGrid does; visible cells are brighter.
 
     Args:
         state: a `rules.State`, or the `state` of a navix `Timestep`; not a batch.

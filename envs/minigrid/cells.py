@@ -114,7 +114,7 @@ def is_opaque(cells: Cell) -> Bool[Array, "*shape"]:
 
 
 def contents_of(cells: Cell) -> Cell:
-    """Return the cell that a toggled box leaves behind, and `EMPTY` for other cells."""
+    """Return the contents of boxes, `EMPTY` for other cells."""
     kind = kind_of(cells)
     key_inside = (kind - KIND_BOX_KEY) | (KIND_KEY << 3)
     ball_inside = (kind - KIND_BOX_BALL) | (KIND_BALL << 3)
@@ -140,8 +140,8 @@ def door_state_of(cells: Cell) -> Cell:
 def encode_as_uint16(cells: Cell) -> UInt16[Array, "*shape"]:
     """Return MiniGrid's triple as one integer, `type << 7 | colour << 3 | state`.
 
-    Each field has a spare bit for a sign. Two pairs of integers therefore have the same
-    difference (modulo 2^16) exactly where the two pairs of triples do.
+    Each field has a spare sign bit, so differences of integers (modulo 2^16) are equal exactly
+    where differences of triples are.
     """
 
     def widen(field: Cell) -> UInt16[Array, "*shape"]:

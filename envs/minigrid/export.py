@@ -26,7 +26,7 @@ class Export(NamedTuple):
     max_steps: int
     task: str  # one of `level.TASKS`
     target: Thing | tuple[int, int] | None  # the object to pick up, or (x, y) of the door to open
-    carrying_contents: Thing | None  # what the carried box holds
+    carrying_contents: Thing | None  # contents of the carried box
 
 
 def export(state: Any) -> Export:
@@ -85,7 +85,7 @@ def encoding_tables() -> tuple[np.ndarray, np.ndarray]:
 
 
 def unpack_box(box: int) -> int:
-    """Return the cell that a toggled box leaves behind (`cells.contents_of` on the host)."""
+    """Return the contents of a box (`cells.contents_of` on the host)."""
     kind = box >> 3
     if kind >= c.KIND_BOX_BALL:
         return c.ball(kind - c.KIND_BOX_BALL)

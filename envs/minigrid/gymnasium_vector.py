@@ -1,8 +1,7 @@
-"""Gridworlds as one `gymnasium.vector.VectorEnv`: one compiled step for all, numpy or DLPack out.
+"""Gridworlds as one `gymnasium.vector.VectorEnv`, with one compiled step for all.
 
-Importing this module imports gymnasium, an optional package. An observation is MiniGrid's image
-(what its `ImgObsWrapper` leaves). The mission is not part of it: every environment has one only.
-Neither is the direction, which is in `states`.
+Importing this module imports gymnasium, an optional package. Observations are MiniGrid's images, as
+by its `ImgObsWrapper`, without the mission (constant per environment) and direction (in `states`).
 """
 
 import time
@@ -24,8 +23,8 @@ from envs.minigrid.generators import Generator
 from envs.minigrid.rules import State
 from envs.minigrid.world import VIEW_SHAPE, Worlds, gridworld, restart
 
-LEVELS_PER_ENV = 4  # in a full pool; it is filled again before it may run short
-RESET_MASK = "reset_mask"  # gymnasium's name of the option of `reset`
+LEVELS_PER_ENV = 4  # levels per environment in a full pool
+RESET_MASK = "reset_mask"  # gymnasium's option of `reset`
 RGB = "rgb_array"
 NUMPY = "numpy"
 ARRAYS = (NUMPY, "dlpack")
@@ -35,29 +34,14 @@ type Observations = Any  # uint8[N, 7, 7, 3], numpy's, or JAX's with arrays `dlp
 
 
 class GridworldVectorEnv(VectorEnv[Observations, np.ndarray, np.ndarray]):
-    """Many gridworlds of one kind, stepped as one batch.
+    """A batch of gridworlds of one environment. `envs.minigrid.gym_vector` describes the arguments.
 
-    `info` has, at every step, `success` and `interactions` (unique ones so far) of the present
-    episode, and `panorama` if asked for. Where episodes end, `episode` has their return `r`, length
-    `l` and seconds `t`, as `RecordEpisodeStatistics` writes them. With same-step resets, the
-    present episode is then the next one; what the last one ended with is in `final_obs` and
-    `final_info`.
+    `info` holds `success` and `interactions` (unique so far) of the current episode at every step,
+    and `panorama` on request. At the end of an episode, `episode` holds its return `r`, length `l`
+    and seconds `t`, as in `RecordEpisodeStatistics`. With same-step resets, the current episode is
+    then already the next one; `final_obs` and `final_info` describe the last one.
 
-    With arrays `dlpack`, views and panoramas are JAX's arrays and stay on the device, where
-    `torch.from_dlpack` reads them without a copy (a JAX array must not be changed in place). All
-    else is numpy's.
-
-    Args:
-        generator: of the levels.
-        num_envs: size of the batch.
-        explore: whether episodes continue after success.
-        autoreset_mode: when an environment begins its next episode; gymnasium's names are accepted.
-        panorama: whether `info` has the four views of each agent.
-        render_mode: `rgb_array`, or None.
-        arrays: `numpy` or `dlpack`: what observations and panoramas are.
-
-    Raises:
-        ValueError: a mode is unknown, or there is no environment.
+    With arrays `dlpack`, do not change views and panoramas in place: they are JAX arrays.
     """
 
     def __init__(
@@ -95,19 +79,19 @@ class GridworldVectorEnv(VectorEnv[Observations, np.ndarray, np.ndarray]):
         self._step = jax.jit(step, donate_argnums=0)
         self._on_host = arrays == NUMPY
         self._worlds: Worlds | None = None
-        self._levels_left = 0  # in the pool
+        self._levels_left = 0  # fresh levels in the pool
         self._records = _EpisodeRecords(num_envs)
         self._everything = np.ones(num_envs, bool)
-        self._ended = ~self._everything  # episodes, after which none has begun yet
+        self._ended = ~self._everything  # environments that wait for a reset
 
     @property
     def states(self) -> State:
-        """A copy of the present states of all environments, arrays `[N, ...]`.
+        """A copy of the current states, arrays `[N, ...]`.
 
         Raises:
             ResetNeeded: `reset` was never called.
         """
-        return jax.tree.map(jnp.copy, self._begun().states)  # the next step takes the original
+        return jax.tree.map(jnp.copy, self._begun().states)  # the next step donates the original
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -115,12 +99,12 @@ class GridworldVectorEnv(VectorEnv[Observations, np.ndarray, np.ndarray]):
         """Begin an episode in each environment, or in those of `options["reset_mask"]`.
 
         Args:
-            seed: of all levels from now on: the same seed and number of environments give the same
-                levels in the same order (None: the next levels; at first, of a random seed).
-            options: `reset_mask`, `bool[N]`: the environments to reset, if not all.
+            seed: restarts the sequence of levels, which it determines together with `num_envs`
+                (None: the sequence continues; at first, its seed is random).
+            options: `reset_mask`, `bool[N]`, selects environments (default: all).
 
         Raises:
-            ValueError: the mask is none, or it comes with a seed.
+            ValueError: the mask is invalid, or comes with a seed.
         """
         super().reset(seed=seed)
         mask = _mask(options, self.num_envs)
@@ -154,7 +138,7 @@ class GridworldVectorEnv(VectorEnv[Observations, np.ndarray, np.ndarray]):
             Observations, rewards `float64[N]`, terminations and truncations `bool[N]`, and infos.
 
         Raises:
-            ValueError: the actions are no such numbers.
+            ValueError: an action is invalid.
             ResetNeeded: `reset` was never called, or resets are disabled and one is due.
         """
         worlds, actions = self._begun(), _checked(actions, self.num_envs)
@@ -199,11 +183,11 @@ class GridworldVectorEnv(VectorEnv[Observations, np.ndarray, np.ndarray]):
         return self._worlds
 
     def _shown(self, pictures: UInt8[Array, "N *shape"]) -> Any:
-        """Return pictures as they were asked for: the caller's own in numpy, or on the device."""
+        """Return arrays as a numpy copy, or unchanged for DLPack."""
         return np.array(pictures) if self._on_host else pictures
 
     def _infos(self, panorama: UInt8[Array, "N 4 7 7 3"] | None) -> Infos:
-        """Return what is known of the present episodes."""
+        """Return the statistics of the current episodes."""
         known = self._records.so_far()
         if panorama is not None:
             known["panorama"] = self._shown(panorama)
@@ -212,7 +196,7 @@ class GridworldVectorEnv(VectorEnv[Observations, np.ndarray, np.ndarray]):
     def _final_infos(
         self, ended: Bool[np.ndarray, " N"], last_views: UInt8[Array, "N 7 7 3"]
     ) -> Infos:
-        """Return what the episodes that this step has ended, ended with."""
+        """Return the final observations and statistics of ended episodes."""
         last = np.full(self.num_envs, None, object)
         views = self._shown(last_views)
         for index in np.flatnonzero(ended):
@@ -221,13 +205,13 @@ class GridworldVectorEnv(VectorEnv[Observations, np.ndarray, np.ndarray]):
         return _with_masks({"final_obs": last, "final_info": _with_masks(known, ended)}, ended)
 
     def _fill_pool(self) -> None:
-        """Draw levels until there is a fresh one for every environment."""
+        """Draw levels until every environment has a fresh one."""
         while self._levels_left < self.num_envs:
             before = self._levels_left
             self._worlds = self._refresh(self._begun())
             self._levels_left = self._count_levels()
             if self._levels_left <= before:
-                return  # a generator that is slow: `report` of a pool counts levels played twice
+                return  # a slow generator: levels are replayed
 
     def _count_levels(self) -> int:
         pool = self._begun().pool
@@ -262,14 +246,7 @@ class _EpisodeRecords:
         success: Bool[np.ndarray, " N"],
         interaction: UInt32[np.ndarray, "N 2"],
     ) -> None:
-        """Add a step.
-
-        Args:
-            acted: which environments have taken an action.
-            reward: of these actions.
-            success: whether they fulfilled the task.
-            interaction: keys of what they changed, zeros where nothing.
-        """
+        """Add a step of the environments `acted`; the other arrays are those of `Step`."""
         self._return += reward
         self._length += acted
         self._success |= success
@@ -279,37 +256,37 @@ class _EpisodeRecords:
             self._interactions[index] = len(self._met[index])
 
     def so_far(self) -> Infos:
-        """Return success and unique interactions of each episode until now."""
+        """Return success and unique interactions of the current episodes."""
         return {"success": self._success.copy(), "interactions": self._interactions.copy()}
 
     def of(self, ended: Bool[np.ndarray, " N"]) -> Infos:
-        """Return the statistics of episodes that have ended, as `RecordEpisodeStatistics` does."""
+        """Return statistics of ended episodes, as `RecordEpisodeStatistics` does."""
         seconds = np.round(time.perf_counter() - self._began, 6)
         episode = {"r": self._return * ended, "l": self._length * ended, "t": seconds * ended}
         return _with_masks({"episode": episode}, ended)
 
 
 def _with_masks(infos: Infos, mask: Bool[np.ndarray, " N"]) -> Infos:
-    """Add gymnasium's masks, which say which environments each name is true of."""
+    """Add gymnasium's masks: the environments for which each entry holds."""
     return infos | {f"_{name}": mask.copy() for name in infos}
 
 
 class _Pictures(NamedTuple):
-    """What `N` agents see after a step."""
+    """Images of `N` agents after a step."""
 
     view: UInt8[Array, "N 7 7 3"]
     panorama: UInt8[Array, "N 4 7 7 3"] | None
-    last: UInt8[Array, "N 7 7 3"] | None  # views at the ends of the episodes that have just ended
+    last: UInt8[Array, "N 7 7 3"] | None  # final views of ended episodes
 
 
 class _Seen(NamedTuple):
-    """What else a step of `N` environments returns, before the host makes it gymnasium's."""
+    """The other results of a step of `N` environments."""
 
     reward: Float[Array, " N"]
     success: Bool[Array, " N"]
     terminated: Bool[Array, " N"]
     truncated: Bool[Array, " N"]
-    interaction: UInt32[Array, "N 2"]  # key of what the action changed, zeros if nothing
+    interaction: UInt32[Array, "N 2"]  # as in `Step`
 
 
 def _step(
@@ -321,15 +298,15 @@ def _step(
     same_step: bool,
     panorama: bool,
 ) -> tuple[Worlds, tuple[_Pictures, _Seen]]:
-    """Take one action in each environment; begin the next episode where one has ended.
+    """Take one action in each environment, and begin the next episode where one has ended.
 
     Args:
-        worlds: before the step.
-        actions: one for each.
-        pending: which begin an episode instead, because the last one ended at the step before.
+        worlds: the worlds before the step.
+        actions: one action per environment.
+        pending: environments that reset instead, because their episode ended one step earlier.
         explore: whether episodes continue after success.
-        same_step: whether an episode that ends is followed by the next one at once.
-        panorama: whether the panorama is returned.
+        same_step: whether environments reset in the step that ends their episode.
+        panorama: whether to return panoramas.
     """
     states, outcome = jax.vmap(rules.step)(worlds.states, actions)
     acted = ~pending
@@ -353,7 +330,7 @@ def _step(
 def _look(
     states: State, *, panorama: bool
 ) -> tuple[UInt8[Array, "N 7 7 3"], UInt8[Array, "N 4 7 7 3"] | None]:
-    """Return what each agent sees, and the views to the four directions if asked for."""
+    """Return the agents' views, and on request their panoramas."""
     seen = views.look_around_batch(states)
     view = jnp.moveaxis(views.egocentric(states, seen), -1, 0)
     return view, c.encode(jnp.moveaxis(seen, -1, 0)) if panorama else None
@@ -368,7 +345,7 @@ def _no_view(states: State) -> UInt8[Array, "N 7 7 3"]:
 
 
 def _mask(options: dict[str, Any] | None, num_envs: int) -> Bool[np.ndarray, " N"] | None:
-    """Return the mask of the environments to reset, None for all of them."""
+    """Return the mask of the environments to reset, None for all."""
     mask = (options or {}).get(RESET_MASK)
     if mask is None:
         return None

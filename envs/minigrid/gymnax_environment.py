@@ -1,8 +1,7 @@
 """Gridworlds with gymnax's interface: pure functions of one environment, to be vmapped.
 
-Learners written for gymnax (PureJaxRL, rejax) need nothing else. `step` returns one `done`, as they
-expect it; gymnax 1.0's own environments return two kinds of end. gymnax is not needed: spaces are
-of its classes where it is installed, and have the same fields where it is not.
+They suit learners written for gymnax (PureJaxRL, rejax): `step` returns one `done`, unlike gymnax
+1.0. gymnax is optional: without it, spaces are records with the same fields.
 """
 
 import importlib
@@ -28,10 +27,10 @@ type Info = dict[str, Array]
 
 
 class Params(NamedTuple):
-    """What an environment is played with."""
+    """The parameters of an environment."""
 
-    levels: Level | None = None  # [L, ...], of which each episode draws one (None: a fresh one)
-    max_steps_in_episode: int = 0  # at least the time limit of every level (0: not known)
+    levels: Level | None = None  # [L, ...], one drawn per episode (None: a fresh one)
+    max_steps_in_episode: int = 0  # upper bound of the levels' time limits (0: unknown)
 
 
 class Discrete(NamedTuple):
@@ -63,7 +62,7 @@ class GymnaxEnvironment:
     """One gridworld, with automatic resets.
 
     Args:
-        generator: of the levels.
+        generator: samples the levels.
         explore: whether episodes continue after success.
     """
 
@@ -73,9 +72,9 @@ class GymnaxEnvironment:
         self._generator, self._explore = generator, explore
 
     def sample_params(self, key: PRNGKeyArray, levels: int) -> Params:
-        """Draw the levels of all episodes beforehand; automatic resets then cost hardly anything.
+        """Draw a fixed set of levels, which makes automatic resets cheap.
 
-        Otherwise each environment draws a level at every step: `vmap` computes both branches.
+        Otherwise every step draws a level, because `vmap` computes both branches of a `cond`.
         """
         return self.default_params._replace(levels=sample_levels(self._generator, key, levels)[0])
 
@@ -91,18 +90,17 @@ class GymnaxEnvironment:
         action: Int[Array, ""] | int,
         params: Params | None = None,
     ) -> tuple[Observation, State, Float[Array, ""], Bool[Array, ""], Info]:
-        """Take an action; where it ends the episode, return the first moment of the next one.
+        """Take an action; if it ends the episode, return the start of the next one.
 
         Args:
             key: draws the next level.
-            state: before the action.
+            state: state before the action.
             action: 0..6.
-            params: what the environment is played with (None: `default_params`).
+            params: the environment's parameters (None: `default_params`).
 
         Returns:
-            The observation, the state, the reward, whether the episode has ended, and about the
-            action: `success`, `terminated`, `truncated`, `interaction` (key of what it changed,
-            zeros if nothing) and gymnax's `discount` (0 at an end).
+            Observation, state, reward, done, and information: `success`, `terminated`, `truncated`,
+            `interaction` (as in `Step`) and gymnax's `discount` (0 at an end).
         """
         state, reward, done, info = self._play(state, action)
         state = jax.lax.cond(done, lambda: self._start(key, params), lambda: state)
@@ -119,7 +117,7 @@ class GymnaxEnvironment:
         action: Int[Array, ""] | int,
         params: Params | None = None,
     ) -> tuple[Observation, State, Float[Array, ""], Bool[Array, ""], Info]:
-        """Take an action, and stay where the episode has ended; arguments as of `step`."""
+        """Take an action without an automatic reset; arguments as in `step`."""
         state, reward, done, info = self._play(state, action)
         return _see(state), state, reward, done, info
 
@@ -156,7 +154,7 @@ class GymnaxEnvironment:
 
 
 def _space_classes() -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """Return gymnax's `Discrete` and `Box`, which learners ask for, or without gymnax ours."""
+    """Return gymnax's `Discrete` and `Box`, or ours if it is not installed."""
     try:
         spaces = importlib.import_module("gymnax.environments.spaces")
     except ImportError:
@@ -166,7 +164,7 @@ def _space_classes() -> tuple[Callable[..., Any], Callable[..., Any]]:
 
 @custom_vmap
 def _see(state: State) -> Observation:
-    """Return what the agent sees; under `vmap`, as a batch, which is several times faster."""
+    """Return the agent's view; under `vmap`, in a batched form, several times faster."""
     return views.egocentric(state, views.look_around(state))
 
 

@@ -1,8 +1,8 @@
 """A level: the grid, the agent, the task and the time limit, all as arrays.
 
-A level holds everything in which environments differ, so one compiled step plays all of
-them. Positions are `(x, y)` with x to the right and y down, and directions are 0 right,
-1 down, 2 left, 3 up, both as in MiniGrid.
+Environments differ only in their levels, so one compiled step plays all of them. As in MiniGrid,
+positions are `(x, y)` with x to the right and y down, and directions are 0 right, 1 down, 2 left,
+3 up.
 """
 
 from typing import NamedTuple
@@ -27,7 +27,7 @@ DIRECTIONS = ((1, 0), (0, 1), (-1, 0), (0, -1))
 class Level(NamedTuple):
     """The start of one episode."""
 
-    cells: UInt8[Array, "rows columns"]  # the grid with MARGIN cells of wall on each side
+    cells: UInt8[Array, "rows columns"]  # the grid, with MARGIN cells of wall on each side
     size: Int[Array, "2"]  # (width, height) of the grid, as MiniGrid counts it
     agent_position: Int[Array, "2"]  # (x, y)
     agent_direction: Int[Array, ""]  # 0..3
@@ -35,7 +35,7 @@ class Level(NamedTuple):
     target: Int[Array, ""]  # PICK_UP: byte of the object; OPEN_DOOR: packed position of the door
     max_steps: Int[Array, ""]  # the episode's time limit
     noisy_ball: Int[Array, ""]  # packed position of the ball that DROP recolours, 0 if none
-    seed: UInt32[Array, ""]  # of the noisy ball's colours, the only randomness within an episode
+    seed: UInt32[Array, ""]  # seed of the noisy ball's colours, the only randomness of an episode
 
 
 def pack_position(x: Int[Array, ""] | int, y: Int[Array, ""] | int) -> Int[Array, ""] | int:
@@ -70,7 +70,7 @@ def make_level(
             position of the door; otherwise unused.
         max_steps: time limit in steps.
         noisy_ball: packed position of the ball that DROP recolours (MultiRoomNoisyTV), or 0.
-        seed: of the colours of the noisy ball.
+        seed: seed of the noisy ball's colours.
     """
     height, width = grid.shape
     return Level(

@@ -6,8 +6,8 @@ Each cell takes two characters, as in MiniGrid's `pprint_grid`: its kind, then i
     DR closed door   LR locked door   _R open door   >> VV << ^^ the agent
 
 The colours are R, G, B, P, Y, and E for grey, except that a wall is always written `WG`. Unlike
-`pprint_grid`, the text keeps the colour of an open door, and lines below the grid list what
-cannot be seen: `(3, 2) holds KR` for a box, `(1, 1) under _R` for the cell below the agent.
+`pprint_grid`, the text keeps the colour of an open door, and notes below the grid list hidden
+cells: `(3, 2) holds KR` for a box, `(1, 1) under _R` for the cell below the agent.
 """
 
 import re
@@ -61,7 +61,7 @@ def from_text(text: str, *, task: int = NO_TASK, target: int = 0, max_steps: int
     """Read a level from text in the format of `to_text`.
 
     Args:
-        text: the grid, in lines of equal length, then the lines about what cannot be seen.
+        text: the grid, in lines of equal length, then the notes.
         task: an index into `level.TASKS`.
         target: as in `make_level`.
         max_steps: time limit in steps.
@@ -119,15 +119,12 @@ def cell_of(text: str) -> int:
 def _apply(
     note: re.Match[str], grid: UInt8[np.ndarray, "height width"], agent: tuple[int, int]
 ) -> None:
-    """Put what a line says cannot be seen into the grid.
+    """Apply a note to the grid, in place; raise ValueError if it does not fit.
 
     Args:
-        note: the line.
-        grid: is changed.
-        agent: its (x, y).
-
-    Raises:
-        ValueError: there is no box, or no agent, at that place, or it cannot be so.
+        note: the note.
+        grid: the grid.
+        agent: the agent's (x, y).
     """
     x, y, cell = int(note[1]), int(note[2]), _CELLS.get(note[4], c.WALL)
     inside = x < grid.shape[1] and y < grid.shape[0]
@@ -142,5 +139,5 @@ def _apply(
 
 
 def _shown(cell: int) -> int:
-    """Return the cell as it looks: a box does not show what it holds."""
+    """Return the cell without the contents of a box."""
     return cell if cell >> 3 <= c.KIND_BOX else c.box(cell & 7)

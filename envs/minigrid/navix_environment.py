@@ -45,8 +45,7 @@ class NavixState(struct.PyTreeNode):
 class CbetEnvironment(Environment):
     """A navix environment that plays the levels of a generator.
 
-    `reset` and `step` are compiled, once for each environment: operation by operation, a step
-    would take seconds.
+    `reset` and `step` are compiled once per environment; uncompiled, a step takes seconds.
     """
 
     generator: Generator = struct.field(pytree_node=False, kw_only=True)
@@ -91,15 +90,8 @@ class CbetEnvironment(Environment):
 def make(name: str, *, explore: bool = False, **options: Any) -> CbetEnvironment:
     """Build an environment with navix's interface.
 
-    Args:
-        name: name of the environment, such as `KeyCorridorS3R3`.
-        explore: whether episodes continue after success, as in pre-training.
-        **options: fields of `navix.Environment`, such as `max_steps`, `gamma`,
-            `disable_autoreset`, or `observation_fn` (a function of a `NavixState`) together with
-            its `observation_space`.
-
-    Raises:
-        UnknownEnvironment: no environment has that name.
+    `envs.minigrid.make` describes the arguments. The option `observation_fn` is a function of a
+    `NavixState`, and needs the option `observation_space`.
     """
     generator = find(name)
     defaults: dict[str, Any] = {
@@ -126,8 +118,8 @@ def observe(state: NavixState) -> UInt8[Array, "7 7 3"]:
 
 
 def _transition(state: NavixState, action: Int[Array, ""], action_set: tuple) -> NavixState:
-    """Take an action. navix passes `action_set`, which is not needed here."""
-    del action_set
+    """Take an action."""
+    del action_set  # passed by navix
     return _play(action, state)
 
 
@@ -149,7 +141,7 @@ def _died(before: NavixState, action: Int[Array, ""], after: NavixState) -> Bool
 
 
 def _compiled(function: Callable[..., Timestep]) -> Callable[..., Timestep]:
-    """Return a compiled function, whose timesteps are of one type: `step` is compiled once."""
+    """Compile a function without weak types in its timesteps: `step` is then compiled once."""
 
     def without_weak_type(leaf: Array) -> Array:
         is_key = jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)

@@ -1,8 +1,8 @@
 """A pool of levels sampled in advance: one ring buffer per environment.
 
-A reset copies the next level from the ring of its environment. The rings are refilled in bulk
-between rollouts, and a generator's unfinished drafts are kept until the next refill. If a ring
-runs out of fresh levels, old levels are replayed and counted.
+A reset copies the next level from its environment's ring. Rings are refilled in bulk between
+rollouts; unfinished drafts wait for the next refill. A ring without fresh levels replays old ones,
+and counts them.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ class Pool(NamedTuple):
     drafts: tuple[Any, ...]  # unfinished levels of each environment's generator
     made: Int[Array, " E"]  # levels stored
     taken: Int[Array, " E"]  # fresh levels handed to worlds
-    replayed: Int[Array, " E"]  # old levels handed to worlds because no fresh one was left
+    replayed: Int[Array, " E"]  # old levels handed to worlds for lack of fresh ones
 
 
 def make_pool(
@@ -31,16 +31,16 @@ def make_pool(
 ) -> Pool:
     """Return a full pool. All levels have the array size of the largest environment.
 
-    A ring is short of levels only if its generator needs more than `MAX_CALLS` calls per batch.
-    If it has none at all, worlds play `placeholder_level`, which counts as replayed.
+    A ring stays incomplete only if its generator needs more than `MAX_CALLS` calls per batch. With
+    an empty ring, worlds play `placeholder_level`, which counts as replayed.
 
     Args:
         key: random key of the levels.
-        generators: one for each environment.
-        capacity: fresh levels of each environment in a full pool, at least.
-        count: levels requested from a generator in one call.
+        generators: one generator per environment.
+        capacity: minimum of fresh levels per environment in a full pool.
+        count: levels requested per call of a generator.
     """
-    shape = len(generators), capacity + count - 1  # a batch fits once a level is missing
+    shape = len(generators), capacity + count - 1  # so a batch fits once a level is missing
     nothing = jnp.zeros(len(generators), jnp.int32)
     pool = Pool(
         levels=jax.tree.map(
@@ -56,7 +56,7 @@ def make_pool(
 
 
 def pool_of(levels: Level) -> Pool:
-    """Return the pool of one environment from which each level, `[N]`, was handed out once."""
+    """Return a pool of one environment whose levels `[N]` were all handed out once."""
     count = jnp.full(1, len(levels.task), jnp.int32)
     rings = jax.tree.map(lambda leaf: leaf[None], levels)
     return Pool(rings, drafts=((),), made=count, taken=count, replayed=jnp.zeros_like(count))
@@ -75,15 +75,15 @@ def take(
 
     Args:
         pool: the pool.
-        environment: that each world plays.
-        wanted: which worlds want a level.
+        environment: each world's environment.
+        wanted: worlds that want a level.
 
     Returns:
-        The pool, and levels with a leading axis `[N]`. Worlds that want none get any level.
+        The pool, and levels `[N, ...]`, arbitrary for worlds that want none.
     """
     num_environments, slots = pool.levels.task.shape
     requests = (environment[:, None] == jnp.arange(num_environments)) & wanted[:, None]  # [N, E]
-    rank = jnp.cumsum(requests, axis=0) - 1  # of each world among those that ask the same ring
+    rank = jnp.cumsum(requests, axis=0) - 1  # rank of each world at its ring
     missing = pool.taken + rank - pool.made  # at least 0 if no fresh level is left
     position = pool.taken + rank + jnp.where(missing >= 0, pool.replayed, 0)
     slot = position % jnp.clip(pool.made, 1, slots)
@@ -111,8 +111,8 @@ def refill(pool: Pool, key: PRNGKeyArray, generators: Sequence[Generator], count
     Args:
         pool: the pool to refill.
         key: random key of the levels.
-        generators: one for each environment.
-        count: levels requested from a generator in one call.
+        generators: one generator per environment.
+        count: levels requested per call of a generator.
     """
     return _fill(pool, key, generators, count, calls_per_batch=1)
 

@@ -1,10 +1,8 @@
 """Draw one gridworld: the whole grid, or the agent's view.
 
-The tiles are navix's sprites, which are MiniGrid's own tiles of 32 pixels. They are read from
-navix's files, without importing navix. Coloured floor, the agent on top of its cell, and the
-light on the cells that it sees are drawn as in MiniGrid. MiniGrid draws these before it smooths
-edges, so a pixel may differ from MiniGrid's by 1 of 255, and by more where the edges of the agent
-and of a carried object cross.
+The tiles are navix's sprites (MiniGrid's tiles of 32 pixels), read without importing navix.
+Coloured floor, the agent and the highlighting are drawn after antialiasing, in MiniGrid before it.
+A pixel may therefore differ by 1 of 255, or more where the agent and a carried object overlap.
 """
 
 from functools import cache
@@ -33,15 +31,15 @@ _ONE_COLOR = ("floor", "wall", "goal", "lava")
 _FACING = ("east", "south", "west", "north")
 # MiniGrid's `Floor` in its six colours: half as bright as other objects.
 _FLOOR = ((127, 0, 0), (0, 127, 0), (0, 0, 127), (56, 19, 97), (127, 127, 0), (50, 50, 50))
-_FLOOR_LINE = 1  # pixels of grid line visible above and to the left of a coloured floor
+_FLOOR_LINE = 1  # pixels of grid line above and to the left of a coloured floor
 _RED = np.array((255, 0, 0))
-_LIGHT = 0.3  # share of white mixed into the cells that the agent sees (`highlight_img`)
+_LIGHT = 0.3  # share of white mixed into visible cells (`highlight_img`)
 
 Picture = UInt8[np.ndarray, "height width 3"]
 
 
 def whole_grid(state: Any, tile_size: int = SPRITE_SIZE) -> Picture:
-    """Draw the grid and the agent; the cells that the agent sees are brighter.
+    """Draw the grid and the agent; visible cells are brighter.
 
     Args:
         state: a `rules.State`, or the `state` of a navix `Timestep`; not a batch.
@@ -57,37 +55,22 @@ def whole_grid(state: Any, tile_size: int = SPRITE_SIZE) -> Picture:
 
 
 def agents_view(state: Any, tile_size: int = SPRITE_SIZE) -> Picture:
-    """Draw the agent's 7x7 view with the agent facing up; what it cannot see is dark.
+    """Draw the agent's 7x7 view, facing up, with unseen cells dark; arguments as in `whole_grid`.
 
-    The carried object is drawn underneath the agent, as the observation has it in that cell.
-
-    Args:
-        state: a `rules.State`, or the `state` of a navix `Timestep`; not a batch.
-        tile_size: width and height of a cell in pixels.
-
-    Raises:
-        ValueError: the state is a batch, or a tile has no pixels.
+    The carried object is drawn below the agent, in the cell in which the observation has it.
     """
     seen = seen_ahead(state)
     return _draw_cells(seen, seen != c.HIDDEN, (views.AGENT_X, views.AGENT_Y), UP, tile_size)
 
 
 def seen_ahead(state: Any) -> UInt8[np.ndarray, "7 7"]:
-    """Return the cells of the agent's view as drawn by `agents_view`, indexed `[y, x]`.
-
-    Raises:
-        ValueError: the state is a batch.
-    """
+    """Return the cells of the agent's view as drawn by `agents_view`, indexed `[y, x]`."""
     world = _one_world(state)
     return np.asarray(_look_around(world))[world.level.agent_direction].T
 
 
 def in_sight(state: Any) -> Bool[np.ndarray, "height width"]:
-    """Return which cells of the grid the agent sees.
-
-    Raises:
-        ValueError: the state is a batch.
-    """
+    """Return the mask of the grid's cells that the agent sees."""
     world = _one_world(state)
     rows, columns = np.nonzero(seen_ahead(world) != c.HIDDEN)
     ahead, aside = views.AGENT_Y - rows, columns - views.AGENT_X
@@ -130,7 +113,7 @@ def _draw_cells(
 
 @cache
 def _tiles(tile_size: int) -> UInt8[np.ndarray, "256 tile_size tile_size 3"]:
-    """Return the tile of every byte; black if no cell has that byte."""
+    """Return the tile of every byte; black for invalid bytes."""
     tiles = np.zeros((256, tile_size, tile_size, 3), np.uint8)
     for kind, name in _SPRITES.items():
         for color, color_name in enumerate(c.COLORS):
@@ -143,7 +126,7 @@ def _tiles(tile_size: int) -> UInt8[np.ndarray, "256 tile_size tile_size 3"]:
 
 @cache
 def _agents(tile_size: int) -> Float[np.ndarray, "4 tile_size tile_size 1"]:
-    """Return how much of each pixel the agent covers, for each of its four directions.
+    """Return the share of each pixel that the agent covers, for its four directions.
 
     navix's sprites of the agent include an empty cell with grey grid lines.
     """
@@ -160,7 +143,7 @@ def _sprite(name: str) -> Picture:
 
 
 def _resized(sprite: Picture, tile_size: int) -> UInt8[np.ndarray, "tile_size tile_size 3"]:
-    """Return the sprite at another size; each pixel is the mean of the area that it covers."""
+    """Resize a sprite by area averaging."""
     if tile_size == SPRITE_SIZE:
         return sprite
     return np.asarray(Image.fromarray(sprite).resize((tile_size, tile_size), Image.Resampling.BOX))

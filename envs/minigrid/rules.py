@@ -1,9 +1,9 @@
 """The rules of one gridworld, exactly MiniGrid's.
 
-A key is kept after unlocking, a door can be closed again, a toggled box leaves its contents
-behind, and the agent carries at most one object. Success is MiniGrid's `terminated` except
-in lava. If the episode continues after a success, as in pre-training, success can occur again:
-a second `pickup` while the target is carried, or a second step onto the goal.
+Keys survive unlocking, doors can be closed again, a toggled box is replaced by its contents, and
+the agent carries at most one object. Success is MiniGrid's `terminated` except in lava. If the episode
+continues after a success, as in pre-training, success can recur: by another `pickup` with the
+target carried, or another step onto the goal.
 
 In a level with a noisy ball (MultiRoomNoisyTV; paper, appendix "noisy environment"), DROP drops
 nothing and recolours that ball instead. The ball can be picked up, as in the published code.
@@ -39,7 +39,7 @@ class State(NamedTuple):
     carrying: UInt8[Array, ""]  # the carried cell, EMPTY if none
     step_count: Int[Array, ""]  # steps taken in this episode
     succeeded: Bool[Array, ""]  # whether the task was fulfilled earlier in this episode
-    changes: UInt32[Array, "2"]  # hash of how grid and carried object differ from the start
+    changes: UInt32[Array, "2"]  # hash of the changes to grid and carried object since the start
 
 
 class Outcome(NamedTuple):
@@ -97,10 +97,10 @@ def step(state: State, action: Int[Array, ""]) -> tuple[State, Outcome]:
 
 
 def episode_ends(outcome: Outcome, *, explore: bool) -> tuple[Bool[Array, "*N"], Bool[Array, "*N"]]:
-    """Return whether a step terminates the episode, and else whether its time limit does.
+    """Return `terminated` and `truncated`, never both true.
 
     Args:
-        outcome: of the step, of one world or of `N`.
+        outcome: outcome of a step, in one world or `N`.
         explore: whether episodes continue after success.
     """
     terminated = outcome.died if explore else outcome.died | outcome.success
@@ -108,18 +108,18 @@ def episode_ends(outcome: Outcome, *, explore: bool) -> tuple[Bool[Array, "*N"],
 
 
 class Effect(NamedTuple):
-    """What an action does to objects: it changes at most one cell, and what is carried."""
+    """An action's effect on objects: at most one cell and the carried object change."""
 
-    position: Int[Array, "2"]  # (x, y) of the only cell that may change
-    before: UInt8[Array, ""]  # that cell before the action
-    after: UInt8[Array, ""]  # and after it
-    carrying: UInt8[Array, ""]  # what the agent carries after the action
+    position: Int[Array, "2"]  # (x, y) of the cell
+    before: UInt8[Array, ""]  # the cell before the action
+    after: UInt8[Array, ""]  # the cell after the action
+    carrying: UInt8[Array, ""]  # the carried object after the action
 
 
 def _effect(
     state: State, front_position: Int[Array, "2"], front: UInt8[Array, ""], action: Int[Array, ""]
 ) -> Effect:
-    """Return the effect of PICKUP, DROP or TOGGLE. DROP may recolour a noisy ball anywhere."""
+    """Return an action's effect. DROP may recolour a noisy ball anywhere."""
     carrying, noisy_ball = state.carrying, state.level.noisy_ball
     is_noisy = noisy_ball > 0
     picks = (action == PICKUP) & c.can_pick_up(front) & (carrying == c.EMPTY)
@@ -142,7 +142,7 @@ def _effect(
 
 
 def _random_color(seed: UInt32[Array, ""], step_count: Int[Array, ""]) -> UInt8[Array, ""]:
-    """Return one of the six colours at random, the same one on every replay."""
+    """Return a random colour, determined by seed and step."""
     color = mix(mix(seed) + step_count.astype(jnp.uint32)) % len(c.COLORS)
     return color.astype(jnp.uint8)
 
@@ -167,7 +167,7 @@ def _is_success(
     carrying: UInt8[Array, ""],
     action: Int[Array, ""],
 ) -> Bool[Array, ""]:
-    """Return whether `action` fulfilled the level's task, as MiniGrid's environments decide it."""
+    """Return whether `action` fulfilled the level's task, by MiniGrid's definition."""
     on_goal = (action == FORWARD) & (c.kind_of(front) == c.KIND_GOAL)
     holds_target = (action == PICKUP) & (carrying == level.target)
     return (
@@ -182,8 +182,7 @@ def _target_is_open(level: Level) -> Bool[Array, ""]:
     return c.kind_of(level.cells[y + MARGIN, x + MARGIN]) == c.KIND_OPEN
 
 
-# The carried object is hashed like a cell at this position. It is always a wall, so no cell that
-# changes shares its hash.
+# Position at which the carried object is hashed: an outer wall, which never changes itself.
 CARRIED_POSITION = np.array([0, 0])
 
 

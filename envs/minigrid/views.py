@@ -1,10 +1,10 @@
-"""What the agent sees: MiniGrid's 7x7 egocentric view, and the panorama of four of them.
+"""MiniGrid's 7x7 egocentric view, and the panorama of four views.
 
 A view covers the cells in front of the agent. The agent is at `view[3, 6]`; y falls ahead of
 it and x rises to its right. Walls and closed doors hide what is behind them (MiniGrid's
 `process_vis`), and the agent's own cell shows the carried object. The panorama (paper,
-section 4, "change encoding") holds the four views that an agent at the same position has
-facing right, down, left and up. It does not depend on the agent's direction.
+section 4, "change encoding") holds the views to the right, down, left and up from the agent's
+position, whatever its direction.
 """
 
 import jax
@@ -19,7 +19,7 @@ from envs.minigrid.level import MARGIN
 from envs.minigrid.rules import State
 
 VIEW_SIZE = 7
-AGENT_X, AGENT_Y = VIEW_SIZE // 2, VIEW_SIZE - 1  # where the agent is in its view
+AGENT_X, AGENT_Y = VIEW_SIZE // 2, VIEW_SIZE - 1  # the agent's cell in its view
 REACH = VIEW_SIZE - 1  # how many cells ahead the agent sees
 ALL_BITS = np.uint8((1 << VIEW_SIZE) - 1)
 
@@ -30,10 +30,9 @@ def look_around(state: State) -> UInt8[Array, "4 7 7"]:
 
 
 def look_around_batch(states: State) -> UInt8[Array, "4 7 7 N"]:
-    """Return what is seen around the agent in each of `N` worlds, with the worlds last.
+    """Return `look_around` of `N` worlds, with the worlds as the last axis.
 
-    Neighbouring worlds are adjacent in memory, so one instruction works on many of them:
-    several times faster than `jax.vmap(look_around)`.
+    That layout suits vector instructions: several times faster than `jax.vmap(look_around)`.
     """
     windows = materialize(jax.vmap(_window)(states))
     windows = with_layout_constraint(jnp.moveaxis(windows, 0, -1), Layout((0, 1, 2)))
@@ -53,17 +52,14 @@ def panorama(state: State) -> UInt8[Array, "4 7 7 3"]:
 
 
 def panorama_code(seen: UInt8[Array, "4 7 7 *worlds"]) -> UInt16[Array, "196 *worlds"]:
-    """Return the panorama with one integer per cell.
-
-    It serves counting as well as the full panorama does, at a third of the size.
-    """
+    """Return the panorama with one integer per cell: equivalent for counts, a third of the size."""
     return c.encode_as_uint16(seen).reshape(-1, *seen.shape[3:])
 
 
 def _visible_cells(
     window: UInt8[Array, "13 13 *worlds"], carrying: UInt8[Array, "*worlds"]
 ) -> UInt8[Array, "4 7 7 *worlds"]:
-    """Return what the agent sees of a window in each direction; other cells are `HIDDEN`."""
+    """Return the visible cells of a window in each direction; others are `HIDDEN`."""
     cells = materialize(_four_views(materialize(window)))
     in_sight = materialize(_in_sight(materialize(_transparent_bits(cells))))
     seen = jnp.where(_unpack(in_sight), cells, c.HIDDEN)

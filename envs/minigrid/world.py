@@ -17,10 +17,10 @@ from envs.minigrid.pool import Pool, make_pool, pool_of, refill, replayed_shares
 from envs.minigrid.rules import Outcome, State
 from envs.types import Step, World
 
-# The pool is sized for this many steps between two calls of `refresh`. With more steps, some
-# levels may be played twice; `report` returns their share.
+# The pool is sized for this many steps between calls of `refresh`. With more steps, some levels may
+# be replayed; `report` returns their share.
 STEPS_BETWEEN_REFRESHES = 100
-SPARE_LEVELS = 8  # per environment, for staggered starts: their spread is even up to a few worlds
+SPARE_LEVELS = 8  # per environment; staggered starts are spread evenly up to a few worlds
 GOLDEN_RATIO_BITS = np.uint32(0x9E3779B9)  # 2^32 / golden ratio
 VIEW_SHAPE = (views.VIEW_SIZE, views.VIEW_SIZE, 3)
 LEVELS_FOR_SHORT_EPISODES = 8  # per world and environment, where success or lava ends episodes
@@ -45,20 +45,19 @@ def gridworld(
 ) -> World[Worlds]:
     """Return a batch of worlds that cycle through `generators`, one environment per episode.
 
-    Worlds that are stepped together and end their episodes only by time limits never drift apart,
-    unlike the free-running actors of the published code. `staggered` starts them apart.
+    Worlds stepped together, whose episodes end only by time limits, never drift apart, unlike the
+    free-running actors of the published code. `staggered` starts them apart.
 
     Args:
-        generators: the environments, in the order in which they are played.
+        generators: the environments, in playing order.
         num_worlds: size of the batch.
         explore: play without a task (paper, section 3.2): only the time limit and lava end an
             episode, success does not.
-        staggered: start the worlds at moments spread evenly over one cycle through the
-            environments: in different environments, with shortened first episodes (whose task
-            rewards, 1 - 0.9 t / T, have the shortened T). Otherwise all begin a full episode of
-            the first environment.
-        levels_per_world: levels of each environment that the pool holds for each world
-            (default: as many as the worlds may need before the next refresh).
+        staggered: spread the starts evenly over one cycle through the environments, with shortened
+            first episodes (T in rewards 1 - 0.9 t / T is then shorter, too). Otherwise all worlds
+            begin a full episode of the first environment.
+        levels_per_world: pool size per world and environment (None: as many as the worlds may need
+            before the next refresh).
     """
     generators = tuple(generators)
     time_limits = tuple(generator.max_steps for generator in generators)
@@ -99,15 +98,14 @@ def gridworld(
 
 
 def play_levels(num_worlds: int, max_steps: int) -> World[Worlds]:
-    """Return worlds whose `init` takes their levels, `[N]`, in place of a random key.
+    """Return worlds whose `init` takes levels `[N]` instead of a random key.
 
-    Each begins with its own level, and success ends an episode. The levels are then a pool that
-    all share: worlds whose episodes end take them in turn, from the first on. What is compiled for
-    these worlds plays every environment, because a level is data.
+    Each world begins with its own level, and success ends an episode. Later episodes take the
+    levels in turn, from the first on. One compiled program plays every environment.
 
     Args:
         num_worlds: size of the batch.
-        max_steps: at least the time limit of every level.
+        max_steps: upper bound of the levels' time limits.
     """
 
     def init(levels: Level) -> tuple[Worlds, Step]:
@@ -130,7 +128,7 @@ def play_levels(num_worlds: int, max_steps: int) -> World[Worlds]:
 
 
 def first_levels(generator: Generator, key: PRNGKeyArray, num_worlds: int) -> Level:
-    """Return the levels `[num_worlds]` that worlds of one environment begin with, given the key."""
+    """Return the first levels `[num_worlds]` of worlds of one environment."""
     world = gridworld([generator], num_worlds, explore=False, levels_per_world=1)
     return world.init(key)[0].states.level
 
@@ -138,15 +136,15 @@ def first_levels(generator: Generator, key: PRNGKeyArray, num_worlds: int) -> Le
 def staggered_starts(
     key: PRNGKeyArray, time_limits: Sequence[int], num_worlds: int
 ) -> tuple[Int[Array, " N"], Int[Array, " N"]]:
-    """Return starts that are spread evenly over one cycle through the environments.
+    """Return starts spread evenly over one cycle through the environments.
 
-    World i starts at the moment frac(u + i / golden ratio) of the cycle, with a random u: any run
-    of neighbouring worlds, and so any batch, is spread evenly, too (an additive recurrence).
+    World i starts at frac(u + i / golden ratio) of the cycle, an additive recurrence with a random
+    u: any run of neighbouring worlds is spread evenly, too.
 
     Args:
         key: draws u.
-        time_limits: of the environments, in steps, in the order in which they are played.
-        num_worlds: how many worlds.
+        time_limits: the environments' time limits in steps, in playing order.
+        num_worlds: number of worlds.
 
     Returns:
         The environment of each world, and the time limit of its first episode, in steps.
@@ -163,10 +161,10 @@ def staggered_starts(
 def _levels_waiting(
     generators: Sequence[Generator], num_worlds: int, explore: bool, staggered: bool
 ) -> int:
-    """Return how many levels of one environment all worlds may need before the next refresh.
+    """Return the levels per environment that all worlds may need before the next refresh.
 
-    The time limits bound the number of episodes, unless success or lava can end an episode
-    early; then the number is a guess.
+    Time limits bound the number of episodes, unless success or lava ends them early; then the
+    result is a guess.
     """
     if not explore or any(generator.deadly for generator in generators):
         return num_worlds * LEVELS_FOR_SHORT_EPISODES
@@ -178,10 +176,7 @@ def _levels_waiting(
 
 
 def report(names: Sequence[str], worlds: Worlds) -> dict[str, Float[Array, ""]]:
-    """Return the share of episodes that replayed an old level, overall and per environment.
-
-    The share is 1 if the generator of an environment has not finished a single level.
-    """
+    """Return the share of episodes that replayed an old level, overall and per environment."""
     overall, by_environment = replayed_shares(worlds.pool)
     named = {f"levels_replayed/{name}": by_environment[i] for i, name in enumerate(names)}
     return {"levels_replayed": overall, **named}
@@ -223,16 +218,7 @@ def _observe(
     played: State,
     environment: Int[Array, " N"],
 ) -> Step:
-    """Return the step: what the agents see in `states`, and the outcome of the last action.
-
-    Args:
-        states: the states after automatic resets.
-        outcome: of the last action.
-        terminated: which episodes it ended in a terminal state.
-        truncated: which episodes it ended at the time limit.
-        played: the states after the action, before automatic resets.
-        environment: index of the environment in which the action was taken.
-    """
+    """Return the step: views of `states` (after resets), and results of the action in `played`."""
     seen = views.look_around_batch(states)
     step = Step(
         view=jnp.moveaxis(views.egocentric(states, seen), -1, 0),

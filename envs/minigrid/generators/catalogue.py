@@ -87,8 +87,8 @@ def find(name: str) -> Generator:
     """Return the generator of an environment.
 
     Args:
-        name: one of `NAMES`, any other size of `FAMILIES` (`MultiRoom-N5-S7`), or the name of a
-            gridworld of one's own that was added (`my_world.py:make@1a2b3c4d`).
+        name: one of `NAMES`, another size of `FAMILIES` (`MultiRoom-N5-S7`), or your own gridworld
+            (`my_world.py:make@1a2b3c4d`), if added.
 
     Raises:
         UnknownEnvironment: no environment has that name; the message suggests similar names.

@@ -1,4 +1,4 @@
-"""What every level must keep, checked on levels that a generator samples."""
+"""The level contract, checked on samples of a generator."""
 
 from collections.abc import Iterator
 
@@ -19,26 +19,19 @@ from envs.minigrid.level import (
     unpack_position,
 )
 
-LEVELS = 64  # that are sampled
-QUICKLY = {"xla_backend_optimization_level": 0}  # to compile; it runs once
+LEVELS = 64  # levels sampled
+QUICKLY = {"xla_backend_optimization_level": 0}  # compile fast: the program runs once
 GROUND = (c.KIND_EMPTY, c.KIND_FLOOR, c.KIND_OPEN, c.KIND_GOAL)
 
 
 def check_levels(generator: Generator) -> None:
-    """Check some levels.
-
-    Raises:
-        ContractError: one is wrong.
-    """
+    """Check `LEVELS` sampled levels; raise ContractError for the first invalid one."""
     if problem := level_problem(generator):
         raise ContractError(problem)
 
 
 def level_problem(generator: Generator, levels: int = LEVELS) -> str:
-    """Return what is wrong with the first wrong one of some levels; nothing if all are well.
-
-    Whether a task can be done is not checked.
-    """
+    """Return the first problem of sampled levels, or ''. Solvability is not checked."""
     sample = jax.jit(lambda key: sample_levels(generator, key, levels), compiler_options=QUICKLY)
     sampled, ready = jax.device_get(sample(jax.random.key(0)))
     if not ready.all():
@@ -51,7 +44,7 @@ def level_problem(generator: Generator, levels: int = LEVELS) -> str:
 
 
 def _problems(generator: Generator, level: Level) -> Iterator[str]:
-    """Yield what is wrong with a level."""
+    """Yield the problems of a level."""
     width, height = level.size.tolist()
     if not 3 <= width <= generator.width or not 3 <= height <= generator.height:
         yield f"its size is {width} x {height}, not within {generator.width} x {generator.height}"
@@ -79,7 +72,7 @@ def _problems(generator: Generator, level: Level) -> Iterator[str]:
 
 
 def _task_problem(level: Level, grid: UInt8[np.ndarray, "height width"]) -> str:
-    """Return why nobody can do a level's task; nothing if its object is there."""
+    """Return the problem of a level's task, or '' if its object is present."""
     task, target, present = int(level.task), int(level.target), set(grid.flat)
     if task == REACH_GOAL and c.GOAL not in present:
         return "its task is to reach the goal, and it has none"

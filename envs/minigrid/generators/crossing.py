@@ -99,7 +99,7 @@ def _rivers(
 
 
 def _with_borders(rivers: Int[Array, " n"], size: int) -> Int[Array, " m"]:
-    """Return where the rooms end: the wall, every river in order, the other wall."""
+    """Return the rooms' borders: the wall, every river in order, the other wall."""
     return jnp.concatenate([jnp.array([0]), rivers, jnp.array([size - 1])])
 
 

@@ -10,24 +10,23 @@ from jaxtyping import Array, Bool, Int, PRNGKeyArray, UInt8, UInt32
 from envs.minigrid import cells as c
 from envs.minigrid.level import MARGIN, NO_TASK, TASKS, Level, enlarge, make_level
 
-MAX_CALLS = 1000  # of `Generator.advance` for one batch of levels
+MAX_CALLS = 1000  # calls of `Generator.advance` per batch of levels
 
 
 class Generator(NamedTuple):
     """Samples the levels of one environment, with the distribution of MiniGrid's own code.
 
-    Levels are sampled in batches. Each call of `advance` does a bounded amount of work; levels
-    that are not finished continue in the next call, so a slow one never delays the others.
+    Levels are sampled in batches. Each call of `advance` does bounded work; unfinished levels
+    continue in the next call, so a slow one never delays the others.
     """
 
     name: str  # the name that the paper uses
-    width: int  # of the grid, including the outer wall
+    width: int  # cells of the grid along x, including the outer wall
     height: int
     max_steps: int
     task: int  # index into `level.TASKS`
     begin: Callable[[int], Any]  # count -> empty drafts of `count` levels
-    # (drafts, key, count) -> drafts, levels with a leading axis `[count]`, and which of these are
-    # ready. Only the ready ones may be played.
+    # (drafts, key, count) -> drafts, levels `[count, ...]`, and the mask of those ready to play
     advance: Callable[[Any, PRNGKeyArray, int], tuple[Any, Level, Bool[Array, " count"]]]
     deadly: bool = False  # whether there is lava, which can end an episode at any time
 
@@ -54,8 +53,8 @@ def make_generator(
 
     Args:
         name: the name that the paper uses.
-        width: of the grid in cells, including the outer wall.
-        height: of the grid in cells, including the outer wall.
+        width: cells of the grid along x, including the outer wall.
+        height: cells of the grid along y, including the outer wall.
         max_steps: time limit in steps.
         task: index into `level.TASKS`.
         sample_level: pure function from a random key to a level, and whether it may be played.
@@ -78,7 +77,7 @@ def make_generator(
 class _Sampling(NamedTuple):
     key: PRNGKeyArray
     drafts: Any
-    levels: Level  # [count], of which the first `done` are finished
+    levels: Level  # [count, ...]; the first `done` are finished
     done: Int[Array, ""]
     calls: Int[Array, ""]
 
@@ -89,8 +88,8 @@ def sample_levels(
     """Sample `count` independent levels.
 
     Returns:
-        Levels with a leading axis `[count]`, and which of them were finished within `MAX_CALLS`
-        calls of the generator. The others are `placeholder_level`.
+        Levels `[count, ...]`, and the mask of those finished within `MAX_CALLS` calls of the
+        generator. The others are `placeholder_level`.
     """
     shape = generator.height + 2 * MARGIN, generator.width + 2 * MARGIN
 
@@ -116,34 +115,34 @@ def sample_levels(
 
 
 def placeholder_level(rows: int, columns: int) -> Level:
-    """Return the level to play if a generator fails: one walled cell, with one step to play."""
+    """Return the level that replaces a failed one: one walled cell and one step."""
     cell = empty_room(3, 3)
     level = make_level(cell, jnp.array([1, 1]), 0, task=NO_TASK, max_steps=1)
     return enlarge(level, rows, columns)
 
 
 class Seed(NamedTuple):
-    """What one random number is drawn from: a key, and the two words that `randint` makes of it."""
+    """A key for one random number, and the two words that `jax.random.randint` draws from it."""
 
     key: PRNGKeyArray
     words: UInt32[Array, "2"]
 
 
 def split(key: PRNGKeyArray, count: int) -> list[Seed]:
-    """Split a key. The words of all seeds are drawn at once, which compiles in half of the time."""
+    """Split a key. Drawing all words at once halves the time to compile."""
     keys = jax.random.split(key, count)
-    # Whoever takes a seed uses its key or its words, never both: the key may be copied.
+    # A seed's user takes its key or its words, never both: the key may be copied.
     words = jax.vmap(lambda key: _words(key, ()))(jax.random.clone(keys))
     return [Seed(keys[index], words[index]) for index in range(count)]
 
 
 def randint(seed: Seed, low: Array | int, high: Array | int) -> Int[Array, ""]:
-    """Return the number that `jax.random.randint(seed.key, (), low, high)` draws."""
+    """Return `jax.random.randint(seed.key, (), low, high)`."""
     return _between(seed.words, low, high)
 
 
 def randints(key: PRNGKeyArray, shape: tuple[int, ...], low: int, high: int) -> Int[Array, "..."]:
-    """Return the numbers that `jax.random.randint(key, shape, low, high)` draws."""
+    """Return `jax.random.randint(key, shape, low, high)`."""
     return _between(_words(key, shape), low, high)
 
 

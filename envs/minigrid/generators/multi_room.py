@@ -35,8 +35,8 @@ def multi_room(
             (MultiRoomNoisyTV; paper, appendix "noisy environment").
 
     Raises:
-        ValueError: no level of that size exists, or two million tries found none. (The tries take
-            about a second, and are made only for sizes beyond MiniGrid's.)
+        ValueError: no level of that size exists, or two million tries (a second, only for sizes
+            beyond MiniGrid's) found none.
     """
     _refuse_impossible(num_rooms, max_room_size)
     if num_rooms > EASY_ROOMS or max_room_size > EASY_ROOM_SIZE:
@@ -73,7 +73,7 @@ def _refuse_impossible(num_rooms: int, max_room_size: int) -> None:
 
 
 def _refuse_hopeless(num_rooms: int, max_room_size: int) -> None:
-    """Raise ValueError for sizes so hard that no chain is completed in many tries."""
+    """Raise ValueError for sizes of which many tries complete no chain."""
     if not _completes(num_rooms, max_room_size):
         tries = PROBE_CHAINS * room_chains.MAX_PASSES * room_chains.ROUNDS_PER_PASS
         raise ValueError(
@@ -98,7 +98,7 @@ def _build_level(
     max_steps: int,
     noisy_ball: bool,
 ) -> Level:
-    """Build walls and doors, and place the agent, the goal and, if there is one, the noisy ball."""
+    """Build walls and doors, and place the agent, the goal and any noisy ball."""
     words = jax.random.bits(key, (6 + len(doors),))
     boxes = room_chains.unpack_walls(walls)
     first, last = boxes[:, 0], boxes[:, -1]

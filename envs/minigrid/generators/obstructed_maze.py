@@ -42,7 +42,7 @@ class LockedRoom(NamedTuple):
 
 
 class Maze(NamedTuple):
-    """In what one ObstructedMaze differs from another."""
+    """The layout of one ObstructedMaze."""
 
     layout: r.Layout
     locked_rooms: tuple[LockedRoom, ...]
@@ -77,7 +77,7 @@ def quarters(
 
     Args:
         name: the environment's name.
-        number: how many side rooms have doors, and how many corner rooms may hold the ball.
+        number: number of side rooms with doors, and of corner rooms that may hold the ball.
         agent_room: (column, row) of the agent's first room.
         num_rooms_visited: length of a long path in rooms, which sets the time limit.
         key_in_box: whether keys are hidden in boxes ("h").

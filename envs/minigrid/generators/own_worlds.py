@@ -1,8 +1,8 @@
-"""Worlds of one's own, by the names that settings hold: `my_world.py:make@1a2b3c4d`.
+"""Users' own worlds, by their names in settings: `my_world.py:make@1a2b3c4d`.
 
-A function `make()` returns gridworlds: a map, several maps (`text_levels`), or a `Generator`. A
-function `make(num_worlds)` returns a whole `World`, which has rules and views of its own. So have
-navix's environments (`Navix-FourRooms-v0`).
+A function `make()` returns a gridworld: a map, several maps (`text_levels`), or a `Generator`. A
+function `make(num_worlds)` returns a whole `World` with its own rules and views, like navix's
+environments (`Navix-FourRooms-v0`).
 """
 
 import inspect
@@ -19,30 +19,30 @@ from envs.minigrid.generators.text_levels import text_levels
 from envs.minigrid.level import MARGIN, MAX_SIDE, TASKS, Level
 from envs.types import World
 
-NAVIX = "Navix-"  # of the names of navix's own environments
+NAVIX = "Navix-"  # prefix of navix's own environments
 
 _generators: dict[str, Generator] = {}
-_functions: dict[str, Callable[[int], Any]] = {}  # that make a whole `World`
+_functions: dict[str, Callable[[int], Any]] = {}  # makers of whole worlds
 
 
 class OwnWorldError(ValueError):
-    """A function of somebody's own that makes no world, with one line that says why."""
+    """A user's function makes no valid world. The message is one line."""
 
 
 def is_own(name: str) -> bool:
-    """Return whether a name is that of a world of one's own, which is code."""
+    """Return whether a name refers to a user's own code."""
     return ":" in name
 
 
 def add(name: str, make: Callable[..., Any]) -> None:
-    """Call a function of somebody's own, and let `find` and `make_world` know its worlds.
+    """Register a user's function for `find` and `make_world`.
 
     Args:
-        name: that settings and tables have.
-        make: the function; one that takes the number of worlds is called when they are played.
+        name: the world's name in settings and tables.
+        make: called at once, or, if it takes the number of worlds, when these are made.
 
     Raises:
-        OwnWorldError: it makes no world.
+        OwnWorldError: the function makes no valid world.
     """
     if name in _generators or name in _functions:
         return
@@ -67,18 +67,14 @@ def forget() -> None:
 
 
 def refuse_unnamed(names: Iterable[str]) -> None:
-    """Refuse worlds that are files, which is code, unless a command line has named them.
-
-    Raises:
-        UnknownEnvironment: one was not added.
-    """
+    """Refuse users' worlds (code) that no command line has named, by an UnnamedWorld error."""
     for name in names:
         if is_own(name) and name not in _generators and name not in _functions:
             raise UnnamedWorld(name)
 
 
 class UnnamedWorld(UnknownEnvironment):
-    """A world that is code, which no command line has named."""
+    """A user's world (code) that no command line has named."""
 
     def __init__(self, name: str) -> None:
         ValueError.__init__(
@@ -89,11 +85,11 @@ class UnnamedWorld(UnknownEnvironment):
 
 
 def find_own(name: str) -> Generator:
-    """Return the generator of a gridworld of one's own.
+    """Return the generator of a user's own gridworld.
 
     Raises:
-        UnknownEnvironment: it was not added.
-        UnsupportedEnvironment: it is no gridworld.
+        UnknownEnvironment: the world was not added.
+        UnsupportedEnvironment: the world is not a gridworld.
     """
     refuse_unnamed([name])
     if is_whole_world(name):
@@ -104,15 +100,15 @@ def find_own(name: str) -> Generator:
 
 
 def is_whole_world(name: str) -> bool:
-    """Return whether a name is that of a `World` with rules of its own, no gridworld of ours."""
+    """Return whether a name refers to a `World` with rules of its own."""
     return name in _functions or name.startswith(NAVIX)
 
 
 def whole_world(names: Sequence[str], num_worlds: int) -> World:
-    """Return the world with rules of its own that one of the names is.
+    """Return the world with rules of its own among the names, which must be the only one.
 
     Raises:
-        UnsupportedEnvironment: it is not alone, or it is not as a world must be.
+        UnsupportedEnvironment: other names are given, or the world breaks the contract.
     """
     name = next(filter(is_whole_world, names))
     if len(names) > 1:
@@ -126,11 +122,11 @@ def whole_world(names: Sequence[str], num_worlds: int) -> World:
 
 
 def unchecked_world(name: str, num_worlds: int) -> World:
-    """Return a world of one's own or navix's, whatever is wrong with it.
+    """Return a user's or navix's world without checking it.
 
     Raises:
-        UnknownEnvironment: navix has none of that name.
-        UnsupportedEnvironment: it is not made.
+        UnknownEnvironment: navix does not know the name.
+        UnsupportedEnvironment: the world cannot be made.
     """
     if name.startswith(NAVIX):
         return _navix_world(name, num_worlds)
@@ -178,11 +174,7 @@ def _generator(name: str, make: Callable[[], Any]) -> Generator:
 
 
 def _check(generator: Generator) -> None:
-    """Refuse a generator whose levels cannot be played.
-
-    Raises:
-        OwnWorldError: it fails, or its levels have other shapes than it says.
-    """
+    """Raise OwnWorldError for a generator that fails, or whose levels have wrong shapes."""
     if not 3 <= min(generator.width, generator.height) <= MAX_SIDE >= max(generator[1:3]):
         raise OwnWorldError(f"a grid has 3 to {MAX_SIDE} cells along a side")
     if generator.max_steps < 1:

@@ -23,13 +23,13 @@ from envs.minigrid.level import pack_position
 
 SIZE = 25  # cells along a side of the grid
 MIN_ROOM_SIZE = 4  # cells, including both walls
-TRIES = 8  # for each next room
+TRIES = 8  # tries for each next room
 LEFT = 2  # the side at which MiniGrid enters the first room
 
-ROUNDS_PER_PASS = 32  # between two checks whether enough chains are ready
-MAX_PASSES = 32  # of one call of `grow`, to bound its work
+ROUNDS_PER_PASS = 32  # rounds between checks for enough ready chains
+MAX_PASSES = 32  # passes per call of `grow`, to bound its work
 
-FIELD_BITS = 6  # of a number below 32 in a packed word: five bits, and a spare one above them
+FIELD_BITS = 6  # bits of a number below 32 in a packed word: five, and a spare one above
 SPARE_BITS = sum(1 << (FIELD_BITS * index + FIELD_BITS - 1) for index in range(4))
 FAR = 31  # greater than every coordinate
 
@@ -41,8 +41,8 @@ class Room(NamedTuple):
     top: Int[Array, " chains"]
     right: Int[Array, " chains"]
     bottom: Int[Array, " chains"]
-    door: Int[Array, " chains"]  # packed position of the door by which it is entered
-    entry: Int[Array, " chains"]  # the side of that door: 0 right, 1 down, 2 left, 3 up
+    door: Int[Array, " chains"]  # packed position of the entry door
+    entry: Int[Array, " chains"]  # side of the entry door: 0 right, 1 down, 2 left, 3 up
 
 
 class Chains(NamedTuple):
@@ -87,7 +87,7 @@ def grow(chains: Chains, key: PRNGKeyArray, count: int, max_room_size: int) -> C
     Args:
         chains: the chains so far.
         key: random key.
-        count: how many chains must be ready.
+        count: number of chains that must be ready.
         max_room_size: greatest width and height of a room, including both walls.
     """
 
@@ -192,9 +192,9 @@ def randint_below(
     """Sample an integer below `limit`: the integer part of `limit` x `bits` / 2^32.
 
     Returns:
-        The integer, and the fractional part as bits for the next sample. If one word decides
-        among `n` outcomes in this way, each has probability 1 / n within `n` parts in 2^32. For a
-        room of size up to 10 that is 6 parts in a million.
+        The integer, and the fractional part as bits for the next sample. If one word chooses among
+        `n` outcomes, each has probability 1 / n within `n` parts in 2^32 (6 parts in a million for
+        a room of size up to 10).
     """
     factor = jnp.asarray(limit).astype(jnp.uint32)
     high = (bits >> 16) * factor + ((bits & 0xFFFF) * factor >> 16)

@@ -50,7 +50,7 @@ class Layout(NamedTuple):
 
 
 class Walls(NamedTuple):
-    """The walls that are shared by two rooms, as constants."""
+    """The walls shared by two rooms, as constants."""
 
     rooms: np.ndarray  # [walls, 2] the two rooms, numbered row by row
     corner: np.ndarray  # [walls, 2] (x, y) of the corner where the wall starts
@@ -62,7 +62,7 @@ class Rooms(NamedTuple):
     """A grid of rooms under construction."""
 
     cells: UInt8[Array, "height width"]
-    doorways: Int[Array, "walls 2"]  # (x, y) of the door in each wall, if it gets one
+    doorways: Int[Array, "walls 2"]  # (x, y) of each wall's (possible) door
     connected: Bool[Array, " walls"]  # whether the wall has a door or is removed
     locked: Bool[Array, "columns rows"]  # MiniGrid's `room.locked`
     agent_position: Int[Array, "2"]
@@ -107,7 +107,7 @@ def empty_rooms(layout: Layout, key: PRNGKeyArray) -> Rooms:
 
 
 def doorway(layout: Layout, rooms: Rooms, room: Room, side: int) -> Int[Array, "2"]:
-    """Return the position (x, y) of the door of `room` on `side`, whether it exists or not."""
+    """Return (x, y) of the (possible) door of `room` on `side`."""
     return rooms.doorways[jnp.asarray(shared_walls(layout).at_side)[room[0], room[1], side]]
 
 
@@ -165,7 +165,7 @@ def place_in_room(
     Args:
         layout: the shape of the grid.
         rooms: the rooms under construction.
-        seed: of the position.
+        seed: random seed of the position.
         room: (column, row) of the room.
         cell: byte of the object.
     """
@@ -186,7 +186,7 @@ def place_agent(layout: Layout, rooms: Rooms, seed: Seed, room: Room) -> Rooms:
     Args:
         layout: the shape of the grid.
         rooms: the rooms under construction.
-        seed: of the position and direction.
+        seed: random seed of position and direction.
         room: (column, row) of the room.
     """
     free = rooms.cells == c.EMPTY
@@ -231,7 +231,7 @@ def connect_all(layout: Layout, rooms: Rooms, key: PRNGKeyArray) -> Rooms:
 
 
 def finish(rooms: Rooms, task: int, target: Int[Array, ""], max_steps: int) -> SampledLevel:
-    """Return the finished level, and whether it may be played: everything found a free cell."""
+    """Return the level, and whether it may be played, i.e. everything found a free cell."""
     level = make_level(
         rooms.cells,
         rooms.agent_position,

@@ -1,14 +1,14 @@
-"""Levels that are drawn as text: an environment that plays them, each with the same chance.
+"""Environments from levels drawn as text (maps), sampled uniformly.
 
-A map is a grid as `envs.minigrid.level_text` reads it, walled all around, with one agent. Lines
-below the grid say what the grid does not show:
+A map is a grid in the format of `envs.minigrid.level_text`, with an outer wall and one agent. Lines
+below the grid add:
 
     within 60 steps     the time limit (default: 4 x greatest width x greatest height)
-    pick up BY          the task, if it is not to reach the goal GG: an object of the map
-    open (5, 2)         likewise: a closed or locked door of the map
-    no task             there is none
-    (3, 2) holds KR     what is in a box
-    (1, 1) under FB     what the agent stands on
+    pick up BY          the task: pick up an object of the map (default: reach the goal GG)
+    open (5, 2)         the task: open a closed or locked door of the map
+    no task             no task
+    (3, 2) holds KR     the contents of a box
+    (1, 1) under FB     the cell below the agent
 """
 
 import re
@@ -37,7 +37,7 @@ from envs.minigrid.level import (
 from envs.minigrid.level_text import cell_of, from_text, read_grid
 
 MAX_STEPS = 10**6
-STEPS_FOR_EACH_CELL = 4  # in the default time limit, as in MiniGrid's Empty
+STEPS_FOR_EACH_CELL = 4  # of the default time limit, as in MiniGrid's Empty
 
 _WITHIN = re.compile(r"within (\d+) steps")
 _PICK_UP = re.compile(r"pick up ([KAB][RGBPYE])")
@@ -47,9 +47,9 @@ _TASKS = {_PICK_UP: PICK_UP, _OPEN: OPEN_DOOR, _NO_TASK: NO_TASK}
 
 
 class _Map(NamedTuple):
-    """What a text says."""
+    """A parsed map."""
 
-    text: str  # as `from_text` reads it
+    text: str  # the grid and its notes, for `from_text`
     grid: UInt8[np.ndarray, "height width"]
     task: int
     target: int  # as in `make_level`
@@ -57,14 +57,14 @@ class _Map(NamedTuple):
 
 
 def text_levels(name: str, texts: Sequence[str]) -> Generator:
-    """Return the environment of some maps; each episode draws one, all with the same chance.
+    """Return an environment whose episodes sample one of the maps uniformly.
 
     Args:
-        name: of the environment.
-        texts: one or more maps, of one task and one time limit.
+        name: the environment's name.
+        texts: one or more maps with the same task and time limit.
 
     Raises:
-        ValueError: a map cannot be played; the message says which, and why.
+        ValueError: a map is invalid; the message says which, and why.
     """
     maps = []
     for number, text in enumerate(texts, 1):
@@ -99,11 +99,7 @@ def text_levels(name: str, texts: Sequence[str]) -> Generator:
 
 
 def _read(text: str) -> _Map:
-    """Read a map, and refuse one that cannot be played.
-
-    Raises:
-        ValueError: it cannot.
-    """
+    """Parse a map; raise ValueError if it is invalid."""
     lines = [line.strip() for line in text.split("\n")]  # walls end every line of a grid
     drawn, limits, aims = [], [], []
     for line in filter(None, lines):
@@ -134,15 +130,12 @@ def _read(text: str) -> _Map:
 def _aim(
     grid: UInt8[np.ndarray, "height width"], pattern: re.Pattern[str], found: re.Match[str]
 ) -> tuple[int, int]:
-    """Return the task and the target that a line names.
+    """Return the task and target of a line; raise ValueError if the grid lacks the target.
 
     Args:
-        grid: of the map.
-        pattern: of the line.
-        found: the line.
-
-    Raises:
-        ValueError: the map lacks what the line names.
+        grid: the map's grid.
+        pattern: the pattern that the line matches.
+        found: the match.
     """
     target = 0
     if pattern is _PICK_UP:
@@ -165,11 +158,7 @@ def _aim(
 
 
 def _check_walls(grid: UInt8[np.ndarray, "height width"]) -> None:
-    """Refuse a grid that is too large, or open at its border.
-
-    Raises:
-        ValueError: it is.
-    """
+    """Raise ValueError for a grid of a wrong size or without an outer wall."""
     height, width = grid.shape
     if not 3 <= min(height, width) <= max(height, width) <= MAX_SIDE:
         raise ValueError(f"a grid has 3 to {MAX_SIDE} cells along a side, not {width} x {height}")
@@ -180,11 +169,7 @@ def _check_walls(grid: UInt8[np.ndarray, "height width"]) -> None:
 
 
 def _common[T](what: str, each: Sequence[T]) -> T:
-    """Return what all maps have.
-
-    Raises:
-        ValueError: they differ.
-    """
+    """Return the value shared by all maps; raise ValueError if they differ."""
     if len(set(each)) > 1:
         raise ValueError(
             f"its maps have different {what}: {' and '.join(map(str, dict.fromkeys(each)))}"
