@@ -1,9 +1,9 @@
 """The rules of one gridworld, exactly MiniGrid's.
 
 Keys survive unlocking, doors can be closed again, a toggled box is replaced by its contents, and
-the agent carries at most one object. Success is MiniGrid's `terminated` except in lava. If the episode
-continues after a success, as in pre-training, success can recur: by another `pickup` with the
-target carried, or another step onto the goal.
+the agent carries at most one object. Success is MiniGrid's `terminated` except in lava. If the
+episode continues after a success, as in pre-training, success can recur: by another `pickup` with
+the target carried, or another step onto the goal.
 
 In a level with a noisy ball (MultiRoomNoisyTV; paper, appendix "noisy environment"), DROP drops
 nothing and recolours that ball instead. The ball can be picked up, as in the published code.
