@@ -57,7 +57,6 @@ def test_a_failed_check_is_status_1(file, capsys):
     [
         (["{}:mak"], "has no function 'mak'; did you mean make"),
         (["{}:raising"], "cannot be made: AttributeError: 'TrainSettings' object has no attr"),
-        (["{}:make", "--own", "a=1"], "has no settings of its own"),
         (["cbet", "--own", "a=1"], "cbet has no settings of its own"),
         (["cebt"], "unknown method 'cebt'; did you mean cbet"),
     ],

@@ -88,11 +88,9 @@ BAD_COMMAND_LINES = {
     "no such simulator": (["--simulator", "habitat"], "habitat"),
     "no such interpreter": (["--simulator-python", "/no/python"], "cannot be started"),
     "not installed": (["--simulator", "habitat_sim"], "conda create"),
-    "no such preset": (["--preset", "lptop"], "laptop"),
     "many devices": (["--devices", "2"], "leave --devices out"),
     "other starts": (["--resume", "--out", "RUN", "--shared-start"], "habitat.shared_start"),
     "other scene": (["--resume", "--out", "RUN", "--scene", "studio"], "environments"),
-    "other simulator": (["--resume", "--out", "RUN", "--simulator", OWN], "habitat.simulator"),
 }
 
 

@@ -48,7 +48,6 @@ def test_a_runs_policy_can_visit_the_level(directory):
 
 
 BAD_COMMAND_LINES = {
-    "unknown world": (["--env", "DoorKey-8x9"], "DoorKey-8x9"),
     "unknown action": (["--actions", "pick-up"], "pickup"),
     "no action": (["--actions"], "actions must be"),
     "unknown direction": (["--facing", "south"], "right, down"),

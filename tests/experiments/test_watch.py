@@ -89,7 +89,6 @@ def test_a_film_of_one_episode_is_short(words, steps, tmp_path, monkeypatch):
     ("arguments", "expected"),
     [
         ([], "--env NAME"),
-        (["nowhere"], "holds no run"),
         (["--env", "KeyCoridorS3R3"], "KeyCorridorS3R3"),
         (["--env", "KeyCorridorS3R3", "--out", "film.avi"], ".gif, .mp4, .png"),
         (["--env", "KeyCorridorS3R3", "--out", "here.gif"], "already exists"),

@@ -17,17 +17,6 @@ def written(path, settings: RunSettings):
     return path
 
 
-def of_method(method: str) -> RunSettings:
-    return replace(SMOKE, train=replace(SMOKE.train, method=method))
-
-
-def test_runs_are_called_by_their_methods_or_else_by_their_directories(tmp_path):
-    methods = ("cbet", "rnd", "cbet")
-    paths = [written(tmp_path / str(n), of_method(method)) for n, method in enumerate(methods)]
-    assert [run.name for run in open_runs(paths[:2])] == ["cbet", "rnd"]
-    assert [run.name for run in open_runs(paths)] == ["0", "1", "2"]
-
-
 def test_runs_that_play_scenes_in_other_ways_are_evaluated_apart(tmp_path):
     first = written(tmp_path / "first", SMOKE)
     longer = replace(SMOKE.habitat, max_steps=7, random_starts=True)  # an evaluation decides these
