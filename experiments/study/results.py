@@ -11,11 +11,11 @@ import numpy as np
 from cbet_jax.analysis.learning_curves import ALL_WORLDS as TOGETHER
 from cbet_jax.analysis.learning_curves import by_metric, first_round, in_world, smoothed
 from cbet_jax.runs import metrics_table
-from cbet_jax.runs.atomic_write import give_name, replacing
+from cbet_jax.runs.atomic_write import give_name
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError, checkpoints
 from cbet_jax.runs.metrics_table import Column
 from cbet_jax.runs.saved_policies import UNIFORM, UNTRAINED
-from experiments.common.outputs import is_hidden, write_new
+from experiments.common.outputs import is_hidden, write_new, write_table
 from experiments.evaluation.evaluation_table import ALL_SEEDS, ALL_WORLDS
 from experiments.study.plan import (
     EVALUATION,
@@ -34,7 +34,7 @@ POINTS = 30  # a curve has so many
 SMOOTHED_FRAMES = 300 * 3200  # window for 50 M frames (paper, appendix "plot smoothing")
 SOLVED = 0.9  # extrinsic return
 MAY_DIFFER = ("budget", "seeds", "first_seed")  # between studies whose tables are read together
-EXACT, ROUNDED = 15, 6  # digits of a setting, and of a measured value
+EXACT = 15  # digits of a setting
 EARLIER = "results-earlier.csv"  # an earlier table, if it has results of which no files are left
 ENDED = "diverged"  # metric: 1 after the frames of a diverged run's last checkpoint
 FRAMES_TO_SOLVE = f"frames_to_return_{SOLVED}"
@@ -55,13 +55,12 @@ class Result(NamedTuple):
 
 
 def write(path: Path, results: list[Result]) -> None:
-    """Save the table; the file is complete or as it was, whenever the process dies."""
-    with replacing(path) as temporary, open(temporary, "w", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(Result._fields)
-        for row in results:
-            digits = EXACT if row.stage == STUDY else ROUNDED
-            writer.writerow([*row[:-1], f"{row.value:.{digits}g}"])
+    """Save the table atomically, the study's settings with all of their digits."""
+    rows = (
+        (*row[:-1], f"{row.value:.{EXACT}g}" if row.stage == STUDY else float(row.value))
+        for row in results
+    )
+    write_table(path, Result._fields, rows, again=True)
 
 
 def write_again(path: Path, results: list[Result]) -> Path | None:

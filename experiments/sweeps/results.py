@@ -1,6 +1,5 @@
 """The end of every finished run of a sweep, as one table."""
 
-import csv
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -12,9 +11,9 @@ from rich.table import Table
 
 from cbet_jax.analysis.learning_curves import smoothed
 from cbet_jax.runs import metrics_table
-from cbet_jax.runs.atomic_write import replacing
 from cbet_jax.runs.directory import RunDirectory
 from cbet_jax.runs.metrics import HIDDEN, SHOWN
+from experiments.common.outputs import write_table
 from experiments.sweeps.grid import Cell
 from experiments.sweeps.jobs import Job
 
@@ -36,15 +35,14 @@ def collect(jobs: Mapping[Cell, Job]) -> list[SweepRow]:
 
 
 def write(path: Path, rows: Sequence[SweepRow]) -> None:
-    """Save the table; the file is complete or as it was, whenever the process dies."""
+    """Save the table atomically, with empty cells for missing metrics."""
     names = sorted({name for row in rows for name in row.values})
     settings = [name for name, _ in rows[0].cell] if rows else []
-    with replacing(path) as temporary, open(temporary, "w", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow([*settings, "seed", "frames", *names])
-        for row in rows:
-            values = (f"{row.values[name]:.6g}" if name in row.values else "" for name in names)
-            writer.writerow([*(value for _, value in row.cell), row.seed, row.frames, *values])
+    lines = (
+        (*dict(row.cell).values(), row.seed, row.frames, *(row.values.get(x, "") for x in names))
+        for row in rows
+    )
+    write_table(path, (*settings, "seed", "frames", *names), lines, again=True)
 
 
 def show(rows: Sequence[SweepRow], console: Console) -> None:
