@@ -99,12 +99,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def check(options: RewardMapOptions) -> None:
-    """Refuse what cannot be drawn.
-
-    Raises:
-        SettingsError: a setting is out of range.
-        UnknownEnvironment: no such world.
-    """
+    """Refuse settings out of range and unknown worlds."""
     check_fields(options)
     if options.facing not in FACING:
         raise SettingsError(f"facing must be one of {', '.join(FACING)}, not {options.facing!r}")
@@ -118,11 +113,7 @@ def check(options: RewardMapOptions) -> None:
 
 
 def draw_level(options: RewardMapOptions) -> Level:
-    """Return the level that is played.
-
-    Raises:
-        SettingsError: that seed yields no level.
-    """
+    """Return the level of the seed, or refuse a seed that yields no level."""
     levels, ready = sample_levels(find(options.env), jax.random.key(options.level_seed), 1)
     if not ready[0]:
         raise SettingsError(f"{options.env} has no level with level_seed {options.level_seed}")
@@ -131,12 +122,7 @@ def draw_level(options: RewardMapOptions) -> Level:
 
 
 def player(options: RewardMapOptions, world: World, console: Console) -> tuple[Agent, AgentParams]:
-    """Return who visits the level.
-
-    Raises:
-        SettingsError: the run has no such seed.
-        RunDirectoryError: it has no policy that fits.
-    """
+    """Return the agent that visits the level: a run's policy, or a uniformly random one."""
     if options.source is None:
         return uniform(world.num_actions), AgentParams(())
     directory = RunDirectory(options.source)

@@ -54,16 +54,10 @@ def main(study: Study, arguments: Sequence[str] | None = None) -> None:
 
 
 def run(options: StudyOptions, root: Path, jobs: Sequence[Job], console: Console) -> dict[str, str]:
-    """Do all jobs that are not done, and return the names of those that failed, and why.
-
-    Args:
-        options: of the command line.
-        root: the study's directory.
-        jobs: of the study.
-        console: to print to.
+    """Do all unfinished jobs, and return the names of failed ones with their reasons.
 
     Raises:
-        RunDirectoryError: the directory holds no study, and so no policies, which all jobs need.
+        RunDirectoryError: all jobs need policies, and the directory holds no study.
     """
     if all(job.needs for job in jobs) and stored_study(root) is None:
         raise holds_no("study", root / RECORD)

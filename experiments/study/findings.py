@@ -1,4 +1,4 @@
-"""A study's results, by what each number is: means over worlds and setups, and curves."""
+"""Look up a study's results: means over worlds and setups, and curves."""
 
 from collections.abc import Iterable, Sequence
 
@@ -108,16 +108,16 @@ class Findings:
         frames: Sequence[int],
         worlds: Sequence[str] = TEN_WORLDS,
     ) -> Row | None:
-        """Return each seed's mean over setups and worlds; None where a part was not run.
+        """Return each seed's mean over setups and worlds, None if a part was not run.
 
-        A share of actions is of the actions of all worlds together.
+        Shares of actions are weighted by the lengths of each world's episodes.
 
         Args:
-            setups: that were pre-trained in; random policies belong to none.
-            method: that was trained.
-            metric: of an evaluation.
-            frames: of pre-training, in each setup.
-            worlds: that were played.
+            setups: setups of pre-training (ignored for random policies).
+            method: the method.
+            metric: a metric of evaluations.
+            frames: frames of pre-training, in each setup.
+            worlds: the worlds of the evaluation.
         """
         where = [("", 0)] if method in RANDOM else list(zip(setups, frames, strict=True))
 
@@ -147,10 +147,7 @@ class Findings:
         return Row(method, metric, world, values) if values else None
 
     def curve(self, key: Key) -> Curve | None:
-        """Return the mean of a curve over the seeds, and its interval, where all have values.
-
-        Seeds with points at other frames are interpolated.
-        """
+        """Return the mean of a curve over the seeds, interpolated to common frames."""
         seeds: dict[int, list[tuple[int, float]]] = {}  # -> frames and values
         for at, values in sorted(self._values.get(key, {}).items()):
             for seed, value in values.items():

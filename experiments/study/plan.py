@@ -71,12 +71,7 @@ class StudySettings:
         return tuple(map(str, words))
 
     def chunk_end(self, frames: int, actors: int | None = None) -> int:
-        """Return the end of the chunk that reaches `frames` of a run.
-
-        Args:
-            frames: to reach.
-            actors: of the run (None: of most runs).
-        """
+        """Return the end of the chunk that reaches `frames` of a run with so many actors."""
         preset = PRESETS[self.preset]
         actors = actors or self.actors or preset.train.worlds
         run = RunSettings(train=replace(preset.train, worlds=actors), chunk=preset.chunk)
@@ -84,29 +79,23 @@ class StudySettings:
 
 
 class Selection(NamedTuple):
-    """The runs that are asked for."""
+    """The chosen runs of a study."""
 
     methods: tuple[str, ...]  # as `variant` names them
     setups: tuple[str, ...]  # keys of `SETUPS`
-    tasks: tuple[str, ...]  # worlds that are learnt after and without pre-training
-    worlds: tuple[str, ...]  # that pre-trained policies are evaluated in
-    until: int | None = None  # frames of pre-training for now (None: all)
-    tasks_until: int | None = None  # the same of tasks
-    stages: tuple[Stage, ...] = STAGES  # that are done now
-    host: tuple[str, ...] = ()  # words of all runs that change none of their numbers
+    tasks: tuple[str, ...]  # worlds learnt after and without pre-training
+    worlds: tuple[str, ...]  # worlds in which pre-trained policies are evaluated
+    until: int | None = None  # frames at which pre-training pauses (None: it does not)
+    tasks_until: int | None = None  # frames at which tasks pause
+    stages: tuple[Stage, ...] = STAGES
+    host: tuple[str, ...] = ()  # command-line words that change no numbers
 
 
 def plan(root: Path, study: StudySettings, chosen: Selection) -> list[Job]:
-    """Return the jobs of a study in the order in which they are done.
-
-    Args:
-        root: the study's directory.
-        study: its settings.
-        chosen: which of its runs.
+    """Return the jobs of a study in their order.
 
     Raises:
-        SettingsError: the budget does not fill a chunk of some run, or ends before the runs are
-            to be left for now; or nothing is asked for.
+        SettingsError: the budget is less than a chunk or than --until, or no job is chosen.
     """
     if chosen.until is not None:
         check_between("until", chosen.until, 1, study.budget)
@@ -215,5 +204,5 @@ class _Planner(NamedTuple):
 
 
 def reached(run: Path) -> int:
-    """Return how far a run has come: the frames of what it has saved last."""
+    """Return the frames of a run's newest checkpoint."""
     return RunDirectory(run).saved_frames()

@@ -1,4 +1,4 @@
-"""The page about a study, from nothing but its table of results."""
+"""Write the page about a study from its table of results."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -42,12 +42,7 @@ def write(path: Path, title: str, results: Sequence[Result]) -> list[Path]:
 
 
 def sections(found: Findings, folder: Path) -> Iterator[Section]:
-    """Yield the parts of the page.
-
-    Args:
-        found: the results.
-        folder: where pictures are drawn.
-    """
+    """Yield the parts of the page, and draw their pictures into a folder."""
     for table in TABLES:
         ran = any(found.evaluated_at(s, m) for s in table.setups for m in table.methods)
         if ran or any(key[2] in table.methods for key in found.diverged):

@@ -72,7 +72,7 @@ SETUPS: dict[str, tuple[str, ...]] = {
 
 
 def variant(name: str) -> Variant:
-    """Return what a study calls so: a variant, or else the method of that name."""
+    """Return the variant of that name, or else the method of that name."""
     return VARIANTS.get(name) or Variant(name)
 
 
@@ -82,11 +82,7 @@ def method_names() -> tuple[str, ...]:
 
 
 def check_names(kind: str, names: Iterable[str], known: Iterable[str]) -> None:
-    """Refuse a name that is not known, or one given twice.
-
-    Raises:
-        SettingsError: the first such name; the message names the nearest ones.
-    """
+    """Refuse an unknown name, or one given twice."""
     names, known = list(names), list(known)
     for name in names:
         if name not in known:

@@ -36,9 +36,9 @@ DIVERGED = "diverged.txt"  # in the directory of a run whose last training diver
 class Policies(NamedTuple):
     """Policies that a job needs."""
 
-    job: str  # name of the job that saves them
-    run: Path  # its directory
-    frames: int  # after which they are saved
+    job: str  # the name of the job that saves them
+    run: Path  # that job's directory
+    frames: int  # the frames of their checkpoint
 
     @property
     def are_there(self) -> bool:
@@ -152,14 +152,10 @@ def at_chunk_end(run: RunSettings | TrainingOptions, frames: int) -> int:
 
 
 def check(jobs: Iterable[Job]) -> list[Job]:
-    """Check the command lines of runs, and their directories, before anything is run.
+    """Check the command lines and directories of runs before the first run begins.
 
     Returns:
-        The jobs. Those whose frames were not known have them, and say what they are like.
-
-    Raises:
-        SettingsError: a command line cannot be read, or cannot be run. RunDirectoryError: a run is
-            there that was begun with other settings. UnknownEnvironment: there is no such world.
+        The jobs, with their frames and with `alike` filled in.
     """
     checked = []
     for job in jobs:

@@ -1,4 +1,4 @@
-"""What the commands share that carry out a plan of jobs: options, printing it, doing it."""
+"""Print and carry out a plan of jobs: the part that sweeps and studies share."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -78,21 +78,10 @@ def carry_out(
     console: Console,
     together: int | None = None,
 ) -> dict[str, str]:
-    """Do all jobs of a plan that are not done.
-
-    Args:
-        root: the plan's directory, which is there.
-        jobs: of the plan.
-        queue: where they go.
-        options: of the command line.
-        console: to print to.
-        together: runs that one program trains, at most (None: any number).
+    """Do all unfinished jobs of a plan, at most `together` runs in one program.
 
     Returns:
-        The names of the jobs that have failed, and why.
-
-    Raises:
-        SystemExit: a signal asked to stop.
+        The names of failed jobs, with their reasons.
     """
     delete_left_over(root, below=True)
     done = sum(job.done for job in jobs)
