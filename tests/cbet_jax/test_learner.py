@@ -28,7 +28,7 @@ from cbet_jax.learner import (
     rmsprop,
     update,
 )
-from cbet_jax.losses import RewardStream, actor_critic_loss, cut_at_time_outs, sequence_mean
+from cbet_jax.losses import RewardStream, actor_critic_loss, cut_at_time_outs
 from cbet_jax.vtrace import vtrace
 from tests.support.moments import trajectory
 
@@ -223,7 +223,3 @@ def test_a_methods_networks_are_clipped_by_themselves_and_leave_the_policy_alone
         assert float(steep.intrinsic.learnt[name][0]) < 0
     assert float(steep.intrinsic.fixed["still"][0]) == 0
     chex.assert_trees_all_equal(steep.policy, flat.policy)
-
-
-def test_losses_are_summed_over_time_and_averaged_over_the_batch():
-    assert sequence_mean(jnp.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])) == (9 + 12) / 2

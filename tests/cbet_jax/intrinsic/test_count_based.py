@@ -70,8 +70,6 @@ def test_a_whole_rollout_is_counted_as_its_steps_are(keys, shared):
         ("cbet", {}, 2**14),
         ("cbet", {"reset_probability": 0.0}, 2**21),
         ("cbet", {"reset_probability": 0.0, "capacity": 64}, 64),
-        ("cbet", {"random_resets": False}, 2**21),
-        ("cbet", {"random_resets": False, "reset_probability": 0.001}, 2**14),
         ("ride", {"random_resets": False}, 2**14),
         ("count", {}, 2**21),
         ("count", {"reset_probability": 0.001}, 2**14),

@@ -41,16 +41,8 @@ def _row(params, played):
     return jnp.ones(len(played.view) - 1)
 
 
-def _longer_memory(params, memory, key, experience):
-    return jnp.zeros(len(memory) + 1), memory
-
-
 def _one_signal(params, memory, key, experience):
     return memory, jnp.ones(2)
-
-
-def _looks_at_numbers(params, memory, key, experience):
-    return (memory, ()) if experience.step.reward.sum() > 0 else (memory + 1, ())
 
 
 def _weak(key, step):
@@ -89,10 +81,6 @@ def _one_learns(params, played):
 def _both_learn(params, played):
     total = sum(leaf.sum() for leaf in params.learnt.values())
     return ONES["reward"](params, played), (total, {})
-
-
-def _loss_alone(params, played):
-    return ONES["reward"](params, played), jnp.zeros(())
 
 
 def _over_the_largest(params, played):
@@ -148,14 +136,10 @@ BROKEN = {
         ),
         ({**ONES, "coefficient": -1.0}, "coefficient must be a number of at least 0"),
         ({**ONES, "init": lambda key, step: ((), ())}, "init must return Params first, not ()"),
-        ({**REMEMBERS, "observe": _longer_memory}, "has type float32[4]"),
         (
             {**REMEMBERS, "observe": _one_signal},
             "a row for each of 12 steps and 3 actors, but an array is float",
         ),
-        ({**REMEMBERS, "observe": _looks_at_numbers}, "observe cannot be compiled: TracerBool"),
-        ({**ONES, "reward": _loss_alone}, "must return (loss, its terms) second"),
-        ({**ONES, "metrics": lambda memory: {"all": jnp.ones(3)}}, "but all is float32[3]"),
     ],
     "one trace": [({**ONES, "init": _weak, "adapt": _to_float32}, "it is compiled again")],
     "finite": [

@@ -95,8 +95,3 @@ def test_a_mean_of_episodes_knows_how_many_they_were(tmp_path):
     # Not all numbers of episodes are known.
     assert read["success"][0].episodes is None
     assert read["episodes"][0].episodes is None
-
-
-def test_means_leave_out_what_has_no_data():
-    found = metrics_table.means({"x": np.array([[1, NAN], [3, 5]]), "y": np.full((2, 2), NAN)})
-    assert found == {"x": 3.0}

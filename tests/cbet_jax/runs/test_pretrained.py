@@ -79,12 +79,6 @@ def test_commands_that_begin_at_once_share_what_the_first_unpacks(here, monkeypa
     assert [path.name for path in (here / "second").iterdir()] == ["tiny"]
 
 
-@pytest.mark.slow  # a policy is unpacked above, and tests/experiments/test_watch.py watches runs
-def test_a_policy_of_the_package_is_watched(here):
-    watch.main([NAME, "--steps", "2"])
-    assert (here / "runs" / "tiny" / "watch-LavaGapS5.gif").is_file()
-
-
 @pytest.mark.slow  # it compiles an evaluation and a training program
 def test_a_policy_of_the_package_is_evaluated_and_transferred(here, capsys):
     minigrid_evaluate.main([NAME, "--envs", "LavaGapS5", "--episodes", "2"])
