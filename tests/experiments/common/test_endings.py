@@ -49,7 +49,6 @@ def test_a_run_is_continued_by_the_line_that_began_it(words, more, tmp_path):
     [
         ("--envs Unlock --seeds 2", "", ""),
         ("--envs a.py:one Unlock", " --envs a.py:one Unlock", " --env a.py:one"),
-        ("--env=a.py:one", " --envs a.py:one", " --env a.py:one"),
         ("--simulator ./mine.py", " --simulator ./mine.py", " --simulator ./mine.py"),
         ("--simulator-python py", " --simulator-python py", " --simulator-python py"),
         ("--envs whole.py:world", " --envs whole.py:world", None),

@@ -54,7 +54,6 @@ VENV = "{}/.venv/bin"  # which uv run puts on the PATH of what it starts
         (("project", VENV + "/python", True, VENV + ":{}"), "uv run python"),
         (("project", VENV + "/python", True, VENV), "PROJECT/uv run python"),
         (("project/sub", VENV + "/python", True, VENV + ":{}"), "uv run python"),
-        (("elsewhere", "python", True, VENV + ":{}"), "PROJECT/.venv/bin/python"),
         (("project", "python", False, VENV), "python"),
         (("project", ".venv/bin/python", False, "/bin"), ".venv/bin/python"),
         (("elsewhere", "python", False, "/nowhere"), "PROJECT/.venv/bin/python"),
