@@ -321,5 +321,5 @@ CHECKS: dict[str, Callable[[_Subject], None]] = {
     "lengths of episodes": _check_lengths,
     "automatic resets": _check_resets,
     "numbers": _check_numbers,
-    "what is counted": _check_counts,
+    "counts": _check_counts,
 }

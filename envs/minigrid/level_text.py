@@ -112,7 +112,7 @@ def read_grid(text: str) -> tuple[UInt8[np.ndarray, "height width"], tuple[int, 
 
 
 def cell_of(text: str) -> int:
-    """Return the byte of a cell that is written in two characters."""
+    """Return the byte of a cell from its two characters."""
     return _CELLS[text]
 
 

@@ -153,7 +153,7 @@ def _fill_ring(
 
 
 def add(pool: Pool, index: int, levels: Level, ready: Bool[Array, " count"]) -> Pool:
-    """Append the levels that are ready to ring `index`."""
+    """Append the ready levels to ring `index`."""
     slots, rows, columns = pool.levels.cells.shape[1:]
     levels = jax.vmap(lambda level: enlarge(level, rows, columns))(levels)
     next_slots = pool.made[index] + jnp.cumsum(ready) - 1

@@ -151,7 +151,7 @@ def staggered_starts(
     """
     ends = np.cumsum(time_limits)
     u = jax.random.bits(key, (), jnp.uint32)
-    fractions = u + jnp.arange(num_worlds, dtype=jnp.uint32) * GOLDEN_RATIO_BITS  # of 2^32
+    fractions = u + jnp.arange(num_worlds, dtype=jnp.uint32) * GOLDEN_RATIO_BITS  # unit: 2^-32
     moment = (fractions.astype(jnp.float32) * (ends[-1] / 2**32)).astype(jnp.int32)
     moment = jnp.minimum(moment, ends[-1] - 1)
     environment = jnp.searchsorted(jnp.asarray(ends), moment, side="right").astype(jnp.int32)

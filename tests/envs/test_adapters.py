@@ -1,4 +1,4 @@
-"""Environments of other libraries as worlds: ends, resets, views, and what is counted."""
+"""Environments of other libraries as worlds: ends, resets, views, and counts."""
 
 from types import SimpleNamespace
 

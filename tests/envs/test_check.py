@@ -151,10 +151,10 @@ def _weak(key):
             "numbers",
             "step 0 of world 0: environment must be 0..0",
         ),
-        (changed(view=lambda seen: seen.view * 0), "what is counted", "the view never changes"),
+        (changed(view=lambda seen: seen.view * 0), "counts", "the view never changes"),
         (
             changed(panorama=lambda seen: seen.panorama * 0),
-            "what is counted",
+            "counts",
             "the panorama never changes, but views do",
         ),
     ],

@@ -20,7 +20,7 @@ _MIN_CELLS = 400  # 1 m2; smaller islands are ignored
 _TOLERANCE = 1.3  # cells between the border of the cells and the simplified one
 _NEAR = 1e-3 * CELL  # metres; corners this close to the border of cells are in one of them
 _LESS = 4e-3 * CELL  # metres; wider than a line in a footprint
-_MARGIN = 3e-3 * CELL  # metres at a cell's borders that are outside it
+_MARGIN = 3e-3 * CELL  # metres left out at a cell's borders
 
 
 def into_cells(triangles: np.ndarray) -> np.ndarray:

@@ -18,8 +18,8 @@ _SLACK = 1e-3  # metres beyond a step within which it may slide
 def walk(floor: Floor, position: Position, move: tuple[float, float]) -> Position:
     """Move by `move` (x, z) on the floor, sliding along its border.
 
-    As in habitat-sim (Detour's `moveAlongSurface`), a stopped agent goes to the connected nearby
-    place that is nearest to its goal.
+    As in habitat-sim (Detour's `moveAlongSurface`), a stopped agent goes to the connected place
+    nearby that is nearest to its goal.
     """
     x, z = position[0], position[2]
     step = shapely.LineString([(x, z), (x + move[0], z + move[1])])

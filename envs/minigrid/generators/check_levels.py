@@ -52,7 +52,7 @@ def _problems(generator: Generator, level: Level) -> Iterator[str]:
     grid = without_margin(np.asarray(level.cells), np.asarray(level.size))
     kinds = grid >> 3
     if (kinds >= c.NUM_KINDS).any() or (grid & 7 >= len(c.COLORS)).any():
-        yield "a cell is none that MiniGrid has"
+        yield "a cell has no kind or colour of MiniGrid"
     border = np.concatenate([grid[0], grid[-1], grid[:, 0], grid[:, -1]])
     if (border != c.WALL).any():
         yield "there must be a wall all around"

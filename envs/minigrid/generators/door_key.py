@@ -18,7 +18,7 @@ from envs.minigrid.generators.generator import (
 from envs.minigrid.level import DIRECTIONS, REACH_GOAL, make_level
 
 MIN_SIZE = 5
-COLOR = c.YELLOW  # of the door and its key
+COLOR = c.YELLOW  # the colour of door and key
 
 
 def door_key(name: str, size: int) -> Generator:

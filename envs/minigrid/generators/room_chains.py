@@ -9,7 +9,7 @@ before it.
 Here every chain of a batch makes one try per round. A chain that fails starts again. A complete
 chain waits until it is as old as the slowest possible chain, is handed out, and starts again.
 The round in which a chain is handed out therefore depends only on earlier failures, not on the
-chain itself, and taking the chains that are ready first does not bias the distribution.
+chain itself, and taking ready chains first does not bias the distribution.
 """
 
 from functools import partial
@@ -112,7 +112,7 @@ def _next_pass(chains: Chains, key: PRNGKeyArray, max_room_size: int) -> Chains:
 def hand_out(
     chains: Chains, count: int
 ) -> tuple[Chains, UInt32[Array, "count rooms"], Int[Array, "count rooms"], Bool[Array, " count"]]:
-    """Hand out up to `count` chains that are ready.
+    """Hand out up to `count` ready chains.
 
     Returns:
         The chains, of which those handed out start again; packed walls and doors of `count`

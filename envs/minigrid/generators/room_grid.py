@@ -5,8 +5,8 @@ A room is `(column, row)`. Its sides are numbered like the agent's directions: 0
 returns new rooms.
 
 MiniGrid samples until a sample is allowed, and raises `RecursionError` after 1000 samples (5000
-in `connect_all`). These functions choose among what is allowed, and set `complete` to False if
-nothing is.
+in `connect_all`). These functions choose among allowed samples, and set `complete` to False if
+there are none.
 """
 
 from functools import cache
@@ -203,7 +203,7 @@ def place_agent(layout: Layout, rooms: Rooms, seed: Seed, room: Room) -> Rooms:
 def connect_all(layout: Layout, rooms: Rooms, key: PRNGKeyArray) -> Rooms:
     """Add doors to random walls until every room can be reached (`RoomGrid.connect_all`).
 
-    MiniGrid samples walls, skips those that are connected or belong to a locked room, and stops
+    MiniGrid samples walls, skips those connected already or of a locked room, and stops
     once all rooms are connected. All walls are equally likely. The walls that get a door are
     therefore the shortest prefix of a random order of the free walls that connects all rooms:
     every free wall up to the greatest rank on the way between any two rooms.

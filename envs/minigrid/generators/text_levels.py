@@ -37,7 +37,7 @@ from envs.minigrid.level import (
 from envs.minigrid.level_text import cell_of, from_text, read_grid
 
 MAX_STEPS = 10**6
-STEPS_FOR_EACH_CELL = 4  # of the default time limit, as in MiniGrid's Empty
+STEPS_FOR_EACH_CELL = 4  # default time limit per cell, as in MiniGrid's Empty
 
 _WITHIN = re.compile(r"within (\d+) steps")
 _PICK_UP = re.compile(r"pick up ([KAB][RGBPYE])")
