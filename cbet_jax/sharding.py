@@ -79,7 +79,7 @@ def over_seeds[X, Y](mesh: Mesh | None, function: Callable[[X], Y]) -> Callable[
     return sharded
 
 
-def player_specs(players: Players, worlds: int) -> Players:
+def player_specs(players: PyTree, worlds: int) -> PyTree:
     """Return how the arrays of actors and memories are sharded: a `PartitionSpec` for each.
 
     An array is split if its axis of worlds is as long as there are worlds. Where that is a
