@@ -13,6 +13,7 @@ damaged or a disk is full.)
 
 import io
 import json
+import logging
 import os
 import shutil
 import zipfile
@@ -34,6 +35,9 @@ KEPT = 3  # newest checkpoints; older ones are deleted
 RECORD = "record"  # the JSON in a file
 FILE = Path("default", "state.npz")  # the file in a checkpoint; orbax names the folder
 UNFINISHED = ".orbax-checkpoint-tmp"  # follows the name of a folder that orbax is writing
+
+# Orbax logs the traceback of an error that it raises as well, such as one of a full disk.
+logging.getLogger("absl").setLevel(logging.CRITICAL)
 
 
 class Position(NamedTuple):
