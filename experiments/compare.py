@@ -74,12 +74,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def draw(path: Path, found: Sequence[Run], until: int) -> Path:
-    """Draw a panel for each metric: mean over the seeds, lowest and highest seed."""
-    panels = []
+    """Draw a panel for each metric: mean over the seeds, lowest and highest seed.
+
+    The axis of minutes has the speed of the first run's last start.
+    """
+    panels, last = [], found[0].sessions[-1] if found[0].sessions else {}
+    speed = last.get("frames_per_second", 0) * 60 / 1e6
     for name, lines in runs.curves(found, until).items():
         metric = metrics.of(name)
         lines = {run: c._replace(frames=c.frames / 1e6) for run, c in lines.items()}
-        panels.append(Panel(metric.title, "frames of each seed (millions)", metric.unit, lines))
+        panel = Panel(metric.title, "frames of each seed (millions)", metric.unit, lines)
+        panels.append(panel._replace(speed=speed))
     seeds = ", ".join(f"{run.name}: {run.settings.seeds}" for run in found)
     return figures.lines(path, f"Means over seeds ({seeds}); bands: lowest to highest", panels)
 

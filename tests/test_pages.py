@@ -48,13 +48,14 @@ def blocks(page: Path, language: str) -> Iterator[str]:
 
 
 def commands(page: Path) -> list[str]:
-    return [line for block in blocks(page, "bash") for line in block.splitlines() if line]
+    lines = (line for block in blocks(page, "bash") for line in block.splitlines() if line)
+    return [command for line in lines for command in line.split(" && ")]
 
 
 def run_by_uv(command: str) -> list[str] | None:
     """Return the words behind `uv run` and its options, None for other commands."""
     words = shlex.split(command)
-    if words[:2] != ["uv", "run"]:
+    if words[:2] not in (["uv", "run"], [".uv/bin/uv", "run"]):
         return None
     words = words[2:]
     while words[0] in ("--extra", "--with"):
@@ -146,4 +147,4 @@ def test_pages_are_short(page):
 
 
 def test_the_test_command_stands_on_a_line():
-    assert "uv run --extra dev pytest" in commands(Path("README.md"))
+    assert ".uv/bin/uv run --extra dev pytest" in commands(Path("README.md"))

@@ -169,6 +169,7 @@ class Panel(NamedTuple):
     vertical: str
     lines: Mapping[str, Curve]  # name in the legend -> line
     logarithmic: bool = False  # the vertical axis
+    speed: float | None = None  # on the horizontal axis, per minute: a second axis shows minutes
 
 
 def lines(path: Path, title: str, panels: Sequence[Panel], columns: int = 2) -> Path:
@@ -198,6 +199,8 @@ def lines(path: Path, title: str, panels: Sequence[Panel], columns: int = 2) -> 
             _begin_at_zero(axis, panel.lines.values())
         axis.set_title(panel.title, fontsize=11)
         axis.set_xlabel(panel.horizontal)
+        if panel.speed:
+            _add_minutes(axis, panel.speed)
         axis.set_ylabel(textwrap.fill(panel.vertical, AXIS_CHARACTERS))
         axis.set_xlim(left=0)
         axis.set_yscale("log" if panel.logarithmic else "linear")
@@ -210,6 +213,11 @@ def lines(path: Path, title: str, panels: Sequence[Panel], columns: int = 2) -> 
         _add_legend(figure, handles, titles, legend_columns, frameon=False)
     figure.suptitle(title, wrap=True)
     return _save(figure, path)
+
+
+def _add_minutes(axis: "Axes", speed: float) -> None:
+    both = (lambda x: x / speed), (lambda minutes: minutes * speed)
+    axis.secondary_xaxis("top", functions=both).set_xlabel("minutes for one seed", fontsize=9)
 
 
 def _begin_at_zero(axis: "Axes", curves: Iterable[Curve]) -> None:

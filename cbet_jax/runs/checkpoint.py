@@ -1,6 +1,9 @@
-"""Checkpoints: the state of a run (`train.TrainState`) on disk, checked when it is read back.
+"""Checkpoints: the state of a run on disk, checked when it is read back.
 
-A checkpoint is a folder named after the run's frames, `checkpoints/0000001228800/`. Orbax's
+A checkpoint holds all of `train.TrainState`: networks with their optimizers, the worlds and what
+the agents remember, the method's memory (count tables), the key, and the iterations done.
+
+It is a folder named after the run's frames, `checkpoints/0000001228800/`. Orbax's
 `CheckpointManager` writes it under another name and renames it when complete, so it is whole
 whenever the process dies, and keeps the newest few. In it is one file of numpy, `state.npz`: every
 array under the name of its place in the state, such as `learner.policy.params.policy.bias`, and as

@@ -1,4 +1,7 @@
-"""Ask a run to stop: the first signal is a request, a second Ctrl-C ends the process."""
+"""Ask a run to stop: the first Ctrl-C saves and ends it, a second one ends the process.
+
+Outside of training, `experiments.common.interrupts` ends a command.
+"""
 
 import contextlib
 import signal

@@ -1,4 +1,7 @@
-"""Handle Ctrl-C where KeyboardInterrupt gets lost. This file imports nothing slow."""
+"""Handle Ctrl-C where KeyboardInterrupt gets lost. This file imports nothing slow.
+
+In training, `cbet_jax.runs.signals` saves the run first.
+"""
 
 import os
 import signal
