@@ -17,14 +17,14 @@ if TYPE_CHECKING:  # the same names as below
     )
     from cbet_jax.evaluate import Episodes, evaluate_uniform, make_evaluator
     from cbet_jax.intrinsic import METHODS, make_intrinsic
-    from cbet_jax.intrinsic.types import Intrinsic
+    from cbet_jax.intrinsic.interface import Intrinsic
     from cbet_jax.program import Program, make_program, seed_keys
     from cbet_jax.rollout import act, begin_actor
     from cbet_jax.runs.devices import make_mesh, use_cpu
     from cbet_jax.runs.directory import RunDirectory
     from cbet_jax.runs.policy import Policy, load, train_policy
     from cbet_jax.runs.saved_policies import Policies, load_policies
-    from cbet_jax.settings.types import SettingsError
+    from cbet_jax.settings.ranges import SettingsError
     from cbet_jax.train import TrainState, make_trainer
     from cbet_jax.types import Trajectory, Transition
 
@@ -36,14 +36,14 @@ _NAMES = {
     ),
     "cbet_jax.evaluate": ("Episodes", "evaluate_uniform", "make_evaluator"),
     "cbet_jax.intrinsic": ("METHODS", "make_intrinsic"),
-    "cbet_jax.intrinsic.types": ("Intrinsic",),
+    "cbet_jax.intrinsic.interface": ("Intrinsic",),
     "cbet_jax.program": ("Program", "make_program", "seed_keys"),
     "cbet_jax.rollout": ("act", "begin_actor"),
     "cbet_jax.runs.devices": ("make_mesh", "use_cpu"),
     "cbet_jax.runs.directory": ("RunDirectory",),
     "cbet_jax.runs.policy": ("Policy", "load", "train_policy"),
     "cbet_jax.runs.saved_policies": ("Policies", "load_policies"),
-    "cbet_jax.settings.types": ("SettingsError",),
+    "cbet_jax.settings.ranges": ("SettingsError",),
     "cbet_jax.train": ("TrainState", "make_trainer"),
     "cbet_jax.types": ("Trajectory", "Transition"),
 }

@@ -2,14 +2,14 @@
 
 Defaults are the values of the published code (paper, appendix "hyperparameters"). A field's type
 says its range, and whether it is static, which means that it shapes the compiled program
-(`cbet_jax.settings.types`). Names of fields are a file format: runs are stored with them.
+(`cbet_jax.settings.ranges`). Names of fields are a file format: runs are stored with them.
 """
 
 import math
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
-from cbet_jax.settings.types import (
+from cbet_jax.settings.ranges import (
     LARGEST_INT,
     MOST_FRAMES,
     BelowOne,

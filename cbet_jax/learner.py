@@ -9,7 +9,7 @@ from jaxtyping import Array, ArrayLike, Float
 
 from cbet_jax.agent import Agent, AgentParams
 from cbet_jax.config import OptimizerSettings, TrainSettings
-from cbet_jax.intrinsic.types import Intrinsic, Loss, Params, Reward
+from cbet_jax.intrinsic.interface import Intrinsic, Loss, Params, Reward
 from cbet_jax.losses import ActorCriticLoss, RewardStream, actor_critic_loss, cut_at_time_outs
 from cbet_jax.types import ArrayTree, Metrics, SameType, Trajectory, unchanged
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from cbet_jax.settings.types import SettingsError
+from cbet_jax.settings.ranges import SettingsError
 from envs.errors import did_you_mean
 
 DIGITS = 8  # length of the digest in a name

@@ -8,7 +8,7 @@ from jaxtyping import Array, Bool, PRNGKeyArray
 
 from cbet_jax.agent import Agent, AgentParams
 from cbet_jax.episode_records import Episodes
-from cbet_jax.intrinsic.types import Experience, Intrinsic, Memory, Params
+from cbet_jax.intrinsic.interface import Experience, Intrinsic, Memory, Params
 from cbet_jax.networks.policy_network import sample_actions
 from cbet_jax.types import ArrayTree, RecurrentState, Trajectory, Transition
 from envs.types import Step, World

@@ -18,7 +18,7 @@ from jax.sharding import PartitionSpec as P
 from jaxtyping import PyTree
 
 from cbet_jax.config import TrainSettings
-from cbet_jax.intrinsic.types import Memory
+from cbet_jax.intrinsic.interface import Memory
 from cbet_jax.learner import LearnerState
 from cbet_jax.rollout import ActorState
 from cbet_jax.types import ArrayTree, Metrics, SameType, Trajectory, unchanged

@@ -16,7 +16,7 @@ from cbet_jax.agent import Agent, world_agent
 from cbet_jax.config import TrainSettings
 from cbet_jax.episode_records import Episodes, with_episode_records
 from cbet_jax.intrinsic import make_intrinsic
-from cbet_jax.intrinsic.types import Intrinsic, Memory
+from cbet_jax.intrinsic.interface import Intrinsic, Memory
 from cbet_jax.learner import LearnerState, Optimizers, begin_learner, make_optimizers, update
 from cbet_jax.rollout import ActorState, Played, begin_actor, rollout
 from cbet_jax.settings.swept import traced, with_numbers

@@ -21,7 +21,7 @@ from cbet_jax.config import SettingsError
 from cbet_jax.runs import manifest
 from cbet_jax.runs.atomic_write import check_room, creating
 from cbet_jax.runs.devices import use_cpu
-from cbet_jax.settings.types import check_between
+from cbet_jax.settings.ranges import check_between
 from cbet_jax.sharding import cores
 from envs.errors import UnknownEnvironment
 from envs.minigrid.generators import find

@@ -23,7 +23,7 @@ from cbet_jax.analysis.method_style import OTHERS as COLORS
 from cbet_jax.config import LossSettings, OptimizerSettings, SettingsError, TrainSettings
 from cbet_jax.intrinsic import COUNT_REWARDS
 from cbet_jax.program import seed_keys
-from cbet_jax.settings.types import (
+from cbet_jax.settings.ranges import (
     Seed,
     Seeds,
     Worlds,

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import tyro
 
-from cbet_jax.settings.types import Worlds, check_fields
+from cbet_jax.settings.ranges import Worlds, check_fields
 from envs.errors import Check, UnknownEnvironment
 from experiments.common import cli
 from experiments.common.screen import Screen

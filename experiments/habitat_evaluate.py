@@ -14,7 +14,7 @@ from typing import Annotated
 import tyro
 
 from cbet_jax.config import Axis, HabitatSettings, SettingsError
-from cbet_jax.settings.types import Episodes, Processes, Seed, Steps, check_fields
+from cbet_jax.settings.ranges import Episodes, Processes, Seed, Steps, check_fields
 from envs.habitat.apartments import NAMES
 from envs.habitat.simulator import SIMULATORS, SimulatorError
 from experiments.common import cli, habitat, opening

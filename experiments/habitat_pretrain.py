@@ -15,7 +15,7 @@ from rich.console import Console
 
 from cbet_jax.config import HabitatSettings, RunSettings, SettingsError
 from cbet_jax.intrinsic import make_intrinsic
-from cbet_jax.settings.types import check_between
+from cbet_jax.settings.ranges import check_between
 from envs.habitat.simulator import ACTIONS
 from experiments import watch
 from experiments.common import habitat, presets, training_command

@@ -15,7 +15,7 @@ from typing import Annotated
 import tyro
 
 from cbet_jax.config import SettingsError
-from cbet_jax.settings.types import Episodes, Seed, check_fields
+from cbet_jax.settings.ranges import Episodes, Seed, check_fields
 from envs.errors import UnknownEnvironment
 from experiments.common import cli
 from experiments.common.commands import AND

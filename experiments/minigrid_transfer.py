@@ -23,7 +23,7 @@ from cbet_jax.config import NetworkSettings, RunSettings, SettingsError, Transfe
 from cbet_jax.runs import checkpoint, multihost
 from cbet_jax.runs.directory import RunDirectory
 from cbet_jax.runs.saved_policies import load_policies
-from cbet_jax.settings.types import check_between
+from cbet_jax.settings.ranges import check_between
 from envs.minigrid import make_world
 from experiments.common import gridworlds, opening, presets, training_command
 from experiments.common.cli import Said, value_of

@@ -10,7 +10,7 @@ from typing import Annotated
 import tyro
 
 from cbet_jax.runs.atomic_write import creating
-from cbet_jax.settings.types import SettingsError
+from cbet_jax.settings.ranges import SettingsError
 from experiments.common import cli, invocation
 from experiments.common.screen import Screen, say
 
@@ -20,7 +20,7 @@ CHECK, PRETRAIN = "experiments.check_method", "experiments.minigrid_pretrain"
 TEMPLATE = Template('''\
 """$name: reward views that are rare in their episode. (Say here what yours rewards.)
 
-A method is a record of functions, `Intrinsic`; cbet_jax/intrinsic/types.py says of each when it
+A method is a record of functions, `Intrinsic`; cbet_jax/intrinsic/interface.py says of each when it
 runs and what it returns. All but the name, the coefficient and the reward can be left out. Shapes:
 [T, N] is T steps of N actors that play side by side.
 """
@@ -30,7 +30,7 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 
-from cbet_jax.intrinsic.types import Intrinsic, Params, each_step
+from cbet_jax.intrinsic.interface import Intrinsic, Params, each_step
 
 SLOTS = 2**12  # counters of each actor; views that share one are counted together
 

@@ -20,7 +20,7 @@ from cbet_jax.agent import Agent, AgentParams, uniform
 from cbet_jax.config import SettingsError
 from cbet_jax.runs.directory import RunDirectory
 from cbet_jax.runs.saved_policies import load_policies
-from cbet_jax.settings.types import Seed, Steps, Worlds, check_between, check_fields
+from cbet_jax.settings.ranges import Seed, Steps, Worlds, check_between, check_fields
 from envs.errors import UnknownEnvironment
 from envs.minigrid import cells as c
 from envs.minigrid import rules

@@ -22,7 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     console = Screen()
     with cli.user_errors(UnknownEnvironment, SimulatorError):
         options: WatchOptions = cli.parse(WatchOptions, arguments, MODULE)
-        from experiments.watching.command import watch  # imported here: it takes seconds
+        from experiments.watching.film_command import watch  # imported here: it takes seconds
 
         watch(options, console)
 

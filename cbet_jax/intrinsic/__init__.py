@@ -18,13 +18,13 @@ from cbet_jax.intrinsic.count import count
 from cbet_jax.intrinsic.count_based import CountReward
 from cbet_jax.intrinsic.curiosity import curiosity
 from cbet_jax.intrinsic.e3b import e3b
+from cbet_jax.intrinsic.interface import Intrinsic
 from cbet_jax.intrinsic.ngu_episodic import ngu_episodic
 from cbet_jax.intrinsic.none import none
 from cbet_jax.intrinsic.noveld import noveld
 from cbet_jax.intrinsic.ride import ride
 from cbet_jax.intrinsic.rnd import rnd
 from cbet_jax.intrinsic.rnd_normalized import rnd_normalized
-from cbet_jax.intrinsic.types import Intrinsic
 from envs.errors import did_you_mean
 
 METHODS: dict[str, Callable[[TrainSettings, int], Intrinsic]] = {

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from cbet_jax.config import TrainSettings
 from cbet_jax.counts.resets import RESET_PROBABILITY, random_resets
 from cbet_jax.intrinsic.count_based import CHANGES, STATES, CountReward, count_based
-from cbet_jax.intrinsic.types import Intrinsic
+from cbet_jax.intrinsic.interface import Intrinsic
 
 BOTH = (STATES, CHANGES)
 

@@ -3,7 +3,7 @@
 from cbet_jax.config import TrainSettings
 from cbet_jax.counts.resets import RESET_PROBABILITY, random_resets
 from cbet_jax.intrinsic.count_based import CHANGES, STATES, CountReward, Numbers, count_based
-from cbet_jax.intrinsic.types import Intrinsic
+from cbet_jax.intrinsic.interface import Intrinsic
 
 
 def cbet_reward(states: Numbers, changes: Numbers) -> Numbers:

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from cbet_jax.config import TrainSettings
 from cbet_jax.counts.resets import random_resets
 from cbet_jax.intrinsic.count_based import STATES, CountReward, Numbers, count_based
-from cbet_jax.intrinsic.types import Intrinsic
+from cbet_jax.intrinsic.interface import Intrinsic
 
 
 def count_reward(states: Numbers) -> Numbers:

@@ -19,7 +19,7 @@ from cbet_jax.counts import table
 from cbet_jax.counts.observation_keys import KeyState, key_maker
 from cbet_jax.counts.resets import Resets, episodic_resets
 from cbet_jax.counts.table import CountTable, table_capacity
-from cbet_jax.intrinsic.types import (
+from cbet_jax.intrinsic.interface import (
     COUNT_COEFFICIENT,
     Experience,
     Intrinsic,

@@ -3,6 +3,7 @@
 from jaxtyping import PRNGKeyArray
 
 from cbet_jax.config import TrainSettings
+from cbet_jax.intrinsic.interface import EMBEDDING_COEFFICIENT, Intrinsic, Loss, Params, Reward
 from cbet_jax.intrinsic.inverse_forward import (
     init_models,
     make_models,
@@ -10,7 +11,6 @@ from cbet_jax.intrinsic.inverse_forward import (
     predict,
     prediction_error,
 )
-from cbet_jax.intrinsic.types import EMBEDDING_COEFFICIENT, Intrinsic, Loss, Params, Reward
 from cbet_jax.types import Trajectory
 from envs.types import Step
 

@@ -14,7 +14,7 @@ import optax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from cbet_jax.config import AuxiliarySettings
-from cbet_jax.intrinsic.types import Loss, Params
+from cbet_jax.intrinsic.interface import Loss, Params
 from cbet_jax.losses import sequence_mean
 from cbet_jax.networks import initializers
 from cbet_jax.networks.embedding import Embedding, apply, distance, init_params

@@ -10,9 +10,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from cbet_jax.config import TrainSettings
+from cbet_jax.intrinsic.interface import Experience, Intrinsic, Loss, Params, Reward, each_step
 from cbet_jax.intrinsic.inverse_forward import make_inverse_embedding
 from cbet_jax.intrinsic.running_moments import begin, include
-from cbet_jax.intrinsic.types import Experience, Intrinsic, Loss, Params, Reward, each_step
 from cbet_jax.types import SameType, Trajectory
 from envs.barrier import materialize
 from envs.types import Step

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from cbet_jax.config import TrainSettings
-from cbet_jax.intrinsic.types import Intrinsic, Params
+from cbet_jax.intrinsic.interface import Intrinsic, Params
 from cbet_jax.types import Trajectory
 
 

@@ -8,8 +8,8 @@ import jax.numpy as jnp
 from cbet_jax.config import TrainSettings
 from cbet_jax.intrinsic.count import REWARD
 from cbet_jax.intrinsic.count_based import STATES, count_based_in_episodes, with_networks
+from cbet_jax.intrinsic.interface import Intrinsic, Loss, Params, Reward
 from cbet_jax.intrinsic.rnd import embed_both, prediction_loss, rnd
-from cbet_jax.intrinsic.types import Intrinsic, Loss, Params, Reward
 from cbet_jax.networks.embedding import Embedding, distance
 from cbet_jax.types import Trajectory
 

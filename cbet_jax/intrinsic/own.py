@@ -17,7 +17,7 @@ from typing import Any
 from cbet_jax import own_code
 from cbet_jax.config import SettingsError, TrainSettings
 from cbet_jax.intrinsic import METHODS
-from cbet_jax.intrinsic.types import Intrinsic
+from cbet_jax.intrinsic.interface import Intrinsic
 from envs.errors import did_you_mean
 
 BOOLEANS = {"true": True, "false": False}

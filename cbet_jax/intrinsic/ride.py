@@ -8,8 +8,8 @@ from cbet_jax.config import TrainSettings
 from cbet_jax.intrinsic.count import REWARD
 from cbet_jax.intrinsic.count_based import count_based_in_episodes, with_networks
 from cbet_jax.intrinsic.curiosity import curiosity
+from cbet_jax.intrinsic.interface import EMBEDDING_COEFFICIENT, Intrinsic, Loss, Params, Reward
 from cbet_jax.intrinsic.inverse_forward import make_models, models_loss, predict
-from cbet_jax.intrinsic.types import EMBEDDING_COEFFICIENT, Intrinsic, Loss, Params, Reward
 from cbet_jax.networks.embedding import distance
 from cbet_jax.types import Trajectory
 

@@ -4,7 +4,7 @@ import jax
 from jaxtyping import Array, Float, PRNGKeyArray, UInt8
 
 from cbet_jax.config import AuxiliarySettings, TrainSettings
-from cbet_jax.intrinsic.types import EMBEDDING_COEFFICIENT, Intrinsic, Loss, Params, Reward
+from cbet_jax.intrinsic.interface import EMBEDDING_COEFFICIENT, Intrinsic, Loss, Params, Reward
 from cbet_jax.losses import sequence_mean
 from cbet_jax.networks.embedding import Embedding, apply, distance, init_params
 from cbet_jax.types import Trajectory

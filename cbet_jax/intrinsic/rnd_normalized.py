@@ -11,9 +11,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray, UInt8
 
 from cbet_jax.config import BRIGHTEST_PIXEL, TrainSettings
+from cbet_jax.intrinsic.interface import Experience, Intrinsic, Loss, Params, Reward, each_step
 from cbet_jax.intrinsic.rnd import prediction_loss
 from cbet_jax.intrinsic.running_moments import Moments, begin, include
-from cbet_jax.intrinsic.types import Experience, Intrinsic, Loss, Params, Reward, each_step
 from cbet_jax.networks.embedding import Embedding, apply, init_params
 from cbet_jax.types import SameType, Trajectory
 from envs.types import Step

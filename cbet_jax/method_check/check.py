@@ -10,7 +10,7 @@ from cbet_jax.config import AuxiliarySettings, CountSettings, TrainSettings
 from cbet_jax.method_check import contract
 from cbet_jax.method_check.contract import beginning
 from cbet_jax.method_check.walk import Subject
-from cbet_jax.settings.types import SettingsError
+from cbet_jax.settings.ranges import SettingsError
 from envs.errors import Check, ContractError
 
 SHAPES, RESETS, REACHES = "shapes and types", "resets leave no trace", "learns in a corridor"

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from cbet_jax.intrinsic.types import Params
+from cbet_jax.intrinsic.interface import Params
 from cbet_jax.method_check import corridor
 from cbet_jax.method_check.walk import (
     ACTORS,

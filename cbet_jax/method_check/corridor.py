@@ -13,7 +13,7 @@ from jaxtyping import Array, Bool, Int
 from cbet_jax.agent import Agent, AgentParams
 from cbet_jax.config import OptimizerSettings, TrainSettings
 from cbet_jax.program import make_program, seed_keys
-from cbet_jax.settings.types import LARGEST_INT
+from cbet_jax.settings.ranges import LARGEST_INT
 from envs.types import Step, World
 
 ACTIONS = 3  # left, stay, right

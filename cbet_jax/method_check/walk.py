@@ -9,7 +9,7 @@ from jaxtyping import PRNGKeyArray
 
 from cbet_jax.config import TrainSettings
 from cbet_jax.intrinsic import make_intrinsic
-from cbet_jax.intrinsic.types import Experience, Intrinsic, Memory, Params
+from cbet_jax.intrinsic.interface import Experience, Intrinsic, Memory, Params
 from cbet_jax.method_check.corridor import ACTIONS, looks
 from cbet_jax.types import ArrayTree, Trajectory, Transition, unchanged
 from envs.types import Step

@@ -22,7 +22,7 @@ from cbet_jax.runs import metrics_table, pretrained
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
 from cbet_jax.runs.host_loop import NonFiniteLossError
 from cbet_jax.runs.saved_policies import load_params
-from cbet_jax.settings.types import check_between
+from cbet_jax.settings.ranges import check_between
 from cbet_jax.types import Metrics, RecurrentState
 from envs.types import World
 

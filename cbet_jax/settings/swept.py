@@ -14,7 +14,7 @@ import numpy as np
 
 from cbet_jax.config import SettingsError, TrainSettings
 from cbet_jax.settings.as_json import first_difference, to_json
-from cbet_jax.settings.types import Mark, hints, parts_of
+from cbet_jax.settings.ranges import Mark, hints, parts_of
 
 
 def differing[S](several: Sequence[S]) -> S:

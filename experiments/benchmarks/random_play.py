@@ -12,7 +12,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from cbet_jax.config import CountSettings, TrainSettings
 from cbet_jax.intrinsic.cbet import cbet
-from cbet_jax.intrinsic.types import Experience, Params
+from cbet_jax.intrinsic.interface import Experience, Params
 from cbet_jax.types import LSTMState, Trajectory, Transition
 from envs.types import World
 from experiments.benchmarks import timing

@@ -13,7 +13,7 @@ from cbet_jax.config import RunSettings, SettingsError, TrainSettings
 from cbet_jax.program import Program
 from cbet_jax.runs import tracking
 from cbet_jax.runs.directory import RunDirectory
-from cbet_jax.settings.types import NonNegativeFloat, Processes, check_between, check_fields
+from cbet_jax.settings.ranges import NonNegativeFloat, Processes, check_between, check_fields
 from experiments.common.cli import Said
 
 

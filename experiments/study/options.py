@@ -11,7 +11,7 @@ import tyro
 from cbet_jax.config import Factors, SettingsError
 from cbet_jax.runs.directory import RunDirectoryError, create_with_record
 from cbet_jax.settings.as_json import first_difference, from_json
-from cbet_jax.settings.types import Frames, NonNegativeFloat, Worlds, check_fields
+from cbet_jax.settings.ranges import Frames, NonNegativeFloat, Worlds, check_fields
 from envs.minigrid.generators import find
 from envs.minigrid.generators.catalogue import TRANSFER as TEN_WORLDS
 from experiments.common import cli, presets

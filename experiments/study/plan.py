@@ -18,7 +18,7 @@ from typing import Literal, NamedTuple, get_args
 from cbet_jax import own_code
 from cbet_jax.config import Factors, RunSettings, SettingsError
 from cbet_jax.runs.directory import RunDirectory
-from cbet_jax.settings.types import (
+from cbet_jax.settings.ranges import (
     Episodes,
     Frames,
     Seed,

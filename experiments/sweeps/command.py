@@ -10,7 +10,7 @@ import tyro
 
 from cbet_jax.config import SettingsError
 from cbet_jax.runs.directory import RunDirectoryError, refuse_other_content, write_record
-from cbet_jax.settings.types import PositiveInt, check_fields
+from cbet_jax.settings.ranges import PositiveInt, check_fields
 from envs.errors import UnknownEnvironment
 from experiments.common import cli
 from experiments.common.outputs import RUNS

@@ -11,7 +11,7 @@ from rich.console import Console
 from cbet_jax.config import SettingsError
 from cbet_jax.runs.atomic_write import delete_left_over
 from cbet_jax.runs.signals import stop_on_signals
-from cbet_jax.settings.types import PositiveInt, Processes
+from cbet_jax.settings.ranges import PositiveInt, Processes
 from experiments.common import cli, endings, invocation
 from experiments.common.screen import say
 from experiments.sweeps.execute import Executor

@@ -7,7 +7,7 @@ from typing import Annotated
 import tyro
 
 from cbet_jax.config import Axis
-from cbet_jax.settings.types import Episodes, PositiveInt, Seed, Steps
+from cbet_jax.settings.ranges import Episodes, PositiveInt, Seed, Steps
 
 RUN = tyro.conf.arg(
     metavar="[DIR]",

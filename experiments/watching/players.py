@@ -8,7 +8,7 @@ from rich.console import Console
 from cbet_jax.agent import AgentParams, uniform
 from cbet_jax.config import RunSettings, TrainSettings
 from cbet_jax.intrinsic import make_intrinsic
-from cbet_jax.intrinsic.types import Intrinsic
+from cbet_jax.intrinsic.interface import Intrinsic
 from cbet_jax.runs import metrics_table
 from cbet_jax.runs.checkpoint import Loaded
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError

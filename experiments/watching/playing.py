@@ -12,7 +12,7 @@ from jaxtyping import Array, Float, Int, Key, PRNGKeyArray
 
 from cbet_jax.agent import Agent, AgentParams
 from cbet_jax.episode_records import Episodes, with_episode_records
-from cbet_jax.intrinsic.types import Experience, Intrinsic, Memory
+from cbet_jax.intrinsic.interface import Experience, Intrinsic, Memory
 from cbet_jax.rollout import ActorState, act, begin_actor
 from cbet_jax.runs.devices import compiled_quickly
 from cbet_jax.runs.signals import interruptible

@@ -18,7 +18,7 @@ from cbet_jax.config import (
     TransferSettings,
 )
 from cbet_jax.program import make_program, seed_keys
-from cbet_jax.settings.types import check_between, check_fields, static_settings
+from cbet_jax.settings.ranges import check_between, check_fields, static_settings
 from tests.support import tiny
 from tests.support.worlds import corridor
 

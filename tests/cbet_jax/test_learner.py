@@ -17,8 +17,8 @@ from cbet_jax.config import (
     OptimizerSettings,
     TrainSettings,
 )
+from cbet_jax.intrinsic.interface import Params
 from cbet_jax.intrinsic.none import NONE
-from cbet_jax.intrinsic.types import Params
 from cbet_jax.learner import (
     batch_loss,
     begin_learner,

@@ -11,7 +11,7 @@ from tests.support.refusal import refused
 METHOD = """
     import jax.numpy as jnp
 
-    from cbet_jax.intrinsic.types import Intrinsic
+    from cbet_jax.intrinsic.interface import Intrinsic
 
 
     def make(settings, num_actions):

@@ -22,7 +22,7 @@ from cbet_jax.runs.directory import RunDirectory
 from experiments import minigrid_evaluate, minigrid_pretrain
 from experiments.common import endings, gridworlds, opening
 from experiments.evaluation.evaluation_table import ALL_WORLDS
-from experiments.watching import command
+from experiments.watching import film_command as command
 from tests.support.evaluated import EPISODES, WORLDS
 from tests.support.refusal import refused
 from tests.support.saved_runs import save_run

@@ -71,7 +71,7 @@ OWN_METHOD = """
     from dataclasses import dataclass
 
     from cbet_jax.intrinsic.none import none
-    from cbet_jax.intrinsic.types import Intrinsic
+    from cbet_jax.intrinsic.interface import Intrinsic
 
 
     @dataclass(frozen=True)

@@ -9,7 +9,8 @@ from rich.console import Console
 from cbet_jax.runs.directory import RunDirectory
 from envs.minigrid import make_world
 from experiments import watch
-from experiments.watching import command, film, players
+from experiments.watching import film, players
+from experiments.watching import film_command as command
 from experiments.watching.players import saved_player
 from tests.support.refusal import refused
 from tests.support.saved_runs import save_run

@@ -8,7 +8,7 @@ import numpy as np
 
 from cbet_jax.config import AuxiliarySettings, CountSettings, TrainSettings
 from cbet_jax.intrinsic import make_intrinsic
-from cbet_jax.intrinsic.types import Experience, Intrinsic, Params
+from cbet_jax.intrinsic.interface import Experience, Intrinsic, Params
 from envs.types import Step
 from tests.support.moments import experience, moment
 

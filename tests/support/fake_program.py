@@ -10,7 +10,7 @@ from jax import Array
 from jax.sharding import Mesh
 
 from cbet_jax.config import RunSettings
-from cbet_jax.intrinsic.types import Params
+from cbet_jax.intrinsic.interface import Params
 from cbet_jax.learner import LearnerState
 from cbet_jax.program import Program
 from cbet_jax.train import TrainState

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from cbet_jax.config import AuxiliarySettings, TrainSettings
-from cbet_jax.intrinsic.types import Intrinsic, Params
+from cbet_jax.intrinsic.interface import Intrinsic, Params
 from cbet_jax.types import Trajectory
 
 V = np.array([[0.0, 51.0], [102.0, 51.0], [255.0, 0.0]])  # views [T + 1, N]

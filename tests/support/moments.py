@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from cbet_jax.intrinsic.types import Experience, Intrinsic
+from cbet_jax.intrinsic.interface import Experience, Intrinsic
 from cbet_jax.types import LSTMState, Trajectory, Transition
 from envs.types import Step
 

@@ -22,7 +22,7 @@ from jax.sharding import Mesh
 from cbet_jax.agent import make_agent
 from cbet_jax.config import NetworkSettings, RunSettings, TransferSettings
 from cbet_jax.evaluate import Episodes
-from cbet_jax.intrinsic.types import Params
+from cbet_jax.intrinsic.interface import Params
 from cbet_jax.learner import LearnerState
 from cbet_jax.program import Program
 from cbet_jax.runs import metrics_table

@@ -8,7 +8,7 @@ import pytest
 
 from cbet_jax.config import CountSettings
 from cbet_jax.intrinsic import COUNT_REWARDS
-from cbet_jax.intrinsic.types import Params
+from cbet_jax.intrinsic.interface import Params
 from tests.support.counting import NEVER, drawn_resets, make, observe, resets
 from tests.support.moments import moment, trajectory
 

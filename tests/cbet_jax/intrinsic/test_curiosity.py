@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cbet_jax.intrinsic.curiosity import curiosity
-from cbet_jax.intrinsic.types import Params
+from cbet_jax.intrinsic.interface import Params
 from tests.support.handmade_networks import (
     ACTION,
     V,

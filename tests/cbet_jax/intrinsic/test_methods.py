@@ -8,7 +8,7 @@ import pytest
 
 from cbet_jax.config import AuxiliarySettings, CountSettings, TrainSettings
 from cbet_jax.intrinsic import METHODS, make_intrinsic
-from cbet_jax.intrinsic.types import Params
+from cbet_jax.intrinsic.interface import Params
 from cbet_jax.program import make_program, seed_keys
 from cbet_jax.runs import checkpoint
 from cbet_jax.runs.checkpoint import Position

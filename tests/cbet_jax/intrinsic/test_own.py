@@ -17,7 +17,7 @@ BONUS = '''
     import jax.numpy as jnp
 
     from cbet_jax.config import SettingsError
-    from cbet_jax.intrinsic.types import Intrinsic
+    from cbet_jax.intrinsic.interface import Intrinsic
 
 
     @dataclass(frozen=True)

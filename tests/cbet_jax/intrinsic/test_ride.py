@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from cbet_jax.config import CountSettings, SettingsError
+from cbet_jax.intrinsic.interface import Params
 from cbet_jax.intrinsic.ride import ride
-from cbet_jax.intrinsic.types import Params
 from tests.support.counting import make, observe_states
 from tests.support.handmade_networks import (
     ACTION,

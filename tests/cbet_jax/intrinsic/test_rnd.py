@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from cbet_jax.intrinsic.interface import Params
 from cbet_jax.intrinsic.rnd import rnd
-from cbet_jax.intrinsic.types import Params
 from tests.support.handmade_networks import ACTION, V, X, norm, passing_on, settings
 from tests.support.moments import trajectory
 

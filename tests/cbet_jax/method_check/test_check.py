@@ -9,7 +9,7 @@ import pytest
 
 from cbet_jax.config import SettingsError
 from cbet_jax.intrinsic import METHODS
-from cbet_jax.intrinsic.types import Intrinsic, Params, each_step
+from cbet_jax.intrinsic.interface import Intrinsic, Params, each_step
 from cbet_jax.method_check.check import CHECKS, REACHES, RESETS, check_method, check_settings
 from cbet_jax.method_check.contract import FURTHER
 from tests.support.families import others_slow

@@ -17,7 +17,7 @@ import pytest
 from rich.console import Console
 
 from cbet_jax.analysis import figures
-from cbet_jax.intrinsic.types import Params
+from cbet_jax.intrinsic.interface import Params
 from cbet_jax.runs import host_loop, memory, metrics_table, signals
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError, checkpoints
 from cbet_jax.runs.host_loop import HostSettings, SaveClock

@@ -16,7 +16,7 @@ from cbet_jax.runs import checkpoint, pretrained
 from cbet_jax.runs.checkpoint import Position
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
 from cbet_jax.runs.host_loop import NonFiniteLossError
-from cbet_jax.settings.types import SettingsError
+from cbet_jax.settings.ranges import SettingsError
 from tests.support import tiny
 from tests.support.own_method import own_method
 from tests.support.tiny import CHUNK, LEARNING, LEARNING_CHUNK_FRAMES
@@ -153,7 +153,7 @@ FINITE_STEPS = 2 * LEARNING_CHUNK_FRAMES // LEARNING.worlds
 ONES = f"""
     import jax.numpy as jnp
 
-    from cbet_jax.intrinsic.types import Intrinsic, Params, each_step
+    from cbet_jax.intrinsic.interface import Intrinsic, Params, each_step
 
 
     def begin(key, step):

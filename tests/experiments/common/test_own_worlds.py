@@ -14,7 +14,7 @@ from experiments.minigrid_evaluate import EvaluateOptions
 from experiments.sweeps.command import SweepOptions
 from experiments.sweeps.grid import plan, read_grid
 from experiments.sweeps.jobs import check
-from experiments.watching import command
+from experiments.watching import film_command as command
 from experiments.watching.options import WatchOptions
 from tests.support.own_world import own_world
 

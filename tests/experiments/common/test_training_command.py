@@ -16,7 +16,7 @@ from tests.support.tiny import ARGUMENTS, CHUNK_FRAMES
 BONUS = """
     import jax.numpy as jnp
 
-    from cbet_jax.intrinsic.types import Intrinsic
+    from cbet_jax.intrinsic.interface import Intrinsic
 
 
     def make(settings, num_actions):

@@ -13,7 +13,7 @@ from cbet_jax.config import HabitatSettings, RunSettings, SettingsError
 from cbet_jax.runs import compilation_cache
 from cbet_jax.runs.directory import RunDirectory
 from cbet_jax.runs.saved_policies import load_policies
-from cbet_jax.settings.types import check_between, check_fields
+from cbet_jax.settings.ranges import check_between, check_fields
 from envs.minigrid import make_world
 from envs.minigrid.generators import NAMES, find
 from experiments.common import habitat, opening
