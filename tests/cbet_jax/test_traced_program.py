@@ -33,6 +33,7 @@ def factors(request):
 @pytest.fixture(scope="module")
 def traced(factors):
     """The state's shapes, and every equation of the program that trains one seed."""
+    jax.clear_caches()  # another test may have traced the LSTM's form for GPUs
     settings = replace(SETTINGS, network=replace(SETTINGS.network, factors=factors))
     world = make_world(("Unlock",), settings.worlds, explore=True)
     program = make_program(settings, world, seeds=1, iterations_per_chunk=2)

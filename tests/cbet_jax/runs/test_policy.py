@@ -18,6 +18,7 @@ from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
 from cbet_jax.runs.host_loop import NonFiniteLossError
 from cbet_jax.settings.ranges import SettingsError
 from tests.support import tiny
+from tests.support.damage import cut
 from tests.support.own_method import own_method
 from tests.support.tiny import CHUNK, LEARNING, LEARNING_CHUNK_FRAMES
 from tests.support.worlds import corridor
@@ -83,9 +84,9 @@ def test_one_agent_needs_no_axis(tmp_path):
 def test_a_damaged_checkpoint_is_passed_over(tmp_path):
     directory, *_ = saved(tmp_path / "run", SETTINGS)
     newest = checkpoint.checkpoints(directory.checkpoints)[-1]
-    newest.write_bytes(newest.read_bytes()[:-100])
+    cut(newest)
     assert cbet_jax.load(directory.root).frames == 40
-    with pytest.raises(RunDirectoryError, match=r"80\.npz is damaged"):
+    with pytest.raises(RunDirectoryError, match=r"80.* is damaged"):
         cbet_jax.load(directory.root, frames=80)
 
 
