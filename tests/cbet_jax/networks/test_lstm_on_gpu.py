@@ -1,6 +1,7 @@
 """The GPU's form of the LSTM's gradient, compared with the CPU's."""
 
 from functools import partial
+from unittest.mock import patch
 
 import jax
 import jax.numpy as jnp
@@ -17,9 +18,9 @@ STEPS = 2 * lstm_on_gpu.STEPS_A_TURN + 1  # whole turns, and a rest
 def gradients(platform, factors, arguments):
     projected, first, weights, initial, cotangents = arguments
     function = partial(unroll, factors=factors)
-    lstm._on_cpu = lambda: platform == "cpu"
-    value, back = jax.vjp(lambda p, w, i: function(p, first, w, i), projected, weights, initial)
-    return value, back(cotangents)
+    with patch.object(lstm, "_on_cpu", lambda: platform == "cpu"):
+        value, back = jax.vjp(lambda p, w, i: function(p, first, w, i), projected, weights, initial)
+        return value, back(cotangents)
 
 
 def drawn(seeds):
