@@ -12,7 +12,7 @@ counts are ever reset (`counts.reset_probability`, `counts.random_resets`).
 import functools
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, is_dataclass
+from dataclasses import dataclass
 from enum import Enum
 from types import UnionType
 from typing import (
@@ -124,23 +124,6 @@ def check_between(name: str, value: int, low: int, high: int) -> None:
     """Refuse a setting outside of `low..high`, both included, with a `SettingsError`."""
     if not low <= value <= high:
         raise SettingsError(f"{name} must be in {low}..{high}, not {value}")
-
-
-def static_settings(kind: type, prefix: str = "") -> tuple[str, ...]:
-    """Return the names of a dataclass's static settings, such as `network.channels`.
-
-    Args:
-        kind: the dataclass; those inside it are searched, too.
-        prefix: begins the names.
-    """
-    found: list[str] = []
-    for name, hint in hints(kind).items():
-        if Mark.STATIC in parts_of(hint):
-            found.append(prefix + name)
-        for inner in parts_of(hint):
-            if isinstance(inner, type) and is_dataclass(inner):
-                found += static_settings(inner, f"{prefix}{name}.")
-    return tuple(found)
 
 
 @functools.cache

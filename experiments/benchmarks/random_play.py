@@ -56,10 +56,6 @@ class RandomPlay:
         self.carry = self.start(jax.random.key(0))
         return TimedTask(self._run, STEPS * self.world.num_worlds, "step")
 
-    def share_replayed(self) -> float:
-        """Return the share of levels so far that had been played before."""
-        return float(self.world.report(self.carry[0])["levels_replayed"])
-
     def _run(self) -> None:
         self.carry = jax.block_until_ready(self.play(self.carry)[0])
 

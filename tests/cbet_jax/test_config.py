@@ -18,7 +18,7 @@ from cbet_jax.config import (
     TransferSettings,
 )
 from cbet_jax.program import make_program, seed_keys
-from cbet_jax.settings.ranges import check_between, check_fields, static_settings
+from cbet_jax.settings.ranges import Mark, check_between, check_fields, hints, parts_of
 from tests.support import tiny
 from tests.support.worlds import corridor
 
@@ -127,6 +127,23 @@ def test_a_real_number_may_be_whole():
 def check_again(settings, change):
     vars(settings).update(change)
     settings.__post_init__()
+
+
+def static_settings(kind: type, prefix: str = "") -> tuple[str, ...]:
+    """Return the names of a dataclass's static settings, such as `network.channels`.
+
+    Args:
+        kind: the dataclass; those inside it are searched, too.
+        prefix: begins the names.
+    """
+    found: list[str] = []
+    for name, hint in hints(kind).items():
+        if Mark.STATIC in parts_of(hint):
+            found.append(prefix + name)
+        for inner in parts_of(hint):
+            if isinstance(inner, type) and is_dataclass(inner):
+                found += static_settings(inner, f"{prefix}{name}.")
+    return tuple(found)
 
 
 def test_static_settings_are_named():
