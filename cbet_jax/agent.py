@@ -1,7 +1,7 @@
 """The agent: a policy and its value, as a record of pure functions."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -15,7 +15,6 @@ from envs.types import World
 
 type View = UInt8[Array, "N height width 3"]
 type Views = UInt8[Array, "T N height width 3"]
-type Outputs = tuple[Float[Array, "T N actions"], Float[Array, "T N *heads"], RecurrentState]
 type Schedule = Callable[[Float[Array, ""]], Float[Array, ""]]  # frames played -> weight
 
 
@@ -26,18 +25,43 @@ class AgentParams(NamedTuple):
     fixed: ArrayTree = ()  # not learnt; may follow a schedule
 
 
+class Outputs(NamedTuple):
+    """What an agent gives for `T` steps of `N` agents."""
+
+    logits: Float[Array, "T N actions"]
+    value: Float[Array, "T N *heads"]
+    state: RecurrentState  # after the last step
+    prior: ArrayTree = ()  # the part of the logits that is frozen [T, N, actions], if there is one
+
+
+class Apply(Protocol):
+    """Plays `T` steps of `N` agents."""
+
+    def __call__(
+        self,
+        params: "AgentParams",
+        view: Views,
+        first: Bool[Array, "T N"],
+        state: RecurrentState,
+        prior: ArrayTree = (),
+        /,
+    ) -> Outputs:
+        """Return the outputs; `prior` is the frozen part of the logits, if it is known."""
+
+
 class Agent(NamedTuple):
     """A policy and its value.
 
-    `apply` returns the logits and the values of `T` steps of `N` agents, and the recurrent
-    state after the last step. Where `first` is true, the state is zeroed before the step.
+    `apply` plays `T` steps of `N` agents. Where `first` is true, the state is zeroed before the
+    step. Learning hands it the frozen part of the logits that acting has computed, which may lack
+    the last steps: it then gives logits of as many steps.
     """
 
     init: Callable[[PRNGKeyArray], AgentParams]
     initial_state: Callable[[int], RecurrentState]  # number of agents -> state before a first view
     schedule: Callable[[ArrayTree, Float[Array, ""]], ArrayTree]  # fixed, frames played -> fixed
     precompute: Callable[[AgentParams, View], AgentParams]  # makes many calls of `apply` faster
-    apply: Callable[[AgentParams, Views, Bool[Array, "T N"], RecurrentState], Outputs]
+    apply: Apply
 
 
 class Bias(NamedTuple):
@@ -99,8 +123,10 @@ def network_agent(
     def precompute(params: AgentParams, view: View) -> AgentParams:
         return params._replace(learnt=policy_network.precompute(network, params.learnt, view))
 
-    def apply(params: AgentParams, view: Views, first: Array, state: LSTMState) -> Outputs:
-        return policy_network.apply(network, params.learnt, view, first, state)
+    def apply(
+        params: AgentParams, view: Views, first: Array, state: LSTMState, prior: ArrayTree = ()
+    ) -> Outputs:
+        return Outputs(*policy_network.apply(network, params.learnt, view, first, state))
 
     return Agent(init, initial_state, _constant, precompute, apply)
 
@@ -128,15 +154,17 @@ def biased(task: Agent, bias: Agent, alpha: Schedule) -> Agent:
         learnt = task.precompute(AgentParams(params.learnt), view).learnt
         return AgentParams(learnt, params.fixed._replace(policy=frozen))
 
-    def apply(params: AgentParams, view: Views, first: Array, state: BiasedState) -> Outputs:
-        frozen = AgentParams(params.fixed.policy)
-        bias_logits, _, bias_state = jax.lax.stop_gradient(
-            bias.apply(frozen, view, first, state.bias)
-        )
-        learnt = AgentParams(params.learnt)
-        task_logits, value, task_state = task.apply(learnt, view, first, state.task)
-        logits = task_logits + params.fixed.alpha * bias_logits
-        return logits, value, BiasedState(task_state, bias_state)
+    def apply(
+        params: AgentParams, view: Views, first: Array, state: BiasedState, prior: ArrayTree = ()
+    ) -> Outputs:
+        after = state.bias
+        if isinstance(prior, tuple):
+            frozen = bias.apply(AgentParams(params.fixed.policy), view, first, state.bias)
+            prior, after = params.fixed.alpha * frozen.logits, frozen.state
+        prior = jax.lax.stop_gradient(prior)
+        own = task.apply(AgentParams(params.learnt), view, first, state.task)
+        logits = own.logits[: len(prior)] + prior
+        return Outputs(logits, own.value, BiasedState(own.state, after), prior)
 
     return Agent(init, initial_state, schedule, precompute, apply)
 
@@ -160,8 +188,10 @@ def uniform(num_actions: int) -> Agent:
     def precompute(params: AgentParams, view: View) -> AgentParams:
         return params
 
-    def apply(params: AgentParams, view: Views, first: Array, state: RecurrentState) -> Outputs:
-        return jnp.zeros((*first.shape, num_actions)), jnp.zeros(first.shape), state
+    def apply(
+        params: AgentParams, view: Views, first: Array, state: RecurrentState, prior: ArrayTree = ()
+    ) -> Outputs:
+        return Outputs(jnp.zeros((*first.shape, num_actions)), jnp.zeros(first.shape), state)
 
     return Agent(init, initial_state, _constant, precompute, apply)
 

@@ -89,6 +89,8 @@ class OptimizerSettings:
     )
     rms_decay: Static[BelowOne] = 0.99
     rms_epsilon: PositiveFloat = 1e-5  # added outside the square root
+    #: bound on the root mean square of an array's step, in learning rates (None: no bound)
+    largest_step: Static[PositiveFloat | None] = None
     max_gradient_norm: PositiveFloat = 40.0
 
     def __post_init__(self) -> None:
@@ -104,6 +106,9 @@ class LossSettings:
     intrinsic_discount: BelowOne = 0.99
     value_weight: NonNegativeFloat = 0.5
     entropy_weight: NonNegativeFloat = 0.0005
+    #: transfer: weight the divergence from the frozen policy, not the (published) negative entropy,
+    #: which is the divergence from the uniform policy
+    relative_entropy: Static[bool] = False
     #: at a time-out, bootstrap from the old episode's last view, not (as the published
     #: code does) from the first view of the next episode
     cut_at_time_outs: Static[bool] = False

@@ -68,12 +68,17 @@ def decaying_rate(settings: OptimizerSettings, frames: int, update_frames: int) 
 
 
 def rmsprop(settings: OptimizerSettings, rate: optax.Schedule) -> optax.GradientTransformation:
-    """Return an optimizer that clips by global norm, then applies PyTorch's RMSProp."""
-    return optax.chain(
-        optax.clip_by_global_norm(settings.max_gradient_norm),
-        optax.scale_by_rms(settings.rms_decay, settings.rms_epsilon, 0.0, eps_in_sqrt=False),
-        optax.scale_by_learning_rate(rate),
-    )
+    """Return an optimizer that clips by global norm, then applies PyTorch's RMSProp.
+
+    RMSProp divides a gradient by what gradients were. Where little is left to learn, one large
+    gradient makes a step of 10 = (1 - `rms_decay`) ** -0.5 learning rates in all parameters.
+    `largest_step` bounds it, as Adafactor does (Shazeer & Stern, 2018, section 6).
+    """
+    step = [optax.scale_by_rms(settings.rms_decay, settings.rms_epsilon, 0.0, eps_in_sqrt=False)]
+    if settings.largest_step is not None:
+        step.append(optax.clip_by_block_rms(settings.largest_step))
+    clip = optax.clip_by_global_norm(settings.max_gradient_norm)
+    return optax.chain(clip, *step, optax.scale_by_learning_rate(rate))
 
 
 def begin_learner(params: AgentParams, intrinsic: Params, optimizers: Optimizers) -> LearnerState:
@@ -119,6 +124,7 @@ def update(
     policy, policy_optimizer = _apply(
         optimizers.policy, gradient, learner.policy, learner.policy_optimizer
     )
+    step = jax.tree.map(jnp.subtract, policy, learner.policy)
     (network_loss, terms), networks_gradient = mean((networks_loss, networks_gradient))
     networks, network_optimizers = _update_networks(optimizers.networks, networks_gradient, learner)
     metrics = {
@@ -127,9 +133,13 @@ def update(
         "policy_loss": loss.policy,
         "value_loss": loss.value,
         "entropy": -loss.entropy / settings.unroll,
+        "importance_ratio": loss.rho,
         "gradient_norm": optax.tree.norm(gradient),
+        "step_norm": optax.tree.norm(step) / optax.tree.norm(policy),
         **terms,
     }
+    if not isinstance(batch.steps.prior, tuple):
+        metrics["divergence"] = loss.divergence / settings.unroll
     learner = LearnerState(policy, networks, policy_optimizer, network_optimizers, learner.fixed)
     return learner, metrics
 
@@ -209,7 +219,7 @@ def batch_loss(
         settings: `settings.loss` weights the terms.
     """
     steps, loss = batch.steps, settings.loss
-    logits, value, _ = agent.apply(params, batch.view, batch.first, batch.initial_state)
+    outputs = agent.apply(params, batch.view, batch.first, batch.initial_state, steps.prior)
     ending = loss.discount * (1.0 - steps.terminated)
 
     def stream(name: str, value: Float[Array, "views N"]) -> RewardStream:
@@ -221,8 +231,9 @@ def batch_loss(
             return RewardStream(value, *cut)
         return RewardStream(value, rewards[name], ending)
 
-    streams = [stream(*named) for named in by_name(value).items()]
-    return actor_critic_loss(logits[:-1], steps.action, steps.logits, streams, loss)
+    streams = [stream(*named) for named in by_name(outputs.value).items()]
+    logits = outputs.logits[: len(steps.action)]
+    return actor_critic_loss(logits, steps.action, steps.logits, streams, loss, steps.prior)
 
 
 def _apply(

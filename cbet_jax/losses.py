@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from cbet_jax.config import LossSettings
+from cbet_jax.types import ArrayTree
 from cbet_jax.vtrace import vtrace
 
 
@@ -28,6 +29,8 @@ class ActorCriticLoss(NamedTuple):
     policy: Float[Array, ""]
     value: Float[Array, ""]
     entropy: Float[Array, ""]  # the negative entropy, summed over the steps
+    divergence: Float[Array, ""]  # KL(policy || prior); without a prior, the negative entropy
+    rho: Float[Array, ""]  # mean importance ratio of the actions, not truncated
 
 
 def actor_critic_loss(
@@ -36,8 +39,14 @@ def actor_critic_loss(
     behaviour_logits: Float[Array, "T N actions"],
     streams: Sequence[RewardStream],
     settings: LossSettings,
+    prior: ArrayTree = (),
 ) -> ActorCriticLoss:
     """Return the V-trace actor-critic loss of a batch of sequences.
+
+    The published loss has an entropy term, which is the divergence from the uniform policy, so a
+    policy that is biased by a frozen one unlearns it while it finds no reward. With
+    `settings.relative_entropy` the policy is kept near the frozen one instead: KL-regularized
+    reinforcement learning with a behaviour prior (Galashov et al., 2019; Tirumala et al., 2020).
 
     Args:
         logits: what the learning policy gives for the views acted on.
@@ -45,6 +54,7 @@ def actor_critic_loss(
         behaviour_logits: what the policy that acted gave.
         streams: rewards with their values; advantages and squared errors are summed.
         settings: weights of the terms.
+        prior: logits `[T, N, actions]` of the frozen policy; () if there is none.
     """
     log_policy = jax.nn.log_softmax(logits)
     log_action = _pick(log_policy, action)
@@ -64,9 +74,19 @@ def actor_critic_loss(
     policy = -(advantage * log_action)
     squared_error = reduce(add, (0.5 * error**2 for error in errors))
     negative_entropy = (jnp.exp(log_policy) * log_policy).sum(-1)
-    terms = [sequence_mean(term) for term in (policy, squared_error, negative_entropy)]
-    total = terms[0] + settings.value_weight * terms[1] + settings.entropy_weight * terms[2]
-    return ActorCriticLoss(total, *terms)
+    divergence = negative_entropy
+    if not isinstance(prior, tuple):
+        divergence -= (jnp.exp(log_policy) * jax.nn.log_softmax(prior)).sum(-1)
+    regularizer = divergence if settings.relative_entropy else negative_entropy
+    terms = [sequence_mean(each) for each in (policy, squared_error, regularizer)]
+    return ActorCriticLoss(
+        total=terms[0] + settings.value_weight * terms[1] + settings.entropy_weight * terms[2],
+        policy=terms[0],
+        value=terms[1],
+        entropy=sequence_mean(negative_entropy),
+        divergence=sequence_mean(divergence),
+        rho=jnp.exp(log_rho).mean(),
+    )
 
 
 def sequence_mean(terms: Float[Array, "T N"]) -> Float[Array, ""]:

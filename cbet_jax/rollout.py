@@ -109,11 +109,12 @@ def act(
         key: draws the actions.
     """
     view, first = actor.step.view[None], actor.first[None]
-    logits, _, recurrent = agent.apply(params, view, first, actor.recurrent)
-    action = sample_actions(key, logits[0])
+    outputs = agent.apply(params, view, first, actor.recurrent)
+    logits, prior = jax.tree.map(lambda leaf: leaf[0], (outputs.logits, outputs.prior))
+    action = sample_actions(key, logits)
     state, step = world.step(actor.world, action)
-    transition = Transition(action, logits[0], step.reward, step.terminated, step.truncated)
+    transition = Transition(action, logits, step.reward, step.terminated, step.truncated, prior)
     # As in the published code, success zeroes the recurrent state, too, even while exploring,
     # where the episode continues.
     first = step.terminated | step.truncated | step.success
-    return ActorState(state, step, first, recurrent), transition
+    return ActorState(state, step, first, outputs.state), transition

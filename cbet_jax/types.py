@@ -37,6 +37,7 @@ class Transition(NamedTuple):
     extrinsic_reward: Float[Array, " N"]
     terminated: Bool[Array, " N"]  # the value of what follows is zero
     truncated: Bool[Array, " N"]  # what follows belongs to another episode
+    prior: ArrayTree = ()  # logits [N, actions] of the frozen policy in it, if it has one
 
 
 class Trajectory(NamedTuple):

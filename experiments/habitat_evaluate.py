@@ -14,6 +14,7 @@ from typing import Annotated
 import tyro
 
 from cbet_jax.config import Axis, HabitatSettings, SettingsError
+from cbet_jax.runs.directory import Checkpoint
 from cbet_jax.settings.ranges import Episodes, Processes, Seed, Steps, check_fields
 from envs.habitat.apartments import NAMES
 from envs.habitat.simulator import SIMULATORS, SimulatorError
@@ -45,7 +46,7 @@ class HabitatEvaluateOptions:
     random_starts: bool = False  # every episode begins in another place
     workers: Processes | None = None  # simulators at once (default: as many as the first run had)
     seed: Seed = 0  # of the starts and the actions
-    checkpoint: int | None = None  # frames of the checkpoint (default: the newest)
+    checkpoint: Checkpoint = None  # frames of the checkpoint (default: the newest)
     #: folder of the table and its pictures (default: the run's directory; of several, runs/)
     out: Path | None = None
     up: Axis | None = None  # axis that points up in the files (None: as in the run)

@@ -15,6 +15,7 @@ from typing import Annotated
 import tyro
 
 from cbet_jax.config import SettingsError
+from cbet_jax.runs.directory import Checkpoint
 from cbet_jax.settings.ranges import Episodes, Seed, check_fields
 from envs.errors import UnknownEnvironment
 from experiments.common import cli
@@ -35,7 +36,7 @@ class EvaluateOptions:
     #: world of that task)
     envs: tuple[str, ...] = ()
     seed: Seed = 0  # of the evaluation's levels and actions
-    checkpoint: int | None = None  # frames of the checkpoint (default: the newest)
+    checkpoint: Checkpoint = None  # frames of the checkpoint (default: the newest)
     #: folder of the table and its picture; of several runs each gets its own in it (default: the
     #: run's directory)
     out: Path | None = None

@@ -21,7 +21,7 @@ from rich.console import Console
 from cbet_jax.analysis.method_style import plain_name
 from cbet_jax.config import NetworkSettings, RunSettings, SettingsError, TransferSettings
 from cbet_jax.runs import checkpoint, multihost
-from cbet_jax.runs.directory import RunDirectory
+from cbet_jax.runs.directory import Checkpoint, RunDirectory
 from cbet_jax.runs.saved_policies import load_policies
 from cbet_jax.settings.ranges import check_between
 from envs.minigrid import make_world
@@ -45,7 +45,7 @@ class TransferOptions(TrainingOptions):
     #: the pre-trained run, or pretrained/NAME
     source: Annotated[Path, tyro.conf.arg(name="from", metavar="RUN")]
     env: str  # the world whose task is learnt
-    checkpoint: int | None = None  # frames of RUN's checkpoint (default: its newest)
+    checkpoint: Checkpoint = None  # frames of RUN's checkpoint (default: its newest)
     #: which of RUN's seeds biases every agent (default: each agent has the one of the same index)
     seed_index: int | None = None
     alpha: float = 1.0  # weight of the pre-trained logits
@@ -129,7 +129,8 @@ def new_seeds(said: Said, of_preset: int) -> int:
 def resumed(options: TransferOptions, stored: RunSettings) -> RunSettings:
     """Return the settings that the options ask of a stored run."""
     assert stored.transfer is not None
-    frames = stored.transfer.frames if options.checkpoint is None else options.checkpoint
+    asked = options.checkpoint
+    frames = asked if isinstance(asked, int) else stored.transfer.frames
     return options.settings_from(frames, stored.transfer.network)
 
 

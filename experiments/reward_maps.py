@@ -18,7 +18,7 @@ from rich.console import Console
 
 from cbet_jax.agent import Agent, AgentParams, uniform
 from cbet_jax.config import SettingsError
-from cbet_jax.runs.directory import RunDirectory
+from cbet_jax.runs.directory import Checkpoint, RunDirectory
 from cbet_jax.runs.saved_policies import load_policies
 from cbet_jax.settings.ranges import Seed, Steps, Worlds, check_between, check_fields
 from envs.errors import UnknownEnvironment
@@ -70,7 +70,7 @@ class RewardMapOptions:
     env: str = "DoorKey-8x8"  # the environment
     level_seed: Seed = 4  # draws its level
     source: Annotated[Path | None, FROM] = None
-    checkpoint: int | None = None  # frames of RUN's checkpoint (default: its newest)
+    checkpoint: Checkpoint = None  # frames of RUN's checkpoint (default: its newest)
     seed_index: int = 0  # which of RUN's seeds plays
     worlds: Worlds = 64  # copies that are played side by side and counted together
     steps: Steps = 1000  # steps in each copy

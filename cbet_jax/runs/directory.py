@@ -5,6 +5,7 @@ manifest.json  what it ran on, and how fast
 metrics.csv    one long table
 checkpoints/   the last few states of the whole program
 policies/      policies kept for good, without the rest of the program
+best/          the policies that played best while they learnt a task
 figures/       learning curves
 method.py      a copy of the file that an own method is in; never run
 world.py       likewise for a world (further files: world-2.py, ...)
@@ -26,7 +27,7 @@ import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from cbet_jax.config import RunSettings, SettingsError
 from cbet_jax.runs.atomic_write import (
@@ -39,6 +40,10 @@ from cbet_jax.runs.atomic_write import (
 )
 from cbet_jax.settings.as_json import from_json, to_json
 
+#: The frames of a checkpoint, the policies that played best while they learnt a task, or the newest
+#: good checkpoint (None: the best policies of a task, else the newest checkpoint).
+Checkpoint = int | Literal["best", "newest"] | None
+BEST, NEWEST = "best", "newest"
 FRAME_DIGITS = 13  # digits in a checkpoint's name, enough for `MOST_FRAMES`
 DIGEST = "digest"  # the SHA-256 of all other entries, in config.json
 UNREADABLE = (
@@ -65,6 +70,7 @@ class RunDirectory:
         self.metrics = self.root / "metrics.csv"
         self.checkpoints = self.root / "checkpoints"
         self.policies = self.root / "policies"
+        self.best = self.root / "best"
         self.figures = self.root / "figures"
         self.method = self.root / "method.py"
         self._lock = self.root / ".lock"
@@ -116,7 +122,7 @@ class RunDirectory:
 
     def clean(self) -> None:
         """Delete files that killed processes were writing."""
-        for folder in (self.root, self.figures, self.checkpoints, self.policies):
+        for folder in (self.root, self.figures, self.checkpoints, self.policies, self.best):
             delete_left_over(folder)
 
     def saved_frames(self) -> int:
@@ -180,7 +186,10 @@ class RunDirectory:
         written = [self._lock, self.config, self.manifest, self.metrics]
         tracked = self.root / "wandb"  # makes links of its own in there
         written += [tracked, tracked / "run-id"]
-        for folder in (self.checkpoints, self.policies, self.figures, self.root / "tensorboard"):
+        for folder in (
+            *(self.checkpoints, self.policies, self.best, self.figures),
+            self.root / "tensorboard",
+        ):
             written.append(folder)
             if not folder.is_symlink():
                 written += folder.rglob("*")

@@ -35,6 +35,7 @@ from cbet_jax.runs.directory import RunDirectory
 from cbet_jax.runs.metrics_table import Chunk
 from cbet_jax.runs.run_files import Run, RunFiles
 from cbet_jax.runs.signals import Stop, in_thread, interruptible, stop_on_signals
+from cbet_jax.runs.task_record import TO_THE_END, EarlyEnd
 from cbet_jax.runs.tracking import Trackers
 from cbet_jax.train import TrainState
 
@@ -58,6 +59,8 @@ class Outcome(NamedTuple):
     trained: bool  # False: nothing was left to do
     signal: int  # signal that asked it to stop (0: none)
     trouble: str = ""  # how it diverged, in one line, if it did
+    ending: str = ""  # why it ended before its last frame, if it did
+    story: str = ""  # how its best policies played a task, and how the last ones do
 
 
 @dataclass(frozen=True)
@@ -71,6 +74,7 @@ class HostSettings:
     trackers: Trackers | None = None  # follow the metrics of a single run
     advice: str = ""  # added to the line that a run takes long
     until: int | None = None  # frames to train for now (None: all); the run can be continued
+    early_end: EarlyEnd = TO_THE_END  # when a task ends before its last frame
     measured: Callable[[], dict[str, Any]] = dict  # further entries of the manifest
 
 
@@ -118,13 +122,17 @@ def train_together(runs: Sequence[Run], program: Program, host: HostSettings) ->
                     loop.write(chunk)
                     loop.show(chunk)
                     loop.keep_policies(state)
+                    loop.keep_best(state)
                     if loop.clock.is_due():
                         loop.save(state)
                 loop.save(state)
         signal = multihost.largest(stop.signal)
         finished, trained = loop.done >= loop.iterations, loop.done != begun_at
         return [
-            Outcome(run.position.frames, finished and not run.trouble, trained, signal, run.trouble)
+            Outcome(
+                *(run.position.frames, finished and not run.trouble, trained, signal),
+                *(run.trouble, run.ending, run.task.story() if run.task else ""),
+            )
             for run in loop.runs
         ]
 
@@ -136,7 +144,9 @@ class _Loop:
         self.host = host
         self.program = program
         self.seeds = runs[0].settings.seeds  # the same for all runs of a program
-        self.runs = [RunFiles(run, i * self.seeds, self.say) for i, run in enumerate(runs)]
+        self.runs = [
+            RunFiles(run, i * self.seeds, self.say, host.early_end) for i, run in enumerate(runs)
+        ]
         keys = [seed_keys(self.seeds, run.settings.first_seed) for run in runs]
         self.keys = jnp.concatenate(keys) if len(keys) > 1 else keys[0]
         self.template = jax.eval_shape(program.init, self.keys)
@@ -155,7 +165,7 @@ class _Loop:
 
     def is_left(self) -> bool:
         """Return whether a run has chunks left to play now."""
-        return bool(self.sound()) and self.done < self.last
+        return self.done < self.last and any(not run.ending for run in self.sound())
 
     def restore(self) -> TrainState | None:
         """Read the newest good checkpoints (None: the runs have not begun).
@@ -171,6 +181,8 @@ class _Loop:
             common = set.intersection(*(run.held() for run in self.runs))
             states = [run.go_back(max(common, default=0), template) for run in self.runs]
         self.done = self.runs[0].position.iterations
+        for run in self.runs:
+            run.restore_task()
         if states[0] is None or len(states) == 1:
             return states[0]
         state: TrainState = jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *states)
@@ -261,12 +273,20 @@ class _Loop:
         past = (frames - at for at in self.host.keep_at)
         if not any(0 <= over < self.chunk_frames for over in past):
             return
-        agent = state.learner.agent
-        policies = {"learner": {"policy": agent.learnt, "fixed": agent.fixed}}
         for run in self.sound():
             if run.has_finite(state.learner):
-                run.keep_policies(checkpoint.on_host(policies))
+                run.keep_policies(_policies(state))
         self._tell_of_ends()
+
+    def keep_best(self, state: TrainState) -> None:
+        """Keep the policies that play their task better than ever before; tell once of a fall."""
+        for run in self.sound():
+            if run.is_best() and run.has_finite(state.learner):
+                run.keep_best(_policies(state))
+            told = f"fall of {run.directory.root}"
+            if run.task and run.task.fallen.any() and told not in self.told:
+                self.told.add(told)
+                self.say(f"{run.directory.root}: {run.task.story()}")
 
     def save(self, state: TrainState) -> None:
         """Save each run's checkpoint, unless this very state was saved already.
@@ -289,6 +309,8 @@ class _Loop:
                     last_checkpoint=manifest.now(),
                     **self.host.measured(),
                 )
+            for run in due:
+                run.record(ended=run.ending)
         self._tell_of_ends()
 
     def _record(self, runs: Sequence[RunFiles], **measured: Any) -> None:
@@ -307,6 +329,13 @@ class _Loop:
     def say(self, line: str) -> None:
         """Print one line."""
         self.host.console.print(line, soft_wrap=True, highlight=False)
+
+
+def _policies(state: TrainState) -> dict[str, np.ndarray]:
+    """Return the policies of a state by the names that they have in its checkpoint."""
+    agent = state.learner.agent
+    policies = {"learner": {"policy": agent.learnt, "fixed": agent.fixed}}
+    return checkpoint.on_host(policies)
 
 
 class SaveClock:

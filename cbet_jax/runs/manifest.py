@@ -48,6 +48,12 @@ def _sessions(path: Path) -> list[dict[str, Any]]:
     return sessions
 
 
+def ending(path: Path) -> str:
+    """Return why a run ended before its last frame ('': it did not, or there is no manifest)."""
+    sessions = _sessions(path)
+    return str(sessions[-1].get("ended", "")) if sessions else ""
+
+
 def describe(command: Sequence[str]) -> dict[str, Any]:
     """Return the machine, versions and flags of this process."""
     devices = jax.devices()

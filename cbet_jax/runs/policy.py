@@ -19,7 +19,7 @@ from cbet_jax.intrinsic import own
 from cbet_jax.networks.policy_network import sample_actions
 from cbet_jax.program import make_program, seed_keys
 from cbet_jax.runs import metrics_table, pretrained
-from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
+from cbet_jax.runs.directory import Checkpoint, RunDirectory, RunDirectoryError
 from cbet_jax.runs.host_loop import NonFiniteLossError
 from cbet_jax.runs.saved_policies import load_params
 from cbet_jax.settings.ranges import check_between
@@ -99,7 +99,7 @@ def load(
     run: Path | str,
     seed_index: int = 0,
     *,
-    frames: int | None = None,
+    frames: Checkpoint = None,
 ) -> Policy:
     """Load the policy of a run, or a pre-trained one of the package; nothing is written.
 
@@ -138,9 +138,9 @@ def _outputs(
     """Return logits, values and the next state of one agent or `N` agents."""
     views = jnp.asarray(view if view.ndim == 4 else view[None])
     begins = jnp.broadcast_to(first, len(views))
-    logits, value, state = agent.apply(params, views[None], begins[None], state)
+    played = agent.apply(params, views[None], begins[None], state)
     axes = (0,) if view.ndim == 4 else (0, 1)
-    return logits.squeeze(axes), value.squeeze(axes), state
+    return played.logits.squeeze(axes), played.value.squeeze(axes), played.state
 
 
 def _act(

@@ -16,6 +16,7 @@ from cbet_jax.runs.checkpoint import Loaded, OtherProgramError, Position
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError, checkpoints, frames_of, path_at
 from cbet_jax.runs.metrics_table import Chunk
 from cbet_jax.runs.signals import interruptible
+from cbet_jax.runs.task_record import EarlyEnd, TaskRecord
 from cbet_jax.runs.tracking import Trackers
 from cbet_jax.train import TrainState
 
@@ -32,7 +33,9 @@ class Run(NamedTuple):
 class RunFiles:
     """The files and the position of one run; its agents are the program's from `first_agent` on."""
 
-    def __init__(self, run: Run, first_agent: int, say: Callable[[str], None]) -> None:
+    def __init__(
+        self, run: Run, first_agent: int, say: Callable[[str], None], early_end: EarlyEnd
+    ) -> None:
         self.directory, self.settings, self.trackers, command = run
         self.agents = slice(first_agent, first_agent + run.settings.seeds)
         self.position = Position()
@@ -40,6 +43,8 @@ class RunFiles:
         self.trouble = ""  # how the run diverged, in one line, if it did
         self._session = manifest.Session(run.directory.manifest, command)
         self._table: metrics_table.Table | None = None
+        is_task = run.settings.train.extrinsic_weight > 0
+        self.task = TaskRecord(run.settings.seeds, early_end) if is_task else None
         self._say = say
 
     def restore(self, template: TrainState) -> TrainState | None:
@@ -107,6 +112,16 @@ class RunFiles:
         self.position = self.saved
         return state
 
+    def restore_task(self) -> None:
+        """Read what the run's task record was at its position.
+
+        Raises:
+            RunDirectoryError: a file is damaged.
+        """
+        if self.task and self.position.iterations:
+            files = self.directory.best, self.directory.metrics
+            self.task.restore(*files, self.position, self.settings.chunk)
+
     def begin(self) -> None:
         """Write the settings of a lengthened run, and open its trackers."""
         if self.directory.settings() != self.settings:
@@ -131,6 +146,8 @@ class RunFiles:
             digest = self._table.digest
             if self.trackers:
                 self.trackers.log(own, before.frames, frames_per_iteration)
+        if self.task:
+            self._better = self.task.add(before.frames + iterations * frames_per_iteration, own)
         done = before.iterations + iterations
         self.position = Position(done, done * frames_per_iteration, length, digest)
         updates = self.settings.train.updates  # updates in an iteration
@@ -148,10 +165,26 @@ class RunFiles:
             self._end(f"a parameter is not a finite number after update {last}")
         return not self.trouble
 
+    @property
+    def ending(self) -> str:
+        """Why the run ends before its last frame ('': it does not)."""
+        return self.task.ending if self.task else ""
+
+    def is_best(self) -> bool:
+        """Return whether a seed plays its task better than ever before."""
+        return bool(self.task and self._better.any())
+
+    def keep_best(self, arrays: Mapping[str, np.ndarray]) -> None:
+        """Keep the policies among the program's arrays of the seeds that play better."""
+        if self.task:
+            self.task.keep(self._better, self._own(arrays))
+
     def save(self, arrays: Mapping[str, np.ndarray]) -> None:
         """Save the run's part of the state, after flushing its metrics."""
         multihost.on_first(self._check)
         own = self._own(arrays)
+        if self.task:  # before the checkpoint, so that no kill leaves them behind
+            self.task.save(self.directory.best)
         interruptible(lambda: checkpoint.save(self.directory.checkpoints, own, self.position))
         self.saved = self.position
 

@@ -14,7 +14,16 @@ from cbet_jax.config import RunSettings
 from cbet_jax.program import seed_keys
 from cbet_jax.runs import checkpoint, devices, multihost
 from cbet_jax.runs.checkpoint import Loaded, Position, named_leaves
-from cbet_jax.runs.directory import RunDirectory, RunDirectoryError, checkpoints, frames_of, path_at
+from cbet_jax.runs.directory import (
+    BEST,
+    NEWEST,
+    Checkpoint,
+    RunDirectory,
+    RunDirectoryError,
+    checkpoints,
+    frames_of,
+    path_at,
+)
 from envs.types import World
 
 POLICY, FIXED = "learner.policy.", "learner.fixed."  # prefixes of a policy's arrays
@@ -34,9 +43,9 @@ class Policies(NamedTuple):
 
 
 def load_policies(
-    directory: RunDirectory, settings: RunSettings, world: World, frames: int | None = None
+    directory: RunDirectory, settings: RunSettings, world: World, frames: Checkpoint = None
 ) -> Policies:
-    """Load a run's policies at a checkpoint (None: the newest good one) to play in any world.
+    """Load a run's policies at a checkpoint to play in any world.
 
     Raises:
         RunDirectoryError: there is no good checkpoint, or its policies have another number of
@@ -52,8 +61,8 @@ def load_policies(
     return Policies(agent, jax.tree.map(jnp.array, loaded.state), loaded)
 
 
-def load_params(directory: RunDirectory, frames: int | None = None) -> Loaded[AgentParams]:
-    """Load the parameters of policies at a checkpoint (None: the newest good one): `[seeds, ...]`.
+def load_params(directory: RunDirectory, frames: Checkpoint = None) -> Loaded[AgentParams]:
+    """Load the parameters of policies at a checkpoint: `[seeds, ...]`.
 
     Raises:
         RunDirectoryError: there is no good checkpoint, or it holds no policy.
@@ -66,8 +75,8 @@ def load_params(directory: RunDirectory, frames: int | None = None) -> Loaded[Ag
     return _load(directory, read, frames)
 
 
-def load[T](directory: RunDirectory, template: T, frames: int | None = None) -> Loaded[T]:
-    """Read those arrays of a run's checkpoint (None: the newest good one) that a template names.
+def load[T](directory: RunDirectory, template: T, frames: Checkpoint = None) -> Loaded[T]:
+    """Read those arrays of a run's checkpoint that a template names.
 
     Raises:
         RunDirectoryError: there is no good one, or it does not fit the template.
@@ -76,9 +85,16 @@ def load[T](directory: RunDirectory, template: T, frames: int | None = None) -> 
 
 
 def _load[T](
-    directory: RunDirectory, read: Callable[[Path], tuple[T, Position]], frames: int | None
+    directory: RunDirectory, read: Callable[[Path], tuple[T, Position]], frames: Checkpoint
 ) -> Loaded[T]:
-    if frames is None:
+    best = checkpoints(directory.best)
+    if best and frames in (None, BEST):
+        return Loaded(*read(best[-1]), best[-1])
+    if frames == BEST:
+        raise RunDirectoryError(
+            f"{directory.root} holds no best policy: runs that learn a task keep one"
+        )
+    if frames is None or frames == NEWEST:
         loaded = checkpoint.newest_good(directory.checkpoints, read)
         if loaded is None:
             raise RunDirectoryError(f"{directory.root} holds no checkpoint yet")

@@ -82,12 +82,14 @@ def closing_line(
     experiment: Experiment[Any], directory: RunDirectory, outcome: Outcome, words: Sequence[str]
 ) -> str:
     """Return how a run ended, and which commands to run next, given its command line's words."""
-    if outcome.finished:
+    story = f"{outcome.story}\n" if outcome.story else ""
+    if outcome.finished or outcome.ending:
         how = "finished" if outcome.trained else "had already finished"
         following = "\nor: ".join(_next_commands(experiment, directory, words))
-        return f"{how} at {outcome.frames:,} frames; next: {following}"
+        why = f" ({outcome.ending})" if outcome.ending else ""
+        return f"{story}{how} at {outcome.frames:,} frames{why}; next: {following}"
     again = how_to_continue(experiment, directory, words)
-    return f"stopped and saved at {outcome.frames:,} frames; {again}"
+    return f"{story}stopped and saved at {outcome.frames:,} frames; {again}"
 
 
 def _next_commands(

@@ -14,6 +14,7 @@ from cbet_jax.runs import multihost
 from cbet_jax.runs.directory import RunDirectory, checkpoints, frames_of
 from cbet_jax.runs.host_loop import HostSettings, Outcome, train_together
 from cbet_jax.runs.run_files import Run
+from cbet_jax.runs.task_record import EarlyEnd
 from envs.errors import UnknownEnvironment
 from envs.habitat.simulator import SimulatorError
 from experiments.common import cli
@@ -117,7 +118,7 @@ def train_group[O: TrainingOptions](
         for asked, run, outcome in zip(group, runs, outcomes, strict=True):
             if outcome.trouble:
                 continue
-            if outcome.finished:
+            if outcome.finished or outcome.ending:
                 filmed = asked.options.film and outcome.trained and not outcome.signal
                 film = experiment.film if filmed else None
                 make = partial(film, asked.options, run.directory.root) if film else None
@@ -159,6 +160,7 @@ def _train[O: TrainingOptions](
         measured=opened.measured,
         advice=advice(runs[0].settings),
         until=first.until,
+        early_end=EarlyEnd(first.until_success, first.success_frames, first.without_success),
     )
     try:
         return train_together(runs, opened.program, host)

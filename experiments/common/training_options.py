@@ -13,7 +13,14 @@ from cbet_jax.config import RunSettings, SettingsError, TrainSettings
 from cbet_jax.program import Program
 from cbet_jax.runs import tracking
 from cbet_jax.runs.directory import RunDirectory
-from cbet_jax.settings.ranges import NonNegativeFloat, Processes, check_between, check_fields
+from cbet_jax.settings.ranges import (
+    Frames,
+    NonNegativeFloat,
+    Probability,
+    Processes,
+    check_between,
+    check_fields,
+)
 from experiments.common.cli import Said
 
 
@@ -36,6 +43,11 @@ class TrainingOptions:
     keep_at: tuple[int, ...] = ()  # frames at which the policies are kept for good
     #: stop there for now; --resume continues
     until: Annotated[int | None, tyro.conf.arg(metavar="FRAMES")] = None
+    #: end a task whose mean success over the last --success-frames is at least this
+    until_success: Probability | None = None
+    success_frames: Frames = 500_000  # of each seed
+    #: end a task that has had no success for so many frames
+    without_success: Annotated[Frames | None, tyro.conf.arg(metavar="FRAMES")] = None
     #: follow the metrics in TensorBoard or Weights & Biases, besides metrics.csv
     track: tuple[Literal["tensorboard", "wandb"], ...] = ()
     film: bool = True  # pre-training ends with a GIF of its policy at play
@@ -64,6 +76,11 @@ class TrainingOptions:
         check_fields(self)
         if self.devices is not None and self.distributed:
             raise SettingsError("--distributed uses the devices of all hosts: leave --devices out")
+        rules = self.until_success, self.without_success
+        if rules != (None, None) and self.train.extrinsic_weight == 0:
+            raise SettingsError(
+                "--until-success and --without-success end a task: leave them out of pre-training"
+            )
         tracking.check_installed(self.track)
         for frames in self.keep_at:
             check_between("keep_at", frames, 1, self.train.frames)

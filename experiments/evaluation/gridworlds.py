@@ -16,7 +16,7 @@ from cbet_jax.agent import uniform
 from cbet_jax.config import RunSettings
 from cbet_jax.evaluate import NOTHING_LEARNT, Episodes, Evaluator, make_evaluator
 from cbet_jax.runs import devices
-from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
+from cbet_jax.runs.directory import Checkpoint, RunDirectory, RunDirectoryError
 from cbet_jax.runs.saved_policies import (
     UNIFORM,
     UNTRAINED,
@@ -65,7 +65,7 @@ class EvaluatedRun(NamedTuple):
 
 
 def open_run(
-    path: Path, environments: tuple[str, ...], checkpoint: int | None, console: Console
+    path: Path, environments: tuple[str, ...], checkpoint: Checkpoint, console: Console
 ) -> EvaluatedRun:
     """Load a run's policies.
 

@@ -10,7 +10,7 @@ import jax
 from cbet_jax.agent import AgentParams, uniform
 from cbet_jax.config import HabitatSettings, RunSettings, SettingsError
 from cbet_jax.runs.checkpoint import Loaded
-from cbet_jax.runs.directory import RunDirectory
+from cbet_jax.runs.directory import Checkpoint, RunDirectory
 from cbet_jax.runs.saved_policies import UNIFORM, UNTRAINED, Policies, load_policies, untrained
 from cbet_jax.settings.as_json import first_difference
 from envs.types import World
@@ -47,7 +47,7 @@ class WalkPlan(NamedTuple):
     steps: int  # length of an episode
     workers: int  # simulators at once
     seed: int  # draws starts and actions
-    checkpoint: int | None  # frames of the checkpoints (None: each run's newest)
+    checkpoint: Checkpoint  # frames of the checkpoints (None: each run's newest)
     python: str | None  # the interpreter with the simulator installed
 
 

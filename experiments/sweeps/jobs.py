@@ -18,6 +18,7 @@ import jax
 from cbet_jax import own_code
 from cbet_jax.config import RunSettings, SettingsError
 from cbet_jax.intrinsic import make_intrinsic
+from cbet_jax.runs import manifest
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError, checkpoints, frames_of
 from envs.minigrid import make_world
 from experiments.common import opening
@@ -85,7 +86,10 @@ class Job:
     @property
     def done(self) -> bool:
         """Whether nothing is left to do."""
-        return self.config.exists() and self.reached >= self.frames
+        run = RunDirectory(self.root)
+        return self.config.exists() and (
+            self.reached >= self.frames or bool(manifest.ending(run.manifest))
+        )
 
     @property
     def ready(self) -> bool:

@@ -7,6 +7,7 @@ from typing import Annotated
 import tyro
 
 from cbet_jax.config import Axis
+from cbet_jax.runs.directory import Checkpoint
 from cbet_jax.settings.ranges import Episodes, PositiveInt, Seed, Steps
 
 RUN = tyro.conf.arg(
@@ -33,7 +34,7 @@ class WatchOptions:
     seed_index: int = 0  # which of the run's seeds plays
     #: frames of a checkpoint or of kept policies (default: the newest). Kept policies of rnd,
     #: curiosity and ride cannot be shown in gridworlds, as they lack the method's networks
-    checkpoint: int | None = None
+    checkpoint: Checkpoint = None
     fps: PositiveInt = 8  # frames a second
     #: the run's method again, if it is your own file (FILE.py:FUNCTION)
     method: str | None = None

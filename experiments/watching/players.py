@@ -11,7 +11,7 @@ from cbet_jax.intrinsic import make_intrinsic
 from cbet_jax.intrinsic.interface import Intrinsic
 from cbet_jax.runs import metrics_table
 from cbet_jax.runs.checkpoint import Loaded
-from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
+from cbet_jax.runs.directory import Checkpoint, RunDirectory, RunDirectoryError
 from cbet_jax.runs.saved_policies import load, load_policies
 from envs.minigrid import rules
 from envs.types import World
@@ -33,7 +33,7 @@ def saved_player(
     settings: RunSettings,
     world: World,
     seed_index: int,
-    checkpoint: int | None,
+    checkpoint: Checkpoint,
     console: Console,
 ) -> Player:
     """Load the policy of one of a run's seeds, rewarded by the run's method.

@@ -34,14 +34,29 @@ def test_logits_are_the_tasks_and_alpha_times_the_frozen_ones(params):
         (TASK.initial_state(AGENTS), BIAS.initial_state(AGENTS)),
     )
     for _ in range(2):
-        logits, value, state = apply(params, SEEN, FIRST, state)
-        task_logits, task_value, task_state = apply_task(own[0], SEEN, FIRST, states[0])
-        bias_logits, _, bias_state = apply_bias(own[1], SEEN, FIRST, states[1])
+        logits, value, state, _ = apply(params, SEEN, FIRST, state)
+        task_logits, task_value, task_state, _ = apply_task(own[0], SEEN, FIRST, states[0])
+        bias_logits, _, bias_state, _ = apply_bias(own[1], SEEN, FIRST, states[1])
         states = task_state, bias_state
         np.testing.assert_allclose(logits, task_logits + 2 * bias_logits, rtol=1e-6)
         np.testing.assert_array_equal(value, task_value)
         chex.assert_trees_all_equal(state, BiasedState(*states))
     assert float(jnp.abs(bias_logits).min()) > 0
+
+
+def test_learning_takes_the_frozen_logits_of_acting(params):
+    """Those of the last view, which is not acted on, are not known."""
+    agent = biased(TASK, BIAS, linear_decay(2.0, None))
+    apply, state = jax.jit(agent.apply), agent.initial_state(AGENTS)
+    acted = apply(params, SEEN, FIRST, state)
+    learnt = apply(params, SEEN, FIRST, state, acted.prior[:-1])
+    np.testing.assert_allclose(learnt.logits, acted.logits[:-1], rtol=1e-6)
+    np.testing.assert_array_equal(learnt.value, acted.value)
+    np.testing.assert_allclose(acted.prior, acted.logits - apply_task(params, state), atol=1e-5)
+
+
+def apply_task(params, state):
+    return jax.jit(TASK.apply)(AgentParams(params.learnt), SEEN, FIRST, state.task).logits
 
 
 def test_a_weight_of_zero_leaves_the_task_alone(params):

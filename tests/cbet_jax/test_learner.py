@@ -105,6 +105,35 @@ def test_loss_of_one_step_by_hand():
     np.testing.assert_allclose(loss.total, total, rtol=1e-6)
 
 
+@pytest.mark.parametrize("relative", [False, True])
+def test_a_policy_is_kept_near_the_uniform_or_the_frozen_one(relative):
+    """KL(p || q) of p = (1/2, 1/2) and q = (1/5, 4/5) is log(5/4); its gradient pulls p to q."""
+    settings = LossSettings(0.0, value_weight=0.0, entropy_weight=2.0, relative_entropy=relative)
+    prior = jnp.log(jnp.array([[[0.2, 0.8]]]))
+    nothing = RewardStream(jnp.zeros((2, 1)), jnp.zeros((1, 1)), jnp.zeros((1, 1)))
+
+    def loss(logits):
+        behaviour = jnp.zeros((1, 1, 2))
+        action = jnp.zeros((1, 1), jnp.int32)
+        return actor_critic_loss(logits, action, behaviour, [nothing], settings, prior)
+
+    found = loss(jnp.zeros((1, 1, 2)))
+    np.testing.assert_allclose(found.divergence, np.log(5 / 4), rtol=1e-6)
+    np.testing.assert_allclose(found.entropy, -np.log(2), rtol=1e-6)
+    np.testing.assert_allclose(found.total, 2 * (np.log(5 / 4) if relative else -np.log(2)), 1e-6)
+    towards = -jax.grad(lambda logits: loss(logits).total)(jnp.zeros((1, 1, 2)))[0, 0]
+    expected = np.log([0.2, 0.8]) - np.log([0.2, 0.8]).mean() if relative else [0, 0]
+    np.testing.assert_allclose(towards, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize(("bound", "expected"), [(None, 10.0), (1.0, 1.0), (20.0, 10.0)])
+def test_a_rare_large_gradient_makes_a_step_of_ten_rates_unless_it_is_bounded(bound, expected):
+    settings = OptimizerSettings(rms_epsilon=1e-12, largest_step=bound)
+    optimizer = rmsprop(settings, optax.constant_schedule(1.0))
+    step, _ = optimizer.update({"a": jnp.ones(4)}, optimizer.init({"a": jnp.ones(4)}))
+    np.testing.assert_allclose(step["a"], np.full(4, -expected), rtol=1e-5)
+
+
 def test_the_loss_is_summed_over_steps_and_averaged_over_the_batch():
     @partial(jax.jit, static_argnums=(0, 1))
     def loss(steps, sequences):
@@ -148,7 +177,7 @@ def test_values_bootstrap_across_time_outs_unless_these_cut(cut):
     steps = batch.steps._replace(truncated=jnp.array([[True]]))
     batch = batch._replace(steps=steps, initial_state=state)
     params = jax.jit(agent.init)(jax.random.key(0))
-    logits, (old, new), _ = jax.jit(agent.apply)(params, batch.view, batch.first, state)
+    logits, (old, new), *_ = jax.jit(agent.apply)(params, batch.view, batch.first, state)
     batch = batch._replace(steps=steps._replace(logits=logits[:-1]))
     target = 1 + 0.5 * (old if cut else new)
     rewards = {"both": jnp.ones((1, 1))}
@@ -169,7 +198,7 @@ def test_each_of_two_rewards_has_a_value_and_a_discount_of_its_own():
     batch = trajectory([[1], [200]], [[0]])
     steps = batch.steps._replace(terminated=jnp.array([[True]]))
     params = jax.jit(agent.init)(jax.random.key(0))
-    logits, value, _ = jax.jit(agent.apply)(params, batch.view, batch.first, state)
+    logits, value, *_ = jax.jit(agent.apply)(params, batch.view, batch.first, state)
     chex.assert_shape(value, (2, 1, 2))
     steps = steps._replace(logits=logits[:-1])
     batch = batch._replace(steps=steps, initial_state=state)

@@ -21,7 +21,7 @@ def always(action: int):
     agent = uniform(len(rules.ACTIONS))
 
     def apply(params, view, first, state):
-        logits, value, state = agent.apply(params, view, first, state)
+        logits, value, state, _ = agent.apply(params, view, first, state)
         return logits.at[..., action].set(1e3), value, state
 
     return agent._replace(apply=apply)

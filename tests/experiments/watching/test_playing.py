@@ -56,7 +56,7 @@ def test_a_network_acts_with_its_memory():
     @jax.jit
     def act(first):
         begin = player.agent.initial_state(1)
-        logits, _, _ = player.agent.apply(player.params, seen, first[:, None], begin)
+        logits, *_ = player.agent.apply(player.params, seen, first[:, None], begin)
         return logits[:, 0].argmax(-1)
 
     def actions(first):

@@ -1,0 +1,165 @@
+"""How well agents play their task while they learn it: their best policies, and when to stop."""
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from cbet_jax.runs import checkpoint, metrics_table
+from cbet_jax.runs.checkpoint import Position
+from cbet_jax.runs.directory import checkpoints
+from cbet_jax.runs.metrics_table import Chunk
+
+RECENT_FRAMES = 200_000  # means are over the episodes of these last frames, or of the last chunk
+FALLEN = 0.5  # a success below this share of the best one is a fall,
+LEAST_SUCCESS = 0.1  # if the best one was at least this
+#: names of arrays [seeds] beside the best policies
+RETURN, SUCCESS, FRAMES = "best_return", "best_success", "best_frames"
+READ = ("episodes", "success", "extrinsic_return")  # metrics
+
+
+@dataclass(frozen=True)
+class EarlyEnd:
+    """When a task ends before its last frame; all seeds must agree. It changes no numbers."""
+
+    success: float | None = None  # end if the mean success is at least this (None: do not)
+    frames: int = 500_000  # over so many last frames
+    without_success: int | None = None  # end if so many frames brought no success (None: do not)
+
+
+TO_THE_END = EarlyEnd()
+
+
+class _Episodes(NamedTuple):
+    """What ended in one chunk; arrays [seeds] of sums over its episodes."""
+
+    frames: int  # of each seed at the chunk's end
+    episodes: np.ndarray
+    success: np.ndarray
+    extrinsic_return: np.ndarray
+
+
+class TaskRecord:
+    """The record of one run's agents; it follows from the rows of `metrics.csv`.
+
+    Args:
+        seeds: number of agents.
+        early_end: when to stop.
+    """
+
+    def __init__(self, seeds: int, early_end: EarlyEnd = TO_THE_END) -> None:
+        self.early_end = early_end
+        self.best: dict[str, np.ndarray] = {}  # policies [seeds, ...] by name, and their records
+        self.best_return = np.full(seeds, -np.inf)
+        self.best_success = np.zeros(seeds)
+        self.best_frames = np.zeros(seeds, np.int64)
+        self.is_new = False  # whether a policy became the best since the last save
+        self._chunks: deque[_Episodes] = deque()
+        self._begun = 0  # frames before the first chunk kept
+        self._last_success = 0  # frames at which a seed last succeeded
+        self._frames = 0
+
+    def add(self, frames: int, chunk: Chunk) -> np.ndarray:
+        """Add a chunk that ends at `frames`; return which seeds play better than ever before."""
+        ended = chunk["episodes"]
+        sums = [np.nansum(chunk[name] * ended, 0) for name in ("success", "extrinsic_return")]
+        self._chunks.append(_Episodes(frames, ended.sum(0), *sums))
+        self._frames = frames
+        if sums[0].any():
+            self._last_success = frames
+        span = max(RECENT_FRAMES, self.early_end.frames)
+        while len(self._chunks) > 1 and self._chunks[0].frames <= frames - span:
+            self._begun = self._chunks.popleft().frames
+        now, success = self._mean("extrinsic_return"), self.success
+        better: np.ndarray = now > self.best_return
+        self.best_return = np.where(better, now, self.best_return)
+        self.best_success = np.where(better, success, self.best_success)
+        self.best_frames = np.where(better, frames, self.best_frames)
+        return better
+
+    def keep(self, better: np.ndarray, policies: Mapping[str, np.ndarray]) -> None:
+        """Keep the policies of the seeds that play better than ever before."""
+        for name, array in policies.items():
+            mask = better.reshape(-1, *[1] * (array.ndim - 1))
+            self.best[name] = np.where(mask, array, self.best.get(name, array))
+        self.is_new = True
+
+    @property
+    def success(self) -> np.ndarray:
+        """Share of the recent episodes that succeeded: `[seeds]`."""
+        return self._mean("success")
+
+    @property
+    def fallen(self) -> np.ndarray:
+        """Which seeds have lost half of their best success: `[seeds]`."""
+        fell = self.success < FALLEN * self.best_success
+        return fell & (self.best_success >= LEAST_SUCCESS)
+
+    @property
+    def ending(self) -> str:
+        """Why the task ends now ('': it does not)."""
+        rule = self.early_end
+        if rule.success is not None and self._frames - self._begun >= rule.frames:
+            success = self._mean("success", rule.frames).min()
+            if success >= rule.success:
+                return f"success {success:.2f} over the last {rule.frames:,} frames"
+        without = self._frames - self._last_success
+        if rule.without_success is not None and without >= rule.without_success:
+            return f"no success in the last {without:,} frames"
+        return ""
+
+    def story(self) -> str:
+        """Say how well the best policies played, and how well the last ones do ('': no record)."""
+        if not self.best_frames.any():
+            return ""
+        seed = int(np.argmax(self.best_success - self.success))  # the one that lost most
+        best, now = self.best_success[seed], self.success[seed]
+        where = f"success {best:.2f} at {self.best_frames[seed]:,} frames"
+        worse = f", and {now:.2f} at {self._frames:,}: `--checkpoint best` is the better one"
+        return where + (worse if self.fallen[seed] else "")
+
+    def _mean(self, name: str, frames: int = RECENT_FRAMES) -> np.ndarray:
+        chunks = [one for one in self._chunks if one.frames > self._frames - frames]
+        ended = sum((one.episodes for one in chunks), np.zeros(len(self.best_return)))
+        total = sum((getattr(one, name) for one in chunks), np.zeros(len(self.best_return)))
+        mean: np.ndarray = np.where(ended > 0, total / np.maximum(ended, 1), -np.inf)
+        return np.maximum(mean, 0) if name == "success" else mean
+
+    def save(self, folder: Path) -> None:
+        """Write the best policies, if there are new ones."""
+        if self.is_new:
+            records = (RETURN, self.best_return), (FRAMES, self.best_frames)
+            arrays = {**self.best, **dict(records), SUCCESS: self.best_success}
+            checkpoint.save(folder, arrays, Position(0, int(self.best_frames.max())), kept=1)
+            self.is_new = False
+
+    def restore(self, folder: Path, metrics: Path, position: Position, chunk: int) -> None:
+        """Read the best policies, and the rows of metrics until a checkpoint's position.
+
+        Args:
+            folder: of the best policies.
+            metrics: the table.
+            position: of the checkpoint.
+            chunk: iterations in a chunk.
+
+        Raises:
+            RunDirectoryError: a file is damaged.
+        """
+        columns = metrics_table.read(metrics)
+        each = position.frames // position.iterations  # frames of an iteration
+        seeds = len(self.best_return)
+        rows = {name: np.full((position.iterations, seeds), np.nan) for name in READ}
+        for name in READ:
+            for index, column in enumerate(columns.get(name, {}).values()):
+                until = column.frames <= position.frames
+                rows[name][column.frames[until] // each - 1, index] = column.values[until]
+        for begin in range(0, position.iterations, chunk):
+            end = begin + chunk
+            self.add(end * each, {name: values[begin:end] for name, values in rows.items()})
+        if found := checkpoints(folder):
+            arrays, _ = checkpoint.read_arrays(found[-1])
+            self.best_return, self.best_success = arrays.pop(RETURN), arrays.pop(SUCCESS)
+            self.best_frames, self.best = arrays.pop(FRAMES), arrays
