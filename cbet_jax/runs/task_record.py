@@ -10,7 +10,7 @@ import numpy as np
 
 from cbet_jax.runs import checkpoint, metrics_table
 from cbet_jax.runs.checkpoint import Position
-from cbet_jax.runs.directory import checkpoints
+from cbet_jax.runs.directory import checkpoints, path_at
 from cbet_jax.runs.metrics_table import Chunk
 
 RECENT_FRAMES = 200_000  # means are over the episodes of these last frames, or of the last chunk
@@ -63,7 +63,9 @@ class TaskRecord:
         self._frames = 0
 
     def add(self, frames: int, chunk: Chunk) -> np.ndarray:
-        """Add a chunk that ends at `frames`; return which seeds play better than ever before."""
+        """Add a chunk that ends at `frames`; return which seeds play as well as ever."""
+        if not {*READ} <= chunk.keys():  # worlds may not measure them
+            return np.zeros(len(self.best_return), bool)
         ended = chunk["episodes"]
         sums = [np.nansum(chunk[name] * ended, 0) for name in ("success", "extrinsic_return")]
         self._chunks.append(_Episodes(frames, ended.sum(0), *sums))
@@ -74,14 +76,14 @@ class TaskRecord:
         while len(self._chunks) > 1 and self._chunks[0].frames <= frames - span:
             self._begun = self._chunks.popleft().frames
         now, success = self._mean("extrinsic_return"), self.success
-        better: np.ndarray = now > self.best_return
+        better: np.ndarray = (now >= self.best_return) & np.isfinite(now)  # of equals, the newest
         self.best_return = np.where(better, now, self.best_return)
         self.best_success = np.where(better, success, self.best_success)
         self.best_frames = np.where(better, frames, self.best_frames)
         return better
 
     def keep(self, better: np.ndarray, policies: Mapping[str, np.ndarray]) -> None:
-        """Keep the policies of the seeds that play better than ever before."""
+        """Keep the policies of the seeds that play as well as ever."""
         for name, array in policies.items():
             mask = better.reshape(-1, *[1] * (array.ndim - 1))
             self.best[name] = np.where(mask, array, self.best.get(name, array))
@@ -129,12 +131,16 @@ class TaskRecord:
         return np.maximum(mean, 0) if name == "success" else mean
 
     def save(self, folder: Path) -> None:
-        """Write the best policies, if there are new ones."""
-        if self.is_new:
+        """Write the best policies, if there are new ones.
+
+        They may be there already: a killed run may have saved them, but not its checkpoint.
+        """
+        frames = int(self.best_frames.max())
+        if self.is_new and not path_at(folder, frames).exists():
             records = (RETURN, self.best_return), (FRAMES, self.best_frames)
             arrays = {**self.best, **dict(records), SUCCESS: self.best_success}
-            checkpoint.save(folder, arrays, Position(0, int(self.best_frames.max())), kept=1)
-            self.is_new = False
+            checkpoint.save(folder, arrays, Position(0, frames), kept=1)
+        self.is_new = False
 
     def restore(self, folder: Path, metrics: Path, position: Position, chunk: int) -> None:
         """Read the best policies, and the rows of metrics until a checkpoint's position.

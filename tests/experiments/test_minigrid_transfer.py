@@ -16,7 +16,7 @@ from cbet_jax.intrinsic import make_intrinsic
 from cbet_jax.program import seed_keys
 from cbet_jax.runs import checkpoint, metrics_table, saved_policies
 from cbet_jax.runs.checkpoint import Position
-from cbet_jax.runs.directory import RunDirectory
+from cbet_jax.runs.directory import NEWEST, RunDirectory
 from cbet_jax.runs.host_loop import Outcome
 from envs.minigrid import make_world
 from envs.minigrid.generators import GENERATORS, TRANSFER
@@ -107,7 +107,7 @@ def test_a_transfer_leaves_the_pretrained_policies_as_they_were(finished, source
 def test_an_untrained_policy_of_a_transfer_is_biased_as_at_its_first_frame(finished):
     settings = finished.settings()
     world = make_world((TASK,), 2, explore=False)
-    loaded = saved_policies.load_policies(finished, settings, world)
+    loaded = saved_policies.load_policies(finished, settings, world, NEWEST)
     drawn = saved_policies.untrained(loaded, settings)
     np.testing.assert_array_equal(loaded.params.fixed.alpha, [0, 0])
     np.testing.assert_array_equal(drawn.fixed.alpha, [1, 1])
