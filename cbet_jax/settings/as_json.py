@@ -14,8 +14,9 @@ def to_json(settings: Any) -> dict[str, Any]:
 def from_json[T](kind: type[T], nested: dict[str, Any]) -> T:
     """Return the dataclass that `to_json` made `nested` from.
 
+    A missing field is one that was added since, whose default is what was done before.
+
     Raises:
-        KeyError: a field is missing.
         TypeError: a field is unknown.
         SettingsError: the dataclass refuses a value.
     """
@@ -25,6 +26,8 @@ def from_json[T](kind: type[T], nested: dict[str, Any]) -> T:
         raise TypeError(f"unknown field {unknown[0]}")
     values = {}
     for name, hint in hints.items():
+        if name not in nested:
+            continue
         inners = get_args(hint) or (hint,)  # `X | None`: X, unless the value is null
         value = nested[name]
         for inner in inners:
