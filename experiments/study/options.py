@@ -11,7 +11,13 @@ import tyro
 from cbet_jax.config import Factors, SettingsError
 from cbet_jax.runs.directory import RunDirectoryError, create_with_record
 from cbet_jax.settings.as_json import first_difference, from_json
-from cbet_jax.settings.ranges import Frames, NonNegativeFloat, Worlds, check_fields
+from cbet_jax.settings.ranges import (
+    Frames,
+    NonNegativeFloat,
+    Probability,
+    Worlds,
+    check_fields,
+)
 from envs.minigrid.generators import find
 from envs.minigrid.generators.catalogue import TRANSFER as TEN_WORLDS
 from experiments.common import cli, presets
@@ -58,6 +64,11 @@ class StudyOptions(PlanOptions):
     until: Annotated[int | None, tyro.conf.arg(metavar="FRAMES")] = None
     #: tasks stop there for now
     tasks_until: Annotated[Frames | None, tyro.conf.arg(metavar="FRAMES")] = None
+    #: tasks end once their mean success over the last --success-frames is at least this
+    until_success: Probability | None = None
+    success_frames: Frames = 2_000_000
+    #: tasks end after so many frames without success
+    without_success: Annotated[Frames | None, tyro.conf.arg(metavar="FRAMES")] = None
     #: does only these; evaluation and transfer need the policies that pre-training has left
     stages: tuple[Stage, ...] = STAGES
     #: of matrix products: bfloat16 is faster where the processor multiplies such numbers
@@ -86,7 +97,19 @@ class StudyOptions(PlanOptions):
             self.tasks_until,
             self.stages,
             host=() if seconds is None else ("--checkpoint-seconds", str(seconds)),
+            tasks_host=self._early_end,
         )
+
+    @property
+    def _early_end(self) -> tuple[str, ...]:
+        """The words that end tasks early."""
+        words: list[object] = []
+        if self.until_success is not None:
+            words += ["--until-success", self.until_success]
+            words += ["--success-frames", self.success_frames]
+        if self.without_success is not None:
+            words += ["--without-success", self.without_success]
+        return tuple(map(str, words))
 
     @property
     def settings(self) -> StudySettings:

@@ -89,6 +89,7 @@ class Selection(NamedTuple):
     tasks_until: int | None = None  # frames at which tasks pause
     stages: tuple[Stage, ...] = STAGES
     host: tuple[str, ...] = ()  # command-line words that change no numbers
+    tasks_host: tuple[str, ...] = ()  # likewise, of runs that learn tasks
 
 
 def plan(root: Path, study: StudySettings, chosen: Selection) -> list[Job]:
@@ -177,7 +178,7 @@ class _Planner(NamedTuple):
         """Return a run that learns a task, its frames in the published proportion to the budget."""
         published = TASK_FRAMES.get(task, PUBLISHED_FRAMES)
         frames = self.study.budget * published // PUBLISHED_FRAMES
-        words = (*words, "--env", own_code.given(task))
+        words = (*words, "--env", own_code.given(task), *self.chosen.tasks_host)
         return self._run(stage, name, words, frames, self.chosen.tasks_until)
 
     def _run(
