@@ -45,9 +45,10 @@ class TabulaRasaOptions(TrainingOptions):
 
 def defaults(said: Said, stored: RunSettings | None) -> TabulaRasaOptions:
     """Return the options of the preset, or of the run to resume."""
-    base = presets.base(value_of(said, "--preset"), stored)
+    name = value_of(said, "--preset")
+    base = presets.base(name, stored)
     if base is not stored:
-        base = replace(base, train=presets.for_task(base, value_of(said, "--env")))
+        base = replace(base, train=presets.for_task(name, value_of(said, "--env")))
     env = stored.environments[0] if stored else tyro.MISSING
     return TabulaRasaOptions(**shared_options(base), env=env)
 

@@ -96,9 +96,10 @@ class Bias(NamedTuple):
 
 def defaults(said: Said, stored: RunSettings | None) -> TransferOptions:
     """Return the options of the preset, or of the run to resume."""
-    base = presets.base(value_of(said, "--preset"), stored)
+    name = value_of(said, "--preset")
+    base = presets.base(name, stored)
     if base is not stored:
-        train = presets.for_task(base, value_of(said, "--env"))
+        train = presets.for_task(name, value_of(said, "--env"))
         base = replace(base, train=replace(train, method="none"))
     if stored is None:
         return TransferOptions(

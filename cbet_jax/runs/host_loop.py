@@ -283,10 +283,11 @@ class _Loop:
         for run in self.sound():
             if run.is_best() and run.has_finite(state.learner):
                 run.keep_best(_policies(state))
-            told = f"fall of {run.directory.root}"
-            if run.task and run.task.fallen.any() and told not in self.told:
-                self.told.add(told)
-                self.say(f"{run.directory.root}: {run.task.story()}")
+            if run.task and run.task.fallen.any():
+                best = f"{run.directory.root} {run.task.best_frames}"
+                if best not in self.told:
+                    self.told.add(best)
+                    self.say(f"{run.directory.root}: {run.task.story()}")
 
     def save(self, state: TrainState) -> None:
         """Save each run's checkpoint, unless this very state was saved already.

@@ -54,7 +54,7 @@ def test_a_policy_computes_what_its_agent_does(settings, tmp_path):
     jax.tree.map(np.testing.assert_array_equal, policy.params, own)
     views = np.random.default_rng(1).integers(0, 6, (2, AGENTS, *VIEW)).astype(np.uint8)
     first = np.array([[True] * AGENTS, [False, True, False]])
-    logits, values, last = jax.jit(agent.apply)(own, views, first, agent.initial_state(AGENTS))
+    logits, values, last, _ = jax.jit(agent.apply)(own, views, first, agent.initial_state(AGENTS))
     state = policy.initial_state(AGENTS)
     for moment, (view, begins) in enumerate(zip(views, first, strict=True)):
         found, value, after = policy.outputs(view, state, begins)
