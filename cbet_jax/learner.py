@@ -124,7 +124,6 @@ def update(
     policy, policy_optimizer = _apply(
         optimizers.policy, gradient, learner.policy, learner.policy_optimizer
     )
-    step = jax.tree.map(jnp.subtract, policy, learner.policy)
     (network_loss, terms), networks_gradient = mean((networks_loss, networks_gradient))
     networks, network_optimizers = _update_networks(optimizers.networks, networks_gradient, learner)
     metrics = {
@@ -135,7 +134,7 @@ def update(
         "entropy": -loss.entropy / settings.unroll,
         "importance_ratio": loss.rho,
         "gradient_norm": optax.tree.norm(gradient),
-        "step_norm": optax.tree.norm(step) / optax.tree.norm(policy),
+        "step_norm": optax.tree.norm(jax.tree.map(jnp.subtract, policy, learner.policy)),
         **terms,
     }
     if not isinstance(batch.steps.prior, tuple):

@@ -38,7 +38,7 @@ METRICS = (
     Metric("divergence", "Divergence from the frozen policy", "nats"),
     Metric("importance_ratio", "Importance ratio of the actions", "mean"),
     Metric("gradient_norm", "Gradient norm before clipping", "Euclidean norm"),
-    Metric("step_norm", "Step of an update", "share of the parameters' norm"),
+    Metric("step_norm", "Step of an update", "Euclidean norm"),
     Metric("count_overflow", "Visits that found no room in count tables", "number"),
     Metric("episodes", "Episodes that ended", "number per iteration"),
     Metric("levels_replayed", "Levels played twice", "share of levels"),
