@@ -17,6 +17,7 @@ BASES = {
     "none": ("no intrinsic reward", "#000000"),
     "transfer": ("transfer", "#000000"),
     "untrained": ("untrained network", "#7F7F7F"),
+    "frozen": ("frozen policy", "#BCBD22"),
     "uniform": ("uniformly random", "#BFBFBF"),
     "states-squared": ("1 / N(s')", "#8C564B"),
     "changes": ("changes only", "#56B4E9"),

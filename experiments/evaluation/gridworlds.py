@@ -18,6 +18,7 @@ from cbet_jax.evaluate import NOTHING_LEARNT, Episodes, Evaluator, make_evaluato
 from cbet_jax.runs import devices
 from cbet_jax.runs.directory import Checkpoint, RunDirectory, RunDirectoryError
 from cbet_jax.runs.saved_policies import (
+    FROZEN,
     UNIFORM,
     UNTRAINED,
     Initializer,
@@ -158,7 +159,7 @@ class _Playing:
             fresh = untrained(run.policies, run.settings, init)
             played[index] = {
                 run.name: evaluate(run.policies.params, beginning, action_key),
-                UNTRAINED: evaluate(fresh, beginning, action_key),
+                (FROZEN if transfer else UNTRAINED): evaluate(fresh, beginning, action_key),
                 UNIFORM: by_chance,
             }
         return played

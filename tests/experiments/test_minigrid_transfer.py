@@ -166,7 +166,7 @@ def test_several_runs_are_evaluated_each_in_its_own_directory(finished, tmp_path
     assert table == (other.root / "evaluation.csv").read_bytes()
     rows = list(csv.DictReader(table.decode().splitlines()))
     assert {row["environment"] for row in rows} == {TASK}  # the one whose task was learnt
-    assert [row["method"] for row in rows] == ["transfer"] * 3 + ["untrained"] * 3 + ["uniform"]
+    assert [row["method"] for row in rows] == ["transfer"] * 3 + ["frozen"] * 3 + ["uniform"]
     for row in rows:
         shares = [float(row[name]) for name in row if name.startswith("share_of_")]
         assert (len(shares), sum(shares)) == (7, pytest.approx(1, abs=1e-4))
