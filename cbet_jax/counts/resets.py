@@ -49,14 +49,18 @@ def random_resets(settings: CountSettings, probability: float) -> Resets:
     return Resets(mask, never=is_zero)
 
 
-def episodic_resets() -> Resets:
-    """Return the rule of RIDE: reset an actor's tables when its episode ends or succeeds.
+def episodic_resets(*, at_success: bool) -> Resets:
+    """Return the rule of RIDE and NovelD: reset an actor's tables when its episode ends.
 
-    The published code resets whenever the simulator says "done", which includes every success in
-    pre-training. By then the next episode's first view has been counted, and is forgotten too.
+    By then the next episode's first view has been counted, and is forgotten too.
+
+    Args:
+        at_success: also reset at a success. C-BET's published code resets RIDE's counts whenever
+            the simulator says "done", which includes every success in pre-training.
     """
 
     def mask(key: PRNGKeyArray, step: Step, shape: tuple[int, int]) -> Bool[Array, "kinds tables"]:
-        return jnp.broadcast_to(step.terminated | step.truncated | step.success, shape)
+        ended = step.terminated | step.truncated
+        return jnp.broadcast_to(ended | step.success if at_success else ended, shape)
 
     return Resets(mask)

@@ -132,8 +132,10 @@ def count_based(
     )
 
 
-def count_based_in_episodes(name: str, reward: CountReward, settings: TrainSettings) -> Intrinsic:
-    """Return a method whose counts are reset when an episode ends or succeeds.
+def count_based_in_episodes(
+    name: str, reward: CountReward, settings: TrainSettings, *, at_success: bool
+) -> Intrinsic:
+    """Return a method whose counts are reset when an episode ends, see `episodic_resets`.
 
     Raises:
         SettingsError: the settings ask for counts that outlive an episode.
@@ -142,7 +144,7 @@ def count_based_in_episodes(name: str, reward: CountReward, settings: TrainSetti
         raise SettingsError(
             f"{name} counts within an episode: leave counts.shared and counts.reset_probability out"
         )
-    return count_based(name, reward, settings, episodic_resets())
+    return count_based(name, reward, settings, episodic_resets(at_success=at_success))
 
 
 def with_networks(

@@ -3,57 +3,62 @@
 The distance is the elliptical norm of the inverse covariance of embedded views.
 """
 
+from typing import NamedTuple
+
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from cbet_jax.config import TrainSettings
 from cbet_jax.intrinsic.interface import Experience, Intrinsic, Loss, Params, Reward, each_step
 from cbet_jax.intrinsic.inverse_forward import make_inverse_embedding
-from cbet_jax.intrinsic.running_moments import begin, include
+from cbet_jax.intrinsic.running_moments import Moments, begin, include
 from cbet_jax.types import SameType, Trajectory
 from envs.types import Step
 
 COEFFICIENT = 1.0  # weight of normalised bonuses in their command for MiniHack
 RIDGE = 0.1  # lambda in the same command
+BATCH = 8  # B, sequences in their batch
 
-#: the inverse of each actor's RIDGE I + sum phi phi^T, over the views of its episode
-type Memory = Float[Array, "N numbers numbers"]
+
+class Memory(NamedTuple):
+    """The covariance of each actor's views in its episode, before the one that it acts in next."""
+
+    inverse: Float[Array, "N numbers numbers"]  # of RIDGE I + sum phi phi^T
+    empty: Bool[Array, " N"]  # the episode has no view yet
 
 
 def e3b(settings: TrainSettings, num_actions: int) -> Intrinsic:
-    """Return E3B: reward phi(s')^T C^-1 phi(s'), where C covers the views before s'.
+    """Return E3B: reward phi(s)^T C^-1 phi(s), where C covers the views before s.
 
-    phi learns by predicting the action between two views (Henaff et al., algorithm 1). As in
-    their experiments, the bonus is divided by its running standard deviation. They train with Adam;
-    here all networks of methods learn by RMSProp.
+    As in their code, the view s acted in is paid, and the first view of an episode is paid 0.
+    phi learns by predicting the action between two views (Henaff et al., algorithm 1). The bonus is
+    divided by a running scale, see `scale_of`. They train with Adam, also on actions that end an
+    episode; here all networks of methods learn by RMSProp.
     """
     embedding = make_inverse_embedding(settings.auxiliary, num_actions)
 
     def init(key: PRNGKeyArray, step: Step) -> tuple[Params, Memory]:
         learnt, seen = embedding.init(key, step)
         start = jnp.broadcast_to(jnp.eye(seen.shape[-1]) / RIDGE, (*seen.shape, seen.shape[-1]))
-        _, inverse = jax.vmap(visit)(start, seen)
-        return Params(learnt, {"bonus": begin()}), inverse
+        return Params(learnt, {"bonus": begin()}), Memory(start, jnp.ones(len(seen), bool))
 
     def observe(
         params: Params, memory: Memory, key: PRNGKeyArray, experience: Experience
     ) -> tuple[Memory, Float[Array, " N"]]:
-        step = experience.step
-        seen = embedding.embed(params, step)
-        ended = step.terminated | step.truncated | step.success  # as RIDE counts
+        seen = embedding.embed(params, experience.view)
+        bonus, inverse = jax.vmap(visit)(memory.inverse, seen)
+        ended = experience.step.terminated | experience.step.truncated
         start = jnp.eye(seen.shape[-1]) / RIDGE
-        # The view is then the first one of the next episode.
-        before = jnp.where(ended[:, None, None], start, memory)
-        bonus, inverse = jax.vmap(visit)(before, seen)
-        return inverse, bonus
+        after = Memory(jnp.where(ended[:, None, None], start, inverse), ended)
+        return after, jnp.where(memory.empty, 0.0, bonus)
 
     def adapt(params: Params, trajectory: Trajectory, mean: SameType) -> Params:
         bonus = include(params.fixed["bonus"], trajectory.signal, mean)
         return params._replace(fixed={"bonus": bonus})
 
     def reward(params: Params, trajectory: Trajectory) -> tuple[Reward, Loss]:
-        bonus = trajectory.signal / params.fixed["bonus"].deviation
+        bonus = trajectory.signal / scale_of(params.fixed["bonus"])
         return bonus, embedding.loss(params, trajectory)
 
     return Intrinsic(
@@ -65,6 +70,16 @@ def e3b(settings: TrainSettings, num_actions: int) -> Intrinsic:
         adapt=adapt,
         panoramas=False,
     )
+
+
+def scale_of(bonus: Moments) -> Float[Array, ""]:
+    """Return what their code divides by: sqrt(B (variance + (B - 1)^2 mean^2)).
+
+    The paper says the running standard deviation. Their code takes the T x B bonuses of a batch for
+    T: its mean is B times too large. How much larger this is than the deviation depends on the
+    policy, so no coefficient could stand for it; with it, their coefficient means the same.
+    """
+    return jnp.sqrt(BATCH * (bonus.variance + (BATCH - 1) ** 2 * bonus.mean**2))
 
 
 def visit(

@@ -11,7 +11,7 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Float, Int, PRNGKeyArray, UInt8
 
 from cbet_jax.config import AuxiliarySettings
 from cbet_jax.intrinsic.interface import Loss, Params
@@ -90,18 +90,24 @@ class InverseEmbedding(NamedTuple):
         inverse = init_params(self.inverse, model_key, seen, seen)
         return {"embedding": phi, "inverse": inverse}, seen[0]
 
-    def embed(self, params: Params, step: Step) -> Float[Array, "N numbers"]:
-        """Return the embedded views of a step."""
-        (seen,) = apply(self.embedding, params.learnt["embedding"], step.view[None])
+    def embed(
+        self, params: Params, view: UInt8[Array, "N height width 3"]
+    ) -> Float[Array, "N numbers"]:
+        """Return the embedded views."""
+        (seen,) = apply(self.embedding, params.learnt["embedding"], view[None])
         return seen
 
     def loss(self, params: Params, trajectory: Trajectory) -> Loss:
-        """Return the weighted cross entropy of the actions, and the same without its weight."""
+        """Return the weighted cross entropy of the actions, and the same without its weight.
+
+        An action that ends an episode counts 0, as in the code of Wan et al. (2023) for NGU: the
+        next view is another episode's.
+        """
         seen = apply(self.embedding, params.learnt["embedding"], trajectory.view)
         logits = apply(self.inverse, params.learnt["inverse"], seen[:-1], seen[1:])
-        error = sequence_mean(
-            optax.softmax_cross_entropy_with_integer_labels(logits, trajectory.steps.action)
-        )
+        steps = trajectory.steps
+        errors = optax.softmax_cross_entropy_with_integer_labels(logits, steps.action)
+        error = sequence_mean(jnp.where(steps.terminated | steps.truncated, 0.0, errors))
         return self.weight * error, {"inverse_loss": error}
 
 
@@ -154,7 +160,10 @@ def prediction_error(predictions: Predictions, settings: AuxiliarySettings) -> F
 def models_loss(
     predictions: Predictions, action: Int[Array, "T N"], settings: AuxiliarySettings
 ) -> Loss:
-    """Return the loss of all three networks, and its two terms, unweighted."""
+    """Return the loss of all three networks, and its two terms, unweighted.
+
+    As in the published code, pairs of views that span two episodes count like all others.
+    """
     error = prediction_error(predictions, settings)
     cross_entropy = optax.softmax_cross_entropy_with_integer_labels(
         predictions.action_logits, action

@@ -23,7 +23,7 @@ EPSILON = 1e-4  # keeps the kernel finite
 CLUSTER = 0.008  # xi, taken off normalised squared distances; smaller ones become 0
 CONSTANT = 1e-3  # c
 COEFFICIENT = 1e-3  # weight of normalised bonuses in commands for that code in DoorKey-8x8
-SLOTS = 512  # an actor remembers the last so many views of its episode
+SLOTS = 640  # views of the longest episode in the paper, DoorKey-8x8; the oldest are overwritten
 
 
 class Memory(NamedTuple):
@@ -61,9 +61,8 @@ def ngu_episodic(settings: TrainSettings, num_actions: int) -> Intrinsic:
         params: Params, memory: Memory, key: PRNGKeyArray, experience: Experience
     ) -> tuple[Memory, Signal]:
         step = experience.step
-        seen = embedding.embed(params, step)
-        # As RIDE counts. The view is then the first one of the next episode.
-        ended = step.terminated | step.truncated | step.success
+        seen = embedding.embed(params, step.view)
+        ended = step.terminated | step.truncated  # the view is the next episode's first one
         memory = memory._replace(number=jnp.where(ended, 0, memory.number))
         signal, memory = jax.vmap(visit)(memory, seen)
         return memory, signal

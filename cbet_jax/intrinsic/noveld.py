@@ -20,15 +20,16 @@ ALPHA = 0.5  # weight of the previous view's novelty
 def noveld(settings: TrainSettings, num_actions: int) -> Intrinsic:
     """Return NovelD: reward max(e(s') - ALPHA e(s), 0) at the first visit of s' in the episode.
 
-    e is the norm of RND's error (Zhang et al., section 3). They train the predictor with Adam;
-    here all networks of methods learn by RMSProp.
+    e is the norm of RND's error (Zhang et al., section 3). Their code counts the whole grid, the
+    agent included, and RND's networks read the features of a frozen random encoder; here both see
+    the view. They train the predictor with Adam; here all networks of methods learn by RMSProp.
 
     Raises:
         SettingsError: the settings ask for counts that outlive an episode.
     """
     auxiliary = settings.auxiliary
     network = Embedding(auxiliary.channels)
-    count = count_based_in_episodes("noveld", REWARD, settings)
+    count = count_based_in_episodes("noveld", REWARD, settings, at_success=False)
 
     def reward(params: Params, trajectory: Trajectory) -> tuple[Reward, Loss]:
         predicted, target = embed_both(network, params, trajectory.view)

@@ -24,7 +24,7 @@ def ride(settings: TrainSettings, num_actions: int) -> Intrinsic:
     """
     auxiliary = settings.auxiliary
     models = make_models(auxiliary, num_actions)
-    count = count_based_in_episodes("ride", REWARD, settings)
+    count = count_based_in_episodes("ride", REWARD, settings, at_success=True)
 
     def reward(params: Params, trajectory: Trajectory) -> tuple[Reward, Loss]:
         predictions = predict(models, params.learnt, trajectory)

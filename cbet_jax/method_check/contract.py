@@ -203,9 +203,8 @@ def check_resets(subject: Subject) -> None:
         )
         expect(
             are_close(later[end], rewards_after(end, shift=PLACES // 2)),
-            f"episodes that end by {end} change what is rewarded later, so the memory should "
-            "begin anew, but the rewards still depend on the episode before (if a part of the "
-            "memory is meant to outlive episodes: --lasting)",
+            f"rewards after an episode that ends by {end} still depend on what was seen in it: "
+            "reset the whole memory there, or add --lasting if a part is meant to outlive episodes",
         )
 
 

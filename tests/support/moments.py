@@ -39,7 +39,8 @@ def observed(method: Intrinsic, first: Step, steps: Step):
     """The parameters of a method, and its memory after, and signals of, steps `[T, N]`."""
     params, memory = method.init(jax.random.key(0), first)
     keys = jax.random.split(jax.random.key(1), len(steps.view))
-    return params, *method.observe(params, memory, keys, experience(steps))
+    acted_in = jnp.concatenate([first.view[None], steps.view[:-1]])
+    return params, *method.observe(params, memory, keys, experience(steps)._replace(view=acted_in))
 
 
 def views(numbers):

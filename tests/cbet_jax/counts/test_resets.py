@@ -39,10 +39,12 @@ def test_the_settings_come_before_the_methods_own_probability(settings, own, exp
     assert resets.never == (expected == 0)
 
 
-def test_episodic_resets_come_where_an_episode_ends_or_succeeds():
+@pytest.mark.parametrize("at_success", [True, False])
+def test_episodic_resets_come_where_an_episode_ends_and_maybe_where_it_succeeds(at_success):
     ended, success = [False, True, False, False], [False, False, True, False]
     step = moment([0] * 4, ended=ended, success=success)
     step = step._replace(terminated=np.array([False, False, False, True]))
-    mask = episodic_resets().mask(KEY, step, (2, 4))
-    np.testing.assert_array_equal(mask, [[False, True, True, True]] * 2)
-    assert not episodic_resets().never
+    resets = episodic_resets(at_success=at_success)
+    mask = resets.mask(KEY, step, (2, 4))
+    np.testing.assert_array_equal(mask, [[False, True, at_success, True]] * 2)
+    assert not resets.never

@@ -5,10 +5,19 @@ import jax.numpy as jnp
 import numpy as np
 
 from cbet_jax.config import AuxiliarySettings, TrainSettings
-from cbet_jax.intrinsic.ngu_episodic import NEIGHBOURS, SLOTS, Memory, ngu_episodic, visit
+from cbet_jax.intrinsic.ngu_episodic import (
+    NEIGHBOURS,
+    SLOTS,
+    Memory,
+    bonus_of,
+    ngu_episodic,
+    visit,
+)
 from cbet_jax.networks.embedding import Embedding, apply
 from cbet_jax.types import unchanged
+from envs.minigrid.generators import GENERATORS
 from tests.support.moments import moment, observed, trajectory
+from tests.support.worlds import MULTI_ENV
 
 STEPS, ACTORS, ACTIONS = 30, 2, 3
 SETTINGS = TrainSettings(auxiliary=AuxiliarySettings(channels=(2, 2), hidden_units=4))
@@ -56,6 +65,17 @@ def test_the_bonus_is_the_kernel_over_the_nearest_views_of_the_episode():
     np.testing.assert_allclose(reward, bonus / bonus.std(), rtol=1e-3)
     assert METHOD.coefficient == 0.001
     assert bonus.max() > 20 * bonus[bonus > 0].min()  # a new view beside a familiar one
+
+
+def test_a_view_is_known_after_the_longest_episode_of_the_default_environments():
+    """View A, then B until the episode is over, then A."""
+    longest = max(GENERATORS[name].max_steps for name in MULTI_ENV)
+    assert longest == 576
+    place = jnp.ones(longest).at[jnp.array([0, -1])].set(0.0)
+    nothing = Memory(jnp.zeros((SLOTS, 1)), jnp.asarray(0))
+    _, near = jax.lax.scan(lambda memory, x: visit(memory, x[None])[::-1], nothing, place)
+    last = jax.tree.map(lambda leaf: leaf[None, -1:], near)
+    np.testing.assert_allclose(bonus_of(last, jnp.asarray(1.0)), 0.999, atol=1e-3)
 
 
 def test_a_full_memory_forgets_the_oldest_view():

@@ -97,10 +97,21 @@ def _no_memory(key, step):
     return Params({}, {}), jnp.zeros(len(step.view))
 
 
+def _two_memories(key, step):
+    return Params({}, {}), (jnp.zeros(len(step.view)),) * 2
+
+
 def _sum(forget, params, memory, key, experience):
     """Remember the sum of the places; `forget` says what is left of it."""
     memory = forget(memory, experience.step) + experience.step.view[:, 0, 0, 0]
     return memory, memory
+
+
+def _lifelong_and_episodic(params, memory, key, experience):
+    """Remember two sums of the places, of which one begins anew with each episode."""
+    place = experience.step.view[:, 0, 0, 0]
+    lifelong, episodic = memory[0] + place, _all(memory[1], experience.step) + place
+    return (lifelong, episodic), lifelong * episodic
 
 
 def _look_around(params, memory, key, experience):
@@ -175,7 +186,15 @@ BROKEN = {
         ({**REMEMBERS, "observe": _look_around, "panoramas": False}, "when only panoramas do"),
     ],
     RESETS: [
-        ({**REMEMBERS, "observe": partial(_sum, _half)}, "still depend on the episode before"),
+        (
+            {**REMEMBERS, "observe": partial(_sum, _half)},
+            "reset the whole memory there",
+        ),
+        (
+            {**REMEMBERS, "init": _two_memories, "observe": _lifelong_and_episodic},
+            "still depend on what was seen in it: reset the whole memory there, or add --lasting "
+            "if a part is meant to outlive episodes",
+        ),
         (
             {**REMEMBERS, "observe": partial(_sum, _after_time_outs)},
             "end by truncated are forgotten, but those by terminated are not",
@@ -212,7 +231,9 @@ def test_what_is_broken_is_told_by_its_own_check_only(name, parts, words, check)
 def test_a_memory_that_begins_anew_or_lasts_is_well(check):
     for forget in (_all, _never):
         assert not check({**REMEMBERS, "observe": partial(_sum, forget)})
-    assert not check({**REMEMBERS, "observe": partial(_sum, _half)}, lasting=True)
+    mixed = {"init": _two_memories, "observe": _lifelong_and_episodic}
+    for parts in ({"observe": partial(_sum, _half)}, mixed):
+        assert not check({**REMEMBERS, **parts}, lasting=True)
 
 
 def test_a_reward_for_staying_leads_nowhere(check):
