@@ -75,6 +75,10 @@ class StudyOptions(PlanOptions):
     factors: Factors = "float32"
     lockstep: bool = False  # all worlds of pre-training begin at once in the first environment
     decay_rate: bool = False  # the learning rate of the methods' own networks decays, too
+    tasks_entropy_weight: NonNegativeFloat | None = None  # of tasks (default: the preset's)
+    #: tasks have the published loss and optimizer: no bound on steps, no divergence from the frozen
+    #: policy
+    tasks_as_published: bool = False
     report_only: bool = False  # train nothing: report what is finished
     #: between two checkpoints, at least (default: save at the end of each chunk, if saving takes at
     #: most a tenth of the time)

@@ -21,6 +21,7 @@ from cbet_jax.runs.directory import RunDirectory
 from cbet_jax.settings.ranges import (
     Episodes,
     Frames,
+    NonNegativeFloat,
     Seed,
     Seeds,
     Worlds,
@@ -52,6 +53,8 @@ class StudySettings:
     decay_rate: bool = False  # as in `AuxiliarySettings`
     first_seed: Seed = 0  # the seeds are first_seed, first_seed + 1, ...
     actors: Worlds | None = None  # of each run (None: the preset's)
+    tasks_entropy_weight: NonNegativeFloat | None = None  # of tasks (None: the preset's)
+    tasks_as_published: bool = False  # tasks have the loss and the optimizer of pre-training
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -68,6 +71,17 @@ class StudySettings:
         words += ["--network.factors", self.factors] if self.factors != "float32" else []
         words += ["--lockstep"] if self.lockstep else []
         words += ["--auxiliary.decay-rate"] if self.decay_rate else []
+        return tuple(map(str, words))
+
+    @property
+    def task_words(self) -> tuple[str, ...]:
+        """The words that the command lines of its tasks have in common."""
+        loss, words = PRESETS[self.preset].train.loss, list[object]()
+        weight = self.tasks_entropy_weight
+        if self.tasks_as_published:
+            words += ["--loss.no-relative-entropy", "--optimizer.largest-step", None]
+            weight = loss.entropy_weight if weight is None else weight
+        words += [] if weight is None else ["--loss.entropy-weight", weight]
         return tuple(map(str, words))
 
     def chunk_end(self, frames: int, actors: int | None = None) -> int:
@@ -178,7 +192,8 @@ class _Planner(NamedTuple):
         """Return a run that learns a task, its frames in the published proportion to the budget."""
         published = TASK_FRAMES.get(task, PUBLISHED_FRAMES)
         frames = self.study.budget * published // PUBLISHED_FRAMES
-        words = (*words, "--env", own_code.given(task), *self.chosen.tasks_host)
+        words = (*words, "--env", own_code.given(task))
+        words += (*self.study.task_words, *self.chosen.tasks_host)
         return self._run(stage, name, words, frames, self.chosen.tasks_until)
 
     def _run(

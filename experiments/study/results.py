@@ -149,6 +149,7 @@ def collect(root: Path, study: StudySettings) -> list[Result]:
     Raises:
         RunDirectoryError: a run or a table cannot be read.
     """
+    weight = study.tasks_entropy_weight
     asked = {
         "budget": study.budget,
         "seeds": study.seeds,
@@ -158,6 +159,8 @@ def collect(root: Path, study: StudySettings) -> list[Result]:
         "lockstep": study.lockstep,
         "decay_rate": study.decay_rate,
         "bfloat16": study.factors == "bfloat16",
+        "tasks_entropy_weight": -1.0 if weight is None else weight,  # -1: the preset's
+        "tasks_as_published": study.tasks_as_published,
     }
     found = [Result(STUDY, "", study.preset, 0, "", k, 0, 0, v) for k, v in asked.items()]
     for path in sorted(root.glob(f"{PRETRAIN}/*/*/")):

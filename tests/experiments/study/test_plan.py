@@ -17,7 +17,7 @@ from cbet_jax.settings.as_json import from_json
 from envs.minigrid import make_world
 from experiments import minigrid_ablation, minigrid_pretrain, noisy_tv, paper
 from experiments.common import opening
-from experiments.common.presets import PRESETS
+from experiments.common.presets import PRESETS, for_task
 from experiments.study.plan import PRETRAIN, STAGES, Selection, StudySettings, plan
 from experiments.study.variants import VARIANTS, Variant, variant
 from experiments.sweeps.jobs import Job
@@ -68,11 +68,29 @@ def test_all_runs_of_a_study_start_and_learn_alike(changed, expected):
     for job in plan(Path("study"), StudySettings(**LAPTOP, **changed), CHOSEN):
         if job.module == minigrid_pretrain.EXPERIMENT.module or "tabula_rasa" in job.name:
             settings, plain = settings_of(job), PRESETS["laptop"].train
+            plain = for_task("laptop", None) if "tabula_rasa" in job.name else plain
             actors = {"worlds": 16} if "16" in job.name else {}
             own = {name: getattr(settings.train, name) for name in ("method", "frames", "counts")}
             own |= {"extrinsic_weight": settings.train.extrinsic_weight}
             assert settings.train == replace(plain, **{**own, **expected, **actors})
             assert (settings.first_seed, settings.seeds) == (changed.get("first_seed", 0), 3)
+
+
+@pytest.mark.parametrize(
+    ("changed", "expected"),
+    [
+        ({}, (1e-4, True, 1.0)),
+        ({"tasks_entropy_weight": 1e-5}, (1e-5, True, 1.0)),
+        ({"tasks_as_published": True}, (5e-4, False, None)),
+        ({"tasks_as_published": True, "tasks_entropy_weight": 1e-5}, (1e-5, False, None)),
+    ],
+)
+def test_tasks_are_kept_near_the_frozen_policy_or_learnt_as_published(changed, expected):
+    jobs = plan(Path("study"), StudySettings(**LAPTOP, **changed), CHOSEN)
+    for job in (job for job in jobs if job.name.startswith("tabula_rasa")):
+        train = settings_of(job).train
+        loss = train.loss.entropy_weight, train.loss.relative_entropy
+        assert (*loss, train.optimizer.largest_step) == expected
 
 
 @pytest.mark.parametrize(("main", "runs"), [(minigrid_ablation, 54), (noisy_tv, 8), (paper, 15)])
@@ -102,10 +120,13 @@ def test_every_method_of_the_package_can_be_studied_and_ones_own(tmp_path):
         assert variant(options.train.method).words == given
 
 
-def test_tasks_can_begin_with_the_policies_that_are_kept_of_the_study():
-    settings = from_json(StudySettings, json.loads((POLICIES / "study.json").read_text()))
+@pytest.mark.parametrize("seed", [2, 3, 4])
+def test_tasks_can_begin_with_the_policies_that_are_kept_of_the_study(seed):
+    root = POLICIES / f"seed-{seed}"
+    settings = from_json(StudySettings, json.loads((root / "study.json").read_text()))
+    assert (settings.first_seed, settings.seeds) == (seed, 1)
     selection = Selection(("cbet", "count", "ride"), ("MultiEnv",), ("Unlock",), ("Unlock",))
-    jobs = plan(POLICIES, settings, selection)
+    jobs = plan(root, settings, selection)
     world = make_world(("Unlock",), 1, explore=False)
     pretrained = [job for job in jobs if job.name.startswith(PRETRAIN)]
     assert len(pretrained) == 3
