@@ -125,7 +125,13 @@ def update(
         optimizers.policy, gradient, learner.policy, learner.policy_optimizer
     )
     (network_loss, terms), networks_gradient = mean((networks_loss, networks_gradient))
-    networks, network_optimizers = _update_networks(optimizers.networks, networks_gradient, learner)
+    learnt, network_optimizers = update_networks(
+        optimizers.networks,
+        networks_gradient,
+        learner.intrinsic.learnt,
+        learner.intrinsic_optimizer,
+    )
+    networks = learner.intrinsic._replace(learnt=learnt)
     metrics = {
         "intrinsic_reward": mean(reward.mean()),
         "loss": loss.total + network_loss,
@@ -156,20 +162,23 @@ def _rewarded(
     return jax.lax.stop_gradient(reward), (loss, terms), gradient
 
 
-def _update_networks(
+def update_networks(
     optimizer: optax.GradientTransformation,
     gradients: dict[str, ArrayTree],
-    learner: LearnerState,
-) -> tuple[Params, dict[str, ArrayTree]]:
-    """Update the intrinsic method's networks; each gradient is clipped separately."""
-    params, optimizers = learner.intrinsic, learner.intrinsic_optimizer
+    networks: dict[str, ArrayTree],
+    states: dict[str, ArrayTree],
+) -> tuple[dict[str, ArrayTree], dict[str, ArrayTree]]:
+    """Update an intrinsic method's networks; each gradient is clipped separately.
+
+    Returns:
+        The networks and the optimizer's states, by the network's name.
+    """
     updated = {
-        name: _apply(optimizer, gradient, params.learnt[name], optimizers[name])
+        name: _apply(optimizer, gradient, networks[name], states[name])
         for name, gradient in gradients.items()
     }
     learnt = {name: network for name, (network, _) in updated.items()}
-    optimizers = {name: state for name, (_, state) in updated.items()}
-    return params._replace(learnt=learnt), optimizers
+    return learnt, {name: state for name, (_, state) in updated.items()}
 
 
 def maximized_rewards(

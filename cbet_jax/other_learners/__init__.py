@@ -1,0 +1,1 @@
+"""The intrinsic rewards in learners of your own."""

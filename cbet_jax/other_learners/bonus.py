@@ -1,0 +1,184 @@
+"""The intrinsic rewards for learners of your own: a record of pure functions on plain arrays.
+
+    bonus = cbet_jax.bonus("cbet", num_envs, view_shape, num_actions)
+    state = bonus.init(key, obs)
+    state, reward = bonus.step(state, key, obs, action, next_obs, done)  # add it to yours
+    state, metrics = bonus.update(state, batch)                          # RND, RIDE, ...: learn
+
+All can be jitted, scanned and vmapped. They are the package's own methods
+(`cbet_jax.intrinsic.METHODS`): no reward has a second implementation.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+
+from cbet_jax.config import TrainSettings
+from cbet_jax.intrinsic import make_intrinsic
+from cbet_jax.intrinsic.interface import Experience, Intrinsic, Memory, Params
+from cbet_jax.learner import rmsprop, update_networks
+from cbet_jax.types import ArrayTree, Metrics, Trajectory, Transition, unchanged
+from envs.types import Step
+
+
+class Seen(NamedTuple):
+    """What an observation shows: the agent's view, and the panorama whose changes are counted."""
+
+    view: Array  # uint8[N, height, width, 3]
+    panorama: Array  # integers [N, ...]
+
+
+type Observation = Array | Seen  # a view alone: its own changes are counted
+
+
+class BonusState(NamedTuple):
+    """The state of a bonus: counts and networks."""
+
+    params: Params
+    memory: Memory
+    optimizers: dict[str, ArrayTree]  # one for each network that learns
+
+
+class Batch(NamedTuple):
+    """`T` steps in a row of `N` environments, to learn from."""
+
+    obs: Observation  # arrays [T, N, ...]
+    action: Int[Array, "T N"]
+    next_obs: Observation  # arrays [T, N, ...]; after an end, the next episode's first
+    done: Bool[Array, "T N"]
+
+
+class Bonus(NamedTuple):
+    """An intrinsic reward; `bonus` makes it."""
+
+    init: Callable[[PRNGKeyArray, Observation], BonusState]
+    #: takes state, key, obs, action, next_obs, done; returns state and the weighted reward [N]
+    step: Callable[..., tuple[BonusState, Float[Array, " N"]]]
+    update: Callable[[BonusState, Batch], tuple[BonusState, Metrics]]
+
+
+def bonus(
+    method: str,
+    num_envs: int,
+    view_shape: tuple[int, int, int],
+    num_actions: int,
+    *,
+    settings: TrainSettings | None = None,
+    optimizer: optax.GradientTransformation | None = None,
+) -> Bonus:
+    """Return an intrinsic reward for any learner.
+
+    The reward of `step` is weighted: by the method's own coefficient, or by
+    `settings.intrinsic_coefficient`. The package's learner also counts the view at which a rollout
+    begins once more, as the published code does; here each view is counted once.
+
+    Args:
+        method: its name, as of `cbet_jax.intrinsic.METHODS`.
+        num_envs: environments side by side, each with counts of its own.
+        view_shape: height, width and channels of a view, whose numbers are 0 to 255.
+        num_actions: actions to choose among.
+        settings: how to count and to learn (None: the published values). `settings.frames` decides
+            how large count tables are.
+        optimizer: of the method's networks (None: the package's, at a constant rate).
+
+    Raises:
+        SettingsError: the method is unknown, or does not support the settings.
+    """
+    settings = settings or TrainSettings()
+    settings = replace(settings, method=method, worlds=num_envs, batch=num_envs)
+    intrinsic = make_intrinsic(settings, num_actions)
+    rate = optax.constant_schedule(settings.optimizer.learning_rate)
+    optimizer = optimizer or rmsprop(settings.optimizer, rate)
+
+    def init(key: PRNGKeyArray, obs: Observation) -> BonusState:
+        nothing = jnp.zeros(num_envs)
+        params, memory = intrinsic.init(key, _step(_seen(obs, view_shape), nothing > 0))
+        each = {name: optimizer.init(network) for name, network in params.learnt.items()}
+        return BonusState(params, memory, each)
+
+    def step(
+        state: BonusState,
+        key: PRNGKeyArray,
+        obs: Observation,
+        action: Int[Array, " N"],
+        next_obs: Observation,
+        done: Bool[Array, " N"],
+    ) -> tuple[BonusState, Float[Array, " N"]]:
+        one = Batch(obs, action, next_obs, done)
+        batch = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], one)
+        memory, signal = _observe(intrinsic, state, key[None], batch, view_shape)
+        trajectory = _trajectory(batch, signal, view_shape)
+        reward, _ = intrinsic.reward_and_loss(state.params, trajectory)
+        return state._replace(memory=memory), intrinsic.coefficient * reward[0]
+
+    def update(state: BonusState, batch: Batch) -> tuple[BonusState, Metrics]:
+        keys = jax.random.split(jax.random.key(0), len(batch.action))
+        shapes = jax.eval_shape(
+            lambda: _observe(intrinsic, state, keys, batch, view_shape)[1]
+        )  # of a record that no loss reads
+        signal = jax.tree.map(lambda leaf: jnp.ones(leaf.shape, leaf.dtype), shapes)
+        trajectory = _trajectory(batch, signal, view_shape)
+        params = intrinsic.adapt(state.params, trajectory, unchanged)
+
+        def loss_of(learnt: dict[str, ArrayTree]) -> tuple[Float[Array, ""], Metrics]:
+            _, loss = intrinsic.reward_and_loss(params._replace(learnt=learnt), trajectory)
+            return loss
+
+        (loss, terms), gradients = jax.value_and_grad(loss_of, has_aux=True)(params.learnt)
+        learnt, each = update_networks(optimizer, gradients, params.learnt, state.optimizers)
+        state = BonusState(params._replace(learnt=learnt), state.memory, each)
+        return state, {"intrinsic_loss": loss, **terms}
+
+    return Bonus(init, step, update)
+
+
+def _seen(obs: Observation, view_shape: tuple[int, int, int]) -> Seen:
+    """Return the view and the panorama of an observation.
+
+    Raises:
+        ValueError: the view has another shape.
+    """
+    seen = obs if isinstance(obs, Seen) else Seen(obs, obs)
+    if seen.view.shape[-3:] != tuple(view_shape):
+        raise ValueError(f"a view must be of shape {view_shape}, not {seen.view.shape[-3:]}")
+    return seen
+
+
+def _step(seen: Seen, done: Bool[Array, "*T N"]) -> Step:
+    nothing = jnp.zeros(done.shape)
+    number = nothing.astype(jnp.int32)
+    hash_ = jnp.zeros((*done.shape, 2), jnp.uint32)
+    panorama = jnp.asarray(seen.panorama).reshape(*done.shape, -1)
+    view = jnp.asarray(seen.view, jnp.uint8)
+    return Step(view, panorama, nothing, nothing > 0, done, nothing > 0, number, number, hash_)
+
+
+def _observe(
+    intrinsic: Intrinsic, state: BonusState, keys: Any, batch: Batch, view_shape: Any
+) -> tuple[Memory, ArrayTree]:
+    """Let the method observe steps in a row: `[T, N, ...]`."""
+    view = jnp.asarray(_seen(batch.obs, view_shape).view, jnp.uint8)
+    done = jnp.asarray(batch.done, bool)
+    after = _step(_seen(batch.next_obs, view_shape), done)
+    experience = Experience(view, batch.action, after)
+    return intrinsic.observe(state.params, state.memory, keys, experience)
+
+
+def _trajectory(batch: Batch, signal: ArrayTree, view_shape: tuple[int, int, int]) -> Trajectory:
+    """Return steps in a row as a trajectory."""
+    before, after = (_seen(obs, view_shape).view for obs in (batch.obs, batch.next_obs))
+    nothing = jnp.zeros(batch.action.shape)
+    done = jnp.asarray(batch.done, bool)
+    logits = jnp.zeros((*batch.action.shape, 1))
+    return Trajectory(
+        view=jnp.asarray(jnp.concatenate([before, after[-1:]]), jnp.uint8),
+        first=jnp.concatenate([jnp.zeros_like(done[:1]), done]),
+        steps=Transition(batch.action, logits, nothing, done, nothing > 0),
+        signal=signal,
+        initial_state=(),
+    )

@@ -1,0 +1,123 @@
+"""The rewards in learners of one's own are the package's."""
+
+import itertools
+from dataclasses import replace
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import cbet_jax
+from cbet_jax import Batch, Seen, SettingsError, TrainSettings
+from cbet_jax.config import AuxiliarySettings, CountSettings
+from cbet_jax.intrinsic import make_intrinsic
+from cbet_jax.intrinsic.interface import Experience
+from cbet_jax.types import Trajectory, Transition
+from envs.minigrid import make_world
+
+ENVS, STEPS, ACTIONS, VIEW = 3, 40, 7, (7, 7, 3)
+SETTINGS = TrainSettings(frames=1000, auxiliary=AuxiliarySettings(channels=(4,), hidden_units=8))
+
+
+@pytest.fixture(scope="module")
+def walk():
+    """The steps of a random walk, `[STEPS + 1, ENVS, ...]`, and its actions."""
+    world = make_world(("MultiRoom-N4-S5",), ENVS, explore=True)
+    state, first = world.init(jax.random.key(0))
+    action = jax.random.randint(jax.random.key(1), (STEPS, ENVS), 0, ACTIONS)
+    _, steps = jax.jit(lambda state: jax.lax.scan(world.step, state, action))(state)
+    return jax.tree.map(lambda a, b: np.concatenate([a[None], b]), first, steps), action
+
+
+def observed(step, t):
+    return Seen(step.view[t], step.panorama[t])
+
+
+def played(bonus, walk, key):
+    """All rewards of a walk, step by step."""
+    steps, action = walk
+    done = steps.terminated | steps.truncated
+    state, rewards = bonus.init(key, observed(steps, 0)), []
+    step = jax.jit(bonus.step)
+    for t in range(STEPS):
+        here, then = observed(steps, t), observed(steps, t + 1)
+        state, reward = step(state, jax.random.fold_in(key, t), here, action[t], then, done[t + 1])
+        rewards.append(reward)
+    return state, np.stack(rewards)
+
+
+@pytest.mark.parametrize("method", ["cbet", "count"])
+def test_counts_give_the_rewards_of_the_formula(method, walk):
+    """Counted by hand, without resets: 0.005 / (N(s') + N(c)), and 0.005 / sqrt(N(s'))."""
+    settings = replace(SETTINGS, counts=CountSettings(random_resets=False))
+    bonus = cbet_jax.bonus(method, ENVS, VIEW, ACTIONS, settings=settings)
+    _, rewards = played(bonus, walk, jax.random.key(3))
+    steps, _ = walk
+    for env in range(ENVS):
+        states, changes = {}, {}
+        for t in range(STEPS):
+            view = steps.view[t + 1, env].tobytes()
+            change = (steps.panorama[t + 1, env] - steps.panorama[t, env]).tobytes()
+            states[view], changes[change] = states.get(view, 0) + 1, changes.get(change, 0) + 1
+            both = 1 / (states[view] + changes[change])
+            expected = both if method == "cbet" else 1 / np.sqrt(states[view])
+            np.testing.assert_allclose(rewards[t, env], 0.005 * expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("method", ["rnd", "ride", "curiosity", "noveld", "e3b", "ngu-episodic"])
+def test_methods_with_networks_reward_and_learn_as_in_the_package(method, walk):
+    """What `reward_and_loss` says of the whole walk at once, the steps say one by one."""
+    bonus = cbet_jax.bonus(method, ENVS, VIEW, ACTIONS, settings=SETTINGS)
+    key, (steps, action) = jax.random.key(3), walk
+    state, rewards = played(bonus, walk, key)
+    own = replace(SETTINGS, method=method, worlds=ENVS, batch=ENVS)
+    together = rewarded_at_once(make_intrinsic(own, ACTIONS), walk, key)
+    np.testing.assert_allclose(rewards, together, rtol=1e-4, atol=1e-6)
+    assert rewards.std() > 0
+    done = steps.terminated | steps.truncated
+    batch = Batch(observed(steps, slice(0, -1)), action, observed(steps, slice(1, None)), done[1:])
+    losses = []
+    update = jax.jit(bonus.update)
+    for _ in range(20):
+        state, metrics = update(state, batch)
+        losses.append(float(metrics["intrinsic_loss"]))
+    assert losses[-1] < losses[0]
+
+
+def rewarded_at_once(intrinsic, walk, key):
+    """The weighted rewards that the package's learner gives the whole walk."""
+    steps, action = walk
+    steps = jax.tree.map(jnp.asarray, steps)
+    first = jax.tree.map(lambda leaf: leaf[0], steps)
+    later = jax.tree.map(lambda leaf: leaf[1:], steps)
+    params, memory = intrinsic.init(key, first)
+    later = later._replace(success=later.success & False)  # a bonus is not told of it
+    keys = jax.vmap(partial(jax.random.fold_in, key))(jnp.arange(STEPS))
+    experience = Experience(steps.view[:-1], action, later)
+    _, signal = intrinsic.observe(params, memory, keys, experience)
+    done = steps.terminated | steps.truncated
+    nothing = jnp.zeros(action.shape)
+    transition = Transition(action, nothing[..., None], nothing, done[1:], nothing > 0)
+    trajectory = Trajectory(steps.view, done, transition, signal, ())
+    return intrinsic.coefficient * intrinsic.reward_and_loss(params, trajectory)[0]
+
+
+def test_a_view_alone_is_counted_with_its_own_changes():
+    bonus = cbet_jax.bonus("cbet", 1, (1, 1, 3), 2, settings=SETTINGS)
+    views = jnp.array([1, 2, 3, 5], jnp.uint8)[:, None, None, None, None] * jnp.ones(3, jnp.uint8)
+    key = jax.random.key(0)
+    state, rewards = bonus.init(key, views[0]), []
+    for here, then in itertools.pairwise(views):
+        state, reward = bonus.step(state, key, here, jnp.array([0]), then, jnp.array([False]))
+        rewards.append(float(reward[0]))
+    np.testing.assert_allclose(rewards, [0.005 / 2, 0.005 / 3, 0.005 / 2], rtol=1e-6)
+
+
+def test_wrong_names_and_shapes_are_refused():
+    with pytest.raises(SettingsError, match="cbet"):
+        cbet_jax.bonus("cbett", 1, VIEW, 7)
+    bonus = cbet_jax.bonus("cbet", 1, VIEW, 7)
+    with pytest.raises(ValueError, match="must be of shape"):
+        bonus.init(jax.random.key(0), jnp.zeros((1, 3, 3, 3), jnp.uint8))
