@@ -170,6 +170,8 @@ class Panel(NamedTuple):
     lines: Mapping[str, Curve]  # name in the legend -> line
     logarithmic: bool = False  # the vertical axis
     speed: float | None = None  # on the horizontal axis, per minute: a second axis shows minutes
+    #: by a line's name, where it is dotted: seeds have ended, and their last values continue
+    flat_from: Mapping[str, float] = MappingProxyType({})
 
 
 def lines(path: Path, title: str, panels: Sequence[Panel], columns: int = 2) -> Path:
@@ -192,7 +194,7 @@ def lines(path: Path, title: str, panels: Sequence[Panel], columns: int = 2) -> 
     for axis, panel in zip(axes, panels, strict=True):
         for name, line in panel.lines.items():
             head, _, tail = name.partition(", ")
-            handle = _draw_curve(axis, line, colors[head])
+            handle = _draw_curve(axis, line, colors[head], panel.flat_from.get(name, np.inf))
             handle.set_linestyle(DASHES[tails.index(tail) % len(DASHES)])
             drawn[name] = handle
         if not panel.logarithmic:
@@ -228,9 +230,14 @@ def _begin_at_zero(axis: "Axes", curves: Iterable[Curve]) -> None:
         axis.set_ylim(bottom=0, top=None if highest > 0 else 1)
 
 
-def _draw_curve(axis: "Axes", line: Curve, color: str) -> Any:
+def _draw_curve(axis: "Axes", line: Curve, color: str, flat_from: float = np.inf) -> Any:
     marker = "o" if len(line.frames) < SPARSE_POINTS else None
-    (handle,) = axis.plot(line.frames, line.mean, color=color, linewidth=1.4, marker=marker, ms=3)
+    played = line.frames <= flat_from
+    style: dict[str, Any] = {"color": color, "linewidth": 1.4}
+    (handle,) = axis.plot(line.frames[played], line.mean[played], marker=marker, ms=3, **style)
+    if not played.all():
+        shown = slice(max(int(played.sum()) - 1, 0), None)
+        axis.plot(line.frames[shown], line.mean[shown], dashes=(1, 2), alpha=0.6, **style)
     if (line.high > line.low).any():
         axis.fill_between(line.frames, line.low, line.high, color=color, alpha=0.2, linewidth=0)
     return handle

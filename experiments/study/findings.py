@@ -11,7 +11,7 @@ from experiments.evaluation.evaluation_table import ALL_WORLDS
 from experiments.reports.comparison import ENTROPY, SHARES, Row, within
 from experiments.study.contents import METHODS, RANDOM
 from experiments.study.plan import EVALUATION, PRETRAIN, TABULA_RASA, TRANSFER
-from experiments.study.results import ENDED, STUDY, Result
+from experiments.study.results import ENDED, ENDED_EARLY, STUDY, Result
 from experiments.study.variants import SETUPS, VARIANTS
 
 Key = tuple[str, ...]  # stage, setup, method, environment, metric
@@ -147,14 +147,13 @@ class Findings:
         return Row(method, metric, world, values) if values else None
 
     def curve(self, key: Key) -> Curve | None:
-        """Return the mean of a curve over the seeds, interpolated to common frames."""
-        seeds: dict[int, list[tuple[int, float]]] = {}  # -> frames and values
-        for at, values in sorted(self._values.get(key, {}).items()):
-            for seed, value in values.items():
-                seeds.setdefault(seed, []).append((at, value))
-        if not seeds:
+        """Return the mean of a curve over the seeds, interpolated to common frames.
+
+        The last value of a seed whose task ended early continues to the end of the longest.
+        """
+        lines = [*self._continued(key).values()]
+        if not lines:
             return None
-        lines = [np.array(line).T for line in seeds.values()]
         first, last = max(at[0] for at, _ in lines), min(at[-1] for at, _ in lines)
         frames = min((at[(first <= at) & (at <= last)] for at, _ in lines), key=len)
         if not len(frames):
@@ -162,6 +161,42 @@ class Findings:
         at_frames = np.array([np.interp(frames, *line) for line in lines])
         found = [within(key[-1], column) for column in at_frames.T]
         return Curve(frames.astype(int), *np.array(found).T)
+
+    def flat_from(self, key: Key) -> float:
+        """Return the frames from which a curve continues the last values of seeds that ended."""
+        ends, ended = [at[-1] for at, _ in self._lines(key).values()], self._ended(key)
+        return min((end for end in ends if end in ended and end < max(ends)), default=np.inf)
+
+    def _ended(self, key: Key) -> set[int]:
+        return {*self._values.get((*key[:4], ENDED_EARLY), {})}
+
+    def area(self, key: Key) -> Row | None:
+        """Return the mean of each seed's curve over its frames, the flat continuation included."""
+        *_, method, world, metric = key
+        lines = self._continued(key)
+        means = {
+            s: np.trapezoid(x, at) / (at[-1] - at[0]) for s, (at, x) in lines.items() if len(at) > 1
+        }
+        return Row(method, metric, world, means) if means else None
+
+    def _continued(self, key: Key) -> dict[int, np.ndarray]:
+        """Return each seed's line, that of an ended task continued to the end of the longest."""
+        lines, ended = self._lines(key), self._ended(key)
+        end = max((at[-1] for at, _ in lines.values()), default=0)
+        for seed, (at, values) in lines.items():
+            if at[-1] < end and at[-1] in ended:
+                more = np.arange(at[-1], end, at[-1] // len(at))[1:]
+                flat = np.full(len(more) + 1, values[-1])
+                lines[seed] = np.array([[*at, *more, end], [*values, *flat]])
+        return lines
+
+    def _lines(self, key: Key) -> dict[int, np.ndarray]:
+        """Return each seed's frames and values: [2, points]."""
+        seeds: dict[int, list[tuple[int, float]]] = {}
+        for at, values in sorted(self._values.get(key, {}).items()):
+            for seed, value in values.items():
+                seeds.setdefault(seed, []).append((at, value))
+        return {seed: np.array(line).T for seed, line in seeds.items()}
 
     def last(self, key: Key) -> Row | None:
         """Return each seed's last point of a curve."""

@@ -129,7 +129,10 @@ def tasks(folder: Path, found: Findings) -> Pictures:
             }
             if lines := _curves(found, keys):
                 title = f"{task}, from {setup}" if setup else task
-                panels.append(Panel(title, MILLIONS, "extrinsic return", lines))
+                flat_from = {name: found.flat_from(key) / MILLION for name, key in keys.items()}
+                panels.append(
+                    Panel(title, MILLIONS, "extrinsic return", lines, flat_from=flat_from)
+                )
     return _lines(folder / "tasks.png", f"Learning tasks ({BAND})", panels, columns=2)
 
 

@@ -10,13 +10,14 @@ import numpy as np
 
 from cbet_jax.analysis.learning_curves import ALL_WORLDS as TOGETHER
 from cbet_jax.analysis.learning_curves import by_metric, first_round, in_world, smoothed
-from cbet_jax.runs import metrics_table
+from cbet_jax.runs import manifest, metrics_table
 from cbet_jax.runs.atomic_write import give_name
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError, checkpoints
 from cbet_jax.runs.metrics_table import Column
 from cbet_jax.runs.saved_policies import UNIFORM, UNTRAINED
 from experiments.common.outputs import is_hidden, write_new, write_table
 from experiments.evaluation.evaluation_table import ALL_SEEDS, ALL_WORLDS
+from experiments.study.contents import BEST_RETURN
 from experiments.study.plan import (
     EVALUATION,
     PRETRAIN,
@@ -32,10 +33,11 @@ STUDY = "study"  # the stage of rows that say what was asked for
 CURVES = ("interactions", "success", "extrinsic_return", "intrinsic_reward")
 POINTS = 30  # a curve has so many
 SMOOTHED_FRAMES = 300 * 3200  # window for 50 M frames (paper, appendix "plot smoothing")
-SOLVED = 0.9  # extrinsic return
+SOLVED = 0.9  # share of the best return
 MAY_DIFFER = ("budget", "seeds", "first_seed")  # between studies whose tables are read together
 EXACT = 15  # digits of a setting
 EARLIER = "results-earlier.csv"  # an earlier table, if it has results of which no files are left
+ENDED_EARLY = "ended_early"  # metric: 1 after the frames at which a task was ended
 ENDED = "diverged"  # metric: 1 after the frames of a diverged run's last checkpoint
 FRAMES_TO_SOLVE = f"frames_to_return_{SOLVED}"
 
@@ -85,7 +87,7 @@ def _has_all(results: Iterable[Result], path: Path) -> bool:
         return {
             (*row[:6], row.frames if row.stage == EVALUATION else 0)
             for row in rows
-            if row.stage != STUDY and row.metric not in (ENDED, FRAMES_TO_SOLVE)
+            if row.stage != STUDY and row.metric not in (ENDED, ENDED_EARLY, FRAMES_TO_SOLVE)
         }
 
     try:
@@ -174,13 +176,13 @@ def collect(root: Path, study: StudySettings) -> list[Result]:
     return found + list(dict.fromkeys(evaluated))  # the untrained are the same in all tables
 
 
-def frames_to_solve(column: Column, window: int, actors: int) -> int | None:
+def frames_to_solve(column: Column, window: int, actors: int, best: float = 1.0) -> int | None:
     """Return the frames until the smoothed return was high enough, None if it never was.
 
-    The window must be full, and not before `first_round`.
+    The window must be full, and not before `first_round`. Enough is `SOLVED` times the best return.
     """
     frames = column.frames[column.frames >= max(window, first_round(column, actors))]
-    solved = smoothed(column, window, frames) >= SOLVED
+    solved = smoothed(column, window, frames) >= SOLVED * best
     return int(frames[np.argmax(solved)]) if solved.any() else None
 
 
@@ -196,6 +198,9 @@ def _run(stage: str, setup: str, method: str, path: Path, study: StudySettings) 
     world = ALL_WORLDS if settings.explore else settings.environments[0]
     if (path / DIVERGED).exists():
         yield Result(stage, setup, method, 0, world, ENDED, now, actors, 1.0)
+    if manifest.ending(directory.manifest):
+        for seed in range(settings.first_seed, settings.first_seed + settings.seeds):
+            yield Result(stage, setup, method, seed, world, ENDED_EARLY, now, actors, 1.0)
     if not checkpoints(directory.checkpoints) or not now:
         return  # nor need it have a table of metrics: a run of transfer is saved before it begins
     metrics = by_metric(metrics_table.read_verified(directory))
@@ -210,7 +215,7 @@ def _run(stage: str, setup: str, method: str, path: Path, study: StudySettings) 
                     yield here._replace(frames=int(frames), value=float(value))
             if metric != "extrinsic_return" or settings.explore:
                 continue
-            solved = frames_to_solve(column, window, actors)
+            solved = frames_to_solve(column, window, actors, BEST_RETURN.get(world, 1.0))
             if solved and solved <= now:
                 yield here._replace(metric=FRAMES_TO_SOLVE, frames=now, value=solved)
 

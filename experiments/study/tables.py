@@ -172,10 +172,13 @@ def tasks(found: Findings) -> Table:
             how = f"policy of {setup}" if setup else "nothing"
             apart = success.difference_text(first, DIGITS, 100) if success and first else ""
             first = first or success
-            ends = returns.text(DIGITS), _cell(success), apart, ", ".join(frames)
+            area = found.area((*run, "extrinsic_return"))
+            area_text = area.text(DIGITS) if area else ""
+            ends = returns.text(DIGITS), area_text, _cell(success), apart, ", ".join(frames)
             rows.append([task, how, title(method), f"{curve.frames[-1]:,}", *ends])
-    header = ("task", "from", "method", "frames", "last return", "last success (%)")
-    return Table((*header, "success - the first row's", f"frames to {SOLVED}: each seed"), rows)
+    header = ("task", "from", "method", "frames", "last return", "mean return", "last success (%)")
+    last = f"frames to {SOLVED} of the best return: each seed"
+    return Table((*header, "success - the first row's", last), rows)
 
 
 def _ways(found: Findings) -> Iterator[tuple[str, str, str]]:

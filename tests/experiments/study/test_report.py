@@ -191,6 +191,24 @@ def test_curves_with_points_at_other_frames_are_interpolated():
     assert Findings([*rows[:3], rows[-1]]).curve(key) is None
 
 
+def test_a_task_that_ended_early_continues_with_its_last_value():
+    """Seed 0 ends after 20 frames at 1.0; seed 1 needs 40."""
+    key = (TRANSFER_STAGE, "MultiEnv", "cbet", "Unlock", "extrinsic_return")
+    lines = [{10: 0.4, 20: 1.0}, {10: 0.0, 20: 0.2, 30: 0.4, 40: 0.8}]
+    rows = [
+        Result(*key[:3], seed, *key[3:], at, 128, value)
+        for seed, points in enumerate(lines)
+        for at, value in points.items()
+    ]
+    assert Findings(rows).curve(key).frames[-1] == 20
+    found = Findings([*rows, Result(*key[:3], 0, key[3], results.ENDED_EARLY, 20, 128, 1.0)])
+    np.testing.assert_array_equal(found.curve(key).frames, [10, 20, 30, 40])
+    np.testing.assert_allclose(found.curve(key).mean, [0.2, 0.6, 0.7, 0.9])
+    assert found.flat_from(key) == 20
+    assert found.flat_from((*key[:2], "count", *key[3:])) == np.inf
+    np.testing.assert_allclose([*found.area(key).values.values()], [0.9, 1.0 / 3])
+
+
 def test_tasks_are_told_by_return_success_and_frames():
     def learnt(stage, setup, method, returns, solved=None):
         here = Result(stage, setup, method, 0, "Unlock", "", 100, 10, 0.0)
@@ -208,8 +226,8 @@ def test_tasks_are_told_by_return_success_and_frames():
             ]
         )
     )
-    ends = "0.80 [0.00, 1.00]", "80.00 [0.00, 100.00]"  # neither can leave 0..1
-    nothing = "0.20 one seed", "20.00 one seed", "-60.00 one seed", "never"
+    ends = "0.80 [0.00, 1.00]", "", "80.00 [0.00, 100.00]"  # neither can leave 0..1
+    nothing = "0.20 one seed", "", "20.00 one seed", "-60.00 one seed", "never"
     assert table.rows == [
         ["Unlock", "policy of MultiEnv", "C-BET", "100", *ends, "", "60, never"],
         ["Unlock", "nothing", "C-BET", "100", *nothing],
