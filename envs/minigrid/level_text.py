@@ -8,6 +8,9 @@ Each cell takes two characters, as in MiniGrid's `pprint_grid`: its kind, then i
 The colours are R, G, B, P, Y, and E for grey, except that a wall is always written `WG`. Unlike
 `pprint_grid`, the text keeps the colour of an open door, and notes below the grid list hidden
 cells: `(3, 2) holds KR` for a box, `(1, 1) under _R` for the cell below the agent.
+
+`pprint_grid` writes G for green and for grey. So a text with a G but no E needs the note
+`G is green`.
 """
 
 import re
@@ -34,15 +37,16 @@ _CELLS = {"  ": c.EMPTY, "WG": c.WALL, "GG": c.GOAL, "VR": c.LAVA} | {
 }
 _TEXTS = {cell: text for text, cell in _CELLS.items()}
 _NOTE = re.compile(r"\((\d+), (\d+)\) (holds|under) (..)")
+_GREEN = "G is green"
 
 
 def to_text(level: Level) -> str:
     """Write the grid of a level, and its agent, as text."""
     cells, size, agent_position, agent_direction, *_ = jax.device_get(level)
-    grid = without_margin(cells, size).tolist()
+    grid = without_margin(cells, size)
     agent_x, agent_y = agent_position.tolist()
     lines, notes = [], []
-    for y, row in enumerate(grid):
+    for y, row in enumerate(grid.tolist()):
         line = []
         for x, cell in enumerate(row):
             shown = _shown(cell)
@@ -54,6 +58,7 @@ def to_text(level: Level) -> str:
             else:
                 line.append(_TEXTS[shown])
         lines.append("".join(line))
+    notes += [_GREEN] if _unclear(grid) else []
     return "\n".join(lines + notes)
 
 
@@ -87,6 +92,8 @@ def read_grid(text: str) -> tuple[UInt8[np.ndarray, "height width"], tuple[int, 
         ValueError: the text is not a level; the message says where.
     """
     lines = [line for line in text.split("\n") if line]
+    told = _GREEN in lines
+    lines = [line for line in lines if line != _GREEN]
     notes = [match for line in lines if (match := _NOTE.fullmatch(line))]
     drawn = lines[: len(lines) - len(notes)]
     for line in drawn:
@@ -108,6 +115,11 @@ def read_grid(text: str) -> tuple[UInt8[np.ndarray, "height width"], tuple[int, 
         raise ValueError(f"a level must have one agent, not {len(agents)}")
     for note in notes:
         _apply(note, grid, agents[0][:2])
+    if not told and (unclear := _unclear(grid)):
+        raise ValueError(
+            f"{unclear} is green here, but green or grey in MiniGrid's pprint_grid: write E for "
+            f"each grey one, or add the line {_GREEN!r}"
+        )
     return grid, agents[0]
 
 
@@ -136,6 +148,13 @@ def _apply(
     if not inside or grid[y, x] >> 3 != c.KIND_BOX or cell >> 3 not in (c.KIND_KEY, c.KIND_BALL):
         raise ValueError(f"{note[0]!r}: no box is there that can hold it")
     grid[y, x] = c.box(int(grid[y, x]) & 7, cell)
+
+
+def _unclear(grid: UInt8[np.ndarray, "height width"]) -> str:
+    """Return a cell whose G may mean grey: one with a G, if no cell has an E; or ''."""
+    texts = [_TEXTS[_shown(cell)] for cell in grid.ravel().tolist()]
+    greens = [text for text in texts if text[0] in _COLORED and text[1] == "G"]
+    return greens[0] if greens and not any(text[1] == "E" for text in texts) else ""
 
 
 def _shown(cell: int) -> int:

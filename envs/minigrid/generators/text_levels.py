@@ -9,6 +9,7 @@ below the grid add:
     no task             no task
     (3, 2) holds KR     the contents of a box
     (1, 1) under FB     the cell below the agent
+    G is green          needed where a cell has a G and none has an E
 """
 
 import re

@@ -9,7 +9,7 @@ from envs.minigrid import cells as c
 from envs.minigrid import rules
 from envs.minigrid.export import export
 from envs.minigrid.level import PICK_UP
-from envs.minigrid.level_text import from_text, to_text
+from envs.minigrid.level_text import from_text, read_grid, to_text
 from envs.minigrid.rules import FORWARD, PICKUP, TOGGLE, start
 from tests.support.handmade_levels import random_levels
 from tests.support.minigrid_reference import make, rebuild
@@ -53,7 +53,47 @@ def test_the_text_of_a_real_level_is_minigrids_own():
     rebuild(export(start(level)), env)
     theirs = env.pprint_grid()
     in_their_colours = to_text(level).replace("E", "G")
-    assert in_their_colours == theirs
+    assert in_their_colours.removesuffix("\nG is green") == theirs
+
+
+@pytest.mark.parametrize(
+    ("name", "some_refused"),
+    [("KeyCorridorS3R3", True), ("BlockedUnlockPickup", True), ("DoorKey-5x5", False)],
+)
+def test_minigrids_own_text_is_read_right_or_refused(name, some_refused):
+    env, refused = make(name), []
+    for seed in range(20):
+        env.reset(seed=seed)
+        try:
+            level = from_text(env.pprint_grid())
+        except ValueError as error:
+            refused.append(str(error))
+        else:
+            np.testing.assert_array_equal(export(start(level)).grid, env.grid.encode())
+    assert (0 < len(refused) < 20) == some_refused
+    assert all(
+        "green here, but green or grey in MiniGrid's pprint_grid" in line for line in refused
+    )
+
+
+@pytest.mark.parametrize(
+    ("cells", "note", "key"),
+    [
+        ("KG", "", None),
+        ("KG", "G is green", c.key(c.GREEN)),
+        ("KGBE", "", c.key(c.GREEN)),
+        ("KEBG", "", c.key(c.GREY)),
+        ("KR", "G is green", c.key(c.RED)),
+        ("KGBR", "(3, 0) holds KE", None),
+    ],
+)
+def test_a_text_says_what_its_g_means(cells, note, key):
+    text = f"WG>>{cells}\n{note}"
+    if key is None:
+        with pytest.raises(ValueError, match=r"^KG is green here, .* add the line 'G is green'$"):
+            from_text(text)
+    else:
+        assert read_grid(text)[0][0, 2] == key
 
 
 @pytest.mark.parametrize(
