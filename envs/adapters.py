@@ -177,7 +177,7 @@ def from_navix(
 ) -> World[AdaptedState]:
     """Return a batch of a navix environment with navix's own rules and observations.
 
-    On the command line: `--envs Navix-FourRooms-v0`.
+    (`--envs Navix-FourRooms-v0` plays navix's levels by MiniGrid's rules.)
 
     Args:
         env: the environment, as `navix.make` returns it.

@@ -7,8 +7,8 @@
     envs.minigrid.panorama(timestep.state)                  # uint8[4, 7, 7, 3]
     envs.minigrid.export(timestep.state)                    # numpy, in MiniGrid's encoding
 
-Learners use `make_world`, which steps many worlds at once, also those of navix with navix's rules
-(`Navix-FourRooms-v0`).
+Learners use `make_world`, which steps many worlds at once. Navix's names (`Navix-FourRooms-v0`) are
+taken, too: navix's levels, MiniGrid's rules.
 """
 
 from collections.abc import Sequence
@@ -50,13 +50,13 @@ def make(name: str, *, explore: bool = False, **options: Any) -> "CbetEnvironmen
     Its `reset` and `step` are compiled; `jax.vmap` and `jax.lax.scan` take them, too.
 
     Args:
-        name: one of `NAMES`, or another size of its families (`MultiRoom-N5-S7`).
+        name: one of `NAMES`, another size of its families, or one of navix's.
         explore: whether episodes continue after success.
         **options: fields of `navix.Environment`, such as `max_steps` or `gamma`.
 
     Raises:
         UnknownEnvironment: no environment has that name.
-        UnsupportedEnvironment: it is a world with rules of its own.
+        UnsupportedEnvironment: the world has rules or a task of its own.
     """
     from envs.minigrid import navix_environment
 
@@ -75,8 +75,8 @@ def make_world(
 
     Args:
         names: environments that each world cycles through, one per episode: members of `NAMES`, or
-            your own. A world with rules of its own (navix's, your `World`) must be the only one,
-            and ignores the options below.
+            your own. A world with rules of its own (your `World`) must be the only one, and ignores
+            the options below.
         num_worlds: size of the batch.
         explore: whether episodes continue after success.
         staggered: whether worlds start in different environments and at different steps of an
@@ -113,7 +113,7 @@ def gym_vector(
     """Build a `gymnasium.vector.VectorEnv` of one environment. Needs gymnasium, an extra.
 
     Args:
-        name: one of `NAMES`, or another size of its families (`MultiRoom-N5-S7`).
+        name: one of `NAMES`, another size of its families, or one of navix's.
         num_envs: size of the batch.
         explore: whether episodes continue after success.
         autoreset_mode: gymnasium's `NextStep`, `SameStep` or `Disabled`.
@@ -126,7 +126,7 @@ def gym_vector(
         ImportError: gymnasium is not installed.
         ValueError: a mode is unknown, or `num_envs` is below 1.
         UnknownEnvironment: no environment has that name.
-        UnsupportedEnvironment: it is a world with rules of its own.
+        UnsupportedEnvironment: the world has rules or a task of its own.
     """
     try:
         from envs.minigrid import gymnasium_vector
@@ -149,12 +149,12 @@ def gymnax_env(name: str, *, explore: bool = False) -> GymnaxEnvironment:
     """Build one environment with gymnax's interface: pure `reset` and `step`, to be vmapped.
 
     Args:
-        name: one of `NAMES`, or another size of its families (`MultiRoom-N5-S7`).
+        name: one of `NAMES`, another size of its families, or one of navix's.
         explore: whether episodes continue after success.
 
     Raises:
         UnknownEnvironment: no environment has that name.
-        UnsupportedEnvironment: it is a world with rules of its own.
+        UnsupportedEnvironment: the world has rules or a task of its own.
     """
     return GymnaxEnvironment(find(name), explore=explore)
 

@@ -12,7 +12,7 @@ from envs.minigrid.generators.generator import Generator
 from envs.minigrid.generators.key_corridor import key_corridor
 from envs.minigrid.generators.multi_room import multi_room
 from envs.minigrid.generators.obstructed_maze import one_door, quarters
-from envs.minigrid.generators.own_worlds import find_own, is_own, is_whole_world
+from envs.minigrid.generators.own_worlds import find_own, is_own
 from envs.minigrid.generators.unlock import blocked_unlock_pickup, unlock, unlock_pickup
 from envs.minigrid.level import MAX_SIDE
 
@@ -87,19 +87,24 @@ def find(name: str) -> Generator:
     """Return the generator of an environment.
 
     Args:
-        name: one of `NAMES`, another size of `FAMILIES` (`MultiRoom-N5-S7`), or your own gridworld
+        name: one of `NAMES`, another size of `FAMILIES` (`MultiRoom-N5-S7`), one of navix's
+            (`Navix-FourRooms-v0`; imports navix, which takes seconds), or your own gridworld
             (`my_world.py:make@1a2b3c4d`), if added.
 
     Raises:
         UnknownEnvironment: no environment has that name; the message suggests similar names.
         ImpossibleEnvironment: no level of that size can be sampled.
-        UnsupportedEnvironment: the world has rules of its own.
+        UnsupportedEnvironment: the world has rules or a task of its own.
     """
-    return find_own(name) if is_own(name) or is_whole_world(name) else _find(name)
+    return find_own(name) if is_own(name) else _find(name)
 
 
 @cache
 def _find(name: str) -> Generator:
+    if name.lower().startswith("navix-"):
+        from envs.minigrid.generators.navix_levels import navix_levels
+
+        return navix_levels(name)
     try:
         generator = _make(name)
     except ValueError as error:

@@ -1,8 +1,7 @@
 """Users' own worlds, by their names in settings: `my_world.py:make@1a2b3c4d`.
 
 A function `make()` returns a gridworld: a map, several maps (`text_levels`), or a `Generator`. A
-function `make(num_worlds)` returns a whole `World` with its own rules and views, like navix's
-environments (`Navix-FourRooms-v0`).
+function `make(num_worlds)` returns a whole `World` with its own rules and views.
 """
 
 import inspect
@@ -11,15 +10,12 @@ from typing import Any
 
 import jax
 
-from envs.adapters import from_navix
 from envs.check import first_problem
 from envs.errors import UnknownEnvironment, UnsupportedEnvironment
 from envs.minigrid.generators.generator import Generator
 from envs.minigrid.generators.text_levels import text_levels
 from envs.minigrid.level import MARGIN, MAX_SIDE, TASKS, Level
 from envs.types import World
-
-NAVIX = "Navix-"  # prefix of navix's own environments
 
 _generators: dict[str, Generator] = {}
 _functions: dict[str, Callable[[int], Any]] = {}  # makers of whole worlds
@@ -101,7 +97,7 @@ def find_own(name: str) -> Generator:
 
 def is_whole_world(name: str) -> bool:
     """Return whether a name refers to a `World` with rules of its own."""
-    return name in _functions or name.startswith(NAVIX)
+    return name in _functions
 
 
 def whole_world(names: Sequence[str], num_worlds: int) -> World:
@@ -122,14 +118,11 @@ def whole_world(names: Sequence[str], num_worlds: int) -> World:
 
 
 def unchecked_world(name: str, num_worlds: int) -> World:
-    """Return a user's or navix's world without checking it.
+    """Return a user's world without checking it.
 
     Raises:
-        UnknownEnvironment: navix does not know the name.
         UnsupportedEnvironment: the world cannot be made.
     """
-    if name.startswith(NAVIX):
-        return _navix_world(name, num_worlds)
     try:
         world = _functions[name](num_worlds)
     except Exception as error:
@@ -140,16 +133,6 @@ def unchecked_world(name: str, num_worlds: int) -> World:
         found = world.num_worlds
         raise UnsupportedEnvironment(name, f"it has {found} worlds, not the {num_worlds} asked for")
     return world
-
-
-def _navix_world(name: str, num_worlds: int) -> World:
-    """Return one of navix's environments with its own rules; importing navix takes seconds."""
-    import navix
-
-    if name not in navix.registry():
-        raise UnknownEnvironment(name, [known for known in navix.registry() if NAVIX in known])
-    env = navix.make(name, observation_fn=navix.observations.symbolic_first_person)
-    return from_navix(env, num_worlds, name=name)
 
 
 def _generator(name: str, make: Callable[[], Any]) -> Generator:

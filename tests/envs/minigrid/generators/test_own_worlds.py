@@ -91,14 +91,3 @@ def test_a_function_that_makes_no_world_is_told_when_it_is_played(make, line):
     own_worlds.add("my.py:make@12345678", make)
     with pytest.raises(UnsupportedEnvironment, match=line):
         envs.minigrid.make_world(["my.py:make@12345678"], 3, explore=True)
-
-
-def test_navix_plays_its_own_environments():
-    pytest.importorskip("navix")
-    world = envs.minigrid.make_world(["Navix-Empty-5x5-v0"], 2, explore=True)
-    assert world.environments == ("Navix-Empty-5x5-v0",)
-    assert world.view_shape == (7, 7, 3)
-    with pytest.raises(UnknownEnvironment, match="Navix-FourRooms-v0"):
-        envs.minigrid.make_world(["Navix-FourRoms-v0"], 2, explore=True)
-    with pytest.raises(UnsupportedEnvironment, match="needs a gridworld's levels"):
-        find("Navix-Empty-5x5-v0")
