@@ -1,9 +1,9 @@
-"""Show when to forget counts, on the paper's chain: `python -m experiments.chainworld`.
+"""Compare rules for resetting counts, on the paper's chain: `python -m experiments.chainworld`.
 
-An agent starts in A and goes to B or to D; from B it loops between B and C, in D it stays
-(paper, section 3.2, figure "chainworld"). If counts are forgotten at each episode's end,
-ABCBCB... is always worth more than ADDD..., and the agent never visits D. If counts are kept until
-a random reset, what was visited more often is worth less, and the agent visits every place.
+An agent starts in A and goes to B or to D. From B it loops between B and C; in D it stays (paper,
+section 3.2, figure "chainworld"). If each episode's end resets counts, ABCBCB... is always worth
+more than ADDD..., and the agent never visits D. If counts last until a random reset, places visited
+more often are worth less, and the agent visits every place.
 """
 
 from collections.abc import Sequence
@@ -49,25 +49,25 @@ if TYPE_CHECKING:
 
 MODULE = "experiments.chainworld"
 NAME = "chainworld"
-END = 5  # results are of the last fifth of the episodes
-UNIFORM = 1 / 3  # share of the steps outside of A, in each of three places
+END = 5  # results are means over the last fifth of the episodes
+UNIFORM = 1 / 3  # each place's share of the steps outside A, if all three are visited alike
 PATHS = {"ABCBCB...": GO_TO_B, "ADDDDD...": GO_TO_D}
 
 
 @dataclass(frozen=True)
 class ChainworldOptions:
-    """Learn to explore a chain of four places, with counts forgotten by several rules."""
+    """Learn to explore a chain of four places, with several rules for resetting counts."""
 
     out: Path | None = None  # folder of the table and the figure (default: a new one in runs/)
-    method: str = "cbet"  # a reward made of counts: cbet, count or ablation-*
-    episodes: Annotated[int, at_least(END), at_most(10**6)] = 500  # episodes that each actor plays
-    steps: Annotated[int, at_least(2), at_most(10**6)] = 100  # length of an episode
-    actors: Worlds = 32  # actors that play one policy, each with its own counts
-    seeds: Seeds = 8  # policies learnt with each rule
-    first_seed: Seed = 0  # the seeds are this one and those after it
-    #: chance of a reset at each step: the paper's largest, 1 - gamma, and that of its experiments
+    method: str = "cbet"  # a reward from counts: cbet, count or ablation-*
+    episodes: Annotated[int, at_least(END), at_most(10**6)] = 500  # episodes of each actor
+    steps: Annotated[int, at_least(2), at_most(10**6)] = 100  # steps in an episode
+    actors: Worlds = 32  # actors of one policy, each with its own counts
+    seeds: Seeds = 8  # policies for each rule
+    first_seed: Seed = 0  # the first seed; the others follow it
+    #: chances of a reset at each step: the paper's largest, 1 - gamma, and that of its experiments
     reset_probabilities: tuple[float, ...] = (0.01, 0.001)
-    discount: float = 0.99  # factor by which a reward one step later counts less
+    discount: float = 0.99  # weight of a reward one step later
     learning_rate: float = 0.02  # rate of the optimizer
 
     def __post_init__(self) -> None:
@@ -79,11 +79,11 @@ class ChainworldOptions:
             raise SettingsError(
                 f"unknown method {self.method!r}; known: {', '.join(COUNT_REWARDS)}"
             )
-        _ = self.train  # refuses what cannot be learnt with
+        _ = self.train  # refuses invalid settings
 
     @property
     def train(self) -> TrainSettings:
-        """The settings of the learner."""
+        """The learner's settings."""
         return TrainSettings(
             frames=self.episodes * self.actors * self.steps,
             worlds=self.actors,
@@ -128,12 +128,12 @@ def at_the_end(learnt: Learnt) -> Learnt:
 
 
 def outside_of_a(share: np.ndarray) -> np.ndarray:
-    """Return which share of the steps outside of A is spent in B, C and D."""
+    """Return the shares of B, C and D in the steps outside A."""
     return share[..., 1:] / share[..., 1:].sum(-1, keepdims=True)
 
 
 def show(console: Console, options: ChainworldOptions, learnt: Learnt) -> None:
-    """Print the returns of both paths, and what was learnt with each rule."""
+    """Print the returns of both paths, and each rule's results."""
     discounts = options.discount ** np.arange(options.steps)
     reward = COUNT_REWARDS[options.method]
     returns = {p: discounts @ fresh_rewards(reward, PATHS[p], options.steps) for p in PATHS}
@@ -170,7 +170,7 @@ def write(folder: Path, options: ChainworldOptions, learnt: Learnt) -> tuple[Pat
 
 
 def draw(path: Path, options: ChainworldOptions, learnt: Learnt) -> Path:
-    """Draw the returns of both paths, what is learnt, and where the agent goes."""
+    """Draw the returns of both paths, the policies, and the places they visit."""
     figure, (paths, policy, places) = figures.grid(3, columns=3, size=(4.3, 3.7))
     _draw_returns(paths, options)
     _draw_policies(policy, options, learnt)

@@ -1,9 +1,8 @@
 """Import a policy of the published code: `python -m experiments.import_torch model.tar DIR`.
 
-DIR becomes a run that has finished: its policy can be evaluated, watched and (in gridworlds)
-transferred as that of any pre-trained run. The published code's optimizer state and counts are not
-imported, so the run cannot be trained further. Only this command needs PyTorch (the extra
-`torch`).
+DIR becomes a finished run: its policy can be evaluated, watched and (in gridworlds) transferred.
+It cannot be trained further, since optimizer state and counts are not imported. Only this command
+needs PyTorch (the extra `torch`).
 """
 
 import hashlib
@@ -46,13 +45,13 @@ from experiments.common.screen import Screen, say
 
 MODULE = "experiments.import_torch"
 POLICY, FLAGS, SCHEDULE = "actor_model_state_dict", "flags", "scheduler_state_dict"
-ROOMS = "HabitatNav-"  # before the name of a scene; its actions are ours, in our order
+ROOMS = "HabitatNav-"  # prefix of a scene's name; actions have the same order as ours
 METHODS = {
     **{name: name for name in ("cbet", "count", "curiosity", "ride", "rnd")},
     "vanilla": "none",
 }
 
-# Our setting -> the published code's flag.
+# Our settings -> the published code's flags.
 TRAIN = {
     "batch": "batch_size",
     "unroll": "unroll_length",
@@ -78,25 +77,25 @@ AUXILIARY = {
 
 @dataclass(frozen=True)
 class ImportOptions:
-    """Make a run of a checkpoint that the published PyTorch code has written."""
+    """Turn a checkpoint of the published PyTorch code into a run."""
 
     source: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="model.tar")]
-    #: a new directory, of the run that is made of it
+    #: the run's new directory
     directory: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="DIR")]
-    #: worlds it was trained in, or its scene (default: as the checkpoint says)
+    #: worlds or scene that it was trained in (default: as the checkpoint says)
     envs: tuple[str, ...] = ()
-    #: of a policy for rooms: how they are played from now on
+    #: how rooms are played from now on
     habitat: Annotated[HabitatSettings, tyro.conf.arg(name="")] = field(
         default_factory=HabitatSettings
     )
 
 
 class PublishedCheckpoint(NamedTuple):
-    """The parts of a checkpoint that are read."""
+    """The parts that we read of a checkpoint."""
 
-    tensors: Tensors  # of the policy
+    tensors: Tensors  # the policy's parameters
     flags: Mapping[str, Any]  # the published code's settings
-    updates: int  # of the policy, so far
+    updates: int  # updates of the policy
 
     @property
     def in_rooms(self) -> bool:
@@ -155,7 +154,7 @@ def read(path: Path) -> PublishedCheckpoint:
 
 
 def load(path: Path) -> Any:
-    """Unpickle tensors and plain settings, and nothing that could run code.
+    """Unpickle tensors and plain settings only, so no code can run.
 
     Raises:
         SettingsError: the file holds something else, or PyTorch is not installed.
@@ -184,10 +183,11 @@ def worlds(stored: PublishedCheckpoint, chosen: Sequence[str]) -> tuple[str, ...
 
     Args:
         stored: the checkpoint.
-        chosen: names that the command line gives instead.
+        chosen: names from the command line, instead of the checkpoint's.
 
     Raises:
-        UnknownEnvironment: we have no such world. SettingsError: it is not one scene.
+        UnknownEnvironment: a world has no counterpart here.
+        SettingsError: there is not exactly one scene.
     """
     flagged = str(stored.flags.get("env", "")).split(",")
     if stored.in_rooms:
@@ -202,10 +202,10 @@ def worlds(stored: PublishedCheckpoint, chosen: Sequence[str]) -> tuple[str, ...
 
 
 def converted(stored: PublishedCheckpoint, names: Sequence[str]) -> Policy:
-    """Return the policy as one of ours, to play in worlds of these names.
+    """Convert the policy to one of ours, for worlds of these names.
 
     Raises:
-        WeightsError: it was not made for such worlds.
+        WeightsError: the policy does not fit these worlds.
     """
     if stored.in_rooms:
         return convert(stored.tensors, len(ACTIONS), VIEW_SHAPE, images=True)
@@ -223,13 +223,13 @@ def run_settings(
 
     Args:
         stored: the checkpoint.
-        network: of its policy.
-        chosen: worlds that the command line names, instead of the checkpoint's.
-        played: how scenes are played, if it was trained in one (None: as by default).
+        network: its policy's network.
+        chosen: worlds from the command line, instead of the checkpoint's.
+        played: how scenes are played (None: the defaults).
 
     Raises:
-        SettingsError: no run of ours is such a run, or its policy is only half of one.
-        UnknownEnvironment: we have no such world.
+        SettingsError: none of our runs has such settings, or the policy needs another one as bias.
+        UnknownEnvironment: a world has no counterpart here.
     """
     flags, rooms = stored.flags, stored.in_rooms
     if flags.get("checkpoint"):
@@ -269,7 +269,7 @@ def run_settings(
 
 
 def _taken[S](flags: Mapping[str, Any], settings: S, names: Mapping[str, str]) -> S:
-    """Return settings with the values of flags in place of the defaults."""
+    """Return settings with values of flags instead of defaults."""
     found = {name: flags[flag] for name, flag in names.items() if flag in flags}
     for name, value in found.items():
         wanted = float if isinstance(getattr(settings, name), float | None) else int
@@ -282,7 +282,7 @@ def _taken[S](flags: Mapping[str, Any], settings: S, names: Mapping[str, str]) -
 
 
 def origin(source: Path, stored: PublishedCheckpoint) -> dict[str, Any]:
-    """Return where the policy is from, for the run's manifest."""
+    """Return the policy's origin, for the run's manifest."""
     with open(source, "rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     plain = bool | int | float | str | None
@@ -300,13 +300,13 @@ def write(
     imported: dict[str, Any],
     command: Sequence[str],
 ) -> None:
-    """Write a run that is at its end.
+    """Write a finished run.
 
     Args:
-        directory: of the run, which is made.
-        settings: of the run.
-        state: as `whole_state` returns it.
-        imported: where the policy is from, for the manifest.
+        directory: the run's directory, already created.
+        settings: the run's settings.
+        state: what `whole_state` returns.
+        imported: the policy's origin.
         command: words of the command line.
     """
     iterations = settings.train.iterations
@@ -319,12 +319,12 @@ def write(
 
 
 def whole_state(settings: RunSettings, policy: Policy) -> Any:
-    """Return the state of a run at its end, without the parts that only learning needs.
+    """Return the state of a finished run; only its policy matters.
 
-    Of a run in rooms it is the policy alone: the rest would take simulators to make.
+    In rooms it holds only the policy, because the rest needs simulators.
 
     Raises:
-        SettingsError: it does not fit into memory.
+        SettingsError: the state does not fit into memory.
     """
     params = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], policy.params)  # of one seed
     keys = seed_keys(settings.seeds, settings.first_seed)

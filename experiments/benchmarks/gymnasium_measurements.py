@@ -1,4 +1,4 @@
-"""What the benchmark measures of vector environments: ours, and MiniGrid in processes."""
+"""Measure vector environments: ours, and MiniGrid's in processes."""
 
 import warnings
 from typing import Any
@@ -10,8 +10,8 @@ from experiments.benchmarks.measurement import BenchmarkOptions, Measurement
 from experiments.benchmarks.timing import TimedTask, take_turns
 
 WORLD = "DoorKey-8x8"
-PROCESSES = (2, 16)  # of `AsyncVectorEnv`, one for each environment
-STEPS = 50  # of all environments, a call
+PROCESSES = (2, 16)  # sizes of an `AsyncVectorEnv`, which has one process per environment
+STEPS = 50  # steps of each environment in one call
 
 
 def measure_gymnasium(options: BenchmarkOptions) -> list[Measurement]:
@@ -39,9 +39,9 @@ def measure_gymnasium(options: BenchmarkOptions) -> list[Measurement]:
 
 
 def processes(number: int) -> Any:
-    """Return MiniGrid's environments in as many processes, forked as gymnasium does by default.
+    """Return a vector of MiniGrid's environments, each in a forked process (gymnasium's default).
 
-    JAX warns of forks; these processes never use it.
+    JAX warns about forks; these processes never use it.
     """
     from gymnasium.vector import AsyncVectorEnv
 
@@ -50,7 +50,7 @@ def processes(number: int) -> Any:
 
 
 def make_one() -> Any:
-    """Return MiniGrid's environment with the same observations as ours."""
+    """Return one of MiniGrid's environments, with the observations of ours."""
     import gymnasium
     from minigrid.wrappers import ImgObsWrapper
 
@@ -58,7 +58,7 @@ def make_one() -> Any:
 
 
 def play(vector: Any) -> TimedTask:
-    """Return the task of random play in a vector environment."""
+    """Return random play in a vector environment."""
     random = np.random.default_rng(0)
 
     def run() -> None:

@@ -1,4 +1,4 @@
-"""What the benchmark is asked, and what it answers."""
+"""The benchmark's options and results."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from envs.minigrid import NAMES
 from experiments.benchmarks.timing import Ratio
 from experiments.common.presets import PRESETS
 
-MIXED = PRESETS["paper"].environments  # played side by side where no environment is named
+MIXED = PRESETS["paper"].environments  # the default mix of environments
 
 
 @dataclass(frozen=True)
@@ -18,12 +18,12 @@ class BenchmarkOptions:
     """Measure worlds and training on this machine, beside other packages' worlds."""
 
     groups: tuple[str, ...] = ("worlds", "environments", "gymnasium", "training")
-    rounds: int = 5  # of a second or longer for each measurement; the median counts
-    worlds: tuple[int, ...] = (64, 256, 1024)  # side by side; environments: the last number
+    rounds: int = 5  # each measures every task for a second or longer; results are medians
+    worlds: tuple[int, ...] = (64, 256, 1024)  # batch sizes; `environments` uses the last
     envs: tuple[str, ...] = NAMES  # environments measured one by one
-    presets: tuple[str, ...] = ("paper", "laptop")  # whose training is measured
-    factors: tuple[Factors, ...] = ("float32", "bfloat16")  # of matrix products in training
-    seeds: tuple[int, ...] = (1,)  # how many agents are trained side by side
+    presets: tuple[str, ...] = ("paper", "laptop")  # presets whose training is measured
+    factors: tuple[Factors, ...] = ("float32", "bfloat16")  # precisions of matrix products
+    seeds: tuple[int, ...] = (1,)  # numbers of agents trained together
     out: Path | None = None  # JSON file (default: a new one in runs/)
 
 
@@ -33,4 +33,4 @@ class Measurement(NamedTuple):
     what: str
     value: float
     unit: str
-    ratios: Mapping[str, Ratio] = {}  # name of another measurement -> how many times that one it is
+    ratios: Mapping[str, Ratio] = {}  # another measurement's name -> this one as its multiple

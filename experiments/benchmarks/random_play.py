@@ -1,4 +1,4 @@
-"""Random play to time, in our worlds and in those of other packages."""
+"""Random play in our worlds and in other packages', to be timed."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -18,8 +18,8 @@ from envs.types import World
 from experiments.benchmarks import timing
 from experiments.benchmarks.timing import TimedTask
 
-STEPS = 100  # in each call of a compiled loop
-MINIGRID_STEPS = 1000  # in each environment, a call
+STEPS = 100  # steps of each world in one call of a compiled loop
+MINIGRID_STEPS = 1000  # steps of each environment in one call
 MINIGRID_ACTIONS = 7
 XMINIGRID = {
     **{f"DoorKey-{size}x{size}": f"MiniGrid-DoorKey-{size}x{size}" for size in (5, 6, 8, 16)},
@@ -30,11 +30,11 @@ XMINIGRID = {
 
 
 class RandomPlay:
-    """Random play in our worlds with all that C-BET's reward needs, `STEPS` steps a call.
+    """Random play in our worlds, including C-BET's reward; `STEPS` steps a call.
 
     Args:
         world: the worlds to play.
-        capacity: slots of each count table (default: C-BET's own).
+        capacity: slots of each count table (None: C-BET's default).
     """
 
     def __init__(self, world: World, capacity: int | None = None) -> None:
@@ -45,14 +45,14 @@ class RandomPlay:
         self.play: Any = jax.jit(self._play, donate_argnums=0)
 
     def compile(self) -> None:
-        """Compile both programs ahead of time, for this object only."""
+        """Compile both programs ahead of time."""
         key = jax.random.key(0)
         begun = jax.eval_shape(self.start, key)
         self.start = self.start.lower(key).compile()
         self.play = self.play.lower(begun).compile()
 
     def task(self) -> TimedTask:
-        """Return the task of playing."""
+        """Return the play as a task."""
         self.carry = self.start(jax.random.key(0))
         return TimedTask(self._run, STEPS * self.world.num_worlds, "step")
 
@@ -60,7 +60,7 @@ class RandomPlay:
         self.carry = jax.block_until_ready(self.play(self.carry)[0])
 
     def step(self, state: Any, key: PRNGKeyArray) -> tuple[Any, Any]:
-        """Act once in every world, at random."""
+        """Take a random action in every world."""
         action_key, observe_key = jax.random.split(key)
         actions = jax.random.randint(
             action_key, (self.world.num_worlds,), 0, self.world.num_actions
@@ -91,11 +91,11 @@ def _with_signal(signal: Any) -> Trajectory:
 
 
 def others(name: str, num_worlds: int) -> dict[str, TimedTask]:
-    """Return random play in the same environment in each package that has it.
+    """Return random play in the same environment of each other package that has it.
 
     Args:
-        name: of the environment, as in the paper.
-        num_worlds: played side by side, where a package can do that.
+        name: the environment's name in the paper.
+        num_worlds: batch size, where a package supports batches.
     """
     tasks = {}
     if _in_minigrid(name):
@@ -106,7 +106,7 @@ def others(name: str, num_worlds: int) -> dict[str, TimedTask]:
 
 
 def minigrid_steps(names: Sequence[str]) -> TimedTask:
-    """Return random play in Farama's minigrid, one environment after the other, in this process."""
+    """Return random play in Farama's minigrid: environments take turns in this process."""
     makers = [_in_minigrid(name) for name in names]
     environments = [make() for make in makers if make]
     random = np.random.default_rng(0)
@@ -124,14 +124,14 @@ def minigrid_steps(names: Sequence[str]) -> TimedTask:
 
 
 def _in_minigrid(name: str) -> Callable[[], Any] | None:
-    """Return the maker of MiniGrid's environment of that name, None if it has none."""
+    """Return a function that makes MiniGrid's environment of that name, or None."""
     import gymnasium
     import minigrid  # noqa: F401  (registers its environments)
     from minigrid.envs.multiroom import MultiRoomEnv
 
     rooms = re.fullmatch(r"MultiRoom-N(\d+)-S(\d+)", name)
     title = f"MiniGrid-{name}" + ("" if name.endswith("-v1") else "-v0")
-    if rooms:  # any size, not only the registered ones
+    if rooms:  # also sizes that are not registered
         number, size = map(int, rooms.groups())
         return lambda: MultiRoomEnv(minNumRooms=number, maxNumRooms=number, maxRoomSize=size)
     if title in gymnasium.registry:
@@ -140,7 +140,7 @@ def _in_minigrid(name: str) -> Callable[[], Any] | None:
 
 
 def navix_steps(name: str, num_worlds: int) -> TimedTask:
-    """Return random play in one of navix's own environments, with its automatic resets."""
+    """Return random play in an environment of navix, with navix's automatic resets."""
     import navix
 
     environment = navix.make(name)
@@ -151,7 +151,7 @@ def navix_steps(name: str, num_worlds: int) -> TimedTask:
 
 
 def xminigrid_steps(name: str, num_worlds: int) -> TimedTask:
-    """Return random play in xminigrid's environment of that name, with its automatic resets."""
+    """Return random play in xminigrid's environment, with xminigrid's automatic resets."""
     import xminigrid
     from xminigrid.wrappers import GymAutoResetWrapper
 
@@ -167,10 +167,10 @@ def _functional(step_one: Any, timestep: Any, actions: int, num_worlds: int) -> 
     """Return random play with a step function of one world.
 
     Args:
-        step_one: (timestep, action) -> timestep, of one world.
-        timestep: the first, of all worlds.
-        actions: how many there are.
-        num_worlds: played side by side.
+        step_one: (timestep, action) -> timestep, for one world.
+        timestep: the first timestep of all worlds.
+        actions: number of actions.
+        num_worlds: batch size.
     """
 
     @jax.jit
@@ -185,5 +185,5 @@ def _functional(step_one: Any, timestep: Any, actions: int, num_worlds: int) -> 
         timestep, _ = jax.lax.scan(step, timestep, jax.random.split(scan_key, STEPS))
         return timestep, key
 
-    start = play((timestep, jax.random.key(1)))  # after one call its fields keep their types
+    start = play((timestep, jax.random.key(1)))  # types of fields may change in the first call only
     return TimedTask(timing.repeated(play, start), STEPS * num_worlds, "step")

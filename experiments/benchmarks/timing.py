@@ -1,6 +1,6 @@
-"""How the benchmark times: tasks take turns in short slices, and ratios compare neighbours.
+"""Time tasks in short slices, in turn, and compare neighbouring slices.
 
-A busy machine slows neighbouring slices alike, so their ratio holds where the speeds do not.
+A busy machine slows neighbouring slices alike: their ratio holds even if the speeds do not.
 """
 
 import time
@@ -10,26 +10,26 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-ROUND_SECONDS = 1.0  # that a task is timed for in each round, at least
-SLICE_SECONDS = 0.1  # that a task is timed for before the next one has its turn, at least
-MOST_SPREAD = 0.25  # of a ratio; with more it says nothing
-FEWEST_PAIRS = 3  # of slices, that a ratio is made of
+ROUND_SECONDS = 1.0  # shortest time of a task in a round
+SLICE_SECONDS = 0.1  # shortest time of a task's turn
+MOST_SPREAD = 0.25  # largest spread of a ratio that is reported
+FEWEST_PAIRS = 3  # fewest pairs of slices for a ratio
 
 
 class TimedTask(NamedTuple):
-    """Something to time."""
+    """A task to time."""
 
-    run: Callable[[], None]  # returns when its results are there
-    amount: float  # of work in one run
-    unit: str  # of the amount; speeds are in units a second
+    run: Callable[[], None]  # returns when its results are computed
+    amount: float  # work done by one run, in units
+    unit: str  # speeds are in units a second
 
 
 class Ratio(NamedTuple):
-    """How many times as fast one task was as another, in slices measured next to each other."""
+    """A task's speed as a multiple of another's, from pairs of neighbouring slices."""
 
-    value: float | None  # the median of all pairs; None if they are too few or spread too far
-    spread: float  # from the 10th to the 90th percentile of all pairs, as a share of the median
-    pairs: int
+    value: float | None  # the median of all pairs; None: too few pairs, or too much spread
+    spread: float  # distance from the 10th to the 90th percentile, relative to the median
+    pairs: int  # number of pairs
 
     def __str__(self) -> str:
         if self.value is None:
@@ -38,18 +38,18 @@ class Ratio(NamedTuple):
 
 
 class Timings(NamedTuple):
-    """The speeds of tasks that took turns."""
+    """Speeds of tasks that took turns."""
 
-    turns: Sequence[Mapping[str, float]]  # the speed of each task in each turn
+    turns: Sequence[Mapping[str, float]]  # each task's speed, turn by turn
 
     def medians(self) -> dict[str, float]:
-        """Return the median speed of each task."""
+        """Return each task's median speed."""
         return {
             name: float(np.median([turn[name] for turn in self.turns])) for name in self.turns[0]
         }
 
     def times(self, task: str, other: str) -> Ratio:
-        """Return how many times as fast a task is as another."""
+        """Return a task's speed as a multiple of another's."""
         found = [turn[task] / turn[other] for turn in self.turns]
         median = float(np.median(found))
         low, high = np.percentile(found, (10, 90))
@@ -59,10 +59,10 @@ class Timings(NamedTuple):
 
 
 def take_turns(tasks: Mapping[str, TimedTask], rounds: int) -> Timings:
-    """Time tasks in turn, slice by slice, for `rounds` times `ROUND_SECONDS` or longer.
+    """Time tasks in turn for at least `rounds` times `ROUND_SECONDS`.
 
-    The first runs, of which one may compile, are not timed. Short tasks run again and again for
-    `SLICE_SECONDS`, so what the last task left in the caches does not count.
+    The first runs, which may compile, are not timed. Short tasks repeat for `SLICE_SECONDS`, so the
+    previous task's traces in the caches hardly count.
     """
     calls = {name: _calls(task) for name, task in tasks.items()}
     longest = max(_seconds(task, calls[name]) for name, task in tasks.items())
@@ -101,7 +101,7 @@ def repeated(advance: Callable[[Any], Any], state: Any) -> Callable[[], None]:
 
 
 def seconds_to_compile(compile_all: Callable[[], Any]) -> float:
-    """Return how long compiling takes with nothing cached."""
+    """Return how many seconds compiling takes with empty caches."""
     cached = jax.config.jax_enable_compilation_cache
     jax.config.update("jax_enable_compilation_cache", False)
     jax.clear_caches()

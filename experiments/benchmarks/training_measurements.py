@@ -1,4 +1,4 @@
-"""What the benchmark measures of training: frames a second, memory, seconds to compile."""
+"""Measure training: frames a second, memory, seconds to compile."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -17,11 +17,11 @@ from experiments.common.presets import PRESETS
 
 
 class Training:
-    """The training of a preset's agents, compiled.
+    """The compiled training of a preset's agents.
 
     Args:
-        settings: of each agent.
-        seeds: how many agents are trained side by side.
+        settings: settings of each agent.
+        seeds: number of agents trained together.
     """
 
     def __init__(self, settings: TrainSettings, seeds: int) -> None:
@@ -38,20 +38,20 @@ class Training:
         self._begin: Any = self._init.lower(self._keys).compile()
 
     def task(self) -> TimedTask:
-        """Return the task of one iteration: rollouts and updates of all agents."""
+        """Return one iteration as a task: rollouts and updates of all agents."""
         advance = repeated(lambda state: self._program(state)[0], self._begin(self._keys))
         return TimedTask(advance, self._frames, "frame")
 
     @property
     def held_bytes(self) -> float:
-        """The most bytes that all devices together hold at once."""
+        """The peak memory of all devices together, in bytes."""
         plan = self._program.memory_analysis()
         held = plan.argument_size_in_bytes + plan.output_size_in_bytes + plan.temp_size_in_bytes
         return float(held - plan.alias_size_in_bytes) * (self._mesh.size if self._mesh else 1)
 
 
 def measure_training(options: BenchmarkOptions) -> list[Measurement]:
-    """Measure each preset's training: with each kind of factors, each number of seeds."""
+    """Measure each preset's training, with each precision and number of seeds."""
     return [row for preset in options.presets for row in _measure_preset(preset, options)]
 
 

@@ -1,4 +1,4 @@
-"""What the benchmark measures of the worlds: their speed beside that of other packages."""
+"""Measure the speed of our worlds beside other packages'."""
 
 from collections.abc import Sequence
 
@@ -18,7 +18,7 @@ from experiments.benchmarks.timing import (
 )
 
 NAVIX_NAME = "Navix-KeyCorridorS3R3-v0"
-LEVELS = 1024  # drawn at once
+LEVELS = 1024  # levels sampled in one call
 
 
 def measure_worlds(options: BenchmarkOptions) -> list[Measurement]:
@@ -39,12 +39,12 @@ def measure_worlds(options: BenchmarkOptions) -> list[Measurement]:
 
 
 def random_play_in(names: Sequence[str], num_worlds: int) -> RandomPlay:
-    """Return random play in a mix of environments, as in pre-training."""
+    """Return random play in a mix of environments, as pre-training has it."""
     return RandomPlay(make_world(names, num_worlds, explore=True))
 
 
 def measure_environments(options: BenchmarkOptions) -> list[Measurement]:
-    """Measure steps and levels a second of each environment, and seconds to compile it."""
+    """Measure each environment: steps and levels a second, seconds to compile."""
     return [row for name in options.envs for row in measure_environment(name, options)]
 
 
@@ -67,7 +67,7 @@ def measure_environment(name: str, options: BenchmarkOptions) -> list[Measuremen
 
 
 def levels(name: str) -> TimedTask:
-    """Return the task of drawing many levels."""
+    """Return the sampling of many levels as a task."""
     generator = find(name)
     sample_many = jax.jit(lambda key: sample_levels(generator, key, LEVELS))
 

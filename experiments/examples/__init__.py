@@ -1,5 +1,5 @@
-"""C-BET in one file, and learners of other packages: `python -m experiments.examples.NAME`."""
+"""C-BET in one file, and other packages' learners: `python -m experiments.examples.NAME`."""
 
 from experiments.common import interrupts
 
-interrupts.raise_again()  # an example is no command: Python answers Ctrl-C in it
+interrupts.raise_again()  # examples are no commands: Python itself handles Ctrl-C

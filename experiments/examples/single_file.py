@@ -3,7 +3,7 @@
 Pre-training as in "Interesting Object, Curious Agent: Learning Task-Agnostic Exploration" (Parisi
 et al., 2021), with the settings of the `laptop` preset. Read it from top to bottom. Only the worlds
 come from this package. From the same key, `cbet_jax` computes the same numbers (a test compares).
-In comments on shapes, T are the steps of a sequence and N the actors, each in its own world.
+In shapes, T is the number of steps in a sequence, N that of actors, each in its own world.
 """
 
 import sys
@@ -26,14 +26,14 @@ from envs import Step, World, make_world
 
 ENVIRONMENTS = ("MultiRoom-N4-S5", "KeyCorridorS3R3", "BlockedUnlockPickup")  # "MultiEnv"
 FRAMES = 3_000_000  # the preset plays 24 million
-ITERATIONS_A_LINE = 30  # of printed progress
+ITERATIONS_A_LINE = 30  # iterations in each line of printed progress
 ACTORS, UNROLL, BATCH = 128, 50, 32  # N; T, steps in a sequence; sequences in an update
-FILTERS, UNITS, ACTIONS = 16, 64, 7  # of convolutions; of dense layers and the LSTM; of the worlds
+FILTERS, UNITS, ACTIONS = 16, 64, 7  # convolutions' filters; units of other layers; actions
 COEFFICIENT = 0.005  # weight of the intrinsic reward
 RESET_PROBABILITY = 0.001  # p of each count table, at each step
-BUCKETS, SLOTS = 2048, 8  # of a count table
+BUCKETS, SLOTS = 2048, 8  # a count table's buckets, and slots in each
 DISCOUNT, VALUE_WEIGHT, ENTROPY_WEIGHT = 0.99, 0.5, 0.0005
-LEARNING_RATE, DECAY_UPDATES = 1e-3, 62_500  # falls linearly to 0, over 100 million frames
+LEARNING_RATE, DECAY_UPDATES = 1e-3, 62_500  # the rate falls to 0 over 100 million frames
 RMS_DECAY, RMS_EPSILON, MAX_GRADIENT_NORM = 0.99, 1e-5, 40.0
 
 # --- The network: convolutions, dense layers, an LSTM, a policy and a value -----------------------
@@ -99,7 +99,7 @@ MULTIPLIERS = np.random.default_rng(0).integers(2**32, size=(196, 2), dtype=np.u
 
 
 class Counts(NamedTuple):
-    """The visit counts of all actors. A reset begins a new generation; older slots are free."""
+    """Visit counts of all actors. A reset begins a new generation; older slots are free."""
 
     slots: Array  # uint32[N, buckets, slots, 3]: fingerprint, generation, count
     generation: Array  # uint32[N]
@@ -118,7 +118,7 @@ def visit(counts: Counts, keys: Array) -> tuple[Counts, Array]:
     fingerprint, generation, count = jnp.moveaxis(counts.slots[actors, bucket], -1, 0)  # [N, slots]
     used = generation == counts.generation[:, None]
     found = used & (fingerprint == keys[:, 1:])
-    slot = jnp.argmax(2 * found + ~used, axis=1)  # of the key, else free, else the first
+    slot = jnp.argmax(2 * found + ~used, axis=1)  # the key's slot, else a free one, else the first
     visits = jnp.where(found, count, 0).sum(axis=1, dtype=jnp.uint32) + 1
     entry = jnp.stack([keys[:, 1], counts.generation, visits], axis=-1)
     return counts._replace(slots=counts.slots.at[actors, bucket, slot].set(entry)), visits
@@ -142,24 +142,24 @@ class Actors(NamedTuple):
     """The state of all actors."""
 
     world: Any
-    step: Step  # the last one; the next action is chosen in its view
-    first: Array  # bool[N]: the LSTM's state is zeroed before it sees this view
+    step: Step  # the last step; the next action is chosen in its view
+    first: Array  # bool[N]: whether the LSTM's state is zeroed before it sees this view
     lstm: LSTMState
     panorama: Array  # uint32[N, 2]: hash of the last panorama
     states: Counts
     changes: Counts
-    interactions: Counts  # of the current episode, as a measure of exploration
-    unique: Array  # int32[N]: unique interactions so far in the episode
+    interactions: Counts  # interactions of the current episode, as a measure of exploration
+    unique: Array  # int32[N]: unique interactions of the episode so far
 
 
 class Steps(NamedTuple):
-    """What is learnt from, arrays [T, N, ...]."""
+    """Data to learn from, arrays [T, N, ...]."""
 
-    view: Array  # and one more, which the last action led to
-    first: Array  # and one more
+    view: Array  # [T + 1, N, ...]: the last action led to the last view
+    first: Array  # [T + 1, N]
     action: Array
-    logits: Array  # of the policy that acted
-    reward: Array  # intrinsic
+    logits: Array  # logits of the policy that acted
+    reward: Array  # the intrinsic reward
     terminated: Array
 
 
@@ -171,7 +171,7 @@ def random_resets(actors: Actors, key: Array) -> Actors:
 
 
 def count(actors: Actors, step: Step, key: Array) -> tuple[Actors, Array]:
-    """Count what each actor met, and return its reward 1 / (N(s') + N(c)) (equation 1)."""
+    """Count each actor's state and change; return the reward 1 / (N(s') + N(c)) (equation 1)."""
     panorama = hashed(step.panorama)  # the views to all four sides
     states, of_state = visit(actors.states, hashed(step.view))  # section 3.1: a state is a view,
     changes, of_change = visit(actors.changes, panorama - actors.panorama)  # c a change of panorama
@@ -180,7 +180,7 @@ def count(actors: Actors, step: Step, key: Array) -> tuple[Actors, Array]:
 
 
 def act(world: World, params: Any, actors: Actors, key: Array) -> Any:
-    """Take one step in every world; return the actors, the step, and what their episodes had."""
+    """Take one step in every world; return the actors, and the step with its ends."""
     action_key, reset_key = jax.random.split(key)
     view, first = actors.step.view, actors.first
     logits, _, lstm = NETWORK.apply(params, view[None], first[None], actors.lstm)
@@ -242,7 +242,7 @@ OPTIMIZER = optax.chain(  # RMSProp as in PyTorch: epsilon is added outside the 
 
 
 class Training(NamedTuple):
-    """What one iteration hands to the next."""
+    """The state between iterations."""
 
     params: Any
     optimizer: Any
@@ -265,11 +265,11 @@ def begin(world: World, key: Array) -> Training:
 
 @partial(jax.jit, static_argnums=0, donate_argnums=1)
 def iterate(world: World, training: Training) -> tuple[Training, dict[str, Array]]:
-    """Play a sequence in every world, then learn from each of them once, batch by batch."""
+    """Play a sequence in every world, then learn from each sequence once, batch by batch."""
     key, play_key = jax.random.split(training.key)
     reset_key, act_key = jax.random.split(jax.random.split(play_key, 1)[0])
     actors = training.actors._replace(world=world.refresh(training.actors.world))  # new levels
-    # As published, the view that a sequence begins with is counted twice, and resets drawn again.
+    # As published, a sequence's first view counts twice, and resets are drawn once more.
     states, _ = visit(actors.states, hashed(actors.step.view))
     actors = random_resets(actors._replace(states=states), reset_key)
     play, keys = partial(act, world, training.params), jax.random.split(act_key, UNROLL)

@@ -1,7 +1,7 @@
 """Stable-Baselines3's PPO in our worlds: `python -m experiments.examples.stable_baselines3_ppo`.
 
-Needs the extras `gymnasium` and `stable-baselines3`. The class is the adapter: Stable-Baselines3
-has an interface of its own for vector environments, with resets in the same step.
+It needs the extras `gymnasium` and `stable-baselines3`. The class adapts `gym_vector` to
+Stable-Baselines3's own interface for vector environments, which resets in the same step.
 """
 
 from typing import Any
@@ -16,11 +16,11 @@ WORLD, ENVS, FRAMES = "DoorKey-5x5", 64, 1_000_000
 
 
 class Gridworlds(VecEnv):
-    """`gym_vector` as Stable-Baselines3 takes it."""
+    """`gym_vector` with the interface of Stable-Baselines3."""
 
     def __init__(self, name: str, num_envs: int, seed: int = 0) -> None:
         self.vector = envs.minigrid.gym_vector(name, num_envs, autoreset_mode="SameStep")
-        self.first_seed: int | None = seed  # only the first reset is given it
+        self.first_seed: int | None = seed  # for the first reset only
         spaces = self.vector.single_observation_space, self.vector.single_action_space
         super().__init__(num_envs, *spaces)
 
@@ -35,7 +35,7 @@ class Gridworlds(VecEnv):
         self.actions = actions
 
     def step_wait(self) -> Any:
-        """Take the actions; return views, rewards, ends, and a dictionary for each environment."""
+        """Take the actions; return views, rewards, ends, and a dictionary per environment."""
         view, reward, terminated, truncated, info = self.vector.step(self.actions)
         infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
         for i in np.flatnonzero(terminated | truncated):
@@ -50,19 +50,19 @@ class Gridworlds(VecEnv):
         self.vector.close()
 
     def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
-        """Return an attribute of all environments, once for each."""
+        """Return an attribute of all environments, once per environment."""
         return [getattr(self.vector, attr_name, None) for _ in self._get_indices(indices)]
 
     def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
-        """Refuse: environments of a batch have no attributes of their own."""
+        """Refuse: a batch's environments have no attributes of their own."""
         raise NotImplementedError("environments of a batch have no attributes of their own")
 
     def env_method(self, method_name: str, *args: Any, indices: Any = None, **kwargs: Any) -> Any:
-        """Refuse: environments of a batch have no methods of their own."""
+        """Refuse: a batch's environments have no methods of their own."""
         raise NotImplementedError("environments of a batch have no methods of their own")
 
     def env_is_wrapped(self, wrapper_class: type, indices: Any = None) -> list[bool]:
-        """Return that none is wrapped; episodes are recorded without a `Monitor`."""
+        """Return False for each environment; episodes are recorded without a `Monitor`."""
         return [False for _ in self._get_indices(indices)]
 
 

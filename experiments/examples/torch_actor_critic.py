@@ -1,6 +1,6 @@
 """An actor-critic in PyTorch, in our worlds: `python -m experiments.examples.torch_actor_critic`.
 
-Needs the extras `gymnasium` and `torch`.
+It needs the extras `gymnasium` and `torch`.
 """
 
 import torch
@@ -12,7 +12,7 @@ WORLD, ENVS, STEPS, UPDATES, DISCOUNT = "DoorKey-5x5", 256, 16, 1000, 0.99
 
 
 class ActorCritic(nn.Module):
-    """Logits of the seven actions, and the value, of a view."""
+    """A network from views to logits of seven actions and a value."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,8 +1,8 @@
 """The paper's chain of four places, and a policy that learns to explore it.
 
-The agent always starts in A and goes to B or to D. From B it loops between B and C, in D it
-stays (paper, section 3.2, figure "chainworld"). Rewards, count tables, acting and learning are
-those of all experiments; only the policy is a table instead of a network.
+The agent starts in A and goes to B or to D. From B it loops between B and C; in D it stays (paper,
+section 3.2, figure "chainworld"). Rewards, count tables, acting and learning are those of all
+experiments; only the policy is a table instead of a network.
 """
 
 from collections import Counter
@@ -27,34 +27,34 @@ from envs.types import Step, World
 
 PLACES = "ABCD"
 A, B, C, D = range(4)
-NEXT = np.array([[B, D], [C, C], [B, B], [D, D]])  # [place, action]: actions differ only in A
+NEXT = np.array([[B, D], [C, C], [B, B], [D, D]])  # [place, action]; the action matters only in A
 GO_TO_B, GO_TO_D = range(2)
 Numbers = Any  # Float[Array, "rules seeds episodes ..."], or numpy's
-SLOTS = 64  # a count table holds four places and fewer than ten changes
+SLOTS = 64  # slots of a count table, enough for four places and ten changes
 
 
 class Rule(NamedTuple):
-    """When counts are forgotten."""
+    """A rule for resetting counts."""
 
     name: str
-    at_the_end: bool  # whether at every episode's end
-    probability: float  # at each step, of states and of changes
+    at_the_end: bool  # whether every episode's end resets them
+    probability: float  # chance of a reset at each step, of states and of changes
 
 
 class Learnt(NamedTuple):
-    """What was learnt, episode by episode."""
+    """The policy and its play, episode by episode."""
 
     to_d: Numbers  # chance that the policy goes from A to D
-    share: Numbers  # share of the steps in each place
+    share: Numbers  # share of steps in each place
     reward: Numbers  # mean intrinsic reward a step
 
 
 def learn(
     settings: TrainSettings, reward: CountReward, rules: Sequence[Rule], keys: Key[Array, " seeds"]
 ) -> Learnt:
-    """Learn policies with each rule and each seed, side by side.
+    """Learn a policy for each rule and seed, all in one program.
 
-    An episode is as long as a sequence (`settings.unroll`).
+    An episode has as many steps as a sequence (`settings.unroll`).
     """
     by_seed = jax.vmap(partial(_learn, settings, reward), in_axes=(None, None, 0))
     by_rule = jax.jit(jax.vmap(by_seed, in_axes=(0, 0, None)))
@@ -70,7 +70,7 @@ def _learn(
     probability: Float[Array, ""],
     key: PRNGKeyArray,
 ) -> Learnt:
-    """Learn one policy: an episode of every actor, then an update, again and again."""
+    """Learn one policy: all actors play an episode, then the learner updates, again and again."""
     world, agent = chain(settings.worlds, settings.unroll), table_agent(len(PLACES), NEXT.shape[1])
     settings = replace(settings, counts=CountSettings(capacity=SLOTS))
     intrinsic = count_based("chain", reward, settings, forgetting(at_the_end, probability))
@@ -99,7 +99,7 @@ def _learn(
 
 
 def forgetting(at_the_end: Bool[Array, ""], probability: Float[Array, ""]) -> Resets:
-    """Return the rule that forgets at each episode's end, or at random, or both."""
+    """Return resets at each episode's end, or at random, or both."""
 
     def mask(key: PRNGKeyArray, step: Step, shape: tuple[int, int]) -> Bool[Array, "kinds N"]:
         return (at_the_end & step.truncated) | jax.random.bernoulli(key, probability, shape)
@@ -108,7 +108,7 @@ def forgetting(at_the_end: Bool[Array, ""], probability: Float[Array, ""]) -> Re
 
 
 def chain(actors: int, steps: int) -> World:
-    """Return chains side by side, with episodes of `steps` steps."""
+    """Return a batch of chains with episodes of `steps` steps."""
 
     def init(key: PRNGKeyArray) -> tuple[Any, Step]:
         del key
@@ -150,7 +150,7 @@ def chain(actors: int, steps: int) -> World:
 
 
 def fresh_rewards(reward: CountReward, action: int, steps: int) -> np.ndarray:
-    """Return the rewards `[steps]` of an episode with this action in A and empty counts."""
+    """Return rewards `[steps]` of an episode that takes this action in A, from empty counts."""
     place, seen = A, {STATES: Counter[Any](), CHANGES: Counter[Any]()}
     counts: dict[str, list[float]] = {STATES: [], CHANGES: []}
     for _ in range(steps):

@@ -1,8 +1,8 @@
-"""What a policy visits in one level of a gridworld, and how each action there is rewarded.
+"""Count what a policy visits in one level of a gridworld, and reward each action there.
 
-A state is the whole grid as MiniGrid encodes it, with the agent; a change is the difference of
-two. This is as in the paper's figure of rewards (its section 3.1), unlike its experiments, whose
-agents see 7x7 cells.
+A state is the whole grid with the agent, in MiniGrid's encoding; a change is the difference of two
+states. The paper's figure of rewards (section 3.1) does this; its experiments use views of 7x7
+cells.
 """
 
 from collections import Counter
@@ -31,14 +31,14 @@ TYPE_AGENT = c.TYPES.index("agent")
 
 
 class Visits(NamedTuple):
-    """How often each state and each change was visited."""
+    """Visit counts of states and changes."""
 
     states: Counter[bytes]
     changes: Counter[bytes]
 
 
 class Probe(NamedTuple):
-    """One action in one cell, and how often its results were visited, including this time."""
+    """One action in one cell, with visit counts of its results that include this visit."""
 
     x: int
     y: int
@@ -48,7 +48,7 @@ class Probe(NamedTuple):
     squared_norm: int  # ||c||^2
 
 
-# The paper's three, as functions of N(s'), N(c) and ||c||^2.
+# The paper's three rewards, as functions of N(s'), N(c) and ||c||^2.
 REWARDS: dict[str, Callable[[Any, Any, Any], Any]] = {
     "count": lambda states, changes, norm: count_reward(states),
     "change_norm": lambda states, changes, norm: norm * count_reward(states),
@@ -57,7 +57,7 @@ REWARDS: dict[str, Callable[[Any, Any, Any], Any]] = {
 
 
 def one_level(level: Level, num_worlds: int) -> World:
-    """Return worlds that play one level again and again; success does not end an episode."""
+    """Return worlds that repeat one level; success does not end an episode."""
     width, height = level.size.tolist()
     steps, task = int(level.max_steps), int(level.task)
     generator = make_generator(
@@ -69,10 +69,10 @@ def one_level(level: Level, num_worlds: int) -> World:
 def count_visits(
     world: World, agent: Agent, params: AgentParams, steps: int, key: PRNGKeyArray
 ) -> Visits:
-    """Play in all worlds together, and count as in training.
+    """Play in all worlds, and count for all of them together.
 
-    The first state is counted; then each state that an action leads to, and the change to it.
-    At an episode's end that is the first state of the next one.
+    As in training, the first state counts, then each state after an action and the change to it;
+    at an episode's end that is the next episode's first state.
     """
     world_key, play_key = jax.random.split(key)
 
@@ -100,7 +100,7 @@ def count_visits(
 
 
 def observe(states: Any) -> Int16[np.ndarray, "*N width height 3"]:
-    """Return whole grids, all of one size, as MiniGrid encodes them, with the agent in them."""
+    """Return whole grids of one size with their agents, in MiniGrid's encoding."""
     level = states.level
     size = level.size.reshape(-1, 2)[0]
     grid = to_minigrid(without_margin(level.cells, size))[0].astype(np.int16)
@@ -113,13 +113,13 @@ def observe(states: Any) -> Int16[np.ndarray, "*N width height 3"]:
 
 
 def probe(visits: Visits, level: Level, facing: int, actions: Sequence[str]) -> list[Probe]:
-    """Try actions at the level's beginning, in each cell that the agent can walk to.
+    """Try actions in each cell that the agent can walk to at the level's beginning.
 
     Args:
-        visits: what a policy has visited.
+        visits: visit counts of a policy.
         level: the level before anything is moved or opened.
-        facing: where the agent faces in each cell, MiniGrid's number.
-        actions: their names.
+        facing: the agent's direction in each cell, 0..3 as in MiniGrid.
+        actions: names of the actions to try.
     """
     cells = walkable(jax.device_get(level))
     numbers = jnp.array([rules.ACTIONS.index(action) for action in actions])
@@ -143,7 +143,7 @@ def probe(visits: Visits, level: Level, facing: int, actions: Sequence[str]) -> 
 
 
 def walkable(level: Any) -> list[tuple[int, int]]:
-    """Return the cells, `(x, y)`, that the agent can walk to without opening or taking anything."""
+    """Return the cells `(x, y)` that the agent reaches without opening or taking anything."""
     grid = without_margin(level.cells, level.size)
     free = np.asarray(c.can_enter(jnp.asarray(grid))) & (grid != c.LAVA)
     first = (int(level.agent_position[0]), int(level.agent_position[1]))
@@ -159,7 +159,7 @@ def walkable(level: Any) -> list[tuple[int, int]]:
 
 
 def rewards(probes: Sequence[Probe]) -> Mapping[str, np.ndarray]:
-    """Return each of the paper's rewards for each probe: name -> [probes]."""
+    """Return the paper's rewards of the probes: name -> [probes]."""
     states, changes, norm = (
         np.array([getattr(probe, name) for probe in probes], float)
         for name in ("states", "changes", "squared_norm")

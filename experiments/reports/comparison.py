@@ -1,7 +1,7 @@
-"""What runs and methods reached, seed by seed, and how far each is from the first of them.
+"""Results of runs and methods, seed by seed, and their differences from the first one.
 
-`report`, `compare` and the tables of a study are made of these rows. One seed has no interval, and
-says so: two single seeds differ by chance, too.
+`report`, `compare` and the tables of a study consist of these rows. A single seed has no interval,
+and the text says so: two single seeds differ by chance, too.
 """
 
 from typing import NamedTuple
@@ -19,7 +19,7 @@ ONE_SEED = "one seed"
 
 
 class Row(NamedTuple):
-    """What one run, or one method of a study, reached by one metric in one world."""
+    """The values of one metric in one world, for a run or for a method of a study."""
 
     name: str
     metric: str
@@ -28,7 +28,7 @@ class Row(NamedTuple):
 
     @property
     def mean(self) -> Estimate:
-        """The mean over the seeds, with Student's interval."""
+        """The mean over seeds, with Student's interval."""
         return within(self.metric, self._array)
 
     def minus(self, other: "Row") -> Estimate:
@@ -36,16 +36,16 @@ class Row(NamedTuple):
         return intervals.difference(self._array, other._array)
 
     def text(self, digits: int, scale: float = 1.0) -> str:
-        """Return the mean and its interval.
+        """Return the mean and its interval as text.
 
         Args:
-            digits: after the point.
-            scale: the values are multiplied by, 100 for percent.
+            digits: digits after the point.
+            scale: factor of the values, 100 for percent.
         """
         return _text(self.mean, digits, scale, several=len(self.values) > 1)
 
     def difference_text(self, other: "Row", digits: int, scale: float = 1.0) -> str:
-        """Return the difference of the means and its interval, as `text` does."""
+        """Return the difference of the means and its interval as text."""
         found = self.minus(other)
         return _text(found, digits, scale, several=not np.isnan(found.low), sign="+")
 
@@ -55,7 +55,7 @@ class Row(NamedTuple):
 
 
 def within(metric: str, values: np.ndarray) -> Estimate:
-    """Return a mean with its interval, cut where the metric's values cannot leave 0..1."""
+    """Return a mean and its interval, which is cut to 0..1 for metrics with that range."""
     found = intervals.mean(values)
     if metric in BOUNDED and values.min() >= 0 and values.max() <= 1:
         return Estimate(found.value, max(found.low, 0.0), min(found.high, 1.0))

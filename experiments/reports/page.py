@@ -1,6 +1,6 @@
-"""A page of HTML in one file: its style, its pictures and its scripts are inside it.
+"""Write a page of HTML as one file, with its style, pictures and scripts inside.
 
-Charts say their values under the pointer; a table is sorted by the column whose head is clicked.
+Charts show their values under the pointer; a click on a table's head sorts by that column.
 """
 
 import base64
@@ -15,17 +15,17 @@ from cbet_jax.runs.atomic_write import replacing
 
 HERE = Path(__file__).parent
 MEDIA = {".png": "image/png", ".gif": "image/gif"}
-SHORT = 40  # letters; a table whose cells are shorter breaks none of them
+SHORT = 40  # letters; a table breaks no lines if all its cells are shorter
 PICTURE = re.compile(r'<img src="([^":]+)"')
 
 
 def write(path: Path, title: str, body: str) -> Path:
-    """Write a page that is either complete or absent, whenever the process dies.
+    """Write a page; a process that dies leaves the whole page or none.
 
     Args:
-        path: the file, which may be there already.
-        title: of the browser's tab.
-        body: HTML; pictures are named by paths from the file's folder.
+        path: the file; an existing one is replaced.
+        title: title of the browser's tab.
+        body: HTML; paths of pictures are relative to the file's folder.
     """
     needed = [name for mark, name in SCRIPTS.items() if mark in body]
     scripts = [f"<script>\n{(HERE / name).read_text()}</script>" for name in needed]
@@ -58,7 +58,7 @@ def paragraph(text: str) -> str:
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """Return a table of plain text, which scrolls by itself where it is too wide."""
+    """Return a table of plain text, which scrolls where it is too wide."""
 
     def line(cells: Iterable[str], tag: str) -> str:
         return "<tr>" + "".join(f"<{tag}>{html.escape(c)}</{tag}>" for c in cells) + "</tr>"
@@ -80,22 +80,22 @@ def picture(path: str, caption: str) -> str:
 
 
 def details(summary: str, body: str) -> str:
-    """Return something that is shown on request."""
+    """Return HTML that a click on the summary shows."""
     return f"<details><summary>{html.escape(summary)}</summary>{body}</details>"
 
 
 CHART = '<script type="application/json" class="chart">'
-SCRIPTS = {CHART: "charts.js", "<table": "tables.js"}  # what a page holds -> what it needs
+SCRIPTS = {CHART: "charts.js", "<table": "tables.js"}  # mark in a page -> script that it needs
 
 
 def chart(title: str, horizontal: str, vertical: str, lines: Sequence[dict[str, Any]]) -> str:
-    """Return a chart that says its values under the pointer.
+    """Return a chart that shows its values under the pointer.
 
     Args:
-        title: above it.
-        horizontal: label of the axis.
-        vertical: label of the axis.
-        lines: each with `name`, `color`, and the lists `x`, `y`, `low` and `high`.
+        title: title of the chart.
+        horizontal: label of the horizontal axis.
+        vertical: label of the vertical axis.
+        lines: records with `name`, `color`, and the lists `x`, `y`, `low` and `high`.
     """
     content = {"title": title, "horizontal": horizontal, "vertical": vertical, "lines": lines}
     data = json.dumps(content).replace("</", "<\\/")
@@ -103,7 +103,7 @@ def chart(title: str, horizontal: str, vertical: str, lines: Sequence[dict[str, 
 
 
 def _inside(found: re.Match[str], folder: Path) -> str:
-    """Return the beginning of an image with the file's content in place of its path."""
+    """Return the start of an image tag, with the file's content in place of its path."""
     path = folder / html.unescape(found[1])
     data = base64.b64encode(path.read_bytes()).decode()
     return f'<img src="data:{MEDIA[path.suffix]};base64,{data}"'

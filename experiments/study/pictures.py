@@ -30,16 +30,16 @@ MILLIONS = "frames (millions)"
 BAND = "band: 95 % confidence interval over seeds"
 WHISKERS = "whiskers: 95 % confidence intervals over seeds"
 LABELS = {INTERACTIONS: "interactions an episode", SUCCESS: "success rate"}
-CURVES = {  # metric of pre-training -> label, logarithmic
+CURVES = {  # metric of pre-training -> label, and whether its axis is logarithmic
     "interactions": ("interactions an episode", False),
     "extrinsic_return": ("extrinsic return (not learnt from)", False),
     "intrinsic_reward": ("intrinsic reward a step", True),
 }
-Pictures = list[Path]  # empty, where nothing can be drawn
+Pictures = list[Path]  # empty if there is nothing to draw
 
 
 def of_paper(folder: Path, found: Findings, table: PaperTable) -> Pictures:
-    """Draw a table of the paper as bars: groups of setups, or of actions in a panel for a setup."""
+    """Draw a table of the paper as bars: groups are setups, or actions with a panel per setup."""
     cells = [cell for cell in tables.cells(table, found) if cell.metric != ENTROPY]
     ran = {cell.setups for cell in cells if cell.ours and cell.method not in RANDOM}
     bars: dict[str, dict[str, list[Estimate]]] = {}
@@ -59,13 +59,13 @@ def of_paper(folder: Path, found: Findings, table: PaperTable) -> Pictures:
         label: {m: x for m, x in each.items() if not _is_empty(x)} for label, each in bars.items()
     }
     if len({method for shown in bars.values() for method in shown} - {*RANDOM}) < 2:
-        return []  # one method alone is compared with nothing
+        return []  # a single method has no other to be compared with
     path, title = folder / f"{table.name}.png", f"{table.title} ({WHISKERS})"
     return [figures.bars(path, title, bars, list(groups) if table.metric else ACTIONS, theirs)]
 
 
 def worlds(folder: Path, found: Findings, setup: str) -> Pictures:
-    """Draw what policies of one setup reached in each of the ten worlds."""
+    """Draw the results of one setup's policies in each of the ten worlds."""
     methods = found.main_methods(setup)
     panels: dict[str, dict[str, list[Estimate]]] = {}
     for metric, label in LABELS.items():
@@ -82,7 +82,7 @@ def worlds(folder: Path, found: Findings, setup: str) -> Pictures:
 
 
 def frames(folder: Path, found: Findings) -> Pictures:
-    """Draw what policies reached after more and more frames, a column for each setup."""
+    """Draw results over the frames of pre-training, with a column per setup."""
     panels = []
     ran = {
         setup: [m for m in found.methods(setup) if len(found.evaluated_at((setup,), m)) > 1]
@@ -102,7 +102,7 @@ def frames(folder: Path, found: Findings) -> Pictures:
 
 
 def pretraining(folder: Path, found: Findings) -> Pictures:
-    """Draw interactions, return and intrinsic reward while pre-training, smoothed."""
+    """Draw smoothed interactions, return and intrinsic reward of pre-training."""
     panels = []
     ran = found.setups(PRETRAIN)
     for metric, (label, logarithmic) in CURVES.items():
@@ -115,7 +115,7 @@ def pretraining(folder: Path, found: Findings) -> Pictures:
 
 
 def tasks(folder: Path, found: Findings) -> Pictures:
-    """Draw how each task was learnt, with the policies of each setup and from nothing."""
+    """Draw the learning of each task, with each setup's policies and from nothing."""
     panels = []
     for task in found.tasks():
         for setup in found.names(TRANSFER, 1) or [""]:
@@ -137,7 +137,7 @@ def tasks(folder: Path, found: Findings) -> Pictures:
 
 
 def _lines(path: Path, title: str, panels: Sequence[Panel], columns: int = 0) -> Pictures:
-    """Draw panels, if there are any, in as many columns as they have titles."""
+    """Draw panels, if any; by default with one column per title, at most three."""
     columns = columns or min(len({panel.title for panel in panels}), 3)
     return [figures.lines(path, title, panels, columns)] if panels else []
 
@@ -148,7 +148,7 @@ def _curves(found: Findings, keys: Mapping[str, Key]) -> dict[str, Curve]:
 
 
 def _after(found: Findings, setups: Sequence[str], methods: Sequence[str]) -> str:
-    """Return after how many frames methods are compared."""
+    """Return the range of frames at which methods are compared, as text."""
     ran = [m for m in methods if m not in RANDOM and found.evaluated_at(setups, m)]
     at = {frames for method in ran for frames in found.compared_at(setups, method, methods)}
     if not at:

@@ -1,4 +1,4 @@
-"""The tables of a study: our numbers, the published ones, and the differences."""
+"""The tables of a study: our numbers, published ones, and differences."""
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
@@ -37,18 +37,18 @@ class Table(NamedTuple):
 
 
 class Cell(NamedTuple):
-    """One number of a table of the paper, ours and the published one."""
+    """One number in a table of the paper: ours and the published one."""
 
     setups: tuple[str, ...]
     method: str
     metric: str
-    ours: Row | None  # None where a part of it was not run
+    ours: Row | None  # None: a run is missing
     frames: tuple[int, ...]  # pre-training frames in each setup
-    published: str  # as it is printed, or nothing
+    published: str  # the printed number, or ''
 
 
 def cells(table: PaperTable, found: Findings) -> list[Cell]:
-    """Return the numbers of a table of the paper, row by row."""
+    """Return the cells of a table of the paper, row by row."""
     known = published()
     metrics = (table.metric,) if table.metric else (*SHARES, ENTROPY)
     return [
@@ -69,7 +69,7 @@ def of_paper(table: PaperTable, found: Findings) -> Table:
 
 
 def averages(table: PaperTable, found: Findings) -> Table:
-    """Return the mean of each method, and its differences from the published and from the first."""
+    """Return each method's mean, and its differences from the published and the first method's."""
     scale, rows = printed_scale(table.metric), []
     for setups, group in groupby(cells(table, found), key=lambda cell: cell.setups):
         first: Cell | None = None
@@ -97,7 +97,7 @@ def averages(table: PaperTable, found: Findings) -> Table:
 
 
 def actions(table: PaperTable, found: Findings) -> Table:
-    """Return how often each action was chosen, as the paper's table does."""
+    """Return the share of each action, as the paper's table does."""
     rows = []
     for (setups, method), group in groupby(cells(table, found), key=lambda cell: cell[:2]):
         of_method = list(group)
@@ -109,7 +109,7 @@ def actions(table: PaperTable, found: Findings) -> Table:
 
 
 def evaluations(found: Findings) -> Table:
-    """Return all evaluations: each setup, and the mean of three where all were run."""
+    """Return all evaluations of each setup, and of the mean of the three if all were run."""
     groups = [(setup,) for setup in found.setups()]
     rows = []
     for setups in [THREE, *groups] if set(THREE) <= set(found.setups()) else groups:
@@ -125,7 +125,7 @@ def evaluations(found: Findings) -> Table:
 
 
 def worlds(found: Findings, setup: str, metric: str) -> Table:
-    """Return what each method's latest policy reached in each world."""
+    """Return the result of each method's latest policy in each world."""
     rows = []
     for method in (*found.methods(setup), *RANDOM):
         at = (0,) if method in RANDOM else (found.evaluated_at((setup,), method)[-1],)
@@ -136,7 +136,7 @@ def worlds(found: Findings, setup: str, metric: str) -> Table:
 
 
 def pretraining(found: Findings) -> Table:
-    """Return what was measured while pre-training: after a tenth, a half and all frames."""
+    """Return metrics of pre-training after a tenth, half and all of the frames."""
     rows = []
     for metric in CURVES:
         for setup in found.setups(PRETRAIN):
@@ -152,7 +152,7 @@ def pretraining(found: Findings) -> Table:
 
 
 def tasks(found: Findings) -> Table:
-    """Return how each task was learnt, with pre-training and from nothing."""
+    """Return the results of learning each task, with pre-training and from nothing."""
     rows = []
     for task in found.tasks():
         first: Row | None = None
@@ -182,7 +182,7 @@ def tasks(found: Findings) -> Table:
 
 
 def _ways(found: Findings) -> Iterator[tuple[str, str, str]]:
-    """Yield stage, setup and method of all ways in which tasks were learnt."""
+    """Yield stage, setup and method of all runs that learnt tasks."""
     for stage in (TRANSFER, TABULA_RASA):
         for setup in found.names(stage, 1):
             for method in found.methods(setup, stage):
@@ -190,7 +190,7 @@ def _ways(found: Findings) -> Iterator[tuple[str, str, str]]:
 
 
 def diverged(found: Findings) -> list[str]:
-    """Return a line about each run that diverged."""
+    """Return a line for each run that diverged."""
     return [
         f"Diverged after {frames:,} frames, and is reported until there: "
         f"{' '.join(filter(None, (stage, setup, title(method))))} in {world}."
@@ -199,7 +199,7 @@ def diverged(found: Findings) -> list[str]:
 
 
 def span(frames: Sequence[int]) -> str:
-    """Return after how many frames of pre-training a mean is measured."""
+    """Return the range of pre-training frames as text."""
     low, high = min(frames), max(frames)
     return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
@@ -209,7 +209,7 @@ def _cell(row: Row | None) -> str:
 
 
 def _significant(value: float, low: float, high: float) -> str:
-    """Return a mean and its interval, however large they are."""
+    """Return a mean and its interval with three significant digits."""
     return f"{value:.3g}" + (f" [{low:.3g}, {high:.3g}]" if low < high else "")
 
 
