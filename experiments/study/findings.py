@@ -9,7 +9,7 @@ from cbet_jax.analysis.learning_curves import Curve
 from envs.minigrid.generators.catalogue import TRANSFER as TEN_WORLDS
 from experiments.evaluation.evaluation_table import ALL_WORLDS
 from experiments.reports.comparison import ENTROPY, SHARES, Row, within
-from experiments.study.contents import METHODS, RANDOM
+from experiments.study.contents import BEST_RETURN, METHODS, RANDOM
 from experiments.study.plan import EVALUATION, PRETRAIN, TABULA_RASA, TRANSFER
 from experiments.study.results import ENDED, ENDED_EARLY, STUDY, Result
 from experiments.study.variants import SETUPS, VARIANTS
@@ -161,6 +161,24 @@ class Findings:
         at_frames = np.array([np.interp(frames, *line) for line in lines])
         found = [within(key[-1], column) for column in at_frames.T]
         return Curve(frames.astype(int), *np.array(found).T)
+
+    def ways(self) -> list[Key]:
+        """Return stage, setup and method of all ways in which tasks were learnt."""
+        return [
+            (stage, setup, method)
+            for stage in (TRANSFER, TABULA_RASA)
+            for setup in self.names(stage, 1)
+            for method in self.methods(setup, stage)
+        ]
+
+    def scores(self, way: Key, tasks: Sequence[str]) -> list[np.ndarray]:
+        """Return the mean returns of each task's seeds, over all frames, as shares of the best."""
+        areas = [self.area((*way, task, "extrinsic_return")) for task in tasks]
+        return [
+            np.array([*area.values.values()]) / BEST_RETURN.get(task, 1.0)
+            for task, area in zip(tasks, areas, strict=True)
+            if area
+        ]
 
     def flat_from(self, key: Key) -> float:
         """Return the frames from which a curve continues the last values of seeds that ended."""

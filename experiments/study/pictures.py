@@ -1,11 +1,13 @@
 """The pictures of a study."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from cbet_jax.analysis import figures
+from cbet_jax.analysis.aggregates import bootstrap, profile
 from cbet_jax.analysis.figures import Panel
 from cbet_jax.analysis.intervals import Estimate
 from cbet_jax.analysis.learning_curves import Curve
@@ -134,6 +136,23 @@ def tasks(folder: Path, found: Findings) -> Pictures:
                     Panel(title, MILLIONS, "extrinsic return", lines, flat_from=flat_from)
                 )
     return _lines(folder / "tasks.png", f"Learning tasks ({BAND})", panels, columns=2)
+
+
+def profiles(folder: Path, found: Findings) -> Pictures:
+    """Draw the share of runs above each score, all tasks together."""
+    tasks, thresholds = found.tasks(), np.linspace(0, 1, 41)
+    lines = {}
+    for way in found.ways():
+        scores = found.scores(way, tasks)
+        if len(scores) >= max(len(tasks), 2):
+            how = "transfer" if way[1] else "tabula rasa"
+            shares = bootstrap(partial(profile, thresholds=thresholds), scores)
+            lines[f"{way[2]}, {how}"] = Curve(thresholds, *shares)
+    if len(lines) < 2:
+        return []
+    panel = Panel(f"{len(tasks)} tasks", "mean return / best return", "share of runs above", lines)
+    title = "Performance profiles (band: 95 % of a stratified bootstrap)"
+    return _lines(folder / "profiles.png", title, [panel])
 
 
 def _lines(path: Path, title: str, panels: Sequence[Panel], columns: int = 0) -> Pictures:

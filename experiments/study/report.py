@@ -54,7 +54,8 @@ def sections(found: Findings, folder: Path) -> Iterator[Section]:
         yield f"Each world, after {setup}", pictures.worlds(folder, found, setup), shown
     drawn = pictures.pretraining(folder, found)
     yield "While pre-training (Figures 23, 25, 27 and 21)", drawn, [tables.pretraining(found)]
-    yield "Learning tasks (Figure 8)", pictures.tasks(folder, found), [tables.tasks(found)]
+    drawn = [*pictures.tasks(folder, found), *pictures.profiles(folder, found)]
+    yield "Learning tasks (Figure 8)", drawn, [tables.aggregates(found), tables.tasks(found)]
 
 
 def _asked(found: Findings) -> str:

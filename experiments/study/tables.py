@@ -1,11 +1,12 @@
 """The tables of a study: our numbers, published ones, and differences."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from cbet_jax.analysis.aggregates import estimate, improvement, interquartile_mean
 from cbet_jax.analysis.method_style import title
 from envs.minigrid.generators.catalogue import TRANSFER as TEN_WORLDS
 from envs.minigrid.rules import ACTIONS
@@ -22,7 +23,7 @@ from experiments.study.contents import (
     published,
 )
 from experiments.study.findings import Findings
-from experiments.study.plan import PRETRAIN, TABULA_RASA, TRANSFER
+from experiments.study.plan import PRETRAIN
 from experiments.study.results import CURVES, FRAMES_TO_SOLVE, SOLVED
 
 DIGITS = 2
@@ -156,7 +157,7 @@ def tasks(found: Findings) -> Table:
     rows = []
     for task in found.tasks():
         first: Row | None = None
-        for stage, setup, method in _ways(found):
+        for stage, setup, method in found.ways():
             run = stage, setup, method, task
             curve, returns = (
                 found.curve((*run, "extrinsic_return")),
@@ -181,12 +182,20 @@ def tasks(found: Findings) -> Table:
     return Table((*header, "success - the first row's", last), rows)
 
 
-def _ways(found: Findings) -> Iterator[tuple[str, str, str]]:
-    """Yield stage, setup and method of all runs that learnt tasks."""
-    for stage in (TRANSFER, TABULA_RASA):
-        for setup in found.names(stage, 1):
-            for method in found.methods(setup, stage):
-                yield stage, setup, method
+def aggregates(found: Findings) -> Table:
+    """Return how all tasks together were learnt, in each way that was tried in all of them."""
+    tasks, rows, first = found.tasks(), [], None
+    for way in found.ways():
+        scores = found.scores(way, tasks)
+        if len(scores) < max(len(tasks), 2):
+            continue
+        first = first or scores
+        better = "" if scores is first else estimate(improvement, scores, first).text(DIGITS)
+        middle = estimate(interquartile_mean, scores).text(DIGITS)
+        how = f"policy of {way[1]}" if way[1] else "nothing"
+        rows.append([how, title(way[2]), sum(map(len, scores)), middle, better])
+    header = "from", "method", "runs", "interquartile mean of the mean return / best return"
+    return Table((*header, "probability to be ahead of the first row"), rows)
 
 
 def diverged(found: Findings) -> list[str]:
