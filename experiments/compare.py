@@ -79,7 +79,7 @@ def draw(path: Path, found: Sequence[Run], until: int) -> Path:
     The axis of minutes has the speed of the first run's last start.
     """
     panels, last = [], found[0].sessions[-1] if found[0].sessions else {}
-    speed = last.get("frames_per_second", 0) * 60 / 1e6
+    speed = runs.speed_of(last) * 60 / 1e6
     for name, lines in runs.curves(found, until).items():
         metric = metrics.of(name)
         lines = {run: c._replace(frames=c.frames / 1e6) for run, c in lines.items()}

@@ -1,4 +1,4 @@
-"""The page about runs: what it says of one run, or of several beside each other."""
+"""The content of the page about one run, or about several side by side."""
 
 import csv
 from collections.abc import Sequence
@@ -24,9 +24,9 @@ def body(title: str, found: Sequence[Run], folder: Path) -> str:
     """Return the page's content.
 
     Args:
-        title: its heading.
+        title: the page's heading.
         found: the runs.
-        folder: that the page is in.
+        folder: the page's folder.
     """
     lines, said = runs.compared(found, runs.last_frames(found))
     parts = [page.heading(title, 1), overview(found)]
@@ -43,12 +43,12 @@ def body(title: str, found: Sequence[Run], folder: Path) -> str:
 
 
 def overview(found: Sequence[Run]) -> str:
-    """Return a table with a column for each run."""
+    """Return a table of facts, with a column for each run."""
     facts: dict[str, list[str]] = {}
     for run in found:
         saved = (session for session in reversed(run.sessions) if "frames" in session)
         last: dict[str, Any] = next(saved, {})
-        speed = last.get("frames_per_second")
+        speed = runs.speed_of(last)
         played = last.get("frames", run.directory.saved_frames())
         asked = run.settings.train.frames
         of_run = {
@@ -57,7 +57,7 @@ def overview(found: Sequence[Run]) -> str:
             "worlds": ", ".join(run.settings.environments),
             "frames of each seed": f"{played:,}" if played >= asked else f"{played:,} of {asked:,}",
             "seeds": str(run.settings.seeds),
-            "frames/s of all seeds": f"{speed:,}" if speed else "",
+            "frames/s of all seeds": f"{speed:,.0f}" if speed else "",
         }
         for name, fact in of_run.items():
             facts.setdefault(name, []).append(fact)
@@ -66,7 +66,7 @@ def overview(found: Sequence[Run]) -> str:
 
 
 def curves(found: Sequence[Run]) -> list[str]:
-    """Return a chart for each main metric, with a line for each world of one run, or each run."""
+    """Return a chart for each main metric: a line for each run, or for each world of one run."""
     charts = []
     for name, lines in runs.curves(found).items():
         colors = method_style.colors(lines)
@@ -86,10 +86,10 @@ def _line(name: str, color: str, curve: Curve) -> dict[str, Any]:
 def evaluation(run: Run) -> list[str]:
     """Return a run's newest evaluation with 95 % intervals, or nothing.
 
-    Of several seeds it has the means.
+    If there are several seeds, the table has their means.
 
     Raises:
-        RunDirectoryError: it is damaged.
+        RunDirectoryError: the evaluation is damaged.
     """
     table = _newest_table(run)
     if not table:
@@ -144,7 +144,7 @@ def film(run: Run, folder: Path) -> list[str]:
 
 
 def differing(found: Sequence[Run]) -> str:
-    """Return the settings in which runs differ: from each other, or one from the paper's."""
+    """Return the settings in which runs differ, or in which one run differs from the paper."""
     names = [run.name for run in found]
     if len(found) > 1:
         values = runs.differing(found)
@@ -157,7 +157,7 @@ def differing(found: Sequence[Run]) -> str:
 
 
 def manifest(run: Run) -> str:
-    """Return what a run ran on, each time it was started."""
+    """Return the machine and packages of each start of a run."""
     parts = [page.table((run.name, ""), flattened(session).items()) for session in run.sessions]
     starts = len(run.sessions)
     return page.details(f"{run.name}: {starts} start{'s' * (starts != 1)}", "".join(parts))

@@ -1,7 +1,7 @@
-"""Runs as `report` and `compare` read them: their settings, their curves, and how they end."""
+"""Read runs for `report` and `compare`: settings, curves, and results at the end."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,13 +27,14 @@ REWARD_SETTINGS = (
     *("train.method", "train.own", "train.intrinsic_coefficient"),
     *("train.counts.", "train.auxiliary."),
 )
-LAST = 10  # a run's end is the last of so many parts
+MOST_SPEED = 10**15  # frames a second that a manifest may say
+LAST = 10  # a run's end is its last tenth
 ONE_SEED_EACH = "One seed each: the runs differ by chance, too; --seeds 3 tells how much."
 OTHER_SCALE = "Intrinsic rewards of other methods or settings have another scale: not compared."
 
 
 class Run(NamedTuple):
-    """A run as it is on the disk."""
+    """A run as stored on disk."""
 
     name: str
     directory: RunDirectory
@@ -43,16 +44,17 @@ class Run(NamedTuple):
 
     @property
     def frames(self) -> int:
-        """The frames that its table of metrics has come to."""
+        """The last frame in the table of metrics."""
         columns = (c for lines in self.metrics.values() for s in lines.values() for c in s.values())
         return max(int(column.frames[-1]) for column in columns)
 
 
 def read(words: Sequence[str]) -> list[Run]:
-    """Read the runs that words name, `RUN` or `NAME=RUN`.
+    """Read the runs that words name, as `RUN` or `NAME=RUN`.
 
     Raises:
-        SettingsError: two have one name. RunDirectoryError: one holds no run, or is damaged.
+        SettingsError: two runs have the same name.
+        RunDirectoryError: a directory holds no run, or is damaged.
     """
     split = [_name_and_path(word) for word in words]
     names = distinct_names([path for _, path in split])
@@ -64,7 +66,7 @@ def read(words: Sequence[str]) -> list[Run]:
 
 
 def _name_and_path(word: str) -> tuple[str, Path]:
-    """Split NAME=RUN where a folder follows: names and folders may hold a `=`, too."""
+    """Split NAME=RUN at the `=` before a folder; names and folders may contain `=`, too."""
     if Path(word).is_dir() or "=" not in word:
         return "", Path(word)
     places = [place for place, letter in enumerate(word) if letter == "="]
@@ -89,11 +91,23 @@ def _read(name: str, path: Path) -> Run:
     return Run(name, directory, settings, by_metric(table, settings.train.worlds), sessions)
 
 
+def speed_of(session: Mapping[str, Any]) -> float:
+    """Return the frames a second that a session of a manifest says; 0 where that is no speed."""
+    speed = session.get("frames_per_second")
+    if isinstance(speed, bool) or not isinstance(speed, int | float):
+        return 0.0
+    return float(speed) if 0 < speed < MOST_SPEED else 0.0
+
+
 def last_frames(runs: Sequence[Run], until: int | None = None) -> int:
-    """Return the frames up to which runs are compared: all that all of them have played.
+    """Return the frames up to which runs are compared: those that every run has played.
+
+    Args:
+        runs: the runs.
+        until: the frames asked for (None: as many as possible).
 
     Raises:
-        SettingsError: some run has not played as many as asked for.
+        SettingsError: a run has played fewer than `until`.
     """
     shortest = min(runs, key=lambda run: run.frames)
     if until is not None and not 1 <= until <= shortest.frames:
@@ -112,7 +126,7 @@ def differing(runs: Sequence[Run], *others: RunSettings) -> dict[str, list[str]]
 
 
 def curves(runs: Sequence[Run], until: int | None = None) -> dict[str, dict[str, Curve]]:
-    """Return the curves of each main metric: of each world of one run, or of each of the runs."""
+    """Return each main metric's curves: one for each run, or for each world of one run."""
     found: dict[str, dict[str, Curve]] = {}
     for metric in metrics.MAIN:
         for run in runs:
@@ -124,7 +138,7 @@ def curves(runs: Sequence[Run], until: int | None = None) -> dict[str, dict[str,
 
 
 def ends(runs: Sequence[Run], until: int) -> list[Row]:
-    """Return how runs end: each metric in all worlds and in each, over the last tenth of frames."""
+    """Return each metric over the last tenth of frames, in all worlds and in each world."""
     window, at = -(-until // LAST), np.array([until])
     rows = []
     for metric in metrics.MAIN:
@@ -143,10 +157,10 @@ def ends(runs: Sequence[Run], until: int) -> list[Row]:
 
 
 def compared(runs: Sequence[Run], until: int) -> tuple[list[tuple[str, ...]], list[str]]:
-    """Return how runs end, and how far each is from the first, as text.
+    """Return the runs' results and their differences from the first run, as text.
 
     Returns:
-        Rows of metric, world, run, mean and difference; and what must be said about them.
+        Rows of metric, world, run, mean and difference; and sentences that explain them.
     """
     same_reward = not any(name.startswith(REWARD_SETTINGS) for name in differing(runs))
     rows = ends(runs, until)

@@ -1,7 +1,10 @@
 """Comparing the curves of runs: the numbers, the picture, what is refused."""
 
 import csv
+import math
 from dataclasses import replace
+
+import pytest
 
 from cbet_jax.runs.directory import RunDirectory
 from cbet_jax.runs.metrics_table import HEADER
@@ -119,3 +122,9 @@ def test_a_seed_without_an_episode_in_a_world_has_no_value_there(tmp_path):
         "A": {0: 0, 2: 20},
         "B": {0: 0, 1: 10},
     }
+
+
+@pytest.mark.parametrize("said", [0, -1, math.nan, math.inf, 10**400, "1234", True, None, [1]])
+def test_a_speed_is_a_positive_finite_number_or_not_shown(said):
+    assert runs.speed_of({"frames_per_second": said}) == 0
+    assert runs.speed_of({"frames_per_second": 1234}) == 1234
