@@ -5,7 +5,6 @@ pairs of short slices that were measured in turn, with its spread (10th to 90th 
 median). A ratio of fewer than three pairs, or of a spread over 25 %, is not printed.
 """
 
-import json
 import platform
 import sys
 from collections.abc import Callable, Sequence
@@ -19,7 +18,7 @@ from rich.table import Table
 
 from cbet_jax.config import SettingsError
 from cbet_jax.runs import manifest
-from cbet_jax.runs.atomic_write import check_room, creating
+from cbet_jax.runs.atomic_write import check_room, write_json
 from cbet_jax.runs.devices import use_cpu
 from cbet_jax.settings.ranges import check_between
 from cbet_jax.sharding import cores
@@ -104,8 +103,7 @@ def write(path: Path, rows: Sequence[Measurement], arguments: Sequence[str]) -> 
         "machine": manifest.describe(tuple(arguments)),
         "rows": of_rows,
     }
-    with creating(path) as temporary:
-        temporary.write_text(json.dumps(content, indent=2) + "\n")
+    write_json(path, content, again=False)
 
 
 def machine() -> str:

@@ -8,6 +8,7 @@ needs PyTorch (the extra `torch`).
 import hashlib
 import math
 import sys
+import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -35,6 +36,7 @@ from cbet_jax.program import seed_keys
 from cbet_jax.runs import checkpoint, manifest, metrics_table
 from cbet_jax.runs.checkpoint import Position
 from cbet_jax.runs.directory import RunDirectory
+from cbet_jax.runs.reading import reading
 from envs.errors import UnknownEnvironment
 from envs.habitat.simulator import ACTIONS, VIEW_SHAPE
 from envs.minigrid import make_world
@@ -132,6 +134,7 @@ def read(path: Path) -> PublishedCheckpoint:
 
     Raises:
         SettingsError: the file is missing or no such checkpoint, or PyTorch is not installed.
+        UnreadableError: it is damaged.
     """
     if not path.is_file():
         raise SettingsError(f"there is no file {path}")
@@ -144,13 +147,27 @@ def read(path: Path) -> PublishedCheckpoint:
             f"{path} is no checkpoint of the published code, which has {', '.join(parts)}"
         )
     policy, flags, schedule = (content[part] for part in parts)
-    try:
-        tensors = {str(name): np.asarray(tensor) for name, tensor in policy.items()}
-        if not all(np.isfinite(tensor).all() for tensor in tensors.values()):
-            raise ValueError("its policy has numbers that are not finite")
-        return PublishedCheckpoint(tensors, flags, int(schedule["last_epoch"]))
-    except (KeyError, TypeError, ValueError, OverflowError, RuntimeError) as error:
-        raise SettingsError(f"{path} cannot be read: {error!r}") from None
+    with reading(path):
+        tensors = {str(name): _float32(tensor) for name, tensor in policy.items()}
+        plain = {str(name): _plain(value) for name, value in flags.items()}
+        return PublishedCheckpoint(tensors, plain, int(schedule["last_epoch"]))
+
+
+def _float32(tensor: Any) -> np.ndarray:
+    array = np.asarray(tensor)
+    if array.dtype.kind != "f":
+        raise TypeError(f"its policy has numbers of the type {array.dtype}")
+    with np.errstate(over="ignore"):
+        array = array.astype(np.float32)
+    if not np.isfinite(array).all():
+        raise ValueError("its policy has numbers that are not finite")
+    return array
+
+
+def _plain(value: Any) -> bool | int | float | str | None:
+    """Return a flag as it is, or as text where no file of JSON holds it."""
+    known = isinstance(value, bool | float | str | None)
+    return value if known or (isinstance(value, int) and abs(value) < 2**63) else str(value)[:80]
 
 
 def load(path: Path) -> Any:
@@ -158,7 +175,11 @@ def load(path: Path) -> Any:
 
     Raises:
         SettingsError: the file holds something else, or PyTorch is not installed.
+        UnreadableError: it is damaged.
     """
+    with reading(path):  # PyTorch looks at no checksums
+        if zipfile.is_zipfile(path) and zipfile.ZipFile(path).testzip():
+            raise ValueError("it is damaged")
     try:
         import torch
     except ImportError:
@@ -243,7 +264,10 @@ def run_settings(
     played = played or HabitatSettings()
     if played != HabitatSettings() and not rooms:
         raise SettingsError("it was trained in gridworlds: leave out what is said of rooms")
-    explores = rooms or bool(flags.get("no_reward"))
+    no_reward = flags.get("no_reward")
+    if no_reward not in (None, False, True):
+        raise SettingsError(f"its flag no_reward is {no_reward!r}, neither true nor false")
+    explores = rooms or bool(no_reward)
     counts = CountSettings(random_resets=explores, keys="ternary" if rooms else "exact")
     if explores and name == "cbet":
         counts = _taken(flags, counts, {"reset_probability": "count_reset_prob"})
@@ -285,12 +309,8 @@ def origin(source: Path, stored: PublishedCheckpoint) -> dict[str, Any]:
     """Return the policy's origin, for the run's manifest."""
     with open(source, "rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-    plain = bool | int | float | str | None
-    flags = {
-        str(name): value if isinstance(value, plain) else str(value)
-        for name, value in stored.flags.items()
-    }
-    return {"file": source.name, "sha256": digest, "updates": stored.updates, "flags": flags}
+    found = {"file": source.name, "sha256": digest, "updates": stored.updates}
+    return {**found, "flags": dict(stored.flags)}
 
 
 def write(

@@ -13,9 +13,8 @@ from typing import Annotated
 import tyro
 
 from cbet_jax.config import SettingsError
-from cbet_jax.runs.directory import RunDirectoryError
 from experiments.common import cli
-from experiments.common.outputs import RUNS, new_page
+from experiments.common.outputs import RUNS, check_page, write_new
 from experiments.common.screen import Screen, say
 from experiments.reports import page, run_page, runs
 from experiments.study import report as study_report
@@ -47,19 +46,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
             raise SettingsError("give runs, a study or its results.csv: PATH ...")
         single = len(options.paths) == 1 and Path(options.paths[0]).is_dir()
         folder = Path(options.paths[0]) if single else RUNS
-        path = new_page(options.out, folder / "report.html")
+        check_page(options.out)
         study = read_study(options.paths)
         found = [] if study else runs.read(options.paths)
         names = ", ".join(run.name for run in found) or ", ".join(options.paths)
         title = f"Report: {names}"
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+
+        def write(path: Path) -> object:
             if study:
-                study_report.write(path, title, study)
-            else:
-                page.write(path, title, run_page.body(title, found, path.parent))
-        except OSError as error:
-            raise RunDirectoryError(f"cannot write {path}: {error.strerror}") from None
+                return study_report.write(path, title, study)
+            return page.write(path, title, run_page.body(title, found, path.parent))
+
+        wanted = options.out or folder / "report.html"
+        wanted.parent.mkdir(parents=True, exist_ok=True)
+        path = write_new(wanted, write)
     say(console, f"saved: {path}")
 
 

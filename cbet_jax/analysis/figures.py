@@ -114,7 +114,7 @@ def bars(
             theirs = published.get(label, {}).get(name, [np.nan])
             if not np.isnan(theirs).all():
                 axis.plot(places, theirs, "D", ms=6, color=colors[name], mec="black", zorder=3)
-        axis.set_xticks(np.arange(len(groups)), [_wrapped(group) for group in groups])
+        axis.set_xticks(np.arange(len(groups)), [_wrapped(_plain(group)) for group in groups])
         if len(groups) > CROWDED_GROUPS:
             for tick in axis.get_xticklabels():
                 tick.set(rotation=30, horizontalalignment="right", rotation_mode="anchor")
@@ -126,7 +126,7 @@ def bars(
         handles.append(_diamond())
         names.append("published")
     _add_legend(figure, handles, names)
-    figure.suptitle(title, wrap=True)
+    figure.suptitle(_plain(title), wrap=True)
     return _save(figure, path)
 
 
@@ -140,7 +140,7 @@ def _add_legend(
 ) -> None:
     """Add a legend below all panels, in as many columns as fit."""
     options: dict[str, Any] = {"loc": "outside lower center", "frameon": frameon}
-    legend = figure.legend(handles, names, ncols=columns, **options)
+    legend = figure.legend(handles, list(map(_plain, names)), ncols=columns, **options)
     width = legend.get_window_extent().width
     if columns > 1 and width > figure.bbox.width:
         legend.remove()
@@ -151,6 +151,11 @@ def _diamond() -> Any:
     from matplotlib.lines import Line2D
 
     return Line2D([], [], marker="D", ls="", ms=6, color="white", markeredgecolor="black")
+
+
+def _plain(text: str) -> str:
+    """Return text in which no name is taken for mathematics."""
+    return text.replace("$", r"\$")
 
 
 def _wrapped(label: str) -> str:
@@ -199,7 +204,7 @@ def lines(path: Path, title: str, panels: Sequence[Panel], columns: int = 2) -> 
             drawn[name] = handle
         if not panel.logarithmic:
             _begin_at_zero(axis, panel.lines.values())
-        axis.set_title(panel.title, fontsize=11)
+        axis.set_title(_plain(panel.title), fontsize=11)
         axis.set_xlabel(panel.horizontal)
         if panel.speed:
             _add_minutes(axis, panel.speed)
@@ -213,7 +218,7 @@ def lines(path: Path, title: str, panels: Sequence[Panel], columns: int = 2) -> 
             ", ".join([method_style.title(n.partition(", ")[0]), *n.split(", ")[1:]]) for n in names
         ]
         _add_legend(figure, handles, titles, legend_columns, frameon=False)
-    figure.suptitle(title, wrap=True)
+    figure.suptitle(_plain(title), wrap=True)
     return _save(figure, path)
 
 

@@ -13,9 +13,10 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 LEAST_BYTES = 64 * 1024  # room that a folder must have
+HEX = "[0-9a-f]" * 8  # in the name of each temporary file: nobody else's has all of its marks
 
 
 @contextmanager
@@ -51,8 +52,7 @@ def give_name(temporary: Path, path: Path) -> None:
     try:
         os.link(temporary, path)
     except OSError:  # a name in use, or a file system without hard links
-        if os.path.lexists(path):
-            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path)) from None
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
         os.replace(temporary, path)
 
 
@@ -62,30 +62,15 @@ def open_own(path: Path) -> int:
     Raises:
         OSError: it is a link, or no ordinary file.
     """
-    return _open_ordinary(path, os.O_RDWR | os.O_CREAT)
+    return open_ordinary(path, os.O_RDWR | os.O_CREAT)
 
 
-def open_to_read(path: Path) -> int:
-    """Open a file of a run to read it.
-
-    Raises:
-        OSError: it is a link, or no ordinary file.
-    """
-    return _open_ordinary(path, os.O_RDONLY)
-
-
-def read_own(path: Path) -> bytes:
-    """Return the content of a file of a run.
+def open_ordinary(path: Path, flags: int) -> int:
+    """Open an ordinary file: no link, and no pipe or device, which may block.
 
     Raises:
-        OSError: it is a link or no ordinary file, or cannot be read.
+        OSError: it is none, or cannot be opened.
     """
-    with os.fdopen(open_to_read(path), "rb") as file:
-        return file.read()
-
-
-def _open_ordinary(path: Path, flags: int) -> int:
-    """Open an ordinary file: no link, and no pipe or device, which may block."""
     opened = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
     if not stat.S_ISREG(os.fstat(opened).st_mode):
         os.close(opened)
@@ -111,18 +96,16 @@ def check_room(folder: Path) -> None:
         OSError: it cannot be written to.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    delete_left_over(folder)
     with temporary_file(folder / "room") as temporary, open(temporary, "wb") as file:
         file.write(os.urandom(LEAST_BYTES))
         file.flush()
         os.fsync(file.fileno())
 
 
-def delete_left_over(folder: Path, *, below: bool = False) -> None:
-    """Delete files that killed processes were writing in a folder (`below`: at any depth)."""
-    for path in folder.rglob(".*.tmp*") if below else folder.glob(".*.tmp*"):
-        if path.is_file():
-            _delete_if_left_over(path)
+def delete_left_over(folder: Path) -> None:
+    """Delete files that killed processes were writing in a folder of ours."""
+    for ending in ("", ".*"):
+        _delete_unlocked(folder, f".*.{HEX}.tmp{ending}")
 
 
 @contextmanager
@@ -132,8 +115,8 @@ def temporary_file(path: Path) -> Iterator[Path]:
     It is locked while its process lives; unlocked ones, left by killed processes, are deleted. It
     keeps the suffix of `path`, which tells writers of pictures the format.
     """
-    for old in path.parent.glob(f".{glob.escape(path.stem)}.*.tmp{glob.escape(path.suffix)}"):
-        _delete_if_left_over(old)
+    stem, suffix = glob.escape(path.stem), glob.escape(path.suffix)
+    _delete_unlocked(path.parent, f".{stem}.{HEX}.tmp{suffix}")
     while True:
         name = f".{path.stem}.{os.urandom(4).hex()}.tmp{path.suffix}"
         temporary = path.with_name(name)
@@ -149,17 +132,23 @@ def temporary_file(path: Path) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
-def _delete_if_left_over(path: Path) -> None:
-    with contextlib.suppress(OSError):
-        opened = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        try:
-            fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            path.unlink()
-        finally:
-            os.close(opened)
+def _delete_unlocked(folder: Path, names: str) -> None:
+    for path in folder.glob(names):
+        with contextlib.suppress(OSError):
+            opened = open_ordinary(path, os.O_RDWR)
+            try:
+                fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                path.unlink()
+            finally:
+                os.close(opened)
 
 
-def write_json(path: Path, content: Any) -> None:
-    """Write JSON atomically (`replacing`)."""
-    with replacing(path) as temporary:
+def write_json(path: Path, content: Any, *, again: bool = True) -> None:
+    """Write JSON atomically; only `again` replaces a file (else: FileExistsError)."""
+    with (replacing if again else creating)(path) as temporary:
         temporary.write_text(json.dumps(content, indent=2) + "\n")
+
+
+def open_text(path: Path) -> TextIO:
+    """Open a file to write text, in any locale and with any name in it."""
+    return open(path, "w", newline="", encoding="utf-8", errors="backslashreplace")

@@ -31,8 +31,9 @@ import numpy as np
 import orbax.checkpoint as ocp
 
 from cbet_jax.runs import multihost
-from cbet_jax.runs.atomic_write import open_to_read, replacing
-from cbet_jax.runs.directory import FRAME_DIGITS, RunDirectoryError, checkpoints, path_at
+from cbet_jax.runs.atomic_write import replacing
+from cbet_jax.runs.directory import FRAME_DIGITS, checkpoints, path_at
+from cbet_jax.runs.reading import UnreadableError, open_to_read
 
 KEPT = 3  # newest checkpoints; older ones are deleted
 RECORD = "record"  # the JSON in a file
@@ -62,14 +63,14 @@ class Loaded[T]:
     damaged: tuple[Path, ...] = ()
 
 
-class DamagedCheckpointError(RunDirectoryError):
+class DamagedCheckpointError(UnreadableError):
     """A checkpoint that differs from what was written."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(f"checkpoint {path} is damaged")
 
 
-class OtherProgramError(RunDirectoryError):
+class OtherProgramError(UnreadableError):
     """A checkpoint that lacks an array, or holds it with another shape or type."""
 
     def __init__(self, where: Path, name: str, found: np.ndarray | None, wanted: Any) -> None:
@@ -154,7 +155,7 @@ def load_newest[T](folder: Path, template: T) -> Loaded[T] | None:
     """Read the newest undamaged checkpoint in a folder (None: the folder has no checkpoint).
 
     Raises:
-        RunDirectoryError: it belongs to another program, or every checkpoint is damaged.
+        UnreadableError: it belongs to another program, or every checkpoint is damaged.
     """
     return newest_good(folder, lambda path: load(path, template))
 
@@ -163,7 +164,7 @@ def newest_good[T](folder: Path, read: Callable[[Path], tuple[T, Position]]) -> 
     """Return the result of `read` for the newest undamaged checkpoint.
 
     Raises:
-        RunDirectoryError: every checkpoint is damaged.
+        UnreadableError: every checkpoint is damaged.
     """
     damaged: list[Path] = []
     for path in reversed(checkpoints(folder)):
@@ -172,7 +173,7 @@ def newest_good[T](folder: Path, read: Callable[[Path], tuple[T, Position]]) -> 
         except DamagedCheckpointError:
             damaged.append(path)
     if damaged:
-        raise RunDirectoryError(f"every checkpoint in {folder} is damaged ({len(damaged)} of them)")
+        raise UnreadableError(f"every checkpoint in {folder} is damaged ({len(damaged)} of them)")
     return None
 
 
@@ -247,7 +248,7 @@ def read_file(
         DamagedCheckpointError: the file is not what was written.
     """
     try:
-        with os.fdopen(open_to_read(path), "rb") as file, zipfile.ZipFile(file) as archive:
+        with open_to_read(path) as file, zipfile.ZipFile(file) as archive:
             record: dict[str, Any] = json.loads(bytes(_member(archive, RECORD)))
             types = record.pop("types")
             arrays = {
@@ -270,15 +271,21 @@ def named_leaves(tree: Any) -> dict[str, Any]:
 
 def _member(archive: zipfile.ZipFile, name: str) -> np.ndarray:
     """Read an array of a file; reading it whole checks its CRC-32."""
+    if archive.getinfo(f"{name}.npy").compress_type:  # we compress none: it may be of any size
+        raise ValueError(name)
     array: np.ndarray = np.load(io.BytesIO(archive.read(f"{name}.npy")), allow_pickle=False)
     return array
 
 
 def _position(path: Path, record: dict[str, Any]) -> Position:
     try:
-        return Position(**record["position"])
+        position = Position(**record["position"])
     except (KeyError, TypeError) as error:
         raise DamagedCheckpointError(path) from error
+    *numbers, digest = position
+    if type(digest) is not str or not all(type(x) is int and x >= 0 for x in numbers):
+        raise DamagedCheckpointError(path)
+    return position
 
 
 def _is_key(leaf: Any) -> bool:

@@ -17,10 +17,9 @@ A directory may be damaged or come from a stranger: reading checks files, and wr
 links.
 """
 
+import contextlib
 import errno
 import fcntl
-import hashlib
-import json
 import os
 import re
 import shutil
@@ -29,15 +28,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
-from cbet_jax.config import RunSettings, SettingsError
-from cbet_jax.runs.atomic_write import (
-    check_room,
-    delete_left_over,
-    open_own,
-    read_own,
-    replacing,
-    write_json,
-)
+from cbet_jax.config import RunSettings
+from cbet_jax.runs.atomic_write import check_room, delete_left_over, open_own, replacing
+from cbet_jax.runs.reading import DIGEST, digest_of, read_json, reading, write_with_digest
+from cbet_jax.runs.reading import RunDirectoryError as RunDirectoryError
 from cbet_jax.settings.as_json import from_json, to_json
 
 #: The frames of a checkpoint, the policies that played best while they learnt a task, or the newest
@@ -45,15 +39,6 @@ from cbet_jax.settings.as_json import from_json, to_json
 Checkpoint = int | Literal["best", "newest"] | None
 BEST, NEWEST = "best", "newest"
 FRAME_DIGITS = 13  # digits in a checkpoint's name, enough for `MOST_FRAMES`
-DIGEST = "digest"  # the SHA-256 of all other entries, in config.json
-UNREADABLE = (
-    *(ValueError, TypeError, KeyError, AttributeError, OSError, RecursionError),
-    SettingsError,
-)
-
-
-class RunDirectoryError(Exception):
-    """A run directory that cannot be used as asked, with one line that says why."""
 
 
 class RunInUseError(RunDirectoryError):
@@ -85,7 +70,7 @@ class RunDirectory:
             raise RunDirectoryError(
                 f"{self.root} already holds a run: continue it with --resume, or choose another"
             )
-        create_with_record(self.config, "run", _with_digest(settings))
+        create_with_record(self.config, "run", to_json(settings))
 
     def keep_code(self, method: bytes | None, worlds: Iterable[bytes]) -> None:
         """Keep a copy of the files that an own method and own worlds are in."""
@@ -106,24 +91,22 @@ class RunDirectory:
         Raises:
             RunDirectoryError: it is missing or changed.
         """
-        if not self.config.is_file():
+        if not os.path.lexists(self.config):
             raise holds_no("run", self.config)
-        nested = read_json(self.config)
-        try:
-            if nested.pop(DIGEST, None) != _digest(nested):
-                raise ValueError("it was changed since the run began")
+        with reading(self.config):
+            nested = read_json(self.config)
+            del nested[DIGEST]
             return from_json(RunSettings, nested)
-        except UNREADABLE as error:
-            raise _unreadable(self.config, error) from None
 
     def write_settings(self, settings: RunSettings) -> None:
         """Write the configuration anew."""
-        write_json(self.config, _with_digest(settings))
+        write_with_digest(self.config, to_json(settings))
 
     def clean(self) -> None:
-        """Delete files that killed processes were writing."""
-        for folder in (self.root, self.figures, self.checkpoints, self.policies, self.best):
-            delete_left_over(folder)
+        """Delete files that killed processes were writing, if there is a run."""
+        if self.config.exists():
+            for folder in (self.root, self.figures, self.checkpoints, self.policies, self.best):
+                delete_left_over(folder)
 
     def saved_frames(self) -> int:
         """Return the frames of the newest checkpoint, or else of the newest kept policies."""
@@ -175,11 +158,15 @@ class RunDirectory:
     def discard(self) -> None:
         """Delete the files of a run that was created but has not begun."""
         written = [self.config, self.manifest, self.metrics, self._lock, self.method]
-        for path in [*written, *self.root.glob("world*.py")]:
+        worlds = self.root.glob("world*.py")
+        written += [p for p in worlds if re.fullmatch(r"world(-[0-9]+)?\.py", p.name)]
+        for path in written:
             path.unlink(missing_ok=True)
-        shutil.rmtree(self.checkpoints, ignore_errors=True)
-        if not any(self.root.iterdir()):
-            self.root.rmdir()
+        for path in checkpoints(self.checkpoints):
+            shutil.rmtree(path)
+        for folder in (self.checkpoints, self.root):
+            with contextlib.suppress(OSError):  # it holds something else
+                folder.rmdir()
 
     def _refuse_links(self) -> None:
         """Refuse links where a run writes, which would change files outside of the directory."""
@@ -229,53 +216,19 @@ def check_same(opened: int, path: Path) -> None:
         )
 
 
-def read_json(path: Path) -> dict[str, Any]:
-    """Read a file of JSON that a run has written.
-
-    Raises:
-        RunDirectoryError: it cannot be read.
-    """
-    try:
-        content: dict[str, Any] = dict(json.loads(read_own(path)))
-    except UNREADABLE as error:
-        raise _unreadable(path, error) from None
-    return content
-
-
-def _unreadable(path: Path, error: Exception) -> RunDirectoryError:
-    reason = (str(error) or type(error).__name__).splitlines()[0]
-    return RunDirectoryError(f"{path} cannot be read: {reason}")
-
-
-def _with_digest(settings: RunSettings) -> dict[str, Any]:
-    """Return the content of `config.json`, with a digest that detects changes."""
-    nested = to_json(settings)
-    return {**nested, DIGEST: _digest(nested)}
-
-
-def _digest(nested: dict[str, Any]) -> str:
-    """Return the digest of nested dictionaries, whatever the order of their entries."""
-    return hashlib.sha256(json.dumps(nested, sort_keys=True).encode()).hexdigest()
-
-
 def create_with_record(record: Path, kind: str, content: dict[str, Any]) -> None:
-    """Make a folder for a run, study or sweep, and write the record of it.
+    """Make a folder for a run, study or sweep, and write the record of it, unless it is there.
 
     Raises:
         RunDirectoryError: the folder holds something else. OSError: nothing can be written.
     """
     refuse_other_content(record, kind)
-    write_record(record, content)
-
-
-def write_record(record: Path, content: dict[str, Any]) -> None:
-    """Write the record of a folder, and make the folder if it is missing.
-
-    Raises:
-        OSError: nothing can be written.
-    """
     check_room(record.parent)
-    write_json(record, content)
+    try:
+        write_with_digest(record, content, again=False)
+    except FileExistsError:  # maybe another process has just begun
+        if digest_of(read_json(record)) != digest_of(content):
+            raise RunDirectoryError(f"{record.parent} already holds another {kind}") from None
 
 
 def refuse_other_content(record: Path, kind: str) -> None:

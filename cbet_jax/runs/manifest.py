@@ -12,11 +12,12 @@ from typing import Any
 
 import jax
 
-from cbet_jax.runs.atomic_write import write_json
-from cbet_jax.runs.directory import RunDirectoryError, read_json
+from cbet_jax.runs.reading import read_json, reading, write_with_digest
+from cbet_jax.settings.as_json import flattened
 
 PACKAGES = ("jax", "jaxlib", "navix", "flax", "optax", "numpy", "cbet-jax")
 GIT_TIMEOUT_SECONDS = 10
+NUMBERS = {"frames", "frames_per_second"}  # measurements that reports reckon with
 
 
 class Session:
@@ -31,27 +32,36 @@ class Session:
         """Add measurements to the session, and write it into the manifest.
 
         Raises:
-            RunDirectoryError: the manifest of earlier sessions cannot be read.
+            UnreadableError: the manifest of earlier sessions cannot be read.
         """
         if self._earlier is None:
-            self._earlier = _sessions(self._path)
+            self._earlier = sessions(self._path)
         self._entry |= measured
-        write_json(self._path, {"sessions": [*self._earlier, self._entry]})
+        write_with_digest(self._path, {"sessions": [*self._earlier, self._entry]})
 
 
-def _sessions(path: Path) -> list[dict[str, Any]]:
-    if not path.exists():
+def sessions(path: Path) -> list[dict[str, Any]]:
+    """Return the starts that a manifest describes, none if there is no manifest.
+
+    Raises:
+        UnreadableError: it is damaged.
+    """
+    if not os.path.lexists(path):
         return []
-    sessions = read_json(path).get("sessions")
-    if not isinstance(sessions, list):
-        raise RunDirectoryError(f"{path} is damaged: move it away, and a new one begins")
-    return sessions
+    with reading(path):
+        found: list[dict[str, Any]] = list(read_json(path)["sessions"])
+        for session in found:
+            entries = flattened(session)
+            for name in NUMBERS & entries.keys():
+                if not isinstance(entries[name], int | float):
+                    raise ValueError(f"{name} is no number")
+        return found
 
 
 def ending(path: Path) -> str:
     """Return why a run ended before its last frame ('': it did not, or there is no manifest)."""
-    sessions = _sessions(path)
-    return str(sessions[-1].get("ended", "")) if sessions else ""
+    found = sessions(path)
+    return str(found[-1].get("ended", "")) if found else ""
 
 
 def describe(command: Sequence[str]) -> dict[str, Any]:

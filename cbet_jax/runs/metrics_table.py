@@ -16,10 +16,11 @@ from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
-from cbet_jax.runs.atomic_write import open_own, read_own, replacing
+from cbet_jax.runs.atomic_write import open_own, replacing
 from cbet_jax.runs.checkpoint import DamagedCheckpointError, Position, read_position
-from cbet_jax.runs.directory import RunDirectory, RunDirectoryError, check_same, checkpoints
+from cbet_jax.runs.directory import RunDirectory, check_same, checkpoints
 from cbet_jax.runs.metrics import episodes_of
+from cbet_jax.runs.reading import UnreadableError, read_bytes, reading
 
 HEADER = "seed,frames,name,value\n"
 Chunk = Mapping[str, np.ndarray]  # name -> float32[iterations, seeds] (NaN: no data)
@@ -90,7 +91,7 @@ def table(path: Path, first_seed: int, position: Position) -> Iterator[Table]:
     """Open a run's table to append to, cut back to a checkpoint's position.
 
     Raises:
-        RunDirectoryError: it does not hold the rows until then.
+        UnreadableError: it does not hold the rows until then.
     """
     kept = rows_until(path, position) if position.metrics_bytes else HEADER.encode()
     # A new file, since the old one may have other names (hard links).
@@ -104,11 +105,11 @@ def rows_until(path: Path, position: Position) -> bytes:
     """Return the rows that a table had at a checkpoint.
 
     Raises:
-        RunDirectoryError: it does not hold them any more.
+        UnreadableError: it does not hold them any more.
     """
-    rows = read_own(path)[: position.metrics_bytes] if path.exists() else b""
+    rows = read_bytes(path, position.metrics_bytes) if path.exists() else b""
     if position.metrics_bytes and digest_of(rows) != position.metrics_digest:
-        raise RunDirectoryError(
+        raise UnreadableError(
             f"{path} is damaged: it is not what was written by {position.frames:,} frames"
         )
     return rows
@@ -123,24 +124,25 @@ def read(path: Path) -> dict[str, dict[int, Column]]:
     """Read a table: name -> seed, in their order -> column.
 
     Raises:
-        RunDirectoryError: a row cannot be read.
+        UnreadableError: a row cannot be read.
     """
     rows: dict[str, dict[int, list[tuple[int, float]]]] = {}
     # Without the last line, which a kill may have cut off.
-    whole = read_own(path).decode(errors="replace").rpartition("\n")[0].split("\n")
+    whole = read_bytes(path).decode(errors="replace").rpartition("\n")[0].split("\n")
     reader = csv.reader(whole[1:])
     try:
         for seed, frames, name, value in reader:
             rows.setdefault(name, {}).setdefault(int(seed), []).append((int(frames), float(value)))
     except (ValueError, csv.Error):
-        raise RunDirectoryError(f"{path} is damaged in line {reader.line_num + 1}") from None
-    table = {
-        name: {
-            seed: Column(np.array([f for f, _ in pairs]), np.array([v for _, v in pairs]))
-            for seed, pairs in sorted(seeds.items())
+        raise UnreadableError(f"{path} is damaged in line {reader.line_num + 1}") from None
+    with reading(path):
+        table = {
+            name: {
+                seed: Column(np.array([f for f, _ in pairs], int), np.array([v for _, v in pairs]))
+                for seed, pairs in sorted(seeds.items())
+            }
+            for name, seeds in rows.items()
         }
-        for name, seeds in rows.items()
-    }
     return {
         name: {
             seed: _with_episodes(column, table.get(episodes_of(name), {}).get(seed))
@@ -166,7 +168,7 @@ def read_verified(directory: RunDirectory) -> dict[str, dict[int, Column]]:
     """Read a run's table, checked against the newest good checkpoint.
 
     Raises:
-        RunDirectoryError: it is damaged.
+        UnreadableError: it is damaged.
     """
     for path in reversed(checkpoints(directory.checkpoints)):
         try:

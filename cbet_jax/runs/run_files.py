@@ -183,26 +183,32 @@ class RunFiles:
         """Save the run's part of the state, after flushing its metrics."""
         multihost.on_first(self._check)
         own = self._own(arrays)
-        if self.task:  # before the checkpoint, so that no kill leaves them behind
-            self.task.save(self.directory.best)
-        interruptible(lambda: checkpoint.save(self.directory.checkpoints, own, self.position))
+        try:
+            if self.task:  # before the checkpoint, so that no kill leaves them behind
+                self.task.save(self.directory.best)
+            interruptible(lambda: checkpoint.save(self.directory.checkpoints, own, self.position))
+        except Exception:
+            multihost.on_first(self.directory.check_lock)  # the cause, if it was moved meanwhile
+            raise
         self.saved = self.position
 
     def keep_policies(self, arrays: Mapping[str, np.ndarray]) -> None:
         """Save the policies among the program's arrays for good."""
+        multihost.on_first(self._check)
         saved_policies.keep(self.directory, self._own(arrays), self.position)
 
     def _own(self, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         return {name: array[self.agents] for name, array in arrays.items()}
 
     def _check(self) -> None:
-        self.directory.check_lock()
         if self._table:
             self._table.sync()
+        self.directory.check_lock()
 
     def record(self, **measured: Any) -> None:
         """Record measurements in the manifest, on the first host."""
         if multihost.is_first():
+            self.directory.check_lock()
             self._session.record(**measured)
 
     def _end(self, trouble: str) -> None:

@@ -24,6 +24,7 @@ from cbet_jax.runs.directory import (
     frames_of,
     path_at,
 )
+from cbet_jax.runs.reading import reading
 from envs.types import World
 
 POLICY, FIXED = "learner.policy.", "learner.fixed."  # prefixes of a policy's arrays
@@ -55,11 +56,12 @@ def load_policies(
     agent = world_agent(settings.train.network, settings.transfer, world)
     loaded = load_params(directory, frames)
     wanted = jax.eval_shape(jax.vmap(agent.init), seed_keys(settings.seeds, settings.first_seed))
-    found = named_leaves(loaded.state)
-    for name, leaf in named_leaves(wanted).items():
+    found, names = named_leaves(loaded.state), named_leaves(wanted)
+    for name, leaf in names.items():
         if name not in found or found[name].shape != leaf.shape:
             raise RunDirectoryError(_misfit(directory, name, found.get(name), world))
-    return Policies(agent, jax.tree.map(jnp.array, loaded.state), loaded)
+    leaves = [jnp.array(found[name]) for name in names]  # a forged file may hold more
+    return Policies(agent, jax.tree.unflatten(jax.tree.structure(wanted), leaves), loaded)
 
 
 def load_params(directory: RunDirectory, frames: Checkpoint = None) -> Loaded[AgentParams]:
@@ -114,12 +116,16 @@ def params_of(arrays: Mapping[str, np.ndarray], where: Path) -> AgentParams:
     """Return a policy's parameters from arrays by their names in a checkpoint.
 
     Raises:
-        RunDirectoryError: no array is a policy's.
+        RunDirectoryError: no array is a policy's. UnreadableError: one holds other than numbers.
     """
-    policy, fixed = _nested(arrays, POLICY), _nested(arrays, FIXED)
-    if not policy:
-        raise RunDirectoryError(f"{where} holds no policy")
-    return AgentParams(policy, Bias(**fixed) if fixed else ())
+    with reading(where):
+        for name, array in arrays.items():
+            if array.dtype != np.float32 or not np.isfinite(array).all():
+                raise ValueError(f"{name} is not of finite numbers")
+        policy, fixed = _nested(arrays, POLICY), _nested(arrays, FIXED)
+        if not policy:
+            raise RunDirectoryError(f"{where} holds no policy")
+        return AgentParams(policy, Bias(**fixed) if fixed else ())
 
 
 def _nested(arrays: Mapping[str, Any], prefix: str) -> dict[str, Any]:

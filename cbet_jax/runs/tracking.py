@@ -19,6 +19,7 @@ from PIL import Image
 from cbet_jax.config import RunSettings, SettingsError
 from cbet_jax.runs.directory import RunDirectory
 from cbet_jax.runs.metrics import HIDDEN
+from cbet_jax.runs.reading import read_bytes
 from cbet_jax.settings.as_json import flattened, to_json
 
 COLORSPACE_RGB = 3  # TensorBoard's code for RGB
@@ -110,7 +111,7 @@ def _name_of_run(directory: RunDirectory) -> str:
     if not path.exists():
         path.parent.mkdir(exist_ok=True)
         path.write_text(uuid.uuid4().hex[:10])
-    return path.read_text()
+    return read_bytes(path).decode()
 
 
 type Tracker = TensorBoard | WeightsAndBiases

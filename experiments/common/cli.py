@@ -3,6 +3,7 @@
 import contextlib
 import os
 import re
+import shutil
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
@@ -15,13 +16,13 @@ from rich.console import Console
 from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, PrimitiveTypeInfo
 
 from cbet_jax.config import SettingsError
-from cbet_jax.runs.directory import RunDirectoryError
+from cbet_jax.runs.reading import RunDirectoryError, UnreadableError
 from cbet_jax.runs.signals import is_work_left
 from envs.errors import Check
 from experiments.common import interrupts, invocation
 from experiments.common.refusals import BAD_INPUT as BAD_INPUT
-from experiments.common.refusals import refusal
-from experiments.common.screen import flush_output, forget_output, in_notebook, say
+from experiments.common.refusals import NOT_WRITTEN, refusal
+from experiments.common.screen import flush_output, forget_output, in_notebook, printable, say
 
 FAILED = 1  # exit status
 NAMED_VALUES = ("--grid", "--own", "--slurm")  # options whose values are NAME=VALUE ...
@@ -31,6 +32,7 @@ WORLD_OPTIONS = ("--env", "--envs", "--tasks")  # so may these options' values
 NUMBER = re.compile(r"([+-]?[0-9][0-9_]*(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,3})?)([kMG]?)")
 SUFFIXES = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9}
 MOST_DIGITS = 30  # of a whole number
+NARROWEST = 40  # columns of a terminal that help is written for
 
 type Said = dict[str, list[str]]  # an option's name -> the words that follow it
 
@@ -53,6 +55,8 @@ def parse(kind: Any, arguments: Sequence[str] | None, module: str = "", **option
     if "return_unknown_args" not in options:  # the unknown words go to another command as given
         arguments = _with_own_code(arguments)
     prog = invocation.command_line(module) if module else None
+    if shutil.get_terminal_size().columns < NARROWEST:  # tyro's help would fail, or never end
+        os.environ["COLUMNS"] = str(NARROWEST)
     try:
         return tyro.cli(kind, args=list(arguments), prog=prog, registry=number_rules(), **options)
     except BrokenPipeError:  # a reader of the help has had enough
@@ -176,6 +180,8 @@ def _errors_in_a_line(bad_input: tuple[type[Exception], ...]) -> Iterator[None]:
     try:
         with interrupts.insistent():
             yield
+    except UnreadableError as error:
+        fail(str(error), NOT_WRITTEN)
     except bad_input as error:
         fail(str(error), BAD_INPUT)
     except KeyboardInterrupt:
@@ -202,7 +208,7 @@ def show_checks(checks: Iterable[Check], console: Console) -> None:
 def fail(message: str, status: int) -> NoReturn:
     """End the process with one line on stderr."""
     interrupts.answered()
-    line = "".join(x if x.isprintable() else f"\\x{ord(x):02x}" for x in " ".join(message.split()))
+    line = printable(" ".join(message.split()))
     with contextlib.suppress(OSError, AttributeError):  # stderr is closed
         sys.stderr.write(f"error: {line}\n")
         sys.stderr.flush()

@@ -67,6 +67,6 @@ def summary(module: str) -> str:
     found = find_spec(module)
     assert found is not None
     assert found.origin is not None
-    source = Path(found.origin).read_text()
+    source = Path(found.origin).read_text(encoding="utf-8")
     line = (ast.get_docstring(ast.parse(source)) or "").split("\n", 1)[0]
     return line.split(": `python", 1)[0].rstrip(".")

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime
 from functools import partial
 from pathlib import Path
 
@@ -21,7 +20,7 @@ from cbet_jax.settings.as_json import first_difference, to_json
 from envs.minigrid.generators.own_worlds import refuse_unnamed as refuse_unnamed_worlds
 from experiments.common import cli, presets
 from experiments.common.cli import Said
-from experiments.common.outputs import RUNS
+from experiments.common.outputs import new_in_runs
 from experiments.common.screen import say
 from experiments.common.training_options import Experiment, TrainingOptions
 
@@ -91,10 +90,10 @@ def open_directory(options: TrainingOptions, settings: RunSettings, prefix: str)
     """
     preset = options.preset or presets.DEFAULT
     method = settings.train.method
-    name = f"{prefix}{plain_name(method)}-{preset}-{datetime.now():%Y%m%d-%H%M%S}"
+    name = f"{prefix}{plain_name(method)}-{preset}"
 
     def open_() -> str:
-        directory = RunDirectory(options.out or RUNS / name)
+        directory = RunDirectory(options.out or new_in_runs(name))
         if not options.resume:
             directory.create(settings)
             worlds = map(own_code.source, settings.environments)

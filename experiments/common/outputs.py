@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cbet_jax.config import SettingsError
-from cbet_jax.runs.atomic_write import check_room, creating, replacing
-from cbet_jax.runs.directory import RunDirectoryError
+from cbet_jax.runs.atomic_write import check_room, creating, open_text, replacing
+from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
+from experiments.common.screen import printable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -24,7 +25,7 @@ def new_folder(out: Path | None, name: str) -> Path:
     Raises:
         RunDirectoryError: the folder holds files of that name. OSError: it cannot be written to.
     """
-    folder = out or RUNS / f"{name}-{datetime.now():%Y%m%d-%H%M%S}"
+    folder = out or new_in_runs(name)
     for path in (folder / f"{name}.csv", folder / f"{name}.png"):
         if os.path.lexists(path):
             raise RunDirectoryError(f"{path} already exists: choose another folder")
@@ -32,15 +33,18 @@ def new_folder(out: Path | None, name: str) -> Path:
     return folder
 
 
-def new_page(out: Path | None, default: Path) -> Path:
-    """Return the file of a page: `out`, which must be a new .html, or the default, numbered."""
-    if out is None:
-        return unused(default)
-    if out.suffix.lower() != ".html":
+def new_in_runs(name: str) -> Path:
+    """Make a new folder in `runs/`, named after the time, and numbered if that is taken."""
+    folder = RUNS / f"{name}-{datetime.now():%Y%m%d-%H%M%S}"
+    return write_new(folder, lambda path: path.mkdir(parents=True))
+
+
+def check_page(out: Path | None) -> None:
+    """Refuse an `out` that is no new .html."""
+    if out is not None and out.suffix.lower() != ".html":
         raise SettingsError(f"the name of --out must end in .html; {out} does not")
-    if out.exists():
+    if out is not None and os.path.lexists(out):
         raise SettingsError(f"{out} already exists: choose another name")
-    return out
 
 
 def results_folder(out: Path | None, run: Path) -> Path:
@@ -50,6 +54,8 @@ def results_folder(out: Path | None, run: Path) -> Path:
         OSError: the folder cannot be written to.
     """
     folder = out or run
+    if out is None:
+        RunDirectory(run).clean()
     try:
         check_room(folder)
     except OSError as error:
@@ -66,7 +72,10 @@ def given_run(path: Path) -> Path:
 
 
 def distinct_names(paths: Sequence[Path]) -> list[str]:
-    """Name each run after its folder, with as many parent folders as tell all runs apart."""
+    """Name each run after its folder, with as many parent folders as tell all runs apart.
+
+    The names are `printable`: pictures, tables and pages show them.
+    """
     parts = [path.resolve().parts[1:] for path in paths]
     for number, path in enumerate(paths):
         if parts[number] in parts[:number]:
@@ -74,7 +83,7 @@ def distinct_names(paths: Sequence[Path]) -> list[str]:
     depth = 1
     while len({each[-depth:] for each in parts}) < len(parts):
         depth += 1
-    return ["/".join(each[-depth:]) for each in parts]
+    return [printable("/".join(each[-depth:])) for each in parts]
 
 
 def is_hidden(path: Path) -> bool:
@@ -111,7 +120,7 @@ def write_table(
 ) -> Path:
     """Write a CSV file atomically, floats with six digits; only `again` replaces a file."""
     writing = replacing if again else creating
-    with writing(path) as temporary, open(temporary, "w", newline="") as file:
+    with writing(path) as temporary, open_text(temporary) as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(header)
         for row in rows:

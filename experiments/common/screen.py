@@ -4,10 +4,11 @@ import contextlib
 import io
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, TextIO, cast
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 
 UNABLE = ("dumb", "unknown")  # values of TERM
 WITHOUT_DISPLAY = "utf-8"  # encoding where there is no standard output
@@ -18,8 +19,8 @@ UNLIMITED = 10_000  # columns of a file
 class Screen(Console):
     """The console of a command.
 
-    It prints names as they are: no markup, no emoji. In a file, a pipe or a notebook, lines are
-    unlimited unless COLUMNS limits them.
+    It prints names as they are: no markup, no emoji, no sequences that a terminal would obey. In a
+    file, a pipe or a notebook, lines are unlimited unless COLUMNS limits them.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -28,6 +29,18 @@ class Screen(Console):
         super().__init__(file=cast(TextIO, _Output()), markup=False, emoji=False, **options)
         if not (self.is_terminal or "COLUMNS" in os.environ):
             self.width = UNLIMITED
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterator[Segment]:
+        """Yield the segments of something to print, their text `printable`."""
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else segment._replace(text=printable(segment.text))
+
+
+def printable(text: str) -> str:
+    """Return text in which what no terminal shows is written as an escape sequence."""
+    return "".join(x if x.isprintable() or x == "\n" else f"\\x{ord(x):02x}" for x in text)
 
 
 def in_notebook() -> bool:

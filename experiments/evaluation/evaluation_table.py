@@ -14,7 +14,7 @@ from rich.text import Text
 from cbet_jax.analysis import figures, intervals
 from cbet_jax.analysis.intervals import Estimate
 from cbet_jax.evaluate import Episodes
-from cbet_jax.runs.atomic_write import creating
+from cbet_jax.runs.atomic_write import creating, open_text
 from envs.minigrid.rules import ACTIONS
 from experiments.common.outputs import write_new
 
@@ -119,7 +119,7 @@ def write(root: Path, table: Sequence[EvaluationRow], frames: int, seed: int) ->
 
 def save(path: Path, table: Sequence[EvaluationRow], frames: int, seed: int) -> None:
     """Save the table into a file, with empty cells for missing measures."""
-    with open(path, "w", newline="") as file:
+    with open_text(path) as file:
         writer = csv.writer(file, lineterminator="\n")
         actions = len(table[0].actions)
         is_gridworld = actions == len(ACTIONS)

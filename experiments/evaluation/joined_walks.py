@@ -3,13 +3,13 @@
 A table does not say how its policies were trained: those of one name are taken for seeds of one.
 """
 
-import csv
+import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from cbet_jax.analysis.intervals import Estimate
 from cbet_jax.config import SettingsError
-from cbet_jax.runs.directory import RunDirectoryError
+from cbet_jax.runs.reading import read_table, reading
 from cbet_jax.runs.saved_policies import UNIFORM, UNTRAINED
 from cbet_jax.settings.as_json import first_difference
 from experiments.evaluation.walk_table import (
@@ -36,7 +36,7 @@ def join(paths: Iterable[Path]) -> tuple[list[WalkRow], WalkConditions]:
     found: dict[tuple[str, str, str], WalkRow] = {}
     conditions: WalkConditions | None = None
     for path in paths:
-        rows, played = read(path)
+        rows, played = read(Path(os.path.realpath(path)))  # the user may name a link
         conditions = _joined(conditions, played, path) if conditions else played
         for row in rows:
             earlier = found.setdefault((row.scene, row.policy, row.seed), row)
@@ -79,12 +79,10 @@ def read(path: Path) -> tuple[list[WalkRow], WalkConditions]:
     Raises:
         RunDirectoryError: there is no such table.
     """
-    try:
-        with open(path, newline="") as file:
-            header, *lines = csv.reader(file)
-        if tuple(header) != HEADER:
+    with reading(path):
+        header, named = read_table(path)
+        if header != HEADER:
             raise ValueError("its columns are not " + ",".join(HEADER))
-        named = [dict(zip(HEADER, line, strict=True)) for line in lines]
         own = [n for n in named if n["seed"] != ALL_SEEDS and n["scene"] != ALL_SCENES]
         ways = {tuple(each[name] for name in WAY) for each in own}
         if len(ways) != 1:
@@ -98,8 +96,6 @@ def read(path: Path) -> tuple[list[WalkRow], WalkConditions]:
             simulator, int(steps), random_starts == "True", frames, int(seed)
         )
         return [_row(each) for each in own], conditions
-    except (OSError, ValueError, csv.Error) as error:
-        raise RunDirectoryError(f"{path} cannot be read: {error}") from None
 
 
 def _row(cells: dict[str, str]) -> WalkRow:

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from cbet_jax.runs.atomic_write import replacing
+from cbet_jax.runs.atomic_write import creating, open_text, replacing
+from cbet_jax.runs.reading import read_bytes
 
 HERE = Path(__file__).parent
 MEDIA = {".png": "image/png", ".gif": "image/gif"}
@@ -19,16 +20,17 @@ SHORT = 40  # letters; a table breaks no lines if all its cells are shorter
 PICTURE = re.compile(r'<img src="([^":]+)"')
 
 
-def write(path: Path, title: str, body: str) -> Path:
+def write(path: Path, title: str, body: str, *, again: bool = False) -> Path:
     """Write a page; a process that dies leaves the whole page or none.
 
     Args:
-        path: the file; an existing one is replaced.
+        path: the file; only `again` replaces an existing one (else: FileExistsError).
         title: title of the browser's tab.
         body: HTML; paths of pictures are relative to the file's folder.
+        again: whether the file may exist.
     """
     needed = [name for mark, name in SCRIPTS.items() if mark in body]
-    scripts = [f"<script>\n{(HERE / name).read_text()}</script>" for name in needed]
+    scripts = [f"<script>\n{_ours(name)}</script>" for name in needed]
     text = "\n".join(
         [
             "<!DOCTYPE html>",
@@ -36,15 +38,19 @@ def write(path: Path, title: str, body: str) -> Path:
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
             '<link rel="icon" href="data:,">',
             f"<title>{html.escape(title)}</title>",
-            f"<style>\n{(HERE / 'page.css').read_text()}</style></head>",
+            f"<style>\n{_ours('page.css')}</style></head>",
             f"<body><main>\n{PICTURE.sub(lambda m: _inside(m, path.parent), body)}\n</main>",
             *scripts,
             "</body></html>\n",
         ]
     )
-    with replacing(path) as temporary:
-        temporary.write_text(text)
+    with (replacing if again else creating)(path) as temporary, open_text(temporary) as file:
+        file.write(text)
     return path
+
+
+def _ours(name: str) -> str:
+    return (HERE / name).read_text(encoding="utf-8")
 
 
 def heading(text: str, level: int = 2) -> str:
@@ -105,5 +111,5 @@ def chart(title: str, horizontal: str, vertical: str, lines: Sequence[dict[str, 
 def _inside(found: re.Match[str], folder: Path) -> str:
     """Return the start of an image tag, with the file's content in place of its path."""
     path = folder / html.unescape(found[1])
-    data = base64.b64encode(path.read_bytes()).decode()
+    data = base64.b64encode(read_bytes(path)).decode()
     return f'<img src="data:{MEDIA[path.suffix]};base64,{data}"'

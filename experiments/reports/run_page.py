@@ -1,14 +1,13 @@
 """The content of the page about one run, or about several side by side."""
 
-import csv
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from cbet_jax.analysis import method_style
 from cbet_jax.analysis.learning_curves import Curve
 from cbet_jax.runs import metrics
-from cbet_jax.runs.directory import RunDirectoryError
+from cbet_jax.runs.reading import read_table, reading
 from cbet_jax.settings.as_json import flattened
 from experiments.common.outputs import is_hidden
 from experiments.common.presets import HABITAT_PRESETS, PRESETS
@@ -91,14 +90,14 @@ def evaluation(run: Run) -> list[str]:
     Raises:
         RunDirectoryError: the evaluation is damaged.
     """
-    table = _newest_table(run)
+    path, table = _newest_table(run)
     if not table:
         return []
     policy, seed, world, *columns = table[0]
     measured = [x for x in columns if f"{x}_low" in columns and all(row[x] for row in table)]
     others = [name for name in columns if name in COUNTED]
     last = {(row[policy], row[world]): row for row in table}.values()  # the mean of several seeds
-    try:
+    with reading(path):
         rows = [
             (
                 f"all {world}s" if row[world] == "all" else row[world],
@@ -110,22 +109,23 @@ def evaluation(run: Run) -> list[str]:
             for row in last
         ]
         frames = int(table[0][FRAMES])
-    except (ValueError, TypeError, KeyError) as error:
-        raise RunDirectoryError(f"an evaluation of {run.name} cannot be read: {error}") from None
     titles = [name.replace("_", " ") for name in (*measured, *others)]
     heading = page.heading(f"Evaluation of {run.name} after {frames:,} frames")
     return [heading, page.table((world, "policy", "", *titles), rows)]
 
 
-def _newest_table(run: Run) -> list[dict[str, str]]:
-    """Return the rows of a run's newest evaluation, or nothing."""
-    files = run.directory.root.glob(EVALUATIONS)
-    for path in sorted(files, key=lambda path: path.stat().st_mtime, reverse=True):
-        with open(path, newline="", errors="replace") as file:
-            rows = list(csv.DictReader(file))
-        if rows and FRAMES in rows[0]:  # others are the user's own
-            return rows
-    return []
+def _newest_table(run: Run) -> tuple[Path, list[dict[str, str]]]:
+    """Return a run's newest evaluation and its rows, none if there is none."""
+    for path in _newest_first(run.directory.root.glob(EVALUATIONS)):
+        header, rows = read_table(path)
+        if rows and FRAMES in header:  # others are the user's own
+            return path, rows
+    return run.directory.root, []
+
+
+def _newest_first(paths: Iterable[Path]) -> list[Path]:
+    shown = (path for path in paths if not is_hidden(path))
+    return sorted(shown, key=lambda path: path.lstat().st_mtime, reverse=True)
 
 
 def _interval(row: dict[str, str], name: str) -> str:
@@ -135,12 +135,11 @@ def _interval(row: dict[str, str], name: str) -> str:
 
 def film(run: Run, folder: Path) -> list[str]:
     """Return a run's newest film, or nothing."""
-    films = (path for path in run.directory.root.glob("*.gif") if not is_hidden(path))
-    newest = max(films, key=lambda path: path.stat().st_mtime, default=None)
-    if newest is None:
-        return []
-    path = newest.resolve().relative_to(folder.resolve(), walk_up=True)
-    return [page.heading(f"{run.name} at play"), page.picture(str(path), newest.stem)]
+    for newest in _newest_first(run.directory.root.glob("*.gif"))[:1]:
+        root = newest.parent.resolve().relative_to(folder.resolve(), walk_up=True)
+        shown = page.picture(str(root / newest.name), newest.stem)
+        return [page.heading(f"{run.name} at play"), shown]
+    return []
 
 
 def differing(found: Sequence[Run]) -> str:

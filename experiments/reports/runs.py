@@ -1,6 +1,6 @@
 """Read runs for `report` and `compare`: settings, curves, and results at the end."""
 
-import json
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,10 +16,11 @@ from cbet_jax.analysis.learning_curves import (
     over_seeds,
 )
 from cbet_jax.config import RunSettings, SettingsError
-from cbet_jax.runs import metrics, metrics_table
+from cbet_jax.runs import manifest, metrics, metrics_table
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError, holds_no
 from cbet_jax.settings.as_json import flattened, to_json
 from experiments.common.outputs import distinct_names
+from experiments.common.screen import printable
 from experiments.reports.comparison import Row
 
 INTRINSIC = "intrinsic_reward"
@@ -58,7 +59,7 @@ def read(words: Sequence[str]) -> list[Run]:
     """
     split = [_name_and_path(word) for word in words]
     names = distinct_names([path for _, path in split])
-    names = [given or name for (given, _), name in zip(split, names, strict=True)]
+    names = [printable(given) or name for (given, _), name in zip(split, names, strict=True)]
     for name in names:
         if names.count(name) > 1:
             raise SettingsError(f"two runs are called {name!r}: say NAME=RUN")
@@ -78,16 +79,12 @@ def _name_and_path(word: str) -> tuple[str, Path]:
 def _read(name: str, path: Path) -> Run:
     directory = RunDirectory(path)
     settings = directory.settings()
-    if not directory.metrics.is_file():
+    if not os.path.lexists(directory.metrics):
         raise holds_no("metrics yet", directory.metrics)
     table = metrics_table.read_verified(directory)
     if not table:
         raise RunDirectoryError(f"{path} has played nothing yet")
-    try:
-        manifest = directory.manifest
-        sessions = json.loads(manifest.read_text())["sessions"] if manifest.is_file() else []
-    except (ValueError, KeyError, TypeError) as error:
-        raise RunDirectoryError(f"{path} cannot be read: {error}") from None
+    sessions = manifest.sessions(directory.manifest)
     return Run(name, directory, settings, by_metric(table, settings.train.worlds), sessions)
 
 

@@ -48,7 +48,7 @@ def main(study: Study, arguments: Sequence[str] | None = None) -> None:
         kept = results.write_again(root / RESULTS, found)
         if kept:
             say(console, f"{kept} is the earlier {RESULTS}: some of its results have no files left")
-        path, *pictures = report.write(root / REPORT, f"Study: {root.name}", found)
+        path, *pictures = report.write(root / REPORT, f"Study: {root.name}", found, again=True)
         say(console, f"report: {path}, with {len(pictures)} pictures")
         fail_if_any(failed, jobs)
 

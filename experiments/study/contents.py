@@ -1,9 +1,9 @@
 """The paper's tables and figures, and the numbers that it prints."""
 
-import csv
 from pathlib import Path
 from typing import NamedTuple
 
+from cbet_jax.runs.reading import read_table
 from cbet_jax.runs.saved_policies import UNIFORM, UNTRAINED
 from envs.minigrid.generators.catalogue import TRANSFER as TEN_WORLDS
 from experiments.reports.comparison import SHARES
@@ -87,8 +87,7 @@ def printed_scale(metric: str) -> float:
 
 def published() -> dict[tuple[str, ...], str]:
     """Return the numbers that the paper prints: table, setups, method, metric -> its text."""
-    with open(PUBLISHED, newline="") as file:
-        return {
-            (row["table"], row["setups"], row["method"], row["metric"]): row["value"]
-            for row in csv.DictReader(file)
-        }
+    return {
+        (row["table"], row["setups"], row["method"], row["metric"]): row["value"]
+        for row in read_table(PUBLISHED)[1]
+    }

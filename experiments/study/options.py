@@ -1,6 +1,6 @@
 """What the command line of a study may say, and what it says."""
 
-import json
+import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -8,8 +8,9 @@ from typing import Annotated, NamedTuple
 
 import tyro
 
-from cbet_jax.config import Factors, SettingsError
+from cbet_jax.config import Factors
 from cbet_jax.runs.directory import RunDirectoryError, create_with_record
+from cbet_jax.runs.reading import DIGEST, read_json, reading
 from cbet_jax.settings.as_json import first_difference, from_json
 from cbet_jax.settings.ranges import (
     Frames,
@@ -164,12 +165,12 @@ def stored_study(root: Path) -> StudySettings | None:
         RunDirectoryError: they cannot be read.
     """
     path = root / RECORD
-    if not path.is_file():
+    if not os.path.lexists(path):
         return None
-    try:
-        return from_json(StudySettings, json.loads(path.read_text()))
-    except (SettingsError, ValueError, TypeError, KeyError, OSError) as error:
-        raise RunDirectoryError(f"{path} cannot be read: {str(error).splitlines()[0]}") from None
+    with reading(path):
+        nested = read_json(path)
+        nested.pop(DIGEST, None)  # older studies have none
+        return from_json(StudySettings, nested)
 
 
 def open_study(root: Path, settings: StudySettings) -> None:

@@ -21,7 +21,7 @@ MEASURED = (
 Section = tuple[str, pictures.Pictures, list[Table]]  # its title, and what is in it
 
 
-def write(path: Path, title: str, results: Sequence[Result]) -> list[Path]:
+def write(path: Path, title: str, results: Sequence[Result], *, again: bool = False) -> list[Path]:
     """Write the page, and draw its pictures into a folder beside it, again if they are there.
 
     Returns:
@@ -37,7 +37,7 @@ def write(path: Path, title: str, results: Sequence[Result]) -> list[Path]:
             parts.append(page.picture(*[str(image.relative_to(path.parent))] * 2))
             drawn.append(image)
         parts += [page.table(*table) for table in shown if table.rows]
-    page.write(path, title, "\n".join(parts))
+    page.write(path, title, "\n".join(parts), again=again)
     return [path, *drawn]
 
 

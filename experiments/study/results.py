@@ -1,6 +1,6 @@
 """A study's results as one long table, from which its whole report can be drawn again."""
 
-import csv
+import os
 from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
@@ -14,6 +14,7 @@ from cbet_jax.runs import manifest, metrics_table
 from cbet_jax.runs.atomic_write import give_name
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError, checkpoints
 from cbet_jax.runs.metrics_table import Column
+from cbet_jax.runs.reading import read_table, reading
 from cbet_jax.runs.saved_policies import UNIFORM, UNTRAINED
 from experiments.common.outputs import is_hidden, write_new, write_table
 from experiments.evaluation.evaluation_table import ALL_SEEDS, ALL_WORLDS
@@ -102,15 +103,12 @@ def read(path: Path) -> list[Result]:
     Raises:
         RunDirectoryError: it is not there, or no such table.
     """
-    try:
-        with open(path, newline="") as file:
-            header, *rows = csv.reader(file)
-        if tuple(header) != Result._fields:
+    with reading(path):
+        header, rows = read_table(path)
+        if header != Result._fields:
             raise ValueError("its columns are not " + ",".join(Result._fields))
         kinds = Result.__annotations__.values()
-        return [Result(*(k(x) for k, x in zip(kinds, row, strict=True))) for row in rows]
-    except (OSError, ValueError, csv.Error) as error:
-        raise RunDirectoryError(f"{path} cannot be read: {error}") from None
+        return [Result(*(k(x) for k, x in zip(kinds, row.values(), strict=True))) for row in rows]
 
 
 def read_together(paths: Iterable[Path]) -> list[Result]:
@@ -126,7 +124,7 @@ def read_together(paths: Iterable[Path]) -> list[Result]:
     found: dict[Result, Result] = {}
     actors: dict[tuple[str, str, str], int] = {}
     for path in paths:
-        for row in read(path):
+        for row in read(Path(os.path.realpath(path))):  # the user may name a link
             run = f"{row.setup} {row.method}"
             there = actors.setdefault((row.stage, run, row.environment), row.actors)
             earlier = found.setdefault(row._replace(value=0.0), row).value
@@ -231,17 +229,14 @@ def _evaluation(root: Path, path: Path) -> Iterator[Result]:
     actors = RunDirectory(root / PRETRAIN / setup / method).settings().train.worlds
     random = Result(EVALUATION, "", "", 0, "", "", 0, 0, 0)
     numbers = ("success_rate", "unique_interactions", "episode_length")
-    try:
+    with reading(path):
         trained = Result(EVALUATION, setup, method, 0, "", "", int(frames), actors, 0)
-        with open(path, newline="") as file:
-            for row in csv.DictReader(file):
-                if row["seed"] == ALL_SEEDS or row["environment"] == ALL_WORLDS:
-                    continue
-                known = row["method"] in (UNTRAINED, UNIFORM)
-                here = random._replace(method=row["method"]) if known else trained
-                here = here._replace(seed=int(row["seed"]), environment=row["environment"])
-                shares = [name for name in row if name.startswith("share_of_")]
-                for metric in (*numbers, *shares):
-                    yield here._replace(metric=metric, value=float(row[metric]))
-    except (ValueError, KeyError, TypeError, csv.Error) as error:
-        raise RunDirectoryError(f"{path} cannot be read: {error}") from None
+        for row in read_table(path)[1]:
+            if row["seed"] == ALL_SEEDS or row["environment"] == ALL_WORLDS:
+                continue
+            known = row["method"] in (UNTRAINED, UNIFORM)
+            here = random._replace(method=row["method"]) if known else trained
+            here = here._replace(seed=int(row["seed"]), environment=row["environment"])
+            shares = [name for name in row if name.startswith("share_of_")]
+            for metric in (*numbers, *shares):
+                yield here._replace(metric=metric, value=float(row[metric]))

@@ -1,6 +1,5 @@
 """The command line of a sweep."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +8,12 @@ from typing import Annotated
 import tyro
 
 from cbet_jax.config import SettingsError
-from cbet_jax.runs.directory import RunDirectoryError, refuse_other_content, write_record
+from cbet_jax.runs.directory import (
+    RunDirectoryError,
+    create_with_record,
+    refuse_other_content,
+)
+from cbet_jax.runs.reading import read_json
 from cbet_jax.settings.ranges import PositiveInt, check_fields
 from envs.errors import UnknownEnvironment
 from experiments.common import cli
@@ -61,7 +65,7 @@ def main(arguments: Sequence[str]) -> None:
             show(jobs, console)
             return
         queue = open_queue(options.out, options)
-        write_record(options.out / RECORD, {"command": options.command})
+        create_with_record(options.out / RECORD, "sweep", {"command": options.command})
         failed = carry_out(options.out, jobs, queue, options, console, options.together)
         rows = results.collect(dict(zip(planned.values(), jobs, strict=True)))
         results.write(options.out / TABLE, rows)
@@ -80,9 +84,6 @@ def refuse_other_sweep(options: SweepOptions) -> None:
     refuse_other_content(record, "sweep")
     if not record.exists():
         return
-    try:
-        command = json.loads(record.read_text())["command"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise RunDirectoryError(f"{record} cannot be read: {error}") from None
+    command = read_json(record).get("command")
     if command != options.command:
         raise RunDirectoryError(f"{root} is a sweep over {command}, not {options.command}")

@@ -4,6 +4,7 @@ Several executors may share a plan: the first to claim a job does it, and the ot
 """
 
 import fcntl
+import os
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,7 +14,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from cbet_jax.runs.atomic_write import replacing
+from cbet_jax.runs.atomic_write import open_own, open_text, replacing
 from cbet_jax.runs.directory import RunDirectory, RunInUseError
 from cbet_jax.runs.signals import Stop
 from experiments.common import cli
@@ -174,8 +175,8 @@ class Executor:
             elif status in FOR_GOOD or self._submitted[job.name] >= self._tries:
                 reason = last_error(running.submitted)
                 if status == NOT_FINITE and not isinstance(job, Evaluation):
-                    with replacing(job.root / DIVERGED) as temporary:
-                        temporary.write_text(f"{reason}\n")
+                    with replacing(job.root / DIVERGED) as path, open_text(path) as file:
+                        file.write(f"{reason}\n")
                 self._fail(job, reason)
             else:
                 self._say(f"{job.name} was interrupted")
@@ -200,7 +201,7 @@ class Executor:
     @contextmanager
     def _locked(self, name: str) -> Iterator[None]:
         self._folder.mkdir(parents=True, exist_ok=True)
-        with open(self._folder / f"{name.replace('/', ',')}.lock", "w") as file:
+        with os.fdopen(open_own(self._folder / f"{name.replace('/', ',')}.lock")) as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:

@@ -6,7 +6,6 @@ wherever it was stopped.
 
 import contextlib
 import copy
-import csv
 import importlib
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -20,6 +19,7 @@ from cbet_jax.config import RunSettings, SettingsError
 from cbet_jax.intrinsic import make_intrinsic
 from cbet_jax.runs import manifest
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError, checkpoints, frames_of
+from cbet_jax.runs.reading import UnreadableError, read_table
 from envs.minigrid import make_world
 from experiments.common import opening
 from experiments.common.training_options import TrainingOptions
@@ -144,8 +144,8 @@ def evaluated_worlds(folder: Path) -> set[str]:
     """Return the worlds in the tables of a folder; reports refuse tables that are damaged."""
     found: set[str] = set()
     for path in folder.glob("*.csv"):
-        with open(path, newline="", errors="replace") as file, contextlib.suppress(csv.Error):
-            found |= {row.get("environment") or "" for row in csv.DictReader(file)}
+        with contextlib.suppress(UnreadableError):
+            found |= {row.get("environment") or "" for row in read_table(path)[1]}
     return found
 
 

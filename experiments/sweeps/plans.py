@@ -83,7 +83,8 @@ def carry_out(
     Returns:
         The names of failed jobs, with their reasons.
     """
-    delete_left_over(root, below=True)
+    for folder in (root, *(job.root for job in jobs)):
+        delete_left_over(folder)
     done = sum(job.done for job in jobs)
     console.print(f"{len(jobs)} jobs, {done} of them done", highlight=False)
     executor = Executor(

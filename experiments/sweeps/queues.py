@@ -1,6 +1,5 @@
 """Where jobs go: processes on this machine (`slurm.py` has the queue of a cluster)."""
 
-import json
 import os
 import signal
 import subprocess
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from cbet_jax.config import SettingsError
+from cbet_jax.runs.reading import UnreadableError, read_json
 from experiments.common.commands import AND
 from experiments.sweeps import process
 from experiments.sweeps.jobs import Job
@@ -169,8 +169,8 @@ def uninterrupted() -> Iterator[None]:
 def status_of(submitted: Submitted) -> int | None:
     """Return the exit status of a process that is over; None: it was lost."""
     try:
-        status = json.loads(submitted.answer.read_text())["status"]
-    except (OSError, ValueError, KeyError, TypeError):
+        status = read_json(submitted.answer).get("status")
+    except UnreadableError:
         return None
     return status if isinstance(status, int) else None
 

@@ -1,6 +1,5 @@
 """The queue of a SLURM cluster, through submitit, an extra."""
 
-import json
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -10,6 +9,7 @@ import submitit
 
 from cbet_jax.config import SettingsError
 from cbet_jax.runs.atomic_write import write_json
+from cbet_jax.runs.reading import UnreadableError, read_json
 from experiments.sweeps.jobs import Job
 from experiments.sweeps.queues import Submitted, uninterrupted, work_of
 
@@ -56,9 +56,9 @@ class SlurmQueue:
     def under_way(self, job: Job) -> Submitted | None:
         """Return the process that an earlier executor has left in the queue for a job, if any."""
         try:
-            content = json.loads(self._record(job).read_text())
+            content = read_json(self._record(job))
             name, answer = str(content["job"]), str(content["answer"])
-        except (OSError, ValueError, KeyError, TypeError):  # it was not submitted, or is damaged
+        except (UnreadableError, KeyError):  # it was not submitted, or is damaged
             return None
         handle: Any = JOBS[CLUSTER](self._folder, name)
         is_over = handle.done(force_check=True)

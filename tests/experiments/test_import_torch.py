@@ -122,19 +122,44 @@ BAD_CONTENT = {
     "unknown world": (content(env="MiniGrid-Fetch-5x5-N2-v0"), "Fetch"),
     "not a number": (content(learning_rate="fast"), "learning_rate is 'fast'"),
     "infinite": (content(unroll_length=float("inf")), "unroll_length is inf"),
-    "a policy not finite": (content({"policy.weight": np.full(3, np.nan)}), "not finite"),
     "too many actors": (content(num_actors=10**12, batch_size=10**12), "at most"),
+    "huge": (content(unroll_length=10**400), "unroll_length is '1000"),
+    "a tensor": (content(no_reward=np.zeros(3)), "no_reward is '[0. 0. 0.]', neither"),
     "not trained": (content() | {"scheduler_state_dict": {"last_epoch": 0}}, "frames"),
 }
 
 
-@pytest.mark.parametrize("name", BAD_CONTENT)
-def test_other_checkpoints_are_refused(name, file, capsys, monkeypatch):
-    stored, expected = BAD_CONTENT[name]
+DAMAGED_CONTENT = {
+    "not finite": (content({"policy.weight": np.full(3, np.nan)}), "not finite"),
+    "not finite as float32": (content({"policy.weight": np.full(3, 1e300)}), "not finite"),
+    "complex": (content({"policy.weight": np.full(3, 1j)}), "type complex128"),
+    "text": (content({"policy.weight": "1"}), "type <U1"),
+    "more digits than Python writes": (content(xpid=10**5000), "digits"),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "status"),
+    [*((name, 2) for name in BAD_CONTENT), *((name, 3) for name in DAMAGED_CONTENT)],
+)
+def test_other_checkpoints_are_refused(name, status, file, capsys, monkeypatch):
+    stored, expected = (BAD_CONTENT | DAMAGED_CONTENT)[name]
     monkeypatch.setattr(import_torch, "load", lambda path: stored)
     run = file.parent / "run"
-    assert expected in refused(import_torch.main, [str(file), str(run)], capsys)
+    assert expected in refused(import_torch.main, [str(file), str(run)], capsys, status)
     assert not run.exists()
+
+
+def test_a_flipped_bit_is_noticed(file, capsys):
+    """By the checksums of the zip file that PyTorch writes, at which it does not look itself."""
+    np.savez(file.with_suffix(".npz"), zeros=np.zeros(1000))
+    damaged = bytearray(file.with_suffix(".npz").read_bytes())
+    damaged[5000] ^= 1
+    file.write_bytes(damaged)
+    words = [str(file), str(file.parent / "run")]
+    assert f"{file} cannot be read: it is damaged" in refused(
+        import_torch.main, words, capsys, status=3
+    )
 
 
 def test_what_is_not_there_or_in_the_way_is_refused(file, capsys, monkeypatch):

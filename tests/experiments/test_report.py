@@ -1,6 +1,7 @@
 """The page about runs: what is in it, and how a browser shows it."""
 
 import json
+import os
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +17,7 @@ from experiments import report
 from experiments.common.presets import HABITAT_PRESETS, PRESETS
 from experiments.evaluation import evaluation_table, walk_table
 from experiments.evaluation.walk_table import WalkConditions, WalkRow
-from experiments.reports import page
+from experiments.reports import page, run_page
 from tests.support import browser
 from tests.support.refusal import refused
 
@@ -153,6 +154,57 @@ def test_what_cannot_be_reported_is_refused(tmp_path, capsys):
     assert "already exists" in refused(
         report.main, [run, "--out", str(tmp_path / "x.html")], capsys
     )
+
+
+STRANGE = {  # what a stranger's run has -> what is said of it
+    "a pipe for a film": (lambda run: os.mkfifo(run / "x.gif"), "x.gif cannot be read: it is no"),
+    "a film from outside": (lambda run: (run / "x.gif").symlink_to("/etc/hostname"), "leads out"),
+    "a pipe for a table": (lambda run: os.mkfifo(run / "evaluation-9.csv"), "no ordinary file"),
+    "a long cell": (
+        lambda run: (run / "evaluation.csv").write_text("a\n" + "x" * 131_073),
+        "field larger than field limit",
+    ),
+    **{
+        f"a manifest of {content}": (
+            lambda run, content=content: (run / "manifest.json").write_text(content),
+            f"manifest.json cannot be read: {said}",
+        )
+        for content, said in {
+            '{"sessions": [5]}': "",
+            '{"sessions": [{"frames": "1200"}]}': "frames is no number",
+            '{"sessions": [], "digest": "0"}': "it was changed since it was written",
+        }.items()
+    },
+}
+
+
+@pytest.mark.parametrize("what", STRANGE)
+def test_a_strangers_run_is_refused_in_one_line(what, tmp_path, capsys):
+    change, said = STRANGE[what]
+    run = Path(write_run(tmp_path / "a"))
+    change(run)
+    for path in run.glob("x.gif"), run.glob("evaluation-9.csv"):
+        for each in path:  # is the newest
+            os.utime(each, (2**32, 2**32), follow_symlinks=False)
+    assert said in refused(report.main, [str(run)], capsys, status=3)
+    assert not list(run.glob("*.html"))
+
+
+def test_of_two_reports_at_once_each_has_a_page_of_its_own(tmp_path, capsys, monkeypatch):
+    run = Path(write_run(tmp_path / "\x1b[31m\udcff"))
+    body = run_page.body
+
+    def slow(*arguments):
+        monkeypatch.setattr(run_page, "body", body)
+        report.main([str(run)])  # of another process
+        return body(*arguments)
+
+    monkeypatch.setattr(run_page, "body", slow)
+    report.main([str(run)])
+    said = capsys.readouterr().out.splitlines()
+    assert [line.rpartition("/")[2] for line in said] == ["report.html", "report-2.html"]
+    assert all("/\\x1b[31m\\xdcff/" in line for line in said)
+    assert "<h1>Report: \\x1b[31m\\xdcff</h1>" in (run / "report-2.html").read_text()
 
 
 @BROWSER

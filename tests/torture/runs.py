@@ -29,24 +29,36 @@ def stand_in() -> None:
     gridworlds.play_each_world = playing
 
 
-def pretrain(root: Path, before: Callable[[], Any] = lambda: None) -> Ended:
+def pretrain(root: Path, *arguments: str, before: Callable[[], Any] = lambda: None) -> Ended:
     """Train a new run in another process."""
-    return _run(minigrid_pretrain.main, [*NEW, "--out", str(root)], root, before)
+    words = [*NEW, "--out", str(root), *arguments]
+    return run_main(minigrid_pretrain.main, words, root, before)
+
+
+def pretrain_unnamed() -> None:
+    """Train a new run in this process, in a directory that it names itself."""
+    stand_in()
+    minigrid_pretrain.main(NEW)
 
 
 def resume(root: Path, before: Callable[[], Any] = lambda: None) -> Ended:
     """Continue a run in another process."""
-    return _run(minigrid_pretrain.main, ["--out", str(root), "--resume"], root, before)
+    return run_main(minigrid_pretrain.main, ["--out", str(root), "--resume"], root, before)
 
 
 def evaluate(root: Path, *arguments: str, before: Callable[[], Any] = lambda: None) -> Ended:
     """Evaluate a run in another process."""
-    return _run(minigrid_evaluate.main, [str(root), *EVALUATE, *arguments], root, before)
+    return run_main(minigrid_evaluate.main, [str(root), *EVALUATE, *arguments], root, before)
 
 
-def _run(
-    main: Callable[[list[str]], None], words: list[str], root: Path, before: Callable[[], Any]
+def run_main(
+    main: Callable[[list[str]], None],
+    words: list[str],
+    root: Path,
+    before: Callable[[], Any] = lambda: None,
 ) -> Ended:
+    """Run a command's `main` in another process, beside a run's directory."""
+
     def work() -> None:
         stand_in()
         before()
@@ -57,15 +69,20 @@ def _run(
 
 def die_at(owner: Any, name: str, call: int) -> None:
     """Let this process kill itself when it calls a function for so many times."""
+    at(owner, name, call, lambda: os.kill(os.getpid(), signal.SIGKILL))
+
+
+def at(owner: Any, name: str, call: int, action: Callable[[], Any]) -> None:
+    """Let this process do something when it calls a function for so many times."""
     original, calls = getattr(owner, name), []
 
-    def dying(*arguments: Any, **named: Any) -> Any:
+    def acting(*arguments: Any, **named: Any) -> Any:
         calls.append(1)
         if len(calls) == call:
-            os.kill(os.getpid(), signal.SIGKILL)
+            action()
         return original(*arguments, **named)
 
-    setattr(owner, name, dying)
+    setattr(owner, name, acting)
 
 
 def differs(root: Path, wanted: Path) -> str:

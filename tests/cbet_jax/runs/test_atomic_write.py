@@ -81,17 +81,22 @@ def test_room_is_tried_and_left_as_it_was(tmp_path):
         check_room(tmp_path / "file" / "folder")
 
 
-def test_what_killed_processes_left_is_deleted_where_a_folder_is_tried(tmp_path):
-    (tmp_path / "run").mkdir()
-    left = [tmp_path / ".evaluation.0a.tmp.png", tmp_path / "run" / ".manifest.0a.tmp.json"]
-    for path in left:
+FOREIGN = (
+    *(".draft.tmp", ".draft.tmp.md", ".draft.0a.tmp.md", ".draft.0A1B2C3D.tmp", ".0a1b2c3d.tmp"),
+    *("draft.0a1b2c3d.tmp.md", ".draft.0a1b2c3d.tmpl", ".a.csv.tmp", ".a.my notes.tmp.csv"),
+)
+
+
+def test_only_what_killed_processes_left_is_deleted_and_only_in_folders_of_ours(tmp_path):
+    left = [tmp_path / name for name in (".a.0a1b2c3d.tmp", ".evaluation.0a1b2c3d.tmp.png")]
+    for path in (*left, *(tmp_path / name for name in FOREIGN)):
         path.write_text("half")
-    with replacing(tmp_path / "other.csv") as temporary:
-        check_room(tmp_path)
-        assert [path.exists() for path in left] == [False, True]
-        delete_left_over(tmp_path, below=True)
-        assert not left[1].exists()
+    check_room(tmp_path)  # which may be anybody's folder
+    with replacing(tmp_path / "a.csv") as temporary:
+        assert all(path.exists() for path in left)
+        delete_left_over(tmp_path)
         assert temporary.exists()  # it is being written
+    assert names(tmp_path) == sorted([*FOREIGN, "a.csv"])
 
 
 def test_what_is_damaged_gets_a_name_that_is_free(tmp_path):

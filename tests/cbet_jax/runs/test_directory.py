@@ -1,7 +1,12 @@
 """The directory of a run: what is written there, and what is deleted."""
 
+from dataclasses import replace
+
+import pytest
+
 from cbet_jax.config import RunSettings
-from cbet_jax.runs.directory import RunDirectory
+from cbet_jax.runs import directory as directories
+from cbet_jax.runs.directory import RunDirectory, RunDirectoryError, create_with_record, path_at
 
 
 def test_a_run_that_has_not_begun_is_discarded_with_its_copies_of_code(tmp_path):
@@ -11,3 +16,37 @@ def test_a_run_that_has_not_begun_is_discarded_with_its_copies_of_code(tmp_path)
     assert len(list(directory.root.iterdir())) == 4
     directory.discard()
     assert not directory.root.exists()
+
+
+def test_what_the_user_has_put_there_is_not_discarded(tmp_path):
+    directory = RunDirectory(tmp_path)
+    directory.create(RunSettings())
+    mine = [tmp_path / name for name in ("worldly.py", "world-of-mine.py", "checkpoints/7/notes")]
+    for path in (*mine, path_at(directory.checkpoints, 80) / "state"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    directory.discard()
+    assert sorted(path for path in tmp_path.rglob("*") if path.is_file()) == sorted(mine)
+
+
+@pytest.mark.parametrize("kind", ["run", "study"])
+def test_of_two_that_begin_at_once_the_first_has_the_directory(kind, tmp_path, monkeypatch):
+    """However slow the disk: the other one has found it empty, and is refused."""
+    check_room, record = directories.check_room, tmp_path / "config.json"
+
+    def slow(folder):
+        monkeypatch.setattr(directories, "check_room", check_room)
+        begin(1)
+        check_room(folder)
+
+    def begin(seed):
+        if kind == "run":
+            RunDirectory(tmp_path).create(replace(RunSettings(), first_seed=seed))
+        else:
+            create_with_record(record, kind, {"seed": seed})
+
+    monkeypatch.setattr(directories, "check_room", slow)
+    with pytest.raises(RunDirectoryError, match=f"already holds another {kind}"):
+        begin(2)
+    assert '"first_seed": 1' in record.read_text() or '"seed": 1' in record.read_text()
+    assert [path.name for path in tmp_path.iterdir()] == ["config.json"]

@@ -18,10 +18,11 @@ from rich.console import Console
 
 from cbet_jax.analysis import figures
 from cbet_jax.intrinsic.interface import Params
-from cbet_jax.runs import host_loop, memory, metrics_table, signals
+from cbet_jax.runs import checkpoint, host_loop, memory, metrics_table, signals
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError, checkpoints
 from cbet_jax.runs.host_loop import HostSettings, SaveClock
-from experiments import minigrid_pretrain
+from cbet_jax.runs.run_files import RunFiles
+from experiments import minigrid_pretrain, report
 from experiments.common import endings, opening, training_command
 from tests.support.damage import cut
 from tests.support.fake_program import fake_program
@@ -199,7 +200,7 @@ def test_a_run_that_died_before_its_first_checkpoint_begins_anew(unbroken, tmp_p
     died.create(unbroken.settings())
     died.metrics.write_text("seed,frames,name,value\n0,4")
     died.checkpoints.mkdir()
-    left = died.root / ".manifest.0a.tmp.json"
+    left = died.root / ".manifest.0a1b2c3d.tmp.json"
     left.write_text("half of it")
     resume(died, *RARELY)
     assert died.metrics.read_bytes() == unbroken.metrics.read_bytes()
@@ -299,7 +300,7 @@ DAMAGES = {
     "no metrics": (lambda directory: directory.metrics.unlink(), "metrics.csv is damaged"),
     "another setting": (
         rewritten("config.json", lambda content: content.replace(b"0.99", b"0.9")),
-        "it was changed since the run began",
+        "it was changed since it was written",
     ),
     "every checkpoint": (all_checkpoints, "every checkpoint"),
 }
@@ -310,7 +311,7 @@ def test_damage_is_refused(stopped, what, refused_resume):
     damage, problem = DAMAGES[what]
     damage(stopped)
     before = files(stopped.root)
-    assert problem in refused_resume(stopped)
+    assert problem in refused_resume(stopped, status=3)
     if what != "every checkpoint":  # which are set aside
         assert files(stopped.root) == before
     if what in METRICS:
@@ -402,6 +403,65 @@ def test_a_run_whose_files_are_replaced_ends_in_one_line(what, tmp_path, capsys,
     error = refused(minigrid_pretrain.main, arguments, capsys, status=3)
     assert "it was deleted or replaced during the run" in error
     assert directory.root.exists() == (what != "directory")
+
+
+BUSY = {  # what a process is doing as its directory is moved away -> the function called then
+    "playing": (metrics_table.Table, "append"),
+    "saving": (checkpoint, "write_file"),
+    "ending a save": (checkpoint._Handler, "save"),
+    "keeping policies": (RunFiles, "keep_policies"),
+    "recording": (RunFiles, "record"),
+}
+
+
+@pytest.mark.parametrize("then", ["moved", "deleted", "succeeded"])
+@pytest.mark.parametrize("busy", BUSY)
+def test_a_run_that_was_moved_writes_nothing_where_it_was(
+    busy, then, unbroken, tmp_path, capsys, monkeypatch
+):
+    root, (owner, name) = tmp_path / "run", BUSY[busy]
+    calls, original = itertools.count(1), getattr(owner, name)
+
+    def move(*arguments, **named):
+        result = original(*arguments, **named) if busy == "ending a save" else None
+        if next(calls) == 2:
+            root.rename(tmp_path / "old")
+            if then == "succeeded":  # by another run, which has finished
+                shutil.copytree(unbroken.root, root)
+            if then == "deleted":
+                shutil.rmtree(tmp_path / "old")
+        return result if busy == "ending a save" else original(*arguments, **named)
+
+    monkeypatch.setattr(owner, name, move)
+    keep = ("--keep-at", str(CHUNK_FRAMES), str(2 * CHUNK_FRAMES))
+    error = refused(minigrid_pretrain.main, [*ARGUMENTS, "--out", str(root), *keep], capsys, 3)
+    assert "it was deleted or replaced during the run" in error
+    if then == "succeeded":
+        assert {path.relative_to(root): content for path, content in files(root).items()} == {
+            path.relative_to(unbroken.root): content
+            for path, content in files(unbroken.root).items()
+        }
+    else:
+        assert not root.exists()
+
+
+def test_metrics_that_were_damaged_while_a_run_trained_are_not_believed(
+    tmp_path, capsys, monkeypatch
+):
+    directory, append = RunDirectory(tmp_path / "run"), metrics_table.Table.append
+
+    def damage(*arguments):
+        if arguments[2] == 2 * CHUNK_FRAMES:
+            with open(directory.metrics, "r+b") as file:
+                file.write(b"SEED")
+        return append(*arguments)
+
+    monkeypatch.setattr(metrics_table.Table, "append", damage)
+    pretrain(directory.root, "--until", str(4 * CHUNK_FRAMES))
+    words = ["--out", str(directory.root), "--resume"]
+    for main, arguments in ((minigrid_pretrain.main, words), (report.main, words[1:2])):
+        error = refused(main, arguments, capsys, status=3)
+        assert f"metrics.csv is damaged: it is not what was written by {4 * CHUNK_FRAMES}" in error
 
 
 def test_a_program_that_does_not_fit_leaves_nothing(

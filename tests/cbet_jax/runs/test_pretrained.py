@@ -1,6 +1,7 @@
 """Policies that are part of the package: packed, unpacked, and played as runs."""
 
 import csv
+import random
 import re
 import shutil
 from dataclasses import replace
@@ -11,9 +12,10 @@ import numpy as np
 import pytest
 
 from cbet_jax.config import RunSettings, TrainSettings, TransferSettings
-from cbet_jax.runs import pretrained
+from cbet_jax.runs import checkpoint, pretrained
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
 from cbet_jax.runs.metrics_table import HEADER
+from cbet_jax.runs.reading import UnreadableError
 from cbet_jax.runs.saved_policies import load_policies
 from envs.habitat.simulator import ACTIONS
 from envs.minigrid import make_world
@@ -64,6 +66,31 @@ def test_a_policy_comes_back_rounded_to_bfloat16(here, folder):
     size = (folder / "tiny.npz").stat().st_size
     parameters = sum(leaf.size for leaf in jax.tree.leaves(policies.params))
     assert size < 3 * parameters + 10_000
+
+
+def test_damage_and_numbers_that_are_none_are_refused(here, folder, capsys):
+    """Bits that mean nothing, such as those of a date, may change."""
+    file, draw, damaged = folder / "tiny.npz", random.Random(0), 0
+    whole, packed = file.read_bytes(), pretrained.read(Path(NAME))
+    try:
+        for _ in range(60):
+            content = bytearray(whole)
+            content[draw.randrange(len(whole))] ^= 1 << draw.randrange(8)
+            file.write_bytes(content)
+            try:
+                assert str(pretrained.read(Path(NAME))) == str(packed)
+            except UnreadableError:
+                damaged += 1
+        assert damaged > 30
+        file.write_bytes(whole[:-9])
+        assert "is damaged" in refused(watch.main, [NAME], capsys, status=3)
+        file.write_bytes(whole)
+        arrays, record = checkpoint.read_file(file)
+        arrays = {name: np.full_like(array, np.nan) for name, array in arrays.items()}
+        checkpoint.write_file(file, arrays, record)
+        assert "is not of finite numbers" in refused(watch.main, [NAME], capsys, status=3)
+    finally:
+        file.write_bytes(whole)
 
 
 def test_commands_that_begin_at_once_share_what_the_first_unpacks(here, monkeypatch):

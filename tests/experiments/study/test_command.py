@@ -297,8 +297,8 @@ def test_the_report_is_drawn_anew_from_the_results_or_the_directory(
         assert re.findall("<td>.*?</td>", again) == re.findall("<td>.*?</td>", there)
     (tmp_path / "results.csv").write_text("a,b\n1,2\n")
     broken = [str(tmp_path / "results.csv")]
-    assert "its columns are not stage,setup" in refused(report.main, broken, capsys)
-    assert "nowhere.csv cannot be read" in refused(report.main, ["nowhere.csv"], capsys)
+    assert "its columns are not stage,setup" in refused(report.main, broken, capsys, 3)
+    assert "nowhere.csv cannot be read" in refused(report.main, ["nowhere.csv"], capsys, 3)
     nothing = ["--report-only", "--out", str(tmp_path / "new")]
     assert "new holds no study" in refused(paper.main, nothing, capsys)
 
@@ -348,18 +348,18 @@ def test_damaged_studies_are_refused(copied, small, tmp_path, capsys):
     arguments = [*ARGUMENTS, "--out", str(other)]
     assert "not empty and holds no study" in refused(paper.main, arguments, capsys)
     (other / "study.json").write_text("{")
-    assert "study.json cannot be read" in refused(paper.main, arguments, capsys)
+    assert "study.json cannot be read" in refused(paper.main, arguments, capsys, 3)
     run = RunDirectory(copied / RUN)
     config = run.config.read_text()
     for damaged in (config.replace('"discount": 0.99', '"discount": 0.9'), "{"):
         run.config.write_text(damaged)
-        line = refused(paper.main, [*ARGUMENTS, "--out", str(copied)], capsys)
+        line = refused(paper.main, [*ARGUMENTS, "--out", str(copied)], capsys, 3)
         assert f"{run.config} cannot be read: " in line
     run.config.write_text(config)
     table = copied / f"evaluation/DoorKey/cbet/{FRAMES}/evaluation.csv"
     header, row, *_ = table.read_text().splitlines()
     table.write_text(f"{header}\n{row[: len(row) // 3]}\n")
-    line = refused(paper.main, ["--out", str(copied), "--report-only"], capsys)
+    line = refused(paper.main, ["--out", str(copied), "--report-only"], capsys, 3)
     assert f"{table} cannot be read" in line
     cut(checkpoints(run.policies)[0])
     shutil.rmtree(copied / "evaluation")

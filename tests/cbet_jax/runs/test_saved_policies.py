@@ -1,0 +1,33 @@
+"""Policies that a stranger has saved: those of a run, or refused in one line."""
+
+import shutil
+
+import pytest
+
+from cbet_jax.runs import checkpoint
+from cbet_jax.runs.directory import RunDirectory, RunDirectoryError, checkpoints
+from cbet_jax.runs.reading import UnreadableError
+from cbet_jax.runs.saved_policies import load_policies
+from envs.minigrid import make_world
+from tests.support.saved_runs import save_run
+from tests.torture.strangers import FORGERIES, replace
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory) -> RunDirectory:
+    return save_run(tmp_path_factory.mktemp("saved") / "run")
+
+
+@pytest.mark.parametrize("kind", FORGERIES)
+def test_a_forged_checkpoint_is_harmless_or_refused(kind, saved, tmp_path):
+    """Whatever is in it, with right checksums."""
+    forge, statuses = FORGERIES[kind]
+    run = RunDirectory(shutil.copytree(saved.root, tmp_path / "run"))
+    replace(checkpoints(run.checkpoints)[-1] / checkpoint.FILE, forge)
+    status, said = 0, ""
+    try:
+        load_policies(run, run.settings(), make_world(("Unlock",), 1, explore=False))
+    except (RunDirectoryError, MemoryError) as error:
+        status, said = 3 if isinstance(error, UnreadableError) else 2, str(error)
+    assert status in statuses
+    assert "\n" not in said
