@@ -169,7 +169,7 @@ class Executor:
                 self._say(f"{job.name} is done")
             elif RunDirectory(job.root).is_locked():
                 self._say(f"{job.name} is being done by another process: waiting for it")
-            elif len(running.jobs) > 1 and status == cli.BAD_INPUT:
+            elif len(running.jobs) > 1 and status in (cli.BAD_INPUT, NOT_WRITTEN):
                 self._alone.add(job.name)
                 self._say(f"{job.name} is tried alone: {last_error(running.submitted)}")
             elif status in FOR_GOOD or self._submitted[job.name] >= self._tries:

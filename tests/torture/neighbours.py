@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from cbet_jax.runs import manifest, metrics_table
+from cbet_jax.runs import metrics_table
 from cbet_jax.runs.directory import RunDirectory
+from cbet_jax.runs.run_files import RunFiles
 from experiments import compare, report
 from tests.support.tiny import CHUNK_FRAMES
 from tests.torture import runs
@@ -27,7 +28,7 @@ MOVES: tuple[tuple[Any, str, tuple[int, ...]], ...] = (
     (np, "savez", (1, 3)),
     (metrics_table.Table, "append", (1, 3, 5)),
     (metrics_table.Table, "sync", (1, 3)),
-    (manifest.Session, "record", (2, 4)),
+    (RunFiles, "record", (2, 4)),
 )
 THEN = ("succeeded", "moved", "deleted")
 MOMENTS = 6  # moves by the clock
