@@ -1,4 +1,4 @@
-"""The agent: a policy and its value, as a record of pure functions."""
+"""The agent: a policy and its value, which in transfer a frozen policy biases (`biased`)."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol

@@ -1,7 +1,7 @@
 """Transfer exploration: `python -m experiments.minigrid_transfer --from RUN --env Unlock`.
 
 A new policy learns one task from the task's own reward, biased by a pre-trained policy that stays
-as it is: softmax(f_e + alpha f_i) (paper, section 3.3). The run's first checkpoint holds the
+as it is: softmax(f_e + alpha f_i) (`cbet_jax.agent.biased`). The run's first checkpoint holds the
 pre-trained policies, so the run that they come from is not needed again.
 """
 
