@@ -44,6 +44,7 @@ View = Literal["egocentric", "panoramic"]
 Keys = Literal["exact", "ternary"]
 Offsets = Literal["uniform", "normal"]
 Axis = Literal["y", "z"]
+Metres = Annotated[PositiveFloat, at_most(10)]
 
 Heads = Annotated[int, at_least(1), at_most(2)]
 Filters = Annotated[
@@ -159,14 +160,14 @@ class AuxiliarySettings:
 class HabitatSettings:
     """How scenes of rooms are played (paper, appendix on Habitat)."""
 
-    simulator: str = "raycast"  # or habitat_sim, or the path of a file that defines `open_scene`
+    simulator: str = "raycast"  # raycast, habitat_sim, or the path of a file with `open_scene`
     folder: str | None = None  # data set of the named scenes (None: names are paths)
     max_steps: PositiveInt = 500  # time limit of an episode
     random_starts: bool = False  # draw a new start for each episode
     #: all actors start at one place (no: each has its own for the whole run, as published)
     shared_start: bool = False
-    agent_radius: PositiveFloat = 0.1  # metres
-    agent_height: PositiveFloat = 1.5  # metres; the camera is at 0.88
+    agent_radius: Metres = 0.1  # metres
+    agent_height: Metres = 1.5  # metres; the camera is at 0.88
     #: axis of a scene's file that points up (None: as its description says, else z in PLY files and
     #: in the scans of MP3D and HM3D, else y)
     up: Axis | None = None

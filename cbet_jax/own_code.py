@@ -12,18 +12,21 @@ import importlib
 import inspect
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from traceback import walk_tb
 from types import ModuleType
 from typing import Any
 
 from cbet_jax.settings.ranges import SettingsError
-from envs.errors import did_you_mean
+from envs.errors import did_you_mean, in_a_line
 
 DIGITS = 8  # length of the digest in a name
 
 _functions: dict[str, Callable[..., Any]] = {}  # loaded functions by full name
 _sources: dict[str, bytes] = {}  # contents of their files by full name
 _given: dict[str, str] = {}  # names on the command line by full name
+_files: set[str] = set()  # of own code, as tracebacks name them
 
 
 def is_own(name: str) -> bool:
@@ -58,6 +61,7 @@ def load(name: str) -> tuple[str, Callable[..., Any]]:
     try:
         installed = None if is_file else importlib.import_module(place)
         path = Path(place if installed is None else inspect.getsourcefile(installed) or place)
+        _files.add(str(path))
         content = _read(path)
         full = f"{path.name}:{function}@{hashlib.sha256(content).hexdigest()[:DIGITS]}"
         if full in _functions:
@@ -65,8 +69,8 @@ def load(name: str) -> tuple[str, Callable[..., Any]]:
         module = installed or _module(path, content)
     except SettingsError:
         raise
-    except Exception as error:
-        raise SettingsError(f"{place} cannot be loaded: {type(error).__name__}: {error}") from None
+    except (Exception, SystemExit) as error:
+        raise SettingsError(f"{place} cannot be loaded: {in_a_line(error)}") from None
     found = getattr(module, function, None)
     if not callable(found):
         names = [name for name, value in vars(module).items() if inspect.isfunction(value)]
@@ -74,6 +78,25 @@ def load(name: str) -> tuple[str, Callable[..., Any]]:
         raise SettingsError(f"{place} has no function {function!r}; {nearest}")
     _sources[full], _functions[full], _given[full] = content, found, plain(name)
     return full, found
+
+
+@contextmanager
+def told_in_a_line() -> Iterator[None]:
+    """Turn whatever own code raises in the block, `sys.exit` too, into one line.
+
+    Raises:
+        SettingsError: own code raised; the message names its line.
+    """
+    try:
+        yield
+    except (SettingsError, KeyboardInterrupt):
+        raise
+    except BaseException as error:
+        places = [(f.f_code.co_filename, line) for f, line in walk_tb(error.__traceback__)]
+        own = [f"{file}:{line}" for file, line in places if file in _files]
+        if not own:
+            raise
+        raise SettingsError(f"{own[-1]}: {in_a_line(error)}") from None
 
 
 def given(name: str) -> str:
@@ -110,6 +133,8 @@ def loaded_words(
 
 def _read(path: Path) -> bytes:
     try:
+        if path.exists() and not path.is_file():
+            raise SettingsError(f"{path} cannot be read: it is no ordinary file")
         return path.read_bytes()
     except OSError as error:
         raise SettingsError(f"{path} cannot be read: {error.strerror}") from None

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool
 
-from envs.errors import Check, ContractError, NotChecked
+from envs.errors import Check, ContractError, NotChecked, in_a_line
 from envs.types import EPISODE_METRICS, Step, World
 
 MOST_STEPS = 2_000  # played in a check: more than two episodes of most worlds
@@ -90,9 +90,8 @@ def checked(name: str, check: Callable[[], None]) -> Check:
         return Check(name, str(error))
     except NotChecked as reason:
         return Check(name, skipped=str(reason))
-    except Exception as error:  # a world may raise anything
-        lines = str(error).strip().splitlines()
-        return Check(name, f"{type(error).__name__}: {lines[0] if lines else ''}")
+    except (Exception, SystemExit) as error:  # a world may raise anything
+        return Check(name, in_a_line(error))
     return Check(name)
 
 

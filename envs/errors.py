@@ -5,6 +5,15 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 
+def in_a_line(error: BaseException) -> str:
+    """Return an error's type and the beginning of its text, whatever that text does."""
+    try:
+        text = " ".join(str(error).split())[:300]
+    except (Exception, SystemExit):
+        text = ""
+    return f"{type(error).__name__}: {text or 'no more is said'}"
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return a suggestion for a wrong name: the closest known names, or else all of them.
 

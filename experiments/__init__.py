@@ -12,25 +12,35 @@ NUMBERS = {
     "JAX_NUM_PROCESSES": (1, 2**20),
     "JAX_PROCESS_ID": (0, 2**20),
 }
+UNABLE = {  # settings under which no program here compiles -> their value
+    "jax_debug_nans": True,  # a metric without data is NaN
+    "jax_disable_jit": True,
+    "jax_enable_x64": True,
+    "jax_numpy_dtype_promotion": "strict",
+    "jax_numpy_rank_promotion": "raise",
+}
 
 
-def refuse_bad_numbers() -> None:
-    """End the process with one line if the environment has words where JAX wants numbers.
-
-    Raises:
-        SystemExit: a variable is no number in its range.
-    """
+def problem() -> str:
+    """Return which of the environment's variables no command can run with, '' if there is none."""
     for name, (low, high) in NUMBERS.items():
-        text = os.environ.get(name)
-        if text is None:
-            continue
+        text = os.environ.get(name, str(low))
         number = int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else -1
         if not low <= number <= high:
-            line = f"error: {name} must be a number in {low}..{high}, not {text!r}"
-            print(line, file=sys.stderr)
-            raise SystemExit(2)
+            return f"{name} must be a number in {low}..{high}, not {text!r}"
+    if not any(name.startswith("JAX_") for name in os.environ):
+        return ""
+    try:
+        import jax  # only here: it takes a second
+    except Exception as error:
+        return f"JAX cannot be imported with these variables: {' '.join(str(error).split())}"
+    found = (name for name, value in UNABLE.items() if getattr(jax.config, name) == value)
+    named = (f"{name.upper()}={UNABLE[name]} cannot be used: no command runs" for name in found)
+    return next(named, "")
 
 
-refuse_bad_numbers()
 if sys.argv[:1] == ["-m"] or Path(sys.argv[0]).name == "cbet":  # a command is imported, in seconds
     interrupts.end_at_once()
+if line := problem():
+    print(f"error: {line}", file=sys.stderr)
+    raise SystemExit(2)

@@ -29,6 +29,7 @@ from experiments.common import gridworlds, opening, presets, training_command
 from experiments.common.cli import Said, value_of
 from experiments.common.gridworlds import build, gridworld_settings, save_first_state
 from experiments.common.outputs import given_run
+from experiments.common.screen import say
 from experiments.common.training_options import (
     Asked,
     Experiment,
@@ -166,9 +167,12 @@ def load_bias(options: TransferOptions, console: Console) -> Bias:
     world = make_world((options.env,), 1, explore=False)
     policies = load_policies(directory, source, world, options.checkpoint)
     opening.tell_damaged(policies.loaded, console)
+    frames, asked = policies.loaded.position.frames, source.train.frames
+    if options.checkpoint is None and frames < asked:
+        say(console, f"{options.source} is unfinished, at {frames:,} of {asked:,} frames")
     chosen = seed_indices(options, source.seeds)
     params = jax.tree.map(lambda leaf: leaf[chosen], policies.params.learnt)
-    return Bias(policies.loaded.position.frames, source.train.network, params)
+    return Bias(frames, source.train.network, params)
 
 
 def seed_indices(options: TransferOptions, pretrained_seeds: int) -> Int[Array, " seeds"]:

@@ -107,8 +107,9 @@ def check(options: RewardMapOptions) -> None:
     if unknown or not options.actions:
         known = ", ".join(rules.ACTIONS)
         raise SettingsError(f"actions must be some of {known}, not {' '.join(unknown) or 'none'}")
-    if options.source is None and options.checkpoint is not None:
-        raise SettingsError("--checkpoint needs --from RUN, the run that it belongs to")
+    if options.source is None and (options.checkpoint is not None or options.seed_index):
+        name = "seed-index" if options.checkpoint is None else "checkpoint"
+        raise SettingsError(f"--{name} needs --from RUN, the run that it belongs to")
     find(options.env)
 
 

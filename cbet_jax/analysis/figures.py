@@ -44,8 +44,8 @@ def draw_learning_curves(table: Path, folder: Path, actors: int) -> list[Path]:
     zero = [
         name for name, worlds in curves.items() if not any(c.high.any() for c in worlds.values())
     ]
-    zero = [name for name in zero if name not in metrics.MAIN]
-    main = [name for name in metrics.MAIN if name in curves]
+    zero = [name for name in zero if name not in metrics.MAIN or name == metrics.INTRINSIC]
+    main = [name for name in metrics.MAIN if name in curves and name not in zero]
     others = sorted(curves.keys() - {*main, *zero})
     seeds = max((len(seeds) for lines in found.values() for seeds in lines.values()), default=1)
     note = f"mean of {seeds} seeds; band: lowest and highest seed" if seeds > 1 else "one seed"

@@ -20,7 +20,9 @@ class Estimate(NamedTuple):
     high: float
 
     def text(self, digits: int) -> str:
-        """Return the mean, then the interval in brackets."""
+        """Return the mean, then the interval in brackets, unless it has no width."""
+        if not self.low < self.high:
+            return f"{self.value:.{digits}f}"
         low, high = f"{self.low:.{digits}f}", f"{self.high:.{digits}f}"
         return f"{self.value:.{digits}f} [{low}, {high}]"
 

@@ -85,12 +85,8 @@ def _made(name: str, make: Callable[..., Any], settings: TrainSettings, actions:
     if settings.own and not has_own:
         raise SettingsError(f"{name} has no settings of its own: leave --own out")
     own = (own_settings(default, settings.own),) if has_own else ()
-    try:
+    with own_code.told_in_a_line():
         method = make(settings, actions, *own)
-    except SettingsError:
-        raise
-    except Exception as error:
-        raise SettingsError(f"{name} cannot be made: {type(error).__name__}: {error}") from None
     if not isinstance(method, Intrinsic):
         raise SettingsError(f"{name} must return an Intrinsic, not {type(method).__name__}")
     return method

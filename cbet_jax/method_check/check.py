@@ -6,12 +6,17 @@ simulator is needed, and the checks take seconds; only the last one trains.
 
 from collections.abc import Callable, Iterator
 
+import jax
+import jax.numpy as jnp
+
+from cbet_jax import own_code
 from cbet_jax.config import AuxiliarySettings, CountSettings, TrainSettings
+from cbet_jax.intrinsic import make_intrinsic
 from cbet_jax.method_check import contract
-from cbet_jax.method_check.contract import beginning
-from cbet_jax.method_check.walk import Subject
+from cbet_jax.method_check.walk import Subject, Walk
 from cbet_jax.settings.ranges import SettingsError
-from envs.errors import Check, ContractError
+from envs.errors import Check, ContractError, in_a_line
+from envs.types import World
 
 SHAPES, RESETS, REACHES = "shapes and types", "resets leave no trace", "learns in a corridor"
 CHECKS: dict[str, Callable[[Subject], None]] = {
@@ -76,6 +81,24 @@ def _try(name: str, check: Callable[["Subject"], None], subject: "Subject") -> C
         return Check(name, str(error))
     except SettingsError:
         raise
-    except Exception as error:  # whatever a method raises is shown
-        return Check(name, f"{type(error).__name__}: {beginning(error)}")
+    except (Exception, SystemExit) as error:  # whatever a method raises is shown
+        return Check(name, in_a_line(error))
     return Check(name)
+
+
+def refuse_misfit(settings: TrainSettings, world: World) -> None:
+    """Refuse own code whose functions do not fit a run's world, before the run begins.
+
+    Raises:
+        SettingsError: a shape or a type is wrong, or a function cannot be compiled.
+    """
+    if not own_code.is_own(settings.method):
+        return
+    _, first = jax.eval_shape(world.init, jax.random.key(0))
+    action = jax.ShapeDtypeStruct((world.num_worlds,), jnp.int32)
+    later = lambda leaf: jax.ShapeDtypeStruct((settings.unroll, *leaf.shape), leaf.dtype)  # noqa: E731
+    walk = Walk(first, *jax.tree.map(later, (first, action)))
+    try:
+        contract.compare_shapes(make_intrinsic(settings, world.num_actions), walk, settings.batch)
+    except ContractError as error:
+        raise SettingsError(f"{own_code.plain(settings.method)}: {error}") from None

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from cbet_jax.intrinsic.interface import Params
+from cbet_jax.intrinsic.interface import Intrinsic, Params
 from cbet_jax.method_check import corridor
 from cbet_jax.method_check.walk import (
     ACTORS,
@@ -23,8 +23,8 @@ from cbet_jax.method_check.walk import (
     make_walk,
     random_walk,
 )
-from cbet_jax.types import unchanged
-from envs.errors import ContractError
+from cbet_jax.types import Trajectory, unchanged
+from envs.errors import ContractError, in_a_line
 
 CLOSE = 1e-4  # relative tolerance for sums in another order
 CUT = 6  # first changed step in the search for methods that look ahead
@@ -35,7 +35,12 @@ NO_END = "no end"
 
 def check_shapes(subject: Subject) -> None:
     """Compare shapes and types, without running the functions."""
-    method, walk, key = subject.method, random_walk(0), jax.random.key(0)
+    compare_shapes(subject.method, random_walk(0), ACTORS)
+
+
+def compare_shapes(method: Intrinsic, walk: Walk, batch: int) -> None:
+    """Expect the shapes and types that a walk, or its shapes, and a batch of sequences ask for."""
+    key, (steps, actors) = jax.random.key(0), walk.action.shape
     weight = np.asarray(method.coefficient)
     is_weight = np.issubdtype(weight.dtype, np.number) and weight.ndim == 0 and weight >= 0
     expect(is_weight, "its coefficient must be a number of at least 0")
@@ -48,20 +53,23 @@ def check_shapes(subject: Subject) -> None:
     begun = _shapes("begin_rollout", method.begin_rollout, memory, key, walk.first)
     _expect_same("begin_rollout", "its memory", memory, begun)
 
-    seen = params, memory, jax.random.split(key, STEPS), experience(walk)
+    seen = params, memory, jax.random.split(key, steps), jax.eval_shape(experience, walk)
     after, signal = _pair("observe", "(memory, signal)", method.observe, *seen)
     _expect_same("observe", "its memory", memory, after)
     for name, leaf in named_leaves(signal):
-        wanted = f"observe's signal must have a row for each of {STEPS} steps and {ACTORS} actors"
-        expect(leaf.shape[:2] == (STEPS, ACTORS), f"{wanted}, but {name} is {described(leaf)}")
+        wanted = f"observe's signal must have a row for each of {steps} steps and {actors} actors"
+        expect(leaf.shape[:2] == (steps, actors), f"{wanted}, but {name} is {described(leaf)}")
 
-    trajectory = jax.eval_shape(make_trajectory, walk, signal)
+    trajectory = jax.tree.map(
+        lambda leaf: jax.ShapeDtypeStruct((leaf.shape[0], batch, *leaf.shape[2:]), leaf.dtype),
+        jax.eval_shape(make_trajectory, walk, signal),
+    )
     adapt = lambda params, played: method.adapt(params, played, unchanged)  # noqa: E731
     adapted = _shapes("adapt", adapt, params, trajectory)
     _expect_same("adapt", "its parameters", params, adapted)
     found = _shapes("reward", method.reward, params, trajectory)
     reward, loss = found if isinstance(found, tuple) and len(found) == 2 else (found, None)
-    wanted = described(jax.ShapeDtypeStruct((STEPS, ACTORS), jnp.float32))
+    wanted = described(jax.ShapeDtypeStruct((steps, batch), jnp.float32))
     good = described(reward) == wanted
     expect(good, f"reward must return {wanted}, of steps and actors, not {described(reward)}")
     if loss is not None:
@@ -69,6 +77,11 @@ def check_shapes(subject: Subject) -> None:
         expect(good, f"reward must return (loss, its terms) second, not {described(loss)}")
         _expect_numbers("reward's loss", {"loss": loss[0]})
         _expect_numbers("reward's terms", loss[1])
+
+    def loss_of(learnt: Any, fixed: Any, trajectory: Trajectory) -> Any:
+        return method.reward_and_loss(Params(learnt, fixed), trajectory)[1][0]
+
+    _shapes("the gradient of reward's loss", jax.grad(loss_of), *params, trajectory)
     _expect_numbers("metrics", _shapes("metrics", method.metrics, memory))
 
 
@@ -249,17 +262,11 @@ def described(value: Any) -> str:
     return type(value).__name__ if jax.tree.leaves(value) else repr(value)
 
 
-def beginning(error: Exception) -> str:
-    return " ".join(str(error).split())[:300] or "no more is said"
-
-
 def _shapes(name: str, function: Callable[..., Any], *arguments: Any) -> Any:
     try:
         return jax.eval_shape(function, *arguments)
-    except Exception as error:
-        raise ContractError(
-            f"{name} cannot be compiled: {type(error).__name__}: {beginning(error)}"
-        ) from None
+    except (Exception, SystemExit) as error:
+        raise ContractError(f"{name} cannot be compiled: {in_a_line(error)}") from None
 
 
 def _pair(name: str, wanted: str, function: Callable[..., Any], *arguments: Any) -> Any:

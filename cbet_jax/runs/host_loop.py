@@ -197,7 +197,7 @@ class _Loop:
         stop.waits_for = "compiling"
         compilation_cache.use(self.say)
         with (
-            progress_bar.waiting(self.host.console, "compiling"),
+            progress_bar.waiting(self.host.console, "compiling acting and learning, once"),
             in_thread(self._compile_init if state is None else lambda: None) as init,
         ):
             # Lowered from the template, so a resumed run compiles the very same program.

@@ -12,12 +12,20 @@ from typing import Any
 
 import jax
 
-from cbet_jax.runs.reading import read_json, reading, write_with_digest
+from cbet_jax.runs.reading import RunDirectoryError, read_json, reading, write_with_digest
 from cbet_jax.settings.as_json import flattened
 
 PACKAGES = ("jax", "jaxlib", "navix", "flax", "optax", "numpy", "cbet-jax")
 GIT_TIMEOUT_SECONDS = 10
 NUMBERS = {"frames", "frames_per_second"}  # measurements that reports reckon with
+SURROUNDINGS = (  # settings of JAX that change a run's numbers
+    *("jax_accurate_erf_inv", "jax_allow_f16_reductions", "jax_default_matmul_precision"),
+    *("jax_default_prng_impl", "jax_disable_most_optimizations", "jax_high_dynamic_range_gumbel"),
+    *("jax_optimization_level", "jax_random_seed_offset", "jax_softmax_custom_jvp"),
+    *("jax_threefry_partitionable", "jax_use_hlo_logistic_lowering"),
+)
+#: beginnings of XLA's flags that change no numbers, or (the first) only the order of sums
+HARMLESS = ("--xla_force_host_platform_device_count", "--xla_cpu_collective", "--xla_dump")
 
 
 class Session:
@@ -27,6 +35,18 @@ class Session:
         self._path = path
         self._entry = describe(command)
         self._earlier: list[dict[str, Any]] | None = None
+
+    def refuse_other_surroundings(self) -> None:
+        """Refuse to continue a run where JAX or XLA would compute other numbers.
+
+        Raises:
+            RunDirectoryError: earlier sessions had another setting, or cannot be read.
+        """
+        for session in map(flattened, sessions(self._path)):
+            for name, now in self._entry["numbers"].items():
+                if (before := session.get(f"numbers.{name}", now)) != now:
+                    begun = f"{self._path.parent} was begun with {name}={before}"
+                    raise RunDirectoryError(f"{begun}, not {now!r}: its numbers would change")
 
     def record(self, **measured: Any) -> None:
         """Add measurements to the session, and write it into the manifest.
@@ -66,7 +86,7 @@ def ending(path: Path) -> str:
 
 def describe(command: Sequence[str]) -> dict[str, Any]:
     """Return the machine, versions and flags of this process."""
-    devices = jax.devices()
+    devices, flags = jax.devices(), os.environ.get("XLA_FLAGS", "").split()
     return {
         "started": now(),
         "command": " ".join(command),
@@ -77,8 +97,11 @@ def describe(command: Sequence[str]) -> dict[str, Any]:
         "commit": _commit(),
         "backend": jax.default_backend(),
         "devices": [f"{device.platform}:{device.id} {device.device_kind}" for device in devices],
-        "xla_flags": os.environ.get("XLA_FLAGS", ""),
-        "matmul_precision": jax.config.jax_default_matmul_precision or "default",
+        "xla_flags": " ".join(flags),
+        "numbers": {
+            **{name.upper(): str(getattr(jax.config, name, None)) for name in SURROUNDINGS},
+            "XLA_FLAGS": " ".join(sorted(x for x in flags if not x.startswith(HARMLESS))),
+        },
     }
 
 

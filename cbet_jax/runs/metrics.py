@@ -19,10 +19,12 @@ class Metric(NamedTuple):
     main: bool = False  # drawn among the learning curves, and compared; others are diagnostics
 
 
+INTRINSIC = "intrinsic_reward"  # 0 throughout in a run without one
+
 METRICS = (
     Metric("interactions", "Unique interactions", "per episode", "interactions", main=True),
     Metric("success", "Episodes with success", "share of episodes", "success", main=True),
-    Metric("intrinsic_reward", "Intrinsic reward", "mean per step", "intrinsic", main=True),
+    Metric(INTRINSIC, "Intrinsic reward", "mean per step", "intrinsic", main=True),
     Metric("extrinsic_return", "Extrinsic return", "per episode", main=True),
     Metric("entropy", "Entropy of the policy", "nats", "entropy", main=True),
     Metric("episode_length", "Episode length", "steps", main=True),

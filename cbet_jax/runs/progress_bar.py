@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Column
 
 from cbet_jax.runs.metrics import SHOWN
@@ -107,10 +107,14 @@ def display(console: Console, speed: Speedometer) -> Iterator[Display]:
 
 @contextmanager
 def waiting(console: Console, what: str) -> Iterator[None]:
-    """Show `what` while the block runs."""
+    """Show `what`, and on a terminal for how long, while the block runs."""
     if not console.is_terminal:
         console.print(f"{what} ...", highlight=False)
-    with console.status(f"{what} ..."):  # shows nothing elsewhere
+        yield
+        return
+    columns = SpinnerColumn(), TextColumn(f"{what} ..."), TimeElapsedColumn()
+    with Progress(*columns, console=console, transient=True) as bar:
+        bar.add_task("")
         yield
 
 

@@ -62,6 +62,7 @@ class RunFiles:
             loaded = checkpoint.load_newest(self.directory.checkpoints, template)
             if loaded is None:
                 return None
+            self._session.refuse_other_surroundings()
             metrics_table.rows_until(self.directory.metrics, loaded.position)
             for path in loaded.damaged:
                 aside = set_aside(path).name

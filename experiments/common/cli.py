@@ -15,6 +15,7 @@ import tyro
 from rich.console import Console
 from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, PrimitiveTypeInfo
 
+from cbet_jax import own_code
 from cbet_jax.config import SettingsError
 from cbet_jax.runs.reading import RunDirectoryError, UnreadableError
 from cbet_jax.runs.signals import is_work_left
@@ -58,10 +59,16 @@ def parse(kind: Any, arguments: Sequence[str] | None, module: str = "", **option
     if shutil.get_terminal_size().columns < NARROWEST:  # tyro's help would fail, or never end
         os.environ["COLUMNS"] = str(NARROWEST)
     try:
-        return tyro.cli(kind, args=list(arguments), prog=prog, registry=number_rules(), **options)
+        read = tyro.cli(kind, args=list(arguments), prog=prog, registry=number_rules(), **options)
     except BrokenPipeError:  # a reader of the help has had enough
         forget_output()
         raise SystemExit(0) from None
+    named = read[0] if "return_unknown_args" in options else read
+    for name, values in said(arguments).items():
+        field = name.removeprefix("--").replace("-", "_")
+        if not values and isinstance(getattr(named, field, None), tuple):
+            raise SettingsError(f"{name} names nothing: give it a value, or leave it out")
+    return read
 
 
 def said(arguments: Sequence[str]) -> Said:
@@ -94,9 +101,7 @@ def _with_own_code(arguments: Sequence[str]) -> Sequence[str]:
     """Load the user's own methods and worlds, and add digests to their names."""
     if not any(":" in word for word in arguments):
         return arguments
-    # Imported here: they take seconds.
-    from cbet_jax import own_code
-    from cbet_jax.intrinsic import own
+    from cbet_jax.intrinsic import own  # imported here: it takes seconds
 
     loaders = dict.fromkeys(METHOD_OPTIONS, own.load) | dict.fromkeys(WORLD_OPTIONS, load_world)
     return list(own_code.loaded_words(arguments, loaders))
@@ -111,9 +116,7 @@ def load_world(name: str) -> str:
     Raises:
         SettingsError: the function cannot be loaded, or makes no world.
     """
-    # Imported here: they take seconds.
-    from cbet_jax import own_code
-    from envs.minigrid.generators import own_worlds
+    from envs.minigrid.generators import own_worlds  # imported here: it takes seconds
 
     if Path(name).exists():
         return name
@@ -178,7 +181,7 @@ def user_errors(*others: type[Exception]) -> Iterator[None]:
 @contextlib.contextmanager
 def _errors_in_a_line(bad_input: tuple[type[Exception], ...]) -> Iterator[None]:
     try:
-        with interrupts.insistent():
+        with interrupts.insistent(), own_code.told_in_a_line():
             yield
     except UnreadableError as error:
         fail(str(error), NOT_WRITTEN)

@@ -8,6 +8,7 @@ from jax.sharding import Mesh
 
 from cbet_jax.agent import world_agent
 from cbet_jax.config import RunSettings, SettingsError
+from cbet_jax.method_check.check import refuse_misfit
 from cbet_jax.program import Program, make_program, seed_keys
 from cbet_jax.runs import checkpoint, memory, multihost
 from cbet_jax.runs.checkpoint import Position
@@ -54,6 +55,7 @@ def build(settings: RunSettings, mesh: Mesh | None = None, *others: RunSettings)
         explore=settings.explore,
         staggered=settings.explore and not train.lockstep,
     )
+    refuse_misfit(train, world)
     agent = world_agent(train.network, settings.transfer, world)
     several = [run.train for run in (settings, *others)]
     program = make_program(several, world, settings.seeds, settings.chunk, agent=agent, mesh=mesh)

@@ -11,6 +11,7 @@ from rich.console import Console
 
 from cbet_jax.agent import world_agent
 from cbet_jax.config import HabitatSettings, RunSettings, SettingsError
+from cbet_jax.method_check.check import refuse_misfit
 from cbet_jax.program import Program, make_program
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
 from envs.habitat.simulator import SIMULATORS, AgentSize
@@ -68,6 +69,7 @@ def build(settings: RunSettings, played: Simulators) -> Program:
     """Build the program that trains in scenes; seeds take turns with the simulators."""
     assert settings.habitat is not None
     train, world = settings.train, worlds(settings.habitat, played)
+    refuse_misfit(train, world)
     agent = world_agent(train.network, settings.transfer, world)
     return make_program(train, world, settings.seeds, settings.chunk, seeds_at_once=1, agent=agent)
 

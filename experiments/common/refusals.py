@@ -9,7 +9,7 @@ BAD_INPUT = 2  # exit status
 NOT_WRITTEN = 3  # exit status: a file could not be read or written
 
 ONLY_WRITING = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG}
-NO_BACKEND = "Unable to initialize backend"  # begins what JAX says
+NO_BACKEND = "Unable to initialize backend", "Unknown backend"  # beginnings of what JAX says
 NO_MEMORY = "RESOURCE_EXHAUSTED"
 
 
@@ -61,8 +61,8 @@ def _of_backend(error: BaseException) -> Refusal | None:
         text = "JAX has no device of that kind here (a GPU needs the extra cuda12 or cuda13)"
     elif not isinstance(error, RuntimeError) or not text.startswith(NO_BACKEND):
         return None
-    platforms = os.environ.get("JAX_PLATFORMS", "")
-    return Refusal(f"JAX_PLATFORMS={platforms} cannot be used: {text}", BAD_INPUT)
+    name = "JAX_PLATFORMS" if "JAX_PLATFORMS" in os.environ else "JAX_PLATFORM_NAME"
+    return Refusal(f"{name}={os.environ.get(name, '')} cannot be used: {text}", BAD_INPUT)
 
 
 def _has_devices() -> bool:

@@ -95,11 +95,14 @@ def _over_seeds(table: Sequence[EvaluationRow]) -> EvaluationRow:
         name: intervals.mean(np.array([row.measured[name].value for row in table]))
         for name in table[0].measured
     }
+    episodes = sum(row.episodes for row in table)
     if rate := measured.get("success_rate"):
+        if rate.low == rate.high:  # equal seeds say nothing of their spread, but episodes do
+            rate = intervals.share(np.arange(episodes) < round(rate.value * episodes))
         measured["success_rate"] = Estimate(rate.value, max(rate.low, 0.0), min(rate.high, 1.0))
     return table[0]._replace(
         seed=ALL_SEEDS,
-        episodes=sum(row.episodes for row in table),
+        episodes=episodes,
         measured=measured,
         actions=tuple(np.mean([row.actions for row in table], axis=0).tolist()),
         entropy=float(np.mean([row.entropy for row in table])),

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from cbet_jax.analysis import method_style
+from cbet_jax.analysis.intervals import Estimate
 from cbet_jax.analysis.learning_curves import Curve
 from cbet_jax.runs import metrics
 from cbet_jax.runs.reading import read_table, reading
@@ -16,7 +17,7 @@ from experiments.reports.runs import Run
 
 EVALUATIONS = "*evaluation*.csv"  # in gridworlds, and in rooms
 FRAMES = "checkpoint_frames"
-COUNTED = ("episodes", "positions_of_all_episodes")  # columns without an interval
+COUNTED = ("positions_of_all_episodes",)  # columns without an interval
 
 
 def body(title: str, found: Sequence[Run], folder: Path) -> str:
@@ -83,9 +84,7 @@ def _line(name: str, color: str, curve: Curve) -> dict[str, Any]:
 
 
 def evaluation(run: Run) -> list[str]:
-    """Return a run's newest evaluation with 95 % intervals, or nothing.
-
-    If there are several seeds, the table has their means.
+    """Return a run's newest evaluation, or nothing: a table for each measure, a row for each world.
 
     Raises:
         RunDirectoryError: the evaluation is damaged.
@@ -94,24 +93,22 @@ def evaluation(run: Run) -> list[str]:
     if not table:
         return []
     policy, seed, world, *columns = table[0]
+    kind = world.replace("environment", "world")
     measured = [x for x in columns if f"{x}_low" in columns and all(row[x] for row in table)]
-    others = [name for name in columns if name in COUNTED]
-    last = {(row[policy], row[world]): row for row in table}.values()  # the mean of several seeds
+    tables = []
     with reading(path):
-        rows = [
-            (
-                f"all {world}s" if row[world] == "all" else row[world],
-                method_style.title(row[policy]),
-                "mean of seeds" if row[seed] == "all" else f"seed {row[seed]}",
-                *(_interval(row, name) for name in measured),
-                *(row[name] for name in others),
-            )
-            for row in last
-        ]
-        frames = int(table[0][FRAMES])
-    titles = [name.replace("_", " ") for name in (*measured, *others)]
+        last = {(row[policy], row[world]): row for row in table}  # of several seeds, the mean
+        policies = {row[policy]: method_style.title(row[policy]) for row in table}
+        places = sorted((row[world] for row in table), key=lambda name: name != "all")
+        titles = {name: f"all {kind}s" if name == "all" else name for name in places}
+        episodes, frames = min(int(row["episodes"]) for row in table), int(table[0][FRAMES])
+        for name in (*measured, *(x for x in columns if x in COUNTED)):
+            rows = ((titles[at], *(_cell(last[x, at], name) for x in policies)) for at in titles)
+            tables.append(page.table((name.replace("_", " "), *policies.values()), rows))
     heading = page.heading(f"Evaluation of {run.name} after {frames:,} frames")
-    return [heading, page.table((world, "policy", "", *titles), rows)]
+    seeds = ", means of its seeds" if any(row[seed] == "all" for row in table) else ""
+    note = f"{episodes} episodes of each seed in each {kind}{seeds}, with 95 % intervals."
+    return [heading, page.paragraph(note), *tables]
 
 
 def _newest_table(run: Run) -> tuple[Path, list[dict[str, str]]]:
@@ -128,9 +125,10 @@ def _newest_first(paths: Iterable[Path]) -> list[Path]:
     return sorted(shown, key=lambda path: path.lstat().st_mtime, reverse=True)
 
 
-def _interval(row: dict[str, str], name: str) -> str:
-    value, low, high = (f"{float(row[name + end]):.2f}" for end in ("", "_low", "_high"))
-    return f"{value} [{low}, {high}]"
+def _cell(row: dict[str, str], name: str) -> str:
+    if name in COUNTED:
+        return row[name]
+    return Estimate(*(float(row[name + end]) for end in ("", "_low", "_high"))).text(2)
 
 
 def film(run: Run, folder: Path) -> list[str]:

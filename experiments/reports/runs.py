@@ -23,7 +23,6 @@ from experiments.common.outputs import distinct_names
 from experiments.common.screen import printable
 from experiments.reports.comparison import Row
 
-INTRINSIC = "intrinsic_reward"
 REWARD_SETTINGS = (
     *("train.method", "train.own", "train.intrinsic_coefficient"),
     *("train.counts.", "train.auxiliary."),
@@ -85,7 +84,10 @@ def _read(name: str, path: Path) -> Run:
     if not table:
         raise RunDirectoryError(f"{path} has played nothing yet")
     sessions = manifest.sessions(directory.manifest)
-    return Run(name, directory, settings, by_metric(table, settings.train.worlds), sessions)
+    found = by_metric(table, settings.train.worlds)
+    if settings.train.method == "none":
+        found.pop(metrics.INTRINSIC, None)
+    return Run(name, directory, settings, found, sessions)
 
 
 def speed_of(session: Mapping[str, Any]) -> float:
@@ -167,7 +169,7 @@ def compared(runs: Sequence[Run], until: int) -> tuple[list[tuple[str, ...]], li
         apart = ""
         if row.name == runs[0].name:
             firsts[row.metric, row.world] = row
-        elif row.metric == INTRINSIC and not same_reward:
+        elif row.metric == metrics.INTRINSIC and not same_reward:
             apart = "another scale"
         elif first := firsts.get((row.metric, row.world)):
             apart = row.difference_text(first, 3)

@@ -1,9 +1,9 @@
 """The command line of a sweep."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import tyro
 
@@ -21,7 +21,7 @@ from experiments.common.outputs import RUNS
 from experiments.common.screen import Screen, say
 from experiments.sweeps import results
 from experiments.sweeps.grid import plan, read_grid
-from experiments.sweeps.jobs import COMMANDS, check
+from experiments.sweeps.jobs import COMMANDS, Job, check
 from experiments.sweeps.plans import PlanOptions, carry_out, fail_if_any, open_queue, show
 
 MODULE = "experiments.sweep"
@@ -60,7 +60,9 @@ def main(arguments: Sequence[str]) -> None:
                 raise SettingsError(f"a sweep says {word} itself")
         planned = plan(options.out, options.command, read_grid(options.grid), fixed)
         refuse_other_sweep(options)
-        jobs = check(planned)
+        with console.status(f"checking {len(planned):,} runs"):
+            jobs = check(planned)
+        refuse_same(jobs)
         if options.plan:
             show(jobs, console)
             return
@@ -72,6 +74,14 @@ def main(arguments: Sequence[str]) -> None:
         results.show(rows, console)
         say(console, f"results: {options.out / TABLE}")
         fail_if_any(failed, jobs)
+
+
+def refuse_same(jobs: Iterable[Job]) -> None:
+    """Refuse a run that would be trained twice, such as one of 1e-3 and one of 0.001."""
+    names: dict[Any, str] = {}
+    for job in jobs:
+        if (other := names.setdefault(job.asked, job.name)) != job.name:
+            raise SettingsError(f"{other} and {job.name} are one run: its settings are equal")
 
 
 def refuse_other_sweep(options: SweepOptions) -> None:

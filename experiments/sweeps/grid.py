@@ -9,6 +9,7 @@ Any word of the training command's line can be in the grid.
 """
 
 import itertools
+import math
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,6 +21,7 @@ RUNS = "runs"
 FLAGS = {"true": "", "false": "no-"}  # values of a setting that is on or off
 FILM = ("--film", "--no-film")
 ITS_OWN = ("out", "resume")  # options that a sweep gives its runs itself
+MOST_RUNS = 10_000
 OWN, OWN_OPTION = "own.", "--own"  # own.NAME in a grid is a setting of the user's own method
 
 Grid = dict[str, tuple[str, ...]]  # setting -> its values, as a command line has them
@@ -30,7 +32,8 @@ def read_grid(words: Sequence[str]) -> Grid:
     """Read `setting=value,value ...`.
 
     Raises:
-        SettingsError: a word is not of that form, or a setting or a value is named twice.
+        SettingsError: a word is not of that form, or a setting or a value is named twice, or there
+            are too many runs.
     """
     grid: Grid = {}
     for word in words:
@@ -38,13 +41,15 @@ def read_grid(words: Sequence[str]) -> Grid:
         each = tuple(values.split(","))
         if not equals or not name or "" in each:
             raise SettingsError(f"grid takes setting=value,value ..., not {word!r}")
-        if name in grid:
+        if name.replace("_", "-") in {other.replace("_", "-") for other in grid}:
             raise SettingsError(f"grid names {name} twice")
         if len(set(each)) < len(each):
             raise SettingsError(f"grid names a value of {name} twice: {values}")
         if name in ITS_OWN:
             raise SettingsError(f"a sweep says --{name} itself")
         grid[name] = each
+    if (runs := math.prod(map(len, grid.values()))) > MOST_RUNS:
+        raise SettingsError(f"grid has {runs:,} runs, more than {MOST_RUNS:,}")
     return grid
 
 

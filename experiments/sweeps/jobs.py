@@ -61,6 +61,7 @@ class Job:
     seeds: int = 1
     first: tuple[str, ...] = ()  # words of the command line that begins the run, and no later one
     needs: Policies | None = None
+    asked: Any = None  # equal for runs with equal numbers (None: not looked into)
     alike: Any = None  # equal for all jobs that one program can do together (None: does it alone)
 
     @property
@@ -184,17 +185,17 @@ def _checked(job: Job) -> Job:
     if job.frames:
         return job
     frames = at_chunk_end(options, options.train.frames)
-    return replace(job, frames=frames, seeds=options.seeds, alike=_program(job, options))
-
-
-def _program(job: Job, options: TrainingOptions) -> Any:
-    """Return what is equal for all runs that one program can train: all but numbers."""
-    experiment = importlib.import_module(job.module).EXPERIMENT
-    if not experiment.together or options.distributed:
-        return None
-    same = copy.copy(options)
+    asked = _with(options, out=None, resume=False)
+    # One program can train all runs that differ in numbers only.
+    together = experiment.together and not options.distributed
     train = jax.tree.structure(options.train)
-    own = {"first_seed": 0, "out": None, "resume": False, "train": train}
-    for name, value in own.items():  # not `replace`, which would check them
-        object.__setattr__(same, name, value)
-    return job.module, same
+    alike = (job.module, _with(asked, first_seed=0, train=train)) if together else None
+    return replace(job, frames=frames, seeds=options.seeds, asked=asked, alike=alike)
+
+
+def _with(options: TrainingOptions, **values: Any) -> TrainingOptions:
+    """Return options with other values, which are not checked."""
+    changed = copy.copy(options)
+    for name, value in values.items():
+        object.__setattr__(changed, name, value)
+    return changed

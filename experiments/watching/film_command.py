@@ -1,6 +1,6 @@
 """Show policies at play, as the options of `watch` ask."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from itertools import islice
@@ -71,10 +71,7 @@ def watch_scene(
     options: WatchOptions, settings: RunSettings, played: HabitatSettings, console: Console
 ) -> None:
     """Show a run's policy in a scene of rooms, and refuse options that are for gridworlds."""
-    if options.terminal:
-        raise SettingsError("--terminal shows gridworlds: a scene of rooms needs a file")
-    if options.beside_random:
-        raise SettingsError("--beside-random shows gridworlds, not scenes of rooms")
+    refuse_given(options, ("terminal", "beside_random", "explore"), "gridworlds")
     assert options.directory is not None
     up = options.up or played.up
     endless = replace(played, max_steps=played.max_steps + 1, up=up)
@@ -124,11 +121,22 @@ def check(options: WatchOptions, settings: RunSettings | None) -> None:
         raise SettingsError("--checkpoint needs DIR, the run that it belongs to")
     if settings is None and options.beside_random:
         raise SettingsError("--beside-random needs DIR, the run to show beside it")
+    if options.method not in (None, settings and settings.train.method):
+        there = f"the run's method is {settings.train.method}" if settings else "there is no run"
+        raise SettingsError(f"{there}: leave --method {options.method} out")
     check_out(options)
     if settings is None or settings.habitat is None:
+        refuse_given(options, ("up", "simulator", "simulator_python"), "scenes of rooms")
         gridworld(options, settings)
     if not options.terminal:
         results_folder(options.out.parent if options.out else None, options.directory or RUNS)
+
+
+def refuse_given(options: WatchOptions, names: Iterable[str], worlds: str) -> None:
+    """Refuse options that have an effect in other worlds only."""
+    for name in names:
+        if getattr(options, name):
+            raise SettingsError(f"--{name.replace('_', '-')} is for {worlds}: leave it out")
 
 
 def gridworld(options: WatchOptions, settings: RunSettings | None) -> str:

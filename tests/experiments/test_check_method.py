@@ -56,7 +56,7 @@ def test_a_failed_check_is_status_1(file, capsys):
     ("words", "line"),
     [
         (["{}:mak"], "has no function 'mak'; did you mean make"),
-        (["{}:raising"], "cannot be made: AttributeError: 'TrainSettings' object has no attr"),
+        (["{}:raising"], "bonus.py:16: AttributeError: 'TrainSettings' object has no attr"),
         (["cbet", "--own", "a=1"], "cbet has no settings of its own"),
         (["cebt"], "unknown method 'cebt'; did you mean cbet"),
     ],

@@ -83,7 +83,16 @@ def test_runs_in_rooms_and_in_gridworlds_are_told_apart(habitat_run, capsys, tmp
     assert "is a run of pre-training, not pre-training in Habitat" in error
 
 
+def test_help_shows_the_options_that_name_scene_and_simulator(capsys) -> None:
+    with pytest.raises(SystemExit):
+        habitat_pretrain.main(["--help"])
+    shown = capsys.readouterr().out
+    for option in ("--scene STR", "--simulator STR", "--simulator-python ", "habitat_sim"):
+        assert option in shown
+
+
 BAD_COMMAND_LINES = {
+    "no such agent": (["--agent-radius", "1e9"], "agent_radius must be at most 10"),
     "no such scene": (["--simulator", OWN, "--scene", "bad_scene"], "no scene 'bad_scene'"),
     "no such simulator": (["--simulator", "habitat"], "habitat"),
     "no such interpreter": (["--simulator-python", "/no/python"], "cannot be started"),

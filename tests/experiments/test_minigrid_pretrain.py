@@ -169,6 +169,7 @@ def test_an_evaluation_leaves_a_table_and_a_picture(tmp_path, capsys):
     [
         (["--envs", "KeyCoridorS3R3"], "KeyCorridorS3R3"),
         (["--episodes", "0"], "episodes must be at least 1"),
+        (["--envs"], "--envs names nothing"),
         (["--checkpoint", "17"], f"there: {SHORT_FRAMES}"),
         (["nowhere"], "holds no run"),
         (["--episdes", "3"], "--episodes"),

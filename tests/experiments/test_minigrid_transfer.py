@@ -27,9 +27,11 @@ from experiments import (
     minigrid_transfer,
 )
 from experiments.common import gridworlds, opening, presets, training_command
+from experiments.common.screen import Screen
 from tests.support.evaluated import EPISODES, WORLDS
 from tests.support.fake_program import fake_program
 from tests.support.refusal import refused
+from tests.support.saved_runs import save_run
 from tests.support.tiny import (
     ARGUMENTS,
     CHUNK_FRAMES,
@@ -228,6 +230,13 @@ def test_bad_transfers_are_refused(arguments, expected, source, tmp_path, capsys
     error = refused(minigrid_transfer.main, [*given, *arguments], capsys)
     assert expected in error
     assert not list(tmp_path.iterdir())
+
+
+def test_a_source_that_is_not_finished_is_named(tmp_path, capsys):
+    words = ["--from", str(save_run(tmp_path).root), "--env", "Unlock", "--preset", "smoke"]
+    options, _ = opening.read(minigrid_transfer.EXPERIMENT, words)
+    minigrid_transfer.load_bias(options, Screen())
+    assert f"{tmp_path} is unfinished, at 0 of 8,000 frames" in capsys.readouterr().out
 
 
 def test_a_transfer_is_not_transferred_and_goes_on_as_it_began(finished, capsys):

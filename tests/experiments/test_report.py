@@ -43,9 +43,17 @@ def write_run(root, seeds=2, rate=1e-4) -> str:
     header = ",".join(evaluation_table.HEADER)
     values = {name: "0.5" for name in evaluation_table.HEADER}
     values |= {"method": "cbet", "seed": "all", "environment": "Unlock", "episodes": "200"}
-    values |= {"unique_interactions": "7.25", "checkpoint_frames": "8000"}
-    row = ",".join(values[name] for name in evaluation_table.HEADER)
-    (root / "evaluation.csv").write_text(f"{header}\n{row}\n")
+    values |= {"checkpoint_frames": "8000"}
+    of_run = {"unique_interactions": "7.25", "unique_interactions_low": "6.5"}
+    of_run |= {"unique_interactions_high": "8"}
+    rows = [
+        ",".join(
+            (values | policy | {"environment": world})[name] for name in evaluation_table.HEADER
+        )
+        for world in ("Unlock", "all")
+        for policy in (of_run, {"method": "uniform", "seed": "0"})
+    ]
+    (root / "evaluation.csv").write_text("\n".join([header, *rows, ""]))
     Image.new("RGB", (40, 30)).save(root / "watch-Unlock.gif")
     return str(root)
 
@@ -64,8 +72,12 @@ def test_one_file_holds_all_about_a_run(written):
     assert "&lt;one&gt;" in text
     assert "<one>" not in text
     assert 'src="data:image/gif;base64,' in text
-    assert "<td>7.25 [0.50, 0.50]</td>" in text
-    assert "<td>C-BET</td>" in text
+    assert "<p>200 episodes of each seed in each world, means of its seeds, with 95 %" in text
+    rows = "<th>C-BET</th><th>uniformly random</th></tr></thead><tbody><tr><td>all worlds</td>"
+    rows += (
+        "<td>7.25 [6.50, 8.00]</td><td>0.50</td></tr><tr><td>Unlock</td><td>7.25 [6.50, 8.00]</td>"
+    )
+    assert f"<th>unique interactions</th>{rows}" in text
     assert "<td>1,234</td>" in text
     assert "<td>train.worlds</td><td>8</td><td>40</td>" in text  # beside the published setting
     charts = [json.loads(chart) for chart in re.findall(f"{page.CHART}(.*?)</script>", text)]
@@ -117,7 +129,7 @@ def test_what_is_unfinished_or_not_measured_is_left_out(tmp_path):
     assert "<td>frames of each seed</td><td>8,000</td>" in (tmp_path / "x.html").read_text()
     (run.root / ".watch-Unlock.0a1b.tmp.gif").touch()
     table = run.root / "evaluation.csv"
-    table.write_text(table.read_text().replace("7.25,0.5,0.5", ",,"))
+    table.write_text(table.read_text().replace("7.25,6.5,8", ",,"))
     run.manifest.unlink()
     run.checkpoints.mkdir()
     path_at(run.checkpoints, 7_000).mkdir()
@@ -125,9 +137,9 @@ def test_what_is_unfinished_or_not_measured_is_left_out(tmp_path):
     text = (run.root / "report.html").read_text()
     assert 'alt="watch-Unlock"' in text
     assert ".tmp" not in text
-    assert "<th>success rate</th><th>extrinsic return</th><th>episode length</th>" in text
-    assert "unique interactions</th>" not in text
-    assert "<td>0.50 [0.50, 0.50]</td><td>200</td>" in text
+    assert [name for name in evaluation_table.MEASURES if name.replace("_", " ") in text] == [
+        *("success_rate", "extrinsic_return", "episode_length")
+    ]
     assert "<td>frames of each seed</td><td>7,000 of 8,000</td>" in text
     assert "<td>frames/s of all seeds</td><td></td>" in text
 
@@ -142,7 +154,8 @@ def test_walks_in_rooms_are_shown(tmp_path):
     report.main([str(run.root)])
     text = (run.root / "report.html").read_text()
     assert "Evaluation of a after 1,000 frames" in text
-    assert "<td>studio</td><td>C-BET</td><td>seed 0</td><td>4.00 [3.00, 5.00]</td>" in text
+    assert "<p>9 episodes of each seed in each scene, with 95 % intervals.</p>" in text
+    assert "<th>C-BET</th></tr></thead><tbody><tr><td>studio</td><td>4.00 [3.00, 5.00]</td>" in text
 
 
 def test_what_cannot_be_reported_is_refused(tmp_path, capsys):

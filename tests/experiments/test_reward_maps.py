@@ -49,9 +49,10 @@ def test_a_runs_policy_can_visit_the_level(directory):
 
 BAD_COMMAND_LINES = {
     "unknown action": (["--actions", "pick-up"], "pickup"),
-    "no action": (["--actions"], "actions must be"),
+    "no action": (["--actions"], "--actions names nothing"),
     "unknown direction": (["--facing", "south"], "right, down"),
     "a checkpoint of nothing": (["--checkpoint", "100"], "--from RUN"),
+    "a seed of nothing": (["--seed-index", "3"], "--seed-index needs --from RUN"),
     "no run": (["--from", "nowhere"], "holds no run"),
 }
 

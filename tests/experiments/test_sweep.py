@@ -292,6 +292,13 @@ def test_runs_that_differ_in_more_are_trained_by_programs_of_their_own(
         (["--grid", "method=cbet", "method=count"], "names method twice"),
         (["--grid", "method=cbet,cbet"], "a value of method twice"),
         (["--grid", "method=cbet,cuont"], "method=cuont: unknown method"),
+        (["--grid", "first_seed=0,1", "first-seed=2,3"], "names first-seed twice"),
+        (
+            ["--preset", "smoke", "--grid", "optimizer.learning-rate=1e-3,0.001"],
+            "optimizer.learning-rate=1e-3 and optimizer.learning-rate=0.001 are one run",
+        ),
+        (["--grid", *(f"{x}=1,2,3,4,5,6,7,8,9,10" for x in "abcde")], "grid has 100,000 runs"),
+        (["--grid"], "--grid names nothing"),
         (["--grid", "out=a,b"], "a sweep says --out itself"),
         (["--command", "pretrian"], "pretrain, tabula_rasa, transfer, habitat"),
         (["--slurm", "partition=gpu"], "--cluster slurm"),

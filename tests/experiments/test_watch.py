@@ -98,6 +98,19 @@ def test_a_film_of_one_episode_is_short(words, steps, tmp_path, monkeypatch):
         (["--env", "KeyCorridorS3R3", "--seed-index", "1"], "seed_index must be in 0..0"),
         (["--env", "KeyCorridorS3R3", "--checkpoint", "80"], "--checkpoint needs DIR"),
         (["--env", "KeyCorridorS3R3", "--beside-random"], "--beside-random needs DIR"),
+        (
+            ["--env", "KeyCorridorS3R3", "--method", "rnd"],
+            "there is no run: leave --method rnd out",
+        ),
+        (
+            ["--env", "KeyCorridorS3R3", "--simulator", "no.py"],
+            "--simulator is for scenes of rooms",
+        ),
+        (
+            ["--env", "KeyCorridorS3R3", "--simulator-python", "x"],
+            "--simulator-python is for scenes",
+        ),
+        (["--env", "KeyCorridorS3R3", "--up", "z"], "--up is for scenes of rooms"),
     ],
 )
 def test_what_cannot_be_watched_is_refused(arguments, expected, tmp_path, capsys, monkeypatch):

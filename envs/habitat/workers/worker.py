@@ -10,8 +10,8 @@ memory shared with the parent process.
     step       take `action`                          -> the same
     map        from above, cells of `cell` metres     -> corner, walkable, picture
 
-The worker ends soon after its parent: at the end of its input while it waits, and by an alarm after
-a time limit while it works, even if the simulator hangs.
+The worker ends soon after its parent: a thread looks for the parent each second, and an alarm ends
+what works longer than its time limit, even if the simulator hangs.
 """
 
 import base64
@@ -25,6 +25,8 @@ import os
 import platform
 import signal
 import sys
+import threading
+import time
 import types
 from pathlib import Path
 from typing import Any
@@ -41,6 +43,7 @@ def main() -> int:
     settings = json.loads(sys.argv[1])
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
     _alarm(settings["start_limit"])
+    threading.Thread(target=_end_after, args=[os.getppid()], daemon=True).start()
     answers = _take_over_stdout()
     _make_importable()
     from envs.habitat.simulator import SimulatorError
@@ -71,6 +74,13 @@ def main() -> int:
 def _alarm(limit: float) -> None:
     """End this process after `limit` seconds; 0 removes the limit."""
     signal.setitimer(signal.ITIMER_REAL, _ALARM_FACTOR * limit + _ALARM_SECONDS if limit else 0.0)
+
+
+def _end_after(parent: int) -> None:
+    """End this process within a second of its parent's end."""
+    while os.getppid() == parent:
+        time.sleep(1.0)
+    os._exit(1)
 
 
 def _take_over_stdout() -> Any:

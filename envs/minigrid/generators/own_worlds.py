@@ -11,7 +11,7 @@ from typing import Any
 import jax
 
 from envs.check import first_problem
-from envs.errors import UnknownEnvironment, UnsupportedEnvironment
+from envs.errors import UnknownEnvironment, UnsupportedEnvironment, in_a_line
 from envs.minigrid.generators.generator import Generator
 from envs.minigrid.generators.text_levels import text_levels
 from envs.minigrid.level import MARGIN, MAX_SIDE, TASKS, Level
@@ -125,8 +125,8 @@ def unchecked_world(name: str, num_worlds: int) -> World:
     """
     try:
         world = _functions[name](num_worlds)
-    except Exception as error:
-        raise UnsupportedEnvironment(name, f"{type(error).__name__}: {error}") from None
+    except (Exception, SystemExit) as error:
+        raise UnsupportedEnvironment(name, in_a_line(error)) from None
     if not isinstance(world, World):
         raise UnsupportedEnvironment(name, f"it must return a World, not {type(world).__name__}")
     if world.num_worlds != num_worlds:
@@ -138,8 +138,8 @@ def unchecked_world(name: str, num_worlds: int) -> World:
 def _generator(name: str, make: Callable[[], Any]) -> Generator:
     try:
         made = make()
-    except Exception as error:
-        raise OwnWorldError(f"{type(error).__name__}: {error}") from None
+    except (Exception, SystemExit) as error:
+        raise OwnWorldError(in_a_line(error)) from None
     if isinstance(made, str):
         made = (made,)
     if isinstance(made, Sequence) and made and all(isinstance(text, str) for text in made):
@@ -172,9 +172,8 @@ def _check(generator: Generator) -> None:
 
     try:
         _, levels, ready = jax.eval_shape(advance, jax.random.key(0))
-    except Exception as error:
-        line = str(error).strip().split("\n")[0]
-        raise OwnWorldError(f"its levels fail: {type(error).__name__}: {line}") from None
+    except (Exception, SystemExit) as error:
+        raise OwnWorldError(f"its levels fail: {in_a_line(error)}") from None
     if not isinstance(levels, Level):
         raise OwnWorldError(f"its levels must be a Level, not {type(levels).__name__}")
     rows, columns = generator.height + 2 * MARGIN, generator.width + 2 * MARGIN

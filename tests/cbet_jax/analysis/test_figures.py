@@ -28,12 +28,14 @@ def write(folder, rows) -> None:
 
 
 def test_diagnostics_without_news_are_named_and_not_drawn(tmp_path, drawn):
-    write(tmp_path, {"success": 0, "policy_loss": 2, "levels_replayed": 0, "count_overflow": 0})
+    zero = ("success", "intrinsic_reward", "levels_replayed", "count_overflow")
+    write(tmp_path, {**dict.fromkeys(zero, 0), "policy_loss": 2})
     figures.draw_learning_curves(tmp_path / "metrics.csv", tmp_path, 1)
     (panel,) = drawn["diagnostics"].axes
     assert panel.get_title() == "Policy-gradient loss"
     caption = drawn["diagnostics"].get_suptitle()
-    assert "0 throughout: visits that found no room in count tables; levels played twice" in caption
+    for zero in ("visits that found no room in count tables", "intrinsic reward", "levels played"):
+        assert zero in caption.partition("0 throughout: ")[2]
     (success,) = drawn["learning_curves"].axes
     assert success.get_ylim() == (0, 1)
 

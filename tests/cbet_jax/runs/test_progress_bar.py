@@ -1,6 +1,7 @@
 """What a run says of its progress."""
 
 import io
+import re
 from types import SimpleNamespace
 
 import pytest
@@ -35,6 +36,19 @@ def test_the_speed_is_that_of_the_last_minute_or_the_last_chunk(clock):
         speed.reach(frames)
         seen.append(speed.frames_per_second)
     assert seen == [2, 2 * 10 / 580, 2 * 30 / 600, 2 * 60 / 630, 2, 1]
+
+
+def test_what_is_waited_for_has_a_clock_on_a_terminal():
+    shown = io.StringIO()
+    terminal = Console(force_terminal=True, width=80, file=shown)
+    with progress_bar.waiting(terminal, "compiling"):
+        pass
+    assert "compiling ... 0:00:00" in terminal_text(shown.getvalue())
+
+
+def terminal_text(text: str) -> str:
+    """Return text without a terminal's escape sequences."""
+    return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", text)
 
 
 def test_a_narrow_terminal_cuts_nothing_off():

@@ -21,7 +21,8 @@ def os_error(number: int) -> OSError:
         (os_error(errno.ELOOP), "cannot read or write /runs/x: it is a link", NOT_WRITTEN),
         (MemoryError(), "it takes more memory than there is", BAD_INPUT),
         (RuntimeError("RESOURCE_EXHAUSTED: Out of memory\nmore"), "than there is (Out", BAD_INPUT),
-        (RuntimeError("Unable to initialize backend 'cuda': no"), "JAX_PLATFORMS=", BAD_INPUT),
+        (RuntimeError("Unable to initialize backend 'cuda': no"), "'cuda': no", BAD_INPUT),
+        (RuntimeError("Unknown backend foo. Available"), "JAX_PLATFORM", BAD_INPUT),
     ],
 )
 def test_it_is_one_line(error, line, status):

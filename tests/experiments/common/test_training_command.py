@@ -1,5 +1,7 @@
 """What the training commands share: runs whose method, or world, is a file of one's own."""
 
+import os
+
 import pytest
 
 from cbet_jax import own_code
@@ -21,6 +23,35 @@ BONUS = """
 
     def make(settings, num_actions):
         return Intrinsic("bonus", 0.5, lambda params, played: jnp.ones(played.first.shape))
+"""
+
+
+FAULTY = """
+    import sys
+
+    import jax.numpy as jnp
+
+    from cbet_jax.intrinsic.interface import Intrinsic
+
+
+    class Mute(Exception):
+        __str__ = lambda self: 1 / 0
+
+
+    def make(settings, num_actions):
+        MADE
+
+
+    def made(reward):
+        def rewarded(params, played):
+            global WHERE
+            WHERE = played.steps.action[0, 0]
+            return reward()
+
+        return Intrinsic("faulty", 1.0, rewarded)
+
+
+    LOADED
 """
 
 
@@ -48,6 +79,49 @@ def test_a_run_keeps_its_own_method_and_resumes_with_it_only(file, tmp_path, cap
     file.write_text(file.read_text().replace("0.5", "0.6"))
     line = refused(minigrid_pretrain.main, [*longer, *method], capsys)
     assert line.strip().endswith("the run keeps the code that it began with")
+
+
+FAULTS = {  # what stands in a file, and what is said
+    "ends when loaded": ("sys.exit(0)", "", "cannot be loaded: SystemExit: 0"),
+    "ends when made": ("", "sys.exit(0)", "bonus.py:14: SystemExit: 0"),
+    "ends in a reward": ("", "return made(lambda: sys.exit(0))", "SystemExit: 0"),
+    "an if on an array": (
+        "",
+        "return made(lambda: 1 if WHERE else 2)",
+        "TracerBoolConversionError",
+    ),
+    "another shape": ("", "return made(lambda: jnp.zeros(3))", "reward must return float32[10, 2]"),
+    "another type": (
+        "",
+        "return made(lambda: jnp.zeros((10, 2), complex))",
+        "not complex64[10, 2]",
+    ),
+    "nothing": ("", "return made(lambda: None)", "not None"),
+    "no gradient": (
+        "",
+        "return made(lambda: (jnp.zeros((10, 2)), (1, {})))",
+        "the gradient of reward's loss cannot be compiled",
+    ),
+    "no text": ("", "raise Mute", "bonus.py:14: Mute: no more is said"),
+    "no method": ("", "return 3", "must return an Intrinsic, not int"),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_own_code_that_fails_is_told_in_one_line_and_leaves_no_run(name, tmp_path, capsys):
+    loaded, made, line = FAULTS[name]
+    content = FAULTY.replace("LOADED", loaded or "pass").replace("MADE", made or "pass")
+    with own_method(tmp_path, content) as path:
+        words = [*ARGUMENTS, "--envs", "Unlock", "--out", str(tmp_path / "run")]
+        found = refused(minigrid_pretrain.main, [*words, "--method", f"{path}:make"], capsys)
+    assert line in found
+    assert not (tmp_path / "run").exists()
+
+
+def test_own_code_is_read_from_ordinary_files_only(tmp_path, capsys):
+    os.mkfifo(tmp_path / "bonus.py")
+    words = [*ARGUMENTS, "--method", f"{tmp_path / 'bonus.py'}:make"]
+    assert "it is no ordinary file" in refused(minigrid_pretrain.main, words, capsys)
 
 
 def test_a_run_keeps_its_own_worlds_and_resumes_with_them_only(tmp_path, monkeypatch, capsys):

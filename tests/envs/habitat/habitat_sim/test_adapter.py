@@ -54,6 +54,11 @@ def simulator(module, scene):
     return module.open_scene(scene, None)
 
 
+def test_opens_the_scenes_of_the_package_by_name(module) -> None:
+    module.open_scene("large_flat", None)
+    assert behind().asset.name == "large_flat.glb"
+
+
 def behind() -> double.Simulator:
     return double.made[-1]
 

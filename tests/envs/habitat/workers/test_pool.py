@@ -271,7 +271,7 @@ import os, signal, sys, time
 from envs.habitat.workers.process import Settings
 from envs.habitat.workers.pool import WorkerPool
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
-workers = WorkerPool(Settings(sys.argv[1], sys.argv[2], step_limit=2.0), 2)
+workers = WorkerPool(Settings(sys.argv[1], sys.argv[2], step_limit=600.0), 2)
 workers.reset([1, 2])
 print(*[each.pid for each in workers._workers], flush=True)
 if sys.argv[1] == "silent":
