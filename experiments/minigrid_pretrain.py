@@ -1,26 +1,15 @@
 """Pre-train in gridworlds: `python -m experiments.minigrid_pretrain --preset laptop`."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from rich.console import Console
-
 from cbet_jax.config import RunSettings
 from envs.minigrid.generators.own_worlds import is_whole_world
 from experiments import watch
-from experiments.common import gridworlds, opening, presets, training_command
+from experiments.common import gridworlds, presets, training_command
 from experiments.common.cli import Said, value_of
-from experiments.common.gridworlds import build
-from experiments.common.training_options import (
-    Asked,
-    Experiment,
-    Opened,
-    TrainingOptions,
-    shared_options,
-)
+from experiments.common.training_options import Experiment, TrainingOptions, shared_options
 
 FILM_STEPS = 140  # of the film at the end
 
@@ -44,14 +33,6 @@ def defaults(said: Said, stored: RunSettings | None) -> PretrainOptions:
     return PretrainOptions(**shared_options(base), envs=base.environments)
 
 
-@contextmanager
-def opened(runs: Sequence[Asked[PretrainOptions]], console: Console) -> Iterator[Opened]:
-    """Build the program of the runs."""
-    first, *others = [run.options.settings for run in runs]
-    program = build(first, opening.lay_out(runs[0].options, console), *others)
-    yield Opened([first, *others], program)
-
-
 def film(options: PretrainOptions, run: Path, to: Path) -> None:
     """Film the policy, except in worlds with rules of their own, which cannot be drawn."""
     if not any(map(is_whole_world, options.envs)):
@@ -63,7 +44,7 @@ EXPERIMENT = Experiment(
     stage="pre-training",
     evaluate=gridworlds.EVALUATE,
     defaults=defaults,
-    opened=opened,
+    opened=gridworlds.opened,
     together=True,
     film=film,
 )

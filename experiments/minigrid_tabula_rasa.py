@@ -4,26 +4,15 @@ The policy learns from the sum of the task's own reward and an intrinsic one (pa
 "tabula-rasa"). Success ends an episode, and counts are not reset at random.
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 
 import tyro
-from rich.console import Console
 
-from cbet_jax.analysis.method_style import plain_name
 from cbet_jax.config import RunSettings
-from experiments.common import gridworlds, opening, presets, training_command
+from experiments.common import gridworlds, presets, training_command
 from experiments.common.cli import Said, value_of
-from experiments.common.gridworlds import build
-from experiments.common.training_options import (
-    Asked,
-    Experiment,
-    Opened,
-    TrainingOptions,
-    shared_options,
-)
+from experiments.common.training_options import Experiment, TrainingOptions, shared_options
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,20 +42,12 @@ def defaults(said: Said, stored: RunSettings | None) -> TabulaRasaOptions:
     return TabulaRasaOptions(**shared_options(base), env=env)
 
 
-@contextmanager
-def opened(runs: Sequence[Asked[TabulaRasaOptions]], console: Console) -> Iterator[Opened]:
-    """Build the program of the runs."""
-    first, *others = [run.options.settings for run in runs]
-    program = build(first, opening.lay_out(runs[0].options, console), *others)
-    yield Opened([first, *others], program, prefix=f"{plain_name(runs[0].options.env)}-")
-
-
 EXPERIMENT = Experiment(
     module="experiments.minigrid_tabula_rasa",
     stage="tabula rasa",
     evaluate=gridworlds.EVALUATE,
     defaults=defaults,
-    opened=opened,
+    opened=gridworlds.opened,
     together=True,
 )
 main = partial(training_command.main, EXPERIMENT)

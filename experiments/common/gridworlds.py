@@ -1,12 +1,16 @@
 """Read, build and begin runs in gridworlds."""
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
 import jax
 from jax.sharding import Mesh
+from rich.console import Console
 
 from cbet_jax.agent import world_agent
+from cbet_jax.analysis.method_style import plain_name
 from cbet_jax.config import RunSettings, SettingsError
 from cbet_jax.method_check.check import refuse_misfit
 from cbet_jax.program import Program, make_program, seed_keys
@@ -15,6 +19,8 @@ from cbet_jax.runs.checkpoint import Position
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
 from cbet_jax.settings.as_json import first_difference, to_json
 from envs.minigrid import make_world
+from experiments.common import opening
+from experiments.common.training_options import Asked, Opened, TrainingOptions
 
 EVALUATE = "experiments.minigrid_evaluate"  # the command to run next
 
@@ -66,6 +72,15 @@ def build(settings: RunSettings, mesh: Mesh | None = None, *others: RunSettings)
         fewer = f", or train fewer than {len(several)} runs --together" if others else ""
         raise memory.NotEnoughMemoryError(f"{error}{fewer}") from None
     return program
+
+
+@contextmanager
+def opened[O: TrainingOptions](runs: Sequence[Asked[O]], console: Console) -> Iterator[Opened]:
+    """Build the program of runs that begin with untrained policies."""
+    first, *others = [run.options.settings for run in runs]
+    program = build(first, opening.lay_out(runs[0].options, console), *others)
+    prefix = "" if first.explore else f"{plain_name(first.environments[0])}-"
+    yield Opened([first, *others], program, prefix)
 
 
 def save_first_state(

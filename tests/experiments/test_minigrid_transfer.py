@@ -176,7 +176,7 @@ def test_several_runs_are_evaluated_each_in_its_own_directory(finished, tmp_path
 
 
 def test_a_task_is_learnt_from_nothing(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(minigrid_tabula_rasa, "build", fake_program)
+    monkeypatch.setattr(gridworlds, "build", fake_program)
     root = tmp_path / "run"
     arguments = [*ENV, *TINY, "--frames", "40", "--out", str(root)]
     minigrid_tabula_rasa.main(arguments)

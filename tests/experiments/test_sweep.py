@@ -40,7 +40,7 @@ def _quiet_submitit(monkeypatch):
 def stand_in(monkeypatch):
     """Training that takes no time, here and in the jobs."""
     monkeypatch.setitem(jobs.COMMANDS, "pretrain", "tests.support.small_sweep")
-    monkeypatch.setattr(minigrid_pretrain, "build", fake_program)
+    monkeypatch.setattr("experiments.common.gridworlds.build", fake_program)
     leave_unrendered(monkeypatch)
 
 
@@ -274,7 +274,9 @@ def test_runs_that_differ_in_more_are_trained_by_programs_of_their_own(
 
     monkeypatch.setattr(plans, "LocalQueue", Queue)
     monkeypatch.setitem(jobs.COMMANDS, "pretrain", "experiments.minigrid_pretrain")
-    monkeypatch.setattr(minigrid_pretrain, "build", lambda first, *_: fake_program(first))
+    monkeypatch.setattr(
+        "experiments.common.gridworlds.build", lambda first, *_: fake_program(first)
+    )
     command.main(arguments)
     assert begun == [2, 2, 2, 2]
     arguments[arguments.index(str(tmp_path / "sweep"))] = str(tmp_path / "alone")

@@ -40,7 +40,7 @@ def play_in_corridors() -> None:
         return corridor(num_worlds)
 
     gridworlds.make_world = make_corridor  # type: ignore[assignment]
-    minigrid_pretrain.build = cache(minigrid_pretrain.build)  # traced once for all of its sessions
+    gridworlds.build = cache(gridworlds.build)  # traced once for all of its sessions
     figures.draw_learning_curves = lambda *_: []
 
 

@@ -28,7 +28,7 @@ from cbet_jax.program import Program
 from cbet_jax.runs import metrics_table
 from cbet_jax.runs.saved_policies import UNTRAINED
 from cbet_jax.train import TrainState
-from experiments import minigrid_pretrain, minigrid_tabula_rasa, minigrid_transfer, paper
+from experiments import paper
 from experiments.common.presets import PRESETS
 from experiments.evaluation import gridworlds
 from experiments.evaluation.gridworlds import EvaluatedRun, PlayedWorld
@@ -127,8 +127,8 @@ def kill_at(chunk: int) -> None:
 def stand_in(patch: pytest.MonkeyPatch) -> None:
     """Let studies be small, and done in this process by the stand-ins, until `patch` is undone."""
     patch.setitem(PRESETS, "smoke", TINY)
-    for module in (minigrid_pretrain, minigrid_tabula_rasa, minigrid_transfer):
-        patch.setattr(module, "build", walking)
+    for module in ("common.gridworlds", "minigrid_transfer"):
+        patch.setattr(f"experiments.{module}.build", walking)
     patch.setattr(gridworlds, "play_each_world", playing)
     patch.setattr(plans, "LocalQueue", HereQueue)
 

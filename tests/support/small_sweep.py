@@ -15,6 +15,7 @@ from cbet_jax.config import SettingsError
 from cbet_jax.runs import metrics_table
 from cbet_jax.runs.signals import Stop
 from experiments import minigrid_pretrain
+from experiments.common import gridworlds
 from experiments.minigrid_pretrain import EXPERIMENT
 from tests.support.fake_program import fake_program
 
@@ -58,7 +59,7 @@ def build(settings: Any, mesh: Any, *_: Any) -> Any:
 
 
 if __name__ == "__main__":
-    minigrid_pretrain.build = build
+    gridworlds.build = build
     figures.draw_learning_curves = lambda *_: []
     Stop.reply = lambda stop: TOLD.append(stop.signal)  # type: ignore[method-assign]
     if "--resume" not in sys.argv:

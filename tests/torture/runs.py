@@ -11,6 +11,7 @@ import numpy as np
 from cbet_jax.runs import checkpoint, metrics_table
 from cbet_jax.runs.directory import RunDirectory, checkpoints
 from experiments import minigrid_evaluate, minigrid_pretrain
+from experiments.common import gridworlds as programs
 from experiments.evaluation import gridworlds
 from tests.support.small_study import playing, walking
 from tests.support.tiny import ARGUMENTS, CHUNK_FRAMES
@@ -25,7 +26,7 @@ EVALUATE = ["--episodes", "2", "--envs", "Unlock"]
 
 def stand_in() -> None:
     """Give this process programs that compile at once."""
-    minigrid_pretrain.build = walking
+    programs.build = walking
     gridworlds.play_each_world = playing
 
 

@@ -63,7 +63,7 @@ class Compiled:
 @pytest.fixture(scope="module", autouse=True)
 def _stand_in():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(minigrid_pretrain, "build", fake_program)
+        patch.setattr("experiments.common.gridworlds.build", fake_program)
         patch.setattr(endings, "draw_film", lambda *_: [])
         patch.setattr(figures, "draw_learning_curves", lambda *_: [])
         yield
@@ -132,7 +132,7 @@ def test_a_signal_is_answered_while_a_chunk_is_played(tmp_path, monkeypatch):
 
         return program._replace(advance=Compiled(advance))
 
-    monkeypatch.setattr(minigrid_pretrain, "build", build)
+    monkeypatch.setattr("experiments.common.gridworlds.build", build)
     with pytest.raises(SystemExit) as stop:
         pretrain(tmp_path)
     assert stop.value.code == 128 + signal.SIGTERM
@@ -234,7 +234,7 @@ def test_a_run_whose_tables_are_too_small_is_not_made_longer(
         init = lambda keys: program.init(keys)._replace(actor=np.zeros((SEEDS, 1)))  # noqa: E731
         return program._replace(init=init)
 
-    monkeypatch.setattr(minigrid_pretrain, "build", larger)
+    monkeypatch.setattr("experiments.common.gridworlds.build", larger)
     directory = RunDirectory(shutil.copytree(unbroken.root, tmp_path / "extended"))
     assert "have no room for" in refused_resume(directory, "--frames", str(10 * FRAMES))
     assert directory.settings() == unbroken.settings()
@@ -487,7 +487,7 @@ def test_a_directory_that_cannot_be_made_is_refused(name, tmp_path, monkeypatch,
 
 
 def test_a_loss_that_is_not_finite_stops_the_run(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(minigrid_pretrain, "build", partial(fake_program, bad_update=11))
+    monkeypatch.setattr("experiments.common.gridworlds.build", partial(fake_program, bad_update=11))
     with pytest.raises(SystemExit) as stop:
         pretrain(tmp_path)
     error = capsys.readouterr().err
@@ -517,7 +517,7 @@ def test_parameters_that_are_not_finite_are_never_saved(of_method, tmp_path, cap
 
         return program._replace(advance=Compiled(advance))
 
-    monkeypatch.setattr(minigrid_pretrain, "build", silent)
+    monkeypatch.setattr("experiments.common.gridworlds.build", silent)
     with pytest.raises(SystemExit):
         pretrain(tmp_path)
     assert "a parameter is not a finite number after update 6" in capsys.readouterr().err
@@ -542,7 +542,7 @@ def together(monkeypatch):
             lines += [training_command.AND, *ARGUMENTS, *own]
         minigrid_pretrain.main(lines[1:])
 
-    monkeypatch.setattr(minigrid_pretrain, "build", build)
+    monkeypatch.setattr("experiments.common.gridworlds.build", build)
     return train
 
 

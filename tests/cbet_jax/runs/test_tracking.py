@@ -30,7 +30,7 @@ def _stand_in(monkeypatch):
         Image.new("RGB", (8, 8)).save(folder / "film.gif")
         return [folder / "film.gif"]
 
-    monkeypatch.setattr(minigrid_pretrain, "build", fake_program)
+    monkeypatch.setattr("experiments.common.gridworlds.build", fake_program)
     monkeypatch.setattr(endings, "draw_film", lambda *_: [])
     monkeypatch.setattr(figures, "draw_learning_curves", draw)
 

@@ -57,7 +57,7 @@ FAULTY = """
 
 @pytest.fixture
 def file(tmp_path, monkeypatch):
-    monkeypatch.setattr(minigrid_pretrain, "build", fake_program)
+    monkeypatch.setattr("experiments.common.gridworlds.build", fake_program)
     with own_method(tmp_path, BONUS) as path:
         yield path
 
@@ -125,7 +125,7 @@ def test_own_code_is_read_from_ordinary_files_only(tmp_path, capsys):
 
 
 def test_a_run_keeps_its_own_worlds_and_resumes_with_them_only(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(minigrid_pretrain, "build", fake_program)
+    monkeypatch.setattr("experiments.common.gridworlds.build", fake_program)
     with own_world(tmp_path) as path:
         directory = RunDirectory(tmp_path / "run")
         out = ["--out", str(directory.root)]

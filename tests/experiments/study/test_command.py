@@ -14,7 +14,7 @@ import pytest
 from cbet_jax.runs import metrics_table
 from cbet_jax.runs.directory import RunDirectory, checkpoints, frames_of, path_at
 from cbet_jax.runs.memory import NotEnoughMemoryError
-from experiments import minigrid_pretrain, paper, report
+from experiments import paper, report
 from experiments.study import results
 from experiments.study.plan import TABULA_RASA, TRANSFER, reached
 from experiments.sweeps import execute
@@ -244,10 +244,11 @@ def test_a_run_that_diverges_stops_only_what_needs_it(
     """Its first two chunks are good, and the policies there are evaluated."""
 
     def diverging(settings, mesh=None):
-        return walking(settings, mesh, bad_update=5 if settings.train.method == "cbet" else -1)
+        bad = settings.explore and settings.train.method == "cbet"
+        return walking(settings, mesh, bad_update=5 if bad else -1)
 
     root = tmp_path / "study"
-    monkeypatch.setattr(minigrid_pretrain, "build", diverging)
+    monkeypatch.setattr("experiments.common.gridworlds.build", diverging)
     arguments = [*ARGUMENTS, "--methods", "cbet", "count", "--out", str(root)]
     for _ in range(2):  # it diverges again where it did
         line = refused(paper.main, arguments, capsys, 1)
@@ -262,7 +263,7 @@ def test_a_run_that_diverges_stops_only_what_needs_it(
         text = (root / "report.html").read_text()
         assert "Diverged after 80 frames, and is reported until there: pretrain DoorKey" in text
         assert "<td>DoorKey</td><td>C-BET</td><td>diverged</td>" in text
-    monkeypatch.setattr(minigrid_pretrain, "build", walking)
+    monkeypatch.setattr("experiments.common.gridworlds.build", walking)
     paper.main(arguments)  # with what does not diverge
     assert "iverged" not in (root / "report.html").read_text()
     ours = {name: numbers for name, numbers in contents(root).items() if "count" not in name}
@@ -275,10 +276,12 @@ def test_a_run_that_memory_has_no_room_for_stops_only_what_needs_it(
     small, tmp_path, capsys, monkeypatch
 ):
     def build(settings, mesh=None):
+        if not settings.explore:
+            return walking(settings, mesh)
         raise NotEnoughMemoryError("training keeps 21.0 GiB")
 
     root = tmp_path / "study"
-    monkeypatch.setattr(minigrid_pretrain, "build", build)
+    monkeypatch.setattr("experiments.common.gridworlds.build", build)
     line = refused(paper.main, [*ARGUMENTS, "--out", str(root)], capsys, 1)
     assert line.startswith(
         f"error: 4 of 5 jobs have failed, first {RUN}: training keeps 21.0 GiB\n"
