@@ -27,7 +27,7 @@ BAD_COMMAND_LINES = {
     "a rate that is no number": (["--optimizer.learning-rate", "nan"], "a finite number, not nan"),
     "codes of cells": (["--counts.keys", "ternary"], "counts.keys=ternary codes the pixels"),
     "kept too late": (["--frames", "9", "--keep-at", "10"], "keep_at must be in 1..9, not 10"),
-    "no worlds": (["--envs"], "envs must name"),
+    "no worlds": (["--envs"], "--envs names nothing"),
     "too much memory": (["--method", "count", "--seeds", "10000"], "smaller --counts.capacity"),
     "resume without a directory": (["--resume"], "--out"),
     "resume of nothing": (["--resume", "--out", "nowhere"], "holds no run"),
