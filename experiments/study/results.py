@@ -34,7 +34,8 @@ STUDY = "study"  # the stage of rows that say what was asked for
 CURVES = ("interactions", "success", "extrinsic_return", "intrinsic_reward")
 POINTS = 30  # a curve has so many
 SMOOTHED_FRAMES = 300 * 3200  # window for 50 M frames (paper, appendix "plot smoothing")
-SOLVED = 0.9  # share of the best return
+SOLVED = 0.9  # share of the best return,
+SOLVING_FRAMES = 200_000  # as the mean of the episodes in so many last frames
 MAY_DIFFER = ("budget", "seeds", "first_seed")  # between studies whose tables are read together
 EXACT = 15  # digits of a setting
 EARLIER = "results-earlier.csv"  # an earlier table, if it has results of which no files are left
@@ -213,7 +214,8 @@ def _run(stage: str, setup: str, method: str, path: Path, study: StudySettings) 
                     yield here._replace(frames=int(frames), value=float(value))
             if metric != "extrinsic_return" or settings.explore:
                 continue
-            solved = frames_to_solve(column, window, actors, BEST_RETURN.get(world, 1.0))
+            best = BEST_RETURN.get(world, 1.0)
+            solved = frames_to_solve(column, min(window, SOLVING_FRAMES), actors, best)
             if solved and solved <= now:
                 yield here._replace(metric=FRAMES_TO_SOLVE, frames=now, value=solved)
 

@@ -251,7 +251,7 @@ def test_the_page_has_what_was_run(tmp_path):
         "worlds_MultiEnv",
     }
     assert text.count('src="data:image/png;base64,') == len(drawn)
-    assert "Every evaluation" not in report.write(tmp_path / "x.html", "Title", [])[0].read_text()
+    assert "Every evaluation" not in report.write(tmp_path / "y.html", "Title", [])[0].read_text()
 
 
 def test_what_is_published_belongs_to_a_table():
