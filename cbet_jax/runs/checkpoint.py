@@ -35,6 +35,7 @@ from cbet_jax.runs.atomic_write import replacing
 from cbet_jax.runs.directory import FRAME_DIGITS, checkpoints, path_at
 from cbet_jax.runs.reading import UnreadableError, open_to_read
 
+LARGEST_PACKED = 2**28  # bytes of a compressed array
 KEPT = 3  # newest checkpoints; older ones are deleted
 RECORD = "record"  # the JSON in a file
 FILE = Path("default", "state.npz")  # the file in a checkpoint; orbax names the folder
@@ -271,7 +272,8 @@ def named_leaves(tree: Any) -> dict[str, Any]:
 
 def _member(archive: zipfile.ZipFile, name: str) -> np.ndarray:
     """Read an array of a file; reading it whole checks its CRC-32."""
-    if archive.getinfo(f"{name}.npy").compress_type:  # we compress none: it may be of any size
+    info = archive.getinfo(f"{name}.npy")
+    if info.compress_type and info.file_size > LARGEST_PACKED:  # only packaged policies are packed
         raise ValueError(name)
     array: np.ndarray = np.load(io.BytesIO(archive.read(f"{name}.npy")), allow_pickle=False)
     return array

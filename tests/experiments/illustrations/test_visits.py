@@ -21,8 +21,8 @@ def always(action: int):
     agent = uniform(len(rules.ACTIONS))
 
     def apply(params, view, first, state):
-        logits, value, state, _ = agent.apply(params, view, first, state)
-        return logits.at[..., action].set(1e3), value, state
+        outputs = agent.apply(params, view, first, state)
+        return outputs._replace(logits=outputs.logits.at[..., action].set(1e3))
 
     return agent._replace(apply=apply)
 

@@ -195,7 +195,7 @@ def test_stages_are_done_one_by_one(unbroken, small, tmp_path, capsys):
     words = [*ARGUMENTS, "--out", str(root), "--stages"]
     for stage in ("evaluation", "transfer"):
         assert "holds no study" in refused(paper.main, [*words, stage], capsys)
-    assert "nothing is asked for" in refused(paper.main, words, capsys)
+    assert "--stages names nothing" in refused(paper.main, words, capsys)
     before_its_end = [*words, "transfer", "--until", "50"]
     assert "nothing is asked for" in refused(paper.main, before_its_end, capsys)
     assert not root.exists()

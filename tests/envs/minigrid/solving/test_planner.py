@@ -34,19 +34,19 @@ WGWGWGWGWGWG""",
     "one of two pockets holds the key, and two balls are before the door": """\
 WGWGWGWGWGWGWGWG
 WGWGKRWG  WGWGWG
-WG  >>AGAYLRABWG
+WG  >>APAYLRABWG
 WGWGWGWGWGWGWGWG""",
     "nothing can be dropped on floors and in doors": """\
 WGWGWGWGWGWGWGWG
-WG  FBDB>>AGLRAB
+WG  FBDB>>APLRAB
 WG  WGWGFBWGWGWG
 WGWGWGWGKRWGWGWG
 WGWGWGWGWGWGWGWG""",
     "the key to the key is behind a ball, beside lava": """\
 WGWGWGWGWGWGWG
-WGBYLGKRWGABWG
-WGVRAGWGWGLRWG
-WGKG  >>    WG
+WGBYLPKRWGABWG
+WGVRAPWGWGLRWG
+WGKP  >>    WG
 WGWGWGWGWGWGWG
 (1, 1) holds KY""",
 }
@@ -61,7 +61,7 @@ WG>>VRKRABWG
 WGWGWGWGWGWG""",
     "the ball cannot be put anywhere but between key and door": """\
 WGWGWGWGWGWGWG
-WGKR>>AG  LRAB
+WGKR>>AP  LRAB
 WGWGWGWGWGWGWG""",
 }
 
