@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # the same names as below
     from cbet_jax.intrinsic import METHODS, make_intrinsic
     from cbet_jax.intrinsic.interface import Intrinsic
     from cbet_jax.other_learners.bonus import Batch, Bonus, Seen, bonus
+    from cbet_jax.other_learners.intrinsic_reward import IntrinsicReward
     from cbet_jax.program import Program, make_program, seed_keys
     from cbet_jax.rollout import act, begin_actor
     from cbet_jax.runs.devices import make_mesh, use_cpu
@@ -39,6 +40,7 @@ _NAMES = {
     "cbet_jax.intrinsic": ("METHODS", "make_intrinsic"),
     "cbet_jax.intrinsic.interface": ("Intrinsic",),
     "cbet_jax.other_learners.bonus": ("Batch", "Bonus", "Seen", "bonus"),
+    "cbet_jax.other_learners.intrinsic_reward": ("IntrinsicReward",),
     "cbet_jax.program": ("Program", "make_program", "seed_keys"),
     "cbet_jax.rollout": ("act", "begin_actor"),
     "cbet_jax.runs.devices": ("make_mesh", "use_cpu"),

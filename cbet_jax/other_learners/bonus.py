@@ -5,6 +5,9 @@
     state, reward = bonus.step(state, key, obs, action, next_obs, done)  # add it to yours
     state, metrics = bonus.update(state, batch)                          # RND, RIDE, ...: learn
 
+If the last views of episodes are known, let `step` see them as `next_obs` with `done` false, and
+then begin the next episodes: `state = bonus.begin(state, key, last_obs, first_obs, done)`.
+
 All can be jitted, scanned and vmapped. They are the package's own methods
 (`cbet_jax.intrinsic.METHODS`): no reward has a second implementation.
 """
@@ -42,6 +45,7 @@ class BonusState(NamedTuple):
     params: Params
     memory: Memory
     optimizers: dict[str, ArrayTree]  # one for each network that learns
+    adapted: dict[str, ArrayTree]  # running means with all steps; the next update takes them on
 
 
 class Batch(NamedTuple):
@@ -60,6 +64,9 @@ class Bonus(NamedTuple):
     #: takes state, key, obs, action, next_obs, done; returns state and the weighted reward [N]
     step: Callable[..., tuple[BonusState, Float[Array, " N"]]]
     update: Callable[[BonusState, Batch], tuple[BonusState, Metrics]]
+    #: takes state, key, the last and the first observations, and bool[N]: who begins an episode
+    begin: Callable[..., BonusState]
+    panoramas: bool  # whether the method counts changes of panoramas
 
 
 def bonus(
@@ -99,7 +106,7 @@ def bonus(
         nothing = jnp.zeros(num_envs)
         params, memory = intrinsic.init(key, _step(_seen(obs, view_shape), nothing > 0))
         each = {name: optimizer.init(network) for name, network in params.learnt.items()}
-        return BonusState(params, memory, each)
+        return BonusState(params, memory, each, params.fixed)
 
     def step(
         state: BonusState,
@@ -114,7 +121,35 @@ def bonus(
         memory, signal = _observe(intrinsic, state, key[None], batch, view_shape)
         trajectory = _trajectory(batch, signal, view_shape)
         reward, _ = intrinsic.reward_and_loss(state.params, trajectory)
-        return state._replace(memory=memory), intrinsic.coefficient * reward[0]
+        params = state.params._replace(fixed=state.adapted)
+        adapted = intrinsic.adapt(params, trajectory, unchanged).fixed
+        return state._replace(memory=memory, adapted=adapted), intrinsic.coefficient * reward[0]
+
+    def begin(
+        state: BonusState,
+        key: PRNGKeyArray,
+        last: Observation,
+        first: Observation,
+        which: Bool[Array, " N"],
+    ) -> BonusState:
+        """Show one environment after the other a step that leads into its next episode."""
+        order = jnp.argsort(~which)
+        batch = Batch(last, jnp.zeros(num_envs, jnp.int32), first, jnp.ones(num_envs, bool))
+        each = _each_environment(intrinsic, key, batch, view_shape)
+
+        def begin_one(count: Int[Array, ""], memory: Memory) -> Memory:
+            env = order[count]
+            own = jax.tree.map(lambda leaf, own: leaf[env][None] if own else leaf, memory, each)
+            one = jax.tree.map(lambda leaf: jnp.asarray(leaf)[env][None, None], batch)
+            keys = jax.random.fold_in(key, count)[None]
+            after, _ = _observe(intrinsic, state._replace(memory=own), keys, one, view_shape)
+            return jax.tree.map(
+                lambda leaf, own, new: leaf.at[env].set(new[0]) if own else new,
+                *(memory, each, after),
+            )
+
+        memory = jax.lax.fori_loop(0, which.sum(), begin_one, state.memory)
+        return state._replace(memory=memory)
 
     def update(state: BonusState, batch: Batch) -> tuple[BonusState, Metrics]:
         keys = jax.random.split(jax.random.key(0), len(batch.action))
@@ -123,7 +158,7 @@ def bonus(
         )  # of a record that no loss reads
         signal = jax.tree.map(lambda leaf: jnp.ones(leaf.shape, leaf.dtype), shapes)
         trajectory = _trajectory(batch, signal, view_shape)
-        params = intrinsic.adapt(state.params, trajectory, unchanged)
+        params = state.params._replace(fixed=state.adapted)
 
         def loss_of(learnt: dict[str, ArrayTree]) -> tuple[Float[Array, ""], Metrics]:
             _, loss = intrinsic.reward_and_loss(params._replace(learnt=learnt), trajectory)
@@ -131,10 +166,24 @@ def bonus(
 
         (loss, terms), gradients = jax.value_and_grad(loss_of, has_aux=True)(params.learnt)
         learnt, each = update_networks(optimizer, gradients, params.learnt, state.optimizers)
-        state = BonusState(params._replace(learnt=learnt), state.memory, each)
-        return state, {"intrinsic_loss": loss, **terms}
+        params = params._replace(learnt=learnt)
+        return state._replace(params=params, optimizers=each), {"intrinsic_loss": loss, **terms}
 
-    return Bonus(init, step, update)
+    return Bonus(init, step, update, begin, intrinsic.panoramas)
+
+
+def _each_environment(
+    intrinsic: Intrinsic, key: PRNGKeyArray, batch: Batch, view_shape: Any
+) -> Any:
+    """Return for each array of a memory whether it has an entry for each environment."""
+
+    def sizes(number: int) -> Any:
+        some = jax.tree.map(lambda leaf: jnp.asarray(leaf)[:number], batch)
+        first = _step(_seen(some.next_obs, view_shape), some.done)
+        memory = jax.eval_shape(intrinsic.init, key, first)[1]
+        return jax.tree.map(lambda leaf: len(leaf) if leaf.ndim else 0, memory)
+
+    return jax.tree.map(lambda all_, one: all_ != one, sizes(len(batch.action)), sizes(1))
 
 
 def _seen(obs: Observation, view_shape: tuple[int, int, int]) -> Seen:

@@ -145,18 +145,20 @@ def gym_vector(
     )
 
 
-def gymnax_env(name: str, *, explore: bool = False) -> GymnaxEnvironment:
+def gymnax_env(name: str, *, explore: bool = False, api: str = "0") -> GymnaxEnvironment:
     """Build one environment with gymnax's interface: pure `reset` and `step`, to be vmapped.
 
     Args:
         name: one of `NAMES`, another size of its families, or one of navix's.
         explore: whether episodes continue after success.
+        api: whether `step` returns one `done` (`0`) or `terminated` and `truncated` (`1.0`).
 
     Raises:
         UnknownEnvironment: no environment has that name.
         UnsupportedEnvironment: the world has rules or a task of its own.
+        ValueError: `api` is unknown.
     """
-    return GymnaxEnvironment(find(name), explore=explore)
+    return GymnaxEnvironment(find(name), explore=explore, api=api)
 
 
 def panorama(state: Any) -> UInt8[Array, "4 7 7 3"]:

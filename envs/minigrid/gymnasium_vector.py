@@ -4,7 +4,6 @@ Importing this module imports gymnasium, an optional package. Observations are M
 by its `ImgObsWrapper`, without the mission (constant per environment) and direction (in `states`).
 """
 
-import time
 from collections.abc import Iterator
 from functools import partial
 from typing import Any, NamedTuple
@@ -37,9 +36,10 @@ class GridworldVectorEnv(VectorEnv[Observations, np.ndarray, np.ndarray]):
     """A batch of gridworlds of one environment. `envs.minigrid.gym_vector` describes the arguments.
 
     `info` holds `success` and `interactions` (unique so far) of the current episode at every step,
-    and `panorama` on request. At the end of an episode, `episode` holds its return `r`, length `l`
-    and seconds `t`, as in `RecordEpisodeStatistics`. With same-step resets, the current episode is
-    then already the next one; `final_obs` and `final_info` describe the last one.
+    and `panorama` on request. With same-step resets, where an episode has ended the current episode
+    is already the next one; `final_obs` and `final_info` describe the last one. Returns and lengths
+    of episodes are left to gymnasium's `RecordEpisodeStatistics`. As in MiniGrid, a success in the
+    last step that is allowed is both a termination and a truncation.
 
     With arrays `dlpack`, do not change views and panoramas in place: they are JAX arrays.
     """
@@ -73,10 +73,11 @@ class GridworldVectorEnv(VectorEnv[Observations, np.ndarray, np.ndarray]):
         self._begin = jax.jit(lambda key: world.init(key)[0])
         self._refresh = jax.jit(world.refresh, donate_argnums=0)
         self._restart = jax.jit(restart, donate_argnums=0)
-        self._look = jax.jit(partial(_look, panorama=panorama))
+        self._look = jax.jit(_look, static_argnames="panorama")
         same_step = mode is AutoresetMode.SAME_STEP
-        step = partial(_step, explore=explore, same_step=same_step, panorama=panorama)
-        self._step = jax.jit(step, donate_argnums=0)
+        step = partial(_step, explore=explore, same_step=same_step)
+        self._step = jax.jit(step, donate_argnums=0, static_argnames="panorama")
+        self.panorama = panorama
         self._on_host = arrays == NUMPY
         self._worlds: Worlds | None = None
         self._levels_left = 0  # fresh levels in the pool
@@ -123,7 +124,7 @@ class GridworldVectorEnv(VectorEnv[Observations, np.ndarray, np.ndarray]):
         anew = self._everything if mask is None else mask
         self._records.begin(anew)
         self._ended = self._ended & ~anew
-        view, panorama = self._look(self._worlds.states)
+        view, panorama = self._look(self._worlds.states, panorama=self.panorama)
         return self._shown(view), self._infos(panorama)
 
     def step(
@@ -146,15 +147,16 @@ class GridworldVectorEnv(VectorEnv[Observations, np.ndarray, np.ndarray]):
         if self.autoreset_mode is AutoresetMode.DISABLED and pending.any():
             raise error.ResetNeeded("some episodes have ended: reset these with a reset_mask")
         self._records.begin(pending)
-        self._worlds, (pictures, on_device) = self._step(worlds, actions, pending)
+        self._worlds, (pictures, on_device) = self._step(
+            worlds, actions, pending, panorama=self.panorama
+        )
         seen: Any = jax.device_get(on_device)  # a `_Seen` of numpy arrays
         reward = seen.reward.astype(np.float64)
-        self._records.add(~pending, reward, seen.success, seen.interaction)
-        ended = seen.terminated | seen.truncated
-        infos = self._records.of(ended) if ended.any() else {}
+        self._records.add(seen.success, seen.interaction)
+        ended, infos = seen.terminated | seen.truncated, {}
         if self.autoreset_mode is AutoresetMode.SAME_STEP:
             if ended.any():
-                infos |= self._final_infos(ended, pictures.last)
+                infos = self._final_infos(ended, pictures.last)
             self._records.begin(ended)
             self._levels_left -= int(ended.sum())
         else:
@@ -193,15 +195,16 @@ class GridworldVectorEnv(VectorEnv[Observations, np.ndarray, np.ndarray]):
             known["panorama"] = self._shown(panorama)
         return _with_masks(known, self._everything)
 
-    def _final_infos(
-        self, ended: Bool[np.ndarray, " N"], last_views: UInt8[Array, "N 7 7 3"]
-    ) -> Infos:
-        """Return the final observations and statistics of ended episodes."""
+    def _final_infos(self, ended: Bool[np.ndarray, " N"], last_seen: Any) -> Infos:
+        """Return the final observations, panoramas and statistics of ended episodes."""
         last = np.full(self.num_envs, None, object)
-        views = self._shown(last_views)
+        view, panorama = last_seen
+        views = self._shown(view)
         for index in np.flatnonzero(ended):
             last[index] = views[index].copy()
         known = {name: values * ended for name, values in self._records.so_far().items()}
+        if panorama is not None:
+            known["panorama"] = self._shown(panorama)
         return _with_masks({"final_obs": last, "final_info": _with_masks(known, ended)}, ended)
 
     def _fill_pool(self) -> None:
@@ -219,36 +222,22 @@ class GridworldVectorEnv(VectorEnv[Observations, np.ndarray, np.ndarray]):
 
 
 class _EpisodeRecords:
-    """Returns, lengths, successes and unique interactions of `num_envs` episodes."""
+    """Successes and unique interactions of `num_envs` episodes."""
 
     def __init__(self, num_envs: int) -> None:
-        self._return = np.zeros(num_envs)
-        self._length = np.zeros(num_envs, np.int64)
         self._success = np.zeros(num_envs, bool)
         self._interactions = np.zeros(num_envs, np.int64)
         self._met: list[set[int]] = [set() for _ in range(num_envs)]  # keys of interactions
-        self._began = np.zeros(num_envs)  # seconds
 
     def begin(self, which: Bool[np.ndarray, " N"]) -> None:
         """Begin the records of some episodes."""
-        if not which.any():
-            return
-        for values in (self._return, self._length, self._success, self._interactions):
-            values[which] = 0
-        self._began[which] = time.perf_counter()
+        self._success[which] = False
+        self._interactions[which] = 0
         for index in np.flatnonzero(which):
             self._met[index].clear()
 
-    def add(
-        self,
-        acted: Bool[np.ndarray, " N"],
-        reward: Float[np.ndarray, " N"],
-        success: Bool[np.ndarray, " N"],
-        interaction: UInt32[np.ndarray, "N 2"],
-    ) -> None:
-        """Add a step of the environments `acted`; the other arrays are those of `Step`."""
-        self._return += reward
-        self._length += acted
+    def add(self, success: Bool[np.ndarray, " N"], interaction: UInt32[np.ndarray, "N 2"]) -> None:
+        """Add a step; the arrays are those of `Step`."""
         self._success |= success
         keys = np.ascontiguousarray(interaction).view(np.uint64)[:, 0]
         for index in np.flatnonzero(keys):
@@ -258,12 +247,6 @@ class _EpisodeRecords:
     def so_far(self) -> Infos:
         """Return success and unique interactions of the current episodes."""
         return {"success": self._success.copy(), "interactions": self._interactions.copy()}
-
-    def of(self, ended: Bool[np.ndarray, " N"]) -> Infos:
-        """Return statistics of ended episodes, as `RecordEpisodeStatistics` does."""
-        seconds = np.round(time.perf_counter() - self._began, 6)
-        episode = {"r": self._return * ended, "l": self._length * ended, "t": seconds * ended}
-        return _with_masks({"episode": episode}, ended)
 
 
 def _with_masks(infos: Infos, mask: Bool[np.ndarray, " N"]) -> Infos:
@@ -276,7 +259,7 @@ class _Pictures(NamedTuple):
 
     view: UInt8[Array, "N 7 7 3"]
     panorama: UInt8[Array, "N 4 7 7 3"] | None
-    last: UInt8[Array, "N 7 7 3"] | None  # final views of ended episodes
+    last: Any  # final views and panoramas of ended episodes
 
 
 class _Seen(NamedTuple):
@@ -310,11 +293,13 @@ def _step(
     """
     states, outcome = jax.vmap(rules.step)(worlds.states, actions)
     acted = ~pending
-    terminated, truncated = (ends & acted for ends in rules.episode_ends(outcome, explore=explore))
+    terminated = rules.episode_ends(outcome, explore=explore)[0] & acted
+    truncated = outcome.timed_out & acted
     ended = terminated | truncated
     last = None
     if same_step:
-        last = jax.lax.cond(ended.any(), _view, _no_view, states)
+        look = partial(_look, panorama=panorama)
+        last = jax.lax.cond(ended.any(), look, partial(_see_nothing, look), states)
     following = restart(worlds._replace(states=states), ended if same_step else pending)
     view, around = _look(following.states, panorama=panorama)
     signals = _Seen(
@@ -336,12 +321,8 @@ def _look(
     return view, c.encode(jnp.moveaxis(seen, -1, 0)) if panorama else None
 
 
-def _view(states: State) -> UInt8[Array, "N 7 7 3"]:
-    return _look(states, panorama=False)[0]
-
-
-def _no_view(states: State) -> UInt8[Array, "N 7 7 3"]:
-    return jnp.zeros((len(states.step_count), *VIEW_SHAPE), jnp.uint8)
+def _see_nothing(look: Any, states: State) -> Any:
+    return jax.tree.map(lambda seen: jnp.zeros_like(seen), jax.eval_shape(look, states))
 
 
 def _mask(options: dict[str, Any] | None, num_envs: int) -> Bool[np.ndarray, " N"] | None:

@@ -1,7 +1,8 @@
 """Gridworlds with gymnax's interface: pure functions of one environment, to be vmapped.
 
-They suit learners written for gymnax (PureJaxRL, rejax): `step` returns one `done`, unlike gymnax
-1.0. gymnax is optional: without it, spaces are records with the same fields.
+They suit learners written for gymnax (PureJaxRL, rejax, JaxUED), whose `step` returns one `done`;
+with `api="1.0"` it returns `terminated` and `truncated`, as in gymnax 1.0. gymnax is optional:
+without it, spaces are records with the same fields.
 """
 
 import importlib
@@ -12,7 +13,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 from jax.custom_batching import custom_vmap
-from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, UInt8
+from jaxtyping import Array, Bool, Int, PRNGKeyArray, UInt8
 
 from envs.minigrid import rules, views
 from envs.minigrid.generators import Generator, sample_levels
@@ -20,6 +21,8 @@ from envs.minigrid.level import Level
 from envs.minigrid.rules import State
 from envs.minigrid.world import VIEW_SHAPE
 
+APIS = ("0", "1.0")
+DRAWN_AT_ONCE = 8  # levels
 BRIGHTEST = 10  # MiniGrid's types are 0..10; colours and states have fewer values
 
 type Observation = UInt8[Array, "7 7 3"]
@@ -64,18 +67,19 @@ class GymnaxEnvironment:
     Args:
         generator: samples the levels.
         explore: whether episodes continue after success.
+        api: gymnax's version, `0` or `1.0`.
     """
 
-    def __init__(self, generator: Generator, *, explore: bool) -> None:
+    def __init__(self, generator: Generator, *, explore: bool, api: str) -> None:
+        if api not in APIS:
+            raise ValueError(f"api must be one of {', '.join(APIS)}, not {api!r}")
+        self._begin_where, self._api = _begin_where(generator), api
         self.name, self.num_actions = generator.name, len(rules.ACTIONS)
         self.default_params = Params(max_steps_in_episode=generator.max_steps)
         self._generator, self._explore = generator, explore
 
     def sample_params(self, key: PRNGKeyArray, levels: int) -> Params:
-        """Draw a fixed set of levels, which makes automatic resets cheap.
-
-        Otherwise every step draws a level, because `vmap` computes both branches of a `cond`.
-        """
+        """Draw a fixed set of levels, for example to train in a few and to evaluate in others."""
         return self.default_params._replace(levels=sample_levels(self._generator, key, levels)[0])
 
     def reset(self, key: PRNGKeyArray, params: Params | None = None) -> tuple[Observation, State]:
@@ -89,8 +93,11 @@ class GymnaxEnvironment:
         state: State,
         action: Int[Array, ""] | int,
         params: Params | None = None,
-    ) -> tuple[Observation, State, Float[Array, ""], Bool[Array, ""], Info]:
+    ) -> tuple[Any, ...]:
         """Take an action; if it ends the episode, return the start of the next one.
+
+        Without levels in `params`, every episode has a fresh one. It is drawn only where an episode
+        ends, also under `vmap`.
 
         Args:
             key: draws the next level.
@@ -99,12 +106,18 @@ class GymnaxEnvironment:
             params: the environment's parameters (None: `default_params`).
 
         Returns:
-            Observation, state, reward, done, and information: `success`, `terminated`, `truncated`,
-            `interaction` (as in `Step`) and gymnax's `discount` (0 at an end).
+            Observation, state, reward, done (`api` 1.0: terminated, truncated), and information:
+            `success`, `terminated`, `truncated` (never both), `interaction` (as in `Step`),
+            `final_observation`, the view that the action led to, and gymnax's `discount` (0 at an
+            end).
         """
-        state, reward, done, info = self._play(state, action)
-        state = jax.lax.cond(done, lambda: self._start(key, params), lambda: state)
-        return _see(state), state, reward, done, info
+        _, state, reward, *ends, info = self.step_env(key, state, action, params)
+        ended = info["terminated"] | info["truncated"]
+        if (params or self.default_params).levels is None:
+            state = self._begin_where(ended, key, state)
+        else:
+            state = jax.lax.cond(ended, lambda: self._start(key, params), lambda: state)
+        return _see(state), state, reward, *ends, info
 
     def reset_env(self, key: PRNGKeyArray, params: Params | None = None) -> Any:
         """Begin an episode (gymnax's other name of `reset`)."""
@@ -116,10 +129,21 @@ class GymnaxEnvironment:
         state: State,
         action: Int[Array, ""] | int,
         params: Params | None = None,
-    ) -> tuple[Observation, State, Float[Array, ""], Bool[Array, ""], Info]:
-        """Take an action without an automatic reset; arguments as in `step`."""
-        state, reward, done, info = self._play(state, action)
-        return _see(state), state, reward, done, info
+    ) -> tuple[Any, ...]:
+        """Take an action without an automatic reset; arguments and results as in `step`."""
+        state, outcome = rules.step(state, jnp.asarray(action, jnp.int32))
+        terminated, truncated = rules.episode_ends(outcome, explore=self._explore)
+        view, done = _see(state), terminated | truncated
+        info = {
+            "success": outcome.success,
+            "terminated": terminated,
+            "truncated": truncated,
+            "interaction": outcome.interaction,
+            "final_observation": view,
+            "discount": 1.0 - done,
+        }
+        ends = (terminated, truncated) if self._api == "1.0" else (done,)
+        return view, state, outcome.reward, *ends, info
 
     def action_space(self, params: Params | None = None) -> Any:
         """Return the space of actions, gymnax's `Discrete` or ours."""
@@ -132,25 +156,46 @@ class GymnaxEnvironment:
     def _start(self, key: PRNGKeyArray, params: Params | None) -> State:
         levels = (params or self.default_params).levels
         if levels is None:
-            levels, index = sample_levels(self._generator, key, 1)[0], jnp.int32(0)
-        else:
-            index = jax.random.randint(key, (), 0, len(levels.task))
+            return _begin(self._generator, key)
+        index = jax.random.randint(key, (), 0, len(levels.task))
         return rules.start(jax.tree.map(lambda leaf: jnp.asarray(leaf)[index], levels))
 
-    def _play(
-        self, state: State, action: Int[Array, ""] | int
-    ) -> tuple[State, Float[Array, ""], Bool[Array, ""], Info]:
-        state, outcome = rules.step(state, jnp.asarray(action, jnp.int32))
-        terminated, truncated = rules.episode_ends(outcome, explore=self._explore)
-        done = terminated | truncated
-        info = {
-            "success": outcome.success,
-            "terminated": terminated,
-            "truncated": truncated,
-            "interaction": outcome.interaction,
-            "discount": 1.0 - done,
-        }
-        return state, outcome.reward, done, info
+
+def _begin(generator: Generator, key: PRNGKeyArray) -> State:
+    """Begin an episode in a fresh level."""
+    levels, _ = sample_levels(generator, key, 1)
+    return rules.start(jax.tree.map(lambda leaf: leaf[0], levels))
+
+
+def _begin_where(generator: Generator) -> Callable[..., State]:
+    """Return a function of `ended`, a key and a state: the next episode's start, or the state.
+
+    `vmap` computes both branches of a `cond`, a level for every environment in every step. Here it
+    draws levels for those that need one, a few at a time.
+    """
+
+    @custom_vmap
+    def begin_where(ended: Bool[Array, ""], key: PRNGKeyArray, state: State) -> State:
+        return jax.lax.cond(ended, lambda: _begin(generator, key), lambda: state)
+
+    @begin_where.def_vmap
+    def begin_batch(size: int, batched: list[Any], *given: Any) -> tuple[State, Any]:
+        ended, keys, states = jax.tree.map(partial(_with_axis, size), given, tuple(batched))
+        order, number = jnp.argsort(~ended), ended.sum()
+
+        def begin_some(progress: tuple[Array, State]) -> tuple[Array, State]:
+            first, states = progress
+            some = order[jnp.minimum(first + jnp.arange(DRAWN_AT_ONCE), size - 1)]
+            begun = jax.vmap(partial(_begin, generator))(keys[some])
+            place = jnp.where(ended[some], some, size)
+            put = partial(jax.tree.map, lambda leaf, new: leaf.at[place].set(new, mode="drop"))
+            return first + DRAWN_AT_ONCE, put(states, begun)
+
+        going = lambda progress: progress[0] < number  # noqa: E731
+        _, states = jax.lax.while_loop(going, begin_some, (jnp.int32(0), states))
+        return states, jax.tree.map(lambda _: True, states)
+
+    return begin_where
 
 
 def _space_classes() -> tuple[Callable[..., Any], Callable[..., Any]]:

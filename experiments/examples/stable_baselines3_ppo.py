@@ -7,6 +7,7 @@ Stable-Baselines3's own interface for vector environments, which resets in the s
 from typing import Any
 
 import numpy as np
+from gymnasium.wrappers.vector import RecordEpisodeStatistics
 from stable_baselines3 import PPO
 from stable_baselines3.common.vec_env import VecEnv
 
@@ -19,7 +20,8 @@ class Gridworlds(VecEnv):
     """`gym_vector` with the interface of Stable-Baselines3."""
 
     def __init__(self, name: str, num_envs: int, seed: int = 0) -> None:
-        self.vector = envs.minigrid.gym_vector(name, num_envs, autoreset_mode="SameStep")
+        vector = envs.minigrid.gym_vector(name, num_envs, autoreset_mode="SameStep")
+        self.vector = RecordEpisodeStatistics(vector)
         self.first_seed: int | None = seed  # for the first reset only
         spaces = self.vector.single_observation_space, self.vector.single_action_space
         super().__init__(num_envs, *spaces)

@@ -4,6 +4,7 @@ It needs the extras `gymnasium` and `torch`.
 """
 
 import torch
+from gymnasium.wrappers.vector import RecordEpisodeStatistics
 from torch import nn
 
 import envs.minigrid
@@ -27,7 +28,8 @@ class ActorCritic(nn.Module):
 
 def main(updates: int = UPDATES, num_envs: int = ENVS) -> float:
     """Train, and return the mean return of the episodes that ended in the last update."""
-    vector = envs.minigrid.gym_vector(WORLD, num_envs, autoreset_mode="SameStep")
+    worlds = envs.minigrid.gym_vector(WORLD, num_envs, autoreset_mode="SameStep")
+    vector = RecordEpisodeStatistics(worlds)
     network = ActorCritic()
     adam = torch.optim.Adam(network.parameters(), lr=1e-3)
     view, _ = vector.reset(seed=0)

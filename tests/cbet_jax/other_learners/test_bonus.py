@@ -86,8 +86,30 @@ def test_methods_with_networks_reward_and_learn_as_in_the_package(method, walk):
     assert losses[-1] < losses[0]
 
 
+@pytest.mark.parametrize("method", ["e3b", "rnd-normalized"])
+def test_running_means_are_of_what_was_played(method, walk):
+    """An update takes on what the package's learner finds in the whole walk."""
+    bonus = cbet_jax.bonus(method, ENVS, VIEW, ACTIONS, settings=SETTINGS)
+    key, (steps, action) = jax.random.key(3), walk
+    state, _ = played(bonus, walk, key)
+    batch = Batch(observed(steps, slice(0, -1)), action, observed(steps, slice(1, None)), None)
+    state, _ = bonus.update(state, batch._replace(done=np.zeros(action.shape, bool)))
+    own = replace(SETTINGS, method=method, worlds=ENVS, batch=ENVS)
+    params, trajectory = whole_walk(make_intrinsic(own, ACTIONS), walk, key)
+    expected = make_intrinsic(own, ACTIONS).adapt(params, trajectory, lambda values: values)
+    fixed = state.params.fixed, expected.fixed
+    for ours, theirs in zip(*map(jax.tree.leaves, fixed), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-3, atol=1e-6)
+
+
 def rewarded_at_once(intrinsic, walk, key):
     """The weighted rewards that the package's learner gives the whole walk."""
+    params, trajectory = whole_walk(intrinsic, walk, key)
+    return intrinsic.coefficient * intrinsic.reward_and_loss(params, trajectory)[0]
+
+
+def whole_walk(intrinsic, walk, key):
+    """The method's parameters, and the walk as the package's learner sees it."""
     steps, action = walk
     steps = jax.tree.map(jnp.asarray, steps)
     first = jax.tree.map(lambda leaf: leaf[0], steps)
@@ -100,8 +122,7 @@ def rewarded_at_once(intrinsic, walk, key):
     done = steps.terminated | steps.truncated
     nothing = jnp.zeros(action.shape)
     transition = Transition(action, nothing[..., None], nothing, done[1:], nothing > 0)
-    trajectory = Trajectory(steps.view, done, transition, signal, ())
-    return intrinsic.coefficient * intrinsic.reward_and_loss(params, trajectory)[0]
+    return params, Trajectory(steps.view, done, transition, signal, ())
 
 
 def test_a_view_alone_is_counted_with_its_own_changes():

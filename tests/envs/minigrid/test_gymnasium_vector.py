@@ -75,12 +75,13 @@ class Beside:
 def test_every_step_is_minigrids(mode):
     """Views, rewards, ends, successes and interactions, across automatic resets."""
     vector = made(mode)
-    seen = RecordEpisodeStatistics(vector, stats_key="theirs")
+    seen = RecordEpisodeStatistics(vector)
     view, info = seen.reset(seed=5)
     theirs = Beside(vector)
     assert not info["success"].any()
     random = np.random.default_rng(0)
     resets = np.zeros(ENVS, bool)
+    lengths, returns = np.zeros(ENVS, int), np.zeros(ENVS)
     finished, successes = 0, 0
     for _ in range(STEPS):
         actions = random.choice(7, ENVS, p=[0.2, 0.2, 0.3, 0.1, 0.05, 0.1, 0.05])
@@ -98,7 +99,7 @@ def test_every_step_is_minigrids(mode):
             told = info["final_info"] if last else info
             np.testing.assert_array_equal(info["final_obs"][index] if last else view[index], image)
             assert reward[index] == pytest.approx(gain, abs=1e-6)
-            assert (terminated[index], truncated[index]) == (won, late and not won)
+            assert (terminated[index], truncated[index]) == (won, late)
             assert told["success"][index] == won
             assert told["interactions"][index] == len(theirs.met[index])
         if mode == "SameStep":
@@ -109,15 +110,34 @@ def test_every_step_is_minigrids(mode):
             around = look(theirs.envs[index], theirs.envs[index].gen_obs()["image"]).panorama
             if mode == "SameStep" or not ended[index]:
                 np.testing.assert_array_equal(info["panorama"][index], around)
+        lengths = (lengths + 1) * ~resets
+        returns = returns * ~resets + reward
         assert ("episode" in info) == ended.any()
         if ended.any():
             np.testing.assert_array_equal(info["_episode"], ended)
-            np.testing.assert_array_equal(info["episode"]["l"], info["theirs"]["l"])
-            np.testing.assert_allclose(info["episode"]["r"], info["theirs"]["r"], atol=1e-6)
+            np.testing.assert_array_equal(info["episode"]["l"], lengths * ended)
+            np.testing.assert_allclose(info["episode"]["r"], returns * ended, atol=1e-6)
+        if mode == "SameStep":
+            lengths, returns = lengths * ~ended, returns * ~ended
         resets = ended if mode == "NextStep" else np.zeros(ENVS, bool)
         finished += ended.sum()
         successes += terminated.sum()
     assert finished > successes > 2
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_success_in_the_last_step_is_also_a_truncation(mode):
+    """As in MiniGrid: the agent waits, and solves the level just in time."""
+    vector = made(mode)
+    vector.reset(seed=0)
+    given, theirs = exports(vector)[0], minigrid_reference.make(NAME)
+    rebuild(given, theirs)
+    solution = list(plan(given))
+    for action in [rules.DONE] * (given.max_steps - len(solution)) + solution:
+        _, reward, terminated, truncated, _ = vector.step(np.full(ENVS, action))
+        _, gain, won, late, _ = theirs.step(action)
+    assert (terminated[0], truncated[0]) == (won, late) == (True, True)
+    assert reward[0] == pytest.approx(gain) == pytest.approx(0.1)
 
 
 class Alone(gymnasium.Env):
@@ -205,19 +225,17 @@ def test_without_resets_the_caller_resets():
     vector.reset(seed=0)
     turns = np.full(ENVS, rules.LEFT)
     for _ in range(250):
-        _, _, terminated, truncated, info = vector.step(turns)
+        _, _, terminated, truncated, _ = vector.step(turns)
     assert truncated.all()
     assert not terminated.any()
-    assert info["episode"]["l"].tolist() == [250] * ENVS
     with pytest.raises(gymnasium.error.ResetNeeded, match="reset_mask"):
         vector.step(turns)
     vector.reset(options={"reset_mask": np.array([True, False, True, True])})
     with pytest.raises(gymnasium.error.ResetNeeded, match="reset_mask"):
         vector.step(turns)
     vector.reset(options={"reset_mask": np.array([False, True, False, False])})
-    *_, truncated, info = vector.step(turns)
+    *_, truncated, _ = vector.step(turns)
     assert not truncated.any()
-    assert "episode" not in info
 
 
 def test_pictures_can_stay_on_the_device():

@@ -1,0 +1,235 @@
+"""The intrinsic rewards for learners in PyTorch or numpy: a wrapper of gymnasium's vectors.
+
+Importing this module imports gymnasium, an optional package.
+"""
+
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Bool
+
+from cbet_jax.config import TrainSettings
+from cbet_jax.other_learners.bonus import Batch, BonusState, Seen, bonus
+
+try:
+    import gymnasium
+    from gymnasium import spaces
+    from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv, VectorWrapper
+except ModuleNotFoundError as missing:
+    raise ImportError("IntrinsicReward needs gymnasium: install the extra `gymnasium`") from missing
+
+PANORAMA = "panorama"  # in info
+FIRST, LATER = slice(0, -1), slice(1, None)  # of the views of a rollout
+
+
+class IntrinsicReward(VectorWrapper[Any, Any, Any, Any, np.ndarray]):
+    """Adds an intrinsic reward to that of the environments, whatever the learner.
+
+        envs = cbet_jax.IntrinsicReward(envs, "cbet", coefficient=0.005)
+
+    `info` holds both parts, `extrinsic_reward` and `intrinsic_reward` (weighted), arrays `[N]`. A
+    step that only begins an episode has no intrinsic reward. One that ends an episode is rewarded
+    for the episode's last view, which the package's own learner does not know: it rewards the next
+    episode's first view, as the published code does. Methods with networks learn every `unroll`
+    steps by themselves, from all of them; `metrics` has what they said then.
+
+    A view is the observation, or its `image`, an array of bytes. Changes are those of the panorama
+    in gridworlds: in `gym_vector`, and in MiniGrid's own environments in a `SyncVectorEnv`; in an
+    `AsyncVectorEnv` where these are wrapped in `Panorama`. Elsewhere they are those of the view.
+
+    Args:
+        env: the environments, with any autoreset mode.
+        method: as of `cbet_jax.bonus`.
+        coefficient: weight of the reward (None: the method's own).
+        unroll: steps between two updates of the method's networks.
+        seed: of the networks and the random resets of counts.
+        settings: as of `cbet_jax.bonus`; `settings.frames` decides how large count tables are.
+
+    Raises:
+        SettingsError: the method is unknown, or does not support the settings.
+        TypeError: actions are not discrete, or observations hold no view.
+    """
+
+    def __init__(
+        self,
+        env: VectorEnv[Any, Any, np.ndarray],
+        method: str = "cbet",
+        *,
+        coefficient: float | None = None,
+        unroll: int = 128,
+        seed: int = 0,
+        settings: TrainSettings | None = None,
+    ) -> None:
+        super().__init__(env)
+        self.state: BonusState | None = None  # of the counts and networks
+        self.metrics: dict[str, float] = {}
+        space, actions = self.single_observation_space, self.single_action_space
+        view = space["image"] if isinstance(space, spaces.Dict) else space
+        if not isinstance(actions, spaces.Discrete) or actions.start != 0:
+            raise TypeError(f"an intrinsic reward needs actions Discrete(n), not {actions}")
+        if not isinstance(view, spaces.Box) or view.dtype != np.uint8 or len(view.shape) != 3:
+            raise TypeError(f"a view must be bytes [height, width, channels], not {view}")
+        settings = settings or TrainSettings()
+        if coefficient is not None:
+            settings = replace(settings, intrinsic_coefficient=coefficient)
+        number, shape = int(actions.n), (view.shape[0], view.shape[1], view.shape[2])
+        made = bonus(method, self.num_envs, shape, number, settings=settings)
+        self._mode = AutoresetMode(self.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP))
+        self._init, self._learn = jax.jit(made.init), jax.jit(made.update)
+        # Count tables are large, so they are changed in place.
+        self._reward = jax.jit(partial(_in_place, made.step), donate_argnums=0)
+        self._begin = jax.jit(partial(_in_place, made.begin), donate_argnums=0)
+        self._key, self._keys_drawn, self._unroll = jax.random.key(seed), 0, unroll
+        self._pending = np.zeros(self.num_envs, bool)  # the next step only begins an episode
+        self._seen: list[Seen] = []  # since the last update
+        self._played: list[
+            tuple[np.ndarray, np.ndarray]
+        ] = []  # actions, and whether episodes ended
+        if made.panoramas:
+            _show_panoramas(self.unwrapped)
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """Begin episodes, as `env` does; counts and networks stay."""
+        mask = (options or {}).get("reset_mask")
+        anew = np.ones(self.num_envs, bool) if mask is None else np.array(mask)
+        obs, info = self.env.reset(seed=seed, options=options)
+        seen = self._look(obs, info)
+        if self.state is None:
+            self.state, self._seen = self._init(self._draw_key(), seen), [seen]
+            return obs, info
+        self._begin_episodes(self.state, self._seen[-1], seen, anew)
+        self._seen[-1], self._pending = seen, self._pending & ~anew
+        if self._played:
+            actions, ended = self._played[-1]
+            self._played[-1] = actions, ended | anew
+        return obs, info
+
+    def step(self, actions: Any) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
+        """Step all environments; the reward is the sum of both.
+
+        Raises:
+            ResetNeeded: `reset` was never called.
+        """
+        if self.state is None:
+            raise gymnasium.error.ResetNeeded("call reset first")
+        obs, extrinsic, terminated, truncated, info = self.env.step(actions)
+        seen, ended, begun = self._look(obs, info), terminated | truncated, self._pending
+        actions, last = np.array(actions, np.int32), seen
+        if self._mode is AutoresetMode.SAME_STEP and ended.any():
+            last = _last_seen(seen, info, ended)
+        before = self._seen[-1], actions, last, begun
+        self.state, gained = self._reward(*_parted(self.state), self._draw_key(), *before)
+        intrinsic = np.where(begun, 0.0, np.asarray(gained, np.float64))
+        if last is not seen:
+            self._begin_episodes(self.state, last, seen, ended)
+            begun = ended
+        self._pending = ended & (self._mode is AutoresetMode.NEXT_STEP)
+        self._remember(seen, actions, begun)
+        parts = {"extrinsic_reward": np.array(extrinsic), "intrinsic_reward": intrinsic}
+        masks = {f"_{name}": np.ones(self.num_envs, bool) for name in parts}
+        return obs, extrinsic + intrinsic, terminated, truncated, info | parts | masks
+
+    def _look(self, obs: Any, info: dict[str, Any]) -> Seen:
+        """Return a copy of what is seen now."""
+        view = _kept(_view(obs))
+        if PANORAMA not in info:
+            return Seen(view, view)
+        panorama, told = _kept(info[PANORAMA]), info[f"_{PANORAMA}"]
+        if not told.all():  # only some were reset
+            panorama[~told] = np.asarray(self._seen[-1].panorama)[~told]
+        return Seen(view, panorama)
+
+    def _begin_episodes(self, state: BonusState, last: Seen, first: Seen, which: Any) -> None:
+        self.state = self._begin(*_parted(state), self._draw_key(), last, first, which)
+
+    def _remember(self, seen: Seen, actions: np.ndarray, ended: np.ndarray) -> None:
+        """Remember a step, and learn if there are enough."""
+        if self.state is None or not self.state.optimizers:
+            self._seen = [seen]
+            return
+        self._seen.append(seen)
+        self._played.append((actions, ended))
+        if len(self._played) < self._unroll:
+            return
+        views = jax.tree.map(lambda *steps: jnp.stack(steps), *self._seen)
+        before, after = (jax.tree.map(lambda leaf, s=s: leaf[s], views) for s in (FIRST, LATER))
+        all_actions, all_ended = map(np.stack, zip(*self._played, strict=True))
+        batch = Batch(before, jnp.asarray(all_actions), after, jnp.asarray(all_ended))
+        self.state, metrics = self._learn(self.state, batch)
+        self.metrics = {name: float(value) for name, value in metrics.items()}
+        self._seen, self._played = [seen], []
+
+    def _draw_key(self) -> Any:
+        self._keys_drawn += 1
+        return jax.random.fold_in(self._key, self._keys_drawn)
+
+
+class Panorama(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """Puts `panorama` into the `info` of one of MiniGrid's environments.
+
+    It holds the agent's views to the right, down, left and up, `uint8[4, 7, 7, 3]`.
+    """
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """Begin an episode."""
+        obs, info = self.env.reset(seed=seed, options=options)
+        return obs, info | {PANORAMA: self._look_around()}
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        """Take an action."""
+        obs, reward, terminated, truncated, info = self.env.step(action)
+        return obs, reward, terminated, truncated, info | {PANORAMA: self._look_around()}
+
+    def _look_around(self) -> np.ndarray:
+        env: Any = self.unwrapped
+        facing, views = env.agent_dir, []
+        for env.agent_dir in range(4):
+            views.append(env.gen_obs()["image"])
+        env.agent_dir = facing
+        return np.stack(views)
+
+
+def _show_panoramas(envs: Any) -> None:
+    """Have panoramas put into `info`, if these are gridworlds."""
+    if isinstance(envs, SyncVectorEnv):
+        if all(hasattr(env.unwrapped, "gen_obs") for env in envs.envs):
+            envs.envs = [Panorama(env) for env in envs.envs]
+    elif hasattr(envs, PANORAMA):
+        envs.panorama = True
+
+
+def _in_place(function: Any, memory: Any, state: BonusState, *arguments: Any) -> Any:
+    return function(state._replace(memory=memory), *arguments)
+
+
+def _parted(state: BonusState) -> tuple[Any, BonusState]:
+    return state.memory, state._replace(memory=())
+
+
+def _view(obs: Any) -> Any:
+    return obs["image"] if isinstance(obs, dict) else obs
+
+
+def _kept(array: Any) -> Any:
+    """Return an array that nobody changes: JAX's own, or a copy."""
+    return array if isinstance(array, jax.Array) else np.array(array)
+
+
+def _last_seen(seen: Seen, info: dict[str, Any], ended: Bool[np.ndarray, " N"]) -> Seen:
+    """Return what is seen, but the last of an episode where one ended in this step."""
+    view: Any = np.array(seen.view)
+    for env in np.flatnonzero(ended):
+        view[env] = _view(info["final_obs"][env])
+    if PANORAMA not in info:
+        return Seen(view, view)
+    panorama: Any = np.array(seen.panorama)
+    panorama[ended] = np.asarray(info["final_info"][PANORAMA])[ended]
+    return Seen(view, panorama)

@@ -1,0 +1,150 @@
+"""`IntrinsicReward`: the rewards are those of the formula, in our worlds and in MiniGrid's own."""
+
+import sys
+from dataclasses import replace
+
+import gymnasium
+import jax
+import numpy as np
+import pytest
+from gymnasium.wrappers.vector import RecordEpisodeStatistics
+from minigrid.wrappers import ImgObsWrapper
+
+import cbet_jax
+from cbet_jax import SettingsError, TrainSettings
+from cbet_jax.config import AuxiliarySettings, CountSettings
+from cbet_jax.other_learners.intrinsic_reward import Panorama
+from envs.minigrid import export, gym_vector
+from tests.support.minigrid_reference import rebuild
+
+NAME, ENVS, MODES = "DoorKey-5x5", 3, ("NextStep", "SameStep")
+SMALL = TrainSettings(frames=1000, auxiliary=AuxiliarySettings(channels=(4,), hidden_units=8))
+WITHOUT_RESETS = replace(SMALL, counts=CountSettings(random_resets=False))
+PLAY = {"a": 7, "p": [0.2, 0.2, 0.3, 0.1, 0.05, 0.1, 0.05]}
+
+
+class SameLevel(gymnasium.Wrapper):
+    """One of MiniGrid's environments, in the level that our vector has begun at its place."""
+
+    def __init__(self, env, vector, index):
+        super().__init__(env)
+        self.vector, self.index = vector, index
+
+    def reset(self, **options):
+        self.env.reset(**options)
+        states = jax.device_get(self.vector.states)
+        own = jax.tree.map(lambda leaf: leaf[self.index], states)
+        rebuild(export(own), self.unwrapped)
+        return self.unwrapped.gen_obs(), {}
+
+
+def beside(vector, mode, *wrappers):
+    """MiniGrid's own vector, whose levels are always those of ours."""
+    places = iter(range(ENVS))
+    same = lambda env: SameLevel(env, vector, next(places))  # noqa: E731
+    options = {"vector_kwargs": {"autoreset_mode": mode}, "wrappers": (same, *wrappers)}
+    return gymnasium.make_vec(f"MiniGrid-{NAME}-v0", ENVS, "sync", **options)
+
+
+@pytest.mark.parametrize(
+    ("mode", "steps", "wrappers"),
+    [("NextStep", 2000, ()), ("SameStep", 2000, (ImgObsWrapper,)), ("Disabled", 500, ())],
+)
+def test_minigrids_own_environments_give_the_same_rewards(mode, steps, wrappers):
+    """Exactly, over 2,000 steps of the same actions in the same levels."""
+    vector = gym_vector(NAME, ENVS, autoreset_mode=mode)
+    ours = cbet_jax.IntrinsicReward(vector, "cbet", coefficient=0.01)
+    theirs = cbet_jax.IntrinsicReward(beside(vector, mode, *wrappers), "cbet", coefficient=0.01)
+    ours.reset(seed=1)
+    theirs.reset(seed=1)
+    random, total, ends = np.random.default_rng(0), 0.0, 0
+    for _ in range(steps):
+        actions = random.choice(size=ENVS, **PLAY)
+        _, reward, terminated, truncated, info = ours.step(actions)
+        _, other, *flags, others = theirs.step(actions)
+        np.testing.assert_array_equal(info["intrinsic_reward"], others["intrinsic_reward"])
+        np.testing.assert_allclose(info["extrinsic_reward"], others["extrinsic_reward"], atol=1e-6)
+        np.testing.assert_array_equal(reward, info["extrinsic_reward"] + info["intrinsic_reward"])
+        np.testing.assert_allclose(reward, other, atol=1e-6)
+        ended = terminated | truncated
+        np.testing.assert_array_equal(ended, flags[0] | flags[1])
+        if mode == "Disabled" and ended.any():
+            ours.reset(options={"reset_mask": ended})
+            theirs.reset(options={"reset_mask": ended})
+        total, ends = total + info["intrinsic_reward"].sum(), ends + ended.sum()
+    assert total > 0
+    assert ends > steps / 100
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_step_is_rewarded_for_what_its_action_led_to(mode):
+    """Counted by hand: an episode's first view is counted, but no step is rewarded for it."""
+    vector = gym_vector("LavaGapS5", 1, autoreset_mode=mode)  # the lava ends many episodes
+    envs = cbet_jax.IntrinsicReward(vector, "cbet", coefficient=1.0, settings=WITHOUT_RESETS)
+    view, info = envs.reset(seed=0)
+    around, states, changes = info.get("panorama", [None])[0], {}, {}
+
+    def count(view, panorama):
+        nonlocal around
+        change, around = (panorama.astype(int) - around).tobytes(), panorama
+        view = view.tobytes()
+        states[view], changes[change] = states.get(view, 0) + 1, changes.get(change, 0) + 1
+        return 1 / (states[view] + changes[change])
+
+    random, begins, resets = np.random.default_rng(0), False, 0
+    for _ in range(200):
+        view, _, terminated, truncated, info = envs.step(random.integers(7, size=1))
+        ended = bool(terminated[0] | truncated[0])
+        if mode == "SameStep" and ended:
+            expected = count(info["final_obs"][0], info["final_info"]["panorama"][0])
+            count(view[0], info["panorama"][0])
+        else:
+            expected = count(view[0], info["panorama"][0])
+        np.testing.assert_allclose(info["intrinsic_reward"][0], 0.0 if begins else expected)
+        begins, resets = ended and mode == "NextStep", resets + ended
+    assert resets > 5
+
+
+@pytest.mark.parametrize("method", ["rnd", "ride", "e3b"])
+@pytest.mark.parametrize("mode", MODES)
+def test_networks_learn_by_themselves(method, mode):
+    vector = gym_vector("LavaGapS5", 2, autoreset_mode=mode, arrays="dlpack")
+    envs = cbet_jax.IntrinsicReward(vector, method, unroll=16, settings=SMALL)
+    envs.reset(seed=0)
+    random, losses = np.random.default_rng(0), []
+    for step in range(1, 321):
+        before = envs.metrics
+        *_, info = envs.step(random.integers(7, size=2))
+        assert np.isfinite(info["intrinsic_reward"]).all()
+        assert (envs.metrics is not before) == (step % 16 == 0)
+        losses += [envs.metrics["intrinsic_loss"]] if step % 16 == 0 else []
+    assert np.mean(losses[-5:]) < np.mean(losses[:5])
+    assert not vector.panorama  # these methods do not look
+
+
+def test_other_wrappers_work_around_it():
+    """Episodes' returns are with the intrinsic reward outside of it, without it inside."""
+    inside = RecordEpisodeStatistics(beside(gym_vector(NAME, ENVS), "NextStep"), stats_key="task")
+    inside.unwrapped.envs[0].vector.reset(seed=0)
+    envs = RecordEpisodeStatistics(cbet_jax.IntrinsicReward(inside, "count", settings=SMALL))
+    envs.reset(seed=0)
+    for _ in range(250):
+        *_, info = envs.step(np.zeros(ENVS, int))
+    assert info["task"]["r"].tolist() == [0.0] * ENVS
+    assert (info["episode"]["r"] > 0).all()
+    assert not any(isinstance(env, Panorama) for env in envs.unwrapped.envs)
+
+
+def test_what_cannot_be_rewarded_is_refused(monkeypatch):
+    with pytest.raises(TypeError, match="Discrete"):
+        cbet_jax.IntrinsicReward(gymnasium.make_vec("Pendulum-v1", 2), "cbet")
+    with pytest.raises(TypeError, match="a view must be bytes"):
+        cbet_jax.IntrinsicReward(gymnasium.make_vec("CartPole-v1", 2, "sync"), "cbet")
+    with pytest.raises(SettingsError, match="did you mean cbet"):
+        cbet_jax.IntrinsicReward(gym_vector(NAME, 1), "cbett")
+    with pytest.raises(gymnasium.error.ResetNeeded, match="call reset first"):
+        cbet_jax.IntrinsicReward(gym_vector(NAME, 1)).step(np.zeros(1, int))
+    monkeypatch.setitem(sys.modules, "gymnasium", None)
+    monkeypatch.delitem(sys.modules, "cbet_jax.other_learners.intrinsic_reward")
+    with pytest.raises(ImportError, match="install the extra `gymnasium`"):
+        cbet_jax.IntrinsicReward  # noqa: B018
