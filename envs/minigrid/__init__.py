@@ -23,6 +23,7 @@ from envs.minigrid.export import Export, export, state_of
 from envs.minigrid.generators import NAMES, find, own_worlds
 from envs.minigrid.gymnax_environment import GymnaxEnvironment
 from envs.minigrid.world import gridworld
+from envs.names import register
 from envs.types import World
 
 if TYPE_CHECKING:
@@ -42,6 +43,9 @@ __all__ = [
     "panorama",
     "rgb",
 ]
+
+
+register()
 
 
 def make(name: str, *, explore: bool = False, **options: Any) -> "CbetEnvironment":

@@ -111,13 +111,14 @@ class GymnaxEnvironment:
             `final_observation`, the view that the action led to, and gymnax's `discount` (0 at an
             end).
         """
-        _, state, reward, *ends, info = self.step_env(key, state, action, params)
+        view, state, reward, *ends, info = self.step_env(key, state, action, params)
         ended = info["terminated"] | info["truncated"]
         if (params or self.default_params).levels is None:
-            state = self._begin_where(ended, key, state)
+            view, state = self._begin_where(ended, key, (view, state))
         else:
             state = jax.lax.cond(ended, lambda: self._start(key, params), lambda: state)
-        return _see(state), state, reward, *ends, info
+            view = _see(state)
+        return view, state, reward, *ends, info
 
     def reset_env(self, key: PRNGKeyArray, params: Params | None = None) -> Any:
         """Begin an episode (gymnax's other name of `reset`)."""
@@ -167,33 +168,37 @@ def _begin(generator: Generator, key: PRNGKeyArray) -> State:
     return rules.start(jax.tree.map(lambda leaf: leaf[0], levels))
 
 
-def _begin_where(generator: Generator) -> Callable[..., State]:
-    """Return a function of `ended`, a key and a state: the next episode's start, or the state.
+def _begin_where(generator: Generator) -> Callable[..., tuple[Observation, State]]:
+    """Return a function that begins an episode if one has ended.
 
-    `vmap` computes both branches of a `cond`, a level for every environment in every step. Here it
-    draws levels for those that need one, a few at a time.
+    It takes `ended`, a key, and view and state, which it returns. `vmap` computes both branches of
+    a `cond`, a level for every environment in every step. Here it draws levels for those that need
+    one, a few at a time.
     """
 
+    def begin(key: PRNGKeyArray) -> tuple[Observation, State]:
+        state = _begin(generator, key)
+        return _see(state), state
+
     @custom_vmap
-    def begin_where(ended: Bool[Array, ""], key: PRNGKeyArray, state: State) -> State:
-        return jax.lax.cond(ended, lambda: _begin(generator, key), lambda: state)
+    def begin_where(ended: Bool[Array, ""], key: PRNGKeyArray, now: Any) -> Any:
+        return jax.lax.cond(ended, lambda: begin(key), lambda: now)
 
     @begin_where.def_vmap
-    def begin_batch(size: int, batched: list[Any], *given: Any) -> tuple[State, Any]:
-        ended, keys, states = jax.tree.map(partial(_with_axis, size), given, tuple(batched))
+    def begin_batch(size: int, batched: list[Any], *given: Any) -> tuple[Any, Any]:
+        ended, keys, now = jax.tree.map(partial(_with_axis, size), given, tuple(batched))
         order, number = jnp.argsort(~ended), ended.sum()
 
-        def begin_some(progress: tuple[Array, State]) -> tuple[Array, State]:
-            first, states = progress
+        def begin_some(progress: tuple[Array, Any]) -> tuple[Array, Any]:
+            first, now = progress
             some = order[jnp.minimum(first + jnp.arange(DRAWN_AT_ONCE), size - 1)]
-            begun = jax.vmap(partial(_begin, generator))(keys[some])
             place = jnp.where(ended[some], some, size)
             put = partial(jax.tree.map, lambda leaf, new: leaf.at[place].set(new, mode="drop"))
-            return first + DRAWN_AT_ONCE, put(states, begun)
+            return first + DRAWN_AT_ONCE, put(now, jax.vmap(begin)(keys[some]))
 
         going = lambda progress: progress[0] < number  # noqa: E731
-        _, states = jax.lax.while_loop(going, begin_some, (jnp.int32(0), states))
-        return states, jax.tree.map(lambda _: True, states)
+        _, now = jax.lax.while_loop(going, begin_some, (jnp.int32(0), now))
+        return now, jax.tree.map(lambda _: True, now)
 
     return begin_where
 

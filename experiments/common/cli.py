@@ -20,6 +20,7 @@ from cbet_jax.config import SettingsError
 from cbet_jax.runs.reading import RunDirectoryError, UnreadableError
 from cbet_jax.runs.signals import is_work_left
 from envs.errors import Check
+from envs.names import our_name
 from experiments.common import interrupts, invocation
 from experiments.common.refusals import BAD_INPUT as BAD_INPUT
 from experiments.common.refusals import NOT_WRITTEN, refusal
@@ -54,7 +55,7 @@ def parse(kind: Any, arguments: Sequence[str] | None, module: str = "", **option
     arguments = sys.argv[1:] if arguments is None else arguments
     _refuse_twice(arguments)
     if "return_unknown_args" not in options:  # the unknown words go to another command as given
-        arguments = _with_own_code(arguments)
+        arguments = _with_own_code(list(_with_our_names(arguments)))
     prog = invocation.command_line(module) if module else None
     if shutil.get_terminal_size().columns < NARROWEST:  # tyro's help would fail, or never end
         os.environ["COLUMNS"] = str(NARROWEST)
@@ -95,6 +96,17 @@ def _refuse_twice(arguments: Sequence[str]) -> None:
     for name in NAMED_VALUES:
         if given.count(name) > 1:
             raise SettingsError(f"{name} is given twice: name all of its values after one {name}")
+
+
+def _with_our_names(arguments: Iterable[str]) -> Iterator[str]:
+    """Yield the words, with our names of MiniGrid's environments (`MiniGrid-Unlock-v0`)."""
+    option = ""
+    for word in arguments:
+        prefix = ""
+        if word.startswith("--"):
+            option, equals, word = word.partition("=")
+            prefix = option + equals
+        yield prefix + (our_name(word) if option in WORLD_OPTIONS else word)
 
 
 def _with_own_code(arguments: Sequence[str]) -> Sequence[str]:

@@ -15,6 +15,7 @@ from envs.minigrid.generators.obstructed_maze import one_door, quarters
 from envs.minigrid.generators.own_worlds import find_own, is_own
 from envs.minigrid.generators.unlock import blocked_unlock_pickup, unlock, unlock_pickup
 from envs.minigrid.level import MAX_SIDE
+from envs.names import NAMES, our_name
 
 _2D = partial(quarters, number=1, agent_room=(2, 1), num_rooms_visited=4)
 _1Q = partial(quarters, number=1, agent_room=(1, 1), num_rooms_visited=5)
@@ -59,22 +60,6 @@ FAMILIES: dict[str, Callable[..., Generator]] = {
     "LavaGapS#": gap,
 }
 
-NAMES = (
-    *("MultiRoom-N4-S5", "KeyCorridorS3R3", "BlockedUnlockPickup"),  # the paper's MultiEnv
-    *("Unlock", "DoorKey-8x8", "UnlockPickup", "MultiRoom-N6", "MultiRoom-N12-S10"),
-    *("ObstructedMaze-1Dlh", "ObstructedMaze-2Dlh", "ObstructedMaze-2Dlhb"),
-    *("MultiRoom-N7-S4", "MultiRoomNoisyTV-N7-S4"),  # the paper's others end here
-    *("DoorKey-5x5", "DoorKey-6x6", "DoorKey-16x16", "KeyCorridorS3R1", "KeyCorridorS3R2"),
-    *("KeyCorridorS4R3", "KeyCorridorS5R3", "KeyCorridorS6R3", "MultiRoom-N2-S4"),
-    *("ObstructedMaze-1Dl", "ObstructedMaze-1Dlhb", "ObstructedMaze-2Dl"),
-    *("ObstructedMaze-1Q", "ObstructedMaze-2Q", "ObstructedMaze-Full"),
-    *("ObstructedMaze-2Dlhb-v1", "ObstructedMaze-1Q-v1"),
-    *("ObstructedMaze-2Q-v1", "ObstructedMaze-Full-v1"),
-    *("LavaCrossingS9N1", "LavaCrossingS9N2", "LavaCrossingS9N3", "LavaCrossingS11N5"),
-    *("SimpleCrossingS9N1", "SimpleCrossingS9N2", "SimpleCrossingS9N3", "SimpleCrossingS11N5"),
-    *("LavaGapS5", "LavaGapS6", "LavaGapS7"),
-)
-
 # The ten environments to which the paper transfers its policies (section 4.1).
 TRANSFER = (
     *("Unlock", "DoorKey-8x8", "KeyCorridorS3R3", "UnlockPickup", "BlockedUnlockPickup"),
@@ -87,16 +72,16 @@ def find(name: str) -> Generator:
     """Return the generator of an environment.
 
     Args:
-        name: one of `NAMES`, another size of `FAMILIES` (`MultiRoom-N5-S7`), one of navix's
-            (`Navix-FourRooms-v0`; imports navix, which takes seconds), or your own gridworld
-            (`my_world.py:make@1a2b3c4d`), if added.
+        name: one of `NAMES`, another size of `FAMILIES` (`MultiRoom-N5-S7`), MiniGrid's name of
+            one (`MiniGrid-Unlock-v0`), one of navix's (`Navix-FourRooms-v0`; imports navix, which
+            takes seconds), or your own gridworld (`my_world.py:make@1a2b3c4d`), if added.
 
     Raises:
         UnknownEnvironment: no environment has that name; the message suggests similar names.
         ImpossibleEnvironment: no level of that size can be sampled.
         UnsupportedEnvironment: the world has rules or a task of its own.
     """
-    return find_own(name) if is_own(name) else _find(name)
+    return find_own(name) if is_own(name) else _find(our_name(name))
 
 
 @cache

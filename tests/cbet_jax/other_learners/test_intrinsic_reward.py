@@ -12,7 +12,7 @@ from minigrid.wrappers import ImgObsWrapper
 
 import cbet_jax
 from cbet_jax import SettingsError, TrainSettings
-from cbet_jax.config import AuxiliarySettings, CountSettings
+from cbet_jax.config import AuxiliarySettings, CountSettings, OptimizerSettings
 from cbet_jax.other_learners.intrinsic_reward import Panorama
 from envs.minigrid import export, gym_vector
 from tests.support.minigrid_reference import rebuild
@@ -20,6 +20,7 @@ from tests.support.minigrid_reference import rebuild
 NAME, ENVS, MODES = "DoorKey-5x5", 3, ("NextStep", "SameStep")
 SMALL = TrainSettings(frames=1000, auxiliary=AuxiliarySettings(channels=(4,), hidden_units=8))
 WITHOUT_RESETS = replace(SMALL, counts=CountSettings(random_resets=False))
+FAST = replace(SMALL, optimizer=OptimizerSettings(learning_rate=3e-3))
 PLAY = {"a": 7, "p": [0.2, 0.2, 0.3, 0.1, 0.05, 0.1, 0.05]}
 
 
@@ -105,11 +106,12 @@ def test_a_step_is_rewarded_for_what_its_action_led_to(mode):
     assert resets > 5
 
 
-@pytest.mark.parametrize("method", ["rnd", "ride", "e3b"])
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    ("method", "mode"), [("rnd", "NextStep"), ("ride", "SameStep"), ("e3b", "NextStep")]
+)
 def test_networks_learn_by_themselves(method, mode):
     vector = gym_vector("LavaGapS5", 2, autoreset_mode=mode, arrays="dlpack")
-    envs = cbet_jax.IntrinsicReward(vector, method, unroll=16, settings=SMALL)
+    envs = cbet_jax.IntrinsicReward(vector, method, unroll=16, settings=FAST)
     envs.reset(seed=0)
     random, losses = np.random.default_rng(0), []
     for step in range(1, 321):

@@ -4,6 +4,7 @@ import sys
 from types import ModuleType
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -66,8 +67,31 @@ def test_steps_follow_the_rules_and_reset(drawn):
     for now, next_ in zip(jax.tree.leaves(flat(after)), jax.tree.leaves(moved), strict=True):
         np.testing.assert_array_equal(now[going], np.asarray(next_)[going])
     np.testing.assert_array_equal(flat(view), jax.jit(jax.vmap(see))(flat(after)))
+    np.testing.assert_array_equal(flat(info["final_observation"]), jax.jit(jax.vmap(see))(moved))
     begun = zip(after.level.cells[done], after.level.agent_direction[done], strict=True)
     assert len({(grid.tobytes(), int(facing)) for grid, facing in begun}) > 1  # several levels
+
+
+def test_many_that_end_together_begin_each_in_the_level_of_its_own_key():
+    """As many more than are drawn at once; in a batch, and in batches side by side."""
+    environment = envs.minigrid.gymnax_env("LavaGapS5", api="1.0")
+    keys = jax.random.split(jax.random.key(0), (2, 21))
+    _, state = jax.jit(jax.vmap(jax.vmap(environment.reset)))(keys)
+    late = state._replace(step_count=state.step_count + jnp.arange(21) % 4 // 3 + 98)
+    step = jax.vmap(environment.step, in_axes=(0, 0, None))
+    _, after, _, terminated, truncated, info = jax.jit(jax.vmap(step, in_axes=(0, 0, None)))(
+        keys, late, rules.LEFT
+    )
+    assert not terminated.any()
+    np.testing.assert_array_equal(truncated, [(np.arange(21) % 4 == 3)] * 2)
+    np.testing.assert_array_equal(info["truncated"], truncated)
+    anew = jax.tree.map(lambda leaf: np.asarray(leaf)[truncated], state)  # of the same keys
+    begun = jax.tree.map(lambda leaf: np.asarray(leaf)[truncated], after)
+    for now, then in zip(jax.tree.leaves(begun), jax.tree.leaves(anew), strict=True):
+        np.testing.assert_array_equal(now, then)
+    assert (after.step_count[~truncated] == 99).all()
+    with pytest.raises(ValueError, match=r"one of 0, 1\.0, not '2'"):
+        envs.minigrid.gymnax_env("LavaGapS5", api="2")
 
 
 def test_it_can_be_called_as_gymnaxs_own_are():

@@ -17,3 +17,15 @@ def test_stable_baselines3_trains():
 
     agent = stable_baselines3_ppo.main(frames=64 * 16, num_envs=16)
     assert agent.num_timesteps >= 64 * 16
+
+
+def test_ppo_trains_with_and_without_an_intrinsic_reward(monkeypatch, capsys):
+    from experiments.examples import jax_ppo
+
+    monkeypatch.setattr(jax_ppo, "WORLD", "LavaGapS5")  # random play solves some of its levels
+    monkeypatch.setattr(jax_ppo, "ITERATIONS_A_LINE", 1)
+    alone, rewarded = (jax_ppo.main(frames=3 * 8 * 64, weight=w, num_envs=8) for w in (0.0, 0.05))
+    assert len(alone) == len(rewarded) == 3
+    assert alone[0] == rewarded[0]  # both have learnt nothing yet
+    assert all(0 <= share <= 1 for share in alone + rewarded)
+    assert "of episodes solved" in capsys.readouterr().out

@@ -1,0 +1,73 @@
+"""MiniGrid's names mean what they mean there, wherever a name is taken."""
+
+import warnings
+
+import gymnasium
+import minigrid  # noqa: F401  (registers its environments)
+import pytest
+
+import envs.minigrid
+from envs import UnknownEnvironment
+from envs.minigrid.generators import find
+from envs.names import NAMES, our_name
+from experiments.common import cli
+from experiments.reward_maps import RewardMapOptions
+
+THEIRS = sorted(
+    name.removeprefix("cbet_jax/") for name in gymnasium.registry if "cbet_jax/" in name
+)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    {
+        "MiniGrid-KeyCorridorS3R3-v0": "KeyCorridorS3R3",
+        "MiniGrid-ObstructedMaze-2Q-v0": "ObstructedMaze-2Q",
+        "MiniGrid-ObstructedMaze-2Q-v1": "ObstructedMaze-2Q-v1",
+        "MiniGrid-MultiRoom-N4-S5-v0": "MultiRoom-N6-S5",
+        "MiniGrid-MultiRoom-N4-S5-v1": "MultiRoom-N4-S5",
+        "Navix-FourRooms-v0": "Navix-FourRooms-v0",
+        "KeyCorridorS3R3": "KeyCorridorS3R3",
+    }.items(),
+)
+def test_a_name_of_minigrid_is_one_of_ours(given, expected):
+    assert our_name(given) == expected
+
+
+def test_versions_that_minigrid_does_not_have_are_refused():
+    with pytest.raises(UnknownEnvironment, match="did you mean KeyCorridorS3R3"):
+        find("MiniGrid-KeyCorridorS3R3-v1")
+
+
+def test_their_grids_and_time_limits_are_the_same():
+    compared = 0
+    for name in THEIRS:
+        if f"MiniGrid-{name}" in gymnasium.registry:
+            with warnings.catch_warnings(action="ignore"):  # that there is a v1 of some
+                env = gymnasium.make(f"MiniGrid-{name}", disable_env_checker=True).unwrapped
+            ours = find(f"MiniGrid-{name}")
+            theirs = env.width, env.height, env.max_steps
+            assert (ours.width, ours.height, ours.max_steps) == theirs, name
+            compared += 1
+    assert compared > len(NAMES) - 5
+
+
+def test_gymnasium_makes_them():
+    options = {"autoreset_mode": "SameStep", "render_mode": "rgb_array"}
+    vector = gymnasium.make_vec("cbet_jax/MultiRoom-N4-S5-v1", num_envs=2, **options)
+    assert vector.reset(seed=0)[0].shape == (2, 7, 7, 3)
+    assert "MultiRoom-N4-S5" in repr(vector)
+    assert vector.spec.id == "cbet_jax/MultiRoom-N4-S5-v1"
+
+
+def test_every_interface_takes_them():
+    name = "MiniGrid-LavaGapS5-v0"
+    assert envs.minigrid.make_world([name], 1, explore=True).environments == ("LavaGapS5",)
+    assert envs.minigrid.gymnax_env(name).name == "LavaGapS5"
+
+
+@pytest.mark.parametrize("words", [("--env", "{}"), ("--env={}",)])
+def test_commands_take_them(words):
+    arguments = [word.format("MiniGrid-Unlock-v0") for word in words]
+    options = cli.parse(RewardMapOptions, [*arguments, "--out", "MiniGrid-Unlock-v0"])
+    assert (options.env, str(options.out)) == ("Unlock", "MiniGrid-Unlock-v0")
