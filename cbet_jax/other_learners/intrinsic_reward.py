@@ -23,7 +23,6 @@ except ModuleNotFoundError as missing:
     raise ImportError("IntrinsicReward needs gymnasium: install the extra `gymnasium`") from missing
 
 PANORAMA = "panorama"  # in info
-FIRST, LATER = slice(0, -1), slice(1, None)  # of the views of a rollout
 
 
 class IntrinsicReward(VectorWrapper[Any, Any, Any, Any, np.ndarray]):
@@ -68,7 +67,7 @@ class IntrinsicReward(VectorWrapper[Any, Any, Any, Any, np.ndarray]):
         self.state: BonusState | None = None  # of the counts and networks
         self.metrics: dict[str, float] = {}
         space, actions = self.single_observation_space, self.single_action_space
-        view = space["image"] if isinstance(space, spaces.Dict) else space
+        view = space.get("image") if isinstance(space, spaces.Dict) else space
         if not isinstance(actions, spaces.Discrete) or actions.start != 0:
             raise TypeError(f"an intrinsic reward needs actions Discrete(n), not {actions}")
         if not isinstance(view, spaces.Box) or view.dtype != np.uint8 or len(view.shape) != 3:
@@ -86,9 +85,7 @@ class IntrinsicReward(VectorWrapper[Any, Any, Any, Any, np.ndarray]):
         self._key, self._keys_drawn, self._unroll = jax.random.key(seed), 0, unroll
         self._pending = np.zeros(self.num_envs, bool)  # the next step only begins an episode
         self._seen: list[Seen] = []  # since the last update
-        self._played: list[
-            tuple[np.ndarray, np.ndarray]
-        ] = []  # actions, and whether episodes ended
+        self._played: list[tuple[Any, Any]] = []  # actions, and whether episodes ended
         if made.panoramas:
             _show_panoramas(self.unwrapped)
 
@@ -158,7 +155,8 @@ class IntrinsicReward(VectorWrapper[Any, Any, Any, Any, np.ndarray]):
         if len(self._played) < self._unroll:
             return
         views = jax.tree.map(lambda *steps: jnp.stack(steps), *self._seen)
-        before, after = (jax.tree.map(lambda leaf, s=s: leaf[s], views) for s in (FIRST, LATER))
+        before = jax.tree.map(lambda leaf: leaf[:-1], views)
+        after = jax.tree.map(lambda leaf: leaf[1:], views)
         all_actions, all_ended = map(np.stack, zip(*self._played, strict=True))
         batch = Batch(before, jnp.asarray(all_actions), after, jnp.asarray(all_ended))
         self.state, metrics = self._learn(self.state, batch)

@@ -159,7 +159,7 @@ def iterate(world: World, bonus: Bonus, now: Training) -> tuple[Training, tuple[
 
 
 def main(
-    frames: float = FRAMES, weight: float = WEIGHT, seed: float = 0, num_envs: int = ENVS
+    frames: float = FRAMES, weight: float = WEIGHT, seed: float = 0, *, num_envs: int = ENVS
 ) -> list[float]:
     """Train; print and return the share of episodes that end in success."""
     world = make_world([WORLD], num_envs, explore=False)
