@@ -97,7 +97,7 @@ _LOSS, _OPTIMIZER = PRESETS["laptop"].train.loss, PRESETS["laptop"].train.optimi
 TASKS: dict[str, dict[str, Any]] = {
     "laptop": {
         "loss": replace(_LOSS, entropy_weight=1e-4, relative_entropy=True),
-        "optimizer": replace(_OPTIMIZER, largest_step=1.0),
+        "optimizer": replace(_OPTIMIZER, rms_decay=0.999, largest_step=1.0),
     },
 }
 
