@@ -16,6 +16,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
 
+WARNINGS = (signal.SIGUSR1, signal.SIGUSR2)  # that submitit may ask SLURM for
+
 
 class CommandLine(NamedTuple):
     """A part of a process's command line."""
@@ -46,7 +48,10 @@ class Work:
     def __call__(self) -> int:
         """Work, and return the command's exit status (a signal's number, negated)."""
         signal.signal(signal.SIGTERM, self._ask_to_stop)
+        # SLURM tells all processes that the time is up; only `checkpoint` is to hear it.
+        signal.pthread_sigmask(signal.SIG_BLOCK, WARNINGS)
         self._process = subprocess.Popen([sys.executable, "-m", self.module, *self.words()])
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, WARNINGS)
         while (status := self._process.poll()) is None:
             if self._asked_to_stop or (self.parent and not is_alive(self.parent)):
                 self._tell_to_stop(self._process)

@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
+from contextlib import suppress
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -18,11 +18,12 @@ from experiments.common import opening
 from experiments.sweeps import command, jobs, plans, queues, results
 from experiments.sweeps.grid import plan, read_grid
 from experiments.sweeps.jobs import check
-from experiments.sweeps.process import CommandLine, Work
+from experiments.sweeps.process import CommandLine, Work, is_alive
 from tests.support.fake_program import fake_program
 from tests.support.here_queue import HereQueue
 from tests.support.own_method import own_method
 from tests.support.refusal import refused
+from tests.support.small_sweep import DISTURBED_CHUNK
 from tests.support.tiny import ARGUMENTS, CHUNK_FRAMES, FRAMES, SEEDS
 from tests.support.unrendered import leave_unrendered
 
@@ -171,12 +172,39 @@ def test_a_run_that_is_to_be_longer_is_not_done(unbroken, tmp_path, capsys):
 
 @pytest.fixture
 def cluster(monkeypatch):
-    """A cluster of this machine, whose jobs hear the signals of SLURM."""
+    """A cluster of this machine, whose jobs are processes, and hear the signals of SLURM."""
     from experiments.sweeps import slurm
 
+    class Alive:
+        def __contains__(self, name: str) -> bool:
+            return is_alive(int(name))
+
+    def executor(folder, **options):
+        made = make(folder, **options)
+        with suppress(OSError):  # unlike SLURM's, it makes the folder at once
+            folder.rmdir()
+            folder.parent.rmdir()
+        return made
+
+    make = slurm.submitit.AutoExecutor
+    monkeypatch.setattr(slurm.submitit, "AutoExecutor", executor)
     monkeypatch.setattr(slurm, "CLUSTER", "local")
     monkeypatch.setattr(slurm.SlurmQueue, "poll_seconds", 0.1)
+    monkeypatch.setattr(slurm.SlurmQueue, "_ask", lambda _: Alive())
     return slurm
+
+
+@pytest.fixture
+def program(monkeypatch, tmp_path):
+    """Puts shell scripts where programs of SLURM are looked for."""
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+
+    def put(name: str, script: str) -> None:
+        path = tmp_path / name
+        path.write_text(f"#!/bin/sh\n{script}\n")
+        path.chmod(0o700)
+
+    return put
 
 
 def test_a_job_that_a_cluster_preempts_goes_on_by_itself(unbroken, cluster, tmp_path, capsys):
@@ -185,23 +213,46 @@ def test_a_job_that_a_cluster_preempts_goes_on_by_itself(unbroken, cluster, tmp_
     assert "method=cbet is done" in capsys.readouterr().out
     run = RunDirectory(root / "runs" / "method=cbet")
     assert run.metrics.read_bytes() == unbroken
-    assert len(json.loads(run.manifest.read_text())["sessions"]) == 2
+    first, _ = json.loads(run.manifest.read_text())["sessions"]
+    assert first["frames"] == DISTURBED_CHUNK * CHUNK_FRAMES  # nothing is played again
 
 
-def test_a_job_that_is_in_the_queue_still_is_not_submitted_again(cluster, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("squeue", "is_over", "told"),
+    [
+        ("echo 16; echo 17", False, ""),  # it waits, once more perhaps, or runs
+        ("echo 16", True, ""),
+        ("echo 117", True, ""),
+        ("", True, ""),
+        ("echo 'error: no controller' >&2; exit 1", False, "error: no controller"),
+        ("exit 1", False, "returned non-zero exit status 1"),
+    ],
+)
+def test_squeue_says_which_jobs_are_over(
+    squeue, is_over, told, program, tmp_path, capsys, monkeypatch
+):
+    """It is asked seldom; a job is not submitted again until it answers, which is told once."""
+    from experiments.sweeps import slurm
+
+    monkeypatch.setenv("SQUEUE_STATES", "RUNNING")  # would hide jobs that wait
+    program("srun", "")
+    (tmp_path / "jobs").mkdir()
+    program("squeue", f"echo $SQUEUE_STATES >> {tmp_path}/asked; {squeue}")
     (job,) = plan(tmp_path, "pretrain", {}, [])
-    queue = cluster.SlurmQueue(tmp_path / "jobs", {})
+    queue = slurm.SlurmQueue(tmp_path / "jobs", {})
     assert queue.under_way(job) is None
-    paths = SimpleNamespace(stderr="err", stdout="out")
-    handle = SimpleNamespace(job_id="17", done=lambda **_: False, paths=paths)
-    monkeypatch.setattr(cluster, "work_of", lambda *_, **__: time.sleep)
-    monkeypatch.setattr(queue, "_executor", SimpleNamespace(submit=lambda work: handle))
-    monkeypatch.setitem(cluster.JOBS, "local", lambda folder, name: handle)
+    queue._executor = SimpleNamespace(submit=lambda work: SimpleNamespace(job_id="17"))
     submitted = queue.submit([job], 0, 1)
     found = queue.under_way(job)
-    assert (found.name, found.answer) == ("17", submitted.answer)
-    handle.done = lambda **_: True
-    assert queue.under_way(job) is None
+    assert found is None if is_over else (found.name, found.answer) == ("17", submitted.answer)
+    assert submitted.is_over() == is_over
+    assert (tmp_path / "asked").read_text() == "\n"
+    queue._asked_at -= slurm.SAME_SECONDS
+    assert submitted.is_over() == is_over
+    waiting = "waiting for squeue to say which jobs are over: "
+    shown = capsys.readouterr().out
+    assert told in shown
+    assert shown.count("\n") == shown.count(waiting) == bool(told)
 
 
 def test_a_job_ends_with_the_sweep_that_started_it(tmp_path):
@@ -359,10 +410,21 @@ CLUSTER = ("--cluster", "slurm", "--slurm", "partition=gpu", "gpus_per_node=1")
 def test_what_a_cluster_lacks_is_told(stand_in, cluster, tmp_path, capsys, monkeypatch):
     arguments = [*SHORT, "--out", str(tmp_path / "sweep"), *CLUSTER]
     monkeypatch.setattr(cluster, "CLUSTER", "slurm")
+    monkeypatch.setenv("PATH", "")  # this machine may have a SLURM
     assert 'detect "srun"' in refused(command.main, arguments, capsys)
     assert not list(tmp_path.iterdir())
     monkeypatch.setattr(cluster, "CLUSTER", "local")
     assert "Unknown argument 'gpus'" in refused(command.main, [*arguments, "gpus=1"], capsys)
+
+
+def test_what_sbatch_refuses_is_told_in_its_words(stand_in, program, tmp_path, capsys):
+    program("srun", "")
+    program(
+        "sbatch", "printf 'sbatch: error: no nosuch\\nsbatch: error: Batch failed\\n' >&2; exit 1"
+    )
+    arguments = [*SHORT, "--out", str(tmp_path / "sweep"), "--cluster", "slurm"]
+    error = refused(command.main, [*arguments, "--slurm", "partition=nosuch"], capsys)
+    assert error == "error: sbatch: error: no nosuch; Batch failed\n"
 
 
 def test_a_cluster_needs_submitit(stand_in, tmp_path, capsys, monkeypatch):

@@ -26,8 +26,9 @@ TOLD: list[int] = []  # signals that asked this process to stop
 
 
 def preempt() -> None:
-    """Do to the job what SLURM does, and wait until this process is told to stop."""
-    os.kill(os.getppid(), signal.SIGUSR2)
+    """Signal all of the job, as SLURM does, and wait until this process is told to stop."""
+    for process in (os.getppid(), os.getpid()):
+        os.kill(process, signal.SIGUSR2)
     while not TOLD:
         time.sleep(0.01)
 
