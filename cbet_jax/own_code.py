@@ -121,14 +121,23 @@ def loaded_words(
     Raises:
         SettingsError: some code cannot be loaded.
     """
+
+    def loaded(option: str, value: str) -> str:
+        load_one = loaders.get(option)
+        return load_one(value) if load_one and is_own(value) else value
+
+    return changed_values(arguments, loaded)
+
+
+def changed_values(arguments: Iterable[str], change: Callable[[str, str], str]) -> Iterator[str]:
+    """Yield a command line's words, each value changed by a function of its option and itself."""
     option = ""
     for word in arguments:
         prefix = ""
         if word.startswith("--"):
             option, equals, word = word.partition("=")
             prefix = option + equals
-        load_one = loaders.get(option)
-        yield prefix + (load_one(word) if load_one and is_own(word) else word)
+        yield prefix + change(option, word)
 
 
 def _read(path: Path) -> bytes:

@@ -107,6 +107,12 @@ def save(folder: Path, state: Any, position: Position, kept: int | None = KEPT) 
     return path
 
 
+def save_new(folder: Path, state: Any, position: Position, kept: int | None) -> None:
+    """Write a checkpoint, as `save` does, unless there is one of as many frames."""
+    if not multihost.on_first(path_at(folder, position.frames).exists):
+        save(folder, state, position, kept)
+
+
 class _Handler(ocp.CheckpointHandler):
     """Writes what a checkpoint holds where orbax says."""
 

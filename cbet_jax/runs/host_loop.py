@@ -310,8 +310,6 @@ class _Loop:
                     last_checkpoint=manifest.now(),
                     **self.host.measured(),
                 )
-            for run in due:
-                run.record(ended=run.ending)
         self._tell_of_ends()
 
     def _record(self, runs: Sequence[RunFiles], **measured: Any) -> None:

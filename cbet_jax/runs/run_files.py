@@ -210,7 +210,7 @@ class RunFiles:
         """Record measurements in the manifest, on the first host."""
         if multihost.is_first():
             self.directory.check_lock()
-            self._session.record(**measured)
+            self._session.record(**measured, ended=self.ending)
 
     def _end(self, trouble: str) -> None:
         frames = self.saved.frames

@@ -12,7 +12,7 @@ from jaxtyping import Array, Key, PRNGKeyArray
 from cbet_jax.agent import Agent, AgentParams, Bias, world_agent
 from cbet_jax.config import RunSettings
 from cbet_jax.program import seed_keys
-from cbet_jax.runs import checkpoint, devices, multihost
+from cbet_jax.runs import checkpoint, devices
 from cbet_jax.runs.checkpoint import Loaded, Position, named_leaves
 from cbet_jax.runs.directory import (
     BEST,
@@ -22,7 +22,6 @@ from cbet_jax.runs.directory import (
     RunDirectoryError,
     checkpoints,
     frames_of,
-    path_at,
 )
 from cbet_jax.runs.reading import reading
 from envs.types import World
@@ -161,8 +160,7 @@ def untrained(
 
 def keep(directory: RunDirectory, arrays: Mapping[str, np.ndarray], position: Position) -> None:
     """Save a run's policies for good, unless they were kept there before."""
-    if not multihost.on_first(path_at(directory.policies, position.frames).exists):
-        checkpoint.save(directory.policies, arrays, position, kept=None)
+    checkpoint.save_new(directory.policies, arrays, position, kept=None)
 
 
 def _misfit(directory: RunDirectory, name: str, found: np.ndarray | None, world: World) -> str:

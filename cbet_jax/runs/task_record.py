@@ -10,7 +10,7 @@ import numpy as np
 
 from cbet_jax.runs import checkpoint, metrics_table
 from cbet_jax.runs.checkpoint import Position
-from cbet_jax.runs.directory import checkpoints, path_at
+from cbet_jax.runs.directory import checkpoints
 from cbet_jax.runs.metrics_table import Chunk
 
 RECENT_FRAMES = 200_000  # means are over the episodes of these last frames, or of the last chunk
@@ -135,11 +135,11 @@ class TaskRecord:
 
         They may be there already: a killed run may have saved them, but not its checkpoint.
         """
-        frames = int(self.best_frames.max())
-        if self.is_new and not path_at(folder, frames).exists():
+        if self.is_new:
             records = (RETURN, self.best_return), (FRAMES, self.best_frames)
             arrays = {**self.best, **dict(records), SUCCESS: self.best_success}
-            checkpoint.save(folder, arrays, Position(0, frames), kept=1)
+            position = Position(0, int(self.best_frames.max()))
+            checkpoint.save_new(folder, arrays, position, kept=1)
         self.is_new = False
 
     def restore(self, folder: Path, metrics: Path, position: Position, chunk: int) -> None:

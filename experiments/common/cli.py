@@ -100,13 +100,9 @@ def _refuse_twice(arguments: Sequence[str]) -> None:
 
 def _with_our_names(arguments: Iterable[str]) -> Iterator[str]:
     """Yield the words, with our names of MiniGrid's environments (`MiniGrid-Unlock-v0`)."""
-    option = ""
-    for word in arguments:
-        prefix = ""
-        if word.startswith("--"):
-            option, equals, word = word.partition("=")
-            prefix = option + equals
-        yield prefix + (our_name(word) if option in WORLD_OPTIONS else word)
+    return own_code.changed_values(
+        arguments, lambda option, name: our_name(name) if option in WORLD_OPTIONS else name
+    )
 
 
 def _with_own_code(arguments: Sequence[str]) -> Sequence[str]:
