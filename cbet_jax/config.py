@@ -6,7 +6,7 @@ says its range, and whether it is static, which means that it shapes the compile
 """
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Literal
 
 from cbet_jax.settings.ranges import (
@@ -151,6 +151,8 @@ class AuxiliarySettings:
     squared_norms: Static[bool] = False  # square norms in rewards and losses, as the paper does
     #: decay their learning rate as the policy's (the published code does not)
     decay_rate: Static[bool] = False
+    #: views of an episode that NGU remembers, the newest (None: all of the worlds' longest episode)
+    episode_views: Static[PositiveInt | None] = None
 
     def __post_init__(self) -> None:
         check_fields(self, "auxiliary.")
@@ -227,6 +229,11 @@ class TrainSettings:
         if self.iterations > LARGEST_INT:
             most = LARGEST_INT * self.iteration_frames
             raise SettingsError(f"frames must be at most {most} here, not {self.frames}")
+
+    def for_episodes(self, longest: int) -> "TrainSettings":
+        """Return settings that say how many views of an episode a method remembers."""
+        views = self.auxiliary.episode_views or longest
+        return replace(self, auxiliary=replace(self.auxiliary, episode_views=views))
 
     @property
     def rollouts(self) -> int:

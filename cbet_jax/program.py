@@ -74,7 +74,8 @@ def make_program(
         SettingsError: the method is unknown, or does not work with these settings, or the
             settings differ in more than numbers.
     """
-    several = (settings,) if isinstance(settings, TrainSettings) else tuple(settings)
+    runs = (settings,) if isinstance(settings, TrainSettings) else settings
+    several = tuple(each.for_episodes(world.max_steps) for each in runs)
     agents = len(several) * seeds
     in_row = agents // mesh.shape[SEEDS] if mesh else agents
     at_once = seeds_at_once or (1 if jax.default_backend() == "cpu" else in_row)

@@ -23,14 +23,14 @@ EPSILON = 1e-4  # keeps the kernel finite
 CLUSTER = 0.008  # xi, taken off normalised squared distances; smaller ones become 0
 CONSTANT = 1e-3  # c
 COEFFICIENT = 1e-3  # weight of normalised bonuses in commands for that code in DoorKey-8x8
-SLOTS = 640  # views of the longest episode in the paper, DoorKey-8x8; the oldest are overwritten
+SLOTS = 640  # views that are remembered where the longest episode is not known
 
 
 class Memory(NamedTuple):
     """The embedded views of each actor's episode."""
 
     views: Float[Array, "N slots numbers"]
-    number: Int[Array, " N"]  # number of views so far; view i is in slot i % SLOTS
+    number: Int[Array, " N"]  # number of views so far; view i is in slot i % slots
 
 
 class Signal(NamedTuple):
@@ -47,13 +47,16 @@ def ngu_episodic(settings: TrainSettings, num_actions: int) -> Intrinsic:
     squared distances. phi learns by predicting the action between two views (Badia et al., section
     2 and algorithm 1). The first view of an episode has no neighbour and no bonus. The paper's
     largest similarity, 8, exceeds that of ten neighbours, so it is left out.
+
+    The memory takes 4 bytes for each actor, view and number of phi.
     """
     embedding = make_inverse_embedding(settings.auxiliary, num_actions)
+    slots = max(settings.auxiliary.episode_views or SLOTS, NEIGHBOURS)
 
     def init(key: PRNGKeyArray, step: Step) -> tuple[Params, Memory]:
         learnt, seen = embedding.init(key, step)
         actors, numbers = seen.shape
-        nothing = Memory(jnp.zeros((actors, SLOTS, numbers)), jnp.zeros(actors, jnp.int32))
+        nothing = Memory(jnp.zeros((actors, slots, numbers)), jnp.zeros(actors, jnp.int32))
         _, memory = jax.vmap(visit)(nothing, seen)
         return Params(learnt, {"distance": begin(), "bonus": begin()}), memory
 
@@ -93,10 +96,11 @@ def visit(memory: Memory, seen: Float[Array, " numbers"]) -> tuple[Signal, Memor
     """Return the distances of an embedded view to the nearest remembered ones; remember it."""
     # Read before the memory is written, which lets XLA update it in place.
     squared, before = materialize((((memory.views - seen) ** 2).sum(-1), memory.views))
-    known = jnp.arange(SLOTS) < memory.number
+    slots = len(before)
+    known = jnp.arange(slots) < memory.number
     nearest = -jax.lax.top_k(-jnp.where(known, squared, jnp.inf), NEIGHBOURS)[0]
     signal = Signal(jnp.where(jnp.isinf(nearest), 0.0, nearest), jnp.isfinite(nearest).sum())
-    views = before.at[memory.number % SLOTS].set(seen)
+    views = before.at[memory.number % slots].set(seen)
     return signal, Memory(views, memory.number + 1)
 
 

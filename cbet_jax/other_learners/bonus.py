@@ -86,11 +86,11 @@ def bonus(
 
     Args:
         method: its name, as of `cbet_jax.intrinsic.METHODS`.
-        num_envs: environments side by side, each with counts of its own.
+        num_envs: environments side by side; each has its own counts.
         view_shape: height, width and channels of a view, whose numbers are 0 to 255.
         num_actions: actions to choose among.
         settings: how to count and to learn (None: the published values). `settings.frames` decides
-            how large count tables are.
+            how large count tables are, `settings.auxiliary.episode_views` how many views NGU keeps.
         optimizer: of the method's networks (None: the package's, at a constant rate).
 
     Raises:

@@ -133,7 +133,7 @@ class IntrinsicReward(VectorWrapper[Any, Any, Any, Any, np.ndarray]):
         return obs, extrinsic + intrinsic, terminated, truncated, info | parts | masks
 
     def _look(self, obs: Any, info: dict[str, Any]) -> Seen:
-        """Return a copy of what is seen now."""
+        """Return the views and panoramas of this moment, copied."""
         view = _kept(_view(obs))
         if PANORAMA not in info:
             return Seen(view, view)

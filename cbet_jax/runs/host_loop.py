@@ -88,7 +88,7 @@ def train(
     Raises:
         RunDirectoryError: the directory's files do not fit the settings.
         NonFiniteLossError: a loss was not finite; the last checkpoint is from before.
-        NotEnoughMemoryError: the program needs more memory than there is.
+        SettingsError: the program needs more memory than there is.
     """
     run = Run(directory, settings, host.trackers, host.command)
     (outcome,) = train_together([run], program, host)
@@ -106,7 +106,7 @@ def train_together(runs: Sequence[Run], program: Program, host: HostSettings) ->
 
     Raises:
         RunDirectoryError: a directory's files do not fit the settings.
-        NotEnoughMemoryError: the program needs more memory than there is.
+        SettingsError: the program needs more memory than there is.
     """
     with ExitStack() as locks, stop_on_signals() as stop:
         for run in runs:
@@ -273,16 +273,19 @@ class _Loop:
         past = (frames - at for at in self.host.keep_at)
         if not any(0 <= over < self.chunk_frames for over in past):
             return
-        for run in self.sound():
-            if run.has_finite(state.learner):
-                run.keep_policies(_policies(state))
+        kept = [run for run in self.sound() if run.has_finite(state.learner)]
+        policies = _policies(state) if kept else {}
+        for run in kept:
+            run.keep_policies(policies)
         self._tell_of_ends()
 
     def keep_best(self, state: TrainState) -> None:
         """Keep the policies that play their task better than ever before; tell once of a fall."""
+        better = [run for run in self.sound() if run.is_best() and run.has_finite(state.learner)]
+        policies = _policies(state) if better else {}
+        for run in better:
+            run.keep_best(policies)
         for run in self.sound():
-            if run.is_best() and run.has_finite(state.learner):
-                run.keep_best(_policies(state))
             if run.task and run.task.fallen.any():
                 best = f"{run.directory.root} {run.task.best_frames}"
                 if best not in self.told:

@@ -13,10 +13,6 @@ COMPILING_BYTES = 900 * 2**20  # compiling `smoke` on a CPU takes 964 MiB more t
 ADVICE = "ask for fewer --seeds or --worlds, or a smaller --counts.capacity"
 
 
-class NotEnoughMemoryError(SettingsError):
-    """Settings that need more memory than there is."""
-
-
 def available(devices: int, root: Path = Path("/")) -> int:
     """Return the bytes of the devices' memory; on CPUs, those that this process can still take."""
     if limit := (jax.local_devices()[0].memory_stats() or {}).get("bytes_limit"):
@@ -50,9 +46,8 @@ def refuse_program(compiled: Any) -> None:
 def _refuse(what: str, needed: int, devices: int) -> None:
     if needed > (there := available(devices)):
         sizes = f"{needed / 2**30:.1f} GiB, and {there / 2**30:.1f} GiB are free"
-        raise NotEnoughMemoryError(f"{what} {sizes}: {ADVICE}")
+        raise SettingsError(f"{what} {sizes}: {ADVICE}")
 
 
 def _read(root: Path, name: str) -> str:
-    path = root / "proc" / name  # missing: not Linux, or no such limit
-    return path.read_text() if path.is_file() else ""
+    return path.read_text() if (path := root / "proc" / name).is_file() else ""  # not everywhere

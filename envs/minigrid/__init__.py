@@ -60,7 +60,7 @@ def make(name: str, *, explore: bool = False, **options: Any) -> "CbetEnvironmen
 
     Raises:
         UnknownEnvironment: no environment has that name.
-        UnsupportedEnvironment: the world has rules or a task of its own.
+        UnsupportedEnvironment: the world's rules or task are not MiniGrid's.
     """
     from envs.minigrid import navix_environment
 
@@ -90,7 +90,7 @@ def make_world(
 
     Raises:
         UnknownEnvironment: a name is unknown.
-        UnsupportedEnvironment: a world with rules of its own fails, or is not the only one.
+        UnsupportedEnvironment: your `World` fails, or is not the only one.
     """
     if any(map(own_worlds.is_whole_world, names)):
         return own_worlds.whole_world(names, num_worlds)
@@ -130,7 +130,7 @@ def gym_vector(
         ImportError: gymnasium is not installed.
         ValueError: a mode is unknown, or `num_envs` is below 1.
         UnknownEnvironment: no environment has that name.
-        UnsupportedEnvironment: the world has rules or a task of its own.
+        UnsupportedEnvironment: the world's rules or task are not MiniGrid's.
     """
     try:
         from envs.minigrid import gymnasium_vector
@@ -159,7 +159,7 @@ def gymnax_env(name: str, *, explore: bool = False, api: str = "0") -> GymnaxEnv
 
     Raises:
         UnknownEnvironment: no environment has that name.
-        UnsupportedEnvironment: the world has rules or a task of its own.
+        UnsupportedEnvironment: the world's rules or task are not MiniGrid's.
         ValueError: `api` is unknown.
     """
     return GymnaxEnvironment(find(name), explore=explore, api=api)

@@ -42,8 +42,8 @@ def build(settings: RunSettings, mesh: Mesh | None = None, *others: RunSettings)
         *others: settings of runs trained beside it, which differ in numbers and first seeds.
 
     Raises:
-        NotEnoughMemoryError: the program needs more memory than the device has.
-        SettingsError: the counts cannot read gridworlds, or the other runs differ in more.
+        SettingsError: the program needs more memory than the device has, the counts cannot read
+            gridworlds, or the other runs differ in more.
     """
     for other in others:
         alike = replace(other, train=settings.train, first_seed=settings.first_seed)
@@ -68,9 +68,9 @@ def build(settings: RunSettings, mesh: Mesh | None = None, *others: RunSettings)
     state = jax.eval_shape(program.init, seed_keys(len(several) * settings.seeds))
     try:
         memory.refuse_state(state, mesh.size if mesh else 1)
-    except memory.NotEnoughMemoryError as error:
+    except SettingsError as error:
         fewer = f", or train fewer than {len(several)} runs --together" if others else ""
-        raise memory.NotEnoughMemoryError(f"{error}{fewer}") from None
+        raise SettingsError(f"{error}{fewer}") from None
     return program
 
 

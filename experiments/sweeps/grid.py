@@ -63,8 +63,9 @@ def plan(root: Path, command: str, grid: Grid, fixed: Sequence[str]) -> dict[Job
         fixed: the words of the command line that all runs share.
 
     Raises:
-        SettingsError: two cells would have one directory.
+        SettingsError: two cells would have one directory, or `fixed` sets what the grid does.
     """
+    _refuse_both(grid, fixed)
     jobs = {}
     film = () if {*FILM} & {*fixed} else ("--no-film",)
     for values in itertools.product(*grid.values()):
@@ -78,6 +79,13 @@ def plan(root: Path, command: str, grid: Grid, fixed: Sequence[str]) -> dict[Job
             "grid has values that differ only in signs a directory's name cannot have"
         )
     return jobs
+
+
+def _refuse_both(grid: Grid, fixed: Sequence[str]) -> None:
+    said = {word.partition("=")[0].replace("_", "-") for word in fixed if word.startswith("--")}
+    for name in grid:
+        if said & {_option(name.replace("_", "-"), value)[0] for value in ("", *FLAGS)}:
+            raise SettingsError(f"--{name} is both in the grid and beside it: leave one out")
 
 
 def _words(fixed: Sequence[str], cell: Cell) -> tuple[str, ...]:

@@ -48,7 +48,8 @@ def saved_player(
     """
     policies = load_policies(directory, settings, world, checkpoint)
     opening.tell_damaged(policies.loaded, console)
-    intrinsic = make_intrinsic(settings.train, world.num_actions)
+    train = settings.train.for_episodes(world.max_steps)
+    intrinsic = make_intrinsic(train, world.num_actions)
     networks = _saved_networks(directory, settings, world, intrinsic, policies.loaded)
     params, networks = jax.tree.map(lambda leaf: leaf[seed_index], (policies.params, networks))
     title = describe(settings, seed_index, policies.loaded)

@@ -346,6 +346,9 @@ def test_runs_that_differ_in_more_are_trained_by_programs_of_their_own(
         (["--grid", "method=cbet,cbet"], "a value of method twice"),
         (["--grid", "method=cbet,cuont"], "method=cuont: unknown method"),
         (["--grid", "first_seed=0,1", "first-seed=2,3"], "names first-seed twice"),
+        (["--seeds=2", "--grid", "seeds=1,2"], "--seeds is both in the grid and beside it"),
+        (["--first-seed", "2", "--grid", "first_seed=1,2"], "--first_seed is both in the grid"),
+        (["--counts.no-shared", "--grid", "counts.shared=true"], "--counts.shared is both in"),
         (
             ["--preset", "smoke", "--grid", "optimizer.learning-rate=1e-3,0.001"],
             "optimizer.learning-rate=1e-3 and optimizer.learning-rate=0.001 are one run",

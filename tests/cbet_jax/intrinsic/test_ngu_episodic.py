@@ -1,23 +1,27 @@
 """NGU's episodic bonus, beside numpy that sorts all distances of the episode."""
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from cbet_jax.config import AuxiliarySettings, TrainSettings
 from cbet_jax.intrinsic.ngu_episodic import (
     NEIGHBOURS,
-    SLOTS,
     Memory,
     bonus_of,
     ngu_episodic,
     visit,
 )
 from cbet_jax.networks.embedding import Embedding, apply
+from cbet_jax.program import make_program, seed_keys
 from cbet_jax.types import unchanged
 from envs.minigrid.generators import GENERATORS
+from tests.support import tiny
 from tests.support.moments import moment, observed, trajectory
-from tests.support.worlds import MULTI_ENV
+from tests.support.worlds import corridor, single_env
 
 STEPS, ACTORS, ACTIONS = 30, 2, 3
 SETTINGS = TrainSettings(auxiliary=AuxiliarySettings(channels=(2, 2), hidden_units=4))
@@ -67,20 +71,33 @@ def test_the_bonus_is_the_kernel_over_the_nearest_views_of_the_episode():
     assert bonus.max() > 20 * bonus[bonus > 0].min()  # a new view beside a familiar one
 
 
-def test_a_view_is_known_after_the_longest_episode_of_the_default_environments():
+@pytest.mark.parametrize(
+    ("world", "asked", "views"),
+    [("DoorKey-16x16", None, 2560), ("DoorKey-16x16", 30, 30), ("corridor", None, NEIGHBOURS)],
+)
+def test_a_run_remembers_as_many_views_as_its_longest_episode_has(world, asked, views):
+    auxiliary = replace(SETTINGS.auxiliary, episode_views=asked)
+    settings = replace(tiny.SETTINGS, method="ngu-episodic", auxiliary=auxiliary)
+    played = corridor(tiny.WORLDS) if world == "corridor" else single_env(world, tiny.WORLDS)
+    program = make_program(settings, played, 1, 1)
+    memory = jax.eval_shape(program.init, seed_keys(1)).memory
+    assert memory.views.shape[:3] == (1, tiny.WORLDS, views)
+
+
+def test_a_view_is_known_after_the_longest_episode():
     """View A, then B until the episode is over, then A."""
-    longest = max(GENERATORS[name].max_steps for name in MULTI_ENV)
-    assert longest == 576
+    longest = max(generator.max_steps for generator in GENERATORS.values())
+    assert longest == 3600
     place = jnp.ones(longest).at[jnp.array([0, -1])].set(0.0)
-    nothing = Memory(jnp.zeros((SLOTS, 1)), jnp.asarray(0))
+    nothing = Memory(jnp.zeros((longest, 1)), jnp.asarray(0))
     _, near = jax.lax.scan(lambda memory, x: visit(memory, x[None])[::-1], nothing, place)
     last = jax.tree.map(lambda leaf: leaf[None, -1:], near)
     np.testing.assert_allclose(bonus_of(last, jnp.asarray(1.0)), 0.999, atol=1e-3)
 
 
 def test_a_full_memory_forgets_the_oldest_view():
-    views = jnp.arange(float(SLOTS))[:, None]
-    _, memory = visit(Memory(views, jnp.asarray(SLOTS)), jnp.array([-5.0]))
+    views = jnp.arange(float(40))[:, None]
+    _, memory = visit(Memory(views, jnp.asarray(40)), jnp.array([-5.0]))
     near, _ = visit(memory, jnp.array([0.0]))
     expected = sorted([25.0, *(place**2 for place in range(1, NEIGHBOURS))])
     np.testing.assert_allclose(near.distances, expected)

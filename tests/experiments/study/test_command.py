@@ -11,9 +11,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from cbet_jax.config import SettingsError
 from cbet_jax.runs import metrics_table
 from cbet_jax.runs.directory import RunDirectory, checkpoints, frames_of, path_at
-from cbet_jax.runs.memory import NotEnoughMemoryError
 from experiments import paper, report
 from experiments.study import results
 from experiments.study.plan import TABULA_RASA, TRANSFER, reached
@@ -278,7 +278,7 @@ def test_a_run_that_memory_has_no_room_for_stops_only_what_needs_it(
     def build(settings, mesh=None):
         if not settings.explore:
             return walking(settings, mesh)
-        raise NotEnoughMemoryError("training keeps 21.0 GiB")
+        raise SettingsError("training keeps 21.0 GiB")
 
     root = tmp_path / "study"
     monkeypatch.setattr("experiments.common.gridworlds.build", build)
