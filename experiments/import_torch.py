@@ -335,7 +335,8 @@ def write(
     with directory.lock():
         directory.metrics.write_bytes(rows)
         checkpoint.save(directory.checkpoints, state, position)
-        manifest.Session(directory.manifest, command).record(imported=imported)
+        session = manifest.Session(directory.manifest, command)
+        session.record(directory.manifest, imported=imported)
 
 
 def whole_state(settings: RunSettings, policy: Policy) -> Any:

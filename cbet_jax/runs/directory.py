@@ -59,6 +59,7 @@ class RunDirectory:
         self.figures = self.root / "figures"
         self.method = self.root / "method.py"
         self._lock = self.root / ".lock"
+        self._handle = -1  # of the locked directory
 
     def create(self, settings: RunSettings) -> None:
         """Make the directory and write the configuration.
@@ -131,7 +132,26 @@ class RunDirectory:
                     f"{self.root} is in use by another process that is training in it"
                 ) from None
             self._locked = file.fileno()
-            yield
+            self._handle = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY)
+            try:
+                yield
+            finally:
+                os.close(self._handle)
+
+    @contextmanager
+    def held(self) -> Iterator["RunDirectory"]:
+        """Yield the locked directory, which stays the same one if it is moved meanwhile.
+
+        Only Linux has such paths. Errors name the usual ones.
+        """
+        way = f"/proc/self/fd/{self._handle}"
+        try:
+            yield RunDirectory(Path(way)) if os.path.isdir(way) else self
+        except OSError as error:
+            if self._handle >= 0:
+                self.check_lock()  # the cause, if it was deleted
+            error.filename = str(error.filename).replace(way, str(self.root))
+            raise
 
     def check_lock(self) -> None:
         """Check that the locked file is still the one at its path.

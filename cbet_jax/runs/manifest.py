@@ -48,8 +48,8 @@ class Session:
                     begun = f"{self._path.parent} was begun with {name}={before}"
                     raise RunDirectoryError(f"{begun}, not {now!r}: its numbers would change")
 
-    def record(self, **measured: Any) -> None:
-        """Add measurements to the session, and write it into the manifest.
+    def record(self, path: Path, **measured: Any) -> None:
+        """Add measurements to the session, and write it into the manifest at a path.
 
         Raises:
             UnreadableError: the manifest of earlier sessions cannot be read.
@@ -57,7 +57,7 @@ class Session:
         if self._earlier is None:
             self._earlier = sessions(self._path)
         self._entry |= measured
-        write_with_digest(self._path, {"sessions": [*self._earlier, self._entry]})
+        write_with_digest(path, {"sessions": [*self._earlier, self._entry]})
 
 
 def sessions(path: Path) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ import jax
 import numpy as np
 
 from cbet_jax.config import RunSettings
-from cbet_jax.runs import checkpoint, manifest, metrics_table, multihost, saved_policies
+from cbet_jax.runs import checkpoint, manifest, metrics_table, multihost
 from cbet_jax.runs.atomic_write import set_aside
 from cbet_jax.runs.checkpoint import Loaded, OtherProgramError, Position
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError, checkpoints, frames_of, path_at
@@ -126,7 +126,8 @@ class RunFiles:
     def begin(self) -> None:
         """Write the settings of a lengthened run, and open its trackers."""
         if self.directory.settings() != self.settings:
-            self.directory.write_settings(self.settings)
+            with self.directory.held() as here:
+                here.write_settings(self.settings)
         if self.trackers:
             self.trackers.begin(self.position.frames)
 
@@ -184,19 +185,17 @@ class RunFiles:
         """Save the run's part of the state, after flushing its metrics."""
         multihost.on_first(self._check)
         own = self._own(arrays)
-        try:
+        with self.directory.held() as here:
             if self.task:  # before the checkpoint, so that no kill leaves them behind
-                self.task.save(self.directory.best)
-            interruptible(lambda: checkpoint.save(self.directory.checkpoints, own, self.position))
-        except Exception:
-            multihost.on_first(self.directory.check_lock)  # the cause, if it was moved meanwhile
-            raise
+                self.task.save(here.best)
+            interruptible(lambda: checkpoint.save(here.checkpoints, own, self.position))
         self.saved = self.position
 
     def keep_policies(self, arrays: Mapping[str, np.ndarray]) -> None:
         """Save the policies among the program's arrays for good."""
         multihost.on_first(self._check)
-        saved_policies.keep(self.directory, self._own(arrays), self.position)
+        with self.directory.held() as here:
+            checkpoint.save_new(here.policies, self._own(arrays), self.position, kept=None)
 
     def _own(self, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         return {name: array[self.agents] for name, array in arrays.items()}
@@ -210,7 +209,8 @@ class RunFiles:
         """Record measurements in the manifest, on the first host."""
         if multihost.is_first():
             self.directory.check_lock()
-            self._session.record(**measured, ended=self.ending)
+            with self.directory.held() as here:
+                self._session.record(here.manifest, **measured, ended=self.ending)
 
     def _end(self, trouble: str) -> None:
         frames = self.saved.frames

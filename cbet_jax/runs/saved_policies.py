@@ -158,11 +158,6 @@ def untrained(
     return drawn._replace(fixed=jax.vmap(begin)(keys, policies.params.fixed))
 
 
-def keep(directory: RunDirectory, arrays: Mapping[str, np.ndarray], position: Position) -> None:
-    """Save a run's policies for good, unless they were kept there before."""
-    checkpoint.save_new(directory.policies, arrays, position, kept=None)
-
-
 def _misfit(directory: RunDirectory, name: str, found: np.ndarray | None, world: World) -> str:
     """Say why a policy cannot play: settings name neither actions nor views."""
     where = " ".join(world.environments)

@@ -79,7 +79,7 @@ def _moved(whole: Path, arm: Callable[[Callable[[], Any]], None], then: str, fol
 
     ended = runs.pretrain(root, before=partial(arm, move))
     is_moved = old.exists() or not root.exists()
-    found = trouble(ended, (0, 3) if is_moved else (0,))
+    found = trouble(ended, (0, 2, 3) if is_moved else (0,))  # 2: moved before it had begun
     if not found and then == "succeeded" and old.exists():
         found = _changed(whole, root)
     return found

@@ -407,6 +407,7 @@ def test_a_run_whose_files_are_replaced_ends_in_one_line(what, tmp_path, capsys,
 
 BUSY = {  # what a process is doing as its directory is moved away -> the function called then
     "playing": (metrics_table.Table, "append"),
+    "beginning a save": (checkpoint, "_manager"),
     "saving": (checkpoint, "write_file"),
     "ending a save": (checkpoint._Handler, "save"),
     "keeping policies": (RunFiles, "keep_policies"),

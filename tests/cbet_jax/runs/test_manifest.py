@@ -15,9 +15,9 @@ from cbet_jax.runs.manifest import Session
 def test_each_start_has_one_entry_that_grows(tmp_path):
     path = tmp_path / "manifest.json"
     first = Session(path, ["--seeds", "2"])
-    first.record(frames=10)
-    first.record(frames=20)
-    Session(path, []).record(frames=30)
+    first.record(path, frames=10)
+    first.record(path, frames=20)
+    Session(path, []).record(path, frames=30)
     sessions = json.loads(path.read_text())["sessions"]
     assert [session["frames"] for session in sessions] == [20, 30]
     assert sessions[0]["command"] == "--seeds 2"
@@ -42,7 +42,7 @@ def test_a_run_is_not_continued_where_numbers_would_differ(
         with set_to(variable.lower(), value):
             return Session(tmp_path / "manifest.json", [])
 
-    begin(before).record()
+    begin(before).record(tmp_path / "manifest.json")
     begin(before).refuse_other_surroundings()
     with pytest.raises(RunDirectoryError, match=refused) if refused else nullcontext():
         begin(now).refuse_other_surroundings()
