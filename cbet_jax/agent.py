@@ -67,15 +67,15 @@ class Agent(NamedTuple):
 class Bias(NamedTuple):
     """The frozen policy that biases another one."""
 
-    policy: ArrayTree  # f_i: parameters of the network whose logits are added
+    policy: AgentParams  # of f_i, whose logits are added
     alpha: Float[Array, ""]  # the current weight of these logits
 
 
 class BiasedState(NamedTuple):
-    """The recurrent states of the two networks of a biased policy."""
+    """The recurrent states of the two policies of a biased one."""
 
-    task: LSTMState
-    bias: LSTMState
+    task: RecurrentState
+    bias: RecurrentState
 
 
 def make_agent(
@@ -88,14 +88,17 @@ def make_agent(
 
     Args:
         settings: the network that learns.
-        transfer: the frozen policy that biases it (None: no bias).
+        transfer: the frozen policy that biases it, which may be a biased one itself, or that all of
+            is learnt on (None: neither).
         num_actions: actions to choose among.
         view_shape: height, width and channels of a view.
     """
     agent = network_agent(settings, num_actions, view_shape)
     if transfer is None:
         return agent
-    bias = network_agent(transfer.network, num_actions, view_shape)
+    bias = make_agent(transfer.network, transfer.transfer, num_actions, view_shape)
+    if transfer.fine_tune:
+        return bias._replace(schedule=_constant)
     return biased(agent, bias, linear_decay(transfer.alpha, transfer.alpha_frames))
 
 
@@ -140,7 +143,7 @@ def biased(task: Agent, bias: Agent, alpha: Schedule) -> Agent:
 
     def init(key: PRNGKeyArray) -> AgentParams:
         task_key, bias_key = jax.random.split(key)
-        fixed = Bias(bias.init(bias_key).learnt, alpha(jnp.zeros(())))
+        fixed = Bias(bias.init(bias_key), alpha(jnp.zeros(())))
         return AgentParams(task.init(task_key).learnt, fixed)
 
     def initial_state(agents: int) -> BiasedState:
@@ -150,7 +153,7 @@ def biased(task: Agent, bias: Agent, alpha: Schedule) -> Agent:
         return fixed._replace(alpha=alpha(frames))
 
     def precompute(params: AgentParams, view: View) -> AgentParams:
-        frozen = bias.precompute(AgentParams(params.fixed.policy), view).learnt
+        frozen = bias.precompute(params.fixed.policy, view)
         learnt = task.precompute(AgentParams(params.learnt), view).learnt
         return AgentParams(learnt, params.fixed._replace(policy=frozen))
 
@@ -159,7 +162,7 @@ def biased(task: Agent, bias: Agent, alpha: Schedule) -> Agent:
     ) -> Outputs:
         after = state.bias
         if isinstance(prior, tuple):
-            frozen = bias.apply(AgentParams(params.fixed.policy), view, first, state.bias)
+            frozen = bias.apply(params.fixed.policy, view, first, state.bias)
             prior, after = params.fixed.alpha * frozen.logits, frozen.state
         prior = jax.lax.stop_gradient(prior)
         own = task.apply(AgentParams(params.learnt), view, first, state.task)

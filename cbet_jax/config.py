@@ -125,6 +125,8 @@ class CountSettings:
     #: probability p that a table is reset at a step (None: the method's)
     reset_probability: Switch[Probability] | None = None
     random_resets: bool = True  # no: the method's p is 0, as in the paper without pre-training
+    #: reset an actor's counts when its episode ends, and at no other time (C-BET, Count, ablation)
+    episodic: Static[bool] = False
     capacity: Static[Slots | None] = None  # slots in a table (None: enough for the method)
     shared: Static[bool] = False  # one table for all actors, instead of one for each
     states: Static[View] = "egocentric"  # the view that identifies a state
@@ -180,11 +182,17 @@ class HabitatSettings:
 
 @dataclass(frozen=True)
 class TransferSettings:
-    """The pre-trained policy that biases a task's, and by how much (paper, section 3.3)."""
+    """The pre-trained policy that a task begins with.
+
+    It biases the task's policy (paper, section 3.3), or is learnt on, all of it.
+    """
 
     run: str  # directory of the pre-trained run
     frames: Annotated[int, at_least(0), at_most(MOST_FRAMES)]  # frames at that run's checkpoint
-    network: NetworkSettings  # sizes of the pre-trained policy's network
+    network: NetworkSettings  # sizes of the network that was pre-trained
+    #: the policy that the pre-trained run itself began with, if it had learnt a task
+    transfer: "TransferSettings | None" = None
+    fine_tune: bool = False  # learn the pre-trained policy on, instead of adding its logits
     #: which of that run's seeds (None: each seed takes the one of the same index)
     seed_index: NonNegativeInt | None = None
     alpha: NonNegativeFloat = 1.0  # weight of its logits, which are added to the task's
@@ -192,6 +200,8 @@ class TransferSettings:
 
     def __post_init__(self) -> None:
         check_fields(self)
+        if self.fine_tune and (self.alpha, self.alpha_frames) != (1.0, None):
+            raise SettingsError("fine_tune adds no logits: leave alpha and alpha_frames out")
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,9 @@
 """Transfer exploration: `python -m experiments.minigrid_transfer --from RUN --env Unlock`.
 
 A new policy learns one task from the task's own reward, biased by a pre-trained policy that stays
-as it is: softmax(f_e + alpha f_i) (`cbet_jax.agent.biased`). The run's first checkpoint holds the
-pre-trained policies, so the run that they come from is not needed again.
+as it is: softmax(f_e + alpha f_i) (`cbet_jax.agent.biased`). That may be the policy of a task,
+itself biased. With `--fine-tune` the pre-trained policy is learnt on instead. The run's first
+checkpoint holds the pre-trained policies, so the run that they come from is not needed again.
 """
 
 from collections.abc import Iterator, Sequence
@@ -10,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -18,6 +19,7 @@ import tyro
 from jaxtyping import Array, Int
 from rich.console import Console
 
+from cbet_jax.agent import AgentParams
 from cbet_jax.analysis.method_style import plain_name
 from cbet_jax.config import NetworkSettings, RunSettings, SettingsError, TransferSettings
 from cbet_jax.runs import checkpoint, multihost
@@ -43,10 +45,13 @@ from experiments.common.training_options import (
 class TransferOptions(TrainingOptions):
     """Train agents on one task in a gridworld, biased by pre-trained policies."""
 
-    #: the pre-trained run, or pretrained/NAME
+    #: the pre-trained run, a run that learnt a task, or pretrained/NAME
     source: Annotated[Path, tyro.conf.arg(name="from", metavar="RUN")]
     env: str  # the world whose task is learnt
-    checkpoint: Checkpoint = None  # frames of RUN's checkpoint (default: its newest)
+    #: frames of RUN's checkpoint, best or newest (default: a task's best, else newest)
+    checkpoint: Checkpoint = None
+    #: learn all weights of the pre-trained policy on, instead of adding its logits to a new one's
+    fine_tune: bool = False
     #: which of RUN's seeds biases every agent (default: each agent has the one of the same index)
     seed_index: int | None = None
     alpha: float = 1.0  # weight of the pre-trained logits
@@ -66,33 +71,41 @@ class TransferOptions(TrainingOptions):
                 "--extrinsic-weight above 0 (for both rewards: experiments.minigrid_tabula_rasa)"
             )
 
-    def settings_from(self, frames: int, network: NetworkSettings) -> RunSettings:
+    def settings_from(
+        self, frames: int, network: NetworkSettings, transfer: TransferSettings | None
+    ) -> RunSettings:
         """Return the settings that decide the numbers.
 
         Args:
             frames: of the pre-trained run's checkpoint.
             network: of the pre-trained policies.
+            transfer: what these began with.
         """
-        return self.run_settings(
+        settings = self.run_settings(
             self.env,
             explore=False,
             transfer=TransferSettings(
                 run=str(self.source),
                 frames=frames,
                 network=network,
+                transfer=transfer,
+                fine_tune=self.fine_tune,
                 seed_index=self.seed_index,
                 alpha=self.alpha,
                 alpha_frames=self.alpha_frames,
             ),
         )
+        if self.fine_tune:
+            settings = replace(settings, train=replace(settings.train, network=network))
+        return settings
 
 
-class Bias(NamedTuple):
-    """The pre-trained policies that bias a run."""
+class Pretrained(NamedTuple):
+    """The pre-trained policies that a run begins with."""
 
     frames: int  # of their checkpoint
-    network: NetworkSettings
-    params: Any  # arrays [seeds, ...]
+    settings: RunSettings  # of their run
+    params: AgentParams  # arrays [seeds, ...]
 
 
 def defaults(said: Said, stored: RunSettings | None) -> TransferOptions:
@@ -114,6 +127,7 @@ def defaults(said: Said, stored: RunSettings | None) -> TransferOptions:
         source=Path(stored.transfer.run),
         env=stored.environments[0],
         checkpoint=stored.transfer.frames,
+        fine_tune=stored.transfer.fine_tune,
         seed_index=stored.transfer.seed_index,
         alpha=stored.transfer.alpha,
         alpha_frames=stored.transfer.alpha_frames,
@@ -133,7 +147,7 @@ def resumed(options: TransferOptions, stored: RunSettings) -> RunSettings:
     assert stored.transfer is not None
     asked = options.checkpoint
     frames = asked if isinstance(asked, int) else stored.transfer.frames
-    return options.settings_from(frames, stored.transfer.network)
+    return options.settings_from(frames, stored.transfer.network, stored.transfer.transfer)
 
 
 @contextmanager
@@ -141,20 +155,23 @@ def opened(runs: Sequence[Asked[TransferOptions]], console: Console) -> Iterator
     """Build the run; its first checkpoint holds the pre-trained policies."""
     options, stored, _ = runs[0]
     mesh = opening.lay_out(options, console)
-    bias = None if stored else load_bias(options, console)
-    settings = options.settings_from(bias.frames, bias.network) if bias else stored
+    loaded = None if stored else load_pretrained(options, console)
+    settings = stored
+    if loaded:
+        before = loaded.settings
+        settings = options.settings_from(loaded.frames, before.train.network, before.transfer)
     assert settings is not None
     program = build(settings, mesh)
 
     def begin(directory: RunDirectory) -> None:
         if multihost.on_first(lambda: not checkpoint.checkpoints(directory.checkpoints)):
-            params = (bias or load_bias(options, console)).params
+            params = (loaded or load_pretrained(options, console)).params
             save_first_state(directory, settings, program, params)
 
     yield Opened([settings], program, f"{plain_name(options.env)}-transfer-", begin)
 
 
-def load_bias(options: TransferOptions, console: Console) -> Bias:
+def load_pretrained(options: TransferOptions, console: Console) -> Pretrained:
     """Load the policies to transfer, one for each seed.
 
     Raises:
@@ -162,8 +179,6 @@ def load_bias(options: TransferOptions, console: Console) -> Bias:
     """
     directory = RunDirectory(given_run(options.source))
     source = gridworld_settings(directory)
-    if source.transfer is not None:
-        raise SettingsError(f"{options.source} is a run of transfer itself: its policy is biased")
     world = make_world((options.env,), 1, explore=False)
     policies = load_policies(directory, source, world, options.checkpoint)
     opening.tell_damaged(policies.loaded, console)
@@ -171,8 +186,8 @@ def load_bias(options: TransferOptions, console: Console) -> Bias:
     if options.checkpoint is None and frames < asked:
         say(console, f"{options.source} is unfinished, at {frames:,} of {asked:,} frames")
     chosen = seed_indices(options, source.seeds)
-    params = jax.tree.map(lambda leaf: leaf[chosen], policies.params.learnt)
-    return Bias(frames, source.train.network, params)
+    params = jax.tree.map(lambda leaf: leaf[chosen], policies.params)
+    return Pretrained(frames, source, params)
 
 
 def seed_indices(options: TransferOptions, pretrained_seeds: int) -> Int[Array, " seeds"]:

@@ -14,6 +14,7 @@ BASES = {
     "noveld": ("NovelD", "#44AA99"),
     "e3b": ("E3B", "#AA4499"),
     "ngu-episodic": ("NGU's episodic bonus", "#661100"),
+    "re3": ("RE3", "#DDCC77"),
     "none": ("no intrinsic reward", "#000000"),
     "transfer": ("transfer", "#000000"),
     "untrained": ("untrained network", "#7F7F7F"),

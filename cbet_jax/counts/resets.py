@@ -1,4 +1,4 @@
-"""When visit counts are reset: at random steps (C-BET) or at the end of an episode (RIDE).
+"""When visit counts are reset: at random steps (C-BET), never, or at an episode's end (RIDE).
 
 A rule only chooses the tables. `count_based` applies it, and `table.reset` empties the tables.
 """
@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, PRNGKeyArray
 
-from cbet_jax.config import CountSettings
+from cbet_jax.config import CountSettings, SettingsError
 from envs.types import Step
 
 RESET_PROBABILITY = 0.001  # p (paper, appendix "Hyperparameter Details")
@@ -24,6 +24,26 @@ class Resets(NamedTuple):
 
     mask: ResetMask
     never: bool = False  # no table is ever reset, so tables must be larger
+
+
+def chosen_resets(settings: CountSettings, probability: float) -> Resets:
+    """Return the rule of settings: at an episode's end if `episodic`, else at random.
+
+    Args:
+        settings: of counts.
+        probability: the method's p (`random_resets`).
+
+    Raises:
+        SettingsError: the settings ask for episodic counts that outlive an episode.
+    """
+    if not settings.episodic:
+        return random_resets(settings, probability)
+    if settings.shared or settings.reset_probability is not None:
+        raise SettingsError(
+            "counts.episodic counts within an episode: leave counts.shared and "
+            "counts.reset_probability out"
+        )
+    return episodic_resets(at_success=False)
 
 
 def random_resets(settings: CountSettings, probability: float) -> Resets:

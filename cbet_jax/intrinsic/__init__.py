@@ -22,6 +22,7 @@ from cbet_jax.intrinsic.interface import Intrinsic
 from cbet_jax.intrinsic.ngu_episodic import ngu_episodic
 from cbet_jax.intrinsic.none import none
 from cbet_jax.intrinsic.noveld import noveld
+from cbet_jax.intrinsic.re3 import re3
 from cbet_jax.intrinsic.ride import ride
 from cbet_jax.intrinsic.rnd import rnd
 from cbet_jax.intrinsic.rnd_normalized import rnd_normalized
@@ -37,6 +38,7 @@ METHODS: dict[str, Callable[[TrainSettings, int], Intrinsic]] = {
     "noveld": noveld,
     "e3b": e3b,
     "ngu-episodic": ngu_episodic,
+    "re3": re3,
     "rnd-normalized": rnd_normalized,
     **{name: partial(ablation, name) for name in ABLATION},
 }

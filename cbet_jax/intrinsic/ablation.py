@@ -7,7 +7,7 @@ The study combines these, C-BET and Count with egocentric or panoramic states an
 import jax.numpy as jnp
 
 from cbet_jax.config import TrainSettings
-from cbet_jax.counts.resets import RESET_PROBABILITY, random_resets
+from cbet_jax.counts.resets import RESET_PROBABILITY, chosen_resets
 from cbet_jax.intrinsic.count_based import CHANGES, STATES, CountReward, count_based
 from cbet_jax.intrinsic.interface import Intrinsic
 
@@ -32,5 +32,5 @@ REWARDS = {
 
 def ablation(name: str, settings: TrainSettings, num_actions: int) -> Intrinsic:
     """Return the method of that name, with the random resets of C-BET."""
-    resets = random_resets(settings.counts, RESET_PROBABILITY)
+    resets = chosen_resets(settings.counts, RESET_PROBABILITY)
     return count_based(name, REWARDS[name], settings, resets)

@@ -1,7 +1,7 @@
 """C-BET: reward rare states and rare changes of the world (paper, section 3.1)."""
 
 from cbet_jax.config import TrainSettings
-from cbet_jax.counts.resets import RESET_PROBABILITY, random_resets
+from cbet_jax.counts.resets import RESET_PROBABILITY, chosen_resets
 from cbet_jax.intrinsic.count_based import CHANGES, STATES, CountReward, Numbers, count_based
 from cbet_jax.intrinsic.interface import Intrinsic
 
@@ -20,5 +20,5 @@ def cbet(settings: TrainSettings, num_actions: int) -> Intrinsic:
     Each actor counts for itself. At every step, its state counts and its change counts are reset
     independently, each with probability 0.001 (paper, section 3.2).
     """
-    resets = random_resets(settings.counts, RESET_PROBABILITY)
+    resets = chosen_resets(settings.counts, RESET_PROBABILITY)
     return count_based("cbet", REWARD, settings, resets)

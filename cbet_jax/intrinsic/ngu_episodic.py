@@ -51,14 +51,11 @@ def ngu_episodic(settings: TrainSettings, num_actions: int) -> Intrinsic:
     The memory takes 4 bytes for each actor, view and number of phi.
     """
     embedding = make_inverse_embedding(settings.auxiliary, num_actions)
-    slots = max(settings.auxiliary.episode_views or SLOTS, NEIGHBOURS)
 
     def init(key: PRNGKeyArray, step: Step) -> tuple[Params, Memory]:
         learnt, seen = embedding.init(key, step)
-        actors, numbers = seen.shape
-        nothing = Memory(jnp.zeros((actors, slots, numbers)), jnp.zeros(actors, jnp.int32))
-        _, memory = jax.vmap(visit)(nothing, seen)
-        return Params(learnt, {"distance": begin(), "bonus": begin()}), memory
+        fixed = {"distance": begin(), "bonus": begin()}
+        return Params(learnt, fixed), begin_memory(settings, seen)
 
     def observe(
         params: Params, memory: Memory, key: PRNGKeyArray, experience: Experience
@@ -90,6 +87,14 @@ def ngu_episodic(settings: TrainSettings, num_actions: int) -> Intrinsic:
         adapt=adapt,
         panoramas=False,
     )
+
+
+def begin_memory(settings: TrainSettings, seen: Float[Array, "N numbers"]) -> Memory:
+    """Return the memory of the first embedded views."""
+    actors, numbers = seen.shape
+    slots = max(settings.auxiliary.episode_views or SLOTS, NEIGHBOURS)
+    nothing = Memory(jnp.zeros((actors, slots, numbers)), jnp.zeros(actors, jnp.int32))
+    return jax.vmap(visit)(nothing, seen)[1]
 
 
 def visit(memory: Memory, seen: Float[Array, " numbers"]) -> tuple[Signal, Memory]:

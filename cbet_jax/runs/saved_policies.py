@@ -124,7 +124,14 @@ def params_of(arrays: Mapping[str, np.ndarray], where: Path) -> AgentParams:
         policy, fixed = _nested(arrays, POLICY), _nested(arrays, FIXED)
         if not policy:
             raise RunDirectoryError(f"{where} holds no policy")
-        return AgentParams(policy, Bias(**fixed) if fixed else ())
+        return _agent_params(policy, fixed)
+
+
+def _agent_params(learnt: dict[str, Any], fixed: dict[str, Any] | None = None) -> AgentParams:
+    """Return parameters; `fixed`, if any, has the frozen policy's and its weight."""
+    if not fixed:
+        return AgentParams(learnt)
+    return AgentParams(learnt, Bias(_agent_params(**fixed.pop("policy")), **fixed))
 
 
 def _nested(arrays: Mapping[str, Any], prefix: str) -> dict[str, Any]:

@@ -3,13 +3,12 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
 
 import jax
 from jax.sharding import Mesh
 from rich.console import Console
 
-from cbet_jax.agent import world_agent
+from cbet_jax.agent import AgentParams, world_agent
 from cbet_jax.analysis.method_style import plain_name
 from cbet_jax.config import RunSettings, SettingsError
 from cbet_jax.method_check.check import refuse_misfit
@@ -84,11 +83,16 @@ def opened[O: TrainingOptions](runs: Sequence[Asked[O]], console: Console) -> It
 
 
 def save_first_state(
-    directory: RunDirectory, settings: RunSettings, program: Program, biases: Any
+    directory: RunDirectory, settings: RunSettings, program: Program, pretrained: AgentParams
 ) -> None:
     """Save a transfer's first state, with its pre-trained policies (arrays `[seeds, ...]`)."""
+    assert settings.transfer is not None
     with multihost.first_inside(directory.lock):
         state = program.init(seed_keys(settings.seeds, settings.first_seed))
-        fixed = state.learner.fixed._replace(policy=biases)
-        state = state._replace(learner=state.learner._replace(fixed=fixed))
+        learner = state.learner
+        if settings.transfer.fine_tune:
+            learner = learner._replace(policy=pretrained.learnt, fixed=pretrained.fixed)
+        else:
+            learner = learner._replace(fixed=learner.fixed._replace(policy=pretrained))
+        state = state._replace(learner=learner)
         checkpoint.save(directory.checkpoints, state, Position())

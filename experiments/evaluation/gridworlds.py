@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -152,14 +153,15 @@ class _Playing:
                 continue
             # Compiled once, one program plays for all runs of the same networks.
             transfer, agent = run.settings.transfer, run.policies.agent
-            kind = run.settings.train.network, transfer and transfer.network
+            frozen = transfer and not transfer.fine_tune
+            kind = run.settings.train.network, transfer and replace(transfer, run="", frames=0)
             if kind not in self._programs:
                 self._programs[kind] = make_evaluator(self._world, agent), make_initializer(agent)
             evaluate, init = self._programs[kind]
             fresh = untrained(run.policies, run.settings, init)
             played[index] = {
                 run.name: evaluate(run.policies.params, beginning, action_key),
-                (FROZEN if transfer else UNTRAINED): evaluate(fresh, beginning, action_key),
+                (FROZEN if frozen else UNTRAINED): evaluate(fresh, beginning, action_key),
                 UNIFORM: by_chance,
             }
         return played

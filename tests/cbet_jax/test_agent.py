@@ -28,7 +28,7 @@ def test_logits_are_the_tasks_and_alpha_times_the_frozen_ones(params):
     """Each network goes on from its own recurrent state, and both are zeroed at an end."""
     agent = biased(TASK, BIAS, linear_decay(2.0, None))
     apply, apply_task, apply_bias = (jax.jit(each.apply) for each in (agent, TASK, BIAS))
-    own = AgentParams(params.learnt), AgentParams(params.fixed.policy)
+    own = AgentParams(params.learnt), params.fixed.policy
     state, states = (
         agent.initial_state(AGENTS),
         (TASK.initial_state(AGENTS), BIAS.initial_state(AGENTS)),

@@ -141,7 +141,7 @@ def static_settings(kind: type, prefix: str = "") -> tuple[str, ...]:
         if Mark.STATIC in parts_of(hint):
             found.append(prefix + name)
         for inner in parts_of(hint):
-            if isinstance(inner, type) and is_dataclass(inner):
+            if isinstance(inner, type) and is_dataclass(inner) and inner is not kind:
                 found += static_settings(inner, f"{prefix}{name}.")
     return tuple(found)
 

@@ -100,10 +100,10 @@ def test_it_is_transferred_like_any_other_run(imported, tmp_path, monkeypatch):
     monkeypatch.setattr(minigrid_transfer, "save_first_state", lambda *run: started.append(run))
     arguments = ("--preset", "smoke", "--env", "Unlock", "--out", str(tmp_path / "task"))
     minigrid_transfer.main(["--from", str(imported.root), *arguments])
-    _, settings, _, biases = started[0]
+    _, settings, _, pretrained = started[0]
     assert (settings.transfer.network, settings.transfer.frames) == (NETWORK, FRAMES)
     wanted = numbers(policies(imported).params.learnt)
-    for name, value in numbers(biases).items():
+    for name, value in numbers(pretrained.learnt).items():
         np.testing.assert_array_equal(value, wanted[name])
 
 

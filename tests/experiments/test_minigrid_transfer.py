@@ -90,7 +90,7 @@ def test_a_transfer_leaves_the_pretrained_policies_as_they_were(finished, source
     template = jax.eval_shape(jax.vmap(network_agent(NETWORK, 7, (7, 7, 3)).init), seed_keys(SEEDS))
     wanted, _ = checkpoint.load(stored, {"learner": {"policy": template.learnt}})
     learner = saved(finished).learner
-    found = numbers(learner.fixed.policy)
+    found = numbers(learner.fixed.policy.learnt)
     for name, value in numbers(wanted["learner"]["policy"]).items():
         assert found[name].tobytes() == value.tobytes(), name
     np.testing.assert_array_equal(learner.fixed.alpha, [0, 0])
@@ -152,11 +152,42 @@ def test_one_pretrained_seed_can_bias_all_agents(source, tmp_path, monkeypatch):
     root = tmp_path / "run"
     chosen = ("--seed-index", "1", "--seeds", "2", "--alpha-frames", "80", "--out", str(root))
     minigrid_transfer.main(["--from", str(source.root), *ENV, *TINY, *chosen])
-    kernel = saved(RunDirectory(root)).learner.fixed.policy["params"]["policy"]["kernel"]
+    kernel = saved(RunDirectory(root)).learner.fixed.policy.learnt["params"]["policy"]["kernel"]
     expected = drawn().learnt["params"]["policy"]["kernel"][1]
     assert len(kernel) == 2
     for each in kernel:
         np.testing.assert_array_equal(each, expected)
+
+
+@pytest.mark.parametrize("fine_tune", [False, True])
+def test_a_policy_of_a_task_transfers_too(fine_tune, finished, source, tmp_path, capsys):
+    """As a bias, or learnt on: it begins with what the first task learnt, its own bias included."""
+    before = saved_policies.load_params(finished).state
+    root, first = RunDirectory(tmp_path / "run"), RunDirectory(tmp_path / "first")
+    words = ["--from", str(finished.root), *ENV, *TINY, *(["--fine-tune"] if fine_tune else [])]
+    minigrid_transfer.main([*words, "--frames", str(CHUNK_FRAMES), "--out", str(root.root)])
+    learner = saved(root).learner
+    begun = learner.agent if fine_tune else learner.fixed.policy
+    jax.tree.map(np.testing.assert_array_equal, begun.fixed, before.fixed)
+    same = all(map(np.array_equal, jax.tree.leaves(begun.learnt), jax.tree.leaves(before.learnt)))
+    assert same != fine_tune
+    assert root.settings().transfer.transfer == finished.settings().transfer
+    minigrid_evaluate.main([str(root.root), "--episodes", str(EPISODES)])
+    assert ("untrained" if fine_tune else "frozen") in capsys.readouterr().out
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(training_command, "train_together", lambda *_: [NOT_TRAINED])
+        minigrid_transfer.main([*words, "--out", str(first.root)])
+    learner = saved(first).learner
+    begun = learner.agent if fine_tune else learner.fixed.policy
+    jax.tree.map(np.testing.assert_array_equal, begun, before)
+
+
+def test_fine_tuning_learns_with_the_pretrained_network(source, tmp_path):
+    root = tmp_path / "run"
+    words = [*ENV, *TINY, "--frames", str(CHUNK_FRAMES), "--network.dense-units", "8"]
+    minigrid_transfer.main(["--from", str(source.root), *words, "--fine-tune", "--out", str(root)])
+    assert RunDirectory(root).settings().train.network == NETWORK
+    assert saved(RunDirectory(root)).learner.fixed == ()
 
 
 def test_several_runs_are_evaluated_each_in_its_own_directory(finished, tmp_path, capsys):
@@ -222,6 +253,7 @@ def test_tasks_have_the_published_settings_but_for_what_a_task_needs():
         (["--env", "Unlock", "--method", "cbet"], "own reward only: leave --method out"),
         (["--env", "Unlock", "--extrinsic-weight", "0"], "--extrinsic-weight above 0"),
         (["--env", "Unlock", "--from", "nowhere"], "nowhere holds no run"),
+        (["--env", "Unlock", "--fine-tune", "--alpha", "2"], "leave alpha and alpha_frames out"),
     ],
 )
 def test_bad_transfers_are_refused(arguments, expected, source, tmp_path, capsys, monkeypatch):
@@ -235,7 +267,7 @@ def test_bad_transfers_are_refused(arguments, expected, source, tmp_path, capsys
 def test_a_source_that_is_not_finished_is_named(tmp_path, capsys):
     words = ["--from", str(save_run(tmp_path).root), "--env", "Unlock", "--preset", "smoke"]
     options, _ = opening.read(minigrid_transfer.EXPERIMENT, words)
-    minigrid_transfer.load_bias(options, Screen())
+    minigrid_transfer.load_pretrained(options, Screen())
     assert f"{tmp_path} is unfinished, at 0 of 8,000 frames" in capsys.readouterr().out
 
 

@@ -4,8 +4,8 @@ import jax
 import numpy as np
 import pytest
 
-from cbet_jax.config import CountSettings
-from cbet_jax.counts.resets import episodic_resets, random_resets
+from cbet_jax.config import CountSettings, SettingsError
+from cbet_jax.counts.resets import chosen_resets, episodic_resets, random_resets
 from tests.support.moments import moment
 
 KEY = jax.random.key(0)
@@ -48,3 +48,12 @@ def test_episodic_resets_come_where_an_episode_ends_and_maybe_where_it_succeeds(
     mask = resets.mask(KEY, step, (2, 4))
     np.testing.assert_array_equal(mask, [[False, True, at_success, True]] * 2)
     assert not resets.never
+    if not at_success:  # the rule of settings, too
+        chosen = chosen_resets(CountSettings(episodic=True), 0.5)
+        np.testing.assert_array_equal(chosen.mask(KEY, step, (2, 4)), mask)
+
+
+@pytest.mark.parametrize("lasting", [{"shared": True}, {"reset_probability": 0.0}])
+def test_episodic_counts_do_not_outlive_an_episode(lasting):
+    with pytest.raises(SettingsError, match="leave counts"):
+        chosen_resets(CountSettings(episodic=True, **lasting), 0.5)
