@@ -28,6 +28,7 @@ from cbet_jax.intrinsic.rnd import rnd
 from cbet_jax.intrinsic.rnd_normalized import rnd_normalized
 from envs.errors import did_you_mean
 
+#: name -> function of the settings and the number of actions
 METHODS: dict[str, Callable[[TrainSettings, int], Intrinsic]] = {
     "cbet": cbet,
     "count": count,
