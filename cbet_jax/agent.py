@@ -5,16 +5,19 @@ from typing import Any, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, PRNGKeyArray, UInt8
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, UInt8
 
 from cbet_jax.config import NetworkSettings, TransferSettings
 from cbet_jax.networks import policy_network
 from cbet_jax.networks.policy_network import PolicyNetwork
-from cbet_jax.types import ArrayTree, LSTMState, RecurrentState
+from cbet_jax.types import ArrayTree, LSTMState, RecurrentState, Trajectory
 from envs.types import World
+
+SPACING = 40  # steps between a world's time-outs: the shortest time limit in MiniGrid
 
 type View = UInt8[Array, "N height width 3"]
 type Views = UInt8[Array, "T N height width 3"]
+type Prior = Float[Array, "T N actions"] | None  # the frozen part of the logits, if there is one
 type Schedule = Callable[[Float[Array, ""]], Float[Array, ""]]  # frames played -> weight
 
 
@@ -31,7 +34,7 @@ class Outputs(NamedTuple):
     logits: Float[Array, "T N actions"]
     value: Float[Array, "T N *heads"]
     state: RecurrentState  # after the last step
-    prior: ArrayTree = ()  # the part of the logits that is frozen [T, N, actions], if there is one
+    prior: Prior = None
 
 
 class Apply(Protocol):
@@ -43,7 +46,7 @@ class Apply(Protocol):
         view: Views,
         first: Bool[Array, "T N"],
         state: RecurrentState,
-        prior: ArrayTree = (),
+        prior: Prior = None,
         /,
     ) -> Outputs:
         """Return the outputs; `prior` is the frozen part of the logits, if it is known."""
@@ -127,7 +130,7 @@ def network_agent(
         return params._replace(learnt=policy_network.precompute(network, params.learnt, view))
 
     def apply(
-        params: AgentParams, view: Views, first: Array, state: LSTMState, prior: ArrayTree = ()
+        params: AgentParams, view: Views, first: Array, state: LSTMState, prior: Prior = None
     ) -> Outputs:
         return Outputs(*policy_network.apply(network, params.learnt, view, first, state))
 
@@ -158,10 +161,10 @@ def biased(task: Agent, bias: Agent, alpha: Schedule) -> Agent:
         return AgentParams(learnt, params.fixed._replace(policy=frozen))
 
     def apply(
-        params: AgentParams, view: Views, first: Array, state: BiasedState, prior: ArrayTree = ()
+        params: AgentParams, view: Views, first: Array, state: BiasedState, prior: Prior = None
     ) -> Outputs:
         after = state.bias
-        if isinstance(prior, tuple):
+        if prior is None:
             frozen = bias.apply(params.fixed.policy, view, first, state.bias)
             prior, after = params.fixed.alpha * frozen.logits, frozen.state
         prior = jax.lax.stop_gradient(prior)
@@ -170,6 +173,40 @@ def biased(task: Agent, bias: Agent, alpha: Schedule) -> Agent:
         return Outputs(logits, own.value, BiasedState(own.state, after), prior)
 
     return Agent(init, initial_state, schedule, precompute, apply)
+
+
+def apply_with_final_views(
+    agent: Agent, params: AgentParams, batch: Trajectory
+) -> tuple[Outputs, Float[Array, "T N *heads"]]:
+    """Return the outputs for all views, and for each time-out the value of its final view.
+
+    Each is shown to the agent between the views that it acted on, with the old episode's recurrent
+    state, which is then zeroed as always. So a sequence becomes longer by a step for each `SPACING`
+    steps. If it has more time-outs, the value of the view before stands in for the later ones'.
+    """
+    steps = batch.steps
+    length, number = steps.truncated.shape
+    room, so_far = -(-length // SPACING), jnp.cumsum(steps.truncated, axis=0)
+    shown, time = steps.truncated & (so_far <= room), jnp.arange(length + 1)[:, None]
+    place = time + jnp.pad(jnp.minimum(so_far, room), ((1, 0), (0, 0)))  # of each view
+    moments = jnp.where(shown, 2 * time[:-1] + 1, 2 * length + 1)  # the others go behind all views
+    moments = jnp.concatenate([jnp.broadcast_to(2 * time, (length + 1, number)), moments])
+    order = jnp.argsort(moments, axis=0)[: length + 1 + room]
+
+    def rows(leaf: Array, times: Int[Array, "times N"]) -> Array:
+        return leaf[times, jnp.arange(number)]
+
+    outputs = agent.apply(
+        params,
+        rows(jnp.concatenate([batch.view, batch.reached]), order),
+        rows(jnp.concatenate([batch.first, jnp.zeros_like(shown)]), order),
+        batch.initial_state,
+        None if steps.prior is None else rows(steps.prior, jnp.minimum(order, length - 1)),
+    )
+    value, final = rows(outputs.value, place), rows(outputs.value, place[:-1] + 1)
+    shown = shown.reshape(*shown.shape, *[1] * (value.ndim - 2))
+    outputs = outputs._replace(logits=rows(outputs.logits, place), value=value)
+    return outputs, jnp.where(shown, final, value[:-1])
 
 
 def linear_decay(start: float, frames: int | None) -> Schedule:
@@ -192,7 +229,7 @@ def uniform(num_actions: int) -> Agent:
         return params
 
     def apply(
-        params: AgentParams, view: Views, first: Array, state: RecurrentState, prior: ArrayTree = ()
+        params: AgentParams, view: Views, first: Array, state: RecurrentState, prior: Prior = None
     ) -> Outputs:
         return Outputs(jnp.zeros((*first.shape, num_actions)), jnp.zeros(first.shape), state)
 

@@ -41,6 +41,7 @@ MAX_ROLLOUTS = 8  # most rollouts in an iteration; the data of more would grow s
 
 Factors = Literal["float32", "bfloat16"]
 View = Literal["egocentric", "panoramic"]
+Bootstrap = Literal["next", "before", "final"]
 Keys = Literal["exact", "ternary"]
 Offsets = Literal["uniform", "normal"]
 Axis = Literal["y", "z"]
@@ -110,9 +111,9 @@ class LossSettings:
     #: transfer: weight the divergence from the frozen policy, not the (published) negative entropy,
     #: which is the divergence from the uniform policy
     relative_entropy: Static[bool] = False
-    #: at a time-out, bootstrap from the old episode's last view, not (as the published
-    #: code does) from the first view of the next episode
-    cut_at_time_outs: Static[bool] = False
+    #: which view's value follows a time-out: the next episode's first one (published), the one
+    #: before the last action, or the final one, which that action led to
+    bootstrap: Static[Bootstrap] = "next"
 
     def __post_init__(self) -> None:
         check_fields(self, "loss.")
@@ -155,6 +156,8 @@ class AuxiliarySettings:
     decay_rate: Static[bool] = False
     #: views of an episode that NGU remembers, the newest (None: all of the worlds' longest episode)
     episode_views: Static[PositiveInt | None] = None
+    #: at an episode's end they see its final view (no: the next episode's first one, as published)
+    final_views: Static[bool] = False
 
     def __post_init__(self) -> None:
         check_fields(self, "auxiliary.")

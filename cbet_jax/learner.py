@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, ArrayLike, Float
 
-from cbet_jax.agent import Agent, AgentParams
+from cbet_jax.agent import Agent, AgentParams, apply_with_final_views
 from cbet_jax.config import OptimizerSettings, TrainSettings
 from cbet_jax.intrinsic.interface import Intrinsic, Loss, Params, Reward
 from cbet_jax.losses import ActorCriticLoss, RewardStream, actor_critic_loss, cut_at_time_outs
@@ -113,8 +113,10 @@ def update(
     Returns:
         The learner after the update, and metrics.
     """
-    learner = learner._replace(intrinsic=intrinsic.adapt(learner.intrinsic, batch, mean))
-    reward, networks_loss, networks_gradient = _rewarded(intrinsic, learner.intrinsic, batch)
+    steps = batch.steps if intrinsic.final_views else batch.steps._replace(final_view=None)
+    seen = batch._replace(steps=steps)
+    learner = learner._replace(intrinsic=intrinsic.adapt(learner.intrinsic, seen, mean))
+    reward, networks_loss, networks_gradient = _rewarded(intrinsic, learner.intrinsic, seen)
     extrinsic = batch.steps.extrinsic_reward
     rewards = maximized_rewards(extrinsic, reward, intrinsic.coefficient, settings)
 
@@ -145,7 +147,7 @@ def update(
         "step_norm": optax.tree.norm(jax.tree.map(jnp.subtract, policy, learner.policy)),
         **terms,
     }
-    if not isinstance(batch.steps.prior, tuple):
+    if batch.steps.prior is not None:
         metrics["divergence"] = loss.divergence / settings.unroll
     learner = LearnerState(policy, networks, policy_optimizer, network_optimizers, learner.fixed)
     return learner, metrics
@@ -229,17 +231,21 @@ def batch_loss(
         settings: `settings.loss` weights the terms.
     """
     steps, loss = batch.steps, settings.loss
-    outputs = agent.apply(params, batch.view, batch.first, batch.initial_state, steps.prior)
+    if loss.bootstrap == "final":
+        outputs, cut_off = apply_with_final_views(agent, params, batch)
+    else:
+        outputs = agent.apply(params, batch.view, batch.first, batch.initial_state, steps.prior)
+        cut_off = outputs.value[:-1]
     ending = loss.discount * (1.0 - steps.terminated)
 
     def stream(name: str, value: Float[Array, "views N"]) -> RewardStream:
         if name == INTRINSIC:  # its return goes on past an episode's end
             endless = jnp.full_like(ending, loss.intrinsic_discount)
             return RewardStream(value, rewards[name], endless)
-        if loss.cut_at_time_outs:
-            cut = cut_at_time_outs(rewards[name], ending, value[:-1], steps.truncated)
-            return RewardStream(value, *cut)
-        return RewardStream(value, rewards[name], ending)
+        if loss.bootstrap == "next":
+            return RewardStream(value, rewards[name], ending)
+        worth = by_name(cut_off)[name]
+        return RewardStream(value, *cut_at_time_outs(rewards[name], ending, worth, steps.truncated))
 
     streams = [stream(*named) for named in by_name(outputs.value).items()]
     logits = outputs.logits[: len(steps.action)]

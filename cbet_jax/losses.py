@@ -10,7 +10,6 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from cbet_jax.config import LossSettings
-from cbet_jax.types import ArrayTree
 from cbet_jax.vtrace import vtrace
 
 
@@ -39,7 +38,7 @@ def actor_critic_loss(
     behaviour_logits: Float[Array, "T N actions"],
     streams: Sequence[RewardStream],
     settings: LossSettings,
-    prior: ArrayTree = (),
+    prior: Float[Array, "T N actions"] | None = None,
 ) -> ActorCriticLoss:
     """Return the V-trace actor-critic loss of a batch of sequences.
 
@@ -54,7 +53,7 @@ def actor_critic_loss(
         behaviour_logits: what the policy that acted gave.
         streams: rewards with their values; advantages and squared errors are summed.
         settings: weights of the terms.
-        prior: logits `[T, N, actions]` of the frozen policy; () if there is none.
+        prior: logits `[T, N, actions]` of the frozen policy, if there is one.
     """
     log_policy = jax.nn.log_softmax(logits)
     log_action = _pick(log_policy, action)
@@ -75,7 +74,7 @@ def actor_critic_loss(
     squared_error = reduce(add, (0.5 * error**2 for error in errors))
     negative_entropy = (jnp.exp(log_policy) * log_policy).sum(-1)
     divergence = negative_entropy
-    if not isinstance(prior, tuple):
+    if prior is not None:
         divergence -= (jnp.exp(log_policy) * jax.nn.log_softmax(prior)).sum(-1)
     regularizer = divergence if settings.relative_entropy else negative_entropy
     terms = [sequence_mean(each) for each in (policy, squared_error, regularizer)]
@@ -101,21 +100,21 @@ def sequence_mean(terms: Float[Array, "T N"]) -> Float[Array, ""]:
 def cut_at_time_outs(
     reward: Float[Array, "T N"],
     discount: Float[Array, "T N"],
-    value_tm1: Float[Array, "T N"],
+    value: Float[Array, "T N"],
     truncated: Bool[Array, "T N"],
 ) -> tuple[Float[Array, "T N"], Float[Array, "T N"]]:
     """Return rewards and discounts that end the value of an episode at its time-out.
 
-    Worlds reset themselves and do not show the view that the last action led to. The value of the
-    last view acted on stands in for its value: it is added to the reward, and the discount is 0.
+    Worlds reset themselves, so the next view is another episode's. The value of what was cut off is
+    added to the reward, and the discount is 0.
 
     Args:
         reward: of each action.
         discount: gamma, or 0 where nothing of value follows.
-        value_tm1: V of the views acted on.
+        value: V of what a time-out cuts off.
         truncated: whether the action ended the episode at its time limit.
     """
-    bootstrap = discount * jax.lax.stop_gradient(value_tm1)
+    bootstrap = discount * jax.lax.stop_gradient(value)
     return jnp.where(truncated, reward + bootstrap, reward), jnp.where(truncated, 0.0, discount)
 
 

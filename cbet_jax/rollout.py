@@ -81,7 +81,8 @@ def rollout(
 
     last, (transitions, steps, first, episodes) = jax.lax.scan(play_step, actor, action_keys)
     view = jnp.concatenate([actor.step.view[None], steps.view])
-    experience = Experience(view[:-1], transitions.action, steps)
+    final_view = transitions.final_view if intrinsic.final_views else None
+    experience = Experience(view[:-1], transitions.action, steps._replace(final_view=final_view))
     memory, signal = intrinsic.observe(intrinsic_params, memory, observe_keys, experience)
     trajectory = Trajectory(
         view=view,
@@ -99,7 +100,7 @@ def act(
     """Play one step in every world: choose actions, then move the worlds.
 
     Training, evaluation and `watch` all step through this function. The returned actor's `step`
-    has the next views.
+    has the next views; the final ones are in the transition.
 
     Args:
         agent: acts.
@@ -113,8 +114,10 @@ def act(
     logits, prior = jax.tree.map(lambda leaf: leaf[0], (outputs.logits, outputs.prior))
     action = sample_actions(key, logits)
     state, step = world.step(actor.world, action)
-    transition = Transition(action, logits, step.reward, step.terminated, step.truncated, prior)
+    transition = Transition(
+        action, logits, step.reward, step.terminated, step.truncated, prior, step.final_view
+    )
     # As in the published code, success zeroes the recurrent state, too, even while exploring,
     # where the episode continues.
     first = step.terminated | step.truncated | step.success
-    return ActorState(state, step, first, outputs.state), transition
+    return ActorState(state, step._replace(final_view=None), first, outputs.state), transition

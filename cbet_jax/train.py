@@ -13,7 +13,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from cbet_jax import sharding
 from cbet_jax.agent import Agent, world_agent
-from cbet_jax.config import TrainSettings
+from cbet_jax.config import SettingsError, TrainSettings
 from cbet_jax.episode_records import Episodes, with_episode_records
 from cbet_jax.intrinsic import make_intrinsic
 from cbet_jax.intrinsic.interface import Intrinsic, Memory
@@ -71,9 +71,18 @@ def make_trainer(
         mesh: the devices (None: one device).
 
     Raises:
-        SettingsError: the method is unknown, or does not work with these settings.
+        SettingsError: the method is unknown, or does not work with these settings or worlds.
     """
-    make_intrinsic(settings, world.num_actions)
+    method = make_intrinsic(settings, world.num_actions)
+    by_loss = settings.loss.bootstrap == "final"
+    asked = by_loss or (method.final_views and settings.auxiliary.final_views)
+    if asked and world.step_with_final is None:
+        raise SettingsError(
+            "loss.bootstrap=final and auxiliary.final_views need the views in which episodes end, "
+            f"which {world.environments[0]} does not give"
+        )
+    if by_loss or method.final_views:
+        world = world.with_final_views()
     agent = agent or world_agent(settings.network, None, world)
     parallel = sharding.data_parallel(mesh, world.num_worlds)
     return Trainer(settings, with_episode_records(world), agent, parallel)

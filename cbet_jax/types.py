@@ -2,7 +2,10 @@
 
 from typing import NamedTuple, Protocol, runtime_checkable
 
+import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PyTree, UInt8
+
+from envs.types import Step
 
 type ArrayTree = PyTree[Array]  # records, dictionaries and tuples of arrays; empty ones, too
 type RecurrentState = PyTree[Float[Array, "..."]]  # state of an agent: arrays [layers, N, units]
@@ -37,7 +40,15 @@ class Transition(NamedTuple):
     extrinsic_reward: Float[Array, " N"]
     terminated: Bool[Array, " N"]  # the value of what follows is zero
     truncated: Bool[Array, " N"]  # what follows belongs to another episode
-    prior: ArrayTree = ()  # logits [N, actions] of the frozen policy in it, if it has one
+    prior: Float[Array, "N actions"] | None = None  # logits of the frozen policy in it, if any
+    #: the view that the action led to, if it is read
+    final_view: UInt8[Array, "N height width 3"] | None = None
+
+
+def strays(steps: Step | Transition) -> Bool[Array, "*T N"]:
+    """Return where `reached` is another episode's view: at ends whose final view is not given."""
+    ended = steps.terminated | steps.truncated
+    return ended if steps.final_view is None else jnp.zeros_like(ended)
 
 
 class Trajectory(NamedTuple):
@@ -52,3 +63,8 @@ class Trajectory(NamedTuple):
     steps: Transition  # arrays [T, N, ...]
     signal: ArrayTree  # what the intrinsic method observed, arrays [T, N, ...]
     initial_state: RecurrentState  # before view[0] is read
+
+    @property
+    def reached(self) -> UInt8[Array, "T N height width 3"]:
+        """The views that the actions led to; without final views, `view[1:]`."""
+        return self.view[1:] if self.steps.final_view is None else self.steps.final_view

@@ -6,6 +6,7 @@ a state, and the difference of consecutive observations as a change.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -16,6 +17,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, UInt8
 from envs.observation_bytes import BYTE, Bounds, make_view
 from envs.types import Step, World
 
+FINAL = "final_observation"  # in a step's information
 UNBOUNDED = 1e6  # larger bounds count as none: unbounded spaces have the largest float
 
 #: (reward, terminated, info) -> whether the action fulfilled the task
@@ -30,6 +32,7 @@ class Transition(NamedTuple):
     terminated: Bool[Array, ""]
     truncated: Bool[Array, ""]
     success: Bool[Array, ""]
+    final: Array | None = None  # the observation that the action led to (None: `observation`)
 
 
 class AdaptedState(NamedTuple):
@@ -52,6 +55,7 @@ class _Environment(NamedTuple):
     #: masks ended episodes that `step` did not reset; None: `step` always resets
     needs_reset: Callable[[Transition], Bool[Array, " N"]] | None
     says_success: bool = True  # whether success is measured
+    says_final: bool = True  # whether observations in which episodes end are known
 
 
 def from_gymnax(
@@ -70,6 +74,7 @@ def from_gymnax(
     It needs `reset(key, params)`, an auto-resetting `step(key, state, action, params)` and
     `action_space(params)`. A step returns `terminated` and `truncated` (gymnax 1.0) or one `done`,
     which is a truncation where `info["truncated"]` is set or, without that key, at the time limit.
+    Final views are those of `info["final_observation"]`, if present.
 
     Args:
         env: the environment.
@@ -103,8 +108,10 @@ def from_gymnax(
             reached = success(reward, terminated, info)
         else:
             reached = info.get("success", False)
-        return state, _transition(observation, reward, terminated, truncated, reached)
+        seen = _transition(observation, reward, terminated, truncated, reached)
+        return state, seen._replace(final=info.get(FINAL))
 
+    told = _told(env, params)
     return _world(
         _Environment(
             name=name or str(getattr(env, "name", type(env).__name__)),
@@ -113,7 +120,8 @@ def from_gymnax(
             reset=reset,
             step=step,
             needs_reset=None if max_steps is None else lambda transition: transition.truncated,
-            says_success=success is not None or _tells_success(env, params),
+            says_success=success is not None or "success" in told,
+            says_final=FINAL in told,
         ),
         num_worlds,
         bounds,
@@ -154,8 +162,8 @@ def _ends(
     return done & ~truncated, truncated
 
 
-def _tells_success(env: Any, params: Any) -> bool:
-    """Return whether a step's `info` has `success`, without running it."""
+def _told(env: Any, params: Any) -> set[str]:
+    """Return what a step's `info` has, without running it."""
     told: set[str] = set()
 
     def look() -> None:
@@ -163,7 +171,7 @@ def _tells_success(env: Any, params: Any) -> bool:
         told.update(env.step(key, env.reset(key, params)[1], action, params)[-1])
 
     jax.eval_shape(look)
-    return "success" in told
+    return told
 
 
 def from_navix(
@@ -234,7 +242,9 @@ def _world(
         first = Transition(observation, jnp.zeros(num_worlds), never, never, never)
         return AdaptedState(states, zero, key), _as_step(first, zero, *encode(observation))
 
-    def step(adapted: AdaptedState, action: Int[Array, " N"]) -> tuple[AdaptedState, Step]:
+    def step(
+        adapted: AdaptedState, action: Int[Array, " N"], *, final: bool = False
+    ) -> tuple[AdaptedState, Step]:
         key, step_key, reset_key = jax.random.split(adapted.key, 3)
         length = adapted.length + 1
         keys = jax.random.split(step_key, num_worlds)
@@ -245,11 +255,16 @@ def _world(
             states, observation = _reset_where(mask, states, observation, env.reset, reset_key)
         ended = transition.terminated | transition.truncated
         after = AdaptedState(states, jnp.where(ended, 0, length), key)
-        return after, _as_step(transition, length, *encode(observation))
+        seen = _as_step(transition, length, *encode(observation))
+        if final:
+            last = transition.observation if transition.final is None else transition.final
+            seen = seen._replace(final_view=encode(last)[0])
+        return after, seen
 
     return World[AdaptedState](
         init=init,
         step=step,
+        step_with_final=partial(step, final=True) if env.says_final else None,
         refresh=lambda adapted: adapted,
         report=lambda adapted: {},
         num_worlds=num_worlds,

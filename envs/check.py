@@ -15,6 +15,7 @@ MOST_STEPS = 2_000  # played in a check: more than two episodes of most worlds
 FEWEST_STEPS = 50
 STARTS = 4  # keys of `init` compared, to find whether all episodes begin alike
 SHAPES = "shapes and types"
+SEEN = Step._fields[:-1]  # but the final view, which is checked apart
 
 
 def check_world(world: World) -> Iterator[Check]:
@@ -122,6 +123,12 @@ def _check_shapes(world: World) -> None:
     after, step = _pair("step", jax.eval_shape(world.step, state, actions))
     _check_step("step", world, step)
     _check_state("step", state, after)
+    if world.step_with_final:
+        after, step = _pair(
+            "step_with_final", jax.eval_shape(world.step_with_final, state, actions)
+        )
+        _check_step("step_with_final", world, step, "final_view")
+        _check_state("step_with_final", state, after)
     _check_state("refresh", state, jax.eval_shape(world.refresh, state))
     metrics = jax.eval_shape(world.report, state)
     if not isinstance(metrics, Mapping):
@@ -141,11 +148,13 @@ def _pair(name: str, returned: Any) -> tuple[Any, Step]:
     return returned
 
 
-def _check_step(name: str, world: World, step: Step) -> None:
+def _check_step(name: str, world: World, step: Step, *also: str) -> None:
     worlds = (world.num_worlds,)
+    view = (*worlds, *world.view_shape), "uint8"
     flags = dict.fromkeys(("success", "terminated", "truncated"), (worlds, "bool"))
     expected = {
-        "view": ((*worlds, *world.view_shape), "uint8"),
+        "view": view,
+        **dict.fromkeys(also, view),
         "reward": (worlds, "float32"),
         **flags,
         "length": (worlds, "int32"),
@@ -208,7 +217,7 @@ def _check_trace(subject: _Subject) -> None:
 def _check_same(subject: _Subject) -> None:
     one, other = subject.play(), subject.play()
     for part, a, b in zip(("first", "steps"), one, other, strict=True):
-        for field in Step._fields:
+        for field in SEEN:
             if not np.array_equal(getattr(a, field), getattr(b, field), equal_nan=True):
                 where = "the first moment" if part == "first" else "a step"
                 raise ContractError(f"{field} of {where} differs between two plays of one key")
@@ -264,6 +273,19 @@ def _check_resets(subject: _Subject) -> None:
         )
 
 
+def _check_final_views(subject: _Subject) -> None:
+    """Check that steps with final views are the same steps, and their views final only at ends."""
+    if subject.world.step_with_final is None:
+        return
+    one, other = subject.play().steps, _Subject(subject.world.with_final_views()).play().steps
+    for field in SEEN:
+        if not np.array_equal(getattr(one, field), getattr(other, field), equal_nan=True):
+            raise ContractError(f"{field} differs between step and step_with_final")
+    differs = (np.asarray(other.final_view) != other.view).any(axis=(-1, -2, -3))
+    if found := _where(differs & ~(other.terminated | other.truncated)):
+        raise ContractError(f"{found}: final_view must be the view, for the episode goes on")
+
+
 def _check_independence(subject: _Subject) -> None:
     """Check that the actions of the last world change nothing in the others.
 
@@ -278,7 +300,7 @@ def _check_independence(subject: _Subject) -> None:
     ends = [(each.terminated | each.truncated).any(axis=1) for each in (one, other)]
     ended = ends[0] | ends[1]
     until = max(int(np.argmax(ended)), 1) if ended.any() else len(ended)
-    for field in Step._fields:
+    for field in SEEN:
         a, b = getattr(one, field)[:until, :-1], getattr(other, field)[:until, :-1]
         if field in ("view", "panorama") and ended[0]:
             continue
@@ -321,4 +343,5 @@ CHECKS: dict[str, Callable[[_Subject], None]] = {
     "automatic resets": _check_resets,
     "numbers": _check_numbers,
     "counts": _check_counts,
+    "final views": _check_final_views,
 }

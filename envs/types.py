@@ -5,7 +5,7 @@ by one vmap (gridworlds) or one host callback (Habitat).
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from jaxtyping import Array, Bool, Float, Int, Integer, UInt8, UInt32
@@ -34,6 +34,13 @@ class Step(NamedTuple):
     environment: Int[Array, " N"]  # index of the action's environment
     interaction: UInt32[Array, "N 2"]  # hash of the full states (before, after) if the action
     # changed the world, else zeros
+    #: the view that the action led to, before any reset; only `World.step_with_final` gives it
+    final_view: UInt8[Array, "N height width 3"] | None = None
+
+    @property
+    def reached(self) -> UInt8[Array, "*T N height width 3"]:
+        """The view that the action led to; without `final_view`, `view`."""
+        return self.view if self.final_view is None else self.final_view
 
 
 @dataclass(frozen=True)
@@ -54,3 +61,9 @@ class World[State]:
     environments: tuple[str, ...]  # names; `Step.environment` indexes them
     max_steps: int  # steps of the longest episode
     unmeasured: tuple[str, ...] = ()  # members of `EPISODE_METRICS` without meaning here
+    #: as `step`, with `Step.final_view` (None: unknown); played instead of it if that is read
+    step_with_final: Callable[[State, Int[Array, " N"]], tuple[State, Step]] | None = None
+
+    def with_final_views(self) -> "World[State]":
+        """Return the same worlds, whose steps have final views if these are known."""
+        return replace(self, step=self.step_with_final or self.step)

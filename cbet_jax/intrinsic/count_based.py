@@ -74,7 +74,7 @@ def count_based(
     views = {kind: counts.states if kind == STATES else counts.changes for kind in kinds}
 
     def observed(kind: str, step: Step) -> Integer[Array, "..."]:
-        return step.view if views[kind] == "egocentric" else step.panorama
+        return step.reached if views[kind] == "egocentric" else step.panorama
 
     def init(key: PRNGKeyArray, step: Step) -> tuple[Params, Memory]:
         num_tables = 1 if counts.shared else len(step.view)
@@ -157,7 +157,7 @@ def with_networks(
 
     Args:
         count: the method that counts.
-        networks: the method whose `init` makes the networks.
+        networks: the method whose `init` makes the networks; it says whether final views are read.
         coefficient: weight of the reward.
         reward: returns the reward and the loss of the networks.
     """
@@ -166,7 +166,8 @@ def with_networks(
         count_key, networks_key = jax.random.split(key)
         return networks.init(networks_key, step)[0], count.init(count_key, step)[1]
 
-    return count._replace(coefficient=coefficient, reward=reward, init=init)
+    final = networks.final_views
+    return count._replace(coefficient=coefficient, reward=reward, init=init, final_views=final)
 
 
 def overflow(memory: Memory) -> Metrics:

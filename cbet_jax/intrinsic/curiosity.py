@@ -31,4 +31,7 @@ def curiosity(settings: TrainSettings, num_actions: int) -> Intrinsic:
         error = prediction_error(predictions, auxiliary)
         return error, models_loss(predictions, trajectory.steps.action, auxiliary)
 
-    return Intrinsic("curiosity", EMBEDDING_COEFFICIENT, reward, init=init, panoramas=False)
+    final = auxiliary.final_views
+    return Intrinsic(
+        "curiosity", EMBEDDING_COEFFICIENT, reward, init=init, panoramas=False, final_views=final
+    )

@@ -86,9 +86,10 @@ class Intrinsic(NamedTuple):
     makes it from a function of one step. The memory that they return is carried through the run.
 
     `reward` sees whole trajectories: `signal[t]` is the record of the step that `action[t]` led to,
-    whose view is `view[t + 1]` (after an episode's end, the next episode's first view). It returns
-    the reward, unweighted. A method whose networks learn returns a pair: the reward, through which
-    no gradient flows, and their loss with a dict of its terms.
+    whose view is `view[t + 1]` (after an episode's end, the next episode's first view; `reached[t]`
+    is the final one, if the method has `final_views` and the world gives them). It returns the
+    reward, unweighted. A method whose networks learn returns a pair: the reward, through which no
+    gradient flows, and their loss with a dict of its terms.
 
     `adapt` changes fixed parameters, such as running means, before a batch is rewarded and learnt
     from. It sees one device's part of the batch; its last argument averages over the devices.
@@ -104,6 +105,8 @@ class Intrinsic(NamedTuple):
     metrics: Callable[[Memory], Metrics] = _no_metrics  # totals since the run began
     #: whether the method reads `Step.panorama`; if not, rooms do not render it
     panoramas: bool = True
+    #: whether worlds are asked for the views in which episodes end
+    final_views: bool = False
 
     def reward_and_loss(self, params: Params, trajectory: Trajectory) -> tuple[Reward, Loss]:
         """Return the reward and the loss of the networks (0 without networks)."""

@@ -3,6 +3,8 @@
 NGU multiplies it by RND's error, which outlives episodes; here it is the whole reward.
 """
 
+from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -13,7 +15,7 @@ from cbet_jax.config import TrainSettings
 from cbet_jax.intrinsic.interface import Experience, Intrinsic, Loss, Params, Reward, each_step
 from cbet_jax.intrinsic.inverse_forward import make_inverse_embedding
 from cbet_jax.intrinsic.running_moments import begin, include
-from cbet_jax.types import SameType, Trajectory
+from cbet_jax.types import SameType, Trajectory, strays
 from envs.barrier import materialize
 from envs.types import Step
 
@@ -60,12 +62,7 @@ def ngu_episodic(settings: TrainSettings, num_actions: int) -> Intrinsic:
     def observe(
         params: Params, memory: Memory, key: PRNGKeyArray, experience: Experience
     ) -> tuple[Memory, Signal]:
-        step = experience.step
-        seen = embedding.embed(params, step.view)
-        ended = step.terminated | step.truncated  # the view is the next episode's first one
-        memory = memory._replace(number=jnp.where(ended, 0, memory.number))
-        signal, memory = jax.vmap(visit)(memory, seen)
-        return memory, signal
+        return visit_step(memory, experience.step, partial(embedding.embed, params))
 
     def adapt(params: Params, trajectory: Trajectory, mean: SameType) -> Params:
         near, before = trajectory.signal, params.fixed["distance"]
@@ -86,6 +83,7 @@ def ngu_episodic(settings: TrainSettings, num_actions: int) -> Intrinsic:
         observe=each_step(observe),
         adapt=adapt,
         panoramas=False,
+        final_views=True,
     )
 
 
@@ -95,6 +93,20 @@ def begin_memory(settings: TrainSettings, seen: Float[Array, "N numbers"]) -> Me
     slots = max(settings.auxiliary.episode_views or SLOTS, NEIGHBOURS)
     nothing = Memory(jnp.zeros((actors, slots, numbers)), jnp.zeros(actors, jnp.int32))
     return jax.vmap(visit)(nothing, seen)[1]
+
+
+def visit_step(
+    memory: Memory, step: Step, embed: Callable[[Array], Array]
+) -> tuple[Memory, Signal]:
+    """Visit the embedded views that actions led to; next episodes begin with their first views."""
+    memory = memory._replace(number=jnp.where(strays(step), 0, memory.number))
+    signal, memory = jax.vmap(visit)(memory, embed(step.reached))
+    if step.final_view is None:
+        return memory, signal
+    ended, before = step.terminated | step.truncated, memory.views[:, 0]
+    first = jax.lax.cond(ended.any(), lambda: embed(step.view), lambda: before)
+    views = memory.views.at[:, 0].set(jnp.where(ended[:, None], first, before))
+    return Memory(views, jnp.where(ended, 1, memory.number)), signal
 
 
 def visit(memory: Memory, seen: Float[Array, " numbers"]) -> tuple[Signal, Memory]:

@@ -11,7 +11,7 @@ from cbet_jax.intrinsic.count_based import STATES, count_based_in_episodes, with
 from cbet_jax.intrinsic.interface import Intrinsic, Loss, Params, Reward
 from cbet_jax.intrinsic.rnd import embed_both, prediction_loss, rnd
 from cbet_jax.networks.embedding import Embedding, distance
-from cbet_jax.types import Trajectory
+from cbet_jax.types import Trajectory, strays
 
 COEFFICIENT = 0.05  # weight in their command for MiniGrid's ObstructedMaze-2Dlhb
 ALPHA = 0.5  # weight of the previous view's novelty
@@ -32,11 +32,12 @@ def noveld(settings: TrainSettings, num_actions: int) -> Intrinsic:
     count = count_based_in_episodes("noveld", REWARD, settings, at_success=False)
 
     def reward(params: Params, trajectory: Trajectory) -> tuple[Reward, Loss]:
-        predicted, target = embed_both(network, params, trajectory.view)
-        novelty = distance(predicted, target, squared=False)
-        first = trajectory.signal[STATES] == 1
-        rewards = jnp.maximum(novelty[1:] - ALPHA * novelty[:-1], 0.0) * first
-        error = distance(predicted[1:], target[1:], squared=auxiliary.squared_norms)
+        before = distance(*embed_both(network, params, trajectory.view[:-1]), squared=False)
+        reached = embed_both(network, params, trajectory.reached)
+        first = (trajectory.signal[STATES] == 1) & ~strays(trajectory.steps)
+        rewards = jnp.maximum(distance(*reached, squared=False) - ALPHA * before, 0.0) * first
+        error = distance(*reached, squared=auxiliary.squared_norms)
         return rewards, prediction_loss(error, auxiliary)
 
-    return with_networks(count, rnd(settings, num_actions), COEFFICIENT, reward)
+    networks = rnd(settings, num_actions)._replace(final_views=True)
+    return with_networks(count, networks, COEFFICIENT, reward)

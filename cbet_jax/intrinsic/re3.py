@@ -4,13 +4,12 @@ The paper compares a view with those of a replay buffer; here with those of its 
 other rewards within episodes do.
 """
 
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from cbet_jax.config import TrainSettings
 from cbet_jax.intrinsic.interface import Experience, Intrinsic, Params, Reward, each_step
-from cbet_jax.intrinsic.ngu_episodic import Memory, Signal, begin_memory, visit
+from cbet_jax.intrinsic.ngu_episodic import Memory, Signal, begin_memory, visit_step
 from cbet_jax.intrinsic.running_moments import begin, include
 from cbet_jax.networks.embedding import Embedding, apply, init_params
 from cbet_jax.types import SameType, Trajectory
@@ -38,12 +37,8 @@ def re3(settings: TrainSettings, num_actions: int) -> Intrinsic:
     def observe(
         params: Params, memory: Memory, key: PRNGKeyArray, experience: Experience
     ) -> tuple[Memory, Signal]:
-        step = experience.step
-        seen = apply(network, params.fixed["encoder"], step.view[None])[0]
-        ended = step.terminated | step.truncated  # the view is the next episode's first one
-        memory = memory._replace(number=jnp.where(ended, 0, memory.number))
-        signal, memory = jax.vmap(visit)(memory, seen)
-        return memory, signal
+        embed = lambda view: apply(network, params.fixed["encoder"], view[None])[0]  # noqa: E731
+        return visit_step(memory, experience.step, embed)
 
     def adapt(params: Params, trajectory: Trajectory, mean: SameType) -> Params:
         distance = include(params.fixed["distance"], mean_distance(trajectory.signal), mean)
@@ -60,6 +55,7 @@ def re3(settings: TrainSettings, num_actions: int) -> Intrinsic:
         observe=each_step(observe),
         adapt=adapt,
         panoramas=False,
+        final_views=True,
     )
 
 

@@ -28,11 +28,14 @@ def rnd(settings: TrainSettings, num_actions: int) -> Intrinsic:
         ), ()
 
     def reward(params: Params, trajectory: Trajectory) -> tuple[Reward, Loss]:
-        embedded = embed_both(network, params, trajectory.view[1:])
+        embedded = embed_both(network, params, trajectory.reached)
         error = distance(*embedded, squared=auxiliary.squared_norms)
         return error, prediction_loss(error, auxiliary)
 
-    return Intrinsic("rnd", EMBEDDING_COEFFICIENT, reward, init=init, panoramas=False)
+    final = auxiliary.final_views
+    return Intrinsic(
+        "rnd", EMBEDDING_COEFFICIENT, reward, init=init, panoramas=False, final_views=final
+    )
 
 
 def embed_both(

@@ -15,7 +15,7 @@ from cbet_jax.intrinsic.interface import Experience, Intrinsic, Loss, Params, Re
 from cbet_jax.intrinsic.rnd import prediction_loss
 from cbet_jax.intrinsic.running_moments import Moments, begin, include
 from cbet_jax.networks.embedding import Embedding, apply, init_params
-from cbet_jax.types import SameType, Trajectory
+from cbet_jax.types import SameType, Trajectory, strays
 from envs.types import Step
 
 COEFFICIENT = 1.0  # weight of the intrinsic return (their table 5)
@@ -65,18 +65,19 @@ def rnd_normalized(settings: TrainSettings, num_actions: int) -> Intrinsic:
         key: PRNGKeyArray,
         experience: Experience,
     ) -> tuple[Float[Array, " N"], Signal]:
-        (error,) = errors(params, experience.step.view[None])
+        (error,) = errors(params, experience.step.reached[None])
+        error = jnp.where(strays(experience.step), 0.0, error)
         discounted = discount * memory + error
         return discounted, Signal(error, discounted)
 
     def adapt(params: Params, trajectory: Trajectory, mean: SameType) -> Params:
-        views = include(params.fixed["views"], trajectory.view[1:].astype(jnp.float32), mean)
+        views = include(params.fixed["views"], trajectory.reached.astype(jnp.float32), mean)
         returns = include(params.fixed["returns"], trajectory.signal.discounted, mean)
         return params._replace(fixed={**params.fixed, "views": views, "returns": returns})
 
     def reward(params: Params, trajectory: Trajectory) -> tuple[Reward, Loss]:
         bonus = trajectory.signal.error / params.fixed["returns"].deviation
-        return bonus, prediction_loss(errors(params, trajectory.view[1:]), settings.auxiliary)
+        return bonus, prediction_loss(errors(params, trajectory.reached), settings.auxiliary)
 
     return Intrinsic(
         "rnd-normalized",
@@ -86,6 +87,7 @@ def rnd_normalized(settings: TrainSettings, num_actions: int) -> Intrinsic:
         observe=each_step(observe),
         adapt=adapt,
         panoramas=False,
+        final_views=True,
     )
 
 

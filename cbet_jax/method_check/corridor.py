@@ -10,11 +10,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Int
 
-from cbet_jax.agent import Agent, AgentParams, Outputs
+from cbet_jax.agent import Agent, AgentParams, Outputs, Prior
 from cbet_jax.config import OptimizerSettings, TrainSettings
 from cbet_jax.program import make_program, seed_keys
 from cbet_jax.settings.ranges import LARGEST_INT
-from cbet_jax.types import ArrayTree
 from envs.types import Step, World
 
 ACTIONS = 3  # left, stay, right
@@ -115,7 +114,7 @@ def table_agent(places: int, actions: int, scale: float = 1.0) -> Agent:
     """
 
     def apply(
-        params: AgentParams, view: Any, first: Array, state: tuple[()], prior: ArrayTree = ()
+        params: AgentParams, view: Any, first: Array, state: tuple[()], prior: Prior = None
     ) -> Outputs:
         place = view[..., 0, 0, 0].astype(jnp.int32)
         logits, values = (scale * params.learnt[name][place] for name in ("logits", "values"))

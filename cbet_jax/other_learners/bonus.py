@@ -14,6 +14,7 @@ All can be jitted, scanned and vmapped. They are the package's own methods
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -125,32 +126,6 @@ def bonus(
         adapted = intrinsic.adapt(params, trajectory, unchanged).fixed
         return state._replace(memory=memory, adapted=adapted), intrinsic.coefficient * reward[0]
 
-    def begin(
-        state: BonusState,
-        key: PRNGKeyArray,
-        last: Observation,
-        first: Observation,
-        which: Bool[Array, " N"],
-    ) -> BonusState:
-        """Show one environment after the other a step that leads into its next episode."""
-        order = jnp.argsort(~which)
-        batch = Batch(last, jnp.zeros(num_envs, jnp.int32), first, jnp.ones(num_envs, bool))
-        each = _each_environment(intrinsic, key, batch, view_shape)
-
-        def begin_one(count: Int[Array, ""], memory: Memory) -> Memory:
-            env = order[count]
-            own = jax.tree.map(lambda leaf, own: leaf[env][None] if own else leaf, memory, each)
-            one = jax.tree.map(lambda leaf: jnp.asarray(leaf)[env][None, None], batch)
-            keys = jax.random.fold_in(key, count)[None]
-            after, _ = _observe(intrinsic, state._replace(memory=own), keys, one, view_shape)
-            return jax.tree.map(
-                lambda leaf, own, new: leaf.at[env].set(new[0]) if own else new,
-                *(memory, each, after),
-            )
-
-        memory = jax.lax.fori_loop(0, which.sum(), begin_one, state.memory)
-        return state._replace(memory=memory)
-
     def update(state: BonusState, batch: Batch) -> tuple[BonusState, Metrics]:
         keys = jax.random.split(jax.random.key(0), len(batch.action))
         shapes = jax.eval_shape(
@@ -169,7 +144,37 @@ def bonus(
         params = params._replace(learnt=learnt)
         return state._replace(params=params, optimizers=each), {"intrinsic_loss": loss, **terms}
 
+    begin = partial(_begin_episodes, intrinsic, view_shape)
     return Bonus(init, step, update, begin, intrinsic.panoramas)
+
+
+def _begin_episodes(
+    intrinsic: Intrinsic,
+    view_shape: tuple[int, int, int],
+    state: BonusState,
+    key: PRNGKeyArray,
+    last: Observation,
+    first: Observation,
+    which: Bool[Array, " N"],
+) -> BonusState:
+    """Show one environment after the other a step that leads into its next episode."""
+    order = jnp.argsort(~which)
+    batch = Batch(last, jnp.zeros(len(which), jnp.int32), first, jnp.ones(len(which), bool))
+    each = _each_environment(intrinsic, key, batch, view_shape)
+
+    def begin_one(count: Int[Array, ""], memory: Memory) -> Memory:
+        env = order[count]
+        own = jax.tree.map(lambda leaf, own: leaf[env][None] if own else leaf, memory, each)
+        one = jax.tree.map(lambda leaf: jnp.asarray(leaf)[env][None, None], batch)
+        keys = jax.random.fold_in(key, count)[None]
+        after, _ = _observe(intrinsic, state._replace(memory=own), keys, one, view_shape)
+        return jax.tree.map(
+            lambda leaf, own, new: leaf.at[env].set(new[0]) if own else new,
+            *(memory, each, after),
+        )
+
+    memory = jax.lax.fori_loop(0, which.sum(), begin_one, state.memory)
+    return state._replace(memory=memory)
 
 
 def _each_environment(

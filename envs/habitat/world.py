@@ -83,11 +83,14 @@ def habitat_world(
         agents = agents._replace(visits=visit(grid, agents.visits, agents.position))
         return agents, _observe(result, agents.played, jnp.zeros(num_worlds, bool))
 
-    def step(agents: Agents, actions: Int[Array, " N"]) -> tuple[Agents, Step]:
+    def step(
+        agents: Agents, actions: Int[Array, " N"], *, final: bool = False
+    ) -> tuple[Agents, Step]:
         played = agents.played + 1
         ended = played >= max_steps
+        ask = partial(simulators.step, final=True) if final else simulators.step
         result = call_host(
-            simulators.step, agents.position, agents.heading, agents.seeds, ended, actions
+            ask, agents.position, agents.heading, agents.seeds, ended, actions, final=final
         )
         ended = ended | result.cut
         after = _update(agents, result, random_starts & ended)
@@ -101,6 +104,7 @@ def habitat_world(
     return World[Agents](
         init=init,
         step=step,
+        step_with_final=partial(step, final=True),
         refresh=lambda agents: agents,
         report=report,
         num_worlds=num_worlds,
@@ -139,16 +143,21 @@ def visit(
 
 
 def _call_host(
-    num_worlds: int, ask: Callable[..., HostStep], *arguments: Shaped[Array, "..."]
+    num_worlds: int,
+    ask: Callable[..., HostStep],
+    *arguments: Shaped[Array, "..."],
+    final: bool = False,
 ) -> HostStep:
     """Make the simulators start episodes or take a step, in one ordered callback."""
+    view = jax.ShapeDtypeStruct((num_worlds, *VIEW_SHAPE), jnp.uint8)
     shapes = HostStep(
-        view=jax.ShapeDtypeStruct((num_worlds, *VIEW_SHAPE), jnp.uint8),
+        view=view,
         panorama=jax.ShapeDtypeStruct((num_worlds, _PIXELS), jnp.uint8),
         position=jax.ShapeDtypeStruct((num_worlds, 3), jnp.float32),
         heading=jax.ShapeDtypeStruct((num_worlds,), jnp.float32),
         reached=jax.ShapeDtypeStruct((num_worlds, 3), jnp.float32),
         cut=jax.ShapeDtypeStruct((num_worlds,), jnp.bool_),
+        final_view=view if final else None,
     )
     result: HostStep = io_callback(ask, shapes, *arguments, ordered=True)
     return result
@@ -180,4 +189,5 @@ def _observe(result: HostStep, played: Int[Array, " N"], ended: Bool[Array, " N"
         length=played,
         environment=jnp.zeros(ended.shape, jnp.int32),
         interaction=jnp.zeros((*ended.shape, 2), jnp.uint32),
+        final_view=result.final_view,
     )

@@ -16,11 +16,10 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from jaxtyping import Array, Bool, Float, Int, UInt8, UInt32
 
-from envs.minigrid import cells as c
-from envs.minigrid import render, rules, views
+from envs.minigrid import render, rules
 from envs.minigrid.generators import Generator
 from envs.minigrid.rules import State
-from envs.minigrid.world import VIEW_SHAPE, Worlds, gridworld, restart
+from envs.minigrid.world import VIEW_SHAPE, Worlds, gridworld, look, look_at_ends, restart
 
 LEVELS_PER_ENV = 4  # levels per environment in a full pool
 RESET_MASK = "reset_mask"  # gymnasium's option of `reset`
@@ -73,7 +72,7 @@ class GridworldVectorEnv(VectorEnv[Observations, np.ndarray, np.ndarray]):
         self._begin = jax.jit(lambda key: world.init(key)[0])
         self._refresh = jax.jit(world.refresh, donate_argnums=0)
         self._restart = jax.jit(restart, donate_argnums=0)
-        self._look = jax.jit(_look, static_argnames="panorama")
+        self._look = jax.jit(look, static_argnames="panorama")
         same_step = mode is AutoresetMode.SAME_STEP
         step = partial(_step, explore=explore, same_step=same_step)
         self._step = jax.jit(step, donate_argnums=0, static_argnames="panorama")
@@ -298,10 +297,9 @@ def _step(
     ended = terminated | truncated
     last = None
     if same_step:
-        look = partial(_look, panorama=panorama)
-        last = jax.lax.cond(ended.any(), look, partial(_see_nothing, look), states)
+        last = look_at_ends(states, ended, panorama=panorama)
     following = restart(worlds._replace(states=states), ended if same_step else pending)
-    view, around = _look(following.states, panorama=panorama)
+    view, around = look(following.states, panorama=panorama)
     signals = _Seen(
         reward=jnp.where(acted, outcome.reward, 0.0),
         success=outcome.success & acted,
@@ -310,19 +308,6 @@ def _step(
         interaction=jnp.where(acted[:, None], outcome.interaction, 0),
     )
     return following, (_Pictures(view, around, last), signals)
-
-
-def _look(
-    states: State, *, panorama: bool
-) -> tuple[UInt8[Array, "N 7 7 3"], UInt8[Array, "N 4 7 7 3"] | None]:
-    """Return the agents' views, and on request their panoramas."""
-    seen = views.look_around_batch(states)
-    view = jnp.moveaxis(views.egocentric(states, seen), -1, 0)
-    return view, c.encode(jnp.moveaxis(seen, -1, 0)) if panorama else None
-
-
-def _see_nothing(look: Any, states: State) -> Any:
-    return jax.tree.map(lambda seen: jnp.zeros_like(seen), jax.eval_shape(look, states))
 
 
 def _mask(options: dict[str, Any] | None, num_envs: int) -> Bool[np.ndarray, " N"] | None:

@@ -7,10 +7,10 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, UInt8
 
 from envs.barrier import materialize
-from envs.minigrid import rules, views
+from envs.minigrid import cells, rules, views
 from envs.minigrid.generators import Generator
 from envs.minigrid.level import Level
 from envs.minigrid.pool import Pool, make_pool, pool_of, refill, replayed_shares, take
@@ -87,6 +87,7 @@ def gridworld(
     return World[Worlds](
         init=init,
         step=partial(_step, explore=explore),
+        step_with_final=partial(_step, explore=explore, final=True),
         refresh=refresh,
         report=partial(report, names),
         num_worlds=num_worlds,
@@ -182,15 +183,42 @@ def report(names: Sequence[str], worlds: Worlds) -> dict[str, Float[Array, ""]]:
     return {"levels_replayed": overall, **named}
 
 
-def _step(worlds: Worlds, actions: Int[Array, " N"], *, explore: bool) -> tuple[Worlds, Step]:
+def _step(
+    worlds: Worlds, actions: Int[Array, " N"], *, explore: bool, final: bool = False
+) -> tuple[Worlds, Step]:
     """Take one action in each world, and start the next episode where one ended."""
     states, outcome = jax.vmap(rules.step)(worlds.states, actions)
     terminated, truncated = rules.episode_ends(outcome, explore=explore)
-    next_worlds = restart(worlds._replace(states=states), terminated | truncated)
+    ended = terminated | truncated
+    next_worlds = restart(worlds._replace(states=states), ended)
     environment = worlds.environment
-    return next_worlds, _observe(
-        next_worlds.states, outcome, terminated, truncated, states, environment
-    )
+    step = _observe(next_worlds.states, outcome, terminated, truncated, states, environment)
+    if final:
+        last, _ = look_at_ends(states, ended)
+        step = step._replace(final_view=_where(ended, last, step.view))
+    return next_worlds, step
+
+
+type Seen = tuple[UInt8[Array, "N 7 7 3"], UInt8[Array, "N 4 7 7 3"] | None]
+
+
+def look(states: State, *, panorama: bool = False) -> Seen:
+    """Return the agents' views, and on request their panoramas."""
+    seen = views.look_around_batch(states)
+    view = jnp.moveaxis(views.egocentric(states, seen), -1, 0)
+    return view, cells.encode(jnp.moveaxis(seen, -1, 0)) if panorama else None
+
+
+def look_at_ends(states: State, ended: Bool[Array, " N"], *, panorama: bool = False) -> Seen:
+    """Return what agents see when episodes end, before resets: zeros if none has ended."""
+    see = partial(look, panorama=panorama)
+
+    def see_nothing(states: State) -> Seen:
+        shapes = jax.eval_shape(see, states)
+        return jax.tree.map(lambda seen: jnp.zeros(seen.shape, seen.dtype), shapes)
+
+    seen: Seen = jax.lax.cond(ended.any(), see, see_nothing, states)
+    return seen
 
 
 def restart(worlds: Worlds, ended: Bool[Array, " N"]) -> Worlds:

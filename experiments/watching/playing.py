@@ -63,7 +63,8 @@ def play(
     """Play, and yield the first moment of each episode and one after each action.
 
     The counts of the intrinsic reward start empty and continue from episode to episode. As in
-    training, an episode's last step is rewarded for the next episode's first view.
+    training, an episode's last step is rewarded for the next episode's first view, unless the
+    method reads final ones.
 
     Args:
         world: one gridworld (`num_worlds` 1).
@@ -72,6 +73,8 @@ def play(
         episodes: limit on the episodes.
         steps: limit on the actions of all episodes together (None: no limit).
     """
+    if player.intrinsic.final_views:
+        world = world.with_final_views()
     world = with_episode_records(world)
     keys = jax.random.split(key, 4)
     begin_keys, play_key = keys[:3], keys[3]
@@ -167,7 +170,8 @@ def _advance(
     policy_params, intrinsic_params = params
     action_key, observe_key = jax.random.split(key)
     after, transition = act(player.agent, world, policy_params, actor, action_key)
-    one = Experience(actor.step.view, transition.action, after.step), transition
+    seen = after.step._replace(final_view=transition.final_view)
+    one = Experience(actor.step.view, transition.action, seen), transition
     experience, transitions = jax.tree.map(lambda leaf: leaf[None], one)
     memory, signal = player.intrinsic.observe(
         intrinsic_params, memory, observe_key[None], experience

@@ -28,8 +28,7 @@ from cbet_jax.learner import (
     rmsprop,
     update,
 )
-from cbet_jax.losses import RewardStream, actor_critic_loss, cut_at_time_outs
-from cbet_jax.vtrace import vtrace
+from cbet_jax.losses import RewardStream, actor_critic_loss
 from tests.support.moments import trajectory
 
 VIEW = (7, 7, 3)
@@ -146,44 +145,6 @@ def test_the_loss_is_summed_over_steps_and_averaged_over_the_batch():
 
     np.testing.assert_allclose(loss(6, 1).total, 6 * loss(1, 1).total, rtol=1e-6)
     np.testing.assert_allclose(loss(1, 6).total, loss(1, 1).total, rtol=1e-6)
-
-
-def test_a_time_out_can_cut_the_old_episode_off_from_the_next():
-    """The second of three steps times out: it is followed by what its own view is worth."""
-    value, reward = jnp.array([[1.0], [2.0], [400.0], [800.0]]), jnp.array([[0.1], [0.2], [0.3]])
-    truncated = jnp.array([[False], [True], [False]])
-    reward, discount = cut_at_time_outs(reward, jnp.full((3, 1), 0.5), value[:-1], truncated)
-    value, reward, discount = value[:, 0], reward[:, 0], discount[:, 0]
-    targets = vtrace(value[:-1], value[1:], reward, discount, jnp.zeros(3)).value_target
-    np.testing.assert_allclose(targets, [0.1 + 0.5 * (0.2 + 0.5 * 2), 0.2 + 0.5 * 2, 400.3])
-
-
-def test_no_gradient_flows_through_the_value_after_a_time_out():
-    one = jnp.ones((1, 1))
-    cut = lambda value: cut_at_time_outs(one, one, value, one > 0)[0].sum()  # noqa: E731
-    assert float(cut(one)) == 2
-    assert float(jax.grad(cut)(one)[0, 0]) == 0
-
-
-@pytest.mark.parametrize("cut", [False, True])
-def test_values_bootstrap_across_time_outs_unless_these_cut(cut):
-    """One step and its time-out: what the next episode's first view is worth counts or not."""
-    settings = TrainSettings(
-        network=NetworkSettings(2, 2, 1, 4, 1, 4), loss=LossSettings(0.5, cut_at_time_outs=cut)
-    )
-    agent = network_agent(settings.network, 2, VIEW)
-    state = agent.initial_state(1)
-    batch = trajectory([[1], [200]], [[0]])
-    steps = batch.steps._replace(truncated=jnp.array([[True]]))
-    batch = batch._replace(steps=steps, initial_state=state)
-    params = jax.jit(agent.init)(jax.random.key(0))
-    logits, (old, new), *_ = jax.jit(agent.apply)(params, batch.view, batch.first, state)
-    batch = batch._replace(steps=steps._replace(logits=logits[:-1]))
-    target = 1 + 0.5 * (old if cut else new)
-    rewards = {"both": jnp.ones((1, 1))}
-    loss = jax.jit(lambda *inputs: batch_loss(*inputs, agent, settings))(params, batch, rewards)
-    np.testing.assert_allclose(loss.value, 0.5 * (target - old)[0] ** 2, rtol=1e-3)
-    assert abs(float((new - old)[0])) > 0.01
 
 
 def test_each_of_two_rewards_has_a_value_and_a_discount_of_its_own():

@@ -1,11 +1,19 @@
 """What an iteration learns from."""
 
+from dataclasses import replace
+
 import chex
+import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
-from cbet_jax.train import split_batches
+from cbet_jax.config import AuxiliarySettings, LossSettings, SettingsError, TrainSettings
+from cbet_jax.learner import update
+from cbet_jax.train import init, make_trainer, play, split_batches
 from cbet_jax.types import LSTMState, Trajectory, Transition
+from tests.support.tiny import NETWORK
+from tests.support.worlds import corridor
 
 
 def test_every_sequence_is_learnt_from_once_oldest_first():
@@ -18,3 +26,51 @@ def test_every_sequence_is_learnt_from_once_oldest_first():
     chex.assert_shape(batched.view, (batches, steps, 4))
     chex.assert_shape(batched.initial_state.hidden, (batches, steps, 4, 1))
     np.testing.assert_array_equal(batched.view[:, 0].reshape(-1), np.arange(12))
+
+
+BOOTSTRAP, NETWORKS = LossSettings(bootstrap="final"), AuxiliarySettings(final_views=True)
+ASKS = [  # settings, and who reads final views: the loss, the method
+    (TrainSettings(), False, False),
+    (TrainSettings(loss=LossSettings(bootstrap="before")), False, False),
+    (TrainSettings(loss=BOOTSTRAP), True, False),
+    (TrainSettings(method="rnd"), False, False),
+    (TrainSettings(method="rnd", loss=BOOTSTRAP), True, False),
+    (TrainSettings(method="rnd", auxiliary=NETWORKS), False, True),
+    (TrainSettings(method="noveld"), False, True),
+]
+
+
+@pytest.mark.parametrize(("settings", "by_loss", "by_method"), ASKS)
+def test_final_views_are_there_only_for_those_who_read_them(settings, by_loss, by_method):
+    """The functions are traced, not compiled."""
+    settings = replace(settings, worlds=3, batch=3, unroll=9, network=NETWORK)
+    trainer = make_trainer(settings, corridor(3))
+    seen = []
+
+    def reward(params, trajectory):
+        seen.append(trajectory.steps.final_view)
+        return trainer_intrinsic.reward(params, trajectory)
+
+    def learn(key):
+        state = init(trainer, key)
+        played = play(trainer, state.learner, state.actor, state.memory, key)
+        batch = jax.tree.map(lambda leaf: leaf[0], played.trajectory)
+        method = trainer_intrinsic._replace(reward=reward)
+        update(trainer.agent, method, trainer.optimizers, settings, state.learner, batch)
+        return state, played, batch.steps.final_view
+
+    trainer_intrinsic = trainer.intrinsic
+    state, played, final = jax.eval_shape(learn, jax.random.key(0))
+    assert (final is not None) == (by_loss or by_method)
+    assert (seen[0] is not None) == by_method
+    chex.assert_trees_all_equal_shapes_and_dtypes(played.actor, state.actor)
+
+
+@pytest.mark.parametrize("settings", [settings for settings, *asks in ASKS if any(asks)])
+def test_a_world_that_does_not_know_final_views_is_refused_where_they_are_asked_for(settings):
+    world = replace(corridor(3), step_with_final=None)
+    if settings.method == "noveld":
+        make_trainer(settings, world)
+        return
+    with pytest.raises(SettingsError, match="which corridor does not give"):
+        make_trainer(settings, world)

@@ -25,7 +25,7 @@ def played(world, actions):
 
 @pytest.mark.parametrize("ends", [1, 2])
 def test_a_gymnax_style_environment_ends_and_begins_episodes(ends):
-    world = from_gymnax(Walk(ends), PARAMS, 2)
+    world = from_gymnax(Walk(ends), PARAMS, 2).with_final_views()
     assert (world.environments, world.num_actions, world.max_steps) == (("Walk",), 2, 6)
     first, steps = played(world, [1, 1, 1, 0, 1, 0, 1, 0, 1, 1])
     assert first.view.shape == (2, *world.view_shape) == (2, 1, 1, 3)
@@ -37,6 +37,8 @@ def test_a_gymnax_style_environment_ends_and_begins_episodes(ends):
     for end in (2, 8):  # the view after an episode's end is the next one's first
         np.testing.assert_array_equal(steps.view[end], first.view)
     np.testing.assert_array_equal(steps.panorama[..., :2], steps.view[:, :, 0, 0, :2])
+    places = (steps.final_view[:, 0, 0, 0, 0].astype(int) - first.view[0, 0, 0, 0]) / 16  # of 8
+    np.testing.assert_allclose(places, [1, 2, 3, -1, 0, -1, 0, -1, 0, 1], atol=0.1)
 
 
 def test_a_time_limit_of_ones_own_cuts_episodes():
@@ -83,11 +85,12 @@ def test_success_may_be_said():
 def test_success_that_nothing_tells_is_not_measured():
     class Silent(Walk):
         def step(self, *args):
-            *played, info = super().step(*args)
-            return *played, {name: info[name] for name in info if name != "success"}
+            *played, _ = super().step(*args)
+            return *played, {}
 
     world = from_gymnax(Silent(), PARAMS, 1)
     assert world.unmeasured == ("interactions", "success")
+    assert world.step_with_final is None
     assert not played(world, [1] * 5)[1].success.any()
     assert from_gymnax(Walk(), PARAMS, 1).unmeasured == ("interactions",)
 
@@ -96,7 +99,7 @@ def test_navix_plays_by_its_own_rules():
     env = navix.make("Navix-Empty-5x5-v0", max_steps=5)
     actions = [2, 2, 1, 2, 2, 0, 2, 2, 2]  # to the goal, then none of it
     world = from_navix(env, 2, name="empty")
-    first, steps = played(world, actions)
+    first, steps = played(world.with_final_views(), actions)
     assert (world.environments, world.num_actions, world.max_steps) == (("empty",), 7, 5)
 
     timestep, step = jax.jit(env.reset)(jax.random.key(3)), jax.jit(env.step)
@@ -105,6 +108,7 @@ def test_navix_plays_by_its_own_rules():
         timestep = step(timestep, jnp.int32(action))
         assert steps.reward[time, 0] == timestep.reward
         assert steps.terminated[time, 0] == timestep.is_termination()
+        np.testing.assert_array_equal(steps.final_view[time, 0], timestep.observation)
         if time < 4:
             np.testing.assert_array_equal(steps.view[time, 0], timestep.observation)
     assert steps.success[4].all()

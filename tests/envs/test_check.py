@@ -73,6 +73,16 @@ def _late_herd(state, action, after, seen):
     return after, seen._replace(reward=jnp.where(late, herd, seen.reward))
 
 
+def _finals(final):
+    """Return the corridor, with a function of a step with final views in place of its own."""
+
+    def step(state, action):
+        after, seen = CORRIDOR.step_with_final(state, action)
+        return after, final(seen)
+
+    return replace(CORRIDOR, step_with_final=step)
+
+
 def _secret(state, action, after, seen):
     shape = jax.ShapeDtypeStruct((3,), jnp.float32)
     drawn = jax.pure_callback(
@@ -90,6 +100,21 @@ def _weak(key):
     ("world", "name", "words"),
     [
         (replace(CORRIDOR, view_shape=(7, 7, 4)), "record", "view_shape must be (height, width"),
+        (
+            _finals(lambda seen: seen._replace(final_view=None)),
+            "shapes and types",
+            "step_with_final: final_view must be uint8[3, 7, 7, 3], not NoneType",
+        ),
+        (
+            _finals(lambda seen: seen._replace(final_view=1 - seen.final_view)),
+            "final views",
+            "step 0 of world 0: final_view must be the view, for the episode goes on",
+        ),
+        (
+            _finals(lambda seen: seen._replace(reward=seen.reward + 1)),
+            "final views",
+            "reward differs between step and step_with_final",
+        ),
         (replace(CORRIDOR, num_actions=0), "record", "num_actions must be a whole number"),
         (
             replace(CORRIDOR, unmeasured=("reward",)),

@@ -33,15 +33,17 @@ class Walk:
 
     def step(self, key, state, action, params):
         state = WalkState(state.place + 2 * action - 1, state.time + 1)
+        final = self._see(state)
         terminated = state.place == GOAL
         truncated = ~terminated & (state.time >= params.max_steps_in_episode)
         done = terminated | truncated
         reward = jnp.where(terminated, 1.0, -0.1)
         fresh, first = self.reset(key, params)
-        seen = jnp.where(done, fresh, self._see(state))
+        seen = jnp.where(done, fresh, final)
         state = WalkState(*(jnp.where(done, *pair) for pair in zip(first, state, strict=True)))
         ends = (done,) if self.ends == 1 else (terminated, truncated)
-        return seen, state, reward, *ends, {"success": terminated}
+        info = {"success": terminated, "final_observation": final}
+        return seen, state, reward, *ends, info
 
     def _see(self, state):
         return jnp.stack([state.place / 8.0, 0.5])

@@ -12,8 +12,8 @@ from cbet_jax.types import LSTMState, Trajectory, Transition
 from envs.types import Step
 
 
-def moment(view, panorama=None, *, ended=None, success=None) -> Step:
-    """One moment of a few actors, whose view and panorama are a number each."""
+def moment(view, panorama=None, *, ended=None, success=None, final=None) -> Step:
+    """One moment of a few actors, whose view, panorama and final view are a number each."""
     actors = len(view)
     flags = lambda given: np.array([False] * actors if given is None else given)  # noqa: E731
     step = Step(
@@ -26,6 +26,7 @@ def moment(view, panorama=None, *, ended=None, success=None) -> Step:
         length=np.ones(actors, np.int32),
         environment=np.zeros(actors, np.int32),
         interaction=np.zeros((actors, 2), np.uint32),
+        final_view=None if final is None else views(final),
     )
     return jax.tree.map(jnp.asarray, step)
 
@@ -47,6 +48,13 @@ def views(numbers):
     """Views that show one number all over: `[*shape]` -> `uint8[*shape, 7, 7, 3]`."""
     numbers = np.asarray(numbers, np.uint8)
     return jnp.asarray(np.broadcast_to(numbers[..., None, None, None], (*numbers.shape, 7, 7, 3)))
+
+
+def timed_out(played: Trajectory, truncated, reached=None) -> Trajectory:
+    """The same trajectory with time-outs, and the numbers `[T, N]` that final views show."""
+    final = None if reached is None else views(reached)
+    steps = played.steps._replace(truncated=jnp.asarray(truncated), final_view=final)
+    return played._replace(steps=steps)
 
 
 def trajectory(view, action, *, signal=(), extrinsic_reward=None, num_actions=2) -> Trajectory:

@@ -28,12 +28,17 @@ def corridor(num_worlds: int, *, length: int = 4, max_steps: int = 7) -> World:
         return (start, start), _see(start, start, jnp.zeros(num_worlds, bool))
 
     def step(state, action):
+        state, seen = step_with_final(state, action)
+        return state, seen._replace(final_view=None)
+
+    def step_with_final(state, action):
         place, played = state
         place, played = jnp.clip(place + action - 1, 0, length - 1), played + 1
-        ended = played == max_steps
-        seen = _see(jnp.where(ended, 0, place), played, place == length - 1)
+        ended, success = played == max_steps, place == length - 1
+        final = _see(place, played, success).view
+        seen = _see(jnp.where(ended, 0, place), played, success)
         state = jnp.where(ended, 0, place), jnp.where(ended, 0, played)
-        return state, seen._replace(truncated=ended)
+        return state, seen._replace(truncated=ended, final_view=final)
 
     def _see(place, played, success):
         spread = place.astype(jnp.uint8)[:, None, None, None]
@@ -52,6 +57,7 @@ def corridor(num_worlds: int, *, length: int = 4, max_steps: int = 7) -> World:
     return World(
         init=init,
         step=step,
+        step_with_final=step_with_final,
         refresh=lambda state: state,
         report=lambda state: {},
         num_worlds=num_worlds,

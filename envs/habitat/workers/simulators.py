@@ -26,6 +26,7 @@ class HostStep(NamedTuple):
     heading: Any  # float32[N]
     reached: Any  # float32[N, 3], positions after the action, before resets
     cut: Any  # bool[N], simulators lost, whose replacement started a new episode
+    final_view: Any = None  # uint8[N, 64, 64, 3], views after the action, before resets
 
 
 class Played(NamedTuple):
@@ -81,7 +82,9 @@ class Simulators:
             self._ask_until_answered(self._starts(np.asarray(seeds), range(len(self))))
             return self._host_step(self._positions(), np.zeros(len(self), bool))
 
-    def step(self, position: Any, heading: Any, seeds: Any, ends: Any, actions: Any) -> HostStep:
+    def step(
+        self, position: Any, heading: Any, seeds: Any, ends: Any, actions: Any, final: bool = False
+    ) -> HostStep:
         """Take an action in every world.
 
         Args:
@@ -90,6 +93,7 @@ class Simulators:
             seeds: uint32 [N], seeds of the next episodes' starts.
             ends: bool [N], whether the action is the last of its episode.
             actions: int32 [N].
+            final: whether to return final views (of a lost simulator, its last one).
         """
         with self._noting_failures(), self._timing():
             cut = self._catch_up(np.asarray(position), np.asarray(heading))
@@ -99,10 +103,11 @@ class Simulators:
                 for index, action in enumerate(chosen)
             ])  # fmt: skip
             reached = np.where(cut[:, None], np.asarray(position), self._positions())
+            views = self.workers.images.views.copy() if final else None
             ended = np.flatnonzero(np.asarray(ends) | cut).tolist()
             if ended:
                 self._ask_until_answered(self._starts(np.asarray(seeds), ended))
-            return self._host_step(reached.astype(np.float32), cut)
+            return self._host_step(reached.astype(np.float32), cut)._replace(final_view=views)
 
     def _catch_up(self, position: np.ndarray, heading: np.ndarray) -> np.ndarray:
         """Teleport agents to their poses on the device; return the mask of lost simulators.

@@ -1,6 +1,7 @@
 """NGU's episodic bonus, beside numpy that sorts all distances of the episode."""
 
 from dataclasses import replace
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -31,31 +32,40 @@ METHOD = ngu_episodic(SETTINGS, ACTIONS)
 @jax.jit
 def _observe(first, steps):
     params, _, signal = observed(METHOD, first, steps)
-    views = jnp.concatenate([first.view[None], steps.view])
-    embedding = Embedding(SETTINGS.auxiliary.channels)
-    return params, signal, apply(embedding, params.learnt["embedding"], views)
+    embed = partial(apply, Embedding(SETTINGS.auxiliary.channels), params.learnt["embedding"])
+    seen = embed(jnp.concatenate([first.view[None], steps.view]))
+    return params, signal, seen, embed(steps.reached)
 
 
-def test_the_bonus_is_the_kernel_over_the_nearest_views_of_the_episode():
-    """The first actor's episode ends twice; the second one's is longer than k, with revisits."""
+@pytest.mark.parametrize("known", [False, True])
+def test_the_bonus_is_the_kernel_over_the_nearest_views_of_the_episode(known):
+    """The first actor's episode ends twice; the second one's is longer than k, with revisits.
+
+    A known final view is paid in the episode that it ends.
+    """
     random = np.random.default_rng(0)
     numbers = random.integers(40, size=(STEPS + 1, ACTORS))
     ended = np.zeros((STEPS + 1, ACTORS), bool)
     ended[[4, 9], 0] = True
-    first, *moments = (moment(*each) for each in zip(numbers, numbers, strict=True))
+    final = np.where(ended, random.integers(40, size=ended.shape), numbers)
+    first = moment(numbers[0])
+    moments = zip(numbers[1:], final[1:] if known else [None] * STEPS, strict=True)
+    moments = [moment(number, final=last) for number, last in moments]
     steps = jax.tree.map(lambda *leaves: jnp.stack(leaves), *moments)
-    params, signal, embedded = _observe(first, steps._replace(truncated=jnp.asarray(ended[1:])))
-    phi = np.asarray(embedded, np.float64)
+    found = _observe(first, steps._replace(truncated=jnp.asarray(ended[1:])))
+    params, signal, *embedded = found
+    phi, reached = (np.asarray(each, np.float64) for each in embedded)
 
     nearest = {}
     for actor in range(ACTORS):
         seen = [phi[0, actor]]
         for step in range(1, STEPS + 1):
-            seen = [] if ended[step, actor] else seen
-            distances = sorted(((phi[step, actor] - other) ** 2).sum() for other in seen)
+            over = ended[step, actor]
+            here, known_views = reached[step - 1, actor], [] if over and not known else seen
+            distances = sorted(((here - other) ** 2).sum() for other in known_views)
             nearest[step - 1, actor] = distances[:NEIGHBOURS]
-            seen.append(phi[step, actor])
-    assert {len(each) for each in nearest.values()} == set(range(NEIGHBOURS + 1))
+            seen = [phi[step, actor]] if over else [*seen, here]
+    assert {len(each) for each in nearest.values()} == set(range(int(known), NEIGHBOURS + 1))
     mean = np.mean([np.mean(each) if each else 0.0 for each in nearest.values()])
     bonus = np.zeros((STEPS, ACTORS))
     for at, distances in nearest.items():

@@ -3,12 +3,13 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from cbet_jax.config import AuxiliarySettings, LossSettings, TrainSettings
 from cbet_jax.intrinsic.rnd_normalized import normalized, rnd_normalized
 from cbet_jax.intrinsic.running_moments import Moments
 from cbet_jax.types import unchanged
-from tests.support.moments import moment, observed, trajectory, views
+from tests.support.moments import moment, observed, timed_out, trajectory, views
 
 STEPS, ACTORS, DISCOUNT = 6, 2, 0.5
 SETTINGS = TrainSettings(
@@ -23,13 +24,27 @@ def _observe(first, steps):
     return observed(METHOD, first, steps)
 
 
-def test_rewards_are_errors_over_the_deviation_of_their_discounted_sums():
-    first, *moments = (moment(numbers) for numbers in NUMBERS)
+@pytest.mark.parametrize("known", [False, True])
+def test_rewards_are_errors_over_the_deviation_of_their_discounted_sums(known):
+    """The end of an episode ends no sum; its final view is paid, or nothing if it is unknown."""
+    reached = NUMBERS[1:].copy()
+    reached[2] += 1
+    first = moment(NUMBERS[0])
+    moments = zip(NUMBERS[1:], reached if known else [None] * STEPS, strict=True)
+    moments = [moment(numbers, final=final) for numbers, final in moments]
     steps = jax.tree.map(lambda *leaves: jnp.stack(leaves), *moments)
-    steps = steps._replace(truncated=steps.truncated.at[2].set(True))  # that ends no sum
+    over = np.arange(STEPS) == 2
+    steps = steps._replace(truncated=steps.truncated.at[2].set(True))
     params, after, signal = _observe(first, steps)
     errors = np.asarray(signal.error)
-    assert (errors > 0).all()
+    np.testing.assert_array_equal(errors > 0, (known | ~over)[:, None].repeat(ACTORS, 1))
+    alone = rnd_normalized(SETTINGS, 3).reward(
+        params,
+        trajectory(
+            [reached[2], reached[2]], [[0] * ACTORS], signal=jax.tree.map(lambda x: x[2:3], signal)
+        ),
+    )[1][1]["prediction_loss"]
+    assert not known or abs(errors[2].mean() - alone) < 1e-4 * alone
     total, sums = np.zeros(ACTORS), []
     for error in errors:
         total = DISCOUNT * total + error
@@ -38,10 +53,11 @@ def test_rewards_are_errors_over_the_deviation_of_their_discounted_sums():
     np.testing.assert_allclose(after, sums[-1], rtol=1e-5)
 
     played = trajectory(NUMBERS, np.zeros((STEPS, ACTORS)), signal=signal)
+    played = timed_out(played, steps.truncated, reached if known else None)
     adapted = METHOD.adapt(params, played, unchanged)
     reward, _ = METHOD.reward_and_loss(adapted, played)
     np.testing.assert_allclose(reward, errors / np.std(sums), rtol=1e-3)
-    seen = views(NUMBERS[1:]).reshape(-1, 7, 7, 3)
+    seen = views(reached if known else NUMBERS[1:]).reshape(-1, 7, 7, 3)
     np.testing.assert_allclose(adapted.fixed["views"].mean, np.mean(seen, 0), rtol=1e-3)
     assert METHOD.coefficient == 1.0
 

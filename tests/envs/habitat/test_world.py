@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from envs.habitat.raycast.simulator import open_scene
-from envs.habitat.simulator import FORWARD, LEFT, SimulatorError
+from envs.habitat.simulator import FORWARD, LEFT, Pose, SimulatorError, turn
 from envs.habitat.workers.process import Settings
 from envs.habitat.workers.simulators import Simulators, simulator_errors
 from envs.habitat.world import CELL, habitat_world, make_grid, visit
@@ -97,6 +97,18 @@ def test_every_episode_begins_at_its_actors_start(sevens) -> None:
     chex.assert_trees_all_equal(states.seeds, jnp.broadcast_to(state.seeds, (40, 2)))
 
 
+def test_final_views_are_of_the_poses_that_actions_led_to(sevens, scene) -> None:
+    world, (state, _), (states, steps), _ = sevens
+    _, (_, seen), _ = play(world.with_final_views(), ACTIONS)
+    chex.assert_trees_all_equal(seen._replace(final_view=None), steps)
+    simulator = open_scene(scene)
+    before = np.concatenate([state.heading[None], states.heading[:-1]])
+    for time, action in enumerate(ACTIONS[:, 0].tolist()):
+        x, y, z = states.reached[time, 0].tolist()
+        there = simulator.teleport(Pose((x, y, z), turn(float(before[time, 0]), action)))
+        np.testing.assert_array_equal(seen.final_view[time, 0], there.view)
+
+
 def test_actors_can_share_a_start(raycasts) -> None:
     state, _ = habitat_world(raycasts, shared_start=True).init(jax.random.key(0))
     chex.assert_trees_all_equal(state.position[0], state.position[1])
@@ -146,14 +158,15 @@ def test_a_lost_simulators_episode_is_cut(simulators_of) -> None:
     simulators = simulators_of(Settings("fine", OWN), 3)
     world = habitat_world(simulators, max_steps=100)
     state, first = jax.jit(world.init)(jax.random.key(0))
-    step = jax.jit(world.step)
-    state, _ = step(state, jnp.array([FORWARD, FORWARD, LEFT]))
+    step = jax.jit(world.step_with_final)
+    state, before = step(state, jnp.array([FORWARD, FORWARD, LEFT]))
     os.kill(simulators.workers._workers[1].pid, signal.SIGKILL)
     after, seen = step(state, jnp.array([FORWARD, FORWARD, LEFT]))
     assert seen.truncated.tolist() == [False, True, False]
     assert seen.length.tolist() == [2, 2, 2]
     assert after.played.tolist() == [2, 0, 2]
     np.testing.assert_array_equal(seen.view[1], first.view[1])
+    np.testing.assert_array_equal(seen.final_view[1], before.view[1])  # the last one there is
     np.testing.assert_array_equal(after.reached[1], state.position[1])
     assert float(after.heading[2]) == 20.0
     assert int(world.report(after)["episodes_cut"]) == simulators.workers.restarts == 1

@@ -1,13 +1,16 @@
 """Properties of every environment, whatever its family."""
 
+import chex
 import jax
 import numpy as np
 import pytest
 
 import envs.minigrid
 from envs.minigrid import cells as c
+from envs.minigrid import rules
 from envs.minigrid.generators import GENERATORS, find, sample_levels
 from envs.minigrid.level import MARGIN, OPEN_DOOR, PICK_UP, REACH_GOAL
+from envs.minigrid.world import gridworld, look
 from tests.support.families import others_slow
 from tests.support.play import BATCH, levels_of, play, sampling_program
 
@@ -70,6 +73,29 @@ def test_playing_keeps_the_agent_inside_and_the_walls_standing(drawn):
     assert (record.view[..., 0] <= 10).all()
     assert (record.states.step_count == np.arange(steps)[:, None]).all()
     assert ((record.outcomes.reward >= 0) & (record.outcomes.reward <= 1)).all()
+
+
+def test_final_views_are_those_that_actions_led_to():
+    """Lava, the goal and the time limit end episodes."""
+    world = gridworld([GENERATORS["LavaGapS5"]], BATCH, explore=False)
+
+    @jax.jit
+    def play(key):
+        def step(state, action):
+            played, _ = jax.vmap(rules.step)(state.states, action)
+            after, seen = world.step(state, action)
+            return after, (look(played), seen, world.step_with_final(state, action)[1])
+
+        actions = jax.random.randint(key, (STEPS, BATCH), 0, 7)
+        actions = actions.at[:, 0].set(rules.ACTIONS.index("left"))
+        return jax.lax.scan(step, world.init(key)[0], actions)[1]
+
+    (expected, _), without, seen = jax.device_get(play(jax.random.key(0)))
+    assert seen.terminated.any()
+    assert seen.truncated.any()
+    np.testing.assert_array_equal(seen.final_view, expected)
+    assert (seen.final_view != seen.view).any()
+    chex.assert_trees_all_equal(seen._replace(final_view=None), without)
 
 
 OTHER_SIZES = [  # of each family, with (width, height)
