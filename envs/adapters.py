@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, UInt8
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, UInt8, UInt32
 
 from envs.observation_bytes import BYTE, Bounds, make_view
+from envs.resets import reset_where
 from envs.types import Step, World
 
 FINAL = "final_observation"  # in a step's information
@@ -27,12 +28,13 @@ type Success = Callable[[Any, Any, Any], Bool[Array, ""]]
 class Transition(NamedTuple):
     """The result of one action in one environment."""
 
-    observation: Array
+    observation: Any  # one array, or the view and the panorama
     reward: Float[Array, ""]
     terminated: Bool[Array, ""]
     truncated: Bool[Array, ""]
     success: Bool[Array, ""]
-    final: Array | None = None  # the observation that the action led to (None: `observation`)
+    final: Any = None  # the observation that the action led to (None: `observation`)
+    interaction: UInt32[Array, " 2"] | np.ndarray = np.zeros(2, np.uint32)  # as in `Step`
 
 
 class AdaptedState(NamedTuple):
@@ -43,19 +45,19 @@ class AdaptedState(NamedTuple):
     key: PRNGKeyArray
 
 
-class _Environment(NamedTuple):
+class Environment(NamedTuple):
     """The interface that the adapters of all libraries share, for one environment."""
 
     name: str
     num_actions: int
     max_steps: int
-    reset: Callable[[PRNGKeyArray], tuple[Any, Array]]  # key -> state, observation
+    reset: Callable[[PRNGKeyArray], tuple[Any, Any]]  # key -> state, observation
     #: key, state, action, steps of the episode including this one -> state, transition
     step: Callable[[PRNGKeyArray, Any, Array, Array], tuple[Any, Transition]]
     #: masks ended episodes that `step` did not reset; None: `step` always resets
     needs_reset: Callable[[Transition], Bool[Array, " N"]] | None
-    says_success: bool = True  # whether success is measured
     says_final: bool = True  # whether observations in which episodes end are known
+    unmeasured: tuple[str, ...] = ("interactions",)  # as in `World`
 
 
 def from_gymnax(
@@ -112,16 +114,17 @@ def from_gymnax(
         return state, seen._replace(final=info.get(FINAL))
 
     told = _told(env, params)
-    return _world(
-        _Environment(
+    says_success = success is not None or "success" in told
+    return batch_of(
+        Environment(
             name=name or str(getattr(env, "name", type(env).__name__)),
             num_actions=num_actions,
             max_steps=limit,
             reset=reset,
             step=step,
             needs_reset=None if max_steps is None else lambda transition: transition.truncated,
-            says_success=success is not None or "success" in told,
             says_final=FINAL in told,
+            unmeasured=("interactions",) if says_success else ("interactions", "success"),
         ),
         num_worlds,
         bounds,
@@ -213,8 +216,8 @@ def from_navix(
             after.observation, reward, terminated, after.is_truncation(), reached
         )
 
-    return _world(
-        _Environment(
+    return batch_of(
+        Environment(
             name=name or type(env).__name__,
             num_actions=len(env.action_set),
             max_steps=int(env.max_steps),
@@ -228,18 +231,22 @@ def from_navix(
     )
 
 
-def _world(
-    env: _Environment, num_worlds: int, bounds: Bounds | None, levels: int
+def batch_of(
+    env: Environment, num_worlds: int, bounds: Bounds | None = None, levels: int = BYTE
 ) -> World[AdaptedState]:
     """Return a batch of an environment. The arguments are those of `from_gymnax`."""
-    observation_type = jax.eval_shape(env.reset, jax.random.key(0))[1]
-    encode, view_shape = make_view(observation_type, bounds, levels)
+    seen = jax.eval_shape(env.reset, jax.random.key(0))[1]
+    if isinstance(seen, tuple):  # view and panorama
+        encode, view_shape = lambda observation: observation, seen[0].shape
+    else:
+        encode, view_shape = make_view(seen, bounds, levels)
 
     def init(key: PRNGKeyArray) -> tuple[AdaptedState, Step]:
         key, reset_key = jax.random.split(key)
         states, observation = jax.vmap(env.reset)(jax.random.split(reset_key, num_worlds))
         zero, never = jnp.zeros(num_worlds, jnp.int32), jnp.zeros(num_worlds, bool)
         first = Transition(observation, jnp.zeros(num_worlds), never, never, never)
+        first = first._replace(interaction=jnp.zeros((num_worlds, 2), jnp.uint32))
         return AdaptedState(states, zero, key), _as_step(first, zero, *encode(observation))
 
     def step(
@@ -252,7 +259,8 @@ def _world(
         observation = transition.observation
         if env.needs_reset is not None:
             mask = env.needs_reset(transition)
-            states, observation = _reset_where(mask, states, observation, env.reset, reset_key)
+            keys = jax.random.split(reset_key, num_worlds)
+            states, observation = reset_where(mask, keys, (states, observation), env.reset)
         ended = transition.terminated | transition.truncated
         after = AdaptedState(states, jnp.where(ended, 0, length), key)
         seen = _as_step(transition, length, *encode(observation))
@@ -272,24 +280,8 @@ def _world(
         view_shape=view_shape,
         environments=(env.name,),
         max_steps=env.max_steps,
-        unmeasured=("interactions",) if env.says_success else ("interactions", "success"),
+        unmeasured=env.unmeasured,
     )
-
-
-def _reset_where(
-    mask: Bool[Array, " N"],
-    states: Any,
-    observation: Array,
-    reset: Callable[[PRNGKeyArray], tuple[Any, Array]],
-    key: PRNGKeyArray,
-) -> tuple[Any, Array]:
-    """Reset the environments of the mask; compute nothing if it is empty."""
-
-    def begin() -> tuple[Any, Array]:
-        fresh = jax.vmap(reset)(jax.random.split(key, len(mask)))
-        return jax.tree.map(lambda new, old: _where(mask, new, old), fresh, (states, observation))
-
-    return jax.lax.cond(mask.any(), begin, lambda: (states, observation))
 
 
 def _as_step(
@@ -307,7 +299,7 @@ def _as_step(
         truncated=transition.truncated,
         length=length,
         environment=jnp.zeros_like(length),
-        interaction=jnp.zeros((*length.shape, 2), jnp.uint32),  # full states are unknown
+        interaction=transition.interaction,
     )
 
 
@@ -330,7 +322,3 @@ def _transition(
     """Return a transition with the dtypes of `Step`."""
     flags = (jnp.asarray(flag, bool) for flag in (terminated, truncated, success))
     return Transition(observation, jnp.asarray(reward, jnp.float32), *flags)
-
-
-def _where(mask: Bool[Array, " N"], new: Array, old: Array) -> Array:
-    return jnp.where(mask.reshape(-1, *[1] * (new.ndim - 1)), new, old)

@@ -29,6 +29,7 @@ from envs.types import World
 if TYPE_CHECKING:
     from envs.minigrid.gymnasium_vector import GridworldVectorEnv
     from envs.minigrid.navix_environment import CbetEnvironment
+    from envs.minigrid.stoa_environment import StoaEnvironment
 
 __all__ = [
     "NAMES",
@@ -42,6 +43,7 @@ __all__ = [
     "make_world",
     "panorama",
     "rgb",
+    "stoa_env",
 ]
 
 
@@ -163,6 +165,23 @@ def gymnax_env(name: str, *, explore: bool = False, api: str = "0") -> GymnaxEnv
         ValueError: `api` is unknown.
     """
     return GymnaxEnvironment(find(name), explore=explore, api=api)
+
+
+def stoa_env(name: str, *, explore: bool = False) -> "StoaEnvironment":
+    """Build one environment with Stoa's interface, for Stoix. Needs the package stoa-env.
+
+    Args:
+        name: as of `gymnax_env`.
+        explore: whether episodes continue after success.
+
+    Raises:
+        ImportError: stoa is not installed.
+        UnknownEnvironment: no environment has that name.
+        UnsupportedEnvironment: the world has rules or a task of its own.
+    """
+    from envs.minigrid.stoa_environment import StoaEnvironment
+
+    return StoaEnvironment(gymnax_env(name, explore=explore))
 
 
 def panorama(state: Any) -> UInt8[Array, "4 7 7 3"]:

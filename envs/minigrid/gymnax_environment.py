@@ -20,9 +20,9 @@ from envs.minigrid.generators import Generator, sample_levels
 from envs.minigrid.level import Level
 from envs.minigrid.rules import State
 from envs.minigrid.world import VIEW_SHAPE
+from envs.resets import reset_where
 
 APIS = ("0", "1.0")
-DRAWN_AT_ONCE = 8  # levels
 BRIGHTEST = 10  # MiniGrid's types are 0..10; colours and states have fewer values
 
 type Observation = UInt8[Array, "7 7 3"]
@@ -172,8 +172,8 @@ def _begin_where(generator: Generator) -> Callable[..., tuple[Observation, State
     """Return a function that begins an episode if one has ended.
 
     It takes `ended`, a key, and view and state, which it returns. `vmap` computes both branches of
-    a `cond`, a level for every environment in every step. Here it draws levels for those that need
-    one, a few at a time.
+    a `cond`, a level for every environment in every step. Here it draws levels only for those that
+    need one.
     """
 
     def begin(key: PRNGKeyArray) -> tuple[Observation, State]:
@@ -187,17 +187,7 @@ def _begin_where(generator: Generator) -> Callable[..., tuple[Observation, State
     @begin_where.def_vmap
     def begin_batch(size: int, batched: list[Any], *given: Any) -> tuple[Any, Any]:
         ended, keys, now = jax.tree.map(partial(_with_axis, size), given, tuple(batched))
-        order, number = jnp.argsort(~ended), ended.sum()
-
-        def begin_some(progress: tuple[Array, Any]) -> tuple[Array, Any]:
-            first, now = progress
-            some = order[jnp.minimum(first + jnp.arange(DRAWN_AT_ONCE), size - 1)]
-            place = jnp.where(ended[some], some, size)
-            put = partial(jax.tree.map, lambda leaf, new: leaf.at[place].set(new, mode="drop"))
-            return first + DRAWN_AT_ONCE, put(now, jax.vmap(begin)(keys[some]))
-
-        going = lambda progress: progress[0] < number  # noqa: E731
-        _, now = jax.lax.while_loop(going, begin_some, (jnp.int32(0), now))
+        now = reset_where(ended, keys, now, begin)
         return now, jax.tree.map(lambda _: True, now)
 
     return begin_where
@@ -214,7 +204,10 @@ def _space_classes() -> tuple[Callable[..., Any], Callable[..., Any]]:
 
 @custom_vmap
 def _see(state: State) -> Observation:
-    """Return the agent's view; under `vmap`, in a batched form, several times faster."""
+    """Return the agent's view; under `vmap`, in a batched form, several times faster.
+
+    It uses no constant arrays, which JAX batches inside a `cond`, and then refuses.
+    """
     return views.egocentric(state, views.look_around(state))
 
 
@@ -225,5 +218,5 @@ def _see_batch(size: int, batched: list[State], states: State) -> tuple[Array, b
     return jnp.moveaxis(views.egocentric(whole, seen), -1, 0), True
 
 
-def _with_axis(size: int, leaf: Array, is_batched: bool) -> Array:
+def _with_axis(size: int, leaf: Any, is_batched: bool) -> Array:
     return leaf if is_batched else jnp.broadcast_to(leaf, (size, *leaf.shape))

@@ -124,5 +124,5 @@ def _unpack(rows: UInt8[Array, "4 7 *worlds"]) -> Bool[Array, "4 7 7 *worlds"]:
 
 def _bits(ndim: int) -> UInt8[Array, "..."]:
     """Return the bit of each x, along the second of `ndim` axes."""
-    bits = jnp.asarray(1 << np.arange(VIEW_SIZE), jnp.uint8)
+    bits = jnp.uint8(1) << jnp.arange(VIEW_SIZE, dtype=jnp.uint8)  # no constant: see `_see`
     return bits.reshape(1, -1, *[1] * (ndim - 2))

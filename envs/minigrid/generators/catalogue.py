@@ -12,7 +12,7 @@ from envs.minigrid.generators.generator import Generator
 from envs.minigrid.generators.key_corridor import key_corridor
 from envs.minigrid.generators.multi_room import multi_room
 from envs.minigrid.generators.obstructed_maze import one_door, quarters
-from envs.minigrid.generators.own_worlds import find_own, is_own
+from envs.minigrid.generators.own_worlds import find_own, is_own, is_whole_world
 from envs.minigrid.generators.unlock import blocked_unlock_pickup, unlock, unlock_pickup
 from envs.minigrid.level import MAX_SIDE
 from envs.names import NAMES, our_name
@@ -81,7 +81,9 @@ def find(name: str) -> Generator:
         ImpossibleEnvironment: no level of that size can be sampled.
         UnsupportedEnvironment: the world has rules or a task of its own.
     """
-    return find_own(name) if is_own(name) else _find(our_name(name))
+    if is_own(name) or is_whole_world(name):
+        return find_own(name)
+    return _find(our_name(name))
 
 
 @cache

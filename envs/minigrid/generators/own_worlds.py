@@ -1,11 +1,14 @@
 """Users' own worlds, by their names in settings: `my_world.py:make@1a2b3c4d`.
 
 A function `make()` returns a gridworld: a map, several maps (`text_levels`), or a `Generator`. A
-function `make(num_worlds)` returns a whole `World` with its own rules and views.
+function `make(num_worlds)` returns a whole `World` with its own rules and views. So do the modules
+of `PACKAGES`, by other packages' names (`XLand-MiniGrid-R4-9x9`).
 """
 
 import inspect
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from importlib import import_module
 from typing import Any
 
 import jax
@@ -19,6 +22,7 @@ from envs.types import World
 
 _generators: dict[str, Generator] = {}
 _functions: dict[str, Callable[[int], Any]] = {}  # makers of whole worlds
+PACKAGES = {"Craftax-": "envs.craftax", "XLand-": "envs.xland"}  # how names begin: modules
 
 
 class OwnWorldError(ValueError):
@@ -97,7 +101,7 @@ def find_own(name: str) -> Generator:
 
 def is_whole_world(name: str) -> bool:
     """Return whether a name refers to a `World` with rules of its own."""
-    return name in _functions
+    return name in _functions or name.startswith(tuple(PACKAGES))
 
 
 def whole_world(names: Sequence[str], num_worlds: int) -> World:
@@ -124,7 +128,8 @@ def unchecked_world(name: str, num_worlds: int) -> World:
         UnsupportedEnvironment: the world cannot be made.
     """
     try:
-        world = _functions[name](num_worlds)
+        make = _functions[name] if is_own(name) else _maker_of_package(name)
+        world = make(num_worlds)
     except (Exception, SystemExit) as error:
         raise UnsupportedEnvironment(name, in_a_line(error)) from None
     if not isinstance(world, World):
@@ -133,6 +138,11 @@ def unchecked_world(name: str, num_worlds: int) -> World:
         found = world.num_worlds
         raise UnsupportedEnvironment(name, f"it has {found} worlds, not the {num_worlds} asked for")
     return world
+
+
+def _maker_of_package(name: str) -> Callable[[int], Any]:
+    module = next(PACKAGES[start] for start in PACKAGES if name.startswith(start))
+    return partial(import_module(module).make, name)
 
 
 def _generator(name: str, make: Callable[[], Any]) -> Generator:

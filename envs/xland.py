@@ -1,0 +1,104 @@
+"""XLand-MiniGrid's worlds, by xminigrid's names: `--envs XLand-MiniGrid-R4-9x9`. Needs xminigrid.
+
+Each episode draws a task of its own: two objects become a third one where one is put down beside
+the other, and to pick up the third one ends the episode. A view is xminigrid's, with the object
+that the agent carries at the agent's cell; a panorama is the views in the four directions.
+"""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, PRNGKeyArray, UInt8, UInt32
+
+from envs.adapters import AdaptedState, Environment, Transition, batch_of
+from envs.hashing import mix
+from envs.types import World
+
+COLOURS = 12  # as many as xminigrid has
+
+type Seen = tuple[UInt8[Array, "side side 3"], UInt8[Array, " numbers"]]  # view and panorama
+
+
+def make(name: str, num_worlds: int) -> World[AdaptedState]:
+    """Return worlds of XLand-MiniGrid.
+
+    Raises:
+        ModuleNotFoundError: xminigrid is not installed.
+        ValueError: the name is not xminigrid's.
+    """
+    import xminigrid
+    from xminigrid.core.constants import NUM_COLORS, PICKABLE
+    from xminigrid.core.goals import AgentHoldGoal
+    from xminigrid.core.observation import transparent_field_of_view
+    from xminigrid.core.rules import TileNearRule
+    from xminigrid.types import RuleSet
+
+    env, params = xminigrid.make(name)
+    side = params.view_size
+
+    def draw_task(key: PRNGKeyArray) -> Any:
+        tiles = jax.random.choice(key, len(PICKABLE) * (NUM_COLORS - 1), (3,), replace=False)
+        kinds, colours = PICKABLE[tiles % len(PICKABLE)], 1 + tiles // len(PICKABLE)
+        one, other, product = jnp.stack([kinds, colours], -1).astype(jnp.uint8)
+        rule = TileNearRule(tile_a=one, tile_b=other, prod_tile=product).encode()
+        goal = AgentHoldGoal(tile=product).encode()
+        return RuleSet(goal=goal, rules=rule[None], init_tiles=jnp.stack([one, other]))
+
+    def look(state: Any) -> Seen:
+        views = [
+            transparent_field_of_view(state.grid, state.agent.replace(direction=facing), side, side)
+            for facing in (*range(4), state.agent.direction)
+        ]
+        kind, colour = state.agent.pocket.astype(jnp.uint8)
+        carried = COLOURS * kind + colour
+        third = jnp.zeros((side, side, 1), jnp.uint8).at[-1, side // 2].set(carried)
+        view = jnp.concatenate([views.pop().astype(jnp.uint8), third], -1)
+        return view, jnp.append(jnp.stack(views).ravel(), carried).astype(jnp.uint8)
+
+    def reset(key: PRNGKeyArray) -> tuple[Any, Seen]:
+        task_key, key = jax.random.split(key)
+        timestep = env.reset(params.replace(ruleset=draw_task(task_key)), key)
+        return timestep, look(timestep.state)
+
+    def step(key: PRNGKeyArray, before: Any, action: Array, _: Array) -> tuple[Any, Transition]:
+        after = env.step(params, before, action)
+        terminated = after.discount == 0
+        changed, interaction = _interaction(before.state, after.state)
+        return after, Transition(
+            observation=look(after.state),
+            reward=after.reward.astype(jnp.float32),
+            terminated=terminated,
+            truncated=after.last() & ~terminated,
+            success=terminated,
+            interaction=jnp.where(changed, interaction, 0),
+        )
+
+    return batch_of(
+        Environment(
+            name=name,
+            num_actions=env.num_actions(params),
+            max_steps=params.max_steps,
+            reset=reset,
+            step=step,
+            needs_reset=lambda transition: transition.terminated | transition.truncated,
+            unmeasured=(),
+        ),
+        num_worlds,
+    )
+
+
+def _interaction(before: Any, after: Any) -> tuple[Array, UInt32[Array, " 2"]]:
+    """Return whether an action changed grid or pocket, and a hash of the states, as in `Step`."""
+    full = [
+        jnp.concatenate([state.grid.ravel(), state.agent.pocket.ravel()]).astype(jnp.uint32)
+        for state in (before, after)
+    ]
+    places = [
+        jnp.append(state.agent.position, state.agent.direction).astype(jnp.uint32)
+        for state in (before, after)
+    ]
+    words = jnp.concatenate(full + places)
+    each = mix(words + mix(jnp.arange(len(words), dtype=jnp.uint32) + 1))
+    hashed = jnp.stack([mix(each).sum(dtype=jnp.uint32), mix(each ^ 1).sum(dtype=jnp.uint32) | 1])
+    return (full[0] != full[1]).any(), hashed
