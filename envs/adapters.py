@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, UInt8, UInt32
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, UInt8
 
 from envs.observation_bytes import BYTE, Bounds, make_view
 from envs.resets import reset_where
@@ -34,7 +34,7 @@ class Transition(NamedTuple):
     truncated: Bool[Array, ""]
     success: Bool[Array, ""]
     final: Any = None  # the observation that the action led to (None: `observation`)
-    interaction: UInt32[Array, " 2"] | np.ndarray = np.zeros(2, np.uint32)  # as in `Step`
+    interaction: Any = np.zeros(2, np.uint32)  # uint32[2], as in `Step`
 
 
 class AdaptedState(NamedTuple):

@@ -9,10 +9,9 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, PRNGKeyArray, UInt8, UInt32
+from jaxtyping import Array, PRNGKeyArray, UInt8
 
 from envs.adapters import AdaptedState, Environment, Transition, batch_of
-from envs.hashing import mix
 from envs.types import World
 
 COLOURS = 12  # as many as xminigrid has
@@ -64,41 +63,22 @@ def make(name: str, num_worlds: int) -> World[AdaptedState]:
     def step(key: PRNGKeyArray, before: Any, action: Array, _: Array) -> tuple[Any, Transition]:
         after = env.step(params, before, action)
         terminated = after.discount == 0
-        changed, interaction = _interaction(before.state, after.state)
         return after, Transition(
             observation=look(after.state),
             reward=after.reward.astype(jnp.float32),
             terminated=terminated,
             truncated=after.last() & ~terminated,
             success=terminated,
-            interaction=jnp.where(changed, interaction, 0),
         )
 
     return batch_of(
         Environment(
             name=name,
             num_actions=env.num_actions(params),
-            max_steps=params.max_steps,
+            max_steps=int(params.max_steps or 0),
             reset=reset,
             step=step,
             needs_reset=lambda transition: transition.terminated | transition.truncated,
-            unmeasured=(),
         ),
         num_worlds,
     )
-
-
-def _interaction(before: Any, after: Any) -> tuple[Array, UInt32[Array, " 2"]]:
-    """Return whether an action changed grid or pocket, and a hash of the states, as in `Step`."""
-    full = [
-        jnp.concatenate([state.grid.ravel(), state.agent.pocket.ravel()]).astype(jnp.uint32)
-        for state in (before, after)
-    ]
-    places = [
-        jnp.append(state.agent.position, state.agent.direction).astype(jnp.uint32)
-        for state in (before, after)
-    ]
-    words = jnp.concatenate(full + places)
-    each = mix(words + mix(jnp.arange(len(words), dtype=jnp.uint32) + 1))
-    hashed = jnp.stack([mix(each).sum(dtype=jnp.uint32), mix(each ^ 1).sum(dtype=jnp.uint32) | 1])
-    return (full[0] != full[1]).any(), hashed

@@ -16,7 +16,7 @@ from envs.minigrid.rules import State
 from envs.minigrid.world import VIEW_SHAPE
 
 
-class StoaEnvironment(Environment):  # type: ignore[misc]  # stoa has no types
+class StoaEnvironment(Environment):
     """One gridworld. A time step's `extras` hold `success`, a bool.
 
     Args:

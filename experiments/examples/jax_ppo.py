@@ -53,7 +53,7 @@ class Training(NamedTuple):
     params: Any
     optimizer: Any
     world: Any
-    seen: Step
+    seen: Any  # the last step
     bonus: Any
     key: Array
 
@@ -127,9 +127,9 @@ def loss(params: Any, steps: Steps, advantage: Array, target: Array) -> Array:
     return (VALUE_WEIGHT * error - policy - ENTROPY_WEIGHT * entropy).mean()
 
 
-def learn(now: Training, steps: Steps, key: Array) -> Training:
+def learn(now: Training, last_view: Array, steps: Steps, key: Array) -> Training:
     """Learn from a rollout, several times."""
-    advantage = advantages(steps, NETWORK.apply(now.params, now.seen.view)[1])
+    advantage = advantages(steps, NETWORK.apply(now.params, last_view)[1])
     batch = jax.tree.map(
         lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), (steps, advantage, advantage + steps.value)
     )
@@ -155,7 +155,8 @@ def iterate(world: World, bonus: Bonus, now: Training) -> tuple[Training, tuple[
     now = now._replace(world=world.refresh(now.world))  # new levels
     now, (steps, seen) = jax.lax.scan(partial(act, world, bonus), now, None, STEPS)
     key, learn_key = jax.random.split(now.key)
-    return learn(now._replace(key=key), steps, learn_key), (steps.done.sum(), seen.success.sum())
+    now = learn(now._replace(key=key), now.seen.view, steps, learn_key)
+    return now, (steps.done.sum(), seen.success.sum())
 
 
 def main(

@@ -1,78 +1,69 @@
-"""Stable-Baselines3's PPO in our worlds: `python -m experiments.examples.stable_baselines3_ppo`.
+"""PPO of Stable-Baselines3 with an intrinsic reward: `... stable_baselines3_ppo [FRAMES [WEIGHT]]`.
 
-It needs the extras `gymnasium` and `stable-baselines3`. The class adapts `gym_vector` to
-Stable-Baselines3's own interface for vector environments, which resets in the same step.
+It needs the extra `stable-baselines3`. C-BET takes one line, `IntrinsicReward`; with a weight of 0,
+PPO is alone.
 """
 
+import sys
 from typing import Any
 
 import numpy as np
-from gymnasium.wrappers.vector import RecordEpisodeStatistics
+import torch
 from stable_baselines3 import PPO
-from stable_baselines3.common.vec_env import VecEnv
+from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 
 import envs.minigrid
+from cbet_jax import IntrinsicReward
+from cbet_jax.other_learners.stable_baselines3 import StableBaselines3Vector
 
-WORLD, ENVS, FRAMES = "DoorKey-5x5", 64, 1_000_000
-
-
-class Gridworlds(VecEnv):
-    """`gym_vector` with the interface of Stable-Baselines3."""
-
-    def __init__(self, name: str, num_envs: int, seed: int = 0) -> None:
-        vector = envs.minigrid.gym_vector(name, num_envs, autoreset_mode="SameStep")
-        self.vector = RecordEpisodeStatistics(vector)
-        self.first_seed: int | None = seed  # for the first reset only
-        spaces = self.vector.single_observation_space, self.vector.single_action_space
-        super().__init__(num_envs, *spaces)
-
-    def reset(self) -> np.ndarray:
-        """Begin an episode in every environment."""
-        view, _ = self.vector.reset(seed=self.first_seed)
-        self.first_seed = None
-        return view
-
-    def step_async(self, actions: np.ndarray) -> None:
-        """Keep the actions for `step_wait`."""
-        self.actions = actions
-
-    def step_wait(self) -> Any:
-        """Take the actions; return views, rewards, ends, and a dictionary per environment."""
-        view, reward, terminated, truncated, info = self.vector.step(self.actions)
-        infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
-        for i in np.flatnonzero(terminated | truncated):
-            infos[i] = {name: info["final_info"][name][i] for name in ("success", "interactions")}
-            infos[i]["episode"] = {name: info["episode"][name][i] for name in "rlt"}
-            infos[i]["terminal_observation"] = info["final_obs"][i]
-            infos[i]["TimeLimit.truncated"] = bool(truncated[i])
-        return view, reward.astype(np.float32), terminated | truncated, infos
-
-    def close(self) -> None:
-        """Close the environments."""
-        self.vector.close()
-
-    def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
-        """Return an attribute of all environments, once per environment."""
-        return [getattr(self.vector, attr_name, None) for _ in self._get_indices(indices)]
-
-    def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
-        """Refuse: a batch's environments have no attributes of their own."""
-        raise NotImplementedError("environments of a batch have no attributes of their own")
-
-    def env_method(self, method_name: str, *args: Any, indices: Any = None, **kwargs: Any) -> Any:
-        """Refuse: a batch's environments have no methods of their own."""
-        raise NotImplementedError("environments of a batch have no methods of their own")
-
-    def env_is_wrapped(self, wrapper_class: type, indices: Any = None) -> list[bool]:
-        """Return False for each environment; episodes are recorded without a `Monitor`."""
-        return [False for _ in self._get_indices(indices)]
+WORLD, ENVS, FRAMES, WEIGHT = "MultiRoom-N4-S5", 128, 500_000, 0.005
+SIZES = 11, 6, 4  # numbers of types, colours and states
 
 
-def main(frames: int = FRAMES, num_envs: int = ENVS) -> PPO:
-    """Train, and return the agent."""
-    agent = PPO("MlpPolicy", Gridworlds(WORLD, num_envs), n_steps=64, batch_size=1024, verbose=1)
-    return agent.learn(frames)
+class OneHot(BaseFeaturesExtractor):
+    """Sees types, colours and states of cells as one-hot numbers."""
+
+    def __init__(self, space: Any) -> None:
+        super().__init__(space, 128)
+        self.dense = torch.nn.Linear(49 * sum(SIZES), 128)
+
+    def forward(self, view: torch.Tensor) -> torch.Tensor:
+        """Return 128 features of views `[N, 3, 7, 7]`."""
+        kinds = zip(view.long().unbind(1), SIZES, strict=True)
+        hot = [torch.nn.functional.one_hot(*kind).flatten(1) for kind in kinds]
+        return torch.relu(self.dense(torch.cat(hot, 1).float()))
+
+
+def main(
+    frames: float = FRAMES, weight: float = WEIGHT, seed: float = 0, *, num_envs: int = ENVS
+) -> float:
+    """Train; return the share of the last thousand episodes that ended in success."""
+    vector: Any = envs.minigrid.gym_vector(WORLD, num_envs, autoreset_mode="SameStep")
+    if weight:
+        vector = IntrinsicReward(vector, "cbet", coefficient=weight, seed=int(seed))
+    network = {
+        "features_extractor_class": OneHot,
+        "normalize_images": False,
+        "net_arch": [64],
+        "activation_fn": torch.nn.ReLU,
+    }
+    agent = PPO(
+        "MlpPolicy",
+        StableBaselines3Vector(vector, int(seed)),
+        n_steps=64,
+        batch_size=min(1024, 64 * num_envs),
+        n_epochs=4,
+        learning_rate=5e-4,
+        ent_coef=0.01,
+        policy_kwargs=network,
+        stats_window_size=1000,
+        seed=int(seed),
+        device="cpu",
+        verbose=1,
+    )
+    agent.learn(int(frames), log_interval=10)
+    return float(np.mean(agent.ep_success_buffer or [0.0]))
 
 
 if __name__ == "__main__":
-    main()
+    print(f"success: {main(*map(float, sys.argv[1:])):.1%}")

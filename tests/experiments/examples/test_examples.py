@@ -11,12 +11,24 @@ def test_pytorch_trains():
     assert np.isfinite(torch_actor_critic.main(updates=2, num_envs=4))
 
 
-def test_stable_baselines3_trains():
+def test_stable_baselines3_trains(monkeypatch, capsys):
     pytest.importorskip("stable_baselines3")
     from experiments.examples import stable_baselines3_ppo
 
-    agent = stable_baselines3_ppo.main(frames=64 * 16, num_envs=16)
-    assert agent.num_timesteps >= 64 * 16
+    monkeypatch.setattr(stable_baselines3_ppo, "WORLD", "LavaGapS5")
+    assert 0 <= stable_baselines3_ppo.main(frames=12 * 64 * 8, weight=0.05, num_envs=8) <= 1
+    assert "success_rate" in capsys.readouterr().out
+
+
+def test_ppo_trains_through_stoas_wrappers(monkeypatch, capsys):
+    from experiments.examples import stoa_ppo
+
+    monkeypatch.setattr(stoa_ppo, "WORLD", "LavaGapS5")
+    monkeypatch.setattr(stoa_ppo, "ITERATIONS_A_LINE", 1)
+    curve = stoa_ppo.main(frames=3 * 8 * 64, num_envs=8)
+    assert len(curve) == 3
+    assert all(0 <= share <= 1 for share in curve)
+    assert "of episodes solved" in capsys.readouterr().out
 
 
 def test_ppo_trains_with_and_without_an_intrinsic_reward(monkeypatch, capsys):
