@@ -7,10 +7,17 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Key, PRNGKeyArray
 
 from cbet_jax.config import TrainSettings
-from cbet_jax.intrinsic.interface import Experience, Intrinsic, Loss, Params, Reward, each_step
+from cbet_jax.intrinsic.interface import (
+    Experience,
+    Intrinsic,
+    Loss,
+    Params,
+    Reward,
+    each_actor,
+)
 from cbet_jax.intrinsic.inverse_forward import make_inverse_embedding
 from cbet_jax.intrinsic.running_moments import Moments, begin, include
 from cbet_jax.types import SameType, Trajectory
@@ -44,14 +51,24 @@ def e3b(settings: TrainSettings, num_actions: int) -> Intrinsic:
         return Params(learnt, {"bonus": begin()}), Memory(start, jnp.ones(len(seen), bool))
 
     def observe(
-        params: Params, memory: Memory, key: PRNGKeyArray, experience: Experience
-    ) -> tuple[Memory, Float[Array, " N"]]:
-        seen = embedding.embed(params, experience.view)
-        bonus, inverse = jax.vmap(visit)(memory.inverse, seen)
+        params: Params, memory: Memory, keys: Key[Array, " T"], experience: Experience
+    ) -> tuple[Memory, Float[Array, "T N"]]:
         ended = experience.step.terminated | experience.step.truncated
+        seen = embedding.embed(params, experience.view)
         start = jnp.eye(seen.shape[-1]) / RIDGE
-        after = Memory(jnp.where(ended[:, None, None], start, inverse), ended)
-        return after, jnp.where(memory.empty, 0.0, bonus)
+
+        def visit_view(memory: Memory, step: tuple[Array, Array]) -> tuple[Memory, Array]:
+            seen, ends = step
+            bonus, inverse = visit(memory.inverse, seen)
+            after = Memory(jnp.where(ends, start, inverse), ends)
+            return after, jnp.where(memory.empty, 0.0, bonus)
+
+        def of_actor(actor: tuple[Memory, tuple[Array, Array]]) -> tuple[Memory, Array]:
+            return jax.lax.scan(visit_view, *actor)
+
+        steps = jnp.moveaxis(seen, 1, 0), ended.T
+        memory, bonus = each_actor(of_actor, (memory, steps))
+        return memory, bonus.T
 
     def adapt(params: Params, trajectory: Trajectory, mean: SameType) -> Params:
         bonus = include(params.fixed["bonus"], trajectory.signal, mean)
@@ -66,7 +83,7 @@ def e3b(settings: TrainSettings, num_actions: int) -> Intrinsic:
         COEFFICIENT,
         reward,
         init=init,
-        observe=each_step(observe),
+        observe=observe,
         adapt=adapt,
         panoramas=False,
     )

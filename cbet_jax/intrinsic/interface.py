@@ -70,6 +70,15 @@ def each_step(
     return observe_rollout
 
 
+def each_actor[X, Y](function: Callable[[X], Y], actors: X) -> Y:
+    """Apply a function to each actor of arrays [N, ...]: on a CPU to one after the other.
+
+    What one actor remembers then stays in the processor's cache through the whole rollout.
+    """
+    in_turn = lambda each: jax.lax.map(function, each)  # noqa: E731
+    return jax.lax.platform_dependent(actors, cpu=in_turn, default=jax.vmap(function))
+
+
 def _unchanged(params: Params, trajectory: Trajectory, mean: SameType) -> Params:
     return params
 

@@ -91,11 +91,10 @@ class InverseEmbedding(NamedTuple):
         return {"embedding": phi, "inverse": inverse}, seen[0]
 
     def embed(
-        self, params: Params, view: UInt8[Array, "N height width 3"]
-    ) -> Float[Array, "N numbers"]:
+        self, params: Params, view: UInt8[Array, "T N height width 3"]
+    ) -> Float[Array, "T N numbers"]:
         """Return the embedded views."""
-        (seen,) = apply(self.embedding, params.learnt["embedding"], view[None])
-        return seen
+        return apply(self.embedding, params.learnt["embedding"], view)
 
     def loss(self, params: Params, trajectory: Trajectory) -> Loss:
         """Return the weighted cross entropy of the actions, and the same without its weight.

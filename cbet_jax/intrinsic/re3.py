@@ -4,12 +4,14 @@ The paper compares a view with those of a replay buffer; here with those of its 
 other rewards within episodes do.
 """
 
+from functools import partial
+
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Float, Key, PRNGKeyArray
 
 from cbet_jax.config import TrainSettings
-from cbet_jax.intrinsic.interface import Experience, Intrinsic, Params, Reward, each_step
-from cbet_jax.intrinsic.ngu_episodic import Memory, Signal, begin_memory, visit_step
+from cbet_jax.intrinsic.episode_memory import Memory, Signal, begin_memory, visit_rollout
+from cbet_jax.intrinsic.interface import Experience, Intrinsic, Params, Reward
 from cbet_jax.intrinsic.running_moments import begin, include
 from cbet_jax.networks.embedding import Embedding, apply, init_params
 from cbet_jax.types import SameType, Trajectory
@@ -35,10 +37,10 @@ def re3(settings: TrainSettings, num_actions: int) -> Intrinsic:
         return Params({}, {"encoder": encoder, "distance": begin()}), begin_memory(settings, seen)
 
     def observe(
-        params: Params, memory: Memory, key: PRNGKeyArray, experience: Experience
+        params: Params, memory: Memory, keys: Key[Array, " T"], experience: Experience
     ) -> tuple[Memory, Signal]:
-        embed = lambda view: apply(network, params.fixed["encoder"], view[None])[0]  # noqa: E731
-        return visit_step(memory, experience.step, embed)
+        embed = partial(apply, network, params.fixed["encoder"])
+        return visit_rollout(memory, experience.step, embed)
 
     def adapt(params: Params, trajectory: Trajectory, mean: SameType) -> Params:
         distance = include(params.fixed["distance"], mean_distance(trajectory.signal), mean)
@@ -52,7 +54,7 @@ def re3(settings: TrainSettings, num_actions: int) -> Intrinsic:
         COEFFICIENT,
         reward,
         init=init,
-        observe=each_step(observe),
+        observe=observe,
         adapt=adapt,
         panoramas=False,
         final_views=True,

@@ -9,13 +9,8 @@ import numpy as np
 import pytest
 
 from cbet_jax.config import AuxiliarySettings, TrainSettings
-from cbet_jax.intrinsic.ngu_episodic import (
-    NEIGHBOURS,
-    Memory,
-    bonus_of,
-    ngu_episodic,
-    visit,
-)
+from cbet_jax.intrinsic.episode_memory import NEIGHBOURS, nearest
+from cbet_jax.intrinsic.ngu_episodic import bonus_of, ngu_episodic
 from cbet_jax.networks.embedding import Embedding, apply
 from cbet_jax.program import make_program, seed_keys
 from cbet_jax.types import unchanged
@@ -98,17 +93,7 @@ def test_a_view_is_known_after_the_longest_episode():
     """View A, then B until the episode is over, then A."""
     longest = max(generator.max_steps for generator in GENERATORS.values())
     assert longest == 3600
-    place = jnp.ones(longest).at[jnp.array([0, -1])].set(0.0)
-    nothing = Memory(jnp.zeros((longest, 1)), jnp.asarray(0))
-    _, near = jax.lax.scan(lambda memory, x: visit(memory, x[None])[::-1], nothing, place)
-    last = jax.tree.map(lambda leaf: leaf[None, -1:], near)
-    np.testing.assert_allclose(bonus_of(last, jnp.asarray(1.0)), 0.999, atol=1e-3)
-
-
-def test_a_full_memory_forgets_the_oldest_view():
-    views = jnp.arange(float(40))[:, None]
-    _, memory = visit(Memory(views, jnp.asarray(40)), jnp.array([-5.0]))
-    near, _ = visit(memory, jnp.array([0.0]))
-    expected = sorted([25.0, *(place**2 for place in range(1, NEIGHBOURS))])
-    np.testing.assert_allclose(near.distances, expected)
-    assert int(near.number) == NEIGHBOURS
+    place = jnp.ones(longest).at[jnp.array([0, -1])].set(0.0)[:, None]
+    known = jnp.arange(longest - 1) < longest
+    near = jax.tree.map(lambda leaf: leaf[None], nearest(place[-1:], place[:-1], known[None]))
+    np.testing.assert_allclose(bonus_of(near, jnp.asarray(1.0)), 0.999, atol=1e-3)
