@@ -37,7 +37,10 @@ class Recorded(NamedTuple):
 
 
 def with_episode_records(world: World[Any]) -> World[Recorded]:
-    """Return the same worlds, with records of the current episodes in their state."""
+    """Return the same worlds, with records of the current episodes in their state.
+
+    Whether steps have final views is settled before (`World.with_final_views`).
+    """
 
     def init(beginning: Any) -> tuple[Recorded, Step]:
         worlds, step = world.init(beginning)
@@ -73,6 +76,7 @@ def with_episode_records(world: World[Any]) -> World[Recorded]:
         world,
         init=init,
         step=play,
+        step_with_final=None,
         refresh=lambda state: state._replace(worlds=world.refresh(state.worlds)),
         report=lambda state: world.report(state.worlds),
     )

@@ -22,7 +22,8 @@ def noveld(settings: TrainSettings, num_actions: int) -> Intrinsic:
 
     e is the norm of RND's error (Zhang et al., section 3). Their code counts the whole grid, the
     agent included, and RND's networks read the features of a frozen random encoder; here both see
-    the view. They train the predictor with Adam; here all networks of methods learn by RMSProp.
+    the view. They train the predictor with Adam; here all networks of methods learn by RMSProp. The
+    last step of an episode is paid for its final view: nothing where the world does not give it.
 
     Raises:
         SettingsError: the settings ask for counts that outlive an episode.

@@ -32,8 +32,8 @@ class IntrinsicReward(VectorWrapper[Any, Any, Any, Any, np.ndarray]):
 
     `info` holds both parts, `extrinsic_reward` and `intrinsic_reward` (weighted), arrays `[N]`. A
     step that only begins an episode has no intrinsic reward. One that ends an episode is rewarded
-    for the episode's last view, which the package's own learner does not know: it rewards the next
-    episode's first view, as the published code does. Methods with networks learn every `unroll`
+    for the episode's last view; the package's own learner rewards the published methods for the
+    next one's first view, as the published code does. Methods with networks learn every `unroll`
     steps by themselves, from all of them; `metrics` has what they said then.
 
     A view is the observation, or its `image`, an array of bytes. Changes are those of the panorama
