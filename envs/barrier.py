@@ -1,6 +1,8 @@
-"""A fusion barrier for programs on CPUs."""
+"""A fusion barrier for programs on CPUs, and the order of arrays in memory."""
 
 import jax
+from jax import Array
+from jax.experimental import layout
 
 
 def materialize[Arrays](arrays: Arrays) -> Arrays:
@@ -17,3 +19,11 @@ def materialize[Arrays](arrays: Arrays) -> Arrays:
     barrier = jax.lax.optimization_barrier
     stored: Arrays = jax.lax.platform_dependent(arrays, cpu=barrier, default=lambda same: same)
     return stored
+
+
+def row_major(array: Array) -> Array:
+    """Keep an array in the order of its axes, the last one innermost, where XLA would change it."""
+    if not hasattr(layout, "Format"):  # jax before 0.7 calls something else a layout
+        return array
+    kept: Array = layout.with_layout_constraint(array, layout.Layout(tuple(range(array.ndim))))
+    return kept

@@ -37,12 +37,9 @@ def register() -> None:
     """Register the environments with gymnasium: `cbet_jax/Unlock-v0` is `MiniGrid-Unlock-v0`.
 
     They are made by `gymnasium.make_vec`, which passes options on to `envs.minigrid.gym_vector`.
-    Without gymnasium, an optional package, it does nothing.
     """
-    try:
-        import gymnasium
-    except ModuleNotFoundError:
-        return
+    import gymnasium
+
     for name in (*NAMES, "MultiRoom-N4-S5-v1"):
         full = name if re.search(r"-v\d$", name) else f"{name}-v0"
         options = {"name": f"MiniGrid-{full}"}

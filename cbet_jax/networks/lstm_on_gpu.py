@@ -11,10 +11,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.experimental.layout import Layout, with_layout_constraint
 from jaxtyping import Array, Float
 
 from cbet_jax.networks.matmul import matmul_like, transpose
+from envs.barrier import row_major
 
 STEPS_A_TURN = 4
 PARTS = 6  # kept per step: four gates after their nonlinearities, CELL and HIDDEN
@@ -126,7 +126,8 @@ def _loop(
         for index in range(len(now))[order]:
             states, values = step(states, now[index])
             found.append(values)
-        return (states, _write(kept, _row_major(jnp.stack(found[order])), now[0])), None
+        # Row-major, or XLA would put the stack's axis first, and transpose it.
+        return (states, _write(kept, row_major(jnp.stack(found[order])), now[0])), None
 
     def loop(carry: tuple[States, Array]) -> tuple[States, Array]:
         if not whole:
@@ -146,11 +147,6 @@ def _sigmoid(x: Array) -> Array:
 
 def _at(array: Array, t: Array) -> Array:
     return jax.lax.dynamic_index_in_dim(array, t, keepdims=False)
-
-
-def _row_major(array: Array) -> Array:
-    """Keep an array row-major: XLA would put a stack's axis first, and transpose it."""
-    return with_layout_constraint(array, Layout(tuple(range(array.ndim))))
 
 
 # Under `jax.vmap` JAX would turn slices in a loop into gathers and scatters, and a scatter reads

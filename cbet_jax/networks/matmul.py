@@ -10,11 +10,10 @@ from functools import partial
 
 import jax
 import jax.numpy as jnp
-from jax.experimental.layout import Layout, with_layout_constraint
 from jaxtyping import Array, Float
 
 from cbet_jax.config import Factors
-from envs.barrier import materialize
+from envs.barrier import materialize, row_major
 
 LARGE_WEIGHTS = 512 * 2048  # recurrent weights of 512 LSTM units
 FEW_ROWS = range(16, 65, 16)  # 16 numbers fill a CPU's register; beyond 64 rows nothing is gained
@@ -59,7 +58,7 @@ def transpose(matrix: Float[Array, "rows columns"]) -> Float[Array, "columns row
     """
     if matrix.dtype == jnp.float32:
         return matrix.T
-    return jax.lax.platform_dependent(matrix.T, cpu=_row_major, default=lambda same: same)
+    return jax.lax.platform_dependent(matrix.T, cpu=row_major, default=lambda same: same)
 
 
 def loop_matmul(
@@ -84,21 +83,16 @@ def loop_matmul(
     if not pays:
         factor = transpose(weights) if transposed else weights
         return partial(matmul_like, weights=factor)
-    return partial(_matmul_from_left, left=weights if transposed else _row_major(weights.T))
+    return partial(_matmul_from_left, left=weights if transposed else row_major(weights.T))
 
 
 def _matmul_from_left(
     x: Float[Array, "N inputs"], left: Float[Array, "outputs inputs"]
 ) -> Float[Array, "N outputs"]:
     """Return `x @ left.T`. Without `materialize`, XLA would swap the factors back."""
-    right = materialize(_row_major(materialize(x.astype(left.dtype)).T))
+    right = materialize(row_major(materialize(x.astype(left.dtype)).T))
     result = materialize(jnp.matmul(left, right, preferred_element_type=jnp.float32))
-    return materialize(_row_major(result.T))
-
-
-def _row_major(matrix: Array) -> Array:
-    """Write the matrix out in memory, row after row."""
-    return with_layout_constraint(matrix, Layout((0, 1)))
+    return materialize(row_major(result.T))
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(2,))

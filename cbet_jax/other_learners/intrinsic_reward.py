@@ -1,26 +1,19 @@
-"""The intrinsic rewards for learners in PyTorch or numpy: a wrapper of gymnasium's vectors.
-
-Importing this module imports gymnasium, an optional package.
-"""
+"""The intrinsic rewards for learners in PyTorch or numpy: a wrapper of gymnasium's vectors."""
 
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import gymnasium
 import jax
 import jax.numpy as jnp
 import numpy as np
+from gymnasium import spaces
+from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv, VectorWrapper
 from jaxtyping import Bool
 
 from cbet_jax.config import TrainSettings
 from cbet_jax.other_learners.bonus import Batch, BonusState, Seen, bonus
-
-try:
-    import gymnasium
-    from gymnasium import spaces
-    from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv, VectorWrapper
-except ModuleNotFoundError as missing:
-    raise ImportError("IntrinsicReward needs gymnasium: install the extra `gymnasium`") from missing
 
 PANORAMA = "panorama"  # in info
 

@@ -44,8 +44,9 @@ def use_cpu(devices: int | None = None) -> None:
     """
     flags = os.environ.get("XLA_FLAGS", "")
     # XLA would end the process when a device waits for another longer than 40 seconds, as on a
-    # busy or sleeping machine.
-    missing = (flag for flag in COLLECTIVE_TIMEOUTS if flag not in flags)
+    # busy or sleeping machine. Before 0.8 it ended the process when it met these flags.
+    known = COLLECTIVE_TIMEOUTS if jax.__version_info__ >= (0, 8) else ()
+    missing = (flag for flag in known if flag not in flags)
     patience = (f"--{flag}={PATIENCE_SECONDS}" for flag in missing)
     os.environ["XLA_FLAGS"] = " ".join([*flags.split(), *patience])
     is_set = "host_platform_device_count" in flags or jax.config.jax_num_cpu_devices >= 0

@@ -116,7 +116,7 @@ def gym_vector(
     render_mode: str | None = None,
     arrays: str = "numpy",
 ) -> "GridworldVectorEnv":
-    """Build a `gymnasium.vector.VectorEnv` of one environment. Needs gymnasium, an extra.
+    """Build a `gymnasium.vector.VectorEnv` of one environment.
 
     Args:
         name: one of `NAMES`, another size of its families, or one of navix's.
@@ -129,17 +129,12 @@ def gym_vector(
             device, which `torch.from_dlpack` reads without a copy.
 
     Raises:
-        ImportError: gymnasium is not installed.
         ValueError: a mode is unknown, or `num_envs` is below 1.
         UnknownEnvironment: no environment has that name.
         UnsupportedEnvironment: the world's rules or task are not MiniGrid's.
     """
-    try:
-        from envs.minigrid import gymnasium_vector
-    except ModuleNotFoundError as error:
-        if error.name != "gymnasium":
-            raise
-        raise ImportError("gym_vector needs gymnasium: install the extra `gymnasium`") from None
+    from envs.minigrid import gymnasium_vector
+
     return gymnasium_vector.GridworldVectorEnv(
         find(name),
         num_envs,

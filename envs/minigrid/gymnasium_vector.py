@@ -1,7 +1,7 @@
 """Gridworlds as one `gymnasium.vector.VectorEnv`, with one compiled step for all.
 
-Importing this module imports gymnasium, an optional package. Observations are MiniGrid's images, as
-by its `ImgObsWrapper`, without the mission (constant per environment) and direction (in `states`).
+Observations are MiniGrid's images, as by its `ImgObsWrapper`, without the mission (constant per
+environment) and direction (in `states`).
 """
 
 from collections.abc import Iterator

@@ -10,10 +10,9 @@ position, whatever its direction.
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.experimental.layout import Layout, with_layout_constraint
 from jaxtyping import Array, Bool, UInt8, UInt16
 
-from envs.barrier import materialize
+from envs.barrier import materialize, row_major
 from envs.minigrid import cells as c
 from envs.minigrid.level import MARGIN
 from envs.minigrid.rules import State
@@ -35,8 +34,7 @@ def look_around_batch(states: State) -> UInt8[Array, "4 7 7 N"]:
     That layout suits vector instructions: several times faster than `jax.vmap(look_around)`.
     """
     windows = materialize(jax.vmap(_window)(states))
-    windows = with_layout_constraint(jnp.moveaxis(windows, 0, -1), Layout((0, 1, 2)))
-    return _visible_cells(windows, states.carrying)
+    return _visible_cells(row_major(jnp.moveaxis(windows, 0, -1)), states.carrying)
 
 
 def egocentric(state: State, seen: UInt8[Array, "4 7 7 *worlds"]) -> UInt8[Array, "7 7 3 *worlds"]:

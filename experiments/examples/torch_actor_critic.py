@@ -1,6 +1,6 @@
 """An actor-critic in PyTorch, in our worlds: `python -m experiments.examples.torch_actor_critic`.
 
-It needs the extras `gymnasium` and `torch`.
+It needs the extra `torch`.
 """
 
 import torch

@@ -1,6 +1,5 @@
 """`gym_vector`: gymnasium's contract, and every step beside the `minigrid` package."""
 
-import sys
 from functools import cache
 
 import gymnasium
@@ -273,11 +272,3 @@ def test_what_cannot_be_is_refused():
         envs.minigrid.gym_vector(NAME, 1, arrays="torch")
     with pytest.raises(ValueError, match="render_mode"):
         envs.minigrid.gym_vector(NAME, 1, render_mode="human")
-
-
-def test_without_gymnasium_one_line_says_what_to_install(monkeypatch):
-    monkeypatch.setitem(sys.modules, "gymnasium", None)
-    monkeypatch.delitem(sys.modules, "envs.minigrid.gymnasium_vector", raising=False)
-    monkeypatch.delattr(envs.minigrid, "gymnasium_vector", raising=False)
-    with pytest.raises(ImportError, match="install the extra `gymnasium`"):
-        envs.minigrid.gym_vector(NAME, 1)
