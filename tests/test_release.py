@@ -1,9 +1,11 @@
 """The release: it is built without a warning, and the wheel runs in an empty directory."""
 
 import re
+import shutil
 import subprocess
 import tarfile
 
+import nbformat
 import pytest
 
 from tests.support.fresh_environment import ROOT, environment, output
@@ -50,3 +52,16 @@ def test_the_wheel_runs_in_an_empty_directory(built, tmp_path):
     assert "interactions" in (empty / "report.html").read_text()
     names = "from cbet_jax import *; from envs import *; print(IntrinsicReward, check_world)"
     assert "IntrinsicReward" in output(programs / "python", "-c", names, folder=empty)
+
+
+def test_the_first_cell_of_the_notebook_installs_the_wheel(built, tmp_path):
+    (wheel,) = built.glob("*.whl")
+    programs = environment(tmp_path, "3.12", "ipykernel", "nbclient", "pip")
+    shutil.copy(wheel, tmp_path)
+    notebook = nbformat.read(ROOT / "experiments" / "notebooks" / "quickstart.ipynb", as_version=4)
+    first = next(cell for cell in notebook.cells if cell.cell_type == "code")
+    notebook.cells = [first, nbformat.v4.new_code_cell("import cbet_jax, envs.minigrid")]
+    nbformat.write(notebook, tmp_path / "first.ipynb")
+    output(programs / "jupyter-execute", "first.ipynb", "--timeout=1200", folder=tmp_path)
+    known = output(programs / "python", "-m", "pip", "show", "cbet-jax", folder=tmp_path)
+    assert "Version: 0.2.0" in known
