@@ -12,8 +12,6 @@ from tests.support.fresh_environment import CLEAN, ROOT, environment, output
 pytestmark = pytest.mark.slow
 VERSIONS = [
     ("3.12", "jax==0.6.0"),
-    ("3.13", "jax==0.6.0"),
-    ("3.12", "jax==0.12.0.1"),
     ("3.13", "jax==0.12.0.1"),
     ("3.14", "jax==0.12.0.1"),
     ("3.12", "gymnax==1.0.1"),
