@@ -94,11 +94,7 @@ def _activate(gates: Float[Array, "N gates"]) -> Float[Array, "N 4 units"]:
 
 
 def _unroll_forward(
-    projected: Array,
-    first: Array,
-    weights: Array,
-    initial: Carry,
-    factors: Factors,
+    projected: Array, first: Array, weights: Array, initial: Carry, factors: Factors
 ) -> Any:
     weights = round_factor(weights, factors)
     if not _on_cpu():
@@ -144,9 +140,7 @@ def _unroll_backward(factors: Factors, residuals: Any, gradients: Any) -> Any:
 
 
 def _weights_gradient(
-    hidden: Float[Array, "T N units"],
-    d_gates: Float[Array, "T N gates"],
-    factors: Factors,
+    hidden: Float[Array, "T N units"], d_gates: Float[Array, "T N gates"], factors: Factors
 ) -> Float[Array, "units gates"]:
     """Return the gradient of the recurrent weights: one product over all steps and agents."""
     hidden = round_factor(hidden.reshape(-1, hidden.shape[-1]), factors)

@@ -25,9 +25,7 @@ def round_factor(x: Float[Array, "*shape"], factors: Factors) -> Float[Array, "*
 
 
 def matmul(
-    x: Float[Array, "*N inputs"],
-    weights: Float[Array, "inputs outputs"],
-    factors: Factors,
+    x: Float[Array, "*N inputs"], weights: Float[Array, "inputs outputs"], factors: Factors
 ) -> Float[Array, "*N outputs"]:
     """Return `x @ weights` in float32. The products of its gradient round their factors too.
 
@@ -62,11 +60,7 @@ def transpose(matrix: Float[Array, "rows columns"]) -> Float[Array, "columns row
 
 
 def loop_matmul(
-    weights: Float[Array, "inputs outputs"],
-    rows: int,
-    steps: int,
-    *,
-    transposed: bool = False,
+    weights: Float[Array, "inputs outputs"], rows: int, steps: int, *, transposed: bool = False
 ) -> Callable[[Array], Array]:
     """Return the function `x -> x @ weights` for use inside a loop; it has no gradient.
 

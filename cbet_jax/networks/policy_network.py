@@ -53,10 +53,7 @@ class PolicyNetwork(nn.Module):
 
     @nn.compact
     def __call__(
-        self,
-        view: UInt8[Array, "T N height width 3"],
-        first: Bool[Array, "T N"],
-        state: LSTMState,
+        self, view: UInt8[Array, "T N height width 3"], first: Bool[Array, "T N"], state: LSTMState
     ) -> Outputs:
         """Return the logits, the values and the recurrent state after the last step.
 

@@ -53,11 +53,7 @@ class Policy:
         self._act = jax.jit(partial(_act, agent))
 
     def __call__(
-        self,
-        view: ViewOrViews,
-        state: RecurrentState,
-        key: PRNGKeyArray,
-        first: First = False,
+        self, view: ViewOrViews, state: RecurrentState, key: PRNGKeyArray, first: First = False
     ) -> tuple[Int[Array, "*N"], RecurrentState]:
         """Return an action drawn from the policy for each agent, and the next recurrent state.
 
@@ -95,12 +91,7 @@ class Policy:
             raise ValueError(f"the policy was made for other views than {shape}") from None
 
 
-def load(
-    run: Path | str,
-    seed_index: int = 0,
-    *,
-    frames: Checkpoint = None,
-) -> Policy:
+def load(run: Path | str, seed_index: int = 0, *, frames: Checkpoint = None) -> Policy:
     """Load the policy of a run, or a pre-trained one of the package; nothing is written.
 
     Args:
@@ -129,11 +120,7 @@ def load(
 
 
 def _outputs(
-    agent: Agent,
-    params: AgentParams,
-    view: ViewOrViews,
-    first: First,
-    state: RecurrentState,
+    agent: Agent, params: AgentParams, view: ViewOrViews, first: First, state: RecurrentState
 ) -> Outputs:
     """Return logits, values and the next state of one agent or `N` agents."""
     views = jnp.asarray(view if view.ndim == 4 else view[None])

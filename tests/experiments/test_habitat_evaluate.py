@@ -2,6 +2,7 @@
 
 import csv
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,12 +14,12 @@ from envs.habitat.simulator import ACTIONS, VIEW_SHAPE
 from envs.habitat.workers.process import Settings
 from envs.habitat.workers.simulators import Simulators
 from envs.habitat.world import habitat_world
-from experiments import habitat_evaluate, habitat_pretrain, import_torch
+from experiments import habitat_evaluate, import_torch
 from experiments.common import invocation
 from tests.support.own_simulator import OWN
 from tests.support.published import HABITAT, content, drawn
 from tests.support.refusal import refused
-from tests.support.tiny import HABITAT_ARGUMENTS, numbers
+from tests.support.tiny import numbers
 
 STEPS, EPISODES = 6, 3
 PNG = b"\x89PNG"
@@ -59,10 +60,10 @@ def test_several_runs_share_one_table(habitat_run, capsys, tmp_path, monkeypatch
 
 
 def test_runs_of_other_seeds_are_one_policy(habitat_run, capsys, tmp_path) -> None:
-    (scene,) = habitat_run.settings().environments
-    other = tmp_path / "other"
-    more = ["--scene", scene, "--first-seed", "1", "--out", str(other)]
-    habitat_pretrain.main([*HABITAT_ARGUMENTS, *more])
+    settings = habitat_run.settings()
+    (scene,) = settings.environments
+    other = shutil.copytree(habitat_run.root, tmp_path / "other")
+    RunDirectory(other).write_settings(replace(settings, first_seed=1))
     runs = [str(other), str(habitat_run.root)]
     arguments = [*runs, "--episodes", "2", "--steps", str(STEPS), "--scenes", scene]
     habitat_evaluate.main([*arguments, "--out", str(tmp_path)])

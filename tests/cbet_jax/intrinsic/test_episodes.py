@@ -50,12 +50,18 @@ def _rewards(name, carried):
     first, steps = carried
     settings = TrainSettings(method=name, auxiliary=AuxiliarySettings((8, 16), hidden_units=32))
     method = make_intrinsic(settings, len(rules.ACTIONS))
-    params, _, signal = jax.jit(lambda *seen: observed(method, *seen))(first, steps)
-    if name == "noveld":
+
+    @jax.jit
+    def signals(first, steps):
+        params, _, signal = observed(method, first, steps)
+        if name != "noveld":
+            return signal
         played = trajectory(np.zeros((PICKUPS + 1, 1)), np.zeros((PICKUPS, 1)), signal=signal)
         played = played._replace(view=jnp.concatenate([first.view[None], steps.view]))
-        signal, _ = method.reward_and_loss(params, played)
-    elif name == "ngu-episodic":
+        return method.reward_and_loss(params, played)[0]
+
+    signal = signals(first, steps)
+    if name == "ngu-episodic":
         signal = bonus_of(signal, signal.distances[0, 0, 0])  # as far as the ball's view is
     return np.asarray(signal)[:, 0]
 

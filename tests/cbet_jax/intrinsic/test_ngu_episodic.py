@@ -32,6 +32,12 @@ def _observe(first, steps):
     return params, signal, seen, embed(steps.reached)
 
 
+@jax.jit
+def _rewarded(params, played):
+    adapted = METHOD.adapt(params, played, unchanged)
+    return adapted.fixed["distance"].mean, METHOD.reward_and_loss(adapted, played)[0]
+
+
 @pytest.mark.parametrize("known", [False, True])
 def test_the_bonus_is_the_kernel_over_the_nearest_views_of_the_episode(known):
     """The first actor's episode ends twice; the second one's is longer than k, with revisits.
@@ -68,9 +74,8 @@ def test_the_bonus_is_the_kernel_over_the_nearest_views_of_the_episode(known):
         bonus[at] = 1 / (np.sqrt(kernel.sum()) + 0.001) if distances else 0.0
 
     played = trajectory(numbers, np.zeros((STEPS, ACTORS)), signal=signal, num_actions=ACTIONS)
-    adapted = METHOD.adapt(params, played, unchanged)
-    np.testing.assert_allclose(adapted.fixed["distance"].mean, mean, rtol=1e-4)
-    reward, _ = METHOD.reward_and_loss(adapted, played)
+    found, reward = _rewarded(params, played)
+    np.testing.assert_allclose(found, mean, rtol=1e-4)
     np.testing.assert_allclose(reward, bonus / bonus.std(), rtol=1e-3)
     assert METHOD.coefficient == 0.001
     assert bonus.max() > 20 * bonus[bonus > 0].min()  # a new view beside a familiar one

@@ -24,6 +24,12 @@ def _observe(first, steps):
     return observed(METHOD, first, steps)
 
 
+@jax.jit
+def _rewarded(params, played):
+    adapted = METHOD.adapt(params, played, unchanged)
+    return adapted, METHOD.reward_and_loss(adapted, played)[0]
+
+
 @pytest.mark.parametrize("known", [False, True])
 def test_rewards_are_errors_over_the_deviation_of_their_discounted_sums(known):
     """The end of an episode ends no sum; its final view is paid, or nothing if it is unknown."""
@@ -54,8 +60,7 @@ def test_rewards_are_errors_over_the_deviation_of_their_discounted_sums(known):
 
     played = trajectory(NUMBERS, np.zeros((STEPS, ACTORS)), signal=signal)
     played = timed_out(played, steps.truncated, reached if known else None)
-    adapted = METHOD.adapt(params, played, unchanged)
-    reward, _ = METHOD.reward_and_loss(adapted, played)
+    adapted, reward = _rewarded(params, played)
     np.testing.assert_allclose(reward, errors / np.std(sums), rtol=1e-3)
     seen = views(reached if known else NUMBERS[1:]).reshape(-1, 7, 7, 3)
     np.testing.assert_allclose(adapted.fixed["views"].mean, np.mean(seen, 0), rtol=1e-3)
@@ -75,7 +80,7 @@ def test_the_loss_is_the_error_after_the_views_so_far_are_included():
     first, *moments = (moment(numbers) for numbers in NUMBERS)
     params, _, signal = _observe(first, jax.tree.map(lambda *x: jnp.stack(x), *moments))
     played = trajectory(NUMBERS, np.zeros((STEPS, ACTORS)), signal=signal)
-    _, (loss, terms) = METHOD.reward_and_loss(params, played)
+    _, (loss, terms) = jax.jit(METHOD.reward_and_loss)(params, played)
     # Before `adapt`, it is the sum of the errors that were observed.
     np.testing.assert_allclose(
         terms["prediction_loss"], np.asarray(signal.error).sum(0).mean(), rtol=1e-4

@@ -14,8 +14,9 @@ from cbet_jax import Batch, Seen, SettingsError, TrainSettings
 from cbet_jax.config import AuxiliarySettings, CountSettings
 from cbet_jax.intrinsic import make_intrinsic
 from cbet_jax.intrinsic.interface import Experience
-from cbet_jax.types import Trajectory, Transition
+from cbet_jax.types import Trajectory, Transition, unchanged
 from envs.minigrid import make_world
+from tests.support.families import others_slow
 
 ENVS, STEPS, ACTIONS, VIEW = 3, 40, 7, (7, 7, 3)
 SETTINGS = TrainSettings(frames=1000, auxiliary=AuxiliarySettings(channels=(4,), hidden_units=8))
@@ -24,10 +25,15 @@ SETTINGS = TrainSettings(frames=1000, auxiliary=AuxiliarySettings(channels=(4,),
 @pytest.fixture(scope="module")
 def walk():
     """The steps of a random walk, `[STEPS + 1, ENVS, ...]`, and its actions."""
-    world = make_world(("MultiRoom-N4-S5",), ENVS, explore=True)
-    state, first = world.init(jax.random.key(0))
-    action = jax.random.randint(jax.random.key(1), (STEPS, ENVS), 0, ACTIONS)
-    _, steps = jax.jit(lambda state: jax.lax.scan(world.step, state, action))(state)
+    world = make_world(("LavaGapS5",), ENVS, explore=True)
+    action = jnp.asarray(np.random.default_rng(1).integers(ACTIONS, size=(STEPS, ENVS)), jnp.int32)
+
+    @jax.jit
+    def walk_on(key):
+        state, first = world.init(key)
+        return first, jax.lax.scan(world.step, state, action)[1]
+
+    first, steps = walk_on(jax.random.key(0))
     return jax.tree.map(lambda a, b: np.concatenate([a[None], b]), first, steps), action
 
 
@@ -39,7 +45,7 @@ def played(bonus, walk, key):
     """All rewards of a walk, step by step."""
     steps, action = walk
     done = steps.terminated | steps.truncated
-    state, rewards = bonus.init(key, observed(steps, 0)), []
+    state, rewards = jax.jit(bonus.init)(key, observed(steps, 0)), []
     step = jax.jit(bonus.step)
     for t in range(STEPS):
         here, then = observed(steps, t), observed(steps, t + 1)
@@ -66,14 +72,19 @@ def test_counts_give_the_rewards_of_the_formula(method, walk):
             np.testing.assert_allclose(rewards[t, env], 0.005 * expected, rtol=1e-5)
 
 
-@pytest.mark.parametrize("method", ["rnd", "ride", "curiosity", "noveld", "e3b", "ngu-episodic"])
+NETWORKS = ("rnd", "ride", "curiosity", "noveld", "e3b", "ngu-episodic")
+
+
+@pytest.mark.parametrize("method", others_slow(NETWORKS, ("rnd", "ride", "e3b", "ngu-episodic")))
 def test_methods_with_networks_reward_and_learn_as_in_the_package(method, walk):
     """What `reward_and_loss` says of the whole walk at once, the steps say one by one."""
     bonus = cbet_jax.bonus(method, ENVS, VIEW, ACTIONS, settings=SETTINGS)
     key, (steps, action) = jax.random.key(3), walk
     state, rewards = played(bonus, walk, key)
     own = replace(SETTINGS, method=method, worlds=ENVS, batch=ENVS)
-    together = rewarded_at_once(make_intrinsic(own, ACTIONS), walk, key)
+    intrinsic = make_intrinsic(own, ACTIONS)
+    at_once = lambda: intrinsic.reward_and_loss(*whole_walk(intrinsic, walk, key))[0]  # noqa: E731
+    together = intrinsic.coefficient * jax.jit(at_once)()
     np.testing.assert_allclose(rewards, together, rtol=1e-4, atol=1e-6)
     assert rewards.std() > 0
     done = steps.terminated | steps.truncated
@@ -93,19 +104,13 @@ def test_running_means_are_of_what_was_played(method, walk):
     key, (steps, action) = jax.random.key(3), walk
     state, _ = played(bonus, walk, key)
     batch = Batch(observed(steps, slice(0, -1)), action, observed(steps, slice(1, None)), None)
-    state, _ = bonus.update(state, batch._replace(done=np.zeros(action.shape, bool)))
+    state, _ = jax.jit(bonus.update)(state, batch._replace(done=np.zeros(action.shape, bool)))
     own = replace(SETTINGS, method=method, worlds=ENVS, batch=ENVS)
-    params, trajectory = whole_walk(make_intrinsic(own, ACTIONS), walk, key)
-    expected = make_intrinsic(own, ACTIONS).adapt(params, trajectory, lambda values: values)
+    intrinsic = make_intrinsic(own, ACTIONS)
+    expected = jax.jit(lambda: intrinsic.adapt(*whole_walk(intrinsic, walk, key), unchanged))()
     fixed = state.params.fixed, expected.fixed
     for ours, theirs in zip(*map(jax.tree.leaves, fixed), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-3, atol=1e-6)
-
-
-def rewarded_at_once(intrinsic, walk, key):
-    """The weighted rewards that the package's learner gives the whole walk."""
-    params, trajectory = whole_walk(intrinsic, walk, key)
-    return intrinsic.coefficient * intrinsic.reward_and_loss(params, trajectory)[0]
 
 
 def whole_walk(intrinsic, walk, key):
@@ -127,11 +132,11 @@ def whole_walk(intrinsic, walk, key):
 
 def test_a_view_alone_is_counted_with_its_own_changes():
     bonus = cbet_jax.bonus("cbet", 1, (1, 1, 3), 2, settings=SETTINGS)
-    views = jnp.array([1, 2, 3, 5], jnp.uint8)[:, None, None, None, None] * jnp.ones(3, jnp.uint8)
-    key = jax.random.key(0)
-    state, rewards = bonus.init(key, views[0]), []
+    views = np.array([1, 2, 3, 5], np.uint8)[:, None, None, None, None] * np.ones(3, np.uint8)
+    key, step = jax.random.key(0), jax.jit(bonus.step)
+    state, rewards = jax.jit(bonus.init)(key, views[0]), []
     for here, then in itertools.pairwise(views):
-        state, reward = bonus.step(state, key, here, jnp.array([0]), then, jnp.array([False]))
+        state, reward = step(state, key, here, np.array([0]), then, np.array([False]))
         rewards.append(float(reward[0]))
     np.testing.assert_allclose(rewards, [0.005 / 2, 0.005 / 3, 0.005 / 2], rtol=1e-6)
 

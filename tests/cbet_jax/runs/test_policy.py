@@ -1,6 +1,7 @@
 """Policies as objects: what one computes and refuses, and one that is trained in Python."""
 
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import jax
@@ -24,6 +25,7 @@ from tests.support.tiny import CHUNK, LEARNING, LEARNING_CHUNK_FRAMES
 from tests.support.worlds import corridor
 
 VIEW, ACTIONS, AGENTS = (7, 7, 3), 7, 3
+WORLD = corridor(LEARNING.worlds)
 SETTINGS = RunSettings(tiny.SETTINGS, ("Unlock",), tiny.SEEDS)
 TRANSFER = replace(
     SETTINGS, transfer=TransferSettings(run="before", frames=0, network=tiny.NETWORK, alpha=0.5)
@@ -115,9 +117,17 @@ def test_a_policy_of_the_package_is_loaded_and_nothing_written(tmp_path, monkeyp
     assert list(tmp_path.iterdir()) == []
 
 
-def _train(settings=LEARNING, world=None, **options):
-    world = world or corridor(LEARNING.worlds)
-    return cbet_jax.train_policy(settings, world, chunk=CHUNK, **options)
+@cache
+def _program(settings, world, seeds, chunk):
+    return make_program(settings, world, seeds, chunk)
+
+
+def _train(settings=LEARNING, world=WORLD, **options):
+    """Train; programs of equal settings are compiled once."""
+    with pytest.MonkeyPatch.context() as patch:
+        build = lambda *built, agent: _program(*built)  # noqa: E731
+        patch.setattr("cbet_jax.runs.policy.make_program", build)
+        return cbet_jax.train_policy(settings, world, chunk=CHUNK, **options)
 
 
 def test_the_policy_is_what_the_program_learns(tmp_path, monkeypatch):
@@ -129,7 +139,7 @@ def test_the_policy_is_what_the_program_learns(tmp_path, monkeypatch):
     assert policy.frames == LEARNING.frames
     assert policy.settings.environments == ("corridor",)
 
-    program = make_program(LEARNING, corridor(LEARNING.worlds), 1, CHUNK)
+    program = _program(LEARNING, WORLD, 1, CHUNK)
     state = program.init(seed_keys(1, 1))
     for _, found in called:
         state, metrics = program.advance(state)

@@ -31,13 +31,14 @@ def test_ppo_trains_through_stoas_wrappers(monkeypatch, capsys):
     assert "of episodes solved" in capsys.readouterr().out
 
 
-def test_ppo_trains_with_and_without_an_intrinsic_reward(monkeypatch, capsys):
+@pytest.mark.parametrize("weights", [(0.05,), pytest.param((0.05, 0.0), marks=pytest.mark.slow)])
+def test_ppo_trains_with_and_without_an_intrinsic_reward(weights, monkeypatch, capsys):
     from experiments.examples import jax_ppo
 
     monkeypatch.setattr(jax_ppo, "WORLD", "LavaGapS5")  # random play solves some of its levels
     monkeypatch.setattr(jax_ppo, "ITERATIONS_A_LINE", 1)
-    alone, rewarded = (jax_ppo.main(frames=3 * 8 * 64, weight=w, num_envs=8) for w in (0.0, 0.05))
-    assert len(alone) == len(rewarded) == 3
-    assert alone[0] == rewarded[0]  # both have learnt nothing yet
-    assert all(0 <= share <= 1 for share in alone + rewarded)
+    curves = [jax_ppo.main(frames=3 * 8 * 64, weight=weight, num_envs=8) for weight in weights]
+    assert {len(curve) for curve in curves} == {3}
+    assert len({curve[0] for curve in curves}) == 1  # none has learnt yet
+    assert all(0 <= share <= 1 for curve in curves for share in curve)
     assert "of episodes solved" in capsys.readouterr().out
