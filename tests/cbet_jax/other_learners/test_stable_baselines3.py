@@ -7,7 +7,7 @@ import envs.minigrid
 
 pytest.importorskip("stable_baselines3")
 
-NAME, ENVS, STEPS = "LavaGapS5", 4, 120
+NAME, ENVS, STEPS = "LavaGapS5", 64, 100
 
 
 def test_steps_are_those_of_the_vector():
