@@ -1,9 +1,9 @@
 """Craftax Classic, by Craftax's name: `--envs Craftax-Classic-Symbolic-v1`. Needs craftax.
 
 A view is what Craftax draws, a cell as a pixel: the map around the agent (blocks, creatures, and at
-its middle the direction that it faces), and two rows of what it carries and how it feels. The map
-does not turn with the agent, so a panorama is the blocks of the same map, and what it carries:
-creatures, daylight and hunger change by themselves, and would make every step a new change.
+its middle the direction that it faces), and two rows of what it carries and how it feels. Terrain
+never repeats, so that nearly every move would be a new change of the map. A panorama is therefore
+what the agent carries and feels: one more piece of wood is the same change everywhere.
 Interactions are steps that unlock achievements.
 """
 
@@ -20,7 +20,7 @@ NAME = "Craftax-Classic-Symbolic-v1"
 HEIGHT, WIDTH = 7, 9  # of the map that the agent sees
 TENTHS = 10  # of daylight
 
-type Seen = tuple[UInt8[Array, "9 9 3"], UInt8[Array, "75"]]  # view and panorama
+type Seen = tuple[UInt8[Array, "9 9 3"], UInt8[Array, "16"]]  # view and panorama
 
 
 def make(name: str, num_worlds: int) -> World[AdaptedState]:
@@ -94,5 +94,5 @@ def look(state: Any, outside: int) -> Seen:
     known = jnp.concatenate([carried, jnp.stack([*feels, light, state.is_sleeping])])
     rows = jnp.pad(known.reshape(2, WIDTH, 1), [(0, 0), (0, 0), (0, 2)])
     view = jnp.concatenate([jnp.stack([blocks, creatures, facing], -1), rows])
-    panorama = jnp.concatenate([blocks.ravel(), carried])
+    panorama = known[: len(carried) + len(feels)]
     return view.astype(jnp.uint8), panorama.astype(jnp.uint8)

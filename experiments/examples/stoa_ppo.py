@@ -36,7 +36,6 @@ def act(env: Environment, now: Training, _: None) -> tuple[Training, tuple[Steps
     return now._replace(world=state, seen=step, key=key), (steps, step)
 
 
-@partial(jax.jit, static_argnums=0)
 def iterate(env: Environment, now: Training) -> tuple[Training, tuple[Array, Array]]:
     """Play a rollout and learn from it; return how many episodes ended, and how many in success."""
     now, (steps, seen) = jax.lax.scan(partial(act, env), now, None, STEPS)
@@ -53,11 +52,12 @@ def main(frames: float = FRAMES, seed: float = 0, *, num_envs: int = ENVS) -> li
     world, step = env.reset(jax.random.split(world_key, num_envs))
     params = NETWORK.init(network_key, step.observation)
     now = Training(params, OPTIMIZER.init(params), world, step, None, key)
+    play = jax.jit(partial(iterate, env))
     line_frames, curve = ITERATIONS_A_LINE * num_envs * STEPS, []
     for line in range(1, int(frames) // line_frames + 1):
         ended = solved = 0
         for _ in range(ITERATIONS_A_LINE):
-            now, (ends, successes) = iterate(env, now)
+            now, (ends, successes) = play(now)
             ended, solved = ended + int(ends), solved + int(successes)
         curve.append(solved / max(ended, 1))
         print(f"{line * line_frames:,} frames: {curve[-1]:.1%} of episodes solved", flush=True)
