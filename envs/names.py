@@ -27,10 +27,19 @@ _RENAMED = {
 
 
 def our_name(name: str) -> str:
-    """Return our name of MiniGrid's environment `MiniGrid-Unlock-v0`; other names are unchanged."""
+    """Return our name of MiniGrid's environment `MiniGrid-Unlock-v0`; other names are unchanged.
+
+    A time limit stays: `MiniGrid-Unlock-v0?max_steps=50` is `Unlock?max_steps=50`.
+    """
+    name, mark, limit = name.partition("?")
     if name in _RENAMED or not (found := _MINIGRID.fullmatch(name)):
-        return _RENAMED.get(name, name)
-    return found[1] if found[2] == "0" else f"{found[1]}-v{found[2]}"
+        return _RENAMED.get(name, name) + mark + limit
+    return (found[1] if found[2] == "0" else f"{found[1]}-v{found[2]}") + mark + limit
+
+
+def with_time_limit(name: str, max_steps: int | None) -> str:
+    """Return the name of an environment with another time limit (None: its own)."""
+    return name if max_steps is None else f"{name}?max_steps={max_steps}"
 
 
 def register() -> None:

@@ -23,7 +23,7 @@ from envs.minigrid.export import Export, export, state_of
 from envs.minigrid.generators import NAMES, find, own_worlds
 from envs.minigrid.gymnax_environment import GymnaxEnvironment
 from envs.minigrid.world import gridworld
-from envs.names import register
+from envs.names import register, with_time_limit
 from envs.types import World
 
 if TYPE_CHECKING:
@@ -115,6 +115,7 @@ def gym_vector(
     panorama: bool = False,
     render_mode: str | None = None,
     arrays: str = "numpy",
+    max_steps: int | None = None,
 ) -> "GridworldVectorEnv":
     """Build a `gymnasium.vector.VectorEnv` of one environment.
 
@@ -127,6 +128,8 @@ def gym_vector(
         render_mode: `rgb_array`, or None.
         arrays: type of observations and panoramas: `numpy`, or `dlpack` for JAX arrays on the
             device, which `torch.from_dlpack` reads without a copy.
+        max_steps: time limit of episodes (None: the environment's; `name?max_steps=500` is the
+            same).
 
     Raises:
         ValueError: a mode is unknown, or `num_envs` is below 1.
@@ -136,7 +139,7 @@ def gym_vector(
     from envs.minigrid import gymnasium_vector
 
     return gymnasium_vector.GridworldVectorEnv(
-        find(name),
+        find(with_time_limit(name, max_steps)),
         num_envs,
         explore=explore,
         autoreset_mode=autoreset_mode,
@@ -146,20 +149,23 @@ def gym_vector(
     )
 
 
-def gymnax_env(name: str, *, explore: bool = False, api: str = "0") -> GymnaxEnvironment:
+def gymnax_env(
+    name: str, *, explore: bool = False, api: str = "0", max_steps: int | None = None
+) -> GymnaxEnvironment:
     """Build one environment with gymnax's interface: pure `reset` and `step`, to be vmapped.
 
     Args:
         name: one of `NAMES`, another size of its families, or one of navix's.
         explore: whether episodes continue after success.
         api: whether `step` returns one `done` (`0`) or `terminated` and `truncated` (`1.0`).
+        max_steps: as of `gym_vector`.
 
     Raises:
         UnknownEnvironment: no environment has that name.
         UnsupportedEnvironment: the world's rules or task are not MiniGrid's.
         ValueError: `api` is unknown.
     """
-    return GymnaxEnvironment(find(name), explore=explore, api=api)
+    return GymnaxEnvironment(find(with_time_limit(name, max_steps)), explore=explore, api=api)
 
 
 def stoa_env(name: str, *, explore: bool = False) -> "StoaEnvironment":

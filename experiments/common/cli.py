@@ -128,6 +128,8 @@ def load_world(name: str) -> str:
 
     if Path(name).exists():
         return name
+    if "?" in name:
+        raise SettingsError(f"{name}: a world of your own says its time limit itself: leave ? out")
     full, make = own_code.load(name)
     try:
         own_worlds.add(full, make)

@@ -16,6 +16,7 @@ from cbet_jax.config import (
     TrainSettings,
 )
 from envs.errors import did_you_mean
+from envs.names import our_name
 
 SMALL = NetworkSettings(channels=8, dense_layers=1, dense_units=32, lstm_layers=1, lstm_units=32)
 
@@ -140,7 +141,7 @@ def for_task(name: str | None, environment: str | None) -> TrainSettings:
     preset = named(name)
     frames = preset.train.frames
     if environment and frames == PRESETS["paper"].train.frames:
-        frames = TASK_FRAMES.get(environment, frames)
+        frames = TASK_FRAMES.get(our_name(environment).partition("?")[0], frames)
     return replace(
         preset.train,
         frames=frames,

@@ -1,9 +1,13 @@
 """MiniGrid's names mean what they mean there, wherever a name is taken."""
 
 import warnings
+from functools import partial
 
 import gymnasium
+import jax
+import jax.numpy as jnp
 import minigrid  # noqa: F401  (registers its environments)
+import numpy as np
 import pytest
 
 import envs.minigrid
@@ -27,6 +31,7 @@ THEIRS = sorted(
         "MiniGrid-MultiRoom-N4-S5-v0": "MultiRoom-N6-S5",
         "MiniGrid-MultiRoom-N4-S5-v1": "MultiRoom-N4-S5",
         "Navix-FourRooms-v0": "Navix-FourRooms-v0",
+        "MiniGrid-Unlock-v0?max_steps=50": "Unlock?max_steps=50",
         "KeyCorridorS3R3": "KeyCorridorS3R3",
     }.items(),
 )
@@ -71,3 +76,44 @@ def test_commands_take_them(words):
     arguments = [word.format("MiniGrid-Unlock-v0") for word in words]
     options = cli.parse(RewardMapOptions, [*arguments, "--out", "MiniGrid-Unlock-v0"])
     assert (options.env, str(options.out)) == ("Unlock", "MiniGrid-Unlock-v0")
+
+
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        ("Unlock?max_steps=0", "max_steps=N, with N in 1..9999999"),
+        ("Unlock?max_steps=10000000", "max_steps=N, with N in 1..9999999"),
+        ("Unlock?steps=5", "max_steps=N, with N in 1..9999999"),
+        ("Unlok?max_steps=5", "did you mean Unlock"),
+        ("MiniGrid-Fetch-5x5-N2-v0", "in words.*picking up another object ends the episode"),
+        ("GoToDoor-5x5", "mission is in words"),
+        ("MiniGrid-PutNear-6x6-N2-v0", "mission is in words"),
+        ("MiniGrid-Dynamic-Obstacles-Random-5x5-v0", "balls move by themselves"),
+    ],
+)
+def test_what_is_not_played_is_refused_in_a_line(name, line):
+    with pytest.raises(UnknownEnvironment, match=line) as refused:
+        find(name)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        partial(envs.minigrid.gym_vector, "MiniGrid-DoorKey-5x5-v0?max_steps=7"),
+        partial(gymnasium.make_vec, "cbet_jax/DoorKey-5x5-v0", max_steps=7),
+    ],
+)
+def test_a_time_limit_holds_in_every_episode(make):
+    vector = make(num_envs=2)
+    vector.reset(seed=0)
+    truncated = [vector.step(np.zeros(2, int))[3].all() for _ in range(16)]
+    assert np.flatnonzero(truncated).tolist() == [6, 14]  # the step between begins an episode
+
+
+def test_a_time_limit_holds_with_gymnaxs_interface():
+    environment = envs.minigrid.gymnax_env("DoorKey-5x5", max_steps=7)
+    _, state = environment.reset(jax.random.key(0))
+    assert (environment.default_params.max_steps_in_episode, state.level.max_steps) == (7, 7)
+    found = environment.step(jax.random.key(1), state._replace(step_count=jnp.int32(6)), 0)
+    assert found[-1]["truncated"]

@@ -3,8 +3,12 @@
 import re
 from collections.abc import Callable
 from functools import cache, partial
+from typing import Any
 
-from envs.errors import ImpossibleEnvironment, UnknownEnvironment
+import jax.numpy as jnp
+from jaxtyping import Array, PRNGKeyArray
+
+from envs.errors import ImpossibleEnvironment, UnknownEnvironment, UnsupportedEnvironment
 from envs.minigrid import cells as c
 from envs.minigrid.generators.crossing import crossing, gap
 from envs.minigrid.generators.door_key import door_key
@@ -14,7 +18,7 @@ from envs.minigrid.generators.multi_room import multi_room
 from envs.minigrid.generators.obstructed_maze import one_door, quarters
 from envs.minigrid.generators.own_worlds import find_own, is_own, is_whole_world
 from envs.minigrid.generators.unlock import blocked_unlock_pickup, unlock, unlock_pickup
-from envs.minigrid.level import MAX_SIDE
+from envs.minigrid.level import MAX_SIDE, Level
 from envs.names import NAMES, our_name
 
 _2D = partial(quarters, number=1, agent_room=(2, 1), num_rooms_visited=4)
@@ -68,22 +72,52 @@ TRANSFER = (
 )
 
 
+# MiniGrid's families that its other rules and our views do not cover.
+_IN_WORDS = "each episode's mission is in words, which no view here shows"
+NOT_PLAYED = {
+    "Dynamic-Obstacles": "its balls move by themselves, and here nothing but the agent acts",
+    "Fetch": f"{_IN_WORDS}, and picking up another object ends the episode",
+    "GoToDoor": _IN_WORDS,
+    "GoToObject": _IN_WORDS,
+    "PutNear": _IN_WORDS,
+}
+_LIMIT = re.compile(r"max_steps=([1-9]\d{0,6})")
+
+
 def find(name: str) -> Generator:
     """Return the generator of an environment.
 
     Args:
         name: one of `NAMES`, another size of `FAMILIES` (`MultiRoom-N5-S7`), MiniGrid's name of
             one (`MiniGrid-Unlock-v0`), one of navix's (`Navix-FourRooms-v0`; imports navix, which
-            takes seconds), or your own gridworld (`my_world.py:make@1a2b3c4d`), if added.
+            takes seconds), or your own gridworld (`my_world.py:make@1a2b3c4d`), if added. With
+            `?max_steps=500` at its end, episodes have this time limit.
 
     Raises:
         UnknownEnvironment: no environment has that name; the message suggests similar names.
-        ImpossibleEnvironment: no level of that size can be sampled.
+        ImpossibleEnvironment: no level of that size can be sampled, or the time limit is invalid.
         UnsupportedEnvironment: the world has rules or a task of its own.
     """
-    if is_own(name) or is_whole_world(name):
-        return find_own(name)
-    return _find(our_name(name))
+    name, mark, limit = our_name(name).partition("?")
+    is_mine = is_own(name) or is_whole_world(name)
+    found = find_own(name) if is_mine else _find(name)
+    return _limited(found, limit) if mark else found
+
+
+@cache
+def _limited(generator: Generator, limit: str) -> Generator:
+    """Return the generator with a time limit, `max_steps=500`."""
+    name = f"{generator.name}?{limit}"
+    if not (found := _LIMIT.fullmatch(limit)):
+        raise ImpossibleEnvironment(name, "after ? stands max_steps=N, with N in 1..9999999")
+    max_steps = int(found[1])
+
+    def advance(drafts: Any, key: PRNGKeyArray, count: int) -> tuple[Any, Level, Array]:
+        drafts, levels, ready = generator.advance(drafts, key, count)
+        limits = jnp.full_like(levels.max_steps, max_steps)
+        return drafts, levels._replace(max_steps=limits), ready
+
+    return generator._replace(name=name, max_steps=max_steps, advance=advance)
 
 
 @cache
@@ -97,6 +131,9 @@ def _find(name: str) -> Generator:
     except ValueError as error:
         raise ImpossibleEnvironment(name, str(error)) from None
     if generator is None:
+        for family, reason in NOT_PLAYED.items():
+            if name.startswith(f"{family}-"):
+                raise UnsupportedEnvironment(name, reason)
         raise UnknownEnvironment(name, NAMES)
     if max(generator.width, generator.height) > MAX_SIDE:
         raise ImpossibleEnvironment(name, f"a grid has at most {MAX_SIDE} cells along a side")
