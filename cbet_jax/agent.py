@@ -17,7 +17,7 @@ SPACING = 40  # steps between a world's time-outs: the shortest time limit in Mi
 
 type View = UInt8[Array, "N height width 3"]
 type Views = UInt8[Array, "T N height width 3"]
-type Prior = Float[Array, "T N actions"] | None  # the frozen part of the logits, if there is one
+type Prior = Float[Array, "times N actions"] | None  # the frozen part of the logits, if any
 type Schedule = Callable[[Float[Array, ""]], Float[Array, ""]]  # frames played -> weight
 
 
@@ -109,7 +109,7 @@ def world_agent(
     settings: NetworkSettings, transfer: TransferSettings | None, world: World[Any]
 ) -> Agent:
     """Return the agent of a run (`make_agent`) for its worlds."""
-    return make_agent(settings, transfer, world.num_actions, world.view_shape)
+    return make_agent(settings, transfer, world.num_actions, world.policy_view_shape)
 
 
 def network_agent(

@@ -42,6 +42,8 @@ MAX_ROLLOUTS = 8  # most rollouts in an iteration; the data of more would grow s
 Factors = Literal["float32", "bfloat16"]
 View = Literal["egocentric", "panoramic"]
 Bootstrap = Literal["next", "before", "final"]
+PolicyView = Literal["egocentric", "full", "rgb", "full-rgb"]
+ViewSize = Annotated[int, Requirement("odd and in 3..31", lambda x: x % 2 and 3 <= x <= 31)]
 Keys = Literal["exact", "ternary"]
 Offsets = Literal["uniform", "normal"]
 Axis = Literal["y", "z"]
@@ -161,6 +163,30 @@ class AuxiliarySettings:
 
     def __post_init__(self) -> None:
         check_fields(self, "auxiliary.")
+
+
+@dataclass(frozen=True)
+class ObservationSettings:
+    """What policies see in gridworlds; counts read the 7x7 view and panorama all the same."""
+
+    #: what the agent sees ahead, or the full grid, as numbers of things or drawn (rgb)
+    view: Static[PolicyView] = "egocentric"
+    view_size: Static[ViewSize] = 7  # width and height of what the agent sees ahead, in cells
+    see_through_walls: Static[bool] = False  # nothing is hidden behind walls and closed doors
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        if self.view == "full" and (self.view_size != 7 or self.see_through_walls):
+            raise SettingsError("a full view has no view_size, and hides nothing behind walls")
+
+    def __str__(self) -> str:
+        size = "" if self.view == "full" else f" of {self.view_size} x {self.view_size} cells"
+        return f"{self.view} views{size}{', through walls' * self.see_through_walls}"
+
+    @property
+    def drawn(self) -> bool:
+        """Whether views are images."""
+        return "rgb" in self.view
 
 
 @dataclass(frozen=True)
@@ -286,6 +312,7 @@ class RunSettings:
     transfer: TransferSettings | None = None  # policy that biases this one (None: no bias)
     #: how scenes of rooms are played (None: the environments are gridworlds)
     habitat: HabitatSettings | None = None
+    observation: ObservationSettings = field(default_factory=ObservationSettings)
 
     def __post_init__(self) -> None:
         check_fields(self)

@@ -86,7 +86,7 @@ def _evaluate(
         over=nothing > 0,
         key=action_key,
     )
-    params = agent.precompute(params, start.actor.step.view)
+    params = agent.precompute(params, start.actor.step.policy_view)
     step = partial(_step, agent, world, params)
     return jax.lax.while_loop(lambda play: ~play.over.all(), step, start).episodes
 

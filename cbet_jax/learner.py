@@ -230,6 +230,7 @@ def batch_loss(
         agent: its policy learns.
         settings: `settings.loss` weights the terms.
     """
+    batch = batch.as_policies_see()
     steps, loss = batch.steps, settings.loss
     if loss.bootstrap == "final":
         outputs, cut_off = apply_with_final_views(agent, params, batch)

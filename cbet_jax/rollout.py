@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, PRNGKeyArray
+from jaxtyping import Array, Bool, PRNGKeyArray, Shaped
 
 from cbet_jax.agent import Agent, AgentParams
 from cbet_jax.episode_records import Episodes
@@ -18,8 +18,8 @@ class ActorState(NamedTuple):
     """The state of the actors; nothing in it is learnt."""
 
     world: ArrayTree  # state of the worlds
-    step: Step  # the last step; its view is acted on next
-    first: Bool[Array, " N"]  # whether the agent's state is zeroed before it sees step.view
+    step: Step  # the last step; its policy_view is acted on next
+    first: Bool[Array, " N"]  # whether the agent's state is zeroed before it sees this view
     recurrent: RecurrentState  # state of the agent
 
 
@@ -73,25 +73,30 @@ def rollout(
     memory = intrinsic.begin_rollout(memory, begin_key, actor.step)
     keys = jax.vmap(jax.random.split)(jax.random.split(scan_key, unroll))
     action_keys, observe_keys = keys[:, 0], keys[:, 1]
-    params = agent.precompute(params, actor.step.view)
+    params = agent.precompute(params, actor.step.policy_view)
 
     def play_step(before: ActorState, key: PRNGKeyArray) -> tuple[ActorState, Any]:
         after, transition = act(agent, world, params, before, key)
         return after, (transition, after.step, after.first, after.world.episodes)
 
     last, (transitions, steps, first, episodes) = jax.lax.scan(play_step, actor, action_keys)
-    view = jnp.concatenate([actor.step.view[None], steps.view])
+    view = _joined(actor.step.view, steps.view)
     final_view = transitions.final_view if intrinsic.final_views else None
     experience = Experience(view[:-1], transitions.action, steps._replace(final_view=final_view))
     memory, signal = intrinsic.observe(intrinsic_params, memory, observe_keys, experience)
     trajectory = Trajectory(
         view=view,
-        first=jnp.concatenate([actor.first[None], first]),
+        first=_joined(actor.first, first),
         steps=transitions,
         signal=signal,
         initial_state=actor.recurrent,
+        other_view=jax.tree.map(_joined, actor.step.other_view, steps.other_view),
     )
     return Played(last, memory, trajectory, episodes)
+
+
+def _joined(first: Shaped[Array, " *one"], later: Shaped[Array, "T *one"]) -> Array:
+    return jnp.concatenate([first[None], later])
 
 
 def act(
@@ -109,15 +114,17 @@ def act(
         actor: the state before the step.
         key: draws the actions.
     """
-    view, first = actor.step.view[None], actor.first[None]
+    view, first = actor.step.policy_view[None], actor.first[None]
     outputs = agent.apply(params, view, first, actor.recurrent)
     logits, prior = jax.tree.map(lambda leaf: leaf[0], (outputs.logits, outputs.prior))
     action = sample_actions(key, logits)
     state, step = world.step(actor.world, action)
     transition = Transition(
-        action, logits, step.reward, step.terminated, step.truncated, prior, step.final_view
+        *(action, logits, step.reward, step.terminated, step.truncated, prior),
+        *(step.final_view, step.other_final_view),
     )
     # As in the published code, success zeroes the recurrent state, too, even while exploring,
     # where the episode continues.
     first = step.terminated | step.truncated | step.success
-    return ActorState(state, step._replace(final_view=None), first, outputs.state), transition
+    step = step._replace(final_view=None, other_final_view=None)
+    return ActorState(state, step, first, outputs.state), transition

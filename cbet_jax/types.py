@@ -43,6 +43,7 @@ class Transition(NamedTuple):
     prior: Float[Array, "N actions"] | None = None  # logits of the frozen policy in it, if any
     #: the view that the action led to, if it is read
     final_view: UInt8[Array, "N height width 3"] | None = None
+    other_final_view: UInt8[Array, "N rows columns 3"] | None = None  # as in `Step`
 
 
 def strays(steps: Step | Transition) -> Bool[Array, "*T N"]:
@@ -63,8 +64,17 @@ class Trajectory(NamedTuple):
     steps: Transition  # arrays [T, N, ...]
     signal: ArrayTree  # what the intrinsic method observed, arrays [T, N, ...]
     initial_state: RecurrentState  # before view[0] is read
+    other_view: UInt8[Array, "T+1 N rows columns 3"] | None = None  # as in `Step`
 
     @property
     def reached(self) -> UInt8[Array, "T N height width 3"]:
         """The views that the actions led to; without final views, `view[1:]`."""
         return self.view[1:] if self.steps.final_view is None else self.steps.final_view
+
+    def as_policies_see(self) -> "Trajectory":
+        """Return the trajectory with what policies see as its views."""
+        if self.other_view is None:
+            return self
+        final = self.steps.other_final_view
+        steps = self.steps._replace(final_view=final, other_final_view=None)
+        return self._replace(view=self.other_view, other_view=None, steps=steps)

@@ -18,7 +18,8 @@ class Step(NamedTuple):
     """One time step of `N` worlds: the agents' views, and the results of their last actions.
 
     Where an episode ended, `view` and `panorama` already show the start of the next one; all other
-    fields describe the action that ended it.
+    fields describe the action that ended it. Counts and the methods' networks read `view`; policies
+    read `policy_view`.
 
     `panorama` may be any integers whose differences are equal exactly where the differences of the
     four views are: one integer per cell in gridworlds, pixels in Habitat.
@@ -36,11 +37,19 @@ class Step(NamedTuple):
     # changed the world, else zeros
     #: the view that the action led to, before any reset; only `World.step_with_final` gives it
     final_view: UInt8[Array, "N height width 3"] | None = None
+    #: what policies see, if not `view` (and `final_view`)
+    other_view: UInt8[Array, "N rows columns 3"] | None = None
+    other_final_view: UInt8[Array, "N rows columns 3"] | None = None
 
     @property
     def reached(self) -> UInt8[Array, "*T N height width 3"]:
         """The view that the action led to; without `final_view`, `view`."""
         return self.view if self.final_view is None else self.final_view
+
+    @property
+    def policy_view(self) -> UInt8[Array, "*T N rows columns 3"]:
+        """What policies see."""
+        return self.view if self.other_view is None else self.other_view
 
 
 @dataclass(frozen=True)
@@ -63,6 +72,12 @@ class World[State]:
     unmeasured: tuple[str, ...] = ()  # members of `EPISODE_METRICS` without meaning here
     #: as `step`, with `Step.final_view` (None: unknown); played instead of it if that is read
     step_with_final: Callable[[State, Int[Array, " N"]], tuple[State, Step]] | None = None
+    other_view_shape: tuple[int, int, int] | None = None  # of `Step.other_view`
+
+    @property
+    def policy_view_shape(self) -> tuple[int, int, int]:
+        """The shape of what policies see."""
+        return self.other_view_shape or self.view_shape
 
     def with_final_views(self) -> "World[State]":
         """Return the same worlds, whose steps have final views if these are known."""

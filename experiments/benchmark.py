@@ -40,7 +40,8 @@ CAPTION = (
     "paper's three worlds mixed, unless one is named. minigrid: the same, one process, views "
     "only. navix: its own KeyCorridorS3R3 with automatic resets, no occlusion, panorama or "
     "counts. xminigrid: its own, with automatic resets, views without occlusion, no panorama or "
-    "counts. gym_vector: with numpy out, resets, success and unique interactions."
+    "counts. gym_vector: with numpy out, resets, success and unique interactions. envpool: its "
+    "own MiniGrid in C++, if installed, with a thread for each core."
 )
 MEASURED: dict[str, Callable[[BenchmarkOptions], list[Measurement]]] = {
     "worlds": world_measurements.measure_worlds,

@@ -9,13 +9,13 @@ from envs.minigrid.generators.own_worlds import is_whole_world
 from experiments import watch
 from experiments.common import gridworlds, presets, training_command
 from experiments.common.cli import Said, value_of
-from experiments.common.training_options import Experiment, TrainingOptions, shared_options
+from experiments.common.training_options import Experiment, GridworldOptions, gridworld_options
 
 FILM_STEPS = 140  # of the film at the end
 
 
 @dataclass(frozen=True, kw_only=True)
-class PretrainOptions(TrainingOptions):
+class PretrainOptions(GridworldOptions):
     """Pre-train agents in gridworlds with intrinsic rewards only."""
 
     #: environments, or FILE.py:FUNCTION of one's own; each actor plays one episode in each, in turn
@@ -29,8 +29,8 @@ class PretrainOptions(TrainingOptions):
 
 def defaults(said: Said, stored: RunSettings | None) -> PretrainOptions:
     """Return the options of the preset, or of the run to resume."""
-    base = presets.base(value_of(said, "--preset"), stored)
-    return PretrainOptions(**shared_options(base), envs=base.environments)
+    base = presets.observing(presets.base(value_of(said, "--preset"), stored), said)
+    return PretrainOptions(**gridworld_options(base), envs=base.environments)
 
 
 def film(options: PretrainOptions, run: Path, to: Path) -> None:

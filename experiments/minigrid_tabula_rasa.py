@@ -12,11 +12,11 @@ import tyro
 from cbet_jax.config import RunSettings
 from experiments.common import gridworlds, presets, training_command
 from experiments.common.cli import Said, value_of
-from experiments.common.training_options import Experiment, TrainingOptions, shared_options
+from experiments.common.training_options import Experiment, GridworldOptions, gridworld_options
 
 
 @dataclass(frozen=True, kw_only=True)
-class TabulaRasaOptions(TrainingOptions):
+class TabulaRasaOptions(GridworldOptions):
     """Train agents on one task in a gridworld, with extrinsic and intrinsic rewards."""
 
     env: str  # the world whose task is learnt
@@ -37,9 +37,10 @@ def defaults(said: Said, stored: RunSettings | None) -> TabulaRasaOptions:
     name = value_of(said, "--preset")
     base = presets.base(name, stored)
     if base is not stored:
-        base = replace(base, train=presets.for_task(name, value_of(said, "--env")))
+        task = replace(base, train=presets.for_task(name, value_of(said, "--env")))
+        base = presets.observing(task, said)
     env = stored.environments[0] if stored else tyro.MISSING
-    return TabulaRasaOptions(**shared_options(base), env=env)
+    return TabulaRasaOptions(**gridworld_options(base), env=env)
 
 
 EXPERIMENT = Experiment(

@@ -29,20 +29,25 @@ from cbet_jax.settings.ranges import check_between
 from envs.minigrid import make_world
 from experiments.common import gridworlds, opening, presets, training_command
 from experiments.common.cli import Said, value_of
-from experiments.common.gridworlds import build, gridworld_settings, save_first_state
+from experiments.common.gridworlds import (
+    build,
+    gridworld_settings,
+    save_first_state,
+    view_options,
+)
 from experiments.common.outputs import given_run
 from experiments.common.screen import say
 from experiments.common.training_options import (
     Asked,
     Experiment,
+    GridworldOptions,
     Opened,
-    TrainingOptions,
-    shared_options,
+    gridworld_options,
 )
 
 
 @dataclass(frozen=True, kw_only=True)
-class TransferOptions(TrainingOptions):
+class TransferOptions(GridworldOptions):
     """Train agents on one task in a gridworld, biased by pre-trained policies."""
 
     #: the pre-trained run, a run that learnt a task, or pretrained/NAME
@@ -116,14 +121,15 @@ def defaults(said: Said, stored: RunSettings | None) -> TransferOptions:
         train = presets.for_task(name, value_of(said, "--env"))
         base = replace(base, train=replace(train, method="none"))
     if stored is None:
+        base = presets.observing(like_source(said, base), said)
         return TransferOptions(
-            **shared_options(replace(base, seeds=new_seeds(said, base.seeds))),
+            **gridworld_options(base),
             source=tyro.MISSING,
             env=tyro.MISSING,
         )
     assert stored.transfer is not None
     return TransferOptions(
-        **shared_options(replace(base, seeds=stored.seeds, first_seed=stored.first_seed)),
+        **gridworld_options(replace(base, seeds=stored.seeds, first_seed=stored.first_seed)),
         source=Path(stored.transfer.run),
         env=stored.environments[0],
         checkpoint=stored.transfer.frames,
@@ -134,12 +140,19 @@ def defaults(said: Said, stored: RunSettings | None) -> TransferOptions:
     )
 
 
-def new_seeds(said: Said, of_preset: int) -> int:
-    """Return how many agents a new run has: as many as were pre-trained, unless one is chosen."""
-    source = value_of(said, "--from")
-    if source is None or "--seed-index" in said:
-        return of_preset
-    return gridworld_settings(RunDirectory(given_run(Path(source)))).seeds
+def like_source(said: Said, base: RunSettings) -> RunSettings:
+    """Return a new run's settings: as many agents as were pre-trained, who see what these saw.
+
+    If one pre-trained agent is chosen, there are as many agents as the preset says.
+    """
+    named = value_of(said, "--from")
+    if named is None:
+        return base
+    source = gridworld_settings(RunDirectory(given_run(Path(named))))
+    base = replace(base, observation=source.observation)
+    if source.observation.drawn:
+        base = presets.seeing_images(base)
+    return base if "--seed-index" in said else replace(base, seeds=source.seeds)
 
 
 def resumed(options: TransferOptions, stored: RunSettings) -> RunSettings:
@@ -179,7 +192,8 @@ def load_pretrained(options: TransferOptions, console: Console) -> Pretrained:
     """
     directory = RunDirectory(given_run(options.source))
     source = gridworld_settings(directory)
-    world = make_world((options.env,), 1, explore=False)
+    refuse_other_views(options, source)
+    world = make_world((options.env,), 1, explore=False, **view_options(options.settings))
     policies = load_policies(directory, source, world, options.checkpoint)
     opening.tell_damaged(policies.loaded, console)
     frames, asked = policies.loaded.position.frames, source.train.frames
@@ -188,6 +202,22 @@ def load_pretrained(options: TransferOptions, console: Console) -> Pretrained:
     chosen = seed_indices(options, source.seeds)
     params = jax.tree.map(lambda leaf: leaf[chosen], policies.params)
     return Pretrained(frames, source, params)
+
+
+def refuse_other_views(options: TransferOptions, source: RunSettings) -> None:
+    """Refuse pre-trained policies that have seen otherwise than the task's shall."""
+    seen, shown = source.observation, options.observation
+    if seen != shown:
+        problem = f"{seen}, not {shown}: leave the view's options out"
+    elif "full" not in seen.view:
+        return
+    else:
+        sizes = [view_options(run)["grid"] for run in (source, options.settings)]
+        if sizes[0] == sizes[1]:
+            return
+        seen_as, shown_as = (f"{width} x {height}" for width, height in sizes)
+        problem = f"{seen} of {seen_as} cells, and {options.env} has {shown_as}"
+    raise SettingsError(f"the policy of {options.source} has {problem}")
 
 
 def seed_indices(options: TransferOptions, pretrained_seeds: int) -> Int[Array, " seeds"]:

@@ -15,7 +15,7 @@ from jaxtyping import Bool
 from cbet_jax.config import TrainSettings
 from cbet_jax.other_learners.bonus import Batch, BonusState, Seen, bonus
 
-PANORAMA = "panorama"  # in info
+PANORAMA, EGOCENTRIC = "panorama", "egocentric"  # in info
 
 
 class IntrinsicReward(VectorWrapper[Any, Any, Any, Any, np.ndarray]):
@@ -29,7 +29,8 @@ class IntrinsicReward(VectorWrapper[Any, Any, Any, Any, np.ndarray]):
     next one's first view, as the published code does. Methods with networks learn every `unroll`
     steps by themselves, from all of them; `metrics` has what they said then.
 
-    A view is the observation, or its `image`, an array of bytes. Changes are those of the panorama
+    A view is the observation, or its `image`, an array of bytes; in `gym_vector` it is the agent's
+    7x7 view, whatever the observation. Changes are those of the panorama
     in gridworlds: in `gym_vector`, and in MiniGrid's own environments in a `SyncVectorEnv`; in an
     `AsyncVectorEnv` where these are wrapped in `Panorama`. Elsewhere they are those of the view.
 
@@ -68,7 +69,8 @@ class IntrinsicReward(VectorWrapper[Any, Any, Any, Any, np.ndarray]):
         settings = settings or TrainSettings()
         if coefficient is not None:
             settings = replace(settings, intrinsic_coefficient=coefficient)
-        number, shape = int(actions.n), (view.shape[0], view.shape[1], view.shape[2])
+        counted = getattr(self.unwrapped, "counted_shape", None)  # if other than the observation
+        number, shape = int(actions.n), counted or (view.shape[0], view.shape[1], view.shape[2])
         made = bonus(method, self.num_envs, shape, number, settings=settings)
         self._mode = AutoresetMode(self.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP))
         self._init, self._learn = jax.jit(made.init), jax.jit(made.update)
@@ -79,7 +81,7 @@ class IntrinsicReward(VectorWrapper[Any, Any, Any, Any, np.ndarray]):
         self._pending = np.zeros(self.num_envs, bool)  # the next step only begins an episode
         self._seen: list[Seen] = []  # since the last update
         self._played: list[tuple[Any, Any]] = []  # actions, and whether episodes ended
-        if made.panoramas:
+        if made.panoramas or counted:
             _show_panoramas(self.unwrapped)
 
     def reset(
@@ -127,7 +129,7 @@ class IntrinsicReward(VectorWrapper[Any, Any, Any, Any, np.ndarray]):
 
     def _look(self, obs: Any, info: dict[str, Any]) -> Seen:
         """Return the views and panoramas of this moment, copied."""
-        view = _kept(_view(obs))
+        view = _kept(info[EGOCENTRIC] if EGOCENTRIC in info else _view(obs))
         if PANORAMA not in info:
             return Seen(view, view)
         panorama, told = _kept(info[PANORAMA]), info[f"_{PANORAMA}"]
@@ -218,7 +220,8 @@ def _last_seen(seen: Seen, info: dict[str, Any], ended: Bool[np.ndarray, " N"]) 
     """Return what is seen, but the last of an episode where one ended in this step."""
     view: Any = np.array(seen.view)
     for env in np.flatnonzero(ended):
-        view[env] = _view(info["final_obs"][env])
+        last = info["final_info"][EGOCENTRIC] if EGOCENTRIC in info else info["final_obs"]
+        view[env] = _view(last[env])
     if PANORAMA not in info:
         return Seen(view, view)
     panorama: Any = np.array(seen.panorama)

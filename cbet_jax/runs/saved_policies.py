@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array, Key, PRNGKeyArray
 
 from cbet_jax.agent import Agent, AgentParams, Bias, world_agent
-from cbet_jax.config import RunSettings
+from cbet_jax.config import ObservationSettings, RunSettings
 from cbet_jax.program import seed_keys
 from cbet_jax.runs import checkpoint, devices
 from cbet_jax.runs.checkpoint import Loaded, Position, named_leaves
@@ -52,6 +52,10 @@ def load_policies(
         RunDirectoryError: there is no good checkpoint, or its policies have another number of
             actions or other views.
     """
+    if (settings.observation == ObservationSettings()) != (world.other_view_shape is None):
+        raise RunDirectoryError(
+            f"the policy in {directory.root} sees {settings.observation}, which this does not show"
+        )
     agent = world_agent(settings.train.network, settings.transfer, world)
     loaded = load_params(directory, frames)
     wanted = jax.eval_shape(jax.vmap(agent.init), seed_keys(settings.seeds, settings.first_seed))
@@ -175,5 +179,5 @@ def _misfit(directory: RunDirectory, name: str, found: np.ndarray | None, world:
             f"the policy in {directory.root} chooses among {found.shape[-1]} actions, but "
             f"{where} has {world.num_actions}"
         )
-    shape = "x".join(map(str, world.view_shape))
+    shape = "x".join(map(str, world.policy_view_shape))
     return f"the policy in {directory.root} was made for other views than the {shape} of {where}"

@@ -76,6 +76,7 @@ def make_world(
     explore: bool,
     staggered: bool = False,
     levels_per_world: int | None = None,
+    **view_options: Any,
 ) -> World:
     """Build a batch of worlds for a learner.
 
@@ -89,12 +90,18 @@ def make_world(
             episode (False: at the first step of the first environment).
         levels_per_world: pool size per world and environment (None: enough for training; 1: enough
             for single episodes).
+        **view_options: what policies see (`Step.policy_view`): `view`, which is `egocentric`,
+            `full` (the encoded grid), `rgb` or `full-rgb`, `view_size`, `see_through_walls`, and
+            `grid`, the size of full views. `observations.observer_of` describes them.
 
     Raises:
         UnknownEnvironment: a name is unknown.
         UnsupportedEnvironment: your `World` fails, or is not the only one.
+        ValueError: policies cannot see so.
     """
     if any(map(own_worlds.is_whole_world, names)):
+        if view_options:
+            raise UnsupportedEnvironment(names[0], "it has views of its own: leave the view out")
         return own_worlds.whole_world(names, num_worlds)
     generators = [find(name) for name in names]
     return gridworld(
@@ -103,6 +110,7 @@ def make_world(
         explore=explore,
         staggered=staggered,
         levels_per_world=levels_per_world,
+        **view_options,
     )
 
 
@@ -116,6 +124,7 @@ def gym_vector(
     render_mode: str | None = None,
     arrays: str = "numpy",
     max_steps: int | None = None,
+    **view_options: Any,
 ) -> "GridworldVectorEnv":
     """Build a `gymnasium.vector.VectorEnv` of one environment.
 
@@ -130,6 +139,8 @@ def gym_vector(
             device, which `torch.from_dlpack` reads without a copy.
         max_steps: time limit of episodes (None: the environment's; `name?max_steps=500` is the
             same).
+        **view_options: what agents see, as of `make_world`. Beside a panorama, `info` then holds
+            the 7x7 view, `egocentric`.
 
     Raises:
         ValueError: a mode is unknown, or `num_envs` is below 1.
@@ -146,11 +157,17 @@ def gym_vector(
         panorama=panorama,
         render_mode=render_mode,
         arrays=arrays,
+        **view_options,
     )
 
 
 def gymnax_env(
-    name: str, *, explore: bool = False, api: str = "0", max_steps: int | None = None
+    name: str,
+    *,
+    explore: bool = False,
+    api: str = "0",
+    max_steps: int | None = None,
+    **view_options: Any,
 ) -> GymnaxEnvironment:
     """Build one environment with gymnax's interface: pure `reset` and `step`, to be vmapped.
 
@@ -159,13 +176,15 @@ def gymnax_env(
         explore: whether episodes continue after success.
         api: whether `step` returns one `done` (`0`) or `terminated` and `truncated` (`1.0`).
         max_steps: as of `gym_vector`.
+        **view_options: what agents see, as of `make_world`.
 
     Raises:
         UnknownEnvironment: no environment has that name.
         UnsupportedEnvironment: the world's rules or task are not MiniGrid's.
-        ValueError: `api` is unknown.
+        ValueError: `api` is unknown, or agents cannot see so.
     """
-    return GymnaxEnvironment(find(with_time_limit(name, max_steps)), explore=explore, api=api)
+    generator = find(with_time_limit(name, max_steps))
+    return GymnaxEnvironment(generator, explore=explore, api=api, **view_options)
 
 
 def stoa_env(name: str, *, explore: bool = False) -> "StoaEnvironment":

@@ -6,7 +6,7 @@ environment) and direction (in `states`).
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -14,12 +14,20 @@ import numpy as np
 from gymnasium import error, spaces
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
-from jaxtyping import Array, Bool, Float, Int, UInt8, UInt32
+from jaxtyping import Array, Bool, Int, UInt8, UInt32
 
 from envs.minigrid import render, rules
 from envs.minigrid.generators import Generator
+from envs.minigrid.observations import Observer, observer_of
 from envs.minigrid.rules import State
-from envs.minigrid.world import VIEW_SHAPE, Worlds, gridworld, look, look_at_ends, restart
+from envs.minigrid.world import (
+    VIEW_SHAPE,
+    Seen,
+    Worlds,
+    gridworld,
+    look,
+    restart,
+)
 
 LEVELS_PER_ENV = 4  # levels per environment in a full pool
 RESET_MASK = "reset_mask"  # gymnasium's option of `reset`
@@ -28,17 +36,18 @@ NUMPY = "numpy"
 ARRAYS = (NUMPY, "dlpack")
 
 type Infos = dict[str, Any]  # name -> array [N]; `_name` masks the environments that have it
-type Observations = Any  # uint8[N, 7, 7, 3], numpy's, or JAX's with arrays `dlpack`
+type Observations = Any  # uint8[N, height, width, 3], numpy's, or JAX's with arrays `dlpack`
 
 
 class GridworldVectorEnv(VectorEnv[Observations, np.ndarray, np.ndarray]):
     """A batch of gridworlds of one environment. `envs.minigrid.gym_vector` describes the arguments.
 
     `info` holds `success` and `interactions` (unique so far) of the current episode at every step,
-    and `panorama` on request. With same-step resets, where an episode has ended the current episode
-    is already the next one; `final_obs` and `final_info` describe the last one. Returns and lengths
-    of episodes are left to gymnasium's `RecordEpisodeStatistics`. As in MiniGrid, a success in the
-    last step that is allowed is both a termination and a truncation.
+    on request `panorama`, and then `egocentric` if agents see otherwise. With same-step resets,
+    where an episode has ended the current episode is already the next one; `final_obs` and
+    `final_info` describe the last one. Returns and lengths of episodes are left to gymnasium's
+    `RecordEpisodeStatistics`. As in MiniGrid, a success in the last step that is allowed is both a
+    termination and a truncation.
 
     With arrays `dlpack`, do not change views and panoramas in place: they are JAX arrays.
     """
@@ -53,6 +62,7 @@ class GridworldVectorEnv(VectorEnv[Observations, np.ndarray, np.ndarray]):
         panorama: bool,
         render_mode: str | None,
         arrays: str,
+        **view_options: Any,
     ) -> None:
         if num_envs < 1:
             raise ValueError(f"num_envs must be at least 1, not {num_envs}")
@@ -64,25 +74,29 @@ class GridworldVectorEnv(VectorEnv[Observations, np.ndarray, np.ndarray]):
         self.metadata = {"autoreset_mode": mode, "render_modes": [RGB], "render_fps": 8}
         self.num_envs, self.render_mode = num_envs, render_mode
         self.autoreset_mode, self._name = mode, generator.name
-        self.single_observation_space = spaces.Box(0, 255, VIEW_SHAPE, np.uint8)
+        observer = observer_of([generator], **view_options)
+        shape = observer.shape if observer else VIEW_SHAPE
+        self.counted_shape = VIEW_SHAPE if observer else None  # of `egocentric` in info
+        self.single_observation_space = spaces.Box(0, 255, shape, np.uint8)
         self.single_action_space = spaces.Discrete(len(rules.ACTIONS))
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
         world = gridworld([generator], num_envs, explore=explore, levels_per_world=LEVELS_PER_ENV)
-        self._begin = jax.jit(lambda key: world.init(key)[0])
+        template = jax.eval_shape(lambda key: world.init(key)[0].states, jax.random.key(0))
+        self._unpack = jax.jit(partial(_unpacked, template))
+        self._begin = jax.jit(lambda key: _parted(world.init(key)[0]))
         self._refresh = jax.jit(world.refresh, donate_argnums=0)
-        self._restart = jax.jit(restart, donate_argnums=0)
-        self._look = jax.jit(look, static_argnames="panorama")
-        same_step = mode is AutoresetMode.SAME_STEP
-        step = partial(_step, explore=explore, same_step=same_step)
-        self._step = jax.jit(step, donate_argnums=0, static_argnames="panorama")
+        play = partial(_play, template, observer, explore)
+        self._play = jax.jit(play, donate_argnums=(0, 1), static_argnums=4)
         self.panorama = panorama
         self._on_host = arrays == NUMPY
-        self._worlds: Worlds | None = None
+        self._states: _Packed | None = None
+        self._others: Any = None  # the `Worlds` without their states
         self._levels_left = 0  # fresh levels in the pool
         self._records = _EpisodeRecords(num_envs)
         self._everything = np.ones(num_envs, bool)
-        self._ended = ~self._everything  # environments that wait for a reset
+        self._ended = ~self._everything  # environments whose reset is due
+        self._is_due = False  # whether one is
 
     @property
     def states(self) -> State:
@@ -91,7 +105,10 @@ class GridworldVectorEnv(VectorEnv[Observations, np.ndarray, np.ndarray]):
         Raises:
             ResetNeeded: `reset` was never called.
         """
-        return jax.tree.map(jnp.copy, self._begun().states)  # the next step donates the original
+        if self._states is None:
+            raise error.ResetNeeded("call reset first")
+        states: State = self._unpack(self._states)
+        return states
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -110,21 +127,20 @@ class GridworldVectorEnv(VectorEnv[Observations, np.ndarray, np.ndarray]):
         mask = _mask(options, self.num_envs)
         if mask is not None and seed is not None:
             raise ValueError("a seed is of all environments: give no reset_mask with it")
-        if seed is not None or (self._worlds is None and mask is None):
+        begun = None
+        if seed is not None or (self._states is None and mask is None):
             drawn = self.np_random.integers(2**32, dtype=np.uint32)
-            begun = self._begin(jax.random.key(drawn))
-            self._worlds = self._refresh(begun)  # draws nothing yet, but is compiled now
+            self._states, begun = self._begin(jax.random.key(drawn))
+            self._others = self._refresh(begun)  # draws nothing yet, but is compiled now
             self._levels_left = self._count_levels()
-        else:
-            which = self._everything if mask is None else mask
-            self._worlds = self._restart(self._begun(), which)
-            self._levels_left -= int(which.sum())
-        self._fill_pool()
+            pictures, _ = self._advance(None, None)
         anew = self._everything if mask is None else mask
+        if begun is None:
+            pictures, _ = self._advance(None, anew)
         self._records.begin(anew)
         self._ended = self._ended & ~anew
-        view, panorama = self._look(self._worlds.states, panorama=self.panorama)
-        return self._shown(view), self._infos(panorama)
+        self._is_due = bool(self._ended.any())
+        return self._views(pictures), self._infos(pictures)
 
     def step(
         self, actions: np.ndarray
@@ -141,29 +157,44 @@ class GridworldVectorEnv(VectorEnv[Observations, np.ndarray, np.ndarray]):
             ValueError: an action is invalid.
             ResetNeeded: `reset` was never called, or resets are disabled and one is due.
         """
-        worlds, actions = self._begun(), _checked(actions, self.num_envs)
-        pending = self._ended
-        if self.autoreset_mode is AutoresetMode.DISABLED and pending.any():
-            raise error.ResetNeeded("some episodes have ended: reset these with a reset_mask")
-        self._records.begin(pending)
-        self._worlds, (pictures, on_device) = self._step(
-            worlds, actions, pending, panorama=self.panorama
-        )
-        seen: Any = jax.device_get(on_device)  # a `_Seen` of numpy arrays
-        reward = seen.reward.astype(np.float64)
-        self._records.add(seen.success, seen.interaction)
-        ended, infos = seen.terminated | seen.truncated, {}
-        if self.autoreset_mode is AutoresetMode.SAME_STEP:
-            if ended.any():
-                infos = self._final_infos(ended, pictures.last)
+        actions, due = _checked(actions, self.num_envs), self._ended if self._is_due else None
+        if due is not None:
+            if self.autoreset_mode is AutoresetMode.DISABLED:
+                raise error.ResetNeeded("some episodes have ended: reset these with a reset_mask")
+            self._records.begin(due)
+        pictures, signals = self._advance(actions, due)
+        told = np.asarray(signals)
+        reward = told[:, 0].view(np.float32).astype(np.float64)
+        terminated, truncated = (told[:, 3] & _TERMINATED) != 0, (told[:, 3] & _TRUNCATED) != 0
+        self._records.add(told)
+        ended = terminated | truncated
+        any_ended, infos = bool(ended.any()), {}
+        if self.autoreset_mode is not AutoresetMode.SAME_STEP:
+            self._ended, self._is_due = ended, any_ended
+        elif any_ended:
+            infos = self._final_infos(ended, pictures)
             self._records.begin(ended)
-            self._levels_left -= int(ended.sum())
-        else:
-            self._ended = ended
-            self._levels_left -= int(pending.sum())
-        self._fill_pool()
-        flags = np.array(seen.terminated), np.array(seen.truncated)
-        return self._shown(pictures.view), reward, *flags, infos | self._infos(pictures.panorama)
+            pictures, _ = self._advance(None, ended)
+        infos |= self._infos(pictures)
+        return self._views(pictures), reward, terminated, truncated, infos
+
+    def _advance(
+        self, actions: Int[np.ndarray, " N"] | None, due: Bool[np.ndarray, " N"] | None
+    ) -> tuple[Seen, Any]:
+        """Take actions, if any, and begin episodes where they are due; see `_play`.
+
+        While none is due, the compiled program reads two arrays and has no branch: in small batches
+        each array costs more than what is computed from it.
+        """
+        if self._states is None:
+            raise error.ResetNeeded("call reset first")
+        others = None if due is None else self._others
+        self._states, others, *found = self._play(self._states, others, actions, due, self.panorama)
+        if due is not None:
+            self._others = others
+            self._levels_left -= int(due.sum())
+            self._fill_pool()
+        return found[0], found[1]
 
     def render(self) -> tuple[np.ndarray, ...] | None:
         """Return a picture of each environment if the render mode is `rgb_array`."""
@@ -175,48 +206,49 @@ class GridworldVectorEnv(VectorEnv[Observations, np.ndarray, np.ndarray]):
         return f"{type(self).__name__}({self._name}, num_envs={self.num_envs})"
 
     def _each_state(self) -> Iterator[State]:
-        states = jax.device_get(self._begun().states)
+        states = jax.device_get(self.states)
         return (jax.tree.map(lambda leaf, i=i: leaf[i], states) for i in range(self.num_envs))
-
-    def _begun(self) -> Worlds:
-        if self._worlds is None:
-            raise error.ResetNeeded("call reset first")
-        return self._worlds
 
     def _shown(self, pictures: UInt8[Array, "N *shape"]) -> Any:
         """Return arrays as a numpy copy, or unchanged for DLPack."""
-        return np.array(pictures) if self._on_host else pictures
+        return np.asarray(pictures).copy() if self._on_host else pictures
 
-    def _infos(self, panorama: UInt8[Array, "N 4 7 7 3"] | None) -> Infos:
-        """Return the statistics of the current episodes."""
-        known = self._records.so_far()
-        if panorama is not None:
-            known["panorama"] = self._shown(panorama)
-        return _with_masks(known, self._everything)
+    def _infos(self, pictures: Seen) -> Infos:
+        """Return the statistics of the current episodes, and pictures beside the views."""
+        return _with_masks(self._records.so_far() | self._beside(pictures), self._everything)
 
-    def _final_infos(self, ended: Bool[np.ndarray, " N"], last_seen: Any) -> Infos:
+    def _views(self, pictures: Seen) -> Observations:
+        other = pictures.other_view
+        return self._shown(pictures.view if other is None else other)
+
+    def _beside(self, pictures: Seen) -> Infos:
+        """Return the panoramas, and the 7x7 views if agents see otherwise."""
+        if pictures.panorama is None:
+            return {}
+        around = {"panorama": self._shown(pictures.panorama)}
+        usual = pictures.other_view is None
+        return around if usual else around | {"egocentric": self._shown(pictures.view)}
+
+    def _final_infos(self, ended: Bool[np.ndarray, " N"], pictures: Seen) -> Infos:
         """Return the final observations, panoramas and statistics of ended episodes."""
-        last = np.full(self.num_envs, None, object)
-        view, panorama = last_seen
-        views = self._shown(view)
+        last, views = np.full(self.num_envs, None, object), self._views(pictures)
         for index in np.flatnonzero(ended):
             last[index] = views[index].copy()
         known = {name: values * ended for name, values in self._records.so_far().items()}
-        if panorama is not None:
-            known["panorama"] = self._shown(panorama)
+        known |= self._beside(pictures)
         return _with_masks({"final_obs": last, "final_info": _with_masks(known, ended)}, ended)
 
     def _fill_pool(self) -> None:
         """Draw levels until every environment has a fresh one."""
         while self._levels_left < self.num_envs:
             before = self._levels_left
-            self._worlds = self._refresh(self._begun())
+            self._others = self._refresh(self._others)
             self._levels_left = self._count_levels()
             if self._levels_left <= before:
                 return  # a slow generator: levels are replayed
 
     def _count_levels(self) -> int:
-        pool = self._begun().pool
+        pool = self._others.pool
         return int(pool.made[0]) - int(pool.taken[0])
 
 
@@ -235,12 +267,11 @@ class _EpisodeRecords:
         for index in np.flatnonzero(which):
             self._met[index].clear()
 
-    def add(self, success: Bool[np.ndarray, " N"], interaction: UInt32[np.ndarray, "N 2"]) -> None:
-        """Add a step; the arrays are those of `Step`."""
-        self._success |= success
-        keys = np.ascontiguousarray(interaction).view(np.uint64)[:, 0]
-        for index in np.flatnonzero(keys):
-            self._met[index].add(int(keys[index]))
+    def add(self, signals: UInt32[np.ndarray, "N 4"]) -> None:
+        """Add the signals of a step."""
+        self._success |= (signals[:, 3] & _SUCCESS) != 0
+        for index in np.flatnonzero(signals[:, 1]):
+            self._met[index].add(int(signals[index, 1]) << 32 | int(signals[index, 2]))
             self._interactions[index] = len(self._met[index])
 
     def so_far(self) -> Infos:
@@ -253,61 +284,73 @@ def _with_masks(infos: Infos, mask: Bool[np.ndarray, " N"]) -> Infos:
     return infos | {f"_{name}": mask.copy() for name in infos}
 
 
-class _Pictures(NamedTuple):
-    """Images of `N` agents after a step."""
-
-    view: UInt8[Array, "N 7 7 3"]
-    panorama: UInt8[Array, "N 4 7 7 3"] | None
-    last: Any  # final views and panoramas of ended episodes
+# The states of `N` environments in two arrays: cells, and all other numbers.
+type _Packed = tuple[UInt8[Array, "N rows columns"], UInt32[Array, "N numbers"]]
 
 
-class _Seen(NamedTuple):
-    """The other results of a step of `N` environments."""
-
-    reward: Float[Array, " N"]
-    success: Bool[Array, " N"]
-    terminated: Bool[Array, " N"]
-    truncated: Bool[Array, " N"]
-    interaction: UInt32[Array, "N 2"]  # as in `Step`
+def _packed(states: State) -> _Packed:
+    cells, *others = jax.tree.leaves(states)
+    columns = [leaf.reshape(len(cells), -1).astype(jnp.uint32) for leaf in others]
+    return cells, jnp.concatenate(columns, axis=1)
 
 
-def _step(
-    worlds: Worlds,
-    actions: Int[Array, " N"],
-    pending: Bool[Array, " N"],
-    *,
+def _unpacked(template: State, packed: _Packed) -> State:
+    """Return what was packed; the template has the shapes and types."""
+    (cells, numbers), ((_, *leaves), tree) = packed, jax.tree.flatten(template)
+    ends = np.cumsum([leaf.size // len(cells) for leaf in leaves])
+    parts = zip(jnp.split(numbers, ends[:-1], axis=1), leaves, strict=True)
+    found = (part.reshape(leaf.shape).astype(leaf.dtype) for part, leaf in parts)
+    states: State = jax.tree.unflatten(tree, [cells, *found])
+    return states
+
+
+def _parted(worlds: Worlds) -> tuple[_Packed, Worlds]:
+    others: Any = worlds._replace(states=cast(State, ()))
+    return _packed(worlds.states), others
+
+
+_SUCCESS, _TERMINATED, _TRUNCATED = np.array([1, 2, 4], np.uint32)  # flags in the signals
+
+
+def _play(
+    template: State,
+    observer: Observer | None,
     explore: bool,
-    same_step: bool,
+    packed: _Packed,
+    others: Worlds | None,
+    actions: Int[Array, " N"] | None,
+    due: Bool[Array, " N"] | None,
     panorama: bool,
-) -> tuple[Worlds, tuple[_Pictures, _Seen]]:
-    """Take one action in each environment, and begin the next episode where one has ended.
+) -> tuple[_Packed, Worlds | None, Seen, UInt32[Array, "N 4"] | None]:
+    """Take one action in each environment, and begin an episode instead where one is due.
 
     Args:
-        worlds: the worlds before the step.
-        actions: one action per environment.
-        pending: environments that reset instead, because their episode ended one step earlier.
+        template: as of `_unpacked`.
+        observer: as of `look`.
         explore: whether episodes continue after success.
-        same_step: whether environments reset in the step that ends their episode.
-        panorama: whether to return panoramas.
+        packed: the states before.
+        others: the worlds without their states (None: no episode is due).
+        actions: one action per environment (None: only begin).
+        due: environments that begin an episode.
+        panorama: as of `look`.
+
+    Returns:
+        States, others, what is seen, and signals, one array for one transfer: the bits of the
+        reward, both words of `Step.interaction`, and flags; zeros where an episode begins.
     """
-    states, outcome = jax.vmap(rules.step)(worlds.states, actions)
-    acted = ~pending
-    terminated = rules.episode_ends(outcome, explore=explore)[0] & acted
-    truncated = outcome.timed_out & acted
-    ended = terminated | truncated
-    last = None
-    if same_step:
-        last = look_at_ends(states, ended, panorama=panorama)
-    following = restart(worlds._replace(states=states), ended if same_step else pending)
-    view, around = look(following.states, panorama=panorama)
-    signals = _Seen(
-        reward=jnp.where(acted, outcome.reward, 0.0),
-        success=outcome.success & acted,
-        terminated=terminated,
-        truncated=truncated,
-        interaction=jnp.where(acted[:, None], outcome.interaction, 0),
-    )
-    return following, (_Pictures(view, around, last), signals)
+    states, signals = _unpacked(template, packed), None
+    if actions is not None:
+        states, outcome = jax.vmap(rules.step)(states, actions)
+        terminated = rules.episode_ends(outcome, explore=explore)[0]
+        flags = (outcome.success, terminated, outcome.timed_out)
+        told = sum(jnp.where(flag, jnp.uint32(1 << bit), 0) for bit, flag in enumerate(flags))
+        reward = jax.lax.bitcast_convert_type(outcome.reward, jnp.uint32)
+        signals = jnp.stack([reward, *outcome.interaction.T, told], axis=1)
+    if others is not None and due is not None:
+        worlds = restart(others._replace(states=states), due)
+        states, (_, others) = worlds.states, _parted(worlds)
+        signals = None if signals is None else jnp.where(due[:, None], jnp.uint32(0), signals)
+    return _packed(states), others, look(states, observer, panorama=panorama), signals
 
 
 def _mask(options: dict[str, Any] | None, num_envs: int) -> Bool[np.ndarray, " N"] | None:
@@ -326,6 +369,6 @@ def _checked(actions: Any, num_envs: int) -> Int[np.ndarray, " N"]:
     if actions.shape != (num_envs,) or actions.dtype.kind not in "iu":
         raise ValueError(f"actions must be {num_envs} whole numbers, not {actions!r}")
     most = len(rules.ACTIONS) - 1
-    if actions.min() < 0 or actions.max() > most:
+    if actions.astype(np.uint64).max() > most:  # negative ones are large there
         raise ValueError(f"actions must be in 0..{most}, not {actions!r}")
     return actions.astype(np.int32)

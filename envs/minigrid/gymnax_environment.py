@@ -18,14 +18,14 @@ from jaxtyping import Array, Bool, Int, PRNGKeyArray, UInt8
 from envs.minigrid import rules, views
 from envs.minigrid.generators import Generator, sample_levels
 from envs.minigrid.level import Level
+from envs.minigrid.observations import BRIGHTEST, Observer, observer_of
 from envs.minigrid.rules import State
 from envs.minigrid.world import VIEW_SHAPE
 from envs.resets import reset_where
 
 APIS = ("0", "1.0")
-BRIGHTEST = 10  # MiniGrid's types are 0..10; colours and states have fewer values
 
-type Observation = UInt8[Array, "7 7 3"]
+type Observation = UInt8[Array, "height width 3"]
 type Info = dict[str, Array]
 
 
@@ -68,12 +68,18 @@ class GymnaxEnvironment:
         generator: samples the levels.
         explore: whether episodes continue after success.
         api: gymnax's version, `0` or `1.0`.
+        **view_options: as of `observations.observer_of`.
     """
 
-    def __init__(self, generator: Generator, *, explore: bool, api: str) -> None:
+    def __init__(
+        self, generator: Generator, *, explore: bool, api: str, **view_options: Any
+    ) -> None:
         if api not in APIS:
             raise ValueError(f"api must be one of {', '.join(APIS)}, not {api!r}")
-        self._begin_where, self._api = _begin_where(generator), api
+        observer = observer_of([generator], **view_options)
+        self._shape, _, self._brightest = observer or (VIEW_SHAPE, None, BRIGHTEST)
+        self._see: Any = partial(_see_otherwise, observer) if observer else _see
+        self._begin_where, self._api = _begin_where(generator, self._see), api
         self.name, self.num_actions = generator.name, len(rules.ACTIONS)
         self.default_params = Params(max_steps_in_episode=generator.max_steps)
         self._generator, self._explore = generator, explore
@@ -85,7 +91,7 @@ class GymnaxEnvironment:
     def reset(self, key: PRNGKeyArray, params: Params | None = None) -> tuple[Observation, State]:
         """Begin an episode."""
         state = self._start(key, params)
-        return _see(state), state
+        return self._see(state), state
 
     def step(
         self,
@@ -117,7 +123,7 @@ class GymnaxEnvironment:
             view, state = self._begin_where(ended, key, (view, state))
         else:
             state = jax.lax.cond(ended, lambda: self._start(key, params), lambda: state)
-            view = _see(state)
+            view = self._see(state)
         return view, state, reward, *ends, info
 
     def reset_env(self, key: PRNGKeyArray, params: Params | None = None) -> Any:
@@ -134,7 +140,7 @@ class GymnaxEnvironment:
         """Take an action without an automatic reset; arguments and results as in `step`."""
         state, outcome = rules.step(state, jnp.asarray(action, jnp.int32))
         terminated, truncated = rules.episode_ends(outcome, explore=self._explore)
-        view, done = _see(state), terminated | truncated
+        view, done = self._see(state), terminated | truncated
         info = {
             "success": outcome.success,
             "terminated": terminated,
@@ -152,7 +158,7 @@ class GymnaxEnvironment:
 
     def observation_space(self, params: Params | None = None) -> Any:
         """Return the space of observations, MiniGrid's image: gymnax's `Box` or ours."""
-        return _space_classes()[1](0, BRIGHTEST, VIEW_SHAPE, jnp.uint8)
+        return _space_classes()[1](0, self._brightest, self._shape, jnp.uint8)
 
     def _start(self, key: PRNGKeyArray, params: Params | None) -> State:
         levels = (params or self.default_params).levels
@@ -168,7 +174,9 @@ def _begin(generator: Generator, key: PRNGKeyArray) -> State:
     return rules.start(jax.tree.map(lambda leaf: leaf[0], levels))
 
 
-def _begin_where(generator: Generator) -> Callable[..., tuple[Observation, State]]:
+def _begin_where(
+    generator: Generator, see: Callable[[State], Observation]
+) -> Callable[..., tuple[Observation, State]]:
     """Return a function that begins an episode if one has ended.
 
     It takes `ended`, a key, and view and state, which it returns. `vmap` computes both branches of
@@ -178,7 +186,7 @@ def _begin_where(generator: Generator) -> Callable[..., tuple[Observation, State
 
     def begin(key: PRNGKeyArray) -> tuple[Observation, State]:
         state = _begin(generator, key)
-        return _see(state), state
+        return see(state), state
 
     @custom_vmap
     def begin_where(ended: Bool[Array, ""], key: PRNGKeyArray, now: Any) -> Any:
@@ -216,6 +224,11 @@ def _see_batch(size: int, batched: list[State], states: State) -> tuple[Array, b
     whole = jax.tree.map(partial(_with_axis, size), states, *batched)
     seen = views.look_around_batch(whole)
     return jnp.moveaxis(views.egocentric(whole, seen), -1, 0), True
+
+
+def _see_otherwise(observer: Observer, state: State) -> Observation:
+    """Return what an observer, which sees a batch, shows to one agent."""
+    return observer.see(jax.tree.map(lambda leaf: leaf[None], state))[0]
 
 
 def _with_axis(size: int, leaf: Any, is_batched: bool) -> Array:

@@ -1,39 +1,19 @@
-"""Draw one gridworld: the whole grid, or the agent's view.
+"""Draw one gridworld, as MiniGrid does: the whole grid, or the agent's view."""
 
-The tiles are navix's sprites (MiniGrid's tiles of 32 pixels), read without importing navix.
-Coloured floor, the agent and the highlighting are drawn after antialiasing, in MiniGrid before it.
-A pixel may therefore differ by 1 of 255, or more where the agent and a carried object overlap.
-"""
-
-from functools import cache
-from importlib.metadata import distribution
 from typing import Any
 
 import jax
 import numpy as np
-from jaxtyping import Bool, Float, UInt8
-from PIL import Image
+from jaxtyping import Bool, UInt8
 
 from envs.minigrid import cells as c
 from envs.minigrid import views
 from envs.minigrid.export import state_of, without_margin
 from envs.minigrid.level import DIRECTIONS
+from envs.minigrid.tiles import FACING_RIGHT, tiles
 
-SPRITE_SIZE = 32  # pixels
+SPRITE_SIZE = 32  # pixels of a tile
 UP = 3  # the agent's direction in pictures of its view
-
-_SPRITES = {
-    c.KIND_EMPTY: "floor", c.KIND_WALL: "wall", c.KIND_FLOOR: "floor", c.KIND_GOAL: "goal",
-    c.KIND_LAVA: "lava", c.KIND_OPEN: "door_open", c.KIND_CLOSED: "door_closed",
-    c.KIND_LOCKED: "door_locked", c.KIND_KEY: "key", c.KIND_BALL: "ball", c.KIND_UNSEEN: "floor",
-} | dict.fromkeys(range(c.KIND_BOX, c.NUM_KINDS), "box")  # fmt: skip
-_ONE_COLOR = ("floor", "wall", "goal", "lava")
-_FACING = ("east", "south", "west", "north")
-# MiniGrid's `Floor` in its six colours: half as bright as other objects.
-_FLOOR = ((127, 0, 0), (0, 127, 0), (0, 0, 127), (56, 19, 97), (127, 127, 0), (50, 50, 50))
-_FLOOR_LINE = 1  # pixels of grid line above and to the left of a coloured floor
-_RED = np.array((255, 0, 0))
-_LIGHT = 0.3  # share of white mixed into visible cells (`highlight_img`)
 
 Picture = UInt8[np.ndarray, "height width 3"]
 
@@ -102,48 +82,8 @@ def _draw_cells(
 ) -> Picture:
     if tile_size < 1:
         raise ValueError(f"a tile must have at least 1 pixel, not {tile_size}")
-    tiles = _tiles(tile_size)[cells]  # [rows, columns, tile_size, tile_size, 3]
+    drawn = tiles(tile_size)[lit.astype(int), cells]  # [rows, columns, tile_size, tile_size, 3]
     x, y = agent
-    cover = _agents(tile_size)[direction]
-    tiles[y, x] = tiles[y, x] * (1 - cover) + _RED * cover
-    tiles[lit] = tiles[lit] + _LIGHT * (255.0 - tiles[lit])
+    drawn[y, x] = tiles(tile_size)[FACING_RIGHT + direction, cells[y, x]]
     rows, columns = cells.shape
-    return tiles.swapaxes(1, 2).reshape(rows * tile_size, columns * tile_size, 3)
-
-
-@cache
-def _tiles(tile_size: int) -> UInt8[np.ndarray, "256 tile_size tile_size 3"]:
-    """Return the tile of every byte; black for invalid bytes."""
-    tiles = np.zeros((256, tile_size, tile_size, 3), np.uint8)
-    for kind, name in _SPRITES.items():
-        for color, color_name in enumerate(c.COLORS):
-            sprite = _sprite(name if name in _ONE_COLOR else f"{name}_{color_name}")
-            if kind == c.KIND_FLOOR:
-                sprite[_FLOOR_LINE:, _FLOOR_LINE:] = _FLOOR[color]
-            tiles[c.cell(kind, color)] = _resized(sprite, tile_size)
-    return tiles
-
-
-@cache
-def _agents(tile_size: int) -> Float[np.ndarray, "4 tile_size tile_size 1"]:
-    """Return the share of each pixel that the agent covers, for its four directions.
-
-    navix's sprites of the agent include an empty cell with grey grid lines.
-    """
-    sprites = [_resized(_sprite(f"player_{facing}"), tile_size) for facing in _FACING]
-    red, green, _ = np.moveaxis(np.stack(sprites).astype(np.float64), -1, 0)
-    return ((red - green) / 255)[..., None]
-
-
-def _sprite(name: str) -> Picture:
-    """Read one of navix's sprites."""
-    path = distribution("navix").locate_file(f"assets/sprites/{name}.png")
-    with Image.open(str(path)) as image:
-        return np.array(image.convert("RGB"))
-
-
-def _resized(sprite: Picture, tile_size: int) -> UInt8[np.ndarray, "tile_size tile_size 3"]:
-    """Resize a sprite by area averaging."""
-    if tile_size == SPRITE_SIZE:
-        return sprite
-    return np.asarray(Image.fromarray(sprite).resize((tile_size, tile_size), Image.Resampling.BOX))
+    return drawn.swapaxes(1, 2).reshape(rows * tile_size, columns * tile_size, 3)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -13,6 +13,7 @@ from envs.barrier import materialize
 from envs.minigrid import cells, rules, views
 from envs.minigrid.generators import Generator
 from envs.minigrid.level import Level
+from envs.minigrid.observations import Observer, observer_of
 from envs.minigrid.pool import Pool, make_pool, pool_of, refill, replayed_shares, take
 from envs.minigrid.rules import Outcome, State
 from envs.types import Step, World
@@ -42,6 +43,7 @@ def gridworld(
     explore: bool,
     staggered: bool = False,
     levels_per_world: int | None = None,
+    **view_options: Any,
 ) -> World[Worlds]:
     """Return a batch of worlds that cycle through `generators`, one environment per episode.
 
@@ -58,8 +60,10 @@ def gridworld(
             begin a full episode of the first environment.
         levels_per_world: pool size per world and environment (None: as many as the worlds may need
             before the next refresh).
+        **view_options: as of `make_world`.
     """
     generators = tuple(generators)
+    observer = observer_of(generators, **view_options)
     time_limits = tuple(generator.max_steps for generator in generators)
     names = tuple(generator.name for generator in generators)
     capacity = _levels_waiting(generators, num_worlds, explore, staggered)
@@ -78,7 +82,7 @@ def gridworld(
         if staggered:
             levels = levels._replace(max_steps=jnp.minimum(levels.max_steps, time_limit))
         states = jax.vmap(rules.start)(levels)
-        return Worlds(states, environment, pool, key), _first_step(states, environment)
+        return Worlds(states, environment, pool, key), _first_step(states, environment, observer)
 
     def refresh(worlds: Worlds) -> Worlds:
         key, pool_key = jax.random.split(worlds.key)
@@ -86,8 +90,8 @@ def gridworld(
 
     return World[Worlds](
         init=init,
-        step=partial(_step, explore=explore),
-        step_with_final=partial(_step, explore=explore, final=True),
+        step=partial(_step, explore=explore, observer=observer),
+        step_with_final=partial(_step, explore=explore, observer=observer, final=True),
         refresh=refresh,
         report=partial(report, names),
         num_worlds=num_worlds,
@@ -95,10 +99,11 @@ def gridworld(
         view_shape=VIEW_SHAPE,
         environments=names,
         max_steps=max(time_limits),
+        other_view_shape=observer.shape if observer else None,
     )
 
 
-def play_levels(num_worlds: int, max_steps: int) -> World[Worlds]:
+def play_levels(num_worlds: int, max_steps: int, observer: Observer | None = None) -> World[Worlds]:
     """Return worlds whose `init` takes levels `[N]` instead of a random key.
 
     Each world begins with its own level, and success ends an episode. Later episodes take the
@@ -107,17 +112,18 @@ def play_levels(num_worlds: int, max_steps: int) -> World[Worlds]:
     Args:
         num_worlds: size of the batch.
         max_steps: upper bound of the levels' time limits.
+        observer: shows the worlds to the policies (None: they see the 7x7 view).
     """
 
     def init(levels: Level) -> tuple[Worlds, Step]:
         environment = jnp.zeros(num_worlds, jnp.int32)
         states = jax.vmap(rules.start)(levels)
         worlds = Worlds(states, environment, pool_of(levels), jax.random.key(0))
-        return worlds, _first_step(states, environment)
+        return worlds, _first_step(states, environment, observer)
 
     return World[Worlds](
         init=init,
-        step=partial(_step, explore=False),
+        step=partial(_step, explore=False, observer=observer),
         refresh=lambda worlds: worlds,
         report=lambda worlds: {},
         num_worlds=num_worlds,
@@ -125,6 +131,7 @@ def play_levels(num_worlds: int, max_steps: int) -> World[Worlds]:
         view_shape=VIEW_SHAPE,
         environments=("given levels",),
         max_steps=max_steps,
+        other_view_shape=observer.shape if observer else None,
     )
 
 
@@ -184,7 +191,12 @@ def report(names: Sequence[str], worlds: Worlds) -> dict[str, Float[Array, ""]]:
 
 
 def _step(
-    worlds: Worlds, actions: Int[Array, " N"], *, explore: bool, final: bool = False
+    worlds: Worlds,
+    actions: Int[Array, " N"],
+    *,
+    explore: bool,
+    observer: Observer | None,
+    final: bool = False,
 ) -> tuple[Worlds, Step]:
     """Take one action in each world, and start the next episode where one ended."""
     states, outcome = jax.vmap(rules.step)(worlds.states, actions)
@@ -192,26 +204,36 @@ def _step(
     ended = terminated | truncated
     next_worlds = restart(worlds._replace(states=states), ended)
     environment = worlds.environment
-    step = _observe(next_worlds.states, outcome, terminated, truncated, states, environment)
+    step = _observe(
+        next_worlds.states, outcome, terminated, truncated, states, environment, observer
+    )
     if final:
-        last, _ = look_at_ends(states, ended)
-        step = step._replace(final_view=_where(ended, last, step.view))
+        last = look_at_ends(states, ended, observer)
+        now = step.view, step.other_view
+        view, other = jax.tree.map(partial(_where, ended), (last.view, last.other_view), now)
+        step = step._replace(final_view=view, other_final_view=other)
     return next_worlds, step
 
 
-type Seen = tuple[UInt8[Array, "N 7 7 3"], UInt8[Array, "N 4 7 7 3"] | None]
+class Seen(NamedTuple):
+    """What `N` agents see."""
+
+    view: UInt8[Array, "N 7 7 3"]
+    other_view: UInt8[Array, "N rows columns 3"] | None  # what an observer shows them instead
+    panorama: UInt8[Array, "N 4 7 7 3"] | None  # on request
 
 
-def look(states: State, *, panorama: bool = False) -> Seen:
+def look(states: State, observer: Observer | None = None, *, panorama: bool = False) -> Seen:
     """Return the agents' views, and on request their panoramas."""
     seen = views.look_around_batch(states)
     view = jnp.moveaxis(views.egocentric(states, seen), -1, 0)
-    return view, cells.encode(jnp.moveaxis(seen, -1, 0)) if panorama else None
+    around = cells.encode(jnp.moveaxis(seen, -1, 0)) if panorama else None
+    return Seen(view, observer.see(states) if observer else None, around)
 
 
-def look_at_ends(states: State, ended: Bool[Array, " N"], *, panorama: bool = False) -> Seen:
+def look_at_ends(states: State, ended: Bool[Array, " N"], observer: Observer | None) -> Seen:
     """Return what agents see when episodes end, before resets: zeros if none has ended."""
-    see = partial(look, panorama=panorama)
+    see = partial(look, observer=observer)
 
     def see_nothing(states: State) -> Seen:
         shapes = jax.eval_shape(see, states)
@@ -245,6 +267,7 @@ def _observe(
     truncated: Bool[Array, " N"],
     played: State,
     environment: Int[Array, " N"],
+    observer: Observer | None,
 ) -> Step:
     """Return the step: views of `states` (after resets), and results of the action in `played`."""
     seen = views.look_around_batch(states)
@@ -258,11 +281,12 @@ def _observe(
         length=played.step_count,
         environment=environment,
         interaction=outcome.interaction,
+        other_view=observer.see(states) if observer else None,
     )
     return materialize(step)
 
 
-def _first_step(states: State, environment: Int[Array, " N"]) -> Step:
+def _first_step(states: State, environment: Int[Array, " N"], observer: Observer | None) -> Step:
     nothing = jnp.zeros_like(states.succeeded)
     outcome = Outcome(
         reward=jnp.zeros(nothing.shape),
@@ -272,4 +296,4 @@ def _first_step(states: State, environment: Int[Array, " N"]) -> Step:
         interacted=nothing,
         interaction=jnp.zeros_like(states.changes),
     )
-    return _observe(states, outcome, nothing, nothing, states, environment)
+    return _observe(states, outcome, nothing, nothing, states, environment, observer)

@@ -1,27 +1,35 @@
-"""Measure vector environments: ours, and MiniGrid's in processes."""
+"""Measure vector environments: ours, MiniGrid's in processes, and EnvPool's if installed."""
 
 import warnings
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 
 import envs.minigrid
+from cbet_jax.sharding import cores
 from experiments.benchmarks.measurement import BenchmarkOptions, Measurement
 from experiments.benchmarks.timing import TimedTask, take_turns
 
-WORLD = "DoorKey-8x8"
+WORLD = "KeyCorridorS3R3"
+FEW = (1, 4, 16)  # environments, measured besides those of --worlds
 PROCESSES = (2, 16)  # sizes of an `AsyncVectorEnv`, which has one process per environment
 STEPS = 50  # steps of each environment in one call
 
 
 def measure_gymnasium(options: BenchmarkOptions) -> list[Measurement]:
-    """Measure steps a second of `gym_vector`, and of an `AsyncVectorEnv` of MiniGrid."""
-    ours = {f"gym_vector, {n} environments": n for n in options.worlds}
+    """Measure steps a second of `gym_vector` beside the others."""
+    ours = {f"gym_vector, {n} environments": n for n in sorted({*FEW, *options.worlds})}
     theirs = {f"AsyncVectorEnv of minigrid, {n} environments": n for n in PROCESSES}
+    pools = {f"envpool, {n} environments": n for n in ours.values() if find_spec("envpool")}
     vectors = {name: processes(n) for name, n in theirs.items()}
     try:
         vectors |= {name: envs.minigrid.gym_vector(WORLD, n) for name, n in ours.items()}
-        timings = take_turns({name: play(v) for name, v in vectors.items()}, options.rounds)
+        vectors |= {name: pool(n) for name, n in pools.items()}
+        sizes = theirs | ours | pools
+        tasks = {name: play(vector, sizes[name]) for name, vector in vectors.items()}
+        timings = take_turns(tasks, options.rounds)
     finally:
         for vector in vectors.values():
             vector.close()
@@ -32,10 +40,21 @@ def measure_gymnasium(options: BenchmarkOptions) -> list[Measurement]:
             f"{WORLD}, {name}",
             speed,
             "steps/s",
-            {peer: timings.times(name, peer)} if name in ours else {},
+            {
+                other: timings.times(name, other)
+                for other in (peer, *(p for p, number in pools.items() if number == ours[name]))
+            }
+            if name in ours
+            else {},
         )
         for name, speed in found.items()
     ]
+
+
+def pool(number: int) -> Any:
+    """Return EnvPool's environments (C++), with a thread for each core."""
+    threads, make = min(cores(), number), import_module("envpool").make_gymnasium
+    return make(f"MiniGrid-{WORLD}-v0", num_envs=number, num_threads=threads)
 
 
 def processes(number: int) -> Any:
@@ -57,13 +76,13 @@ def make_one() -> Any:
     return ImgObsWrapper(gymnasium.make(f"MiniGrid-{WORLD}-v0"))
 
 
-def play(vector: Any) -> TimedTask:
-    """Return random play in a vector environment."""
+def play(vector: Any, number: int) -> TimedTask:
+    """Return random play in a vector of so many environments."""
     random = np.random.default_rng(0)
 
     def run() -> None:
-        for actions in random.integers(7, size=(STEPS, vector.num_envs)):
+        for actions in random.integers(7, size=(STEPS, number), dtype=np.int32):
             vector.step(actions)
 
-    vector.reset(seed=0)
-    return TimedTask(run, STEPS * vector.num_envs, "step")
+    vector.reset()
+    return TimedTask(run, STEPS * number, "step")

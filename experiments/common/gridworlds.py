@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
+from typing import Any
 
 import jax
 from jax.sharding import Mesh
@@ -10,7 +11,7 @@ from rich.console import Console
 
 from cbet_jax.agent import AgentParams, world_agent
 from cbet_jax.analysis.method_style import plain_name
-from cbet_jax.config import RunSettings, SettingsError
+from cbet_jax.config import ObservationSettings, RunSettings, SettingsError
 from cbet_jax.method_check.check import refuse_misfit
 from cbet_jax.program import Program, make_program, seed_keys
 from cbet_jax.runs import checkpoint, memory, multihost
@@ -18,6 +19,8 @@ from cbet_jax.runs.checkpoint import Position
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
 from cbet_jax.settings.as_json import first_difference, to_json
 from envs.minigrid import make_world
+from envs.minigrid.generators import find
+from envs.minigrid.observations import largest_grid
 from experiments.common import opening
 from experiments.common.training_options import Asked, Opened, TrainingOptions
 
@@ -30,6 +33,14 @@ def gridworld_settings(directory: RunDirectory) -> RunSettings:
     if settings.habitat:
         raise RunDirectoryError(f"{directory.root} is a run of {settings.stage}, not in gridworlds")
     return settings
+
+
+def view_options(settings: RunSettings) -> dict[str, Any]:
+    """Return the options of `make_world` that show worlds as a run's policies see its own."""
+    if settings.observation == ObservationSettings():
+        return {}
+    grid = largest_grid([find(name) for name in settings.environments])
+    return asdict(settings.observation) | {"grid": grid}
 
 
 def build(settings: RunSettings, mesh: Mesh | None = None, *others: RunSettings) -> Program:
@@ -59,6 +70,7 @@ def build(settings: RunSettings, mesh: Mesh | None = None, *others: RunSettings)
         train.worlds,
         explore=settings.explore,
         staggered=settings.explore and not train.lockstep,
+        **view_options(settings),
     )
     refuse_misfit(train, world)
     agent = world_agent(train.network, settings.transfer, world)

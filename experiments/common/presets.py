@@ -17,6 +17,7 @@ from cbet_jax.config import (
 )
 from envs.errors import did_you_mean
 from envs.names import our_name
+from experiments.common.cli import Said, value_of
 
 SMALL = NetworkSettings(channels=8, dense_layers=1, dense_units=32, lstm_layers=1, lstm_units=32)
 
@@ -51,11 +52,16 @@ FIVE_LAYERS = AuxiliarySettings(channels=(32,) * 5)  # 128 numbers of a 64x64 vi
 FLAT = ("large_flat",)  # the largest of the scenes that the package draws
 
 
-def _seeing_images(run: RunSettings) -> RunSettings:
-    """Return a preset's settings with the network and the counts of all runs in rooms."""
+def seeing_images(run: RunSettings) -> RunSettings:
+    """Return settings with the network that reads images."""
     network = replace(run.train.network, conv_layers=5, brightest=BRIGHTEST_PIXEL)
-    train = replace(run.train, network=network, counts=TERNARY, auxiliary=FIVE_LAYERS)
-    return replace(run, train=train)
+    return replace(run, train=replace(run.train, network=network))
+
+
+def _seeing_rooms(run: RunSettings) -> RunSettings:
+    """Return a preset's settings with the network and the counts of all runs in rooms."""
+    run = seeing_images(run)
+    return replace(run, train=replace(run.train, counts=TERNARY, auxiliary=FIVE_LAYERS))
 
 
 _HABITAT: dict[str, RunSettings] = {
@@ -90,7 +96,7 @@ _HABITAT: dict[str, RunSettings] = {
         habitat=HabitatSettings(max_steps=100),
     ),
 }
-HABITAT_PRESETS = {name: _seeing_images(run) for name, run in _HABITAT.items()}
+HABITAT_PRESETS = {name: _seeing_rooms(run) for name, run in _HABITAT.items()}
 
 # What the presets change in tasks; `paper` changes nothing. Kept near the frozen policy, and with
 # bounded steps, no task is lost again: experiments/study/RESULTS.md.
@@ -131,6 +137,11 @@ def base(
 ) -> RunSettings:
     """Return the defaults of a command line: the named preset's, or the resumed run's."""
     return stored if stored and name is None else named(name, presets)
+
+
+def observing(run: RunSettings, said: Said) -> RunSettings:
+    """Return settings with the network that reads what a command line lets policies see."""
+    return seeing_images(run) if "rgb" in (value_of(said, "--view") or "") else run
 
 
 def for_task(name: str | None, environment: str | None) -> TrainSettings:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 import tyro
 from rich.console import Console
 
-from cbet_jax.config import RunSettings, SettingsError, TrainSettings
+from cbet_jax.config import ObservationSettings, RunSettings, SettingsError, TrainSettings
 from cbet_jax.program import Program
 from cbet_jax.runs import tracking
 from cbet_jax.runs.directory import RunDirectory
@@ -88,9 +88,25 @@ class TrainingOptions:
             check_between("until", self.until, 1, self.train.frames)
 
 
+@dataclass(frozen=True, kw_only=True)
+class GridworldOptions(TrainingOptions):
+    """The options of every command that trains in gridworlds."""
+
+    observation: Annotated[ObservationSettings, tyro.conf.arg(name="")]
+
+    def run_settings(self, *environments: str, **more: Any) -> RunSettings:
+        """Return a run's settings, with what policies see."""
+        return super().run_settings(*environments, observation=self.observation, **more)
+
+
 def shared_options(settings: RunSettings) -> dict[str, Any]:
     """Return the shared options that a run's settings decide, by name."""
     return {name: getattr(settings, name) for name in ("train", "seeds", "first_seed", "chunk")}
+
+
+def gridworld_options(settings: RunSettings) -> dict[str, Any]:
+    """Return `shared_options`, and what policies see in gridworlds."""
+    return {**shared_options(settings), "observation": settings.observation}
 
 
 class Asked[O: TrainingOptions](NamedTuple):

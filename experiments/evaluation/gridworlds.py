@@ -1,6 +1,6 @@
 """Play episodes in gridworlds with the saved policies of runs, and with two random ones."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
@@ -33,11 +33,12 @@ from envs.minigrid import make_world
 from envs.minigrid.generators import TRANSFER, Generator, find
 from envs.minigrid.generators.own_worlds import is_whole_world, refuse_unnamed
 from envs.minigrid.level import Level, enlarge
+from envs.minigrid.observations import Observer, observer_of
 from envs.minigrid.pool import canvas
 from envs.minigrid.world import first_levels, play_levels
 from envs.types import World
 from experiments.common import opening
-from experiments.common.gridworlds import gridworld_settings
+from experiments.common.gridworlds import gridworld_settings, view_options
 from experiments.evaluation import evaluation_table
 from experiments.evaluation.evaluation_table import ALL_WORLDS, EvaluationRow
 
@@ -81,7 +82,8 @@ def open_run(
     settings = gridworld_settings(directory)
     played = environments or (TRANSFER if settings.explore else settings.environments)
     alone = any(map(is_whole_world, played))  # which is refused with others
-    world = make_world(played if alone else played[:1], 1, explore=False)
+    options = view_options(settings)
+    world = make_world(played if alone else played[:1], 1, explore=False, **options)
     try:
         policies = load_policies(directory, settings, world, checkpoint)
     except RunDirectoryError:
@@ -89,6 +91,8 @@ def open_run(
             refuse_unnamed(settings.environments)
         raise
     opening.tell_damaged(policies.loaded, console)
+    if options:
+        observer_of([find(name) for name in played], **options)  # refuses grids that are too large
     # On the host: an accelerator need not hold the policies of all runs.
     policies = policies._replace(params=jax.device_get(policies.params))
     return EvaluatedRun(directory, settings, played, policies, world.unmeasured)
@@ -118,14 +122,14 @@ def play_each_world(
     own = [name for name in names if is_whole_world(name)]
     for name in own:
         with console.status(f"playing {name}"):
-            playing = _Playing(make_world((name,), episodes, explore=False), runs)
+            playing = _Playing(partial(_own_world, name, episodes), runs)
             played = interruptible(partial(playing.play, name, world_key, action_key))
         yield name, played
     names = [name for name in names if name not in own]
     if not names:
         return
     longest = max(find(name).max_steps for name in names)
-    playing = _Playing(play_levels(episodes, longest), runs)
+    playing = _Playing(partial(play_levels, episodes, longest), runs)
     with levels_ahead(names, world_key, episodes) as drawn:
         for number, (name, levels) in enumerate(zip(names, drawn, strict=True), 1):
             with console.status(f"playing {name} ({number} of {len(names)})"):
@@ -133,11 +137,17 @@ def play_each_world(
             yield name, played
 
 
-class _Playing:
-    """The programs in which runs play worlds, one for each episode."""
+def _own_world(name: str, episodes: int, observer: Observer | None) -> World:
+    return make_world((name,), episodes, explore=False)  # it has views of its own
 
-    def __init__(self, world: World, runs: Sequence[EvaluatedRun]) -> None:
-        self._world, self._runs = world, runs
+
+class _Playing:
+    """The programs in which runs play worlds, one for each episode; `make` takes an observer."""
+
+    def __init__(
+        self, make: Callable[[Observer | None], World], runs: Sequence[EvaluatedRun]
+    ) -> None:
+        self._make, self._runs, world = make, runs, make(None)
         self._play_uniform = make_evaluator(world, uniform(world.num_actions))
         self._programs: dict[Any, tuple[Evaluator, Initializer]] = {}
 
@@ -154,9 +164,13 @@ class _Playing:
             # Compiled once, one program plays for all runs of the same networks.
             transfer, agent = run.settings.transfer, run.policies.agent
             frozen = transfer and not transfer.fine_tune
-            kind = run.settings.train.network, transfer and replace(transfer, run="", frames=0)
+            options = view_options(run.settings)
+            alike = transfer and replace(transfer, run="", frames=0)
+            kind = run.settings.train.network, alike, *options.items()
             if kind not in self._programs:
-                self._programs[kind] = make_evaluator(self._world, agent), make_initializer(agent)
+                grids = map(find, run.settings.environments)
+                world = self._make(observer_of([*grids], **options) if options else None)
+                self._programs[kind] = make_evaluator(world, agent), make_initializer(agent)
             evaluate, init = self._programs[kind]
             fresh = untrained(run.policies, run.settings, init)
             played[index] = {

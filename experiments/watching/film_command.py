@@ -17,6 +17,7 @@ from cbet_jax.settings.ranges import check_between, check_fields
 from envs.minigrid import make_world
 from envs.minigrid.generators import NAMES, find
 from experiments.common import habitat, opening
+from experiments.common.gridworlds import view_options
 from experiments.common.outputs import RUNS, given_run, results_folder
 from experiments.common.screen import say
 from experiments.watching import film, players, rooms_film, terminal
@@ -46,7 +47,8 @@ def watch(options: WatchOptions, console: Console) -> None:
 def watch_gridworld(options: WatchOptions, settings: RunSettings | None, console: Console) -> None:
     """Show a run's policy, a random one, or both, in a gridworld."""
     env = gridworld(options, settings)
-    world = make_world((env,), 1, explore=options.explore)
+    shown_as = view_options(settings) if settings else {}
+    world = make_world((env,), 1, explore=options.explore, **shown_as)
     shown = []
     if settings is not None and options.directory is not None:
         directory = RunDirectory(options.directory)

@@ -155,7 +155,7 @@ def _begin(
     fresh_params, memory = player.intrinsic.init(memory_key, step)
     memory = player.intrinsic.begin_rollout(memory, begin_key, step)
     actor = begin_actor(player.agent, world, world_state, step)
-    return actor, memory, player.agent.precompute(params, step.view), fresh_params
+    return actor, memory, player.agent.precompute(params, step.policy_view), fresh_params
 
 
 def _advance(

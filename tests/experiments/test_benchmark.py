@@ -1,12 +1,16 @@
 """The benchmark: what it writes, and what it refuses."""
 
 import json
+import sys
+from importlib.machinery import ModuleSpec
+from types import SimpleNamespace
 
 import jax
 import pytest
 
 from experiments import benchmark
 from experiments.benchmarks import (
+    gymnasium_measurements,
     timing,
     training_measurements,
     world_measurements,
@@ -66,6 +70,30 @@ def test_worlds_and_training_are_measured(no_waiting, one_small_world, tmp_path)
     expected = rows[last]["value"] / rows[first]["value"]
     assert rows[last]["ratios"][first]["value"] == pytest.approx(expected)
     assert rows.keys() >= {"navix, 4 worlds", f"{last}, memory", f"{last}, compiling"}
+
+
+@pytest.mark.slow
+def test_vectors_are_measured_beside_envpools_of_the_same_size(no_waiting, tmp_path, monkeypatch):
+    vectors = gymnasium_measurements.envs.minigrid.gym_vector
+    pools = SimpleNamespace(
+        make_gymnasium=lambda name, num_envs, num_threads: vectors(name, num_envs),
+        __spec__=ModuleSpec("envpool", None),
+    )
+    monkeypatch.setitem(sys.modules, "envpool", pools)
+    monkeypatch.setattr(gymnasium_measurements, "PROCESSES", (1,))
+    monkeypatch.setattr(gymnasium_measurements, "FEW", (1,))
+    _, rows = measured(tmp_path / "benchmark.json", ("gymnasium",))
+    name, theirs = "KeyCorridorS3R3, gym_vector, {} environments", "envpool, {} environments"
+    for number in (1, 4):
+        ratios = rows[name.format(number)]["ratios"]
+        assert ratios.keys() == {
+            "AsyncVectorEnv of minigrid, 1 environments", theirs.format(number),
+        }  # fmt: skip
+        quotient = (
+            rows[name.format(number)]["value"]
+            / rows[f"KeyCorridorS3R3, {theirs.format(number)}"]["value"]
+        )
+        assert ratios[theirs.format(number)]["value"] == pytest.approx(quotient)
 
 
 @pytest.mark.parametrize(

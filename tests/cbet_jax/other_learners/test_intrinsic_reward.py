@@ -53,6 +53,19 @@ def beside(vector, mode, *wrappers):
     return gymnasium.make_vec(f"MiniGrid-{NAME}-v0", ENVS, "sync", **options)
 
 
+@pytest.mark.parametrize("mode", ["NextStep", "SameStep"])
+def test_rewards_are_the_same_whatever_agents_see(mode):
+    made = [
+        cbet_jax.IntrinsicReward(gym_vector(NAME, ENVS, autoreset_mode=mode, max_steps=9, **view))
+        for view in ({}, {"view": "rgb", "see_through_walls": True})
+    ]
+    assert [envs.reset(seed=3)[0].shape[1:] for envs in made] == [(7, 7, 3), (56, 56, 3)]
+    for actions in np.random.default_rng(0).choice(**PLAY, size=(40, ENVS)):
+        usual, drawn = (envs.step(actions) for envs in made)
+        np.testing.assert_array_equal(usual[1], drawn[1])
+        np.testing.assert_array_equal(usual[-1]["panorama"], drawn[-1]["panorama"])
+
+
 @pytest.mark.parametrize("steps", [270, pytest.param(2000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     ("mode", "wrappers"), [("NextStep", ()), ("SameStep", (ImgObsWrapper,)), ("Disabled", ())]

@@ -10,9 +10,11 @@ import pytest
 
 import envs.minigrid
 from envs.minigrid import rules, views
+from envs.minigrid.generators import find
 from envs.minigrid.gymnax_environment import Box, Discrete, Params
 from envs.minigrid.level import REACH_GOAL
 from envs.minigrid.level_text import from_text
+from envs.minigrid.observations import observer_of
 from tests.support.play import QUICKLY
 
 # Three ways of facing in one corridor, with the goal at its right end.
@@ -138,3 +140,19 @@ def test_its_parameters_say_the_time_limit():
     params = environment.default_params
     assert params.max_steps_in_episode == 4 * 5**2
     assert envs.from_gymnax(environment, params, 2).max_steps == 4 * 5**2
+
+
+@pytest.mark.parametrize("view", [{"view": "rgb"}, {"view_size": 5, "see_through_walls": True}])
+def test_agents_see_what_they_are_shown_also_where_episodes_begin(view):
+    """As many as one, in a batch, and with a fixed set of levels."""
+    environment = envs.minigrid.gymnax_env("DoorKey-5x5", max_steps=3, **view)
+    observer = observer_of([find("DoorKey-5x5")], **view)
+    space = environment.observation_space()
+    assert (space.shape, space.high) == (observer.shape, 255 if "view" in view else 10)
+    keys = jax.random.split(jax.random.key(0), 4)
+    for params in (None, environment.sample_params(jax.random.key(1), 2)):
+        seen, states = jax.vmap(environment.reset, (0, None))(keys, params)
+        step = jax.jit(jax.vmap(environment.step, (0, 0, None, None)))
+        for _ in range(4):  # an episode ends after three
+            np.testing.assert_array_equal(seen, observer.see(states))
+            seen, states, *_ = step(keys, states, 1, params)

@@ -1,0 +1,103 @@
+"""What policies see, against MiniGrid's wrappers, in random play."""
+
+import gymnasium
+import jax
+import numpy as np
+import pytest
+from minigrid.wrappers import (
+    FullyObsWrapper,
+    RGBImgObsWrapper,
+    RGBImgPartialObsWrapper,
+    ViewSizeWrapper,
+)
+
+from envs.errors import UnsupportedEnvironment
+from envs.minigrid.generators import find
+from envs.minigrid.level import enlarge
+from envs.minigrid.observations import observer_of
+from envs.minigrid.rules import State, start
+from tests.support.minigrid_reference import make, rebuild
+from tests.support.play import exports_of, levels_of, play
+
+WORLDS = ("KeyCorridorS3R3", "BlockedUnlockPickup", "MultiRoom-N4-S5", "LavaCrossingS9N2")
+STEPS = 40
+
+# Options of ours; MiniGrid's wrapper, its options, and those of its environment.
+VIEWS = {
+    "full": ({"view": "full"}, FullyObsWrapper, {}, {}),
+    "rgb": ({"view": "rgb"}, RGBImgPartialObsWrapper, {}, {}),
+    "full-rgb": ({"view": "full-rgb"}, RGBImgObsWrapper, {}, {}),
+    "3": ({"view_size": 3}, ViewSizeWrapper, {"agent_view_size": 3}, {}),
+    "9": ({"view_size": 9}, ViewSizeWrapper, {"agent_view_size": 9}, {}),
+    "17": ({"view_size": 17}, ViewSizeWrapper, {"agent_view_size": 17}, {}),
+    "through walls": (
+        {"see_through_walls": True}, ViewSizeWrapper, {}, {"see_through_walls": True},
+    ),
+    "rgb of 5": (
+        {"view": "rgb", "view_size": 5}, RGBImgPartialObsWrapper, {}, {"agent_view_size": 5},
+    ),
+    "full-rgb of 9, through walls": (
+        {"view": "full-rgb", "view_size": 9, "see_through_walls": True}, RGBImgObsWrapper, {},
+        {"agent_view_size": 9, "see_through_walls": True},
+    ),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module", params=WORLDS)
+def played(request) -> tuple[str, list[State]]:
+    """Return the states of random play in two levels of an environment."""
+    levels = levels_of(request.param, jax.random.key(3), 2)
+    plans = np.full((STEPS, 2), -1, np.int32)
+    record = play(levels, jax.random.key(4), plans)
+    return request.param, jax.tree.map(
+        lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), record.states
+    )
+
+
+@pytest.mark.parametrize(("options", "wrapper", "wrapped", "made"), VIEWS.values(), ids=VIEWS)
+def test_policies_see_what_minigrids_wrappers_show(played, options, wrapper, wrapped, made):
+    name, states = played
+    observer = observer_of([find(name)], **options)
+    seen = np.asarray(jax.jit(observer.see)(states))
+    assert seen.shape[1:] == observer.shape
+    env = make(name)
+    for option, value in made.items():
+        setattr(env, option, value)
+    if "agent_view_size" in made:  # which says the shape to the wrapper
+        size = made["agent_view_size"]
+        env.observation_space["image"] = gymnasium.spaces.Box(0, 255, (size, size, 3), np.uint8)
+    shown = wrapper(env, **wrapped)
+    assert observer.shape == shown.observation_space["image"].shape
+    for ours, exported in zip(seen, exports_of(states), strict=True):
+        rebuild(exported, env)
+        theirs = shown.observation(env.gen_obs())["image"]
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_smaller_grids_have_walls_around_them_and_larger_ones_are_refused():
+    small, large = find("KeyCorridorS3R3"), find("MultiRoom-N4-S5")
+    observer = observer_of([small, large], view="full")
+    assert observer.shape == (25, 25, 3)
+    levels = levels_of(small.name, jax.random.key(0), 1)
+    level = jax.tree.map(lambda leaf: leaf[0], levels)
+    state = jax.tree.map(lambda leaf: leaf[None], start(enlarge(level, 35, 35)))
+    alone = observer_of([small], view="full").see(state)
+    (shown,) = np.asarray(observer.see(state))
+    np.testing.assert_array_equal(shown[: small.width, : small.height], alone[0])
+    assert (shown[small.width :] == [2, 5, 0]).all()  # grey walls
+    with pytest.raises(UnsupportedEnvironment, match="25 x 25 cells is larger than the 7 x 7"):
+        observer_of([large], view="full", grid=(7, 7))
+
+
+@pytest.mark.parametrize(
+    ("options", "line"),
+    [
+        ({"view": "pixels"}, "view must be one of egocentric, full, rgb, full-rgb"),
+        ({"view_size": 8}, "view_size must be odd"),
+        ({"view_size": 33}, r"in 3\.\.31"),
+        ({"view": "full", "view_size": 9}, "a full view has no view_size"),
+    ],
+)
+def test_views_without_meaning_are_refused_in_a_line(options, line):
+    with pytest.raises(ValueError, match=line):
+        observer_of([find("Unlock")], **options)
