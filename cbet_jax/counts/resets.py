@@ -72,8 +72,7 @@ def random_resets(settings: CountSettings, probability: float) -> Resets:
 def episodic_resets(*, at_success: bool) -> Resets:
     """Return the rule of RIDE and NovelD: reset an actor's tables when its episode ends.
 
-    By then the view that followed has been counted, and is forgotten too, even if it is the next
-    episode's first one.
+    By then the view that followed has been counted, and is forgotten too.
 
     Args:
         at_success: also reset at a success. C-BET's published code resets RIDE's counts whenever

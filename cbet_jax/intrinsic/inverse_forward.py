@@ -140,10 +140,7 @@ def init_models(models: Models, key: PRNGKeyArray, step: Step) -> dict[str, Arra
 
 
 def predict(models: Models, params: dict[str, ArrayTree], trajectory: Trajectory) -> Predictions:
-    """Return the predictions for each step, including the last step of each episode.
-
-    That step leads to the final view, if it is given, else to the next episode's first one.
-    """
+    """Return the predictions for each step, including the last step of each episode."""
     embedded = apply(models.embedding, params["embedding"], trajectory.view)
     before, after = embedded[:-1], embedded[1:]
     if trajectory.steps.final_view is not None:
@@ -166,8 +163,7 @@ def models_loss(
 ) -> Loss:
     """Return the loss of all three networks, and its two terms, unweighted.
 
-    As in the published code, pairs of views that span two episodes count like all others. With
-    `settings.final_views` there are none.
+    Pairs of views that span two episodes count, as published; final views leave none.
     """
     error = prediction_error(predictions, settings)
     cross_entropy = optax.softmax_cross_entropy_with_integer_labels(

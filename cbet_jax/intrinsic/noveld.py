@@ -15,6 +15,7 @@ from cbet_jax.types import Trajectory, strays
 
 COEFFICIENT = 0.05  # weight in their command for MiniGrid's ObstructedMaze-2Dlhb
 ALPHA = 0.5  # weight of the previous view's novelty
+ENDS = 8  # one in so many steps may end an episode; of more, the later ones are paid nothing
 
 
 def noveld(settings: TrainSettings, num_actions: int) -> Intrinsic:
@@ -33,11 +34,19 @@ def noveld(settings: TrainSettings, num_actions: int) -> Intrinsic:
     count = count_based_in_episodes("noveld", REWARD, settings, at_success=False)
 
     def reward(params: Params, trajectory: Trajectory) -> tuple[Reward, Loss]:
-        before = distance(*embed_both(network, params, trajectory.view[:-1]), squared=False)
-        reached = embed_both(network, params, trajectory.reached)
-        first = (trajectory.signal[STATES] == 1) & ~strays(trajectory.steps)
-        rewards = jnp.maximum(distance(*reached, squared=False) - ALPHA * before, 0.0) * first
-        error = distance(*reached, squared=auxiliary.squared_norms)
+        steps = trajectory.steps
+        predicted, target = embed_both(network, params, trajectory.view)
+        novelty = distance(predicted, target, squared=False)
+        after = novelty[1:]
+        if steps.final_view is not None:  # embedding all of them would take as long again
+            ended = steps.terminated | steps.truncated
+            places = jnp.nonzero(ended, size=-(-ended.size // ENDS), fill_value=len(ended))
+            final = embed_both(network, params, steps.final_view[places][None])
+            final_novelty = distance(*final, squared=False)[0]
+            after = jnp.where(ended, 0.0, after).at[places].set(final_novelty, mode="drop")
+        first = (trajectory.signal[STATES] == 1) & ~strays(steps)
+        rewards = jnp.maximum(after - ALPHA * novelty[:-1], 0.0) * first
+        error = distance(predicted[1:], target[1:], squared=auxiliary.squared_norms)
         return rewards, prediction_loss(error, auxiliary)
 
     networks = rnd(settings, num_actions)._replace(final_views=True)

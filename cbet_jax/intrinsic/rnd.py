@@ -33,9 +33,7 @@ def rnd(settings: TrainSettings, num_actions: int) -> Intrinsic:
         return error, prediction_loss(error, auxiliary)
 
     final = auxiliary.final_views
-    return Intrinsic(
-        "rnd", EMBEDDING_COEFFICIENT, reward, init=init, panoramas=False, final_views=final
-    )
+    return Intrinsic("rnd", EMBEDDING_COEFFICIENT, reward, init, panoramas=False, final_views=final)
 
 
 def embed_both(

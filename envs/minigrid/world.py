@@ -233,13 +233,9 @@ def look(states: State, observer: Observer | None = None, *, panorama: bool = Fa
 
 def look_at_ends(states: State, ended: Bool[Array, " N"], observer: Observer | None) -> Seen:
     """Return what agents see when episodes end, before resets: zeros if none has ended."""
-    see = partial(look, observer=observer)
-
-    def see_nothing(states: State) -> Seen:
-        shapes = jax.eval_shape(see, states)
-        return jax.tree.map(lambda seen: jnp.zeros(seen.shape, seen.dtype), shapes)
-
-    seen: Seen = jax.lax.cond(ended.any(), see, see_nothing, states)
+    see = partial(look, states, observer=observer)
+    nothing = jax.tree.map(jnp.zeros_like, jax.eval_shape(see))
+    seen: Seen = jax.lax.cond(ended.any(), see, lambda: nothing)
     return seen
 
 
