@@ -39,10 +39,10 @@ def world():
 
 @pytest.fixture(scope="module")
 def played(world):
-    """Two agents at the edge of the map, each before a tree; the second does nothing."""
+    """Two agents at the edge of the map, before two trees; the second does nothing."""
     adapted, _ = jax.jit(world.init)(jax.random.key(0))
     states = adapted.states
-    row = jnp.full_like(states.map[:, 0], GRASS).at[:, 1].set(TREE).at[:, 3].set(STONE)
+    row = jnp.full_like(states.map[:, 0], GRASS).at[:, 1:3].set(TREE).at[:, 3].set(STONE)
     nobody = {
         name: getattr(states, name).replace(mask=jnp.zeros_like(getattr(states, name).mask))
         for name in ("zombies", "cows", "skeletons", "arrows")
@@ -61,8 +61,8 @@ def played(world):
     adapted = adapted._replace(states=states)
     step = jax.jit(world.step)
     steps = []
-    for actions in ([DO, NOOP], [DO, NOOP]):
-        adapted, seen = step(adapted, jnp.array(actions))
+    for action in (DO, RIGHT, DO):  # a tree that gave its wood is grass
+        adapted, seen = step(adapted, jnp.array([action, NOOP]))
         steps.append(jax.device_get(seen))
     look = jax.vmap(lambda state: craftax.look(state, OUTSIDE))
     return states, jax.device_get(jax.jit(look)(states)), steps
@@ -74,7 +74,7 @@ def test_a_view_shows_the_map_and_what_is_carried(played):
     blocks, creatures, facing = np.moveaxis(view[0, :7], -1, 0)
     expected = np.full((7, 9), OUTSIDE)  # the agent stands at row 3, column 4
     expected[3:, 4:] = GRASS
-    expected[3, 5], expected[3, 7] = TREE, STONE
+    expected[3, 5:7], expected[3, 7] = TREE, STONE
     np.testing.assert_array_equal(blocks, expected)
     assert np.argwhere(creatures).tolist() == [[5, 8]]
     assert creatures[5, 8] == 2  # a cow
@@ -101,14 +101,15 @@ def test_moves_creatures_and_daylight_are_no_changes(played):
 
 @needs_craftax
 def test_interactions_unlock_achievements(played):
-    _, (_, before), (first, second) = played
-    np.testing.assert_array_equal(first.interaction, [[1, 1], [0, 0]])  # collect wood
-    np.testing.assert_array_equal(second.interaction, 0)  # more wood
-    np.testing.assert_allclose(first.reward, [1, 0])
-    np.testing.assert_array_equal(np.flatnonzero(first.panorama[0] != before[0]), [0])
-    assert [step.panorama[0, 0] for step in (first, second)] == [1, 2]
-    np.testing.assert_array_equal(first.panorama[1], before[1])
-    np.testing.assert_array_equal(first.length, 1)
+    _, (_, before), steps = played
+    unlocked = [step.interaction[0].tolist() for step in steps]
+    assert unlocked == [[1, 1], [0, 0], [0, 0]]  # to collect wood is the achievement 0
+    assert [step.panorama[0, 0] for step in steps] == [1, 1, 2]
+    np.testing.assert_allclose(steps[0].reward, [1, 0])
+    np.testing.assert_array_equal(np.flatnonzero(steps[0].panorama[0] != before[0]), [0])
+    np.testing.assert_array_equal(steps[0].panorama[1], before[1])
+    np.testing.assert_array_equal(steps[-1].length, 3)
+    assert not any(step.interaction[1].any() for step in steps)
 
 
 @needs_craftax
