@@ -1,14 +1,6 @@
 """The examples, where what they need is installed: a few steps each."""
 
-import numpy as np
 import pytest
-
-
-def test_pytorch_trains():
-    pytest.importorskip("torch")
-    from experiments.examples import torch_actor_critic
-
-    assert np.isfinite(torch_actor_critic.main(updates=2, num_envs=4))
 
 
 def test_stable_baselines3_trains(monkeypatch, capsys):
