@@ -24,12 +24,7 @@ from experiments.common import habitat, opening
 from experiments.common.presets import HABITAT_PRESETS
 from tests.support.own_simulator import OWN
 from tests.support.refusal import refused
-from tests.support.tiny import (
-    CHUNK_FRAMES,
-    HABITAT_ARGUMENTS,
-    HABITAT_FRAMES,
-    saved_frames,
-)
+from tests.support.tiny import CHUNK_FRAMES, HABITAT_ARGUMENTS, HABITAT_FRAMES, saved_frames
 
 
 def final_state(directory: RunDirectory) -> dict[str, np.ndarray]:
@@ -72,10 +67,7 @@ def test_a_resumed_run_ends_with_the_same_numbers_bit_for_bit(habitat_run, tmp_p
 
 def test_runs_in_rooms_and_in_gridworlds_are_told_apart(habitat_run, capsys, tmp_path) -> None:
     rooms = str(habitat_run.root)
-    told = {
-        minigrid_pretrain.main: ["--resume", "--out", rooms],
-        minigrid_evaluate.main: [rooms],
-    }
+    told = {minigrid_pretrain.main: ["--resume", "--out", rooms], minigrid_evaluate.main: [rooms]}
     for main, arguments in told.items():
         assert "is a run of pre-training in Habitat, not" in refused(main, arguments, capsys)
     RunDirectory(tmp_path).create(replace(habitat_run.settings(), habitat=None))

@@ -26,15 +26,7 @@ from experiments.common.presets import HABITAT_PRESETS
 from experiments.evaluation.gridworlds import open_run
 from experiments.import_torch import PublishedCheckpoint, run_settings
 from experiments.watching.players import saved_player
-from tests.support.published import (
-    FLAGS,
-    FRAMES,
-    HABITAT,
-    NETWORK,
-    UPDATES,
-    content,
-    drawn,
-)
+from tests.support.published import FLAGS, FRAMES, HABITAT, NETWORK, UPDATES, content, drawn
 from tests.support.refusal import refused
 from tests.support.tiny import numbers
 

@@ -20,11 +20,7 @@ TASK_ENVIRONMENTS = {
     "open the door": "Unlock",
 }
 # Environments that are not registered as `MiniGrid-<name>-v0`: rooms and their greatest size.
-MULTI_ROOMS = {
-    "MultiRoom-N4-S5": (4, 5),
-    "MultiRoom-N7-S4": (7, 4),
-    "MultiRoom-N12-S10": (12, 10),
-}
+MULTI_ROOMS = {"MultiRoom-N4-S5": (4, 5), "MultiRoom-N7-S4": (7, 4), "MultiRoom-N12-S10": (12, 10)}
 NOISY = {"MultiRoomNoisyTV-N7-S4": (7, 4)}
 
 

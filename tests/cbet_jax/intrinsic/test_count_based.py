@@ -38,15 +38,7 @@ def test_a_shared_table_is_reset_for_all_actors_at_once():
     assert observe_states(make("count", settings), moments, first=moment([0, 0])) == [[1, 2]] * 2
 
 
-@pytest.mark.parametrize(
-    ("keys", "shared"),
-    [
-        ("exact", False),
-        ("ternary", True),
-        pytest.param("exact", True, marks=pytest.mark.slow),
-        pytest.param("ternary", False, marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.parametrize(("keys", "shared"), [("exact", False), ("ternary", True)])
 def test_a_whole_rollout_is_counted_as_its_steps_are(keys, shared):
     counts = CountSettings(reset_probability=0.1, capacity=64, keys=keys, shared=shared)
     method = make("cbet", counts)

@@ -10,14 +10,7 @@ from cbet_jax.intrinsic.inverse_forward import (
     models_loss,
     predict,
 )
-from tests.support.handmade_networks import (
-    ACTION,
-    V,
-    X,
-    check_models_loss,
-    models_params,
-    settings,
-)
+from tests.support.handmade_networks import ACTION, V, X, check_models_loss, models_params, settings
 from tests.support.moments import trajectory
 
 

@@ -157,7 +157,7 @@ BROKEN = {
         ({"coefficient": 1.0, "reward": _over_distance}, "reward must be finite, but is not")
     ],
     "same key, same numbers": [
-        ({"coefficient": 1.0, "reward": _drawn_by_numpy}, "played.reward differs when the method"),
+        ({"coefficient": 1.0, "reward": _drawn_by_numpy}, "played.reward differs when the method")
     ],
     "adapt keeps what is learnt": [
         (
@@ -171,10 +171,10 @@ BROKEN = {
         )
     ],
     "adapt agrees on all devices": [
-        ({**ONES, "init": _strong, "adapt": _mean_of_its_own}, "fixed.scale differs from device"),
+        ({**ONES, "init": _strong, "adapt": _mean_of_its_own}, "fixed.scale differs from device")
     ],
     "every network learns": [
-        ({**ONES, "init": _two_networks, "reward": _one_learns}, "by forgotten is 0"),
+        ({**ONES, "init": _two_networks, "reward": _one_learns}, "by forgotten is 0")
     ],
     "no look ahead": [
         ({"coefficient": 1.0, "reward": _over_the_largest}, "nothing later than view[")
@@ -183,13 +183,10 @@ BROKEN = {
         ({"coefficient": 1.0, "reward": _less_the_others}, "only the other actors play differ")
     ],
     "panoramas as said": [
-        ({**REMEMBERS, "observe": _look_around, "panoramas": False}, "when only panoramas do"),
+        ({**REMEMBERS, "observe": _look_around, "panoramas": False}, "when only panoramas do")
     ],
     RESETS: [
-        (
-            {**REMEMBERS, "observe": partial(_sum, _half)},
-            "reset the whole memory there",
-        ),
+        ({**REMEMBERS, "observe": partial(_sum, _half)}, "reset the whole memory there"),
         (
             {**REMEMBERS, "init": _two_memories, "observe": _lifelong_and_episodic},
             "still depend on what was seen in it: reset the whole memory there, or add --lasting "

@@ -15,6 +15,7 @@ from cbet_jax import SettingsError, TrainSettings
 from cbet_jax.config import AuxiliarySettings, CountSettings, OptimizerSettings
 from cbet_jax.other_learners.intrinsic_reward import Panorama
 from envs.minigrid import export, gym_vector
+from tests.support.families import others_slow
 from tests.support.minigrid_reference import rebuild
 
 NAME, ENVS, MODES = "DoorKey-5x5", 4, ("NextStep", "SameStep")
@@ -125,14 +126,8 @@ def test_a_step_is_rewarded_for_what_its_action_led_to(mode):
     assert resets > 5
 
 
-@pytest.mark.parametrize(
-    ("method", "mode"),
-    [
-        ("rnd", "NextStep"),
-        pytest.param("ride", "SameStep", marks=pytest.mark.slow),
-        pytest.param("e3b", "NextStep", marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.parametrize("method", others_slow(("rnd", "ride", "e3b"), ("rnd",)))
+@pytest.mark.parametrize("mode", others_slow(MODES, MODES[:1]))
 def test_networks_learn_by_themselves(method, mode):
     vector = gym_vector("LavaGapS5", 2, autoreset_mode=mode, arrays="dlpack")
     envs = cbet_jax.IntrinsicReward(vector, method, unroll=16, settings=FAST)

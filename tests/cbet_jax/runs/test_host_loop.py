@@ -28,14 +28,7 @@ from tests.support.damage import cut
 from tests.support.fake_program import fake_program
 from tests.support.interruptions import interrupt_after
 from tests.support.refusal import refused
-from tests.support.tiny import (
-    ARGUMENTS,
-    CHUNK,
-    CHUNK_FRAMES,
-    FRAMES,
-    SEEDS,
-    saved_frames,
-)
+from tests.support.tiny import ARGUMENTS, CHUNK, CHUNK_FRAMES, FRAMES, SEEDS, saved_frames
 
 BAD_UPDATE = 11
 RARELY = ("--checkpoint-seconds", "1000")  # saves at the end only

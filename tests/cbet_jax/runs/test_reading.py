@@ -39,10 +39,7 @@ NOT_READ = {
         lambda path: path.symlink_to(path.parent.parent / "outside"),
         lambda path: path.symlink_to("../outside"),
     ],
-    "No such file": [
-        lambda path: path.symlink_to("nothing"),
-        lambda path: None,
-    ],
+    "No such file": [lambda path: path.symlink_to("nothing"), lambda path: None],
     "Too many levels of symbolic links": [lambda path: path.symlink_to(path.name)],
     "it has more than 1,073,741,824 bytes": [
         lambda path: (path.touch(), os.truncate(path, reading.MOST_BYTES + 1))
@@ -62,8 +59,7 @@ def test_what_is_no_file_of_the_folder_is_not_read(said, make, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "content",
-    [b"", b"{", b"[3]", b"\xff", b"[" * 100_000, b'{"a": 1, "digest": "0"}', b"9" * 5000],
+    "content", [b"", b"{", b"[3]", b"\xff", b"[" * 100_000, b'{"a": 1, "digest": "0"}', b"9" * 5000]
 )
 def test_damaged_json_is_refused(content, tmp_path):
     path = tmp_path / "a.json"

@@ -48,8 +48,7 @@ with cli.user_errors():
 
 
 @pytest.mark.parametrize(
-    ("code", "printed"),
-    [(NESTED, "ended with 130\n"), (SWALLOWS, "swallowed\n"), (STARTS, "")],
+    ("code", "printed"), [(NESTED, "ended with 130\n"), (SWALLOWS, "swallowed\n"), (STARTS, "")]
 )
 def test_an_interrupt_that_a_library_swallows_ends_the_command(code, printed):
     ended = subprocess.run(

@@ -5,10 +5,7 @@ import pytest
 from cbet_jax.config import SettingsError
 from envs.minigrid.generators import find
 from envs.minigrid.generators import own_worlds as known
-from experiments import (
-    minigrid_evaluate,
-    minigrid_pretrain,
-)
+from experiments import minigrid_evaluate, minigrid_pretrain
 from experiments.common import cli, opening
 from experiments.minigrid_evaluate import EvaluateOptions
 from experiments.sweeps.command import SweepOptions

@@ -21,14 +21,7 @@ from experiments.sweeps import execute
 from tests.support.damage import cut
 from tests.support.here_queue import HereQueue
 from tests.support.refusal import refused
-from tests.support.small_study import (
-    ARGUMENTS,
-    CHUNK_FRAMES,
-    CHUNKS,
-    FRAMES,
-    stand_in,
-    walking,
-)
+from tests.support.small_study import ARGUMENTS, CHUNK_FRAMES, CHUNKS, FRAMES, stand_in, walking
 from tests.support.unrendered import leave_unrendered, render
 
 RUN = "pretrain/DoorKey/cbet"

@@ -13,12 +13,7 @@ from envs.minigrid.generators.catalogue import TRANSFER
 from experiments.evaluation.evaluation_table import ALL_WORLDS
 from experiments.reports.comparison import ENTROPY, SHARES
 from experiments.study import report, results, tables
-from experiments.study.contents import (
-    INTERACTIONS,
-    SUCCESS,
-    TABLES,
-    published,
-)
+from experiments.study.contents import INTERACTIONS, SUCCESS, TABLES, published
 from experiments.study.findings import Findings
 from experiments.study.plan import EVALUATION, PRETRAIN, TABULA_RASA
 from experiments.study.plan import TRANSFER as TRANSFER_STAGE
