@@ -18,7 +18,7 @@ from cbet_jax.other_learners.bonus import Batch, BonusState, Seen, bonus
 PANORAMA, EGOCENTRIC = "panorama", "egocentric"  # in info
 
 
-class IntrinsicReward(VectorWrapper[Any, Any, Any, Any, np.ndarray]):
+class IntrinsicReward(VectorWrapper):  # gymnasium before 1.4 has no types of it
     """Adds an intrinsic reward to that of the environments, whatever the learner.
 
         envs = cbet_jax.IntrinsicReward(envs, "cbet", coefficient=0.005)
