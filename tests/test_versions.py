@@ -1,4 +1,4 @@
-"""Worlds, rewards and training with other versions of Python and jax, in fresh environments.
+"""Worlds and rewards with other versions of Python and jax, in fresh environments.
 
 The table in FAQ.md says the same. `uv python find` must know a Python, or its tests are skipped.
 """

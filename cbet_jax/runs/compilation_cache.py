@@ -13,6 +13,8 @@ def use(say: Callable[[str], None]) -> None:
     """Let JAX keep compiled programs (machine code) in a folder that only the user can write."""
     if jax.config.jax_compilation_cache_dir or not jax.config.jax_enable_compilation_cache:
         return
+    if jax.__version_info__ < (0, 11):  # on a CPU 0.6.0 reads back programs that compute nonsense
+        return
     try:
         caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
         folder = (caches / "cbet-jax" / f"jax-{jax.__version__}").absolute()
