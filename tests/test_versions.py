@@ -1,6 +1,6 @@
 """Worlds and rewards with other versions of Python and jax, in fresh environments.
 
-The table in FAQ.md says the same. `uv python find` must know a Python, or its tests are skipped.
+`uv python find` must know a Python, or its tests are skipped.
 """
 
 import shutil
