@@ -20,7 +20,7 @@ from tests.support.corridor_runs import ARGUMENTS, CHUNK_FRAMES, assert_same_run
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory) -> Path:
-    """The same run on one device, on four, resumed there, moved to one, and in company."""
+    """The same run on one device, on four, resumed there, and moved to one."""
     root = tmp_path_factory.mktemp("runs")
     program = [sys.executable, "-m", "tests.support.corridor_runs", str(root)]
     with open(root / "stderr", "w") as stderr:
@@ -33,7 +33,10 @@ def test_the_numbers_do_not_depend_on_the_devices(name, runs):
     assert_same_run(runs / name, runs / "1")
 
 
+@pytest.mark.slow
 def test_runs_of_several_rates_share_devices(runs):
+    program = [sys.executable, "-m", "tests.support.corridor_runs", str(runs), "company"]
+    subprocess.run(program, check=True, timeout=600)
     assert_same_run(runs / "company", runs / "1")
     kernel = "learner.policy.params.value.kernel"
     one, other = (last_state(runs / name)[kernel] for name in ("company", "other"))
