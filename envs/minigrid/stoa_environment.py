@@ -57,11 +57,7 @@ class StoaEnvironment(Environment):
         return DiscreteSpace(self._env.num_actions, jnp.int32, "action")
 
     def state_space(self, env_params: Params | None = None) -> Space:
-        """Refuse: states are records.
-
-        Raises:
-            NotImplementedError: always.
-        """
+        """Refuse, since a state is a record."""
         raise NotImplementedError("a gridworld's state is a record, and has no space")
 
 

@@ -23,8 +23,8 @@ from envs import Step, World, make_world
 
 WORLD, FRAMES, WEIGHT = "MultiRoom-N4-S5", 1_000_000, 0.005
 ENVS, STEPS, EPOCHS, MINIBATCHES = 128, 64, 4, 8
-LEARNING_RATE, DISCOUNT, LAMBDA = 5e-4, 0.99, 0.95
-CLIP, VALUE_WEIGHT, ENTROPY_WEIGHT = 0.2, 0.5, 0.01
+LEARNING_RATE, DISCOUNT, LAMBDA, CLIP = 5e-4, 0.99, 0.95, 0.2
+VALUE_WEIGHT, ENTROPY_WEIGHT = 0.5, 0.01
 ITERATIONS_A_LINE = 20
 
 
@@ -164,11 +164,16 @@ def main(
     settings = TrainSettings(intrinsic_coefficient=weight)
     bonus = cbet_jax.bonus("cbet", num_envs, world.view_shape, world.num_actions, settings=settings)
     now = jax.jit(partial(begin, world, bonus))(jax.random.key(int(seed)))
-    line_frames, curve = ITERATIONS_A_LINE * num_envs * STEPS, []
+    return train(partial(iterate, world, bonus), now, frames, num_envs, ITERATIONS_A_LINE)
+
+
+def train(play: Any, now: Training, frames: float, num_envs: int, iterations: int) -> list[float]:
+    """Iterate; print and return the share of episodes that end in success, line by line."""
+    line_frames, curve = iterations * num_envs * STEPS, []
     for line in range(1, int(frames) // line_frames + 1):
         ended = solved = 0
-        for _ in range(ITERATIONS_A_LINE):
-            now, (ends, successes) = iterate(world, bonus, now)
+        for _ in range(iterations):
+            now, (ends, successes) = play(now)
             ended, solved = ended + int(ends), solved + int(successes)
         curve.append(solved / max(ended, 1))
         print(f"{line * line_frames:,} frames: {curve[-1]:.1%} of episodes solved", flush=True)

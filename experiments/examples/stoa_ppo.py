@@ -54,15 +54,7 @@ def main(frames: float = FRAMES, seed: float = 0, *, num_envs: int = ENVS) -> li
     params = NETWORK.init(network_key, step.observation)
     now = Training(params, OPTIMIZER.init(params), world, step, None, key)
     play = jax.jit(partial(iterate, env))
-    line_frames, curve = ITERATIONS_A_LINE * num_envs * STEPS, []
-    for line in range(1, int(frames) // line_frames + 1):
-        ended = solved = 0
-        for _ in range(ITERATIONS_A_LINE):
-            now, (ends, successes) = play(now)
-            ended, solved = ended + int(ends), solved + int(successes)
-        curve.append(solved / max(ended, 1))
-        print(f"{line * line_frames:,} frames: {curve[-1]:.1%} of episodes solved", flush=True)
-    return curve
+    return jax_ppo.train(play, now, frames, num_envs, ITERATIONS_A_LINE)
 
 
 if __name__ == "__main__":

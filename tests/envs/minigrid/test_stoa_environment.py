@@ -79,5 +79,3 @@ def test_spaces_hold_what_is_played(played):
     assert isinstance(stoa, Environment)
     assert stoa.observation_space().contains(jnp.asarray(steps.observation[0, 0]))
     assert stoa.action_space().num_values == 7
-    with pytest.raises(NotImplementedError, match="record"):
-        stoa.state_space()
