@@ -24,11 +24,7 @@ from cbet_jax.settings.ranges import check_between
 from cbet_jax.sharding import cores
 from envs.errors import UnknownEnvironment
 from envs.minigrid.generators import find
-from experiments.benchmarks import (
-    gymnasium_measurements,
-    training_measurements,
-    world_measurements,
-)
+from experiments.benchmarks import gymnasium_measurements, training_measurements, world_measurements
 from experiments.benchmarks.measurement import BenchmarkOptions, Measurement
 from experiments.common import cli, presets
 from experiments.common.screen import Screen, say

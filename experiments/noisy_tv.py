@@ -13,11 +13,7 @@ from experiments.study.options import Study
 
 SETUPS = ("MultiRoom", "NoisyTV")
 STUDY = Study(
-    name="noisy_tv",
-    program="experiments.noisy_tv",
-    methods=NOISY_METHODS,
-    setups=SETUPS,
-    tasks={},
+    name="noisy_tv", program="experiments.noisy_tv", methods=NOISY_METHODS, setups=SETUPS, tasks={}
 )
 main = partial(command.main, STUDY)
 

@@ -12,13 +12,7 @@ from experiments.study import command
 from experiments.study.contents import METHODS, TASKS, THREE
 from experiments.study.options import Study
 
-STUDY = Study(
-    name="paper",
-    program="experiments.paper",
-    methods=METHODS,
-    setups=THREE,
-    tasks=TASKS,
-)
+STUDY = Study(name="paper", program="experiments.paper", methods=METHODS, setups=THREE, tasks=TASKS)
 main = partial(command.main, STUDY)
 
 if __name__ == "__main__":

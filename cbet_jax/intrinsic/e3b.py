@@ -10,14 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Key, PRNGKeyArray
 
 from cbet_jax.config import TrainSettings
-from cbet_jax.intrinsic.interface import (
-    Experience,
-    Intrinsic,
-    Loss,
-    Params,
-    Reward,
-    each_actor,
-)
+from cbet_jax.intrinsic.interface import Experience, Intrinsic, Loss, Params, Reward, each_actor
 from cbet_jax.intrinsic.inverse_forward import make_inverse_embedding
 from cbet_jax.intrinsic.running_moments import Moments, begin, include
 from cbet_jax.types import SameType, Trajectory
@@ -79,13 +72,7 @@ def e3b(settings: TrainSettings, num_actions: int) -> Intrinsic:
         return bonus, embedding.loss(params, trajectory)
 
     return Intrinsic(
-        "e3b",
-        COEFFICIENT,
-        reward,
-        init=init,
-        observe=observe,
-        adapt=adapt,
-        panoramas=False,
+        "e3b", COEFFICIENT, reward, init=init, observe=observe, adapt=adapt, panoramas=False
     )
 
 

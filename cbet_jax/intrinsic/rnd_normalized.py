@@ -60,10 +60,7 @@ def rnd_normalized(settings: TrainSettings, num_actions: int) -> Intrinsic:
         return ((predicted - target) ** 2).mean(-1)
 
     def observe(
-        params: Params,
-        memory: Float[Array, " N"],
-        key: PRNGKeyArray,
-        experience: Experience,
+        params: Params, memory: Float[Array, " N"], key: PRNGKeyArray, experience: Experience
     ) -> tuple[Float[Array, " N"], Signal]:
         (error,) = errors(params, experience.step.reached[None])
         error = jnp.where(strays(experience.step), 0.0, error)
