@@ -244,6 +244,7 @@ def batch_of(
     def init(key: PRNGKeyArray) -> tuple[AdaptedState, Step]:
         key, reset_key = jax.random.split(key)
         states, observation = jax.vmap(env.reset)(jax.random.split(reset_key, num_worlds))
+        states = jax.tree.map(_strong, states)
         zero, never = jnp.zeros(num_worlds, jnp.int32), jnp.zeros(num_worlds, bool)
         first = Transition(observation, jnp.zeros(num_worlds), never, never, never)
         first = first._replace(interaction=jnp.zeros((num_worlds, 2), jnp.uint32))
@@ -301,6 +302,12 @@ def _as_step(
         environment=jnp.zeros_like(length),
         interaction=transition.interaction,
     )
+
+
+def _strong(leaf: Array) -> Array:
+    """Return an array whose type is not weak: a step compiled for it is not compiled again."""
+    is_key = jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+    return leaf if is_key else jax.lax.convert_element_type(leaf, leaf.dtype)
 
 
 def _space_bounds(space: Any) -> Bounds | None:
