@@ -32,6 +32,12 @@ SHORT = tuple(FEW_FRAMES if word == str(FRAMES) else word for word in ARGUMENTS)
 LOCAL = ("--parallel", "3", *SHORT)
 
 
+def without(option: str, words: tuple[str, ...] = SHORT) -> tuple[str, ...]:
+    """Return the words without an option and its value."""
+    at = words.index(option)
+    return (*words[:at], *words[at + 2 :])
+
+
 @pytest.fixture(autouse=True)
 def _quiet_submitit(monkeypatch):
     monkeypatch.setenv("SUBMITIT_LOG_LEVEL", "NOCONFIG")  # or it takes pytest's handlers away
@@ -91,10 +97,11 @@ def test_settings_of_an_own_method_are_swept_over(stand_in, tmp_path, capsys):
     with own_method(tmp_path, OWN_METHOD) as path:
         method = ("--method", f"{path}:make")
         grid = read_grid(["own.power=0.5,2", "seeds=1,2"])
-        fixed = [*SHORT, "--own", "slots=4", *method]
+        short = without("--seeds")
+        fixed = [*short, "--own", "slots=4", *method]
         job, *_ = check(plan(tmp_path / "sweep", "pretrain", grid, fixed))
         own = ("--own", "power=0.5", "slots=4", *method, "--seeds", "1")
-        assert job.words[: -len(("--out", "DIR"))] == (*SHORT, *own)
+        assert job.words[: -len(("--out", "DIR"))] == (*short, *own)
         arguments = ["--out", str(tmp_path / "sweep"), "--plan", *SHORT, *method]
         command.main([*arguments, "--grid", "own.power=0.5,2", "own.slots=4,16"])
         *lines, last = capsys.readouterr().out.splitlines()
@@ -157,7 +164,7 @@ def test_what_is_lost_goes_on_and_ends_the_same(unbroken, tmp_path, capsys):
 
 def test_a_run_that_is_to_be_longer_is_not_done(unbroken, tmp_path, capsys):
     def job_of(frames: str) -> jobs.Job:
-        (job,) = plan(tmp_path, "pretrain", read_grid([f"frames={frames}"]), ARGUMENTS)
+        (job,) = plan(tmp_path, "pretrain", read_grid([f"frames={frames}"]), without("--frames"))
         root = tmp_path / "unbroken"
         return check([replace(job, root=root, words=(*job.words[:-1], str(root)))])[0]
 
@@ -313,8 +320,9 @@ def test_runs_that_differ_in_more_are_trained_by_programs_of_their_own(
     stand_in, tmp_path, monkeypatch
 ):
     grid = ["frames=80,160", "loss.discount=0.9,0.99", "counts.reset-probability=0,0.1"]
-    arguments = [*SHORT, "--method", "none", "--out", str(tmp_path / "sweep"), "--grid", *grid]
-    planned = check(plan(tmp_path, "pretrain", read_grid(grid), SHORT))
+    short = without("--frames")
+    arguments = [*short, "--method", "none", "--out", str(tmp_path / "sweep"), "--grid", *grid]
+    planned = check(plan(tmp_path, "pretrain", read_grid(grid), short))
     assert len({job.alike for job in planned}) == 4
     begun = []
 
@@ -333,7 +341,7 @@ def test_runs_that_differ_in_more_are_trained_by_programs_of_their_own(
     arguments[arguments.index(str(tmp_path / "sweep"))] = str(tmp_path / "alone")
     command.main([*arguments, "--together", "1"])
     assert begun[4:] == [1] * 8
-    joint = check(plan(tmp_path, "pretrain", read_grid(grid), (*SHORT, "--distributed")))
+    joint = check(plan(tmp_path, "pretrain", read_grid(grid), (*short, "--distributed")))
     assert {job.alike for job in joint} == {None}
 
 
