@@ -2,7 +2,7 @@
 
 A view is what Craftax draws, a cell as a pixel: the map around the agent (blocks, creatures, and at
 its middle the direction that it faces), and two rows of what it carries and how it feels. Terrain
-never repeats, so that nearly every move would be a new change of the map. A panorama is therefore
+never repeats: nearly every move would change the map in a new way. A panorama is therefore
 what the agent carries and feels: one more piece of wood is the same change everywhere.
 Interactions are steps that unlock achievements.
 """

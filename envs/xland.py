@@ -1,7 +1,7 @@
 """XLand-MiniGrid's worlds, by xminigrid's names: `--envs XLand-MiniGrid-R4-9x9`. Needs xminigrid.
 
-Each episode draws a task of its own: two objects become a third one where one is put down beside
-the other, and to pick up the third one ends the episode. A view is xminigrid's, with the object
+Each episode draws its task: two objects become a third one when one is put down beside the other,
+and picking up the third one ends the episode. A view is xminigrid's, with the object
 that the agent carries at the agent's cell; a panorama is the views in the four directions.
 """
 

@@ -38,12 +38,20 @@ def chosen_resets(settings: CountSettings, probability: float) -> Resets:
     """
     if not settings.episodic:
         return random_resets(settings, probability)
+    return within_episodes("counts.episodic", settings, at_success=False)
+
+
+def within_episodes(who: str, settings: CountSettings, *, at_success: bool) -> Resets:
+    """Return `episodic_resets` for a method or setting that counts within an episode.
+
+    Raises:
+        SettingsError: the settings ask for counts that outlive an episode.
+    """
     if settings.shared or settings.reset_probability is not None:
         raise SettingsError(
-            "counts.episodic counts within an episode: leave counts.shared and "
-            "counts.reset_probability out"
+            f"{who} counts within an episode: leave counts.shared and counts.reset_probability out"
         )
-    return episodic_resets(at_success=False)
+    return episodic_resets(at_success=at_success)
 
 
 def random_resets(settings: CountSettings, probability: float) -> Resets:

@@ -14,10 +14,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, Integer, Key, Num, PRNGKeyArray, UInt32
 
-from cbet_jax.config import SettingsError, TrainSettings
+from cbet_jax.config import TrainSettings
 from cbet_jax.counts import table
 from cbet_jax.counts.observation_keys import KeyState, key_maker
-from cbet_jax.counts.resets import Resets, episodic_resets
+from cbet_jax.counts.resets import Resets, within_episodes
 from cbet_jax.counts.table import CountTable, table_capacity
 from cbet_jax.intrinsic.interface import (
     COUNT_COEFFICIENT,
@@ -140,11 +140,8 @@ def count_based_in_episodes(
     Raises:
         SettingsError: the settings ask for counts that outlive an episode.
     """
-    if settings.counts.shared or settings.counts.reset_probability is not None:
-        raise SettingsError(
-            f"{name} counts within an episode: leave counts.shared and counts.reset_probability out"
-        )
-    return count_based(name, reward, settings, episodic_resets(at_success=at_success))
+    resets = within_episodes(name, settings.counts, at_success=at_success)
+    return count_based(name, reward, settings, resets)
 
 
 def with_networks(

@@ -1,6 +1,7 @@
 """The interface of an intrinsic-reward method: a record of pure functions."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -75,7 +76,7 @@ def each_actor[X, Y](function: Callable[[X], Y], actors: X) -> Y:
 
     What one actor remembers then stays in the processor's cache through the whole rollout.
     """
-    in_turn = lambda each: jax.lax.map(function, each)  # noqa: E731
+    in_turn = partial(jax.lax.map, function)
     return jax.lax.platform_dependent(actors, cpu=in_turn, default=jax.vmap(function))
 
 

@@ -91,7 +91,8 @@ def bonus(
         view_shape: height, width and channels of a view, whose numbers are 0 to 255.
         num_actions: actions to choose among.
         settings: how to count and to learn (None: the published values). `settings.frames` decides
-            how large count tables are, `settings.auxiliary.episode_views` how many views NGU keeps.
+            how large count tables are, `settings.auxiliary.episode_views` how many views NGU and
+            RE3 keep.
         optimizer: of the method's networks (None: the package's, at a constant rate).
 
     Raises:

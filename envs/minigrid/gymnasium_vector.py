@@ -127,15 +127,14 @@ class GridworldVectorEnv(VectorEnv[Observations, np.ndarray, np.ndarray]):
         mask = _mask(options, self.num_envs)
         if mask is not None and seed is not None:
             raise ValueError("a seed is of all environments: give no reset_mask with it")
-        begun = None
+        anew = self._everything if mask is None else mask
         if seed is not None or (self._states is None and mask is None):
             drawn = self.np_random.integers(2**32, dtype=np.uint32)
             self._states, begun = self._begin(jax.random.key(drawn))
             self._others = self._refresh(begun)  # draws nothing yet, but is compiled now
             self._levels_left = self._count_levels()
             pictures, _ = self._advance(None, None)
-        anew = self._everything if mask is None else mask
-        if begun is None:
+        else:
             pictures, _ = self._advance(None, anew)
         self._records.begin(anew)
         self._ended = self._ended & ~anew
@@ -183,8 +182,8 @@ class GridworldVectorEnv(VectorEnv[Observations, np.ndarray, np.ndarray]):
     ) -> tuple[Seen, Any]:
         """Take actions, if any, and begin episodes where they are due; see `_play`.
 
-        While none is due, the compiled program reads two arrays and has no branch: in small batches
-        each array costs more than what is computed from it.
+        While none is due, the compiled program reads two arrays and has no branch. In small batches
+        handing over an array costs more than computing with it.
         """
         if self._states is None:
             raise error.ResetNeeded("call reset first")
@@ -309,7 +308,7 @@ def _parted(worlds: Worlds) -> tuple[_Packed, Worlds]:
     return _packed(worlds.states), others
 
 
-_SUCCESS, _TERMINATED, _TRUNCATED = np.array([1, 2, 4], np.uint32)  # flags in the signals
+FLAGS = _SUCCESS, _TERMINATED, _TRUNCATED = 1, 2, 4  # bits in the signals
 
 
 def _play(
@@ -335,15 +334,15 @@ def _play(
         panorama: as of `look`.
 
     Returns:
-        States, others, what is seen, and signals, one array for one transfer: the bits of the
-        reward, both words of `Step.interaction`, and flags; zeros where an episode begins.
+        States, others, what is seen, and signals: the bits of the reward, both words of
+        `Step.interaction`, and flags, in one array; zeros where an episode begins.
     """
     states, signals = _unpacked(template, packed), None
     if actions is not None:
         states, outcome = jax.vmap(rules.step)(states, actions)
         terminated = rules.episode_ends(outcome, explore=explore)[0]
-        flags = (outcome.success, terminated, outcome.timed_out)
-        told = sum(jnp.where(flag, jnp.uint32(1 << bit), 0) for bit, flag in enumerate(flags))
+        flags = zip(FLAGS, (outcome.success, terminated, outcome.timed_out), strict=True)
+        told = sum(jnp.where(flag, jnp.uint32(bit), 0) for bit, flag in flags)
         reward = jax.lax.bitcast_convert_type(outcome.reward, jnp.uint32)
         signals = jnp.stack([reward, *outcome.interaction.T, told], axis=1)
     if others is not None and due is not None:

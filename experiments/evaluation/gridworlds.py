@@ -138,7 +138,7 @@ def play_each_world(
 
 
 def _own_world(name: str, episodes: int, observer: Observer | None) -> World:
-    return make_world((name,), episodes, explore=False)  # it has views of its own
+    return make_world((name,), episodes, explore=False)  # which shows its own views
 
 
 class _Playing:
