@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from cbet_jax.intrinsic.interface import Experience, Intrinsic
+from cbet_jax.networks.embedding import Embedding, apply
 from cbet_jax.types import LSTMState, Trajectory, Transition
 from envs.types import Step
 
@@ -29,6 +30,25 @@ def moment(view, panorama=None, *, ended=None, success=None, final=None) -> Step
         final_view=None if final is None else views(final),
     )
     return jax.tree.map(jnp.asarray, step)
+
+
+def random_moments(steps: int, actors: int, most: int):
+    """Numbers of random views `[steps + 1, actors]`, ends, the first moment, and the steps.
+
+    The first actor's episode ends twice, the others' never.
+    """
+    numbers = np.random.default_rng(0).integers(most, size=(steps + 1, actors))
+    ended = np.zeros((steps + 1, actors), bool)
+    ended[[4, 9], 0] = True
+    first, *moments = (moment(*each) for each in zip(numbers, numbers, strict=True))
+    together = jax.tree.map(lambda *leaves: jnp.stack(leaves), *moments)
+    return numbers, ended, first, together._replace(truncated=jnp.asarray(ended[1:]))
+
+
+def embedded(channels: tuple[int, ...], network, first: Step, steps: Step):
+    """The embedded views of the first moment and of steps: `[T + 1, N, numbers]`."""
+    views = jnp.concatenate([first.view[None], steps.view])
+    return apply(Embedding(channels), network, views)
 
 
 def experience(step: Step) -> Experience:

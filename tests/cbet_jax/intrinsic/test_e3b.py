@@ -3,39 +3,26 @@
 from functools import partial
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from cbet_jax.config import AuxiliarySettings, TrainSettings
 from cbet_jax.intrinsic.e3b import RIDGE, e3b
 from cbet_jax.intrinsic.inverse_forward import InverseModel
-from cbet_jax.networks.embedding import Embedding, apply
+from cbet_jax.networks.embedding import apply
 from cbet_jax.types import unchanged
 from envs.types import Step
-from tests.support.moments import moment, observed, trajectory
+from tests.support.moments import embedded, observed, random_moments, trajectory
 
 STEPS, ACTORS, ACTIONS = 12, 2, 3
 SETTINGS = TrainSettings(auxiliary=AuxiliarySettings(channels=(2, 2), hidden_units=4))
 METHOD = e3b(SETTINGS, ACTIONS)
 
 
-def _play():
-    """Random views; the first actor's episode ends twice, the second one's never."""
-    random = np.random.default_rng(0)
-    numbers = random.integers(255, size=(STEPS + 1, ACTORS))
-    ended = np.zeros((STEPS + 1, ACTORS), bool)
-    ended[[4, 9], 0] = True
-    first, *moments = (moment(*each) for each in zip(numbers, numbers, strict=True))
-    steps = jax.tree.map(lambda *leaves: jnp.stack(leaves), *moments)
-    return numbers, ended, first, steps._replace(truncated=jnp.asarray(ended[1:]))
-
-
 @jax.jit
 def _observe(first: Step, steps: Step):
     params, _, bonus = observed(METHOD, first, steps)
-    views = jnp.concatenate([first.view[None], steps.view])
-    embedding = Embedding(SETTINGS.auxiliary.channels)
-    return params, bonus, apply(embedding, params.learnt["embedding"], views)
+    network = params.learnt["embedding"]
+    return params, bonus, embedded(SETTINGS.auxiliary.channels, network, first, steps)
 
 
 def _rewarded(params, played):
@@ -43,14 +30,14 @@ def _rewarded(params, played):
 
 
 def test_the_bonus_is_the_elliptical_norm_among_the_views_of_the_episode():
-    numbers, ended, first, steps = _play()
-    params, signal, embedded = _observe(first, steps)
-    bonus, embedded = np.asarray(signal), np.asarray(embedded, np.float64)
+    numbers, ended, first, steps = random_moments(STEPS, ACTORS, 255)
+    params, signal, phis = _observe(first, steps)
+    bonus, phis = np.asarray(signal), np.asarray(phis, np.float64)
     for actor in range(ACTORS):
         seen = []
         for step in range(STEPS):
             seen = [] if ended[step, actor] else seen
-            phi = embedded[step, actor]  # the view acted in
+            phi = phis[step, actor]  # the view acted in
             covariance = RIDGE * np.eye(len(phi)) + sum((np.outer(x, x) for x in seen), 0.0)
             expected = phi @ np.linalg.inv(covariance) @ phi if seen else 0.0
             np.testing.assert_allclose(bonus[step, actor], expected, rtol=1e-3)
@@ -67,7 +54,7 @@ def test_the_bonus_is_the_elliptical_norm_among_the_views_of_the_episode():
 
 
 def test_the_embedding_learns_to_tell_actions_apart():
-    numbers, _, first, steps = _play()
+    numbers, _, first, steps = random_moments(STEPS, ACTORS, 255)
     params, bonus, embedded = _observe(first, steps)
     action = np.random.default_rng(1).integers(ACTIONS, size=(STEPS, ACTORS))
     played = trajectory(numbers, action, signal=bonus, num_actions=ACTIONS)

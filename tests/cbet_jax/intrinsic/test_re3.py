@@ -1,14 +1,12 @@
 """RE3, beside numpy that sorts all distances of the episode."""
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from cbet_jax.config import AuxiliarySettings, TrainSettings
 from cbet_jax.intrinsic.re3 import NEIGHBOURS, re3
-from cbet_jax.networks.embedding import Embedding, apply
 from cbet_jax.types import unchanged
-from tests.support.moments import moment, observed, trajectory
+from tests.support.moments import embedded, observed, random_moments, trajectory
 
 STEPS, ACTORS, ACTIONS = 30, 2, 3
 SETTINGS = TrainSettings(auxiliary=AuxiliarySettings(channels=(2, 2)))
@@ -18,21 +16,15 @@ METHOD = re3(SETTINGS, ACTIONS)
 @jax.jit
 def _observe(first, steps):
     params, _, signal = observed(METHOD, first, steps)
-    views = jnp.concatenate([first.view[None], steps.view])
-    embedding = Embedding(SETTINGS.auxiliary.channels)
-    return params, signal, apply(embedding, params.fixed["encoder"], views)
+    network = params.fixed["encoder"]
+    return params, signal, embedded(SETTINGS.auxiliary.channels, network, first, steps)
 
 
 def test_the_reward_grows_with_the_distance_to_the_nearest_views_of_the_episode():
     """The first actor's episode ends twice; the second one's is longer than k, with revisits."""
-    random = np.random.default_rng(0)
-    numbers = random.integers(40, size=(STEPS + 1, ACTORS))
-    ended = np.zeros((STEPS + 1, ACTORS), bool)
-    ended[[4, 9], 0] = True
-    first, *moments = (moment(*each) for each in zip(numbers, numbers, strict=True))
-    steps = jax.tree.map(lambda *leaves: jnp.stack(leaves), *moments)
-    params, signal, embedded = _observe(first, steps._replace(truncated=jnp.asarray(ended[1:])))
-    phi = np.asarray(embedded, np.float64)
+    numbers, ended, first, steps = random_moments(STEPS, ACTORS, 40)
+    params, signal, phi = _observe(first, steps)
+    phi = np.asarray(phi, np.float64)
 
     expected = np.zeros((STEPS, ACTORS))
     for actor in range(ACTORS):
