@@ -29,12 +29,7 @@ from cbet_jax.settings.ranges import check_between
 from envs.minigrid import make_world
 from experiments.common import gridworlds, opening, presets, training_command
 from experiments.common.cli import Said, value_of
-from experiments.common.gridworlds import (
-    build,
-    gridworld_settings,
-    save_first_state,
-    view_options,
-)
+from experiments.common.gridworlds import build, gridworld_settings, save_first_state, view_options
 from experiments.common.outputs import given_run
 from experiments.common.screen import say
 from experiments.common.training_options import (
@@ -122,11 +117,7 @@ def defaults(said: Said, stored: RunSettings | None) -> TransferOptions:
         base = replace(base, train=replace(train, method="none"))
     if stored is None:
         base = presets.observing(like_source(said, base), said)
-        return TransferOptions(
-            **gridworld_options(base),
-            source=tyro.MISSING,
-            env=tyro.MISSING,
-        )
+        return TransferOptions(**gridworld_options(base), source=tyro.MISSING, env=tyro.MISSING)
     assert stored.transfer is not None
     return TransferOptions(
         **gridworld_options(replace(base, seeds=stored.seeds, first_seed=stored.first_seed)),

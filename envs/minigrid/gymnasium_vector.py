@@ -20,14 +20,7 @@ from envs.minigrid import render, rules
 from envs.minigrid.generators import Generator
 from envs.minigrid.observations import Observer, observer_of
 from envs.minigrid.rules import State
-from envs.minigrid.world import (
-    VIEW_SHAPE,
-    Seen,
-    Worlds,
-    gridworld,
-    look,
-    restart,
-)
+from envs.minigrid.world import VIEW_SHAPE, Seen, Worlds, gridworld, look, restart
 
 LEVELS_PER_ENV = 4  # levels per environment in a full pool
 RESET_MASK = "reset_mask"  # gymnasium's option of `reset`
