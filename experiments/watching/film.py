@@ -28,7 +28,7 @@ PAPER, INK, PALE_INK, EVENT_INK = (24, 24, 28), (240, 240, 240), (160, 160, 168)
 SHORT_FACTS = ("step", "action", "interactions", "event")  # shown below grids side by side
 # ffmpeg is started without code of ours between fork and exec, which JAX's threads would not bear.
 os.environ.setdefault("IMAGEIO_FFMPEG_NO_PREVENT_SIGINT", "1")
-FURTHEST_COLOR, FURTHEST_MEAN = 64, 1.0  # allowed differences of a GIF's colours, of 255
+FURTHEST_COLOR, FURTHEST_MEAN = 48, 1.0  # allowed differences of a GIF's colours, of 255
 CRF = 18  # constant rate factor of x264; 18 looks lossless
 
 Picture = UInt8[np.ndarray, "height width 3"]

@@ -75,6 +75,15 @@ def test_a_gif_has_new_colours_where_its_first_frame_lacks_them(tmp_path):
         assert np.abs(picture.astype(int) - frame).max() <= 8
 
 
+def test_a_gif_does_not_show_purple_as_grey(tmp_path):
+    """A small purple thing comes into a film that has all shades of grey."""
+    path, frames = tmp_path / "film.gif", np.zeros((2, 64, 64, 3), np.uint8)
+    frames[:, 0] = np.arange(0, 256, 4)[:, None]
+    frames[1, 30:33, 30:33] = (154, 103, 212)  # in sight of the agent
+    film.write(path, iter(frames), 5)
+    assert np.abs(read_gif(path)[1][31, 31].astype(int) - frames[1, 31, 31]).max() <= 8
+
+
 def test_a_png_shows_the_first_frame(frames, tmp_path):
     path = tmp_path / "level.PNG"
     assert film.write(path, iter(frames), 5) == (path, 1)
