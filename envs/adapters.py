@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, UInt8
 
 from envs.observation_bytes import BYTE, Bounds, make_view
-from envs.resets import reset_where
+from envs.resets import AT_ONCE, reset_where
 from envs.types import Step, World
 
 FINAL = "final_observation"  # in a step's information
@@ -58,6 +58,7 @@ class Environment(NamedTuple):
     needs_reset: Callable[[Transition], Bool[Array, " N"]] | None
     says_final: bool = True  # whether observations in which episodes end are known
     unmeasured: tuple[str, ...] = ("interactions",)  # as in `World`
+    resets_at_once: int = AT_ONCE
 
 
 def from_gymnax(
@@ -261,7 +262,8 @@ def batch_of(
         if env.needs_reset is not None:
             mask = env.needs_reset(transition)
             keys = jax.random.split(reset_key, num_worlds)
-            states, observation = reset_where(mask, keys, (states, observation), env.reset)
+            now, begin = (states, observation), env.reset
+            states, observation = reset_where(mask, keys, now, begin, env.resets_at_once)
         ended = transition.terminated | transition.truncated
         after = AdaptedState(states, jnp.where(ended, 0, length), key)
         seen = _as_step(transition, length, *encode(observation))

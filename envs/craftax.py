@@ -66,6 +66,7 @@ def make(name: str, num_worlds: int) -> World[AdaptedState]:
             step=step,
             needs_reset=lambda transition: transition.terminated | transition.truncated,
             unmeasured=("success",),
+            resets_at_once=1,  # a terrain takes a millisecond
         ),
         num_worlds,
     )

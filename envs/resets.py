@@ -11,7 +11,11 @@ AT_ONCE = 8  # environments
 
 
 def reset_where(
-    ended: Bool[Array, " N"], keys: Key[Array, " N"], now: Any, begin: Callable[[PRNGKeyArray], Any]
+    ended: Bool[Array, " N"],
+    keys: Key[Array, " N"],
+    now: Any,
+    begin: Callable[[PRNGKeyArray], Any],
+    at_once: int = AT_ONCE,
 ) -> Any:
     """Return `now` with fresh entries where an episode has ended.
 
@@ -22,15 +26,16 @@ def reset_where(
         keys: a key for each environment.
         now: arrays `[N, ...]`.
         begin: takes a key, returns the entries of one environment.
+        at_once: beginnings computed together; one is fastest where each takes long.
     """
     size, order, number = len(ended), jnp.argsort(~ended), ended.sum()
 
     def begin_some(progress: tuple[Array, Any]) -> tuple[Array, Any]:
         first, now = progress
-        some = order[jnp.minimum(first + jnp.arange(AT_ONCE), size - 1)]
+        some = order[jnp.minimum(first + jnp.arange(at_once), size - 1)]
         place = jnp.where(ended[some], some, size)
         fresh = jax.vmap(begin)(keys[some])
-        return first + AT_ONCE, jax.tree.map(
+        return first + at_once, jax.tree.map(
             lambda leaf, new: leaf.at[place].set(new, mode="drop"), now, fresh
         )
 

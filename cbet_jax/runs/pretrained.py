@@ -54,21 +54,20 @@ def pack(directory: RunDirectory, seed_index: int, path: Path) -> None:
     """Write the newest policy of one of a run's seeds into one `.npz` file, in bfloat16.
 
     Raises:
-        RunDirectoryError: the run holds no policy, or a transferred one, of two networks.
+        RunDirectoryError: the run holds no policy, or a biased one, of two networks.
     """
     settings = directory.settings()
-    if settings.transfer:
-        raise RunDirectoryError(
-            f"{directory.root} is a run of transfer, whose policy is two networks: a file holds one"
-        )
     only_policies = checkpoints(directory.policies) and not checkpoints(directory.checkpoints)
     loaded = saved_policies.load_params(
         directory, directory.saved_frames() if only_policies else None
     )
+    if jax.tree.leaves(loaded.state.fixed):
+        raise RunDirectoryError(f"the policy in {directory.root} is two networks: a file holds one")
     frames = loaded.position.frames
     own = jax.tree.map(lambda a: jnp.asarray(a[[seed_index]], jnp.bfloat16), loaded.state.learnt)
     ended = replace(
         settings,
+        transfer=None,  # fine-tuned: one network like any other
         train=replace(settings.train, frames=frames or settings.train.frames),
         seeds=1,
         first_seed=settings.first_seed + seed_index,

@@ -163,7 +163,7 @@ class _Playing:
                 continue
             # Compiled once, one program plays for all runs of the same networks.
             transfer, agent = run.settings.transfer, run.policies.agent
-            frozen = transfer and not transfer.fine_tune
+            frozen = jax.tree.leaves(run.policies.params.fixed)
             options = view_options(run.settings)
             alike = transfer and replace(transfer, run="", frames=0)
             kind = run.settings.train.network, alike, *options.items()

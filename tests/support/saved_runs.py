@@ -29,7 +29,7 @@ def save_run(
     settings = settings or RunSettings(PRESETS["smoke"].train, ("LavaGapS5",), SEEDS, first_seed=7)
     directory = RunDirectory(root)
     directory.create(settings)
-    agent = make_agent(settings.train.network, None, len(rules.ACTIONS), VIEW_SHAPE)
+    agent = make_agent(settings.train.network, settings.transfer, len(rules.ACTIONS), VIEW_SHAPE)
     params = jax.eval_shape(agent.init, jax.random.key(0))
     learner = {"policy": params.learnt, "fixed": params.fixed, "intrinsic": intrinsic}
 

@@ -11,9 +11,9 @@ import jax
 import numpy as np
 import pytest
 
-from cbet_jax.config import RunSettings, TrainSettings, TransferSettings
+from cbet_jax.config import RunSettings, TransferSettings
 from cbet_jax.runs import checkpoint, pretrained
-from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
+from cbet_jax.runs.directory import RunDirectoryError
 from cbet_jax.runs.metrics_table import HEADER
 from cbet_jax.runs.reading import UnreadableError
 from cbet_jax.runs.saved_policies import load_policies
@@ -154,13 +154,16 @@ def test_a_run_of_which_only_policies_are_left_is_packed(tmp_path):
         pretrained.pack(directory, 0, tmp_path / "none.npz")
 
 
-def test_a_run_of_transfer_is_not_packed(tmp_path):
-    biased = TransferSettings("runs/first", 80, TrainSettings().network)
-    directory = RunDirectory(tmp_path / "task")
-    directory.create(RunSettings(transfer=biased))
-    with pytest.raises(RunDirectoryError, match="is a run of transfer"):
-        pretrained.pack(directory, 0, tmp_path / "task.npz")
-    assert not (tmp_path / "task.npz").exists()
+def test_of_transfers_those_of_one_network_are_packed(tmp_path):
+    train, packed = PRESETS["smoke"].train, tmp_path / "task.npz"
+    biased = TransferSettings("runs/first", 80, train.network)
+    directory = save_run(tmp_path / "task", RunSettings(train, WORLDS, transfer=biased))
+    with pytest.raises(RunDirectoryError, match="two networks"):
+        pretrained.pack(directory, 0, packed)
+    assert not packed.exists()
+    tuned = RunSettings(train, WORLDS, transfer=replace(biased, fine_tune=True))
+    pretrained.pack(save_run(tmp_path / "tuned", tuned), 0, packed)
+    assert checkpoint.read_file(packed)[1]["settings"]["transfer"] is None
 
 
 @pytest.mark.parametrize("name", pretrained.names())
