@@ -14,15 +14,13 @@ def to_json(settings: Any) -> dict[str, Any]:
 def from_json[T](kind: type[T], nested: dict[str, Any]) -> T:
     """Return the dataclass that `to_json` made `nested` from.
 
-    A missing field is one that was added since, whose default is what was done before. A field
-    that was renamed since has its old name, and perhaps other values.
+    A missing field is one that was added since, whose default is what was done before.
 
     Raises:
         TypeError: a field is unknown.
         SettingsError: the dataclass refuses a value.
     """
     hints = get_type_hints(kind)
-    nested = dict(_renamed(name, value) for name, value in nested.items())
     unknown = sorted(set(nested) - set(hints))
     if unknown:
         raise TypeError(f"unknown field {unknown[0]}")
@@ -37,12 +35,6 @@ def from_json[T](kind: type[T], nested: dict[str, Any]) -> T:
                 value = from_json(inner, value)
         values[name] = tuple(value) if isinstance(value, list) else value
     return kind(**values)
-
-
-def _renamed(name: str, value: Any) -> tuple[str, Any]:
-    if name == "cut_at_time_outs":
-        return "bootstrap", "before" if value else "next"
-    return name, value
 
 
 def flattened(nested: dict[str, Any], prefix: str = "") -> dict[str, Any]:

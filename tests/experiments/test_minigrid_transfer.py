@@ -241,6 +241,8 @@ def test_tasks_have_the_published_settings_but_for_what_a_task_needs():
     assert presets.for_task("paper", "LavaGapS5").frames == 50_000_000
     laptop = presets.for_task("laptop", "Unlock")
     assert (laptop.frames, laptop.loss.relative_entropy) == (24_000_000, True)
+    assert laptop.loss.bootstrap == "final"
+    assert presets.for_task("laptop", "own.py:make").loss.bootstrap == "next"
 
 
 @pytest.mark.parametrize(

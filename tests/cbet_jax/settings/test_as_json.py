@@ -54,14 +54,6 @@ def test_a_setting_added_since_has_its_default():
     assert from_json(RunSettings, nested) == RunSettings()
 
 
-@pytest.mark.parametrize(("cut", "bootstrap"), [(False, "next"), (True, "before")])
-def test_a_setting_with_an_older_name_is_read(cut, bootstrap):
-    nested = to_json(RunSettings())
-    del nested["train"]["loss"]["bootstrap"]
-    nested["train"]["loss"]["cut_at_time_outs"] = cut
-    assert from_json(RunSettings, nested).train.loss.bootstrap == bootstrap
-
-
 def test_the_first_difference_is_named():
     one = {"a": 1, "b": {"c": [1, 2], "d": 4}}
     assert first_difference(one, one) is None
