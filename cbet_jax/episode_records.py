@@ -61,16 +61,15 @@ def with_episode_records(world: World[Any]) -> World[Recorded]:
         before, goes_on = state.episodes, ~state.episodes.ended
         met, count = jax.vmap(visit)(state.met, step.interaction)
         is_new = (count == 1) & step.interaction.any(axis=-1)
-        ended = step.terminated | step.truncated
         episodes = Episodes(
-            ended=ended,
+            ended=step.ended,
             environment=step.environment,
             success=before.success & goes_on | step.success,
             interactions=jnp.where(goes_on, before.interactions, 0) + is_new,
             length=step.length,
             extrinsic_return=jnp.where(goes_on, before.extrinsic_return, 0.0) + step.reward,
         )
-        return Recorded(worlds, episodes, jax.vmap(reset)(met, ended)), step
+        return Recorded(worlds, episodes, jax.vmap(reset)(met, step.ended)), step
 
     return replace(
         world,

@@ -125,6 +125,6 @@ def act(
     )
     # As in the published code, success zeroes the recurrent state, too, even while exploring,
     # where the episode continues.
-    first = step.terminated | step.truncated | step.success
+    first = step.ended | step.success
     step = step._replace(final_view=None, other_final_view=None)
     return ActorState(state, step, first, outputs.state), transition

@@ -42,6 +42,11 @@ class Step(NamedTuple):
     other_final_view: UInt8[Array, "N rows columns 3"] | None = None
 
     @property
+    def ended(self) -> Bool[Array, "*T N"]:
+        """Whether the action ended the episode."""
+        return self.terminated | self.truncated
+
+    @property
     def reached(self) -> UInt8[Array, "*T N height width 3"]:
         """The view that the action led to; without `final_view`, `view`."""
         return self.view if self.final_view is None else self.final_view

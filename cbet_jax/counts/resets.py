@@ -88,7 +88,7 @@ def episodic_resets(*, at_success: bool) -> Resets:
     """
 
     def mask(key: PRNGKeyArray, step: Step, shape: tuple[int, int]) -> Bool[Array, "kinds tables"]:
-        ended = step.terminated | step.truncated
-        return jnp.broadcast_to(ended | step.success if at_success else ended, shape)
+        ended = step.ended | step.success if at_success else step.ended
+        return jnp.broadcast_to(ended, shape)
 
     return Resets(mask)

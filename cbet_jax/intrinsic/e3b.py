@@ -46,7 +46,7 @@ def e3b(settings: TrainSettings, num_actions: int) -> Intrinsic:
     def observe(
         params: Params, memory: Memory, keys: Key[Array, " T"], experience: Experience
     ) -> tuple[Memory, Float[Array, "T N"]]:
-        ended = experience.step.terminated | experience.step.truncated
+        ended = experience.step.ended
         seen = embedding.embed(params, experience.view)
         start = jnp.eye(seen.shape[-1]) / RIDGE
 
