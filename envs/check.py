@@ -241,7 +241,7 @@ def _check_ends(subject: _Subject) -> None:
 def _check_lengths(subject: _Subject) -> None:
     """Check that lengths grow by one at each action and restart where an episode ended."""
     steps, limit = subject.play().steps, subject.world.max_steps
-    ended = steps.ended
+    ended = steps.terminated | steps.truncated
     expected = np.zeros_like(steps.length[0])
     for time, length in enumerate(steps.length):
         expected = expected + 1
@@ -260,13 +260,14 @@ def _check_lengths(subject: _Subject) -> None:
 
 def _check_resets(subject: _Subject) -> None:
     steps = subject.play().steps
-    if not steps.ended.any():
+    ended = steps.terminated | steps.truncated
+    if not ended.any():
         raise NotChecked(f"no episode ended in the {subject.count} steps that were played")
     starts = np.concatenate([subject.play(seed).first.view for seed in range(STARTS)])
     if (starts != starts[0]).any():
         return  # episodes begin differently: no view is wrong
     differs = (steps.view != starts[0]).any(axis=(-1, -2, -3))
-    if found := _where(steps.ended & differs):
+    if found := _where(ended & differs):
         raise ContractError(
             f"{found}: the episode ended, but the view is not the first one of the next episode"
         )
@@ -281,7 +282,7 @@ def _check_final_views(subject: _Subject) -> None:
         if not np.array_equal(getattr(one, field), getattr(other, field), equal_nan=True):
             raise ContractError(f"{field} differs between step and step_with_final")
     differs = (np.asarray(other.final_view) != other.view).any(axis=(-1, -2, -3))
-    if found := _where(differs & ~other.ended):
+    if found := _where(differs & ~(other.terminated | other.truncated)):
         raise ContractError(f"{found}: final_view must be the view, for the episode goes on")
 
 
@@ -296,7 +297,7 @@ def _check_independence(subject: _Subject) -> None:
     other_actions = subject.actions.copy()
     other_actions[:, -1] = (other_actions[:, -1] + 1) % world.num_actions
     one, other = subject.play().steps, subject.play(actions=other_actions).steps
-    ends = [each.ended.any(axis=1) for each in (one, other)]
+    ends = [(each.terminated | each.truncated).any(axis=1) for each in (one, other)]
     ended = ends[0] | ends[1]
     until = max(int(np.argmax(ended)), 1) if ended.any() else len(ended)
     for field in SEEN:
