@@ -50,7 +50,7 @@ def main(frames: float = FRAMES, seed: float = 0, *, num_envs: int = ENVS) -> li
     env: Any = RecordEpisodeMetrics(AddRNGKey(envs.minigrid.stoa_env(WORLD)))
     env = VmapWrapper(AutoResetWrapper(env, next_obs_in_extras=True))
     key, network_key, world_key = jax.random.split(jax.random.key(int(seed)), 3)
-    world, step = env.reset(jax.random.split(world_key, num_envs))
+    world, step = jax.jit(env.reset)(jax.random.split(world_key, num_envs))
     params = NETWORK.init(network_key, step.observation)
     now = Training(params, OPTIMIZER.init(params), world, step, None, key)
     play = jax.jit(partial(iterate, env))

@@ -153,7 +153,7 @@ def test_settings_of_one_program_learn_what_each_learns_alone(two_seeds):
     ("changes", "problem"),
     [
         ({"unroll": 7}, "unroll is 10, not 7"),
-        ({"frames": 7}, "frames is 1200, not 7"),
+        ({"frames": 7}, f"frames is {tiny.FRAMES}, not 7"),
         ({"intrinsic_coefficient": 0.1}, "intrinsic_coefficient is None, not another number"),
         (
             {"counts": CountSettings(capacity=64, reset_probability=0.0)},

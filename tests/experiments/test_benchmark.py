@@ -96,21 +96,6 @@ def test_vectors_are_measured_beside_envpools_of_the_same_size(no_waiting, tmp_p
         assert ratios[theirs.format(number)]["value"] == pytest.approx(quotient)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "expected"),
-    [
-        (["--groups", "speed"], "unknown group"),
-        (["--presets", "lptop"], "laptop"),
-        (["--envs", "DoorKey-8x9"], "square"),
-        (["--rounds", "0"], "rounds"),
-    ],
-)
-def test_bad_command_lines_are_refused(arguments, expected, capsys, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    assert expected in refused(benchmark.main, arguments, capsys)
-    assert not list(tmp_path.iterdir())
-
-
 def test_a_file_is_never_overwritten(capsys, tmp_path):
     path = tmp_path / "benchmark.json"
     path.write_text("an older one")

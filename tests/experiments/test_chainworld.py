@@ -52,19 +52,3 @@ def test_the_table_has_every_rule_and_seed_and_there_is_a_figure(folder, rows, c
             assert row["share_A"] == pytest.approx(1 / 40, abs=1e-4)
     assert (folder / "chainworld.png").read_bytes().startswith(b"\x89PNG")
     assert "already exists" in refused(chainworld.main, ["--out", str(folder)], capsys)
-
-
-BAD_COMMAND_LINES = {
-    "unknown method": (["--method", "rnd"], "known: cbet, count"),
-    "one step": (["--steps", "1"], "steps must be at least 2"),
-    "no chance": (["--reset-probabilities", "0.1", "1.5"], "at most 1"),
-    "no discount": (["--discount", "1"], "discount"),
-}
-
-
-@pytest.mark.parametrize("name", BAD_COMMAND_LINES)
-def test_bad_command_lines_are_refused(name, capsys, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    arguments, expected = BAD_COMMAND_LINES[name]
-    assert expected in refused(chainworld.main, arguments, capsys)
-    assert not list(tmp_path.iterdir())

@@ -16,12 +16,10 @@ from cbet_jax.networks import policy_network
 from cbet_jax.networks.published_weights import convert
 from cbet_jax.runs import memory
 from cbet_jax.runs.directory import RunDirectory
-from cbet_jax.runs.host_loop import Outcome
 from cbet_jax.runs.saved_policies import load_policies
 from envs.minigrid import make_world
 from envs.minigrid.generators.catalogue import TRANSFER
 from experiments import import_torch, minigrid_pretrain, minigrid_transfer
-from experiments.common import training_command
 from experiments.common.presets import HABITAT_PRESETS
 from experiments.evaluation.gridworlds import open_run
 from experiments.import_torch import PublishedCheckpoint, run_settings
@@ -29,8 +27,6 @@ from experiments.watching.players import saved_player
 from tests.support.published import FLAGS, FRAMES, HABITAT, NETWORK, UPDATES, content, drawn
 from tests.support.refusal import refused
 from tests.support.tiny import numbers
-
-NOT_TRAINED = Outcome(0, finished=False, trained=False, signal=0)
 
 
 @pytest.fixture
@@ -86,9 +82,8 @@ def test_it_is_evaluated_and_watched_like_any_other_run(imported):
         np.testing.assert_array_equal(value, wanted[name])
 
 
-def test_it_is_transferred_like_any_other_run(imported, tmp_path, monkeypatch):
+def test_it_is_transferred_like_any_other_run(imported, tmp_path, monkeypatch, not_trained):
     started = []
-    monkeypatch.setattr(training_command, "train_together", lambda *_: [NOT_TRAINED])
     monkeypatch.setattr(minigrid_transfer, "save_first_state", lambda *run: started.append(run))
     arguments = ("--preset", "smoke", "--env", "Unlock", "--out", str(tmp_path / "task"))
     minigrid_transfer.main(["--from", str(imported.root), *arguments])

@@ -1,7 +1,5 @@
 """The file to begin with: it passes every check as written, and never replaces another."""
 
-from pathlib import Path
-
 import pytest
 
 from cbet_jax.config import TrainSettings
@@ -42,11 +40,3 @@ def test_nothing_is_overwritten(tmp_path, capsys):
     assert '"""bonus: reward views' in content
     assert "already exists" in refused(new_method.main, ["b", "--out", str(path)], capsys)
     assert path.read_text() == content
-
-
-def test_names_that_no_file_can_have_are_refused(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    assert "a name of Python" in refused(new_method.main, ["my-bonus"], capsys)
-    assert "a name of Python" in refused(new_method.main, ["class"], capsys)
-    assert "must end in .py" in refused(new_method.main, ["bonus", "--out", "bonus"], capsys)
-    assert not list(Path().iterdir())

@@ -45,21 +45,3 @@ def test_a_runs_policy_can_visit_the_level(directory):
     assert (seen.states.total(), seen.changes.total()) == (8, 6)
     wanted = load_policies(directory, directory.settings(), world).params.learnt
     jax.tree.map(lambda a, b: np.testing.assert_array_equal(a, b[SEEDS - 1]), params.learnt, wanted)
-
-
-BAD_COMMAND_LINES = {
-    "unknown action": (["--actions", "pick-up"], "pickup"),
-    "no action": (["--actions"], "--actions names nothing"),
-    "unknown direction": (["--facing", "south"], "right, down"),
-    "a checkpoint of nothing": (["--checkpoint", "100"], "--from RUN"),
-    "a seed of nothing": (["--seed-index", "3"], "--seed-index needs --from RUN"),
-    "no run": (["--from", "nowhere"], "holds no run"),
-}
-
-
-@pytest.mark.parametrize("name", BAD_COMMAND_LINES)
-def test_bad_command_lines_are_refused(name, capsys, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    arguments, expected = BAD_COMMAND_LINES[name]
-    assert expected in refused(reward_maps.main, arguments, capsys)
-    assert not list(tmp_path.iterdir())

@@ -2,6 +2,7 @@
 
 import csv
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,27 +10,41 @@ import pytest
 
 import cbet_jax
 from cbet_jax.config import ObservationSettings
+from cbet_jax.program import seed_keys
+from cbet_jax.runs import checkpoint
+from cbet_jax.runs.checkpoint import Position
 from cbet_jax.runs.directory import RunDirectory
 from envs.minigrid import make_world
 from experiments import minigrid_evaluate, minigrid_pretrain, minigrid_transfer, watch
+from experiments.common import cli, gridworlds
+from tests.support.evaluated import EPISODES
+from tests.support.evaluated import WORLDS as PLAYED
+from tests.support.own_world import own_world
 from tests.support.refusal import refused
-from tests.support.tiny import ARGUMENTS, CHUNK_FRAMES, pretrained
-from tests.support.unrendered import leave_unrendered
+from tests.support.tiny import (
+    ARGUMENTS,
+    CHUNK_FRAMES,
+    SEEDS,
+    WORLDS,
+    drawn,
+    pretrained,
+    saved_frames,
+)
 
-WORLD = "Unlock?max_steps=30"
-TINY = (*ARGUMENTS, "--frames", str(CHUNK_FRAMES), "--seeds", "1")
+WORLD = "LavaGapS5?max_steps=30"
+CORRIDOR = "WGWGWGWGWGWG\nWG>>KYLYGGWG\nWGWGWGWGWGWG"
+TINY = (*ARGUMENTS, "--frames", str(CHUNK_FRAMES))
+PIXELS = ("--envs", WORLD, "--view", "rgb", "--view-size", "5")
 
 
-@pytest.fixture(scope="module")
-def run(tmp_path_factory) -> RunDirectory:
-    """A run of policies that see pixels, in a world with another time limit."""
-    root = tmp_path_factory.mktemp("views") / "rgb"
-    with pytest.MonkeyPatch.context() as patch:
-        leave_unrendered(patch)
-        minigrid_pretrain.main(
-            [*TINY, "--envs", WORLD, "--view", "rgb", "--view-size", "5", "--out", str(root)]
-        )
-    return RunDirectory(root)
+@pytest.fixture
+def run(tmp_path, not_trained) -> RunDirectory:
+    """A run of policies that see pixels, in a world with another time limit, and do not learn."""
+    run = RunDirectory(tmp_path / "rgb")
+    minigrid_pretrain.main([*TINY, *PIXELS, "--out", str(run.root)])
+    policies = drawn(view=(40, 40, 3), network=run.settings().train.network).learnt
+    checkpoint.save(run.checkpoints, {"learner": {"policy": policies}}, Position(1, CHUNK_FRAMES))
+    return run
 
 
 def test_the_view_and_the_time_limit_are_recorded(run):
@@ -44,8 +59,23 @@ def test_the_view_and_the_time_limit_are_recorded(run):
     assert actions.shape == (3,)
 
 
+def test_a_program_trains_such_policies(run):
+    """It is traced, not compiled; the slow test below runs it."""
+    program = gridworlds.build(run.settings())
+    state = jax.eval_shape(program.init, seed_keys(SEEDS))
+    assert state.actor.step.other_view.shape == (SEEDS, WORLDS, 40, 40, 3)
+    after, _ = jax.eval_shape(program.advance, state)
+    chex.assert_trees_all_equal_shapes_and_dtypes(after, state)
+
+
+@pytest.mark.slow
+def test_policies_that_see_pixels_are_trained(tmp_path):
+    minigrid_pretrain.main([*TINY, *PIXELS, "--out", str(tmp_path)])
+    assert saved_frames(RunDirectory(tmp_path)) == [CHUNK_FRAMES]
+
+
 def test_policies_are_evaluated_and_watched_with_their_view(run, capsys):
-    minigrid_evaluate.main([str(run.root), "--episodes", "2", "--envs", WORLD])
+    minigrid_evaluate.main([str(run.root), "--episodes", str(EPISODES), "--envs", *PLAYED])
     with (run.root / "evaluation.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert {row["method"] for row in rows} >= {"cbet", "untrained"}
@@ -53,9 +83,10 @@ def test_policies_are_evaluated_and_watched_with_their_view(run, capsys):
     assert (run.root / "shown.gif").stat().st_size
 
 
-def test_a_transfer_sees_what_its_policy_has_seen(run, tmp_path, capsys):
+def test_a_transfer_sees_what_its_policy_has_seen(run, tmp_path, capsys, not_trained):
     line = ["--from", str(run.root), "--env", "Unlock", *TINY]
     minigrid_transfer.main([*line, "--out", str(tmp_path / "task")])
+    assert saved_frames(RunDirectory(tmp_path / "task")) == [0]
     settings = RunDirectory(tmp_path / "task").settings()
     assert settings.observation == ObservationSettings("rgb", 5)
     told = refused(minigrid_transfer.main, [*line, "--view", "egocentric"], capsys)
@@ -72,29 +103,18 @@ def test_full_views_of_other_grids_are_not_transferred(tmp_path, capsys):
     assert "its grid of 6 x 6 cells is larger than the 5 x 5 of the full view" in told
 
 
-@pytest.mark.parametrize(
-    ("options", "line"),
-    [
-        (("--view", "pixels"), "full-rgb"),
-        (("--view-size", "6"), "view_size must be odd and in 3..31, not 6"),
-        (("--view", "full", "--view-size", "9"), "a full view has no view_size"),
-        (("--envs", "Unlock?max_steps=0"), "N in 1..9999999"),
-        (("--envs", "Fetch-5x5-N2"), "mission is in words"),
-    ],
-)
-def test_bad_views_limits_and_worlds_are_refused(options, line, capsys):
-    assert line in refused(minigrid_pretrain.main, [*TINY, *options], capsys)
+def test_counts_see_the_same_whatever_policies_see(tmp_path):
+    """An agent takes a key, opens a door, and goes through it."""
 
+    def played(**options):
+        world = make_world([name], 4, explore=True, **options)
+        actions = jnp.full((5, 4), jnp.array([3, 2, 5, 2, 2])[:, None])
+        play = lambda key: jax.lax.scan(world.step, world.init(key)[0], actions)[1]  # noqa: E731
+        return jax.jit(play)(jax.random.key(0))
 
-def test_counts_see_the_same_whatever_policies_see():
-    made = [make_world(["DoorKey-5x5"], 4, explore=True, **o) for o in ({}, {"view": "full"})]
-    states = [world.init(jax.random.key(0))[0] for world in made]
-    steps = [jax.jit(world.step) for world in made]
-    for action in (2, 0, 2, 3, 5, 1):
-        seen = []
-        for index, step in enumerate(steps):
-            states[index], after = step(states[index], jnp.full(4, action, jnp.int32))
-            seen.append(after)
-        usual, full = seen
-        assert (usual.other_view, full.policy_view.shape) == (None, (4, 5, 5, 3))
-        jax.tree.map(np.testing.assert_array_equal, usual, full._replace(other_view=None))
+    with own_world(tmp_path, f"def make():\n    return {CORRIDOR!r}\n") as file:
+        name = cli.load_world(f"{file}:make")
+        usual, full = played(), played(view="full")
+    assert (usual.other_view, full.policy_view.shape) == (None, (5, 4, 6, 3, 3))
+    assert len({panorama.tobytes() for panorama in np.asarray(full.panorama[:, 0])}) == 5
+    jax.tree.map(np.testing.assert_array_equal, usual, full._replace(other_view=None))

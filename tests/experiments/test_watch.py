@@ -86,41 +86,6 @@ def test_a_film_of_one_episode_is_short(words, steps, tmp_path, monkeypatch):
     assert asked == [steps]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "expected"),
-    [
-        ([], "--env NAME"),
-        (["--env", "KeyCoridorS3R3"], "KeyCorridorS3R3"),
-        (["--env", "KeyCorridorS3R3", "--out", "film.avi"], ".gif, .mp4, .png"),
-        (["--env", "KeyCorridorS3R3", "--out", "here.gif"], "already exists"),
-        (["--env", "KeyCorridorS3R3", "--out", "a.gif", "--terminal"], "--terminal"),
-        (["--env", "KeyCorridorS3R3", "--fps", "51"], "fps must be at most 50"),
-        (["--env", "KeyCorridorS3R3", "--seed-index", "1"], "seed_index must be in 0..0"),
-        (["--env", "KeyCorridorS3R3", "--checkpoint", "80"], "--checkpoint needs DIR"),
-        (["--env", "KeyCorridorS3R3", "--beside-random"], "--beside-random needs DIR"),
-        (
-            ["--env", "KeyCorridorS3R3", "--method", "rnd"],
-            "there is no run: leave --method rnd out",
-        ),
-        (
-            ["--env", "KeyCorridorS3R3", "--simulator", "no.py"],
-            "--simulator is for scenes of rooms",
-        ),
-        (
-            ["--env", "KeyCorridorS3R3", "--simulator-python", "x"],
-            "--simulator-python is for scenes",
-        ),
-        (["--env", "KeyCorridorS3R3", "--up", "z"], "--up is for scenes of rooms"),
-    ],
-)
-def test_what_cannot_be_watched_is_refused(arguments, expected, tmp_path, capsys, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "here.gif").write_text("mine")
-    assert expected in refused(watch.main, arguments, capsys)
-    assert [path.name for path in tmp_path.iterdir()] == ["here.gif"]
-    assert (tmp_path / "here.gif").read_text() == "mine"
-
-
 def test_a_video_without_ffmpeg_is_refused(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(film, "find_spec", lambda name: None)
     arguments = ["--env", "KeyCorridorS3R3", "--out", str(tmp_path / "film.mp4")]

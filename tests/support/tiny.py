@@ -21,7 +21,7 @@ from cbet_jax.runs.directory import RunDirectory, checkpoints, frames_of
 SEEDS, WORLDS, STEPS = 2, 2, 10
 CHUNK = 2  # iterations
 CHUNK_FRAMES = CHUNK * WORLDS * STEPS
-CHUNKS = 30
+CHUNKS = 10
 FRAMES = CHUNKS * CHUNK_FRAMES
 
 NETWORK = NetworkSettings(
@@ -62,13 +62,14 @@ HABITAT_FRAMES = 4 * CHUNK_FRAMES
 HABITAT_ARGUMENTS = (
     *ARGUMENTS,
     *("--seeds", "1", "--frames", str(HABITAT_FRAMES), "--max-steps", "7"),
-    *("--network.conv-layers", "2"),  # fewer than the preset's: each takes seconds to compile
 )
 
 
-def drawn(actions: int = 7, view: tuple[int, ...] = (7, 7, 3)) -> AgentParams:
+def drawn(
+    actions: int = 7, view: tuple[int, ...] = (7, 7, 3), network: NetworkSettings = NETWORK
+) -> AgentParams:
     """Return networks of a run's seeds, drawn in numpy: nothing is compiled."""
-    init = network_agent(NETWORK, actions, view).init
+    init = network_agent(network, actions, view).init
     shapes = jax.eval_shape(jax.vmap(init), seed_keys(SEEDS))
     random = np.random.default_rng(0)
     return jax.tree.map(lambda leaf: random.normal(0, 0.1, leaf.shape).astype(leaf.dtype), shapes)

@@ -17,10 +17,13 @@ def single_env(name: str, num_worlds: int, *, explore: bool = True) -> World:
     return gridworld([GENERATORS[name]], num_worlds, explore=explore)
 
 
-def corridor(num_worlds: int, *, length: int = 4, max_steps: int = 7) -> World:
+def corridor(
+    num_worlds: int, *, length: int = 4, max_steps: int = 7, num_actions: int = 3
+) -> World:
     """Agents in a corridor that go left, stay or go right; the right end is the goal.
 
-    Nothing but the time limit ends an episode. View and panorama are the place, all over.
+    Nothing but the time limit ends an episode. View and panorama are the place, all over. Of more
+    than three actions the others go right, too.
     """
 
     def init(key):
@@ -61,7 +64,7 @@ def corridor(num_worlds: int, *, length: int = 4, max_steps: int = 7) -> World:
         refresh=lambda state: state,
         report=lambda state: {},
         num_worlds=num_worlds,
-        num_actions=3,
+        num_actions=num_actions,
         view_shape=(7, 7, 3),
         environments=("corridor",),
         max_steps=max_steps,

@@ -36,12 +36,6 @@ def pretrain(root: Path, *arguments: str, before: Callable[[], Any] = lambda: No
     return run_main(minigrid_pretrain.main, words, root, before)
 
 
-def pretrain_unnamed() -> None:
-    """Train a new run in this process, in a directory that it names itself."""
-    stand_in()
-    minigrid_pretrain.main(NEW)
-
-
 def resume(root: Path, before: Callable[[], Any] = lambda: None) -> Ended:
     """Continue a run in another process."""
     return run_main(minigrid_pretrain.main, ["--out", str(root), "--resume"], root, before)
@@ -70,20 +64,15 @@ def run_main(
 
 def die_at(owner: Any, name: str, call: int) -> None:
     """Let this process kill itself when it calls a function for so many times."""
-    at(owner, name, call, lambda: os.kill(os.getpid(), signal.SIGKILL))
-
-
-def at(owner: Any, name: str, call: int, action: Callable[[], Any]) -> None:
-    """Let this process do something when it calls a function for so many times."""
     original, calls = getattr(owner, name), []
 
-    def acting(*arguments: Any, **named: Any) -> Any:
+    def dying(*arguments: Any, **named: Any) -> Any:
         calls.append(1)
         if len(calls) == call:
-            action()
+            os.kill(os.getpid(), signal.SIGKILL)
         return original(*arguments, **named)
 
-    setattr(owner, name, acting)
+    setattr(owner, name, dying)
 
 
 def differs(root: Path, wanted: Path) -> str:

@@ -61,23 +61,10 @@ def _assert_close(ours, theirs, atol):
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=atol), ours, theirs)
 
 
-def test_unroll_is_an_lstm(computed):
-    (ours, _), theirs, _ = computed
-    _assert_close(ours[0], theirs[0], 1e-5)
-
-
-def test_the_gradient_written_out_equals_the_automatic_one(computed):
-    (ours, _), theirs, _ = computed
-    _assert_close(ours[1], theirs[1], 1e-4)
-
-
-def test_seeds_are_unrolled_side_by_side(computed):
-    one_by_one, _, side_by_side = computed
+@pytest.mark.parametrize(("part", "atol"), [(0, 1e-5), (1, 1e-4)], ids=["outputs", "gradients"])
+def test_it_is_the_textbooks_lstm_and_seeds_are_unrolled_side_by_side(computed, part, atol):
+    """The gradient written out equals the automatic one."""
+    one_by_one, theirs, side_by_side = computed
+    _assert_close(one_by_one[0][part], theirs[part], atol)
     for seed, alone in enumerate(one_by_one):
-        _assert_close(jax.tree.map(itemgetter(seed), side_by_side[0]), alone[0], 1e-5)
-
-
-def test_seeds_have_gradients_side_by_side(computed):
-    one_by_one, _, side_by_side = computed
-    for seed, alone in enumerate(one_by_one):
-        _assert_close(jax.tree.map(itemgetter(seed), side_by_side[1]), alone[1], 1e-4)
+        _assert_close(jax.tree.map(itemgetter(seed), side_by_side[part]), alone[part], atol)

@@ -9,6 +9,7 @@ import signal
 import sys
 import threading
 from functools import partial
+from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -96,15 +97,10 @@ def resume(directory: RunDirectory, *arguments) -> None:
     minigrid_pretrain.main(["--out", str(directory.root), "--resume", *arguments])
 
 
-@pytest.fixture
-def refused_resume(capsys):
-    """Return a function that resumes a run and returns the line that refuses it."""
-
-    def resume_in_vain(directory, *arguments, status=2) -> str:
-        words = ["--out", str(directory.root), "--resume", *arguments]
-        return refused(minigrid_pretrain.main, words, capsys, status)
-
-    return resume_in_vain
+def refused_resume(capsys, directory: RunDirectory, *arguments, status=2) -> str:
+    """Return the line that refuses to resume a run."""
+    words = ["--out", str(directory.root), "--resume", *arguments]
+    return refused(minigrid_pretrain.main, words, capsys, status)
 
 
 def files(folder: Path) -> dict[Path, bytes]:
@@ -167,9 +163,16 @@ def test_full_count_tables_are_told_of_once(tmp_path, monkeypatch, capsys):
 
     shown, overflow = host_loop._Loop.show, itertools.count()
     monkeypatch.setattr(host_loop._Loop, "show", show)
-    monkeypatch.setattr(host_loop, "OVERFLOW_SHARE", 0.93 / CHUNK_FRAMES)  # 14 > 0.93 * 15
+    monkeypatch.setattr(host_loop, "OVERFLOW_SHARE", 0.75 / CHUNK_FRAMES)  # 4 > 0.75 * 5
     pretrain(tmp_path, *RARELY)
-    assert capsys.readouterr().out.count("count tables are full: 14 visits") == 1
+    assert capsys.readouterr().out.count("count tables are full: 4 visits") == 1
+
+
+FOREIGN = (  # files of the user's
+    *(".draft.tmp", ".draft.0a.tmp.csv", ".a.0A1B2C3D.tmp", "world-of-mine.py", "policies/.x.tmp"),
+    *("figures/.mine.tmp.png", "checkpoints/notes", "checkpoints/7/notes"),
+    *("checkpoints/.mine.tmp/notes", "checkpoints/0000000000007.mine/notes"),
+)
 
 
 def test_a_resumed_run_writes_the_same_numbers(unbroken, stopped, tmp_path):
@@ -178,9 +181,12 @@ def test_a_resumed_run_writes_the_same_numbers(unbroken, stopped, tmp_path):
     with open(stopped.metrics, "a") as file:
         file.write("0,99999,entropy,1.0\n1,999")  # rows of a chunk that was never saved
     backed_up = stopped.metrics.read_bytes()
-    (stopped.checkpoints / "notes.txt").write_text("a file")
     (stopped.checkpoints / "7²").mkdir()
+    for name in FOREIGN:
+        (stopped.root / name).parent.mkdir(parents=True, exist_ok=True)
+        (stopped.root / name).write_text("precious")
     resume(stopped, *RARELY)
+    assert {(stopped.root / name).read_text() for name in FOREIGN} == {"precious"}
     assert stopped.metrics.read_bytes() == unbroken.metrics.read_bytes()
     assert (tmp_path / "backup.csv").read_bytes() == backed_up
     sessions = json.loads(stopped.manifest.read_text())["sessions"]
@@ -200,9 +206,7 @@ def test_a_run_that_died_before_its_first_checkpoint_begins_anew(unbroken, tmp_p
     assert not left.exists()
 
 
-def test_a_finished_run_is_not_touched_again_unless_it_is_made_longer(
-    unbroken, tmp_path, capsys, refused_resume
-):
+def test_a_finished_run_is_not_touched_again_unless_it_is_made_longer(unbroken, tmp_path, capsys):
     directory = RunDirectory(shutil.copytree(unbroken.root, tmp_path / "finished"))
     kept = [directory.config, directory.manifest, directory.metrics]
     before, names = [path.read_bytes() for path in kept], files(directory.root).keys()
@@ -215,12 +219,12 @@ def test_a_finished_run_is_not_touched_again_unless_it_is_made_longer(
     resume(directory, "--frames", str(longer))
     assert directory.settings() == whole.settings()
     assert directory.metrics.read_bytes() == whole.metrics.read_bytes()
-    error = refused_resume(directory, "--frames", str(FRAMES))
+    error = refused_resume(capsys, directory, "--frames", str(FRAMES))
     assert f"train.frames is {longer}, not {FRAMES}" in error
 
 
 def test_a_run_whose_tables_are_too_small_is_not_made_longer(
-    unbroken, tmp_path, monkeypatch, refused_resume
+    unbroken, tmp_path, monkeypatch, capsys
 ):
     def larger(settings, mesh=None):
         program = fake_program(settings, mesh)
@@ -229,7 +233,7 @@ def test_a_run_whose_tables_are_too_small_is_not_made_longer(
 
     monkeypatch.setattr("experiments.common.gridworlds.build", larger)
     directory = RunDirectory(shutil.copytree(unbroken.root, tmp_path / "extended"))
-    assert "have no room for" in refused_resume(directory, "--frames", str(10 * FRAMES))
+    assert "have no room for" in refused_resume(capsys, directory, "--frames", str(10 * FRAMES))
     assert directory.settings() == unbroken.settings()
 
 
@@ -288,7 +292,7 @@ DAMAGES = {
     **{
         f"{name} is {content[:20]!r}": (rewritten(name, lambda _, new=content: new), f"{name} ")
         for name in ("config.json", "manifest.json")
-        for content in (b"{", b'{"sessions": 3}', b"[]", b"\xff\xfe", b"[" * 10**5)
+        for content in (b"", b"{", b'{"sessions": 3}', b"[]", b"\xff\xfe", b"[" * 10**5)
     },
     "no metrics": (lambda directory: directory.metrics.unlink(), "metrics.csv is damaged"),
     "another setting": (
@@ -300,11 +304,11 @@ DAMAGES = {
 
 
 @pytest.mark.parametrize("what", DAMAGES)
-def test_damage_is_refused(stopped, what, refused_resume):
+def test_damage_is_refused(stopped, what, capsys):
     damage, problem = DAMAGES[what]
     damage(stopped)
     before = files(stopped.root)
-    assert problem in refused_resume(stopped, status=3)
+    assert problem in refused_resume(capsys, stopped, status=3)
     if what != "every checkpoint":  # which are set aside
         assert files(stopped.root) == before
     if what in METRICS:
@@ -312,17 +316,21 @@ def test_damage_is_refused(stopped, what, refused_resume):
             metrics_table.read_verified(stopped)
 
 
-def test_a_contradiction_and_a_second_process_are_refused(stopped, refused_resume):
-    error = refused_resume(stopped, "--network.lstm-units", "32")
+def test_contradictions_other_surroundings_and_a_second_process_are_refused(
+    stopped, capsys, monkeypatch
+):
+    error = refused_resume(capsys, stopped, "--network.lstm-units", "32")
     assert "train.network.lstm_units is 4, not 32" in error
     with stopped.lock():
-        assert "in use" in refused_resume(stopped)
+        assert "in use" in refused_resume(capsys, stopped)
+    monkeypatch.setenv("XLA_FLAGS", f"{os.environ['XLA_FLAGS']} --xla_cpu_enable_fast_math=true")
+    assert "XLA_FLAGS" in refused_resume(capsys, stopped)
 
 
 @pytest.mark.parametrize(
     "name", [".lock", "metrics.csv", "manifest.json", "checkpoints", "figures"]
 )
-def test_a_link_is_refused_and_what_it_leads_to_stays(stopped, name, tmp_path, refused_resume):
+def test_a_link_is_refused_and_what_it_leads_to_stays(stopped, name, tmp_path, capsys):
     victim, link = tmp_path / "victim", stopped.root / name
     if link.exists():
         link.rename(victim)
@@ -331,15 +339,15 @@ def test_a_link_is_refused_and_what_it_leads_to_stays(stopped, name, tmp_path, r
         (victim / "learning_curves.png").write_text("precious")
     before = files(victim)
     link.symlink_to(victim)
-    assert "is a link" in refused_resume(stopped)
+    assert "is a link" in refused_resume(capsys, stopped)
     assert files(victim) == before
 
 
 @pytest.mark.parametrize("name", [".lock", "metrics.csv"])
-def test_a_pipe_is_refused(stopped, name, refused_resume):
+def test_a_pipe_is_refused(stopped, name, capsys):
     (stopped.root / name).unlink()
     os.mkfifo(stopped.root / name)
-    assert "no ordinary file" in refused_resume(stopped, status=3)
+    assert "no ordinary file" in refused_resume(capsys, stopped, status=3)
 
 
 @pytest.mark.parametrize(
@@ -351,11 +359,8 @@ def test_a_full_disk_ends_the_run_in_one_line(
     method, call, limit, tmp_path, unbroken, capsys, monkeypatch
 ):
     monkeypatch.setattr(sys, "dont_write_bytecode", True)  # it would be cut off
-    limits, original = (
-        resource.getrlimit(resource.RLIMIT_FSIZE),
-        getattr(metrics_table.Table, method),
-    )
-    calls = itertools.count(1)
+    limits, calls = resource.getrlimit(resource.RLIMIT_FSIZE), itertools.count(1)
+    original = getattr(metrics_table.Table, method)
 
     def fill(*arguments):
         if next(calls) == call:  # files grow up to so many bytes
@@ -408,8 +413,10 @@ BUSY = {  # what a process is doing as its directory is moved away -> the functi
 }
 
 
-@pytest.mark.parametrize("then", ["moved", "deleted", "succeeded"])
-@pytest.mark.parametrize("busy", BUSY)
+MOVES = [*product(BUSY, ("succeeded",)), *zip(BUSY, ("moved", "deleted") * 3, strict=True)]
+
+
+@pytest.mark.parametrize(("busy", "then"), MOVES)
 def test_a_run_that_was_moved_writes_nothing_where_it_was(
     busy, then, unbroken, tmp_path, capsys, monkeypatch
 ):
@@ -458,16 +465,14 @@ def test_metrics_that_were_damaged_while_a_run_trained_are_not_believed(
         assert f"metrics.csv is damaged: it is not what was written by {4 * CHUNK_FRAMES}" in error
 
 
-def test_a_program_that_does_not_fit_leaves_nothing(
-    tmp_path, stopped, capsys, monkeypatch, refused_resume
-):
+def test_a_program_that_does_not_fit_leaves_nothing(tmp_path, stopped, capsys, monkeypatch):
     """What it needs is known once it is compiled, before anything is played."""
     monkeypatch.setattr(memory, "available", lambda devices: 100)
     arguments = [*ARGUMENTS, "--out", str(tmp_path / "new")]
     assert "training takes 0.0 GiB" in refused(minigrid_pretrain.main, arguments, capsys)
     assert not (tmp_path / "new").exists()
     before = files(stopped.root)
-    assert "training takes 0.0 GiB" in refused_resume(stopped)
+    assert "training takes 0.0 GiB" in refused_resume(capsys, stopped)
     assert files(stopped.root) == before
 
 

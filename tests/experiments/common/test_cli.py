@@ -12,35 +12,6 @@ from experiments.common import cli, invocation
 from tests.support.refusal import refused
 from tests.support.tiny import ARGUMENTS
 
-BAD_COMMAND_LINES = {
-    "unknown world": (["--envs", "KeyCoridorS3R3"], "KeyCorridorS3R3"),
-    "unknown method": (["--method", "cbett"], "cbet"),
-    "unknown ablation": (["--method", "ablation-produkt"], "ablation-product"),
-    "unknown view": (["--counts.states", "panorama"], "panoramic"),
-    "episodic counts": (["--method", "ride", "--counts.reset-probability", "0"], "episode"),
-    "unknown preset": (["--preset", "lptop"], "laptop"),
-    "unknown option": (["--frmes", "10"], "--frames"),
-    "not a number": (["--frames", "many"], "many"),
-    "own settings in two lists": (["--own", "a=1", "--own", "b=1"], "--own is given twice"),
-    "no value": (["--frames"], "--frames"),
-    "sizes do not divide": (["--worlds", "41", "--batch", "32"], "do not divide"),
-    "a rate that is no number": (["--optimizer.learning-rate", "nan"], "a finite number, not nan"),
-    "codes of cells": (["--counts.keys", "ternary"], "counts.keys=ternary codes the pixels"),
-    "kept too late": (["--frames", "9", "--keep-at", "10"], "keep_at must be in 1..9, not 10"),
-    "no worlds": (["--envs"], "--envs names nothing"),
-    "too much memory": (["--method", "count", "--seeds", "10000"], "smaller --counts.capacity"),
-    "resume without a directory": (["--resume"], "--out"),
-    "resume of nothing": (["--resume", "--out", "nowhere"], "holds no run"),
-}
-
-
-@pytest.mark.parametrize("name", BAD_COMMAND_LINES)
-def test_bad_command_lines_are_refused(name, capsys, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    arguments, expected = BAD_COMMAND_LINES[name]
-    assert expected in refused(minigrid_pretrain.main, arguments, capsys)
-    assert not list(tmp_path.iterdir())
-
 
 def test_what_is_in_the_way_of_a_directory_is_left_alone(capsys, tmp_path):
     (tmp_path / "thesis.tex").write_text("all my work")
@@ -49,21 +20,6 @@ def test_what_is_in_the_way_of_a_directory_is_left_alone(capsys, tmp_path):
         assert problem in refused(minigrid_pretrain.main, arguments, capsys)
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
     assert (tmp_path / "thesis.tex").read_text() == "all my work"
-
-
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"train": {}}', '{"surprise": 1}'])
-def test_an_unreadable_configuration_is_refused(text, capsys, tmp_path):
-    (tmp_path / "config.json").write_text(text)
-    arguments = ["--resume", "--out", str(tmp_path)]
-    assert "config.json" in refused(minigrid_pretrain.main, arguments, capsys, status=3)
-
-
-def test_a_process_that_refuses_shows_no_traceback():
-    command = [sys.executable, "-m", "experiments.minigrid_pretrain", "--envs", "Unlokc"]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    assert ended.returncode == 2
-    assert ended.stderr.startswith("error: unknown environment 'Unlokc'")
-    assert ended.stderr.count("\n") == 1
 
 
 def test_help_says_how_the_command_is_called_and_knows_all_options(capsys, monkeypatch):

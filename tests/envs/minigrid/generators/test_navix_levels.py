@@ -13,7 +13,6 @@ from envs.minigrid import rules
 from envs.minigrid.export import export
 from envs.minigrid.generators import find, sample_levels
 from envs.minigrid.level import enlarge
-from experiments import minigrid_pretrain
 from tests.envs.minigrid.solving.planner import plan
 from tests.support.families import others_slow
 from tests.support.play import CANVAS, QUICKLY, exports
@@ -215,16 +214,3 @@ def test_gymnasiums_and_navixs_interfaces_play_them():
     assert timestep.is_termination()
     assert ended.all()
     assert reward == pytest.approx([float(timestep.reward)] * 2) == [1 - 0.9 * 5 / 100] * 2
-
-
-@pytest.mark.parametrize("name", ["Navix-Fetch-5x5-N2-v0", "Navix-FourRoms-v0"])
-def test_the_command_line_refuses_in_one_line(name, capsys, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(SystemExit) as stop:
-        minigrid_pretrain.main(["--preset", "smoke", "--envs", name])
-    assert stop.value.code == 2
-    error = capsys.readouterr().err
-    assert error.startswith("error: ")
-    assert name in error
-    assert error.count("\n") == 1
-    assert not list(tmp_path.iterdir())
