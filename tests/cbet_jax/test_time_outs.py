@@ -1,5 +1,7 @@
 """What follows a time-out, beside plain numpy that plays step by step."""
 
+from functools import cache
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -22,9 +24,16 @@ TIMES_OUT = {  # the first actor's time-outs in a sequence; the second one has n
 }
 
 
+@cache
+def made(heads):
+    """An agent, and its parameters."""
+    agent = network_agent(NetworkSettings(2, 2, 1, 4, 1, 4, value_heads=heads), ACTIONS, (7, 7, 3))
+    return agent._replace(apply=jax.jit(agent.apply)), jax.jit(agent.init)(jax.random.key(0))
+
+
 def played(length, times, heads=1, terminated=()):
     """An agent, its parameters, and a sequence in which it has acted, with rewards of 1."""
-    agent = network_agent(NetworkSettings(2, 2, 1, 4, 1, 4, value_heads=heads), ACTIONS, (7, 7, 3))
+    agent, params = made(heads)
     random = np.random.default_rng(length)
     batch = trajectory(random.integers(255, size=(length + 1, ACTORS)), np.zeros((length, ACTORS)))
     truncated, ended = (np.zeros((length, ACTORS), bool) for _ in range(2))
@@ -39,13 +48,12 @@ def played(length, times, heads=1, terminated=()):
     )
     first = jnp.asarray(np.concatenate([np.zeros((1, ACTORS), bool), truncated | ended]))
     state = jax.tree.map(lambda leaf: leaf + 0.5, agent.initial_state(ACTORS))
-    params = jax.jit(agent.init)(jax.random.key(0))
     return agent, params, batch._replace(first=first, steps=steps, initial_state=state)
 
 
 def step_by_step(agent, params, batch):
     """The logits and values of all views, and the values of final views in the old episode."""
-    apply, state, seen, final = jax.jit(agent.apply), batch.initial_state, [], []
+    apply, state, seen, final = agent.apply, batch.initial_state, [], []
     for time, view in enumerate(batch.view):
         outputs = apply(params, view[None], batch.first[time][None], state)
         state = outputs.state
@@ -56,14 +64,16 @@ def step_by_step(agent, params, batch):
     return (*(np.stack(each) for each in zip(*seen, strict=True)), np.stack(final))
 
 
-@pytest.mark.parametrize("heads", [1, 2])
-@pytest.mark.parametrize("name", TIMES_OUT)
+CASES = [*((name, 1) for name in TIMES_OUT), ("two of them", 2)]  # and heads
+apply_to_batch = jax.jit(apply_with_final_views, static_argnums=0)
+
+
+@pytest.mark.parametrize(("name", "heads"), CASES)
 def test_the_network_sees_each_final_view_in_its_own_episode(name, heads):
     length, times = TIMES_OUT[name]
     agent, params, batch = played(length, times, heads)
     logits, value, final = step_by_step(agent, params, batch)
-    apply = jax.jit(apply_with_final_views, static_argnums=0)
-    found, cut_off = apply(agent, params, batch)
+    found, cut_off = apply_to_batch(agent, params, batch)
     np.testing.assert_allclose(found.logits, logits, atol=1e-5)
     np.testing.assert_allclose(found.value, value, atol=1e-5)
     for place, time in enumerate(times):

@@ -3,17 +3,15 @@
 import pytest
 
 from cbet_jax.runs.directory import RunDirectory
-from cbet_jax.runs.host_loop import Outcome
-from experiments.common import training_command
 from tests.support.scenes import four_walls
 from tests.support.tiny import HABITAT_ARGUMENTS
+from tests.support.unrendered import leave_untrained
 
 
 @pytest.fixture
 def not_trained(monkeypatch) -> None:
     """Runs are begun, and nothing is trained."""
-    outcome = Outcome(0, finished=False, trained=False, signal=0)
-    monkeypatch.setattr(training_command, "train_together", lambda *_: [outcome])
+    leave_untrained(monkeypatch)
 
 
 @pytest.fixture(scope="session")

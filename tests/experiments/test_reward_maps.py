@@ -19,7 +19,7 @@ CELL = "WGWGWGWG\nWG>>KYWG\nWGWGWGWG"  # one free cell, and a yellow key beside 
 
 def test_a_figure_and_a_table_are_written(tmp_path, capsys):
     out = tmp_path / "maps"
-    arguments = ["--env", "DoorKey-5x5", "--worlds", "2", "--steps", "20", "--out", str(out)]
+    arguments = ["--env", "LavaGapS5", "--worlds", "2", "--steps", "20", "--out", str(out)]
     reward_maps.main(arguments)
     assert "reward_maps.png" in capsys.readouterr().out
     assert (out / "reward_maps.png").read_bytes().startswith(b"\x89PNG")

@@ -30,6 +30,7 @@ from tests.support.tiny import (
     pretrained,
     saved_frames,
 )
+from tests.support.unrendered import leave_untrained
 
 WORLD = "LavaGapS5?max_steps=30"
 CORRIDOR = "WGWGWGWGWGWG\nWG>>KYLYGGWG\nWGWGWGWGWGWG"
@@ -37,11 +38,13 @@ TINY = (*ARGUMENTS, "--frames", str(CHUNK_FRAMES))
 PIXELS = ("--envs", WORLD, "--view", "rgb", "--view-size", "5")
 
 
-@pytest.fixture
-def run(tmp_path, not_trained) -> RunDirectory:
+@pytest.fixture(scope="module")
+def run(tmp_path_factory) -> RunDirectory:
     """A run of policies that see pixels, in a world with another time limit, and do not learn."""
-    run = RunDirectory(tmp_path / "rgb")
-    minigrid_pretrain.main([*TINY, *PIXELS, "--out", str(run.root)])
+    run = RunDirectory(tmp_path_factory.mktemp("views") / "rgb")
+    with pytest.MonkeyPatch.context() as patch:
+        leave_untrained(patch)
+        minigrid_pretrain.main([*TINY, *PIXELS, "--out", str(run.root)])
     policies = drawn(view=(40, 40, 3), network=run.settings().train.network).learnt
     checkpoint.save(run.checkpoints, {"learner": {"policy": policies}}, Position(1, CHUNK_FRAMES))
     return run

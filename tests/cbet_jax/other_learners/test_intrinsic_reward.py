@@ -54,7 +54,7 @@ def beside(vector, mode, *wrappers):
     return gymnasium.make_vec(f"MiniGrid-{NAME}-v0", ENVS, "sync", **options)
 
 
-@pytest.mark.parametrize("mode", ["NextStep", "SameStep"])
+@pytest.mark.parametrize("mode", others_slow(MODES, MODES[:1]))
 def test_rewards_are_the_same_whatever_agents_see(mode):
     made = [
         cbet_jax.IntrinsicReward(gym_vector(NAME, ENVS, autoreset_mode=mode, max_steps=9, **view))

@@ -142,19 +142,21 @@ def test_its_parameters_say_the_time_limit():
     assert envs.from_gymnax(environment, params, 2).max_steps == 4 * 5**2
 
 
-@pytest.mark.parametrize("view", [{"view": "rgb"}, {"view_size": 5, "see_through_walls": True}])
-def test_agents_see_what_they_are_shown_also_where_episodes_begin(view):
-    """As many as one, in a batch, and with a fixed set of levels."""
+@pytest.mark.parametrize(
+    ("view", "levels"), [({"view": "rgb"}, 0), ({"view_size": 5, "see_through_walls": True}, 2)]
+)
+def test_agents_see_what_they_are_shown_also_where_episodes_begin(view, levels):
+    """In fresh levels, and with a fixed set of them."""
     environment = envs.minigrid.gymnax_env("DoorKey-5x5", max_steps=3, **view)
     observer = observer_of([find("DoorKey-5x5")], **view)
     see_all = jax.jit(observer.see)
     space = environment.observation_space()
     assert (space.shape, space.high) == (observer.shape, 255 if "view" in view else 10)
     keys = jax.random.split(jax.random.key(0), 4)
-    for params in (None, environment.sample_params(jax.random.key(1), 2)):
-        reset, step = jax.vmap(environment.reset, (0, None)), environment.step
-        seen, states = jax.jit(reset, compiler_options=QUICKLY)(keys, params)
-        step = jax.jit(jax.vmap(step, (0, 0, None, None)), compiler_options=QUICKLY)
-        for _ in range(4):  # an episode ends after three
-            np.testing.assert_array_equal(seen, see_all(states))
-            seen, states, *_ = step(keys, states, 1, params)
+    sample = jax.jit(environment.sample_params, static_argnums=1)
+    params = sample(jax.random.key(1), levels) if levels else None
+    seen, states = jax.jit(jax.vmap(environment.reset, (0, None)))(keys, params)
+    step = jax.jit(jax.vmap(environment.step, (0, 0, None, None)))
+    for _ in range(4):  # an episode ends after three
+        np.testing.assert_array_equal(seen, see_all(states))
+        seen, states, *_ = step(keys, states, 1, params)

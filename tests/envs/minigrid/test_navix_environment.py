@@ -158,8 +158,9 @@ def test_reset_and_step_are_compiled_once():
     assert int(timestep.t) == 4
 
 
-def test_a_state_is_drawn():
-    timestep = envs.minigrid.make("LavaGapS5").reset(jax.random.key(0))
-    picture = envs.minigrid.rgb(timestep.state, tile_size=8)
-    assert picture.shape == (5 * 8, 5 * 8, 3)
+def test_a_state_is_drawn(played):
+    state = jax.tree.map(lambda leaf: leaf[0], played.first.state)
+    width, height = state.world.level.size.tolist()
+    picture = envs.minigrid.rgb(state, tile_size=8)
+    assert picture.shape == (height * 8, width * 8, 3)
     assert picture.dtype == np.uint8

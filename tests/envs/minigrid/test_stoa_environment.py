@@ -65,7 +65,7 @@ def test_ends_are_told_apart(played):
 
 
 def test_a_time_limit_truncates():
-    env = envs.minigrid.stoa_env("DoorKey-5x5")
+    env = envs.minigrid.stoa_env(NAME)
     state, _ = jax.jit(env.reset)(jax.random.key(0))
     turns = jnp.zeros(env.unwrapped._env.default_params.max_steps_in_episode, jnp.int32)
     _, steps = jax.jit(lambda state: jax.lax.scan(env.step, state, turns))(state)

@@ -1,8 +1,11 @@
 """What is shown stops nothing, whoever reads it."""
 
 import os
+import pty
+import select
 import subprocess
 import sys
+import time
 
 import nbformat
 import pytest
@@ -13,7 +16,6 @@ from rich.text import Text
 from experiments.common import cli
 from experiments.common.screen import Screen, say
 from tests.support.notebooks import ROOT
-from tests.support.terminal import run_in_terminal
 
 
 def test_names_are_shown_as_they_are(capsys):
@@ -82,20 +84,45 @@ with Live(console=screen, auto_refresh=False) as live:
 """
 
 
+BEGIN = "import os, sys; os.login_tty(0); os.execvp(sys.argv[1], sys.argv[1:])"
+
+
+def shown_in_a_terminal(code: str, seconds: float = 60.0, **variables: str) -> str:
+    """Run a program in a terminal of its own, which ends well; return what stood on the screen."""
+    ours, theirs = pty.openpty()
+    in_its_own = [sys.executable, "-c", BEGIN, sys.executable, "-c", code]
+    environment = {**os.environ, "TERM": "xterm", **variables}
+    process = subprocess.Popen(
+        in_its_own, stdin=theirs, stdout=theirs, stderr=theirs, env=environment
+    )
+    os.close(theirs)
+    shown, end = b"", time.monotonic() + seconds
+    while time.monotonic() < end:
+        if not select.select([ours], [], [], 0.1)[0]:
+            continue
+        try:
+            shown += os.read(ours, 65536)
+        except OSError:  # the last one who could write is gone
+            break
+    else:
+        process.kill()
+    os.close(ours)
+    text = shown.decode(errors="replace")
+    assert process.wait(timeout=seconds) == 0, text
+    return text
+
+
 def test_a_terminal_shows_what_moves_and_what_is_printed_meanwhile():
-    shown = run_in_terminal([sys.executable, "-c", MOVES], seconds=60)
-    assert shown.status == 0, shown.text
+    shown = shown_in_a_terminal(MOVES)
     words = ("compiling", "one", "5/10 frames", "two", "playing", "three", "four")
-    assert [word for word in words if word not in shown.text] == []
+    assert [word for word in words if word not in shown] == []
 
 
 @pytest.mark.parametrize("unable", [{"TERM": "dumb"}, {"PYTHONIOENCODING": "ascii"}])
 def test_a_terminal_that_cannot_show_what_moves_gets_plain_lines(unable):
-    code = MOVES.replace("assert screen", "assert not screen")
-    shown = run_in_terminal([sys.executable, "-c", code], seconds=60, **unable)
-    assert shown.status == 0, shown.text
-    assert "compiling ...\r\none\r\n5/10 frames" in shown.text
-    assert "\x1b" not in shown.text
+    shown = shown_in_a_terminal(MOVES.replace("assert screen", "assert not screen"), **unable)
+    assert "compiling ...\r\none\r\n5/10 frames" in shown
+    assert "\x1b" not in shown
 
 
 def test_a_notebook_gets_plain_lines(monkeypatch):

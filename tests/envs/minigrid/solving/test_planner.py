@@ -8,13 +8,15 @@ from scipy.stats import binomtest
 from envs.minigrid import cells as c
 from envs.minigrid import rules
 from envs.minigrid.generators import GENERATORS
-from envs.minigrid.level import PICK_UP
+from envs.minigrid.level import PICK_UP, Level
 from envs.minigrid.level_text import from_text
 from tests.envs.minigrid.solving.planner import plan
 from tests.support.families import ONE_PER_FAMILY
 from tests.support.handmade_levels import stacked
-from tests.support.play import exports_of, levels_of, start_all
-from tests.support.replay import on_canvas, replay
+from tests.support.play import CANVAS, exports_of, levels_of, start_all
+
+LONGEST = 400  # actions of a plan
+WORLDS = 100  # played at once, by one program for levels of all sizes
 
 # In MiniGrid's first layouts, the ball in front of a side room's second door may replace the box
 # with the first door's key. That box is in any of 15 cells with equal probability, so 1 level in
@@ -98,8 +100,42 @@ def plan_all(states: rules.State) -> np.ndarray:
     solvable = np.array([each is not None for each in plans])
     lengths = np.array([len(each or []) for each in plans])
     assert (lengths < states.level.max_steps).all()
-    success, died = replay(states, plans)
+    success, died = replayed(states, plans)
     assert (success.any(0) == solvable).all()
     assert (np.argmax(success, axis=0) == np.maximum(lengths - 1, 0)).all()
     assert not died.any()
     return solvable
+
+
+def replayed(states: rules.State, plans) -> tuple[np.ndarray, np.ndarray]:
+    """Play a plan in each world (`[B]`), then do nothing; where there is no plan, do nothing.
+
+    Returns:
+        Whether each action succeeded, and whether the agent died: bool `[LONGEST, B]`.
+    """
+    count = len(plans)
+    actions = np.full((LONGEST, count), rules.DONE, np.int32)
+    for world, each in enumerate(plans):
+        actions[: len(each or []), world] = each or []
+    states = jax.device_get(states)
+    states = states._replace(level=on_canvas(states.level))
+    parts = []
+    for first in range(0, count, WORLDS):
+        chosen = np.minimum(np.arange(first, first + WORLDS), count - 1)  # the last one again
+        some = jax.tree.map(lambda leaf, chosen=chosen: leaf[chosen], states)
+        parts.append(jax.device_get(replay(some, actions[:, chosen])))
+    success, died = (np.concatenate(part, axis=1)[:, :count] for part in zip(*parts, strict=True))
+    return success, died
+
+
+def on_canvas(levels: Level) -> Level:
+    """Pad levels (`[B]`) with wall to the size that holds every level."""
+    cells = np.asarray(levels.cells)
+    added = [(0, 0), *((0, CANVAS - size) for size in cells.shape[1:])]
+    return levels._replace(cells=np.pad(cells, added, constant_values=c.WALL))
+
+
+@jax.jit
+def replay(states, actions):
+    outcomes = jax.lax.scan(jax.vmap(rules.step), states, actions)[1]
+    return outcomes.success, outcomes.died
