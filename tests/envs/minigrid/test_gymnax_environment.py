@@ -120,11 +120,12 @@ def test_it_can_be_called_as_gymnaxs_own_are():
 
 
 def test_spaces_are_gymnaxs_where_it_is_installed(monkeypatch):
-    """Learners ask `isinstance`; a stand-in for gymnax, which tests do not install."""
+    """Learners ask `isinstance`; a stand-in for gymnax, whether it is installed or not."""
     spaces = ModuleType("gymnax.environments.spaces")
     spaces.Discrete = type("Discrete", (Discrete,), {})
     spaces.Box = type("Box", (Box,), {})
     environment = envs.minigrid.gymnax_env("LavaGapS5")
+    monkeypatch.setitem(sys.modules, spaces.__name__, None)  # not installed
     ours = environment.action_space(), environment.observation_space()
     assert not isinstance(ours[0], spaces.Discrete)
     for name in ("gymnax", "gymnax.environments", spaces.__name__):
