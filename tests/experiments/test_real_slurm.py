@@ -10,7 +10,7 @@ from experiments.study import plan
 from experiments.sweeps import command, jobs
 from tests.support import small_study
 from tests.support.fake_program import fake_program
-from tests.support.real_slurm import IS_INSTALLED, real_slurm
+from tests.support.real_slurm import HAS_DATABASE, IS_INSTALLED, answer, real_slurm
 from tests.support.refusal import refused
 from tests.support.small_sweep import DISTURBED_CHUNK
 from tests.support.tiny import ARGUMENTS, CHUNK_FRAMES
@@ -26,10 +26,12 @@ CHUNKS = 6
 SHORT = (*ARGUMENTS, "--frames", str(CHUNKS * CHUNK_FRAMES))
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _cluster():
-    with real_slurm():
-        yield
+@pytest.fixture(scope="module", params=["", "accounts"], autouse=True)
+def cluster(request):
+    if request.param and not HAS_DATABASE:
+        pytest.skip("slurmdbd or mariadb-server is not installed")
+    with real_slurm(accounts=bool(request.param)):
+        yield request.param
 
 
 @pytest.fixture(autouse=True)
@@ -40,7 +42,7 @@ def stand_in(monkeypatch):
     monkeypatch.setitem(jobs.COMMANDS, "pretrain", JOB)
 
 
-def test_what_a_cluster_does_to_jobs_changes_no_number(tmp_path, capfd, monkeypatch):
+def test_what_a_cluster_does_to_jobs_changes_no_number(cluster, tmp_path, capfd, monkeypatch):
     """One is cancelled, and submitted again; the cluster itself does that to three others."""
     monkeypatch.setattr("experiments.common.gridworlds.build", fake_program)
     minigrid_pretrain.main([*SHORT, "--out", str(tmp_path / "unbroken")])
@@ -60,6 +62,9 @@ def test_what_a_cluster_does_to_jobs_changes_no_number(tmp_path, capfd, monkeypa
         stops = [] if method == "none" else [DISTURBED_CHUNK]  # all that was played is saved
         assert [s["frames"] for s in sessions] == [n * CHUNK_FRAMES for n in (*stops, CHUNKS)]
         assert (f"method={method} was interrupted" in shown) == (method == "cbet")
+    words = ("sacct", "--allocations", "--duplicates", "--noheader", "--parsable2")
+    states = {*answer(*words, "--format=state").split()}
+    assert {"CANCELLED", "REQUEUED", "PREEMPTED"} <= states if cluster else not states
 
 
 def test_a_partition_that_is_not_there_is_told_in_a_line(tmp_path, capsys):

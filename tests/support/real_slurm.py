@@ -1,6 +1,7 @@
 """A SLURM of this machine: two nodes of one core, from the packages slurm-wlm and munge.
 
 Its partition `high` preempts jobs of `low`, which the cluster puts into its queue again by itself.
+Accounts need slurmdbd and mariadb-server, too.
 """
 
 import shutil
@@ -16,6 +17,7 @@ from pathlib import Path
 import pytest
 
 IS_INSTALLED = all(map(shutil.which, ("slurmctld", "slurmd", "munged")))
+HAS_DATABASE = all(map(shutil.which, ("slurmdbd", "mariadbd", "mariadb-install-db")))
 CONFIGURATION = """\
 ClusterName=small
 SlurmctldHost=localhost
@@ -38,13 +40,30 @@ NodeName=two NodeHostname=localhost NodeAddr=127.0.0.1 Port={ports[2]} CPUs=1
 PartitionName=low Nodes=one,two Default=YES PriorityTier=1
 PartitionName=high Nodes=one,two PriorityTier=2
 """
+ACCOUNTS = """\
+AccountingStorageType=accounting_storage/slurmdbd
+AccountingStorageHost=localhost
+AccountingStoragePort={ports[3]}
+AccountingStoragePass={folder}/munge.socket
+"""
+DATABASE = """\
+AuthInfo=socket={folder}/munge.socket
+DbdHost=localhost
+DbdPort={ports[3]}
+SlurmUser=root
+StorageType=accounting_storage/mysql
+StorageHost=127.0.0.1
+StoragePort={ports[4]}
+StorageUser=root
+PidFile={folder}/slurmdbd.pid
+"""
 
 
 @contextmanager
-def real_slurm() -> Iterator[None]:
+def real_slurm(*, accounts: bool) -> Iterator[None]:
     """Start a cluster, and end it. Jobs, and the programs of SLURM, find it by the environment."""
     with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
-        folder, ports = Path(name), _free_ports(3)
+        folder, ports = Path(name), _free_ports(5)
 
         def write(file: str, text: str) -> Path:
             path = folder / file
@@ -56,7 +75,7 @@ def real_slurm() -> Iterator[None]:
             stack.enter_context(_started(folder, words))
 
         (folder / "state").mkdir()
-        configuration = write("slurm.conf", CONFIGURATION)
+        configuration = write("slurm.conf", CONFIGURATION + (ACCOUNTS if accounts else ""))
         patch = stack.enter_context(pytest.MonkeyPatch.context())
         patch.setenv("SLURM_CONF", str(configuration))
         write("munge.key-file", uuid.uuid4().hex)
@@ -64,6 +83,11 @@ def real_slurm() -> Iterator[None]:
         places = (f"--{file}={folder}/munge.{file}" for file in files)
         start("munged", "--foreground", "--force", *places)
         wait_for((folder / "munge.socket").exists)
+        if accounts:
+            write("slurmdbd.conf", DATABASE)
+            _start_database(folder / "data", ports[4], start)
+            start("slurmdbd", "-D")
+            wait_for(lambda: "small" in answer("sacctmgr", "-i", "add", "cluster", "small"))
         start("slurmctld", "-D")
         for node in ("one", "two"):
             start("slurmd", "-D", "-N", node)
@@ -71,6 +95,16 @@ def real_slurm() -> Iterator[None]:
         yield
         answer("scancel", "--user=root")
         wait_for(lambda: not answer("squeue", "--noheader"))
+
+
+def _start_database(folder: Path, port: int, start: Callable[..., None]) -> None:
+    options = (f"--datadir={folder}", "--user=root")
+    install = ("mariadb-install-db", "--no-defaults", "--auth-root-authentication-method=normal")
+    subprocess.run((*install, *options), check=True, capture_output=True)
+    files = (f"--{file}={folder}/mariadb.{file}" for file in ("socket", "pid-file"))
+    address = ("--bind-address=127.0.0.1", f"--port={port}")
+    start("mariadbd", "--no-defaults", *options, *files, *address)
+    wait_for((folder / "mariadb.socket").exists)
 
 
 def answer(*words: str) -> str:

@@ -15,11 +15,12 @@ from pathlib import Path
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 os.environ.setdefault("MPLBACKEND", "agg")
 
-from tests.torture import disks, kills, runs, strangers
+from tests.torture import disks, kills, neighbours, runs, strangers, surroundings
 from tests.torture.trial import results, trouble
 
 SIDE_BY_SIDE = 2
-GROUPS = {"kills": kills, "disks": disks, "strangers": strangers}
+MODULES = kills, disks, strangers, neighbours, surroundings
+GROUPS = {module.__name__.rpartition(".")[2]: module for module in MODULES}
 FAILED = 1  # exit status
 
 

@@ -36,6 +36,12 @@ def pretrain(root: Path, *arguments: str, before: Callable[[], Any] = lambda: No
     return run_main(minigrid_pretrain.main, words, root, before)
 
 
+def pretrain_unnamed() -> None:
+    """Train a new run in this process, in a directory that it names itself."""
+    stand_in()
+    minigrid_pretrain.main(NEW)
+
+
 def resume(root: Path, before: Callable[[], Any] = lambda: None) -> Ended:
     """Continue a run in another process."""
     return run_main(minigrid_pretrain.main, ["--out", str(root), "--resume"], root, before)
@@ -64,15 +70,20 @@ def run_main(
 
 def die_at(owner: Any, name: str, call: int) -> None:
     """Let this process kill itself when it calls a function for so many times."""
+    at(owner, name, call, lambda: os.kill(os.getpid(), signal.SIGKILL))
+
+
+def at(owner: Any, name: str, call: int, action: Callable[[], Any]) -> None:
+    """Let this process do something when it calls a function for so many times."""
     original, calls = getattr(owner, name), []
 
-    def dying(*arguments: Any, **named: Any) -> Any:
+    def acting(*arguments: Any, **named: Any) -> Any:
         calls.append(1)
         if len(calls) == call:
-            os.kill(os.getpid(), signal.SIGKILL)
+            action()
         return original(*arguments, **named)
 
-    setattr(owner, name, dying)
+    setattr(owner, name, acting)
 
 
 def differs(root: Path, wanted: Path) -> str:
