@@ -53,13 +53,14 @@ def played(length, times, heads=1, terminated=()):
 
 def step_by_step(agent, params, batch):
     """The logits and values of all views, and the values of final views in the old episode."""
+    batch = jax.device_get(batch)  # whose slices numpy takes: nothing is compiled for them
     apply, state, seen, final = agent.apply, batch.initial_state, [], []
     for time, view in enumerate(batch.view):
-        outputs = apply(params, view[None], batch.first[time][None], state)
+        outputs = jax.device_get(apply(params, view[None], batch.first[time][None], state))
         state = outputs.state
         seen.append((outputs.logits[0], outputs.value[0]))
         if time < len(batch.steps.action):
-            reached, no = batch.steps.final_view[time][None], jnp.zeros((1, ACTORS), bool)
+            reached, no = batch.steps.final_view[time][None], np.zeros((1, ACTORS), bool)
             final.append(apply(params, reached, no, state).value[0])
     return (*(np.stack(each) for each in zip(*seen, strict=True)), np.stack(final))
 

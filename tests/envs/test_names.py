@@ -100,8 +100,8 @@ def test_what_is_not_played_is_refused_in_a_line(name, line):
 @pytest.mark.parametrize(
     "make",
     [
-        partial(envs.minigrid.gym_vector, "MiniGrid-DoorKey-5x5-v0?max_steps=7"),
-        partial(gymnasium.make_vec, "cbet_jax/DoorKey-5x5-v0", max_steps=7),
+        partial(envs.minigrid.gym_vector, "MiniGrid-LavaGapS5-v0?max_steps=7"),
+        partial(gymnasium.make_vec, "cbet_jax/LavaGapS5-v0", max_steps=7),
     ],
 )
 def test_a_time_limit_holds_in_every_episode(make):
@@ -112,8 +112,9 @@ def test_a_time_limit_holds_in_every_episode(make):
 
 
 def test_a_time_limit_holds_with_gymnaxs_interface():
-    environment = envs.minigrid.gymnax_env("DoorKey-5x5", max_steps=7)
-    _, state = environment.reset(jax.random.key(0))
+    environment = envs.minigrid.gymnax_env("LavaGapS5", max_steps=7)
+    _, state = jax.jit(environment.reset)(jax.random.key(0))
     assert (environment.default_params.max_steps_in_episode, state.level.max_steps) == (7, 7)
-    found = environment.step(jax.random.key(1), state._replace(step_count=jnp.int32(6)), 0)
+    late = state._replace(step_count=jnp.int32(6))
+    found = jax.jit(environment.step)(jax.random.key(1), late, 0)
     assert found[-1]["truncated"]

@@ -87,7 +87,7 @@ def test_policies_are_evaluated_and_watched_with_their_view(run, capsys):
 
 
 def test_a_transfer_sees_what_its_policy_has_seen(run, tmp_path, capsys, not_trained):
-    line = ["--from", str(run.root), "--env", "Unlock", *TINY]
+    line = ["--from", str(run.root), "--env", "LavaGapS5", *TINY]
     minigrid_transfer.main([*line, "--out", str(tmp_path / "task")])
     assert saved_frames(RunDirectory(tmp_path / "task")) == [0]
     settings = RunDirectory(tmp_path / "task").settings()

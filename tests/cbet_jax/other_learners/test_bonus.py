@@ -75,7 +75,7 @@ def test_counts_give_the_rewards_of_the_formula(method, walk):
 NETWORKS = ("rnd", "ride", "curiosity", "noveld", "e3b", "ngu-episodic")
 
 
-@pytest.mark.parametrize("method", others_slow(NETWORKS, ("rnd", "ride", "e3b", "ngu-episodic")))
+@pytest.mark.parametrize("method", others_slow(NETWORKS, ("ride", "e3b", "ngu-episodic")))
 def test_methods_with_networks_reward_and_learn_as_in_the_package(method, walk):
     """What `reward_and_loss` says of the whole walk at once, the steps say one by one."""
     bonus = cbet_jax.bonus(method, ENVS, VIEW, ACTIONS, settings=SETTINGS)
