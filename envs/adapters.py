@@ -258,6 +258,7 @@ def batch_of(
         length = adapted.length + 1
         keys = jax.random.split(step_key, num_worlds)
         states, transition = jax.vmap(env.step)(keys, adapted.states, action, length)
+        states = jax.tree.map(_strong, states)
         observation = transition.observation
         if env.needs_reset is not None:
             mask = env.needs_reset(transition)

@@ -41,6 +41,18 @@ def test_a_gymnax_style_environment_ends_and_begins_episodes(ends):
     np.testing.assert_allclose(places, [1, 2, 3, -1, 0, -1, 0, -1, 0, 1], atol=0.1)
 
 
+def test_states_have_one_type_whatever_an_environment_leaves_weak():
+    class Weak(Walk):
+        def step(self, *args):
+            seen, state, *others = super().step(*args)
+            return seen, state._replace(time=jnp.where(state.time > 0, 1, 0)), *others
+
+    world = from_gymnax(Weak(), PARAMS, 2)
+    state, _ = jax.eval_shape(world.init, jax.random.key(0))
+    after, _ = jax.eval_shape(world.step, state, np.zeros(2, np.int32))
+    assert after == state  # weak types included: one step is compiled once
+
+
 def test_a_time_limit_of_ones_own_cuts_episodes():
     _, steps = played(from_gymnax(Walk(), PARAMS, 2, max_steps=2), [1, 0, 0, 0, 1, 1, 1])
     np.testing.assert_array_equal(steps.length[:, 0], [1, 2, 1, 2, 1, 2, 1])
