@@ -37,6 +37,7 @@ from cbet_jax.settings.ranges import (
 )
 
 BRIGHTEST_PIXEL = 255  # the largest number in an image
+RESET_PROBABILITY = 0.001  # C-BET's p (paper, appendix "Hyperparameter Details")
 MAX_ROLLOUTS = 8  # most rollouts in an iteration; the data of more would grow stale
 
 Factors = Literal["float32", "bfloat16"]

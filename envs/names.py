@@ -1,4 +1,4 @@
-"""The names of MiniGrid's environments: ours, MiniGrid's own and gymnasium's."""
+"""The names of MiniGrid's environments (ours, MiniGrid's own and gymnasium's), and its actions."""
 
 import re
 
@@ -17,6 +17,15 @@ NAMES = (
     *("SimpleCrossingS9N1", "SimpleCrossingS9N2", "SimpleCrossingS9N3", "SimpleCrossingS11N5"),
     *("LavaGapS5", "LavaGapS6", "LavaGapS7"),
 )
+
+# The ten environments to which the paper transfers its policies (section 4.1).
+TRANSFER = (
+    *("Unlock", "DoorKey-8x8", "KeyCorridorS3R3", "UnlockPickup", "BlockedUnlockPickup"),
+    *("MultiRoom-N6", "MultiRoom-N12-S10"),
+    *("ObstructedMaze-1Dlh", "ObstructedMaze-2Dlh", "ObstructedMaze-2Dlhb"),
+)
+
+ACTIONS = ("left", "right", "forward", "pickup", "drop", "toggle", "done")
 
 _MINIGRID = re.compile(r"MiniGrid-(.+)-v(\d+)")
 # The first version of this one has six rooms; the paper's, like the second, has four.

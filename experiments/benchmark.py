@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
 
-import jax
 from rich import box
 from rich.console import Console
 from rich.table import Table
@@ -19,12 +18,8 @@ from rich.table import Table
 from cbet_jax.config import SettingsError
 from cbet_jax.runs import manifest
 from cbet_jax.runs.atomic_write import check_room, write_json
-from cbet_jax.runs.devices import use_cpu
 from cbet_jax.settings.ranges import check_between
-from cbet_jax.sharding import cores
 from envs.errors import UnknownEnvironment
-from envs.minigrid.generators import find
-from experiments.benchmarks import gymnasium_measurements, training_measurements, world_measurements
 from experiments.benchmarks.measurement import BenchmarkOptions, Measurement
 from experiments.common import cli, presets
 from experiments.common.screen import Screen, say
@@ -39,12 +34,6 @@ CAPTION = (
     "counts. gym_vector: with numpy out, resets, success and unique interactions. envpool: its "
     "own MiniGrid in C++, if installed, with a thread for each core."
 )
-MEASURED: dict[str, Callable[[BenchmarkOptions], list[Measurement]]] = {
-    "worlds": world_measurements.measure_worlds,
-    "environments": world_measurements.measure_environments,
-    "gymnasium": gymnasium_measurements.measure_gymnasium,
-    "training": training_measurements.measure_training,
-}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -55,13 +44,26 @@ def main(arguments: Sequence[str] | None = None) -> None:
         options: BenchmarkOptions = cli.parse(BenchmarkOptions, arguments, MODULE)
         path = check(options)
         rows: list[Measurement] = []
+        from cbet_jax.runs.devices import use_cpu  # imported here: it takes seconds
+
         use_cpu()
         for group in options.groups:
             with console.status(f"measuring {group}"):
-                rows += MEASURED[group](options)
+                rows += measured()[group](options)
         write(path, rows, arguments)
     show(console, rows)
     say(console, f"saved: {path}")
+
+
+def measured() -> dict[str, Callable[[BenchmarkOptions], list[Measurement]]]:
+    """Return what measures each group."""
+    # Imported here: they take seconds.
+    from experiments.benchmarks.gymnasium_measurements import measure_gymnasium as gymnasium
+    from experiments.benchmarks.training_measurements import measure_training as training
+    from experiments.benchmarks.world_measurements import measure_environments, measure_worlds
+
+    worlds = {"worlds": measure_worlds, "environments": measure_environments}
+    return {**worlds, "gymnasium": gymnasium, "training": training}
 
 
 def check(options: BenchmarkOptions) -> Path:
@@ -71,9 +73,11 @@ def check(options: BenchmarkOptions) -> Path:
         UnknownEnvironment: no environment has that name.
         SettingsError: a group or preset is unknown, a number is out of range, or the file exists.
     """
+    from envs.minigrid.generators import find
+
     for group in options.groups:
-        if group not in MEASURED:
-            raise SettingsError(f"unknown group {group!r}; there are {', '.join(MEASURED)}")
+        if group not in measured():
+            raise SettingsError(f"unknown group {group!r}; there are {', '.join(measured())}")
     for name in options.presets:
         presets.named(name)
     for name in options.envs:
@@ -105,6 +109,10 @@ def write(path: Path, rows: Sequence[Measurement], arguments: Sequence[str]) -> 
 
 def machine() -> str:
     """Return the devices, the cores and the version of JAX that this process uses."""
+    import jax
+
+    from cbet_jax.sharding import cores
+
     devices = jax.devices()
     kind = devices[0].device_kind
     if kind == "cpu":

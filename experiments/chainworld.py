@@ -8,50 +8,16 @@ more often are worth less, and the agent visits every place.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import cycle
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
-import jax
-import numpy as np
-from rich import box
-from rich.console import Console
-from rich.table import Table
-
-from cbet_jax.analysis import figures, intervals
-from cbet_jax.analysis.method_style import OTHERS as COLORS
 from cbet_jax.config import LossSettings, OptimizerSettings, SettingsError, TrainSettings
-from cbet_jax.intrinsic import COUNT_REWARDS
-from cbet_jax.program import seed_keys
-from cbet_jax.settings.ranges import (
-    Seed,
-    Seeds,
-    Worlds,
-    at_least,
-    at_most,
-    check_fields,
-    check_seeds,
-)
-from experiments.common import cli, outputs
+from cbet_jax.settings import ranges
+from experiments.common import cli
 from experiments.common.screen import Screen, say
-from experiments.illustrations.chain import (
-    GO_TO_B,
-    GO_TO_D,
-    PLACES,
-    Learnt,
-    Rule,
-    fresh_rewards,
-    learn,
-)
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 MODULE = "experiments.chainworld"
-NAME = "chainworld"
 END = 5  # results are means over the last fifth of the episodes
-UNIFORM = 1 / 3  # each place's share of the steps outside A, if all three are visited alike
-PATHS = {"ABCBCB...": GO_TO_B, "ADDDDD...": GO_TO_D}
 
 
 @dataclass(frozen=True)
@@ -60,25 +26,21 @@ class ChainworldOptions:
 
     out: Path | None = None  # folder of the table and the figure (default: a new one in runs/)
     method: str = "cbet"  # a reward from counts: cbet, count or ablation-*
-    episodes: Annotated[int, at_least(END), at_most(10**6)] = 500  # episodes of each actor
-    steps: Annotated[int, at_least(2), at_most(10**6)] = 100  # steps in an episode
-    actors: Worlds = 32  # actors of one policy, each with its own counts
-    seeds: Seeds = 8  # policies for each rule
-    first_seed: Seed = 0  # the first seed; the others follow it
+    episodes: Annotated[int, ranges.at_least(END), ranges.at_most(10**6)] = 500  # of each actor
+    steps: Annotated[int, ranges.at_least(2), ranges.at_most(10**6)] = 100  # steps in an episode
+    actors: ranges.Worlds = 32  # actors of one policy, each with its own counts
+    seeds: ranges.Seeds = 8  # policies for each rule
+    first_seed: ranges.Seed = 0  # the first seed; the others follow it
     #: chances of a reset at each step: the paper's largest, 1 - gamma, and that of its experiments
     reset_probabilities: tuple[float, ...] = (0.01, 0.001)
     discount: float = 0.99  # weight of a reward one step later
     learning_rate: float = 0.02  # rate of the optimizer
 
     def __post_init__(self) -> None:
-        check_fields(self)
-        check_seeds(self.first_seed, self.seeds)
+        ranges.check_fields(self)
+        ranges.check_seeds(self.first_seed, self.seeds)
         if not all(0 < probability <= 1 for probability in self.reset_probabilities):
             raise SettingsError("reset_probabilities must be above 0 and at most 1")
-        if self.method not in COUNT_REWARDS:
-            raise SettingsError(
-                f"unknown method {self.method!r}; known: {', '.join(COUNT_REWARDS)}"
-            )
         _ = self.train  # refuses invalid settings
 
     @property
@@ -93,130 +55,16 @@ class ChainworldOptions:
             loss=LossSettings(discount=self.discount),
         )
 
-    @property
-    def rules(self) -> tuple[Rule, ...]:
-        """The rules to compare."""
-        return (
-            Rule("at each episode's end", at_the_end=True, probability=0.0),
-            *(
-                Rule(f"at random, p = {p:g}", at_the_end=False, probability=p)
-                for p in self.reset_probabilities
-            ),
-            Rule("never", at_the_end=False, probability=0.0),
-        )
-
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the study that the command line asks for."""
     console = Screen()
     with cli.user_errors():
         options: ChainworldOptions = cli.parse(ChainworldOptions, arguments, MODULE)
-        folder = outputs.new_folder(options.out, NAME)
-        keys = seed_keys(options.seeds, options.first_seed)
-        with console.status("learning"):
-            learnt = learn(options.train, COUNT_REWARDS[options.method], options.rules, keys)
-            learnt = jax.tree.map(np.asarray, learnt)
-        show(console, options, learnt)
-        files = write(folder, options, learnt)
+        from experiments.illustrations import chain_results  # imported here: it takes seconds
+
+        files = chain_results.learn_and_write(options, console)
     say(console, f"saved: {' and '.join(map(str, files))}")
-
-
-def at_the_end(learnt: Learnt) -> Learnt:
-    """Return means over the last episodes: arrays [rules, seeds, ...]."""
-    last = learnt.to_d.shape[2] // END
-    return Learnt(*(leaf[:, :, -last:].mean(2) for leaf in learnt))
-
-
-def outside_of_a(share: np.ndarray) -> np.ndarray:
-    """Return the shares of B, C and D in the steps outside A."""
-    return share[..., 1:] / share[..., 1:].sum(-1, keepdims=True)
-
-
-def show(console: Console, options: ChainworldOptions, learnt: Learnt) -> None:
-    """Print the returns of both paths, and each rule's results."""
-    discounts = options.discount ** np.arange(options.steps)
-    reward = COUNT_REWARDS[options.method]
-    returns = {p: discounts @ fresh_rewards(reward, PATHS[p], options.steps) for p in PATHS}
-    paths = ", ".join(f"{path} {value:.3f}" for path, value in returns.items())
-    console.print(f"intrinsic return with empty counts: {paths}", highlight=False)
-    title = "Last fifth of the episodes; intervals: 95 % confidence, over seeds"
-    shown = Table(title=title, box=box.SIMPLE_HEAD, pad_edge=False)
-    shown.add_column("counts forgotten", no_wrap=True)
-    for heading in ("from A to D", "in B", "in C", "in D", "reward"):
-        shown.add_column(heading, justify="right", no_wrap=True)
-    end = at_the_end(learnt)
-    for rule, to_d, share, reward in zip(options.rules, *end, strict=True):
-        places = outside_of_a(share).mean(0)
-        goes = intervals.mean(to_d).text(3)
-        shown.add_row(rule.name, goes, *(f"{x:.3f}" for x in places), f"{reward.mean():.2g}")
-    console.print(shown)
-
-
-def write(folder: Path, options: ChainworldOptions, learnt: Learnt) -> tuple[Path, Path]:
-    """Write one row for each rule and seed, and the figure."""
-    header = ("forgotten", "seed", "to_d", *(f"share_{p}" for p in PLACES), "reward")
-    end = at_the_end(learnt)
-    rows = [
-        (
-            rule.name,
-            options.first_seed + seed,
-            *map(float, (end.to_d[i, seed], *end.share[i, seed], end.reward[i, seed])),
-        )
-        for i, rule in enumerate(options.rules)
-        for seed in range(options.seeds)
-    ]
-    table = outputs.write_table(folder / f"{NAME}.csv", header, rows)
-    return table, draw(folder / f"{NAME}.png", options, learnt)
-
-
-def draw(path: Path, options: ChainworldOptions, learnt: Learnt) -> Path:
-    """Draw the returns of both paths, the policies, and the places they visit."""
-    figure, (paths, policy, places) = figures.grid(3, columns=3, size=(4.3, 3.7))
-    _draw_returns(paths, options)
-    _draw_policies(policy, options, learnt)
-    _draw_places(places, learnt)
-    figure.legend(
-        *policy.get_legend_handles_labels(),
-        title="counts are forgotten",
-        loc="outside lower center",
-        ncols=4,
-        frameon=False,
-    )
-    return outputs.write_figure(path, figure)
-
-
-def _draw_returns(axis: "Axes", options: ChainworldOptions) -> None:
-    discounts = options.discount ** np.arange(options.steps)
-    for (path, action), style in zip(PATHS.items(), ("-", "--"), strict=True):
-        rewards = fresh_rewards(COUNT_REWARDS[options.method], action, options.steps)
-        steps = np.arange(1, options.steps + 1)
-        axis.plot(steps, np.cumsum(discounts * rewards), style, color="black", label=path)
-    axis.set_title("An episode that begins with empty counts", fontsize=10)
-    axis.set(xlabel="step", ylabel="intrinsic return so far")
-    axis.legend(frameon=False)
-
-
-def _draw_policies(axis: "Axes", options: ChainworldOptions, learnt: Learnt) -> None:
-    episodes = np.arange(1, options.episodes + 1)
-    for rule, seeds, color in zip(options.rules, learnt.to_d, cycle(COLORS), strict=False):
-        axis.plot(episodes, seeds.mean(0), color=color, label=rule.name)
-        axis.fill_between(episodes, seeds.min(0), seeds.max(0), color=color, alpha=0.2, lw=0)
-    axis.set_title("The policy in A (band: range of seeds)", fontsize=10)
-    axis.set(xlabel="episode", ylabel="chance to go to D", ylim=(0, 1))
-
-
-def _draw_places(axis: "Axes", learnt: Learnt) -> None:
-    spent = outside_of_a(at_the_end(learnt).share)  # [rules, seeds, 3]
-    width = 0.8 / len(spent)
-    for number, (seeds, color) in enumerate(zip(spent, cycle(COLORS), strict=False)):
-        value, low, high = np.array([intervals.mean(seeds[:, place]) for place in range(3)]).T
-        at = np.arange(3) + (number - (len(spent) - 1) / 2) * width
-        errors = [value - low, high - value]
-        axis.bar(at, value, width * 0.9, yerr=errors, color=color, capsize=2)
-    axis.axhline(UNIFORM, color="black", lw=0.8, ls=":")
-    axis.set_xticks(np.arange(3), list(PLACES[1:]))
-    axis.set_title("Places, last fifth of the episodes", fontsize=10)
-    axis.set_ylabel("share of the steps outside of A\n(dotted: uniform)")
 
 
 if __name__ == "__main__":

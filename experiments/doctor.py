@@ -9,8 +9,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from rich.console import Console
 from rich.table import Table
@@ -99,6 +97,9 @@ def diagnose(tried: dict[str, Attempt], console: Console) -> bool:
 
 def multiply() -> str:
     """Multiply two matrices on the default device."""
+    import jax  # imported here: it takes seconds
+    import jax.numpy as jnp
+
     devices, backend = jax.devices(), jax.default_backend()
     product = jax.jit(jnp.dot)(jnp.ones((64, 64)), jnp.ones((64, 64)))
     if not (product == 64).all():
@@ -111,6 +112,8 @@ def multiply() -> str:
 
 def begin_episode() -> str:
     """Begin an episode in a gridworld through navix's interface."""
+    import jax
+
     import envs.minigrid
 
     timestep = jax.jit(envs.minigrid.make("Unlock").reset)(jax.random.key(0))

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
@@ -21,9 +21,10 @@ from envs.habitat.simulator import SIMULATORS, SimulatorError
 from experiments.common import cli, habitat, opening
 from experiments.common.outputs import RUNS, given_run, results_folder, write_new
 from experiments.common.screen import Screen, say
-from experiments.evaluation import joined_walks, rooms, walk_table
-from experiments.evaluation.rooms import EvaluatedRun, WalkPlan
-from experiments.evaluation.walk_table import WalkConditions, Walked, WalkRow
+
+if TYPE_CHECKING:
+    from experiments.evaluation.rooms import EvaluatedRun, WalkPlan
+    from experiments.evaluation.walk_table import WalkConditions, Walked, WalkRow
 
 MODULE = habitat.EVALUATE
 TABLE = "habitat-evaluation.csv"
@@ -74,6 +75,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def evaluate(options: HabitatEvaluateOptions, console: Screen) -> None:
     """Play scene by scene, and write the table and its pictures."""
+    from experiments.evaluation import rooms, walk_table  # imported here: it takes seconds
+
     if not options.directories:
         raise SettingsError("give one or more runs: RUN ...")
     runs = rooms.open_runs([given_run(path) for path in options.directories])
@@ -98,7 +101,7 @@ def evaluate(options: HabitatEvaluateOptions, console: Screen) -> None:
         walked.append(found)
         rows += walk_table.rows(found)
         table = walk_table.with_means(rows)
-        conditions = WalkConditions(
+        conditions = walk_table.WalkConditions(
             plan.habitat.simulator, plan.steps, options.random_starts, frames, plan.seed
         )
         if path is None:
@@ -114,6 +117,8 @@ def evaluate(options: HabitatEvaluateOptions, console: Screen) -> None:
 
 def join(options: HabitatEvaluateOptions, console: Screen) -> None:
     """Join tables into one, and draw its bars; refuse any other option."""
+    from experiments.evaluation import joined_walks, walk_table  # imported here: it takes seconds
+
     nothing = HabitatEvaluateOptions(directories=())
     if replace(options, results=(), out=None) != nothing or options.out is None:
         raise SettingsError(
@@ -127,8 +132,10 @@ def join(options: HabitatEvaluateOptions, console: Screen) -> None:
     tell((path, walk_table.draw_bars(path, table, conditions)), console)
 
 
-def save_new(folder: Path, table: Sequence[WalkRow], conditions: WalkConditions) -> Path:
+def save_new(folder: Path, table: "Sequence[WalkRow]", conditions: "WalkConditions") -> Path:
     """Save a table under a name that is free, also for its pictures, and return its path."""
+    from experiments.evaluation import walk_table  # imported here: it takes seconds
+
     save = partial(walk_table.save, table=table, conditions=conditions)
     return write_new(folder / TABLE, save, *walk_table.PICTURES)
 
@@ -139,8 +146,10 @@ def tell(files: Iterable[Path], console: Screen) -> None:
         say(console, f"saved: {saved}")
 
 
-def plan_of(options: HabitatEvaluateOptions, runs: Sequence[EvaluatedRun]) -> WalkPlan:
+def plan_of(options: HabitatEvaluateOptions, runs: "Sequence[EvaluatedRun]") -> "WalkPlan":
     """Return the conditions of the walks."""
+    from experiments.evaluation.rooms import WalkPlan  # imported here: it takes seconds
+
     stored = runs[0].habitat  # all runs have the same
     played = replace(
         habitat.trusted(stored, options.simulator),
@@ -161,7 +170,7 @@ def plan_of(options: HabitatEvaluateOptions, runs: Sequence[EvaluatedRun]) -> Wa
 
 
 def chosen_scenes(
-    options: HabitatEvaluateOptions, runs: Sequence[EvaluatedRun], played: HabitatSettings
+    options: HabitatEvaluateOptions, runs: "Sequence[EvaluatedRun]", played: HabitatSettings
 ) -> tuple[str, ...]:
     """Return the scenes to play; a simulator without defaults needs --scenes."""
     if options.scenes:
@@ -176,9 +185,11 @@ def chosen_scenes(
 
 def refuse_same_names(scenes: Sequence[str]) -> None:
     """Refuse scenes whose files have the same name: the table would not tell them apart."""
+    from experiments.evaluation.walk_table import ALL_SCENES  # imported here: it takes seconds
+
     names = [Path(scene).name.partition(".")[0] for scene in scenes]
     for scene, name in zip(scenes, names, strict=True):
-        if names.count(name) > 1 or name == walk_table.ALL_SCENES:
+        if names.count(name) > 1 or name == ALL_SCENES:
             raise SettingsError(
                 f"the table would call {scene} {name!r}, which is the name of something else, too: "
                 "evaluate it by itself, or rename it"

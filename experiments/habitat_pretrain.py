@@ -14,7 +14,6 @@ import tyro
 from rich.console import Console
 
 from cbet_jax.config import HabitatSettings, RunSettings, SettingsError
-from cbet_jax.intrinsic import make_intrinsic
 from cbet_jax.settings.ranges import check_between
 from envs.habitat.simulator import ACTIONS
 from experiments import watch
@@ -72,6 +71,8 @@ def defaults(said: Said, stored: RunSettings | None) -> HabitatPretrainOptions:
 @contextmanager
 def opened(runs: Sequence[Asked[HabitatPretrainOptions]], console: Console) -> Iterator[Opened]:
     """Start the simulators, and build the run that is played in them."""
+    from cbet_jax.intrinsic import make_intrinsic  # imported here: it takes seconds
+
     options = runs[0].options
     settings = options.settings
     process = habitat.process_settings(

@@ -12,38 +12,23 @@ import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import tyro
 
-from cbet_jax.agent import make_agent
-from cbet_jax.config import (
-    AuxiliarySettings,
-    CountSettings,
-    HabitatSettings,
-    LossSettings,
-    NetworkSettings,
-    OptimizerSettings,
-    RunSettings,
-    SettingsError,
-    TrainSettings,
-)
-from cbet_jax.networks.published_weights import Policy, Tensors, WeightsError, convert
-from cbet_jax.program import seed_keys
-from cbet_jax.runs import checkpoint, manifest, metrics_table
-from cbet_jax.runs.checkpoint import Position
+from cbet_jax import config
+from cbet_jax.runs import manifest, metrics_table
 from cbet_jax.runs.directory import RunDirectory
 from cbet_jax.runs.reading import reading
 from envs.errors import UnknownEnvironment
 from envs.habitat.simulator import ACTIONS, VIEW_SHAPE
-from envs.minigrid import make_world
-from envs.minigrid.generators import find
 from experiments.common import cli, gridworlds, habitat, invocation
 from experiments.common.presets import FIVE_LAYERS
 from experiments.common.screen import Screen, say
+
+if TYPE_CHECKING:
+    from cbet_jax.networks.published_weights import Policy, Tensors
 
 MODULE = "experiments.import_torch"
 POLICY, FLAGS, SCHEDULE = "actor_model_state_dict", "flags", "scheduler_state_dict"
@@ -87,15 +72,15 @@ class ImportOptions:
     #: worlds or scene that it was trained in (default: as the checkpoint says)
     envs: tuple[str, ...] = ()
     #: how rooms are played from now on
-    habitat: Annotated[HabitatSettings, tyro.conf.arg(name="")] = field(
-        default_factory=HabitatSettings
+    habitat: Annotated[config.HabitatSettings, tyro.conf.arg(name="")] = field(
+        default_factory=config.HabitatSettings
     )
 
 
 class PublishedCheckpoint(NamedTuple):
     """The parts that we read of a checkpoint."""
 
-    tensors: Tensors  # the policy's parameters
+    tensors: "Tensors"  # the policy's parameters
     flags: Mapping[str, Any]  # the published code's settings
     updates: int  # updates of the policy
 
@@ -111,11 +96,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     console = Screen()
     with cli.user_errors(UnknownEnvironment):
         options: ImportOptions = cli.parse(ImportOptions, arguments, MODULE)
+        from cbet_jax.networks.published_weights import WeightsError  # takes seconds
+
         stored = read(options.source)
         try:
             policy = converted(stored, worlds(stored, options.envs))
         except WeightsError as error:
-            raise SettingsError(f"{options.source} cannot be imported: {error}") from None
+            raise config.SettingsError(f"{options.source} cannot be imported: {error}") from None
         settings = run_settings(stored, policy.network, options.envs, options.habitat)
         directory = RunDirectory(options.directory)
         with console.status("importing"):
@@ -137,13 +124,13 @@ def read(path: Path) -> PublishedCheckpoint:
         UnreadableError: it is damaged.
     """
     if not path.is_file():
-        raise SettingsError(f"there is no file {path}")
+        raise config.SettingsError(f"there is no file {path}")
     content = load(path)
     parts = (POLICY, FLAGS, SCHEDULE)
     if not isinstance(content, Mapping) or not all(
         isinstance(content.get(part), Mapping) for part in parts
     ):
-        raise SettingsError(
+        raise config.SettingsError(
             f"{path} is no checkpoint of the published code, which has {', '.join(parts)}"
         )
     policy, flags, schedule = (content[part] for part in parts)
@@ -183,7 +170,7 @@ def load(path: Path) -> Any:
     try:
         import torch
     except ImportError:
-        raise SettingsError(
+        raise config.SettingsError(
             "PyTorch reads its checkpoints, and is not installed: it is the extra `torch`"
         ) from None
     # The published code's learning rate is a numpy number, which numpy 1 wrote by another name.
@@ -193,7 +180,7 @@ def load(path: Path) -> Any:
         with torch.serialization.safe_globals(harmless):
             return torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # an unpickler of any bytes may raise anything
-        raise SettingsError(
+        raise config.SettingsError(
             f"{path} is no checkpoint of PyTorch's that holds tensors and plain settings only "
             f"({type(error).__name__})"
         ) from None
@@ -214,20 +201,27 @@ def worlds(stored: PublishedCheckpoint, chosen: Sequence[str]) -> tuple[str, ...
     if stored.in_rooms:
         scenes = chosen or [name.removeprefix(ROOMS) for name in flagged]
         if len(scenes) != 1 or not scenes[0]:
-            raise SettingsError(f"it walked about {' '.join(scenes)}: name one scene with --envs")
+            raise config.SettingsError(
+                f"it walked about {' '.join(scenes)}: name one scene with --envs"
+            )
         return tuple(scenes)
+    from envs.minigrid.generators import find  # imported here: it takes seconds
+
     names = chosen or [n.removeprefix("MiniGrid-").removesuffix("-v0") for n in flagged]
     for name in names:
         find(name)
     return tuple(names)
 
 
-def converted(stored: PublishedCheckpoint, names: Sequence[str]) -> Policy:
+def converted(stored: PublishedCheckpoint, names: Sequence[str]) -> "Policy":
     """Convert the policy to one of ours, for worlds of these names.
 
     Raises:
         WeightsError: the policy does not fit these worlds.
     """
+    from cbet_jax.networks.published_weights import convert  # imported here: it takes seconds
+    from envs.minigrid import make_world
+
     if stored.in_rooms:
         return convert(stored.tensors, len(ACTIONS), VIEW_SHAPE, images=True)
     world = make_world(names[:1], 1, explore=True)
@@ -236,10 +230,10 @@ def converted(stored: PublishedCheckpoint, names: Sequence[str]) -> Policy:
 
 def run_settings(
     stored: PublishedCheckpoint,
-    network: NetworkSettings,
+    network: config.NetworkSettings,
     chosen: Sequence[str] = (),
-    played: HabitatSettings | None = None,
-) -> RunSettings:
+    played: config.HabitatSettings | None = None,
+) -> config.RunSettings:
     """Return the settings of the run that would have made the checkpoint.
 
     Args:
@@ -254,42 +248,41 @@ def run_settings(
     """
     flags, rooms = stored.flags, stored.in_rooms
     if flags.get("checkpoint"):
-        raise SettingsError(
+        raise config.SettingsError(
             f"it learnt a task biased by {flags['checkpoint']}, without which its policy is not "
             "whole: import that one, and transfer it"
         )
     name = str(flags.get("model"))
     if name not in METHODS:
-        raise SettingsError(f"it learnt by {name!r}; known: {', '.join(METHODS)}")
-    played = played or HabitatSettings()
-    if played != HabitatSettings() and not rooms:
-        raise SettingsError("it was trained in gridworlds: leave out what is said of rooms")
+        raise config.SettingsError(f"it learnt by {name!r}; known: {', '.join(METHODS)}")
+    played = played or config.HabitatSettings()
+    if played != config.HabitatSettings() and not rooms:
+        raise config.SettingsError("it was trained in gridworlds: leave out what is said of rooms")
     no_reward = flags.get("no_reward")
     if no_reward not in (None, False, True):
-        raise SettingsError(f"its flag no_reward is {no_reward!r}, neither true nor false")
+        raise config.SettingsError(f"its flag no_reward is {no_reward!r}, neither true nor false")
     explores = rooms or bool(no_reward)
-    counts = CountSettings(random_resets=explores, keys="ternary" if rooms else "exact")
+    counts = config.CountSettings(random_resets=explores, keys="ternary" if rooms else "exact")
     if explores and name == "cbet":
         counts = _taken(flags, counts, {"reset_probability": "count_reset_prob"})
-    train = TrainSettings(METHODS[name], network=network)
+    train = config.TrainSettings(METHODS[name], network=network)
     try:
         train = _taken(flags, train, {**TRAIN, "worlds": "num_actors"})
-    except SettingsError:  # the published code's actors need not make whole batches
+    except config.SettingsError:  # the published code's actors need not make whole batches
         train = _taken(flags, train, {**TRAIN, "worlds": "batch_size"})
-    optimizer = _taken(flags, OptimizerSettings(), OPTIMIZER)
+    optimizer = _taken(flags, config.OptimizerSettings(), OPTIMIZER)
     decay = max(_taken(flags, train, {"frames": "total_frames"}).frames, optimizer.decay_frames)
     train = replace(
         train,
         frames=stored.updates * train.batch * train.unroll,
         extrinsic_weight=float(not explores),
         optimizer=replace(optimizer, decay_frames=decay),
-        loss=_taken(flags, LossSettings(), LOSS),
-        auxiliary=_taken(flags, FIVE_LAYERS if rooms else AuxiliarySettings(), AUXILIARY),
+        loss=_taken(flags, config.LossSettings(), LOSS),
+        auxiliary=_taken(flags, FIVE_LAYERS if rooms else config.AuxiliarySettings(), AUXILIARY),
         counts=counts,
     )
-    habitat_settings = played if rooms else None
-    environments = worlds(stored, chosen)
-    return RunSettings(train, environments, chunk=1, explore=explores, habitat=habitat_settings)
+    scenes, names = played if rooms else None, worlds(stored, chosen)
+    return config.RunSettings(train, names, chunk=1, explore=explores, habitat=scenes)
 
 
 def _taken[S](flags: Mapping[str, Any], settings: S, names: Mapping[str, str]) -> S:
@@ -298,9 +291,9 @@ def _taken[S](flags: Mapping[str, Any], settings: S, names: Mapping[str, str]) -
     for name, value in found.items():
         wanted = float if isinstance(getattr(settings, name), float | None) else int
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise SettingsError(f"its flag {names[name]} is {value!r}, which is no number")
+            raise config.SettingsError(f"its flag {names[name]} is {value!r}, which is no number")
         if not math.isfinite(value):
-            raise SettingsError(f"its flag {names[name]} is {value}, which is not finite")
+            raise config.SettingsError(f"its flag {names[name]} is {value}, which is not finite")
         found[name] = wanted(value)
     return replace(settings, **found)  # type: ignore[type-var]
 
@@ -315,7 +308,7 @@ def origin(source: Path, stored: PublishedCheckpoint) -> dict[str, Any]:
 
 def write(
     directory: RunDirectory,
-    settings: RunSettings,
+    settings: config.RunSettings,
     state: Any,
     imported: dict[str, Any],
     command: Sequence[str],
@@ -329,9 +322,12 @@ def write(
         imported: the policy's origin.
         command: words of the command line.
     """
+    from cbet_jax.runs import checkpoint  # imported here: it takes seconds
+
     iterations = settings.train.iterations
     rows = metrics_table.HEADER.encode()
-    position = Position(iterations, settings.train.frames, len(rows), metrics_table.digest_of(rows))
+    digest = metrics_table.digest_of(rows)
+    position = checkpoint.Position(iterations, settings.train.frames, len(rows), digest)
     with directory.lock():
         directory.metrics.write_bytes(rows)
         checkpoint.save(directory.checkpoints, state, position)
@@ -339,7 +335,7 @@ def write(
         session.record(directory.manifest, imported=imported)
 
 
-def whole_state(settings: RunSettings, policy: Policy) -> Any:
+def whole_state(settings: config.RunSettings, policy: "Policy") -> Any:
     """Return the state of a finished run; only its policy matters.
 
     In rooms it holds only the policy, because the rest needs simulators.
@@ -347,6 +343,12 @@ def whole_state(settings: RunSettings, policy: Policy) -> Any:
     Raises:
         SettingsError: the state does not fit into memory.
     """
+    import jax  # imported here: it takes seconds
+    import jax.numpy as jnp
+
+    from cbet_jax.agent import make_agent
+    from cbet_jax.program import seed_keys
+
     params = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], policy.params)  # of one seed
     keys = seed_keys(settings.seeds, settings.first_seed)
     if settings.habitat:

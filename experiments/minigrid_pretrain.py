@@ -5,7 +5,6 @@ from functools import partial
 from pathlib import Path
 
 from cbet_jax.config import RunSettings
-from envs.minigrid.generators.own_worlds import is_whole_world
 from experiments import watch
 from experiments.common import gridworlds, presets, training_command
 from experiments.common.cli import Said, value_of
@@ -35,6 +34,8 @@ def defaults(said: Said, stored: RunSettings | None) -> PretrainOptions:
 
 def film(options: PretrainOptions, run: Path, to: Path) -> None:
     """Film the policy, except in worlds with rules of their own, which cannot be drawn."""
+    from envs.minigrid.generators.own_worlds import is_whole_world  # imported here: takes seconds
+
     if not any(map(is_whole_world, options.envs)):
         watch.main([str(run), "--out", str(to), "--explore", "--steps", str(FILM_STEPS)])
 

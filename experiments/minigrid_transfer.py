@@ -11,22 +11,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
-import jax
-import jax.numpy as jnp
+import numpy as np
 import tyro
-from jaxtyping import Array, Int
 from rich.console import Console
 
-from cbet_jax.agent import AgentParams
 from cbet_jax.analysis.method_style import plain_name
 from cbet_jax.config import NetworkSettings, RunSettings, SettingsError, TransferSettings
-from cbet_jax.runs import checkpoint, multihost
 from cbet_jax.runs.directory import Checkpoint, RunDirectory
-from cbet_jax.runs.saved_policies import load_policies
 from cbet_jax.settings.ranges import check_between
-from envs.minigrid import make_world
 from experiments.common import gridworlds, opening, presets, training_command
 from experiments.common.cli import Said, value_of
 from experiments.common.gridworlds import build, gridworld_settings, save_first_state, view_options
@@ -39,6 +33,9 @@ from experiments.common.training_options import (
     Opened,
     gridworld_options,
 )
+
+if TYPE_CHECKING:
+    from cbet_jax.agent import AgentParams
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,7 +102,7 @@ class Pretrained(NamedTuple):
 
     frames: int  # of their checkpoint
     settings: RunSettings  # of their run
-    params: AgentParams  # arrays [seeds, ...]
+    params: "AgentParams"  # arrays [seeds, ...]
 
 
 def defaults(said: Said, stored: RunSettings | None) -> TransferOptions:
@@ -157,6 +154,8 @@ def resumed(options: TransferOptions, stored: RunSettings) -> RunSettings:
 @contextmanager
 def opened(runs: Sequence[Asked[TransferOptions]], console: Console) -> Iterator[Opened]:
     """Build the run; its first checkpoint holds the pre-trained policies."""
+    from cbet_jax.runs import checkpoint, multihost  # imported here: it takes seconds
+
     options, stored, _ = runs[0]
     mesh = opening.lay_out(options, console)
     loaded = None if stored else load_pretrained(options, console)
@@ -181,6 +180,11 @@ def load_pretrained(options: TransferOptions, console: Console) -> Pretrained:
     Raises:
         SettingsError: there are too few of them. RunDirectoryError: there are none that fit.
     """
+    import jax  # imported here: it takes seconds
+
+    from cbet_jax.runs.saved_policies import load_policies
+    from envs.minigrid import make_world
+
     directory = RunDirectory(given_run(options.source))
     source = gridworld_settings(directory)
     refuse_other_views(options, source)
@@ -211,7 +215,7 @@ def refuse_other_views(options: TransferOptions, source: RunSettings) -> None:
     raise SettingsError(f"the policy of {options.source} has {problem}")
 
 
-def seed_indices(options: TransferOptions, pretrained_seeds: int) -> Int[Array, " seeds"]:
+def seed_indices(options: TransferOptions, pretrained_seeds: int) -> np.ndarray:
     """Return which pre-trained seed biases each agent: `[seeds]`.
 
     Raises:
@@ -225,8 +229,8 @@ def seed_indices(options: TransferOptions, pretrained_seeds: int) -> Int[Array, 
         )
     if index is not None:
         check_between("seed_index", index, 0, pretrained_seeds - 1)
-    agents = jnp.arange(options.seeds)
-    return agents if index is None else jnp.full_like(agents, index)
+    agents = np.arange(options.seeds)
+    return agents if index is None else np.full_like(agents, index)
 
 
 EXPERIMENT = Experiment(

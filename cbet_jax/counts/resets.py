@@ -13,8 +13,6 @@ from jaxtyping import Array, Bool, PRNGKeyArray
 from cbet_jax.config import CountSettings, SettingsError
 from envs.types import Step
 
-RESET_PROBABILITY = 0.001  # p (paper, appendix "Hyperparameter Details")
-
 # Chooses the tables to reset after a step; the last argument is the shape of the mask.
 ResetMask = Callable[[PRNGKeyArray, Step, tuple[int, int]], Bool[Array, "kinds tables"]]
 

@@ -6,8 +6,8 @@ The study combines these, C-BET and Count with egocentric or panoramic states an
 
 import jax.numpy as jnp
 
-from cbet_jax.config import TrainSettings
-from cbet_jax.counts.resets import RESET_PROBABILITY, chosen_resets
+from cbet_jax.config import RESET_PROBABILITY, TrainSettings
+from cbet_jax.counts.resets import chosen_resets
 from cbet_jax.intrinsic.count_based import CHANGES, STATES, CountReward, count_based
 from cbet_jax.intrinsic.interface import Intrinsic
 

@@ -1,7 +1,7 @@
 """C-BET: reward rare states and rare changes of the world (paper, section 3.1)."""
 
-from cbet_jax.config import TrainSettings
-from cbet_jax.counts.resets import RESET_PROBABILITY, chosen_resets
+from cbet_jax.config import RESET_PROBABILITY, TrainSettings
+from cbet_jax.counts.resets import chosen_resets
 from cbet_jax.intrinsic.count_based import CHANGES, STATES, CountReward, Numbers, count_based
 from cbet_jax.intrinsic.interface import Intrinsic
 

@@ -3,14 +3,8 @@
 from jaxtyping import PRNGKeyArray
 
 from cbet_jax.config import TrainSettings
+from cbet_jax.intrinsic import inverse_forward
 from cbet_jax.intrinsic.interface import EMBEDDING_COEFFICIENT, Intrinsic, Loss, Params, Reward
-from cbet_jax.intrinsic.inverse_forward import (
-    init_models,
-    make_models,
-    models_loss,
-    predict,
-    prediction_error,
-)
 from cbet_jax.types import Trajectory
 from envs.types import Step
 
@@ -21,15 +15,15 @@ def curiosity(settings: TrainSettings, num_actions: int) -> Intrinsic:
     Paper, appendix "Algorithms Details"; the published code takes the norm, the paper its square.
     """
     auxiliary = settings.auxiliary
-    models = make_models(auxiliary, num_actions)
+    models = inverse_forward.make_models(auxiliary, num_actions)
 
     def init(key: PRNGKeyArray, step: Step) -> tuple[Params, tuple[()]]:
-        return Params(init_models(models, key, step), {}), ()
+        return Params(inverse_forward.init_models(models, key, step), {}), ()
 
     def reward(params: Params, trajectory: Trajectory) -> tuple[Reward, Loss]:
-        predictions = predict(models, params.learnt, trajectory)
-        error = prediction_error(predictions, auxiliary)
-        return error, models_loss(predictions, trajectory.steps.action, auxiliary)
+        predictions = inverse_forward.predict(models, params.learnt, trajectory)
+        error = inverse_forward.prediction_error(predictions, auxiliary)
+        return error, inverse_forward.models_loss(predictions, trajectory.steps.action, auxiliary)
 
     final = auxiliary.final_views
     return Intrinsic(

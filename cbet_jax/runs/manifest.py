@@ -10,8 +10,6 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-import jax
-
 from cbet_jax.runs.reading import RunDirectoryError, read_json, reading, write_with_digest
 from cbet_jax.settings.as_json import flattened
 
@@ -86,6 +84,8 @@ def ending(path: Path) -> str:
 
 def describe(command: Sequence[str]) -> dict[str, Any]:
     """Return the machine, versions and flags of this process."""
+    import jax  # imported here: it takes seconds
+
     devices, flags = jax.devices(), os.environ.get("XLA_FLAGS", "").split()
     return {
         "started": now(),

@@ -6,8 +6,6 @@ Metrics of one world are called `NAME/WORLD`.
 
 from typing import NamedTuple
 
-from envs.types import EPISODE_METRICS
-
 
 class Metric(NamedTuple):
     """One metric."""
@@ -53,6 +51,8 @@ HIDDEN = ("first_bad_update",)  # for the host only; not drawn
 
 def episodes_of(name: str) -> str:
     """Return the metric with the number of episodes behind a mean ('' for other metrics)."""
+    from envs.types import EPISODE_METRICS  # imported here: it takes seconds
+
     metric, slash, world = name.partition("/")
     return f"episodes{slash}{world}" if metric in EPISODE_METRICS else ""
 

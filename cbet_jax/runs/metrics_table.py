@@ -12,15 +12,17 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 import numpy as np
 
 from cbet_jax.runs.atomic_write import open_own, replacing
-from cbet_jax.runs.checkpoint import DamagedCheckpointError, Position, read_position
 from cbet_jax.runs.directory import RunDirectory, check_same, checkpoints
 from cbet_jax.runs.metrics import episodes_of
 from cbet_jax.runs.reading import UnreadableError, read_bytes, reading
+
+if TYPE_CHECKING:
+    from cbet_jax.runs.checkpoint import Position
 
 HEADER = "seed,frames,name,value\n"
 Chunk = Mapping[str, np.ndarray]  # name -> float32[iterations, seeds] (NaN: no data)
@@ -87,7 +89,7 @@ class Table:
 
 
 @contextmanager
-def table(path: Path, first_seed: int, position: Position) -> Iterator[Table]:
+def table(path: Path, first_seed: int, position: "Position") -> Iterator[Table]:
     """Open a run's table to append to, cut back to a checkpoint's position.
 
     Raises:
@@ -101,7 +103,7 @@ def table(path: Path, first_seed: int, position: Position) -> Iterator[Table]:
         yield Table(path, file, first_seed)
 
 
-def rows_until(path: Path, position: Position) -> bytes:
+def rows_until(path: Path, position: "Position") -> bytes:
     """Return the rows that a table had at a checkpoint.
 
     Raises:
@@ -170,6 +172,8 @@ def read_verified(directory: RunDirectory) -> dict[str, dict[int, Column]]:
     Raises:
         UnreadableError: it is damaged.
     """
+    from cbet_jax.runs.checkpoint import DamagedCheckpointError, read_position  # takes seconds
+
     for path in reversed(checkpoints(directory.checkpoints)):
         try:
             position = read_position(path)

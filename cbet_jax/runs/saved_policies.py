@@ -27,10 +27,6 @@ from cbet_jax.runs.reading import reading
 from envs.types import World
 
 POLICY, FIXED = "learner.policy.", "learner.fixed."  # prefixes of a policy's arrays
-# Names of policies without training:
-FROZEN = "frozen"  # the pre-trained policy, with a new network of the task
-UNTRAINED = "untrained"  # a new network ("random" in the published evaluation)
-UNIFORM = "uniform"  # uniformly random actions
 
 type Initializer = Callable[[Key[Array, " seeds"]], AgentParams]
 

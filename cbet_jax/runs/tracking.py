@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from PIL import Image
 
 from cbet_jax.config import RunSettings, SettingsError
 from cbet_jax.runs.directory import RunDirectory
@@ -50,6 +49,7 @@ class TensorBoard:
 
     def show(self, frames: int, name: str, picture: Path) -> None:
         """Write a picture; a GIF moves in the browser."""
+        from PIL import Image
         from tensorboardX.proto.summary_pb2 import Summary
 
         width, height = Image.open(picture).size

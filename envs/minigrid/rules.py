@@ -27,9 +27,9 @@ from envs.minigrid.level import (
     pack_position,
     unpack_position,
 )
+from envs.names import ACTIONS as ACTIONS
 
 LEFT, RIGHT, FORWARD, PICKUP, DROP, TOGGLE, DONE = range(7)
-ACTIONS = ("left", "right", "forward", "pickup", "drop", "toggle", "done")
 
 
 class State(NamedTuple):

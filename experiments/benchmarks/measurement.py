@@ -3,12 +3,14 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from cbet_jax.config import Factors
-from envs.minigrid import NAMES
-from experiments.benchmarks.timing import Ratio
+from envs.names import NAMES
 from experiments.common.presets import PRESETS
+
+if TYPE_CHECKING:
+    from experiments.benchmarks.timing import Ratio
 
 MIXED = PRESETS["paper"].environments  # the default mix of environments
 
@@ -33,4 +35,4 @@ class Measurement(NamedTuple):
     what: str
     value: float
     unit: str
-    ratios: Mapping[str, Ratio] = {}  # another measurement's name -> this one as its multiple
+    ratios: Mapping[str, "Ratio"] = {}  # another measurement's name -> this one as its multiple

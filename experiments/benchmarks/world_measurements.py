@@ -6,16 +6,9 @@ import jax
 
 from envs.minigrid import make_world
 from envs.minigrid.generators import find, sample_levels
-from experiments.benchmarks import random_play
+from experiments.benchmarks import random_play, timing
 from experiments.benchmarks.measurement import MIXED, BenchmarkOptions, Measurement
 from experiments.benchmarks.random_play import RandomPlay
-from experiments.benchmarks.timing import (
-    Ratio,
-    TimedTask,
-    repeated,
-    seconds_to_compile,
-    take_turns,
-)
 
 NAVIX_NAME = "Navix-KeyCorridorS3R3-v0"
 LEVELS = 1024  # levels sampled in one call
@@ -28,11 +21,11 @@ def measure_worlds(options: BenchmarkOptions) -> list[Measurement]:
     tasks = {"minigrid": random_play.minigrid_steps(MIXED)}
     tasks |= {name: random_play_in(MIXED, number).task() for name, number in ours.items()}
     tasks |= {name: random_play.navix_steps(NAVIX_NAME, n) for name, n in navix.items()}
-    timings = take_turns(tasks, options.rounds)
+    timings = timing.take_turns(tasks, options.rounds)
     found = timings.medians()
     peers = {"minigrid": "minigrid", "navix at its fastest": max(navix, key=found.__getitem__)}
 
-    def ratios(name: str) -> dict[str, Ratio]:
+    def ratios(name: str) -> dict[str, timing.Ratio]:
         return {title: timings.times(name, peer) for title, peer in peers.items() if name in ours}
 
     return [Measurement(name, speed, "steps/s", ratios(name)) for name, speed in found.items()]
@@ -52,10 +45,10 @@ def measure_environment(name: str, options: BenchmarkOptions) -> list[Measuremen
     """Measure one environment."""
     ours, number = f"cbet-jax, {name}", options.worlds[-1]
     players = random_play_in((name,), number)
-    compiling = seconds_to_compile(players.compile)
+    compiling = timing.seconds_to_compile(players.compile)
     others = random_play.others(name, number)
     tasks = {ours: players.task(), "levels": levels(name), **others}
-    timings = take_turns(tasks, options.rounds)
+    timings = timing.take_turns(tasks, options.rounds)
     found = timings.medians()
     ratios = {other: timings.times(ours, other) for other in others}
     return [
@@ -66,7 +59,7 @@ def measure_environment(name: str, options: BenchmarkOptions) -> list[Measuremen
     ]
 
 
-def levels(name: str) -> TimedTask:
+def levels(name: str) -> timing.TimedTask:
     """Return the sampling of many levels as a task."""
     generator = find(name)
     sample_many = jax.jit(lambda key: sample_levels(generator, key, LEVELS))
@@ -76,4 +69,4 @@ def levels(name: str) -> TimedTask:
         jax.block_until_ready(sample_many(now))
         return key
 
-    return TimedTask(repeated(advance, jax.random.key(0)), LEVELS, "level")
+    return timing.TimedTask(timing.repeated(advance, jax.random.key(0)), LEVELS, "level")

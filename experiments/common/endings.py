@@ -1,11 +1,9 @@
 """End a run: draw its curves, film its policy, and name the next commands."""
 
-import atexit
 import contextlib
-import signal
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from cbet_jax.analysis import figures
 from cbet_jax.own_code import is_own
@@ -20,15 +18,7 @@ from experiments.common.outputs import unused
 from experiments.common.training_options import Experiment
 
 WATCH = "experiments.watch"
-STOPPED = 128  # plus the signal's number: the exit status
-NOT_FINITE = 1  # exit status
 SIMULATORS = ("--simulator", "--simulator-python")
-
-
-def end_stopped(number: int) -> NoReturn:
-    """End a command that a signal has stopped, ignoring a launcher's late Ctrl-C."""
-    atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
-    raise SystemExit(STOPPED + number)
 
 
 def show_figures(

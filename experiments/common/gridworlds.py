@@ -1,28 +1,25 @@
-"""Read, build and begin runs in gridworlds."""
+"""Read, build and begin runs in gridworlds; slow imports stand where they are used."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import jax
-from jax.sharding import Mesh
 from rich.console import Console
 
-from cbet_jax.agent import AgentParams, world_agent
+import envs
 from cbet_jax.analysis.method_style import plain_name
 from cbet_jax.config import ObservationSettings, RunSettings, SettingsError
-from cbet_jax.method_check.check import refuse_misfit
-from cbet_jax.program import Program, make_program, seed_keys
-from cbet_jax.runs import checkpoint, memory, multihost
-from cbet_jax.runs.checkpoint import Position
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
 from cbet_jax.settings.as_json import first_difference, to_json
-from envs.minigrid import make_world
-from envs.minigrid.generators import find
-from envs.minigrid.observations import largest_grid
 from experiments.common import opening
 from experiments.common.training_options import Asked, Opened, TrainingOptions
+
+if TYPE_CHECKING:
+    from jax.sharding import Mesh
+
+    from cbet_jax.agent import AgentParams
+    from cbet_jax.program import Program
 
 EVALUATE = "experiments.minigrid_evaluate"  # the command to run next
 
@@ -39,11 +36,14 @@ def view_options(settings: RunSettings) -> dict[str, Any]:
     """Return the options of `make_world` that show worlds as a run's policies see its own."""
     if settings.observation == ObservationSettings():
         return {}
+    from envs.minigrid.generators import find
+    from envs.minigrid.observations import largest_grid
+
     grid = largest_grid([find(name) for name in settings.environments])
     return asdict(settings.observation) | {"grid": grid}
 
 
-def build(settings: RunSettings, mesh: Mesh | None = None, *others: RunSettings) -> Program:
+def build(settings: RunSettings, mesh: "Mesh | None" = None, *others: RunSettings) -> "Program":
     """Build the program that trains in gridworlds, on one device or on those of a mesh.
 
     Args:
@@ -55,6 +55,13 @@ def build(settings: RunSettings, mesh: Mesh | None = None, *others: RunSettings)
         SettingsError: the program needs more memory than the device has, the counts cannot read
             gridworlds, or the other runs differ in more.
     """
+    import jax
+
+    from cbet_jax.agent import world_agent
+    from cbet_jax.method_check.check import refuse_misfit
+    from cbet_jax.program import make_program, seed_keys
+    from cbet_jax.runs import memory
+
     for other in others:
         alike = replace(other, train=settings.train, first_seed=settings.first_seed)
         if difference := first_difference(to_json(settings), to_json(alike)):
@@ -65,7 +72,7 @@ def build(settings: RunSettings, mesh: Mesh | None = None, *others: RunSettings)
             "counts.keys=ternary codes the pixels of images: gridworlds, whose views are numbers "
             "of things, are counted with exact keys"
         )
-    world = make_world(
+    world = envs.make_world(
         settings.environments,
         train.worlds,
         explore=settings.explore,
@@ -95,9 +102,12 @@ def opened[O: TrainingOptions](runs: Sequence[Asked[O]], console: Console) -> It
 
 
 def save_first_state(
-    directory: RunDirectory, settings: RunSettings, program: Program, pretrained: AgentParams
+    directory: RunDirectory, settings: RunSettings, program: "Program", pretrained: "AgentParams"
 ) -> None:
     """Save a transfer's first state, with its pre-trained policies (arrays `[seeds, ...]`)."""
+    from cbet_jax.program import seed_keys
+    from cbet_jax.runs import checkpoint, multihost
+
     assert settings.transfer is not None
     with multihost.first_inside(directory.lock):
         state = program.init(seed_keys(settings.seeds, settings.first_seed))
@@ -107,4 +117,4 @@ def save_first_state(
         else:
             learner = learner._replace(fixed=learner.fixed._replace(policy=pretrained))
         state = state._replace(learner=learner)
-        checkpoint.save(directory.checkpoints, state, Position())
+        checkpoint.save(directory.checkpoints, state, checkpoint.Position())

@@ -1,4 +1,4 @@
-"""Start simulators, and build and read runs in Habitat."""
+"""Start simulators, and build and read runs in Habitat; slow imports stand where they are used."""
 
 import os
 import sys
@@ -6,20 +6,20 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from cbet_jax.agent import world_agent
 from cbet_jax.config import HabitatSettings, RunSettings, SettingsError
-from cbet_jax.method_check.check import refuse_misfit
-from cbet_jax.program import Program, make_program
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
 from envs.habitat.simulator import SIMULATORS, AgentSize
 from envs.habitat.workers.process import Settings
-from envs.habitat.workers.simulators import Played, Simulators, simulator_errors
-from envs.habitat.world import habitat_world
-from envs.types import World
 from experiments.common.screen import say
+
+if TYPE_CHECKING:
+    from cbet_jax.program import Program
+    from envs.habitat.workers.simulators import Played, Simulators
+    from envs.types import World
 
 EVALUATE = "experiments.habitat_evaluate"  # the command to run next
 PYTHON = "HABITAT_PYTHON"  # environment variable: the interpreter with habitat-sim
@@ -48,15 +48,19 @@ def process_settings(
 
 
 @contextmanager
-def simulators(settings: Settings, number: int) -> Iterator[Simulators]:
+def simulators(settings: Settings, number: int) -> "Iterator[Simulators]":
     """Start simulators, and close them at the block's end."""
+    from envs.habitat.workers.simulators import Simulators, simulator_errors
+
     started = Simulators(settings, number)
     with simulator_errors(started), closing(started):
         yield started
 
 
-def worlds(habitat: HabitatSettings, played: Simulators) -> World:
+def worlds(habitat: HabitatSettings, played: "Simulators") -> "World":
     """Return a run's worlds, played by simulators."""
+    from envs.habitat.world import habitat_world
+
     return habitat_world(
         played,
         max_steps=habitat.max_steps,
@@ -65,8 +69,12 @@ def worlds(habitat: HabitatSettings, played: Simulators) -> World:
     )
 
 
-def build(settings: RunSettings, played: Simulators) -> Program:
+def build(settings: RunSettings, played: "Simulators") -> "Program":
     """Build the program that trains in scenes; seeds take turns with the simulators."""
+    from cbet_jax.agent import world_agent
+    from cbet_jax.method_check.check import refuse_misfit
+    from cbet_jax.program import make_program
+
     assert settings.habitat is not None
     train, world = settings.train, worlds(settings.habitat, played)
     refuse_misfit(train, world)
@@ -99,14 +107,14 @@ def trusted(stored: HabitatSettings, said: str | None) -> HabitatSettings:
     return replace(stored, simulator=said or stored.simulator)
 
 
-def introduce(simulators: Simulators, console: Console) -> None:
+def introduce(simulators: "Simulators", console: Console) -> None:
     """Say which simulator plays."""
     hello = simulators.workers.hello
     line = f"{len(simulators)} x {hello.simulator} {hello.version} ({hello.renderer})"
     say(console, f"simulators: {line}, scene {hello.scene}")
 
 
-def played_time(played: Played) -> dict[str, float]:
+def played_time(played: "Played") -> dict[str, float]:
     """Return the speed and the simulators' share of the time, for the manifest."""
     if not played.steps:
         return {}
@@ -116,7 +124,7 @@ def played_time(played: Played) -> dict[str, float]:
     }
 
 
-def tell_time(played: Played, console: Console) -> None:
+def tell_time(played: "Played", console: Console) -> None:
     """Say how fast the simulators were played, and how much of the time they took."""
     if played.steps:
         speed, share = played.steps / played.seconds, played.simulating / played.seconds

@@ -3,6 +3,7 @@
 In training, `cbet_jax.runs.signals` saves the run first.
 """
 
+import atexit
 import os
 import signal
 import threading
@@ -11,7 +12,8 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import NoReturn
 
-INTERRUPTED = 130  # exit status
+STOPPED = 128  # exit status, plus the signal's number
+INTERRUPTED = STOPPED + signal.SIGINT
 LINE = b"error: interrupted\n"
 AGAIN = 2.0  # seconds
 
@@ -51,6 +53,12 @@ def insistent() -> Iterator[None]:
 def answered() -> None:
     """Stop raising KeyboardInterrupt."""
     signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def end_stopped(number: int) -> NoReturn:
+    """End a command that a signal has stopped, ignoring a launcher's late Ctrl-C."""
+    atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
+    raise SystemExit(STOPPED + number)
 
 
 def _end(number: int, frame: FrameType | None) -> NoReturn:

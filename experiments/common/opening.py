@@ -4,25 +4,26 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from jax.sharding import Mesh
 from rich.console import Console
 
 from cbet_jax import own_code
 from cbet_jax.analysis.method_style import plain_name
 from cbet_jax.config import RunSettings, SettingsError
-from cbet_jax.intrinsic import refuse_unnamed
-from cbet_jax.runs import devices, multihost
-from cbet_jax.runs.checkpoint import Loaded
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
 from cbet_jax.runs.tracking import Trackers
 from cbet_jax.settings.as_json import first_difference, to_json
-from envs.minigrid.generators.own_worlds import refuse_unnamed as refuse_unnamed_worlds
 from experiments.common import cli, presets
 from experiments.common.cli import Said
 from experiments.common.outputs import new_in_runs
 from experiments.common.screen import say
 from experiments.common.training_options import Experiment, TrainingOptions
+
+if TYPE_CHECKING:
+    from jax.sharding import Mesh
+
+    from cbet_jax.runs.checkpoint import Loaded
 
 
 def read[O: TrainingOptions](
@@ -45,10 +46,13 @@ def read[O: TrainingOptions](
     defaults = experiment.defaults(said, stored)
     options: O = cli.parse(type(defaults), arguments, experiment.module, default=defaults)
     if stored:
+        from cbet_jax.intrinsic import refuse_unnamed  # imported here: it takes seconds
+        from envs.minigrid.generators import own_worlds
+
         asked = experiment.resumed(options, stored)
         refuse_unnamed(asked.train.method)  # code of a stranger is run only if the line names it
         if not asked.habitat:
-            refuse_unnamed_worlds(asked.environments)
+            own_worlds.refuse_unnamed(asked.environments)
         if "--frames" in said and asked.train.frames > stored.train.frames:
             # The run is made longer.
             stored = replace(stored, train=replace(stored.train, frames=asked.train.frames))
@@ -69,12 +73,14 @@ def stored_settings(said: Said) -> RunSettings | None:
     return RunDirectory(Path(out)).settings()
 
 
-def lay_out(options: TrainingOptions, console: Console) -> Mesh | None:
+def lay_out(options: TrainingOptions, console: Console) -> "Mesh | None":
     """Connect to the other hosts, then choose the mesh of devices (None: a single device).
 
     Raises:
         SettingsError: devices or hosts are missing, or the devices do not divide the run.
     """
+    from cbet_jax.runs import devices, multihost  # imported here: it takes seconds
+
     devices.use_cpu(options.devices)
     if options.distributed:
         multihost.join()
@@ -88,6 +94,8 @@ def open_directory(options: TrainingOptions, settings: RunSettings, prefix: str)
     Raises:
         RunDirectoryError: the directory holds something else.
     """
+    from cbet_jax.runs import multihost  # imported here: it takes seconds
+
     preset = options.preset or presets.DEFAULT
     method = settings.train.method
     name = f"{prefix}{plain_name(method)}-{preset}"
@@ -110,7 +118,7 @@ def make_trackers(
     return Trackers(options.track, directory, settings, partial(say, console))
 
 
-def tell_damaged(loaded: Loaded, console: Console) -> None:
+def tell_damaged(loaded: "Loaded", console: Console) -> None:
     """Name the damaged checkpoints that were skipped."""
     for path in loaded.damaged:
         say(console, f"checkpoint {path} is damaged: using {loaded.path.name}")

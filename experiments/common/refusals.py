@@ -5,6 +5,7 @@ import os
 from collections.abc import Iterator
 from typing import NamedTuple
 
+NOT_FINITE = 1  # exit status: a loss was not finite
 BAD_INPUT = 2  # exit status
 NOT_WRITTEN = 3  # exit status: a file could not be read or written
 

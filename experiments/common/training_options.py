@@ -4,24 +4,19 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import tyro
 from rich.console import Console
 
 from cbet_jax.config import ObservationSettings, RunSettings, SettingsError, TrainSettings
-from cbet_jax.program import Program
 from cbet_jax.runs import tracking
 from cbet_jax.runs.directory import RunDirectory
-from cbet_jax.settings.ranges import (
-    Frames,
-    NonNegativeFloat,
-    Probability,
-    Processes,
-    check_between,
-    check_fields,
-)
+from cbet_jax.settings import ranges
 from experiments.common.cli import Said
+
+if TYPE_CHECKING:
+    from cbet_jax.program import Program
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,21 +34,21 @@ class TrainingOptions:
     chunk: int  # iterations between two looks of the host
     #: between two checkpoints, at least (default: save at the end of each chunk, if saving takes at
     #: most a tenth of the time)
-    checkpoint_seconds: NonNegativeFloat | None = None
+    checkpoint_seconds: ranges.NonNegativeFloat | None = None
     keep_at: tuple[int, ...] = ()  # frames at which the policies are kept for good
     #: stop there for now; --resume continues
     until: Annotated[int | None, tyro.conf.arg(metavar="FRAMES")] = None
     #: end a task whose mean success over the last --success-frames is at least this
-    until_success: Probability | None = None
-    success_frames: Frames = 500_000  # of each seed
+    until_success: ranges.Probability | None = None
+    success_frames: ranges.Frames = 500_000  # of each seed
     #: end a task that has had no success for so many frames
-    without_success: Annotated[Frames | None, tyro.conf.arg(metavar="FRAMES")] = None
+    without_success: Annotated[ranges.Frames | None, tyro.conf.arg(metavar="FRAMES")] = None
     #: follow the metrics in TensorBoard or Weights & Biases, besides metrics.csv
     track: tuple[Literal["tensorboard", "wandb"], ...] = ()
     film: bool = True  # pre-training ends with a GIF of its policy at play
     #: to divide seeds and worlds over (default: all GPUs that can be used, or all cores of the
     #: CPU); changes only the order of sums
-    devices: Processes | None = None
+    devices: ranges.Processes | None = None
     distributed: bool = False  # several hosts train together, each with this command
 
     @property
@@ -73,7 +68,7 @@ class TrainingOptions:
         )
 
     def __post_init__(self) -> None:
-        check_fields(self)
+        ranges.check_fields(self)
         if self.devices is not None and self.distributed:
             raise SettingsError("--distributed uses the devices of all hosts: leave --devices out")
         rules = self.until_success, self.without_success
@@ -83,9 +78,9 @@ class TrainingOptions:
             )
         tracking.check_installed(self.track)
         for frames in self.keep_at:
-            check_between("keep_at", frames, 1, self.train.frames)
+            ranges.check_between("keep_at", frames, 1, self.train.frames)
         if self.until is not None:
-            check_between("until", self.until, 1, self.train.frames)
+            ranges.check_between("until", self.until, 1, self.train.frames)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,7 +116,7 @@ class Opened(NamedTuple):
     """Runs that are ready to train in one program."""
 
     settings: Sequence[RunSettings]  # one for each run
-    program: Program
+    program: "Program"
     prefix: str = ""  # prefix of a new directory's name
     #: writes the first checkpoint, where the run does not start from `program.init`
     begin: Callable[[RunDirectory], None] = lambda directory: None

@@ -3,7 +3,7 @@
 import csv
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from rich import box
@@ -13,11 +13,17 @@ from rich.text import Text
 
 from cbet_jax.analysis import figures, intervals
 from cbet_jax.analysis.intervals import Estimate
-from cbet_jax.evaluate import Episodes
 from cbet_jax.runs.atomic_write import creating, open_text
-from envs.minigrid.rules import ACTIONS
+from envs.names import ACTIONS
 from experiments.common.outputs import write_new
 
+if TYPE_CHECKING:
+    from cbet_jax.evaluate import Episodes
+
+# Names of policies without training:
+FROZEN = "frozen"  # the pre-trained policy, with a new network of the task
+UNTRAINED = "untrained"  # a new network ("random" in the published evaluation)
+UNIFORM = "uniform"  # uniformly random actions
 ALL_SEEDS = "all"  # in place of a seed: the mean over seeds, its interval from their spread
 ALL_WORLDS = "all"  # in place of an environment: the episodes of all environments together
 MEASURES = {  # column of the table -> title and digits in summaries and pictures
@@ -58,7 +64,7 @@ def rows(
     method: str,
     first_seed: int,
     environment: str,
-    episodes: Episodes,
+    episodes: "Episodes",
     unmeasured: Sequence[str] = (),
 ) -> list[EvaluationRow]:
     """Return a row for each seed, and one for all seeds if there are several.

@@ -19,9 +19,6 @@ from cbet_jax.evaluate import NOTHING_LEARNT, Episodes, Evaluator, make_evaluato
 from cbet_jax.runs import devices
 from cbet_jax.runs.directory import Checkpoint, RunDirectory, RunDirectoryError
 from cbet_jax.runs.saved_policies import (
-    FROZEN,
-    UNIFORM,
-    UNTRAINED,
     Initializer,
     Policies,
     load_policies,
@@ -40,7 +37,7 @@ from envs.types import World
 from experiments.common import opening
 from experiments.common.gridworlds import gridworld_settings, view_options
 from experiments.evaluation import evaluation_table
-from experiments.evaluation.evaluation_table import ALL_WORLDS, EvaluationRow
+from experiments.evaluation.evaluation_table import FROZEN, UNIFORM, UNTRAINED, EvaluationRow
 
 PlayedWorld = dict[str, Episodes]  # policy -> [seeds, episodes]
 
@@ -216,7 +213,7 @@ def table(run: EvaluatedRun, played: dict[str, PlayedWorld], seed: int) -> list[
             for name in worlds[0]
             for of_worlds in [[world[name] for world in worlds]]
         }
-        played = {**played, ALL_WORLDS: together}
+        played = {**played, evaluation_table.ALL_WORLDS: together}
     rows: list[EvaluationRow] = []
     for environment, policies in played.items():
         for name, episodes in policies.items():

@@ -10,8 +10,8 @@ from pathlib import Path
 from cbet_jax.analysis.intervals import Estimate
 from cbet_jax.config import SettingsError
 from cbet_jax.runs.reading import read_table, reading
-from cbet_jax.runs.saved_policies import UNIFORM, UNTRAINED
 from cbet_jax.settings.as_json import first_difference
+from experiments.evaluation.evaluation_table import UNIFORM, UNTRAINED
 from experiments.evaluation.walk_table import (
     ALL_SCENES,
     ALL_SEEDS,

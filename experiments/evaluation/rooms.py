@@ -11,12 +11,13 @@ from cbet_jax.agent import AgentParams, uniform
 from cbet_jax.config import HabitatSettings, RunSettings, SettingsError
 from cbet_jax.runs.checkpoint import Loaded
 from cbet_jax.runs.directory import Checkpoint, RunDirectory
-from cbet_jax.runs.saved_policies import UNIFORM, UNTRAINED, Policies, load_policies, untrained
+from cbet_jax.runs.saved_policies import Policies, load_policies, untrained
 from cbet_jax.settings.as_json import first_difference
 from envs.types import World
 from experiments.common import habitat
 from experiments.common.outputs import distinct_names
 from experiments.evaluation import walks
+from experiments.evaluation.evaluation_table import UNIFORM, UNTRAINED
 from experiments.evaluation.walk_pictures import Pretraining
 from experiments.evaluation.walk_table import Walked
 from experiments.evaluation.walks import Places, Walker

@@ -10,7 +10,7 @@ import numpy as np
 
 from cbet_jax.analysis import intervals
 from cbet_jax.analysis.intervals import Estimate
-from envs.minigrid.rules import ACTIONS
+from envs.names import ACTIONS
 
 SHARES = tuple(f"share_of_{action}" for action in ACTIONS)
 ENTROPY = "action_entropy"

@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cbet_jax.runs.reading import read_table
-from cbet_jax.runs.saved_policies import UNIFORM, UNTRAINED
-from envs.minigrid.generators.catalogue import TRANSFER as TEN_WORLDS
+from envs.names import TRANSFER as TEN_WORLDS
+from experiments.evaluation.evaluation_table import UNIFORM, UNTRAINED
 from experiments.reports.comparison import SHARES
 
 PUBLISHED = Path(__file__).with_name("published.csv")

@@ -6,7 +6,7 @@ import numpy as np
 
 from cbet_jax.analysis import intervals
 from cbet_jax.analysis.learning_curves import Curve
-from envs.minigrid.generators.catalogue import TRANSFER as TEN_WORLDS
+from envs.names import TRANSFER as TEN_WORLDS
 from experiments.evaluation.evaluation_table import ALL_WORLDS
 from experiments.reports.comparison import ENTROPY, SHARES, Row, within
 from experiments.study.contents import BEST_RETURN, METHODS, RANDOM

@@ -11,16 +11,9 @@ import tyro
 from cbet_jax.config import Factors
 from cbet_jax.runs.directory import RunDirectoryError, create_with_record
 from cbet_jax.runs.reading import DIGEST, read_json, reading
+from cbet_jax.settings import ranges
 from cbet_jax.settings.as_json import first_difference, from_json
-from cbet_jax.settings.ranges import (
-    Frames,
-    NonNegativeFloat,
-    Probability,
-    Worlds,
-    check_fields,
-)
-from envs.minigrid.generators import find
-from envs.minigrid.generators.catalogue import TRANSFER as TEN_WORLDS
+from envs.names import TRANSFER as TEN_WORLDS
 from experiments.common import cli, presets
 from experiments.common.outputs import RUNS
 from experiments.study.plan import STAGES, Selection, Stage, StudySettings
@@ -56,7 +49,7 @@ class StudyOptions(PlanOptions):
     first_seed: int = 0  # the seeds are first_seed, first_seed + 1, ...
     #: of each pre-training run, for each seed; tasks get frames in the published proportion
     budget: Annotated[int, tyro.conf.arg(metavar="FRAMES")]
-    actors: Worlds | None = None  # of each run (default: the preset's)
+    actors: ranges.Worlds | None = None  # of each run (default: the preset's)
     episodes: int = 100  # of each seed in each world of an evaluation
     #: frames at which pre-trained policies are evaluated, besides the end
     evaluate_at: Annotated[tuple[int, ...], tyro.conf.arg(metavar="FRAMES ...")] = ()
@@ -64,29 +57,29 @@ class StudyOptions(PlanOptions):
     #: finished; tasks are learnt only after the end of pre-training
     until: Annotated[int | None, tyro.conf.arg(metavar="FRAMES")] = None
     #: tasks stop there for now
-    tasks_until: Annotated[Frames | None, tyro.conf.arg(metavar="FRAMES")] = None
+    tasks_until: Annotated[ranges.Frames | None, tyro.conf.arg(metavar="FRAMES")] = None
     #: tasks end once their mean success over the last --success-frames is at least this
-    until_success: Probability | None = None
-    success_frames: Frames = 2_000_000
+    until_success: ranges.Probability | None = None
+    success_frames: ranges.Frames = 2_000_000
     #: tasks end after so many frames without success
-    without_success: Annotated[Frames | None, tyro.conf.arg(metavar="FRAMES")] = None
+    without_success: Annotated[ranges.Frames | None, tyro.conf.arg(metavar="FRAMES")] = None
     #: does only these; evaluation and transfer need the policies that pre-training has left
     stages: tuple[Stage, ...] = STAGES
     #: of matrix products: bfloat16 is faster where the processor multiplies such numbers
     factors: Factors = "float32"
     lockstep: bool = False  # all worlds of pre-training begin at once in the first environment
     decay_rate: bool = False  # the learning rate of the methods' own networks decays, too
-    tasks_entropy_weight: NonNegativeFloat | None = None  # of tasks (default: the preset's)
+    tasks_entropy_weight: ranges.NonNegativeFloat | None = None  # of tasks (default: the preset's)
     #: tasks have the published loss and optimizer: no bound on steps, no divergence from the frozen
     #: policy
     tasks_as_published: bool = False
     report_only: bool = False  # train nothing: report what is finished
     #: between two checkpoints, at least (default: save at the end of each chunk, if saving takes at
     #: most a tenth of the time)
-    checkpoint_seconds: NonNegativeFloat | None = None
+    checkpoint_seconds: ranges.NonNegativeFloat | None = None
 
     def __post_init__(self) -> None:
-        check_fields(self)
+        ranges.check_fields(self)
         self.check_queue()
 
     @property
@@ -151,6 +144,8 @@ def read(study: Study, arguments: Sequence[str]) -> tuple[StudyOptions, Path]:
     difference = stored and first_difference(asdict(stored), asdict(options.settings))
     if difference:
         raise RunDirectoryError(f"{root} is a study with other settings: {difference}")
+    from envs.minigrid.generators import find  # imported here: it takes seconds
+
     check_names("method", options.methods, method_names())
     check_names("setup", options.setups, SETUPS)
     for world in (*options.tasks, *options.envs):

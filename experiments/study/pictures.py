@@ -11,19 +11,11 @@ from cbet_jax.analysis.aggregates import bootstrap, profile
 from cbet_jax.analysis.figures import Panel
 from cbet_jax.analysis.intervals import Estimate
 from cbet_jax.analysis.learning_curves import Curve
-from envs.minigrid.generators.catalogue import TRANSFER as TEN_WORLDS
-from envs.minigrid.rules import ACTIONS
+from envs.names import ACTIONS
+from envs.names import TRANSFER as TEN_WORLDS
 from experiments.evaluation.evaluation_table import ALL_WORLDS
 from experiments.reports.comparison import ENTROPY, Row
-from experiments.study import tables
-from experiments.study.contents import (
-    INTERACTIONS,
-    RANDOM,
-    SUCCESS,
-    THREE,
-    PaperTable,
-    printed_scale,
-)
+from experiments.study import contents, tables
 from experiments.study.findings import Findings, Key
 from experiments.study.plan import PRETRAIN, TABULA_RASA, TRANSFER
 
@@ -31,7 +23,7 @@ MILLION = 1_000_000
 MILLIONS = "frames (millions)"
 BAND = "band: 95 % confidence interval over seeds"
 WHISKERS = "whiskers: 95 % confidence intervals over seeds"
-LABELS = {INTERACTIONS: "interactions an episode", SUCCESS: "success rate"}
+LABELS = {contents.INTERACTIONS: "interactions an episode", contents.SUCCESS: "success rate"}
 CURVES = {  # metric of pre-training -> label, and whether its axis is logarithmic
     "interactions": ("interactions an episode", False),
     "extrinsic_return": ("extrinsic return (not learnt from)", False),
@@ -40,10 +32,10 @@ CURVES = {  # metric of pre-training -> label, and whether its axis is logarithm
 Pictures = list[Path]  # empty if there is nothing to draw
 
 
-def of_paper(folder: Path, found: Findings, table: PaperTable) -> Pictures:
+def of_paper(folder: Path, found: Findings, table: contents.PaperTable) -> Pictures:
     """Draw a table of the paper as bars: groups are setups, or actions with a panel per setup."""
     cells = [cell for cell in tables.cells(table, found) if cell.metric != ENTROPY]
-    ran = {cell.setups for cell in cells if cell.ours and cell.method not in RANDOM}
+    ran = {cell.setups for cell in cells if cell.ours and cell.method not in contents.RANDOM}
     bars: dict[str, dict[str, list[Estimate]]] = {}
     theirs: dict[str, dict[str, list[float]]] = {}
     groups: dict[str, None] = {}
@@ -54,13 +46,13 @@ def of_paper(folder: Path, found: Findings, table: PaperTable) -> Pictures:
         label = LABELS.get(cell.metric) or f"share of actions, {setups}"
         bars.setdefault(label, {}).setdefault(cell.method, []).append(_estimate(cell.ours))
         theirs.setdefault(label, {}).setdefault(cell.method, []).append(
-            number / printed_scale(cell.metric)
+            number / contents.printed_scale(cell.metric)
         )
         groups[f"{setups}\n{_after(found, cell.setups, table.methods)}"] = None
     bars = {
         label: {m: x for m, x in each.items() if not _is_empty(x)} for label, each in bars.items()
     }
-    if len({method for shown in bars.values() for method in shown} - {*RANDOM}) < 2:
+    if len({method for shown in bars.values() for method in shown} - {*contents.RANDOM}) < 2:
         return []  # a single method has no other to be compared with
     path, title = folder / f"{table.name}.png", f"{table.title} ({WHISKERS})"
     return [figures.bars(path, title, bars, list(groups) if table.metric else ACTIONS, theirs)]
@@ -71,7 +63,7 @@ def worlds(folder: Path, found: Findings, setup: str) -> Pictures:
     methods = found.main_methods(setup)
     panels: dict[str, dict[str, list[Estimate]]] = {}
     for metric, label in LABELS.items():
-        for method in (*methods, *RANDOM):
+        for method in (*methods, *contents.RANDOM):
             at = found.compared_at((setup,), method, methods)
             rows = [found.row((setup,), method, metric, at, (world,)) for world in TEN_WORLDS]
             if all(rows):
@@ -108,7 +100,7 @@ def pretraining(folder: Path, found: Findings) -> Pictures:
     panels = []
     ran = found.setups(PRETRAIN)
     for metric, (label, logarithmic) in CURVES.items():
-        for setup in [setup for setup in ran if setup in THREE] or ran:
+        for setup in [setup for setup in ran if setup in contents.THREE] or ran:
             methods = found.main_methods(setup, PRETRAIN)
             keys = {m: (PRETRAIN, setup, m, ALL_WORLDS, metric) for m in methods}
             if lines := _curves(found, keys):
@@ -168,7 +160,7 @@ def _curves(found: Findings, keys: Mapping[str, Key]) -> dict[str, Curve]:
 
 def _after(found: Findings, setups: Sequence[str], methods: Sequence[str]) -> str:
     """Return the range of frames at which methods are compared, as text."""
-    ran = [m for m in methods if m not in RANDOM and found.evaluated_at(setups, m)]
+    ran = [m for m in methods if m not in contents.RANDOM and found.evaluated_at(setups, m)]
     at = {frames for method in ran for frames in found.compared_at(setups, method, methods)}
     if not at:
         return ""

@@ -18,17 +18,7 @@ from typing import Literal, NamedTuple, get_args
 from cbet_jax import own_code
 from cbet_jax.config import Factors, RunSettings, SettingsError
 from cbet_jax.runs.directory import RunDirectory
-from cbet_jax.settings.ranges import (
-    Episodes,
-    Frames,
-    NonNegativeFloat,
-    Seed,
-    Seeds,
-    Worlds,
-    check_between,
-    check_fields,
-    check_seeds,
-)
+from cbet_jax.settings import ranges
 from experiments.common.presets import PRESETS, TASK_FRAMES
 from experiments.study.variants import SETUPS, variant
 from experiments.sweeps.jobs import COMMANDS, EVALUATE, Evaluation, Job, Policies, at_chunk_end
@@ -44,23 +34,23 @@ class StudySettings:
     """The settings that all runs of a study share."""
 
     preset: str
-    budget: Frames  # frames of each pre-training run, for each seed
-    seeds: Seeds  # of each run, trained side by side
-    episodes: Episodes  # played in each world to evaluate a policy
+    budget: ranges.Frames  # frames of each pre-training run, for each seed
+    seeds: ranges.Seeds  # of each run, trained side by side
+    episodes: ranges.Episodes  # played in each world to evaluate a policy
     evaluate_at: tuple[int, ...] = ()  # frames of a pre-training run, beside its end
     factors: Factors = "float32"  # of matrix products
     lockstep: bool = False  # as in `TrainSettings`
     decay_rate: bool = False  # as in `AuxiliarySettings`
-    first_seed: Seed = 0  # the seeds are first_seed, first_seed + 1, ...
-    actors: Worlds | None = None  # of each run (None: the preset's)
-    tasks_entropy_weight: NonNegativeFloat | None = None  # of tasks (None: the preset's)
+    first_seed: ranges.Seed = 0  # the seeds are first_seed, first_seed + 1, ...
+    actors: ranges.Worlds | None = None  # of each run (None: the preset's)
+    tasks_entropy_weight: ranges.NonNegativeFloat | None = None  # of tasks (None: the preset's)
     tasks_as_published: bool = False  # tasks have the loss and the optimizer of pre-training
 
     def __post_init__(self) -> None:
-        check_fields(self)
-        check_seeds(self.first_seed, self.seeds)
+        ranges.check_fields(self)
+        ranges.check_seeds(self.first_seed, self.seeds)
         for frames in self.evaluate_at:
-            check_between("evaluate_at", frames, 1, self.budget)
+            ranges.check_between("evaluate_at", frames, 1, self.budget)
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -114,7 +104,7 @@ def plan(root: Path, study: StudySettings, chosen: Selection) -> list[Job]:
         SettingsError: the budget is less than a chunk or than --until, or no job is chosen.
     """
     if chosen.until is not None:
-        check_between("until", chosen.until, 1, study.budget)
+        ranges.check_between("until", chosen.until, 1, study.budget)
     planner = _Planner(root, study, chosen)
     pretrained = [(setup, method) for setup in chosen.setups for method in chosen.methods]
     plain = [method for method in chosen.methods if variant(method).plain]

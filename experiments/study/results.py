@@ -15,9 +15,8 @@ from cbet_jax.runs.atomic_write import give_name
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError, checkpoints
 from cbet_jax.runs.metrics_table import Column
 from cbet_jax.runs.reading import read_table, reading
-from cbet_jax.runs.saved_policies import UNIFORM, UNTRAINED
 from experiments.common.outputs import is_hidden, write_new, write_table
-from experiments.evaluation.evaluation_table import ALL_SEEDS, ALL_WORLDS
+from experiments.evaluation.evaluation_table import ALL_SEEDS, ALL_WORLDS, UNIFORM, UNTRAINED
 from experiments.study.contents import BEST_RETURN
 from experiments.study.plan import (
     EVALUATION,

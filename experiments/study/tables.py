@@ -8,8 +8,8 @@ import numpy as np
 
 from cbet_jax.analysis.aggregates import estimate, improvement, interquartile_mean
 from cbet_jax.analysis.method_style import title
-from envs.minigrid.generators.catalogue import TRANSFER as TEN_WORLDS
-from envs.minigrid.rules import ACTIONS
+from envs.names import ACTIONS
+from envs.names import TRANSFER as TEN_WORLDS
 from experiments.evaluation.evaluation_table import ALL_WORLDS
 from experiments.reports.comparison import ENTROPY, SHARES, Row
 from experiments.study.contents import (

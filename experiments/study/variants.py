@@ -5,9 +5,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from cbet_jax import own_code
-from cbet_jax.config import SettingsError
-from cbet_jax.counts.resets import RESET_PROBABILITY
-from cbet_jax.intrinsic import METHODS
+from cbet_jax.config import RESET_PROBABILITY, SettingsError
 from envs.errors import did_you_mean
 
 
@@ -78,6 +76,8 @@ def variant(name: str) -> Variant:
 
 def method_names() -> tuple[str, ...]:
     """Return the names that `variant` knows, also of loaded methods of one's own."""
+    from cbet_jax.intrinsic import METHODS  # imported here: it takes seconds
+
     return tuple(dict.fromkeys((*VARIANTS, *METHODS)))
 
 

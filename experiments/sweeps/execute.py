@@ -18,8 +18,7 @@ from cbet_jax.runs.atomic_write import open_own, open_text, replacing
 from cbet_jax.runs.directory import RunDirectory, RunInUseError
 from cbet_jax.runs.signals import Stop
 from experiments.common import cli
-from experiments.common.endings import NOT_FINITE
-from experiments.common.refusals import NOT_WRITTEN
+from experiments.common.refusals import NOT_FINITE, NOT_WRITTEN
 from experiments.common.screen import say
 from experiments.sweeps.jobs import DIVERGED, Evaluation, Job, Policies
 from experiments.sweeps.queues import Queue, Submitted, last_error, status_of

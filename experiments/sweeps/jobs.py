@@ -12,15 +12,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import jax
-
 from cbet_jax import own_code
 from cbet_jax.config import RunSettings, SettingsError
-from cbet_jax.intrinsic import make_intrinsic
 from cbet_jax.runs import manifest
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError, checkpoints, frames_of
 from cbet_jax.runs.reading import UnreadableError, read_table
-from envs.minigrid import make_world
 from experiments.common import opening
 from experiments.common.training_options import TrainingOptions
 
@@ -175,6 +171,11 @@ def _checked(job: Job) -> Job:
     begun = job.config.exists()
     if isinstance(job, Evaluation) or not (begun or job.ready):
         return job  # a policy that is not there yet cannot be looked into
+    import jax  # imported here: it takes seconds, as these do
+
+    from cbet_jax.intrinsic import make_intrinsic
+    from envs.minigrid import make_world
+
     experiment = importlib.import_module(job.module).EXPERIMENT
     words = job.continuing if begun else job.beginning
     options: TrainingOptions

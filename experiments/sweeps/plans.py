@@ -12,7 +12,7 @@ from cbet_jax.config import SettingsError
 from cbet_jax.runs.atomic_write import delete_left_over
 from cbet_jax.runs.signals import stop_on_signals
 from cbet_jax.settings.ranges import PositiveInt, Processes
-from experiments.common import cli, endings, invocation
+from experiments.common import cli, interrupts, invocation
 from experiments.common.screen import say
 from experiments.sweeps.execute import Executor
 from experiments.sweeps.jobs import Job
@@ -98,7 +98,7 @@ def carry_out(
     if stop.signal:
         where = "all is saved" if options.cluster == "local" else "the jobs stay in the queue"
         console.print(f"stopped; {where}, and the same command continues", highlight=False)
-        endings.end_stopped(stop.signal)
+        interrupts.end_stopped(stop.signal)
     return executor.failed
 
 

@@ -18,7 +18,7 @@ from cbet_jax.runs import memory
 from cbet_jax.runs.directory import RunDirectory
 from cbet_jax.runs.saved_policies import load_policies
 from envs.minigrid import make_world
-from envs.minigrid.generators.catalogue import TRANSFER
+from envs.names import TRANSFER
 from experiments import import_torch, minigrid_pretrain, minigrid_transfer
 from experiments.common.presets import HABITAT_PRESETS
 from experiments.evaluation.gridworlds import open_run

@@ -1,5 +1,8 @@
 """The front of all commands: its list, its dispatch, completion in shells."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,6 +12,17 @@ from experiments import __main__ as front
 from experiments import doctor
 from experiments.common import commands
 from tests.support.refusal import refused
+
+HELP = """
+import sys
+from experiments.__main__ import main
+for name in sys.argv[1:]:
+    try:
+        main([name, "--help"])
+    except SystemExit:
+        heavy = {"flax", "jax", "navix", "optax", "orbax"} & sys.modules.keys()
+        print(name, *heavy, file=sys.stderr)
+"""
 
 
 def test_every_command_is_listed_with_one_line(capsys):
@@ -35,6 +49,13 @@ def test_the_first_word_starts_a_command(monkeypatch):
     monkeypatch.setattr(doctor, "main", started.append)
     front.main(["doctor", "--simulator", "raycast"])
     assert started == [["--simulator", "raycast"]]
+
+
+def test_help_imports_nothing_that_takes_seconds():
+    command = [sys.executable, "-c", HELP, *commands.MODULES]
+    without = {name: text for name, text in os.environ.items() if not name.startswith("JAX_")}
+    ended = subprocess.run(command, capture_output=True, text=True, env=without, check=False)
+    assert ended.stderr.splitlines() == [*commands.MODULES]
 
 
 def test_unknown_commands_are_refused(capsys):

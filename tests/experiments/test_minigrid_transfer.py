@@ -57,7 +57,7 @@ def built_once():
     with pytest.MonkeyPatch.context() as patch:
         leave_unrendered(patch)
         in_a_corridor = lambda _, number, **__: corridor(number, num_actions=7)  # noqa: E731
-        patch.setattr(gridworlds, "make_world", in_a_corridor)
+        patch.setattr("envs.make_world", in_a_corridor)
         for module in (gridworlds, minigrid_transfer):
             patch.setattr(module, "build", build)
         yield

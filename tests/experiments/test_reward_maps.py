@@ -10,7 +10,7 @@ from rich.console import Console
 from cbet_jax.runs.saved_policies import load_policies
 from envs.minigrid.level_text import from_text
 from experiments import reward_maps
-from experiments.illustrations import visits
+from experiments.illustrations import reward_map, visits
 from tests.support.refusal import refused
 from tests.support.saved_runs import SEEDS, save_run
 
@@ -40,7 +40,7 @@ def directory(tmp_path_factory):
 def test_a_runs_policy_can_visit_the_level(directory):
     options = reward_maps.RewardMapOptions(source=directory.root, seed_index=SEEDS - 1)
     world = visits.one_level(from_text(CELL), 2)
-    agent, params = reward_maps.player(options, world, Console())
+    agent, params = reward_map.player(options, world, Console())
     seen = visits.count_visits(world, agent, params, 3, jax.random.key(0))
     assert (seen.states.total(), seen.changes.total()) == (8, 6)
     wanted = load_policies(directory, directory.settings(), world).params.learnt

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+import envs
 from cbet_jax.analysis import figures
 from cbet_jax.runs import checkpoint, metrics_table, multihost, progress_bar
 from cbet_jax.runs.directory import RunDirectory, checkpoints, frames_of
@@ -39,7 +40,7 @@ def play_in_corridors() -> None:
     def make_corridor(names: Any, num_worlds: int, **_: Any) -> Any:
         return corridor(num_worlds)
 
-    gridworlds.make_world = make_corridor  # type: ignore[assignment]
+    envs.make_world = make_corridor
     gridworlds.build = cache(gridworlds.build)  # traced once for all of its sessions
     figures.draw_learning_curves = lambda *_: []
 

@@ -26,11 +26,11 @@ from cbet_jax.intrinsic.interface import Params
 from cbet_jax.learner import LearnerState
 from cbet_jax.program import Program
 from cbet_jax.runs import metrics_table
-from cbet_jax.runs.saved_policies import UNTRAINED
 from cbet_jax.train import TrainState
 from experiments import paper
 from experiments.common.presets import PRESETS
 from experiments.evaluation import gridworlds
+from experiments.evaluation.evaluation_table import UNTRAINED
 from experiments.evaluation.gridworlds import EvaluatedRun, PlayedWorld
 from experiments.sweeps import plans
 from tests.support.fake_program import program_of

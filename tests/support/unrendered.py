@@ -7,7 +7,7 @@ from PIL import Image
 
 from cbet_jax.analysis import figures
 from cbet_jax.runs.host_loop import Outcome
-from experiments.common import training_command
+from experiments.common import training
 
 RENDERING = {name: getattr(figures, name) for name in ("lines", "bars")}
 
@@ -34,4 +34,4 @@ def render(patch: Any) -> None:
 def leave_untrained(patch: Any) -> None:
     """Begin runs, and train nothing, until `patch` is undone."""
     outcome = Outcome(0, finished=False, trained=False, signal=0)
-    patch.setattr(training_command, "train_together", lambda *_: [outcome])
+    patch.setattr(training, "train_together", lambda *_: [outcome])

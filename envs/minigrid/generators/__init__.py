@@ -1,12 +1,13 @@
 """Generators of levels, and the catalogue of environments by name."""
 
-from envs.minigrid.generators.catalogue import FAMILIES, GENERATORS, NAMES, TRANSFER, find
+from envs.minigrid.generators.catalogue import FAMILIES, GENERATORS, find
 from envs.minigrid.generators.generator import (
     MAX_CALLS,
     Generator,
     placeholder_level,
     sample_levels,
 )
+from envs.names import NAMES, TRANSFER
 
 __all__ = [
     "FAMILIES",

@@ -64,14 +64,6 @@ FAMILIES: dict[str, Callable[..., Generator]] = {
     "LavaGapS#": gap,
 }
 
-# The ten environments to which the paper transfers its policies (section 4.1).
-TRANSFER = (
-    *("Unlock", "DoorKey-8x8", "KeyCorridorS3R3", "UnlockPickup", "BlockedUnlockPickup"),
-    *("MultiRoom-N6", "MultiRoom-N12-S10"),
-    *("ObstructedMaze-1Dlh", "ObstructedMaze-2Dlh", "ObstructedMaze-2Dlhb"),
-)
-
-
 # MiniGrid's families that its other rules and our views do not cover.
 _IN_WORDS = "each episode's mission is in words, which no view here shows"
 NOT_PLAYED = {

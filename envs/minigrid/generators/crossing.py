@@ -9,20 +9,13 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int, PRNGKeyArray, UInt8
 
 from envs.minigrid import cells as c
-from envs.minigrid.generators.generator import (
-    Generator,
-    SampledLevel,
-    coordinates,
-    empty_room,
-    make_generator,
-    set_cell,
-)
+from envs.minigrid.generators import generator as g
 from envs.minigrid.level import REACH_GOAL, Level, make_level
 
 MIN_SIZE = 5
 
 
-def crossing(name: str, size: int, num_crossings: int, obstacle: int = c.LAVA) -> Generator:
+def crossing(name: str, size: int, num_crossings: int, obstacle: int = c.LAVA) -> g.Generator:
     """Return LavaCrossing, or SimpleCrossing if the rivers are walls (`CrossingEnv`).
 
     Args:
@@ -41,7 +34,7 @@ def crossing(name: str, size: int, num_crossings: int, obstacle: int = c.LAVA) -
         raise ValueError(f"a grid of size {size} has 1 to {max_rivers} rivers, not {num_crossings}")
     max_steps = 4 * size**2
 
-    def sample_level(key: PRNGKeyArray) -> SampledLevel:
+    def sample_level(key: PRNGKeyArray) -> g.SampledLevel:
         keys = jax.random.split(key, 3)
         places = jnp.arange(2, size - 2, 2)  # where a river may be, along either axis
         chosen = jax.random.permutation(keys[0], max_rivers) < num_crossings
@@ -53,12 +46,12 @@ def crossing(name: str, size: int, num_crossings: int, obstacle: int = c.LAVA) -
         grid = _open_path(keys[2], grid, path, *(_with_borders(end, size) for end in ends))
         return _with_agent_and_goal(grid, max_steps), jnp.array(True)
 
-    return make_generator(
+    return g.make_generator(
         name, size, size, max_steps, REACH_GOAL, sample_level, deadly=obstacle == c.LAVA
     )
 
 
-def gap(name: str, size: int) -> Generator:
+def gap(name: str, size: int) -> g.Generator:
     """Return LavaGap: one vertical strip of lava with one gap (MiniGrid's `LavaGapEnv`).
 
     Args:
@@ -72,16 +65,16 @@ def gap(name: str, size: int) -> Generator:
         raise ValueError(f"the size must be at least {MIN_SIZE}, not {size}")
     max_steps = 4 * size**2
 
-    def sample_level(key: PRNGKeyArray) -> SampledLevel:
+    def sample_level(key: PRNGKeyArray) -> g.SampledLevel:
         key_x, key_y = jax.random.split(key)
         gap_x = jax.random.randint(key_x, (), 2, size - 2)
         gap_y = jax.random.randint(key_y, (), 1, size - 1)
-        x, y = coordinates(size, size)
+        x, y = g.coordinates(size, size)
         strip = (x == gap_x) & (y > 0) & (y < size - 1)
-        grid = jnp.where(strip & (y != gap_y), c.LAVA, empty_room(size, size))
+        grid = jnp.where(strip & (y != gap_y), c.LAVA, g.empty_room(size, size))
         return _with_agent_and_goal(grid.astype(jnp.uint8), max_steps), jnp.array(True)
 
-    return make_generator(name, size, size, max_steps, REACH_GOAL, sample_level, deadly=True)
+    return g.make_generator(name, size, size, max_steps, REACH_GOAL, sample_level, deadly=True)
 
 
 def _rivers(
@@ -91,11 +84,11 @@ def _rivers(
     horizontal: Bool[Array, " n"],
     obstacle: int,
 ) -> UInt8[Array, "size size"]:
-    x, y = coordinates(size, size)
+    x, y = g.coordinates(size, size)
     none = jnp.zeros(size, bool)
     river = none.at[places].set(vertical)[None, :] | none.at[places].set(horizontal)[:, None]
     inside = (x > 0) & (x < size - 1) & (y > 0) & (y < size - 1)
-    return jnp.where(river & inside, obstacle, empty_room(size, size)).astype(jnp.uint8)
+    return jnp.where(river & inside, obstacle, g.empty_room(size, size)).astype(jnp.uint8)
 
 
 def _with_borders(rivers: Int[Array, " n"], size: int) -> Int[Array, " m"]:
@@ -118,7 +111,7 @@ def _open_path(
         inside_x = jax.random.randint(key_x, (), ends_x[room_x] + 1, right)
         inside_y = jax.random.randint(key_y, (), ends_y[room_y] + 1, below)
         x, y = jnp.where(goes_right, right, inside_x), jnp.where(goes_right, inside_y, below)
-        grid = set_cell(grid, jnp.stack([x, y]), c.EMPTY)
+        grid = g.set_cell(grid, jnp.stack([x, y]), c.EMPTY)
         room_x, room_y = room_x + goes_right, room_y + ~goes_right
     return grid
 
@@ -126,5 +119,5 @@ def _open_path(
 def _with_agent_and_goal(grid: UInt8[Array, "size size"], max_steps: int) -> Level:
     """Place the agent in the upper left corner, facing right, and the goal in the lower right."""
     corner = len(grid) - 2
-    grid = set_cell(grid, jnp.array([corner, corner]), c.GOAL)
+    grid = g.set_cell(grid, jnp.array([corner, corner]), c.GOAL)
     return make_level(grid, jnp.array([1, 1]), 0, task=REACH_GOAL, max_steps=max_steps)

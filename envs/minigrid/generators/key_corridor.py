@@ -3,19 +3,12 @@
 from jaxtyping import PRNGKeyArray
 
 from envs.minigrid import cells as c
+from envs.minigrid.generators import generator as g
 from envs.minigrid.generators import room_grid as r
-from envs.minigrid.generators.generator import (
-    Generator,
-    SampledLevel,
-    make_generator,
-    randint,
-    random_color,
-    split,
-)
 from envs.minigrid.level import PICK_UP
 
 
-def key_corridor(name: str, room_size: int, rows: int) -> Generator:
+def key_corridor(name: str, room_size: int, rows: int) -> g.Generator:
     """Return KeyCorridor: three columns of rooms around a corridor (MiniGrid's `KeyCorridorEnv`).
 
     Args:
@@ -31,12 +24,12 @@ def key_corridor(name: str, room_size: int, rows: int) -> Generator:
     layout = r.Layout(room_size, rows, columns=3)
     max_steps = 30 * room_size**2
 
-    def sample_level(key: PRNGKeyArray) -> SampledLevel:
-        seeds = split(key, 9)
-        locked_row = randint(seeds[0], 0, rows)
-        key_row = randint(seeds[1], 0, rows)
-        door = random_color(seeds[2])
-        ball = c.KIND_BALL << 3 | random_color(seeds[3])
+    def sample_level(key: PRNGKeyArray) -> g.SampledLevel:
+        seeds = g.split(key, 9)
+        locked_row = g.randint(seeds[0], 0, rows)
+        key_row = g.randint(seeds[1], 0, rows)
+        door = g.random_color(seeds[2])
+        ball = c.KIND_BALL << 3 | g.random_color(seeds[3])
 
         rooms = r.empty_rooms(layout, seeds[4].key)
         for row in range(1, rows):
@@ -48,4 +41,4 @@ def key_corridor(name: str, room_size: int, rows: int) -> Generator:
         rooms = r.connect_all(layout, rooms, seeds[8].key)
         return r.finish(rooms, PICK_UP, ball, max_steps)
 
-    return make_generator(name, layout.width, layout.height, max_steps, PICK_UP, sample_level)
+    return g.make_generator(name, layout.width, layout.height, max_steps, PICK_UP, sample_level)

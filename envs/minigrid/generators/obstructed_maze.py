@@ -13,16 +13,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Int, PRNGKeyArray
 
 from envs.minigrid import cells as c
+from envs.minigrid.generators import generator as g
 from envs.minigrid.generators import room_grid as r
-from envs.minigrid.generators.generator import (
-    Generator,
-    SampledLevel,
-    Seed,
-    make_generator,
-    randint,
-    set_cell,
-    split,
-)
 from envs.minigrid.level import DIRECTIONS, PICK_UP
 
 ROOM_SIZE = 6
@@ -50,7 +42,7 @@ class Maze(NamedTuple):
     agent_room: tuple[int, int]
 
 
-def one_door(name: str, *, key_in_box: bool, blocked: bool) -> Generator:
+def one_door(name: str, *, key_in_box: bool, blocked: bool) -> g.Generator:
     """Return ObstructedMaze-1D*: two rooms, one locked door (MiniGrid's `ObstructedMaze_1Dlhb`).
 
     Args:
@@ -72,7 +64,7 @@ def quarters(
     key_in_box: bool = True,
     blocked: bool = True,
     keys_last: bool = False,
-) -> Generator:
+) -> g.Generator:
     """Return ObstructedMaze-2D*, -1Q, -2Q or -Full: 3x3 rooms (`ObstructedMaze_Full`).
 
     Args:
@@ -109,11 +101,11 @@ def _generator(
     key_in_box: bool,
     blocked: bool,
     keys_last: bool,
-) -> Generator:
+) -> g.Generator:
     layout, max_steps = maze.layout, 4 * num_rooms_visited * ROOM_SIZE**2
 
-    def sample_level(key: PRNGKeyArray) -> SampledLevel:
-        seeds = split(key, 5 + len(maze.locked_rooms))
+    def sample_level(key: PRNGKeyArray) -> g.SampledLevel:
+        seeds = g.split(key, 5 + len(maze.locked_rooms))
         door_colors = jax.random.permutation(seeds[0].key, len(c.COLORS))
         rooms = r.empty_rooms(layout, seeds[1].key)
         for room, room_seed in zip(maze.locked_rooms, seeds[5:], strict=True):
@@ -121,12 +113,12 @@ def _generator(
                 layout, rooms, room_seed.key, room, door_colors, key_in_box, blocked, keys_last
             )
         target_rooms = jnp.array(maze.target_rooms)
-        column, row = target_rooms[randint(seeds[2], 0, len(target_rooms))]
+        column, row = target_rooms[g.randint(seeds[2], 0, len(target_rooms))]
         rooms = r.place_in_room(layout, rooms, seeds[3], (column, row), TARGET)
         rooms = r.place_agent(layout, rooms, seeds[4], maze.agent_room)
         return r.finish(rooms, PICK_UP, jnp.asarray(TARGET), max_steps)
 
-    return make_generator(name, layout.width, layout.height, max_steps, PICK_UP, sample_level)
+    return g.make_generator(name, layout.width, layout.height, max_steps, PICK_UP, sample_level)
 
 
 def _add_locked_room(
@@ -143,13 +135,13 @@ def _add_locked_room(
     if locked.entrance is not None:
         color = door_colors[locked.entrance]
         rooms = r.add_door(layout, rooms, MIDDLE, locked.entrance, color, locked=False)
-    doors = list(zip(split(key, len(locked.doors)), locked.doors, strict=True))
+    doors = list(zip(g.split(key, len(locked.doors)), locked.doors, strict=True))
     for place_seed, (side, color_index) in doors:
         color = door_colors[color_index]
         rooms = r.add_door(layout, rooms, locked.room, side, color, locked=True)
         if blocked:
             in_front = r.doorway(layout, rooms, locked.room, side) - jnp.array(DIRECTIONS[side])
-            rooms = rooms._replace(cells=set_cell(rooms.cells, in_front, BLOCKING_BALL))
+            rooms = rooms._replace(cells=g.set_cell(rooms.cells, in_front, BLOCKING_BALL))
         if not keys_last:
             rooms = _place_key(layout, rooms, place_seed, locked.room, color, key_in_box)
     if keys_last:
@@ -162,7 +154,7 @@ def _add_locked_room(
 def _place_key(
     layout: r.Layout,
     rooms: r.Rooms,
-    seed: Seed,
+    seed: g.Seed,
     room: r.Room,
     color: Int[Array, ""],
     key_in_box: bool,

@@ -18,14 +18,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Int, PRNGKeyArray, UInt8
 
 from envs.minigrid import cells as c
-from envs.minigrid.generators.generator import (
-    SampledLevel,
-    Seed,
-    choose,
-    coordinates,
-    randints,
-    set_cell,
-)
+from envs.minigrid.generators import generator as g
 from envs.minigrid.level import DIRECTIONS, make_level
 
 RIGHT, DOWN, LEFT, UP = range(4)
@@ -91,9 +84,9 @@ def shared_walls(layout: Layout) -> Walls:
 def empty_rooms(layout: Layout, key: PRNGKeyArray) -> Rooms:
     """Return closed, empty rooms with sampled door positions, and the agent in the middle."""
     walls, step = shared_walls(layout), layout.room_size - 1
-    x, y = coordinates(layout.height, layout.width)
+    x, y = g.coordinates(layout.height, layout.width)
     is_wall = (x % step == 0) | (y % step == 0)
-    offset = randints(key, (len(walls.rooms), 1), 1, step)
+    offset = g.randints(key, (len(walls.rooms), 1), 1, step)
     middle = [size // 2 * step + layout.room_size // 2 for size in (layout.columns, layout.rows)]
     return Rooms(
         cells=jnp.where(is_wall, c.WALL, c.EMPTY).astype(jnp.uint8),
@@ -133,7 +126,7 @@ def add_door(
     wall = jnp.asarray(shared_walls(layout).at_side)[room[0], room[1], side]
     kind = jnp.where(locked, c.KIND_LOCKED, c.KIND_CLOSED)
     return rooms._replace(
-        cells=set_cell(rooms.cells, rooms.doorways[wall], kind << 3 | color),
+        cells=g.set_cell(rooms.cells, rooms.doorways[wall], kind << 3 | color),
         connected=rooms.connected | (jnp.arange(len(rooms.connected)) == wall),
         locked=rooms.locked.at[room[0], room[1]].set(locked),
     )
@@ -158,7 +151,7 @@ def remove_wall(layout: Layout, rooms: Rooms, room: tuple[int, int], side: int) 
 
 
 def place_in_room(
-    layout: Layout, rooms: Rooms, seed: Seed, room: Room, cell: Int[Array, ""] | int
+    layout: Layout, rooms: Rooms, seed: g.Seed, room: Room, cell: Int[Array, ""] | int
 ) -> Rooms:
     """Place an object on a free cell of a room, at least two steps from the agent.
 
@@ -169,18 +162,18 @@ def place_in_room(
         room: (column, row) of the room.
         cell: byte of the object.
     """
-    x, y = coordinates(layout.height, layout.width)
+    x, y = g.coordinates(layout.height, layout.width)
     agent_x, agent_y = rooms.agent_position
     distance = jnp.abs(x - agent_x) + jnp.abs(y - agent_y)
     allowed = (rooms.cells == c.EMPTY) & _inside(layout, room) & (distance >= 2)
-    (row, column), found = choose(seed, allowed)
-    placed = set_cell(rooms.cells, jnp.stack([column, row]), cell)
+    (row, column), found = g.choose(seed, allowed)
+    placed = g.set_cell(rooms.cells, jnp.stack([column, row]), cell)
     return rooms._replace(
         cells=jnp.where(found, placed, rooms.cells), complete=rooms.complete & found
     )
 
 
-def place_agent(layout: Layout, rooms: Rooms, seed: Seed, room: Room) -> Rooms:
+def place_agent(layout: Layout, rooms: Rooms, seed: g.Seed, room: Room) -> Rooms:
     """Place the agent in a room, facing a free cell or a wall (`RoomGrid.place_agent`).
 
     Args:
@@ -192,7 +185,7 @@ def place_agent(layout: Layout, rooms: Rooms, seed: Seed, room: Room) -> Rooms:
     free = rooms.cells == c.EMPTY
     can_face = free | (c.kind_of(rooms.cells) == c.KIND_WALL)
     faces = jnp.stack([jnp.roll(can_face, (-dy, -dx), (0, 1)) for dx, dy in DIRECTIONS])
-    (direction, row, column), found = choose(seed, free & _inside(layout, room) & faces)
+    (direction, row, column), found = g.choose(seed, free & _inside(layout, room) & faces)
     return rooms._replace(
         agent_position=jnp.stack([column, row]).astype(jnp.int32),
         agent_direction=direction.astype(jnp.int32),
@@ -219,9 +212,9 @@ def connect_all(layout: Layout, rooms: Rooms, key: PRNGKeyArray) -> Rooms:
 
     greatest = _greatest_rank_between_rooms(walls, rank, layout.rows * layout.columns)
     added = free & (rank <= greatest)
-    x, y = coordinates(layout.height, layout.width)
+    x, y = g.coordinates(layout.height, layout.width)
     here = (x == rooms.doorways[:, 0, None, None]) & (y == rooms.doorways[:, 1, None, None])
-    doors = c.KIND_CLOSED << 3 | randints(key_colors, (num_walls,), 0, len(c.COLORS))
+    doors = c.KIND_CLOSED << 3 | g.randints(key_colors, (num_walls,), 0, len(c.COLORS))
     door_cells = jnp.where(here & added[:, None, None], doors[:, None, None], 0).max(0)
     return rooms._replace(
         cells=jnp.where(door_cells > 0, door_cells, rooms.cells).astype(jnp.uint8),
@@ -230,7 +223,7 @@ def connect_all(layout: Layout, rooms: Rooms, key: PRNGKeyArray) -> Rooms:
     )
 
 
-def finish(rooms: Rooms, task: int, target: Int[Array, ""], max_steps: int) -> SampledLevel:
+def finish(rooms: Rooms, task: int, target: Int[Array, ""], max_steps: int) -> g.SampledLevel:
     """Return the level, and whether it may be played, i.e. everything found a free cell."""
     level = make_level(
         rooms.cells,
@@ -260,7 +253,7 @@ def _greatest_rank_between_rooms(
 
 def _inside(layout: Layout, room: Room) -> Bool[Array, "height width"]:
     """Return the mask of a room, including its walls."""
-    x, y = coordinates(layout.height, layout.width)
+    x, y = g.coordinates(layout.height, layout.width)
     left, top = room[0] * (layout.room_size - 1), room[1] * (layout.room_size - 1)
     in_columns = (x >= left) & (x < left + layout.room_size)
     return in_columns & (y >= top) & (y < top + layout.room_size)

@@ -4,7 +4,7 @@ import pytest
 
 from cbet_jax.analysis.method_style import colors, title
 from cbet_jax.intrinsic import METHODS
-from cbet_jax.runs.saved_policies import UNIFORM, UNTRAINED
+from experiments.evaluation.evaluation_table import UNIFORM, UNTRAINED
 from experiments.study.variants import VARIANTS
 
 

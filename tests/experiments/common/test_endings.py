@@ -1,8 +1,6 @@
 """What is drawn and said when a run ends."""
 
 import signal
-import subprocess
-import sys
 
 import pytest
 
@@ -66,15 +64,3 @@ def test_the_next_commands_name_the_code_that_they_need(
     assert said[0].endswith(f"experiments.minigrid_evaluate {run.root}{evaluation}")
     watching = [f"experiments.watch {run.root}{film}"] if film is not None else []
     assert [line.partition("-m ")[2] for line in said[1:]] == watching
-
-
-def test_a_ctrl_c_that_comes_when_all_is_saved_changes_nothing():
-    program = """
-import atexit, signal
-from experiments.common.endings import end_stopped
-atexit.register(signal.raise_signal, signal.SIGINT)  # as `uv run` may hand it on
-end_stopped(signal.SIGINT)
-"""
-    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)
-    assert ended.returncode == endings.STOPPED + signal.SIGINT
-    assert ended.stderr == b""

@@ -8,11 +8,11 @@ from rich.console import Console
 
 from cbet_jax import evaluate
 from cbet_jax.runs.directory import RunDirectoryError
-from cbet_jax.runs.saved_policies import UNIFORM, UNTRAINED
 from envs.errors import UnsupportedEnvironment
 from envs.minigrid.generators import GENERATORS, own_worlds
 from envs.minigrid.generators.own_worlds import UnnamedWorld
 from experiments.evaluation import evaluation_table, gridworlds
+from experiments.evaluation.evaluation_table import UNIFORM, UNTRAINED
 from tests.support.evaluated import EPISODES, WORLDS
 from tests.support.tiny import SEEDS, pretrained
 from tests.support.worlds import corridor

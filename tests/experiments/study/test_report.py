@@ -8,9 +8,8 @@ import pytest
 from cbet_jax.analysis.method_style import title
 from cbet_jax.runs.directory import RunDirectoryError
 from cbet_jax.runs.metrics_table import Column
-from cbet_jax.runs.saved_policies import UNIFORM
-from envs.minigrid.generators.catalogue import TRANSFER
-from experiments.evaluation.evaluation_table import ALL_WORLDS
+from envs.names import TRANSFER
+from experiments.evaluation.evaluation_table import ALL_WORLDS, UNIFORM
 from experiments.reports.comparison import ENTROPY, SHARES
 from experiments.study import report, results, tables
 from experiments.study.contents import INTERACTIONS, SUCCESS, TABLES, published
