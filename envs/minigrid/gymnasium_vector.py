@@ -155,10 +155,12 @@ class GridworldVectorEnv(VectorEnv[Observations, np.ndarray, np.ndarray]):
                 raise error.ResetNeeded("some episodes have ended: reset these with a reset_mask")
             self._records.begin(due)
         pictures, signals = self._advance(actions, due)
-        told = np.asarray(signals)
-        reward = told[:, 0].view(np.float32).astype(np.float64)
-        terminated, truncated = (told[:, 3] & _TERMINATED) != 0, (told[:, 3] & _TRUNCATED) != 0
-        self._records.add(told)
+        told, reward = np.asarray(signals), np.zeros(self.num_envs)
+        terminated, truncated = np.zeros((2, self.num_envs), bool)
+        if told.any():  # in few environments seldom; numpy's calls take long there
+            reward = told[:, 0].view(np.float32).astype(np.float64)
+            terminated, truncated = (told[:, 3] & _TERMINATED) != 0, (told[:, 3] & _TRUNCATED) != 0
+            self._records.add(told)
         ended = terminated | truncated
         any_ended, infos = bool(ended.any()), {}
         if self.autoreset_mode is not AutoresetMode.SAME_STEP:
