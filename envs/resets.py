@@ -8,14 +8,11 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Key, PRNGKeyArray
 
 AT_ONCE = 8  # environments
+type Begin = Callable[[PRNGKeyArray], Any]
 
 
 def reset_where(
-    ended: Bool[Array, " N"],
-    keys: Key[Array, " N"],
-    now: Any,
-    begin: Callable[[PRNGKeyArray], Any],
-    at_once: int = AT_ONCE,
+    ended: Bool[Array, " N"], keys: Key[Array, " N"], now: Any, begin: Begin, at_once: int = AT_ONCE
 ) -> Any:
     """Return `now` with fresh entries where an episode has ended.
 

@@ -20,7 +20,7 @@ from cbet_jax.runs import manifest
 from cbet_jax.runs.atomic_write import check_room, write_json
 from cbet_jax.settings.ranges import check_between
 from envs.errors import UnknownEnvironment
-from experiments.benchmarks.measurement import BenchmarkOptions, Measurement
+from experiments.benchmarks.measurement import GROUPS, BenchmarkOptions, Measurement
 from experiments.common import cli, presets
 from experiments.common.screen import Screen, say
 
@@ -47,9 +47,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         from cbet_jax.runs.devices import use_cpu  # imported here: it takes seconds
 
         use_cpu()
+        measure = measured()
         for group in options.groups:
             with console.status(f"measuring {group}"):
-                rows += measured()[group](options)
+                rows += measure[group](options)
         write(path, rows, arguments)
     show(console, rows)
     say(console, f"saved: {path}")
@@ -76,8 +77,8 @@ def check(options: BenchmarkOptions) -> Path:
     from envs.minigrid.generators import find
 
     for group in options.groups:
-        if group not in measured():
-            raise SettingsError(f"unknown group {group!r}; there are {', '.join(measured())}")
+        if group not in GROUPS:
+            raise SettingsError(f"unknown group {group!r}; there are {', '.join(GROUPS)}")
     for name in options.presets:
         presets.named(name)
     for name in options.envs:

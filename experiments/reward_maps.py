@@ -7,44 +7,16 @@ visited.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Annotated
-
-import tyro
 
 from cbet_jax.config import SettingsError
-from cbet_jax.runs.directory import Checkpoint
-from cbet_jax.settings.ranges import Seed, Steps, Worlds, check_fields
+from cbet_jax.settings.ranges import check_fields
 from envs.errors import UnknownEnvironment
 from envs.names import ACTIONS
 from experiments.common import cli
 from experiments.common.screen import Screen, say
+from experiments.illustrations.illustration_options import FACING, RewardMapOptions
 
 MODULE = "experiments.reward_maps"
-FACING = ("right", "down", "left", "up")
-FROM = tyro.conf.arg(
-    name="from",
-    metavar="RUN",
-    help="whose policy visits the level (default: every action with the same chance)",
-)
-
-
-@dataclass(frozen=True)
-class RewardMapOptions:
-    """Draw the intrinsic reward of each action in each cell of a gridworld."""
-
-    out: Path | None = None  # folder of the table and the figure (default: a new one in runs/)
-    env: str = "DoorKey-8x8"  # the environment
-    level_seed: Seed = 4  # draws its level
-    source: Annotated[Path | None, FROM] = None
-    checkpoint: Checkpoint = None  # frames of RUN's checkpoint (default: its newest)
-    seed_index: int = 0  # which of RUN's seeds plays
-    worlds: Worlds = 64  # copies that are played side by side and counted together
-    steps: Steps = 1000  # steps in each copy
-    seed: Seed = 0  # draws the actions
-    facing: str = "down"  # where the agent faces: right, down, left or up
-    actions: tuple[str, ...] = ("left", "right", "forward", "pickup")  # columns of the figure
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -123,7 +123,7 @@ def nearest(
     is_known: Bool[Array, "T views"],
 ) -> Signal:
     """Return the squared distances of each reached view to the nearest of those it knows."""
-    # Each row orders the views as their squared distances do, but for rounding.
+    # Up to rounding, the largest numbers of a row are its smallest squared distances.
     middle = views[0]
     products = jnp.matmul(reached - middle, (views - middle).T, precision="highest")
     nearness = jnp.where(is_known, 2 * products - ((views - middle) ** 2).sum(-1), -jnp.inf)

@@ -157,7 +157,7 @@ class GridworldVectorEnv(VectorEnv[Observations, np.ndarray, np.ndarray]):
         pictures, signals = self._advance(actions, due)
         told, reward = np.asarray(signals), np.zeros(self.num_envs)
         terminated, truncated = np.zeros((2, self.num_envs), bool)
-        if told.any():  # in few environments seldom; numpy's calls take long there
+        if told.any():  # rare in small batches, where numpy's calls take long
             reward = told[:, 0].view(np.float32).astype(np.float64)
             terminated, truncated = (told[:, 3] & _TERMINATED) != 0, (told[:, 3] & _TRUNCATED) != 0
             self._records.add(told)
@@ -329,8 +329,8 @@ def _play(
         panorama: as of `look`.
 
     Returns:
-        States, others, what is seen, and signals: the bits of the reward, both words of
-        `Step.interaction`, and flags, in one array; zeros where an episode begins.
+        The states, the other parts of the worlds, what is seen, and signals, an array of the
+        reward's bits, both words of `Step.interaction`, and flags; zeros where an episode begins.
     """
     states, signals = _unpacked(template, packed), None
     if actions is not None:

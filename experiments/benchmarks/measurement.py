@@ -12,6 +12,7 @@ from experiments.common.presets import PRESETS
 if TYPE_CHECKING:
     from experiments.benchmarks.timing import Ratio
 
+GROUPS = ("worlds", "environments", "gymnasium", "training")
 MIXED = PRESETS["paper"].environments  # the default mix of environments
 
 
@@ -19,7 +20,7 @@ MIXED = PRESETS["paper"].environments  # the default mix of environments
 class BenchmarkOptions:
     """Measure worlds and training on this machine, beside other packages' worlds."""
 
-    groups: tuple[str, ...] = ("worlds", "environments", "gymnasium", "training")
+    groups: tuple[str, ...] = GROUPS
     rounds: int = 5  # each measures every task for a second or longer; results are medians
     worlds: tuple[int, ...] = (64, 256, 1024)  # batch sizes; `environments` uses the last
     envs: tuple[str, ...] = NAMES  # environments measured one by one

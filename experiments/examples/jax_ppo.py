@@ -1,7 +1,7 @@
 """PPO with an intrinsic reward in JAX: `python -m experiments.examples.jax_ppo [FRAMES [WEIGHT]]`.
 
 In the style of PureJaxRL: one compiled function plays and learns. C-BET takes the lines with
-`bonus`; with a weight of 0, PPO learns from the task alone. In shapes, T counts the steps of a
+`bonus`; with a weight of 0, PPO learns only from the task. In shapes, T counts the steps of a
 rollout, N the environments.
 
 In MultiRoom-N4-S5, after 983,000 frames, 99.6, 99.7 and 100.0 % of the episodes of seeds 0, 1 and 2

@@ -1,7 +1,7 @@
 """PPO of Stable-Baselines3 with an intrinsic reward: `... stable_baselines3_ppo [FRAMES [WEIGHT]]`.
 
 It needs the extra `stable-baselines3`. C-BET takes one line, `IntrinsicReward`; with a weight of 0,
-PPO learns from the task alone.
+PPO learns only from the task.
 
 In MultiRoom-N4-S5, after 500,000 frames, 99.8 and 99.9 % of the last thousand episodes of seeds 0
 and 1 end in success; without C-BET, 0.0 % of both seeds' episodes.

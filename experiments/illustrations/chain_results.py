@@ -15,9 +15,9 @@ from cbet_jax.analysis.method_style import OTHERS as COLORS
 from cbet_jax.config import SettingsError
 from cbet_jax.intrinsic import COUNT_REWARDS
 from cbet_jax.program import seed_keys
-from experiments.chainworld import END, ChainworldOptions
 from experiments.common import outputs
 from experiments.illustrations import chain
+from experiments.illustrations.illustration_options import END, ChainworldOptions
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,8 +34,7 @@ def learn_and_write(options: ChainworldOptions, console: Console) -> tuple[Path,
         SettingsError: no such method rewards counts.
     """
     if options.method not in COUNT_REWARDS:
-        known = ", ".join(COUNT_REWARDS)
-        raise SettingsError(f"unknown method {options.method!r}; known: {known}")
+        raise SettingsError(f"unknown method {options.method!r}; known: {', '.join(COUNT_REWARDS)}")
     folder = outputs.new_folder(options.out, NAME)
     keys = seed_keys(options.seeds, options.first_seed)
     with console.status("learning"):

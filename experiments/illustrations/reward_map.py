@@ -23,8 +23,8 @@ from envs.types import World
 from experiments.common import opening, outputs
 from experiments.common.gridworlds import gridworld_settings
 from experiments.illustrations import visits
+from experiments.illustrations.illustration_options import FACING, RewardMapOptions
 from experiments.illustrations.visits import Probe
-from experiments.reward_maps import FACING, RewardMapOptions
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

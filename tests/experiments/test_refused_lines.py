@@ -21,7 +21,7 @@ from tests.support.own_simulator import OWN
 from tests.support.refusal import refused
 from tests.support.tiny import pretrained
 
-REFUSED = {  # command -> words -> what is said
+REFUSED = {  # command -> words of the line -> part of the answer
     minigrid_pretrain: {
         "--envs KeyCoridorS3R3": "KeyCorridorS3R3",
         "--envs Navix-FourRoms-v0": "did you mean Navix-",

@@ -88,7 +88,7 @@ BEGIN = "import os, sys; os.login_tty(0); os.execvp(sys.argv[1], sys.argv[1:])"
 
 
 def shown_in_a_terminal(code: str, seconds: float = 60.0, **variables: str) -> str:
-    """Run a program in a terminal of its own, which ends well; return what stood on the screen."""
+    """Run a program in its own terminal, check that it succeeds, and return what it showed."""
     ours, theirs = pty.openpty()
     in_its_own = [sys.executable, "-c", BEGIN, sys.executable, "-c", code]
     environment = {**os.environ, "TERM": "xterm", **variables}
