@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import jax
 import numpy as np
+from jax.flatten_util import ravel_pytree
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 from jaxtyping import PyTree
@@ -58,7 +59,8 @@ def data_parallel(mesh: Mesh | None, worlds: int) -> DataParallel:
         return sharded
 
     def mean(tree: ArrayTree) -> ArrayTree:
-        return jax.lax.pmean(tree, WORLDS)
+        flat, restore = ravel_pytree(tree)
+        return restore(jax.lax.pmean(flat, WORLDS))
 
     return DataParallel(constrain, shard_learner, mean)
 

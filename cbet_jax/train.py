@@ -9,7 +9,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 from jax.sharding import Mesh
-from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from cbet_jax import sharding
 from cbet_jax.agent import Agent, world_agent
@@ -194,15 +194,17 @@ def _episode_metrics(episodes: Episodes, world: World) -> Metrics:
         "interactions": episodes.interactions,
     }
     measured = [metric for metric in EPISODE_METRICS if metric not in world.unmeasured]
-    metrics = {}
-    for index, name in [(None, ""), *((i, f"/{e}") for i, e in enumerate(world.environments))]:
-        ended = episodes.ended
-        mask = ended if index is None else ended & (episodes.environment == index)
-        metrics[f"episodes{name}"] = mask.sum(dtype=jnp.float32)
-        for metric in measured:
-            metrics[f"{metric}{name}"] = _masked_mean(values[metric], mask)
-    return metrics
+    groups = ["", *(f"/{name}" for name in world.environments)]
+    ended, environments = episodes.ended, range(len(world.environments))
+    masks = jnp.stack([ended, *(ended & (episodes.environment == i) for i in environments)])
 
+    def total(values: Array) -> Float[Array, " groups"]:
+        return jnp.where(masks, values, 0).sum(tuple(range(1, masks.ndim)), dtype=jnp.float32)
 
-def _masked_mean(values: Array, mask: Bool[Array, "..."]) -> Float[Array, ""]:
-    return jnp.where(mask, values, 0).sum() / mask.sum()
+    count = total(jnp.ones(()))
+    means = {metric: total(values[metric]) / count for metric in measured}
+    return {
+        f"{name}{group}": of_groups[index]
+        for index, group in enumerate(groups)
+        for name, of_groups in {"episodes": count, **means}.items()
+    }

@@ -34,18 +34,18 @@ def make_linear_hash(key: PRNGKeyArray, numbers: int) -> LinearHash:
 
 
 def linear(
-    hash_: LinearHash, observations: Integer[Array, "*shape worlds"]
-) -> UInt32[Array, "lanes worlds"]:
+    hash_: LinearHash, numbers: Integer[Array, "numbers *worlds"]
+) -> UInt32[Array, "lanes *worlds"]:
     """Return the linear stage of the hash of one observation in each of many worlds.
 
-    Worlds are on the last axis, side by side in memory, and the sum is taken in two steps. So XLA
+    Worlds are on the last axes, side by side in memory, and the sum is taken in two steps. So XLA
     loops over worlds, in loops short enough to keep the sums in registers.
     """
-    numbers = observations.reshape(-1, observations.shape[-1]).astype(jnp.uint32)
-    count = len(numbers)
+    count, *worlds = numbers.shape
     terms = max(size for size in range(1, MAX_TERMS + 1) if count % size == 0)
-    products = hash_.multipliers[..., None] * numbers
-    products = products.reshape(LANES, count // terms, terms, -1)
+    multipliers = hash_.multipliers.reshape(LANES, count, *[1] * len(worlds))
+    products = multipliers * numbers.astype(jnp.uint32)
+    products = products.reshape(LANES, count // terms, terms, *worlds)
     sums = materialize(products.sum(2, dtype=jnp.uint32))
     return sums.sum(1, dtype=jnp.uint32)
 

@@ -19,7 +19,6 @@ from cbet_jax.counts.ternary_code import TernaryCode
 from envs.barrier import materialize
 
 Observations = Integer[Array, "N ..."]  # one of each actor
-Keys = UInt32[Array, "N lanes"]
 ACTORS_AT_ONCE = 8  # encoded side by side: 100 panoramas of each are 160 MB as float32
 
 
@@ -63,14 +62,13 @@ def exact_keys(*, of_changes: bool) -> KeyMaker:
 
     def init(key: PRNGKeyArray, observations: Observations) -> ExactState:
         hash_ = hashing.make_linear_hash(key, observations[0].size)
-        lanes = _linear_hash(hash_, observations)
+        lanes = _linear_hash(hash_, observations[None])[0]
         return ExactState(hash_, lanes if of_changes else jnp.zeros_like(lanes))
 
     def make(
         state: ExactState, observations: Integer[Array, "T N ..."]
     ) -> tuple[ExactState, UInt32[Array, "T N lanes"]]:
-        each = observations.reshape(-1, *observations.shape[2:])
-        lanes = _linear_hash(state.hash, each).reshape(*observations.shape[:2], -1)
+        lanes = _linear_hash(state.hash, observations)
         before = jnp.concatenate([state.origin[None], lanes[:-1]]) if of_changes else state.origin
         keys = jax.vmap(jax.vmap(hashing.finish))(lanes - before)
         return state._replace(origin=lanes[-1] if of_changes else state.origin), keys
@@ -112,8 +110,7 @@ def ternary_keys(settings: CountSettings, *, of_changes: bool) -> KeyMaker:
 
         actors = _codes(state), numbers, state.origin
         encoded = jax.lax.map(encode, actors, batch_size=ACTORS_AT_ONCE)
-        lanes = _linear_hash(state.hash, encoded.reshape(-1, encoded.shape[-1]))
-        keys = jax.vmap(hashing.finish)(lanes).reshape(*encoded.shape[:2], -1)
+        keys = jax.vmap(jax.vmap(hashing.finish))(_linear_hash(state.hash, encoded))
         after = state._replace(origin=numbers[:, -1] if of_changes else state.origin)
         return after, jnp.moveaxis(keys, 0, 1)
 
@@ -130,5 +127,8 @@ def _difference(numbers: Integer[Array, "*T"], before: Integer[Array, "..."]) ->
     return numbers.astype(jnp.int32) - before.astype(jnp.int32)
 
 
-def _linear_hash(hash_: LinearHash, observations: Observations) -> Keys:
-    return materialize(hashing.linear(hash_, jnp.moveaxis(observations, 0, -1)).T)
+def _linear_hash(
+    hash_: LinearHash, observations: Integer[Array, "T N ..."]
+) -> UInt32[Array, "T N lanes"]:
+    numbers = jnp.moveaxis(observations.reshape(*observations.shape[:2], -1), -1, 0)
+    return materialize(jnp.moveaxis(hashing.linear(hash_, numbers), 0, -1))

@@ -8,7 +8,7 @@ import optax
 from jaxtyping import Array, Float, Num, PRNGKeyArray, PyTree
 
 from cbet_jax.config import BRIGHTEST_PIXEL
-from cbet_jax.networks.convolution import Convolution, elu
+from cbet_jax.networks.convolution import Convolution
 
 
 class Embedding(nn.Module):
@@ -25,7 +25,7 @@ class Embedding(nn.Module):
     def __call__(self, view: Num[Array, "T N height width 3"]) -> Float[Array, "T N numbers"]:
         x = view.reshape(-1, *view.shape[2:]).astype(jnp.float32) / BRIGHTEST_PIXEL
         for layer, channels in enumerate(self.channels):
-            x = elu(Convolution(channels, name=f"convolution_{layer}")(x))
+            x = Convolution(channels, name=f"convolution_{layer}")(x)
         return x.reshape(*view.shape[:2], -1)
 
 

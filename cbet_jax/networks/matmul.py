@@ -34,8 +34,6 @@ def matmul(
         weights: may be rounded already.
         factors: precision of the factors.
     """
-    if factors == "float32":
-        return x @ weights
     flat = x.reshape(-1, x.shape[-1])
     return _rounded_matmul(flat, weights, factors).reshape(*x.shape[:-1], -1)
 
@@ -105,6 +103,8 @@ def _backward(
     x, weights = rounded
     gradient = round_factor(gradient, factors)
     to_inputs = matmul_like(gradient, transpose(weights))
+    if x.shape[1] > gradient.shape[1]:
+        return to_inputs, materialize(matmul_like(transpose(gradient), x)).T
     return to_inputs, matmul_like(transpose(x), gradient)
 
 

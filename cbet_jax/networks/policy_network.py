@@ -14,7 +14,7 @@ from jaxtyping import Array, Bool, Float, Int, PyTree, UInt8
 
 from cbet_jax.config import Factors, NetworkSettings
 from cbet_jax.networks import initializers
-from cbet_jax.networks.convolution import MATRICES, Convolution, elu
+from cbet_jax.networks.convolution import MATRICES, Convolution
 from cbet_jax.networks.lstm import Carry, unroll
 from cbet_jax.networks.matmul import matmul, round_factor
 from cbet_jax.types import LSTMState
@@ -89,7 +89,7 @@ class PolicyNetwork(nn.Module):
             convolution = Convolution(
                 settings.channels, settings.factors, name=f"convolution_{layer}"
             )
-            x = elu(convolution(x))
+            x = convolution(x)
         x = x.reshape(len(x), -1)
         for layer in range(settings.dense_layers):
             dense = nn.Dense(

@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from cbet_jax.networks import convolution
 
@@ -27,14 +28,25 @@ def test_the_matrix_of_a_convolution_is_that_convolution():
     np.testing.assert_allclose(jnp.tensordot(image, matrix, axes=3), expected, atol=1e-4)
 
 
-def test_a_large_image_is_convolved_without_its_matrix():
-    image = jax.random.normal(jax.random.key(0), (2, 33, 16, 3))
+@pytest.mark.parametrize(
+    ("size", "matrix"),
+    [
+        ((33, 16), None),
+        ((7, 7), (3, 7, 3, 1, 4, 4)),
+        ((8, 5), (3, 5, 3, 1, 3, 4)),
+        ((4, 4), (4, 4, 3, 2, 2, 4)),
+    ],
+    ids=["patches", "bands", "bands of an even height", "one matrix"],
+)
+def test_a_layer_is_a_convolution_and_an_elu(size, matrix):
+    image = jax.random.normal(jax.random.key(0), (2, *size, 3))
     layer = convolution.Convolution(channels=4)
     params = layer.init(jax.random.key(1), image)
-    expected = _convolved(image, params["params"]["kernel"])
+    params["params"]["bias"] = jnp.array([0.5, -0.5, 0.0, 1.0])
+    expected = jax.nn.elu(_convolved(image, params["params"]["kernel"]) + params["params"]["bias"])
     np.testing.assert_allclose(jax.jit(layer.apply)(params, image), expected, atol=1e-4)
     _, stored = jax.eval_shape(lambda: layer.apply(params, image, mutable=[convolution.MATRICES]))
-    assert not jax.tree.leaves(stored)
+    assert [leaf.shape for leaf in jax.tree.leaves(stored)] == ([matrix] if matrix else [])
 
 
 def test_elu_and_its_gradient():

@@ -43,7 +43,7 @@ def test_precomputed_parameters_act_alike_and_hold_the_matrices(params):
     view = _views(AGENTS)
     precomputed = jax.jit(partial(policy_network.precompute, NETWORK))(params, view)
     matrix = precomputed["matrices"]["convolution_0"]["matrix"]
-    assert matrix.shape == (7, 7, 3, 4, 4, 4)
+    assert matrix.shape == (3, 7, 3, 1, 4, 4)
     first, state = jnp.ones((1, AGENTS), bool), policy_network.initial_state(SMALL, AGENTS)
     plain = APPLY(params, view[None], first, state)
     _assert_close(APPLY(precomputed, view[None], first, state), plain)
