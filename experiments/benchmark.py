@@ -30,7 +30,6 @@ CAPTION = (
     "cbet-jax: with view, panorama, hashes, both counts, reward, resets and fresh levels; the "
     "paper's three worlds mixed, unless one is named. minigrid: the same, one process, views "
     "only. navix: its own KeyCorridorS3R3 with automatic resets, no occlusion, panorama or "
-    "counts. xminigrid: its own, with automatic resets, views without occlusion, no panorama or "
     "counts. gym_vector: with numpy out, resets, success and unique interactions. envpool: its "
     "own MiniGrid in C++, if installed, with a thread for each core."
 )

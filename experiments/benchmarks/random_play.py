@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 import jax
@@ -21,12 +20,6 @@ from experiments.benchmarks.timing import TimedTask
 STEPS = 100  # steps of each world in one call of a compiled loop
 MINIGRID_STEPS = 1000  # steps of each environment in one call
 MINIGRID_ACTIONS = 7
-XMINIGRID = {
-    **{f"DoorKey-{size}x{size}": f"MiniGrid-DoorKey-{size}x{size}" for size in (5, 6, 8, 16)},
-    "Unlock": "MiniGrid-Unlock",
-    "UnlockPickup": "MiniGrid-UnlockPickUp",
-    "BlockedUnlockPickup": "MiniGrid-BlockedUnlockPickUp",
-}
 
 
 class RandomPlay:
@@ -90,24 +83,9 @@ def _with_signal(signal: Any) -> Trajectory:
     return Trajectory(nothing, nothing, Transition(*[nothing] * 5), signal, state)
 
 
-def others(name: str, num_worlds: int) -> dict[str, TimedTask]:
-    """Return random play in the same environment of each other package that has it.
-
-    Args:
-        name: the environment's name in the paper.
-        num_worlds: batch size, where a package supports batches.
-    """
-    tasks = {}
-    if _in_minigrid(name):
-        tasks["minigrid"] = minigrid_steps((name,))
-    if name in XMINIGRID:
-        tasks["xminigrid"] = xminigrid_steps(name, num_worlds)
-    return tasks
-
-
 def minigrid_steps(names: Sequence[str]) -> TimedTask:
     """Return random play in Farama's minigrid: environments take turns in this process."""
-    makers = [_in_minigrid(name) for name in names]
+    makers = [in_minigrid(name) for name in names]
     environments = [make() for make in makers if make]
     random = np.random.default_rng(0)
 
@@ -123,7 +101,7 @@ def minigrid_steps(names: Sequence[str]) -> TimedTask:
     return TimedTask(run, MINIGRID_STEPS * len(names), "step")
 
 
-def _in_minigrid(name: str) -> Callable[[], Any] | None:
+def in_minigrid(name: str) -> Callable[[], Any] | None:
     """Return a function that makes MiniGrid's environment of that name, or None."""
     import gymnasium
     import minigrid  # noqa: F401  (registers its environments)
@@ -147,31 +125,6 @@ def navix_steps(name: str, num_worlds: int) -> TimedTask:
     keys = jax.random.split(jax.random.key(0), num_worlds)
     timestep = jax.jit(jax.vmap(environment.reset))(keys)
     actions = len(environment.action_set)
-    return _functional(environment.step, timestep, actions, num_worlds)
-
-
-def xminigrid_steps(name: str, num_worlds: int) -> TimedTask:
-    """Return random play in xminigrid's environment, with xminigrid's automatic resets."""
-    import xminigrid
-    from xminigrid.wrappers import GymAutoResetWrapper
-
-    environment, params = xminigrid.make(XMINIGRID[name])
-    environment = GymAutoResetWrapper(environment)
-    keys = jax.random.split(jax.random.key(0), num_worlds)
-    timestep = jax.jit(jax.vmap(partial(environment.reset, params)))(keys)
-    actions = environment.num_actions(params)
-    return _functional(partial(environment.step, params), timestep, actions, num_worlds)
-
-
-def _functional(step_one: Any, timestep: Any, actions: int, num_worlds: int) -> TimedTask:
-    """Return random play with a step function of one world.
-
-    Args:
-        step_one: (timestep, action) -> timestep, for one world.
-        timestep: the first timestep of all worlds.
-        actions: number of actions.
-        num_worlds: batch size.
-    """
 
     @jax.jit
     def play(carry: Any) -> Any:
@@ -180,7 +133,7 @@ def _functional(step_one: Any, timestep: Any, actions: int, num_worlds: int) -> 
 
         def step(timestep: Any, key: PRNGKeyArray) -> tuple[Any, None]:
             action = jax.random.randint(key, (num_worlds,), 0, actions)
-            return jax.vmap(step_one)(timestep, action), None
+            return jax.vmap(environment.step)(timestep, action), None
 
         timestep, _ = jax.lax.scan(step, timestep, jax.random.split(scan_key, STEPS))
         return timestep, key
