@@ -9,7 +9,7 @@ import jax
 
 from cbet_jax.config import TrainSettings
 from cbet_jax.program import make_program, seed_keys
-from cbet_jax.runs.devices import make_mesh
+from cbet_jax.runs.devices import LARGE_LSTM_UNITS, make_mesh
 from envs.minigrid import make_world
 from experiments.benchmarks.measurement import MIXED, BenchmarkOptions, Measurement
 from experiments.benchmarks.timing import TimedTask, repeated, seconds_to_compile, take_turns
@@ -22,13 +22,15 @@ class Training:
     Args:
         settings: settings of each agent.
         seeds: number of agents trained together.
+        iterations: in one call.
     """
 
-    def __init__(self, settings: TrainSettings, seeds: int) -> None:
+    def __init__(self, settings: TrainSettings, seeds: int, iterations: int) -> None:
         world = make_world(MIXED, settings.worlds, explore=True)
         self._mesh = make_mesh(settings, seeds)
-        program = make_program(settings, world, seeds, iterations_per_chunk=1, mesh=self._mesh)
-        self._frames, self._keys = seeds * program.frames_per_iteration, seed_keys(seeds)
+        program = make_program(settings, world, seeds, iterations, mesh=self._mesh)
+        self._frames = seeds * iterations * program.frames_per_iteration
+        self._keys = seed_keys(seeds)
         self._init, self._advance = program.init, program.advance
         self.compile_seconds = seconds_to_compile(self._compile)
 
@@ -38,7 +40,7 @@ class Training:
         self._begin: Any = self._init.lower(self._keys).compile()
 
     def task(self) -> TimedTask:
-        """Return one iteration as a task: rollouts and updates of all agents."""
+        """Return a call as a task: rollouts and updates of all agents."""
         advance = repeated(lambda state: self._program(state)[0], self._begin(self._keys))
         return TimedTask(advance, self._frames, "frame")
 
@@ -56,12 +58,14 @@ def measure_training(options: BenchmarkOptions) -> list[Measurement]:
 
 
 def _measure_preset(preset: str, options: BenchmarkOptions) -> Iterator[Measurement]:
+    units = PRESETS[preset].train.network.lstm_units
+    iterations = PRESETS[preset].chunk if units < LARGE_LSTM_UNITS else 1  # which takes seconds
     trainings = {}
     for factors, seeds in product(options.factors, options.seeds):
         settings = PRESETS[preset].train
         settings = replace(settings, network=replace(settings.network, factors=factors))
         name = f"training, {preset} preset, {factors}, seeds: {seeds}"
-        trainings[name] = Training(settings, seeds)
+        trainings[name] = Training(settings, seeds, iterations)
     timings = take_turns({name: each.task() for name, each in trainings.items()}, options.rounds)
     first = next(iter(trainings))
     for name, speed in timings.medians().items():
