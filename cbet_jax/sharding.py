@@ -59,7 +59,7 @@ def data_parallel(mesh: Mesh | None, worlds: int) -> DataParallel:
         return sharded
 
     def mean(tree: ArrayTree) -> ArrayTree:
-        flat, restore = ravel_pytree(tree)
+        flat, restore = ravel_pytree(tree)  # devices would wait for each other at every array
         return restore(jax.lax.pmean(flat, WORLDS))
 
     return DataParallel(constrain, shard_learner, mean)
