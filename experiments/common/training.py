@@ -113,4 +113,4 @@ def advice(settings: RunSettings) -> str:
     """Return advice to train faster, '' for a small network."""
     units = settings.train.network.lstm_units
     is_small = settings.habitat or units <= PRESETS["laptop"].train.network.lstm_units
-    return "" if is_small else "; --preset laptop trains a smaller network in about nine minutes"
+    return "" if is_small else "; --preset laptop trains a smaller network in about four minutes"
