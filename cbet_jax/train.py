@@ -198,10 +198,10 @@ def _episode_metrics(episodes: Episodes, world: World) -> Metrics:
     ended, environments = episodes.ended, range(len(world.environments))
     masks = jnp.stack([ended, *(ended & (episodes.environment == i) for i in environments)])
 
-    def total(values: Array) -> Float[Array, " groups"]:
+    def total(values: Array | float) -> Float[Array, " groups"]:
         return jnp.where(masks, values, 0).sum(tuple(range(1, masks.ndim)), dtype=jnp.float32)
 
-    count = total(jnp.ones(()))
+    count = total(1.0)
     means = {metric: total(values[metric]) / count for metric in measured}
     return {
         f"{name}{group}": of_groups[index]

@@ -14,7 +14,7 @@ from cbet_jax.networks.matmul import matmul
 from envs.barrier import materialize
 
 KERNEL, STRIDE = 3, 2
-MATRIX_LIMIT = 1024  # largest image, in numbers, whose convolution is one matrix
+MATRIX_LIMIT = 1024  # largest image, in numbers, whose convolution is a matrix
 TALL = 2 * KERNEL  # rows from which bands halve the products
 MATRICES = "matrices"  # the variable collection of precomputed matrices
 
@@ -42,8 +42,8 @@ class Convolution(nn.Module):
         if image[0].size > MATRIX_LIMIT:
             parts, factor = _patches(image), kernel
         else:
-            parts = _bands(image) if height >= TALL else image
-            matrix = self._matrix(kernel, parts.shape[1:], padding=0 if height >= TALL else 1)
+            parts, padding = (_bands(image), 0) if height >= TALL else (image, 1)
+            matrix = self._matrix(kernel, parts.shape[1:], padding)
             parts = parts.reshape(len(parts), -1)
             factor = matrix.reshape(parts.shape[1], -1)
         # A short last axis, such as the filters', would keep the loop of the ELU from being

@@ -18,7 +18,7 @@ from jaxtyping import Array, Bool, Float
 
 from cbet_jax.config import Factors
 from cbet_jax.networks import lstm_on_gpu
-from cbet_jax.networks.matmul import loop_matmul, matmul_like, round_factor, transpose
+from cbet_jax.networks.matmul import loop_matmul, round_factor, weights_gradient
 
 INPUT, FORGET, CELL, OUTPUT = range(4)  # PyTorch's order of the gates
 
@@ -145,7 +145,7 @@ def _weights_gradient(
     """Return the gradient of the recurrent weights: one product over all steps and agents."""
     hidden = round_factor(hidden.reshape(-1, hidden.shape[-1]), factors)
     d_gates = round_factor(d_gates.reshape(-1, d_gates.shape[-1]), factors)
-    return matmul_like(transpose(hidden), d_gates)
+    return weights_gradient(hidden, d_gates)
 
 
 def _derivatives(

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from cbet_jax.networks.matmul import matmul_like, transpose
+from cbet_jax.networks.matmul import matmul_like, transpose, weights_gradient
 from envs.barrier import row_major
 
 STEPS_A_TURN = 4
@@ -95,7 +95,7 @@ def backward(
     hidden = jnp.concatenate([initial_hidden[None], trace[:-1, :, HIDDEN]]) * keep
     factors = (array.reshape(-1, array.shape[-1]) for array in (hidden, d_gates))
     before, flat = (factor.astype(weights.dtype) for factor in factors)
-    return d_gates, matmul_like(transpose(before), flat), by_initial
+    return d_gates, weights_gradient(before, flat), by_initial
 
 
 def _loop(

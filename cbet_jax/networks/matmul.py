@@ -45,6 +45,18 @@ def matmul_like(
     return jnp.matmul(x.astype(weights.dtype), weights, preferred_element_type=jnp.float32)
 
 
+def weights_gradient(
+    x: Float[Array, "N inputs"], gradient: Float[Array, "N outputs"]
+) -> Float[Array, "inputs outputs"]:
+    """Return the gradient of `x @ weights` by the weights, from rounded factors.
+
+    On a CPU this product takes 1.7 times as long with the wider factor on the left.
+    """
+    if x.shape[1] > gradient.shape[1]:
+        return materialize(matmul_like(transpose(gradient), x)).T
+    return matmul_like(transpose(x), gradient)
+
+
 def transpose(matrix: Float[Array, "rows columns"]) -> Float[Array, "columns rows"]:
     """Return the transpose as a factor of a product.
 
@@ -102,10 +114,7 @@ def _backward(
 ) -> tuple[Array, Array]:
     x, weights = rounded
     gradient = round_factor(gradient, factors)
-    to_inputs = matmul_like(gradient, transpose(weights))
-    if x.shape[1] > gradient.shape[1]:  # with the wider factor on the left 1.7 times as slow
-        return to_inputs, materialize(matmul_like(transpose(gradient), x)).T
-    return to_inputs, matmul_like(transpose(x), gradient)
+    return matmul_like(gradient, transpose(weights)), weights_gradient(x, gradient)
 
 
 _rounded_matmul.defvjp(_forward, _backward)

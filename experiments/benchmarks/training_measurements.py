@@ -58,11 +58,11 @@ def measure_training(options: BenchmarkOptions) -> list[Measurement]:
 
 
 def _measure_preset(preset: str, options: BenchmarkOptions) -> Iterator[Measurement]:
-    units = PRESETS[preset].train.network.lstm_units
-    iterations = PRESETS[preset].chunk if units < LARGE_LSTM_UNITS else 1  # which takes seconds
+    settings, chunk = PRESETS[preset].train, PRESETS[preset].chunk
+    large = settings.network.lstm_units >= LARGE_LSTM_UNITS
+    iterations = 1 if large else chunk  # a large network's takes seconds
     trainings = {}
     for factors, seeds in product(options.factors, options.seeds):
-        settings = PRESETS[preset].train
         settings = replace(settings, network=replace(settings.network, factors=factors))
         name = f"training, {preset} preset, {factors}, seeds: {seeds}"
         trainings[name] = Training(settings, seeds, iterations)

@@ -8,7 +8,7 @@ from envs.minigrid import make_world
 from envs.minigrid.generators import find, sample_levels
 from experiments.benchmarks import random_play, timing
 from experiments.benchmarks.measurement import MIXED, BenchmarkOptions, Measurement
-from experiments.benchmarks.random_play import RandomPlay, in_minigrid
+from experiments.benchmarks.random_play import RandomPlay
 
 NAVIX_NAME = "Navix-KeyCorridorS3R3-v0"
 LEVELS = 1024  # levels sampled in one call
@@ -46,7 +46,8 @@ def measure_environment(name: str, options: BenchmarkOptions) -> list[Measuremen
     ours, number = f"cbet-jax, {name}", options.worlds[-1]
     players = random_play_in((name,), number)
     compiling = timing.seconds_to_compile(players.compile)
-    others = {"minigrid": random_play.minigrid_steps((name,))} if in_minigrid(name) else {}
+    there = random_play.in_minigrid(name)
+    others = {"minigrid": random_play.minigrid_steps((name,))} if there else {}
     tasks = {ours: players.task(), "levels": levels(name), **others}
     timings = timing.take_turns(tasks, options.rounds)
     found = timings.medians()

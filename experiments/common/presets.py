@@ -99,7 +99,8 @@ _HABITAT: dict[str, RunSettings] = {
 HABITAT_PRESETS = {name: _seeing_rooms(run) for name, run in _HABITAT.items()}
 
 # What the presets change in tasks; `paper` changes nothing. Kept near the frozen policy, and with
-# bounded steps, no task is lost again (experiments/study/RESULTS.md). Own worlds may show no ends.
+# bounded steps, no task is lost again (experiments/study/RESULTS.md). Users' own worlds may
+# not give final views.
 _LOSS, _OPTIMIZER = PRESETS["laptop"].train.loss, PRESETS["laptop"].train.optimizer
 TASKS: dict[str, dict[str, Any]] = {
     "laptop": {
