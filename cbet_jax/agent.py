@@ -1,6 +1,7 @@
-"""The agent: a policy and its value, which in transfer a frozen policy biases (`biased`)."""
+"""The agent: a policy and its value; in transfer a frozen policy stands beside it (`biased`)."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 import jax
@@ -68,9 +69,9 @@ class Agent(NamedTuple):
 
 
 class Bias(NamedTuple):
-    """The frozen policy that biases another one."""
+    """The frozen policy that biases another one, or that it is kept near."""
 
-    policy: AgentParams  # of f_i, whose logits are added
+    policy: AgentParams  # of f_i
     alpha: Float[Array, ""]  # the current weight of these logits
 
 
@@ -91,8 +92,8 @@ def make_agent(
 
     Args:
         settings: the network that learns.
-        transfer: the frozen policy that biases it, which may be a biased one itself, or that all of
-            is learnt on (None: neither).
+        transfer: the frozen policy, which may be a biased one itself, that biases it, or a copy of
+            which learns on near it (None: neither).
         num_actions: actions to choose among.
         view_shape: height, width and channels of a view.
     """
@@ -101,7 +102,7 @@ def make_agent(
         return agent
     bias = make_agent(transfer.network, transfer.transfer, num_actions, view_shape)
     if transfer.fine_tune:
-        return bias._replace(schedule=_constant)
+        return biased(bias, bias, linear_decay(1.0, None), added=False)
     return biased(agent, bias, linear_decay(transfer.alpha, transfer.alpha_frames))
 
 
@@ -123,9 +124,6 @@ def network_agent(
     def init(key: PRNGKeyArray) -> AgentParams:
         return AgentParams(policy_network.init_params(network, key, view_shape))
 
-    def initial_state(agents: int) -> LSTMState:
-        return policy_network.initial_state(settings, agents)
-
     def precompute(params: AgentParams, view: View) -> AgentParams:
         return params._replace(learnt=policy_network.precompute(network, params.learnt, view))
 
@@ -134,14 +132,17 @@ def network_agent(
     ) -> Outputs:
         return Outputs(*policy_network.apply(network, params.learnt, view, first, state))
 
+    initial_state = partial(policy_network.initial_state, settings)
     return Agent(init, initial_state, _constant, precompute, apply)
 
 
-def biased(task: Agent, bias: Agent, alpha: Schedule) -> Agent:
+def biased(task: Agent, bias: Agent, alpha: Schedule, *, added: bool = True) -> Agent:
     """Return the agent whose policy is softmax(f_e + alpha f_i) (paper, section 3.3).
 
     f_e and the value belong to `task`, f_i to `bias`. Both see the same views, each with its
-    own recurrent state. Only `task` learns.
+    own recurrent state. Only `task` learns. If the frozen logits are not `added`, the policy is
+    softmax(f_e), and they are only its prior: a copy of a policy, fine-tuned near where it began.
+    Such a copy shares what is fixed in the frozen one.
     """
 
     def init(key: PRNGKeyArray) -> AgentParams:
@@ -155,9 +156,12 @@ def biased(task: Agent, bias: Agent, alpha: Schedule) -> Agent:
     def schedule(fixed: Bias, frames: Float[Array, ""]) -> Bias:
         return fixed._replace(alpha=alpha(frames))
 
+    def own(params: AgentParams) -> AgentParams:
+        return AgentParams(params.learnt, () if added else params.fixed.policy.fixed)
+
     def precompute(params: AgentParams, view: View) -> AgentParams:
         frozen = bias.precompute(params.fixed.policy, view)
-        learnt = task.precompute(AgentParams(params.learnt), view).learnt
+        learnt = task.precompute(own(params), view).learnt
         return AgentParams(learnt, params.fixed._replace(policy=frozen))
 
     def apply(
@@ -168,9 +172,9 @@ def biased(task: Agent, bias: Agent, alpha: Schedule) -> Agent:
             frozen = bias.apply(params.fixed.policy, view, first, state.bias)
             prior, after = params.fixed.alpha * frozen.logits, frozen.state
         prior = jax.lax.stop_gradient(prior)
-        own = task.apply(AgentParams(params.learnt), view, first, state.task)
-        logits = own.logits[: len(prior)] + prior
-        return Outputs(logits, own.value, BiasedState(own.state, after), prior)
+        played = task.apply(own(params), view, first, state.task)
+        logits = played.logits[: len(prior)] + (prior if added else 0)
+        return Outputs(logits, played.value, BiasedState(played.state, after), prior)
 
     return Agent(init, initial_state, schedule, precompute, apply)
 
@@ -219,21 +223,13 @@ def linear_decay(start: float, frames: int | None) -> Schedule:
 def uniform(num_actions: int) -> Agent:
     """Return the agent that draws actions uniformly and learns nothing."""
 
-    def init(key: PRNGKeyArray) -> AgentParams:
-        return AgentParams(())
-
-    def initial_state(agents: int) -> tuple[()]:
-        return ()
-
-    def precompute(params: AgentParams, view: View) -> AgentParams:
-        return params
-
     def apply(
         params: AgentParams, view: Views, first: Array, state: RecurrentState, prior: Prior = None
     ) -> Outputs:
         return Outputs(jnp.zeros((*first.shape, num_actions)), jnp.zeros(first.shape), state)
 
-    return Agent(init, initial_state, _constant, precompute, apply)
+    nothing = AgentParams(())
+    return Agent(lambda _: nothing, lambda _: (), _constant, lambda params, _: params, apply)
 
 
 def _constant(fixed: ArrayTree, frames: Float[Array, ""]) -> ArrayTree:

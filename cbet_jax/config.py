@@ -222,7 +222,7 @@ class TransferSettings:
     network: NetworkSettings  # sizes of the network that was pre-trained
     #: the policy that the pre-trained run itself began with, if it had learnt a task
     transfer: "TransferSettings | None" = None
-    fine_tune: bool = False  # learn the pre-trained policy on, instead of adding its logits
+    fine_tune: bool = False  # learn a copy of it on, instead of adding its logits
     #: which of that run's seeds (None: each seed takes the one of the same index)
     seed_index: NonNegativeInt | None = None
     alpha: NonNegativeFloat = 1.0  # weight of its logits, which are added to the task's

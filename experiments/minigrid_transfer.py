@@ -2,7 +2,7 @@
 
 A new policy learns one task from the task's own reward, biased by a pre-trained policy that stays
 as it is: softmax(f_e + alpha f_i) (`cbet_jax.agent.biased`). That may be the policy of a task,
-itself biased. With `--fine-tune` the pre-trained policy is learnt on instead. The run's first
+itself biased. With `--fine-tune` a copy of it learns on instead, near it. The run's first
 checkpoint holds the pre-trained policies, so the run that they come from is not needed again.
 """
 
@@ -47,7 +47,7 @@ class TransferOptions(GridworldOptions):
     env: str  # the world whose task is learnt
     #: frames of RUN's checkpoint, best or newest (default: a task's best, else newest)
     checkpoint: Checkpoint = None
-    #: learn all weights of the pre-trained policy on, instead of adding its logits to a new one's
+    #: learn all weights of a copy of the pre-trained policy on, instead of biasing a new one
     fine_tune: bool = False
     #: which of RUN's seeds biases every agent (default: each agent has the one of the same index)
     seed_index: int | None = None
@@ -71,13 +71,7 @@ class TransferOptions(GridworldOptions):
     def settings_from(
         self, frames: int, network: NetworkSettings, transfer: TransferSettings | None
     ) -> RunSettings:
-        """Return the settings that decide the numbers.
-
-        Args:
-            frames: of the pre-trained run's checkpoint.
-            network: of the pre-trained policies.
-            transfer: what these began with.
-        """
+        """Return the settings that decide the numbers; arguments as in `TransferSettings`."""
         settings = self.run_settings(
             self.env,
             explore=False,
@@ -101,7 +95,8 @@ class Pretrained(NamedTuple):
     """The pre-trained policies that a run begins with."""
 
     frames: int  # of their checkpoint
-    settings: RunSettings  # of their run
+    network: NetworkSettings  # theirs
+    transfer: TransferSettings | None  # what they began with, where they still hold it
     params: "AgentParams"  # arrays [seeds, ...]
 
 
@@ -161,8 +156,7 @@ def opened(runs: Sequence[Asked[TransferOptions]], console: Console) -> Iterator
     loaded = None if stored else load_pretrained(options, console)
     settings = stored
     if loaded:
-        before = loaded.settings
-        settings = options.settings_from(loaded.frames, before.train.network, before.transfer)
+        settings = options.settings_from(loaded.frames, loaded.network, loaded.transfer)
     assert settings is not None
     program = build(settings, mesh)
 
@@ -182,7 +176,7 @@ def load_pretrained(options: TransferOptions, console: Console) -> Pretrained:
     """
     import jax  # imported here: it takes seconds
 
-    from cbet_jax.runs.saved_policies import load_policies
+    from cbet_jax.runs.saved_policies import load_policies, without_reference
     from envs.minigrid import make_world
 
     directory = RunDirectory(given_run(options.source))
@@ -195,8 +189,9 @@ def load_pretrained(options: TransferOptions, console: Console) -> Pretrained:
     if options.checkpoint is None and frames < asked:
         say(console, f"{options.source} is unfinished, at {frames:,} of {asked:,} frames")
     chosen = seed_indices(options, source.seeds)
-    params = jax.tree.map(lambda leaf: leaf[chosen], policies.params)
-    return Pretrained(frames, source, params)
+    params, transfer = without_reference(policies.params, source.transfer)
+    params = jax.tree.map(lambda leaf: leaf[chosen], params)
+    return Pretrained(frames, source.train.network, transfer, params)
 
 
 def refuse_other_views(options: TransferOptions, source: RunSettings) -> None:

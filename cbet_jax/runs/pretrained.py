@@ -61,13 +61,14 @@ def pack(directory: RunDirectory, seed_index: int, path: Path) -> None:
     loaded = saved_policies.load_params(
         directory, directory.saved_frames() if only_policies else None
     )
-    if jax.tree.leaves(loaded.state.fixed):
+    params, transfer = saved_policies.without_reference(loaded.state, settings.transfer)
+    if transfer:
         raise RunDirectoryError(f"the policy in {directory.root} is two networks: a file holds one")
     frames = loaded.position.frames
-    own = jax.tree.map(lambda a: jnp.asarray(a[[seed_index]], jnp.bfloat16), loaded.state.learnt)
+    own = jax.tree.map(lambda a: jnp.asarray(a[[seed_index]], jnp.bfloat16), params.learnt)
     ended = replace(
         settings,
-        transfer=None,  # fine-tuned: one network like any other
+        transfer=None,
         train=replace(settings.train, frames=frames or settings.train.frames),
         seeds=1,
         first_seed=settings.first_seed + seed_index,

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array, Key, PRNGKeyArray
 
 from cbet_jax.agent import Agent, AgentParams, Bias, world_agent
-from cbet_jax.config import ObservationSettings, RunSettings
+from cbet_jax.config import ObservationSettings, RunSettings, TransferSettings
 from cbet_jax.program import seed_keys
 from cbet_jax.runs import checkpoint, devices
 from cbet_jax.runs.checkpoint import Loaded, Position, named_leaves
@@ -75,6 +75,15 @@ def load_params(directory: RunDirectory, frames: Checkpoint = None) -> Loaded[Ag
         return params_of(arrays, directory.root), position
 
     return _load(directory, read, frames)
+
+
+def without_reference(
+    params: AgentParams, transfer: TransferSettings | None
+) -> tuple[AgentParams, TransferSettings | None]:
+    """Return a policy without the frozen one, if any, that fine-tuning only kept it near."""
+    if transfer is None or not transfer.fine_tune:
+        return params, transfer
+    return AgentParams(params.learnt, params.fixed.policy.fixed), transfer.transfer
 
 
 def load[T](directory: RunDirectory, template: T, frames: Checkpoint = None) -> Loaded[T]:
@@ -155,7 +164,12 @@ def make_initializer(agent: Agent) -> Initializer:
 def untrained(
     policies: Policies, settings: RunSettings, init: Initializer | None = None
 ) -> AgentParams:
-    """Return new networks with a run's fixed parameters at frame 0; `init` draws them, if given."""
+    """Return what a run began with: new networks, which `init` draws if given, or copied ones.
+
+    Fixed parameters are those of frame 0.
+    """
+    if settings.transfer and settings.transfer.fine_tune:
+        return policies.params._replace(learnt=policies.params.fixed.policy.learnt)
 
     def begin(_: PRNGKeyArray, fixed: Any) -> Any:
         return policies.agent.schedule(fixed, jnp.zeros(()))

@@ -112,9 +112,8 @@ def save_first_state(
     with multihost.first_inside(directory.lock):
         state = program.init(seed_keys(settings.seeds, settings.first_seed))
         learner = state.learner
+        learner = learner._replace(fixed=learner.fixed._replace(policy=pretrained))
         if settings.transfer.fine_tune:
-            learner = learner._replace(policy=pretrained.learnt, fixed=pretrained.fixed)
-        else:
-            learner = learner._replace(fixed=learner.fixed._replace(policy=pretrained))
+            learner = learner._replace(policy=pretrained.learnt)
         state = state._replace(learner=learner)
         checkpoint.save(directory.checkpoints, state, checkpoint.Position())

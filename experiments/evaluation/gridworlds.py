@@ -160,7 +160,6 @@ class _Playing:
                 continue
             # Compiled once, one program plays for all runs of the same networks.
             transfer, agent = run.settings.transfer, run.policies.agent
-            frozen = jax.tree.leaves(run.policies.params.fixed)
             options = view_options(run.settings)
             alike = transfer and replace(transfer, run="", frames=0)
             kind = run.settings.train.network, alike, *options.items()
@@ -172,7 +171,7 @@ class _Playing:
             fresh = untrained(run.policies, run.settings, init)
             played[index] = {
                 run.name: evaluate(run.policies.params, beginning, action_key),
-                (FROZEN if frozen else UNTRAINED): evaluate(fresh, beginning, action_key),
+                (FROZEN if transfer else UNTRAINED): evaluate(fresh, beginning, action_key),
                 UNIFORM: by_chance,
             }
         return played

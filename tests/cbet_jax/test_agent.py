@@ -68,6 +68,26 @@ def test_a_weight_of_zero_leaves_the_task_alone(params):
     np.testing.assert_array_equal(logits, alone)
 
 
+@pytest.mark.parametrize("source", [BIAS, biased(TASK, BIAS, linear_decay(2.0, None))])
+def test_a_copy_learns_on_with_the_frozen_policy_as_its_prior(source):
+    """A source's own bias stays its own; acting with other weights leaves the prior as it was."""
+    agent = biased(source, source, linear_decay(1.0, None), added=False)
+    params = jax.jit(agent.init)(jax.random.key(1))
+    frozen = params.fixed.policy
+    wanted = jax.jit(source.apply)(frozen, SEEN, FIRST, source.initial_state(AGENTS))
+    apply, state = jax.jit(agent.apply), agent.initial_state(AGENTS)
+    begun = apply(params._replace(learnt=frozen.learnt), SEEN, FIRST, state)
+    chex.assert_trees_all_close(
+        [begun.logits, begun.prior, begun.value], [*[wanted.logits] * 2, wanted.value]
+    )
+    other = apply(jax.jit(agent.precompute)(params, SEEN[0]), SEEN, FIRST, state)
+    own = jax.jit(source.apply)(
+        frozen._replace(learnt=params.learnt), SEEN, FIRST, source.initial_state(AGENTS)
+    )
+    chex.assert_trees_all_close([other.logits, other.prior], [own.logits, wanted.logits], atol=1e-5)
+    assert float(jnp.abs(own.logits - wanted.logits).max()) > 0.01
+
+
 def test_precomputed_parameters_act_alike(params):
     agent = biased(TASK, BIAS, linear_decay(2.0, None))
     apply, state = jax.jit(agent.apply), agent.initial_state(AGENTS)

@@ -10,7 +10,7 @@ import jax
 import numpy as np
 import pytest
 
-from cbet_jax.agent import network_agent
+from cbet_jax.agent import AgentParams, network_agent
 from cbet_jax.config import RunSettings, TrainSettings
 from cbet_jax.intrinsic import make_intrinsic
 from cbet_jax.program import seed_keys
@@ -163,7 +163,8 @@ def transferred(source: RunDirectory, root: Path, *, fine_tune: bool, frames: in
     words = ["--from", str(source.root), *ENV, *TINY, "--frames", str(frames), "--out", str(root)]
     minigrid_transfer.main([*words, "--network.dense-units", "8", *["--fine-tune"] * fine_tune])
     learner = saved(RunDirectory(root)).learner
-    return RunDirectory(root), learner.agent if fine_tune else learner.fixed.policy
+    copied = AgentParams(learner.policy, learner.fixed.policy.fixed)
+    return RunDirectory(root), copied if fine_tune else learner.fixed.policy
 
 
 @pytest.mark.parametrize("fine_tune", [False, True])
@@ -184,13 +185,32 @@ def test_such_a_policy_learns_and_is_evaluated(fine_tune, finished, tmp_path, ca
     same = all(map(np.array_equal, jax.tree.leaves(now.learnt), jax.tree.leaves(before.learnt)))
     assert same != fine_tune
     minigrid_evaluate.main([str(run.root), "--episodes", str(EPISODES)])
-    assert "frozen" in capsys.readouterr().out  # the first task's, which fine-tuning keeps
+    assert "frozen" in capsys.readouterr().out
 
 
-def test_a_pretrained_policy_is_fine_tuned_without_a_bias(source, tmp_path, not_trained):
+def test_fine_tuning_holds_the_frozen_policy_and_begins_with_its_copy(
+    source, tmp_path, not_trained
+):
     run, begun = transferred(source, tmp_path / "run", fine_tune=True)
-    assert run.settings().train.network == NETWORK
-    assert begun.fixed == ()
+    settings, frozen = run.settings(), saved_policies.load_params(source).state
+    assert settings.train.network == NETWORK
+    jax.tree.map(np.testing.assert_array_equal, begun, frozen)
+    learner = saved(run).learner
+    jax.tree.map(np.testing.assert_array_equal, learner.fixed.policy, frozen)
+    world = make_world((TASK,), 2, explore=False)
+    loaded = saved_policies.load_policies(run, settings, world, NEWEST)
+    moved = jax.tree.map(lambda leaf: leaf + 1, loaded.params.learnt)
+    loaded = loaded._replace(params=loaded.params._replace(learnt=moved))
+    again = saved_policies.untrained(loaded, settings)
+    jax.tree.map(np.testing.assert_array_equal, again.learnt, frozen.learnt)
+
+
+def test_a_chain_of_fine_tuning_holds_one_frozen_policy(source, tmp_path, not_trained):
+    first, _ = transferred(source, tmp_path / "first", fine_tune=True)
+    second, _ = transferred(first, tmp_path / "second", fine_tune=True)
+    assert second.settings().transfer.transfer is None
+    learner, before = saved(second).learner, saved(first).learner
+    jax.tree.map(np.testing.assert_array_equal, learner.fixed.policy, AgentParams(before.policy))
 
 
 def test_several_runs_are_evaluated_each_in_its_own_directory(finished, tmp_path, capsys):
