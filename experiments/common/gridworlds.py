@@ -111,9 +111,12 @@ def save_first_state(
     assert settings.transfer is not None
     with multihost.first_inside(directory.lock):
         state = program.init(seed_keys(settings.seeds, settings.first_seed))
-        learner = state.learner
-        learner = learner._replace(fixed=learner.fixed._replace(policy=pretrained))
-        if settings.transfer.fine_tune:
-            learner = learner._replace(policy=pretrained.learnt)
+        learner = state.learner._replace(fixed=state.learner.fixed._replace(policy=pretrained))
+        if (
+            settings.transfer.fine_tune
+        ):  # the old reward's value would turn it from all that it does
+            copy = pretrained.learnt["params"]
+            value = {name: 0 * leaf for name, leaf in copy["value"].items()}
+            learner = learner._replace(policy={"params": {**copy, "value": value}})
         state = state._replace(learner=learner)
         checkpoint.save(directory.checkpoints, state, checkpoint.Position())
