@@ -105,7 +105,7 @@ def defaults(said: Said, stored: RunSettings | None) -> TransferOptions:
     name = value_of(said, "--preset")
     base = presets.base(name, stored)
     if base is not stored:
-        train = presets.for_task(name, value_of(said, "--env"))
+        train = presets.for_task(name, value_of(said, "--env"), fine_tune="--fine-tune" in said)
         base = replace(base, train=replace(train, method="none"))
     if stored is None:
         base = presets.observing(like_source(said, base), said)

@@ -99,14 +99,15 @@ _HABITAT: dict[str, RunSettings] = {
 HABITAT_PRESETS = {name: _seeing_rooms(run) for name, run in _HABITAT.items()}
 
 # What the presets change in tasks; `paper` changes nothing. Kept near the frozen policy, and with
-# bounded steps, no task is lost again (experiments/study/RESULTS.md). Users' own worlds may
-# not give final views.
-_LOSS, _OPTIMIZER = PRESETS["laptop"].train.loss, PRESETS["laptop"].train.optimizer
-TASKS: dict[str, dict[str, Any]] = {
-    "laptop": {
-        "loss": replace(_LOSS, entropy_weight=1e-4, relative_entropy=True, bootstrap="final"),
-        "optimizer": replace(_OPTIMIZER, rms_decay=0.999, largest_step=1.0),
-    },
+# bounded steps, no task is lost again (experiments/study/RESULTS.md); a fine-tuned copy can lose
+# more, so it is kept nearer. Users' own worlds may not give final views.
+_LOSS = replace(PRESETS["laptop"].train.loss, relative_entropy=True, bootstrap="final")
+_OPTIMIZER = replace(PRESETS["laptop"].train.optimizer, rms_decay=0.999, largest_step=1.0)
+_FREER = replace(_LOSS, entropy_weight=1e-4)
+TASKS: dict[str, dict[str, Any]] = {"laptop": {"loss": _FREER, "optimizer": _OPTIMIZER}}
+_SLOWER = replace(_OPTIMIZER, learning_rate=3e-4)
+FINE_TUNED: dict[str, dict[str, Any]] = {
+    "laptop": {"loss": replace(_LOSS, entropy_weight=1e-3), "optimizer": _SLOWER},
 }
 
 # Frames that the published code learns each task from; other tasks take the preset's.
@@ -145,21 +146,21 @@ def observing(run: RunSettings, said: Said) -> RunSettings:
     return seeing_images(run) if "rgb" in (value_of(said, "--view") or "") else run
 
 
-def for_task(name: str | None, environment: str | None) -> TrainSettings:
+def for_task(name: str | None, env: str | None, *, fine_tune: bool = False) -> TrainSettings:
     """Return a preset for one task: extrinsic reward, no resets of counts, and what `TASKS` says.
 
     The published frames of pre-training become the published frames of the task.
     """
     preset = named(name)
     frames = preset.train.frames
-    if environment and frames == PRESETS["paper"].train.frames:
-        frames = TASK_FRAMES.get(our_name(environment).partition("?")[0], frames)
+    if env and frames == PRESETS["paper"].train.frames:
+        frames = TASK_FRAMES.get(our_name(env).partition("?")[0], frames)
     train = replace(
         preset.train,
         frames=frames,
         extrinsic_weight=1.0,
         counts=replace(preset.train.counts, random_resets=False),
-        **TASKS.get(name or DEFAULT, {}),
+        **(FINE_TUNED if fine_tune else TASKS).get(name or DEFAULT, {}),
     )
-    own = ":" in (environment or "")
+    own = ":" in (env or "")
     return replace(train, loss=replace(train.loss, bootstrap="next")) if own else train

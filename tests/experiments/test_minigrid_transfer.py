@@ -273,6 +273,15 @@ def test_tasks_have_the_published_settings_but_for_what_a_task_needs():
     laptop = presets.for_task("laptop", "Unlock")
     assert (laptop.frames, laptop.loss.relative_entropy) == (24_000_000, True)
     assert laptop.loss.bootstrap == "final"
+    tuned = presets.for_task("laptop", "Unlock", fine_tune=True)
+    loss = replace(tuned.loss, entropy_weight=laptop.loss.entropy_weight)
+    assert (tuned.loss.entropy_weight, tuned.optimizer.learning_rate) == (1e-3, 3e-4)
+    steps = replace(tuned.optimizer, learning_rate=laptop.optimizer.learning_rate)
+    assert replace(tuned, loss=loss, optimizer=steps) == laptop
+    words = ["--from", "pretrained/cbet-multienv", "--env", "Unlock", "--preset", "laptop"]
+    fine_tuned, _ = opening.read(minigrid_transfer.EXPERIMENT, [*words, "--fine-tune"])
+    assert fine_tuned.train.loss == tuned.loss
+    assert opening.read(minigrid_transfer.EXPERIMENT, words)[0].train.loss == laptop.loss
     assert presets.for_task("laptop", "own.py:make").loss.bootstrap == "next"
 
 
