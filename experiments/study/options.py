@@ -67,8 +67,6 @@ class StudyOptions(PlanOptions):
     stages: tuple[Stage, ...] = STAGES
     #: of matrix products: bfloat16 is faster where the processor multiplies such numbers
     factors: Factors = "float32"
-    lockstep: bool = False  # all worlds of pre-training begin at once in the first environment
-    decay_rate: bool = False  # the learning rate of the methods' own networks decays, too
     tasks_entropy_weight: ranges.NonNegativeFloat | None = None  # of tasks (default: the preset's)
     #: tasks have the published loss and optimizer: no bound on steps, no divergence from the frozen
     #: policy

@@ -39,8 +39,6 @@ class StudySettings:
     episodes: ranges.Episodes  # played in each world to evaluate a policy
     evaluate_at: tuple[int, ...] = ()  # frames of a pre-training run, beside its end
     factors: Factors = "float32"  # of matrix products
-    lockstep: bool = False  # as in `TrainSettings`
-    decay_rate: bool = False  # as in `AuxiliarySettings`
     first_seed: ranges.Seed = 0  # the seeds are first_seed, first_seed + 1, ...
     actors: ranges.Worlds | None = None  # of each run (None: the preset's)
     tasks_entropy_weight: ranges.NonNegativeFloat | None = None  # of tasks (None: the preset's)
@@ -59,8 +57,6 @@ class StudySettings:
         words += ["--first-seed", self.first_seed] if self.first_seed else []
         words += ["--worlds", self.actors] if self.actors else []
         words += ["--network.factors", self.factors] if self.factors != "float32" else []
-        words += ["--lockstep"] if self.lockstep else []
-        words += ["--auxiliary.decay-rate"] if self.decay_rate else []
         return tuple(map(str, words))
 
     @property

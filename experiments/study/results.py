@@ -156,8 +156,6 @@ def collect(root: Path, study: StudySettings) -> list[Result]:
         "episodes": study.episodes,
         "first_seed": study.first_seed,
         "actors": study.actors or 0,  # 0: the preset's
-        "lockstep": study.lockstep,
-        "decay_rate": study.decay_rate,
         "bfloat16": study.factors == "bfloat16",
         "tasks_entropy_weight": -1.0 if weight is None else weight,  # -1: the preset's
         "tasks_as_published": study.tasks_as_published,

@@ -62,7 +62,7 @@ def test_the_plan_says_all_that_is_done_and_where():
 
 @pytest.mark.parametrize(
     ("changed", "expected"),
-    [({"actors": 40}, {"worlds": 40}), ({"lockstep": True, "first_seed": 100}, {"lockstep": True})],
+    [({"actors": 40}, {"worlds": 40}), ({"first_seed": 100}, {})],
 )
 def test_all_runs_of_a_study_start_and_learn_alike(changed, expected):
     for job in plan(Path("study"), StudySettings(**LAPTOP, **changed), CHOSEN):
