@@ -4,12 +4,10 @@ Observations are MiniGrid's images, as by its `ImgObsWrapper`, without the missi
 environment) and direction (in `states`).
 """
 
-from collections.abc import Iterator
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from gymnasium import error, spaces
 from gymnasium.vector import AutoresetMode, VectorEnv
@@ -18,9 +16,10 @@ from jaxtyping import Array, Bool, Int, UInt8, UInt32
 
 from envs.minigrid import render, rules
 from envs.minigrid.generators import Generator
-from envs.minigrid.observations import Observer, observer_of
+from envs.minigrid.observations import observer_of
 from envs.minigrid.rules import State
-from envs.minigrid.world import VIEW_SHAPE, Seen, Worlds, gridworld, look, restart
+from envs.minigrid.vector_step import SUCCESS, TERMINATED, TRUNCATED, Packed, play, split, unpack
+from envs.minigrid.world import VIEW_SHAPE, Seen, gridworld
 
 LEVELS_PER_ENV = 4  # levels per environment in a full pool
 RESET_MASK = "reset_mask"  # gymnasium's option of `reset`
@@ -76,14 +75,14 @@ class GridworldVectorEnv(VectorEnv[Observations, np.ndarray, np.ndarray]):
         self.action_space = batch_space(self.single_action_space, num_envs)
         world = gridworld([generator], num_envs, explore=explore, levels_per_world=LEVELS_PER_ENV)
         template = jax.eval_shape(lambda key: world.init(key)[0].states, jax.random.key(0))
-        self._unpack = jax.jit(partial(_unpacked, template))
-        self._begin = jax.jit(lambda key: _parted(world.init(key)[0]))
+        self._unpack = jax.jit(partial(unpack, template))
+        self._begin = jax.jit(lambda key: split(world.init(key)[0]))
         self._refresh = jax.jit(world.refresh, donate_argnums=0)
-        play = partial(_play, template, observer, explore)
-        self._play = jax.jit(play, donate_argnums=(0, 1), static_argnums=4)
+        step = partial(play, template, observer, explore)
+        self._play = jax.jit(step, donate_argnums=(0, 1), static_argnums=4)
         self.panorama = panorama
         self._on_host = arrays == NUMPY
-        self._states: _Packed | None = None
+        self._states: Packed | None = None
         self._others: Any = None  # the `Worlds` without their states
         self._levels_left = 0  # fresh levels in the pool
         self._records = _EpisodeRecords(num_envs)
@@ -159,7 +158,7 @@ class GridworldVectorEnv(VectorEnv[Observations, np.ndarray, np.ndarray]):
         terminated, truncated = np.zeros((2, self.num_envs), bool)
         if told.any():  # rare in small batches, where numpy's calls take long
             reward = told[:, 0].view(np.float32).astype(np.float64)
-            terminated, truncated = (told[:, 3] & _TERMINATED) != 0, (told[:, 3] & _TRUNCATED) != 0
+            terminated, truncated = (told[:, 3] & TERMINATED) != 0, (told[:, 3] & TRUNCATED) != 0
             self._records.add(told)
         ended = terminated | truncated
         any_ended, infos = bool(ended.any()), {}
@@ -175,7 +174,7 @@ class GridworldVectorEnv(VectorEnv[Observations, np.ndarray, np.ndarray]):
     def _advance(
         self, actions: Int[np.ndarray, " N"] | None, due: Bool[np.ndarray, " N"] | None
     ) -> tuple[Seen, Any]:
-        """Take actions, if any, and begin episodes where they are due; see `_play`.
+        """Take actions, if any, and begin episodes where they are due; see `play`.
 
         While none is due, the compiled program reads two arrays and has no branch. In small batches
         handing over an array costs more than computing with it.
@@ -194,14 +193,12 @@ class GridworldVectorEnv(VectorEnv[Observations, np.ndarray, np.ndarray]):
         """Return a picture of each environment if the render mode is `rgb_array`."""
         if self.render_mode is None:
             return None
-        return tuple(render.whole_grid(state) for state in self._each_state())
+        states = jax.device_get(self.states)
+        each = (jax.tree.map(lambda leaf, i=i: leaf[i], states) for i in range(self.num_envs))
+        return tuple(map(render.whole_grid, each))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._name}, num_envs={self.num_envs})"
-
-    def _each_state(self) -> Iterator[State]:
-        states = jax.device_get(self.states)
-        return (jax.tree.map(lambda leaf, i=i: leaf[i], states) for i in range(self.num_envs))
 
     def _shown(self, pictures: UInt8[Array, "N *shape"]) -> Any:
         """Return arrays as a numpy copy, or unchanged for DLPack."""
@@ -263,7 +260,7 @@ class _EpisodeRecords:
 
     def add(self, signals: UInt32[np.ndarray, "N 4"]) -> None:
         """Add the signals of a step."""
-        self._success |= (signals[:, 3] & _SUCCESS) != 0
+        self._success |= (signals[:, 3] & SUCCESS) != 0
         for index in np.flatnonzero(signals[:, 1]):
             self._met[index].add(int(signals[index, 1]) << 32 | int(signals[index, 2]))
             self._interactions[index] = len(self._met[index])
@@ -276,75 +273,6 @@ class _EpisodeRecords:
 def _with_masks(infos: Infos, mask: Bool[np.ndarray, " N"]) -> Infos:
     """Add gymnasium's masks: the environments for which each entry holds."""
     return infos | {f"_{name}": mask.copy() for name in infos}
-
-
-# The states of `N` environments in two arrays: cells, and all other numbers.
-type _Packed = tuple[UInt8[Array, "N rows columns"], UInt32[Array, "N numbers"]]
-
-
-def _packed(states: State) -> _Packed:
-    cells, *others = jax.tree.leaves(states)
-    columns = [leaf.reshape(len(cells), -1).astype(jnp.uint32) for leaf in others]
-    return cells, jnp.concatenate(columns, axis=1)
-
-
-def _unpacked(template: State, packed: _Packed) -> State:
-    """Return what was packed; the template has the shapes and types."""
-    (cells, numbers), ((_, *leaves), tree) = packed, jax.tree.flatten(template)
-    ends = np.cumsum([leaf.size // len(cells) for leaf in leaves])
-    parts = zip(jnp.split(numbers, ends[:-1], axis=1), leaves, strict=True)
-    found = (part.reshape(leaf.shape).astype(leaf.dtype) for part, leaf in parts)
-    states: State = jax.tree.unflatten(tree, [cells, *found])
-    return states
-
-
-def _parted(worlds: Worlds) -> tuple[_Packed, Worlds]:
-    others: Any = worlds._replace(states=cast(State, ()))
-    return _packed(worlds.states), others
-
-
-FLAGS = _SUCCESS, _TERMINATED, _TRUNCATED = 1, 2, 4  # bits in the signals
-
-
-def _play(
-    template: State,
-    observer: Observer | None,
-    explore: bool,
-    packed: _Packed,
-    others: Worlds | None,
-    actions: Int[Array, " N"] | None,
-    due: Bool[Array, " N"] | None,
-    panorama: bool,
-) -> tuple[_Packed, Worlds | None, Seen, UInt32[Array, "N 4"] | None]:
-    """Take one action in each environment, and begin an episode instead where one is due.
-
-    Args:
-        template: as of `_unpacked`.
-        observer: as of `look`.
-        explore: whether episodes continue after success.
-        packed: the states before.
-        others: the worlds without their states (None: no episode is due).
-        actions: one action per environment (None: only begin).
-        due: environments that begin an episode.
-        panorama: as of `look`.
-
-    Returns:
-        The states, the other parts of the worlds, what is seen, and signals, an array of the
-        reward's bits, both words of `Step.interaction`, and flags; zeros where an episode begins.
-    """
-    states, signals = _unpacked(template, packed), None
-    if actions is not None:
-        states, outcome = jax.vmap(rules.step)(states, actions)
-        terminated = rules.episode_ends(outcome, explore=explore)[0]
-        flags = zip(FLAGS, (outcome.success, terminated, outcome.timed_out), strict=True)
-        told = sum(jnp.where(flag, jnp.uint32(bit), 0) for bit, flag in flags)
-        reward = jax.lax.bitcast_convert_type(outcome.reward, jnp.uint32)
-        signals = jnp.stack([reward, *outcome.interaction.T, told], axis=1)
-    if others is not None and due is not None:
-        worlds = restart(others._replace(states=states), due)
-        states, (_, others) = worlds.states, _parted(worlds)
-        signals = None if signals is None else jnp.where(due[:, None], jnp.uint32(0), signals)
-    return _packed(states), others, look(states, observer, panorama=panorama), signals
 
 
 def _mask(options: dict[str, Any] | None, num_envs: int) -> Bool[np.ndarray, " N"] | None:
