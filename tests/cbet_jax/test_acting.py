@@ -25,6 +25,7 @@ from experiments.evaluation import walks
 from experiments.illustrations import visits
 from experiments.watching import playing, rooms_film
 from tests.support.counting import NO_PARAMS
+from tests.support.families import slow
 from tests.support.tiny import NETWORK, SETTINGS
 
 STEPS = 9  # of an episode, and of a play
@@ -177,12 +178,12 @@ def folded(key):
 @pytest.mark.parametrize(
     ("make_world", "play"),
     [
-        pytest.param(floor, rolled_out, marks=pytest.mark.slow),  # test_rollout.py plays another
+        slow(floor, rolled_out),  # test_rollout.py plays another
         (floor, evaluated),
         (floor, walked),
         (floor, filmed_in_rooms),
-        pytest.param(goals, watched, marks=pytest.mark.slow),  # test_playing.py watches a network
-        (goals, visited),
+        slow(goals, watched),  # test_playing.py watches a network
+        slow(goals, visited),  # test_visits.py counts by hand
     ],
 )
 def test_whoever_plays_takes_the_actions_of_act_with_the_same_keys(make_world, play):

@@ -10,6 +10,7 @@ from jax.extend.core import ClosedJaxpr, Jaxpr
 from cbet_jax.program import make_program, seed_keys
 from envs.minigrid import make_world
 from tests.support import tiny
+from tests.support.families import others_slow
 
 UNROLL = 12
 UNITS = tiny.NETWORK.lstm_units
@@ -25,7 +26,7 @@ MOVES = {
 }
 
 
-@pytest.fixture(scope="module", params=["float32", "bfloat16"])
+@pytest.fixture(scope="module", params=others_slow(("float32", "bfloat16"), ("bfloat16",)))
 def factors(request):
     return request.param
 

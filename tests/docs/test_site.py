@@ -12,6 +12,7 @@ import pytest
 from cbet_jax.intrinsic import METHODS
 from tests.support.browser import CHROMIUM, show
 
+pytestmark = pytest.mark.slow  # it takes seconds to build
 ROOT = Path(__file__).parents[2]
 PHONE, DESK = 390, 1280  # pixels
 LOOKED_AT = ("", "methods/cbet/", "api/cbet_jax.counts/", "experiments/study/RESULTS/")
@@ -42,11 +43,9 @@ def test_every_link_leads_to_a_place_on_the_site(site):
 
 
 def test_no_page_asks_another_server_for_anything(site):
+    asks = re.compile(r'<(?:script|img|link)\b[^>]*\b(?:src|href)="(http[^"]+)"')
     for page in site.rglob("*.html"):
-        asked = re.findall(
-            r'<(?:script|img|link)\b[^>]*\b(?:src|href)="(http[^"]+)"', page.read_text()
-        )
-        assert not asked, page
+        assert not asks.findall(page.read_text()), page
 
 
 def test_each_method_has_a_page_with_its_numbers(site):
@@ -60,7 +59,6 @@ def test_each_method_has_a_page_with_its_numbers(site):
     assert "study_frames.png" in cbet
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
 @pytest.mark.parametrize("width", [PHONE, DESK])
 @pytest.mark.parametrize("page", LOOKED_AT)

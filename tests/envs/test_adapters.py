@@ -107,6 +107,7 @@ def test_success_that_nothing_tells_is_not_measured():
     assert from_gymnax(Walk(), PARAMS, 1).unmeasured == ("interactions",)
 
 
+@pytest.mark.slow
 def test_navix_plays_by_its_own_rules():
     env = navix.make("Navix-Empty-5x5-v0", max_steps=5)
     actions = [2, 2, 1, 2, 2, 0, 2, 2, 2]  # to the goal, then none of it

@@ -111,6 +111,7 @@ def test_a_time_limit_holds_in_every_episode(make):
     assert np.flatnonzero(truncated).tolist() == [6, 14]  # the step between begins an episode
 
 
+@pytest.mark.slow
 def test_a_time_limit_holds_with_gymnaxs_interface():
     environment = envs.minigrid.gymnax_env("LavaGapS5", max_steps=7)
     _, state = jax.jit(environment.reset)(jax.random.key(0))

@@ -8,18 +8,16 @@ from xminigrid.core.constants import DIRECTIONS, TILES_REGISTRY, Colors, Tiles
 
 from envs import UnsupportedEnvironment, check_world, make_world
 from envs.minigrid import find
+from tests.support.families import slow
 
-NAME = "XLand-MiniGrid-R1-9x9"
+NAME, WORLDS = "XLand-MiniGrid-R1-9x9", 32
 FORWARD, PICK_UP, PUT_DOWN = 0, 3, 4
 
 
-WORLDS = 32
-
-
-@pytest.fixture(scope="module")
-def played():
+@pytest.fixture(scope="module", params=[slow(NAME)])
+def played(request):
     """The first agent brings one object to the other, and picks up what they become."""
-    world = make_world([NAME], WORLDS, explore=False)
+    world = make_world([request.param], WORLDS, explore=False)
     begun, _ = adapted, _ = jax.device_get(jax.jit(world.init)(jax.random.key(0)))
     state = adapted.states.state
     one, other, product = np.split(state.rule_encoding[0, 0, 1:], 3)

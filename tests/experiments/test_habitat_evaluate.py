@@ -45,6 +45,7 @@ def test_an_evaluation_leaves_a_table_and_pictures(habitat_run, capsys, tmp_path
         assert picture.read_bytes().startswith(PNG)
 
 
+@pytest.mark.slow
 def test_several_runs_share_one_table(habitat_run, capsys, tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     first, second = (shutil.copytree(habitat_run.root, tmp_path / name) for name in ("a", "b"))
@@ -59,6 +60,7 @@ def test_several_runs_share_one_table(habitat_run, capsys, tmp_path, monkeypatch
     assert "saved: runs/habitat-evaluation-coverage.png" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_runs_of_other_seeds_are_one_policy(habitat_run, capsys, tmp_path) -> None:
     settings = habitat_run.settings()
     (scene,) = settings.environments
@@ -84,9 +86,8 @@ def test_a_policy_of_the_published_code_is_imported_for_rooms(capsys, tmp_path, 
     file, root = tmp_path / "model.tar", tmp_path / "run"
     file.write_bytes(b"what stands in for load() is not read from here")
     import_torch.main([str(file), str(root)])
-    assert (
-        f"next: {invocation.command_line(habitat_evaluate.MODULE, root)}" in capsys.readouterr().out
-    )
+    line = invocation.command_line(habitat_evaluate.MODULE, root)
+    assert f"next: {line}" in capsys.readouterr().out
     run = RunDirectory(root)
     simulators = Simulators(Settings("fine", OWN), 1)
     try:

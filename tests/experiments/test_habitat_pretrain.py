@@ -49,6 +49,7 @@ def test_a_run_leaves_what_a_run_in_gridworlds_does(habitat_run) -> None:
     assert session["simulator_steps_per_second"] > 0
 
 
+@pytest.mark.slow
 def test_a_resumed_run_ends_with_the_same_numbers_bit_for_bit(habitat_run, tmp_path) -> None:
     settings = habitat_run.settings()
     died = RunDirectory(tmp_path / "run")

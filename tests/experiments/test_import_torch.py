@@ -114,8 +114,6 @@ BAD_CONTENT = {
     "a tensor": (content(no_reward=np.zeros(3)), "no_reward is '[0. 0. 0.]', neither"),
     "not trained": (content() | {"scheduler_state_dict": {"last_epoch": 0}}, "frames"),
 }
-
-
 DAMAGED_CONTENT = {
     "not finite": (content({"policy.weight": np.full(3, np.nan)}), "not finite"),
     "not finite as float32": (content({"policy.weight": np.full(3, 1e300)}), "not finite"),

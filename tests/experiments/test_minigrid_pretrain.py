@@ -6,6 +6,7 @@ from functools import partial
 from itertools import product
 
 import jax
+import pytest
 
 import envs.minigrid
 from cbet_jax.runs import metrics_table
@@ -16,12 +17,7 @@ from experiments.evaluation.evaluation_table import ALL_WORLDS
 from experiments.watching import film_command as command
 from tests.support.evaluated import EPISODES, WORLDS
 from tests.support.saved_runs import save_run
-from tests.support.tiny import (
-    ARGUMENTS,
-    SEEDS,
-    pretrained,
-    saved_frames,
-)
+from tests.support.tiny import ARGUMENTS, SEEDS, pretrained, saved_frames
 
 SHORT_FRAMES = 80
 SHORT_RUN = (
@@ -50,6 +46,7 @@ def test_a_run_leaves_all_that_it_should(tmp_path):
         assert (finished.figures / name).read_bytes().startswith(PNG)
 
 
+@pytest.mark.slow
 def test_a_run_ends_with_a_film(tmp_path, capsys, monkeypatch):
     options, _ = opening.read(minigrid_pretrain.EXPERIMENT, ["--preset", "smoke"])
     assert options.film

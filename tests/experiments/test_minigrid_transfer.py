@@ -29,6 +29,7 @@ from experiments.common import gridworlds, opening, presets
 from experiments.common.screen import Screen
 from tests.support.evaluated import EPISODES, WORLDS
 from tests.support.fake_program import fake_program
+from tests.support.families import others_slow
 from tests.support.refusal import refused
 from tests.support.saved_runs import save_run
 from tests.support.tiny import (
@@ -173,7 +174,7 @@ def valued_anew(params: AgentParams) -> AgentParams:
     return params._replace(learnt={"params": {**params.learnt["params"], "value": value}})
 
 
-@pytest.mark.parametrize("fine_tune", [False, True])
+@pytest.mark.parametrize("fine_tune", others_slow((False, True), (True,)))
 def test_a_policy_of_a_task_transfers_too(fine_tune, finished, tmp_path, not_trained):
     """As a bias, or learnt on: it begins with what the first task learnt, its own bias included."""
     run, begun = transferred(finished, tmp_path / "run", fine_tune=fine_tune)
@@ -184,7 +185,7 @@ def test_a_policy_of_a_task_transfers_too(fine_tune, finished, tmp_path, not_tra
     assert (run.settings().train.network == NETWORK) == fine_tune
 
 
-@pytest.mark.parametrize("fine_tune", [pytest.param(False, marks=pytest.mark.slow), True])
+@pytest.mark.parametrize("fine_tune", others_slow((False, True), ()))
 def test_such_a_policy_learns_and_is_evaluated(fine_tune, finished, tmp_path, capsys):
     before = saved_policies.load_params(finished).state
     frames = {"fine_tune": fine_tune, "frames": CHUNK_FRAMES}

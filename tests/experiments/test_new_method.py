@@ -6,12 +6,11 @@ from cbet_jax.config import TrainSettings
 from cbet_jax.intrinsic import METHODS, make_intrinsic, own
 from cbet_jax.method_check.check import REACHES
 from experiments import check_method, new_method
+from tests.support.families import slow
 from tests.support.refusal import refused
 
 
-@pytest.mark.parametrize(
-    "words", [("--no-learn",), pytest.param((), marks=pytest.mark.slow)], ids=["quick", "all"]
-)
+@pytest.mark.parametrize("words", [("--no-learn",), slow(())], ids=["quick", "all"])
 def test_the_file_passes_every_check(words, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     new_method.main(["my_bonus"])

@@ -37,6 +37,7 @@ def directory(tmp_path_factory):
     return save_run(tmp_path_factory.mktemp("run"))
 
 
+@pytest.mark.slow
 def test_a_runs_policy_can_visit_the_level(directory):
     options = reward_maps.RewardMapOptions(source=directory.root, seed_index=SEEDS - 1)
     world = visits.one_level(from_text(CELL), 2)

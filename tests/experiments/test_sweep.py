@@ -214,6 +214,7 @@ def program(monkeypatch, tmp_path):
     return put
 
 
+@pytest.mark.slow
 def test_a_job_that_a_cluster_preempts_goes_on_by_itself(unbroken, cluster, tmp_path, capsys):
     root = tmp_path / "sweep"
     command.main([*SHORT, "--out", str(root), "--grid", "method=cbet", *CLUSTER])
@@ -290,6 +291,7 @@ def test_a_job_tells_its_end_as_json(tmp_path):
     assert queues.last_error(submitted) == "last"
 
 
+@pytest.mark.slow
 def test_runs_that_differ_in_numbers_are_trained_by_one_program(
     unbroken, tmp_path, capsys, monkeypatch
 ):

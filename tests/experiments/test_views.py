@@ -77,6 +77,7 @@ def test_policies_that_see_pixels_are_trained(tmp_path):
     assert saved_frames(RunDirectory(tmp_path)) == [CHUNK_FRAMES]
 
 
+@pytest.mark.slow
 def test_policies_are_evaluated_and_watched_with_their_view(run, capsys):
     minigrid_evaluate.main([str(run.root), "--episodes", str(EPISODES), "--envs", *PLAYED])
     with (run.root / "evaluation.csv").open() as file:
@@ -86,13 +87,18 @@ def test_policies_are_evaluated_and_watched_with_their_view(run, capsys):
     assert (run.root / "shown.gif").stat().st_size
 
 
-def test_a_transfer_sees_what_its_policy_has_seen(run, tmp_path, capsys, not_trained):
+@pytest.mark.slow
+def test_a_transfer_sees_what_its_policy_has_seen(run, tmp_path, not_trained):
     line = ["--from", str(run.root), "--env", "LavaGapS5", *TINY]
     minigrid_transfer.main([*line, "--out", str(tmp_path / "task")])
     assert saved_frames(RunDirectory(tmp_path / "task")) == [0]
     settings = RunDirectory(tmp_path / "task").settings()
     assert settings.observation == ObservationSettings("rgb", 5)
-    told = refused(minigrid_transfer.main, [*line, "--view", "egocentric"], capsys)
+
+
+def test_a_transfer_that_would_see_otherwise_is_refused(run, capsys):
+    line = ["--from", str(run.root), "--env", "LavaGapS5", *TINY, "--view", "egocentric"]
+    told = refused(minigrid_transfer.main, line, capsys)
     assert "has rgb views of 5 x 5 cells, not egocentric views of 5 x 5 cells" in told
 
 

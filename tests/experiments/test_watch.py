@@ -46,6 +46,7 @@ def test_a_run_is_watched(run_directory, capsys, monkeypatch):
     assert occupied.read_text() == "mine"
 
 
+@pytest.mark.slow
 def test_a_run_is_watched_beside_a_random_policy(chance, run_directory, capsys, monkeypatch):
     """Both meet the same levels, whatever they did in the episode before."""
     monkeypatch.setenv("COLUMNS", "200")

@@ -12,6 +12,7 @@ import pytest
 from cbet_jax.config import CountSettings, TrainSettings
 from cbet_jax.intrinsic.cbet import cbet
 from tests.support.counting import KEY, NEVER, NO_PARAMS, make, observe, observe_states, rollout_of
+from tests.support.families import slow
 from tests.support.moments import experience, moment
 from tests.support.worlds import multi_env, single_env
 
@@ -38,7 +39,7 @@ def test_a_shared_table_is_reset_for_all_actors_at_once():
     assert observe_states(make("count", settings), moments, first=moment([0, 0])) == [[1, 2]] * 2
 
 
-@pytest.mark.parametrize(("keys", "shared"), [("exact", False), ("ternary", True)])
+@pytest.mark.parametrize(("keys", "shared"), [slow("exact", False), ("ternary", True)])
 def test_a_whole_rollout_is_counted_as_its_steps_are(keys, shared):
     counts = CountSettings(reset_probability=0.1, capacity=64, keys=keys, shared=shared)
     method = make("cbet", counts)
@@ -95,7 +96,7 @@ def test_the_overflow_of_many_actors_does_not_wrap():
     assert float(method.metrics(full)["count_overflow"]) == 2**33
 
 
-LONG = [pytest.param(p, 100_000, multi_env, 3, marks=pytest.mark.slow) for p in (0.001, 0.0)]
+LONG = [slow(p, 100_000, multi_env, 3) for p in (0.001, 0.0)]
 ONE = partial(single_env, "DoorKey-6x6")
 
 

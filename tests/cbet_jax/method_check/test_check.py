@@ -15,8 +15,8 @@ from cbet_jax.method_check.contract import FURTHER
 from tests.support.families import others_slow
 
 ONES = {"coefficient": 1.0, "reward": lambda params, played: jnp.ones(played.steps.action.shape)}
-# Others are made of the same parts; their formulas have tests of their own.
-DIFFERENT = ("cbet", "none", "ride", "ngu-episodic")
+# The formulas of others have tests of their own.
+DIFFERENT = ("cbet", "none")
 
 
 @pytest.mark.parametrize("name", others_slow(METHODS, DIFFERENT))

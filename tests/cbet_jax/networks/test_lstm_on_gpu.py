@@ -10,6 +10,7 @@ import pytest
 
 from cbet_jax.networks import lstm, lstm_on_gpu
 from cbet_jax.networks.lstm import Carry, unroll
+from tests.support.families import slow
 
 AGENTS, UNITS = 3, 4
 STEPS = 2 * lstm_on_gpu.STEPS_A_TURN + 1  # whole turns, and a rest
@@ -34,10 +35,7 @@ def drawn(seeds):
     return draw(0, STEPS, AGENTS, 4 * UNITS), first, draw(1, UNITS, 4 * UNITS), state, cotangents
 
 
-@pytest.mark.parametrize(
-    ("factors", "within"),
-    [("float32", 2e-5), pytest.param("bfloat16", 5e-2, marks=pytest.mark.slow)],
-)
+@pytest.mark.parametrize(("factors", "within"), [("float32", 2e-5), slow("bfloat16", 5e-2)])
 def test_both_platforms_have_the_same_values_and_gradients(factors, within):
     arguments = drawn(seeds=2)
     cpu, gpu = (

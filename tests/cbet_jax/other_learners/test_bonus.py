@@ -75,7 +75,7 @@ def test_counts_give_the_rewards_of_the_formula(method, walk):
 NETWORKS = ("rnd", "ride", "curiosity", "noveld", "e3b", "ngu-episodic")
 
 
-@pytest.mark.parametrize("method", others_slow(NETWORKS, ("ride", "e3b", "ngu-episodic")))
+@pytest.mark.parametrize("method", others_slow(NETWORKS, ("e3b",)))
 def test_methods_with_networks_reward_and_learn_as_in_the_package(method, walk):
     """What `reward_and_loss` says of the whole walk at once, the steps say one by one."""
     bonus = cbet_jax.bonus(method, ENVS, VIEW, ACTIONS, settings=SETTINGS)
@@ -97,7 +97,7 @@ def test_methods_with_networks_reward_and_learn_as_in_the_package(method, walk):
     assert losses[-1] < losses[0]
 
 
-@pytest.mark.parametrize("method", ["e3b", "rnd-normalized"])
+@pytest.mark.parametrize("method", others_slow(("e3b", "rnd-normalized"), ("e3b",)))
 def test_running_means_are_of_what_was_played(method, walk):
     """An update takes on what the package's learner finds in the whole walk."""
     bonus = cbet_jax.bonus(method, ENVS, VIEW, ACTIONS, settings=SETTINGS)

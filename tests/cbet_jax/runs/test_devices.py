@@ -14,6 +14,7 @@ from cbet_jax.runs.devices import fewest_sequences, fits, most, of_each_host, us
 from experiments import minigrid_pretrain
 from experiments.common.presets import PRESETS
 from tests.support.corridor_runs import ARGUMENTS
+from tests.support.families import slow
 from tests.support.refusal import refused
 
 PAPER = TrainSettings()  # 40 worlds, batches of 32
@@ -74,9 +75,7 @@ def test_cores_share_a_small_networks_worlds_and_a_large_ones_operations(preset,
     [
         ({}, "d.cores()"),
         ({"JAX_NUM_CPU_DEVICES": "3"}, "3"),
-        pytest.param(
-            {"XLA_FLAGS": "--xla_force_host_platform_device_count=4"}, "4", marks=pytest.mark.slow
-        ),
+        slow({"XLA_FLAGS": "--xla_force_host_platform_device_count=4"}, "4"),
     ],
 )
 def test_every_core_is_a_device_unless_the_environment_says_otherwise(variables, found):

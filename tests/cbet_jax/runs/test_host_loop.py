@@ -411,8 +411,6 @@ BUSY = {  # what a process is doing as its directory is moved away -> the functi
     "keeping policies": (RunFiles, "keep_policies"),
     "recording": (RunFiles, "record"),
 }
-
-
 MOVES = [*product(BUSY, ("succeeded",)), *zip(BUSY, ("moved", "deleted") * 3, strict=True)]
 
 

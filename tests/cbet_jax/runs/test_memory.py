@@ -12,8 +12,6 @@ from experiments import minigrid_pretrain
 from tests.support.refusal import refused
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
-
-
 THERE = {  # files of the system, and the bytes that are free
     "the least limit of all groups above": (
         {

@@ -181,6 +181,7 @@ ONES = f"""
 """
 
 
+@pytest.mark.slow
 def test_a_method_of_ones_own_is_named_by_its_file_and_bad_losses_stop_it(tmp_path):
     rewards = []
     with own_method(tmp_path, ONES) as path:

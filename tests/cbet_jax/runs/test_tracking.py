@@ -116,6 +116,7 @@ def finished_log(path: Path) -> list:
     raise TimeoutError(f"wandb did not finish {path}")
 
 
+@pytest.mark.slow
 def test_wandb_keeps_a_resumed_run_offline(tmp_path, monkeypatch):
     monkeypatch.setenv("WANDB_MODE", "offline")
     one_seed = ("--seeds", "1", "--frames", str(6 * CHUNK_FRAMES), "--track", "wandb")

@@ -14,6 +14,7 @@ import envs.minigrid
 from envs.minigrid import rules
 from tests.envs.minigrid.solving.planner import plan
 from tests.support import minigrid_reference
+from tests.support.families import others_slow
 from tests.support.minigrid_reference import look, rebuild
 
 NAME, ENVS, STEPS = "DoorKey-5x5", 4, 320
@@ -70,7 +71,7 @@ class Beside:
         return env.grid.encode().tobytes(), carried, tuple(env.agent_pos), env.agent_dir
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", others_slow(MODES, MODES[1:]))
 def test_every_step_is_minigrids(mode):
     """Views, rewards, ends, successes and interactions, across automatic resets."""
     vector = made(mode)

@@ -15,6 +15,7 @@ from envs.minigrid.gymnax_environment import Box, Discrete, Params
 from envs.minigrid.level import REACH_GOAL
 from envs.minigrid.level_text import from_text
 from envs.minigrid.observations import observer_of
+from tests.support.families import slow
 from tests.support.play import QUICKLY
 
 # Three ways of facing in one corridor, with the goal at its right end.
@@ -49,7 +50,7 @@ def random_play(environment, keys, params, steps):
     return jax.device_get(jax.jit(jax.vmap(play), compiler_options=QUICKLY)(keys))
 
 
-@pytest.mark.parametrize("drawn", ["levels given", "levels drawn at resets"])
+@pytest.mark.parametrize("drawn", [slow("levels given"), "levels drawn at resets"])
 def test_steps_follow_the_rules_and_reset(drawn):
     environment = envs.minigrid.gymnax_env("LavaGapS5")
     params = corridors() if drawn == "levels given" else environment.default_params
@@ -74,6 +75,7 @@ def test_steps_follow_the_rules_and_reset(drawn):
     assert len({(grid.tobytes(), int(facing)) for grid, facing in begun}) > 1  # several levels
 
 
+@pytest.mark.slow
 def test_many_that_end_together_begin_each_in_the_level_of_its_own_key():
     """As many more than are drawn at once; in a batch, and in batches side by side."""
     environment = envs.minigrid.gymnax_env("LavaGapS5", api="1.0")
@@ -96,6 +98,7 @@ def test_many_that_end_together_begin_each_in_the_level_of_its_own_key():
         envs.minigrid.gymnax_env("LavaGapS5", api="2")
 
 
+@pytest.mark.slow
 def test_it_can_be_called_as_gymnaxs_own_are():
     """One environment without vmap, several vmaps in one another, and without parameters."""
     environment = envs.minigrid.gymnax_env("LavaGapS5", explore=True)
@@ -143,6 +146,7 @@ def test_its_parameters_say_the_time_limit():
     assert envs.from_gymnax(environment, params, 2).max_steps == 4 * 5**2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("view", "levels"), [({"view": "rgb"}, 0), ({"view_size": 5, "see_through_walls": True}, 2)]
 )

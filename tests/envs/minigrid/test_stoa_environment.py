@@ -9,6 +9,7 @@ from stoa.core_wrappers.vmap import VmapWrapper
 
 import envs.minigrid
 
+pytestmark = pytest.mark.slow
 NAME, SEED, STEPS = "LavaGapS5", 3, 150
 
 

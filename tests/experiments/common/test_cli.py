@@ -44,6 +44,7 @@ def test_help_is_read_in_the_narrowest_terminal(columns, capsys, monkeypatch):
     assert "usage" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_reader_may_stop_reading_help():
     command = [sys.executable, "-u", "-m", "experiments.chainworld", "--help"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:

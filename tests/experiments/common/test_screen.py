@@ -15,6 +15,7 @@ from rich.text import Text
 
 from experiments.common import cli
 from experiments.common.screen import Screen, say
+from tests.support.families import others_slow, slow
 from tests.support.notebooks import ROOT
 
 
@@ -64,8 +65,6 @@ with cli.user_errors():
 import sys
 sys.stderr.write("done")
 """
-
-
 MOVES = """
 from rich.live import Live
 from cbet_jax.runs.progress_bar import Speedometer, display, waiting
@@ -82,8 +81,6 @@ with screen.status("playing"):
 with Live(console=screen, auto_refresh=False) as live:
     live.update("four", refresh=True)
 """
-
-
 BEGIN = "import os, sys; os.login_tty(0); os.execvp(sys.argv[1], sys.argv[1:])"
 
 
@@ -125,6 +122,7 @@ def test_a_terminal_that_cannot_show_what_moves_gets_plain_lines(unable):
     assert "\x1b" not in shown
 
 
+@pytest.mark.slow
 def test_a_notebook_gets_plain_lines(monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     cell = nbformat.v4.new_code_cell(MOVES.replace("assert screen", "assert not screen"))
@@ -135,7 +133,7 @@ def test_a_notebook_gets_plain_lines(monkeypatch):
     assert "\x1b" not in text
 
 
-@pytest.mark.parametrize("output", ["closed pipe", "full", "closed"])
+@pytest.mark.parametrize("output", others_slow(("closed pipe", "full", "closed"), ("full",)))
 def test_output_that_nobody_reads_stops_nothing(output):
     reading, writing = os.pipe()
     os.close(reading)
@@ -156,7 +154,7 @@ def test_output_that_nobody_reads_stops_nothing(output):
     [
         ("JAX_NUM_CPU_DEVICES", "x", "JAX_NUM_CPU_DEVICES must be a number in "),
         ("JAX_ENABLE_X64", "maybe", "JAX cannot be imported with these variables: invalid truth"),
-        ("JAX_DEBUG_NANS", "1", "JAX_DEBUG_NANS=True cannot be used"),
+        slow("JAX_DEBUG_NANS", "1", "JAX_DEBUG_NANS=True cannot be used"),
         ("JAX_NUMPY_DTYPE_PROMOTION", "strict", "JAX_NUMPY_DTYPE_PROMOTION=strict cannot be used"),
     ],
 )

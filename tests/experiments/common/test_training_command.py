@@ -24,8 +24,6 @@ BONUS = """
     def make(settings, num_actions):
         return Intrinsic("bonus", 0.5, lambda params, played: jnp.ones(played.first.shape))
 """
-
-
 FAULTY = """
     import sys
 

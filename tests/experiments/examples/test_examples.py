@@ -2,6 +2,8 @@
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 
 def test_stable_baselines3_trains(monkeypatch, capsys):
     pytest.importorskip("stable_baselines3")
@@ -23,13 +25,12 @@ def test_ppo_trains_through_stoas_wrappers(monkeypatch, capsys):
     assert "of episodes solved" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("weights", [(0.05,), pytest.param((0.05, 0.0), marks=pytest.mark.slow)])
-def test_ppo_trains_with_and_without_an_intrinsic_reward(weights, monkeypatch, capsys):
+def test_ppo_trains_with_and_without_an_intrinsic_reward(monkeypatch, capsys):
     from experiments.examples import jax_ppo
 
     monkeypatch.setattr(jax_ppo, "WORLD", "LavaGapS5")  # random play solves some of its levels
     monkeypatch.setattr(jax_ppo, "ITERATIONS_A_LINE", 1)
-    curves = [jax_ppo.main(frames=3 * 8 * 64, weight=weight, num_envs=8) for weight in weights]
+    curves = [jax_ppo.main(frames=3 * 8 * 64, weight=weight, num_envs=8) for weight in (0.05, 0.0)]
     assert {len(curve) for curve in curves} == {3}
     assert len({curve[0] for curve in curves}) == 1  # none has learnt yet
     assert all(0 <= share <= 1 for curve in curves for share in curve)

@@ -12,6 +12,7 @@ from cbet_jax.program import make_program, seed_keys
 from envs import World, make_world
 from experiments.common.presets import PRESETS
 from experiments.examples import single_file
+from tests.support.families import slow
 from tests.support.worlds import corridor
 
 PRESET = PRESETS["laptop"]
@@ -33,16 +34,14 @@ def world_of(environments: tuple[str, ...]) -> World:
     return replace(world, step=step)
 
 
-@pytest.mark.parametrize(
-    ("environments", "iterations"),  # of four updates each
-    [(QUICK, 1), pytest.param(PRESET.environments, 3, marks=pytest.mark.slow)],
-)
-def test_it_trains_as_the_laptop_preset_does(environments, iterations):
+@pytest.mark.parametrize(("environments", "count"), [(QUICK, 1), slow(PRESET.environments, 3)])
+def test_it_trains_as_the_laptop_preset_does(environments, count):
+    """In so many iterations, of four updates each."""
     world = world_of(environments)
-    program = make_program(PRESET.train, world, seeds=1, iterations_per_chunk=iterations)
+    program = make_program(PRESET.train, world, seeds=1, iterations_per_chunk=count)
     theirs, their_metrics = program.advance(program.init(seed_keys(1)))
     ours = single_file.begin(world, jax.random.key(0))
-    for iteration in range(iterations):
+    for iteration in range(count):
         ours, metrics = single_file.iterate(world, ours)
         assert metrics.keys() >= {"policy_loss", "value_loss", "entropy", "interactions"}
         for name, value in metrics.items():
@@ -57,6 +56,7 @@ def test_it_trains_as_the_laptop_preset_does(environments, iterations):
         np.testing.assert_allclose(parameter, expected, **SAME, err_msg=jax.tree_util.keystr(path))
 
 
+@pytest.mark.slow
 def test_it_prints_and_draws_its_progress(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(single_file, "make_world", lambda *_, **__: world_of(QUICK))

@@ -105,6 +105,7 @@ def test_a_killed_study_ends_with_the_same_numbers(unbroken, small, tmp_path):
     assert contents(root) == contents(unbroken)
 
 
+@pytest.mark.slow
 def test_runs_can_be_left_at_equal_frames_for_now(unbroken, small, tmp_path, capsys):
     root = tmp_path / "study"
     without = [word for word in ARGUMENTS if word not in ("--evaluate-at", "50")]
@@ -231,6 +232,7 @@ def test_a_signal_saves_and_ends_the_study(unbroken, small, tmp_path, capsys, mo
     assert line.endswith(f"--out {root / RUN} --resume  # at {CHUNK_FRAMES} frames")
 
 
+@pytest.mark.slow
 def test_a_run_that_diverges_stops_only_what_needs_it(
     unbroken, small, tmp_path, capsys, monkeypatch
 ):

@@ -21,6 +21,7 @@ from experiments.common.presets import PRESETS, for_task
 from experiments.study.plan import PRETRAIN, STAGES, Selection, StudySettings, plan
 from experiments.study.variants import VARIANTS, Variant, variant
 from experiments.sweeps.jobs import Job
+from tests.support.families import slow
 from tests.support.own_method import own_method
 
 LAPTOP = {"preset": "laptop", "budget": 9_000_000, "seeds": 3, "episodes": 100}
@@ -94,7 +95,9 @@ def test_tasks_are_kept_near_the_frozen_policy_or_learnt_as_published(changed, e
         assert (*loss, *steps) == expected
 
 
-@pytest.mark.parametrize(("main", "runs"), [(minigrid_ablation, 54), (noisy_tv, 8), (paper, 15)])
+@pytest.mark.parametrize(
+    ("main", "runs"), [slow(minigrid_ablation, 54), (paper, 15), (noisy_tv, 8)]
+)
 def test_each_study_has_its_runs(main, runs, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     main.main(["--preset", "laptop", "--plan"])

@@ -18,6 +18,7 @@ from envs.habitat.simulator import FORWARD, LEFT, RIGHT, AgentSize, Pose, Simula
 from envs.habitat.workers import process, worker
 from envs.habitat.workers.pool import MAX_LOSSES, WorkerPool
 from envs.habitat.workers.process import Settings, environment
+from tests.support.families import others_slow, slow
 from tests.support.own_simulator import OWN
 from tests.support.scenes import box
 
@@ -154,7 +155,7 @@ def test_what_a_simulator_prints_is_no_answer(workers_of) -> None:
     assert workers.restarts == 0
 
 
-@pytest.mark.parametrize("scene", ["dead", "silent"])
+@pytest.mark.parametrize("scene", others_slow(("dead", "silent"), ("dead",)))
 def test_a_lost_worker_is_replaced_and_its_episode_cut(workers_of, scene) -> None:
     workers = workers_of(own(scene, step_limit=2.0 if scene == "silent" else 60.0), 2)
     workers.reset([1, 2])
@@ -248,9 +249,9 @@ def parent_of(pid: str) -> int:
         (lambda _: own(python="/etc/passwd"), "/etc/passwd cannot be started"),
         (lambda _: Settings("x", "no/such.py"), "cannot be loaded by .*no such file"),
         (lambda _: Settings("x", "magic"), "unknown simulator 'magic'; there are raycast"),
-        (lambda folder: Settings(corrupt(folder / "y.glb")), "cannot be read as a scene"),
-        (lambda folder: Settings(wall(folder / "y.glb")), "y.glb has no walkable floor"),
-        (lambda _: own("silent_start", start_limit=0.5), "did not answer in time"),
+        slow(lambda folder: Settings(corrupt(folder / "y.glb")), "cannot be read as a scene"),
+        slow(lambda folder: Settings(wall(folder / "y.glb")), "y.glb has no walkable floor"),
+        slow(lambda _: own("silent_start", start_limit=0.5), "did not answer in time"),
     ],
 )
 def test_says_in_one_line_why_it_cannot_start(settings, message, tmp_path) -> None:
@@ -286,18 +287,13 @@ if sys.argv[3] == "wait":
 @pytest.mark.parametrize(
     ("scene", "how"),
     [("fine", "end"), ("fine", signal.SIGINT), ("fine", signal.SIGTERM), ("fine", signal.SIGKILL),
-     ("silent", signal.SIGKILL)],
+     slow("silent", signal.SIGKILL)],
 )  # fmt: skip
 def test_workers_end_with_their_parent(scene, how) -> None:
     before = set(os.listdir("/dev/shm"))
     command = [sys.executable, "-c", PARENT, scene, OWN, "end" if how == "end" else "wait"]
-    parent = subprocess.Popen(
-        command,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        start_new_session=True,
-    )
+    output = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True}
+    parent = subprocess.Popen(command, start_new_session=True, **output)
     workers = [int(word) for word in parent.stdout.readline().split()]
     assert len(workers) == 2
     if scene == "silent":

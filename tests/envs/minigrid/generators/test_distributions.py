@@ -18,20 +18,20 @@ from envs.minigrid import cells as c
 from envs.minigrid.export import Export
 from envs.minigrid.generators import GENERATORS
 from tests.support import minigrid_reference
-from tests.support.families import ONE_PER_FAMILY
+from tests.support.families import ONE_PER_FAMILY, others_slow
 from tests.support.play import exports, levels_of
+from tests.support.worlds import MULTI_ENV
 
 COMPARED = len(GENERATORS) + len(ONE_PER_FAMILY)  # worlds, some of them twice
 LEVEL = 0.01 / COMPARED  # of all features of a world
 
 
-@pytest.mark.parametrize("name", ONE_PER_FAMILY)
+@pytest.mark.parametrize("name", others_slow(ONE_PER_FAMILY, MULTI_ENV))
 def test_levels_are_distributed_as_minigrids(name):
     compare(name, 500)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", GENERATORS)
+@pytest.mark.parametrize("name", others_slow(GENERATORS, ()))
 def test_two_thousand_levels_are_distributed_as_minigrids(name):
     compare(name, 2000)
 

@@ -12,6 +12,7 @@ from envs.minigrid.generators import GENERATORS, find, room_chains, sample_level
 from envs.minigrid.generators.room_chains import randint_below
 from envs.minigrid.level import DIRECTIONS
 from tests.envs.minigrid.solving.planner import plan
+from tests.support.families import slow
 from tests.support.play import exports
 
 
@@ -42,9 +43,7 @@ def test_a_call_ends_though_no_chain_is_ready():
     assert not ready.any()
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param("MultiRoom-N12-S10", marks=pytest.mark.slow), "MultiRoomNoisyTV-N7-S4"]
-)
+@pytest.mark.parametrize("name", [slow("MultiRoom-N12-S10"), "MultiRoomNoisyTV-N7-S4"])
 def test_a_level_that_is_handed_out_is_complete(name):
     levels, valid = jax.jit(lambda key: sample_levels(GENERATORS[name], key, 8))(jax.random.key(0))
     assert valid.all()

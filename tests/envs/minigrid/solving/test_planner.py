@@ -11,7 +11,7 @@ from envs.minigrid.generators import GENERATORS
 from envs.minigrid.level import PICK_UP, Level
 from envs.minigrid.level_text import from_text
 from tests.envs.minigrid.solving.planner import plan
-from tests.support.families import ONE_PER_FAMILY
+from tests.support.families import ONE_PER_FAMILY, others_slow
 from tests.support.handmade_levels import stacked
 from tests.support.play import CANVAS, exports_of, levels_of, start_all
 
@@ -75,13 +75,12 @@ def test_a_drawn_level_is_solved_or_proven_unsolvable(drawing):
     assert solvable.tolist() == [drawing in SOLVABLE.values()]
 
 
-@pytest.mark.parametrize("name", ONE_PER_FAMILY)
+@pytest.mark.parametrize("name", others_slow(ONE_PER_FAMILY, ("Unlock", "BlockedUnlockPickup")))
 def test_forty_levels_are_solved_or_proven_unsolvable(name):
     check_generator(name, 40)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", GENERATORS)
+@pytest.mark.parametrize("name", others_slow(GENERATORS, ()))
 def test_two_thousand_levels_are_solved_or_proven_unsolvable(name):
     check_generator(name, 2000)
 
