@@ -179,7 +179,7 @@ def folded(key):
     ("make_world", "play"),
     [
         slow(floor, rolled_out),  # test_rollout.py plays another
-        (floor, evaluated),
+        slow(floor, evaluated),
         (floor, walked),
         (floor, filmed_in_rooms),
         slow(goals, watched),  # test_playing.py watches a network

@@ -37,6 +37,7 @@ def test_uniform_actions_interact_as_a_random_agent_in_minigrid_does(episodes):
     np.testing.assert_allclose(share, 1 / 7, atol=0.01)
 
 
+@pytest.mark.slow
 def test_worlds_that_are_given_their_levels_play_as_those_that_draw_them(world, episodes):
     """In larger arrays, and with room for longer episodes."""
     levels = jax.jit(partial(first_levels, GENERATORS[NAME], num_worlds=EPISODES))(WORLD_KEY)

@@ -16,6 +16,7 @@ from envs.minigrid.generators import find
 from envs.names import NAMES, our_name
 from experiments.common import cli
 from experiments.reward_maps import RewardMapOptions
+from tests.support.families import slow
 
 THEIRS = sorted(
     name.removeprefix("cbet_jax/") for name in gymnasium.registry if "cbet_jax/" in name
@@ -101,7 +102,7 @@ def test_what_is_not_played_is_refused_in_a_line(name, line):
     "make",
     [
         partial(envs.minigrid.gym_vector, "MiniGrid-LavaGapS5-v0?max_steps=7"),
-        partial(gymnasium.make_vec, "cbet_jax/LavaGapS5-v0", max_steps=7),
+        slow(partial(gymnasium.make_vec, "cbet_jax/LavaGapS5-v0", max_steps=7)),
     ],
 )
 def test_a_time_limit_holds_in_every_episode(make):

@@ -17,6 +17,7 @@ from tests.support.saved_runs import SEEDS, save_run
 CELL = "WGWGWGWG\nWG>>KYWG\nWGWGWGWG"  # one free cell, and a yellow key beside it
 
 
+@pytest.mark.slow
 def test_a_figure_and_a_table_are_written(tmp_path, capsys):
     out = tmp_path / "maps"
     arguments = ["--env", "LavaGapS5", "--worlds", "2", "--steps", "20", "--out", str(out)]

@@ -313,6 +313,7 @@ def test_runs_that_differ_in_numbers_are_trained_by_one_program(
         assert len(list(csv.DictReader(file))) == 3 * SEEDS
 
 
+@pytest.mark.slow
 def test_runs_that_differ_in_more_are_trained_by_programs_of_their_own(
     stand_in, tmp_path, monkeypatch
 ):

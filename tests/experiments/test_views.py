@@ -112,6 +112,7 @@ def test_full_views_of_other_grids_are_not_transferred(tmp_path, capsys):
     assert "its grid of 6 x 6 cells is larger than the 5 x 5 of the full view" in told
 
 
+@pytest.mark.slow
 def test_counts_see_the_same_whatever_policies_see(tmp_path):
     """An agent takes a key, opens a door, and goes through it."""
 

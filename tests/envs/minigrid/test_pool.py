@@ -106,6 +106,7 @@ def test_a_refill_does_a_bounded_amount_of_work_and_goes_on_with_the_drafts():
     assert levels.seed.tolist() == [4, 5, 6, 7]
 
 
+@pytest.mark.slow
 def test_a_generator_that_never_finishes_yields_no_level_and_is_reported():
     never, always = numbered(every=0), numbered(every=1)
     _, valid = sample_levels(never, jax.random.key(0), 2)

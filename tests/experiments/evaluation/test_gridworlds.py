@@ -18,6 +18,7 @@ from tests.support.tiny import SEEDS, pretrained
 from tests.support.worlds import corridor
 
 
+@pytest.mark.slow
 def test_one_program_plays_every_run_in_every_world(tmp_path, monkeypatch):
     traced = []
 
