@@ -112,9 +112,7 @@ def save_first_state(
     with multihost.first_inside(directory.lock):
         state = program.init(seed_keys(settings.seeds, settings.first_seed))
         learner = state.learner._replace(fixed=state.learner.fixed._replace(policy=pretrained))
-        if (
-            settings.transfer.fine_tune
-        ):  # the old reward's value would turn it from all that it does
+        if settings.transfer.fine_tune:  # values of another reward would turn it from all it does
             copy = pretrained.learnt["params"]
             value = {name: 0 * leaf for name, leaf in copy["value"].items()}
             learner = learner._replace(policy={"params": {**copy, "value": value}})
