@@ -142,7 +142,7 @@ def biased(task: Agent, bias: Agent, alpha: Schedule, *, added: bool = True) -> 
     f_e and the value belong to `task`, f_i to `bias`. Both see the same views, each with its
     own recurrent state. Only `task` learns. If the frozen logits are not `added`, the policy is
     softmax(f_e), and they are only its prior: a copy of a policy, fine-tuned near where it began.
-    Such a copy shares what is fixed in the frozen one.
+    If that policy has a bias of its own, the copy keeps it.
     """
 
     def init(key: PRNGKeyArray) -> AgentParams:

@@ -62,8 +62,8 @@ def play(
         panorama: as of `look`.
 
     Returns:
-        The states, the other parts of the worlds, what is seen, and signals, an array of the
-        reward's bits, both words of `Step.interaction`, and flags; zeros where an episode begins.
+        The states; the worlds without them; the views; and signals, a row for each environment:
+        the reward's bits, both words of `Step.interaction`, flags. It is 0 where an episode begins.
     """
     states, signals = unpack(template, packed), None
     if actions is not None:

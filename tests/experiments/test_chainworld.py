@@ -8,7 +8,7 @@ from experiments import chainworld
 from experiments.illustrations.chain import PLACES
 from tests.support.refusal import refused
 
-pytestmark = pytest.mark.slow  # test_chain.py has what is learnt by hand
+pytestmark = pytest.mark.slow  # test_chain.py checks the numbers by hand
 SEEDS = 3
 SMALL = ("--episodes", "250", "--steps", "40", "--actors", "16", "--seeds", str(SEEDS))
 SMALL += ("--reset-probabilities", "0.01", "--learning-rate", "0.05")

@@ -99,7 +99,7 @@ def test_small_triangles_of_a_scan_give_the_same_floor() -> None:
     chest = box(((-0.5, 0.0, -0.5), (0.5, 0.5, 0.5)))
     coarse = floor_of(room(), chest)
     fine = together(room(), chest)
-    while fine.edges_unique_length.max() > 0.2:
+    while fine.edges_unique_length.max() > 0.1:
         fine = fine.subdivide()
     difference = coarse.area.symmetric_difference(floor_of(fine).area).area
     assert difference < 0.05 * coarse.area.area
