@@ -27,6 +27,9 @@ FLAGS = (
 )
 os.environ["XLA_FLAGS"] = " ".join([*FLAGS, os.environ.get("XLA_FLAGS", "")])
 
+# Programs of one device need no partitioner, which takes a tenth of the time to compile them.
+os.environ.setdefault("JAX_USE_SHARDY_PARTITIONER", "false")
+
 # Where Python may keep no byte code, every process would compile each module it imports.
 if sys.dont_write_bytecode:
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
