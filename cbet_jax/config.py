@@ -330,3 +330,10 @@ class RunSettings:
         task = "transfer" if self.transfer else "tabula rasa"
         stage = "pre-training" if self.explore else task
         return f"{stage} in Habitat" if self.habitat else stage
+
+    @property
+    def player(self) -> str:
+        """What its policies are called, such as "cbet", "transfer", "count tabula rasa"."""
+        if self.explore:
+            return self.train.method
+        return self.stage if self.transfer else f"{self.train.method} {self.stage}"

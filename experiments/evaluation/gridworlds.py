@@ -54,15 +54,6 @@ class EvaluatedRun(NamedTuple):
     policies: Policies
     unmeasured: tuple[str, ...] = ()  # what means nothing there (`World.unmeasured`)
 
-    @property
-    def name(self) -> str:
-        """The name of its policies in the table."""
-        settings = self.settings
-        if settings.transfer:
-            return settings.stage
-        method = settings.train.method
-        return method if settings.explore else f"{method} {settings.stage}"
-
 
 def open_run(
     path: Path, environments: tuple[str, ...], checkpoint: Checkpoint, console: Console
@@ -170,7 +161,7 @@ class _Playing:
             evaluate, init = self._programs[kind]
             fresh = untrained(run.policies, run.settings, init)
             played[index] = {
-                run.name: evaluate(run.policies.params, beginning, action_key),
+                run.settings.player: evaluate(run.policies.params, beginning, action_key),
                 (FROZEN if transfer else UNTRAINED): evaluate(fresh, beginning, action_key),
                 UNIFORM: by_chance,
             }

@@ -80,7 +80,7 @@ def _saved_networks(
 def describe(settings: RunSettings, seed_index: int, loaded: Loaded) -> str:
     """Return a player's title."""
     seed = settings.first_seed + seed_index
-    return f"{settings.train.method}, seed {seed}, {loaded.position.frames:,} frames"
+    return f"{settings.player}, seed {seed}, {loaded.position.frames:,} frames"
 
 
 def liveliest(directory: RunDirectory, settings: RunSettings) -> str:

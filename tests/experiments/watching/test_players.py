@@ -10,6 +10,7 @@ from cbet_jax.config import RunSettings
 from cbet_jax.intrinsic import make_intrinsic
 from cbet_jax.runs.directory import RunDirectory
 from cbet_jax.runs.metrics_table import HEADER
+from cbet_jax.runs.saved_policies import load_params
 from experiments.common.presets import PRESETS
 from experiments.watching import players
 from tests.support.saved_runs import SEEDS, save_run
@@ -29,6 +30,8 @@ def test_a_seed_of_a_run_is_loaded_with_the_networks_of_its_method(method, tmp_p
 
     player = players.saved_player(directory, settings, world, 1, None, Console())
     assert player.title == f"{method}, seed 8, 0 frames"
+    task, params = replace(settings, explore=False), load_params(directory)
+    assert players.describe(task, 0, params) == f"{method} tabula rasa, seed 7, 0 frames"
     loaded = {"policy": player.params.learnt, "intrinsic": player.intrinsic_params}
     assert jax.tree.structure(loaded["intrinsic"]) == jax.tree.structure(networks)
     assert bool(jax.tree.leaves(networks)) == (method == "rnd")
