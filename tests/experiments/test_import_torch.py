@@ -72,7 +72,7 @@ def test_an_imported_run_says_where_it_is_from(imported):
 def test_it_is_evaluated_and_watched_like_any_other_run(imported):
     """And its policy is the converted one."""
     run = open_run(imported.root, (), None, Console())
-    assert (run.name, run.environments) == ("cbet", TRANSFER)
+    assert (run.settings.player, run.environments) == ("cbet", TRANSFER)
     assert policies(imported).loaded.position.frames == FRAMES
     world = make_world(TRANSFER[:1], 1, explore=False)
     player = saved_player(imported, imported.settings(), world, 0, None, Console())

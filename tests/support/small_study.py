@@ -96,7 +96,10 @@ def playing(
         yield (
             world,
             {
-                index: {name: _played(run, name, world, episodes) for name in (run.name, UNTRAINED)}
+                index: {
+                    name: _played(run, name, world, episodes)
+                    for name in (run.settings.player, UNTRAINED)
+                }
                 for index, run in enumerate(runs)
                 if world in run.environments
             },
