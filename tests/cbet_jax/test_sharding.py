@@ -17,8 +17,13 @@ from cbet_jax.runs.devices import COLLECTIVE_TIMEOUTS
 from cbet_jax.runs.directory import RunDirectory
 from tests.support.corridor_runs import ARGUMENTS, CHUNK_FRAMES, assert_same_run, last_state
 
-# Other tests compile programs without JAX's partitioner.
-PARTITIONED = {**os.environ, "JAX_USE_SHARDY_PARTITIONER": "true"}
+
+@pytest.fixture(scope="module", autouse=True)
+def partitioned():
+    """Programs that are started here have JAX's partitioner, as all but tests have."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("JAX_USE_SHARDY_PARTITIONER", "true")
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +32,7 @@ def runs(tmp_path_factory) -> Path:
     root = tmp_path_factory.mktemp("runs")
     program = [sys.executable, "-m", "tests.support.corridor_runs", str(root)]
     with open(root / "stderr", "w") as stderr:
-        subprocess.run(program, check=True, timeout=600, stderr=stderr, env=PARTITIONED)
+        subprocess.run(program, check=True, timeout=600, stderr=stderr)
     return root
 
 
@@ -39,7 +44,7 @@ def test_the_numbers_do_not_depend_on_the_devices(name, runs):
 @pytest.mark.slow
 def test_runs_of_several_rates_share_devices(runs):
     program = [sys.executable, "-m", "tests.support.corridor_runs", str(runs), "company"]
-    subprocess.run(program, check=True, timeout=600, env=PARTITIONED)
+    subprocess.run(program, check=True, timeout=600)
     assert_same_run(runs / "company", runs / "1")
     kernel = "learner.policy.params.value.kernel"
     one, other = (last_state(runs / name)[kernel] for name in ("company", "other"))
@@ -59,7 +64,7 @@ def test_a_resumed_run_on_four_devices_ends_with_the_same_numbers_bit_for_bit(ru
 def test_a_device_waits_for_another_as_long_as_it_takes():
     """XLA's own limit is 40 seconds, after which it ends the process."""
     program = [sys.executable, "-m", "tests.support.slow_device", "60"]
-    subprocess.run(program, check=True, timeout=600, capture_output=True, env=PARTITIONED)
+    subprocess.run(program, check=True, timeout=600, capture_output=True)
 
 
 @pytest.mark.slow
@@ -68,7 +73,7 @@ def test_a_gridworld_on_two_devices_gives_the_numbers_of_one(tmp_path):
     program = [sys.executable, "-m", "experiments.minigrid_pretrain", *ARGUMENTS]
     program += ["--envs", "Unlock", "--network.factors", "bfloat16", "--seeds", "1"]
     program += ["--worlds", "8", "--batch", "8", "--unroll", "10"]
-    environment = {**PARTITIONED, "JAX_NUM_CPU_DEVICES": "2"}
+    environment = {**os.environ, "JAX_NUM_CPU_DEVICES": "2"}
     for number in ("1", "2"):
         out = ["--out", str(tmp_path / number), "--devices", number]
         subprocess.run([*program, *out], env=environment, check=True, timeout=600)
@@ -85,7 +90,7 @@ def test_two_hosts_of_two_devices_make_one_run(runs, tmp_path):
     ended = [
         subprocess.Popen(
             program,
-            env={**PARTITIONED, **variables, multihost.PROCESS: str(host)},
+            env={**os.environ, **variables, multihost.PROCESS: str(host)},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
