@@ -9,8 +9,9 @@ from cbet_jax.agent import AgentParams, uniform
 from cbet_jax.config import RunSettings, TrainSettings
 from cbet_jax.intrinsic import make_intrinsic
 from cbet_jax.intrinsic.interface import Intrinsic
+from cbet_jax.intrinsic.none import NONE
 from cbet_jax.runs import metrics_table
-from cbet_jax.runs.checkpoint import Loaded
+from cbet_jax.runs.checkpoint import Loaded, OtherProgramError
 from cbet_jax.runs.directory import Checkpoint, RunDirectory, RunDirectoryError
 from cbet_jax.runs.saved_policies import load, load_policies
 from envs.minigrid import rules
@@ -50,7 +51,10 @@ def saved_player(
     opening.tell_damaged(policies.loaded, console)
     train = settings.train.for_episodes(world.max_steps)
     intrinsic = make_intrinsic(train, world.num_actions)
-    networks = _saved_networks(directory, settings, world, intrinsic, policies.loaded)
+    try:
+        networks = _saved_networks(directory, settings, world, intrinsic, policies.loaded)
+    except OtherProgramError:  # a policy that was kept for good is kept without them
+        intrinsic, networks = NONE, ()
     params, networks = jax.tree.map(lambda leaf: leaf[seed_index], (policies.params, networks))
     title = describe(settings, seed_index, policies.loaded)
     return Player(title, policies.agent, params, intrinsic, networks)

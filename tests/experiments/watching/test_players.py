@@ -8,6 +8,7 @@ from rich.console import Console
 
 from cbet_jax.config import RunSettings
 from cbet_jax.intrinsic import make_intrinsic
+from cbet_jax.intrinsic.none import NONE
 from cbet_jax.runs.directory import RunDirectory
 from cbet_jax.runs.metrics_table import HEADER
 from cbet_jax.runs.saved_policies import load_params
@@ -37,6 +38,13 @@ def test_a_seed_of_a_run_is_loaded_with_the_networks_of_its_method(method, tmp_p
     assert bool(jax.tree.leaves(networks)) == (method == "rnd")
     for leaf in jax.tree.leaves(loaded):
         assert (leaf == 1).all()
+
+
+def test_a_policy_kept_without_its_methods_networks_plays_unrewarded(tmp_path):
+    settings = replace(RunSettings(replace(PRESETS["smoke"].train, method="rnd")), seeds=SEEDS)
+    directory, world = save_run(tmp_path, settings), corridor(explore=True)
+    player = players.saved_player(directory, settings, world, 0, None, Console())
+    assert player.intrinsic is NONE and player.intrinsic_params == ()
 
 
 def test_a_run_is_shown_where_it_interacts_most_in_the_end(tmp_path):
