@@ -44,6 +44,7 @@ def pages(texts: dict[str, str]) -> Iterator[tuple[str, str]]:
         for heading in ("Methods", "Where ours differ")
     )
     results = texts["experiments/study/RESULTS.md"].replace("](../", "](../experiments/")
+    results += texts["experiments/exploration.md"].replace("](results", "](../experiments/results")
     for module, names in modules().items():
         first, _, about = (inspect.getdoc(import_module(module)) or "").partition("\n")
         title, named = first.split(":")[0].split(" (")[0], [f"`{name}`" for name in names]
@@ -56,7 +57,7 @@ def pages(texts: dict[str, str]) -> Iterator[tuple[str, str]]:
         parts += [numbered([*makers, *(SHARED[group] for group in read if group in SHARED)])]
         parts += [rows(differences, topics)]
         titles = [title, *map(method_style.title, names)]
-        for text in (results + texts["experiments/laptop.md"]).split("\n## ")[1:]:
+        for text in results.split("\n## ")[1:]:
             if shown := rows(text, titles):
                 parts += [f"## {text.splitlines()[0]}", shown]
                 parts += re.findall(r"^!\[.+\)$", text, re.MULTILINE)

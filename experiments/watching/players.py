@@ -51,8 +51,9 @@ def saved_player(
     opening.tell_damaged(policies.loaded, console)
     train = settings.train.for_episodes(world.max_steps)
     intrinsic = make_intrinsic(train, world.num_actions)
+    frames = policies.loaded.position.frames
     try:
-        networks = _saved_networks(directory, settings, world, intrinsic, policies.loaded)
+        networks = _saved_networks(directory, settings, world, intrinsic, frames)
     except OtherProgramError:  # a policy that was kept for good is kept without them
         intrinsic, networks = NONE, ()
     params, networks = jax.tree.map(lambda leaf: leaf[seed_index], (policies.params, networks))
@@ -61,24 +62,19 @@ def saved_player(
 
 
 def _saved_networks(
-    directory: RunDirectory,
-    settings: RunSettings,
-    world: World,
-    intrinsic: Intrinsic,
-    loaded: Loaded,
+    directory: RunDirectory, settings: RunSettings, world: World, method: Intrinsic, frames: int
 ) -> Any:
     """Load the intrinsic method's networks, if it has any: arrays [seeds, ...]."""
     key = jax.random.key(0)
     _, step = jax.eval_shape(world.init, key)
-    shapes, _ = jax.eval_shape(intrinsic.init, key, step)
+    shapes, _ = jax.eval_shape(method.init, key, step)
     if not jax.tree.leaves(shapes):
         return shapes
     of_seeds = jax.tree.map(
         lambda leaf: jax.ShapeDtypeStruct((settings.seeds, *leaf.shape), leaf.dtype), shapes
     )
     template = {"learner": {"intrinsic": of_seeds}}
-    found = load(directory, template, loaded.position.frames)
-    return found.state["learner"]["intrinsic"]
+    return load(directory, template, frames).state["learner"]["intrinsic"]
 
 
 def describe(settings: RunSettings, seed_index: int, loaded: Loaded) -> str:

@@ -44,7 +44,8 @@ def test_a_policy_kept_without_its_methods_networks_plays_unrewarded(tmp_path):
     settings = replace(RunSettings(replace(PRESETS["smoke"].train, method="rnd")), seeds=SEEDS)
     directory, world = save_run(tmp_path, settings), corridor(explore=True)
     player = players.saved_player(directory, settings, world, 0, None, Console())
-    assert player.intrinsic is NONE and player.intrinsic_params == ()
+    assert player.intrinsic is NONE
+    assert player.intrinsic_params == ()
 
 
 def test_a_run_is_shown_where_it_interacts_most_in_the_end(tmp_path):
