@@ -54,8 +54,10 @@ def saved_player(
     frames = policies.loaded.position.frames
     try:
         networks = _saved_networks(directory, settings, world, intrinsic, frames)
-    except OtherProgramError:  # a policy that was kept for good is kept without them
-        intrinsic, networks = NONE, ()
+    except OtherProgramError as error:
+        if error.found_shape is not None:
+            raise
+        intrinsic, networks = NONE, ()  # policies are kept for good without them
     params, networks = jax.tree.map(lambda leaf: leaf[seed_index], (policies.params, networks))
     title = describe(settings, seed_index, policies.loaded)
     return Player(title, policies.agent, params, intrinsic, networks)
