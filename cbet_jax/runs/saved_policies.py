@@ -86,15 +86,6 @@ def without_reference(
     return AgentParams(params.learnt, params.fixed.policy.fixed), transfer.transfer
 
 
-def load[T](directory: RunDirectory, template: T, frames: Checkpoint = None) -> Loaded[T]:
-    """Read those arrays of a run's checkpoint that a template names.
-
-    Raises:
-        RunDirectoryError: there is no good one, or it does not fit the template.
-    """
-    return _load(directory, lambda path: checkpoint.load(path, template), frames)
-
-
 def _load[T](
     directory: RunDirectory, read: Callable[[Path], tuple[T, Position]], frames: Checkpoint
 ) -> Loaded[T]:

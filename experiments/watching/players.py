@@ -1,5 +1,6 @@
 """Load the players of a gridworld: a run's policy, or a uniformly random one."""
 
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -11,9 +12,9 @@ from cbet_jax.intrinsic import make_intrinsic
 from cbet_jax.intrinsic.interface import Intrinsic
 from cbet_jax.intrinsic.none import NONE
 from cbet_jax.runs import metrics_table
-from cbet_jax.runs.checkpoint import Loaded, OtherProgramError
+from cbet_jax.runs.checkpoint import Loaded, OtherProgramError, load
 from cbet_jax.runs.directory import Checkpoint, RunDirectory, RunDirectoryError
-from cbet_jax.runs.saved_policies import load, load_policies
+from cbet_jax.runs.saved_policies import load_policies
 from envs.minigrid import rules
 from envs.types import World
 from experiments.common import opening
@@ -49,34 +50,34 @@ def saved_player(
     """
     policies = load_policies(directory, settings, world, checkpoint)
     opening.tell_damaged(policies.loaded, console)
-    train = settings.train.for_episodes(world.max_steps)
-    intrinsic = make_intrinsic(train, world.num_actions)
-    frames = policies.loaded.position.frames
-    try:
-        networks = _saved_networks(directory, settings, world, intrinsic, frames)
-    except OtherProgramError as error:
-        if error.found_shape is not None:
-            raise
-        intrinsic, networks = NONE, ()  # policies are kept for good without them
+    intrinsic, networks = _saved_method(settings, world, policies.loaded.path)
     params, networks = jax.tree.map(lambda leaf: leaf[seed_index], (policies.params, networks))
     title = describe(settings, seed_index, policies.loaded)
     return Player(title, policies.agent, params, intrinsic, networks)
 
 
-def _saved_networks(
-    directory: RunDirectory, settings: RunSettings, world: World, method: Intrinsic, frames: int
-) -> Any:
-    """Load the intrinsic method's networks, if it has any: arrays [seeds, ...]."""
+def _saved_method(settings: RunSettings, world: World, path: Path) -> tuple[Intrinsic, Any]:
+    """Return a run's method and its networks at a checkpoint, if it has any: `[seeds, ...]`.
+
+    Policies that are kept without the networks play unrewarded.
+    """
+    train = settings.train.for_episodes(world.max_steps)
+    intrinsic = make_intrinsic(train, world.num_actions)
     key = jax.random.key(0)
     _, step = jax.eval_shape(world.init, key)
-    shapes, _ = jax.eval_shape(method.init, key, step)
+    shapes, _ = jax.eval_shape(intrinsic.init, key, step)
     if not jax.tree.leaves(shapes):
-        return shapes
+        return intrinsic, shapes
     of_seeds = jax.tree.map(
         lambda leaf: jax.ShapeDtypeStruct((settings.seeds, *leaf.shape), leaf.dtype), shapes
     )
-    template = {"learner": {"intrinsic": of_seeds}}
-    return load(directory, template, frames).state["learner"]["intrinsic"]
+    try:
+        state, _ = load(path, {"learner": {"intrinsic": of_seeds}})
+    except OtherProgramError as error:
+        if error.found_shape is None:
+            return NONE, ()
+        raise
+    return intrinsic, state["learner"]["intrinsic"]
 
 
 def describe(settings: RunSettings, seed_index: int, loaded: Loaded) -> str:

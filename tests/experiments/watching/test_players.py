@@ -40,10 +40,12 @@ def test_a_seed_of_a_run_is_loaded_with_the_networks_of_its_method(method, tmp_p
         assert (leaf == 1).all()
 
 
-def test_a_policy_kept_without_its_methods_networks_plays_unrewarded(tmp_path):
+@pytest.mark.parametrize(("folder", "frames"), [("policies", 0), ("best", None)])
+def test_a_policy_kept_without_its_methods_networks_plays_unrewarded(folder, frames, tmp_path):
     settings = replace(RunSettings(replace(PRESETS["smoke"].train, method="rnd")), seeds=SEEDS)
     directory, world = save_run(tmp_path, settings), corridor(explore=True)
-    player = players.saved_player(directory, settings, world, 0, None, Console())
+    directory.checkpoints.rename(tmp_path / folder)
+    player = players.saved_player(directory, settings, world, 0, frames, Console())
     assert player.intrinsic is NONE
     assert player.intrinsic_params == ()
 
