@@ -126,9 +126,7 @@ class GymnaxEnvironment:
             view = self._see(state)
         return view, state, reward, *ends, info
 
-    def reset_env(self, key: PRNGKeyArray, params: Params | None = None) -> Any:
-        """Begin an episode (gymnax's other name of `reset`)."""
-        return self.reset(key, params)
+    reset_env = reset  # gymnax's other name
 
     def step_env(
         self,

@@ -35,6 +35,12 @@ BEST_RETURN = {
     "ObstructedMaze-1Dlh": 0.93,
     "ObstructedMaze-2Dlh": 0.93,
 }
+# The share of levels that can be solved, where it is not all: as in MiniGrid (envs/minigrid).
+SOLVABLE = {
+    "ObstructedMaze-2Dlhb": 14 / 15,
+    "ObstructedMaze-1Q": 14 / 15,
+    "ObstructedMaze-2Q": 29 / 30,
+}
 
 
 class PaperTable(NamedTuple):

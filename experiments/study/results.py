@@ -17,7 +17,7 @@ from cbet_jax.runs.metrics_table import Column
 from cbet_jax.runs.reading import read_table, reading
 from experiments.common.outputs import is_hidden, write_new, write_table
 from experiments.evaluation.evaluation_table import ALL_SEEDS, ALL_WORLDS, UNIFORM, UNTRAINED
-from experiments.study.contents import BEST_RETURN
+from experiments.study.contents import BEST_RETURN, SOLVABLE
 from experiments.study.plan import (
     EVALUATION,
     PRETRAIN,
@@ -34,6 +34,7 @@ CURVES = ("interactions", "success", "extrinsic_return", "intrinsic_reward")
 POINTS = 30  # a curve has so many
 SMOOTHED_FRAMES = 300 * 3200  # window for 50 M frames (paper, appendix "plot smoothing")
 SOLVED = 0.9  # share of the best return,
+SUCCEEDS = 0.95  # or share of the episodes that can succeed,
 SOLVING_FRAMES = 200_000  # as the mean of the episodes in so many last frames
 MAY_DIFFER = ("budget", "seeds", "first_seed")  # between studies whose tables are read together
 EXACT = 15  # digits of a setting
@@ -41,6 +42,8 @@ EARLIER = "results-earlier.csv"  # an earlier table, if it has results of which 
 ENDED_EARLY = "ended_early"  # metric: 1 after the frames at which a task was ended
 ENDED = "diverged"  # metric: 1 after the frames of a diverged run's last checkpoint
 FRAMES_TO_SOLVE = f"frames_to_return_{SOLVED}"
+FRAMES_TO_SUCCEED = f"frames_to_success_{SUCCEEDS}"
+NOT_KEPT = (ENDED, ENDED_EARLY, FRAMES_TO_SOLVE, FRAMES_TO_SUCCEED)
 
 
 class Result(NamedTuple):
@@ -88,7 +91,7 @@ def _has_all(results: Iterable[Result], path: Path) -> bool:
         return {
             (*row[:6], row.frames if row.stage == EVALUATION else 0)
             for row in rows
-            if row.stage != STUDY and row.metric not in (ENDED, ENDED_EARLY, FRAMES_TO_SOLVE)
+            if row.stage != STUDY and row.metric not in NOT_KEPT
         }
 
     try:
@@ -172,13 +175,13 @@ def collect(root: Path, study: StudySettings) -> list[Result]:
     return found + list(dict.fromkeys(evaluated))  # the untrained are the same in all tables
 
 
-def frames_to_solve(column: Column, window: int, actors: int, best: float = 1.0) -> int | None:
-    """Return the frames until the smoothed return was high enough, None if it never was.
+def frames_to_reach(enough: float, column: Column, window: int, actors: int) -> int | None:
+    """Return the frames until the smoothed metric was enough, None if it never was.
 
-    The window must be full, and not before `first_round`. Enough is `SOLVED` times the best return.
+    The window must be full, and not before `first_round`.
     """
     frames = column.frames[column.frames >= max(window, first_round(column, actors))]
-    solved = smoothed(column, window, frames) >= SOLVED * best
+    solved = smoothed(column, window, frames) >= enough
     return int(frames[np.argmax(solved)]) if solved.any() else None
 
 
@@ -192,6 +195,10 @@ def _run(stage: str, setup: str, method: str, path: Path, study: StudySettings) 
     window = max(1, SMOOTHED_FRAMES * study.budget // PUBLISHED_FRAMES)
     grid = np.arange(1, POINTS + 1) * now // POINTS
     world = ALL_WORLDS if settings.explore else settings.environments[0]
+    goals = {
+        "extrinsic_return": (FRAMES_TO_SOLVE, SOLVED * BEST_RETURN.get(world, 1.0)),
+        "success": (FRAMES_TO_SUCCEED, SUCCEEDS * SOLVABLE.get(world, 1.0)),
+    }
     if (path / DIVERGED).exists():
         yield Result(stage, setup, method, 0, world, ENDED, now, actors, 1.0)
     if manifest.ending(directory.manifest):
@@ -209,12 +216,12 @@ def _run(stage: str, setup: str, method: str, path: Path, study: StudySettings) 
             for frames, value in zip(grid, values, strict=True):
                 if frames >= first and not np.isnan(value):
                     yield here._replace(frames=int(frames), value=float(value))
-            if metric != "extrinsic_return" or settings.explore:
+            if settings.explore or metric not in goals:
                 continue
-            best = BEST_RETURN.get(world, 1.0)
-            solved = frames_to_solve(column, min(window, SOLVING_FRAMES), actors, best)
+            name, enough = goals[metric]
+            solved = frames_to_reach(enough, column, min(window, SOLVING_FRAMES), actors)
             if solved and solved <= now:
-                yield here._replace(metric=FRAMES_TO_SOLVE, frames=now, value=solved)
+                yield here._replace(metric=name, frames=now, value=solved)
 
 
 def _tables(root: Path) -> list[Path]:

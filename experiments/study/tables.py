@@ -159,10 +159,8 @@ def tasks(found: Findings) -> Table:
         first: Row | None = None
         for stage, setup, method in found.ways():
             run = stage, setup, method, task
-            curve, returns = (
-                found.curve((*run, "extrinsic_return")),
-                found.last((*run, "extrinsic_return")),
-            )
+            curve = found.curve((*run, "extrinsic_return"))
+            returns = found.last((*run, "extrinsic_return"))
             success, solved = found.last((*run, "success")), found.last((*run, FRAMES_TO_SOLVE))
             if curve is None or returns is None:
                 continue
@@ -174,8 +172,8 @@ def tasks(found: Findings) -> Table:
             apart = success.difference_text(first, DIGITS, 100) if success and first else ""
             first = first or success
             area = found.area((*run, "extrinsic_return"))
-            area_text = area.text(DIGITS) if area else ""
-            ends = returns.text(DIGITS), area_text, _cell(success), apart, ", ".join(frames)
+            returned = returns.text(DIGITS), area.text(DIGITS) if area else ""
+            ends = *returned, _cell(success), apart, ", ".join(frames)
             rows.append([task, how, title(method), f"{curve.frames[-1]:,}", *ends])
     header = ("task", "from", "method", "frames", "last return", "mean return", "last success (%)")
     last = f"frames to {SOLVED} of the best return: each seed"

@@ -51,11 +51,11 @@ def success(known, name="success"):
 def test_a_task_is_solved_when_a_full_window_is():
     frames = np.arange(1, 7) * 10
     early = Column(frames, np.array([1.0, 0.5, 0.9, 0.95, 0.9, 1.0]))
-    assert results.frames_to_solve(early, 20, 1) == 40
-    assert results.frames_to_solve(early, 60, 1) is None
-    assert results.frames_to_solve(early, 70, 1) is None
+    assert results.frames_to_reach(0.9, early, 20, 1) == 40
+    assert results.frames_to_reach(0.9, early, 60, 1) is None
+    assert results.frames_to_reach(0.9, early, 70, 1) is None
     few_at_first = early._replace(episodes=np.array([1.0, 1, 1, 1, 3, 3]))
-    assert results.frames_to_solve(few_at_first, 20, actors=6) == 50
+    assert results.frames_to_reach(0.9, few_at_first, 20, actors=6) == 50
 
 
 def test_tables_of_several_studies_are_read_as_one(tmp_path):
