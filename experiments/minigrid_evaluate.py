@@ -36,7 +36,8 @@ class EvaluateOptions:
     #: world of that task)
     envs: tuple[str, ...] = ()
     seed: Seed = 0  # of the evaluation's levels and actions
-    checkpoint: Checkpoint = None  # frames of the checkpoint (default: the newest)
+    #: frames of the checkpoint, best or newest (default: a task's best, else newest)
+    checkpoint: Checkpoint = None
     #: folder of the table and its picture; of several runs each gets its own in it (default: the
     #: run's directory)
     out: Path | None = None

@@ -19,6 +19,7 @@ from rich.console import Console
 
 from cbet_jax.analysis.method_style import plain_name
 from cbet_jax.config import NetworkSettings, RunSettings, SettingsError, TransferSettings
+from cbet_jax.runs import manifest
 from cbet_jax.runs.directory import Checkpoint, RunDirectory
 from cbet_jax.settings.ranges import check_between
 from experiments.common import gridworlds, opening, presets, training_command
@@ -111,11 +112,12 @@ def defaults(said: Said, stored: RunSettings | None) -> TransferOptions:
         base = presets.observing(like_source(said, base), said)
         return TransferOptions(**gridworld_options(base), source=tyro.MISSING, env=tyro.MISSING)
     assert stored.transfer is not None
+    if base is not stored:
+        base = seeing_as(stored, base)
     return TransferOptions(
         **gridworld_options(replace(base, seeds=stored.seeds, first_seed=stored.first_seed)),
         source=Path(stored.transfer.run),
         env=stored.environments[0],
-        checkpoint=stored.transfer.frames,
         fine_tune=stored.transfer.fine_tune,
         seed_index=stored.transfer.seed_index,
         alpha=stored.transfer.alpha,
@@ -132,10 +134,16 @@ def like_source(said: Said, base: RunSettings) -> RunSettings:
     if named is None:
         return base
     source = gridworld_settings(RunDirectory(given_run(Path(named))))
-    base = replace(base, observation=source.observation)
-    if source.observation.drawn:
-        base = presets.seeing_images(base)
+    base = seeing_as(source, base)
+    if "--fine-tune" in said:
+        base = replace(base, train=replace(base.train, network=source.train.network))
     return base if "--seed-index" in said else replace(base, seeds=source.seeds)
+
+
+def seeing_as(source: RunSettings, base: RunSettings) -> RunSettings:
+    """Return settings whose agents see what those of `source` do."""
+    base = replace(base, observation=source.observation)
+    return presets.seeing_images(base) if source.observation.drawn else base
 
 
 def resumed(options: TransferOptions, stored: RunSettings) -> RunSettings:
@@ -156,14 +164,19 @@ def opened(runs: Sequence[Asked[TransferOptions]], console: Console) -> Iterator
     loaded = None if stored else load_pretrained(options, console)
     settings = stored
     if loaded:
+        if options.fine_tune and options.train.network != loaded.network:
+            raise SettingsError("--fine-tune trains the network of --from: leave --network.* out")
         settings = options.settings_from(loaded.frames, loaded.network, loaded.transfer)
     assert settings is not None
-    program = build(settings, mesh)
+    assert settings.transfer is not None
+    program, frames = build(settings, mesh), settings.transfer.frames
 
     def begin(directory: RunDirectory) -> None:
         if multihost.on_first(lambda: not checkpoint.checkpoints(directory.checkpoints)):
-            params = (loaded or load_pretrained(options, console)).params
-            save_first_state(directory, settings, program, params)
+            pretrained = loaded or load_pretrained(options, console)
+            if pretrained.frames != frames:  # the source has another best or newest one by now
+                pretrained = load_pretrained(replace(options, checkpoint=frames), console)
+            save_first_state(directory, settings, program, pretrained.params)
 
     yield Opened([settings], program, f"{plain_name(options.env)}-transfer-", begin)
 
@@ -185,12 +198,13 @@ def load_pretrained(options: TransferOptions, console: Console) -> Pretrained:
     world = make_world((options.env,), 1, explore=False, **view_options(options.settings))
     policies = load_policies(directory, source, world, options.checkpoint)
     opening.tell_damaged(policies.loaded, console)
-    frames, asked = policies.loaded.position.frames, source.train.frames
-    if options.checkpoint is None and frames < asked:
-        say(console, f"{options.source} is unfinished, at {frames:,} of {asked:,} frames")
+    now, asked = directory.saved_frames(), source.train.frames
+    if options.checkpoint is None and now < asked and not manifest.ending(directory.manifest):
+        say(console, f"{options.source} is unfinished, at {now:,} of {asked:,} frames")
     chosen = seed_indices(options, source.seeds)
     params, transfer = without_reference(policies.params, source.transfer)
     params = jax.tree.map(lambda leaf: leaf[chosen], params)
+    frames = policies.loaded.position.frames
     return Pretrained(frames, source.train.network, transfer, params)
 
 

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, Integer, Key, Num, PRNGKeyArray, UInt32
 
-from cbet_jax.config import TrainSettings
+from cbet_jax.config import SettingsError, TrainSettings
 from cbet_jax.counts import table
 from cbet_jax.counts.observation_keys import KeyState, key_maker
 from cbet_jax.counts.resets import Resets, within_episodes
@@ -157,7 +157,12 @@ def with_networks(
         networks: the method whose `init` makes the networks; it says whether final views are read.
         coefficient: weight of the reward.
         reward: returns the reward and the loss of the networks.
+
+    Raises:
+        SettingsError: panoramas are counted, and final views asked for: none is a panorama.
     """
+    if count.panoramas and networks.final_views:
+        raise SettingsError("no final view is a panorama: leave --auxiliary.final-views out")
 
     def init(key: PRNGKeyArray, step: Step) -> tuple[Params, Memory]:
         count_key, networks_key = jax.random.split(key)

@@ -3,6 +3,7 @@
 BeBold (2020) is its earlier form. Novelty is RND's prediction error.
 """
 
+import jax
 import jax.numpy as jnp
 
 from cbet_jax.config import TrainSettings
@@ -24,7 +25,8 @@ def noveld(settings: TrainSettings, num_actions: int) -> Intrinsic:
     e is the norm of RND's error (Zhang et al., section 3). Their code counts the whole grid, the
     agent included, and RND's networks read the features of a frozen random encoder; here both see
     the view. They train the predictor with Adam; here all networks of methods learn by RMSProp. The
-    last step of an episode is paid for its final view: nothing where the world does not give it.
+    last step of an episode is paid for its final view: nothing where the world does not give it, or
+    panoramas are counted, of which none is final.
 
     Raises:
         SettingsError: the settings ask for counts that outlive an episode.
@@ -40,14 +42,15 @@ def noveld(settings: TrainSettings, num_actions: int) -> Intrinsic:
         after = novelty[1:]
         if steps.final_view is not None:  # embedding all of them would take as long again
             ended = steps.terminated | steps.truncated
-            places = jnp.nonzero(ended, size=-(-ended.size // ENDS), fill_value=len(ended))
-            final = embed_both(network, params, steps.final_view[places][None])
-            final_novelty = distance(*final, squared=False)[0]
-            after = jnp.where(ended, 0.0, after).at[places].set(final_novelty, mode="drop")
+            room = {"size": -(-len(ended) // ENDS), "fill_value": len(ended)}  # in each sequence
+            places = jax.vmap(lambda ends: jnp.nonzero(ends, **room)[0], 1, 1)(ended)
+            at = places, jnp.arange(ended.shape[1])
+            final = distance(*embed_both(network, params, steps.final_view[at]), squared=False)
+            after = jnp.where(ended, 0.0, after).at[at].set(final, mode="drop")
         first = (trajectory.signal[STATES] == 1) & ~strays(steps)
         rewards = jnp.maximum(after - ALPHA * novelty[:-1], 0.0) * first
         error = distance(predicted[1:], target[1:], squared=auxiliary.squared_norms)
         return rewards, prediction_loss(error, auxiliary)
 
-    networks = rnd(settings, num_actions)._replace(final_views=True)
+    networks = rnd(settings, num_actions)._replace(final_views=not count.panoramas)
     return with_networks(count, networks, COEFFICIENT, reward)

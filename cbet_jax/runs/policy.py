@@ -97,7 +97,7 @@ def load(run: Path | str, seed_index: int = 0, *, frames: Checkpoint = None) -> 
     Args:
         run: directory of the run, or `pretrained/NAME`.
         seed_index: which of the run's seeds.
-        frames: choose a checkpoint or kept policies (None: the newest good checkpoint).
+        frames: choose a checkpoint or kept policies (None: a task's best, else the newest good).
 
     Raises:
         RunDirectoryError: there is no such run, or it holds no good policy.

@@ -43,8 +43,9 @@ class RunFiles:
         self.trouble = ""  # how the run diverged, in one line, if it did
         self._session = manifest.Session(run.directory.manifest, command)
         self._table: metrics_table.Table | None = None
-        is_task = run.settings.train.extrinsic_weight > 0
-        self.task = TaskRecord(run.settings.seeds, early_end) if is_task else None
+        seeds, train = run.settings.seeds, run.settings.train
+        is_task = train.extrinsic_weight > 0
+        self.task = TaskRecord(seeds, train.worlds, early_end) if is_task else None
         self._say = say
 
     def restore(self, template: TrainState) -> TrainState | None:

@@ -45,13 +45,18 @@ class _Episodes(NamedTuple):
 class TaskRecord:
     """The record of one run's agents; it follows from the rows of `metrics.csv`.
 
+    Nothing counts before as many episodes have ended as there are actors: the first to end are
+    short ones, successes.
+
     Args:
         seeds: number of agents.
+        actors: of each.
         early_end: when to stop.
     """
 
-    def __init__(self, seeds: int, early_end: EarlyEnd = TO_THE_END) -> None:
+    def __init__(self, seeds: int, actors: int, early_end: EarlyEnd = TO_THE_END) -> None:
         self.early_end = early_end
+        self._missing = np.full(seeds, float(actors))  # episodes of the first round
         self.best: dict[str, np.ndarray] = {}  # policies [seeds, ...] by name, and their records
         self.best_return = np.full(seeds, -np.inf)
         self.best_success = np.zeros(seeds)
@@ -68,10 +73,14 @@ class TaskRecord:
             return np.zeros(len(self.best_return), bool)
         ended = chunk["episodes"]
         sums = [np.nansum(chunk[name] * ended, 0) for name in ("success", "extrinsic_return")]
-        self._chunks.append(_Episodes(frames, ended.sum(0), *sums))
         self._frames = frames
         if sums[0].any():
             self._last_success = frames
+        self._missing -= ended.sum(0)
+        if (self._missing > 0).any():
+            self._begun = frames
+            return np.zeros(len(self.best_return), bool)
+        self._chunks.append(_Episodes(frames, ended.sum(0), *sums))
         span = max(RECENT_FRAMES, self.early_end.frames)
         while len(self._chunks) > 1 and self._chunks[0].frames <= frames - span:
             self._begun = self._chunks.popleft().frames
@@ -117,7 +126,8 @@ class TaskRecord:
         """Say how well the best policies played, and how well the last ones do ('': no record)."""
         if not self.best_frames.any():
             return ""
-        seed = int(np.argmax(self.best_success - self.success))  # the one that lost most
+        lost = np.where(self.best_frames > 0, self.best_success - self.success, -np.inf)
+        seed = int(np.argmax(lost))
         best, now = self.best_success[seed], self.success[seed]
         where = f"success {best:.2f} at {self.best_frames[seed]:,} frames"
         worse = f", and {now:.2f} at {self._frames:,}: `--checkpoint best` is the better one"
@@ -156,12 +166,14 @@ class TaskRecord:
         """
         columns = metrics_table.read(metrics)
         each = position.frames // position.iterations  # frames of an iteration
+        first = min(columns.get("episodes", [0]))  # seed
         seeds = len(self.best_return)
-        rows = {name: np.full((position.iterations, seeds), np.nan) for name in READ}
+        rows = {name: np.full((position.iterations, seeds), np.nan, np.float32) for name in READ}
         for name in READ:
-            for index, column in enumerate(columns.get(name, {}).values()):
+            for seed, column in columns.get(name, {}).items():  # one may have ended no episode
                 until = column.frames <= position.frames
-                rows[name][column.frames[until] // each - 1, index] = column.values[until]
+                place = column.frames[until] // each - 1, seed - first
+                rows[name][place] = column.values[until]
         for begin in range(0, position.iterations, chunk):
             end = begin + chunk
             self.add(end * each, {name: values[begin:end] for name, values in rows.items()})

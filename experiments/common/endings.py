@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +79,9 @@ def closing_line(
         following = "\nor: ".join(_next_commands(experiment, directory, words))
         why = f" ({outcome.ending})" if outcome.ending else ""
         return f"{story}{how} at {outcome.frames:,} frames{why}; next: {following}"
+    if not outcome.signal:  # it has reached --until
+        pairs = pairwise(["", *words])
+        words = [w for before, w in pairs if "--until" not in (before, w.partition("=")[0])]
     again = how_to_continue(experiment, directory, words)
     return f"{story}stopped and saved at {outcome.frames:,} frames; {again}"
 
@@ -94,8 +98,9 @@ def _next_commands(
     of_one = ["--env", worlds[0]] if worlds else []
     simulator = [word for name in SIMULATORS if name in said for word in (name, *said[name])]
     yield invocation.command_line(experiment.evaluate, directory.root, *of_all, *simulator)
+    method = ["--method", *said["--method"]] if any(map(is_own, said.get("--method", []))) else []
     if not any(map(is_whole_world, directory.settings().environments)):  # they cannot be filmed
-        yield invocation.command_line(WATCH, directory.root, *of_one, *simulator)
+        yield invocation.command_line(WATCH, directory.root, *of_one, *method, *simulator)
 
 
 def how_to_continue(

@@ -1,6 +1,5 @@
 """Choose new folders and file names, and write tables and figures."""
 
-import contextlib
 import csv
 import os
 from collections.abc import Callable, Iterable, Sequence
@@ -110,9 +109,12 @@ def write_new(path: Path, write: Callable[[Path], object], *endings: str) -> Pat
     """
     while True:
         free = unused(path, *endings)
-        with contextlib.suppress(FileExistsError):
+        try:
             write(free)
             return free
+        except FileExistsError:
+            if not os.path.lexists(free):  # something else is in the way
+                raise
 
 
 def write_table(

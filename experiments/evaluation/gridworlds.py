@@ -63,7 +63,7 @@ def open_run(
     Args:
         path: the run's directory.
         environments: worlds to play (none: the paper's ten, or the task that the run learnt).
-        checkpoint: frames of the checkpoint (None: the newest).
+        checkpoint: frames of the checkpoint (None: a task's best, else the newest).
         console: reports damaged checkpoints.
     """
     directory = RunDirectory(path)

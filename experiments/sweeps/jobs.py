@@ -185,7 +185,7 @@ def _checked(job: Job) -> Job:
         make_world(options.gridworlds, options.train.worlds, explore=False)
     if job.frames:
         return job
-    frames = at_chunk_end(options, options.train.frames)
+    frames = at_chunk_end(options, options.until or options.train.frames)
     asked = _with(options, out=None, resume=False)
     # One program can train all runs that differ in numbers only.
     together = experiment.together and not options.distributed

@@ -33,7 +33,7 @@ class WatchOptions:
     seed: Seed = 0  # draws the levels and the actions
     seed_index: int = 0  # which of the run's seeds plays
     #: frames of a checkpoint or of kept policies, which lack a method's networks and so the rewards
-    #: of one that has any (default: the newest)
+    #: of one that has any (default: a task's best, else the newest)
     checkpoint: Checkpoint = None
     fps: PositiveInt = 8  # frames a second
     #: the run's method again, if it is your own file (FILE.py:FUNCTION)

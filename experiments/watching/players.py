@@ -45,7 +45,7 @@ def saved_player(
         settings: the run's settings.
         world: the world that the policy must fit.
         seed_index: the index of the seed that plays.
-        checkpoint: frames of the checkpoint (None: the newest good one).
+        checkpoint: frames of the checkpoint (None: a task's best, else the newest good one).
         console: reports damaged checkpoints.
     """
     policies = load_policies(directory, settings, world, checkpoint)

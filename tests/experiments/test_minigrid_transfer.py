@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from cbet_jax.agent import AgentParams, network_agent
-from cbet_jax.config import RunSettings, TrainSettings
+from cbet_jax.config import ObservationSettings, RunSettings, TrainSettings
 from cbet_jax.intrinsic import make_intrinsic
 from cbet_jax.program import seed_keys
 from cbet_jax.runs import checkpoint, metrics_table, saved_policies
@@ -148,6 +148,42 @@ def test_a_run_that_died_before_its_first_checkpoint_begins_again(finished, tmp_
     assert all(found[name].tobytes() == wanted[name].tobytes() for name in wanted)
 
 
+def test_it_begins_again_with_the_same_policies(finished, tmp_path, not_trained):
+    """Its source's best policies at first; those of that checkpoint, if others are best by now."""
+    source, died = RunDirectory(tmp_path / "source"), RunDirectory(tmp_path / "died")
+    shutil.copytree(finished.root, source.root)
+    checkpoints, best = source.checkpoints, source.best
+    older = checkpoint.checkpoints(checkpoints)[0]
+    shutil.rmtree(best, ignore_errors=True)
+    best.mkdir()
+    older.rename(best / older.name)
+    transferred(source, died.root, fine_tune=False)
+    begun = numbers(saved(died).learner.fixed.policy)
+    for elsewhere in (False, True):
+        shutil.rmtree(died.checkpoints)
+        if elsewhere:
+            (best / older.name).rename(checkpoints / older.name)
+        minigrid_transfer.main(["--out", str(died.root), "--resume"])
+        again = numbers(saved(died).learner.fixed.policy)
+        assert all(again[name].tobytes() == begun[name].tobytes() for name in begun)
+
+
+@pytest.mark.parametrize("view", ["full", "rgb"])
+def test_agents_still_see_as_the_source_does_where_a_preset_is_named_again(view, finished):
+    stored = replace(finished.settings(), observation=ObservationSettings(view))
+    options = minigrid_transfer.defaults({"--preset": ["smoke"]}, stored)
+    assert options.observation == stored.observation
+    assert options.train.network.conv_layers == (5 if view == "rgb" else 3)
+
+
+def test_fine_tuning_has_the_network_of_its_source(source, tmp_path, capsys):
+    words = ["--from", str(source.root), *ENV, "--preset", "smoke", "--fine-tune"]
+    options, _ = opening.read(minigrid_transfer.EXPERIMENT, words)
+    assert options.train.network == NETWORK
+    words += ["--network.dense-units", "9", "--out", str(tmp_path / "run")]
+    assert "leave --network.* out" in refused(minigrid_transfer.main, words, capsys)
+
+
 def test_one_pretrained_seed_can_bias_all_agents(source, tmp_path, not_trained):
     root = tmp_path / "run"
     chosen = ("--seed-index", "1", "--seeds", "2", "--alpha-frames", "80", "--out", str(root))
@@ -162,7 +198,8 @@ def test_one_pretrained_seed_can_bias_all_agents(source, tmp_path, not_trained):
 def transferred(source: RunDirectory, root: Path, *, fine_tune: bool, frames: int = FRAMES):
     """Transfer a run's policies, and return the new run, and what it has of theirs."""
     words = ["--from", str(source.root), *ENV, *TINY, "--frames", str(frames), "--out", str(root)]
-    minigrid_transfer.main([*words, "--network.dense-units", "8", *["--fine-tune"] * fine_tune])
+    how = ["--fine-tune"] if fine_tune else ["--network.dense-units", "8"]
+    minigrid_transfer.main([*words, *how])
     learner = saved(RunDirectory(root)).learner
     copied = AgentParams(learner.policy, learner.fixed.policy.fixed)
     return RunDirectory(root), copied if fine_tune else learner.fixed.policy

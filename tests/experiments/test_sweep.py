@@ -177,6 +177,11 @@ def test_a_run_that_is_to_be_longer_is_not_done(unbroken, tmp_path, capsys):
     assert {row.frames for row in results.collect({(): longer})} == {7 * CHUNK_FRAMES}
 
 
+def test_a_run_that_shall_pause_is_done_there(tmp_path):
+    (job,) = plan(tmp_path, "pretrain", read_grid(["first-seed=1"]), (*SHORT, "--until", "1"))
+    assert check([job])[0].frames == CHUNK_FRAMES
+
+
 @pytest.fixture
 def cluster(monkeypatch):
     """A cluster of this machine, whose jobs are processes, and hear the signals of SLURM."""

@@ -3,9 +3,12 @@
 import numpy as np
 import pytest
 
+from cbet_jax.runs import metrics_table
+from cbet_jax.runs.checkpoint import Position
 from cbet_jax.runs.task_record import EarlyEnd, TaskRecord
 
 CHUNK = 100_000  # frames
+ACTORS = 10
 
 
 def chunk(success, episodes=10):
@@ -17,7 +20,7 @@ def chunk(success, episodes=10):
 
 def played(successes, early_end=EarlyEnd()) -> TaskRecord:  # noqa: B008
     """The record of chunks, of which each policy is the number of its chunk."""
-    record = TaskRecord(len(successes[0]), early_end)
+    record = TaskRecord(len(successes[0]), ACTORS, early_end)
     for number, success in enumerate(successes, 1):
         better = record.add(number * CHUNK, chunk(success))
         if better.any():
@@ -72,8 +75,40 @@ def test_all_seeds_must_be_good_enough():
 
 
 def test_a_chunk_without_episodes_changes_nothing():
-    record = TaskRecord(1)
+    record = TaskRecord(1, ACTORS)
     nothing = chunk((np.nan,), episodes=0)
     assert not record.add(CHUNK, nothing).any()
     assert record.add(2 * CHUNK, chunk((0.5,))).all()
     np.testing.assert_allclose(record.success, [0.5])
+
+
+@pytest.mark.parametrize("early_end", [EarlyEnd(0.9, CHUNK), EarlyEnd()])
+def test_the_first_episodes_to_end_are_no_record(early_end):
+    """They are short, since nothing else can have ended: successes."""
+    record = TaskRecord(2, ACTORS, early_end)
+    assert not record.add(CHUNK, chunk((1.0, 1.0), episodes=ACTORS / 2 - 1)).any()
+    assert not record.ending
+    assert record.add(2 * CHUNK, chunk((0.1, 0.2), episodes=ACTORS)).all()
+    np.testing.assert_allclose(record.best_success, [0.1, 0.2], rtol=1e-6)
+    assert record.best_frames.tolist() == [2 * CHUNK, 2 * CHUNK]
+    assert not record.ending
+    assert not record.fallen.any()
+
+
+@pytest.mark.parametrize("late", [1, 3])
+def test_a_restored_record_is_that_of_each_seed(late, tmp_path):
+    """The first seed ends no episode in the first chunks, so the table has no success of it."""
+    rule, chunks = EarlyEnd(without_success=3 * CHUNK), [(0.5, 1.0), (0.25, 0.0), (0.75, 0.0)]
+    live, restored = TaskRecord(2, ACTORS, rule), TaskRecord(2, ACTORS, rule)
+    with metrics_table.table(tmp_path / "metrics.csv", 3, Position()) as rows:
+        for number, successes in enumerate(chunks):
+            ended = chunk(successes if number >= late else (np.nan, successes[1]))
+            ended["episodes"][0, 0] *= number >= late
+            live.add((number + 1) * CHUNK, ended)
+            size = rows.append(ended, number * CHUNK, CHUNK)
+    position = Position(len(chunks), len(chunks) * CHUNK, size, "")
+    restored.restore(tmp_path / "best", tmp_path / "metrics.csv", position, 1)
+    for name in ("best_return", "best_success", "best_frames", "success"):
+        np.testing.assert_array_equal(getattr(restored, name), getattr(live, name), name)
+    assert live.best_success.any() == (late == 1)
+    assert restored.ending == live.ending == ""

@@ -42,11 +42,23 @@ def test_a_run_is_continued_by_the_line_that_began_it(words, more, tmp_path):
     assert line.endswith(f"experiments.minigrid_pretrain {words}{more}")
 
 
+@pytest.mark.parametrize("signal", [0, 2])
+@pytest.mark.parametrize("until", ["--until 9M", "--until=9M"])
+def test_a_run_that_has_reached_until_is_continued_beyond(until, signal, tmp_path):
+    run, words = RunDirectory(tmp_path), f"--until-success 0.9 {until} --seeds 2".split()
+    end = Outcome(9, finished=False, trained=True, signal=signal)
+    line = endings.closing_line(minigrid_pretrain.EXPERIMENT, run, end, words)
+    said = f"--until-success 0.9 {until} --seeds 2" if signal else "--until-success 0.9 --seeds 2"
+    assert line.endswith(f"experiments.minigrid_pretrain {said} --out {tmp_path} --resume")
+
+
 @pytest.mark.parametrize(
     ("words", "evaluation", "film"),
     [
         ("--envs Unlock --seeds 2", "", ""),
         ("--envs a.py:one Unlock", " --envs a.py:one Unlock", " --env a.py:one"),
+        ("--method my.py:make", "", " --method my.py:make"),
+        ("--method rnd", "", ""),
         ("--simulator ./mine.py", " --simulator ./mine.py", " --simulator ./mine.py"),
         ("--simulator-python py", " --simulator-python py", " --simulator-python py"),
         ("--envs whole.py:world", " --envs whole.py:world", None),

@@ -73,3 +73,11 @@ def test_who_comes_second_takes_the_next_name(tmp_path):
 
     assert write_new(tmp_path / "a.csv", write) == tmp_path / "a-2.csv"
     assert (tmp_path / "a.csv").read_text() == "theirs"
+
+
+def test_a_folder_that_is_a_link_to_nothing_is_told(tmp_path, monkeypatch):
+    """As where `runs` leads to a disk that is not there."""
+    monkeypatch.chdir(tmp_path)
+    Path("runs").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(FileExistsError, match="runs"):
+        new_in_runs("cbet-smoke")

@@ -14,17 +14,6 @@ def test_stable_baselines3_trains(monkeypatch, capsys):
     assert "success_rate" in capsys.readouterr().out
 
 
-def test_ppo_trains_through_stoas_wrappers(monkeypatch, capsys):
-    from experiments.examples import stoa_ppo
-
-    monkeypatch.setattr(stoa_ppo, "WORLD", "LavaGapS5")
-    monkeypatch.setattr(stoa_ppo, "ITERATIONS_A_LINE", 1)
-    curve = stoa_ppo.main(frames=3 * 8 * 64, num_envs=8)
-    assert len(curve) == 3
-    assert all(0 <= share <= 1 for share in curve)
-    assert "of episodes solved" in capsys.readouterr().out
-
-
 def test_ppo_trains_with_and_without_an_intrinsic_reward(monkeypatch, capsys):
     from experiments.examples import jax_ppo
 
