@@ -79,6 +79,8 @@ def _encode_integers(low: int, high: int) -> Callable[[Array], Array]:
     places = max(1, math.ceil(math.log2(high - low + 1) / 8))
 
     def encode(observation: Array) -> UInt8[Array, "N *shape places"]:
+        if observation.dtype == bool:  # cannot be clipped
+            return observation.astype(jnp.uint8)[..., None]
         number = observation.dtype.type
         within = jnp.clip(observation, number(low), number(high))
         if low == 0 and places == 1:

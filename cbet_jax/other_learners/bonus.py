@@ -83,7 +83,8 @@ def bonus(
 
     The reward of `step` is weighted: by the method's own coefficient, or by
     `settings.intrinsic_coefficient`. The package's learner also counts the view at which a rollout
-    begins once more, as the published code does; here each view is counted once.
+    begins once more, as the published code does; here each view is counted once, the
+    very first not at all.
 
     Args:
         method: its name, as of `cbet_jax.intrinsic.METHODS`.

@@ -12,7 +12,7 @@ class StableBaselines3Vector(VecEnv):
 
     Args:
         vector: the environments, which reset in the same step.
-        seed: of their first reset.
+        seed: of their first reset, as of `seed()`.
 
     Raises:
         ValueError: the environments reset otherwise.
@@ -22,13 +22,16 @@ class StableBaselines3Vector(VecEnv):
         mode = vector.metadata.get("autoreset_mode")
         if mode is not AutoresetMode.SAME_STEP:
             raise ValueError(f"environments must reset in the SameStep mode, not {mode}")
-        self.vector, self._first_seed = vector, seed
+        self.vector = vector
         spaces = vector.single_observation_space, vector.single_action_space
         super().__init__(vector.num_envs, *spaces)
+        if seed is not None:
+            self.seed(seed)
 
     def reset(self) -> Any:
         """Begin an episode in every environment."""
-        seed, self._first_seed = self._first_seed, None
+        seed = self._seeds[0]
+        self._reset_seeds()
         return self.vector.reset(seed=seed)[0]
 
     def step_async(self, actions: np.ndarray) -> None:
@@ -53,10 +56,18 @@ class StableBaselines3Vector(VecEnv):
 
     def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
         """Return an attribute of the vector, once per environment."""
-        return [getattr(self.vector, attr_name, None) for _ in self._get_indices(indices)]
+        return [getattr(self.vector, attr_name) for _ in self._get_indices(indices)]
 
     def env_is_wrapped(self, wrapper_class: type, indices: Any = None) -> list[bool]:
         """Return False for each environment."""
         return [False for _ in self._get_indices(indices)]
 
-    set_attr = env_method = None  # environments of a batch have none of their own
+    def get_images(self) -> Any:
+        """Return a picture of each environment."""
+        return self.vector.render()
+
+    def env_method(self, *_: Any, **__: Any) -> Any:
+        """Refuse, as `set_attr` does: environments of a batch have nothing of their own."""
+        raise NotImplementedError("the environments of a batch have no attributes and no methods")
+
+    set_attr = env_method

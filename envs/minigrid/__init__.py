@@ -134,7 +134,7 @@ def gym_vector(
         explore: whether episodes continue after success.
         autoreset_mode: gymnasium's `NextStep`, `SameStep` or `Disabled`.
         panorama: whether `info` holds each agent's views to the right, down, left and up.
-        render_mode: `rgb_array`, or None.
+        render_mode: `rgb_array` (pictures highlight the 7x7 view), or None.
         arrays: type of observations and panoramas: `numpy`, or `dlpack` for JAX arrays on the
             device, which `torch.from_dlpack` reads without a copy.
         max_steps: time limit of episodes (None: the environment's; `name?max_steps=500` is the

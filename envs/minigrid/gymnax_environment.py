@@ -115,7 +115,7 @@ class GymnaxEnvironment:
             Observation, state, reward, done (`api` 1.0: terminated, truncated), and information:
             `success`, `terminated`, `truncated` (never both), `interaction` (as in `Step`),
             `final_observation`, the view that the action led to, and gymnax's `discount` (0 at an
-            end).
+            end, with `api` 1.0 at a termination).
         """
         view, state, reward, *ends, info = self.step_env(key, state, action, params)
         ended = info["terminated"] | info["truncated"]
@@ -145,7 +145,7 @@ class GymnaxEnvironment:
             "truncated": truncated,
             "interaction": outcome.interaction,
             "final_observation": view,
-            "discount": 1.0 - done,
+            "discount": 1.0 - (terminated if self._api == "1.0" else done),
         }
         ends = (terminated, truncated) if self._api == "1.0" else (done,)
         return view, state, outcome.reward, *ends, info

@@ -32,6 +32,14 @@ def test_observations_become_images_of_bytes(seen, bounds, view):
     assert found.shape[1:] == view_shape
 
 
+def test_flags_are_bytes_in_a_loop_too():
+    """XLA has no clip of flags."""
+    flags = jnp.array([[[True, False]], [[False, False]]])
+    bytes_of, _ = make_view(jax.ShapeDtypeStruct((2,), bool), None)
+    found, _ = jax.lax.map(bytes_of, flags)
+    np.testing.assert_array_equal(found[:, 0, 0, 0, 0], [1, 0])
+
+
 def test_counts_may_tell_fewer_levels_apart():
     seen = jax.ShapeDtypeStruct((2,), jnp.float32)
     bytes_of, _ = make_view(seen, (0, 1), levels=4)

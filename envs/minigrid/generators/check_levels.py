@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import jax
 import numpy as np
 from jaxtyping import UInt8
+from scipy import ndimage
 
 from envs.errors import ContractError
 from envs.minigrid import cells as c
@@ -53,12 +54,14 @@ def _problems(generator: Generator, level: Level) -> Iterator[str]:
     kinds = grid >> 3
     if (kinds >= c.NUM_KINDS).any() or (grid & 7 >= len(c.COLORS)).any():
         yield "a cell has no kind or colour of MiniGrid"
-    border = np.concatenate([grid[0], grid[-1], grid[:, 0], grid[:, -1]])
-    if (border != c.WALL).any():
-        yield "there must be a wall all around"
     x, y = level.agent_position.tolist()
     if not (0 <= x < width and 0 <= y < height) or kinds[y, x] not in GROUND:
         yield f"the agent, at {(x, y)}, must stand on a cell that is empty, or that it can enter"
+        return
+    areas, _ = ndimage.label(grid != c.WALL)
+    border = np.concatenate([areas[0], areas[-1], areas[:, 0], areas[:, -1]])
+    if areas[y, x] in border:
+        yield "there must be a wall all around the cells that the agent can reach"
     if not 0 <= level.agent_direction < 4:
         yield f"the agent's direction must be 0..3, not {level.agent_direction}"
     if not 1 <= level.max_steps <= generator.max_steps:

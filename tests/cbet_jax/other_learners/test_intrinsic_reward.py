@@ -142,6 +142,16 @@ def test_networks_learn_by_themselves(method, mode):
     assert not vector.panorama  # these methods do not look
 
 
+def test_a_scale_is_taken_on_without_networks_that_learn():
+    envs = cbet_jax.IntrinsicReward(gym_vector("LavaGapS5", 2), "re3", unroll=16, settings=SMALL)
+    envs.reset(seed=0)
+    random, scales = np.random.default_rng(0), []
+    for _ in range(48):
+        envs.step(random.integers(7, size=2))
+        scales.append(float(envs.state.params.fixed["distance"].mean))
+    assert len(set(scales)) == 4  # at first, and after every 16 steps
+
+
 def test_other_wrappers_work_around_it():
     """Episodes' returns are with the intrinsic reward outside of it, without it inside."""
     inside = RecordEpisodeStatistics(beside(ours_in("NextStep"), "NextStep"), stats_key="task")

@@ -42,3 +42,20 @@ def test_resets_must_be_in_the_same_step():
 
     with pytest.raises(ValueError, match="SameStep"):
         StableBaselines3Vector(envs.minigrid.gym_vector(NAME, ENVS))
+
+
+def test_a_seed_counts_for_one_reset():
+    from cbet_jax.other_learners.stable_baselines3 import StableBaselines3Vector
+
+    options = {"autoreset_mode": "SameStep", "render_mode": "rgb_array"}
+    made = [StableBaselines3Vector(envs.minigrid.gym_vector(NAME, 2, **options)) for _ in range(2)]
+    for one in made:
+        one.seed(5)
+    views = [[one.reset() for _ in range(2)] for one in made]
+    np.testing.assert_array_equal(*views)
+    assert not np.array_equal(*views[0])
+    assert [picture.shape for picture in made[0].get_images()] == [(160, 160, 3)] * 2
+    assert not made[0].has_attr("nonsense")
+    for refused in (made[0].env_method, made[0].set_attr):
+        with pytest.raises(NotImplementedError, match="no methods"):
+            refused("nonsense", 1)

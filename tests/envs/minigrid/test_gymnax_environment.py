@@ -89,6 +89,7 @@ def test_many_that_end_together_begin_each_in_the_level_of_its_own_key():
     assert not terminated.any()
     np.testing.assert_array_equal(truncated, [(np.arange(21) % 4 == 3)] * 2)
     np.testing.assert_array_equal(info["truncated"], truncated)
+    np.testing.assert_array_equal(info["discount"], 1.0)  # gymnax 1.0's: what follows counts
     anew = jax.tree.map(lambda leaf: np.asarray(leaf)[truncated], state)  # of the same keys
     begun = jax.tree.map(lambda leaf: np.asarray(leaf)[truncated], after)
     for now, then in zip(jax.tree.leaves(begun), jax.tree.leaves(anew), strict=True):

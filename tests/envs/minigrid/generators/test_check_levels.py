@@ -28,7 +28,7 @@ def generator(
     return make_generator("mine", *size, 9, task, sample_level, deadly=deadly)
 
 
-@pytest.mark.parametrize("name", ["DoorKey-5x5", "LavaGapS5"])
+@pytest.mark.parametrize("name", ["DoorKey-5x5", "LavaGapS5", "MultiRoom-N2-S4"])
 def test_levels_of_the_package_pass(name):
     assert level_problem(find(name)) == ""
 
