@@ -11,7 +11,7 @@ import pytest
 
 from cbet_jax.analysis import intervals
 from experiments.study import results
-from experiments.study.results import FRAMES_TO_SUCCEED
+from experiments.study.results import FRAMES_TO_SOLVE, FRAMES_TO_SUCCEED
 
 EXPERIMENTS = Path(results.__file__).parents[1]
 EXPLORATION, RESULTS = "exploration.md", "study/RESULTS.md"
@@ -46,7 +46,8 @@ def table(page: str, *headings: str) -> dict[str, Row]:
         if not line.startswith("|"):
             break
         rows.append([cell.strip() for cell in line.strip("|").split("|")])
-    return {row[0]: dict(zip(rows[0], row, strict=True)) for row in rows[2:]}
+    names = [f"{name} again" if name in rows[0][:i] else name for i, name in enumerate(rows[0])]
+    return {row[0]: dict(zip(names, row, strict=True)) for row in rows[2:]}
 
 
 @cache
@@ -80,10 +81,23 @@ def each_seed(rows: Iterable[Row], metric: str = SUCCESS) -> np.ndarray:
     return np.array([np.mean(values) for values in seeds.values()])
 
 
+def in_all_setups(rows: list[Row]) -> list[Row]:
+    """Return evaluations in the paper's setups, of the seeds that were in all of them."""
+    setups = {row["setup"] for row in rows} & {"", "MultiEnv", "DoorKey", "KeyCorridor"}
+    of_setup = [{row["seed"] for row in those(rows, setup=setup)} for setup in setups]
+    seeds = set.intersection(*of_setup)
+    return [row for row in rows if row["setup"] in setups and row["seed"] in seeds]
+
+
 def text(values: np.ndarray) -> str:
     """Return a mean and its interval as the tables have them, cut at 0."""
     estimate = intervals.mean(values)
     return estimate._replace(low=max(estimate.low, 0.0)).text(1)
+
+
+def millions(frames: float) -> str:
+    """Return million frames with one digit, halves rounded up."""
+    return f"{np.floor(frames / 1e5 + 0.5) / 10:.1f}"
 
 
 @pytest.fixture(scope="module", params=[row for row in METHODS if row not in ("NGU's",)])
@@ -165,11 +179,18 @@ def times_to_succeed(method: str, task: str) -> str:
     of_task = stored("fine-tuning.csv", stage="transfer", method=method, environment=task)
     seeds = {row["seed"] for row in of_task}
     reached = sorted(float(row["value"]) for row in those(of_task, metric=FRAMES_TO_SUCCEED))
-    cells = [f"{frames / 1e6:.1f}" for frames in reached]
+    cells = [millions(frames) for frames in reached]
     return ", ".join(cells + [NOT_REACHED] * (len(seeds) - len(cells)))
 
 
 def test_fine_tuned_tasks():
+    easy = {"Unlock", "DoorKey-8x8", "UnlockPickup", "BlockedUnlockPickup", "KeyCorridorS3R3"}
+    times: dict[bool, set[float]] = {True: set(), False: set()}
+    for run in stored("fine-tuning.csv", stage="transfer", metric=FRAMES_TO_SUCCEED):
+        if run["environment"] in easy:
+            times[run["method"] == "cbet-fine-tuned"].add(float(run["value"]))
+    assert (millions(min(times[True])), millions(max(times[True]))) == ("0.2", "1.0")
+    assert (millions(min(times[False])), millions(max(times[False]))) == ("0.2", "0.4")
     for task, row in table(EXPLORATION, "task").items():
         for name, cell in row.items():
             if name != "task":
@@ -177,15 +198,32 @@ def test_fine_tuned_tasks():
                 assert cell == times_to_succeed(method, task.split()[0]), (task, name)
 
 
-@pytest.mark.parametrize("row", ["C-BET, 128 actors", "Count", "RIDE", "Curiosity", "RND"])
-def test_the_mean_of_three_setups(row):
-    method = METHODS[row.partition(",")[0]]
-    ran = [*study("study.csv", method=method, frames="33024000")]
-    in_all = {row["seed"] for row in ran if row["setup"] == "DoorKey"}
-    ran = [row for row in ran if row["seed"] in in_all]
-    said = table(RESULTS, "mean of three setups")[f"{row}, 33 M"]
-    assert said["interactions"] == text(each_seed(ran, INTERACTIONS))
-    assert said["success"] == text(each_seed(ran))
+OF_SETUPS = {
+    "C-BET, 40 actors, 50 M frames (five seeds)": ("study-40-actors.csv", "cbet", "50160000"),
+    "Count, 40 actors, 50 M (five seeds)": ("study-40-actors.csv", "count", "50160000"),
+    "C-BET, 128 actors, 33 M": ("study.csv", "cbet", "33024000"),
+    "Count, 33 M": ("study.csv", "count", "33024000"),
+    "RIDE, 33 M": ("study.csv", "ride", "33024000"),
+    "Curiosity, 33 M": ("study.csv", "curiosity", "33024000"),
+    "RND, 33 M": ("study.csv", "rnd", "33024000"),
+    "untrained network (eleven seeds)": ("study.csv", "untrained", "0"),
+}
+
+
+@pytest.mark.parametrize("name", OF_SETUPS)
+def test_the_mean_of_three_setups(name):
+    file, method, frames = OF_SETUPS[name]
+    ran = in_all_setups([*study(file, method=method, frames=frames)])
+    row = table(RESULTS, "mean of three setups")[name]
+    assert row["interactions"] == text(each_seed(ran, INTERACTIONS))
+    assert row["success"] == text(each_seed(ran))
+
+
+def test_the_first_page_has_the_same_numbers():
+    results = table(RESULTS, "mean of three setups")
+    for name, row in table("../README.md", "after pre-training").items():
+        there = next(cells for start, cells in results.items() if start.startswith(name))
+        assert [*row.values()][1:] == [*there.values()][1:], name
 
 
 @pytest.mark.parametrize("setup", ["MultiEnv", "DoorKey", "KeyCorridor"])
@@ -233,11 +271,8 @@ VARIANTS = {
 
 
 def test_the_ablation():
-    setups = ("MultiEnv", "DoorKey", "KeyCorridor")
     for name, row in table(RESULTS, "policy", "mean of three").items():
-        ran = [*study("study.csv", method=VARIANTS[name], frames="9600000")]
-        in_all = {row["seed"] for row in ran if row["setup"] == "DoorKey"}
-        ran = [row for row in ran if row["seed"] in in_all and row["setup"] in setups]
+        ran = in_all_setups([*study("study.csv", method=VARIANTS[name], frames="9600000")])
         assert row["mean of three"] == text(each_seed(ran)), name
 
 
@@ -247,3 +282,66 @@ def test_noisy_tv():
             method = VARIANTS[name]
             ran = [*study("study.csv", setup=setup, method=method, frames="9600000")]
             assert row[setup] == text(each_seed(ran)), (name, setup)
+
+
+def test_tasks():
+    of_column = {
+        "C-BET's policy": ("study-tasks.csv", "transfer", "cbet"),
+        "Count's policy": ("study-tasks.csv", "transfer", "count"),
+        "C-BET from nothing": ("fine-tuning.csv", "tabula_rasa", "cbet"),
+    }
+    wrong, compared = {}, 0
+    for name, row in table(RESULTS, "task (published frames)").items():
+        for column, (file, stage, method) in of_column.items():
+            if row[column][:1].isdigit() and "%" not in row[column]:
+                ran = stored(file, stage=stage, method=method, environment=name.split()[0])
+                frames = sorted(float(one["value"]) for one in those(ran, metric=FRAMES_TO_SOLVE))
+                compared += 1
+                if row[column] != ", ".join(map(millions, frames)) + " M":
+                    wrong[name, column] = row[column], frames
+    assert compared > 15
+    assert not wrong
+
+
+def test_the_laptop_preset():
+    for name, row in table("laptop.md", "frames", "C-BET: interactions").items():
+        frames = {"9.6 M": "9600000", "33.0 M": "33024000"}[name]
+        for method, cells in {"cbet": [*row.values()][1:3], "count": [*row.values()][3:]}.items():
+            ran = stored("laptop_confirmation.csv", method=method, frames=frames)
+            assert cells == [text(each_seed(ran, INTERACTIONS)), text(each_seed(ran))]
+
+
+def test_harder_worlds():
+    worlds = table(EXPLORATION, "", "C-BET")
+    for name, row in worlds.items():
+        for heading in ("C-BET", "Count", "untrained"):
+            method = METHODS.get(heading, heading)
+            if name == "the ten environments":
+                hard = {*worlds} | {"KeyCorridorS4R3"}
+                ran = [
+                    row
+                    for row in stored("levels.csv", method=method)
+                    if row["environment"] not in hard
+                ]
+            else:
+                ran = stored("levels.csv", method=method, environment=name)
+            seeds: dict[str, list[float]] = defaultdict(list)
+            for one in sorted(ran, key=lambda row: row["seed"]):
+                seeds[one["seed"]].append(100 * float(one[SUCCESS]))
+            assert row[heading] == ", ".join(f"{np.mean(v):.0f}" for v in seeds.values())
+        for heading, way in {"fine-tuned": "fine-tuned", "from the row above": "chain"}.items():
+            if row[heading] and "%" not in row[heading]:
+                assert row[heading] == times_to_succeed(f"cbet-{way}", name)
+
+
+def test_rooms():
+    row = table("../envs/habitat/README.md", "mean of")["eight scenes"]
+    for heading, cell in [*row.items()][1:]:
+        policy = {**METHODS, "uniformly random": "uniform"}.get(heading, heading)
+        runs = stored("habitat.csv", policy=policy, scene="all")
+        seeds = [run for run in runs if run["seed"] != "all"]
+        said = intervals.mean(np.array([float(run["positions"]) for run in seeds]))
+        if len(seeds) == 1:
+            low, high = (float(seeds[0][f"positions_{end}"]) for end in ("low", "high"))
+            said = said._replace(low=low, high=high)
+        assert cell == said._replace(low=max(said.low, 0.0)).text(0), heading
