@@ -67,7 +67,7 @@ def start(level: Level) -> State:
 def step(state: State, action: Int[Array, ""]) -> tuple[State, Outcome]:
     """Take one action in one world."""
     level = state.level
-    front_position = level.agent_position + jnp.array(DIRECTIONS)[level.agent_direction]
+    front_position = level.agent_position + jnp.int32(DIRECTIONS)[level.agent_direction]
     front = _cell_at(level, front_position)
     effect = _effect(state, front_position, front, action)
     carrying = effect.carrying

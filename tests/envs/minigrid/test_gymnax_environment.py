@@ -166,3 +166,13 @@ def test_agents_see_what_they_are_shown_also_where_episodes_begin(view, levels):
     for _ in range(4):  # an episode ends after three
         np.testing.assert_array_equal(seen, see_all(states))
         seen, states, *_ = step(keys, states, 1, params)
+
+
+@pytest.mark.slow
+def test_it_plays_beside_a_learner_in_64_bits():
+    environment, key = envs.minigrid.gymnax_env("LavaGapS5"), jax.random.key(0)
+    with jax.enable_x64(True):
+        before = jax.jit(environment.reset)(key)[1]
+        after = jax.jit(environment.step)(key, before, rules.RIGHT)[1]
+    jax.tree.map(lambda was, now: np.testing.assert_equal(now.dtype, was.dtype), before, after)
+    assert after.level.agent_direction == (before.level.agent_direction + 1) % 4
