@@ -43,7 +43,8 @@ ENDED_EARLY = "ended_early"  # metric: 1 after the frames at which a task was en
 ENDED = "diverged"  # metric: 1 after the frames of a diverged run's last checkpoint
 FRAMES_TO_SOLVE = f"frames_to_return_{SOLVED}"
 FRAMES_TO_SUCCEED = f"frames_to_success_{SUCCEEDS}"
-NOT_KEPT = (ENDED, ENDED_EARLY, FRAMES_TO_SOLVE, FRAMES_TO_SUCCEED)
+# Metrics that a run may lose as it goes on.
+PASSING = (ENDED, ENDED_EARLY, FRAMES_TO_SOLVE, FRAMES_TO_SUCCEED)
 
 
 class Result(NamedTuple):
@@ -91,7 +92,7 @@ def _has_all(results: Iterable[Result], path: Path) -> bool:
         return {
             (*row[:6], row.frames if row.stage == EVALUATION else 0)
             for row in rows
-            if row.stage != STUDY and row.metric not in NOT_KEPT
+            if row.stage != STUDY and row.metric not in PASSING
         }
 
     try:

@@ -10,24 +10,17 @@ import numpy as np
 import pytest
 
 from cbet_jax.analysis import intervals
+from cbet_jax.analysis.method_style import title
+from envs.names import TRANSFER
 from experiments.study import results
 from experiments.study.results import FRAMES_TO_SOLVE, FRAMES_TO_SUCCEED
 
 EXPERIMENTS = Path(results.__file__).parents[1]
 EXPLORATION, RESULTS = "exploration.md", "study/RESULTS.md"
-METHODS = {
-    "C-BET": "cbet",
-    "Count": "count",
-    "NGU's": "ngu-episodic",
-    "NGU's episodic bonus": "ngu-episodic",
-    "RE3": "re3",
-    "NovelD": "noveld",
-    "E3B": "e3b",
-    "RND": "rnd",
-    "Curiosity": "curiosity",
-    "RIDE": "ride",
-    "`rnd-normalized` (one value)": "rnd-normalized",
-}
+REWARDS = ("cbet", "count", "ngu-episodic", "re3", "noveld", "e3b", "rnd", "curiosity", "ride")
+ROWS = {title(name): name for name in REWARDS}
+ROWS["`rnd-normalized` (one value)"] = "rnd-normalized"
+METHODS = {**ROWS, "NGU's": "ngu-episodic"}
 AS_PUBLISHED = {"coefficient": "", "starts": "spread", "decay_frames": "100000000"}
 FULL_RATE, THIRD = "0.001", "0.0003"
 SUCCESS, INTERACTIONS = "success_rate", "unique_interactions"
@@ -100,7 +93,7 @@ def millions(frames: float) -> str:
     return f"{np.floor(frames / 1e5 + 0.5) / 10:.1f}"
 
 
-@pytest.fixture(scope="module", params=[row for row in METHODS if row not in ("NGU's",)])
+@pytest.fixture(scope="module", params=ROWS)
 def reward(request):
     """A row of the table of rewards, and what was measured of its method."""
     (row,) = [
@@ -312,19 +305,13 @@ def test_the_laptop_preset():
 
 
 def test_harder_worlds():
-    worlds = table(EXPLORATION, "", "C-BET")
-    for name, row in worlds.items():
+    for name, row in table(EXPLORATION, "", "C-BET").items():
         for heading in ("C-BET", "Count", "untrained"):
             method = METHODS.get(heading, heading)
-            if name == "the ten environments":
-                hard = {*worlds} | {"KeyCorridorS4R3"}
-                ran = [
-                    row
-                    for row in stored("levels.csv", method=method)
-                    if row["environment"] not in hard
-                ]
-            else:
-                ran = stored("levels.csv", method=method, environment=name)
+            worlds = TRANSFER if name == "the ten environments" else (name,)
+            ran = [
+                one for one in stored("levels.csv", method=method) if one["environment"] in worlds
+            ]
             seeds: dict[str, list[float]] = defaultdict(list)
             for one in sorted(ran, key=lambda row: row["seed"]):
                 seeds[one["seed"]].append(100 * float(one[SUCCESS]))
