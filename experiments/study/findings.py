@@ -149,7 +149,8 @@ class Findings:
     def curve(self, key: Key) -> Curve | None:
         """Return the mean of a curve over the seeds, interpolated to common frames.
 
-        The last value of a seed whose task ended early continues to the end of the longest.
+        The last value of a seed whose task ended early continues to the end of the longest run of
+        the task, in whichever way that one learns.
         """
         lines = [*self._continued(key).values()]
         if not lines:
@@ -172,7 +173,7 @@ class Findings:
         ]
 
     def scores(self, way: Key, tasks: Sequence[str]) -> list[np.ndarray]:
-        """Return the mean returns of each task's seeds, over all frames, as shares of the best."""
+        """Return each task's mean returns of seeds, over equal frames, as shares of the best."""
         areas = [self.area((*way, task, "extrinsic_return")) for task in tasks]
         return [
             np.array([*area.values.values()]) / BEST_RETURN.get(task, 1.0)
@@ -182,8 +183,8 @@ class Findings:
 
     def flat_from(self, key: Key) -> float:
         """Return the frames from which a curve continues the last values of seeds that ended."""
-        ends, ended = [at[-1] for at, _ in self._lines(key).values()], self._ended(key)
-        return min((end for end in ends if end in ended and end < max(ends)), default=np.inf)
+        longest = self._longest(key)
+        return min((end for end in self._ended(key) if end < longest), default=np.inf)
 
     def _ended(self, key: Key) -> set[int]:
         return {*self._values.get((*key[:4], ENDED_EARLY), {})}
@@ -191,16 +192,18 @@ class Findings:
     def area(self, key: Key) -> Row | None:
         """Return the mean of each seed's curve over its frames, the flat continuation included."""
         *_, method, world, metric = key
-        lines = self._continued(key)
-        means = {
-            s: np.trapezoid(x, at) / (at[-1] - at[0]) for s, (at, x) in lines.items() if len(at) > 1
-        }
+        lines = self._continued(key).items()
+        means = {s: np.trapezoid([x[0], *x], [0, *at]) / at[-1] for s, (at, x) in lines}
         return Row(method, metric, world, means) if means else None
 
+    def _longest(self, key: Key) -> int:
+        """Return the frames of the longest run in the key's world, whichever way it is learnt."""
+        ways = [values for other, values in self._values.items() if other[3:] == key[3:]]
+        return max(map(max, ways), default=0)
+
     def _continued(self, key: Key) -> dict[int, np.ndarray]:
-        """Return each seed's line, that of an ended task continued to the end of the longest."""
-        lines, ended = self._lines(key), self._ended(key)
-        end = max((at[-1] for at, _ in lines.values()), default=0)
+        """Return each seed's line; that of an ended task is as long as the task's longest."""
+        lines, ended, end = self._lines(key), self._ended(key), self._longest(key)
         for seed, (at, values) in lines.items():
             if at[-1] < end and at[-1] in ended:
                 more = np.arange(at[-1], end, at[-1] // len(at))[1:]
@@ -218,8 +221,6 @@ class Findings:
 
     def last(self, key: Key) -> Row | None:
         """Return each seed's last point of a curve."""
-        last: Seeds = {}
-        for _, values in sorted(self._values.get(key, {}).items()):
-            last |= values
+        last = {seed: float(values[-1]) for seed, (_, values) in self._lines(key).items()}
         *_, method, world, metric = key
         return Row(method, metric, world, last) if last else None

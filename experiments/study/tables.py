@@ -171,8 +171,7 @@ def tasks(found: Findings) -> Table:
             how = f"policy of {setup}" if setup else "nothing"
             apart = success.difference_text(first, DIGITS, 100) if success and first else ""
             first = first or success
-            area = found.area((*run, "extrinsic_return"))
-            returned = returns.text(DIGITS), area.text(DIGITS) if area else ""
+            returned = _cell(returns), _cell(found.area((*run, "extrinsic_return")))
             ends = *returned, _cell(success), apart, ", ".join(frames)
             rows.append([task, how, title(method), f"{curve.frames[-1]:,}", *ends])
     header = ("task", "from", "method", "frames", "last return", "mean return", "last success (%)")

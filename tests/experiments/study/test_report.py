@@ -200,7 +200,11 @@ def test_a_task_that_ended_early_continues_with_its_last_value():
     np.testing.assert_allclose(found.curve(key).mean, [0.2, 0.6, 0.7, 0.9])
     assert found.flat_from(key) == 20
     assert found.flat_from((*key[:2], "count", *key[3:])) == np.inf
-    np.testing.assert_allclose([*found.area(key).values.values()], [0.9, 1.0 / 3])
+    np.testing.assert_allclose([*found.area(key).values.values()], [0.775, 0.25])
+    longer = Result(TABULA_RASA, "", "cbet", 0, *key[3:], 80, 128, 0.2)
+    ended = Result(*key[:3], 0, key[3], results.ENDED_EARLY, 20, 128, 1.0)
+    found = Findings([*rows, longer, ended])
+    np.testing.assert_allclose([*found.area(key).values.values()], [0.8875, 0.25])  # equal frames
 
 
 def test_tasks_are_told_by_return_success_and_frames():
@@ -220,8 +224,9 @@ def test_tasks_are_told_by_return_success_and_frames():
             ]
         )
     )
-    ends = "0.80 [0.00, 1.00]", "", "80.00 [0.00, 100.00]"  # neither can leave 0..1
-    nothing = "0.20 one seed", "", "20.00 one seed", "-60.00 one seed", "never"
+    whole = "0.80 [0.00, 1.00]"  # cannot leave 0..1, as success cannot
+    ends = whole, whole, "80.00 [0.00, 100.00]"
+    nothing = "0.20 one seed", "0.20 one seed", "20.00 one seed", "-60.00 one seed", "never"
     assert table.rows == [
         ["Unlock", "policy of MultiEnv", "C-BET", "100", *ends, "", "60, never"],
         ["Unlock", "nothing", "C-BET", "100", *nothing],
