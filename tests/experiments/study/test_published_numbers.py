@@ -269,6 +269,50 @@ def test_the_ablation():
         assert row["mean of three"] == text(each_seed(ran)), name
 
 
+THREE = ("MultiEnv", "DoorKey", "KeyCorridor")
+LAPTOP, MORE_FRAMES = ("study.csv", "9600000"), ("study-40-actors.csv", "50160000")
+CLAIMS = (  # of the paper -> table and frames, metric, and setup and method of both sides
+    ("C-BET's policy succeeds most", MORE_FRAMES, SUCCESS, (THREE, "cbet"), (THREE, "count")),
+    ("it makes the most", MORE_FRAMES, INTERACTIONS, (THREE, "cbet"), (THREE, "count")),
+    ("RIDE, Curiosity, RND play", ("study.csv", "33024000"), INTERACTIONS, (THREE, "ride"), None),
+    ("RIDE, Curiosity, RND play", ("study.csv", "33024000"), INTERACTIONS, (THREE, "rnd"), None),
+    *(
+        ("MultiEnv is the best", ("study.csv", "33024000"), SUCCESS, (("MultiEnv",), "cbet"), other)
+        for other in ((("DoorKey",), "cbet"), (("KeyCorridor",), "cbet"))
+    ),
+    *(
+        (claim, LAPTOP, SUCCESS, (setups, ours), (setups, theirs))
+        for claim, setups, ours, theirs in (
+            ("with noise, Count needs", ("NoisyTV",), "count-resets", "count"),
+            ("C-BET is ahead of other", THREE, "cbet", "product"),
+            ("panoramas are for changes", THREE, "cbet", "cbet-egocentric"),
+            ("and not for states", THREE, "count-resets", "count-resets-panoramic"),
+            ("C-BET needs resets", THREE, "cbet", "cbet-no-resets"),
+            ("resets help Count", ("DoorKey",), "count-resets", "count"),
+            ("resets help Count", ("MultiEnv",), "count-resets", "count"),
+        )
+    ),
+)
+
+
+@pytest.mark.parametrize(("claim", "where", "metric", "ours", "theirs"), CLAIMS)
+def test_claims(claim, where, metric, ours, theirs):
+    file, frames = where
+
+    def seeds(setups, method, frames):
+        wanted = {"method": method, "frames": frames}
+        ran = [row for setup in setups for row in study(file, setup=setup, **wanted)]
+        return each_seed(in_all_setups(ran) if setups == THREE else ran, metric)
+
+    against = seeds(*theirs, frames) if theirs else seeds(("",), "untrained", "0")
+    (said,) = [
+        row["here"]
+        for name, row in table(RESULTS, "claim of the paper").items()
+        if name.startswith(claim)
+    ]
+    assert intervals.difference(seeds(*ours, frames), against).text(1) in said
+
+
 def test_noisy_tv():
     for name, row in table(RESULTS, "policy", "MultiRoom").items():
         for setup in ("MultiRoom", "NoisyTV"):
