@@ -1,7 +1,6 @@
 """Titles and colours of methods, the same in all pictures and reports."""
 
 from collections.abc import Iterable
-from itertools import cycle
 
 # Name -> title, colour. The paper's methods have Okabe and Ito's colours, which people with any
 # colour vision tell apart.
@@ -54,11 +53,11 @@ def colors(names: Iterable[str]) -> dict[str, str]:
     Other names, and variants whose colour is taken, get one of `OTHERS`.
     """
     found: dict[str, str] = {}
-    free = cycle(OTHERS)
-    for name in names:
+    for name in dict.fromkeys(names):
         base, words = _split(name)
         own = _paler(BASES[base][1], len(words)) if base else ""
-        found[name] = next(free) if own in ("", *found.values()) else own
+        taken, other = ("", *found.values()), OTHERS[len(found) % len(OTHERS)]
+        found[name] = next((c for c in (own, *OTHERS) if c not in taken), other)
     return found
 
 

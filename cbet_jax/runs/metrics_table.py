@@ -134,7 +134,8 @@ def read(path: Path) -> dict[str, dict[int, Column]]:
     reader = csv.reader(whole[1:])
     try:
         for seed, frames, name, value in reader:
-            rows.setdefault(name, {}).setdefault(int(seed), []).append((int(frames), float(value)))
+            if abs(number := float(value)) < np.inf:  # the last ones of a diverged run are not
+                rows.setdefault(name, {}).setdefault(int(seed), []).append((int(frames), number))
     except (ValueError, csv.Error):
         raise UnreadableError(f"{path} is damaged in line {reader.line_num + 1}") from None
     with reading(path):

@@ -19,7 +19,7 @@ from cbet_jax.intrinsic import own
 from cbet_jax.networks.policy_network import sample_actions
 from cbet_jax.program import make_program, seed_keys
 from cbet_jax.runs import metrics_table, pretrained
-from cbet_jax.runs.directory import Checkpoint, RunDirectory, RunDirectoryError
+from cbet_jax.runs.directory import NEWEST, Checkpoint, RunDirectory, RunDirectoryError
 from cbet_jax.runs.host_loop import NonFiniteLossError
 from cbet_jax.runs.saved_policies import load_params
 from cbet_jax.settings.ranges import check_between
@@ -105,7 +105,7 @@ def load(run: Path | str, seed_index: int = 0, *, frames: Checkpoint = None) -> 
     """
     if pretrained.is_named(Path(run)):
         settings, params, done, _ = pretrained.read(Path(run))
-        if frames not in (None, done):
+        if frames not in (None, NEWEST, done):
             raise RunDirectoryError(f"{run} has {done} frames, not {frames}")
     else:
         directory = RunDirectory(Path(run))

@@ -103,7 +103,7 @@ def _over_seeds(table: Sequence[EvaluationRow]) -> EvaluationRow:
     }
     episodes = sum(row.episodes for row in table)
     if rate := measured.get("success_rate"):
-        if rate.low == rate.high:  # equal seeds say nothing of their spread, but episodes do
+        if np.isclose(rate.low, rate.high):  # equal seeds say nothing of a spread, but episodes do
             rate = intervals.share(np.arange(episodes) < round(rate.value * episodes))
         measured["success_rate"] = Estimate(rate.value, max(rate.low, 0.0), min(rate.high, 1.0))
     return table[0]._replace(

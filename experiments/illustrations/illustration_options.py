@@ -60,7 +60,7 @@ class RewardMapOptions:
     env: str = "DoorKey-8x8"  # the environment
     level_seed: ranges.Seed = 4  # draws its level
     source: Annotated[Path | None, FROM] = None
-    checkpoint: Checkpoint = None  # frames of RUN's checkpoint (default: its newest)
+    checkpoint: Checkpoint = None  # frames of RUN's checkpoint (default: as `evaluate`'s)
     seed_index: int = 0  # which of RUN's seeds plays
     worlds: ranges.Worlds = 64  # copies that are played side by side and counted together
     steps: ranges.Steps = 1000  # steps in each copy

@@ -73,7 +73,7 @@ def player(options: RewardMapOptions, world: World, console: Console) -> tuple[A
     """Return the agent that visits the level: a run's policy, or a uniformly random one."""
     if options.source is None:
         return uniform(world.num_actions), AgentParams(())
-    directory = RunDirectory(options.source)
+    directory = RunDirectory(outputs.given_run(options.source))
     settings = gridworld_settings(directory)
     check_between("seed_index", options.seed_index, 0, settings.seeds - 1)
     policies = load_policies(directory, settings, world, options.checkpoint)

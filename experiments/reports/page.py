@@ -17,7 +17,7 @@ from cbet_jax.runs.reading import read_bytes
 HERE = Path(__file__).parent
 MEDIA = {".png": "image/png", ".gif": "image/gif"}
 SHORT = 40  # letters; a table breaks no lines if all its cells are shorter
-PICTURE = re.compile(r'<img src="([^":]+)"')
+PICTURE = re.compile(r'<img src="([^"]+)"')
 
 
 def write(path: Path, title: str, body: str, *, again: bool = False) -> Path:

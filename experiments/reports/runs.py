@@ -138,7 +138,8 @@ def curves(runs: Sequence[Run], until: int | None = None) -> dict[str, dict[str,
 
 def ends(runs: Sequence[Run], until: int) -> list[Row]:
     """Return each metric over the last tenth of frames, in all worlds and in each world."""
-    window, at = -(-until // LAST), np.array([until])
+    window = -(-until // LAST)
+    at = np.arange(until - (LAST - 1) * window, until + 1, window)
     rows = []
     for metric in metrics.MAIN:
         of_runs = [run.metrics.get(metric, {}) for run in runs]
@@ -146,7 +147,7 @@ def ends(runs: Sequence[Run], until: int) -> list[Row]:
         for world in sorted(worlds, key=lambda world: world != ALL_WORLDS):
             for run, lines in zip(runs, of_runs, strict=True):
                 values = {
-                    seed: float(in_world(lines, world, seed, window, at)[0])
+                    seed: float(in_world(lines, world, seed, window, at)[-1])
                     for seed in sorted(lines.get(world, {}))
                 }
                 values = {seed: value for seed, value in values.items() if not np.isnan(value)}

@@ -183,8 +183,7 @@ class Findings:
 
     def flat_from(self, key: Key) -> float:
         """Return the frames from which a curve continues the last values of seeds that ended."""
-        longest = self._longest(key)
-        return min((end for end in self._ended(key) if end < longest), default=np.inf)
+        return min((end for end in self._ended(key) if end < self._longest(key)), default=np.inf)
 
     def _ended(self, key: Key) -> set[int]:
         return {*self._values.get((*key[:4], ENDED_EARLY), {})}

@@ -137,7 +137,7 @@ def profiles(folder: Path, found: Findings) -> Pictures:
     for way in found.ways():
         scores = found.scores(way, tasks)
         if len(scores) >= max(len(tasks), 2):
-            how = "transfer" if way[1] else "tabula rasa"
+            how = f"transfer from {way[1]}" if way[1] else "tabula rasa"
             shares = bootstrap(partial(profile, thresholds=thresholds), scores)
             lines[f"{way[2]}, {how}"] = Curve(thresholds, *shares)
     if len(lines) < 2:

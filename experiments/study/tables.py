@@ -23,7 +23,7 @@ from experiments.study.contents import (
     published,
 )
 from experiments.study.findings import Findings
-from experiments.study.plan import PRETRAIN
+from experiments.study.plan import EVALUATION, PRETRAIN
 from experiments.study.results import CURVES, FRAMES_TO_SOLVE, SOLVED
 
 DIGITS = 2
@@ -127,13 +127,13 @@ def evaluations(found: Findings) -> Table:
 
 def worlds(found: Findings, setup: str, metric: str) -> Table:
     """Return the result of each method's latest policy in each world."""
-    rows = []
+    rows, there = [], dict.fromkeys((*TEN_WORLDS, *found.names(EVALUATION, 3)))
     for method in (*found.methods(setup), *RANDOM):
         at = (0,) if method in RANDOM else (found.evaluated_at((setup,), method)[-1],)
-        cells = [found.row((setup,), method, metric, at, (world,)) for world in TEN_WORLDS]
+        cells = [found.row((setup,), method, metric, at, (world,)) for world in there]
         if any(cells):
             rows.append([title(method), span(at), *map(_cell, cells)])
-    return Table((f"method{_unit(metric)}", "frames", *TEN_WORLDS), rows)
+    return Table((f"method{_unit(metric)}", "frames", *there), rows)
 
 
 def pretraining(found: Findings) -> Table:

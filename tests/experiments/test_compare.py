@@ -128,3 +128,17 @@ def test_a_seed_without_an_episode_in_a_world_has_no_value_there(tmp_path):
 def test_a_speed_is_a_positive_finite_number_or_not_shown(said):
     assert runs.speed_of({"frames_per_second": said}) == 0
     assert runs.speed_of({"frames_per_second": 1234}) == 1234
+
+
+def test_the_end_of_all_worlds_has_every_seed_even_if_a_world_ended_no_episode_of_late(tmp_path):
+    RunDirectory(tmp_path).create(replace(PRESETS["smoke"], seeds=2))
+    rows = [
+        f"{seed},{at},interactions{world},{seed + 1}\n"
+        for seed in range(2)
+        for at in range(100, 1001, 100)
+        for world in ("", "/a", "/b")
+        if not (seed == 1 and world == "/b" and at > 800)
+    ]
+    (tmp_path / "metrics.csv").write_text(HEADER + "".join(rows))
+    first, *_ = runs.ends(runs.read([str(tmp_path)]), 1000)
+    assert (first.world, first.values) == ("all worlds", {0: 1.0, 1: 2.0})

@@ -253,3 +253,10 @@ def test_a_table_is_sorted_by_the_column_that_is_clicked(tmp_path, column, click
     shown = browser.show(path, tmp_path, 400)
     assert not shown.console
     assert re.findall(r"<tr>\s*<td>([\w-]+)", shown.dom) == order
+
+
+def test_pictures_in_a_folder_with_a_colon_are_inside(tmp_path):
+    (tmp_path / "a:b").mkdir()
+    Image.new("RGB", (4, 3)).save(tmp_path / "a:b" / "watch.gif")
+    path = page.write(tmp_path / "x.html", "Title", page.picture("a:b/watch.gif", "watch"))
+    assert 'src="data:image/gif;base64,' in path.read_text()

@@ -29,3 +29,8 @@ def test_a_method_has_one_colour_and_its_variants_have_paler_ones():
     assert len({found[name] for name in ("cbet", "cbet-no-resets", "count", "count-resets")}) == 4
     for runs in (["cbet-1e-3", "cbet-1e-4", "cbet", "cbet-a-b-c"], ["float32", "cbet", "bfloat16"]):
         assert len(set(colors(runs).values())) == len(runs)
+
+
+def test_no_two_names_have_one_colour_while_others_are_free():
+    for names in (("product", "mine"), ("changes", "a", "b", "c")):
+        assert len(set(colors(names).values())) == len(names)

@@ -95,3 +95,10 @@ def test_a_mean_of_episodes_knows_how_many_they_were(tmp_path):
     # Not all numbers of episodes are known.
     assert read["success"][0].episodes is None
     assert read["episodes"][0].episodes is None
+
+
+def test_numbers_that_are_not_finite_are_left_out(tmp_path):
+    path = tmp_path / "metrics.csv"  # of a run that diverged
+    path.write_text(metrics_table.HEADER + "0,10,loss,2.0\n0,20,loss,inf\n0,20,entropy,nan\n")
+    table = metrics_table.read(path)
+    assert {name: column[0].values.tolist() for name, column in table.items()} == {"loss": [2.0]}

@@ -11,6 +11,7 @@ import jax
 import numpy as np
 import pytest
 
+import cbet_jax
 from cbet_jax.config import RunSettings, TransferSettings
 from cbet_jax.runs import checkpoint, pretrained
 from cbet_jax.runs.directory import RunDirectoryError
@@ -188,3 +189,7 @@ def test_policies_of_the_package_are_small_and_open(name, tmp_path):
     frames = load_policies(directory, settings, world).loaded.position.frames
     assert frames == settings.train.frames
     assert replace(settings, seeds=1) == settings
+
+
+def test_the_newest_checkpoint_of_a_policy_of_the_package_is_its_only_one(here):
+    assert cbet_jax.load(NAME, frames="newest").frames == cbet_jax.load(NAME).frames

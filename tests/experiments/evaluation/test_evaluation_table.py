@@ -82,3 +82,11 @@ def test_what_is_not_measured_is_left_out(tmp_path):
             assert row["success_rate"] == row["unique_interactions_low"] == ""
             assert float(row["extrinsic_return"]) == float(row["episode_length"]) > 0
     assert picture.exists()
+
+
+def test_equal_seeds_have_the_interval_of_their_episodes_whatever_rounding_makes_of_their_mean():
+    success = np.arange(100) < np.full((3, 1), 10)  # the mean of three 0.1 is not 0.1
+    ones = np.ones((3, 100))
+    episodes = Episodes(success, ones, ones, ones, np.ones((3, 100, 7)))
+    *_, over_seeds = evaluation_table.rows("cbet", 0, "Unlock", episodes)
+    assert over_seeds.measured["success_rate"].text(2) == "0.10 [0.07, 0.14]"

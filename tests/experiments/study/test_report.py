@@ -11,7 +11,7 @@ from cbet_jax.runs.metrics_table import Column
 from envs.names import TRANSFER
 from experiments.evaluation.evaluation_table import ALL_WORLDS, UNIFORM
 from experiments.reports.comparison import ENTROPY, SHARES
-from experiments.study import report, results, tables
+from experiments.study import pictures, report, results, tables
 from experiments.study.contents import INTERACTIONS, SUCCESS, TABLES, published
 from experiments.study.findings import Findings
 from experiments.study.plan import EVALUATION, PRETRAIN, TABULA_RASA
@@ -264,3 +264,22 @@ def test_what_is_published_belongs_to_a_table():
     assert all(set(setups.split()) <= set(SETUPS) for _, setups, _, _ in known)
     assert all(method in (*VARIANTS, "untrained") for _, _, method, _ in known)
     assert len(known) == 128
+
+
+def test_profiles_show_the_policies_of_each_setup(tmp_path, monkeypatch):
+    shown = []
+    monkeypatch.setattr(pictures.figures, "lines", lambda *given: shown.extend(given[2]))
+    known = [
+        Result(TRANSFER_STAGE, setup, "cbet", 0, task, "extrinsic_return", 100, 10, value)
+        for setup, value in (("MultiEnv", 0.9), ("DoorKey", 0.1))
+        for task in ("Unlock", "DoorKey-8x8")
+    ]
+    pictures.profiles(tmp_path, Findings(known))
+    assert list(shown[0].lines) == ["cbet, transfer from MultiEnv", "cbet, transfer from DoorKey"]
+
+
+def test_worlds_beside_the_ten_are_shown_too():
+    known = evaluations("MultiEnv", "cbet", SUCCESS, [0.2])
+    known.append(known[0]._replace(environment="DoorKey-5x5"))
+    table = tables.worlds(Findings(known), "MultiEnv", SUCCESS)
+    assert (table.header[-1], table.rows[0][-1]) == ("DoorKey-5x5", "20.00 one seed")
