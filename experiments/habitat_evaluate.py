@@ -153,7 +153,7 @@ def plan_of(options: HabitatEvaluateOptions, runs: "Sequence[EvaluatedRun]") -> 
     stored = runs[0].habitat  # all runs have the same
     played = replace(
         habitat.trusted(stored, options.simulator),
-        up=options.up or stored.up,
+        up=options.up or (stored.up if options.scenes else None),  # the runs' is of own scenes
         max_steps=options.steps + 1,
         random_starts=options.random_starts,
         shared_start=True,  # one place in an evaluation, as in the published code
@@ -179,7 +179,8 @@ def chosen_scenes(
         return REPLICA
     if played.simulator in SIMULATORS:
         own = {name for run in runs for name in run.settings.environments}
-        return tuple(name for name in NAMES if name not in own)
+        if others := tuple(name for name in NAMES if name not in own):
+            return others
     raise SettingsError(f"name the scenes for {played.simulator}: --scenes PATH ...")
 
 

@@ -74,21 +74,6 @@ def load_params(directory: RunDirectory, frames: Checkpoint = None) -> Loaded[Ag
         arrays, position = checkpoint.read_arrays(path, (POLICY, FIXED))
         return params_of(arrays, directory.root), position
 
-    return _load(directory, read, frames)
-
-
-def without_reference(
-    params: AgentParams, transfer: TransferSettings | None
-) -> tuple[AgentParams, TransferSettings | None]:
-    """Return a policy without the frozen one, if any, that fine-tuning only kept it near."""
-    if transfer is None or not transfer.fine_tune:
-        return params, transfer
-    return AgentParams(params.learnt, params.fixed.policy.fixed), transfer.transfer
-
-
-def _load[T](
-    directory: RunDirectory, read: Callable[[Path], tuple[T, Position]], frames: Checkpoint
-) -> Loaded[T]:
     best = checkpoints(directory.best)
     if best and frames in (None, BEST):
         return Loaded(*read(best[-1]), best[-1])
@@ -109,6 +94,15 @@ def _load[T](
             f"no checkpoint at {frames} frames in {directory.root}; there: {there}"
         )
     return Loaded(*read(found[-1]), found[-1])
+
+
+def without_reference(
+    params: AgentParams, transfer: TransferSettings | None
+) -> tuple[AgentParams, TransferSettings | None]:
+    """Return a policy without the frozen one, if any, that fine-tuning only kept it near."""
+    if transfer is None or not transfer.fine_tune:
+        return params, transfer
+    return AgentParams(params.learnt, params.fixed.policy.fixed), transfer.transfer
 
 
 def params_of(arrays: Mapping[str, np.ndarray], where: Path) -> AgentParams:

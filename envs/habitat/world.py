@@ -94,9 +94,11 @@ def habitat_world(
         )
         ended = ended | result.cut
         after = _update(agents, result, random_starts & ended)
+        visits = visit(grid, agents.visits, result.reached)
+        visits = visit(grid, visits, result.position) if random_starts else visits
         after = after._replace(
             played=jnp.where(ended, 0, played),
-            visits=visit(grid, agents.visits, result.reached),
+            visits=visits,
             cuts=agents.cuts + result.cut.sum(dtype=jnp.int32),
         )
         return after, _observe(result, played, ended)

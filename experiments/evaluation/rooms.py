@@ -72,6 +72,8 @@ def open_runs(paths: Sequence[Path]) -> list[EvaluatedRun]:
     directories = [RunDirectory(path) for path in paths]
     settings = [habitat.habitat_settings(directory) for directory in directories]
     names = _names(distinct_names(paths), [run for run, _ in settings])
+    for name in {UNTRAINED, UNIFORM}.intersection(names):
+        raise SettingsError(f"the table calls random play {name!r}: rename that run's directory")
     for path, (_, played) in zip(paths, settings, strict=True):
         first, other = (asdict(_comparable(each)) for each in (settings[0][1], played))
         difference = first_difference(first, other)

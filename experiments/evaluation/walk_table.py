@@ -127,7 +127,10 @@ def line(walked: Walked) -> str:
     """Return a scene's rows as one line."""
     found = of_policies(with_means(rows(walked))).values()
     means = [f"{row.policy} {row.positions.value:.1f}" for row in found]
-    return f"{walked.scene}: positions an episode: {', '.join(means)}"
+    each = [places for seeds in walked.places.values() for places in seeds.values()]
+    cut = np.isnan(np.concatenate(each)[:, -1, 0]).sum()
+    short = f" ({cut} episodes were cut short: their simulators were lost)" if cut else ""
+    return f"{walked.scene}: positions an episode: {', '.join(means)}{short}"
 
 
 def show(console: Console, table: Sequence[WalkRow], title: str) -> None:

@@ -14,6 +14,7 @@ from cbet_jax.runs import compilation_cache
 from cbet_jax.runs.directory import RunDirectory
 from cbet_jax.runs.saved_policies import load_policies
 from cbet_jax.settings.ranges import check_between, check_fields
+from envs.habitat import apartments
 from envs.minigrid import make_world
 from envs.minigrid.generators import NAMES, find
 from experiments.common import habitat, opening
@@ -75,7 +76,7 @@ def watch_scene(
     """Show a run's policy in a scene of rooms, and refuse options that are for gridworlds."""
     refuse_given(options, ("terminal", "beside_random", "explore"), "gridworlds")
     assert options.directory is not None
-    up = options.up or played.up
+    up = options.up or (None if options.env in apartments.NAMES else played.up)
     endless = replace(played, max_steps=played.max_steps + 1, up=up)
     process = habitat.process_settings(
         options.env or settings.environments[0], endless, options.simulator_python

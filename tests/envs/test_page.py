@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from envs.minigrid import make_world
-from envs.minigrid.generators import find, own_worlds, sample_levels
+from envs.minigrid.generators import find, sample_levels
 from envs.minigrid.level import PICK_UP, REACH_GOAL
 from experiments.common.cli import load_world
+from tests.support.own_world import forget
 
 PAGE = Path(__file__).parent.parent.parent / "envs" / "README.md"
 LONGEST = 32  # lines of an example
@@ -24,7 +25,7 @@ def files(tmp_path):
         (tmp_path / name).write_text(code)
         assert code.count("\n") <= LONGEST, name
     yield tmp_path
-    own_worlds.forget()
+    forget()
 
 
 @pytest.mark.parametrize(

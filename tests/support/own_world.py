@@ -33,4 +33,10 @@ def own_world(folder: Path, content: str = MAPS) -> Iterator[Path]:
     try:
         yield path
     finally:
-        own_worlds.forget()
+        forget()
+
+
+def forget() -> None:
+    """Forget all worlds that were added, as another process would not know them."""
+    for made in (own_worlds._generators, own_worlds._functions):
+        made.clear()

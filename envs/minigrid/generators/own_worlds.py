@@ -60,12 +60,6 @@ def add(name: str, make: Callable[..., Any]) -> None:
         _generators[name] = _generator(name, make)
 
 
-def forget() -> None:
-    """Forget all worlds that were added."""
-    _generators.clear()
-    _functions.clear()
-
-
 def refuse_unnamed(names: Iterable[str]) -> None:
     """Refuse users' worlds (code) that no command line has named, by an UnnamedWorld error."""
     for name in names:

@@ -187,3 +187,11 @@ def test_a_simulator_that_is_lost_too_often_stops_the_run_in_one_line(
     assert "\n" not in str(error.value)
     assert caplog.records == []  # JAX logs a failed callback, unless it is told not to
     assert capfd.readouterr().err == ""
+
+
+def test_starts_of_later_episodes_count(raycasts) -> None:
+    world = habitat_world(raycasts, max_steps=2, random_starts=True)
+    (state, _), (states, _), end = play(world, np.zeros((8, 2), np.int32))
+    been = np.concatenate([state.position[None], states.position, states.reached]).reshape(-1, 3)
+    rounded = {tuple(cell) for cell in np.round(been[:, [0, 2]].astype(float) / CELL)}
+    assert int(world.report(end)["positions"]) == len(rounded)

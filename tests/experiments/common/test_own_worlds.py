@@ -4,7 +4,6 @@ import pytest
 
 from cbet_jax.config import SettingsError
 from envs.minigrid.generators import find
-from envs.minigrid.generators import own_worlds as known
 from experiments import minigrid_evaluate, minigrid_pretrain
 from experiments.common import cli, opening
 from experiments.minigrid_evaluate import EvaluateOptions
@@ -13,7 +12,7 @@ from experiments.sweeps.grid import plan, read_grid
 from experiments.sweeps.jobs import check
 from experiments.watching import film_command as command
 from experiments.watching.options import WatchOptions
-from tests.support.own_world import own_world
+from tests.support.own_world import forget, own_world
 
 
 @pytest.fixture
@@ -25,7 +24,7 @@ def file(tmp_path):
 def test_a_world_is_loaded_and_found(file):
     name = cli.load_world(f"{file}:make")
     assert str(find(name)) == f"{name}: 5x3, reach the goal within 9 steps"
-    known.forget()
+    forget()
     assert cli.load_world(f"{file}:make") == name  # its code was loaded before
     assert find(name).max_steps == 9
 

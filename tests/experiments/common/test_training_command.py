@@ -7,11 +7,10 @@ import pytest
 from cbet_jax import own_code
 from cbet_jax.intrinsic import METHODS
 from cbet_jax.runs.directory import RunDirectory
-from envs.minigrid.generators import own_worlds
 from experiments import minigrid_pretrain
 from tests.support.fake_program import fake_program
 from tests.support.own_method import own_method
-from tests.support.own_world import own_world
+from tests.support.own_world import forget, own_world
 from tests.support.refusal import refused
 from tests.support.tiny import ARGUMENTS, CHUNK_FRAMES
 
@@ -136,7 +135,7 @@ def test_a_run_keeps_its_own_worlds_and_resumes_with_them_only(tmp_path, monkeyp
         assert not directory.world(2).exists()  # both functions are in one file
 
         longer = [*out, "--resume", "--frames", str(2 * CHUNK_FRAMES)]
-        own_worlds.forget()  # as in another process
+        forget()  # as in another process
         line = refused(minigrid_pretrain.main, longer, capsys)
         assert "name it on the command line, with --envs my_world.py:make" in line
         minigrid_pretrain.main([*longer, *worlds])

@@ -14,6 +14,7 @@ from envs.minigrid.generators.own_worlds import UnnamedWorld
 from experiments.evaluation import evaluation_table, gridworlds
 from experiments.evaluation.evaluation_table import UNIFORM, UNTRAINED
 from tests.support.evaluated import EPISODES, WORLDS
+from tests.support.own_world import forget
 from tests.support.tiny import SEEDS, pretrained
 from tests.support.worlds import corridor
 
@@ -62,7 +63,7 @@ def test_a_world_with_rules_of_its_own_is_evaluated_alone(tmp_path):
     assert len(lines) == len(rows)
     with pytest.raises(UnsupportedEnvironment, match="played alone"):
         gridworlds.open_run(run.root, (*names, "Unlock"), None, Console())
-    own_worlds.forget()
+    forget()
 
 
 def test_a_run_in_a_world_of_ones_own_says_what_to_name(tmp_path):

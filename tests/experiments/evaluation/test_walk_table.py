@@ -80,3 +80,11 @@ def test_the_file_says_after_how_many_frames(tmp_path):
     assert [row["checkpoint_frames"] for row in table] == ["1000"] * 3 + ["0"] * 2
     assert {row["evaluation_seed"] for row in table} == {"7"}
     assert table[2]["positions_of_all_episodes"] == "4"
+
+
+def test_episodes_of_lost_simulators_are_told():
+    places = walking(4, 4)
+    assert "cut" not in walk_table.line(Walked("studio", FLOOR, {"cbet": {5: places}}))
+    places[1, 2:] = np.nan
+    shown = walk_table.line(Walked("studio", FLOOR, {"cbet": {5: places}}))
+    assert shown.endswith("(1 episodes were cut short: their simulators were lost)")

@@ -9,6 +9,7 @@ from envs.errors import UnknownEnvironment, UnsupportedEnvironment
 from envs.minigrid.generators import find, own_worlds
 from envs.minigrid.generators.generator import empty_room, make_generator
 from envs.minigrid.level import REACH_GOAL, make_level
+from tests.support.own_world import forget
 from tests.support.worlds import corridor
 
 ROOM = "WGWGWGWGWG\nWG>>  GGWG\nWGWGWGWGWG"
@@ -17,7 +18,7 @@ ROOM = "WGWGWGWGWG\nWG>>  GGWG\nWGWGWGWGWG"
 @pytest.fixture(autouse=True)
 def _forgotten():
     yield
-    own_worlds.forget()
+    forget()
 
 
 def generator(*, size=4, width=4, max_steps=9, task=REACH_GOAL, ready=True):
