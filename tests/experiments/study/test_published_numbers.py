@@ -13,18 +13,21 @@ from cbet_jax.analysis import intervals
 from cbet_jax.analysis.method_style import title
 from envs.names import TRANSFER
 from experiments.study import results
+from experiments.study.findings import Findings
 from experiments.study.results import FRAMES_TO_SOLVE, FRAMES_TO_SUCCEED
+from experiments.study.tables import aggregates
 
 EXPERIMENTS = Path(results.__file__).parents[1]
 EXPLORATION, RESULTS = "exploration.md", "study/RESULTS.md"
 REWARDS = ("cbet", "count", "ngu-episodic", "re3", "noveld", "e3b", "rnd", "curiosity", "ride")
 ROWS = {title(name): name for name in REWARDS}
-ROWS["`rnd-normalized` (one value)"] = "rnd-normalized"
+ROWS["`rnd-normalized`"] = "rnd-normalized"
 METHODS = {**ROWS, "NGU's": "ngu-episodic"}
 AS_PUBLISHED = {"coefficient": "", "starts": "spread", "decay_frames": "100000000"}
 FULL_RATE, THIRD = "0.001", "0.0003"
 SUCCESS, INTERACTIONS = "success_rate", "unique_interactions"
 NOT_REACHED = "-"
+FIVE = ("cbet", "noveld", "re3", "count", "ngu-episodic")  # fine-tuned in all tasks
 
 Row = dict[str, str]
 
@@ -189,6 +192,22 @@ def test_fine_tuned_tasks():
             if name != "task":
                 method = f"{METHODS[name]}-fine-tuned"
                 assert cell == times_to_succeed(method, task.split()[0]), (task, name)
+
+
+def test_all_tasks_together():
+    """Their interquartile means stand in the order of the runs that learnt."""
+    known = [
+        row
+        for row in results.read(EXPERIMENTS / "results" / "fine-tuning.csv")
+        if row.method.endswith("-fine-tuned")
+    ]
+    tried = [{row.environment for row in known if row.method == f"{m}-fine-tuned"} for m in FIVE]
+    tasks = set.intersection(*tried)
+    found = Findings(row for row in known if row.environment in tasks)
+    means = {row[1]: row[3] for row in aggregates(found).rows}
+    said = ", ".join(means[f"{title(method)} fine tuned"] for method in FIVE)
+    assert len(tasks) == 11
+    assert said in (EXPERIMENTS / EXPLORATION).read_text()
 
 
 OF_SETUPS = {
