@@ -151,23 +151,39 @@ def test_rewards_after_33_million_frames_with_the_coefficient_that_interacted_mo
     assert row["interactions"] == text(each_seed(ran, INTERACTIONS))
 
 
+OF_STUDY = {  # cells of the grid that a study has, too; others are in episodic.csv
+    **{("states", "never"): "count", ("states", "at random"): "count-resets"},
+    **{("changes", "at random"): "changes"},
+    **{("both", "never"): "cbet-no-resets", ("both", "at random"): "cbet"},
+}
+REWARDED = {"states": "count", "changes": "ablation-changes", "both": "cbet"}
+RESET = {"never": "never-reset", "at random": "random", "each episode": "episodic"}
+
+
+def of_grid(what: str, when: str, frames: str) -> np.ndarray:
+    """Return each seed's success with counts of `what` that are reset `when`."""
+    variant = OF_STUDY.get((what, when), "")
+    known = [*study("study.csv", setup="MultiEnv", method=variant, frames=frames)]
+    own = {"method": REWARDED[what], "counts": RESET[when], "frames": frames}
+    return each_seed(known or stored("episodic.csv", **own))
+
+
 def test_states_and_changes():
-    at_random = {"states": "count-resets", "changes": "changes", "both": "cbet"}
-    never = {"states": "count", "both": "cbet-no-resets"}
-    episodic = {"states": "count", "changes": "ablation-changes", "both": "cbet"}
-    for name, row in table(EXPLORATION, "", "never").items():
-        frames = {"frames": "9600000"}
-        own = {"method": episodic[name], **frames}
-        assert row["each episode"] == text(
-            each_seed(stored("episodic.csv", counts="episodic", **own))
-        )
-        random = study("study.csv", setup="MultiEnv", method=at_random[name], **frames)
-        assert row["at random"] == text(each_seed(random)[:3])
-        if name in never:
-            ran = each_seed(study("study.csv", setup="MultiEnv", method=never[name], **frames))
-        else:
-            ran = each_seed(stored("episodic.csv", counts="never-reset", **own))
-        assert row["never"] == text(ran[:3])
+    page = (EXPERIMENTS / EXPLORATION).read_text()
+    early = []
+    for what, row in table(EXPLORATION, "", "never").items():
+        for when in RESET:
+            if row[when]:
+                assert row[when] == text(of_grid(what, when, "33024000"))
+        means = [intervals.mean(of_grid(what, when, "9600000")[:3]).value for when in RESET]
+        early.append(f"{what} {', '.join(f'{mean:.1f}' for mean in means)}")
+    assert "; ".join(early) in page
+    for what, when, other in (
+        *(("both", "at random", "never"), ("both", "each episode", "never")),
+        *(("states", "never", "at random"),),
+    ):
+        sides = (of_grid(what, each, "33024000") for each in (when, other))
+        assert intervals.difference(*sides).text(1) in page
 
 
 def times_to_succeed(method: str, task: str) -> str:
