@@ -411,3 +411,14 @@ def test_rooms():
             low, high = (float(seeds[0][f"positions_{end}"]) for end in ("low", "high"))
             said = said._replace(low=low, high=high)
         assert cell == said._replace(low=max(said.low, 0.0)).text(0), heading
+
+
+def test_positions_while_pre_training_in_rooms():
+    ends = stored("habitat-pretraining.csv", frames="300000")
+    cbet, count = (
+        np.array([float(row["positions"]) for row in those(ends, method=method)])
+        for method in ("cbet", "count")
+    )
+    said = table(RESULTS, "claim of the paper")["while pre-training C-BET visits twice as much"]
+    assert f"{cbet.mean():,.0f} positions, Count {count.mean():,.0f}" in said["here"]
+    assert intervals.difference(cbet, count).text(0) in said["here"]
