@@ -139,7 +139,7 @@ def curves(runs: Sequence[Run], until: int | None = None) -> dict[str, dict[str,
 def ends(runs: Sequence[Run], until: int) -> list[Row]:
     """Return each metric over the last tenth of frames, in all worlds and in each world."""
     window = -(-until // LAST)
-    at = np.arange(until - (LAST - 1) * window, until + 1, window)
+    at = np.arange(until - (LAST - 1) * window, until + 1, window)  # a world's last mean goes on
     rows = []
     for metric in metrics.MAIN:
         of_runs = [run.metrics.get(metric, {}) for run in runs]

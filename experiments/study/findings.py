@@ -25,6 +25,7 @@ class Findings:
         self._values: dict[Key, dict[int, Seeds]] = {}  # -> frames -> seed -> value
         self._actors: dict[Key, int] = {}  # setup, method -> actors that shared the frames
         self._evaluated: dict[Key, set[int]] = {}  # setup, method -> frames
+        self._longest: dict[Key, int] = {}  # environment, metric -> frames, of all ways to learn
         self.diverged: dict[Key, int] = {}  # stage, setup, method, environment -> frames
         self.preset = ""
         self.asked: dict[str, float] = {}  # the study's settings
@@ -34,6 +35,7 @@ class Findings:
                 continue
             key = row.stage, row.setup, row.method, row.environment, row.metric
             self._values.setdefault(key, {}).setdefault(row.frames, {})[row.seed] = row.value
+            self._longest[key[3:]] = max(self._longest.get(key[3:], 0), row.frames)
             self._actors[row.setup, row.method] = row.actors
             if row.metric == ENDED:
                 self.diverged[key[:4]] = row.frames
@@ -183,7 +185,8 @@ class Findings:
 
     def flat_from(self, key: Key) -> float:
         """Return the frames from which a curve continues the last values of seeds that ended."""
-        return min((end for end in self._ended(key) if end < self._longest(key)), default=np.inf)
+        longest = self._longest.get(key[3:], 0)
+        return min((end for end in self._ended(key) if end < longest), default=np.inf)
 
     def _ended(self, key: Key) -> set[int]:
         return {*self._values.get((*key[:4], ENDED_EARLY), {})}
@@ -195,14 +198,9 @@ class Findings:
         means = {s: np.trapezoid([x[0], *x], [0, *at]) / at[-1] for s, (at, x) in lines}
         return Row(method, metric, world, means) if means else None
 
-    def _longest(self, key: Key) -> int:
-        """Return the frames of the longest run in the key's world, whichever way it is learnt."""
-        ways = [values for other, values in self._values.items() if other[3:] == key[3:]]
-        return max(map(max, ways), default=0)
-
     def _continued(self, key: Key) -> dict[int, np.ndarray]:
         """Return each seed's line; that of an ended task is as long as the task's longest."""
-        lines, ended, end = self._lines(key), self._ended(key), self._longest(key)
+        lines, ended, end = self._lines(key), self._ended(key), self._longest.get(key[3:], 0)
         for seed, (at, values) in lines.items():
             if at[-1] < end and at[-1] in ended:
                 more = np.arange(at[-1], end, at[-1] // len(at))[1:]
