@@ -1,6 +1,7 @@
 """The numbers in the tables of results follow from the committed files that the pages name."""
 
 import csv
+import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from functools import cache
@@ -274,6 +275,49 @@ def test_the_published_network(name):
     for heading, rows in ran.items():
         seeds = [*rows]
         assert row[heading] == f"{text(each_seed(seeds, INTERACTIONS))}, {text(each_seed(seeds))}"
+
+
+def test_a_task_with_the_published_network():
+    curves = defaultdict(list)
+    for row in stored("paper-network.csv", stage="transfer", metric="success"):
+        curves[row["method"]].append(
+            (int(row["seed"]), int(row["frames"]), 100 * float(row["value"]))
+        )
+    for method in ("cbet", "count"):
+        assert {frames for _, frames, _ in curves[method]} >= {3_360_000, 25_200_000}
+        assert all(success < 1 for _, frames, success in curves[method] if frames >= 3_360_000)
+
+    cbet, count = (
+        " and ".join(
+            f"{success:.0f}" for _, frames, success in curves[method] if frames == 7_200_000
+        )
+        for method in ("cbet-near", "count-near")
+    )
+    text_of_page = " ".join((EXPERIMENTS / RESULTS).read_text().split())
+    assert f"it is {cbet} % after 7.2 M, Count's {count}." in text_of_page
+
+
+def test_speeds_on_a_gpu():
+    rows = [
+        row
+        for name in ("worlds", "training")
+        for row in json.loads(
+            (EXPERIMENTS / "results" / f"benchmark-h100-{name}.json").read_text()
+        )["rows"]
+    ]
+    measured = {row["what"]: row for row in rows}
+    training = "training, laptop preset, float32, seeds: "
+    page = (EXPERIMENTS / "benchmarks/README.md").read_text()
+    for start, name, beside, digits in (
+        ("worlds, 8,192 at once: steps", "cbet-jax, 8192 worlds", "navix at its fastest", -5),
+        ("`laptop` preset, one seed: frames", f"{training}1", None, -3),
+        ("eight seeds", f"{training}8", f"{training}1", -3),
+    ):
+        speed = f"{round(measured[name]['value'], digits):,.0f}"
+        (line,) = [line for line in page.splitlines() if line.startswith(f"| {start} |")]
+        assert f"| {speed} |" in line
+        if beside:
+            assert f"{measured[name]['ratios'][beside]['value']:.1f}" in line
 
 
 VARIANTS = {
