@@ -207,7 +207,7 @@ def draw(
         for each in walked
     }
     picture = path.with_name(path.stem + MAPS)
-    yield walk_pictures.heat_maps(picture, drawn, f"Where the policies were {frames}")
+    yield walk_pictures.heat_maps(picture, drawn, f"Where each policy's first seed was {frames}")
     together = {
         each.scene: {
             name: np.concatenate(list(seeds.values())) for name, seeds in each.places.items()
