@@ -102,8 +102,7 @@ def _whole(width: int, height: int, state: State) -> UInt8[Array, "width height 
 
 def _draw_view(seen: UInt8[Array, "y x"]) -> UInt8[Array, "rows columns 3"]:
     """Draw the agent's view; it faces up, and the carried object lies under it."""
-    place = len(seen) - 1, len(seen) // 2
-    return _draw(seen, seen != c.HIDDEN, place, UP)
+    return _draw(seen, seen != c.HIDDEN, (len(seen) - 1, len(seen) // 2), UP)
 
 
 def _draw_grid(
@@ -135,4 +134,5 @@ def _draw(
 
 
 def _grid(width: int, height: int, state: State) -> UInt8[Array, "y x"]:
-    return state.level.cells[MARGIN : MARGIN + height, MARGIN : MARGIN + width]
+    cells = jnp.pad(state.level.cells, ((0, height), (0, width)), constant_values=c.WALL)
+    return cells[MARGIN : MARGIN + height, MARGIN : MARGIN + width]

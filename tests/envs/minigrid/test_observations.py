@@ -91,6 +91,18 @@ def test_smaller_grids_have_walls_around_them_and_larger_ones_are_refused():
         observer_of([large], view="full", grid=(7, 7))
 
 
+@pytest.mark.parametrize("view", ["full", "full-rgb"])
+def test_a_full_view_of_a_larger_grid_is_the_same_where_levels_are_stored_small(view):
+    observer = observer_of([find("Unlock")], view=view, grid=(25, 25))
+    levels = levels_of("Unlock", jax.random.key(0), 1)
+    level = jax.tree.map(lambda leaf: leaf[0], levels)
+    stored = [start(level), start(enlarge(level, 35, 35))]
+    see = jax.jit(observer.see)
+    small, large = (see(jax.tree.map(lambda leaf: leaf[None], one)) for one in stored)
+    assert small.shape[1:] == observer.shape
+    np.testing.assert_array_equal(small, large)
+
+
 @pytest.mark.parametrize(
     ("options", "line"),
     [
