@@ -36,12 +36,13 @@ def is_own(name: str) -> bool:
 
 def plain(name: str) -> str:
     """Return the name of own code without its digest, as a command line has it."""
-    return name.partition("@")[0]
+    place, colon, function = name.rpartition(":")  # a folder's name may have an @, too
+    return place + colon + function.partition("@")[0]
 
 
 def digest(name: str) -> str:
     """Return the digest in the name of own code; '' for other names."""
-    return name.partition("@")[2] if is_own(name) else ""
+    return name.rpartition(":")[2].partition("@")[2] if is_own(name) else ""
 
 
 def load(name: str) -> tuple[str, Callable[..., Any]]:

@@ -22,6 +22,17 @@ def test_a_function_is_loaded_once_and_named_with_the_digest_of_its_file(file):
     assert own_code.digest("cbet") == ""
 
 
+def test_an_at_sign_in_a_folders_name_begins_no_digest(tmp_path):
+    folder = tmp_path / "me@host"
+    folder.mkdir()
+    (folder / "mine.py").write_text("def their_make():\n    return 3\n")
+    name, make = own_code.load(f"{folder}/mine.py:their_make")
+    assert make() == 3
+    assert own_code.load(f"{folder}/{name}") == (name, make)
+    assert own_code.given(name) == f"{folder}/mine.py:their_make"
+    assert own_code.digest(f"{folder}/{name}") == own_code.digest(name) == name[-8:]
+
+
 @pytest.mark.parametrize(
     "words", [["--method", "{}"], ["--method={}"], ["--methods", "cbet", "{}"]]
 )
