@@ -15,7 +15,7 @@ import jax
 
 from envs.check import first_problem
 from envs.errors import UnknownEnvironment, UnsupportedEnvironment, in_a_line
-from envs.minigrid.generators.generator import Generator
+from envs.minigrid.generators.generator import Generator, sample_levels
 from envs.minigrid.generators.text_levels import text_levels
 from envs.minigrid.level import MARGIN, MAX_SIDE, TASKS, Level
 from envs.types import World
@@ -156,28 +156,27 @@ def _generator(name: str, make: Callable[[], Any]) -> Generator:
             "without a parameter it must return a map, several maps or a Generator, not "
             f"{type(made).__name__}"
         )
-    _check(made)
+    try:
+        _check(made)
+    except OwnWorldError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise OwnWorldError(f"its levels fail: {in_a_line(error)}") from None
     return made._replace(name=name)
 
 
 def _check(generator: Generator) -> None:
-    """Raise OwnWorldError for a generator that fails, or whose levels have wrong shapes."""
+    """Raise an error for a generator that fails, or whose levels have wrong shapes."""
     if not 3 <= min(generator.width, generator.height) <= MAX_SIDE >= max(generator[1:3]):
         raise OwnWorldError(f"a grid has 3 to {MAX_SIDE} cells along a side")
-    if generator.max_steps < 1:
-        raise OwnWorldError("max_steps must be at least 1")
+    if not hasattr(generator.max_steps, "__index__") or generator.max_steps < 1:
+        raise OwnWorldError("max_steps must be a whole number of at least 1")
     if generator.task not in range(len(TASKS)):
         named = ", ".join(f"{number} ({task})" for number, task in enumerate(TASKS))
         raise OwnWorldError(f"its task must be one of {named}, not {generator.task}")
-    count = 2
-
-    def advance(key: Any) -> Any:
-        return generator.advance(generator.begin(count), key, count)
-
-    try:
-        _, levels, ready = jax.eval_shape(advance, jax.random.key(0))
-    except (Exception, SystemExit) as error:
-        raise OwnWorldError(f"its levels fail: {in_a_line(error)}") from None
+    count, key = 2, jax.random.key(0)
+    advance = lambda key: generator.advance(generator.begin(count), key, count)  # noqa: E731
+    _, levels, ready = jax.eval_shape(advance, key)
     if not isinstance(levels, Level):
         raise OwnWorldError(f"its levels must be a Level, not {type(levels).__name__}")
     rows, columns = generator.height + 2 * MARGIN, generator.width + 2 * MARGIN
@@ -189,3 +188,4 @@ def _check(generator: Generator) -> None:
         )
     if ready.shape != (count,) or ready.dtype != bool:
         raise OwnWorldError("beside each level there must be one bool: whether it may be played")
+    jax.eval_shape(partial(sample_levels, generator, count=count), key)  # joins them in a batch

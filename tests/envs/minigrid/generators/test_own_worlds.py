@@ -32,6 +32,17 @@ def generator(*, size=4, width=4, max_steps=9, task=REACH_GOAL, ready=True):
     return make_generator("theirs", width, 4, max_steps, task, sample_level)
 
 
+def with_direction(direction):
+    usual = generator()
+
+    def advance(drafts, key, count):
+        drafts, levels, ready = usual.advance(drafts, key, count)
+        shape = count, *direction.shape
+        return drafts, levels._replace(agent_direction=jnp.broadcast_to(direction, shape)), ready
+
+    return usual._replace(advance=advance)
+
+
 @pytest.mark.parametrize(
     "make", [lambda: ROOM, lambda: [ROOM, ROOM], generator, lambda size=4: generator(size=size)]
 )
@@ -55,7 +66,11 @@ def test_gridworlds_are_found_by_their_names(make):
         (lambda a, b: None, "nothing, or the number of worlds"),
         (lambda: generator(size=5), "5 x 5 cells, more than its width and height, 4 x 4"),
         (lambda: generator(width=300), "3 to 255 cells"),
-        (lambda: generator(max_steps=0), "max_steps must be at least 1"),
+        (lambda: generator(max_steps=0), "max_steps must be a whole number of at least 1"),
+        (lambda: generator()._replace(max_steps=1e3), "max_steps must be a whole number"),
+        (lambda: generator()._replace(width=4.0), "its levels fail: Type"),
+        (lambda: generator()._replace(height="4"), "its levels fail: Type"),
+        (lambda: with_direction(jnp.zeros(1, int)), "its levels fail: "),
         (lambda: generator(task=4), r"its task must be one of 0 \(.*\), .*, not 4"),
         (lambda: generator(ready=1), "one bool|its levels fail"),
         (lambda: generator(size="4"), "its levels fail: Type"),
