@@ -95,7 +95,7 @@ def read_grid(text: str) -> tuple[UInt8[np.ndarray, "height width"], tuple[int, 
     told = _GREEN in lines
     lines = [line for line in lines if line != _GREEN]
     notes = [match for line in lines if (match := _NOTE.fullmatch(line))]
-    drawn = lines[: len(lines) - len(notes)]
+    drawn = [line for line in lines if not _NOTE.fullmatch(line)]
     for line in drawn:
         if line.startswith("("):
             raise ValueError(f"{line!r} is not '(x, y) holds KR' or '(x, y) under FB'")

@@ -56,6 +56,11 @@ def test_a_line_says_the_task(line, task, target):
     assert (level.task, level.target) == (task, target)
 
 
+def test_lines_may_stand_above_the_grid():
+    _, level = _first("no task\n(2, 1) holds AB" + BOX.replace("(2, 1) holds AB", ""))
+    assert to_text(level) == to_text(_first(BOX + "no task")[1])
+
+
 def test_each_episode_draws_one_of_several_maps_of_any_size():
     wide = ROOM.replace("  GG", "    GG").replace("WGWGWGWGWG", "WGWGWGWGWGWG")
     generator = text_levels("mine", [ROOM, wide])
