@@ -146,6 +146,7 @@ BROKEN = {
             "float32[12, 3], of steps and actors, not float32[12]",
         ),
         ({**ONES, "coefficient": -1.0}, "coefficient must be a number of at least 0"),
+        ({**ONES, "coefficient": np.ones(2)}, "coefficient must be a number of at least 0"),
         ({**ONES, "init": lambda key, step: ((), ())}, "init must return Params first, not ()"),
         (
             {**REMEMBERS, "observe": _one_signal},
