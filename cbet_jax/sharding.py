@@ -36,7 +36,7 @@ class DataParallel(NamedTuple):
 
     constrain: Callable[[Players], Players]  # says how their arrays are sharded
     shard_learner: Callable[[Learn], Learn]
-    mean: SameType  # averages over the row; only inside a sharded learner
+    mean: SameType  # averages over the row's `devices`; only inside a sharded learner
 
 
 ONE_DEVICE = DataParallel(unchanged, unchanged, unchanged)
@@ -62,6 +62,7 @@ def data_parallel(mesh: Mesh | None, worlds: int) -> DataParallel:
         flat, restore = ravel_pytree(tree)  # devices would wait for each other at every array
         return restore(jax.lax.pmean(flat, WORLDS))
 
+    mean.devices = mesh.shape[WORLDS]  # type: ignore[attr-defined]
     return DataParallel(constrain, shard_learner, mean)
 
 

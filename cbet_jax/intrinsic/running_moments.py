@@ -16,7 +16,7 @@ class Moments(NamedTuple):
 
     mean: Float[Array, "*shape"]
     variance: Float[Array, "*shape"]
-    weight: Float[Array, ""]  # values per number, counted on one device
+    weight: Float[Array, ""]  # values per number, of all devices: a run may move to fewer or more
 
     @property
     def deviation(self) -> Float[Array, "*shape"]:
@@ -35,11 +35,12 @@ def include(moments: Moments, values: Float[Array, "..."], mean: SameType) -> Mo
     Args:
         moments: those of all values so far.
         values: this device's part of the batch.
-        mean: averages over the devices.
+        mean: averages over the devices, whose number is its `devices` if there are several.
     """
     batch = tuple(range(values.ndim - moments.mean.ndim))
     new, squares = mean((values.mean(batch), (values**2).mean(batch)))
-    number = jnp.asarray(values.size // moments.mean.size, jnp.float32)
+    devices = getattr(mean, "devices", 1)
+    number = jnp.asarray(values.size // moments.mean.size * devices, jnp.float32)
     total = moments.weight + number
     share, difference = number / total, new - moments.mean
     between = difference**2 * share * (1 - share)

@@ -21,7 +21,10 @@ def test_moments_are_those_of_all_values_so_far():
 
 
 def test_two_devices_have_the_moments_of_both():
-    """What averages over the devices is given; here it is that of two halves."""
+    """What averages over the devices is given; here it is that of two halves.
+
+    Values weigh what they do on one device: later ones may be seen there.
+    """
     one, other = np.array([1.0, 2.0]), np.array([5.0, 12.0])
     means = {float(one.mean()): other, float(other.mean()): one}
 
@@ -29,11 +32,14 @@ def test_two_devices_have_the_moments_of_both():
         others = means[float(tree[0])]
         return (tree[0] + others.mean()) / 2, (tree[1] + (others**2).mean()) / 2
 
+    mean.devices = 2
     both = np.concatenate([one, other])
+    whole = include(begin(), jnp.asarray(both), unchanged)
     for values in (one, other):
         moments = include(begin(), jnp.asarray(values), mean)
         np.testing.assert_allclose(moments.mean, both.mean(), rtol=1e-3)
         np.testing.assert_allclose(moments.variance, both.var(), rtol=1e-3)
+        assert moments.weight == whole.weight
 
 
 def test_what_never_changes_has_no_deviation():
