@@ -43,7 +43,7 @@ def draw_figures(directory: RunDirectory) -> tuple[list[Path], int]:
     """Draw a run's learning curves on the first host, to the end even after one Ctrl-C.
 
     Returns:
-        The first host's pictures, and the signal that asked to stop meanwhile (0: no signal).
+        The first host's pictures, and the signal that asked any to stop meanwhile (0: no signal).
     """
     pictures: list[Path] = []
 
@@ -53,7 +53,7 @@ def draw_figures(directory: RunDirectory) -> tuple[list[Path], int]:
 
     with stop_on_signals("drawing") as stop:
         multihost.on_first(draw)
-    return pictures, stop.signal
+    return pictures, multihost.largest(stop.signal)
 
 
 def draw_film(directory: RunDirectory, film: Callable[[Path], None]) -> list[Path]:

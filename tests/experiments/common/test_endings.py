@@ -27,6 +27,16 @@ def test_whoever_asks_to_stop_while_curves_are_drawn_gets_no_film(tmp_path, monk
     assert endings.show_figures(run, None, film=lambda to: None) == signal.SIGTERM
 
 
+def test_no_host_films_if_another_was_asked_to_stop(tmp_path, monkeypatch):
+    """They film together, or not at all: one would wait for the others for ever."""
+    monkeypatch.setattr(figures, "draw_learning_curves", lambda *_: [])
+    monkeypatch.setattr(endings.multihost, "largest", lambda number: max(number, signal.SIGTERM))
+    monkeypatch.setattr(endings, "draw_film", lambda *_: pytest.fail("filmed"))
+    run = RunDirectory(tmp_path / "run")
+    run.create(PRESETS["smoke"])
+    assert endings.show_figures(run, None, film=lambda to: None) == signal.SIGTERM
+
+
 @pytest.mark.parametrize(
     ("words", "more"),
     [
