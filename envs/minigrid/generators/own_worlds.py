@@ -175,8 +175,9 @@ def _check(generator: Generator) -> None:
         named = ", ".join(f"{number} ({task})" for number, task in enumerate(TASKS))
         raise OwnWorldError(f"its task must be one of {named}, not {generator.task}")
     count, key = 2, jax.random.key(0)
-    advance = lambda key: generator.advance(generator.begin(count), key, count)  # noqa: E731
-    _, levels, ready = jax.eval_shape(advance, key)
+    _, levels, ready = jax.eval_shape(
+        lambda key: generator.advance(generator.begin(count), key, count), key
+    )
     if not isinstance(levels, Level):
         raise OwnWorldError(f"its levels must be a Level, not {type(levels).__name__}")
     rows, columns = generator.height + 2 * MARGIN, generator.width + 2 * MARGIN
