@@ -179,6 +179,7 @@ def test_states_and_changes():
     for what, when, other in (
         ("both", "at random", "never"),
         ("both", "each episode", "never"),
+        ("changes", "at random", "never"),
         ("changes", "each episode", "never"),
         ("states", "never", "at random"),
         ("states", "never", "each episode"),
