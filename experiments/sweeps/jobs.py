@@ -187,8 +187,9 @@ def _checked(job: Job) -> Job:
         return job
     frames = at_chunk_end(options, options.until or options.train.frames)
     asked = _with(options, out=None, resume=False)
-    # One program can train all runs that differ in numbers only.
-    together = experiment.together and not options.distributed
+    # One program can train all runs that differ in numbers only, and ends with the last of them.
+    ends_early = (options.until_success, options.without_success) != (None, None)
+    together = experiment.together and not options.distributed and not ends_early
     train = jax.tree.structure(options.train)
     alike = (job.module, _with(asked, first_seed=0, train=train)) if together else None
     return replace(job, frames=frames, seeds=options.seeds, asked=asked, alike=alike)

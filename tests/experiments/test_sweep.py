@@ -182,6 +182,15 @@ def test_a_run_that_shall_pause_is_done_there(tmp_path):
     assert check([job])[0].frames == CHUNK_FRAMES
 
 
+@pytest.mark.parametrize("rule", [(), ("--until-success", "0.9"), ("--without-success", "1M")])
+def test_tasks_that_may_end_early_wait_for_no_other(rule, tmp_path):
+    grid = read_grid(["optimizer.learning-rate=1e-4,3e-4"])
+    words = (*SHORT, "--env", "Unlock", *rule)
+    one, other = check(plan(tmp_path, "tabula_rasa", grid, words))
+    assert one.alike == other.alike
+    assert (one.alike is None) == bool(rule)
+
+
 @pytest.fixture
 def cluster(monkeypatch):
     """A cluster of this machine, whose jobs are processes, and hear the signals of SLURM."""
