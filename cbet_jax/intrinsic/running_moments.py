@@ -39,8 +39,7 @@ def include(moments: Moments, values: Float[Array, "..."], mean: SameType) -> Mo
     """
     batch = tuple(range(values.ndim - moments.mean.ndim))
     new, squares = mean((values.mean(batch), (values**2).mean(batch)))
-    devices = getattr(mean, "devices", 1)
-    number = jnp.asarray(values.size // moments.mean.size * devices, jnp.float32)
+    number = jnp.float32(values.size // moments.mean.size * getattr(mean, "devices", 1))
     total = moments.weight + number
     share, difference = number / total, new - moments.mean
     between = difference**2 * share * (1 - share)
