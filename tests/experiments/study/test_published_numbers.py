@@ -279,19 +279,15 @@ def test_the_published_network(name):
 
 
 def test_a_task_with_the_published_network():
-    curves = defaultdict(list)
+    points = defaultdict(list)
     for row in stored("paper-network.csv", stage="transfer", metric="success"):
-        curves[row["method"]].append(
-            (int(row["seed"]), int(row["frames"]), 100 * float(row["value"]))
-        )
+        points[row["method"]].append((int(row["frames"]), 100 * float(row["value"])))
     for method in ("cbet", "count"):
-        assert {frames for _, frames, _ in curves[method]} >= {3_360_000, 25_200_000}
-        assert all(success < 1 for _, frames, success in curves[method] if frames >= 3_360_000)
+        assert {frames for frames, _ in points[method]} >= {3_360_000, 25_200_000}
+        assert all(success < 1 for frames, success in points[method] if frames >= 3_360_000)
 
     cbet, count = (
-        " and ".join(
-            f"{success:.0f}" for _, frames, success in curves[method] if frames == 7_200_000
-        )
+        " and ".join(f"{success:.0f}" for frames, success in points[method] if frames == 7_200_000)
         for method in ("cbet-near", "count-near")
     )
     text_of_page = " ".join((EXPERIMENTS / RESULTS).read_text().split())
