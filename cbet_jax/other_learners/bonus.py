@@ -46,7 +46,6 @@ class BonusState(NamedTuple):
     params: Params
     memory: Memory
     optimizers: dict[str, ArrayTree]  # one for each network that learns
-    adapted: dict[str, ArrayTree]  # running means with all steps; the next update takes them on
 
 
 class Batch(NamedTuple):
@@ -81,9 +80,10 @@ def bonus(
 ) -> Bonus:
     """Return an intrinsic reward for any learner.
 
-    The reward of `step` is weighted: by the method's own coefficient, or by
-    `settings.intrinsic_coefficient`. The package's learner also counts the view at which a rollout
-    begins once more, as the published code does; here each view is counted once, the
+    The reward of `step` is weighted, by the method's own coefficient or by
+    `settings.intrinsic_coefficient`, and clipped to [-1, 1]. Running means take on each step before
+    it is paid; the package's learner takes on a whole batch. It also counts the view at which
+    a rollout begins once more, as the published code does; here each view is counted once, the
     very first not at all.
 
     Args:
@@ -109,7 +109,7 @@ def bonus(
         nothing = jnp.zeros(num_envs)
         params, memory = intrinsic.init(key, _step(_seen(obs, view_shape), nothing > 0))
         each = {name: optimizer.init(network) for name, network in params.learnt.items()}
-        return BonusState(params, memory, each, params.fixed)
+        return BonusState(params, memory, each)
 
     def step(
         state: BonusState,
@@ -123,10 +123,10 @@ def bonus(
         batch = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], one)
         memory, signal = _observe(intrinsic, state, key[None], batch, view_shape)
         trajectory = _trajectory(batch, signal, view_shape)
-        reward, _ = intrinsic.reward_and_loss(state.params, trajectory)
-        params = state.params._replace(fixed=state.adapted)
-        adapted = intrinsic.adapt(params, trajectory, unchanged).fixed
-        return state._replace(memory=memory, adapted=adapted), intrinsic.coefficient * reward[0]
+        params = intrinsic.adapt(state.params, trajectory, unchanged)
+        reward, _ = intrinsic.reward_and_loss(params, trajectory)
+        weighted = jnp.clip(intrinsic.coefficient * reward[0], -1.0, 1.0)
+        return state._replace(params=params, memory=memory), weighted
 
     def update(state: BonusState, batch: Batch) -> tuple[BonusState, Metrics]:
         keys = jax.random.split(jax.random.key(0), len(batch.action))
@@ -135,7 +135,7 @@ def bonus(
         )  # of a record that no loss reads
         signal = jax.tree.map(lambda leaf: jnp.ones(leaf.shape, leaf.dtype), shapes)
         trajectory = _trajectory(batch, signal, view_shape)
-        params = state.params._replace(fixed=state.adapted)
+        params = state.params
 
         def loss_of(learnt: dict[str, ArrayTree]) -> tuple[Float[Array, ""], Metrics]:
             _, loss = intrinsic.reward_and_loss(params._replace(learnt=learnt), trajectory)

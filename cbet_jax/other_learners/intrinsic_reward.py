@@ -142,7 +142,7 @@ class IntrinsicReward(VectorWrapper):  # gymnasium before 1.4 has no types of it
 
     def _remember(self, seen: Seen, actions: np.ndarray, ended: np.ndarray) -> None:
         """Remember a step, and learn if there are enough."""
-        if self.state is None or not (self.state.optimizers or self.state.adapted):
+        if self.state is None or not self.state.optimizers:
             self._seen = [seen]
             return
         self._seen.append(seen)
