@@ -98,22 +98,27 @@ def main(arguments: Sequence[str] | None = None) -> None:
         options: ImportOptions = cli.parse(ImportOptions, arguments, MODULE)
         from cbet_jax.networks.published_weights import WeightsError  # takes seconds
 
+        directory = RunDirectory(options.directory)
+        if directory.config.exists():
+            raise config.SettingsError(f"{directory.root} already holds a run: choose another")
         stored = read(options.source)
         try:
             policy = converted(stored, worlds(stored, options.envs))
         except WeightsError as error:
             raise config.SettingsError(f"{options.source} cannot be imported: {error}") from None
         settings = run_settings(stored, policy.network, options.envs, options.habitat)
-        directory = RunDirectory(options.directory)
         with console.status("importing"):
             imported = origin(options.source, stored)
             state = whole_state(settings, policy)
             directory.create(settings)
-            write(directory, settings, state, imported, ["python -m", MODULE, *arguments])
+            try:
+                write(directory, settings, state, imported, ["python -m", MODULE, *arguments])
+            except BaseException:
+                directory.discard()
+                raise
     evaluate = habitat.EVALUATE if settings.habitat else gridworlds.EVALUATE
-    line = f"imported at {settings.train.frames:,} frames; "
-    line += f"next: {invocation.command_line(evaluate, directory.root)}"
-    say(console, line)
+    following = invocation.command_line(evaluate, directory.root)
+    say(console, f"imported at {settings.train.frames:,} frames; next: {following}")
 
 
 def read(path: Path) -> PublishedCheckpoint:
@@ -181,7 +186,7 @@ def load(path: Path) -> Any:
             return torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # an unpickler of any bytes may raise anything
         raise config.SettingsError(
-            f"{path} is no checkpoint of PyTorch's that holds tensors and plain settings only "
+            f"{path} is damaged, or no checkpoint of PyTorch's of tensors and plain settings only "
             f"({type(error).__name__})"
         ) from None
 

@@ -12,6 +12,7 @@ from cbet_jax import own_code
 from cbet_jax.analysis.method_style import plain_name
 from cbet_jax.config import RunSettings, SettingsError
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
+from cbet_jax.runs.manifest import sessions
 from cbet_jax.runs.tracking import Trackers
 from cbet_jax.settings.as_json import first_difference, to_json
 from experiments.common import cli, presets
@@ -55,6 +56,8 @@ def read[O: TrainingOptions](
             own_worlds.refuse_unnamed(asked.environments)
         if "--frames" in said and asked.train.frames > stored.train.frames:
             # The run is made longer.
+            if any("imported" in one for one in sessions(RunDirectory(Path(out or "")).manifest)):
+                raise RunDirectoryError(f"{out} was imported without its optimizer and counts")
             stored = replace(stored, train=replace(stored.train, frames=asked.train.frames))
         difference = first_difference(to_json(stored), to_json(asked))
         if difference:

@@ -82,7 +82,8 @@ def _read(name: str, path: Path) -> Run:
         raise holds_no("metrics yet", directory.metrics)
     table = metrics_table.read_verified(directory)
     if not table:
-        raise RunDirectoryError(f"{path} has played nothing yet")
+        played = "has no learning curves" if directory.saved_frames() else "has played nothing yet"
+        raise RunDirectoryError(f"{path} {played}")
     sessions = manifest.sessions(directory.manifest)
     found = by_metric(table, settings.train.worlds)
     if settings.train.method == "none":

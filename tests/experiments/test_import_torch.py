@@ -1,9 +1,11 @@
 """Importing a policy of the published code: what it plays, what can be done with it, the faults."""
 
+import errno
 import json
 import zipfile
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import Mock
 
 import jax
 import jax.numpy as jnp
@@ -14,12 +16,12 @@ from rich.console import Console
 from cbet_jax.config import HabitatSettings, NetworkSettings
 from cbet_jax.networks import policy_network
 from cbet_jax.networks.published_weights import convert
-from cbet_jax.runs import memory
+from cbet_jax.runs import checkpoint, memory
 from cbet_jax.runs.directory import RunDirectory
 from cbet_jax.runs.saved_policies import load_policies
 from envs.minigrid import make_world
 from envs.names import TRANSFER
-from experiments import import_torch, minigrid_pretrain, minigrid_transfer
+from experiments import import_torch, minigrid_pretrain, minigrid_transfer, report
 from experiments.common.presets import HABITAT_PRESETS
 from experiments.evaluation.gridworlds import open_run
 from experiments.import_torch import PublishedCheckpoint, run_settings
@@ -97,6 +99,10 @@ def test_it_is_transferred_like_any_other_run(imported, tmp_path, monkeypatch, n
 def test_it_has_finished(imported, capsys):
     minigrid_pretrain.main(["--out", str(imported.root), "--resume"])
     assert f"had already finished at {FRAMES} frames" in capsys.readouterr().out
+    longer = ["--out", str(imported.root), "--resume", "--frames", str(2 * FRAMES)]
+    said = refused(minigrid_pretrain.main, longer, capsys)
+    assert "was imported without its optimizer and counts" in said
+    assert "has no learning curves" in refused(report.main, [str(imported.root)], capsys)
 
 
 BAD_CONTENT = {
@@ -152,10 +158,18 @@ def test_what_is_not_there_or_in_the_way_is_refused(file, capsys, monkeypatch):
     run, nowhere = file.parent / "run", file.parent / "nowhere.tar"
     assert "there is no file" in refused(import_torch.main, [str(nowhere), str(run)], capsys)
     assert "DIR" in refused(import_torch.main, [str(file)], capsys)
+    full = OSError(errno.ENOSPC, "No space left on device")
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoint, "save", Mock(side_effect=full))
+        refused(import_torch.main, [str(file), str(run)], capsys, status=3)
+    assert not run.exists()
     run.mkdir()
     (run / "thesis.tex").write_text("all my work")
     assert "not empty" in refused(import_torch.main, [str(file), str(run)], capsys)
     assert [path.name for path in run.iterdir()] == ["thesis.tex"]
+    (run / "config.json").write_text("{}")
+    taken = refused(import_torch.main, [str(file), str(run)], capsys)
+    assert taken == f"error: {run} already holds a run: choose another\n"
     arguments = [str(file), str(file.parent / "new")]
     rooms = [*arguments, "--max-steps", "9"]
     assert "leave out what is said of rooms" in refused(import_torch.main, rooms, capsys)
