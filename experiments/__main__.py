@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Sequence
-from importlib import import_module
+from importlib import import_module, metadata
 from typing import Annotated, Any, Union
 
 import tyro
@@ -22,6 +22,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     with cli.user_errors():
         if first in HELP:
             show()
+            return
+        if first == "--version":
+            print(metadata.version("cbet-jax"))
             return
         if first == COMPLETION:
             complete(rest)

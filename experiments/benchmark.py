@@ -9,6 +9,7 @@ import platform
 import sys
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from importlib.util import find_spec
 from pathlib import Path
 
 from rich import box
@@ -78,6 +79,8 @@ def check(options: BenchmarkOptions) -> Path:
     for group in options.groups:
         if group not in GROUPS:
             raise SettingsError(f"unknown group {group!r}; there are {', '.join(GROUPS)}")
+    if {*options.groups} - {"training"} and find_spec("minigrid") is None:
+        raise SettingsError("all groups but `training` need minigrid, of the extra `dev`")
     for name in options.presets:
         presets.named(name)
     for name in options.envs:

@@ -20,8 +20,8 @@ MIXED = PRESETS["paper"].environments  # the default mix of environments
 class BenchmarkOptions:
     """Measure worlds and training on this machine, beside other packages' worlds."""
 
-    groups: tuple[str, ...] = GROUPS
-    rounds: int = 5  # each measures every task for a second or longer; results are medians
+    groups: tuple[str, ...] = GROUPS  # all but `training` need the extra `dev`
+    rounds: int = 5  # each measures the slowest task for a second or longer; results are medians
     worlds: tuple[int, ...] = (64, 256, 1024)  # batch sizes; `environments` uses the last
     envs: tuple[str, ...] = NAMES  # environments measured one by one
     presets: tuple[str, ...] = ("paper", "laptop")  # presets whose training is measured

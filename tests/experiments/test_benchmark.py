@@ -96,6 +96,11 @@ def test_vectors_are_measured_beside_envpools_of_the_same_size(no_waiting, tmp_p
         assert ratios[theirs.format(number)]["value"] == pytest.approx(quotient)
 
 
+def test_without_minigrid_it_says_what_to_install(capsys, monkeypatch):
+    monkeypatch.setattr(benchmark, "find_spec", {}.get)
+    assert "extra `dev`" in refused(benchmark.main, [], capsys)
+
+
 def test_a_file_is_never_overwritten(capsys, tmp_path):
     path = tmp_path / "benchmark.json"
     path.write_text("an older one")

@@ -1,6 +1,7 @@
 """The front of all commands: its list, its dispatch, completion in shells."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -42,6 +43,11 @@ def test_commands_have_short_names_and_those_of_their_files(word):
     module = commands.module_of(word)
     assert module is not None
     assert commands.MODULES[commands.SHORT[module]] == module
+
+
+def test_the_version_is_said(capsys):
+    front.main(["--version"])
+    assert re.fullmatch(r"\d+\.\d+\.\d+\n", capsys.readouterr().out)
 
 
 def test_the_first_word_starts_a_command(monkeypatch):
