@@ -161,11 +161,8 @@ def _near(scene: str, there: tuple[str, ...]) -> str:
     like = difflib.get_close_matches(scene, there, _MOST_NAMES, cutoff=0.5)
     names = like or sorted(there)[:_MOST_NAMES]
     more = ", ..." if not like and len(there) > _MOST_NAMES else ""
-    return f"; {'near it' if like else 'there'} {_are(names)} {', '.join(names)}{more}"
-
-
-def _are(names: list[str]) -> str:
-    return "is" if len(names) == 1 else "are"
+    are = "is" if len(names) == 1 else "are"
+    return f"; {'near it' if like else 'there'} {are} {', '.join(names)}{more}"
 
 
 def read_stage(path: Path, up: Optional[str] = None) -> Stage:

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import navix
 from flax import struct
 from jax.typing import ArrayLike
-from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, UInt8
+from jaxtyping import Array, Bool, Float, Int, UInt8
 from navix.environments.environment import Environment, StepType, Timestep
 from navix.rendering.cache import RenderingCache
 from navix.spaces import Continuous, Discrete
@@ -81,8 +81,9 @@ class CbetEnvironment(Environment):
         )
 
     def _sample_level(self, key: Array) -> Level:
-        typed = key if jnp.issubdtype(key.dtype, jax.dtypes.prng_key) else _typed_key(key)
-        levels, _ = sample_levels(self.generator, typed, 1)
+        if not jnp.issubdtype(key.dtype, jax.dtypes.prng_key):  # navix's own agents pass raw keys
+            key = jax.random.wrap_key_data(key)
+        levels, _ = sample_levels(self.generator, key, 1)
         level: Level = jax.tree.map(lambda leaf: leaf[0], levels)
         return level._replace(max_steps=jnp.int32(self.max_steps))
 
@@ -154,11 +155,6 @@ def _empty_outcome(world: rules.State) -> rules.Outcome:
     """Return an outcome of zeros, for the first state of an episode."""
     _, outcome = jax.eval_shape(rules.step, world, jnp.int32(0))
     return jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), outcome)
-
-
-def _typed_key(key: Array) -> PRNGKeyArray:
-    """Wrap a raw key (`jax.random.PRNGKey`): navix's own agents still pass raw keys."""
-    return jax.random.wrap_key_data(key)
 
 
 def navix_id(name: str) -> str:

@@ -50,7 +50,8 @@ def of_paper(folder: Path, found: Findings, table: contents.PaperTable) -> Pictu
         )
         groups[f"{setups}\n{_after(found, cell.setups, table.methods)}"] = None
     bars = {
-        label: {m: x for m, x in each.items() if not _is_empty(x)} for label, each in bars.items()
+        label: {m: x for m, x in each.items() if not np.isnan([bar.value for bar in x]).all()}
+        for label, each in bars.items()
     }
     if len({method for shown in bars.values() for method in shown} - {*contents.RANDOM}) < 2:
         return []  # a single method has no other to be compared with
@@ -170,7 +171,3 @@ def _after(found: Findings, setups: Sequence[str], methods: Sequence[str]) -> st
 
 def _estimate(row: Row | None) -> Estimate:
     return row.mean if row else Estimate(np.nan, np.nan, np.nan)
-
-
-def _is_empty(bars: Sequence[Estimate]) -> bool:
-    return all(np.isnan(bar.value) for bar in bars)

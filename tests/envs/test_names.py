@@ -88,6 +88,8 @@ def test_commands_take_them(words):
         ("Unlok?max_steps=5", "did you mean Unlock"),
         ("MiniGrid-Fetch-5x5-N2-v0", "in words.*picking up another object ends the episode"),
         ("GoToDoor-5x5", "mission is in words"),
+        ("MiniGrid-Empty-5x5-v0", "Navix-Empty"),
+        ("MiniGrid-FourRooms-v0", "FourRooms: it is navix's"),
         ("MiniGrid-PutNear-6x6-N2-v0", "mission is in words"),
         ("MiniGrid-Dynamic-Obstacles-Random-5x5-v0", "balls move by themselves"),
     ],

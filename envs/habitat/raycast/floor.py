@@ -153,15 +153,11 @@ def _largest_island(
 
 def _without_small_holes(floor: shapely.Geometry) -> shapely.Geometry:
     """Fill small holes; thin ones also disturb GEOS."""
-    parts = [
-        shapely.Polygon(part.exterior, [hole for hole in part.interiors if _area(hole) > _MIN_HOLE])
-        for part in shapely.get_parts(floor)
-    ]
+    parts = []
+    for part in shapely.get_parts(floor):
+        large = [hole for hole in part.interiors if shapely.Polygon(hole).area > _MIN_HOLE]
+        parts.append(shapely.Polygon(part.exterior, large))
     return shapely.union_all(parts)
-
-
-def _area(ring: shapely.LinearRing) -> float:
-    return float(shapely.Polygon(ring).area)
 
 
 def sample_points(area: shapely.Polygon, seed: int, count: int) -> np.ndarray:

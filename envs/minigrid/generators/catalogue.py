@@ -72,6 +72,7 @@ NOT_PLAYED = {
     "GoToDoor": _IN_WORDS,
     "GoToObject": _IN_WORDS,
     "PutNear": _IN_WORDS,
+    **dict.fromkeys(("Empty", "FourRooms"), "it is navix's: say Navix-, as in Navix-Empty-8x8-v0"),
 }
 _LIMIT = re.compile(r"max_steps=([1-9]\d{0,6})")
 
@@ -124,7 +125,7 @@ def _find(name: str) -> Generator:
         raise ImpossibleEnvironment(name, str(error)) from None
     if generator is None:
         for family, reason in NOT_PLAYED.items():
-            if name.startswith(f"{family}-"):
+            if f"{name}-".startswith(f"{family}-"):
                 raise UnsupportedEnvironment(name, reason)
         raise UnknownEnvironment(name, NAMES)
     if max(generator.width, generator.height) > MAX_SIDE:

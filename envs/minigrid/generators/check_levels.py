@@ -81,7 +81,8 @@ def _task_problem(level: Level, grid: UInt8[np.ndarray, "height width"]) -> str:
         return "its task is to reach the goal, and it has none"
     if task == PICK_UP:
         boxes = {int(cell) for cell in present if cell >> 3 >= c.KIND_BOX}
-        if target not in present | set(map(unpack_box, boxes)) or not _can_be_carried(target):
+        can_be_carried = target >> 3 in (c.KIND_KEY, c.KIND_BALL) or target >> 3 >= c.KIND_BOX
+        if target not in present | set(map(unpack_box, boxes)) or not can_be_carried:
             return f"its task is to pick up the object {target}, which is not there"
     if task == OPEN_DOOR:
         x, y = unpack_position(target)
@@ -89,7 +90,3 @@ def _task_problem(level: Level, grid: UInt8[np.ndarray, "height width"]) -> str:
         if not inside or grid[y, x] >> 3 not in (c.KIND_CLOSED, c.KIND_LOCKED):
             return f"its task is to open the door at {(x, y)}, and none is there that is not open"
     return ""
-
-
-def _can_be_carried(cell: int) -> bool:
-    return cell >> 3 in (c.KIND_KEY, c.KIND_BALL) or cell >> 3 >= c.KIND_BOX

@@ -86,8 +86,9 @@ def _refuse_hopeless(num_rooms: int, max_room_size: int) -> None:
 def _completes(num_rooms: int, max_room_size: int) -> bool:
     """Return whether at least one of many chains is completed in one call."""
     grow = jax.jit(partial(room_chains.grow, count=1, max_room_size=max_room_size))
-    chains = grow(room_chains.empty_chains(num_rooms, PROBE_CHAINS), jax.random.key(0))
-    return bool(room_chains.ready(chains).any())
+    with jax.ensure_compile_time_eval():  # also while another function is traced
+        chains = grow(room_chains.empty_chains(num_rooms, PROBE_CHAINS), jax.random.key(0))
+        return bool(room_chains.ready(chains).any())
 
 
 def _build_level(
