@@ -29,10 +29,8 @@ MODULE = "experiments.report"
 class ReportOptions:
     """Write one page about runs beside each other, or about a study."""
 
-    #: runs, or a study's directory, or tables of studies (results.csv), which are read as one
-    paths: Annotated[
-        tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="[NAME=]PATH ...")
-    ]
+    #: [NAME=]RUN ..., or a study's directory, or tables of studies (results.csv), read as one
+    paths: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="PATH ...")]
     #: the page, a new .html (default: report.html in the folder that is named, or in runs/)
     out: Path | None = None
 
