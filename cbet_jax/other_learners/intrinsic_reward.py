@@ -23,7 +23,7 @@ class IntrinsicReward(VectorWrapper):  # gymnasium before 1.4 has no types of it
 
         envs = cbet_jax.IntrinsicReward(envs, "cbet", coefficient=0.005)
 
-    `info` holds both parts, `extrinsic_reward` and `intrinsic_reward` (weighted), arrays `[N]`. A
+    `info` holds both parts, arrays `[N]`: `extrinsic_reward`, `intrinsic_reward` (of `bonus`). A
     step that only begins an episode has no intrinsic reward. One that ends an episode is rewarded
     for the episode's last view; the package's own learner rewards the published methods for the
     next one's first view, as the published code does. Methods with networks learn every `unroll`
