@@ -131,8 +131,6 @@ def test_rewards_with_their_own_coefficient(reward):
 
 def test_tuned_rewards(reward):
     row, rows = reward
-    if not row["tuning"]:
-        pytest.skip("was not run")
     tuned = [each_seed(runs).item() for runs in tuning(rows).values()]
     slower = each_seed(those(rows, frames="5184000", learning_rate=THIRD))
     wholes = [np.floor(value + 0.5).astype(int) for value in (*tuned, *slower)]
@@ -142,8 +140,6 @@ def test_tuned_rewards(reward):
 
 def test_rewards_after_33_million_frames_with_the_coefficient_that_interacted_most(reward):
     row, rows = reward
-    if not row["after 33 M"]:
-        pytest.skip("was not run")
     coefficients = tuning(rows)
     best = most_interactive(coefficients)
     if row["reward"] in ("C-BET", "Count"):
