@@ -138,47 +138,44 @@ def test_tuned_rewards(reward):
     assert row["tuning"] == f"{', '.join(by_coefficient)}; {third}"
 
 
-def test_rewards_after_33_million_frames_with_the_coefficient_that_interacted_most(reward):
-    row, rows = reward
-    coefficients = tuning(rows)
-    best = most_interactive(coefficients)
-    if row["reward"] in ("C-BET", "Count"):
-        method = METHODS[row["reward"]]
-        ran = [*study("study.csv", setup="MultiEnv", method=method, frames="33024000")]
-        assert best == [*coefficients][1]
-    else:
-        ran = those(rows, frames="33024000", coefficient=str(best))
-    times = ("x 0.1: ", "", "x 10: ")[[*coefficients].index(best)]
-    assert row["after 33 M"] == times + text(each_seed(ran))
-    assert row["interactions"] == text(each_seed(ran, INTERACTIONS))
-
-
-def in_one_world(setup: str, method: str, coefficient: float | None = None) -> np.ndarray:
-    """Return each seed's success; without a coefficient with the one that was tuned in MultiEnv."""
+def after_33_million(setup: str, method: str, coefficient: float | None = None) -> list[Row]:
+    """Return evaluations, by default with the coefficient that interacted most in MultiEnv."""
     wanted = {"setup": setup, "method": method, "frames": "33024000"}
-    if ran := [*study("study.csv", **wanted)]:
-        return each_seed(ran)
+    if method in ("cbet", "count"):  # with their own
+        return [*study("study.csv", **wanted)]
     tuned = tuning(stored("methods.csv", setup="MultiEnv", method=method))
     used = str(coefficient or most_interactive(tuned))
-    return each_seed(stored("methods.csv", coefficient=used, **wanted))
+    return stored("methods.csv", coefficient=used, **wanted)
+
+
+def test_rewards_after_33_million_frames_with_the_coefficient_that_interacted_most(reward):
+    row, rows = reward
+    coefficients, method = tuning(rows), rows[0]["method"]
+    best = most_interactive(coefficients)
+    if method in ("cbet", "count"):
+        assert best == [*coefficients][1]
+    times = ("x 0.1: ", "", "x 10: ")[[*coefficients].index(best)]
+    ran = after_33_million("MultiEnv", method)
+    assert row["after 33 M"] == times + text(each_seed(ran))
+    assert row["interactions"] == text(each_seed(ran, INTERACTIONS))
 
 
 @pytest.mark.parametrize("setup", ["DoorKey", "KeyCorridor"])
 def test_rewards_in_one_world(setup):
     for name, cell in [*table(EXPLORATION, "pre-trained in")[setup].items()][1:]:
-        assert cell == text(in_one_world(setup, METHODS[name])), name
+        assert cell == text(each_seed(after_33_million(setup, METHODS[name]))), name
 
 
 def test_rewards_in_one_world_beside_cbet():
+    def seeds(*which):
+        return each_seed(after_33_million(*which))
+
     page = (EXPERIMENTS / EXPLORATION).read_text()
-    ngu, cbet = (
-        in_one_world("KeyCorridor", "ngu-episodic", 0.001),
-        in_one_world("KeyCorridor", "cbet"),
-    )
+    ngu, cbet = seeds("KeyCorridor", "ngu-episodic", 0.001), seeds("KeyCorridor", "cbet")
     assert f"its own coefficient NGU's has {text(ngu)} in KeyCorridor" in page
-    assert ngu.mean() > in_one_world("KeyCorridor", "ngu-episodic").mean()
+    assert ngu.mean() > seeds("KeyCorridor", "ngu-episodic").mean()
     assert f"it is {intervals.difference(cbet, ngu).text(1)} points behind C-BET at best" in page
-    ahead = intervals.difference(in_one_world("DoorKey", "re3"), in_one_world("DoorKey", "cbet"))
+    ahead = intervals.difference(seeds("DoorKey", "re3"), seeds("DoorKey", "cbet"))
     assert f"ahead of C-BET in DoorKey by {ahead.text(1)}" in page
 
 
