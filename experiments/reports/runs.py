@@ -19,7 +19,7 @@ from cbet_jax.config import RunSettings, SettingsError
 from cbet_jax.runs import manifest, metrics, metrics_table
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError, holds_no
 from cbet_jax.settings.as_json import flattened, to_json
-from experiments.common.outputs import distinct_names
+from experiments.common.outputs import distinct_names, given_run
 from experiments.common.screen import printable
 from experiments.reports.comparison import Row
 
@@ -66,13 +66,13 @@ def read(words: Sequence[str]) -> list[Run]:
 
 
 def _name_and_path(word: str) -> tuple[str, Path]:
-    """Split NAME=RUN at the `=` before a folder; names and folders may contain `=`, too."""
+    """Split NAME=RUN at the `=` before a folder, or at the last; both may contain `=`."""
     if Path(word).is_dir() or "=" not in word:
-        return "", Path(word)
+        return "", given_run(Path(word))
     places = [place for place, letter in enumerate(word) if letter == "="]
     folders = [place for place in places if Path(word[place + 1 :]).is_dir()]
     place = folders[0] if folders else places[-1]
-    return word[:place], Path(word[place + 1 :])
+    return word[:place], given_run(Path(word[place + 1 :]))
 
 
 def _read(name: str, path: Path) -> Run:

@@ -20,7 +20,7 @@ from cbet_jax.runs.reading import UnreadableError
 from cbet_jax.runs.saved_policies import load_policies
 from envs.habitat.simulator import ACTIONS
 from envs.minigrid import make_world
-from experiments import habitat_evaluate, minigrid_evaluate, minigrid_transfer, watch
+from experiments import habitat_evaluate, minigrid_evaluate, minigrid_transfer, report, watch
 from experiments.common.presets import PRESETS
 from experiments.watching import players
 from tests.support.refusal import refused
@@ -105,6 +105,14 @@ def test_commands_that_begin_at_once_share_what_the_first_unpacks(here, monkeypa
     monkeypatch.setattr(pretrained, "_save", save_after_another)
     assert pretrained.unpack(Path(NAME), here / "second").settings() == first.settings()
     assert [path.name for path in (here / "second").iterdir()] == ["tiny"]
+
+
+def test_a_policy_of_the_package_has_a_report(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    report.main(["pretrained/cbet-multienv"])
+    assert "KeyCorridorS3R3" in (tmp_path / "runs" / "report.html").read_text()
+    report.main(["mine=pretrained/cbet-multienv", "--out", "mine.html"])
+    assert "Report: mine" in (tmp_path / "mine.html").read_text()
 
 
 @pytest.mark.slow  # it compiles an evaluation and a training program
