@@ -160,6 +160,15 @@ def test_rewards_after_33_million_frames_with_the_coefficient_that_interacted_mo
     assert row["interactions"] == text(each_seed(ran, INTERACTIONS))
 
 
+def test_rewards_on_another_cpu():
+    wanted = {"setup": "MultiEnv, another CPU", "frames": "33024000"}
+    there = {m: each_seed(stored("methods.csv", method=m, **wanted)) for m in ("re3", "noveld")}
+    here = each_seed(after_33_million("MultiEnv", "noveld"))[0]
+    said = f"RE3's 0 to 2 have {text(there['re3'])} there, NovelD's first "
+    said += f"{there['noveld'].item():.1f}, not {here:.1f}."
+    assert said in (EXPERIMENTS / EXPLORATION).read_text()
+
+
 @pytest.mark.parametrize("setup", ["DoorKey", "KeyCorridor"])
 def test_rewards_in_one_world(setup):
     for name, cell in [*table(EXPLORATION, "pre-trained in")[setup].items()][1:]:
