@@ -485,6 +485,10 @@ def test_tasks():
                     wrong[name, column] = row[column], frames
     assert compared > 15
     assert not wrong
+    mazes = stored("study-tasks.csv", environment="ObstructedMaze-2Dlhb", metric=FRAMES_TO_SUCCEED)
+    frames = sorted(float(one["value"]) for one in mazes)
+    row = table(RESULTS, "task (published frames)")["ObstructedMaze-2Dlhb (200 M)"]
+    assert row["C-BET's policy"] == f"95 %: {', '.join(map(millions, frames))} M"
 
 
 def test_the_laptop_preset():
