@@ -131,9 +131,7 @@ def test_a_policy_of_the_package_is_evaluated_and_transferred(here, capsys):
         ("cbet-multienv", "cbet", "unique_interactions", 25),
         ("ngu-multienv", "ngu-episodic", "success_rate", 0.45),
         ("noveld-multienv", "noveld", "success_rate", 0.4),
-        ("re3-multienv", "re3", "success_rate", 0.35),
         ("count-multienv", "count", "success_rate", 0.35),
-        ("e3b-multienv", "e3b", "success_rate", 0.1),
     ],
 )
 def test_a_policy_of_three_worlds_explores_ten(
