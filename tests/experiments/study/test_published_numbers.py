@@ -487,8 +487,17 @@ def test_tasks():
     assert not wrong
     mazes = stored("study-tasks.csv", environment="ObstructedMaze-2Dlhb", metric=FRAMES_TO_SUCCEED)
     frames = sorted(float(one["value"]) for one in mazes)
-    row = table(RESULTS, "task (published frames)")["ObstructedMaze-2Dlhb (200 M)"]
-    assert row["C-BET's policy"] == f"95 %: {', '.join(map(millions, frames))} M"
+    said = table(RESULTS, "task (published frames)")
+    assert (
+        said["ObstructedMaze-2Dlhb (200 M)"]["C-BET's policy"]
+        == f"95 %: {', '.join(map(millions, frames))} M"
+    )
+    for name in ("MultiRoom-N12-S10 (50 M)", "ObstructedMaze-2Dlhb (200 M)"):  # Count's never learn
+        task = stored("study-tasks.csv", environment=name.split()[0], method="count")
+        assert not those(task, metric=FRAMES_TO_SUCCEED)
+        last = {row["seed"]: float(row["frames"]) for row in those(task, metric="success")}
+        ended = ", ".join(f"{frames / 1e6:.0f}" for frames in sorted(last.values()))
+        assert said[name]["Count's policy"] == f"not in {ended} M"
 
 
 def test_the_laptop_preset():
