@@ -162,11 +162,13 @@ def test_rewards_after_33_million_frames_with_the_coefficient_that_interacted_mo
 
 def test_rewards_on_another_cpu():
     wanted = {"setup": "MultiEnv, another CPU", "frames": "33024000"}
-    there = {m: each_seed(stored("methods.csv", method=m, **wanted)) for m in ("re3", "noveld")}
+    of = {
+        m: each_seed(stored("methods.csv", method=m, **wanted)) for m in ("re3", "cbet", "noveld")
+    }
     here = each_seed(after_33_million("MultiEnv", "noveld"))[0]
-    said = f"RE3's 0 to 2 have {text(there['re3'])} there, NovelD's first "
-    said += f"{there['noveld'].item():.1f}, not {here:.1f}."
-    assert said in (EXPERIMENTS / EXPLORATION).read_text()
+    said = f"RE3's 0 to 2 have {text(of['re3'])} there, C-BET's {text(of['cbet'])}, "
+    said += f"NovelD's first {of['noveld'].item():.1f}, not {here:.1f}."
+    assert said in " ".join((EXPERIMENTS / EXPLORATION).read_text().split())
 
 
 @pytest.mark.parametrize("setup", ["DoorKey", "KeyCorridor"])
@@ -184,8 +186,32 @@ def test_rewards_in_one_world_beside_cbet():
     assert f"its own coefficient NGU's has {text(ngu)} in KeyCorridor" in page
     assert ngu.mean() > seeds("KeyCorridor", "ngu-episodic").mean()
     assert f"it is {intervals.difference(cbet, ngu).text(1)} points behind C-BET at best" in page
-    ahead = intervals.difference(seeds("DoorKey", "re3"), seeds("DoorKey", "cbet"))
-    assert f"ahead of C-BET in DoorKey by {ahead.text(1)}" in page
+    lead = intervals.difference(seeds("MultiEnv", "ngu-episodic"), seeds("MultiEnv", "cbet"))
+    assert f"{lead.text(1)} points more than C-BET" in page
+    for setup, method in (("DoorKey", "re3"), ("DoorKey", "noveld"), ("KeyCorridor", "noveld")):
+        apart = intervals.difference(seeds(setup, method), seeds(setup, "cbet"))
+        assert apart.low < 0 < apart.high, (setup, method)  # as the page says
+
+
+def test_keys_out_of_boxes():
+    def means(method):
+        """Return each maze's mean success over seeds, the lowest first."""
+        mazes = defaultdict(list)
+        for row in after_33_million("MultiEnv", method):
+            if row["environment"].startswith("ObstructedMaze"):
+                mazes[row["environment"]].append(100 * float(row[SUCCESS]))
+        return sorted(np.mean(seeds) for seeds in mazes.values())
+
+    cbet, re3 = means("cbet"), means("re3")
+    others = set(ROWS.values()) - {"cbet", "re3"}
+    most = max(means(method)[-1] for method in others)
+    said = (
+        f"({cbet[0]:.0f} to {cbet[-1]:.0f} % in three mazes; RE3's {re3[0]:.0f} to {re3[-1]:.0f}, "
+    )
+    assert (
+        f"{said}told apart in one; others {most:.0f} at most)"
+        in (EXPERIMENTS / EXPLORATION).read_text()
+    )
 
 
 OF_STUDY = {  # cells of the grid that a study has, too; others are in episodic.csv
@@ -509,10 +535,16 @@ def test_the_laptop_preset():
 
 
 def test_harder_worlds():
-    for name, row in table(EXPLORATION, "", "C-BET").items():
-        for heading in ("C-BET", "Count", "untrained"):
-            method = METHODS.get(heading, heading)
-            ran = stored("levels.csv", method=method, environment=name)
+    worlds = table(EXPLORATION, "", "C-BET")
+    untrained = (
+        row for row in stored("levels.csv", method="untrained") if row["environment"] in worlds
+    )
+    shares = [round(100 * float(row[SUCCESS])) for row in untrained]
+    page = (EXPERIMENTS / EXPLORATION).read_text()
+    assert f"(untrained: {min(shares)} to {max(shares)})" in page
+    for name, row in worlds.items():
+        for heading in ("C-BET", "Count"):
+            ran = stored("levels.csv", method=METHODS[heading], environment=name)
             seeds = sorted(ran, key=lambda one: one["seed"])
             assert row[heading] == ", ".join(f"{100 * float(one[SUCCESS]):.0f}" for one in seeds)
         for heading, way in {"fine-tuned": "fine-tuned", "from the row above": "chain"}.items():
