@@ -22,13 +22,23 @@ EXPLORATION, RESULTS = "exploration.md", "study/RESULTS.md"
 REWARDS = ("cbet", "count", "ngu-episodic", "re3", "noveld", "e3b", "rnd", "curiosity", "ride")
 ROWS = {title(name): name for name in REWARDS}
 ROWS["`rnd-normalized`"] = "rnd-normalized"
-METHODS = {**ROWS, "NGU's": "ngu-episodic", "C-BET, episodic": "cbet-episodic"}
+METHODS = {**ROWS, "NGU's": "ngu-episodic"}
 AS_PUBLISHED = {"coefficient": "", "starts": "spread", "decay_frames": "100000000"}
 FULL_RATE, THIRD = "0.001", "0.0003"
 SUCCESS, INTERACTIONS = "success_rate", "unique_interactions"
 NOT_REACHED = "-"
 # Methods fine-tuned in all tasks, by how many runs learnt.
-TUNED = ("cbet", "cbet-episodic", "noveld", "re3", "count", "ngu-episodic", "e3b")
+TUNED = (
+    "cbet",
+    "cbet-episodic",
+    "noveld",
+    "re3",
+    "count",
+    "ngu-episodic",
+    "e3b",
+    "rnd-normalized",
+    "ride",
+)
 
 Row = dict[str, str]
 
@@ -261,14 +271,30 @@ def times_to_succeed(method: str, task: str) -> str:
 
 def test_fine_tuned_tasks():
     easy = {"Unlock", "DoorKey-8x8", "UnlockPickup", "BlockedUnlockPickup", "KeyCorridorS3R3"}
-    times: dict[str, set[float]] = {"cbet": set(), "e3b": set(), "others": set()}
+    alone = ("cbet", "e3b", "others", "rnd", "ride")
+    times: dict[str, list[float]] = {name: [] for name in alone}
     for run in stored("fine-tuning.csv", stage="transfer", metric=FRAMES_TO_SUCCEED):
         if run["environment"] in easy:
             first = run["method"].partition("-")[0]
-            times[first if first in times else "others"].add(float(run["value"]))
-    cbet, e3b, others = (f"{millions(min(t))} to {millions(max(t))}" for t in times.values())
-    said = f"take C-BET's policies {cbet}, E3B's {e3b}, others {others}."
-    assert said in (EXPERIMENTS / EXPLORATION).read_text()
+            times[first if first in times else "others"].append(float(run["value"]))
+    spans = {name: f"{millions(min(t))} to {millions(max(t))}" for name, t in times.items()}
+    page = " ".join((EXPERIMENTS / EXPLORATION).read_text().split())
+    said = "take C-BET's policies {cbet}, E3B's {e3b}, others here {others}."
+    assert said.format(**spans) in page
+    said = f"learn {len(times['rnd'])} of these 15 runs ({spans['rnd']}), two of 1Dlh ({{}}), "
+    said += "one of 2Dlh ({});"
+    mazes = [
+        times_to_succeed("rnd-normalized-fine-tuned", f"ObstructedMaze-{m}")
+        for m in ("1Dlh", "2Dlh")
+    ]
+    assert said.format(*(cell.partition(f", {NOT_REACHED}")[0] for cell in mazes)) in page
+    assert f"RIDE's only Unlock and DoorKey-8x8 ({spans['ride']})" in page
+    ridden = stored("fine-tuning.csv", method="ride-fine-tuned", metric=FRAMES_TO_SUCCEED)
+    assert {run["environment"] for run in ridden} == {"Unlock", "DoorKey-8x8"}
+    assert (
+        f"but {times_to_succeed('cbet-episodic-fine-tuned', 'ObstructedMaze-2Dlhb')} in 2Dlhb"
+        in page
+    )
     for task, row in table(EXPLORATION, "task").items():
         for name, cell in row.items():
             if name != "task":
@@ -294,7 +320,7 @@ def test_all_tasks_together():
     reached = (row for row in known if row.metric == FRAMES_TO_SUCCEED)
     learnt = Counter(row.method for row in reached if row.environment in tasks)
     begun = "C-BET's policies learn {}, its episodic ones {}, NovelD's {}, RE3's {}, "
-    runs = begun + "Count's {}, NGU's {}, E3B's {}."
+    runs = begun + "Count's {}, NGU's {}, E3B's {}, normalized RND's {}, RIDE's {}."
     assert runs.format(*(learnt[f"{m}-fine-tuned"] for m in TUNED)) in page
 
 
@@ -507,7 +533,7 @@ def test_tasks():
                 ran = stored(file, stage=stage, method=method, environment=name.split()[0])
                 frames = sorted(float(one["value"]) for one in those(ran, metric=FRAMES_TO_SOLVE))
                 compared += 1
-                if row[column] != ", ".join(map(millions, frames)) + " M":
+                if row[column] != ", ".join(map(millions, frames)):
                     wrong[name, column] = row[column], frames
     assert compared > 15
     assert not wrong
@@ -515,15 +541,48 @@ def test_tasks():
     frames = sorted(float(one["value"]) for one in mazes)
     said = table(RESULTS, "task (published frames)")
     assert (
-        said["ObstructedMaze-2Dlhb (200 M)"]["C-BET's policy"]
-        == f"95 %: {', '.join(map(millions, frames))} M"
+        said["ObstructedMaze-2Dlhb (200)"]["C-BET's policy"]
+        == f"95 %: {', '.join(map(millions, frames))}"
     )
-    for name in ("MultiRoom-N12-S10 (50 M)", "ObstructedMaze-2Dlhb (200 M)"):  # Count's never learn
+    for name in ("MultiRoom-N12-S10 (50)", "ObstructedMaze-2Dlhb (200)"):  # Count's never learn
         task = stored("study-tasks.csv", environment=name.split()[0], method="count")
         assert not those(task, metric=FRAMES_TO_SUCCEED)
         last = {row["seed"]: float(row["frames"]) for row in those(task, metric="success")}
         ended = ", ".join(f"{frames / 1e6:.0f}" for frames in sorted(last.values()))
-        assert said[name]["Count's policy"] == f"not in {ended} M"
+        assert said[name]["Count's policy"] == f"not in {ended}"
+
+
+def test_tasks_of_ride():
+    """Its policy is not told apart from nothing without a bonus, and ahead of its own reward."""
+
+    def times(file, stage, method, task):
+        ran = stored(file, stage=stage, method=method, environment=task, metric=FRAMES_TO_SOLVE)
+        return np.sort([float(row["value"]) for row in ran])
+
+    arms = {
+        "policy": ("study-tasks.csv", "transfer", "ride"),
+        "reward": ("fine-tuning.csv", "tabula_rasa", "ride"),
+        "nothing": ("fine-tuning.csv", "tabula_rasa", "none"),
+    }
+    page = (EXPERIMENTS / RESULTS).read_text()
+    took = {arm: times(*of, "UnlockPickup") for arm, of in arms.items()}
+    policy, nothing = (", ".join(map(millions, took[arm])) for arm in ("policy", "nothing"))
+    assert took["reward"].size == 0
+    assert f"In UnlockPickup RIDE's policy takes {policy}; from nothing RIDE takes over 30" in page
+    assert f"no bonus {nothing}." in page
+
+    easy = {
+        arm: [times(*of, task) for task in ("Unlock", "DoorKey-8x8")] for arm, of in arms.items()
+    }
+    spans = [f"{millions(np.min(t))} to {millions(np.max(t))}" for t in easy.values()]
+    assert f"In Unlock and DoorKey-8x8 these take {', '.join(spans)}." in page
+
+    for mine, none in zip(
+        [*easy["policy"], took["policy"]], [*easy["nothing"], took["nothing"]], strict=True
+    ):
+        apart = intervals.difference(mine, none)
+        assert apart.low < 0 < apart.high
+    assert intervals.difference(easy["policy"][0], easy["reward"][0]).high < 0  # Unlock
 
 
 def test_the_laptop_preset():
