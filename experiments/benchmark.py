@@ -48,10 +48,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
         use_cpu()
         measure = measured()
-        for group in options.groups:
+        for number, group in enumerate(options.groups):
             with console.status(f"measuring {group}"):
                 rows += measure[group](options)
-        write(path, rows, arguments)
+            write(path, rows, arguments, again=number > 0)  # a stop keeps what was measured
     show(console, rows)
     say(console, f"saved: {path}")
 
@@ -96,8 +96,10 @@ def check(options: BenchmarkOptions) -> Path:
     return path
 
 
-def write(path: Path, rows: Sequence[Measurement], arguments: Sequence[str]) -> None:
-    """Write the rows and what they were measured on."""
+def write(
+    path: Path, rows: Sequence[Measurement], arguments: Sequence[str], *, again: bool
+) -> None:
+    """Write the rows and what they were measured on; only `again` replaces the file."""
     of_rows = [
         {**row._asdict(), "ratios": {peer: r._asdict() for peer, r in row.ratios.items()}}
         for row in rows
@@ -107,7 +109,7 @@ def write(path: Path, rows: Sequence[Measurement], arguments: Sequence[str]) -> 
         "machine": manifest.describe(tuple(arguments)),
         "rows": of_rows,
     }
-    write_json(path, content, again=False)
+    write_json(path, content, again=again)
 
 
 def machine() -> str:

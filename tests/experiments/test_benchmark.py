@@ -15,6 +15,7 @@ from experiments.benchmarks import (
     training_measurements,
     world_measurements,
 )
+from experiments.benchmarks.measurement import Measurement
 from tests.support.refusal import refused
 
 TINY = (
@@ -94,6 +95,20 @@ def test_vectors_are_measured_beside_envpools_of_the_same_size(no_waiting, tmp_p
             / rows[f"KeyCorridorS3R3, {theirs.format(number)}"]["value"]
         )
         assert ratios[theirs.format(number)]["value"] == pytest.approx(quotient)
+
+
+def test_what_was_measured_is_kept_when_stopped(tmp_path, monkeypatch):
+    row = Measurement("an action", 3.0, "steps/s")
+
+    def stopped(_):
+        raise KeyboardInterrupt
+
+    measures = {"worlds": lambda _: [row], "environments": lambda _: [row], "training": stopped}
+    monkeypatch.setattr(benchmark, "measured", lambda: measures)
+    path = tmp_path / "benchmark.json"
+    with pytest.raises((KeyboardInterrupt, SystemExit)):
+        benchmark.main(["--groups", *measures, "--out", str(path)])
+    assert [kept["what"] for kept in json.loads(path.read_text())["rows"]] == [row.what] * 2
 
 
 def test_without_minigrid_it_says_what_to_install(capsys, monkeypatch):
