@@ -71,10 +71,11 @@ def load(name: str) -> tuple[str, Callable[..., Any]]:
     except SettingsError:
         raise
     except (Exception, SystemExit) as error:
-        raise SettingsError(f"{place} cannot be loaded: {in_a_line(error)}") from None
+        raise SettingsError(f"{plain(name)} cannot be loaded: {in_a_line(error)}") from None
     found = getattr(module, function, None)
     if not callable(found):
-        names = [name for name, value in vars(module).items() if inspect.isfunction(value)]
+        functions = inspect.getmembers(module, inspect.isfunction)
+        names = [name for name, value in functions if value.__module__ == module.__name__]
         nearest = did_you_mean(function, names)
         raise SettingsError(f"{place} has no function {function!r}; {nearest}")
     _sources[full], _functions[full], _given[full] = content, found, plain(name)

@@ -3,6 +3,7 @@
 import keyword
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from string import Template
 from typing import Annotated
@@ -97,6 +98,8 @@ class NewMethodOptions:
             raise SettingsError(
                 f"NAME must be a name of Python, such as my_bonus, not {self.name!r}"
             )
+        if find_spec(self.name) and not Path(f"{self.name}.py").exists():
+            raise SettingsError(f"NAME must be no module of Python's, as {self.name!r} is")
         if self.path.suffix != ".py":
             raise SettingsError(f"out must end in .py, not {self.path.name!r}")
 

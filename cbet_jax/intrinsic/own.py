@@ -9,6 +9,7 @@ third argument holds its own settings: the default value is a frozen dataclass o
 """
 
 import inspect
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import fields, is_dataclass, replace
 from functools import partial
@@ -73,7 +74,10 @@ def _value(name: str, word: str, kind: type) -> Any:
     if kind not in (bool, int, float, str):
         raise SettingsError(f"own setting {name} is no number or word: --own cannot set it")
     try:
-        return BOOLEANS[word.lower()] if kind is bool else kind(word)
+        value = BOOLEANS[word.lower()] if kind is bool else kind(word)
+        if isinstance(value, float) and not math.isfinite(value):
+            raise ValueError
+        return value
     except (ValueError, KeyError):
         raise SettingsError(f"own setting {name} takes a {kind.__name__}, not {word!r}") from None
 
@@ -83,10 +87,12 @@ def _made(name: str, make: Callable[..., Any], settings: TrainSettings, actions:
     default = third[0].default if third else None
     has_own = is_dataclass(default) and not isinstance(default, type)
     if settings.own and not has_own:
-        raise SettingsError(f"{name} has no settings of its own: leave --own out")
+        raise SettingsError(f"{own_code.plain(name)} has no settings of its own: leave --own out")
     own = (own_settings(default, settings.own),) if has_own else ()
     with own_code.told_in_a_line():
         method = make(settings, actions, *own)
     if not isinstance(method, Intrinsic):
-        raise SettingsError(f"{name} must return an Intrinsic, not {type(method).__name__}")
+        raise SettingsError(
+            f"{own_code.plain(name)} must return an Intrinsic, not {type(method).__name__}"
+        )
     return method

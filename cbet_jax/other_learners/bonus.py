@@ -22,8 +22,9 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
+from cbet_jax import own_code
 from cbet_jax.config import TrainSettings
-from cbet_jax.intrinsic import make_intrinsic
+from cbet_jax.intrinsic import METHODS, make_intrinsic, own
 from cbet_jax.intrinsic.interface import Experience, Intrinsic, Memory, Params
 from cbet_jax.learner import rmsprop, update_networks
 from cbet_jax.types import ArrayTree, Metrics, Trajectory, Transition, unchanged
@@ -87,7 +88,7 @@ def bonus(
     very first not at all.
 
     Args:
-        method: its name, as of `cbet_jax.intrinsic.METHODS`.
+        method: its name, as of `cbet_jax.intrinsic.METHODS`, or your own `FILE.py:FUNCTION`.
         num_envs: environments side by side; each has its own counts.
         view_shape: height, width and channels of a view, whose numbers are 0 to 255.
         num_actions: actions to choose among.
@@ -100,6 +101,8 @@ def bonus(
         SettingsError: the method is unknown, or does not support the settings.
     """
     settings = settings or TrainSettings()
+    if method not in METHODS and own_code.is_own(method):
+        method = own.load(method)
     settings = replace(settings, method=method, worlds=num_envs, batch=num_envs)
     intrinsic = make_intrinsic(settings, num_actions)
     rate = optax.constant_schedule(settings.optimizer.learning_rate)

@@ -14,6 +14,7 @@ from jaxtyping import Bool
 
 from cbet_jax.config import TrainSettings
 from cbet_jax.other_learners.bonus import Batch, BonusState, Seen, bonus
+from cbet_jax.settings.ranges import LARGEST_INT, check_between
 
 PANORAMA, EGOCENTRIC = "panorama", "egocentric"  # in info
 
@@ -43,7 +44,7 @@ class IntrinsicReward(VectorWrapper):  # gymnasium before 1.4 has no types of it
         settings: as of `cbet_jax.bonus`; `settings.frames` decides how large count tables are.
 
     Raises:
-        SettingsError: the method is unknown, or does not support the settings.
+        SettingsError: the method is unknown, or does not support the settings; no `unroll`.
         TypeError: actions are not discrete, or observations hold no view.
     """
 
@@ -66,6 +67,7 @@ class IntrinsicReward(VectorWrapper):  # gymnasium before 1.4 has no types of it
             raise TypeError(f"an intrinsic reward needs actions Discrete(n), not {actions}")
         if not isinstance(view, spaces.Box) or view.dtype != np.uint8 or len(view.shape) != 3:
             raise TypeError(f"a view must be bytes [height, width, channels], not {view}")
+        check_between("unroll", unroll, 1, LARGEST_INT)
         settings = settings or TrainSettings()
         if coefficient is not None:
             settings = replace(settings, intrinsic_coefficient=coefficient)

@@ -46,6 +46,14 @@ class Session:
                     begun = f"{self._path.parent} was begun with {name}={before}"
                     raise RunDirectoryError(f"{begun}, not {now!r}: its numbers would change")
 
+    def refuse_lost_checkpoints(self) -> None:
+        """Refuse to begin a run anew whose last session had a checkpoint, by RunDirectoryError."""
+        last = (sessions(self._path) or [{}])[-1]
+        if "last_checkpoint" in last or last.get("from_frames"):
+            raise RunDirectoryError(
+                f"{self._path.parent} has lost its checkpoints: begin a new run"
+            )
+
     def record(self, path: Path, **measured: Any) -> None:
         """Add measurements to the session, and write it into the manifest at a path.
 

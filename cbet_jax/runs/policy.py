@@ -64,7 +64,7 @@ class Policy:
             first: which agents see the first view of an episode: their state is zeroed before.
 
         Raises:
-            ValueError: the policy was made for other views.
+            ValueError: the policy was made for other views, or they are not uint8.
         """
         return self._call(self._act, view, first, state, key)
 
@@ -77,14 +77,16 @@ class Policy:
             first: which agents see the first view of an episode: their state is zeroed before.
 
         Raises:
-            ValueError: the policy was made for other views.
+            ValueError: the policy was made for other views, or they are not uint8.
         """
         return self._call(self._outputs, view, first, state)
 
-    def _call(self, function: Any, view: ViewOrViews, *inputs: Any) -> Any:
+    def _call(self, function: Any, view: Any, *inputs: Any) -> Any:
         shape = "x".join(map(str, jnp.shape(view)))
         if jnp.ndim(view) not in (3, 4):
             raise ValueError(f"a view is height x width x 3, or N of them, not {shape}")
+        if jnp.result_type(view) != jnp.uint8:
+            raise ValueError(f"a view is of uint8, not {jnp.result_type(view)}")
         try:
             return function(self.params, view, *inputs)
         except ScopeParamShapeError:

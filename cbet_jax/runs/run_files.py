@@ -52,8 +52,8 @@ class RunFiles:
         """Read the newest good checkpoint, if there is one, and set damaged newer ones aside.
 
         Raises:
-            RunDirectoryError: it belongs to another program, has no room for so many frames, or
-                its metrics are damaged.
+            RunDirectoryError: it belongs to another program, has no room for so many frames, its
+                metrics are damaged, or all checkpoints are gone.
         """
         loaded: Loaded[TrainState] | None = None
 
@@ -62,6 +62,7 @@ class RunFiles:
             self.directory.clean()
             loaded = checkpoint.load_newest(self.directory.checkpoints, template)
             if loaded is None:
+                self._session.refuse_lost_checkpoints()
                 return None
             self._session.refuse_other_surroundings()
             metrics_table.rows_until(self.directory.metrics, loaded.position)
@@ -108,6 +109,7 @@ class RunFiles:
         if frames:
             path = path_at(self.directory.checkpoints, frames)
             state, self.saved = checkpoint.load(path, template)
+        self.record(from_frames=frames)  # before a kill may leave no checkpoint
         for path in checkpoints(self.directory.checkpoints):
             if frames_of(path) > frames:
                 shutil.rmtree(path)

@@ -54,6 +54,9 @@ def parse(kind: Any, arguments: Sequence[str] | None, module: str = "", **option
     """
     arguments = sys.argv[1:] if arguments is None else arguments
     _refuse_twice(arguments)
+    for name, values in said(arguments).items():
+        if "" in values:
+            raise SettingsError(f"{name} is given an empty value")
     if "return_unknown_args" not in options:  # the unknown words go to another command as given
         arguments = _with_own_code(list(_with_our_names(arguments)))
     prog = invocation.command_line(module) if module else None

@@ -10,6 +10,7 @@ BAD_INPUT = 2  # exit status
 NOT_WRITTEN = 3  # exit status: a file could not be read or written
 
 ONLY_WRITING = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG}
+NO_FOLDER = {errno.EEXIST, errno.ENOTDIR}  # a file in a folder's place
 NO_BACKEND = "Unable to initialize backend", "Unknown backend"  # beginnings of what JAX says
 NO_MEMORY = "RESOURCE_EXHAUSTED"
 
@@ -45,7 +46,8 @@ def _of_file(error: BaseException) -> Refusal | None:
     verb = "write" if error.errno in ONLY_WRITING else "read or write"
     where = f" {os.fsdecode(error.filename)}" if isinstance(error.filename, str | bytes) else ""
     advice = getattr(error, "__notes__", [])  # what else to do
-    return Refusal("; ".join([f"cannot {verb}{where}: {reason}", *advice]), NOT_WRITTEN)
+    status = BAD_INPUT if error.errno in NO_FOLDER else NOT_WRITTEN
+    return Refusal("; ".join([f"cannot {verb}{where}: {reason}", *advice]), status)
 
 
 def _of_memory(error: BaseException) -> Refusal | None:

@@ -12,13 +12,7 @@ from cbet_jax.config import SettingsError
 from cbet_jax.runs.reading import read_table, reading
 from cbet_jax.settings.as_json import first_difference
 from experiments.evaluation.evaluation_table import UNIFORM, UNTRAINED
-from experiments.evaluation.walk_table import (
-    ALL_SCENES,
-    ALL_SEEDS,
-    HEADER,
-    WalkConditions,
-    WalkRow,
-)
+from experiments.evaluation.walk_table import ALL_SCENES, ALL_SEEDS, HEADER, WalkConditions, WalkRow
 
 WAY = ("simulator", "steps", "random_starts", "evaluation_seed")  # columns that all rows share
 

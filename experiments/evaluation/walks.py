@@ -58,12 +58,7 @@ def make_walker(world: World, agent: Agent, steps: int) -> Walker:
 
 
 def play(
-    walker: Walker,
-    params: AgentParams,
-    key: PRNGKeyArray,
-    episodes: int,
-    *,
-    random_starts: bool,
+    walker: Walker, params: AgentParams, key: PRNGKeyArray, episodes: int, *, random_starts: bool
 ) -> Places:
     """Play episodes, as many at once as there are worlds.
 

@@ -164,7 +164,8 @@ def compared(runs: Sequence[Run], until: int) -> tuple[list[tuple[str, ...]], li
         Rows of metric, world, run, mean and difference; and sentences that explain them.
     """
     same_reward = not any(name.startswith(REWARD_SETTINGS) for name in differing(runs))
-    rows = ends(runs, until)
+    if not (rows := ends(runs, until)):
+        raise SettingsError(f"no run has metrics before {until:,} frames: --until must be larger")
     firsts: dict[tuple[str, str], Row] = {}
     lines: list[tuple[str, ...]] = []
     for row in rows:

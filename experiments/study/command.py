@@ -12,14 +12,7 @@ from experiments.common import cli
 from experiments.common.screen import Screen, say
 from experiments.study import plan as plans
 from experiments.study import report, results
-from experiments.study.options import (
-    RECORD,
-    Study,
-    StudyOptions,
-    open_study,
-    read,
-    stored_study,
-)
+from experiments.study.options import RECORD, Study, StudyOptions, open_study, read, stored_study
 from experiments.study.plan import plan
 from experiments.sweeps.jobs import Job, check
 from experiments.sweeps.plans import carry_out, fail_if_any, open_queue, show

@@ -8,11 +8,7 @@ from typing import Annotated, Any
 import tyro
 
 from cbet_jax.config import SettingsError
-from cbet_jax.runs.directory import (
-    RunDirectoryError,
-    create_with_record,
-    refuse_other_content,
-)
+from cbet_jax.runs.directory import RunDirectoryError, create_with_record, refuse_other_content
 from cbet_jax.runs.reading import read_json
 from cbet_jax.settings.ranges import PositiveInt, check_fields
 from envs.errors import UnknownEnvironment

@@ -29,6 +29,8 @@ REFUSED = {  # command -> words of the line -> part of the answer
         "--envs Fetch-5x5-N2": "mission is in words",
         "--envs Unlock?max_steps=0": "N in 1..9999999",
         "--envs": "--envs names nothing",
+        "--out ''": "--out is given an empty value",
+        "--method :make": ":make cannot be loaded",
         "--method cbett": "cbet",
         "--method ablation-produkt": "ablation-product",
         "--counts.states panorama": "panoramic",
@@ -72,6 +74,7 @@ REFUSED = {  # command -> words of the line -> part of the answer
         "RUN --episodes 0": "episodes must be at least 1",
         "RUN --envs": "--envs names nothing",
         "RUN --checkpoint 17": "there: 80",
+        "RUN --out here.gif": "here.gif: File exists; name another folder with --out",
         "RUN nowhere": "holds no run",
         "RUN --episdes 3": "--episodes",
     },
@@ -132,6 +135,7 @@ REFUSED = {  # command -> words of the line -> part of the answer
     new_method: {
         "my-bonus": "a name of Python",
         "class": "a name of Python",
+        "jax": "no module of Python's, as 'jax' is",
         "bonus --out bonus": "must end in .py",
     },
 }

@@ -11,12 +11,7 @@ import shapely
 
 from envs.habitat.raycast.cells import into_cells, walkable_islands
 from envs.habitat.raycast.footprint import footprint, slab_footprint
-from envs.habitat.simulator import (
-    MAX_STEP_HEIGHT,
-    PUBLISHED_AGENT,
-    AgentSize,
-    SimulatorError,
-)
+from envs.habitat.simulator import MAX_STEP_HEIGHT, PUBLISHED_AGENT, AgentSize, SimulatorError
 
 _BAND = 0.05  # metres; heights closer than this are one level
 _LARGE_SHARE = 0.5  # share of the largest level's area that makes a level large

@@ -12,13 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from envs.habitat.simulator import (
-    PANORAMA_SHAPE,
-    VIEW_SHAPE,
-    FloorMap,
-    Pose,
-    SimulatorError,
-)
+from envs.habitat.simulator import PANORAMA_SHAPE, VIEW_SHAPE, FloorMap, Pose, SimulatorError
 from envs.habitat.workers.process import Hello, Settings, Worker, WorkerLost
 
 MAX_LOSSES = 3  # losses of a worker without a step in between that end the run

@@ -11,14 +11,7 @@ from envs.errors import ContractError
 from envs.minigrid import cells as c
 from envs.minigrid.export import unpack_box, without_margin
 from envs.minigrid.generators.generator import Generator, sample_levels
-from envs.minigrid.level import (
-    OPEN_DOOR,
-    PICK_UP,
-    REACH_GOAL,
-    TASKS,
-    Level,
-    unpack_position,
-)
+from envs.minigrid.level import OPEN_DOOR, PICK_UP, REACH_GOAL, TASKS, Level, unpack_position
 
 LEVELS = 64  # levels sampled
 QUICKLY = {"xla_backend_optimization_level": 0}  # compile fast: the program runs once

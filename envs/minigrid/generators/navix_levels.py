@@ -18,14 +18,7 @@ from navix.environments.multi_room import MULTI_ROOM_REWARD_FN
 from envs.errors import UnknownEnvironment, UnsupportedEnvironment
 from envs.minigrid import cells as c
 from envs.minigrid.generators.generator import Generator, SampledLevel, make_generator
-from envs.minigrid.level import (
-    NO_TASK,
-    OPEN_DOOR,
-    PICK_UP,
-    REACH_GOAL,
-    make_level,
-    pack_position,
-)
+from envs.minigrid.level import NO_TASK, OPEN_DOOR, PICK_UP, REACH_GOAL, make_level, pack_position
 
 PREFIX = "Navix-"  # of all names of navix's own environments
 TASKS = {
@@ -117,12 +110,7 @@ def to_level(state: Any, task: int, max_steps: int) -> SampledLevel:
         only_one = (grid == grid[y, x]).sum() == 1
     player = state.get_player()
     level = make_level(
-        grid,
-        player.position[::-1],
-        player.direction,
-        task=task,
-        target=target,
-        max_steps=max_steps,
+        grid, player.position[::-1], player.direction, task=task, target=target, max_steps=max_steps
     )
     return level, only_one
 

@@ -74,7 +74,8 @@ class UnnamedWorld(UnknownEnvironment):
         ValueError.__init__(
             self,
             f"the world {name} is a file, which is code: if you trust it, name it on the command "
-            f"line, with --envs {name.partition('@')[0]} (or --env)",
+            f"line, with --envs {name.partition('@')[0]} (or --env); in Python, first call "
+            "envs.minigrid.generators.own_worlds.add(name, function)",
         )
 
 
@@ -152,9 +153,9 @@ def _generator(name: str, make: Callable[[], Any]) -> Generator:
         except ValueError as error:
             raise OwnWorldError(str(error)) from None
     if not isinstance(made, Generator):
+        found = type(made).__name__ if made else repr(made)
         raise OwnWorldError(
-            "without a parameter it must return a map, several maps or a Generator, not "
-            f"{type(made).__name__}"
+            f"without a parameter it must return a map, several maps or a Generator, not {found}"
         )
     try:
         _check(made)

@@ -73,7 +73,7 @@ def test_a_file_is_named_with_its_digest(file):
 def test_an_installed_module_is_named_too(file, monkeypatch):
     monkeypatch.syspath_prepend(file.parent)
     name = own.load("bonus:plain")
-    monkeypatch.delitem(sys.modules, "bonus")
+    del sys.modules["bonus"]
     assert name == own.load(f"{file}:plain")
     assert _coefficient(name) == 0.5
 
@@ -89,6 +89,7 @@ def test_own_settings_are_read_by_their_types(file):
         (("scale",), "--own takes NAME=VALUE, not 'scale'"),
         (("skale=1",), "no setting 'skale'; did you mean scale"),
         (("power=1.5",), "own setting power takes a int, not '1.5'"),
+        (("scale=nan",), "own setting scale takes a float, not 'nan'"),
         (("scale=-1",), "scale must be at least 0"),
         (("scale=1", "scale=2"), "--own names scale twice"),
         (("nothing=1",), "own setting nothing is no number or word: --own cannot set it"),

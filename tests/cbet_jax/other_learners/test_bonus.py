@@ -16,6 +16,7 @@ from cbet_jax.intrinsic import make_intrinsic
 from cbet_jax.intrinsic.interface import Experience
 from cbet_jax.types import Trajectory, Transition, unchanged
 from envs.minigrid import make_world
+from experiments import new_method
 from tests.support.families import others_slow
 
 ENVS, STEPS, ACTIONS, VIEW = 3, 40, 7, (7, 7, 3)
@@ -159,6 +160,15 @@ def test_a_view_alone_is_counted_with_its_own_changes():
         state, reward = step(state, key, here, np.array([0]), then, np.array([False]))
         rewards.append(float(reward[0]))
     np.testing.assert_allclose(rewards, [0.005 / 2, 0.005 / 3, 0.005 / 2], rtol=1e-6)
+
+
+def test_a_method_of_ones_own_is_named_by_its_file(walk, tmp_path):
+    file = tmp_path / "my_bonus.py"
+    new_method.main(["my_bonus", "--out", str(file)])
+    bonus = cbet_jax.bonus(f"{file}:make", ENVS, VIEW, ACTIONS, settings=SETTINGS)
+    rewards = played(bonus, walk, jax.random.key(0))[1]
+    np.testing.assert_allclose(rewards[0], 0.005)  # first views of their episodes
+    assert rewards.min() < 0.002
 
 
 def test_wrong_names_and_shapes_are_refused():

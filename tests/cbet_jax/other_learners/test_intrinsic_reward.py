@@ -173,5 +173,7 @@ def test_what_cannot_be_rewarded_is_refused():
         cbet_jax.IntrinsicReward(gymnasium.make_vec("CartPole-v1", 2, "sync"), "cbet")
     with pytest.raises(SettingsError, match="did you mean cbet"):
         cbet_jax.IntrinsicReward(gym_vector(NAME, 1), "cbett")
+    with pytest.raises(SettingsError, match="unroll must be in 1"):
+        cbet_jax.IntrinsicReward(gym_vector(NAME, 1), "cbet", unroll=0)
     with pytest.raises(gymnasium.error.ResetNeeded, match="call reset first"):
         cbet_jax.IntrinsicReward(gym_vector(NAME, 1)).step(np.zeros(1, int))

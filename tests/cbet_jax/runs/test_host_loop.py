@@ -12,6 +12,7 @@ from functools import partial
 from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -474,11 +475,11 @@ def test_a_program_that_does_not_fit_leaves_nothing(tmp_path, stopped, capsys, m
     assert files(stopped.root) == before
 
 
-@pytest.mark.parametrize("name", ["x" * 300, "file/run", "/proc/run"])
-def test_a_directory_that_cannot_be_made_is_refused(name, tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize(("name", "status"), [("x" * 300, 3), ("file/run", 2), ("/proc/run", 3)])
+def test_a_directory_that_cannot_be_made_is_refused(name, status, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "file").touch()
-    error = refused(minigrid_pretrain.main, [*ARGUMENTS, "--out", name], capsys, status=3)
+    error = refused(minigrid_pretrain.main, [*ARGUMENTS, "--out", name], capsys, status)
     assert name in error
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
@@ -519,6 +520,15 @@ def test_parameters_that_are_not_finite_are_never_saved(of_method, tmp_path, cap
         pretrain(tmp_path)
     assert "a parameter is not a finite number after update 6" in capsys.readouterr().err
     assert saved_frames(RunDirectory(tmp_path)) == [CHUNK_FRAMES, 2 * CHUNK_FRAMES]
+
+
+def test_a_run_that_lost_its_checkpoints_is_not_begun_anew(tmp_path, capsys):
+    directory = pretrain(tmp_path)
+    before = directory.metrics.read_bytes()
+    shutil.rmtree(directory.checkpoints)
+    error = refused(minigrid_pretrain.main, ["--out", str(tmp_path), "--resume"], capsys)
+    assert f"{tmp_path} has lost its checkpoints: begin a new run" in error
+    assert directory.metrics.read_bytes() == before
 
 
 @pytest.fixture
@@ -565,6 +575,27 @@ def test_runs_of_one_program_end_as_they_do_alone(together, tmp_path, monkeypatc
     before = [files(run.root) for run in runs]
     together(roots, "--resume")
     assert [files(run.root) for run in runs] == before
+
+
+def test_runs_without_a_common_checkpoint_begin_again(together, tmp_path, monkeypatch):
+    """A kill just after they have gone back does not end them."""
+    roots = [tmp_path / name for name in "ab"]
+    with monkeypatch.context() as patch:
+        interrupt_after(patch, 2 * 2)
+        with pytest.raises(SystemExit):
+            together(roots)
+    first, second = map(RunDirectory, roots)
+    shutil.rmtree(checkpoints(first.checkpoints)[0])
+    cut(checkpoints(second.checkpoints)[1])
+    with monkeypatch.context() as patch:
+        patch.setattr(RunFiles, "restore_task", Mock(side_effect=MemoryError))
+        with pytest.raises(SystemExit):
+            together(roots, "--resume")
+    assert not any(map(saved_frames, (first, second)))
+    together(roots, "--resume", *RARELY)
+    assert saved_frames(first)[-1] == saved_frames(second)[-1] == FRAMES
+    alone = pretrain(tmp_path / "alone", *RARELY)
+    assert first.metrics.read_bytes() == alone.metrics.read_bytes()
 
 
 def test_one_of_several_runs_may_be_continued_alone(unbroken, together, tmp_path, monkeypatch):

@@ -1,5 +1,6 @@
 """Policies as objects: what one computes and refuses, and one that is trained in Python."""
 
+import inspect
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -103,6 +104,9 @@ def test_what_cannot_be_loaded_is_refused(tmp_path):
     policy = cbet_jax.load(directory.root)
     with pytest.raises(ValueError, match="height x width x 3, or N of them, not 7x7"):
         policy(np.zeros((7, 7), np.uint8), policy.initial_state(1), jax.random.key(0))
+    unchecked = inspect.unwrap(type(policy).outputs)  # only tests check the types
+    with pytest.raises(ValueError, match="a view is of uint8, not float32"):
+        unchecked(policy, np.zeros(VIEW, np.float32), policy.initial_state(1))
     with pytest.raises(ValueError, match="other views than 20x20x3"):
         policy(np.zeros((20, 20, 3), np.uint8), policy.initial_state(1), jax.random.key(0))
 
