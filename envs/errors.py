@@ -23,8 +23,9 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
         return f"name a function of that file, too: {name}:FUNCTION"
     names = {known_name.lower(): known_name for known_name in known}
     near = difflib.get_close_matches(name.lower(), names, n=3, cutoff=0.4)
-    suggestion = " or ".join(names[match] for match in near) or ", ".join(names.values())
-    return f"did you mean {suggestion}?"
+    if not near:
+        return f"known: {', '.join(names.values()) or 'none'}"
+    return f"did you mean {' or '.join(names[match] for match in near)}?"
 
 
 class UnknownEnvironment(ValueError):  # noqa: N818 (the name says what is wrong)

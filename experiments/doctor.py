@@ -46,7 +46,7 @@ class Attempt(NamedTuple):
     """Something to try."""
 
     work: Callable[[], str]  # returns what was found, or raises
-    fix: str  # what to do where it raises
+    fix: str  # what to do where it raises ('': nothing helps)
     basic: bool = False  # no run works without it
 
 
@@ -68,7 +68,10 @@ def attempts(options: DoctorOptions) -> dict[str, Attempt]:
         "jax": Attempt(multiply, "install jax, for a GPU with the extra cuda12 or cuda13", True),
         "navix": Attempt(begin_episode, "install navix==4.0.0", True),
         "ffmpeg": Attempt(find_ffmpeg, "only for .mp4: uv sync --extra video"),
-        **{name: Attempt(partial(render, name, options), INTERPRETER) for name in SIMULATORS},
+        **{
+            name: Attempt(partial(render, name, options), INTERPRETER * (name != habitat.EMBEDDED))
+            for name in SIMULATORS
+        },
     }
 
 
@@ -87,7 +90,8 @@ def diagnose(tried: dict[str, Attempt], console: Console) -> bool:
         except Exception as error:  # a broken installation raises anything
             problem, _, fix = first_line(error).partition("; ")
             table.add_row(name, Text("does not", "red"), problem)
-            fixes.append(f"{name}: {'; '.join(filter(None, (fix, attempt.fix)))}")
+            if said := "; ".join(filter(None, (fix, attempt.fix))):
+                fixes.append(f"{name}: {said}")
             works &= not attempt.basic
     console.print(table, highlight=False)
     for line in fixes:

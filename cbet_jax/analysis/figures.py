@@ -38,7 +38,11 @@ def draw_learning_curves(table: Path, folder: Path, actors: int) -> list[Path]:
     """
     found = by_metric(metrics_table.read(table), actors)
     curves = {
-        name: {world: over_seeds(lines, world) for world in sorted(lines, key=_all_first)}
+        name: {
+            # A number, other than a mean over episodes, is that of all worlds together.
+            world: over_seeds(lines if metrics.episodes_of(name) else {world: lines[world]}, world)
+            for world in sorted(lines, key=_all_first)
+        }
         for name, lines in found.items()
     }
     zero = [

@@ -5,9 +5,9 @@ import os
 from collections.abc import Iterator
 from typing import NamedTuple
 
-NOT_FINITE = 1  # exit status: a loss was not finite
 BAD_INPUT = 2  # exit status
 NOT_WRITTEN = 3  # exit status: a file could not be read or written
+NOT_FINITE = 4  # exit status: a loss was not finite (1 is Python's, after a crash)
 
 ONLY_WRITING = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG}
 NO_FOLDER = {errno.EEXIST, errno.ENOTDIR}  # a file in a folder's place

@@ -17,7 +17,7 @@ function ticks(low, high, count) {
   const power = Math.pow(10, Math.floor(Math.log10(rough)));
   const step = [1, 2, 5, 10].map((x) => x * power).find((x) => x >= rough);
   const found = [];
-  for (let x = Math.ceil(low / step) * step; x <= high + step * 1e-6; x += step) found.push(x);
+  for (let i = Math.ceil(low / step); i * step <= high + step * 1e-6; i++) found.push(i * step);
   return found;
 }
 

@@ -2,7 +2,7 @@
 "use strict";
 
 function numberIn(cell) {
-  const found = cell.textContent.replace(/,/g, "").match(/^\s*[-+]?\d+(\.\d+)?/);
+  const found = cell.textContent.replace(/,/g, "").match(/^\s*[-+]?\d+(\.\d+)?(e[-+]?\d+)?/);
   return found ? Number(found[0]) : null;
 }
 

@@ -60,6 +60,6 @@ def sections(found: Findings, folder: Path) -> Iterator[Section]:
 
 def _asked(found: Findings) -> str:
     """Return what the study was asked for."""
-    asked = {name: f"{value:,.10g}" for name, value in found.asked.items()}
-    said = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in asked.items())
+    chosen = {k: v for k, v in found.asked.items() if v > 0 or k == "first_seed"}
+    said = ", ".join(f"{name.replace('_', ' ')} {value:,.10g}" for name, value in chosen.items())
     return f"Preset {found.preset}: {said}. The paper: 50,000,000 frames, 7 seeds."

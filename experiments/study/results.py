@@ -233,7 +233,10 @@ def _tables(root: Path) -> list[Path]:
 def _evaluation(root: Path, path: Path) -> Iterator[Result]:
     """Return what one table says of each seed in each world."""
     setup, method, frames = path.parts[-4:-1]
-    actors = RunDirectory(root / PRETRAIN / setup / method).settings().train.worlds
+    run = RunDirectory(root / PRETRAIN / setup / method)
+    if not run.config.exists():
+        return  # it was deleted since
+    actors = run.settings().train.worlds
     random = Result(EVALUATION, "", "", 0, "", "", 0, 0, 0)
     numbers = ("success_rate", "unique_interactions", "episode_length")
     with reading(path):

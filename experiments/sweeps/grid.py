@@ -3,7 +3,7 @@
     SWEEP/sweep.json                  which command the sweep is over
     SWEEP/runs/method=cbet,.../       runs, as every other command leaves them
     SWEEP/jobs/                       the output of each job, and what submitit keeps
-    SWEEP/results.csv                 the end of every finished run
+    SWEEP/results.csv                 the end of each finished run of the last grid
 
 Any word of the training command's line can be in the grid.
 """

@@ -113,8 +113,8 @@ class Evaluation(Job):
     def beginning(self) -> tuple[str, ...]:
         """The command line that plays the worlds which no table has yet."""
         there = evaluated_worlds(self.root)
-        left = (own_code.given(world) for world in self.worlds if world not in there)
-        return (*self.words, "--envs", *left)
+        left = [world for world in self.worlds if world not in there] or self.worlds
+        return (*self.words, "--envs", *map(own_code.given, left))
 
     @property
     def continuing(self) -> tuple[str, ...]:

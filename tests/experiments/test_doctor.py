@@ -40,6 +40,15 @@ def test_a_simulator_that_is_missing_comes_with_its_installation(monkeypatch, ca
     assert "--simulator-python" in shown
 
 
+def test_no_interpreter_helps_the_embedded_simulator(capsys) -> None:
+    tried = doctor.attempts(DoctorOptions(scene="/nowhere/room.glb"))
+    doctor.diagnose({"raycast": tried["raycast"]}, Console(width=300))
+    shown = capsys.readouterr().out
+    assert "there is no scene" in shown
+    assert "--simulator-python" not in shown
+    assert shown.count("\n") == 1
+
+
 def test_only_missing_basics_are_a_failure(monkeypatch, capsys) -> None:
     monkeypatch.setattr(doctor, "attempts", lambda _: {"jax": FINE, "ffmpeg": MISSING})
     doctor.main([])

@@ -162,6 +162,38 @@ def test_what_is_lost_goes_on_and_ends_the_same(unbroken, tmp_path, capsys):
     assert "is a sweep over pretrain, not transfer" in refused(command.main, other, capsys)
 
 
+def test_a_crash_is_no_divergence_and_is_tried_again(unbroken, tmp_path, capsys, monkeypatch):
+    class Crashing(HereQueue):
+        crashed = False
+
+        def submit(self, jobs, place, places):
+            if self.crashed:
+                return super().submit(jobs, place, places)
+            self.crashed = True
+            answer, errors = tmp_path / "answer", tmp_path / "errors"
+            answer.write_text('{"status": 1}')  # Python's, after a traceback
+            errors.write_text("Traceback\nRuntimeError: INTERNAL\n")
+            return queues.Submitted("crashed", lambda: True, answer, errors, None)
+
+    monkeypatch.setitem(jobs.COMMANDS, "pretrain", "experiments.minigrid_pretrain")
+    monkeypatch.setattr(command, "open_queue", lambda *_: Crashing(tmp_path))
+    command.main([*SHORT, "--out", str(tmp_path / "sweep"), "--grid", "method=none"])
+    shown = capsys.readouterr().out
+    assert "method=none was interrupted" in shown
+    assert "method=none is done" in shown
+    run = RunDirectory(tmp_path / "sweep/runs/method=none")
+    assert run.metrics.read_bytes() == unbroken
+
+
+def test_the_line_of_a_finished_evaluation_can_be_pasted(tmp_path, monkeypatch):
+    monkeypatch.setattr(jobs, "evaluated_worlds", lambda _: {"Unlock", "DoorKey-8x8"})
+    worlds = ("Unlock", "DoorKey-8x8")
+    job = jobs.Evaluation("e", "m", tmp_path, ("RUN",), worlds=worlds)
+    assert job.beginning == ("RUN", "--envs", *worlds)
+    added = replace(job, worlds=(*worlds, "BlockedUnlockPickup"))
+    assert added.beginning == ("RUN", "--envs", "BlockedUnlockPickup")
+
+
 def test_a_run_that_is_to_be_longer_is_not_done(unbroken, tmp_path, capsys):
     def job_of(frames: str) -> jobs.Job:
         (job,) = plan(tmp_path, "pretrain", read_grid([f"frames={frames}"]), without("--frames"))

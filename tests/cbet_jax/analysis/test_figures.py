@@ -40,6 +40,16 @@ def test_diagnostics_without_news_are_named_and_not_drawn(tmp_path, drawn):
     assert success.get_ylim() == (0, 1)
 
 
+def test_numbers_are_of_all_worlds_together_and_means_of_each(tmp_path, drawn):
+    worlds = {"episodes": 5, "episodes/A": 1, "episodes/B": 4}
+    means = {"success": 0.8, "success/A": 0.0, "success/B": 1.0}
+    write(tmp_path, worlds | means)
+    figures.draw_learning_curves(tmp_path / "metrics.csv", tmp_path, 1)
+    for picture, wanted in (("diagnostics", 5), ("learning_curves", 0.5)):
+        (panel,) = drawn[picture].axes
+        assert panel.lines[0].get_ydata() == pytest.approx(wanted)
+
+
 def test_a_picture_is_read_at_the_width_of_a_page(tmp_path, drawn):
     names = ("interactions", "success", "intrinsic_reward", "entropy", "episode_length")
     write(tmp_path, dict.fromkeys(names, 3.0))

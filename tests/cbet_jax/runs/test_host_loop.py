@@ -489,7 +489,7 @@ def test_a_loss_that_is_not_finite_stops_the_run(tmp_path, capsys, monkeypatch):
     with pytest.raises(SystemExit) as stop:
         pretrain(tmp_path)
     error = capsys.readouterr().err
-    assert stop.value.code == 1
+    assert stop.value.code == 4
     assert "the loss of update 11 is not a finite number" in error
     assert f"the last good checkpoint is at {5 * CHUNK_FRAMES:,} frames" in error
     assert error.count("\n") == 1
@@ -615,7 +615,7 @@ def test_one_of_several_runs_may_diverge(together, tmp_path, capsys):
     with pytest.raises(SystemExit) as stop:
         together(roots, diverges=(1,))
     shown, error = capsys.readouterr()
-    assert stop.value.code == 1
+    assert stop.value.code == 4
     line = f"{roots[1]}: the loss of update {BAD_UPDATE} is not a finite number"
     assert error.startswith(f"error: {line}")
     assert error.count("not a finite") == 1

@@ -97,6 +97,13 @@ def test_a_mean_over_setups_needs_all_of_them():
     assert (row[2].split()[0], row[3], row[4]) == ("35.00", "33.64", "+1.36")
 
 
+def test_the_page_says_what_was_asked_for():
+    asked = {"budget": 8e6, "first_seed": 0, "actors": 0, "tasks_entropy_weight": -1.0}
+    rows = [Result(results.STUDY, "", "smoke", 0, "", k, 0, 0, v) for k, v in asked.items()]
+    said = report._asked(Findings(rows))
+    assert said.startswith("Preset smoke: budget 8,000,000, first seed 0. The paper:")
+
+
 def test_only_pre_training_that_diverged_leaves_a_number_out():
     for stage, shown in ((PRETRAIN, ["diverged"]), (TRANSFER_STAGE, [])):
         ended = Result(stage, "DoorKey", "cbet", 0, ALL_WORLDS, results.ENDED, 80, 10, 1.0)
