@@ -164,11 +164,9 @@ def test_results_of_which_no_files_are_left_are_kept(copied, capsys):
     assert TRANSFER in left
     paper.main(["--out", str(copied), "--report-only"])
     assert [path.name for path in copied.glob("results-*")] == ["results-earlier.csv"]
-    shutil.rmtree(copied / "pretrain/DoorKey/count")
+    shutil.rmtree(copied / RUN)  # its evaluations stay
     paper.main(["--out", str(copied), "--report-only"])
-    evaluated = [row for row in results.read(copied / "results.csv") if row.stage == EVALUATION]
-    assert "count" not in {row.method for row in evaluated}
-    assert "cbet" in {row.method for row in evaluated}
+    assert {row.stage for row in results.read(copied / "results.csv")} == {results.STUDY, TRANSFER}
 
 
 def test_worlds_and_policies_can_be_added(copied, unbroken, small, capsys):

@@ -557,36 +557,47 @@ def test_tasks():
 
 
 def test_tasks_of_ride():
-    """Its policy is not told apart from nothing without a bonus, and ahead of its own reward."""
+    """Its policy beside its reward from nothing, and beside no bonus."""
 
     def times(file, stage, method, task):
-        ran = stored(file, stage=stage, method=method, environment=task, metric=FRAMES_TO_SOLVE)
-        return np.sort([float(row["value"]) for row in ran])
+        ran = stored(file, stage=stage, method=method, environment=task)
+        assert {row["seed"] for row in ran} == {"2", "3", "4"}, (stage, method, task)
+        reached = those(ran, metric=FRAMES_TO_SOLVE)
+        return np.sort([float(row["value"]) for row in reached])
 
     arms = {
-        "policy": ("study-tasks.csv", "transfer", "ride"),
-        "reward": ("fine-tuning.csv", "tabula_rasa", "ride"),
-        "nothing": ("fine-tuning.csv", "tabula_rasa", "none"),
+        "RIDE's policy": ("study-tasks.csv", "transfer", "ride"),
+        "RIDE from nothing": ("fine-tuning.csv", "tabula_rasa", "ride"),
+        "no bonus": ("fine-tuning.csv", "tabula_rasa", "none"),
     }
+    shown, easy = table(RESULTS, "", *arms), ("Unlock", "DoorKey-8x8")
+    took = {(task, arm): times(*of, task) for task in (*easy, *shown) for arm, of in arms.items()}
+    for task, row in shown.items():
+        for arm in arms:
+            cells = [*map(millions, took[task, arm]), NOT_REACHED, NOT_REACHED, NOT_REACHED]
+            assert row[arm] == ", ".join(cells[:3]), (task, arm)
     page = prose(RESULTS)
-    took = {arm: times(*of, "UnlockPickup") for arm, of in arms.items()}
-    policy, nothing = (", ".join(map(millions, took[arm])) for arm in ("policy", "nothing"))
-    assert took["reward"].size == 0
-    assert f"In UnlockPickup RIDE's policy takes {policy}; from nothing RIDE takes over 30" in page
-    assert f"no bonus {nothing}." in page
+    spans = [np.concatenate([took[task, arm] for task in easy]) for arm in arms]
+    said = ", ".join(f"{millions(min(frames))} to {millions(max(frames))}" for frames in spans)
+    assert f"In Unlock and DoorKey-8x8 these take {said}." in page
+    for arm in ("RIDE's policy", "no bonus"):
+        for task in ("BlockedUnlockPickup", "ObstructedMaze-1Dlh", "MultiRoom-N6"):
+            assert not len(times(*arms[arm], task))
+    for task in ("ObstructedMaze-2Dlh", "ObstructedMaze-2Dlhb", "MultiRoom-N12-S10"):
+        assert not len(times(*arms["RIDE's policy"], task))
 
-    easy = {
-        arm: [times(*of, task) for task in ("Unlock", "DoorKey-8x8")] for arm, of in arms.items()
-    }
-    spans = [f"{millions(np.min(t))} to {millions(np.max(t))}" for t in easy.values()]
-    assert f"In Unlock and DoorKey-8x8 these take {', '.join(spans)}." in page
+    def later(task, other):
+        return intervals.difference(took[task, "RIDE's policy"] / 1e6, took[task, other] / 1e6)
 
-    for mine, none in zip(
-        [*easy["policy"], took["policy"]], [*easy["nothing"], took["nothing"]], strict=True
-    ):
-        apart = intervals.difference(mine, none)
-        assert apart.low < 0 < apart.high
-    assert intervals.difference(easy["policy"][0], easy["reward"][0]).high < 0  # Unlock
+    for task in {task for task, _ in took} - {"KeyCorridorS3R3"}:
+        assert later(task, "no bonus").low < 0 < later(task, "no bonus").high
+    # The third seed without bonus would have taken longer.
+    assert later("KeyCorridorS3R3", "no bonus").low < 0
+    more = later("KeyCorridorS3R3", "RIDE from nothing")
+    fewer = later("Unlock", "RIDE from nothing")
+    fewer = fewer._replace(value=-fewer.value, low=-fewer.high, high=-fewer.low)
+    assert f"it takes {more.text(1)} million frames more than RIDE from nothing" in page
+    assert f"in Unlock {fewer.text(1)} fewer" in page
 
 
 def test_the_laptop_preset():
