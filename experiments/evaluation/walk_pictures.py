@@ -109,7 +109,7 @@ def of_pretraining(runs: Sequence[Pretraining]) -> list[Panel]:
             found.setdefault(run.scene, {}).setdefault(run.name, {}).update(seeds)
     return [
         Panel(
-            f"pre-training in {scene}, since it began (band: range of seeds)",
+            f"all of pre-training in {scene} (band: all seeds)",
             "frames",
             "distinct positions",
             {name: over_seeds({ALL_WORLDS: seeds}) for name, seeds in lines.items()},
