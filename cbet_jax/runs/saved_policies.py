@@ -84,7 +84,7 @@ def load_params(directory: RunDirectory, frames: Checkpoint = None) -> Loaded[Ag
     if frames is None or frames == NEWEST:
         loaded = checkpoint.newest_good(directory.checkpoints, read)
         if loaded is None:
-            raise RunDirectoryError(f"{directory.root} holds no checkpoint")
+            raise RunDirectoryError(f"{directory.root} holds no checkpoint yet")
         return loaded
     saved = (*checkpoints(directory.checkpoints), *checkpoints(directory.policies))
     found = [path for path in saved if frames_of(path) == frames]

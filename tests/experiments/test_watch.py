@@ -70,7 +70,7 @@ def test_a_run_is_watched_beside_a_random_policy(chance, run_directory, capsys, 
 def test_a_random_policy_is_watched(chance, tmp_path, capsys):
     out = tmp_path / "level.png"
     watch.main(["--env", "LavaGapS5", "--out", str(out)])
-    assert f"saved: {out} (1 frames)" in capsys.readouterr().out
+    assert f"saved: {out} (1 frame)" in capsys.readouterr().out
     with Image.open(out) as picture:
         assert picture.size == (432, 480)
 

@@ -153,7 +153,8 @@ def _generator(name: str, make: Callable[[], Any]) -> Generator:
         except ValueError as error:
             raise OwnWorldError(str(error)) from None
     if not isinstance(made, Generator):
-        found = type(made).__name__ if made else repr(made)
+        empty = isinstance(made, Sequence) and not made
+        found = "an empty list" if empty else type(made).__name__
         raise OwnWorldError(
             f"without a parameter it must return a map, several maps or a Generator, not {found}"
         )

@@ -375,6 +375,7 @@ def test_processes_share_a_study_job_by_job(copied, unbroken, small, capsys, mon
     run = RunDirectory(copied / RUN)
     for path in (*checkpoints(run.checkpoints), *checkpoints(run.policies)):
         shutil.rmtree(path)
+    run.manifest.unlink()  # or it would have lost its checkpoints
     shutil.rmtree(copied / "tabula_rasa")
     shutil.rmtree(copied / "evaluation")
     waited = []

@@ -198,7 +198,7 @@ def test_rewards_in_one_world_beside_cbet():
 
     page = prose(EXPLORATION)
     ngu, cbet = seeds("KeyCorridor", "ngu-episodic", 0.001), seeds("KeyCorridor", "cbet")
-    assert f"its own coefficient NGU's has {text(ngu)} in KeyCorridor, not told apart from" in page
+    assert f"Nor is NGU's with its own coefficient in KeyCorridor, {text(ngu)}." in page
     apart = intervals.difference(ngu, cbet)
     assert apart.low < 0 < apart.high
     strong = seeds("KeyCorridor", "ngu-episodic").mean()

@@ -60,7 +60,7 @@ def test_gridworlds_are_found_by_their_names(make):
     ("make", "line"),
     [
         (lambda: None, "a map, several maps or a Generator, not NoneType"),
-        (list, "not list"),
+        (list, "not an empty list"),
         (lambda: "WG", "one agent"),
         (lambda: 1 / 0, "ZeroDivisionError: division by zero"),
         (lambda a, b: None, "nothing, or the number of worlds"),
