@@ -64,14 +64,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def attempts(options: DoctorOptions) -> dict[str, Attempt]:
     """Return everything to try, by name."""
+    fixes = dict.fromkeys(SIMULATORS, INTERPRETER) | {habitat.EMBEDDED: ""}
     return {
         "jax": Attempt(multiply, "install jax, for a GPU with the extra cuda12 or cuda13", True),
         "navix": Attempt(begin_episode, "install navix==4.0.0", True),
         "ffmpeg": Attempt(find_ffmpeg, "only for .mp4: uv sync --extra video"),
-        **{
-            name: Attempt(partial(render, name, options), INTERPRETER * (name != habitat.EMBEDDED))
-            for name in SIMULATORS
-        },
+        **{name: Attempt(partial(render, name, options), fix) for name, fix in fixes.items()},
     }
 
 

@@ -41,6 +41,11 @@ def load(name: str) -> str:
     return full
 
 
+def loaded(name: str) -> str:
+    """Return the name of a method that settings hold; one of a file is loaded, unless it was."""
+    return load(name) if own_code.is_own(name) and name not in METHODS else name
+
+
 def own_settings[S](default: S, words: Iterable[str]) -> S:
     """Return a method's own settings.
 

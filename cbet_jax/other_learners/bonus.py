@@ -22,9 +22,8 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from cbet_jax import own_code
 from cbet_jax.config import TrainSettings
-from cbet_jax.intrinsic import METHODS, make_intrinsic, own
+from cbet_jax.intrinsic import make_intrinsic, own
 from cbet_jax.intrinsic.interface import Experience, Intrinsic, Memory, Params
 from cbet_jax.learner import rmsprop, update_networks
 from cbet_jax.types import ArrayTree, Metrics, Trajectory, Transition, unchanged
@@ -101,9 +100,7 @@ def bonus(
         SettingsError: the method is unknown, or does not support the settings.
     """
     settings = settings or TrainSettings()
-    if method not in METHODS and own_code.is_own(method):
-        method = own.load(method)
-    settings = replace(settings, method=method, worlds=num_envs, batch=num_envs)
+    settings = replace(settings, method=own.loaded(method), worlds=num_envs, batch=num_envs)
     intrinsic = make_intrinsic(settings, num_actions)
     rate = optax.constant_schedule(settings.optimizer.learning_rate)
     optimizer = optimizer or rmsprop(settings.optimizer, rate)

@@ -48,7 +48,7 @@ class Session:
 
     def refuse_lost_checkpoints(self) -> None:
         """Refuse to begin a run anew whose last session had a checkpoint, by RunDirectoryError."""
-        last = (sessions(self._path) or [{}])[-1]
+        last = last_session(self._path)
         if "last_checkpoint" in last or last.get("from_frames"):
             raise RunDirectoryError(
                 f"{self._path.parent} has lost its checkpoints: begin a new run"
@@ -84,10 +84,14 @@ def sessions(path: Path) -> list[dict[str, Any]]:
         return found
 
 
+def last_session(path: Path) -> dict[str, Any]:
+    """Return the last start that a manifest describes, empty if there is none."""
+    return (sessions(path) or [{}])[-1]
+
+
 def ending(path: Path) -> str:
     """Return why a run ended before its last frame ('': it did not, or there is no manifest)."""
-    found = sessions(path)
-    return str(found[-1].get("ended", "")) if found else ""
+    return str(last_session(path).get("ended", ""))
 
 
 def describe(command: Sequence[str]) -> dict[str, Any]:

@@ -12,7 +12,6 @@ import numpy as np
 from flax.errors import ScopeParamShapeError
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, UInt8
 
-from cbet_jax import own_code
 from cbet_jax.agent import Agent, AgentParams, make_agent, world_agent
 from cbet_jax.config import RunSettings, SettingsError, TrainSettings
 from cbet_jax.intrinsic import own
@@ -168,8 +167,7 @@ def train_policy(
             are not as many as the settings say.
         NonFiniteLossError: a loss was not finite.
     """
-    if own_code.is_own(settings.method):
-        settings = replace(settings, method=own.load(settings.method))
+    settings = replace(settings, method=own.loaded(settings.method))
     explore = settings.extrinsic_weight == 0
     run = RunSettings(settings, world.environments, 1, seed, chunk, explore=explore)
     if world.num_worlds != settings.worlds:

@@ -54,9 +54,6 @@ def parse(kind: Any, arguments: Sequence[str] | None, module: str = "", **option
     """
     arguments = sys.argv[1:] if arguments is None else arguments
     _refuse_twice(arguments)
-    for name, values in said(arguments).items():
-        if "" in values:
-            raise SettingsError(f"{name} is given an empty value")
     if "return_unknown_args" not in options:  # the unknown words go to another command as given
         arguments = _with_own_code(list(_with_our_names(arguments)))
     prog = invocation.command_line(module) if module else None
@@ -69,6 +66,8 @@ def parse(kind: Any, arguments: Sequence[str] | None, module: str = "", **option
         raise SystemExit(0) from None
     named = read[0] if "return_unknown_args" in options else read
     for name, values in said(arguments).items():
+        if "" in values:
+            raise SettingsError(f"{name} is given an empty value")
         field = name.removeprefix("--").replace("-", "_")
         if not values and isinstance(getattr(named, field, None), tuple):
             raise SettingsError(f"{name} names nothing: give it a value, or leave it out")

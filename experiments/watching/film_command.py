@@ -111,7 +111,7 @@ def save(
     numbered = options.out is None
     with console.status("drawing"):
         out, count = film.write(options.out or default, frames, options.fps, numbered=numbered)
-    say(console, f"saved: {out} ({count} frame{'s' * (count > 1)})")
+    say(console, f"saved: {out} ({count} frame{'s' * (count != 1)})")
 
 
 def check(options: WatchOptions, settings: RunSettings | None) -> None:
