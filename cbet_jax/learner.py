@@ -137,6 +137,7 @@ def update(
     )
     networks = learner.intrinsic._replace(learnt=learnt)
     metrics = {
+        **terms,  # first: they replace no other metric
         "intrinsic_reward": mean(reward.mean()),
         "loss": loss.total + network_loss,
         "policy_loss": loss.policy,
@@ -145,7 +146,6 @@ def update(
         "importance_ratio": loss.rho,
         "gradient_norm": optax.tree.norm(gradient),
         "step_norm": optax.tree.norm(jax.tree.map(jnp.subtract, policy, learner.policy)),
-        **terms,
     }
     if batch.steps.prior is not None:
         metrics["divergence"] = loss.divergence / settings.unroll

@@ -83,11 +83,11 @@ def load(name: str) -> tuple[str, Callable[..., Any]]:
 
 
 @contextmanager
-def told_in_a_line() -> Iterator[None]:
+def told_in_a_line(name: str = "") -> Iterator[None]:
     """Turn whatever own code raises in the block, `sys.exit` too, into one line.
 
     Raises:
-        SettingsError: own code raised; the message names its line.
+        SettingsError: own code raised; the message names its line, or `name` if none ran.
     """
     try:
         yield
@@ -95,8 +95,8 @@ def told_in_a_line() -> Iterator[None]:
         raise
     except BaseException as error:
         places = [(f.f_code.co_filename, line) for f, line in walk_tb(error.__traceback__)]
-        own = [f"{file}:{line}" for file, line in places if file in _files]
-        if not own:
+        own = [f"{file}:{line}" for file, line in places if file in _files] or [name]
+        if not own[-1]:
             raise
         raise SettingsError(f"{own[-1]}: {in_a_line(error)}") from None
 

@@ -107,8 +107,8 @@ def iterate(trainer: Trainer, state: TrainState) -> tuple[TrainState, Metrics]:
     played = play(trainer, learner, state.actor, state.memory, rollout_key)
     learner, update_metrics = learn(trainer, learner, played.trajectory)
     metrics = {
+        **trainer.intrinsic.metrics(played.memory),  # first: a method replaces no other metric
         **update_metrics,
-        **trainer.intrinsic.metrics(played.memory),
         **trainer.world.report(played.actor.world),
         **_episode_metrics(played.episodes, trainer.world),
     }

@@ -43,8 +43,8 @@ class CompareOptions:
 
     #: two runs or more; the others are compared with the first
     runs: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="[NAME=]RUN ...")]
-    out: Path | None = None  # folder of the table and the picture (default: a new one in runs/)
-    until: int | None = None  # last frame that counts (default: the last that all have played)
+    out: Path | None = None  # folder of the table and the picture (None: a new one in runs/)
+    until: int | None = None  # last frame that counts (None: the last that all have played)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -61,12 +61,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
                     f"{run.directory.root} has no learning curves of all worlds"
                 )
         until = runs.last_frames(found, options.until)
-        folder = new_folder(options.out, NAME)
         rows = [
             (row.name, row.metric, row.world, seed, value)
             for row in runs.ends(found, until)
             for seed, value in row.values.items()
         ]
+        folder = new_folder(options.out, NAME)
         write_table(folder / f"{NAME}.csv", HEADER, rows)
         picture = draw(folder / f"{NAME}.png", found, until)
     show(found, until, console)

@@ -34,12 +34,12 @@ FLAT_DEVIATION = 1.0  # standard deviation of the pixels of a panorama that show
 class DoctorOptions:
     """Try everything that runs may need, and say in one screen what works."""
 
-    #: the interpreter that habitat-sim is installed in (default: the environment's HABITAT_PYTHON,
+    #: the interpreter that habitat-sim is installed in (None: the environment's HABITAT_PYTHON,
     #: else this one)
     simulator_python: str | None = None
-    scene: str | None = None  # to open in the simulators (default: a bedroom of the package)
+    scene: str | None = None  # to open in the simulators (None: a bedroom of the package)
     up: Axis | None = None  # axis that points up in its file (None: as it says)
-    out: Path | None = None  # a folder for the simulators' frames (default: they are not kept)
+    out: Path | None = None  # a folder for the simulators' frames (None: they are not kept)
 
 
 class Attempt(NamedTuple):

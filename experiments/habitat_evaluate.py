@@ -39,16 +39,16 @@ class HabitatEvaluateOptions:
     """Explore scenes with the policies of runs, and with uniformly random actions."""
 
     directories: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN ...")]
-    #: paths or names (default: the package's others than the runs'; of a data set, Replica's seven
+    #: paths or names (none: the package's others than the runs'; of a data set, Replica's seven
     #: of the paper)
     scenes: tuple[str, ...] = ()
-    episodes: Episodes = 100  # of each policy in each scene
+    episodes: Episodes = 100  # episodes of each policy in each scene
     steps: Steps = 500  # of an episode
     random_starts: bool = False  # every episode begins in another place
-    workers: Processes | None = None  # simulators at once (default: as many as the first run had)
+    workers: Processes | None = None  # simulators at once (None: as many as the first run had)
     seed: Seed = 0  # of the starts and the actions
-    checkpoint: Checkpoint = None  # frames of the checkpoint (default: the newest)
-    #: folder of the table and its pictures (default: the run's directory; of several, runs/)
+    checkpoint: Checkpoint = None  # frames of the checkpoint (None: the newest)
+    #: folder of the table and its pictures (None: the run's directory; of several, runs/)
     out: Path | None = None
     up: Axis | None = None  # axis that points up in the files (None: as in the run)
     #: the run's simulator again, where it is a file: a file is code, which no run names by itself

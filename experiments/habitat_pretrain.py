@@ -41,7 +41,7 @@ class HabitatPretrainOptions(TrainingOptions):
 
     scene: str  # the path of a scene, or a name that the simulator knows
     habitat: Annotated[HabitatSettings, tyro.conf.arg(name="")]
-    #: the interpreter that the simulator is installed in (default: this one for raycast, else that
+    #: the interpreter that the simulator is installed in (None: this one for raycast, else that
     #: of the environment variable HABITAT_PYTHON, else this one)
     simulator_python: str | None = None
 

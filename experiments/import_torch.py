@@ -69,7 +69,7 @@ class ImportOptions:
     source: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="model.tar")]
     #: the run's new directory
     directory: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="DIR")]
-    #: worlds or scene that it was trained in (default: as the checkpoint says)
+    #: worlds or scene that it was trained in (none: as the checkpoint says)
     envs: tuple[str, ...] = ()
     #: how rooms are played from now on
     habitat: Annotated[config.HabitatSettings, tyro.conf.arg(name="")] = field(

@@ -31,14 +31,14 @@ class EvaluateOptions:
     """Play episodes with the saved policies of runs, and with two random ones."""
 
     directories: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="DIR ...")]
-    episodes: Episodes = 100  # of each seed in each world
-    #: worlds to play (default: the ten of the paper's transfer; for a run that learnt a task, the
+    episodes: Episodes = 100  # episodes of each seed in each world
+    #: worlds to play (none: the ten of the paper's transfer; for a run that learnt a task, the
     #: world of that task)
     envs: tuple[str, ...] = ()
     seed: Seed = 0  # of the evaluation's levels and actions
-    #: frames of the checkpoint, best or newest (default: a task's best, else newest)
+    #: frames of the checkpoint, best or newest (None: a task's best, else newest)
     checkpoint: Checkpoint = None
-    #: folder of the table and its picture; of several runs each gets its own in it (default: the
+    #: folder of the table and its picture; of several runs each gets its own in it (None: the
     #: run's directory)
     out: Path | None = None
 

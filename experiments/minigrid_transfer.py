@@ -46,14 +46,14 @@ class TransferOptions(GridworldOptions):
     #: the pre-trained run, a run that learnt a task, or pretrained/NAME
     source: Annotated[Path, tyro.conf.arg(name="from", metavar="RUN")]
     env: str  # the world whose task is learnt
-    #: frames of RUN's checkpoint, best or newest (default: a task's best, else newest)
+    #: frames of RUN's checkpoint, best or newest (None: a task's best, else newest)
     checkpoint: Checkpoint = None
     #: learn all weights of a copy of the pre-trained policy on, instead of biasing a new one
     fine_tune: bool = False
-    #: which of RUN's seeds biases every agent (default: each agent has the one of the same index)
+    #: which of RUN's seeds biases every agent (None: each agent has the one of the same index)
     seed_index: int | None = None
     alpha: float = 1.0  # weight of the pre-trained logits
-    #: frames over which alpha falls linearly to 0 (default: it stays)
+    #: frames over which alpha falls linearly to 0 (None: it stays)
     alpha_frames: int | None = None
 
     @property

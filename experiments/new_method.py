@@ -91,7 +91,7 @@ class NewMethodOptions:
     """Write a file with a reward of one's own to start from: it can be trained with as it is."""
 
     name: Annotated[str, tyro.conf.Positional]  # of the method, such as my_bonus
-    out: Path | None = None  # the file (default: NAME.py here)
+    out: Path | None = None  # the file (None: NAME.py here)
 
     def __post_init__(self) -> None:
         if not self.name.isidentifier() or keyword.iskeyword(self.name):

@@ -31,7 +31,7 @@ class ReportOptions:
 
     #: [NAME=]RUN ..., or a study's directory, or tables of studies (results.csv), read as one
     paths: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="PATH ...")]
-    #: the page, a new .html (default: report.html in the folder that is named, or in runs/)
+    #: the page, a new .html (None: report.html in the folder that is named, or in runs/)
     out: Path | None = None
 
 

@@ -94,7 +94,7 @@ def _made(name: str, make: Callable[..., Any], settings: TrainSettings, actions:
     if settings.own and not has_own:
         raise SettingsError(f"{own_code.plain(name)} has no settings of its own: leave --own out")
     own = (own_settings(default, settings.own),) if has_own else ()
-    with own_code.told_in_a_line():
+    with own_code.told_in_a_line(own_code.plain(name)):
         method = make(settings, actions, *own)
     if not isinstance(method, Intrinsic):
         raise SettingsError(

@@ -125,7 +125,7 @@ def bonus(
         trajectory = _trajectory(batch, signal, view_shape)
         params = intrinsic.adapt(state.params, trajectory, unchanged)
         reward, _ = intrinsic.reward_and_loss(params, trajectory)
-        weighted = jnp.clip(intrinsic.coefficient * reward[0], -1.0, 1.0)
+        weighted = jnp.clip(intrinsic.coefficient * reward.reshape(num_envs), -1.0, 1.0)
         return state._replace(params=params, memory=memory), weighted
 
     def update(state: BonusState, batch: Batch) -> tuple[BonusState, Metrics]:
@@ -197,11 +197,13 @@ def _seen(obs: Observation, view_shape: tuple[int, int, int]) -> Seen:
     """Return the view and the panorama of an observation.
 
     Raises:
-        ValueError: the view has another shape.
+        ValueError: the view has another shape or type.
     """
     seen = obs if isinstance(obs, Seen) else Seen(obs, obs)
     if seen.view.shape[-3:] != tuple(view_shape):
         raise ValueError(f"a view must be of shape {view_shape}, not {seen.view.shape[-3:]}")
+    if seen.view.dtype != jnp.uint8:
+        raise ValueError(f"a view must be of uint8, not {seen.view.dtype}")
     return seen
 
 
@@ -210,18 +212,16 @@ def _step(seen: Seen, done: Bool[Array, "*T N"]) -> Step:
     number = nothing.astype(jnp.int32)
     hash_ = jnp.zeros((*done.shape, 2), jnp.uint32)
     panorama = jnp.asarray(seen.panorama).reshape(*done.shape, -1)
-    view = jnp.asarray(seen.view, jnp.uint8)
-    return Step(view, panorama, nothing, nothing > 0, done, nothing > 0, number, number, hash_)
+    return Step(seen.view, panorama, nothing, nothing > 0, done, nothing > 0, number, number, hash_)
 
 
 def _observe(
     intrinsic: Intrinsic, state: BonusState, keys: Any, batch: Batch, view_shape: Any
 ) -> tuple[Memory, ArrayTree]:
     """Let the method observe steps in a row: `[T, N, ...]`."""
-    view = jnp.asarray(_seen(batch.obs, view_shape).view, jnp.uint8)
     done = jnp.asarray(batch.done, bool)
     after = _step(_seen(batch.next_obs, view_shape), done)
-    experience = Experience(view, batch.action, after)
+    experience = Experience(_seen(batch.obs, view_shape).view, batch.action, after)
     return intrinsic.observe(state.params, state.memory, keys, experience)
 
 
@@ -232,7 +232,7 @@ def _trajectory(batch: Batch, signal: ArrayTree, view_shape: tuple[int, int, int
     done = jnp.asarray(batch.done, bool)
     logits = jnp.zeros((*batch.action.shape, 1))
     return Trajectory(
-        view=jnp.asarray(jnp.concatenate([before, after[-1:]]), jnp.uint8),
+        view=jnp.concatenate([before, after[-1:]]),
         first=jnp.concatenate([jnp.zeros_like(done[:1]), done]),
         steps=Transition(batch.action, logits, nothing, done, nothing > 0),
         signal=signal,

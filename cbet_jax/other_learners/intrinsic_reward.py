@@ -28,7 +28,8 @@ class IntrinsicReward(VectorWrapper):  # gymnasium before 1.4 has no types of it
     step that only begins an episode has no intrinsic reward. One that ends an episode is rewarded
     for the episode's last view; the package's own learner rewards the published methods for the
     next one's first view, as the published code does. Methods with networks learn every `unroll`
-    steps by themselves, from all of them; `metrics` has what they said then.
+    steps by themselves, from all of them; `metrics` has what they said then. `state` has counts and
+    networks, changed in place: keep `jax.tree.map(np.array, envs.state)`, and set it to go on.
 
     A view is the observation, or its `image`, an array of bytes; in `gym_vector` it is the agent's
     7x7 view, whatever the observation. Changes are those of the panorama
@@ -94,8 +95,9 @@ class IntrinsicReward(VectorWrapper):  # gymnasium before 1.4 has no types of it
         anew = np.ones(self.num_envs, bool) if mask is None else np.array(mask)
         obs, info = self.env.reset(seed=seed, options=options)
         seen = self._look(obs, info)
-        if self.state is None:
-            self.state, self._seen = self._init(self._draw_key(), seen), [seen]
+        if self.state is None or not self._seen:
+            self.state = self.state or self._init(self._draw_key(), seen)
+            self._seen = [seen]
             return obs, info
         self._begin_episodes(self.state, self._seen[-1], seen, anew)
         self._seen[-1], self._pending = seen, self._pending & ~anew
@@ -110,7 +112,7 @@ class IntrinsicReward(VectorWrapper):  # gymnasium before 1.4 has no types of it
         Raises:
             ResetNeeded: `reset` was never called.
         """
-        if self.state is None:
+        if self.state is None or not self._seen:
             raise gymnasium.error.ResetNeeded("call reset first")
         obs, extrinsic, terminated, truncated, info = self.env.step(actions)
         seen, ended, begun = self._look(obs, info), terminated | truncated, self._pending

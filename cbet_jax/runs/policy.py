@@ -15,6 +15,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, UInt8
 from cbet_jax.agent import Agent, AgentParams, make_agent, world_agent
 from cbet_jax.config import RunSettings, SettingsError, TrainSettings
 from cbet_jax.intrinsic import own
+from cbet_jax.method_check.check import refuse_misfit
 from cbet_jax.networks.policy_network import sample_actions
 from cbet_jax.program import make_program, seed_keys
 from cbet_jax.runs import metrics_table, pretrained
@@ -63,7 +64,7 @@ class Policy:
             first: which agents see the first view of an episode: their state is zeroed before.
 
         Raises:
-            ValueError: the policy was made for other views, or they are not uint8.
+            ValueError: the views do not fit its parameters, or are not uint8.
         """
         return self._call(self._act, view, first, state, key)
 
@@ -76,7 +77,7 @@ class Policy:
             first: which agents see the first view of an episode: their state is zeroed before.
 
         Raises:
-            ValueError: the policy was made for other views, or they are not uint8.
+            ValueError: the views do not fit its parameters, or are not uint8.
         """
         return self._call(self._outputs, view, first, state)
 
@@ -172,6 +173,7 @@ def train_policy(
     run = RunSettings(settings, world.environments, 1, seed, chunk, explore=explore)
     if world.num_worlds != settings.worlds:
         raise SettingsError(f"settings ask for {settings.worlds} worlds, not {world.num_worlds}")
+    refuse_misfit(settings, world)
     agent = world_agent(settings.network, None, world)
     program = make_program(settings, world, 1, chunk, agent=agent)
     state, frames = program.init(seed_keys(1, seed)), 0

@@ -29,7 +29,7 @@ class Stop:
         """Say that the run will stop later, if it cannot at once."""
         if self.waits_for:
             with contextlib.suppress(OSError):  # the terminal may be closed
-                print(f"stopping when {self.waits_for} is done; again to stop now", flush=True)
+                print(f"stopping when {self.waits_for} is done; another Ctrl-C ends it", flush=True)
 
 
 @contextmanager

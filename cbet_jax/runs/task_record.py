@@ -129,7 +129,7 @@ class TaskRecord:
         lost = np.where(self.best_frames > 0, self.best_success - self.success, -np.inf)
         seed = int(np.argmax(lost))
         best, now = self.best_success[seed], self.success[seed]
-        where = f"success {best:.2f} at {self.best_frames[seed]:,} frames"
+        where = f"best success {best:.2f} at {self.best_frames[seed]:,} frames"
         worse = f", and {now:.2f} at {self._frames:,}: `--checkpoint best` is the better one"
         return where + (worse if self.fallen[seed] else "")
 

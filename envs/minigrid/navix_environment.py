@@ -66,10 +66,7 @@ class CbetEnvironment(Environment):
         """Sample a level and return its first `Timestep`."""
         world = rules.start(self._sample_level(key))
         state = NavixState(
-            world=world,
-            outcome=_empty_outcome(world),
-            key=key,
-            events=EventsManager(),
+            world=world, outcome=_empty_outcome(world), key=key, events=EventsManager()
         )
         return Timestep(
             t=jnp.int32(0),

@@ -27,7 +27,7 @@ class BenchmarkOptions:
     presets: tuple[str, ...] = ("paper", "laptop")  # presets whose training is measured
     factors: tuple[Factors, ...] = ("float32", "bfloat16")  # precisions of matrix products
     seeds: tuple[int, ...] = (1,)  # numbers of agents trained together
-    out: Path | None = None  # JSON file (default: a new one in runs/)
+    out: Path | None = None  # JSON file (None: a new one in runs/)
 
 
 class Measurement(NamedTuple):

@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 class TrainingOptions:
     """The options of every command that trains."""
 
-    #: complete settings under a name (default: paper, the published ones; laptop is a smaller
+    #: complete settings under a name (None: paper, the published ones; laptop is a smaller
     #: network that learns within minutes, smoke shows only that all runs)
     preset: Literal["paper", "laptop", "smoke"] | None = None
-    out: Path | None = None  # the run's directory (default: a new one in runs/)
+    out: Path | None = None  # the run's directory (None: a new one in runs/)
     resume: bool = False  # continue the run in --out; with more --frames, also a finished one
     train: Annotated[TrainSettings, tyro.conf.arg(name="")]
     seeds: int  # agents trained side by side
     first_seed: int  # the seeds are first_seed, first_seed + 1, ...
     chunk: int  # iterations between two looks of the host
-    #: between two checkpoints, at least (default: save at the end of each chunk, if saving takes at
+    #: between two checkpoints, at least (None: save at the end of each chunk, if saving takes at
     #: most a tenth of the time)
     checkpoint_seconds: ranges.NonNegativeFloat | None = None
     keep_at: tuple[int, ...] = ()  # frames at which the policies are kept for good
@@ -40,13 +40,13 @@ class TrainingOptions:
     until: Annotated[int | None, tyro.conf.arg(metavar="FRAMES")] = None
     #: end a task whose mean success over the last --success-frames is at least this
     until_success: ranges.Probability | None = None
-    success_frames: ranges.Frames = 500_000  # of each seed
+    success_frames: ranges.Frames = 500_000  # frames of each seed
     #: end a task that has had no success for so many frames
     without_success: Annotated[ranges.Frames | None, tyro.conf.arg(metavar="FRAMES")] = None
     #: follow the metrics in TensorBoard or Weights & Biases, besides metrics.csv
     track: tuple[Literal["tensorboard", "wandb"], ...] = ()
     film: bool = True  # pre-training ends with a GIF of its policy at play
-    #: to divide seeds and worlds over (default: all GPUs that can be used, or all cores of the
+    #: to divide seeds and worlds over (None: all GPUs that can be used, or all cores of the
     #: CPU); changes only the order of sums
     devices: ranges.Processes | None = None
     distributed: bool = False  # several hosts train together, each with this command

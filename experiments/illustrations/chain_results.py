@@ -34,7 +34,7 @@ def learn_and_write(options: ChainworldOptions, console: Console) -> tuple[Path,
         SettingsError: no such method rewards counts.
     """
     if options.method not in COUNT_REWARDS:
-        raise SettingsError(f"unknown method {options.method!r}; known: {', '.join(COUNT_REWARDS)}")
+        raise SettingsError(f"the chain has rewards of counts only: {', '.join(COUNT_REWARDS)}")
     folder = outputs.new_folder(options.out, NAME)
     keys = seed_keys(options.seeds, options.first_seed)
     with console.status("learning"):

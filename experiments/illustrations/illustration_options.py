@@ -12,7 +12,7 @@ from cbet_jax.settings import ranges
 
 END = 5  # results of the chain are means over the last fifth of the episodes
 FACING = ("right", "down", "left", "up")
-PLAYER = "whose policy visits the level (default: every action with the same chance)"
+PLAYER = "whose policy visits the level (None: every action with the same chance)"
 FROM = tyro.conf.arg(name="from", metavar="RUN", help=PLAYER)
 
 
@@ -20,7 +20,7 @@ FROM = tyro.conf.arg(name="from", metavar="RUN", help=PLAYER)
 class ChainworldOptions:
     """Learn to explore a chain of four places, with several rules for resetting counts."""
 
-    out: Path | None = None  # folder of the table and the figure (default: a new one in runs/)
+    out: Path | None = None  # folder of the table and the figure (None: a new one in runs/)
     method: str = "cbet"  # a reward from counts: cbet, count or ablation-*
     episodes: Annotated[int, ranges.at_least(END), ranges.at_most(10**6)] = 500  # of each actor
     steps: Annotated[int, ranges.at_least(2), ranges.at_most(10**6)] = 100  # steps in an episode
@@ -56,11 +56,11 @@ class ChainworldOptions:
 class RewardMapOptions:
     """Draw the intrinsic reward of each action in each cell of a gridworld."""
 
-    out: Path | None = None  # folder of the table and the figure (default: a new one in runs/)
+    out: Path | None = None  # folder of the table and the figure (None: a new one in runs/)
     env: str = "DoorKey-8x8"  # the environment
     level_seed: ranges.Seed = 4  # draws its level
     source: Annotated[Path | None, FROM] = None
-    checkpoint: Checkpoint = None  # frames of RUN's checkpoint (default: as `evaluate`'s)
+    checkpoint: Checkpoint = None  # frames of RUN's checkpoint (None: as `evaluate`'s)
     seed_index: int = 0  # which of RUN's seeds plays
     worlds: ranges.Worlds = 64  # copies that are played side by side and counted together
     steps: ranges.Steps = 1000  # steps in each copy

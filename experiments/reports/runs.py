@@ -154,6 +154,8 @@ def ends(runs: Sequence[Run], until: int) -> list[Row]:
                 values = {seed: value for seed, value in values.items() if not np.isnan(value)}
                 if values:
                     rows.append(Row(run.name, metric, world, values))
+    if not rows:
+        raise SettingsError(f"no run has metrics before {until:,} frames: --until must be larger")
     return rows
 
 
@@ -164,11 +166,9 @@ def compared(runs: Sequence[Run], until: int) -> tuple[list[tuple[str, ...]], li
         Rows of metric, world, run, mean and difference; and sentences that explain them.
     """
     same_reward = not any(name.startswith(REWARD_SETTINGS) for name in differing(runs))
-    if not (rows := ends(runs, until)):
-        raise SettingsError(f"no run has metrics before {until:,} frames: --until must be larger")
     firsts: dict[tuple[str, str], Row] = {}
     lines: list[tuple[str, ...]] = []
-    for row in rows:
+    for row in (rows := ends(runs, until)):
         apart = ""
         if row.name == runs[0].name:
             firsts[row.metric, row.world] = row
@@ -177,7 +177,9 @@ def compared(runs: Sequence[Run], until: int) -> tuple[list[tuple[str, ...]], li
         elif first := firsts.get((row.metric, row.world)):
             apart = row.difference_text(first, 3)
         lines.append((metrics.of(row.metric).title, row.world, row.name, row.text(3), apart))
-    said = [f"Means over the {-(-until // LAST):,} frames before {until:,}, with 95 % intervals."]
+    where = f"the {-(-until // LAST):,} frames before {until:,}"
+    last = "all worlds: a world where no episode ended there counts with its last mean"
+    said = [f"Means over {where} ({last}), with 95 % intervals."]
     if all(len(row.values) == 1 for row in rows):
         said.append(ONE_SEED_EACH)
     if not same_reward:

@@ -9,7 +9,7 @@ from typing import Annotated, NamedTuple
 import tyro
 
 from cbet_jax.config import Factors
-from cbet_jax.runs.directory import RunDirectoryError, create_with_record
+from cbet_jax.runs.directory import RunDirectoryError, create_with_record, refuse_other_content
 from cbet_jax.runs.reading import DIGEST, read_json, reading
 from cbet_jax.settings import ranges
 from cbet_jax.settings.as_json import first_difference, from_json
@@ -40,7 +40,7 @@ class StudyOptions(PlanOptions):
     """Run or continue a study of the paper, and report its results."""
 
     preset: str  # paper, laptop or smoke
-    out: Path | None = None  # the study's directory, new or begun (default: runs/STUDY-PRESET)
+    out: Path | None = None  # the study's directory, new or begun (None: runs/STUDY-PRESET)
     methods: tuple[str, ...]  # to compare
     setups: tuple[str, ...]  # to pre-train in: MultiEnv, DoorKey, KeyCorridor
     tasks: tuple[str, ...]  # worlds learnt by transfer and tabula rasa
@@ -49,8 +49,8 @@ class StudyOptions(PlanOptions):
     first_seed: int = 0  # the seeds are first_seed, first_seed + 1, ...
     #: of each pre-training run, for each seed; tasks get frames in the published proportion
     budget: Annotated[int, tyro.conf.arg(metavar="FRAMES")]
-    actors: ranges.Worlds | None = None  # of each run (default: the preset's)
-    episodes: int = 100  # of each seed in each world of an evaluation
+    actors: ranges.Worlds | None = None  # of each run (None: the preset's)
+    episodes: int = 100  # episodes of each seed in each world of an evaluation
     #: frames at which pre-trained policies are evaluated, besides the end
     evaluate_at: Annotated[tuple[int, ...], tyro.conf.arg(metavar="FRAMES ...")] = ()
     #: pre-training stops there for now, and is evaluated, to compare all methods before any is
@@ -67,12 +67,12 @@ class StudyOptions(PlanOptions):
     stages: tuple[Stage, ...] = STAGES
     #: of matrix products: bfloat16 is faster where the processor multiplies such numbers
     factors: Factors = "float32"
-    tasks_entropy_weight: ranges.NonNegativeFloat | None = None  # of tasks (default: the preset's)
+    tasks_entropy_weight: ranges.NonNegativeFloat | None = None  # of tasks (None: the preset's)
     #: tasks have the published loss and optimizer: no bound on steps, no divergence from the frozen
     #: policy
     tasks_as_published: bool = False
     report_only: bool = False  # train nothing: report what is finished
-    #: between two checkpoints, at least (default: save at the end of each chunk, if saving takes at
+    #: between two checkpoints, at least (None: save at the end of each chunk, if saving takes at
     #: most a tenth of the time)
     checkpoint_seconds: ranges.NonNegativeFloat | None = None
 
@@ -127,6 +127,7 @@ def read(study: Study, arguments: Sequence[str]) -> tuple[StudyOptions, Path]:
     said = cli.said(arguments)
     name, out = cli.value_of(said, "--preset"), cli.value_of(said, "--out")
     root = Path(out) if out else RUNS / f"{study.name}-{name or presets.DEFAULT}"
+    refuse_other_content(root / RECORD, "study")
     stored = stored_study(root)
     if name is None:
         name = stored.preset if stored else presets.DEFAULT

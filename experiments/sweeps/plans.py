@@ -26,7 +26,7 @@ class PlanOptions:
     """How a plan is carried out."""
 
     cluster: Literal["local", "slurm"] = "local"  # where the jobs run
-    #: processes at once (default: one here, all with SLURM); here each has cores of its own, and
+    #: processes at once (None: one here, all with SLURM); here each has cores of its own, and
     #: GPUs of its own if CUDA_VISIBLE_DEVICES names several
     parallel: Processes | None = None
     tries: PositiveInt = 10  # how often a job is submitted that was lost on its way
@@ -86,7 +86,7 @@ def carry_out(
     for folder in (root, *(job.root for job in jobs)):
         delete_left_over(folder)
     done = sum(job.done for job in jobs)
-    console.print(f"{len(jobs)} jobs, {done} of them done", highlight=False)
+    console.print(f"{done} of {len(jobs)} jobs done", highlight=False)
     executor = Executor(
         *(jobs, queue, root / JOBS, console),
         parallel=options.parallel,

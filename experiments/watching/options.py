@@ -12,7 +12,7 @@ from cbet_jax.settings.ranges import Episodes, PositiveInt, Seed, Steps
 
 RUN = tyro.conf.arg(
     metavar="[DIR]",
-    help="the run's directory, or pretrained/NAME (default: a uniformly random policy)",
+    help="the run's directory, or pretrained/NAME (None: a uniformly random policy)",
 )
 
 
@@ -21,24 +21,24 @@ class WatchOptions:
     """Show a run's policy, or a random one, at play in one world."""
 
     directory: Annotated[Path | None, tyro.conf.Positional, RUN] = None
-    #: the world, or scene (default: the run's with most interactions, or its first scene)
+    #: the world, or scene (None: the run's with most interactions, or its first scene)
     env: str | None = None
     beside_random: bool = False  # show a random policy on the same level, beside the run's
-    out: Path | None = None  # .gif, .mp4 or .png, a level's first moment (default: a new .gif)
+    out: Path | None = None  # .gif, .mp4 or .png, a level's first moment (None: a new .gif)
     terminal: bool = False  # play as text in the terminal, write no file
     explore: bool = False  # success does not end the episode
     episodes: Episodes = 1  # number of episodes to play
-    #: limit on the steps of all episodes together (default: 140 for one episode, else none)
+    #: limit on the steps of all episodes together (None: 140 for one episode, else none)
     steps: Steps | None = None
     seed: Seed = 0  # draws the levels and the actions
     seed_index: int = 0  # which of the run's seeds plays
     #: frames of a checkpoint or of kept policies, which lack a method's networks and so the rewards
-    #: of one that has any (default: a task's best, else the newest)
+    #: of one that has any (None: a task's best, else the newest)
     checkpoint: Checkpoint = None
     fps: PositiveInt = 8  # frames a second
     #: the run's method again, if it is your own file (FILE.py:FUNCTION)
     method: str | None = None
-    #: the axis that points up in a scene's file (default: as in the run)
+    #: the axis that points up in a scene's file (None: as in the run)
     up: Axis | None = None
     #: the run's simulator again, if it is a file: only the command line may choose code
     simulator: str | None = None

@@ -103,7 +103,7 @@ def test_two_hosts_of_two_devices_make_one_run(runs, tmp_path):
     (first, error), (second, other_error) = shown
     assert f"stopped and saved at {CHUNK_FRAMES} frames" in first
     own = [line for line in second.splitlines() if not line.startswith("[Gloo]")]
-    assert own == ["stopping when this chunk is done; again to stop now"]  # it had the signal
+    assert own == ["stopping when this chunk is done; another Ctrl-C ends it"]  # it had the signal
     assert error.splitlines() == other_error.splitlines()
     assert "already holds a run" in error
     sessions = json.loads(RunDirectory(tmp_path / "run").manifest.read_text())["sessions"]

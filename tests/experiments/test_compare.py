@@ -66,6 +66,9 @@ def test_what_cannot_be_compared_is_refused(tmp_path, capsys):
     }
     for said, arguments in wrong.items():
         assert said in refused(compare.main, arguments, capsys)
+    early = [one, f"b={other}", "--until", "50", "--out", str(tmp_path / "new")]
+    assert "no run has metrics before 50 frames" in refused(compare.main, early, capsys)
+    assert not (tmp_path / "new").exists()
 
 
 def write_worlds(root, p, seeds=1):

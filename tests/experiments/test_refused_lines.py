@@ -113,7 +113,7 @@ REFUSED = {  # command -> words of the line -> part of the answer
         "--parallel 0": "parallel must be at least 1",
     },
     chainworld: {
-        "--method rnd": "known: cbet, count",
+        "--method rnd": "rewards of counts only: cbet, count",
         "--steps 1": "steps must be at least 2",
         "--reset-probabilities 0.1 1.5": "at most 1",
         "--discount 1": "discount",

@@ -4,12 +4,7 @@ import numpy as np
 import shapely
 
 from envs.habitat.raycast.floor import Floor, sample_points
-from envs.habitat.simulator import (
-    MAX_STEP_HEIGHT,
-    Position,
-    SimulatorError,
-    as_float32,
-)
+from envs.habitat.simulator import MAX_STEP_HEIGHT, Position, SimulatorError, as_float32
 
 _WALL = 0.1  # metres; greatest distance of the floor from a wall, beyond the radius
 _SLACK = 1e-3  # metres beyond a step within which it may slide

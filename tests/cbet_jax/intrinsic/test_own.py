@@ -45,6 +45,10 @@ BONUS = '''
 
     def wrong(settings, num_actions):
         return None
+
+
+    def few():
+        return None
 '''
 
 
@@ -113,6 +117,8 @@ def test_what_cannot_be_loaded_is_told_in_one_line(file):
     ):
         with pytest.raises(SettingsError, match=line):
             own.load(place)
+    with pytest.raises(SettingsError, match=r"bonus\.py:few: TypeError: .* takes 0 positional"):
+        _coefficient(own.load(f"{file}:few"))
     with pytest.raises(SettingsError, match="must return an Intrinsic, not NoneType"):
         _coefficient(own.load(f"{file}:wrong"))
     file.write_text("1 / 0")

@@ -177,3 +177,5 @@ def test_wrong_names_and_shapes_are_refused():
     bonus = cbet_jax.bonus("cbet", 1, VIEW, 7)
     with pytest.raises(ValueError, match="must be of shape"):
         bonus.init(jax.random.key(0), jnp.zeros((1, 3, 3, 3), jnp.uint8))
+    with pytest.raises(ValueError, match="must be of uint8, not float32"):  # bytes would be all 0
+        bonus.init(jax.random.key(0), jnp.full((1, *VIEW), 0.5))

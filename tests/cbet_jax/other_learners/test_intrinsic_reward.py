@@ -153,6 +153,20 @@ def test_a_scale_is_taken_on_at_each_step():
     np.testing.assert_allclose(weights, range(2, 18, 2), atol=1e-3)
 
 
+def test_counts_that_were_kept_go_on_in_new_environments():
+    first = cbet_jax.IntrinsicReward(gym_vector("LavaGapS5", 2), "count", settings=SMALL)
+    first.reset(seed=0)
+    gains = [float(first.step(np.full(2, 6))[4]["intrinsic_reward"][0]) for _ in range(4)]
+    kept = jax.tree.map(np.array, first.state)
+    later = cbet_jax.IntrinsicReward(gym_vector("LavaGapS5", 2), "count", settings=SMALL)
+    later.state = kept
+    with pytest.raises(gymnasium.error.ResetNeeded):
+        later.step(np.full(2, 6))
+    later.reset(seed=0)
+    gains.append(float(later.step(np.full(2, 6))[4]["intrinsic_reward"][0]))
+    np.testing.assert_allclose(gains, 0.005 / np.sqrt(np.arange(1, 6)), rtol=1e-5)
+
+
 def test_other_wrappers_work_around_it():
     """Episodes' returns are with the intrinsic reward outside of it, without it inside."""
     inside = RecordEpisodeStatistics(beside(ours_in("NextStep"), "NextStep"), stats_key="task")

@@ -195,8 +195,11 @@ def test_a_method_of_ones_own_is_named_by_its_file_and_bad_losses_stop_it(tmp_pa
     assert rewards == [1.0] * 2
 
 
-def test_what_cannot_be_trained_is_refused():
+def test_what_cannot_be_trained_is_refused(tmp_path):
     with pytest.raises(SettingsError, match="ask for 6 worlds, not 3"):
         _train(world=corridor(3))
     with pytest.raises(SettingsError, match="unknown method"):
         _train(replace(LEARNING, method="cebt"))
+    refusal = pytest.raises(SettingsError, match="of steps and actors, not float32")
+    with own_method(tmp_path, ONES.replace("played.signal", "played.signal[0]")) as path, refusal:
+        _train(replace(LEARNING, method=f"{path}:make"))

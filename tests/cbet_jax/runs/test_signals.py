@@ -44,7 +44,7 @@ def test_a_signal_is_answered_while_something_long_runs(capsys):
         assert interruptible(work) == "done"
         sender.join()
     assert stop.signal == signal.SIGINT
-    assert capsys.readouterr().out == "stopping when compiling is done; again to stop now\n"
+    assert capsys.readouterr().out == "stopping when compiling is done; another Ctrl-C ends it\n"
 
 
 def test_whoever_is_told_twice_is_asked_once(capsys):
@@ -56,7 +56,7 @@ def test_whoever_is_told_twice_is_asked_once(capsys):
         for number in (signal.SIGHUP, signal.SIGINT):
             signal.raise_signal(number)
     assert stop.signal == signal.SIGTERM
-    assert capsys.readouterr().out == "stopping when saving is done; again to stop now\n"
+    assert capsys.readouterr().out == "stopping when saving is done; another Ctrl-C ends it\n"
     assert {number: signal.getsignal(number) for number in SIGNALS} == before
 
 

@@ -40,10 +40,10 @@ def test_each_seed_keeps_the_policy_that_did_best_over_its_recent_episodes():
 @pytest.mark.parametrize(
     ("successes", "expected"),
     [
-        ([0.9, 0.9, 0.0, 0.0], "success 0.90 at 200,000 frames, and 0.00 at 400,000: "),
-        ([0.9, 0.9, 0.6, 0.6], "success 0.90 at 200,000 frames"),
-        ([0.05, 0.05, 0.0, 0.0], "success 0.05 at 200,000 frames"),  # too little to lose
-        ([0.0], "success 0.00 at 100,000 frames"),
+        ([0.9, 0.9, 0.0, 0.0], "best success 0.90 at 200,000 frames, and 0.00 at 400,000: "),
+        ([0.9, 0.9, 0.6, 0.6], "best success 0.90 at 200,000 frames"),
+        ([0.05, 0.05, 0.0, 0.0], "best success 0.05 at 200,000 frames"),  # too little to lose
+        ([0.0], "best success 0.00 at 100,000 frames"),
     ],
 )
 def test_a_fall_is_told_with_what_was_best(successes, expected):

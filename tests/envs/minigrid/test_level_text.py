@@ -100,7 +100,8 @@ def test_a_text_says_what_its_g_means(cells, note, key):
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("WGWG\nWG", "even length"),
+        ("WGWG\nWG", "even length, as 'WG' has not"),
+        ("WGW", "same even length$"),
         ("WGXX>>", "'XX'"),
         ("WGWG", "one agent, not 0"),
         (">>VV", "one agent, not 2"),

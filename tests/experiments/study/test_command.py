@@ -328,6 +328,14 @@ def test_bad_studies_are_refused(arguments, expected, small, tmp_path, capsys, m
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("more", [[], ["--plan"]])
+def test_a_folder_of_something_else_is_no_study(more, small, tmp_path, capsys):
+    (tmp_path / "file").touch()
+    for out, said in ((tmp_path / "file", "is a file"), (tmp_path, "holds no study")):
+        assert said in refused(paper.main, [*ARGUMENTS, *more, "--out", str(out)], capsys)
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
 def test_other_settings_than_a_study_began_with_are_refused(unbroken, small, tmp_path, capsys):
     """By the settings of the study, or by somebody else in its directory."""
     for changed, problem in (("--budget", "budget is 120"), ("--seeds", "seeds is 2")):
