@@ -168,7 +168,8 @@ def compared(runs: Sequence[Run], until: int) -> tuple[list[tuple[str, ...]], li
     same_reward = not any(name.startswith(REWARD_SETTINGS) for name in differing(runs))
     firsts: dict[tuple[str, str], Row] = {}
     lines: list[tuple[str, ...]] = []
-    for row in (rows := ends(runs, until)):
+    rows = ends(runs, until)
+    for row in rows:
         apart = ""
         if row.name == runs[0].name:
             firsts[row.metric, row.world] = row
