@@ -167,9 +167,9 @@ def _weak(key):
         (stepping(_stays_at_the_end), "automatic resets", "the view is not the first one of"),
         (stepping(_late_herd, LONG), "worlds are independent", "step 9 of world 0: reward depends"),
         (
-            stepping(lambda *a: (a[2], a[3]._replace(reward=a[3].reward * jnp.nan))),
+            stepping(lambda *a: (a[2], a[3]._replace(reward=jnp.full(3, jnp.nan)))),
             "numbers",
-            ": the reward is not finite",
+            "step 0 of world 0: the reward is not finite",
         ),
         (
             changed(environment=lambda seen: seen.environment + 1),
