@@ -58,10 +58,7 @@ def too_little_floor(scene: Path, area: float) -> SimulatorError:
 
 
 def check_upright(
-    stage: Stage,
-    size: tuple[float, float, float],
-    area: float,
-    area_in: Callable[[Frame], float],
+    stage: Stage, size: tuple[float, float, float], area: float, area_in: Callable[[Frame], float]
 ) -> None:
     """Refuse a scene on its side. An up axis from a scene description is trusted.
 

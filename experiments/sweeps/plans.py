@@ -85,8 +85,7 @@ def carry_out(
     """
     for folder in (root, *(job.root for job in jobs)):
         delete_left_over(folder)
-    done = sum(job.done for job in jobs)
-    console.print(f"{done} of {len(jobs)} jobs done", highlight=False)
+    show_left(jobs, console)
     executor = Executor(
         *(jobs, queue, root / JOBS, console),
         parallel=options.parallel,
@@ -110,11 +109,16 @@ def fail_if_any(failed: dict[str, str], jobs: Collection[Job]) -> None:
 
 
 def show(jobs: Collection[Job], console: Console) -> None:
-    """Print the command of each job, to be pasted, how far it is, and how many frames are left."""
+    """Print the command of each job, to be pasted, how far it is, and what is left."""
     for job in jobs:
         words = job.continuing if job.config.exists() else job.beginning
         command = invocation.command_line(job.module, *words)
         say(console, f"{command}  # {job.state}")
+    show_left(jobs, console)
+
+
+def show_left(jobs: Collection[Job], console: Console) -> None:
+    """Print how many jobs and frames are left to do."""
     left = [job for job in jobs if not job.done]
     all_frames = sum(job.frames * job.seeds for job in jobs)
     frames = sum(max(job.frames - job.reached, 0) * job.seeds for job in left)

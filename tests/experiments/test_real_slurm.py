@@ -75,7 +75,7 @@ def test_a_partition_that_is_not_there_is_told_in_a_line(tmp_path, capsys):
         "Invalid partition name specified\n"
     )
     command.main([*arguments, "--slurm", "partition=low"])
-    assert "0 of 1 jobs done" in capsys.readouterr().out
+    assert "1 of 1 jobs left" in capsys.readouterr().out
 
 
 def test_a_study_has_the_same_numbers_on_a_cluster(tmp_path, monkeypatch):

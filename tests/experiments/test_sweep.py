@@ -148,7 +148,7 @@ def test_what_is_lost_goes_on_and_ends_the_same(unbroken, tmp_path, capsys):
     table = (root / "results.csv").read_bytes()
     capsys.readouterr()
     command.main([*arguments, "method=none,count"])
-    assert "2 of 2 jobs done" in capsys.readouterr().out
+    assert "0 of 2 jobs left, 0 of " in capsys.readouterr().out
     assert (root / "results.csv").read_bytes() == table
     command.main([*arguments, "method=none,rnd", "--plan"])
     done, to_do, last = capsys.readouterr().out.splitlines()
