@@ -37,7 +37,7 @@ TUNED = (
     "ngu-episodic",
     "e3b",
     "rnd-normalized",
-    "ride",
+    *("ride", "rnd", "curiosity"),
 )
 
 Row = dict[str, str]
@@ -280,26 +280,38 @@ def times_to_succeed(method: str, task: str) -> str:
 
 def test_fine_tuned_tasks():
     easy = {"Unlock", "DoorKey-8x8", "UnlockPickup", "BlockedUnlockPickup", "KeyCorridorS3R3"}
-    alone = ("cbet", "e3b", "others", "rnd", "ride")
+    two, chance = {"Unlock", "DoorKey-8x8"}, ("ride", "rnd", "curiosity")
+    alone = ("cbet", "e3b", "others", "rnd-normalized", *chance)
     times: dict[str, list[float]] = {name: [] for name in alone}
     for run in stored("fine-tuning.csv", stage="transfer", metric=FRAMES_TO_SUCCEED):
         if run["environment"] in easy:
-            first = run["method"].partition("-")[0]
+            name = run["method"].removesuffix("-fine-tuned")
+            first = name if name in times else name.partition("-")[0]
             times[first if first in times else "others"].append(float(run["value"]))
     spans = {name: f"{millions(min(t))} to {millions(max(t))}" for name, t in times.items()}
     page = prose(EXPLORATION)
     said = "take C-BET's policies {cbet}, E3B's {e3b}, others here {others}."
     assert said.format(**spans) in page
-    said = f"learn {len(times['rnd'])} of these 15 runs ({spans['rnd']}), two of 1Dlh ({{}}), "
+    runs, span = len(times["rnd-normalized"]), spans["rnd-normalized"]
+    said = f"learn {runs} of these 15 runs ({span}), two of 1Dlh ({{}}), "
     said += "one of 2Dlh ({});"
     mazes = [
         times_to_succeed("rnd-normalized-fine-tuned", f"ObstructedMaze-{m}")
         for m in ("1Dlh", "2Dlh")
     ]
     assert said.format(*(cell.partition(f", {NOT_REACHED}")[0] for cell in mazes)) in page
-    assert f"RIDE's only Unlock and DoorKey-8x8 ({spans['ride']})" in page
-    ridden = stored("fine-tuning.csv", method="ride-fine-tuned", metric=FRAMES_TO_SUCCEED)
-    assert {run["environment"] for run in ridden} == {"Unlock", "DoorKey-8x8"}
+    each = ", ".join(spans[name] for name in chance)
+    assert f"only Unlock and DoorKey-8x8 ({each}; two of Curiosity's not)" in page
+    for name in chance:
+        ran = stored("fine-tuning.csv", method=f"{name}-fine-tuned", metric=FRAMES_TO_SUCCEED)
+        assert {run["environment"] for run in ran} == two
+        assert len(ran) == (4 if name == "curiosity" else 6)
+    bare = stored("fine-tuning.csv", stage="tabula_rasa", method="none", metric=FRAMES_TO_SUCCEED)
+    took = [float(run["value"]) for run in bare if run["environment"] in two]
+    assert len(took) == 6
+    assert (
+        f"no bonus from nothing learns in {millions(min(took))} to {millions(max(took))}." in page
+    )
     episodic = times_to_succeed("cbet-episodic-fine-tuned", "ObstructedMaze-2Dlhb")
     assert f"take as long, but {episodic} in 2Dlhb." in page
     for task in table(EXPLORATION, "task").keys() - {"ObstructedMaze-2Dlhb"}:
@@ -324,14 +336,16 @@ def test_all_tasks_together():
     tasks = set.intersection(*tried)
     found = Findings(row for row in known if row.environment in tasks)
     means = {row[1]: row[3] for row in aggregates(found).rows}
-    said = ", ".join(means[f"{title(method)} fine tuned"] for method in TUNED)
+    *ahead, _, _, _ = said = [means[f"{title(method)} fine tuned"] for method in TUNED]
+    assert said[len(ahead) :] == ["0.00 [0.00, 0.00]"] * 3
     page = prose(EXPLORATION)
     assert len(tasks) == 11
-    assert said in page
+    assert f"{', '.join(ahead)}, then 0.00." in page
     reached = (row for row in known if row.metric == FRAMES_TO_SUCCEED)
     learnt = Counter(row.method for row in reached if row.environment in tasks)
     begun = "C-BET's policies learn {}, its episodic ones {}, NovelD's {}, RE3's {}, "
-    runs = begun + "Count's {}, NGU's {}, E3B's {}, normalized RND's {}, RIDE's {}."
+    runs = begun + "Count's {}, NGU's {}, E3B's {}, normalized RND's {}, RIDE's {}, RND's {}, "
+    runs += "Curiosity's {}."
     assert runs.format(*(learnt[f"{m}-fine-tuned"] for m in TUNED)) in page
 
 
