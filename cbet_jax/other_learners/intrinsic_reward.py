@@ -95,10 +95,10 @@ class IntrinsicReward(VectorWrapper):  # gymnasium before 1.4 has no types of it
         anew = np.ones(self.num_envs, bool) if mask is None else np.array(mask)
         obs, info = self.env.reset(seed=seed, options=options)
         seen = self._look(obs, info)
-        if self.state is None or not self._seen:
-            self.state = self.state or self._init(self._draw_key(), seen)
-            self._seen = [seen]
+        if self.state is None:
+            self.state, self._seen = self._init(self._draw_key(), seen), [seen]
             return obs, info
+        self._seen = self._seen or [seen]  # it is empty where a kept state was set
         self._begin_episodes(self.state, self._seen[-1], seen, anew)
         self._seen[-1], self._pending = seen, self._pending & ~anew
         if self._played:

@@ -162,9 +162,9 @@ def test_counts_that_were_kept_go_on_in_new_environments():
     later.state = kept
     with pytest.raises(gymnasium.error.ResetNeeded):
         later.step(np.full(2, 6))
-    later.reset(seed=0)
+    later.reset(seed=0)  # which counts the first view of the next episode
     gains.append(float(later.step(np.full(2, 6))[4]["intrinsic_reward"][0]))
-    np.testing.assert_allclose(gains, 0.005 / np.sqrt(np.arange(1, 6)), rtol=1e-5)
+    np.testing.assert_allclose(gains, 0.005 / np.sqrt([1, 2, 3, 4, 6]), rtol=1e-5)
 
 
 def test_other_wrappers_work_around_it():
