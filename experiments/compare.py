@@ -30,6 +30,7 @@ from experiments.common import cli
 from experiments.common.outputs import new_folder, write_table
 from experiments.common.screen import Screen, say
 from experiments.reports import runs
+from experiments.reports.comparison import Row
 from experiments.reports.runs import Run
 
 MODULE = "experiments.compare"
@@ -61,15 +62,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
                     f"{run.directory.root} has no learning curves of all worlds"
                 )
         until = runs.last_frames(found, options.until)
-        rows = [
-            (row.name, row.metric, row.world, seed, value)
-            for row in runs.ends(found, until)
-            for seed, value in row.values.items()
-        ]
+        ends = runs.ends(found, until)
+        rows = [(*row[:3], seed, value) for row in ends for seed, value in row.values.items()]
         folder = new_folder(options.out, NAME)
         write_table(folder / f"{NAME}.csv", HEADER, rows)
         picture = draw(folder / f"{NAME}.png", found, until)
-    show(found, until, console)
+    show(found, ends, until, console)
     say(console, f"saved: {picture} and {NAME}.csv")
 
 
@@ -89,14 +87,14 @@ def draw(path: Path, found: Sequence[Run], until: int) -> Path:
     return figures.lines(path, f"Means over seeds ({seeds}); bands: lowest to highest", panels)
 
 
-def show(found: Sequence[Run], until: int, console: Console) -> None:
+def show(found: Sequence[Run], ends: Sequence[Row], until: int, console: Console) -> None:
     """Print the settings in which runs differ, how they end, and how far they are apart."""
     for name, values in runs.differing(found).items():
         say(console, f"{name}: {' | '.join(values)}")
     table = Table(box=box.SIMPLE)
     for title in ("world", "run", "mean over seeds", f"difference from {found[0].name}"):
         table.add_column(title, overflow="fold")
-    lines, said = runs.compared(found, until)
+    lines, said = runs.compared(found, ends, until)
     for metric, group in groupby(lines, key=lambda line: line[0]):
         table.add_row(Text(metric, style="bold"))
         for _, *cells in group:

@@ -28,7 +28,8 @@ def body(title: str, found: Sequence[Run], folder: Path) -> str:
         found: the runs.
         folder: the page's folder.
     """
-    lines, said = runs.compared(found, runs.last_frames(found))
+    until = runs.last_frames(found)
+    lines, said = runs.compared(found, runs.ends(found, until), until)
     parts = [page.heading(title, 1), overview(found)]
     parts += [page.heading("Learning curves"), *curves(found), page.heading("At the end")]
     parts += [page.paragraph(" ".join(said))]

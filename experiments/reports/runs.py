@@ -159,8 +159,10 @@ def ends(runs: Sequence[Run], until: int) -> list[Row]:
     return rows
 
 
-def compared(runs: Sequence[Run], until: int) -> tuple[list[tuple[str, ...]], list[str]]:
-    """Return the runs' results and their differences from the first run, as text.
+def compared(
+    runs: Sequence[Run], rows: Sequence[Row], until: int
+) -> tuple[list[tuple[str, ...]], list[str]]:
+    """Return the runs' `ends` and their differences from the first run, as text.
 
     Returns:
         Rows of metric, world, run, mean and difference; and sentences that explain them.
@@ -168,7 +170,6 @@ def compared(runs: Sequence[Run], until: int) -> tuple[list[tuple[str, ...]], li
     same_reward = not any(name.startswith(REWARD_SETTINGS) for name in differing(runs))
     firsts: dict[tuple[str, str], Row] = {}
     lines: list[tuple[str, ...]] = []
-    rows = ends(runs, until)
     for row in rows:
         apart = ""
         if row.name == runs[0].name:

@@ -36,7 +36,7 @@ class SweepOptions(PlanOptions):
     grid: Annotated[tuple[str, ...], tyro.conf.arg(metavar="SETTING=VALUE,VALUE ...")] = ()
     command: str = "pretrain"  # pretrain, tabula_rasa, transfer or habitat
     out: Path = RUNS / "sweep"  # the sweep's directory, new or begun
-    #: runs that one program trains, at most (None: all that differ in numbers alone)
+    #: most runs that one program trains (None: all that differ only in numbers)
     together: PositiveInt | None = None
 
     def __post_init__(self) -> None:

@@ -26,8 +26,8 @@ class PlanOptions:
     """How a plan is carried out."""
 
     cluster: Literal["local", "slurm"] = "local"  # where the jobs run
-    #: processes at once (None: one here, all with SLURM); here each has cores of its own, and
-    #: GPUs of its own if CUDA_VISIBLE_DEVICES names several
+    #: processes at once (None: one on this machine, all with SLURM); on this machine each has its
+    #: own cores, and its own GPUs if CUDA_VISIBLE_DEVICES names several
     parallel: Processes | None = None
     tries: PositiveInt = 10  # how often a job is submitted that was lost on its way
     #: parameters of each job, as submitit calls them: partition, time (minutes), gpus_per_node,
@@ -109,7 +109,7 @@ def fail_if_any(failed: dict[str, str], jobs: Collection[Job]) -> None:
 
 
 def show(jobs: Collection[Job], console: Console) -> None:
-    """Print the command of each job, to be pasted, how far it is, and what is left."""
+    """Print a command for each job, which can be pasted, its progress, and what is left."""
     for job in jobs:
         words = job.continuing if job.config.exists() else job.beginning
         command = invocation.command_line(job.module, *words)
