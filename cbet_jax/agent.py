@@ -114,9 +114,7 @@ def world_agent(
 
 
 def network_agent(
-    settings: NetworkSettings,
-    num_actions: int,
-    view_shape: tuple[int, int, int],
+    settings: NetworkSettings, num_actions: int, view_shape: tuple[int, int, int]
 ) -> Agent:
     """Return the agent of one network, all of it learnt; arguments as of `make_agent`."""
     network = PolicyNetwork(settings, num_actions)

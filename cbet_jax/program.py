@@ -125,8 +125,7 @@ def make_program(
 
 def seed_keys(seeds: int, first_seed: int = 0) -> Key[Array, " seeds"]:
     """Return one key for each seed."""
-    numbers = np.arange(first_seed, first_seed + seeds, dtype=np.uint32)
-    return jax.vmap(jax.random.key)(numbers)
+    return jax.vmap(jax.random.key)(np.arange(first_seed, first_seed + seeds, dtype=np.uint32))
 
 
 def _chunk(iterations: int, trainer: Trainer, state: TrainState) -> tuple[TrainState, Metrics]:

@@ -77,14 +77,16 @@ def draw(path: Path, found: Sequence[Run], until: int) -> Path:
     The axis of minutes has the speed of the first run's last start.
     """
     panels, last = [], found[0].sessions[-1] if found[0].sessions else {}
-    speed = runs.speed_of(last) * 60 / 1e6
+    scale, unit = figures.scale_of(until)
+    speed = runs.speed_of(last) * 60 / scale
     for name, lines in runs.curves(found, until).items():
         metric = metrics.of(name)
-        lines = {run: c._replace(frames=c.frames / 1e6) for run, c in lines.items()}
-        panel = Panel(metric.title, "frames of each seed (millions)", metric.unit, lines)
+        lines = {run: c._replace(frames=c.frames / scale) for run, c in lines.items()}
+        panel = Panel(metric.title, f"frames of each seed ({unit})", metric.unit, lines)
         panels.append(panel._replace(speed=speed))
     seeds = ", ".join(f"{run.name}: {run.settings.seeds}" for run in found)
-    return figures.lines(path, f"Means over seeds ({seeds}); bands: lowest to highest", panels)
+    title = f"Means over seeds ({seeds}); bands: lowest to highest"
+    return figures.lines(path, title, panels, methods=False)
 
 
 def show(found: Sequence[Run], ends: Sequence[Row], until: int, console: Console) -> None:

@@ -31,8 +31,7 @@ def improvement(ours: Scores, theirs: Scores) -> float:
 
 def profile(scores: Scores, thresholds: np.ndarray) -> np.ndarray:
     """Return the share of runs above each threshold, averaged over tasks: `[thresholds]`."""
-    shares = [(task[:, None] > thresholds).mean(0) for task in scores]
-    return np.asarray(np.mean(shares, axis=0))
+    return np.asarray(np.mean([(task[:, None] > thresholds).mean(0) for task in scores], axis=0))
 
 
 def bootstrap(

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 SPARSE_POINTS = 20  # a curve with fewer points shows each of them
 DASHES = ("-", "--", ":", "-.")
+MOST_TICKS = 6  # on the horizontal axis of curves
 NARROWEST_INCHES, WIDEST_INCHES = 7.0, 10.0  # a picture fits a page's width
 CROWDED_GROUPS = 5  # the names of more groups are slanted
 LABEL_CHARACTERS, AXIS_CHARACTERS = 16, 32  # longest line of a group's name, of an axis's label
@@ -54,7 +55,7 @@ def draw_learning_curves(table: Path, folder: Path, actors: int) -> list[Path]:
     seeds = max((len(seeds) for lines in found.values() for seeds in lines.values()), default=1)
     note = f"mean of {seeds} seeds; band: lowest and highest seed" if seeds > 1 else "one seed"
     last = max((c.frames[-1] for worlds in curves.values() for c in worlds.values()), default=0)
-    scale, unit = (1e6, "millions") if last >= 1e6 else (1e3, "thousands")
+    scale, unit = scale_of(int(last))
     left_out = "; ".join(metrics.of(name).title.lower() for name in zero)
     titles = {
         "learning_curves": f"Learning curves ({note})",
@@ -74,6 +75,11 @@ def draw_learning_curves(table: Path, folder: Path, actors: int) -> list[Path]:
         if panels:
             pictures.append(lines(folder / f"{stem}.png", title, panels))
     return pictures
+
+
+def scale_of(last: int) -> tuple[float, str]:
+    """Return the unit of an axis that ends at so many frames, and its name."""
+    return (1e6, "millions") if last >= 1e6 else (1e3, "thousands")
 
 
 def _all_first(world: str) -> tuple[bool, str]:
@@ -183,7 +189,9 @@ class Panel(NamedTuple):
     flat_from: Mapping[str, float] = MappingProxyType({})
 
 
-def lines(path: Path, title: str, panels: Sequence[Panel], columns: int = 2) -> Path:
+def lines(
+    path: Path, title: str, panels: Sequence[Panel], columns: int = 2, methods: bool = True
+) -> Path:
     """Draw curves with bands; a name has the same colour and dashes in all panels.
 
     The part of a name before a comma decides the colour, the part after it the dashes.
@@ -193,6 +201,7 @@ def lines(path: Path, title: str, panels: Sequence[Panel], columns: int = 2) -> 
         title: of the whole picture.
         panels: in their order.
         columns: of panels.
+        methods: whether the legend has the titles of methods for their names.
     """
     figure, axes = grid(len(panels), columns=columns, size=(4.6, 3.1))
     names = list(dict.fromkeys(name for panel in panels for name in panel.lines))
@@ -214,13 +223,13 @@ def lines(path: Path, title: str, panels: Sequence[Panel], columns: int = 2) -> 
             _add_minutes(axis, panel.speed)
         axis.set_ylabel(textwrap.fill(panel.vertical, AXIS_CHARACTERS))
         axis.set_xlim(left=0)
+        axis.locator_params(axis="x", nbins=MOST_TICKS)
         axis.set_yscale("log" if panel.logarithmic else "linear")
     if names != [ALL_WORLDS]:
         handles = [drawn[name] for name in names]
         legend_columns = min(4, 2 * min(columns, len(panels)))
-        titles = [
-            ", ".join([method_style.title(n.partition(", ")[0]), *n.split(", ")[1:]]) for n in names
-        ]
+        title_of = method_style.title if methods else str
+        titles = [", ".join([title_of(h), *tail]) for h, *tail in (n.split(", ") for n in names)]
         _add_legend(figure, handles, titles, legend_columns, frameon=False)
     figure.suptitle(_plain(title), wrap=True)
     return _save(figure, path)
@@ -228,7 +237,9 @@ def lines(path: Path, title: str, panels: Sequence[Panel], columns: int = 2) -> 
 
 def _add_minutes(axis: "Axes", speed: float) -> None:
     both = (lambda x: x / speed), (lambda minutes: minutes * speed)
-    axis.secondary_xaxis("top", functions=both).set_xlabel("minutes for one seed", fontsize=9)
+    above = axis.secondary_xaxis("top", functions=both)
+    above.set_xlabel("minutes for one seed", fontsize=9)
+    above.locator_params(nbins=MOST_TICKS)
 
 
 def _begin_at_zero(axis: "Axes", curves: Iterable[Curve]) -> None:

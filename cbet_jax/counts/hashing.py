@@ -46,8 +46,7 @@ def linear(
     multipliers = hash_.multipliers.reshape(LANES, count, *[1] * len(worlds))
     products = multipliers * numbers.astype(jnp.uint32)
     products = products.reshape(LANES, count // terms, terms, *worlds)
-    sums = materialize(products.sum(2, dtype=jnp.uint32))
-    return sums.sum(1, dtype=jnp.uint32)
+    return materialize(products.sum(2, dtype=jnp.uint32)).sum(1, dtype=jnp.uint32)
 
 
 def finish(lanes: UInt32[Array, "lanes"]) -> UInt32[Array, "lanes"]:

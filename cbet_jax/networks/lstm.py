@@ -160,12 +160,7 @@ def _derivatives(
     i, f, g, o = jnp.moveaxis(trace.gates, 2, 0)
     tanh_cell = jnp.tanh(trace.cell)
     by_gates = jnp.stack(
-        [
-            g * i * (1 - i),
-            cell_before * f * (1 - f),
-            i * (1 - g * g),
-            tanh_cell * o * (1 - o),
-        ],
+        [g * i * (1 - i), cell_before * f * (1 - f), i * (1 - g * g), tanh_cell * o * (1 - o)],
         axis=2,
     )
     return by_gates, o * (1 - tanh_cell * tanh_cell)

@@ -171,12 +171,10 @@ def _begin_episodes(
         keys = jax.random.fold_in(key, count)[None]
         after, _ = _observe(intrinsic, state._replace(memory=own), keys, one, view_shape)
         return jax.tree.map(
-            lambda leaf, own, new: leaf.at[env].set(new[0]) if own else new,
-            *(memory, each, after),
+            lambda leaf, own, new: leaf.at[env].set(new[0]) if own else new, *(memory, each, after)
         )
 
-    memory = jax.lax.fori_loop(0, which.sum(), begin_one, state.memory)
-    return state._replace(memory=memory)
+    return state._replace(memory=jax.lax.fori_loop(0, which.sum(), begin_one, state.memory))
 
 
 def _each_environment(

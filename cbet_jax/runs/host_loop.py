@@ -336,8 +336,7 @@ class _Loop:
 def _policies(state: TrainState) -> dict[str, np.ndarray]:
     """Return the policies of a state by the names that they have in its checkpoint."""
     agent = state.learner.agent
-    policies = {"learner": {"policy": agent.learnt, "fixed": agent.fixed}}
-    return checkpoint.on_host(policies)
+    return checkpoint.on_host({"learner": {"policy": agent.learnt, "fixed": agent.fixed}})
 
 
 class SaveClock:

@@ -94,6 +94,11 @@ def ending(path: Path) -> str:
     return str(last_session(path).get("ended", ""))
 
 
+def diverged(path: Path) -> str:
+    """Return how a run diverged ('': it did not, or there is no manifest)."""
+    return str(last_session(path).get("diverged", ""))
+
+
 def describe(command: Sequence[str]) -> dict[str, Any]:
     """Return the machine, versions and flags of this process."""
     import jax  # imported here: it takes seconds

@@ -104,5 +104,4 @@ def read_table(path: Path) -> tuple[tuple[str, ...], list[dict[str, str]]]:
     with reading(path):
         text = io.StringIO(read_bytes(path).decode(errors="replace"), newline="")
         reader = csv.DictReader(text)
-        rows = list(reader)
-        return tuple(reader.fieldnames or ()), rows
+        return tuple(reader.fieldnames or ()), list(reader)

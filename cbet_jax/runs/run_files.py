@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import asdict
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -213,9 +214,13 @@ class RunFiles:
         if multihost.is_first():
             self.directory.check_lock()
             with self.directory.held() as here:
-                self._session.record(here.manifest, **measured, ended=self.ending)
+                measured["ended"] = self.ending
+                if self.task:
+                    measured["early_end"] = asdict(self.task.early_end)
+                self._session.record(here.manifest, **measured)
 
     def _end(self, trouble: str) -> None:
         frames = self.saved.frames
         kept = f"is at {frames:,} frames" if frames else "is none"
         self.trouble = f"{trouble}; the last good checkpoint {kept}"
+        self.record(diverged=self.trouble)

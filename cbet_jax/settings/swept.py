@@ -36,6 +36,11 @@ def differing[S](several: Sequence[S]) -> S:
     return jax.tree.map(column, *several)
 
 
+def shared(settings: TrainSettings) -> Any:
+    """Return what is equal in all runs of one program: all but the numbers that may differ."""
+    return jax.tree.structure(settings)
+
+
 def traced[S](settings: S) -> S:
     """Return settings with None for every untraced number."""
     return jax.tree.map(lambda leaf: leaf if isinstance(leaf, jax.Array) else None, settings)

@@ -162,10 +162,7 @@ def _toggle(front: UInt8[Array, ""], carrying: UInt8[Array, ""]) -> UInt8[Array,
 
 
 def _is_success(
-    level: Level,
-    front: UInt8[Array, ""],
-    carrying: UInt8[Array, ""],
-    action: Int[Array, ""],
+    level: Level, front: UInt8[Array, ""], carrying: UInt8[Array, ""], action: Int[Array, ""]
 ) -> Bool[Array, ""]:
     """Return whether `action` fulfilled the level's task, by MiniGrid's definition."""
     on_goal = (action == FORWARD) & (c.kind_of(front) == c.KIND_GOAL)
@@ -217,8 +214,6 @@ def _cell_at(level: Level, position: Int[Array, "2"]) -> UInt8[Array, ""]:
 
 
 def _set_cell(
-    cells: UInt8[Array, "rows columns"],
-    position: Int[Array, "2"],
-    value: UInt8[Array, ""],
+    cells: UInt8[Array, "rows columns"], position: Int[Array, "2"], value: UInt8[Array, ""]
 ) -> UInt8[Array, "rows columns"]:
     return cells.at[position[1] + MARGIN, position[0] + MARGIN].set(value, mode="promise_in_bounds")

@@ -40,10 +40,7 @@ def process_settings(
     named = interpreter(habitat.simulator, python)
     agent = AgentSize(habitat.agent_radius, habitat.agent_height)
     return Settings(
-        *(scene, habitat.simulator, folder, named),
-        agent=agent,
-        up=habitat.up,
-        panoramas=panoramas,
+        *(scene, habitat.simulator, folder, named), agent=agent, up=habitat.up, panoramas=panoramas
     )
 
 

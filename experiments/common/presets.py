@@ -41,8 +41,7 @@ PRESETS: dict[str, RunSettings] = {
     ),
     # Everything once, in less than a minute: shows that it runs, learns nothing.
     "smoke": RunSettings(
-        train=TrainSettings(frames=8_000, worlds=8, batch=8, unroll=20, network=SMALL),
-        chunk=10,
+        train=TrainSettings(frames=8_000, worlds=8, batch=8, unroll=20, network=SMALL), chunk=10
     ),
 }
 DEFAULT = "paper"
@@ -107,7 +106,7 @@ _FREER = replace(_LOSS, entropy_weight=1e-4)
 TASKS: dict[str, dict[str, Any]] = {"laptop": {"loss": _FREER, "optimizer": _OPTIMIZER}}
 _SLOWER = replace(_OPTIMIZER, learning_rate=3e-4)
 FINE_TUNED: dict[str, dict[str, Any]] = {
-    "laptop": {"loss": replace(_LOSS, entropy_weight=1e-3), "optimizer": _SLOWER},
+    "laptop": {"loss": replace(_LOSS, entropy_weight=1e-3), "optimizer": _SLOWER}
 }
 
 # Frames that the published code learns each task from; other tasks take the preset's.

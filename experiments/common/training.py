@@ -84,7 +84,7 @@ def _train[O: TrainingOptions](
         measured=opened.measured,
         advice=advice(runs[0].settings),
         until=first.until,
-        early_end=EarlyEnd(first.until_success, first.success_frames, first.without_success),
+        early_end=EarlyEnd(**first.early_end),
     )
     try:
         return train_together(runs, opened.program, host)

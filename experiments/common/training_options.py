@@ -57,6 +57,12 @@ class TrainingOptions:
         return ()
 
     @property
+    def early_end(self) -> dict[str, float | int | None]:
+        """The fields of an `EarlyEnd`."""
+        rules = {"success": self.until_success, "without_success": self.without_success}
+        return {**rules, "frames": self.success_frames}
+
+    @property
     def settings(self) -> RunSettings:
         """The settings that decide a run's numbers."""
         return self.run_settings(*self.gridworlds)

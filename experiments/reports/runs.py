@@ -133,7 +133,9 @@ def curves(runs: Sequence[Run], until: int | None = None) -> dict[str, dict[str,
             lines = run.metrics.get(metric, {})
             for world in lines if len(runs) == 1 else lines.keys() & {ALL_WORLDS}:
                 name = world if len(runs) == 1 else run.name
-                found.setdefault(metric, {})[name] = over_seeds(lines, world, until)
+                curve = over_seeds(lines, world, until)
+                if len(curve.frames):
+                    found.setdefault(metric, {})[name] = curve
     return found
 
 
@@ -186,4 +188,5 @@ def compared(
         said.append(ONE_SEED_EACH)
     if not same_reward:
         said.append(OTHER_SCALE)
-    return lines, said
+    troubles = {run.name: manifest.diverged(run.directory.manifest) for run in runs}
+    return lines, said + [f"{name} diverged: {how}." for name, how in troubles.items() if how]

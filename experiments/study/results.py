@@ -27,7 +27,6 @@ from experiments.study.plan import (
     StudySettings,
     reached,
 )
-from experiments.sweeps.jobs import DIVERGED
 
 STUDY = "study"  # the stage of rows that say what was asked for
 CURVES = ("interactions", "success", "extrinsic_return", "intrinsic_reward")
@@ -200,7 +199,7 @@ def _run(stage: str, setup: str, method: str, path: Path, study: StudySettings) 
         "extrinsic_return": (FRAMES_TO_SOLVE, SOLVED * BEST_RETURN.get(world, 1.0)),
         "success": (FRAMES_TO_SUCCEED, SUCCEEDS * SOLVABLE.get(world, 1.0)),
     }
-    if (path / DIVERGED).exists():
+    if manifest.diverged(directory.manifest):
         yield Result(stage, setup, method, 0, world, ENDED, now, actors, 1.0)
     if manifest.ending(directory.manifest):
         for seed in range(settings.first_seed, settings.first_seed + settings.seeds):

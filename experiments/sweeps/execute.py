@@ -14,13 +14,14 @@ from pathlib import Path
 
 from rich.console import Console
 
-from cbet_jax.runs.atomic_write import open_own, open_text, replacing
+from cbet_jax.runs import manifest
+from cbet_jax.runs.atomic_write import open_own
 from cbet_jax.runs.directory import RunDirectory, RunInUseError
 from cbet_jax.runs.signals import Stop
 from experiments.common import cli
 from experiments.common.refusals import NOT_FINITE, NOT_WRITTEN
 from experiments.common.screen import say
-from experiments.sweeps.jobs import DIVERGED, Evaluation, Job, Policies
+from experiments.sweeps.jobs import Job, Policies
 from experiments.sweeps.queues import Queue, Submitted, last_error, status_of
 
 FOR_GOOD = (cli.BAD_INPUT, NOT_FINITE, NOT_WRITTEN)  # statuses that a second try would not change
@@ -139,7 +140,7 @@ class Executor:
             return ""
         if needs.are_there:  # of a process that has just saved them
             return ""
-        if (needs.run / DIVERGED).exists():
+        if manifest.diverged(RunDirectory(needs.run).manifest):
             return f"{needs.job} has diverged"
         return f"{needs.run} holds no policies after {needs.frames:,} frames"
 
@@ -147,7 +148,6 @@ class Executor:
         how = "continues" if any(job.config.exists() for job in jobs) else "begins"
         for job in jobs:
             self._submitted[job.name] += 1
-            (job.root / DIVERGED).unlink(missing_ok=True)
         submitted = self._queue.submit(jobs, self._free_place(), self._parallel)
         where = f" (job {submitted.name}, which prints to {submitted.output})"
         self._start(jobs, submitted, claims, how + (where if submitted.output else ""))
@@ -172,11 +172,7 @@ class Executor:
                 self._alone.add(job.name)
                 self._say(f"{job.name} is tried alone: {last_error(running.submitted)}")
             elif status in FOR_GOOD or self._submitted[job.name] >= self._tries:
-                reason = last_error(running.submitted)
-                if status == NOT_FINITE and not isinstance(job, Evaluation):
-                    with replacing(job.root / DIVERGED) as path, open_text(path) as file:
-                        file.write(f"{reason}\n")
-                self._fail(job, reason)
+                self._fail(job, last_error(running.submitted))
             else:
                 self._say(f"{job.name} was interrupted")
 

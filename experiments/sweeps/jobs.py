@@ -27,7 +27,6 @@ COMMANDS = {  # that train
     "habitat": "experiments.habitat_pretrain",
 }
 EVALUATE = "experiments.minigrid_evaluate"
-DIVERGED = "diverged.txt"  # in the directory of a run whose last training diverged: the reason
 
 
 class Policies(NamedTuple):
@@ -59,6 +58,7 @@ class Job:
     needs: Policies | None = None
     asked: Any = None  # equal for runs with equal numbers (None: not looked into)
     alike: Any = None  # equal for all jobs that one program can do together (None: does it alone)
+    early_end: Any = None  # the rule that may end it (None: not looked into)
 
     @property
     def config(self) -> Path:
@@ -83,10 +83,11 @@ class Job:
     @property
     def done(self) -> bool:
         """Whether nothing is left to do."""
-        run = RunDirectory(self.root)
-        return self.config.exists() and (
-            self.reached >= self.frames or bool(manifest.ending(run.manifest))
-        )
+        if not self.config.exists() or self.reached >= self.frames:
+            return self.config.exists()
+        last = manifest.last_session(RunDirectory(self.root).manifest)
+        rule = last.get("early_end", self.early_end)  # under which it ended; runs had none once
+        return bool(last.get("ended")) and self.early_end in (None, rule)
 
     @property
     def ready(self) -> bool:
@@ -156,7 +157,7 @@ def check(jobs: Iterable[Job]) -> list[Job]:
     """Check the command lines and directories of runs before the first run begins.
 
     Returns:
-        The jobs, with their frames and with `alike` filled in.
+        The jobs, with their frames, `alike` and `early_end` filled in.
     """
     checked = []
     for job in jobs:
@@ -171,9 +172,8 @@ def _checked(job: Job) -> Job:
     begun = job.config.exists()
     if isinstance(job, Evaluation) or not (begun or job.ready):
         return job  # a policy that is not there yet cannot be looked into
-    import jax  # imported here: it takes seconds, as these do
-
-    from cbet_jax.intrinsic import make_intrinsic
+    from cbet_jax.intrinsic import make_intrinsic  # imported here: these take seconds
+    from cbet_jax.settings import swept
     from envs.minigrid import make_world
 
     experiment = importlib.import_module(job.module).EXPERIMENT
@@ -183,6 +183,7 @@ def _checked(job: Job) -> Job:
     make_intrinsic(options.train, num_actions=1)
     if options.gridworlds:  # of a scene, only its simulator knows whether it is there
         make_world(options.gridworlds, options.train.worlds, explore=False)
+    job = replace(job, early_end=options.early_end)
     if job.frames:
         return job
     frames = at_chunk_end(options, options.until or options.train.frames)
@@ -190,7 +191,7 @@ def _checked(job: Job) -> Job:
     # One program can train all runs that differ in numbers only, and ends with the last of them.
     ends_early = (options.until_success, options.without_success) != (None, None)
     together = experiment.together and not options.distributed and not ends_early
-    train = jax.tree.structure(options.train)
+    train = swept.shared(options.train)
     alike = (job.module, _with(asked, first_seed=0, train=train)) if together else None
     return replace(job, frames=frames, seeds=options.seeds, asked=asked, alike=alike)
 

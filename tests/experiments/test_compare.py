@@ -3,12 +3,15 @@
 import csv
 import math
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
+from cbet_jax.analysis import figures
+from cbet_jax.runs import manifest
 from cbet_jax.runs.directory import RunDirectory
 from cbet_jax.runs.metrics_table import HEADER
-from experiments import compare
+from experiments import compare, report
 from experiments.common.presets import PRESETS
 from experiments.reports import runs
 from tests.support.refusal import refused
@@ -46,6 +49,34 @@ def test_runs_are_compared_at_the_frames_that_all_have_played(tmp_path, capsys):
     assert "2.000 [-0.484, 4.484]" in shown  # the first run's mean and interval
     assert "+2.500" in shown  # the difference
     assert "the 60 frames before 600" in shown
+
+
+def test_a_run_that_diverged_is_said_to_have(tmp_path, capsys):
+    paths = [write_run(tmp_path / name, 1.0, 2) for name in "ab"]
+    manifest_of_b = RunDirectory(tmp_path / "b").manifest
+    manifest.Session(manifest_of_b, ()).record(
+        manifest_of_b, diverged="the loss of update 2 is not"
+    )
+    compare.main([*paths, "--out", str(tmp_path / "out")])
+    said = "b diverged: the loss of update 2 is not."
+    assert said in " ".join(capsys.readouterr().out.split())
+    report.main([paths[1]])
+    assert said in (tmp_path / "b/report.html").read_text()
+
+
+def test_the_picture_has_the_runs_own_names_and_only_panels_with_data(tmp_path, monkeypatch):
+    pictures = []
+    monkeypatch.setattr(figures, "_save", lambda figure, path: pictures.append(figure) or path)
+    paths = [write_run(tmp_path / name, 1.0, 2) for name in ("none", "ride")]
+    with open(tmp_path / "none/metrics.csv", "a") as file:
+        file.write("0,1300,success,1\n1,1300,success,1\n")  # after the last frames compared
+    compare.main([*paths, "--until", "1200", "--out", str(tmp_path / "out")])
+    (figure,) = pictures
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["none", "ride"]
+    assert [axis.get_title() for axis in figure.axes] == ["Unique interactions"]
+    figure.canvas.draw()
+    labels = [label.get_window_extent() for label in figure.axes[0].get_xticklabels()]
+    assert all(left.x1 < right.x0 for left, right in pairwise(labels))
 
 
 def test_what_cannot_be_compared_is_refused(tmp_path, capsys):

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from cbet_jax.runs import manifest
 from cbet_jax.runs.directory import RunDirectory
 from experiments import minigrid_pretrain, sweeps
 from experiments.common import opening
@@ -207,6 +208,39 @@ def test_a_run_that_is_to_be_longer_is_not_done(unbroken, tmp_path, capsys):
     minigrid_pretrain.main(longer.continuing)
     assert longer.done
     assert {row.frames for row in results.collect({(): longer})} == {7 * CHUNK_FRAMES}
+
+
+def test_a_task_that_ended_early_is_done_by_the_rule_that_ended_it_only(tmp_path):
+    grid = read_grid(["first-seed=1"])
+    rules = [("--until-success", "0.5"), ("--until-success", "0.9"), ()]
+    short = (*SHORT, "--env", "Unlock")
+    plans_ = [plan(tmp_path, "tabula_rasa", grid, (*short, *rule)) for rule in rules]
+    same, stricter, no_rule = (check(planned)[0] for planned in plans_)
+    same.root.mkdir(parents=True)
+    same.config.touch()
+    path = RunDirectory(same.root).manifest
+    ended = {"ended": "success 0.52 over the last 500,000 frames", "early_end": same.early_end}
+    manifest.Session(path, ()).record(path, **ended)
+    assert same.done
+    assert not stricter.done
+    assert not no_rule.done
+    manifest.Session(path, ()).record(path, ended=ended["ended"])  # as earlier versions did
+    assert no_rule.done
+
+
+NEW_INTERPRETER = """
+from pathlib import Path
+from experiments.sweeps.grid import plan, read_grid
+from experiments.sweeps.jobs import check
+grid = read_grid(["method=cbet,count", "optimizer.learning-rate=1e-4,3e-4"])
+one, like, other, last = check(plan(Path("sweep"), "pretrain", grid, ["--preset", "smoke"]))
+assert one.alike == like.alike != other.alike == last.alike
+"""
+
+
+def test_runs_that_differ_in_more_than_numbers_are_never_one_program():
+    """As a command finds it: nothing has trained in its process."""
+    subprocess.run([sys.executable, "-c", NEW_INTERPRETER], check=True, timeout=120)
 
 
 def test_a_run_that_shall_pause_is_done_there(tmp_path):

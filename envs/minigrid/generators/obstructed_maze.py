@@ -95,12 +95,7 @@ def quarters(
 
 
 def _generator(
-    name: str,
-    maze: Maze,
-    num_rooms_visited: int,
-    key_in_box: bool,
-    blocked: bool,
-    keys_last: bool,
+    name: str, maze: Maze, num_rooms_visited: int, key_in_box: bool, blocked: bool, keys_last: bool
 ) -> g.Generator:
     layout, max_steps = maze.layout, 4 * num_rooms_visited * ROOM_SIZE**2
 

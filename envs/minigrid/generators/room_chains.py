@@ -147,10 +147,7 @@ def _try_once(chains: Chains, words: UInt32[Array, " chains"], max_room_size: in
 
 
 def _try_room(
-    bits: UInt32[Array, " chains"],
-    last: Room,
-    is_first: Bool[Array, " chains"],
-    max_room_size: int,
+    bits: UInt32[Array, " chains"], last: Room, is_first: Bool[Array, " chains"], max_room_size: int
 ) -> Room:
     """Sample a room behind a random wall of `last`, or anywhere if it is the first."""
     number_of_sizes = max_room_size - MIN_ROOM_SIZE + 1

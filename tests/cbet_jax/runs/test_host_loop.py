@@ -20,7 +20,7 @@ from rich.console import Console
 
 from cbet_jax.analysis import figures
 from cbet_jax.intrinsic.interface import Params
-from cbet_jax.runs import checkpoint, host_loop, memory, metrics_table, signals
+from cbet_jax.runs import checkpoint, host_loop, manifest, memory, metrics_table, signals
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError, checkpoints
 from cbet_jax.runs.host_loop import HostSettings, SaveClock
 from cbet_jax.runs.run_files import RunFiles
@@ -620,6 +620,8 @@ def test_one_of_several_runs_may_diverge(together, tmp_path, capsys):
     assert error.startswith(f"error: {line}")
     assert error.count("not a finite") == 1
     assert f"{roots[1]} diverged" in shown
+    ways = [manifest.diverged(RunDirectory(root).manifest) for root in roots]
+    assert ways == ["", error.removeprefix(f"error: {roots[1]}: ").strip(), ""]
     ends = [saved_frames(RunDirectory(root))[-1] for root in roots]
     assert ends == [FRAMES, (BAD_UPDATE - 1) // CHUNK * CHUNK_FRAMES, FRAMES]
 

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from cbet_jax.config import SettingsError
-from cbet_jax.runs import metrics_table
+from cbet_jax.runs import manifest, metrics_table
 from cbet_jax.runs.directory import RunDirectory, checkpoints, frames_of, path_at
 from experiments import paper, report
 from experiments.study import results
@@ -215,7 +215,8 @@ def test_policies_are_all_that_tasks_need_of_a_run(copied, unbroken, small, caps
     assert "pretrain/DoorKey/rnd holds no policies" in refused(paper.main, words, capsys, 1)
     assert contents(copied / "transfer") == contents(unbroken / "transfer") != {}
     (copied / "pretrain/DoorKey/rnd").mkdir()
-    (copied / "pretrain/DoorKey/rnd/diverged.txt").write_text("the loss is nan\n")
+    path = copied / "pretrain/DoorKey/rnd/manifest.json"
+    manifest.Session(path, ()).record(path, diverged="the loss of update 5 is not a finite number")
     assert "pretrain/DoorKey/rnd has diverged" in refused(paper.main, words, capsys, 1)
 
 
