@@ -83,11 +83,10 @@ class Job:
     @property
     def done(self) -> bool:
         """Whether nothing is left to do."""
-        if not self.config.exists() or self.reached >= self.frames:
-            return self.config.exists()
         last = manifest.last_session(RunDirectory(self.root).manifest)
-        rule = last.get("early_end", self.early_end)  # under which it ended; runs had none once
-        return bool(last.get("ended")) and self.early_end in (None, rule)
+        rule = last.get("early_end", self.early_end)  # earlier versions did not record it
+        ended = bool(last.get("ended")) and self.early_end in (None, rule)
+        return self.config.exists() and (ended or self.reached >= self.frames)
 
     @property
     def ready(self) -> bool:
