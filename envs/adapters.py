@@ -237,6 +237,7 @@ def batch_of(
 ) -> World[AdaptedState]:
     """Return a batch of an environment. The arguments are those of `from_gymnax`."""
     seen = jax.eval_shape(env.reset, jax.random.key(0))[1]
+    first_shape = jax.tree.map(lambda leaf: leaf.shape, seen)
     if isinstance(seen, tuple):  # view and panorama
         encode, view_shape = lambda observation: observation, seen[0].shape
     else:
@@ -260,6 +261,9 @@ def batch_of(
         states, transition = jax.vmap(env.step)(keys, adapted.states, action, length)
         states = jax.tree.map(_strong, states)
         observation = transition.observation
+        shape = jax.tree.map(lambda leaf: leaf.shape[1:], observation)
+        if shape != first_shape:
+            raise ValueError(f"step returns an observation of shape {shape}, reset {first_shape}")
         if env.needs_reset is not None:
             mask = env.needs_reset(transition)
             keys = jax.random.split(reset_key, num_worlds)

@@ -95,5 +95,4 @@ def look(state: Any, outside: int) -> Seen:
     known = jnp.concatenate([carried, jnp.stack([*feels, light, state.is_sleeping])])
     rows = jnp.pad(known.reshape(2, WIDTH, 1), [(0, 0), (0, 0), (0, 2)])
     view = jnp.concatenate([jnp.stack([blocks, creatures, facing], -1), rows])
-    panorama = known[: len(carried) + len(feels)]
-    return view.astype(jnp.uint8), panorama.astype(jnp.uint8)
+    return view.astype(jnp.uint8), known[: len(carried) + len(feels)].astype(jnp.uint8)

@@ -8,6 +8,7 @@ needs PyTorch (the extra `torch`).
 import hashlib
 import math
 import sys
+import warnings
 import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -139,10 +140,13 @@ def read(path: Path) -> PublishedCheckpoint:
             f"{path} is no checkpoint of the published code, which has {', '.join(parts)}"
         )
     policy, flags, schedule = (content[part] for part in parts)
+    updates = schedule.get("last_epoch")
+    if not isinstance(updates, int):
+        raise config.SettingsError(f"{path}: last_epoch is {updates!r}, no whole number")
     with reading(path):
         tensors = {str(name): _float32(tensor) for name, tensor in policy.items()}
         plain = {str(name): _plain(value) for name, value in flags.items()}
-        return PublishedCheckpoint(tensors, plain, int(schedule["last_epoch"]))
+        return PublishedCheckpoint(tensors, plain, updates)
 
 
 def _float32(tensor: Any) -> np.ndarray:
@@ -182,7 +186,8 @@ def load(path: Path) -> Any:
     scalar: Any = np.float64().__reduce__()[0]
     harmless = [scalar, (scalar, "numpy.core.multiarray.scalar"), np.dtype, np.dtypes.Float64DType]
     try:
-        with torch.serialization.safe_globals(harmless):
+        quiet = warnings.catch_warnings(action="ignore")  # of files that it did not write
+        with quiet, torch.serialization.safe_globals(harmless):
             return torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # an unpickler of any bytes may raise anything
         raise config.SettingsError(
@@ -274,6 +279,8 @@ def run_settings(
     try:
         train = _taken(flags, train, {**TRAIN, "worlds": "num_actors"})
     except config.SettingsError:  # the published code's actors need not make whole batches
+        if not isinstance(actors := flags.get("num_actors", 1), int) or actors < 1:
+            raise
         train = _taken(flags, train, {**TRAIN, "worlds": "batch_size"})
     optimizer = _taken(flags, config.OptimizerSettings(), OPTIMIZER)
     decay = max(_taken(flags, train, {"frames": "total_frames"}).frames, optimizer.decay_frames)

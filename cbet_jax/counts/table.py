@@ -81,8 +81,7 @@ def visit(table: CountTable, key: UInt32[Array, "2"]) -> tuple[CountTable, UInt3
     count = materialize(jnp.where(found, slots[..., COUNT], 0).sum(dtype=jnp.uint32) + 1)
     entry = jnp.stack([key[1], table.generation, count])
     slots = table.slots.at[slot].set(entry, mode="drop")
-    overflow = table.overflow + (slot == capacity)
-    return CountTable(slots, table.generation, overflow), count
+    return CountTable(slots, table.generation, table.overflow + (slot == capacity)), count
 
 
 def reset(table: CountTable, mask: Bool[Array, ""]) -> CountTable:

@@ -20,5 +20,4 @@ def cbet(settings: TrainSettings, num_actions: int) -> Intrinsic:
     Each actor counts for itself. At every step, its state counts and its change counts are reset
     independently, each with probability 0.001 (paper, section 3.2).
     """
-    resets = chosen_resets(settings.counts, RESET_PROBABILITY)
-    return count_based("cbet", REWARD, settings, resets)
+    return count_based("cbet", REWARD, settings, chosen_resets(settings.counts, RESET_PROBABILITY))

@@ -65,8 +65,7 @@ def compare_shapes(method: Intrinsic, walk: Walk, batch: int) -> None:
         jax.eval_shape(make_trajectory, walk, signal),
     )
     adapt = lambda params, played: method.adapt(params, played, unchanged)  # noqa: E731
-    adapted = _shapes("adapt", adapt, params, trajectory)
-    _expect_same("adapt", "its parameters", params, adapted)
+    _expect_same("adapt", "its parameters", params, _shapes("adapt", adapt, params, trajectory))
     found = _shapes("reward", method.reward, params, trajectory)
     reward, loss = found if isinstance(found, tuple) and len(found) == 2 else (found, None)
     wanted = described(jax.ShapeDtypeStruct((steps, batch), jnp.float32))

@@ -88,8 +88,7 @@ def reach(settings: TrainSettings) -> float:
         optimizer=OptimizerSettings(learning_rate=1e-3, decay_frames=LARGEST_INT),
     )
     world = corridor(CORRIDORS, LENGTH, EPISODE)
-    agent = table_agent(LENGTH, ACTIONS, SCALE)
-    program = make_program(settings, world, 1, EPISODES, agent=agent)
+    program = make_program(settings, world, 1, EPISODES, agent=table_agent(LENGTH, ACTIONS, SCALE))
     _, metrics = program.advance(program.init(seed_keys(1)))
     return float(np.asarray(metrics[FURTHEST])[-EPISODES // 5 :].mean())
 

@@ -84,8 +84,7 @@ def convolution_matrix(
 
 def elu(x: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
     """Return x where x > 0, else exp(x) - 1: on a CPU three times faster than with `expm1`."""
-    exponential = materialize(jnp.exp(jnp.minimum(x, 0.0)))
-    return jnp.where(x > 0, x, exponential - 1.0)
+    return jnp.where(x > 0, x, materialize(jnp.exp(jnp.minimum(x, 0.0))) - 1.0)
 
 
 def output_size(size: int) -> int:

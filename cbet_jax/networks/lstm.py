@@ -135,8 +135,7 @@ def _unroll_backward(factors: Factors, residuals: Any, gradients: Any) -> Any:
     derivatives = _derivatives(trace, before.cell)
     inputs = (hidden_gradient, *derivatives, keep, trace.gates[:, :, FORGET] * keep)
     initial_gradient, d_gates = jax.lax.scan(step, final_gradient, inputs, reverse=True)
-    d_weights = _weights_gradient(before.hidden, d_gates, factors)
-    return d_gates, None, d_weights, initial_gradient
+    return d_gates, None, _weights_gradient(before.hidden, d_gates, factors), initial_gradient
 
 
 def _weights_gradient(
@@ -144,8 +143,7 @@ def _weights_gradient(
 ) -> Float[Array, "units gates"]:
     """Return the gradient of the recurrent weights: one product over all steps and agents."""
     hidden = round_factor(hidden.reshape(-1, hidden.shape[-1]), factors)
-    d_gates = round_factor(d_gates.reshape(-1, d_gates.shape[-1]), factors)
-    return weights_gradient(hidden, d_gates)
+    return weights_gradient(hidden, round_factor(d_gates.reshape(-1, d_gates.shape[-1]), factors))
 
 
 def _derivatives(

@@ -34,8 +34,7 @@ def matmul(
         weights: may be rounded already.
         factors: precision of the factors.
     """
-    flat = x.reshape(-1, x.shape[-1])
-    return _rounded_matmul(flat, weights, factors).reshape(*x.shape[:-1], -1)
+    return _rounded_matmul(x.reshape(-1, x.shape[-1]), weights, factors).reshape(*x.shape[:-1], -1)
 
 
 def matmul_like(
@@ -85,8 +84,7 @@ def loop_matmul(
     """
     pays = weights.size >= LARGE_WEIGHTS and rows in FEW_ROWS and steps > 1
     if not pays:
-        factor = transpose(weights) if transposed else weights
-        return partial(matmul_like, weights=factor)
+        return partial(matmul_like, weights=transpose(weights) if transposed else weights)
     return partial(_matmul_from_left, left=weights if transposed else row_major(weights.T))
 
 

@@ -107,6 +107,7 @@ def bonus(
 
     def init(key: PRNGKeyArray, obs: Observation) -> BonusState:
         nothing = jnp.zeros(num_envs)
+        _check_number(num_envs, obs=obs)
         params, memory = intrinsic.init(key, _step(_seen(obs, view_shape), nothing > 0))
         each = {name: optimizer.init(network) for name, network in params.learnt.items()}
         return BonusState(params, memory, each)
@@ -120,6 +121,7 @@ def bonus(
         done: Bool[Array, " N"],
     ) -> tuple[BonusState, Float[Array, " N"]]:
         one = Batch(obs, action, next_obs, done)
+        _check_number(num_envs, **one._asdict())
         batch = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], one)
         memory, signal = _observe(intrinsic, state, key[None], batch, view_shape)
         trajectory = _trajectory(batch, signal, view_shape)
@@ -146,12 +148,21 @@ def bonus(
         params = params._replace(learnt=learnt)
         return state._replace(params=params, optimizers=each), {"intrinsic_loss": loss, **terms}
 
-    begin = partial(_begin_episodes, intrinsic, view_shape)
+    begin = partial(_begin_episodes, intrinsic, num_envs, view_shape)
     return Bonus(init, step, update, begin, intrinsic.panoramas)
+
+
+def _check_number(num_envs: int, **arrays: Any) -> None:
+    """Refuse arrays of another number of environments, by ValueError."""
+    for name, array in arrays.items():
+        for shape in map(jnp.shape, jax.tree.leaves(array)):
+            if shape[:1] != (num_envs,):
+                raise ValueError(f"{name} is of shape {shape}: there are {num_envs} environments")
 
 
 def _begin_episodes(
     intrinsic: Intrinsic,
+    num_envs: int,
     view_shape: tuple[int, int, int],
     state: BonusState,
     key: PRNGKeyArray,
@@ -160,6 +171,7 @@ def _begin_episodes(
     which: Bool[Array, " N"],
 ) -> BonusState:
     """Show one environment after the other a step that leads into its next episode."""
+    _check_number(num_envs, last=last, first=first, which=which)
     order = jnp.argsort(~which)
     batch = Batch(last, jnp.zeros(len(which), jnp.int32), first, jnp.ones(len(which), bool))
     each = _each_environment(intrinsic, key, batch, view_shape)

@@ -91,8 +91,7 @@ def make_mesh(settings: TrainSettings, seeds: int, devices: int | None = None) -
         )
     if devices == 1:
         return None
-    rows = math.gcd(seeds, devices)
-    return Mesh(np.array(found[:devices]).reshape(rows, -1), (SEEDS, WORLDS))
+    return Mesh(np.array(found[:devices]).reshape(math.gcd(seeds, devices), -1), (SEEDS, WORLDS))
 
 
 def of_each_host[D: Device](found: Iterable[D], settings: TrainSettings, seeds: int) -> list[D]:

@@ -269,8 +269,7 @@ class _Loop:
 
     def keep_policies(self, state: TrainState) -> None:
         """Keep the policies for good at the first chunk that reaches the frames asked for."""
-        frames = self.done * self.program.frames_per_iteration
-        past = (frames - at for at in self.host.keep_at)
+        past = (self.done * self.program.frames_per_iteration - at for at in self.host.keep_at)
         if not any(0 <= over < self.chunk_frames for over in past):
             return
         kept = [run for run in self.sound() if run.has_finite(state.learner)]

@@ -64,7 +64,7 @@ class Policy:
             first: which agents see the first view of an episode: their state is zeroed before.
 
         Raises:
-            ValueError: the views do not fit its parameters, or are not uint8.
+            ValueError: the views do not fit its parameters or the state, or are not uint8.
         """
         return self._call(self._act, view, first, state, key)
 
@@ -77,7 +77,7 @@ class Policy:
             first: which agents see the first view of an episode: their state is zeroed before.
 
         Raises:
-            ValueError: the views do not fit its parameters, or are not uint8.
+            ValueError: the views do not fit its parameters or the state, or are not uint8.
         """
         return self._call(self._outputs, view, first, state)
 
@@ -87,6 +87,9 @@ class Policy:
             raise ValueError(f"a view is height x width x 3, or N of them, not {shape}")
         if jnp.result_type(view) != jnp.uint8:
             raise ValueError(f"a view is of uint8, not {jnp.result_type(view)}")
+        agents = len(view) if jnp.ndim(view) == 4 else 1
+        if {jnp.shape(leaf)[1:2] for leaf in jax.tree.leaves(inputs[1])} != {(agents,)}:
+            raise ValueError(f"the state is not of {agents} agents, as of initial_state({agents})")
         try:
             return function(self.params, view, *inputs)
         except ScopeParamShapeError:

@@ -148,8 +148,7 @@ class TaskRecord:
         if self.is_new:
             records = (RETURN, self.best_return), (FRAMES, self.best_frames)
             arrays = {**self.best, **dict(records), SUCCESS: self.best_success}
-            position = Position(0, int(self.best_frames.max()))
-            checkpoint.save_new(folder, arrays, position, kept=1)
+            checkpoint.save_new(folder, arrays, Position(0, int(self.best_frames.max())), kept=1)
         self.is_new = False
 
     def restore(self, folder: Path, metrics: Path, position: Position, chunk: int) -> None:

@@ -159,8 +159,7 @@ class Trackers:
             for row in range(length):
                 values = {key: float(value[row, column]) for key, value in shown.items()}
                 there = {key: value for key, value in values.items() if not np.isnan(value)}
-                at = frames + (row + 1) * frames_per_iteration
-                self._ask(name, seed, "log", at, there)
+                self._ask(name, seed, "log", frames + (row + 1) * frames_per_iteration, there)
 
     def show(self, name: str, picture: Path) -> None:
         """Record a picture or a film with each seed."""

@@ -52,8 +52,7 @@ def first_difference(one: Any, other: Any, name: str = "") -> str | None:
     """Name the first field in which two nested dictionaries differ, with both values."""
     if isinstance(one, dict) and isinstance(other, dict):
         for key in [*one, *(k for k in other if k not in one)]:
-            inner = f"{name}.{key}" if name else key
-            found = first_difference(one.get(key), other.get(key), inner)
+            found = first_difference(one.get(key), other.get(key), f"{name}.{key}" if name else key)
             if found:
                 return found
         return None

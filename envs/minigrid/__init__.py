@@ -97,8 +97,12 @@ def make_world(
     Raises:
         UnknownEnvironment: a name is unknown.
         UnsupportedEnvironment: your `World` fails, or is not the only one.
-        ValueError: policies cannot see so.
+        ValueError: policies cannot see so, or there are no names or worlds.
     """
+    if isinstance(names, str) or not names:
+        raise ValueError(f"names must be a list of environments, not {names!r}")
+    if num_worlds not in range(1, 2**31):
+        raise ValueError(f"num_worlds must be a whole number, at least 1, not {num_worlds!r}")
     if any(map(own_worlds.is_whole_world, names)):
         if view_options:
             raise UnsupportedEnvironment(names[0], "it has views of its own: leave the view out")

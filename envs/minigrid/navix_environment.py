@@ -102,8 +102,7 @@ def make(name: str, *, explore: bool = False, **options: Any) -> CbetEnvironment
         "reward_space": Continuous.create((), jnp.float32(0), jnp.float32(1)),
     }
     if "observation_fn" not in options:
-        space = Discrete.create(NUM_VALUES, VIEW_SPACE, jnp.uint8)
-        defaults["observation_space"] = space
+        defaults["observation_space"] = Discrete.create(NUM_VALUES, VIEW_SPACE, jnp.uint8)
     environment: CbetEnvironment = CbetEnvironment.create(
         height=generator.height, width=generator.width, generator=generator, **defaults | options
     )

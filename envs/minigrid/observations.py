@@ -60,8 +60,8 @@ def observer_of(
     """
     if view not in VIEWS:
         raise ValueError(f"view must be one of {', '.join(VIEWS)}, not {view!r}")
-    if view_size % 2 == 0 or not 3 <= view_size <= LARGEST_VIEW:
-        raise ValueError(f"view_size must be odd and in 3..{LARGEST_VIEW}, not {view_size}")
+    if view_size not in range(3, LARGEST_VIEW + 1, 2):
+        raise ValueError(f"view_size must be odd and in 3..{LARGEST_VIEW}, not {view_size!r}")
     usual = view_size == views.VIEW_SIZE and not see_through_walls
     width, height = grid or largest_grid(generators)
     for name, *size in (generator[:3] for generator in generators):
@@ -129,8 +129,7 @@ def _draw(
 ) -> UInt8[Array, "rows columns 3"]:
     looks = lit.astype(jnp.int32).at[place].set(FACING_RIGHT + direction)
     rows, columns = (side * TILE_SIZE for side in cells.shape)
-    drawn = jnp.asarray(tiles(TILE_SIZE))[looks, cells]
-    return drawn.swapaxes(1, 2).reshape(rows, columns, 3)
+    return jnp.asarray(tiles(TILE_SIZE))[looks, cells].swapaxes(1, 2).reshape(rows, columns, 3)
 
 
 def _grid(width: int, height: int, state: State) -> UInt8[Array, "y x"]:

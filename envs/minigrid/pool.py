@@ -161,5 +161,4 @@ def add(pool: Pool, index: int, levels: Level, ready: Bool[Array, " count"]) -> 
     stored = jax.tree.map(
         lambda ring, fresh: ring.at[index, slot].set(fresh, mode="drop"), pool.levels, levels
     )
-    made = pool.made.at[index].add(ready.sum(dtype=jnp.int32))
-    return pool._replace(levels=stored, made=made)
+    return pool._replace(levels=stored, made=pool.made.at[index].add(ready.sum(dtype=jnp.int32)))

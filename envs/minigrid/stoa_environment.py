@@ -64,5 +64,4 @@ class StoaEnvironment(Environment):
 def _time_step(kind: Any, reward: Array, view: Observation, success: Bool[Array, ""]) -> TimeStep:
     """Return a time step, whose discount is 0 where the episode terminated."""
     discount = jnp.where(kind == StepType.TERMINATED, 0.0, 1.0)
-    reward = jnp.asarray(reward, jnp.float32)
-    return TimeStep(kind, reward, discount, view, {"success": success})
+    return TimeStep(kind, jnp.asarray(reward, jnp.float32), discount, view, {"success": success})

@@ -122,8 +122,7 @@ def navix_steps(name: str, num_worlds: int) -> TimedTask:
     import navix
 
     environment = navix.make(name)
-    keys = jax.random.split(jax.random.key(0), num_worlds)
-    timestep = jax.jit(jax.vmap(environment.reset))(keys)
+    timestep = jax.jit(jax.vmap(environment.reset))(jax.random.split(jax.random.key(0), num_worlds))
     actions = len(environment.action_set)
 
     @jax.jit

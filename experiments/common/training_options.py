@@ -57,7 +57,7 @@ class TrainingOptions:
         return ()
 
     @property
-    def early_end(self) -> dict[str, float | int | None]:
+    def early_end(self) -> dict[str, Any]:
         """The fields of an `EarlyEnd`."""
         rules = {"success": self.until_success, "without_success": self.without_success}
         return {**rules, "frames": self.success_frames}

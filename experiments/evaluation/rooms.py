@@ -126,8 +126,7 @@ def play(
         _refuse_unequal(runs, loaded)
         players = _players(runs, policies, plan, world)
         places = {player.name: _walk(player, plan) for player in players}
-        drawn = simulators.floor_map(MAP_CELL_METRES)
-        return Walked(simulators.scene_name, drawn, places), loaded
+        return Walked(simulators.scene_name, simulators.floor_map(MAP_CELL_METRES), places), loaded
 
 
 def _refuse_unequal(runs: Sequence[EvaluatedRun], loaded: Sequence[Loaded[Any]]) -> None:

@@ -182,8 +182,7 @@ def save(
     """Save the table atomically; only `again` replaces a file."""
 
     def last(row: WalkRow) -> Iterable[object]:
-        frames = conditions.frames.get(row.policy, 0)
-        return (conditions._asdict() | {"frames": frames}).values()
+        return (conditions._asdict() | {"frames": conditions.frames.get(row.policy, 0)}).values()
 
     lines = ((*row[:4], *row.positions, row.together, *last(row)) for row in table)
     return write_table(path, HEADER, lines, again=again)
@@ -231,8 +230,7 @@ def draw_bars(path: Path, table: Sequence[WalkRow], conditions: WalkConditions) 
 def trained(conditions: WalkConditions) -> str:
     """Return after how many frames the policies were saved, in words."""
     known = sorted(set(conditions.frames.values()))
-    ends = dict.fromkeys((known[0], known[-1]))
-    return f"after {' to '.join(f'{at:,}' for at in ends)} frames"
+    return f"after {' to '.join(f'{at:,}' for at in dict.fromkeys((known[0], known[-1])))} frames"
 
 
 def panels(table: Sequence[WalkRow]) -> dict[str, dict[str, list[Estimate]]]:

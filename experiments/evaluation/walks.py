@@ -40,8 +40,7 @@ def make_walker(world: World, agent: Agent, steps: int) -> Walker:
         actor, transition = act(agent, world, params, actor, key)
         # The last step of an episode may end it, too: only a cut leads somewhere else.
         cut = cut | (transition.truncated & (actor.world.cuts > cuts))
-        place = jnp.where(cut[:, None], jnp.nan, actor.world.reached[:, (0, 2)])
-        return (actor, cut), place
+        return (actor, cut), jnp.where(cut[:, None], jnp.nan, actor.world.reached[:, (0, 2)])
 
     @jax.jit
     def walk(

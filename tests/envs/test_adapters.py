@@ -53,6 +53,20 @@ def test_states_have_one_type_whatever_an_environment_leaves_weak():
     assert after == state  # weak types included: one step is compiled once
 
 
+def test_a_step_that_returns_another_shape_than_reset_is_refused():
+    class Shorter(Walk):
+        def step(self, *args):
+            seen, *others = super().step(*args)
+            return seen[..., :1], *others
+
+    world = from_gymnax(Shorter(), PARAMS, 2)
+    state, _ = jax.eval_shape(world.init, jax.random.key(0))
+    with pytest.raises(
+        ValueError, match=r"step returns an observation of shape \(1,\), reset \(2,\)"
+    ):
+        jax.eval_shape(world.step, state, np.zeros(2, np.int32))
+
+
 def test_a_time_limit_of_ones_own_cuts_episodes():
     _, steps = played(from_gymnax(Walk(), PARAMS, 2, max_steps=2), [1, 0, 0, 0, 1, 1, 1])
     np.testing.assert_array_equal(steps.length[:, 0], [1, 2, 1, 2, 1, 2, 1])

@@ -119,6 +119,8 @@ BAD_CONTENT = {
     "huge": (content(unroll_length=10**400), "unroll_length is '1000"),
     "a tensor": (content(no_reward=np.zeros(3)), "no_reward is '[0. 0. 0.]', neither"),
     "not trained": (content() | {"scheduler_state_dict": {"last_epoch": 0}}, "frames"),
+    "of no updates": (content() | {"scheduler_state_dict": {}}, "last_epoch is None, no whole"),
+    "no actors": (content(num_actors=0), "worlds must be at least 1, not 0"),
 }
 DAMAGED_CONTENT = {
     "not finite": (content({"policy.weight": np.full(3, np.nan)}), "not finite"),
@@ -306,7 +308,8 @@ def test_an_imported_network_computes_what_pytorch_does(published, tmp_path):
     assert RunDirectory(tmp_path / "run").settings().train.network == network
     begin = policy_network.initial_state(network, AGENTS)
     run = jax.jit(found.agent.apply)
-    found_logits, found_values, after = run(params, jnp.asarray(views), jnp.asarray(first), begin)
+    seen = jnp.asarray(views), jnp.asarray(first)
+    found_logits, found_values, after, _ = run(params, *seen, begin)
     np.testing.assert_allclose(found_logits, logits, atol=1e-5)
     np.testing.assert_allclose(found_values, values, atol=1e-5)
     for ours, theirs in zip(after, state, strict=True):
@@ -321,6 +324,6 @@ def test_files_that_are_no_safe_checkpoint_are_refused(tmp_path, capsys):
     cut.write_bytes(code.read_bytes()[:200])
     for path in (text, code, cut):
         error = refused(import_torch.main, [str(path), str(tmp_path / "run")], capsys)
-        assert "holds tensors and plain settings only" in error
+        assert "no checkpoint of PyTorch's of tensors and plain settings only" in error
         assert path.name in error
     assert not (tmp_path / "run").exists()

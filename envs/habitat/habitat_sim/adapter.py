@@ -322,8 +322,7 @@ def _colors(image: np.ndarray) -> np.ndarray:
 
 def _hash_seed(seed: int) -> int:
     """Hash a seed, because habitat-sim's generator treats all small seeds alike."""
-    digest = hashlib.sha256(str(seed).encode()).digest()
-    return int.from_bytes(digest[:4], "little") >> 1
+    return int.from_bytes(hashlib.sha256(str(seed).encode()).digest()[:4], "little") >> 1
 
 
 def _text(point: np.ndarray) -> str:

@@ -112,8 +112,7 @@ def _outline(cells: np.ndarray, corner: np.ndarray) -> shapely.Polygon:
     border = simple[0] if len(simple[0]) > 2 else rings[0]  # a strip one cell wide
     holes = [corner + CELL * ring for ring in simple[1:] if len(ring) > 2]
     polygon = shapely.Polygon(corner + CELL * border, holes)
-    parts = shapely.get_parts(shapely.make_valid(polygon))
-    return max(parts, key=lambda part: part.area)
+    return max(shapely.get_parts(shapely.make_valid(polygon)), key=lambda part: part.area)
 
 
 def _simplify(ring: np.ndarray) -> np.ndarray:

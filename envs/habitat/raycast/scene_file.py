@@ -152,5 +152,4 @@ def _areas(corners: np.ndarray) -> np.ndarray:
     """Return the areas of triangles [F, 3, 2 or 3]."""
     first, second = corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]
     products = [(first * first).sum(-1), (second * second).sum(-1), (first * second).sum(-1)]
-    square = products[0] * products[1] - products[2] ** 2
-    return 0.5 * np.sqrt(np.maximum(square, 0.0))
+    return 0.5 * np.sqrt(np.maximum(products[0] * products[1] - products[2] ** 2, 0.0))

@@ -147,8 +147,7 @@ class Worker:
 
     def last_words(self) -> str:
         """Return the last line that the worker wrote to its standard error."""
-        end = self._errors.seek(0, os.SEEK_END)
-        self._errors.seek(max(0, end - _LAST_WORDS_BYTES))
+        self._errors.seek(max(0, self._errors.seek(0, os.SEEK_END) - _LAST_WORDS_BYTES))
         lines = self._errors.read().decode(errors="replace").split("\n")
         self._errors.seek(0, os.SEEK_END)
         return next((line.strip() for line in reversed(lines) if line.strip()), "nothing")

@@ -114,8 +114,7 @@ def _open(settings: dict) -> Any:
         elif name in SIMULATORS:
             module = importlib.import_module(SIMULATORS[name])
         else:
-            known = ", ".join(SIMULATORS)
-            raise SimulatorError(f"unknown simulator {name!r}; there are {known}")
+            raise SimulatorError(f"unknown simulator {name!r}; there are {', '.join(SIMULATORS)}")
     except ImportError as error:
         reason = " ".join(str(error).split())
         hint = INSTALL_HINTS.get(name, "")

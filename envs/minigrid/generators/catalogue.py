@@ -107,8 +107,7 @@ def _limited(generator: Generator, limit: str) -> Generator:
 
     def advance(drafts: Any, key: PRNGKeyArray, count: int) -> tuple[Any, Level, Array]:
         drafts, levels, ready = generator.advance(drafts, key, count)
-        limits = jnp.full_like(levels.max_steps, max_steps)
-        return drafts, levels._replace(max_steps=limits), ready
+        return drafts, levels._replace(max_steps=jnp.full_like(levels.max_steps, max_steps)), ready
 
     return generator._replace(name=name, max_steps=max_steps, advance=advance)
 

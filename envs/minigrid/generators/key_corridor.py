@@ -38,7 +38,6 @@ def key_corridor(name: str, room_size: int, rows: int) -> g.Generator:
         rooms = r.place_in_room(layout, rooms, seeds[5], (2, locked_row), ball)
         rooms = r.place_in_room(layout, rooms, seeds[6], (0, key_row), c.KIND_KEY << 3 | door)
         rooms = r.place_agent(layout, rooms, seeds[7], (1, rows // 2))
-        rooms = r.connect_all(layout, rooms, seeds[8].key)
-        return r.finish(rooms, PICK_UP, ball, max_steps)
+        return r.finish(r.connect_all(layout, rooms, seeds[8].key), PICK_UP, ball, max_steps)
 
     return g.make_generator(name, layout.width, layout.height, max_steps, PICK_UP, sample_level)

@@ -60,8 +60,7 @@ def blocked_unlock_pickup(name: str) -> g.Generator:
         in_front = r.doorway(LAYOUT, rooms, (0, 0), r.RIGHT) - jnp.array(DIRECTIONS[r.RIGHT])
         rooms = rooms._replace(cells=g.set_cell(rooms.cells, in_front, c.KIND_BALL << 3 | ball))
         rooms = _locked_door_and_key(rooms, seeds[5], door)
-        rooms = r.place_agent(LAYOUT, rooms, seeds[6], (0, 0))
-        return r.finish(rooms, PICK_UP, box, max_steps)
+        return r.finish(r.place_agent(LAYOUT, rooms, seeds[6], (0, 0)), PICK_UP, box, max_steps)
 
     return g.make_generator(name, LAYOUT.width, LAYOUT.height, max_steps, PICK_UP, sample_level)
 

@@ -1,5 +1,6 @@
 """The rewards in learners of one's own are the package's."""
 
+import inspect
 import itertools
 from dataclasses import replace
 from functools import partial
@@ -179,3 +180,20 @@ def test_wrong_names_and_shapes_are_refused():
         bonus.init(jax.random.key(0), jnp.zeros((1, 3, 3, 3), jnp.uint8))
     with pytest.raises(ValueError, match="must be of uint8, not float32"):  # bytes would be all 0
         bonus.init(jax.random.key(0), jnp.full((1, *VIEW), 0.5))
+
+
+def test_arrays_of_another_number_of_environments_are_refused():
+    bonus, key = cbet_jax.bonus("rnd", 4, VIEW, 7, settings=SETTINGS), jax.random.key(0)
+    views, actions, done = jnp.zeros((4, *VIEW), jnp.uint8), jnp.zeros(4, int), jnp.zeros(4, bool)
+    state = bonus.init(key, views)
+    step = inspect.unwrap(bonus.step)  # only tests check the types
+    calls = {
+        "obs": lambda: bonus.init(key, views[:3]),
+        "action": lambda: step(state, key, views, actions[:3], views, done),
+        "next_obs": lambda: step(state, key, views, actions, views[:3], done),
+        "done": lambda: step(state, key, views, actions, views, done[:3]),
+        "which": lambda: bonus.begin(state, key, views, views, done[:3]),
+    }
+    for name, call in calls.items():
+        with pytest.raises(ValueError, match=rf"^{name} is of shape \(3,.*: there are 4 env"):
+            call()

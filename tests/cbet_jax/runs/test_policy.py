@@ -107,6 +107,9 @@ def test_what_cannot_be_loaded_is_refused(tmp_path):
     unchecked = inspect.unwrap(type(policy).outputs)  # only tests check the types
     with pytest.raises(ValueError, match="a view is of uint8, not float32"):
         unchecked(policy, np.zeros(VIEW, np.float32), policy.initial_state(1))
+    for state in (policy.initial_state(1), None):
+        with pytest.raises(ValueError, match=r"not of 4 agents, as of initial_state\(4\)"):
+            unchecked(policy, np.zeros((4, *VIEW), np.uint8), state)
     with pytest.raises(ValueError, match="other views than 20x20x3"):
         policy(np.zeros((20, 20, 3), np.uint8), policy.initial_state(1), jax.random.key(0))
 

@@ -1,5 +1,7 @@
 """Properties of every environment, whatever its family."""
 
+import inspect
+
 import chex
 import jax
 import numpy as np
@@ -148,3 +150,18 @@ def test_a_size_that_cannot_be_is_refused_in_one_line(name, says):
         envs.minigrid.make_world([name], 4, explore=True)
     assert "\n" not in str(error.value)
     assert str(error.value).count(name) == 1
+
+
+@pytest.mark.parametrize(
+    ("names", "number", "line"),
+    [
+        ([], 2, "names must be a list"),
+        ("Unlock", 2, "a list of environments, not 'Unlock'"),
+        (["Unlock"], 0, "a whole number, at least 1, not 0"),
+        (["Unlock"], 2.5, "at least 1, not 2.5"),
+    ],
+)
+def test_worlds_without_meaning_are_refused_in_a_line(names, number, line):
+    unchecked = inspect.unwrap(envs.minigrid.make_world)  # only tests check the types
+    with pytest.raises(ValueError, match=line):
+        unchecked(names, number, explore=True)
