@@ -335,6 +335,20 @@ def test_fine_tuned_tasks():
                 assert cell == span_to_succeed(method, task), (task, name)
 
 
+def test_where_count_and_ngu_fail_and_where_they_are_soonest():
+    page, tasks = prose(EXPLORATION), table(EXPLORATION, "task")
+    assert "Count's fail in two tasks, NGU's at most boxes, and both are soonest" in page
+    assert sum(row["Count"] == NOT_REACHED for row in tasks.values()) == 2
+    mazes = [row["NGU's"] for task, row in tasks.items() if "Maze" in task]
+    assert all(cell == NOT_REACHED or int(cell[-2]) < 3 for cell in mazes)
+    last = {
+        name: float(np.mean(list(map(float, reached)))) if reached else np.inf
+        for name in ("cbet", "count", "ngu-episodic", "re3", "noveld", "e3b")
+        for reached in [times_to_succeed(f"{name}-fine-tuned", "KeyCorridorS6R3")[0]]
+    }
+    assert {"count", "ngu-episodic"} == {*sorted(last, key=last.__getitem__)[:2]}
+
+
 def test_all_tasks_together():
     """Their interquartile means stand in the order of the runs that learnt."""
     known = [
@@ -353,10 +367,16 @@ def test_all_tasks_together():
     assert f"{', '.join(ahead)}, then 0.00." in page
     reached = (row for row in known if row.metric == FRAMES_TO_SUCCEED)
     learnt = Counter(row.method for row in reached if row.environment in tasks)
-    begun = "C-BET's policies learn {}, its episodic ones {}, NovelD's {}, RE3's {}, "
-    runs = begun + "Count's {}, NGU's {}, E3B's {}, normalized RND's {}, RIDE's {}, RND's {}, "
-    runs += "Curiosity's {}."
-    assert runs.format(*(learnt[f"{m}-fine-tuned"] for m in TUNED)) in page
+    runs = "Of 55 runs C-BET's policies learn {}, its episodic ones {}, NovelD's {}, RE3's {}, "
+    runs += "Count's {}, NGU's {}, E3B's {}; "
+    runs += "of 33, normalized RND's {}, RIDE's {}, RND's {}, Curiosity's {}."
+    of_each = [learnt[f"{m}-fine-tuned"] for m in TUNED]
+    assert runs.format(*of_each) in page
+    assert of_each[:2] == [55, 55]
+    assert f"NovelD's {of_each[2]} of 55 runs, RE3's {of_each[3]};" in page
+    for way, number in zip(TUNED, [55] * 7 + [33] * 4, strict=True):
+        ran = {(row.environment, row.seed) for row in known if row.method == f"{way}-fine-tuned"}
+        assert len({run for run in ran if run[0] in tasks}) == number
 
 
 OF_SETUPS = {
