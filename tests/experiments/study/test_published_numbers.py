@@ -655,8 +655,14 @@ def test_the_laptop_preset():
         assert cells == [text(each_seed(ran, INTERACTIONS)), text(each_seed(ran))]
 
 
+def on_levels(method: str, world: str) -> np.ndarray:
+    """Return each seed's success in %."""
+    ran = stored("levels.csv", method=method, environment=world)
+    return np.array([100 * float(row[SUCCESS]) for row in ran])
+
+
 def test_harder_worlds():
-    worlds = table(EXPLORATION, "", "C-BET")
+    worlds, source = table(EXPLORATION, "", "C-BET"), (EXPERIMENTS / EXPLORATION).read_text()
     untrained = (
         row for row in stored("levels.csv", method="untrained") if row["environment"] in worlds
     )
@@ -665,9 +671,11 @@ def test_harder_worlds():
     assert f"(untrained: {min(shares)} to {max(shares)})" in page
     for name, row in worlds.items():
         for heading in ("C-BET", "Count"):
-            ran = stored("levels.csv", method=METHODS[heading], environment=name)
-            seeds = sorted(ran, key=lambda one: one["seed"])
-            assert row[heading] == ", ".join(f"{100 * float(one[SUCCESS]):.0f}" for one in seeds)
+            shares = on_levels(METHODS[heading], name)
+            assert len(shares) == 5
+            assert row[heading] == intervals.mean(shares).text(0)
+        lead = intervals.difference(*(on_levels(method, name) for method in ("cbet", "count")))
+        assert (f"| {name} | **" in source) == (lead.low > 0)
         for heading, way in {"fine-tuned": "fine-tuned", "from the row above": "chain"}.items():
             if row[heading] and "%" not in row[heading]:
                 reached, _ = times_to_succeed(f"cbet-{way}", name, seeds="234")
