@@ -81,17 +81,17 @@ class Policy:
         """
         return self._call(self._outputs, view, first, state)
 
-    def _call(self, function: Any, view: Any, *inputs: Any) -> Any:
+    def _call(self, function: Any, view: Any, first: Any, state: Any, *key: Any) -> Any:
         shape = "x".join(map(str, jnp.shape(view)))
         if jnp.ndim(view) not in (3, 4):
             raise ValueError(f"a view is height x width x 3, or N of them, not {shape}")
         if jnp.result_type(view) != jnp.uint8:
             raise ValueError(f"a view is of uint8, not {jnp.result_type(view)}")
         agents = len(view) if jnp.ndim(view) == 4 else 1
-        if {jnp.shape(leaf)[1:2] for leaf in jax.tree.leaves(inputs[1])} != {(agents,)}:
+        if {jnp.shape(leaf)[1:2] for leaf in jax.tree.leaves(state)} != {(agents,)}:
             raise ValueError(f"the state is not of {agents} agents, as of initial_state({agents})")
         try:
-            return function(self.params, view, *inputs)
+            return function(self.params, view, first, state, *key)
         except ScopeParamShapeError:
             raise ValueError(f"the policy was made for other views than {shape}") from None
 
