@@ -148,13 +148,14 @@ def _add_legend(
     *,
     frameon: bool = True,
 ) -> None:
-    """Add a legend below all panels, in as many columns as fit."""
+    """Add a legend below all panels, in as many columns as fit; the picture grows by it."""
     options: dict[str, Any] = {"loc": "outside lower center", "frameon": frameon}
     legend = figure.legend(handles, list(map(_plain, names)), ncols=columns, **options)
-    width = legend.get_window_extent().width
-    if columns > 1 and width > figure.bbox.width:
+    extent = legend.get_window_extent()
+    if columns > 1 and extent.width > figure.bbox.width:
         legend.remove()
-        _add_legend(figure, handles, names, columns - 1, frameon=frameon)
+        return _add_legend(figure, handles, names, columns - 1, frameon=frameon)
+    figure.set_figheight(figure.get_figheight() + extent.height / figure.dpi)
 
 
 def _diamond() -> Any:
@@ -203,7 +204,8 @@ def lines(
         columns: of panels.
         methods: whether the legend has the titles of methods for their names.
     """
-    figure, axes = grid(len(panels), columns=columns, size=(4.6, 3.1))
+    size = (max(4.6, NARROWEST_INCHES / len(panels)), 3.1)
+    figure, axes = grid(len(panels), columns=columns, size=size)
     names = list(dict.fromkeys(name for panel in panels for name in panel.lines))
     heads = list(dict.fromkeys(name.partition(", ")[0] for name in names))
     tails = list(dict.fromkeys(name.partition(", ")[2] for name in names))

@@ -87,3 +87,15 @@ def test_a_legend_is_no_wider_than_its_picture(tmp_path, drawn):
     (legend,) = figure.legends
     assert legend.get_window_extent().width <= figure.bbox.width
     assert [text.get_text() for text in legend.get_texts()] == names
+
+
+def test_a_picture_of_one_panel_grows_by_its_legend(tmp_path, drawn):
+    line = figures.Curve(np.arange(3.0), *[np.arange(3.0)] * 3)
+    names = [f"a method with a long name, number {number}" for number in range(10)]
+    panel = figures.Panel("Tasks", "x", "y", dict.fromkeys(names, line))
+    figures.lines(tmp_path / "lines.png", "Lines", [panel])
+    figure = drawn["lines"]
+    figure.draw_without_rendering()
+    (legend,), (axis,) = figure.legends, figure.axes
+    assert not legend.get_window_extent().overlaps(axis.get_tightbbox())
+    assert axis.get_window_extent().height > 2 * figure.dpi
