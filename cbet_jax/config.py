@@ -327,8 +327,7 @@ class RunSettings:
     @property
     def stage(self) -> str:
         """The stage in words, such as "pre-training"."""
-        task = "transfer" if self.transfer else "tabula rasa"
-        stage = "pre-training" if self.explore else task
+        stage = "pre-training" if self.explore else "transfer" if self.transfer else "tabula rasa"
         return f"{stage} in Habitat" if self.habitat else stage
 
     @property

@@ -68,11 +68,13 @@ def load(name: str) -> tuple[str, Callable[..., Any]]:
         if full in _functions:
             return full, _functions[full]
         module = installed or _module(path, content)
+        found = getattr(module, function, None)
+        if callable(found):
+            inspect.signature(found)  # which functions that are not of Python may not have
     except SettingsError:
         raise
     except (Exception, SystemExit) as error:
         raise SettingsError(f"{plain(name)} cannot be loaded: {in_a_line(error)}") from None
-    found = getattr(module, function, None)
     if not callable(found):
         functions = inspect.getmembers(module, inspect.isfunction)
         names = [name for name, value in functions if value.__module__ == module.__name__]

@@ -74,8 +74,7 @@ def rows(text: str, words: Sequence[str]) -> str:
 
 def table(header: Sequence[str], body: Sequence[Sequence[str]]) -> str:
     """Return a table of Markdown."""
-    lines = [header, ["---"] * len(header), *body]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+    return "\n".join(f"| {' | '.join(c)} |" for c in (header, ["---"] * len(header), *body))
 
 
 def traced(names: Sequence[str]) -> tuple[dict[type, list[str]], list[Sequence[str]]]:

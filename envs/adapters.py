@@ -5,6 +5,7 @@ as bytes (`envs.observation_bytes`). `panorama` holds the same bytes: counts tre
 a state, and the difference of consecutive observations as a change.
 """
 
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -145,7 +146,7 @@ def _num_actions(env: Any, params: Any) -> int:
     actions = getattr(env.action_space(params), "n", None)
     if actions is None:
         raise ValueError("its actions must be discrete: action_space(params) has no n")
-    return int(actions)
+    return operator.index(actions)
 
 
 def _ends(

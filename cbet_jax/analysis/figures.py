@@ -241,7 +241,7 @@ def _add_minutes(axis: "Axes", speed: float) -> None:
     both = (lambda x: x / speed), (lambda minutes: minutes * speed)
     above = axis.secondary_xaxis("top", functions=both)
     above.set_xlabel("minutes for one seed", fontsize=9)
-    above.locator_params(nbins=MOST_TICKS)
+    above.locator_params(axis="x", nbins=MOST_TICKS)
 
 
 def _begin_at_zero(axis: "Axes", curves: Iterable[Curve]) -> None:

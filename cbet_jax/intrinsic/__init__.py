@@ -57,7 +57,7 @@ def refuse_unnamed(name: str) -> None:
     if own_code.is_own(name) and name not in METHODS:
         raise SettingsError(
             f"the run's method is a file, {name}, which is code: if you trust it, "
-            f"add --method {own_code.plain(name)}"
+            f"add --method {own_code.plain(name)}, with the path of its file"
         )
 
 

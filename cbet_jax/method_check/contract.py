@@ -42,8 +42,9 @@ def compare_shapes(method: Intrinsic, walk: Walk, batch: int) -> None:
     """Expect the shapes and types that a walk, or its shapes, and a batch of sequences ask for."""
     key, (steps, actors) = jax.random.key(0), walk.action.shape
     weight = np.asarray(method.coefficient)
-    is_weight = np.issubdtype(weight.dtype, np.number) and weight.ndim == 0 and weight >= 0
-    expect(is_weight, "its coefficient must be a number of at least 0")
+    is_number = np.issubdtype(weight.dtype, np.number) and np.isrealobj(weight)
+    is_weight = is_number and weight.ndim == 0 and 0 <= weight < np.inf
+    expect(is_weight, "its coefficient must be a finite number of at least 0")
 
     params, memory = _pair("init", "(Params, memory)", method.init, key, walk.first)
     expect(isinstance(params, Params), f"init must return Params first, not {described(params)}")
@@ -287,8 +288,7 @@ def _expect_same(name: str, what: str, before: Any, after: Any) -> None:
 
 
 def _expect_numbers(name: str, values: Any) -> None:
-    is_dict = isinstance(values, dict)
-    expect(is_dict, f"{name} must give a dict of numbers, not {described(values)}")
+    expect(isinstance(values, dict), f"{name} must give a dict of numbers, not {described(values)}")
     for key, value in values.items():
         good = getattr(value, "shape", None) == ()
         expect(good, f"{name} must give single numbers, but {key} is {described(value)}")

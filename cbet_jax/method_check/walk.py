@@ -16,9 +16,7 @@ from envs.types import Step
 
 STEPS, ACTORS, PLACES = 12, 3, 8
 ENDS = ("truncated", "terminated")  # how an episode ends
-QUICKLY = {
-    "xla_backend_optimization_level": 0
-}  # fast to compile, since each function runs a few times
+QUICKLY = {"xla_backend_optimization_level": 0}  # fast to compile: a function runs a few times
 
 
 class Walk(NamedTuple):
@@ -53,7 +51,7 @@ class Subject:
         self.settings = settings
         self.method = make_intrinsic(settings, ACTIONS)
         self.traces = 0
-        self._init = jax.jit(self.method.init, compiler_options=QUICKLY)
+        self._init = jax.jit(lambda *seen: self.method.init(*seen), compiler_options=QUICKLY)
         self._play = jax.jit(self._traced, compiler_options=QUICKLY)
 
     def _traced(self, *arguments: Any) -> Played:

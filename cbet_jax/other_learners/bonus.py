@@ -107,7 +107,7 @@ def bonus(
 
     def init(key: PRNGKeyArray, obs: Observation) -> BonusState:
         nothing = jnp.zeros(num_envs)
-        _check_number(num_envs, obs=obs)
+        _check_shapes(num_envs, obs=obs)
         params, memory = intrinsic.init(key, _step(_seen(obs, view_shape), nothing > 0))
         each = {name: optimizer.init(network) for name, network in params.learnt.items()}
         return BonusState(params, memory, each)
@@ -121,7 +121,7 @@ def bonus(
         done: Bool[Array, " N"],
     ) -> tuple[BonusState, Float[Array, " N"]]:
         one = Batch(obs, action, next_obs, done)
-        _check_number(num_envs, **one._asdict())
+        _check_shapes(num_envs, **one._asdict())
         batch = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], one)
         memory, signal = _observe(intrinsic, state, key[None], batch, view_shape)
         trajectory = _trajectory(batch, signal, view_shape)
@@ -131,10 +131,11 @@ def bonus(
         return state._replace(params=params, memory=memory), weighted
 
     def update(state: BonusState, batch: Batch) -> tuple[BonusState, Metrics]:
-        keys = jax.random.split(jax.random.key(0), len(batch.action))
-        shapes = jax.eval_shape(
-            lambda: _observe(intrinsic, state, keys, batch, view_shape)[1]
-        )  # of a record that no loss reads
+        steps = len(batch.action) or 1
+        _check_shapes(steps, num_envs, **batch._asdict())
+        keys = jax.random.split(jax.random.key(0), steps)
+        # The shapes of a record that no loss reads.
+        shapes = jax.eval_shape(lambda: _observe(intrinsic, state, keys, batch, view_shape)[1])
         signal = jax.tree.map(lambda leaf: jnp.ones(leaf.shape, leaf.dtype), shapes)
         trajectory = _trajectory(batch, signal, view_shape)
         params = state.params
@@ -152,12 +153,13 @@ def bonus(
     return Bonus(init, step, update, begin, intrinsic.panoramas)
 
 
-def _check_number(num_envs: int, **arrays: Any) -> None:
-    """Refuse arrays of another number of environments, by ValueError."""
+def _check_shapes(*numbers: int, **arrays: Any) -> None:
+    """Refuse arrays of another number of (steps and) environments, by ValueError."""
     for name, array in arrays.items():
         for shape in map(jnp.shape, jax.tree.leaves(array)):
-            if shape[:1] != (num_envs,):
-                raise ValueError(f"{name} is of shape {shape}: there are {num_envs} environments")
+            if shape[: len(numbers)] != numbers:
+                there = " steps of ".join(map(str, numbers))
+                raise ValueError(f"{name} is of shape {shape}: there are {there} environments")
 
 
 def _begin_episodes(
@@ -171,7 +173,7 @@ def _begin_episodes(
     which: Bool[Array, " N"],
 ) -> BonusState:
     """Show one environment after the other a step that leads into its next episode."""
-    _check_number(num_envs, last=last, first=first, which=which)
+    _check_shapes(num_envs, last=last, first=first, which=which)
     order = jnp.argsort(~which)
     batch = Batch(last, jnp.zeros(len(which), jnp.int32), first, jnp.ones(len(which), bool))
     each = _each_environment(intrinsic, key, batch, view_shape)
@@ -207,13 +209,15 @@ def _seen(obs: Observation, view_shape: tuple[int, int, int]) -> Seen:
     """Return the view and the panorama of an observation.
 
     Raises:
-        ValueError: the view has another shape or type.
+        ValueError: the view has another shape or type, or the panorama fractions.
     """
     seen = obs if isinstance(obs, Seen) else Seen(obs, obs)
     if seen.view.shape[-3:] != tuple(view_shape):
         raise ValueError(f"a view must be of shape {view_shape}, not {seen.view.shape[-3:]}")
     if seen.view.dtype != jnp.uint8:
         raise ValueError(f"a view must be of uint8, not {seen.view.dtype}")
+    if jnp.issubdtype(seen.panorama.dtype, jnp.inexact):
+        raise ValueError(f"a panorama must be of integers, not {seen.panorama.dtype}")
     return seen
 
 
@@ -229,8 +233,7 @@ def _observe(
     intrinsic: Intrinsic, state: BonusState, keys: Any, batch: Batch, view_shape: Any
 ) -> tuple[Memory, ArrayTree]:
     """Let the method observe steps in a row: `[T, N, ...]`."""
-    done = jnp.asarray(batch.done, bool)
-    after = _step(_seen(batch.next_obs, view_shape), done)
+    after = _step(_seen(batch.next_obs, view_shape), jnp.asarray(batch.done, bool))
     experience = Experience(_seen(batch.obs, view_shape).view, batch.action, after)
     return intrinsic.observe(state.params, state.memory, keys, experience)
 

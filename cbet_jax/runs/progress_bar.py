@@ -85,8 +85,7 @@ class Display:
             lines = f"{self._speed}\n{summary(means)}"
             self._bar.update(self._task, completed=frames, description=lines)
         elif self._is_due() or frames >= self._speed.total:
-            line = f"{self._speed}  {summary(means)}"
-            self._console.print(line, soft_wrap=True, highlight=False)
+            self._console.print(f"{self._speed}  {summary(means)}", soft_wrap=True, highlight=False)
             self._shown_at = time.monotonic()
 
     def _is_due(self) -> bool:

@@ -106,8 +106,7 @@ class TaskRecord:
     @property
     def fallen(self) -> np.ndarray:
         """Which seeds have lost half of their best success: `[seeds]`."""
-        fell = self.success < FALLEN * self.best_success
-        return fell & (self.best_success >= LEAST_SUCCESS)
+        return (self.success < FALLEN * self.best_success) & (self.best_success >= LEAST_SUCCESS)
 
     @property
     def ending(self) -> str:

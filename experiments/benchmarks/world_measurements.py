@@ -62,8 +62,7 @@ def measure_environment(name: str, options: BenchmarkOptions) -> list[Measuremen
 
 def levels(name: str) -> timing.TimedTask:
     """Return the sampling of many levels as a task."""
-    generator = find(name)
-    sample_many = jax.jit(lambda key: sample_levels(generator, key, LEVELS))
+    sample_many = jax.jit(lambda key: sample_levels(find(name), key, LEVELS))
 
     def advance(key: jax.Array) -> jax.Array:
         key, now = jax.random.split(key)

@@ -42,7 +42,7 @@ def main(study: Study, arguments: Sequence[str] | None = None) -> None:
         if kept:
             say(console, f"{kept} is the earlier {RESULTS}: some of its results have no files left")
         path, *pictures = report.write(root / REPORT, f"Study: {root.name}", found, again=True)
-        say(console, f"report: {path}, with {len(pictures)} pictures")
+        say(console, f"report: {path}, with {len(pictures)} picture{'s' * (len(pictures) != 1)}")
         fail_if_any(failed, jobs)
 
 

@@ -21,7 +21,7 @@ RUNS = "runs"
 FLAGS = {"true": "", "false": "no-"}  # values of a setting that is on or off
 FILM = ("--film", "--no-film")
 ITS_OWN = ("out", "resume")  # options that a sweep gives its runs itself
-MOST_RUNS = 10_000
+MOST_RUNS, LONGEST_NAME = 10_000, 240  # bytes: file systems allow 255, and job files add an ending
 OWN, OWN_OPTION = "own.", "--own"  # own.NAME in a grid is a setting of the user's own method
 
 Grid = dict[str, tuple[str, ...]]  # setting -> its values, as a command line has them
@@ -63,7 +63,7 @@ def plan(root: Path, command: str, grid: Grid, fixed: Sequence[str]) -> dict[Job
         fixed: the words of the command line that all runs share.
 
     Raises:
-        SettingsError: two cells would have one directory, or `fixed` sets what the grid does.
+        SettingsError: cells would have one directory or a long name, or `fixed` sets the grid's.
     """
     _refuse_both(grid, fixed)
     jobs = {}
@@ -74,10 +74,10 @@ def plan(root: Path, command: str, grid: Grid, fixed: Sequence[str]) -> dict[Job
         place = root / RUNS / name
         words = (*_words(fixed, cell), *film, "--out", str(place))
         jobs[Job(name, COMMANDS[command], place, words)] = cell
+    if any(len(job.name.encode()) > LONGEST_NAME for job in jobs):
+        raise SettingsError("grid has a run whose settings are too long for a directory's name")
     if len({job.root for job in jobs}) < len(jobs):
-        raise SettingsError(
-            "grid has values that differ only in signs a directory's name cannot have"
-        )
+        raise SettingsError("grid has values that differ only in signs no directory's name has")
     return jobs
 
 

@@ -95,7 +95,7 @@ def carry_out(
     with stop_on_signals() as stop:
         executor.run(stop)
     if stop.signal:
-        where = "all is saved" if options.cluster == "local" else "the jobs stay in the queue"
+        where = "training is saved" if options.cluster == "local" else "the jobs stay in the queue"
         console.print(f"stopped; {where}, and the same command continues", highlight=False)
         interrupts.end_stopped(stop.signal)
     return executor.failed

@@ -17,6 +17,7 @@ from experiments.common.outputs import write_table
 from experiments.sweeps.grid import Cell
 from experiments.sweeps.jobs import Job
 
+ASKED = {"frames": "frames_asked"}  # a grid's setting whose name another column has
 LAST = 10  # of so many parts of a run the last one is its end
 
 
@@ -37,7 +38,7 @@ def collect(jobs: Mapping[Cell, Job]) -> list[SweepRow]:
 def write(path: Path, rows: Sequence[SweepRow]) -> None:
     """Save the table atomically, with empty cells for missing metrics."""
     names = sorted({name for row in rows for name in row.values})
-    settings = [name for name, _ in rows[0].cell] if rows else []
+    settings = [ASKED.get(name, name) for name, _ in rows[0].cell] if rows else []
     lines = (
         (*dict(row.cell).values(), row.seed, row.frames, *(row.values.get(x, "") for x in names))
         for row in rows
@@ -51,7 +52,7 @@ def show(rows: Sequence[SweepRow], console: Console) -> None:
         return
     names = [name for name in SHOWN if any(name in row.values for row in rows)]
     table = Table(box=box.SIMPLE)
-    settings = [name for name, _ in rows[0].cell]
+    settings = [ASKED.get(name, name) for name, _ in rows[0].cell]
     for title in (*settings, "seeds", "frames", *(SHOWN[name] for name in names)):
         table.add_column(title, overflow="fold")
     for cell in dict.fromkeys(row.cell for row in rows):

@@ -147,3 +147,6 @@ def test_actions_must_be_discrete(monkeypatch):
     monkeypatch.setattr(Walk, "action_space", lambda walk, params: SimpleNamespace(low=0, high=1))
     with pytest.raises(ValueError, match="must be discrete"):
         from_gymnax(Walk(), PARAMS, 1)
+    monkeypatch.setattr(Walk, "action_space", lambda walk, params: SimpleNamespace(n=2.5))
+    with pytest.raises(TypeError, match="'float' object cannot be interpreted as an integer"):
+        from_gymnax(Walk(), PARAMS, 1)

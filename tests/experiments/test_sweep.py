@@ -12,6 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from cbet_jax.config import SettingsError
 from cbet_jax.runs import manifest
 from cbet_jax.runs.directory import RunDirectory
 from experiments import minigrid_pretrain, sweeps
@@ -73,6 +74,17 @@ def test_the_grid_has_a_run_for_each_combination(tmp_path):
     options, _ = opening.read(minigrid_pretrain.EXPERIMENT, planned[1].words)
     assert not options.train.counts.shared
     assert options.envs == ("Unlock", "DoorKey-8x8")
+    long = read_grid([f"envs={' '.join(['MultiRoom-N4-S5'] * 16)}"])
+    with pytest.raises(SettingsError, match="too long for a directory's name"):
+        plan(tmp_path, "pretrain", long, [])
+
+
+def test_no_two_columns_of_the_results_have_one_name(tmp_path):
+    rows = [results.SweepRow((("frames", "800"),), 0, 960, {"success": 0.5})]
+    results.write(tmp_path / "results.csv", rows)
+    assert (tmp_path / "results.csv").read_text() == (
+        "frames_asked,seed,frames,success\n800,0,960,0.5\n"
+    )
 
 
 OWN_METHOD = """

@@ -99,3 +99,14 @@ def test_a_picture_of_one_panel_grows_by_its_legend(tmp_path, drawn):
     (legend,), (axis,) = figure.legends, figure.axes
     assert not legend.get_window_extent().overlaps(axis.get_tightbbox())
     assert axis.get_window_extent().height > 2 * figure.dpi
+
+
+@pytest.mark.filterwarnings("error")
+def test_minutes_stand_above_a_panel_whose_speed_is_known(tmp_path, drawn):
+    line = figures.Curve(np.arange(3.0), *[np.arange(3.0)] * 3)
+    figures.lines(
+        tmp_path / "lines.png", "Lines", [figures.Panel("", "x", "y", {"a": line}, speed=2.0)]
+    )
+    (axis,) = drawn["lines"].axes
+    (above,) = axis.child_axes
+    assert above.get_xlabel() == "minutes for one seed"

@@ -124,8 +124,13 @@ def test_what_cannot_be_loaded_is_told_in_one_line(file):
     file.write_text("1 / 0")
     with pytest.raises(SettingsError, match="cannot be loaded: ZeroDivisionError"):
         own.load(f"{file}:make")
+    file.write_text("make = int")
+    with pytest.raises(SettingsError, match="cannot be loaded: ValueError: no signature found"):
+        own.load(f"{file}:make")
 
 
 def test_code_that_no_command_line_names_is_not_run():
-    with pytest.raises(SettingsError, match=r"if you trust it, add --method bonus\.py:make"):
+    with pytest.raises(
+        SettingsError, match=r"if you trust it, add --method bonus\.py:make, with the path"
+    ):
         _coefficient("bonus.py:make@12345678")

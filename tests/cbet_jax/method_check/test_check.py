@@ -145,8 +145,10 @@ BROKEN = {
             {"coefficient": 1.0, "reward": _row},
             "float32[12, 3], of steps and actors, not float32[12]",
         ),
-        ({**ONES, "coefficient": -1.0}, "coefficient must be a number of at least 0"),
-        ({**ONES, "coefficient": np.ones(2)}, "coefficient must be a number of at least 0"),
+        *(
+            ({**ONES, "coefficient": wrong}, "coefficient must be a finite number of at least 0")
+            for wrong in (-1.0, np.ones(2), np.inf, 1j)
+        ),
         ({**ONES, "init": lambda key, step: ((), ())}, "init must return Params first, not ()"),
         (
             {**REMEMBERS, "observe": _one_signal},

@@ -180,6 +180,9 @@ def test_wrong_names_and_shapes_are_refused():
         bonus.init(jax.random.key(0), jnp.zeros((1, 3, 3, 3), jnp.uint8))
     with pytest.raises(ValueError, match="must be of uint8, not float32"):  # bytes would be all 0
         bonus.init(jax.random.key(0), jnp.full((1, *VIEW), 0.5))
+    seen = Seen(jnp.zeros((1, *VIEW), jnp.uint8), jnp.full((1, 4), 0.5))
+    with pytest.raises(ValueError, match="must be of integers, not float32"):  # all would be 0
+        bonus.init(jax.random.key(0), seen)
 
 
 def test_arrays_of_another_number_of_environments_are_refused():
@@ -197,3 +200,23 @@ def test_arrays_of_another_number_of_environments_are_refused():
     for name, call in calls.items():
         with pytest.raises(ValueError, match=rf"^{name} is of shape \(3,.*: there are 4 env"):
             call()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"action": (3, 4)}, r"obs is of shape \(2, 4, .*: there are 3 steps of 4"),
+        ({"done": (1, 4)}, r"done is of shape \(1, 4\): there are 2 steps of 4"),
+        ({"obs": (2, 3)}, r"obs is of shape \(2, 3.*: there are 2 steps of 4"),
+        ({name: (4, 2) for name in Batch._fields}, r"there are 4 steps of 4 environments"),
+        ({name: (0, 4) for name in Batch._fields}, r"there are 1 steps of 4 environments"),
+    ],
+)
+def test_steps_to_learn_from_have_one_shape(wrong, told):
+    bonus = cbet_jax.bonus("rnd", 4, VIEW, 7, settings=SETTINGS)
+    state = bonus.init(jax.random.key(0), jnp.zeros((4, *VIEW), jnp.uint8))
+    shape = dict.fromkeys(Batch._fields, (2, 4)) | wrong
+    obs, next_obs = (jnp.zeros((*shape[x], *VIEW), jnp.uint8) for x in ("obs", "next_obs"))
+    batch = Batch(obs, jnp.zeros(shape["action"], int), next_obs, jnp.zeros(shape["done"], bool))
+    with pytest.raises(ValueError, match=told):
+        inspect.unwrap(bonus.update)(state, batch)

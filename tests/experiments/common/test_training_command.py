@@ -69,7 +69,9 @@ def test_a_run_keeps_its_own_method_and_resumes_with_it_only(file, tmp_path, cap
     longer = [*out, "--resume", "--frames", str(2 * CHUNK_FRAMES)]
     METHODS.pop(directory.settings().train.method)  # as in another process
     line = refused(minigrid_pretrain.main, longer, capsys)
-    assert line.strip().endswith("if you trust it, add --method bonus.py:make")
+    assert line.strip().endswith(
+        "if you trust it, add --method bonus.py:make, with the path of its file"
+    )
     minigrid_pretrain.main([*longer, *method])
     assert f"{2 * CHUNK_FRAMES:,} frames" in capsys.readouterr().out
 

@@ -231,7 +231,7 @@ def test_a_signal_saves_and_ends_the_study(unbroken, small, tmp_path, capsys, mo
     with pytest.raises(SystemExit) as stop:
         paper.main([*ARGUMENTS, "--out", str(root)])
     assert stop.value.code == 128 + signal.SIGTERM
-    assert "all is saved, and the same command continues" in capsys.readouterr().out
+    assert "training is saved, and the same command continues" in capsys.readouterr().out
     line = plan_of([*ARGUMENTS, "--out", str(root)], capsys)[0]
     assert line.endswith(f"--out {root / RUN} --resume  # at {CHUNK_FRAMES} frames")
 
