@@ -178,9 +178,9 @@ def collect(root: Path, study: StudySettings) -> list[Result]:
 def frames_to_reach(enough: float, column: Column, window: int, actors: int) -> int | None:
     """Return the frames until the smoothed metric was enough, None if it never was.
 
-    The window must be full, and not before `first_round`.
+    The window must be full, and begin after `first_round`.
     """
-    frames = column.frames[column.frames >= max(window, first_round(column, actors))]
+    frames = column.frames[column.frames >= window + first_round(column, actors)]
     solved = smoothed(column, window, frames) >= enough
     return int(frames[np.argmax(solved)]) if solved.any() else None
 

@@ -55,7 +55,8 @@ def test_a_task_is_solved_when_a_full_window_is():
     assert results.frames_to_reach(0.9, early, 60, 1) is None
     assert results.frames_to_reach(0.9, early, 70, 1) is None
     few_at_first = early._replace(episodes=np.array([1.0, 1, 1, 1, 3, 3]))
-    assert results.frames_to_reach(0.9, few_at_first, 20, actors=6) == 50
+    assert results.frames_to_reach(0.9, few_at_first, 20, actors=3) == 50  # not 40
+    assert results.frames_to_reach(0.9, few_at_first, 20, actors=6) is None
 
 
 def test_tables_of_several_studies_are_read_as_one(tmp_path):
