@@ -30,7 +30,6 @@ class CheckMethodOptions:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Check the method, and end the process with status 1 if a check has failed."""
-    console = Screen()
     with cli.user_errors():
         options: CheckMethodOptions = cli.parse(CheckMethodOptions, arguments, MODULE)
         from cbet_jax.intrinsic import own  # imported here: it takes seconds
@@ -40,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         name = own.load(options.method) if is_own(options.method) else options.method
         settings = check_settings(name, options.own)
         checks = check_method(settings, lasting=options.lasting, learns=options.learn)
-        cli.show_checks(checks, console)
+        cli.show_checks(checks, Screen())
 
 
 if __name__ == "__main__":

@@ -30,7 +30,6 @@ class CheckWorldOptions:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Check the world, and end the process with status 1 if a check has failed."""
-    console = Screen()
     with cli.user_errors(UnknownEnvironment):
         options: CheckWorldOptions = cli.parse(CheckWorldOptions, arguments, MODULE)
         check_fields(options)
@@ -50,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             world = make_world((name,), options.worlds, explore=options.explore)
             levels = checked("levels", lambda: check_levels(find(name)))
             checks = chain([levels], check_world(world))
-        cli.show_checks(checks, console)
+        cli.show_checks(checks, Screen())
 
 
 if __name__ == "__main__":

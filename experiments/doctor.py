@@ -52,12 +52,11 @@ class Attempt(NamedTuple):
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Try everything, and end the process with status 1 if the basics do not work."""
-    console = Screen()
     with cli.user_errors():
         options: DoctorOptions = cli.parse(DoctorOptions, arguments, MODULE)
         if options.out:
             options.out.mkdir(parents=True, exist_ok=True)
-        works = diagnose(attempts(options), console)
+        works = diagnose(attempts(options), Screen())
     if not works:
         raise SystemExit(BROKEN)
 

@@ -343,8 +343,7 @@ def write(
     with directory.lock():
         directory.metrics.write_bytes(rows)
         checkpoint.save(directory.checkpoints, state, position)
-        session = manifest.Session(directory.manifest, command)
-        session.record(directory.manifest, imported=imported)
+        manifest.Session(directory.manifest, command).record(directory.manifest, imported=imported)
 
 
 def whole_state(settings: config.RunSettings, policy: "Policy") -> Any:

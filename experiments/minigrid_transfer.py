@@ -46,7 +46,7 @@ class TransferOptions(GridworldOptions):
     #: the pre-trained run, a run that learnt a task, or pretrained/NAME
     source: Annotated[Path, tyro.conf.arg(name="from", metavar="RUN")]
     env: str  # the world whose task is learnt
-    #: frames of RUN's checkpoint, best or newest (None: a task's best, else newest)
+    #: of a new run: frames of RUN's checkpoint, best or newest (None: a task's best, else newest)
     checkpoint: Checkpoint = None
     #: learn all weights of a copy of the pre-trained policy on, instead of biasing a new one
     fine_tune: bool = False
@@ -173,6 +173,7 @@ def opened(runs: Sequence[Asked[TransferOptions]], console: Console) -> Iterator
 
     def begin(directory: RunDirectory) -> None:
         if multihost.on_first(lambda: not checkpoint.checkpoints(directory.checkpoints)):
+            multihost.on_first(lambda: manifest.refuse_lost_checkpoints(directory))
             pretrained = loaded or load_pretrained(options, console)
             if pretrained.frames != frames:  # the source has another best or newest one by now
                 pretrained = load_pretrained(replace(options, checkpoint=frames), console)

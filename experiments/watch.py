@@ -19,12 +19,11 @@ MODULE = "experiments.watch"
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Show what the command line asks for."""
-    console = Screen()
     with cli.user_errors(UnknownEnvironment, SimulatorError):
         options: WatchOptions = cli.parse(WatchOptions, arguments, MODULE)
         from experiments.watching.film_command import watch  # imported here: it takes seconds
 
-        watch(options, console)
+        watch(options, Screen())
 
 
 if __name__ == "__main__":

@@ -118,8 +118,7 @@ def temporary_file(path: Path) -> Iterator[Path]:
     stem, suffix = glob.escape(path.stem), glob.escape(path.suffix)
     _delete_unlocked(path.parent, f".{stem}.{HEX}.tmp{suffix}")
     while True:
-        name = f".{path.stem}.{os.urandom(4).hex()}.tmp{path.suffix}"
-        temporary = path.with_name(name)
+        temporary = path.with_name(f".{path.stem}.{os.urandom(4).hex()}.tmp{path.suffix}")
         with contextlib.suppress(FileExistsError):
             opened = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
             break

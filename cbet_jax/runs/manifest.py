@@ -10,7 +10,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from cbet_jax.runs.reading import RunDirectoryError, read_json, reading, write_with_digest
+from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
+from cbet_jax.runs.reading import read_json, reading, write_with_digest
 from cbet_jax.settings.as_json import flattened
 
 PACKAGES = ("jax", "jaxlib", "navix", "flax", "optax", "numpy", "cbet-jax")
@@ -46,14 +47,6 @@ class Session:
                     begun = f"{self._path.parent} was begun with {name}={before}"
                     raise RunDirectoryError(f"{begun}, not {now!r}: its numbers would change")
 
-    def refuse_lost_checkpoints(self) -> None:
-        """Refuse to begin a run anew whose last session had a checkpoint, by RunDirectoryError."""
-        last = last_session(self._path)
-        if "last_checkpoint" in last or last.get("from_frames"):
-            raise RunDirectoryError(
-                f"{self._path.parent} has lost its checkpoints: begin a new run"
-            )
-
     def record(self, path: Path, **measured: Any) -> None:
         """Add measurements to the session, and write it into the manifest at a path.
 
@@ -87,6 +80,18 @@ def sessions(path: Path) -> list[dict[str, Any]]:
 def last_session(path: Path) -> dict[str, Any]:
     """Return the last start that a manifest describes, empty if there is none."""
     return (sessions(path) or [{}])[-1]
+
+
+def refuse_lost_checkpoints(directory: RunDirectory) -> None:
+    """Refuse to begin a run anew that had a checkpoint, or lost its manifest, too.
+
+    Raises:
+        RunDirectoryError: it is such a run.
+    """
+    last = last_session(directory.manifest)
+    is_table_left = not last and directory.metrics.exists()  # a manifest is written before it
+    if "last_checkpoint" in last or last.get("from_frames") or is_table_left:
+        raise RunDirectoryError(f"{directory.root} has lost its checkpoints: begin a new run")
 
 
 def ending(path: Path) -> str:

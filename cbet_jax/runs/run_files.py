@@ -63,7 +63,7 @@ class RunFiles:
             self.directory.clean()
             loaded = checkpoint.load_newest(self.directory.checkpoints, template)
             if loaded is None:
-                self._session.refuse_lost_checkpoints()
+                manifest.refuse_lost_checkpoints(self.directory)
                 return None
             self._session.refuse_other_surroundings()
             metrics_table.rows_until(self.directory.metrics, loaded.position)

@@ -140,8 +140,7 @@ def learn(now: Training, last_view: Array, steps: Steps, key: Array) -> Training
 
     def epoch(learner: tuple[Any, Any], key: Array) -> tuple[tuple[Any, Any], None]:
         order = jax.random.permutation(key, advantage.size).reshape(MINIBATCHES, -1)
-        shuffled = jax.tree.map(lambda leaf: leaf[order], batch)
-        return jax.lax.scan(update, learner, shuffled)
+        return jax.lax.scan(update, learner, jax.tree.map(lambda leaf: leaf[order], batch))
 
     learner, _ = jax.lax.scan(epoch, (now.params, now.optimizer), jax.random.split(key, EPOCHS))
     return now._replace(params=learner[0], optimizer=learner[1])

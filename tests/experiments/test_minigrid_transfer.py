@@ -148,6 +148,16 @@ def test_a_run_that_died_before_its_first_checkpoint_begins_again(finished, tmp_
     assert all(found[name].tobytes() == wanted[name].tobytes() for name in wanted)
 
 
+def test_a_transfer_that_lost_its_checkpoints_is_not_begun_anew(finished, tmp_path, capsys):
+    lost = RunDirectory(tmp_path / "lost")
+    shutil.copytree(finished.root, lost.root)
+    shutil.rmtree(lost.checkpoints)
+    error = refused(minigrid_transfer.main, ["--out", str(lost.root), "--resume"], capsys)
+    assert "has lost its checkpoints: begin a new run" in error
+    assert not lost.checkpoints.exists()
+    assert lost.metrics.read_bytes() == finished.metrics.read_bytes()
+
+
 def test_it_begins_again_with_the_same_policies(finished, tmp_path, not_trained):
     """Its source's best policies at first; those of that checkpoint, if others are best by now."""
     source, died = RunDirectory(tmp_path / "source"), RunDirectory(tmp_path / "died")

@@ -25,8 +25,7 @@ def walk(floor: Floor, position: Position, move: tuple[float, float]) -> Positio
         if near.is_empty:
             return position
         parts = shapely.get_parts(near)
-        here = shapely.Point(x, z)
-        part = parts[int(shapely.distance(parts, here).argmin())]
+        part = parts[int(shapely.distance(parts, shapely.Point(x, z)).argmin())]
         end = shapely.Point(shapely.get_coordinates(shapely.shortest_line(part, end))[0])
     moved = as_float32((end.x, floor.height, end.y))
     return moved if shapely.contains_xy(floor.area, moved[0], moved[2]) else position

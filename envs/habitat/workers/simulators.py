@@ -97,10 +97,9 @@ class Simulators:
         """
         with self._noting_failures(), self._timing():
             cut = self._catch_up(np.asarray(position), np.asarray(heading))
-            chosen = np.asarray(actions).tolist()
             cut |= self._ask([
                 None if cut[index] else {"do": "step", "action": action}
-                for index, action in enumerate(chosen)
+                for index, action in enumerate(np.asarray(actions).tolist())
             ])  # fmt: skip
             reached = np.where(cut[:, None], np.asarray(position), self._positions())
             views = self.workers.images.views.copy() if final else None

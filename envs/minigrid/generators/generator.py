@@ -116,8 +116,7 @@ def sample_levels(
 
 def placeholder_level(rows: int, columns: int) -> Level:
     """Return the level that replaces a failed one: one walled cell and one step."""
-    cell = empty_room(3, 3)
-    level = make_level(cell, jnp.array([1, 1]), 0, task=NO_TASK, max_steps=1)
+    level = make_level(empty_room(3, 3), jnp.array([1, 1]), 0, task=NO_TASK, max_steps=1)
     return enlarge(level, rows, columns)
 
 

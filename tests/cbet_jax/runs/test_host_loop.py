@@ -198,6 +198,7 @@ def test_a_resumed_run_writes_the_same_numbers(unbroken, stopped, tmp_path):
 def test_a_run_that_died_before_its_first_checkpoint_begins_anew(unbroken, tmp_path):
     died = RunDirectory(tmp_path / "died")
     died.create(unbroken.settings())
+    manifest.Session(died.manifest, ["cbet"]).record(died.manifest)  # before the table
     died.metrics.write_text("seed,frames,name,value\n0,4")
     died.checkpoints.mkdir()
     left = died.root / ".manifest.0a1b2c3d.tmp.json"
@@ -522,10 +523,13 @@ def test_parameters_that_are_not_finite_are_never_saved(of_method, tmp_path, cap
     assert saved_frames(RunDirectory(tmp_path)) == [CHUNK_FRAMES, 2 * CHUNK_FRAMES]
 
 
-def test_a_run_that_lost_its_checkpoints_is_not_begun_anew(tmp_path, capsys):
+@pytest.mark.parametrize("loses_manifest", [False, True])
+def test_a_run_that_lost_its_checkpoints_is_not_begun_anew(loses_manifest, tmp_path, capsys):
     directory = pretrain(tmp_path)
     before = directory.metrics.read_bytes()
     shutil.rmtree(directory.checkpoints)
+    if loses_manifest:
+        directory.manifest.unlink()
     error = refused(minigrid_pretrain.main, ["--out", str(tmp_path), "--resume"], capsys)
     assert f"{tmp_path} has lost its checkpoints: begin a new run" in error
     assert directory.metrics.read_bytes() == before

@@ -384,7 +384,8 @@ def test_processes_share_a_study_job_by_job(copied, unbroken, small, capsys, mon
     run = RunDirectory(copied / RUN)
     for path in (*checkpoints(run.checkpoints), *checkpoints(run.policies)):
         shutil.rmtree(path)
-    run.manifest.unlink()  # or it would have lost its checkpoints
+    for path in (run.manifest, run.metrics):  # or it would have lost its checkpoints
+        path.unlink()
     shutil.rmtree(copied / "tabula_rasa")
     shutil.rmtree(copied / "evaluation")
     waited = []
