@@ -141,7 +141,7 @@ def read(path: Path) -> PublishedCheckpoint:
         )
     policy, flags, schedule = (content[part] for part in parts)
     updates = schedule.get("last_epoch")
-    if not isinstance(updates, int):
+    if type(updates) is not int:
         raise config.SettingsError(f"{path}: last_epoch is {updates!r}, no whole number")
     with reading(path):
         tensors = {str(name): _float32(tensor) for name, tensor in policy.items()}

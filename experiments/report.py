@@ -47,8 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         check_page(options.out)
         study = read_study(options.paths)
         found = [] if study else runs.read(options.paths)
-        names = ", ".join(run.name for run in found) or ", ".join(options.paths)
-        title = f"Report: {names}"
+        title = "Report: " + (", ".join(run.name for run in found) or ", ".join(options.paths))
 
         def write(path: Path) -> object:
             if study:

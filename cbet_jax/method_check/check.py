@@ -5,6 +5,7 @@ simulator is needed, and the checks take seconds; only the last one trains.
 """
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -16,7 +17,7 @@ from cbet_jax.method_check import contract
 from cbet_jax.method_check.walk import Subject, Walk
 from cbet_jax.settings.ranges import SettingsError
 from envs.errors import Check, ContractError, in_a_line
-from envs.types import World
+from envs.types import Step
 
 SHAPES, RESETS, REACHES = "shapes and types", "resets leave no trace", "learns in a corridor"
 CHECKS: dict[str, Callable[[Subject], None]] = {
@@ -86,19 +87,21 @@ def _try(name: str, check: Callable[["Subject"], None], subject: "Subject") -> C
     return Check(name)
 
 
-def refuse_misfit(settings: TrainSettings, world: World) -> None:
-    """Refuse own code whose functions do not fit a run's world, before the run begins.
+def refuse_misfit(
+    settings: TrainSettings, init: Callable[..., tuple[Any, Step]], num_actions: int
+) -> None:
+    """Refuse own code whose functions do not fit a world, given by its `init`, before it is played.
 
     Raises:
         SettingsError: a shape or a type is wrong, or a function cannot be compiled.
     """
     if not own_code.is_own(settings.method):
         return
-    _, first = jax.eval_shape(world.init, jax.random.key(0))
-    action = jax.ShapeDtypeStruct((world.num_worlds,), jnp.int32)
+    _, first = jax.eval_shape(init, jax.random.key(0))
+    action = jax.ShapeDtypeStruct(first.reward.shape, jnp.int32)
     later = lambda leaf: jax.ShapeDtypeStruct((settings.unroll, *leaf.shape), leaf.dtype)  # noqa: E731
     walk = Walk(first, *jax.tree.map(later, (first, action)))
     try:
-        contract.compare_shapes(make_intrinsic(settings, world.num_actions), walk, settings.batch)
+        contract.compare_shapes(make_intrinsic(settings, num_actions), walk, settings.batch)
     except ContractError as error:
         raise SettingsError(f"{own_code.plain(settings.method)}: {error}") from None

@@ -26,6 +26,7 @@ from cbet_jax.config import TrainSettings
 from cbet_jax.intrinsic import make_intrinsic, own
 from cbet_jax.intrinsic.interface import Experience, Intrinsic, Memory, Params
 from cbet_jax.learner import rmsprop, update_networks
+from cbet_jax.method_check.check import refuse_misfit
 from cbet_jax.types import ArrayTree, Metrics, Trajectory, Transition, unchanged
 from envs.types import Step
 
@@ -108,7 +109,9 @@ def bonus(
     def init(key: PRNGKeyArray, obs: Observation) -> BonusState:
         nothing = jnp.zeros(num_envs)
         _check_shapes(num_envs, obs=obs)
-        params, memory = intrinsic.init(key, _step(_seen(obs, view_shape), nothing > 0))
+        first = _step(_seen(obs, view_shape), nothing > 0)
+        refuse_misfit(settings, lambda _: (None, first), num_actions)
+        params, memory = intrinsic.init(key, first)
         each = {name: optimizer.init(network) for name, network in params.learnt.items()}
         return BonusState(params, memory, each)
 

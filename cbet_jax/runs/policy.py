@@ -58,7 +58,7 @@ class Policy:
         """Return an action drawn from the policy for each agent, and the next recurrent state.
 
         Args:
-            view: what each agent sees.
+            view: what each agent sees, of the size that its worlds show: others may fit by chance.
             state: the recurrent state before this view.
             key: draws the actions.
             first: which agents see the first view of an episode: their state is zeroed before.
@@ -72,7 +72,7 @@ class Policy:
         """Return the logits and the values of the agents, and the next recurrent state.
 
         Args:
-            view: what each agent sees.
+            view: what each agent sees, of the size that its worlds show: others may fit by chance.
             state: the recurrent state before this view.
             first: which agents see the first view of an episode: their state is zeroed before.
 
@@ -82,8 +82,8 @@ class Policy:
         return self._call(self._outputs, view, first, state)
 
     def _call(self, function: Any, view: Any, first: Any, state: Any, *key: Any) -> Any:
-        shape = "x".join(map(str, jnp.shape(view)))
-        if jnp.ndim(view) not in (3, 4):
+        shape = "x".join(map(str, getattr(view, "shape", ()))) or type(view).__name__
+        if getattr(view, "ndim", 0) not in (3, 4):
             raise ValueError(f"a view is height x width x 3, or N of them, not {shape}")
         if jnp.result_type(view) != jnp.uint8:
             raise ValueError(f"a view is of uint8, not {jnp.result_type(view)}")
@@ -176,7 +176,7 @@ def train_policy(
     run = RunSettings(settings, world.environments, 1, seed, chunk, explore=explore)
     if world.num_worlds != settings.worlds:
         raise SettingsError(f"settings ask for {settings.worlds} worlds, not {world.num_worlds}")
-    refuse_misfit(settings, world)
+    refuse_misfit(settings, world.init, world.num_actions)
     agent = world_agent(settings.network, None, world)
     program = make_program(settings, world, 1, chunk, agent=agent)
     state, frames = program.init(seed_keys(1, seed)), 0

@@ -86,7 +86,7 @@ def load_params(directory: RunDirectory, frames: Checkpoint = None) -> Loaded[Ag
         if loaded is None:
             raise RunDirectoryError(f"{directory.root} holds no checkpoint yet")
         return loaded
-    saved = (*checkpoints(directory.checkpoints), *checkpoints(directory.policies))
+    saved = (*checkpoints(directory.checkpoints), *checkpoints(directory.policies), *best)
     found = [path for path in saved if frames_of(path) == frames]
     if not found:
         there = ", ".join(map(str, sorted(set(map(frames_of, saved))))) or "none"

@@ -32,7 +32,8 @@ def show_figures(
     """
     pictures, stopped = draw_figures(directory)
     if film is not None and not stopped:
-        pictures += draw_film(directory, film)
+        films, stopped = draw_film(directory, film)
+        pictures += films
     for picture in pictures:
         if trackers:
             trackers.show(picture.stem, picture)
@@ -56,17 +57,17 @@ def draw_figures(directory: RunDirectory) -> tuple[list[Path], int]:
     return pictures, multihost.largest(stop.signal)
 
 
-def draw_film(directory: RunDirectory, film: Callable[[Path], None]) -> list[Path]:
-    """Film the policy on the first host, to the end even after one Ctrl-C; return its films."""
+def draw_film(directory: RunDirectory, film: Callable[[Path], None]) -> tuple[list[Path], int]:
+    """Film the policy as `draw_figures` draws; return its films and the signal."""
     path = unused(directory.root / "watch.gif")
 
     def draw() -> None:
         with contextlib.suppress(SystemExit):  # the reason has been printed
             film(path)
 
-    with stop_on_signals("the film"):
+    with stop_on_signals("the film") as stop:
         multihost.on_first(draw)
-    return [path] if path.exists() else []
+    return [path] if path.exists() else [], multihost.largest(stop.signal)
 
 
 def closing_line(

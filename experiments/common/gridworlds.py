@@ -79,7 +79,7 @@ def build(settings: RunSettings, mesh: "Mesh | None" = None, *others: RunSetting
         staggered=settings.explore and not train.lockstep,
         **view_options(settings),
     )
-    refuse_misfit(train, world)
+    refuse_misfit(train, world.init, world.num_actions)
     agent = world_agent(train.network, settings.transfer, world)
     several = [run.train for run in (settings, *others)]
     program = make_program(several, world, settings.seeds, settings.chunk, agent=agent, mesh=mesh)

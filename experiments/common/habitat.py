@@ -74,7 +74,7 @@ def build(settings: RunSettings, played: "Simulators") -> "Program":
 
     assert settings.habitat is not None
     train, world = settings.train, worlds(settings.habitat, played)
-    refuse_misfit(train, world)
+    refuse_misfit(train, world.init, world.num_actions)
     agent = world_agent(train.network, settings.transfer, world)
     return make_program(train, world, settings.seeds, settings.chunk, seeds_at_once=1, agent=agent)
 

@@ -170,7 +170,7 @@ def main(
 def train(play: Any, now: Training, frames: float, num_envs: int, iterations: int) -> list[float]:
     """Iterate; print and return the share of episodes that end in success, line by line."""
     line_frames, curve = iterations * num_envs * STEPS, []
-    for line in range(1, int(frames) // line_frames + 1):
+    for line in range(1, max(1, int(frames) // line_frames) + 1):
         ended = solved = 0
         for _ in range(iterations):
             now, (ends, successes) = play(now)

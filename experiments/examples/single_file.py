@@ -300,7 +300,7 @@ def main(frames: int = FRAMES, seed: int = 0) -> list[float]:
     world = make_world(ENVIRONMENTS, ACTORS, explore=True, staggered=True)
     training, began = begin(world, jax.random.key(seed)), time.monotonic()
     line_frames, curve = ITERATIONS_A_LINE * ACTORS * UNROLL, []
-    for line in range(1, frames // line_frames + 1):
+    for line in range(1, max(1, frames // line_frames) + 1):
         found = []
         for _ in range(ITERATIONS_A_LINE):
             training, metrics = iterate(world, training)

@@ -89,8 +89,7 @@ def _learn(
         to_d = jax.nn.softmax(learner.policy["logits"][A])[GO_TO_D]
         trajectory = played.trajectory
         learner, metrics = update(agent, intrinsic, optimizers, settings, learner, trajectory)
-        place = trajectory.view[:-1, ..., 0, 0, 0].astype(jnp.int32)
-        places = jax.nn.one_hot(place, len(PLACES))
+        places = jax.nn.one_hot(trajectory.view[:-1, ..., 0, 0, 0], len(PLACES))
         learnt = Learnt(to_d, places.mean((0, 1)), metrics["intrinsic_reward"])
         return (learner, played.actor, played.memory), learnt
 

@@ -30,6 +30,9 @@ REWARD_SETTINGS = (
 MOST_SPEED = 10**15  # frames a second that a manifest may say
 LAST = 10  # a run's end is its last tenth
 ONE_SEED_EACH = "One seed each: the runs differ by chance, too; --seeds 3 tells how much."
+NO_ROW = (
+    "A run without a row does not play the world, lacks the metric, or had too few episodes yet."
+)
 OTHER_SCALE = "Intrinsic rewards of other methods or settings have another scale: not compared."
 
 
@@ -118,8 +121,7 @@ def last_frames(runs: Sequence[Run], until: int | None = None) -> int:
 
 def differing(runs: Sequence[Run], *others: RunSettings) -> dict[str, list[str]]:
     """Return the settings in which runs and others differ: name -> values."""
-    settings = [*(run.settings for run in runs), *others]
-    flat = [flattened(to_json(each)) for each in settings]
+    flat = [flattened(to_json(each)) for each in (*(run.settings for run in runs), *others)]
     names = dict.fromkeys(name for each in flat for name in each)
     values = {name: [str(each.get(name, "")) for each in flat] for name in names}
     return {name: each for name, each in values.items() if len(set(each)) > 1}
@@ -188,5 +190,7 @@ def compared(
         said.append(ONE_SEED_EACH)
     if not same_reward:
         said.append(OTHER_SCALE)
+    if len(runs) * len({row[1:3] for row in rows}) > len(rows):
+        said.append(NO_ROW)
     troubles = {run.name: manifest.diverged(run.directory.manifest) for run in runs}
     return lines, said + [f"{name} diverged: {how}." for name, how in troubles.items() if how]

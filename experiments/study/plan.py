@@ -167,10 +167,9 @@ class _Planner(NamedTuple):
     def _evaluation(self, run: Job, frames: int, name: str) -> Evaluation:
         place, episodes = self.root / name, str(self.study.episodes)
         words = (str(run.root), "--checkpoint", str(frames), "--episodes", episodes)
-        needs = Policies(run.name, run.root, frames)
         return Evaluation(
             *(name, EVALUATE, place, (*words, "--out", str(place))),
-            needs=needs,
+            needs=Policies(run.name, run.root, frames),
             alike=EVALUATION,
             worlds=self.chosen.worlds,
         )

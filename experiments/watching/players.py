@@ -61,8 +61,7 @@ def _saved_method(settings: RunSettings, world: World, path: Path) -> tuple[Intr
 
     Policies that are kept without the networks play unrewarded.
     """
-    train = settings.train.for_episodes(world.max_steps)
-    intrinsic = make_intrinsic(train, world.num_actions)
+    intrinsic = make_intrinsic(settings.train.for_episodes(world.max_steps), world.num_actions)
     key = jax.random.key(0)
     _, step = jax.eval_shape(world.init, key)
     shapes, _ = jax.eval_shape(intrinsic.init, key, step)

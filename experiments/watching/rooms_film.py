@@ -113,8 +113,7 @@ def frame(title: str, drawn: FloorMap, sight: Sight) -> Picture:
     """Draw a moment: the view and the facts above the panorama, beside the map with the path."""
     plan = _plan(drawn, sight)
     height = LINE + 2 * MARGIN + max(VIEW + MARGIN + COMPASS_VIEW + LINE, plan.height)
-    width = COLUMN + plan.width + 3 * MARGIN
-    canvas, pen = empty_canvas(width, height)
+    canvas, pen = empty_canvas(COLUMN + plan.width + 3 * MARGIN, height)
     pen.text((MARGIN, MARGIN // 2), title, INK, font())
     top = MARGIN + LINE
     canvas.paste(_enlarged(sight.view, VIEW), (MARGIN, top))

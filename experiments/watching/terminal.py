@@ -86,8 +86,7 @@ def _view(moment: Moment) -> Text:
     """Write what the agent sees."""
     seen = seen_ahead(moment.state)
     level = _as_level(np.where(seen == c.HIDDEN, c.EMPTY, seen))
-    whole = Window(0, 0, views.VIEW_SIZE, views.VIEW_SIZE)
-    return _letters(level, seen != c.HIDDEN, whole, UNSEEN)
+    return _letters(level, seen != c.HIDDEN, Window(0, 0, *seen.shape), UNSEEN)
 
 
 def _facts(moment: Moment) -> Text:

@@ -119,6 +119,16 @@ def write_worlds(root, p, seeds=1):
     return str(root)
 
 
+def test_it_says_why_rows_are_missing(tmp_path, capsys):
+    one = write_worlds(tmp_path / "a", 0.01)
+    other = write_worlds(tmp_path / "b", 0.01)
+    table = tmp_path / "b" / "metrics.csv"
+    lines = table.read_text().splitlines(keepends=True)
+    table.write_text("".join(line for line in lines if "interactions" not in line))
+    compare.main([one, other, "--out", str(tmp_path / "out")])
+    assert "A run without a row does not play the world" in capsys.readouterr().out
+
+
 def test_all_worlds_is_the_mean_of_the_worlds_own_means(tmp_path, capsys):
     one = write_worlds(tmp_path / "p=0.001", 0.001)
     other = write_worlds(tmp_path / "b", 0.01)
@@ -132,6 +142,7 @@ def test_all_worlds_is_the_mean_of_the_worlds_own_means(tmp_path, capsys):
     assert "One seed each" in shown
     assert "[" not in shown  # no interval of one seed
     assert "another scale" in shown
+    assert "A run without a row" not in shown
     found = values(tmp_path / "out")
     means = {
         world: found["p=0.01", "interactions", world, "0"] for world in ("A", "B", "all worlds")

@@ -120,6 +120,7 @@ BAD_CONTENT = {
     "a tensor": (content(no_reward=np.zeros(3)), "no_reward is '[0. 0. 0.]', neither"),
     "not trained": (content() | {"scheduler_state_dict": {"last_epoch": 0}}, "frames"),
     "of no updates": (content() | {"scheduler_state_dict": {}}, "last_epoch is None, no whole"),
+    "of a truth": (content() | {"scheduler_state_dict": {"last_epoch": True}}, "True, no whole"),
     "no actors": (content(num_actors=0), "worlds must be at least 1, not 0"),
 }
 DAMAGED_CONTENT = {

@@ -60,7 +60,8 @@ def test_a_run_ends_with_a_film(tmp_path, capsys, monkeypatch):
     run = save_run(tmp_path)
     monkeypatch.setattr(minigrid_pretrain, "FILM_STEPS", 2)
     make = partial(minigrid_pretrain.film, options, run.root)
-    (film,) = endings.draw_film(run, make)
+    (film,), stopped = endings.draw_film(run, make)
+    assert not stopped
     assert explored == [True]
     assert film == run.root / "watch.gif"
     assert film.read_bytes().startswith(b"GIF8")

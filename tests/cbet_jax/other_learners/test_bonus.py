@@ -172,6 +172,25 @@ def test_a_method_of_ones_own_is_named_by_its_file(walk, tmp_path):
     assert rewards.min() < 0.002
 
 
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ("coefficient=float('nan')", "its coefficient must be a finite number of at least 0"),
+        ("observe=lambda params, memory, keys, seen: (1, 2, 3)", "observe must return"),
+        ("reward=lambda params, played: jnp.zeros(3)", "reward must return float32"),
+    ],
+)
+def test_a_method_that_does_not_fit_is_refused_in_words(wrong, said, tmp_path):
+    file = tmp_path / "my_bonus.py"
+    file.write_text(
+        "import jax.numpy as jnp\nfrom cbet_jax.intrinsic.interface import Intrinsic\n"
+        f"def make(settings, actions):\n    return Intrinsic('mine', 0.1, None)._replace({wrong})\n"
+    )
+    bonus = cbet_jax.bonus(f"{file}:make", 1, VIEW, 7, settings=SETTINGS)
+    with pytest.raises(SettingsError, match=said):
+        bonus.init(jax.random.key(0), jnp.zeros((1, *VIEW), jnp.uint8))
+
+
 def test_wrong_names_and_shapes_are_refused():
     with pytest.raises(SettingsError, match="cbet"):
         cbet_jax.bonus("cbett", 1, VIEW, 7)

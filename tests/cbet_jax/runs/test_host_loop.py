@@ -59,7 +59,7 @@ class Compiled:
 def _stand_in():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("experiments.common.gridworlds.build", fake_program)
-        patch.setattr(endings, "draw_film", lambda *_: [])
+        patch.setattr(endings, "draw_film", lambda *_: ([], 0))
         patch.setattr(figures, "draw_learning_curves", lambda *_: [])
         yield
 

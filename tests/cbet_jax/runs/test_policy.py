@@ -105,6 +105,9 @@ def test_what_cannot_be_loaded_is_refused(tmp_path):
     with pytest.raises(ValueError, match="height x width x 3, or N of them, not 7x7"):
         policy(np.zeros((7, 7), np.uint8), policy.initial_state(1), jax.random.key(0))
     unchecked = inspect.unwrap(type(policy).outputs)  # only tests check the types
+    for wrong, named in (({"image": np.zeros(VIEW, np.uint8)}, "dict"), ([[[0, 0, 0]]], "list")):
+        with pytest.raises(ValueError, match=f"or N of them, not {named}"):
+            unchecked(policy, wrong, policy.initial_state(1))
     with pytest.raises(ValueError, match="a view is of uint8, not float32"):
         unchecked(policy, np.zeros(VIEW, np.float32), policy.initial_state(1))
     for state in (policy.initial_state(1), None):

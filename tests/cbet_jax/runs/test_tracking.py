@@ -31,7 +31,7 @@ def _stand_in(monkeypatch):
         return [folder / "film.gif"]
 
     monkeypatch.setattr("experiments.common.gridworlds.build", fake_program)
-    monkeypatch.setattr(endings, "draw_film", lambda *_: [])
+    monkeypatch.setattr(endings, "draw_film", lambda *_: ([], 0))
     monkeypatch.setattr(figures, "draw_learning_curves", draw)
 
 

@@ -27,6 +27,19 @@ def test_whoever_asks_to_stop_while_curves_are_drawn_gets_no_film(tmp_path, monk
     assert endings.show_figures(run, None, film=lambda to: None) == signal.SIGTERM
 
 
+def test_whoever_asks_to_stop_while_it_is_filmed_gets_the_film(tmp_path, monkeypatch):
+    monkeypatch.setattr(figures, "draw_learning_curves", lambda *_: [])
+    run = RunDirectory(tmp_path / "run")
+    run.create(PRESETS["smoke"])
+
+    def film(to):
+        signal.raise_signal(signal.SIGTERM)
+        to.write_bytes(b"GIF")
+
+    assert endings.show_figures(run, None, film) == signal.SIGTERM
+    assert (run.root / "watch.gif").exists()
+
+
 def test_no_host_films_if_another_was_asked_to_stop(tmp_path, monkeypatch):
     """They film together, or not at all: one would wait for the others for ever."""
     monkeypatch.setattr(figures, "draw_learning_curves", lambda *_: [])
