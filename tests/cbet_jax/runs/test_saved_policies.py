@@ -5,9 +5,9 @@ import shutil
 import pytest
 
 from cbet_jax.runs import checkpoint
-from cbet_jax.runs.directory import RunDirectory, RunDirectoryError, checkpoints
+from cbet_jax.runs.directory import RunDirectory, RunDirectoryError, checkpoints, frames_of
 from cbet_jax.runs.reading import UnreadableError
-from cbet_jax.runs.saved_policies import load_policies
+from cbet_jax.runs.saved_policies import load_params, load_policies
 from envs.minigrid import make_world
 from tests.support.saved_runs import save_run
 from tests.torture.strangers import FORGERIES, replace
@@ -31,3 +31,13 @@ def test_a_forged_checkpoint_is_harmless_or_refused(kind, saved, tmp_path):
         status, said = 3 if isinstance(error, UnreadableError) else 2, str(error)
     assert status in statuses
     assert "\n" not in said
+
+
+def test_the_best_policies_are_found_by_their_frames(saved, tmp_path):
+    """They alone are left of that moment."""
+    run = RunDirectory(shutil.copytree(saved.root, tmp_path / "run"))
+    newest = checkpoints(run.checkpoints)[-1]
+    shutil.rmtree(run.best, ignore_errors=True)
+    run.best.mkdir()
+    best = newest.rename(run.best / newest.name)
+    assert load_params(run, frames_of(best)).path == best

@@ -32,12 +32,6 @@ FULL_RATE, THIRD = "0.001", "0.0003"
 SUCCESS, INTERACTIONS = "success_rate", "unique_interactions"
 NOT_REACHED = "-"
 EASY = {"Unlock", "DoorKey-8x8", "UnlockPickup", "BlockedUnlockPickup", "KeyCorridorS3R3"}
-FEWER = (
-    "BlockedUnlockPickup",
-    "ObstructedMaze-1Dlh",
-    "ObstructedMaze-2Dlh",
-    "ObstructedMaze-2Dlhb",
-)
 # Methods fine-tuned in all tasks, by how many runs learnt.
 TUNED = (
     "cbet",
@@ -188,11 +182,9 @@ def test_rewards_after_33_million_frames_with_the_coefficient_that_interacted_mo
 
 def test_rewards_on_another_cpu():
     wanted = {"setup": "MultiEnv, another CPU", "frames": "33024000"}
-    of = {
-        m: each_seed(stored("methods.csv", method=m, **wanted)) for m in ("re3", "cbet", "noveld")
-    }
+    of = {m: each_seed(stored("methods.csv", method=m, **wanted)) for m in ("cbet", "noveld")}
     here = each_seed(after_33_million("MultiEnv", "noveld"))[0]
-    said = f"RE3's 0 to 2 have {text(of['re3'])} there, C-BET's {text(of['cbet'])}, "
+    said = f"C-BET's 0 to 2 have {text(of['cbet'])} there, "
     said += f"NovelD's first {of['noveld'].item():.1f}, not {here:.1f}."
     assert said in prose(EXPLORATION)
 
@@ -495,9 +487,9 @@ VARIANTS = {
 
 
 def test_the_ablation():
-    for name, row in table(RESULTS, "policy", "mean of three").items():
+    for name, row in table(RESULTS, "policy", "mean of three setups").items():
         ran = in_all_setups([*study("study.csv", method=VARIANTS[name], frames="9600000")])
-        assert row["mean of three"] == text(each_seed(ran)), name
+        assert row["mean of three setups"] == text(each_seed(ran)), name
 
 
 THREE = ("MultiEnv", "DoorKey", "KeyCorridor")
@@ -597,9 +589,7 @@ def task_cell(task: str, column: str) -> str:
     file, stage, method = OF_TASKS[column]
     ran = stored(file, stage=stage, method=method, environment=task)
     seeds = {row["seed"] for row in ran}
-    assert len(seeds) == (3 if stage == "tabula_rasa" else 5) or task in FEWER, (task, column)
-    if not ran:
-        return ""
+    assert len(seeds) == 5, (task, column)
     over_two_million = task.endswith("2Dlh") and stage == "transfer" and file == "study-tasks.csv"
     to_success = "2Dlh" in task or (stage == "tabula_rasa" and "Room" in task)
     if over_two_million:
@@ -609,33 +599,40 @@ def task_cell(task: str, column: str) -> str:
         frames = [float(row["value"]) for row in those(ran, metric=goal)]
     if not frames:
         last = {row["seed"]: float(row["frames"]) for row in those(ran, metric="success")}
-        longest = dict.fromkeys(f"{frames / 1e6:.0f}" for frames in sorted(last.values()))
-        return f"not in {' to '.join(longest)}"
+        longest = [f"{frames / 1e6:.0f}" for frames in sorted(last.values())]
+        return f"not in {soonest_to_latest(longest, len(seeds))}"
     cell = soonest_to_latest(list(map(millions, sorted(frames))), len(seeds))
     return f"95 %: {cell}" if to_success else cell
 
 
 def test_tasks():
-    for name, row in table(RESULTS, "task (published frames)").items():
+    shown = table(RESULTS, "task (published frames)")
+    for name, row in shown.items():
         for column in OF_TASKS:
             task = name.split()[0]
             assert row[column] == task_cell(task, column), (task, column)
+    from_nothing = [cells["C-BET from nothing"] for cells in shown.values()]
+    assert sum("not in" not in cell for cell in from_nothing) == 7
+    assert "learn all ten in five of five seeds (from nothing seven)" in prose("../README.md")
 
 
 def test_no_task_that_was_learnt_is_lost():
-    least = []
+    least = {}
     for file, stage, method in OF_TASKS.values():
         curves = defaultdict(list)
         for row in stored(file, stage=stage, method=method, metric="success"):
             if row["environment"] in TASK_FRAMES:
                 curves[row["environment"], row["seed"]].append(row)
-        for (task, _), rows in curves.items():
+        for run, rows in curves.items():
             rows.sort(key=lambda row: float(row["frames"]))
-            shares = [float(row["value"]) / SOLVABLE.get(task, 1.0) for row in rows]
+            shares = [float(row["value"]) / SOLVABLE.get(run[0], 1.0) for row in rows]
             after = list(dropwhile(lambda share: share < SUCCEEDS, shares))
-            least += [min(after)] if after else []
-    said = f"in {len(least)}, success stayed at {100 * min(least):.0f} % or above"
-    assert said in prose(RESULTS)
+            least |= {(stage, method, *run): (min(after), after[-1])} if after else {}
+    (fallen,) = [run for run, (lowest, _) in least.items() if round(lowest, 2) < SUCCEEDS]
+    assert fallen == ("tabula_rasa", "cbet", "MultiRoom-N12-S10", "0")
+    assert least[fallen][1] >= SUCCEEDS  # it came back
+    said = f"in {len(least) - 1} of {len(least)}, success stayed at {SUCCEEDS:.0%}"
+    assert said.replace("%", " %") in prose(RESULTS)
 
 
 def test_where_counts_policies_are_sooner():
@@ -672,15 +669,16 @@ def test_weights_of_tasks():
 def test_tasks_of_ride():
     """Its policy beside its reward from nothing, and beside no bonus."""
 
-    def times(file, stage, method, task):
+    def times(file, stage, method, task, seeds="234"):
         ran = stored(file, stage=stage, method=method, environment=task)
-        assert {row["seed"] for row in ran} == {"2", "3", "4"}, (stage, method, task)
+        assert {row["seed"] for row in ran} == {*seeds}, (stage, method, task)
         reached = those(ran, metric=FRAMES_TO_SOLVE)
         return np.sort([float(row["value"]) for row in reached])
 
     arms = {
         "RIDE's policy": ("study-tasks.csv", "transfer", "ride"),
         "RIDE from nothing": ("fine-tuning.csv", "tabula_rasa", "ride"),
+        "Count from nothing": ("fine-tuning.csv", "tabula_rasa", "count"),
         "no bonus": ("fine-tuning.csv", "tabula_rasa", "none"),
     }
     shown, easy = table(RESULTS, "", *arms), ("Unlock", "DoorKey-8x8")
@@ -691,8 +689,25 @@ def test_tasks_of_ride():
             assert row[arm] == ", ".join(cells[:3]), (task, arm)
     page = prose(RESULTS)
     spans = [np.concatenate([took[task, arm] for task in easy]) for arm in arms]
-    said = ", ".join(f"{millions(min(frames))} to {millions(max(frames))}" for frames in spans)
-    assert f"In Unlock and DoorKey-8x8 these take {said}." in page
+    *others, slow_rnd, slow_curiosity = (
+        times("study-tasks.csv", "transfer", method, task, "012")
+        for task in (*easy, "KeyCorridorS3R3")
+        for method in ("rnd", "curiosity")
+    )
+    slow = np.concatenate([slow_rnd, slow_curiosity])
+    assert len(slow) == 5
+    also = [
+        times(*arms["Count from nothing"], task) for task in ("MultiRoom-N6", "ObstructedMaze-1Dlh")
+    ]
+    assert {len(frames) for frames in (*others, *also)} == {3}
+    *said, of_others, of_slow, more = [
+        f"{millions(min(frames))} to {millions(max(frames))}"
+        for frames in (*spans, np.concatenate(others), slow, np.concatenate(also))
+    ]
+    said = f"{', '.join(said)}, RND's and Curiosity's policies {of_others}, "
+    said += f"and five of six {of_slow} in KeyCorridorS3R3. "
+    said += f"Count from nothing learns MultiRoom-N6 and ObstructedMaze-1Dlh, too ({more})."
+    assert f"In Unlock and DoorKey-8x8 these take {said}" in page
     for task in TASK_FRAMES.keys() - {*easy, *shown}:
         assert not len(times(*arms["RIDE's policy"], task))
         assert not len(times(*arms["no bonus"], task))
