@@ -78,11 +78,12 @@ def draw(path: Path, found: Sequence[Run], until: int) -> Path:
     """
     panels, last = [], found[0].sessions[-1] if found[0].sessions else {}
     scale, unit = figures.scale_of(until)
+    speed = runs.speed_of(last) * 60 / scale
     for name, lines in runs.curves(found, until).items():
         metric = metrics.of(name)
         lines = {run: c._replace(frames=c.frames / scale) for run, c in lines.items()}
         panel = Panel(metric.title, f"frames of each seed ({unit})", metric.unit, lines)
-        panels.append(panel._replace(speed=runs.speed_of(last) * 60 / scale))
+        panels.append(panel._replace(speed=speed))
     seeds = ", ".join(f"{run.name}: {run.settings.seeds}" for run in found)
     title = f"Means over seeds ({seeds}); bands: lowest to highest"
     return figures.lines(path, title, panels, methods=False)

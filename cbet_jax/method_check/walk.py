@@ -51,7 +51,7 @@ class Subject:
         self.settings = settings
         self.method = make_intrinsic(settings, ACTIONS)
         self.traces = 0
-        # Looked up when called: what is no function is told by a check.
+        # `init` is read when it is called, so a check can say that it is no function.
         self._init = jax.jit(lambda *seen: self.method.init(*seen), compiler_options=QUICKLY)
         self._play = jax.jit(self._traced, compiler_options=QUICKLY)
 

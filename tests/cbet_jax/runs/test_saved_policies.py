@@ -34,7 +34,7 @@ def test_a_forged_checkpoint_is_harmless_or_refused(kind, saved, tmp_path):
 
 
 def test_the_best_policies_are_found_by_their_frames(saved, tmp_path):
-    """They alone are left of that moment."""
+    """No checkpoint of that moment is left."""
     run = RunDirectory(shutil.copytree(saved.root, tmp_path / "run"))
     newest = checkpoints(run.checkpoints)[-1]
     shutil.rmtree(run.best, ignore_errors=True)

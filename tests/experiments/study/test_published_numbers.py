@@ -650,7 +650,7 @@ def test_where_counts_policies_are_sooner():
 
 
 def test_weights_of_tasks():
-    """Of 1e-5, 1e-4, 1e-3, with a seed of its own."""
+    """Frames to success with 1e-5, 1e-4 and 1e-3; the seed is no reported one."""
 
     def times(stage: str, method: str) -> str:
         ran = stored("task-weights.csv", stage=stage, method=method, seed="100")
