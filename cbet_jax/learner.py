@@ -1,5 +1,6 @@
 """One update (loss of a batch of sequences, gradient, RMSProp step), and the optimizers."""
 
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -128,6 +129,8 @@ def update(
     policy, policy_optimizer = _apply(
         optimizers.policy, gradient, learner.policy, learner.policy_optimizer
     )
+    if (target := settings.optimizer.target_kl) is not None:
+        policy = jax.tree.map(partial(jnp.where, loss.kl <= target), policy, learner.policy)
     (network_loss, terms), networks_gradient = mean((networks_loss, networks_gradient))
     learnt, network_optimizers = update_networks(
         optimizers.networks,
@@ -144,6 +147,7 @@ def update(
         "value_loss": loss.value,
         "entropy": -loss.entropy / settings.unroll,
         "importance_ratio": loss.rho,
+        "policy_kl": loss.kl,
         "gradient_norm": optax.tree.norm(gradient),
         "step_norm": optax.tree.norm(jax.tree.map(jnp.subtract, policy, learner.policy)),
     }

@@ -30,6 +30,7 @@ class ActorCriticLoss(NamedTuple):
     entropy: Float[Array, ""]  # the negative entropy, summed over the steps
     divergence: Float[Array, ""]  # KL(policy || prior); without a prior, the negative entropy
     rho: Float[Array, ""]  # mean importance ratio of the actions, not truncated
+    kl: Float[Array, ""]  # mean KL(policy that acted || policy) of a step
 
 
 def actor_critic_loss(
@@ -57,9 +58,8 @@ def actor_critic_loss(
     """
     log_policy = jax.nn.log_softmax(logits)
     log_action = _pick(log_policy, action)
-    log_rho = jax.lax.stop_gradient(log_action) - _pick(
-        jax.nn.log_softmax(behaviour_logits), action
-    )
+    log_behaviour = jax.nn.log_softmax(behaviour_logits)
+    log_rho = jax.lax.stop_gradient(log_action) - _pick(log_behaviour, action)
     batched_vtrace = jax.vmap(vtrace, in_axes=1, out_axes=1)
     targets = [
         batched_vtrace(value[:-1], value[1:], reward, discount, log_rho)
@@ -85,6 +85,7 @@ def actor_critic_loss(
         entropy=sequence_mean(negative_entropy),
         divergence=sequence_mean(divergence),
         rho=jnp.exp(log_rho).mean(),
+        kl=(jnp.exp(log_behaviour) * (log_behaviour - log_policy)).sum(-1).mean(),
     )
 
 

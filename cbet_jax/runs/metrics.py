@@ -37,6 +37,7 @@ METRICS = (
     Metric("inverse_loss", "Cross-entropy of the inverse model", "summed over a sequence"),
     Metric("divergence", "Divergence from the frozen policy", "nats"),
     Metric("importance_ratio", "Importance ratio of the actions", "mean"),
+    Metric("policy_kl", "KL(policy that acted || policy)", "nats"),
     Metric("gradient_norm", "Gradient norm before clipping", "Euclidean norm"),
     Metric("step_norm", "Step of an update", "Euclidean norm"),
     Metric("count_overflow", "Visits that found no room in count tables", "number"),

@@ -101,7 +101,9 @@ HABITAT_PRESETS = {name: _seeing_rooms(run) for name, run in _HABITAT.items()}
 # bounded steps, no task is lost again (experiments/study/RESULTS.md); a fine-tuned copy can lose
 # more, so it is kept nearer. Users' own worlds may not give final views.
 _LOSS = replace(PRESETS["laptop"].train.loss, relative_entropy=True, bootstrap="final")
-_OPTIMIZER = replace(PRESETS["laptop"].train.optimizer, rms_decay=0.999, largest_step=1.0)
+_OPTIMIZER = replace(
+    PRESETS["laptop"].train.optimizer, rms_decay=0.999, largest_step=1.0, target_kl=0.02
+)
 _FREER = replace(_LOSS, entropy_weight=1e-4)
 TASKS: dict[str, dict[str, Any]] = {"laptop": {"loss": _FREER, "optimizer": _OPTIMIZER}}
 _SLOWER = replace(_OPTIMIZER, learning_rate=3e-4)

@@ -112,13 +112,13 @@ def test_a_policy_is_kept_near_the_uniform_or_the_frozen_one(relative):
     nothing = RewardStream(jnp.zeros((2, 1)), jnp.zeros((1, 1)), jnp.zeros((1, 1)))
 
     def loss(logits):
-        behaviour = jnp.zeros((1, 1, 2))
         action = jnp.zeros((1, 1), jnp.int32)
-        return actor_critic_loss(logits, action, behaviour, [nothing], settings, prior)
+        return actor_critic_loss(logits, action, prior, [nothing], settings, prior)
 
     found = loss(jnp.zeros((1, 1, 2)))
     np.testing.assert_allclose(found.divergence, np.log(5 / 4), rtol=1e-6)
     np.testing.assert_allclose(found.entropy, -np.log(2), rtol=1e-6)
+    np.testing.assert_allclose(found.kl, 0.2 * np.log(0.4) + 0.8 * np.log(1.6), rtol=1e-6)
     np.testing.assert_allclose(found.total, 2 * (np.log(5 / 4) if relative else -np.log(2)), 1e-6)
     towards = -jax.grad(lambda logits: loss(logits).total)(jnp.zeros((1, 1, 2)))[0, 0]
     expected = np.log([0.2, 0.8]) - np.log([0.2, 0.8]).mean() if relative else [0, 0]
@@ -214,3 +214,26 @@ def test_a_methods_networks_are_clipped_by_themselves_and_leave_the_policy_alone
         assert float(steep.intrinsic.learnt[name][0]) < 0
     assert float(steep.intrinsic.fixed["still"][0]) == 0
     chex.assert_trees_all_equal(steep.policy, flat.policy)
+
+
+@pytest.mark.parametrize(("target", "learns"), [(None, True), (1.0, True), (0.1, False)])
+def test_a_batch_is_skipped_if_the_policy_has_left_the_one_that_acted(target, learns):
+    settings = TrainSettings(
+        network=NetworkSettings(2, 2, 1, 4, 1, 4), optimizer=OptimizerSettings(target_kl=target)
+    )
+    agent = network_agent(settings.network, 2, VIEW)
+    batch = trajectory([[1], [2]], [[0]])._replace(initial_state=agent.initial_state(1))
+    acted = batch.steps._replace(logits=jnp.array([[[0.0, 3.0]]]))
+
+    @jax.jit
+    def learn(key):
+        policy, optimizers = agent.init(key), make_optimizers(settings)
+        state = begin_learner(policy, Params({}, {}), optimizers)
+        after = update(agent, NONE, optimizers, settings, state, batch._replace(steps=acted))
+        return state, *after
+
+    before, after, metrics = learn(jax.random.key(0))
+    assert 0.1 < metrics["policy_kl"] < 1
+    assert (metrics["step_norm"] > 0) == learns
+    assert jax.tree.all(jax.tree.map(np.array_equal, before.policy, after.policy)) != learns
+    assert metrics["gradient_norm"] > 0
