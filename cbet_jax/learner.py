@@ -130,7 +130,9 @@ def update(
         optimizers.policy, gradient, learner.policy, learner.policy_optimizer
     )
     if (target := settings.optimizer.target_kl) is not None:
-        policy = jax.tree.map(partial(jnp.where, loss.kl <= target), policy, learner.policy)
+        before = learner.policy, learner.policy_optimizer
+        choose = partial(jnp.where, loss.kl <= target)
+        policy, policy_optimizer = jax.tree.map(choose, (policy, policy_optimizer), before)
     (network_loss, terms), networks_gradient = mean((networks_loss, networks_gradient))
     learnt, network_optimizers = update_networks(
         optimizers.networks,

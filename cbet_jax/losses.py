@@ -28,7 +28,7 @@ class ActorCriticLoss(NamedTuple):
     policy: Float[Array, ""]
     value: Float[Array, ""]
     entropy: Float[Array, ""]  # the negative entropy, summed over the steps
-    divergence: Float[Array, ""]  # KL(policy || prior); without a prior, the negative entropy
+    divergence: Float[Array, ""]  # from the prior; without one, the negative entropy
     rho: Float[Array, ""]  # mean importance ratio of the actions, not truncated
     kl: Float[Array, ""]  # mean KL(policy that acted || policy) of a step
 
@@ -47,6 +47,8 @@ def actor_critic_loss(
     policy that is biased by a frozen one unlearns it while it finds no reward. With
     `settings.relative_entropy` the policy is kept near the frozen one instead: KL-regularized
     reinforcement learning with a behaviour prior (Galashov et al., 2019; Tirumala et al., 2020).
+    KL(policy || prior) has no gradient where the policy is certain; KL(prior || policy), with
+    `settings.forward_kl`, has, as in kickstarting (Schmitt et al., 2018).
 
     Args:
         logits: what the learning policy gives for the views acted on.
@@ -74,7 +76,9 @@ def actor_critic_loss(
     squared_error = reduce(add, (0.5 * error**2 for error in errors))
     negative_entropy = (jnp.exp(log_policy) * log_policy).sum(-1)
     divergence = negative_entropy
-    if prior is not None:
+    if prior is not None and settings.forward_kl:
+        divergence = _kl(jax.nn.log_softmax(prior), log_policy)
+    elif prior is not None:
         divergence -= (jnp.exp(log_policy) * jax.nn.log_softmax(prior)).sum(-1)
     regularizer = divergence if settings.relative_entropy else negative_entropy
     terms = [sequence_mean(each) for each in (policy, squared_error, regularizer)]
@@ -85,8 +89,12 @@ def actor_critic_loss(
         entropy=sequence_mean(negative_entropy),
         divergence=sequence_mean(divergence),
         rho=jnp.exp(log_rho).mean(),
-        kl=(jnp.exp(log_behaviour) * (log_behaviour - log_policy)).sum(-1).mean(),
+        kl=_kl(log_behaviour, log_policy).mean(),
     )
+
+
+def _kl(log_p: Float[Array, "T N actions"], log_q: Float[Array, "T N actions"]) -> jax.Array:
+    return (jnp.exp(log_p) * (log_p - log_q)).sum(-1)
 
 
 def sequence_mean(terms: Float[Array, "T N"]) -> Float[Array, ""]:

@@ -113,8 +113,7 @@ def _as_image(numbers: UInt8[Array, "N *shape places"]) -> UInt8[Array, "N heigh
     if len(shape) not in (2, 3):
         return _padded(numbers.reshape(batch, -1)).reshape(batch, 1, -1, CHANNELS)
     height, width = shape[:2]
-    channels = math.prod(shape[2:]) * places
-    image = _padded(numbers.reshape(batch, height, width, channels))
+    image = _padded(numbers.reshape(batch, height, width, math.prod(shape[2:]) * places))
     groups = image.reshape(batch, height, width, -1, CHANNELS)
     return jnp.moveaxis(groups, 3, 2).reshape(batch, height, -1, CHANNELS)
 

@@ -248,8 +248,7 @@ def _begin_at_zero(axis: "Axes", curves: Iterable[Curve]) -> None:
     """Let the vertical axis begin at 0, unless a curve goes below it."""
     there = [curve for curve in curves if len(curve.low)]
     if there and min(curve.low.min() for curve in there) >= 0:
-        highest = max(curve.high.max() for curve in there)
-        axis.set_ylim(bottom=0, top=None if highest > 0 else 1)
+        axis.set_ylim(bottom=0, top=None if max(curve.high.max() for curve in there) > 0 else 1)
 
 
 def _draw_curve(axis: "Axes", line: Curve, color: str, flat_from: float = np.inf) -> Any:

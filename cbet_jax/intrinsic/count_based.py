@@ -112,8 +112,7 @@ def count_based(
         return reset(tables, reset_key, step), visits
 
     def reset(tables: Tables, reset_key: PRNGKeyArray, step: Step) -> Tables:
-        num_tables = len(tables[kinds[0]].generation)
-        mask = resets.mask(reset_key, step, (len(kinds), num_tables))
+        mask = resets.mask(reset_key, step, (len(kinds), len(tables[kinds[0]].generation)))
         return {kind: jax.vmap(table.reset)(tables[kind], mask[i]) for i, kind in enumerate(kinds)}
 
     def rewards(params: Params, trajectory: Trajectory) -> Float[Array, "T N"]:

@@ -59,8 +59,7 @@ def e3b(settings: TrainSettings, num_actions: int) -> Intrinsic:
         def of_actor(actor: tuple[Memory, tuple[Array, Array]]) -> tuple[Memory, Array]:
             return jax.lax.scan(visit_view, *actor)
 
-        steps = jnp.moveaxis(seen, 1, 0), ended.T
-        memory, bonus = each_actor(of_actor, (memory, steps))
+        memory, bonus = each_actor(of_actor, (memory, (jnp.moveaxis(seen, 1, 0), ended.T)))
         return memory, bonus.T
 
     def adapt(params: Params, trajectory: Trajectory, mean: SameType) -> Params:

@@ -77,8 +77,7 @@ def convolution_matrix(
         padding: rows of zeros above the image, and below it.
     """
     numbers = int(np.prod(shape))
-    units = jnp.eye(numbers).reshape(numbers, *shape)
-    response = _patches(units, padding) @ kernel
+    response = _patches(jnp.eye(numbers).reshape(numbers, *shape), padding) @ kernel
     return response.reshape(*shape, *response.shape[1:])
 
 

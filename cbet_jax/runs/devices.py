@@ -78,8 +78,7 @@ def make_mesh(settings: TrainSettings, seeds: int, devices: int | None = None) -
         found = of_each_host(found, settings, seeds)
         devices = len(found)
     elif devices is None:
-        fewest = fewest_sequences(settings, found[0].platform)
-        devices = most(settings, seeds, len(found), fewest)
+        devices = most(settings, seeds, len(found), fewest_sequences(settings, found[0].platform))
     if not 0 < devices <= len(found):
         there = f"there {'is 1' if len(found) == 1 else f'are {len(found)}'}"
         raise SettingsError(f"devices must be in 1..{len(found)} ({there}), not {devices}")

@@ -129,8 +129,7 @@ def _outputs(
 ) -> Outputs:
     """Return logits, values and the next state of one agent or `N` agents."""
     views = jnp.asarray(view if view.ndim == 4 else view[None])
-    begins = jnp.broadcast_to(first, len(views))
-    played = agent.apply(params, views[None], begins[None], state)
+    played = agent.apply(params, views[None], jnp.broadcast_to(first, len(views))[None], state)
     axes = (0,) if view.ndim == 4 else (0, 1)
     return played.logits.squeeze(axes), played.value.squeeze(axes), played.state
 

@@ -131,8 +131,7 @@ def make_grid(simulators: Simulators) -> Grid:
     floor = simulators.floor_map(CELL)
     x, z = floor.corner
     rows, columns = floor.walkable.shape
-    first = round(z / CELL) - 1, round(x / CELL) - 1
-    return Grid(first, (rows + 3, columns + 3))
+    return Grid((round(z / CELL) - 1, round(x / CELL) - 1), (rows + 3, columns + 3))
 
 
 def visit(

@@ -59,8 +59,7 @@ class RandomPlay:
             action_key, (self.world.num_worlds,), 0, self.world.num_actions
         )
         state, seen = self.world.step(state, actions)
-        experience = Experience(seen.view, actions, seen)
-        return state, (observe_key, experience)
+        return state, (observe_key, Experience(seen.view, actions, seen))
 
     def _start(self, key: PRNGKeyArray) -> tuple[Any, Any, PRNGKeyArray]:
         world_key, memory_key, key = jax.random.split(key, 3)
@@ -85,8 +84,7 @@ def _with_signal(signal: Any) -> Trajectory:
 
 def minigrid_steps(names: Sequence[str]) -> TimedTask:
     """Return random play in Farama's minigrid: environments take turns in this process."""
-    makers = [in_minigrid(name) for name in names]
-    environments = [make() for make in makers if make]
+    environments = [make() for make in map(in_minigrid, names) if make]
     random = np.random.default_rng(0)
 
     def run() -> None:

@@ -35,8 +35,7 @@ class Training:
         self.compile_seconds = seconds_to_compile(self._compile)
 
     def _compile(self) -> None:
-        state = jax.eval_shape(self._init, self._keys)
-        self._program: Any = self._advance.lower(state).compile()
+        self._program: Any = self._advance.lower(jax.eval_shape(self._init, self._keys)).compile()
         self._begin: Any = self._init.lower(self._keys).compile()
 
     def task(self) -> TimedTask:

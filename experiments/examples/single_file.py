@@ -107,8 +107,7 @@ class Counts(NamedTuple):
 
 def no_counts(buckets: int) -> Counts:
     """Return empty tables; the number of buckets is a power of two."""
-    slots = jnp.zeros((ACTORS, buckets, SLOTS, 3), jnp.uint32)
-    return Counts(slots, jnp.ones(ACTORS, jnp.uint32))
+    return Counts(jnp.zeros((ACTORS, buckets, SLOTS, 3), jnp.uint32), jnp.ones(ACTORS, jnp.uint32))
 
 
 def visit(counts: Counts, keys: Array) -> tuple[Counts, Array]:

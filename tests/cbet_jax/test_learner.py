@@ -104,10 +104,15 @@ def test_loss_of_one_step_by_hand():
     np.testing.assert_allclose(loss.total, total, rtol=1e-6)
 
 
-@pytest.mark.parametrize("relative", [False, True])
-def test_a_policy_is_kept_near_the_uniform_or_the_frozen_one(relative):
-    """KL(p || q) of p = (1/2, 1/2) and q = (1/5, 4/5) is log(5/4); its gradient pulls p to q."""
-    settings = LossSettings(0.0, value_weight=0.0, entropy_weight=2.0, relative_entropy=relative)
+@pytest.mark.parametrize(("relative", "forward"), [(False, False), (True, False), (True, True)])
+def test_a_policy_is_kept_near_the_uniform_or_the_frozen_one(relative, forward):
+    """KL(p || q) of p = (1/2, 1/2) and q = (1/5, 4/5) is log(5/4); its gradient pulls p to q.
+
+    KL(q || p) is the other `divergence`; its gradient is p - q.
+    """
+    settings = LossSettings(
+        value_weight=0.0, entropy_weight=2.0, relative_entropy=relative, forward_kl=forward
+    )
     prior = jnp.log(jnp.array([[[0.2, 0.8]]]))
     nothing = RewardStream(jnp.zeros((2, 1)), jnp.zeros((1, 1)), jnp.zeros((1, 1)))
 
@@ -116,12 +121,14 @@ def test_a_policy_is_kept_near_the_uniform_or_the_frozen_one(relative):
         return actor_critic_loss(logits, action, prior, [nothing], settings, prior)
 
     found = loss(jnp.zeros((1, 1, 2)))
-    np.testing.assert_allclose(found.divergence, np.log(5 / 4), rtol=1e-6)
+    divergence = 0.2 * np.log(0.4) + 0.8 * np.log(1.6) if forward else np.log(5 / 4)
+    np.testing.assert_allclose(found.divergence, divergence, rtol=1e-6)
     np.testing.assert_allclose(found.entropy, -np.log(2), rtol=1e-6)
     np.testing.assert_allclose(found.kl, 0.2 * np.log(0.4) + 0.8 * np.log(1.6), rtol=1e-6)
-    np.testing.assert_allclose(found.total, 2 * (np.log(5 / 4) if relative else -np.log(2)), 1e-6)
+    np.testing.assert_allclose(found.total, 2 * (divergence if relative else -np.log(2)), 1e-6)
     towards = -jax.grad(lambda logits: loss(logits).total)(jnp.zeros((1, 1, 2)))[0, 0]
-    expected = np.log([0.2, 0.8]) - np.log([0.2, 0.8]).mean() if relative else [0, 0]
+    reverse = np.log([0.2, 0.8]) - np.log([0.2, 0.8]).mean()
+    expected = [-0.6, 0.6] if forward else reverse if relative else [0, 0]
     np.testing.assert_allclose(towards, expected, atol=1e-6)
 
 

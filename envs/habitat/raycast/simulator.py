@@ -84,8 +84,7 @@ class Raycast:
         """Return the scene from above, cut at `_CUT_HEIGHT`, with cells of `cell` metres."""
         x0, z0, x1, z1 = self.floor.area.buffer(_MARGIN).bounds
         x = np.arange(x0 + cell / 2, x1, cell)
-        z = np.arange(z0 + cell / 2, z1, cell)
-        columns, rows = np.meshgrid(x, z)
+        columns, rows = np.meshgrid(x, np.arange(z0 + cell / 2, z1, cell))
         origins = np.stack(np.broadcast_arrays(columns, self.floor.height + _CUT_HEIGHT, rows), -1)
         rays = origins.reshape(-1, 3).astype(np.float32)
         down = np.tile(np.array([[0, -1, 0]], np.float32), (len(rays), 1))

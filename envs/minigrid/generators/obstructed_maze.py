@@ -89,8 +89,7 @@ def quarters(
         )
         for side in range(number)
     )
-    layout = r.Layout(ROOM_SIZE, rows=3, columns=3)
-    maze = Maze(layout, locked_rooms, CORNERS[:number], agent_room)
+    maze = Maze(r.Layout(ROOM_SIZE, rows=3, columns=3), locked_rooms, CORNERS[:number], agent_room)
     return _generator(name, maze, num_rooms_visited, key_in_box, blocked, keys_last)
 
 

@@ -204,8 +204,7 @@ def connect_all(layout: Layout, rooms: Rooms, key: PRNGKeyArray) -> Rooms:
     walls = shared_walls(layout)
     key_order, key_colors = jax.random.split(key)
     num_walls = len(walls.rooms)
-    locked = rooms.locked.T.reshape(-1)[walls.rooms].any(1)
-    free = ~rooms.connected & ~locked
+    free = ~rooms.connected & ~rooms.locked.T.reshape(-1)[walls.rooms].any(1)
     order = jax.random.bits(key_order, (num_walls,))
     rank = 1 + (order[None, :] < order[:, None]).sum(1, where=free[None, :])
     rank = jnp.where(rooms.connected, 0, jnp.where(free, rank, num_walls + 1))
