@@ -120,5 +120,4 @@ def _as_image(numbers: UInt8[Array, "N *shape places"]) -> UInt8[Array, "N heigh
 
 def _padded(numbers: UInt8[Array, "*shape"]) -> UInt8[Array, "*padded"]:
     """Pad the last axis with zeros to a multiple of three."""
-    more = -numbers.shape[-1] % CHANNELS
-    return jnp.pad(numbers, [(0, 0)] * (numbers.ndim - 1) + [(0, more)])
+    return jnp.pad(numbers, [(0, 0)] * (numbers.ndim - 1) + [(0, -numbers.shape[-1] % CHANNELS)])

@@ -106,7 +106,8 @@ def defaults(said: Said, stored: RunSettings | None) -> TransferOptions:
     name = value_of(said, "--preset")
     base = presets.base(name, stored)
     if base is not stored:
-        train = presets.for_task(name, value_of(said, "--env"), fine_tune="--fine-tune" in said)
+        how = presets.FINE_TUNING if "--fine-tune" in said else presets.TRANSFER
+        train = presets.for_task(name, value_of(said, "--env"), how)
         base = replace(base, train=replace(train, method="none"))
     if stored is None:
         base = presets.observing(like_source(said, base), said)

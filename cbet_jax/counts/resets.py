@@ -86,7 +86,6 @@ def episodic_resets(*, at_success: bool) -> Resets:
     """
 
     def mask(key: PRNGKeyArray, step: Step, shape: tuple[int, int]) -> Bool[Array, "kinds tables"]:
-        ended = step.ended | step.success if at_success else step.ended
-        return jnp.broadcast_to(ended, shape)
+        return jnp.broadcast_to(step.ended | step.success if at_success else step.ended, shape)
 
     return Resets(mask)

@@ -97,18 +97,24 @@ _HABITAT: dict[str, RunSettings] = {
 }
 HABITAT_PRESETS = {name: _seeing_rooms(run) for name, run in _HABITAT.items()}
 
-# What the presets change in tasks; `paper` changes nothing. Kept near the frozen policy, and with
-# bounded steps, no task is lost again (experiments/study/RESULTS.md); a fine-tuned copy can lose
-# more, so it is kept nearer. Users' own worlds may not give final views.
+# What the presets change in tasks; `paper` changes nothing. What keeps a learnt task from being
+# lost: experiments/study/RESULTS.md. Users' own worlds may not give final views.
 _LOSS = replace(PRESETS["laptop"].train.loss, relative_entropy=True, bootstrap="final")
-_OPTIMIZER = replace(
-    PRESETS["laptop"].train.optimizer, rms_decay=0.999, largest_step=1.0, target_kl=0.02
-)
-_FREER = replace(_LOSS, entropy_weight=1e-4)
-TASKS: dict[str, dict[str, Any]] = {"laptop": {"loss": _FREER, "optimizer": _OPTIMIZER}}
-_SLOWER = replace(_OPTIMIZER, learning_rate=3e-4)
-FINE_TUNED: dict[str, dict[str, Any]] = {
-    "laptop": {"loss": replace(_LOSS, entropy_weight=1e-3), "optimizer": _SLOWER}
+_OPTIMIZER = replace(PRESETS["laptop"].train.optimizer, rms_decay=0.999, largest_step=1.0)
+
+
+def _from_policy(weight: float, learning_rate: float) -> dict[str, Any]:
+    return {
+        "loss": replace(_LOSS, entropy_weight=weight, forward_kl=True),
+        "optimizer": replace(_OPTIMIZER, learning_rate=learning_rate, target_kl=0.02),
+    }
+
+
+TABULA_RASA, TRANSFER, FINE_TUNING = "tabula rasa", "transfer", "fine-tuning"
+LAPTOP_TASKS = {
+    TABULA_RASA: {"loss": replace(_LOSS, entropy_weight=1e-4), "optimizer": _OPTIMIZER},
+    TRANSFER: _from_policy(5e-4, 1e-3),
+    FINE_TUNING: _from_policy(1e-3, 3e-4),  # a copy can lose more, so it is kept nearer
 }
 
 # Frames that the published code learns each task from; other tasks take the preset's.
@@ -147,8 +153,8 @@ def observing(run: RunSettings, said: Said) -> RunSettings:
     return seeing_images(run) if "rgb" in (value_of(said, "--view") or "") else run
 
 
-def for_task(name: str | None, env: str | None, *, fine_tune: bool = False) -> TrainSettings:
-    """Return a preset for one task: extrinsic reward, no resets of counts, and what `TASKS` says.
+def for_task(name: str | None, env: str | None, how: str = TABULA_RASA) -> TrainSettings:
+    """Return a preset for one task: extrinsic reward, no resets of counts, and `LAPTOP_TASKS`.
 
     The published frames of pre-training become the published frames of the task.
     """
@@ -161,7 +167,7 @@ def for_task(name: str | None, env: str | None, *, fine_tune: bool = False) -> T
         frames=frames,
         extrinsic_weight=1.0,
         counts=replace(preset.train.counts, random_resets=False),
-        **(FINE_TUNED if fine_tune else TASKS).get(name or DEFAULT, {}),
+        **(LAPTOP_TASKS[how] if name == "laptop" else {}),
     )
     own = ":" in (env or "")
     return replace(train, loss=replace(train.loss, bootstrap="next")) if own else train

@@ -109,8 +109,7 @@ def advantages(steps: Steps, last_value: Array) -> Array:
         advantage = step.reward + going * (next_value + LAMBDA * advantage) - step.value
         return (advantage, step.value), advantage
 
-    nothing = jnp.zeros_like(last_value)
-    return jax.lax.scan(add, (nothing, last_value), steps, reverse=True)[1]
+    return jax.lax.scan(add, (jnp.zeros_like(last_value), last_value), steps, reverse=True)[1]
 
 
 def loss(params: Any, steps: Steps, advantage: Array, target: Array) -> Array:

@@ -318,18 +318,20 @@ def test_tasks_have_the_published_settings_but_for_what_a_task_needs():
     assert options.train.frames == 100_000_000
     assert options.settings.environments == ("ObstructedMaze-2Dlh",)
     assert presets.for_task("paper", "LavaGapS5").frames == 50_000_000
-    laptop = presets.for_task("laptop", "Unlock")
-    assert (laptop.frames, laptop.loss.relative_entropy) == (24_000_000, True)
-    assert laptop.loss.bootstrap == "final"
-    tuned = presets.for_task("laptop", "Unlock", fine_tune=True)
-    loss = replace(tuned.loss, entropy_weight=laptop.loss.entropy_weight)
-    assert (tuned.loss.entropy_weight, tuned.optimizer.learning_rate) == (1e-3, 3e-4)
-    steps = replace(tuned.optimizer, learning_rate=laptop.optimizer.learning_rate)
-    assert replace(tuned, loss=loss, optimizer=steps) == laptop
+    from_nothing, frozen, tuned = (
+        presets.for_task("laptop", "Unlock", how) for how in presets.LAPTOP_TASKS
+    )
+    assert (from_nothing.frames, from_nothing.loss.relative_entropy) == (24_000_000, True)
+    assert (from_nothing.loss.bootstrap, from_nothing.optimizer.target_kl) == ("final", None)
+    loss = replace(from_nothing.loss, entropy_weight=5e-4, forward_kl=True)
+    optimizer = replace(from_nothing.optimizer, target_kl=0.02)
+    assert frozen == replace(from_nothing, loss=loss, optimizer=optimizer)
+    loss, optimizer = replace(loss, entropy_weight=1e-3), replace(optimizer, learning_rate=3e-4)
+    assert tuned == replace(frozen, loss=loss, optimizer=optimizer)
     words = ["--from", "pretrained/cbet-multienv", "--env", "Unlock", "--preset", "laptop"]
     fine_tuned, _ = opening.read(minigrid_transfer.EXPERIMENT, [*words, "--fine-tune"])
     assert fine_tuned.train.loss == tuned.loss
-    assert opening.read(minigrid_transfer.EXPERIMENT, words)[0].train.loss == laptop.loss
+    assert opening.read(minigrid_transfer.EXPERIMENT, words)[0].train.loss == frozen.loss
     assert presets.for_task("laptop", "own.py:make").loss.bootstrap == "next"
 
 

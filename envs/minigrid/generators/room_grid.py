@@ -254,5 +254,4 @@ def _inside(layout: Layout, room: Room) -> Bool[Array, "height width"]:
     """Return the mask of a room, including its walls."""
     x, y = g.coordinates(layout.height, layout.width)
     left, top = room[0] * (layout.room_size - 1), room[1] * (layout.room_size - 1)
-    in_columns = (x >= left) & (x < left + layout.room_size)
-    return in_columns & (y >= top) & (y < top + layout.room_size)
+    return ((x >= left) & (x < left + layout.room_size)) & (y >= top) & (y < top + layout.room_size)
