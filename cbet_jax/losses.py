@@ -93,10 +93,6 @@ def actor_critic_loss(
     )
 
 
-def _kl(log_p: Float[Array, "T N actions"], log_q: Float[Array, "T N actions"]) -> jax.Array:
-    return (jnp.exp(log_p) * (log_p - log_q)).sum(-1)
-
-
 def sequence_mean(terms: Float[Array, "T N"]) -> Float[Array, ""]:
     """Return terms summed over the steps and averaged over the batch.
 
@@ -125,6 +121,10 @@ def cut_at_time_outs(
     """
     bootstrap = discount * jax.lax.stop_gradient(value)
     return jnp.where(truncated, reward + bootstrap, reward), jnp.where(truncated, 0.0, discount)
+
+
+def _kl(log_p: Float[Array, "T N actions"], log_q: Float[Array, "T N actions"]) -> jax.Array:
+    return (jnp.exp(log_p) * (log_p - log_q)).sum(-1)
 
 
 def _pick(values: Float[Array, "T N actions"], action: Int[Array, "T N"]) -> Float[Array, "T N"]:
