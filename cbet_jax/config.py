@@ -117,7 +117,7 @@ class LossSettings:
     #: transfer: weight the divergence from the frozen policy, not the (published) negative entropy,
     #: which is the divergence from the uniform policy
     relative_entropy: Static[bool] = False
-    forward_kl: Static[bool] = False  # transfer: that is KL(frozen || policy), not the reverse
+    forward_kl: Static[bool] = False  # transfer: that divergence is KL(frozen || policy)
     #: which view's value follows a time-out: the next episode's first one (published), the one
     #: before the last action, or the final one, which that action led to
     bootstrap: Static[Bootstrap] = "next"

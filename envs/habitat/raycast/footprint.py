@@ -34,7 +34,8 @@ def _cells(corners: np.ndarray) -> np.ndarray:
     points = np.einsum("wc,fcd->fwd", weights, corners).reshape(-1, 2)
     cells = np.unique(np.floor(points / _CELL).astype(np.int64)[:, ::-1], axis=0)
     row, column = cells[:, 0], cells[:, 1]
-    starts = np.flatnonzero(np.append(True, ~((np.diff(row) == 0) & (np.diff(column) == 1))))
+    follows = (np.diff(row) == 0) & (np.diff(column) == 1)
+    starts = np.flatnonzero(np.append(True, ~follows))
     ends = np.append(starts[1:], len(cells)) - 1
     z = row[starts] * _CELL
     return shapely.box(column[starts] * _CELL, z, (column[ends] + 1) * _CELL, z + _CELL)

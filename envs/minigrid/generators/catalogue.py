@@ -92,7 +92,7 @@ def find(name: str) -> Generator:
         UnsupportedEnvironment: the world has rules or a task of its own.
     """
     name, mark, limit = our_name(name).partition("?")
-    found = find_own(name) if (is_own(name) or is_whole_world(name)) else _find(name)
+    found = find_own(name) if is_own(name) or is_whole_world(name) else _find(name)
     return _limited(found, limit) if mark else found
 
 
