@@ -117,7 +117,7 @@ def update(
     steps = batch.steps if intrinsic.final_views else batch.steps._replace(final_view=None)
     seen = batch._replace(steps=steps)
     learner = learner._replace(intrinsic=intrinsic.adapt(learner.intrinsic, seen, mean))
-    reward, networks_loss, networks_gradient = _rewarded(intrinsic, learner.intrinsic, seen)
+    reward, networks_loss, networks_gradient = rewarded(intrinsic, learner.intrinsic, seen)
     extrinsic = batch.steps.extrinsic_reward
     rewards = maximized_rewards(extrinsic, reward, intrinsic.coefficient, settings)
 
@@ -159,7 +159,7 @@ def update(
     return learner, metrics
 
 
-def _rewarded(
+def rewarded(
     intrinsic: Intrinsic, params: Params, batch: Trajectory
 ) -> tuple[Reward, Loss, dict[str, ArrayTree]]:
     """Return the method's reward, the loss of its networks, and the gradient of the loss."""

@@ -76,10 +76,10 @@ def actor_critic_loss(
     squared_error = reduce(add, (0.5 * error**2 for error in errors))
     negative_entropy = (jnp.exp(log_policy) * log_policy).sum(-1)
     divergence = negative_entropy
-    if prior is not None and settings.forward_kl:
-        divergence = _kl(jax.nn.log_softmax(prior), log_policy)
-    elif prior is not None:
-        divergence -= (jnp.exp(log_policy) * jax.nn.log_softmax(prior)).sum(-1)
+    if prior is not None:
+        log_prior = jax.nn.log_softmax(prior)
+        backward = negative_entropy - (jnp.exp(log_policy) * log_prior).sum(-1)
+        divergence = _kl(log_prior, log_policy) if settings.forward_kl else backward
     regularizer = divergence if settings.relative_entropy else negative_entropy
     terms = [sequence_mean(each) for each in (policy, squared_error, regularizer)]
     return ActorCriticLoss(

@@ -282,8 +282,6 @@ def batch_of(
         init=init,
         step=step,
         step_with_final=partial(step, final=True) if env.says_final else None,
-        refresh=lambda adapted: adapted,
-        report=lambda adapted: {},
         num_worlds=num_worlds,
         num_actions=env.num_actions,
         view_shape=view_shape,

@@ -38,8 +38,8 @@ def make_view(
     """
     if not isinstance(seen, jax.ShapeDtypeStruct):
         raise ValueError(f"an observation must be one array, not a {type(seen).__name__}")
-    if not 2 <= levels <= BYTE:
-        raise ValueError(f"levels must be 2 to {BYTE}, not {levels}")
+    if levels not in range(2, BYTE + 1):
+        raise ValueError(f"levels must be 2 to {BYTE}, a whole number, not {levels}")
     if jnp.issubdtype(seen.dtype, jnp.floating):
         if bounds is None:
             raise ValueError(
@@ -120,4 +120,5 @@ def _as_image(numbers: UInt8[Array, "N *shape places"]) -> UInt8[Array, "N heigh
 
 def _padded(numbers: UInt8[Array, "*shape"]) -> UInt8[Array, "*padded"]:
     """Pad the last axis with zeros to a multiple of three."""
-    return jnp.pad(numbers, [(0, 0)] * (numbers.ndim - 1) + [(0, -numbers.shape[-1] % CHANNELS)])
+    more = -numbers.shape[-1] % CHANNELS
+    return jnp.pad(numbers, [(0, 0)] * (numbers.ndim - 1) + [(0, more)])

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Integer, UInt8, UInt32
 
 # Metrics averaged over ended episodes; `episodes` counts these.
@@ -41,6 +42,20 @@ class Step(NamedTuple):
     other_view: UInt8[Array, "N rows columns 3"] | None = None
     other_final_view: UInt8[Array, "N rows columns 3"] | None = None
 
+    @classmethod
+    def without_task(
+        cls,
+        view: UInt8[Array, "*T N height width 3"],
+        panorama: Integer[Array, "*T N numbers"],
+        length: Int[Array, "*T N"],
+        truncated: Bool[Array, "*T N"],
+    ) -> "Step":
+        """Return steps of one environment that has no task and does not say what changed in it."""
+        shape, never = truncated.shape, jnp.zeros_like(truncated)
+        first, unsaid = jnp.zeros(shape, jnp.int32), jnp.zeros((*shape, 2), jnp.uint32)
+        reward = jnp.zeros(shape)
+        return cls(view, panorama, reward, never, never, truncated, length, first, unsaid)
+
     @property
     def ended(self) -> Bool[Array, "*T N"]:
         """Whether the action ended the episode."""
@@ -67,13 +82,14 @@ class World[State]:
 
     init: Callable[[Any], tuple[State, Step]]  # takes a random key, or levels (`play_levels`)
     step: Callable[[State, Int[Array, " N"]], tuple[State, Step]]
-    refresh: Callable[[State], State]
-    report: Callable[[State], dict[str, Float[Array, ""]]]  # metrics since the worlds began
     num_worlds: int
     num_actions: int
     view_shape: tuple[int, int, int]  # height, width, channels
     environments: tuple[str, ...]  # names; `Step.environment` indexes them
     max_steps: int  # steps of the longest episode
+    refresh: Callable[[State], State] = lambda state: state
+    #: metrics since the worlds began
+    report: Callable[[State], dict[str, Float[Array, ""]]] = lambda state: {}
     unmeasured: tuple[str, ...] = ()  # members of `EPISODE_METRICS` without meaning here
     #: as `step`, with `Step.final_view` (None: unknown); played instead of it if that is read
     step_with_final: Callable[[State, Int[Array, " N"]], tuple[State, Step]] | None = None

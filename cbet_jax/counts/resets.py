@@ -86,6 +86,7 @@ def episodic_resets(*, at_success: bool) -> Resets:
     """
 
     def mask(key: PRNGKeyArray, step: Step, shape: tuple[int, int]) -> Bool[Array, "kinds tables"]:
-        return jnp.broadcast_to(step.ended | step.success if at_success else step.ended, shape)
+        ended = step.ended | step.success if at_success else step.ended
+        return jnp.broadcast_to(ended, shape)
 
     return Resets(mask)

@@ -79,7 +79,8 @@ def visit(table: CountTable, key: UInt32[Array, "2"]) -> tuple[CountTable, UInt3
     slot = _choose(buckets, found, ~current, nowhere=capacity)
 
     count = materialize(jnp.where(found, slots[..., COUNT], 0).sum(dtype=jnp.uint32) + 1)
-    slots = table.slots.at[slot].set(jnp.stack([key[1], table.generation, count]), mode="drop")
+    entry = jnp.stack([key[1], table.generation, count])
+    slots = table.slots.at[slot].set(entry, mode="drop")
     return CountTable(slots, table.generation, table.overflow + (slot == capacity)), count
 
 

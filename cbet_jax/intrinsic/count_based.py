@@ -112,7 +112,8 @@ def count_based(
         return reset(tables, reset_key, step), visits
 
     def reset(tables: Tables, reset_key: PRNGKeyArray, step: Step) -> Tables:
-        mask = resets.mask(reset_key, step, (len(kinds), len(tables[kinds[0]].generation)))
+        num_tables = len(tables[kinds[0]].generation)
+        mask = resets.mask(reset_key, step, (len(kinds), num_tables))
         return {kind: jax.vmap(table.reset)(tables[kind], mask[i]) for i, kind in enumerate(kinds)}
 
     def rewards(params: Params, trajectory: Trajectory) -> Float[Array, "T N"]:

@@ -41,7 +41,8 @@ def ngu_episodic(settings: TrainSettings, num_actions: int) -> Intrinsic:
 
     def init(key: PRNGKeyArray, step: Step) -> tuple[Params, Memory]:
         learnt, seen = embedding.init(key, step)
-        return Params(learnt, {"distance": begin(), "bonus": begin()}), begin_memory(settings, seen)
+        fixed = {"distance": begin(), "bonus": begin()}
+        return Params(learnt, fixed), begin_memory(settings, seen)
 
     def observe(
         params: Params, memory: Memory, keys: Key[Array, " T"], experience: Experience

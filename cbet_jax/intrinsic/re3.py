@@ -63,4 +63,5 @@ def re3(settings: TrainSettings, num_actions: int) -> Intrinsic:
 
 def mean_distance(near: Signal) -> Float[Array, "T N"]:
     """Return the mean distance to the nearest views, or to all if they are fewer; 0 without any."""
-    return jnp.sqrt(near.distances[..., :NEIGHBOURS]).sum(-1) / jnp.clip(near.number, 1, NEIGHBOURS)
+    number = jnp.clip(near.number, 1, NEIGHBOURS)
+    return jnp.sqrt(near.distances[..., :NEIGHBOURS]).sum(-1) / number

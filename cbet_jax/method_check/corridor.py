@@ -48,23 +48,12 @@ def corridor(num_worlds: int, length: int, steps: int) -> World[State]:
         return (*begun, last), see(jnp.where(ended, 0, place), played, ended)
 
     def see(place: Int[Array, " N"], played: Int[Array, " N"], ended: Bool[Array, " N"]) -> Step:
-        never = jnp.zeros(num_worlds, bool)
-        return Step(
-            view=views[place],
-            panorama=views[place].reshape(num_worlds, -1).astype(jnp.int32),
-            reward=jnp.zeros(num_worlds),
-            success=never,
-            terminated=never,
-            truncated=ended,
-            length=played,
-            environment=jnp.zeros(num_worlds, jnp.int32),
-            interaction=jnp.zeros((num_worlds, 2), jnp.uint32),
-        )
+        panorama = views[place].reshape(num_worlds, -1).astype(jnp.int32)
+        return Step.without_task(views[place], panorama, played, ended)
 
     return World(
         init=init,
         step=step,
-        refresh=lambda state: state,
         report=lambda state: {FURTHEST: state[3].astype(jnp.float32).mean()},
         num_worlds=num_worlds,
         num_actions=ACTIONS,

@@ -101,7 +101,8 @@ def _unroll_forward(
         states, kept = lstm_on_gpu.forward(
             projected, _keep(first), weights, (initial.hidden, initial.cell)
         )
-        return (kept[:, :, lstm_on_gpu.HIDDEN], Carry(*states)), (kept, first, weights, initial)
+        hidden = kept[:, :, lstm_on_gpu.HIDDEN]
+        return (hidden, Carry(*states)), (kept, first, weights, initial)
     final, trace = _forward(projected, first, weights, initial)
     return (trace.hidden, final), (trace, first, weights, initial)
 

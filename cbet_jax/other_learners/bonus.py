@@ -25,7 +25,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from cbet_jax.config import TrainSettings
 from cbet_jax.intrinsic import make_intrinsic, own
 from cbet_jax.intrinsic.interface import Experience, Intrinsic, Memory, Params
-from cbet_jax.learner import rmsprop, update_networks
+from cbet_jax.learner import rewarded, rmsprop, update_networks
 from cbet_jax.method_check.check import refuse_misfit
 from cbet_jax.types import ArrayTree, Metrics, Trajectory, Transition, unchanged
 from envs.types import Step
@@ -142,12 +142,7 @@ def bonus(
         signal = jax.tree.map(lambda leaf: jnp.ones(leaf.shape, leaf.dtype), shapes)
         trajectory = _trajectory(batch, signal, view_shape)
         params = state.params
-
-        def loss_of(learnt: dict[str, ArrayTree]) -> tuple[Float[Array, ""], Metrics]:
-            _, loss = intrinsic.reward_and_loss(params._replace(learnt=learnt), trajectory)
-            return loss
-
-        (loss, terms), gradients = jax.value_and_grad(loss_of, has_aux=True)(params.learnt)
+        _, (loss, terms), gradients = rewarded(intrinsic, params, trajectory)
         learnt, each = update_networks(optimizer, gradients, params.learnt, state.optimizers)
         params = params._replace(learnt=learnt)
         return state._replace(params=params, optimizers=each), {"intrinsic_loss": loss, **terms}
@@ -225,11 +220,9 @@ def _seen(obs: Observation, view_shape: tuple[int, int, int]) -> Seen:
 
 
 def _step(seen: Seen, done: Bool[Array, "*T N"]) -> Step:
-    nothing = jnp.zeros(done.shape)
-    number = nothing.astype(jnp.int32)
-    hash_ = jnp.zeros((*done.shape, 2), jnp.uint32)
     panorama = jnp.asarray(seen.panorama).reshape(*done.shape, -1)
-    return Step(seen.view, panorama, nothing, nothing > 0, done, nothing > 0, number, number, hash_)
+    length, never = jnp.zeros(done.shape, jnp.int32), jnp.zeros_like(done)
+    return Step.without_task(seen.view, panorama, length, never)._replace(terminated=done)
 
 
 def _observe(

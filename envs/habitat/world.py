@@ -107,7 +107,6 @@ def habitat_world(
         init=init,
         step=step,
         step_with_final=partial(step, final=True),
-        refresh=lambda agents: agents,
         report=report,
         num_worlds=num_worlds,
         num_actions=len(ACTIONS),
@@ -179,16 +178,5 @@ def _next_seed(seeds: UInt32[Array, " N"]) -> UInt32[Array, " N"]:
 
 
 def _observe(result: HostStep, played: Int[Array, " N"], ended: Bool[Array, " N"]) -> Step:
-    never = jnp.zeros_like(ended)
-    return Step(
-        view=result.view,
-        panorama=result.panorama,
-        reward=jnp.zeros(ended.shape),
-        success=never,
-        terminated=never,
-        truncated=ended,
-        length=played,
-        environment=jnp.zeros(ended.shape, jnp.int32),
-        interaction=jnp.zeros((*ended.shape, 2), jnp.uint32),
-        final_view=result.final_view,
-    )
+    step = Step.without_task(result.view, result.panorama, played, ended)
+    return step._replace(final_view=result.final_view)

@@ -117,7 +117,8 @@ def contents_of(cells: Cell) -> Cell:
     """Return the contents of boxes, `EMPTY` for other cells."""
     kind = kind_of(cells)
     key_inside = (kind - KIND_BOX_KEY) | (KIND_KEY << 3)
-    inside = jnp.where(kind >= KIND_BOX_BALL, (kind - KIND_BOX_BALL) | (KIND_BALL << 3), key_inside)
+    ball_inside = (kind - KIND_BOX_BALL) | (KIND_BALL << 3)
+    inside = jnp.where(kind >= KIND_BOX_BALL, ball_inside, key_inside)
     return jnp.where(kind >= KIND_BOX_KEY, inside, EMPTY).astype(cells.dtype)
 
 

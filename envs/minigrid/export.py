@@ -80,7 +80,8 @@ def encoding_tables() -> tuple[np.ndarray, np.ndarray]:
     """Return two tables: MiniGrid's triple and the box contents of every possible byte."""
     tables = jax.jit(lambda cells: (c.encode(cells), c.contents_of(cells)))
     triples, inside = map(np.asarray, tables(jnp.arange(256, dtype=jnp.uint8)))
-    return triples, (triples[inside][:, :2] * (inside != c.EMPTY)[:, None]).astype(np.uint8)
+    contents = triples[inside][:, :2] * (inside != c.EMPTY)[:, None]
+    return triples, contents.astype(np.uint8)
 
 
 def unpack_box(box: int) -> int:

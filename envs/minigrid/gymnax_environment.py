@@ -220,7 +220,8 @@ def _see(state: State) -> Observation:
 @_see.def_vmap
 def _see_batch(size: int, batched: list[State], states: State) -> tuple[Array, bool]:
     whole = jax.tree.map(partial(_with_axis, size), states, *batched)
-    return jnp.moveaxis(views.egocentric(whole, views.look_around_batch(whole)), -1, 0), True
+    seen = views.look_around_batch(whole)
+    return jnp.moveaxis(views.egocentric(whole, seen), -1, 0), True
 
 
 def _see_otherwise(observer: Observer, state: State) -> Observation:

@@ -143,7 +143,8 @@ def _effect(
 
 def _random_color(seed: UInt32[Array, ""], step_count: Int[Array, ""]) -> UInt8[Array, ""]:
     """Return a random colour, determined by seed and step."""
-    return (mix(mix(seed) + step_count.astype(jnp.uint32)) % len(c.COLORS)).astype(jnp.uint8)
+    color = mix(mix(seed) + step_count.astype(jnp.uint32)) % len(c.COLORS)
+    return color.astype(jnp.uint8)
 
 
 def _recolor(cell: UInt8[Array, ""], color: UInt8[Array, ""]) -> UInt8[Array, ""]:

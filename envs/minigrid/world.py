@@ -124,8 +124,6 @@ def play_levels(num_worlds: int, max_steps: int, observer: Observer | None = Non
     return World[Worlds](
         init=init,
         step=partial(_step, explore=False, observer=observer),
-        refresh=lambda worlds: worlds,
-        report=lambda worlds: {},
         num_worlds=num_worlds,
         num_actions=len(rules.ACTIONS),
         view_shape=VIEW_SHAPE,

@@ -121,25 +121,13 @@ def chain(actors: int, steps: int) -> World:
         return (place, jnp.where(ended, 0, played)), see(place, played, ended)
 
     def see(place: Int[Array, " N"], played: Int[Array, " N"], ended: Bool[Array, " N"]) -> Step:
-        never = jnp.zeros(actors, bool)
-        view = jnp.broadcast_to(place[:, None, None, None], (actors, 1, 1, 3))
-        return Step(
-            view=view.astype(jnp.uint8),
-            panorama=jax.nn.one_hot(place, len(PLACES), dtype=jnp.int32),
-            reward=jnp.zeros(actors),
-            success=never,
-            terminated=never,
-            truncated=ended,
-            length=played,
-            environment=jnp.zeros(actors, jnp.int32),
-            interaction=jnp.zeros((actors, 2), jnp.uint32),
-        )
+        view = jnp.broadcast_to(place[:, None, None, None], (actors, 1, 1, 3)).astype(jnp.uint8)
+        panorama = jax.nn.one_hot(place, len(PLACES), dtype=jnp.int32)
+        return Step.without_task(view, panorama, played, ended)
 
     return World(
         init=init,
         step=step,
-        refresh=lambda state: state,
-        report=lambda state: {},
         num_worlds=actors,
         num_actions=NEXT.shape[1],
         view_shape=(1, 1, 3),

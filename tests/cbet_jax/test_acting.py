@@ -48,17 +48,9 @@ def floor() -> World:
 
     def see(state, success, ended):
         numbers = (37 * state.position[:, 0] + 11 * state.played).astype(jnp.uint8)
-        return Step(
-            view=jnp.broadcast_to(numbers[:, None, None, None], (1, *VIEW_SHAPE)),
-            panorama=jnp.zeros((1, int(np.prod(PANORAMA_SHAPE))), jnp.uint8),
-            reward=jnp.zeros(1),
-            success=success,
-            terminated=jnp.zeros(1, bool),
-            truncated=ended,
-            length=state.played,
-            environment=jnp.zeros(1, jnp.int32),
-            interaction=jnp.zeros((1, 2), jnp.uint32),
-        )
+        view = jnp.broadcast_to(numbers[:, None, None, None], (1, *VIEW_SHAPE))
+        panorama = jnp.zeros((1, int(np.prod(PANORAMA_SHAPE))), jnp.uint8)
+        return Step.without_task(view, panorama, state.played, ended)._replace(success=success)
 
     def init(key):
         place, nothing = jnp.zeros((1, 3)), jnp.zeros(1, jnp.int32)
@@ -73,8 +65,6 @@ def floor() -> World:
     return World(
         init=init,
         step=step,
-        refresh=lambda state: state,
-        report=lambda state: {},
         num_worlds=1,
         num_actions=3,
         view_shape=VIEW_SHAPE,

@@ -45,24 +45,15 @@ def corridor(
 
     def _see(place, played, success):
         spread = place.astype(jnp.uint8)[:, None, None, None]
-        return Step(
-            view=jnp.broadcast_to(spread, (num_worlds, 7, 7, 3)),
-            panorama=place.astype(jnp.uint16)[:, None],
-            reward=success.astype(jnp.float32),
-            success=success,
-            terminated=jnp.zeros(num_worlds, bool),
-            truncated=jnp.zeros(num_worlds, bool),
-            length=played,
-            environment=jnp.zeros(num_worlds, jnp.int32),
-            interaction=jnp.zeros((num_worlds, 2), jnp.uint32),
-        )
+        view = jnp.broadcast_to(spread, (num_worlds, 7, 7, 3))
+        panorama, never = place.astype(jnp.uint16)[:, None], jnp.zeros(num_worlds, bool)
+        step = Step.without_task(view, panorama, played, never)
+        return step._replace(reward=success.astype(jnp.float32), success=success)
 
     return World(
         init=init,
         step=step,
         step_with_final=step_with_final,
-        refresh=lambda state: state,
-        report=lambda state: {},
         num_worlds=num_worlds,
         num_actions=num_actions,
         view_shape=(7, 7, 3),

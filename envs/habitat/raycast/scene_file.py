@@ -134,7 +134,8 @@ def _coarsen(mesh: Mesh) -> Mesh:
     for index, image in enumerate(mesh.textures):
         faces = mesh.texture == index
         metres = _areas(mesh.vertices[mesh.faces[faces]]).sum()
-        texels = _areas(mesh.texture_place[faces] * (image.shape[1], image.shape[0])).sum()
+        place = mesh.texture_place[faces] * (image.shape[1], image.shape[0])
+        texels = _areas(place).sum()
         finer = np.sqrt(texels / max(metres, 1e-9)) / TEXELS_PER_METRE
         halvings = max(0, int(np.log2(max(finer, 1.0))))
         for _ in range(halvings):

@@ -91,6 +91,8 @@ def find(name: str) -> Generator:
         ImpossibleEnvironment: no level of that size can be sampled, or the time limit is invalid.
         UnsupportedEnvironment: the world has rules or a task of its own.
     """
+    if not isinstance(name, str):
+        raise ImpossibleEnvironment(str(name), "the name of one environment is needed")
     name, mark, limit = our_name(name).partition("?")
     found = find_own(name) if is_own(name) or is_whole_world(name) else _find(name)
     return _limited(found, limit) if mark else found

@@ -123,7 +123,8 @@ def unchecked_world(name: str, num_worlds: int) -> World:
         UnsupportedEnvironment: the world cannot be made.
     """
     try:
-        world = (_functions[name] if is_own(name) else _maker_of_package(name))(num_worlds)
+        make = _functions[name] if is_own(name) else _maker_of_package(name)
+        world = make(num_worlds)
     except (Exception, SystemExit) as error:
         raise UnsupportedEnvironment(name, in_a_line(error)) from None
     if not isinstance(world, World):

@@ -204,7 +204,8 @@ def connect_all(layout: Layout, rooms: Rooms, key: PRNGKeyArray) -> Rooms:
     walls = shared_walls(layout)
     key_order, key_colors = jax.random.split(key)
     num_walls = len(walls.rooms)
-    free = ~rooms.connected & ~rooms.locked.T.reshape(-1)[walls.rooms].any(1)
+    locked = rooms.locked.T.reshape(-1)[walls.rooms].any(1)
+    free = ~rooms.connected & ~locked
     order = jax.random.bits(key_order, (num_walls,))
     rank = 1 + (order[None, :] < order[:, None]).sum(1, where=free[None, :])
     rank = jnp.where(rooms.connected, 0, jnp.where(free, rank, num_walls + 1))
@@ -254,4 +255,5 @@ def _inside(layout: Layout, room: Room) -> Bool[Array, "height width"]:
     """Return the mask of a room, including its walls."""
     x, y = g.coordinates(layout.height, layout.width)
     left, top = room[0] * (layout.room_size - 1), room[1] * (layout.room_size - 1)
-    return ((x >= left) & (x < left + layout.room_size)) & (y >= top) & (y < top + layout.room_size)
+    in_columns = (x >= left) & (x < left + layout.room_size)
+    return in_columns & (y >= top) & (y < top + layout.room_size)
