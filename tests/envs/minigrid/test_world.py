@@ -152,6 +152,12 @@ def test_a_size_that_cannot_be_is_refused_in_one_line(name, says):
     assert str(error.value).count(name) == 1
 
 
+def test_a_list_where_one_name_is_needed_is_refused_in_a_line():
+    unchecked = inspect.unwrap(find)  # only tests check the types
+    with pytest.raises(envs.minigrid.UnknownEnvironment, match="the name of one environment"):
+        unchecked(["Unlock"])
+
+
 @pytest.mark.parametrize(
     ("names", "number", "line"),
     [
