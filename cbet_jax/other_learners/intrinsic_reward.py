@@ -29,7 +29,8 @@ class IntrinsicReward(VectorWrapper):  # gymnasium before 1.4 has no types of it
     for the episode's last view; the package's own learner rewards the published methods for the
     next one's first view, as the published code does. Methods with networks learn every `unroll`
     steps by themselves, from all of them; `metrics` has what they said then. `state` has counts and
-    networks, changed in place: keep `jax.tree.map(np.array, envs.state)`, and set it to go on.
+    networks, changed in place: keep `jax.tree.map(np.array, envs.state)`; to go on, set it, and
+    choose another `seed`, which draws what comes next.
 
     A view is the observation, or its `image`, an array of bytes; in `gym_vector` it is the agent's
     7x7 view, whatever the observation. Changes are those of the panorama

@@ -163,6 +163,8 @@ class TaskRecord:
             RunDirectoryError: a file is damaged.
         """
         columns = metrics_table.read(metrics)
+        if ("success" in columns) != ("extrinsic_return" in columns):
+            return  # worlds do not measure both: `add` counts nothing
         each = position.frames // position.iterations  # frames of an iteration
         first = min(columns.get("episodes", [0]))  # seed
         seeds = len(self.best_return)

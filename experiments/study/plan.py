@@ -181,7 +181,9 @@ class _Planner(NamedTuple):
         frames = self.study.budget * published // PUBLISHED_FRAMES
         words = (*words, "--env", own_code.given(task))
         words += (*self.study.task_words, *self.chosen.tasks_host)
-        return self._run(stage, name, words, frames, self.chosen.tasks_until)
+        until = self.chosen.tasks_until
+        pauses = until is not None and until < frames
+        return self._run(stage, name, words, frames, until if pauses else None)
 
     def _run(
         self,

@@ -61,6 +61,15 @@ def test_the_plan_says_all_that_is_done_and_where():
         assert only == [job for name, job in where.items() if name.startswith(stage)] != []
 
 
+def test_only_tasks_of_more_frames_pause():
+    chosen = CHOSEN._replace(tasks=("Unlock", "KeyCorridorS3R3"), tasks_until=2_000_000)
+    jobs = {job.name: job for job in plan(Path("study"), StudySettings(**LAPTOP), chosen)}
+    unlock, corridor = (jobs[f"tabula_rasa/{task}/cbet"] for task in chosen.tasks)
+    assert "--until" not in unlock.words  # 900,000 frames
+    assert corridor.words[corridor.words.index("--until") + 1] == "2000000"
+    assert unlock.frames < 2_000_000 <= corridor.frames < 4_500_000
+
+
 @pytest.mark.parametrize(
     ("changed", "expected"),
     [({"actors": 40}, {"worlds": 40}), ({"first_seed": 100}, {})],
