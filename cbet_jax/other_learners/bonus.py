@@ -13,8 +13,7 @@ All can be jitted, scanned and vmapped. They are the package's own methods
 """
 
 from collections.abc import Callable
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import jax
@@ -102,20 +101,35 @@ def bonus(
     """
     settings = settings or TrainSettings()
     settings = replace(settings, method=own.loaded(method), worlds=num_envs, batch=num_envs)
-    intrinsic = make_intrinsic(settings, num_actions)
     rate = optax.constant_schedule(settings.optimizer.learning_rate)
     optimizer = optimizer or rmsprop(settings.optimizer, rate)
+    intrinsic = make_intrinsic(settings, num_actions)
+    made = _Functions(settings, intrinsic, optimizer, tuple(view_shape), num_actions)
+    return Bonus(made.init, made.step, made.update, made.begin, intrinsic.panoramas)
 
-    def init(key: PRNGKeyArray, obs: Observation) -> BonusState:
-        nothing = jnp.zeros(num_envs)
-        _check_shapes(num_envs, obs=obs)
-        first = _step(_seen(obs, view_shape), nothing > 0)
-        refuse_misfit(settings, lambda _: (None, first), num_actions)
-        params, memory = intrinsic.init(key, first)
-        each = {name: optimizer.init(network) for name, network in params.learnt.items()}
+
+@dataclass(frozen=True, eq=False)
+class _Functions:
+    """The functions of a bonus."""
+
+    settings: TrainSettings
+    intrinsic: Intrinsic
+    optimizer: optax.GradientTransformation
+    view_shape: tuple[int, ...]
+    num_actions: int
+
+    def init(self, key: PRNGKeyArray, obs: Observation) -> BonusState:
+        """Return the state before the first step, which begins at `obs`."""
+        envs = self.settings.worlds
+        _check_shapes(envs, obs=obs)
+        first = _step(self._seen(obs), jnp.zeros(envs, bool))
+        refuse_misfit(self.settings, lambda _: (None, first), self.num_actions)
+        params, memory = self.intrinsic.init(key, first)
+        each = {name: self.optimizer.init(network) for name, network in params.learnt.items()}
         return BonusState(params, memory, each)
 
     def step(
+        self,
         state: BonusState,
         key: PRNGKeyArray,
         obs: Observation,
@@ -123,32 +137,105 @@ def bonus(
         next_obs: Observation,
         done: Bool[Array, " N"],
     ) -> tuple[BonusState, Float[Array, " N"]]:
-        one = Batch(obs, action, next_obs, done)
-        _check_shapes(num_envs, **one._asdict())
+        """Count a step of each environment, and return its weighted reward."""
+        envs, one = self.settings.worlds, Batch(obs, action, next_obs, done)
+        _check_shapes(envs, **one._asdict())
         batch = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], one)
-        memory, signal = _observe(intrinsic, state, key[None], batch, view_shape)
-        trajectory = _trajectory(batch, signal, view_shape)
-        params = intrinsic.adapt(state.params, trajectory, unchanged)
-        reward, _ = intrinsic.reward_and_loss(params, trajectory)
-        weighted = jnp.clip(intrinsic.coefficient * reward.reshape(num_envs), -1.0, 1.0)
+        memory, signal = self._observe(state, key[None], batch)
+        trajectory = self._trajectory(batch, signal)
+        params = self.intrinsic.adapt(state.params, trajectory, unchanged)
+        reward, _ = self.intrinsic.reward_and_loss(params, trajectory)
+        weighted = jnp.clip(self.intrinsic.coefficient * reward.reshape(envs), -1.0, 1.0)
         return state._replace(params=params, memory=memory), weighted
 
-    def update(state: BonusState, batch: Batch) -> tuple[BonusState, Metrics]:
+    def update(self, state: BonusState, batch: Batch) -> tuple[BonusState, Metrics]:
+        """Let the method's networks learn once."""
         steps = len(batch.action) or 1
-        _check_shapes(steps, num_envs, **batch._asdict())
+        _check_shapes(steps, self.settings.worlds, **batch._asdict())
         keys = jax.random.split(jax.random.key(0), steps)
         # The shapes of a record that no loss reads.
-        shapes = jax.eval_shape(lambda: _observe(intrinsic, state, keys, batch, view_shape)[1])
+        shapes = jax.eval_shape(lambda: self._observe(state, keys, batch)[1])
         signal = jax.tree.map(lambda leaf: jnp.ones(leaf.shape, leaf.dtype), shapes)
-        trajectory = _trajectory(batch, signal, view_shape)
         params = state.params
-        _, (loss, terms), gradients = rewarded(intrinsic, params, trajectory)
-        learnt, each = update_networks(optimizer, gradients, params.learnt, state.optimizers)
-        params = params._replace(learnt=learnt)
-        return state._replace(params=params, optimizers=each), {"intrinsic_loss": loss, **terms}
+        _, loss, gradients = rewarded(self.intrinsic, params, self._trajectory(batch, signal))
+        learnt, each = update_networks(self.optimizer, gradients, params.learnt, state.optimizers)
+        after = state._replace(params=params._replace(learnt=learnt), optimizers=each)
+        return after, {"intrinsic_loss": loss[0], **loss[1]}
 
-    begin = partial(_begin_episodes, intrinsic, num_envs, view_shape)
-    return Bonus(init, step, update, begin, intrinsic.panoramas)
+    def begin(
+        self,
+        state: BonusState,
+        key: PRNGKeyArray,
+        last: Observation,
+        first: Observation,
+        which: Bool[Array, " N"],
+    ) -> BonusState:
+        """Show one environment after the other a step that leads into its next episode."""
+        _check_shapes(self.settings.worlds, last=last, first=first, which=which)
+        order = jnp.argsort(~which)
+        batch = Batch(last, jnp.zeros(len(which), jnp.int32), first, jnp.ones(len(which), bool))
+        each = self._each_environment(key, batch)
+
+        def begin_one(count: Int[Array, ""], memory: Memory) -> Memory:
+            env = order[count]
+            own = jax.tree.map(lambda leaf, own: leaf[env][None] if own else leaf, memory, each)
+            one = jax.tree.map(lambda leaf: jnp.asarray(leaf)[env][None, None], batch)
+            keys = jax.random.fold_in(key, count)[None]
+            after, _ = self._observe(state._replace(memory=own), keys, one)
+            return jax.tree.map(
+                lambda leaf, own, new: leaf.at[env].set(new[0]) if own else new,
+                *(memory, each, after),
+            )
+
+        return state._replace(memory=jax.lax.fori_loop(0, which.sum(), begin_one, state.memory))
+
+    def _each_environment(self, key: PRNGKeyArray, batch: Batch) -> Any:
+        """Return for each array of a memory whether it has an entry for each environment."""
+
+        def sizes(number: int) -> Any:
+            some = jax.tree.map(lambda leaf: jnp.asarray(leaf)[:number], batch)
+            first = _step(self._seen(some.next_obs), some.done)
+            memory = jax.eval_shape(self.intrinsic.init, key, first)[1]
+            return jax.tree.map(lambda leaf: len(leaf) if leaf.ndim else 0, memory)
+
+        return jax.tree.map(lambda all_, one: all_ != one, sizes(len(batch.action)), sizes(1))
+
+    def _observe(self, state: BonusState, keys: Any, batch: Batch) -> tuple[Memory, ArrayTree]:
+        """Let the method observe steps in a row: `[T, N, ...]`."""
+        after = _step(self._seen(batch.next_obs), jnp.asarray(batch.done, bool))
+        experience = Experience(self._seen(batch.obs).view, batch.action, after)
+        return self.intrinsic.observe(state.params, state.memory, keys, experience)
+
+    def _trajectory(self, batch: Batch, signal: ArrayTree) -> Trajectory:
+        """Return steps in a row as a trajectory."""
+        before, after = (self._seen(obs).view for obs in (batch.obs, batch.next_obs))
+        nothing = jnp.zeros(batch.action.shape)
+        done = jnp.asarray(batch.done, bool)
+        logits = jnp.zeros((*batch.action.shape, 1))
+        return Trajectory(
+            view=jnp.concatenate([before, after[-1:]]),
+            first=jnp.concatenate([jnp.zeros_like(done[:1]), done]),
+            steps=Transition(batch.action, logits, nothing, done, nothing > 0),
+            signal=signal,
+            initial_state=(),
+        )
+
+    def _seen(self, obs: Observation) -> Seen:
+        """Return the view and the panorama of an observation.
+
+        Raises:
+            ValueError: the view has another shape or type, or the panorama fractions.
+        """
+        seen = obs if isinstance(obs, Seen) else Seen(obs, obs)
+        if seen.view.shape[-3:] != self.view_shape:
+            raise ValueError(
+                f"a view must be of shape {self.view_shape}, not {seen.view.shape[-3:]}"
+            )
+        if seen.view.dtype != jnp.uint8:
+            raise ValueError(f"a view must be of uint8, not {seen.view.dtype}")
+        if jnp.issubdtype(seen.panorama.dtype, jnp.inexact):
+            raise ValueError(f"a panorama must be of integers, not {seen.panorama.dtype}")
+        return seen
 
 
 def _check_shapes(*numbers: int, **arrays: Any) -> None:
@@ -160,90 +247,7 @@ def _check_shapes(*numbers: int, **arrays: Any) -> None:
                 raise ValueError(f"{name} is of shape {shape}: there are {there} environments")
 
 
-def _begin_episodes(
-    intrinsic: Intrinsic,
-    num_envs: int,
-    view_shape: tuple[int, int, int],
-    state: BonusState,
-    key: PRNGKeyArray,
-    last: Observation,
-    first: Observation,
-    which: Bool[Array, " N"],
-) -> BonusState:
-    """Show one environment after the other a step that leads into its next episode."""
-    _check_shapes(num_envs, last=last, first=first, which=which)
-    order = jnp.argsort(~which)
-    batch = Batch(last, jnp.zeros(len(which), jnp.int32), first, jnp.ones(len(which), bool))
-    each = _each_environment(intrinsic, key, batch, view_shape)
-
-    def begin_one(count: Int[Array, ""], memory: Memory) -> Memory:
-        env = order[count]
-        own = jax.tree.map(lambda leaf, own: leaf[env][None] if own else leaf, memory, each)
-        one = jax.tree.map(lambda leaf: jnp.asarray(leaf)[env][None, None], batch)
-        keys = jax.random.fold_in(key, count)[None]
-        after, _ = _observe(intrinsic, state._replace(memory=own), keys, one, view_shape)
-        return jax.tree.map(
-            lambda leaf, own, new: leaf.at[env].set(new[0]) if own else new, *(memory, each, after)
-        )
-
-    return state._replace(memory=jax.lax.fori_loop(0, which.sum(), begin_one, state.memory))
-
-
-def _each_environment(
-    intrinsic: Intrinsic, key: PRNGKeyArray, batch: Batch, view_shape: Any
-) -> Any:
-    """Return for each array of a memory whether it has an entry for each environment."""
-
-    def sizes(number: int) -> Any:
-        some = jax.tree.map(lambda leaf: jnp.asarray(leaf)[:number], batch)
-        first = _step(_seen(some.next_obs, view_shape), some.done)
-        memory = jax.eval_shape(intrinsic.init, key, first)[1]
-        return jax.tree.map(lambda leaf: len(leaf) if leaf.ndim else 0, memory)
-
-    return jax.tree.map(lambda all_, one: all_ != one, sizes(len(batch.action)), sizes(1))
-
-
-def _seen(obs: Observation, view_shape: tuple[int, int, int]) -> Seen:
-    """Return the view and the panorama of an observation.
-
-    Raises:
-        ValueError: the view has another shape or type, or the panorama fractions.
-    """
-    seen = obs if isinstance(obs, Seen) else Seen(obs, obs)
-    if seen.view.shape[-3:] != tuple(view_shape):
-        raise ValueError(f"a view must be of shape {view_shape}, not {seen.view.shape[-3:]}")
-    if seen.view.dtype != jnp.uint8:
-        raise ValueError(f"a view must be of uint8, not {seen.view.dtype}")
-    if jnp.issubdtype(seen.panorama.dtype, jnp.inexact):
-        raise ValueError(f"a panorama must be of integers, not {seen.panorama.dtype}")
-    return seen
-
-
 def _step(seen: Seen, done: Bool[Array, "*T N"]) -> Step:
     panorama = jnp.asarray(seen.panorama).reshape(*done.shape, -1)
     length, never = jnp.zeros(done.shape, jnp.int32), jnp.zeros_like(done)
     return Step.without_task(seen.view, panorama, length, never)._replace(terminated=done)
-
-
-def _observe(
-    intrinsic: Intrinsic, state: BonusState, keys: Any, batch: Batch, view_shape: Any
-) -> tuple[Memory, ArrayTree]:
-    """Let the method observe steps in a row: `[T, N, ...]`."""
-    after = _step(_seen(batch.next_obs, view_shape), jnp.asarray(batch.done, bool))
-    experience = Experience(_seen(batch.obs, view_shape).view, batch.action, after)
-    return intrinsic.observe(state.params, state.memory, keys, experience)
-
-
-def _trajectory(batch: Batch, signal: ArrayTree, view_shape: tuple[int, int, int]) -> Trajectory:
-    """Return steps in a row as a trajectory."""
-    before, after = (_seen(obs, view_shape).view for obs in (batch.obs, batch.next_obs))
-    nothing = jnp.zeros(batch.action.shape)
-    done = jnp.asarray(batch.done, bool)
-    logits = jnp.zeros((*batch.action.shape, 1))
-    return Trajectory(
-        view=jnp.concatenate([before, after[-1:]]),
-        first=jnp.concatenate([jnp.zeros_like(done[:1]), done]),
-        steps=Transition(batch.action, logits, nothing, done, nothing > 0),
-        signal=signal,
-        initial_state=(),
-    )

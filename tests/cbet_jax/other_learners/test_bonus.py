@@ -208,7 +208,7 @@ def test_arrays_of_another_number_of_environments_are_refused():
     bonus, key = cbet_jax.bonus("rnd", 4, VIEW, 7, settings=SETTINGS), jax.random.key(0)
     views, actions, done = jnp.zeros((4, *VIEW), jnp.uint8), jnp.zeros(4, int), jnp.zeros(4, bool)
     state = bonus.init(key, views)
-    step = inspect.unwrap(bonus.step)  # only tests check the types
+    step = partial(inspect.unwrap(bonus.step), bonus.step.__self__)  # only tests check the types
     calls = {
         "obs": lambda: bonus.init(key, views[:3]),
         "action": lambda: step(state, key, views, actions[:3], views, done),
@@ -238,4 +238,4 @@ def test_steps_to_learn_from_have_one_shape(wrong, told):
     obs, next_obs = (jnp.zeros((*shape[x], *VIEW), jnp.uint8) for x in ("obs", "next_obs"))
     batch = Batch(obs, jnp.zeros(shape["action"], int), next_obs, jnp.zeros(shape["done"], bool))
     with pytest.raises(ValueError, match=told):
-        inspect.unwrap(bonus.update)(state, batch)
+        inspect.unwrap(bonus.update)(bonus.update.__self__, state, batch)
