@@ -156,11 +156,11 @@ class _Functions:
         # The shapes of a record that no loss reads.
         shapes = jax.eval_shape(lambda: self._observe(state, keys, batch)[1])
         signal = jax.tree.map(lambda leaf: jnp.ones(leaf.shape, leaf.dtype), shapes)
-        params = state.params
-        _, loss, gradients = rewarded(self.intrinsic, params, self._trajectory(batch, signal))
+        params, trajectory = state.params, self._trajectory(batch, signal)
+        _, (loss, terms), gradients = rewarded(self.intrinsic, params, trajectory)
         learnt, each = update_networks(self.optimizer, gradients, params.learnt, state.optimizers)
         after = state._replace(params=params._replace(learnt=learnt), optimizers=each)
-        return after, {"intrinsic_loss": loss[0], **loss[1]}
+        return after, {"intrinsic_loss": loss, **terms}
 
     def begin(
         self,
