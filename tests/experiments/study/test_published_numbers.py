@@ -217,7 +217,7 @@ def test_rewards_in_one_world_beside_cbet():
 
 def test_ride_is_ahead_of_an_untrained_network_in_each_setup():
     untrained = each_seed([*study("study.csv", method="untrained", frames="0")])
-    assert f"ahead of an untrained network's {untrained.mean():.1f}" in prose(EXPLORATION)
+    assert f"ahead of an untrained network ({untrained.mean():.1f})" in prose(EXPLORATION)
     for setup in ("MultiEnv", "DoorKey", "KeyCorridor"):
         ride = each_seed(after_33_million(setup, "ride"))
         assert intervals.difference(ride, untrained).low > 0, setup
