@@ -650,10 +650,16 @@ ARMS = {
     "both": {"target_kl": "0.02", "forward_kl": "yes"},
     "both, weight 5e-4": LAPTOP,
     "only the first, 5e-4": {"target_kl": "0.02", "entropy_weight": "0.0005"},
-    "only the second, 5e-4": {"forward_kl": "yes", "entropy_weight": "0.0005"},
     "neither, 5e-4": {"entropy_weight": "0.0005"},
 }
 LEARNT_TWICE = [(f"MultiRoom-{name}", "0") for name in ("N6", "N12-S10")]
+PLAYED_ON = [("MultiRoom-N6", "1"), ("MultiRoom-N6", "2"), ("ObstructedMaze-2Dlh", "2")]
+TUNED_AND_PLAYED_ON = [
+    ("MultiRoom-N6", "0"),
+    ("MultiRoom-N12-S10", "0"),
+    ("MultiRoom-N12-S10", "3"),
+]
+TUNED_AND_PLAYED_ON += [("ObstructedMaze-2Dlh", "0"), ("ObstructedMaze-2Dlh", "1")]
 LEARNT_TWICE += [(name, "1") for name in ("ObstructedMaze-2Dlh", "MultiRoom-N12-S10")]
 
 
@@ -685,6 +691,13 @@ def test_tasks_played_on():
     assert f"N6 and 2Dlh are kept ({min(map(min, kept)):.0%}".replace("%", " %") in page
     ratios = sorted(played_on(*run, **LAPTOP)[0] / played_on(*run)[0] for run in LEARNT_TWICE)
     assert f"{ratios[0]:.1f} to {ratios[-1]:.1f} times the frames until 95 %" in page
+    kept = [played_on(*run, **LAPTOP)[1] for run in PLAYED_ON]
+    tuned = {**LAPTOP, "fine_tune": "yes", "entropy_weight": "0.001"}
+    kept += [played_on(*run, **tuned)[1] for run in TUNED_AND_PLAYED_ON]
+    assert min(len(after) for after in kept) > 250
+    assert min(map(min, kept)) > 0.93
+    played = sum(map(len, kept)) / 10
+    assert f"fine-tuned copies stay above 93 % ({played:.0f} M, {len(kept)} runs)" in page
 
 
 def test_where_counts_policies_are_sooner():
