@@ -653,7 +653,7 @@ ARMS = {
     "neither, 5e-4": {"entropy_weight": "0.0005"},
 }
 LEARNT_TWICE = [(f"MultiRoom-{name}", "0") for name in ("N6", "N12-S10")]
-PLAYED_ON = [("MultiRoom-N6", "1"), ("MultiRoom-N6", "2"), ("ObstructedMaze-2Dlh", "2")]
+PLAYED_ON = [*(("MultiRoom-N6", seed) for seed in "1234"), ("ObstructedMaze-2Dlh", "2")]
 TUNED_AND_PLAYED_ON = [
     ("MultiRoom-N6", "0"),
     ("MultiRoom-N12-S10", "0"),
