@@ -181,9 +181,7 @@ class _Planner(NamedTuple):
         frames = self.study.budget * published // PUBLISHED_FRAMES
         words = (*words, "--env", own_code.given(task))
         words += (*self.study.task_words, *self.chosen.tasks_host)
-        until = self.chosen.tasks_until
-        pauses = until is not None and until < frames
-        return self._run(stage, name, words, frames, until if pauses else None)
+        return self._run(stage, name, words, frames, self.chosen.tasks_until)
 
     def _run(
         self,
@@ -202,7 +200,7 @@ class _Planner(NamedTuple):
                 f"({chunk}): choose a larger one"
             )
         words = (*study.words, "--frames", str(frames), *words, *self.chosen.host)
-        words += ("--until", str(until)) if until else ()
+        words += ("--until", str(until)) if until and until < frames else ()
         now = study.chunk_end(min(frames, until or frames), actors)
         words += ("--no-film", "--out", str(place))
         return Job(name, COMMANDS[stage], place, words, now, study.seeds)
