@@ -97,10 +97,10 @@ def _integer_bounds(seen: jax.ShapeDtypeStruct, bounds: Bounds | None) -> tuple[
         return 0, 1
     type_bounds = jnp.iinfo(seen.dtype)
     low, high = (type_bounds.min, type_bounds.max) if bounds is None else bounds
-    lowest, highest = np.min(low), np.max(high)
-    if not (np.isfinite(lowest) and np.isfinite(highest) and lowest <= highest):
-        raise ValueError("bounds must be finite, each low below its high")
-    return max(int(lowest), int(type_bounds.min)), min(int(highest), int(type_bounds.max))
+    lowest, highest = max(np.min(low), type_bounds.min), min(np.max(high), type_bounds.max)
+    if not (np.isfinite(low).all() and np.isfinite(high).all() and lowest <= highest):
+        raise ValueError(f"bounds must be finite, in {seen.dtype}'s range, and low at most high")
+    return int(lowest), int(highest)
 
 
 def _coarse(numbers: UInt8[Array, "*shape"], levels: int) -> UInt8[Array, "*shape"]:

@@ -137,7 +137,8 @@ def render(name: str, options: DoctorOptions) -> str:
     workers = WorkerPool(settings._replace(start_limit=START_LIMIT_SECONDS), 1)
     try:
         began = time.perf_counter()
-        workers.reset([0])
+        if workers.reset([0]) == [None]:
+            raise RuntimeError("the simulator died while it rendered")
         milliseconds = 1000 * (time.perf_counter() - began)
         view, panorama = workers.images.views[0], workers.images.panoramas[0]
         if options.out is not None:

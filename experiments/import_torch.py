@@ -338,7 +338,7 @@ def write(
 
     iterations = settings.train.iterations
     rows = metrics_table.HEADER.encode()
-    digest = metrics_table.digest_of(rows)
+    digest = metrics_table.rows_digest(rows)
     position = checkpoint.Position(iterations, settings.train.frames, len(rows), digest)
     with directory.lock():
         directory.metrics.write_bytes(rows)

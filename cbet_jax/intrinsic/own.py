@@ -93,8 +93,8 @@ def _made(name: str, make: Callable[..., Any], settings: TrainSettings, actions:
     has_own = is_dataclass(default) and not isinstance(default, type)
     if settings.own and not has_own:
         raise SettingsError(f"{own_code.plain(name)} has no settings of its own: leave --own out")
-    own = (own_settings(default, settings.own),) if has_own else ()
     with own_code.told_in_a_line(own_code.plain(name)):
+        own = (own_settings(default, settings.own),) if has_own else ()
         method = make(settings, actions, *own)
     if not isinstance(method, Intrinsic):
         raise SettingsError(

@@ -137,6 +137,7 @@ class RunDirectory:
                 yield
             finally:
                 os.close(self._handle)
+                self._handle = -1
 
     @contextmanager
     def held(self) -> Iterator["RunDirectory"]:

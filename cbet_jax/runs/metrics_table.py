@@ -8,8 +8,9 @@ No pandas: reading and writing are ten lines each, and it would add 60 MB to an 
 
 import csv
 import hashlib
+import io
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
@@ -62,17 +63,14 @@ class Table:
             The length of the table in bytes.
         """
         length, seeds = next(iter(chunk.values())).shape
-        cells = {name: _quoted(name) for name in chunk}
         # str() of a float32 is the shortest text that reads back as the same number.
-        rows = [
-            f"{self._first_seed + seed},{frames + (i + 1) * frames_per_iteration},{cells[name]},"
-            f"{chunk[name][i, seed]!s}\n"
+        content = lines(
+            (self._first_seed + seed, frames + (i + 1) * frames_per_iteration, name, str(value))
             for i in range(length)
             for seed in range(seeds)
             for name in sorted(chunk)
-            if not np.isnan(chunk[name][i, seed])
-        ]
-        content = "".join(rows).encode()
+            if not np.isnan(value := chunk[name][i, seed])
+        )
         self._digest.update(content)
         self._file.write(content)
         return self._file.tell()
@@ -86,6 +84,13 @@ class Table:
         self._file.flush()
         os.fsync(self._file.fileno())
         check_same(self._file.fileno(), self._path)
+
+
+def lines(rows: Iterable[tuple[object, ...]]) -> bytes:
+    """Return rows of the table as its file has them."""
+    text = io.StringIO(newline="")
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue().encode()
 
 
 @contextmanager
@@ -110,14 +115,14 @@ def rows_until(path: Path, position: "Position") -> bytes:
         UnreadableError: it does not hold them any more.
     """
     rows = read_bytes(path, position.metrics_bytes) if path.exists() else b""
-    if position.metrics_bytes and digest_of(rows) != position.metrics_digest:
+    if position.metrics_bytes and rows_digest(rows) != position.metrics_digest:
         raise UnreadableError(
             f"{path} is damaged: it is not what was written by {position.frames:,} frames"
         )
     return rows
 
 
-def digest_of(rows: bytes) -> str:
+def rows_digest(rows: bytes) -> str:
     """Return the digest of a table that a checkpoint keeps."""
     return hashlib.sha256(rows).hexdigest()
 
@@ -155,11 +160,6 @@ def read(path: Path) -> dict[str, dict[int, Column]]:
     }
 
 
-def _quoted(name: str) -> str:
-    """Return a cell of the table; a world's file name may have a comma."""
-    return '"' + name.replace('"', '""') + '"' if "," in name or '"' in name else name
-
-
 def _with_episodes(column: Column, ended: Column | None) -> Column:
     """Return a column with the episodes of another, if it has them all."""
     if ended is None or not np.isin(column.frames, ended.frames).all():
@@ -194,6 +194,7 @@ def means(chunk: Chunk) -> dict[str, float]:
     for name, values in chunk.items():
         known = ~np.isnan(values)
         if known.any():
-            episodes = chunk.get(episodes_of(name), np.ones_like(values))
-            found[name] = float(np.average(values[known], weights=episodes[known]))
+            episodes = chunk.get(episodes_of(name), np.ones_like(values))[known]
+            weights = episodes if episodes.any() else None
+            found[name] = float(np.average(values[known], weights=weights))
     return found

@@ -76,7 +76,7 @@ def pack(directory: RunDirectory, seed_index: int, path: Path) -> None:
     record = {
         "settings": to_json(ended),
         "frames": frames,
-        "metrics": _last_interactions(directory),
+        "metrics": _last_interactions(directory, ended.first_seed),
     }
     checkpoint.write_file(path, checkpoint.on_host({"learner": {"policy": own}}), record)
 
@@ -122,23 +122,19 @@ def _save(directory: RunDirectory, packed: Packed) -> None:
     """Save the run of a policy: settings, a checkpoint, and the known metrics."""
     settings, frames = packed.settings, packed.frames
     directory.create(settings)
-    rows = [
-        f"{settings.first_seed},{frames},{world},{value}\n"
-        for world, value in packed.metrics.items()
-    ]
-    table = (metrics_table.HEADER + "".join(rows)).encode()
+    rows = ((settings.first_seed, frames, world, value) for world, value in packed.metrics.items())
+    table = metrics_table.HEADER.encode() + metrics_table.lines(rows)
     directory.metrics.write_bytes(table)
     iterations = frames // settings.train.iteration_frames
-    position = Position(iterations, frames, len(table), metrics_table.digest_of(table))
+    position = Position(iterations, frames, len(table), metrics_table.rows_digest(table))
     checkpoint.save(directory.checkpoints, {"learner": {"policy": packed.params.learnt}}, position)
 
 
-def _last_interactions(directory: RunDirectory) -> dict[str, float]:
-    """Return the interactions in each world over the last tenth of a run."""
+def _last_interactions(directory: RunDirectory, seed: int) -> dict[str, float]:
+    """Return a seed's interactions in each world over the last tenth of a run."""
     table = metrics_table.read(directory.metrics) if directory.metrics.is_file() else {}
-    last: dict[str, float] = {}
-    for name, seeds in table.items():
-        if name.startswith(INTERACTIONS):
-            ends = [column.values[-max(1, len(column.values) // 10) :] for column in seeds.values()]
-            last[name] = float(np.mean([values.mean() for values in ends]))
-    return last
+    return {
+        name: float(seeds[seed].values[-max(1, len(seeds[seed].values) // 10) :].mean())
+        for name, seeds in table.items()
+        if name.startswith(INTERACTIONS) and seed in seeds
+    }

@@ -42,6 +42,7 @@ def reading(path: Path) -> Iterator[None]:
         raise
     except Exception as error:  # a damaged file can raise any error of its readers
         said = error.strerror if isinstance(error, OSError) else str(error)
+        said = f"it lacks {said}" if isinstance(error, KeyError) else said
         reason = (said or type(error).__name__).splitlines()[0]
         raise UnreadableError(f"{path} cannot be read: {reason}") from error
 

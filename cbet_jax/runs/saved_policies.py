@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Key, PRNGKeyArray
+from flax.traverse_util import unflatten_dict
+from jaxtyping import Array, Key
 
 from cbet_jax.agent import Agent, AgentParams, Bias, world_agent
 from cbet_jax.config import ObservationSettings, RunSettings, TransferSettings
@@ -86,14 +87,15 @@ def load_params(directory: RunDirectory, frames: Checkpoint = None) -> Loaded[Ag
         if loaded is None:
             raise RunDirectoryError(f"{directory.root} holds no checkpoint yet")
         return loaded
-    saved = (*checkpoints(directory.checkpoints), *checkpoints(directory.policies), *best)
-    found = [path for path in saved if frames_of(path) == frames]
-    if not found:
+    # Best policies last: those of several seeds may be of different frames.
+    saved = (*checkpoints(directory.policies), *checkpoints(directory.checkpoints), *best)
+    found = next((path for path in saved if frames_of(path) == frames), None)
+    if found is None:
         there = ", ".join(map(str, sorted(set(map(frames_of, saved))))) or "none"
         raise RunDirectoryError(
             f"no checkpoint at {frames} frames in {directory.root}; there: {there}"
         )
-    return Loaded(*read(found[-1]), found[-1])
+    return Loaded(*read(found), found)
 
 
 def without_reference(
@@ -130,15 +132,8 @@ def _agent_params(learnt: dict[str, Any], fixed: dict[str, Any] | None = None) -
 
 def _nested(arrays: Mapping[str, Any], prefix: str) -> dict[str, Any]:
     """Return the arrays with a prefix as the tree that their names describe."""
-    tree: dict[str, Any] = {}
-    for name, array in arrays.items():
-        if name.startswith(prefix):
-            *path, last = name.removeprefix(prefix).split(".")
-            branch = tree
-            for part in path:
-                branch = branch.setdefault(part, {})
-            branch[last] = array
-    return tree
+    own = {name.removeprefix(prefix): a for name, a in arrays.items() if name.startswith(prefix)}
+    return unflatten_dict(own, sep=".")
 
 
 def make_initializer(agent: Agent) -> Initializer:
@@ -156,12 +151,11 @@ def untrained(
     if settings.transfer and settings.transfer.fine_tune:
         return policies.params._replace(learnt=policies.params.fixed.policy.learnt)
 
-    def begin(_: PRNGKeyArray, fixed: Any) -> Any:
-        return policies.agent.schedule(fixed, jnp.zeros(()))
-
-    keys = seed_keys(settings.seeds, settings.first_seed)
-    drawn = (init or make_initializer(policies.agent))(keys)
-    return drawn._replace(fixed=jax.vmap(begin)(keys, policies.params.fixed))
+    drawn = (init or make_initializer(policies.agent))(
+        seed_keys(settings.seeds, settings.first_seed)
+    )
+    begin = jax.vmap(policies.agent.schedule, (0, None), axis_size=settings.seeds)
+    return drawn._replace(fixed=begin(policies.params.fixed, jnp.zeros(())))
 
 
 def _misfit(directory: RunDirectory, name: str, found: np.ndarray | None, world: World) -> str:

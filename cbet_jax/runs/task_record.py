@@ -163,8 +163,9 @@ class TaskRecord:
             RunDirectoryError: a file is damaged.
         """
         columns = metrics_table.read(metrics)
-        if ("success" in columns) != ("extrinsic_return" in columns):
-            return  # worlds do not measure both: `add` counts nothing
+        ended = any(column.values.any() for column in columns.get("episodes", {}).values())
+        if ended and not {"success", "extrinsic_return"} <= columns.keys():
+            return  # a world lacks one of them: `add` counts nothing
         each = position.frames // position.iterations  # frames of an iteration
         first = min(columns.get("episodes", [0]))  # seed
         seeds = len(self.best_return)

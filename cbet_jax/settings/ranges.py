@@ -10,7 +10,6 @@ counts are ever reset (`counts.reset_probability`, `counts.random_resets`).
 """
 
 import functools
-import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
@@ -18,7 +17,6 @@ from types import UnionType
 from typing import (
     Annotated,
     Any,
-    ClassVar,
     Literal,
     TypeVar,
     Union,
@@ -66,8 +64,7 @@ def at_most(most: int) -> Requirement:
 LARGEST_INT = 2**31 - 1  # the program counts with 32 bits
 MOST_FRAMES = 10**12
 SEED_RANGE = 2**32  # seeds wrap there
-FINITE = Requirement("a finite number", math.isfinite)
-FLOAT32 = Requirement("at most 3.4e38", lambda x: abs(x) <= 3.4e38)
+FLOAT32 = Requirement("a finite number of at most 3.4e38", lambda x: abs(x) <= 3.4e38)
 SHOWN = 60  # characters of a value in a message
 KINDS = {int: "a whole number", float: "a number", bool: "True or False", str: "text"}
 
@@ -103,8 +100,8 @@ def check_fields(settings: Any, prefix: str = "") -> None:
         name, value = prefix + field, getattr(settings, field)
         if not _is_of(value, hint):
             raise SettingsError(f"{name} must be {_described(hint)}, not {value!r:.{SHOWN}}")
-        of_numbers = (FINITE, FLOAT32) if isinstance(value, float) else ()
-        for part in (*of_numbers, *parts_of(hint)):
+        parts = [*parts_of(hint)]
+        for part in (FLOAT32, *parts) if float in parts else parts:
             if value is not None and isinstance(part, Requirement) and not part.holds(value):
                 raise SettingsError(f"{name} must be {part.text}, not {value}")
 
@@ -129,8 +126,7 @@ def check_between(name: str, value: int, low: int, high: int) -> None:
 @functools.cache
 def hints(kind: type) -> dict[str, Any]:
     """Return the types of a dataclass's fields, by name."""
-    found = get_type_hints(kind, include_extras=True)
-    return {name: hint for name, hint in found.items() if get_origin(hint) is not ClassVar}
+    return get_type_hints(kind, include_extras=True)
 
 
 def parts_of(hint: Any) -> Iterator[Any]:

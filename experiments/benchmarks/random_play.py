@@ -13,13 +13,13 @@ from cbet_jax.config import CountSettings, TrainSettings
 from cbet_jax.intrinsic.cbet import cbet
 from cbet_jax.intrinsic.interface import Experience, Params
 from cbet_jax.types import LSTMState, Trajectory, Transition
+from envs.names import ACTIONS
 from envs.types import World
 from experiments.benchmarks import timing
 from experiments.benchmarks.timing import TimedTask
 
 STEPS = 100  # steps of each world in one call of a compiled loop
 MINIGRID_STEPS = 1000  # steps of each environment in one call
-MINIGRID_ACTIONS = 7
 
 
 class RandomPlay:
@@ -46,11 +46,8 @@ class RandomPlay:
 
     def task(self) -> TimedTask:
         """Return the play as a task."""
-        self.carry = self.start(jax.random.key(0))
-        return TimedTask(self._run, STEPS * self.world.num_worlds, "step")
-
-    def _run(self) -> None:
-        self.carry = jax.block_until_ready(self.play(self.carry)[0])
+        play = timing.repeated(lambda carry: self.play(carry)[0], self.start(jax.random.key(0)))
+        return TimedTask(play, STEPS * self.world.num_worlds)
 
     def step(self, state: Any, key: PRNGKeyArray) -> tuple[Any, Any]:
         """Take a random action in every world."""
@@ -89,14 +86,14 @@ def minigrid_steps(names: Sequence[str]) -> TimedTask:
 
     def run() -> None:
         for environment in environments:
-            for action in random.integers(MINIGRID_ACTIONS, size=MINIGRID_STEPS):
+            for action in random.integers(len(ACTIONS), size=MINIGRID_STEPS):
                 _, _, terminated, truncated, _ = environment.step(action)
                 if terminated or truncated:
                     environment.reset()
 
     for environment in environments:
         environment.reset(seed=0)
-    return TimedTask(run, MINIGRID_STEPS * len(names), "step")
+    return TimedTask(run, MINIGRID_STEPS * len(environments))
 
 
 def in_minigrid(name: str) -> Callable[[], Any] | None:
@@ -136,4 +133,4 @@ def navix_steps(name: str, num_worlds: int) -> TimedTask:
         return timestep, key
 
     start = play((timestep, jax.random.key(1)))  # types of fields may change in the first call only
-    return TimedTask(timing.repeated(play, start), STEPS * num_worlds, "step")
+    return TimedTask(timing.repeated(play, start), STEPS * num_worlds)

@@ -36,10 +36,10 @@ class Findings:
             key = row.stage, row.setup, row.method, row.environment, row.metric
             self._values.setdefault(key, {}).setdefault(row.frames, {})[row.seed] = row.value
             self._longest[key[3:]] = max(self._longest.get(key[3:], 0), row.frames)
-            self._actors[row.setup, row.method] = row.actors
             if row.metric == ENDED:
                 self.diverged[key[:4]] = row.frames
             if row.stage == EVALUATION:
+                self._actors[row.setup, row.method] = row.actors
                 self._evaluated.setdefault((row.setup, row.method), set()).add(row.frames)
 
     def names(self, stage: str, field: int) -> list[str]:
@@ -137,11 +137,11 @@ class Findings:
             values = {}
             for seed in set.intersection(*map(set, (lengths, *shares))):
                 pooled = np.array([np.average(s[seed], weights=lengths[seed]) for s in shares])
-                entropy = metric == ENTROPY
+                is_share = metric in SHARES
                 values[seed] = (
-                    intervals.normalized_entropy(pooled)
-                    if entropy
-                    else pooled[SHARES.index(metric)]
+                    pooled[SHARES.index(metric)]
+                    if is_share
+                    else intervals.normalized_entropy(pooled)
                 )
         else:
             values = {seed: float(each.mean()) for seed, each in scores(metric).items()}

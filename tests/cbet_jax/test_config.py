@@ -24,6 +24,11 @@ from tests.support.worlds import corridor
 
 
 @dataclass(frozen=True)
+class Walk:
+    metres: float
+
+
+@dataclass(frozen=True)
 class Pet:
     kind: Literal["cat", "dog"] | None = None
 
@@ -75,6 +80,7 @@ def test_no_two_seeds_are_the_same():
         (lambda: CountSettings(capacity=8), "capacity must be a power of two of 16 or more, not 8"),
         (lambda: CountSettings(capacity=48), "capacity must be a power of two"),
         (lambda: check_fields(Pet("cow")), "kind must be cat or dog, not 'cow'"),
+        (lambda: check_fields(Walk(10**39)), "metres must be a finite number of at most 3.4e38"),
         (lambda: AuxiliarySettings(channels=()), "channels must be one or more numbers"),
         (lambda: RunSettings(environments=()), "at least one environment"),
         (lambda: RunSettings(environments=("A", "B", "A")), "environment 'A' is named twice"),

@@ -29,6 +29,12 @@ def test_the_embedded_simulator_renders_a_frame(tmp_path) -> None:
     assert picture.std() > doctor.FLAT_DEVIATION
 
 
+def test_a_simulator_that_dies_while_it_renders_is_said_to(monkeypatch) -> None:
+    monkeypatch.setattr(doctor.WorkerPool, "reset", lambda workers, seeds: [None])
+    with pytest.raises(RuntimeError, match="died while it rendered"):
+        doctor.render("raycast", DoctorOptions())
+
+
 def test_a_simulator_that_is_missing_comes_with_its_installation(monkeypatch, capsys) -> None:
     monkeypatch.delenv(habitat.PYTHON, raising=False)
     tried = doctor.attempts(DoctorOptions(simulator_python=sys.executable))

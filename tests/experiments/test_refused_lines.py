@@ -41,7 +41,7 @@ REFUSED = {  # command -> words of the line -> part of the answer
         "--own a=1 --own b=1": "--own is given twice",
         "--frames": "--frames",
         "--worlds 41 --batch 32": "do not divide",
-        "--optimizer.learning-rate nan": "a finite number, not nan",
+        "--optimizer.learning-rate nan": "a finite number of at most 3.4e38, not nan",
         "--counts.keys ternary": "counts.keys=ternary codes the pixels",
         "--frames 9 --keep-at 10": "keep_at must be in 1..9, not 10",
         "--method count --seeds 10000": "smaller --counts.capacity",

@@ -178,7 +178,10 @@ def _share(size: int) -> int:
         else:
             with tempfile.TemporaryFile() as file:
                 memory = os.dup(file.fileno())
-        os.posix_fallocate(memory, 0, size)
+        if hasattr(os, "posix_fallocate"):
+            os.posix_fallocate(memory, 0, size)
+        else:
+            os.ftruncate(memory, size)
     except OSError as error:
         if memory >= 0:
             os.close(memory)

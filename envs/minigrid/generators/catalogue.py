@@ -72,7 +72,12 @@ NOT_PLAYED = {
     "GoToDoor": _IN_WORDS,
     "GoToObject": _IN_WORDS,
     "PutNear": _IN_WORDS,
-    **dict.fromkeys(("Empty", "FourRooms"), "it is navix's: say Navix-, as in Navix-Empty-8x8-v0"),
+    "Memory": "its task is to recall what the agent saw at the start",
+    "RedBlueDoors": "its task is to open two doors in order",
+    **dict.fromkeys(
+        ("Empty", "FourRooms", "LockedRoom", "DistShift", "Playground"),
+        "it is navix's: say Navix-, as in Navix-Empty-8x8-v0",
+    ),
 }
 _LIMIT = re.compile(r"max_steps=([1-9]\d{0,6})")
 
@@ -125,7 +130,7 @@ def _find(name: str) -> Generator:
         raise ImpossibleEnvironment(name, str(error)) from None
     if generator is None:
         for family, reason in NOT_PLAYED.items():
-            if f"{name}-".startswith(f"{family}-"):
+            if re.match(rf"{family}(S?\d|-|$)", name):
                 raise UnsupportedEnvironment(name, reason)
         raise UnknownEnvironment(name, NAMES)
     if max(generator.width, generator.height) > MAX_SIDE:

@@ -97,6 +97,12 @@ def test_a_mean_of_episodes_knows_how_many_they_were(tmp_path):
     assert read["episodes"][0].episodes is None
 
 
+def test_a_mean_without_episodes_is_that_of_its_values():
+    """Such as of a method's own metric, in a chunk in which no episode ended."""
+    chunk = {"success": np.array([[1.0], [3.0]]), "episodes": np.zeros((2, 1))}
+    assert metrics_table.means(chunk)["success"] == 2
+
+
 def test_numbers_that_are_not_finite_are_left_out(tmp_path):
     path = tmp_path / "metrics.csv"  # of a run that diverged
     path.write_text(metrics_table.HEADER + "0,10,loss,2.0\n0,20,loss,inf\n0,20,entropy,nan\n")

@@ -37,7 +37,7 @@ def folder(tmp_path_factory):
     root = tmp_path_factory.mktemp("trained") / "run"
     directory = save_run(root, RunSettings(PRESETS["smoke"].train, WORLDS, 2, first_seed=7))
     rows = [
-        f"7,80,interactions/{world},{value}\n" for world, value in zip(WORLDS, (1, 9), strict=True)
+        f"8,80,interactions/{world},{value}\n" for world, value in zip(WORLDS, (1, 9), strict=True)
     ]
     directory.metrics.write_text(HEADER + "".join(rows))
     (root.parent / "files").mkdir()

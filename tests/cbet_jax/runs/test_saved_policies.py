@@ -1,10 +1,11 @@
 """Policies that a stranger has saved: those of a run, or refused in one line."""
 
+import contextlib
 import shutil
 
 import pytest
 
-from cbet_jax.runs import checkpoint
+from cbet_jax.runs import checkpoint, policy
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError, checkpoints, frames_of
 from cbet_jax.runs.reading import UnreadableError
 from cbet_jax.runs.saved_policies import load_params, load_policies
@@ -31,6 +32,8 @@ def test_a_forged_checkpoint_is_harmless_or_refused(kind, saved, tmp_path):
         status, said = 3 if isinstance(error, UnreadableError) else 2, str(error)
     assert status in statuses
     assert "\n" not in said
+    with contextlib.suppress(RunDirectoryError, MemoryError):
+        policy.load(run.root)  # without worlds, which would tell other shapes
 
 
 def test_the_best_policies_are_found_by_their_frames(saved, tmp_path):
@@ -41,3 +44,12 @@ def test_the_best_policies_are_found_by_their_frames(saved, tmp_path):
     run.best.mkdir()
     best = newest.rename(run.best / newest.name)
     assert load_params(run, frames_of(best)).path == best
+
+
+def test_a_checkpoint_goes_before_the_best_policies_of_the_same_frames(saved, tmp_path):
+    """Among those a seed's may be older."""
+    run = RunDirectory(shutil.copytree(saved.root, tmp_path / "run"))
+    newest = checkpoints(run.checkpoints)[-1]
+    shutil.copytree(newest, run.best / newest.name)
+    assert load_params(run, frames_of(newest)).path == newest
+    assert load_params(run).path == load_params(run, "best").path == run.best / newest.name

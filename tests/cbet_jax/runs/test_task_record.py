@@ -114,12 +114,14 @@ def test_a_restored_record_is_that_of_each_seed(late, tmp_path):
     assert restored.ending == live.ending == ""
 
 
-def test_a_restored_record_of_worlds_that_measure_no_success_ends_nothing_either(tmp_path):
+@pytest.mark.parametrize("unmeasured", [("success",), ("success", "extrinsic_return")])
+def test_a_restored_record_of_worlds_without_success_ends_nothing_either(unmeasured, tmp_path):
     rule = EarlyEnd(without_success=CHUNK)
     live, restored = TaskRecord(1, ACTORS, rule), TaskRecord(1, ACTORS, rule)
     with metrics_table.table(tmp_path / "metrics.csv", 0, Position()) as rows:
         ended = chunk((0.5,))
-        del ended["success"]
+        for name in unmeasured:
+            del ended[name]
         assert not live.add(CHUNK, ended).any()
         size = rows.append(ended, 0, CHUNK)
     restored.restore(tmp_path / "best", tmp_path / "metrics.csv", Position(1, CHUNK, size, ""), 1)

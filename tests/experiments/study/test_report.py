@@ -83,6 +83,12 @@ def test_tables_of_several_studies_are_read_as_one(tmp_path):
             results.read_together([first, third])
 
 
+def test_actors_are_those_of_pretraining():
+    evaluated = Result(EVALUATION, "MultiEnv", "cbet", 0, "Unlock", "success_rate", 50, 16, 0.7)
+    task = evaluated._replace(stage=TRANSFER_STAGE, actors=128)
+    assert Findings([evaluated, task]).actors("MultiEnv", "cbet") == 16
+
+
 def test_a_mean_over_setups_needs_all_of_them():
     known = [
         *evaluations("MultiEnv", "cbet", SUCCESS, [0.5, 0.7]),
@@ -276,7 +282,7 @@ def test_what_is_published_belongs_to_a_table():
 
 def test_profiles_show_the_policies_of_each_setup(tmp_path, monkeypatch):
     shown = []
-    monkeypatch.setattr(pictures.figures, "lines", lambda *given: shown.extend(given[2]))
+    monkeypatch.setattr(pictures.figures, "draw_lines", lambda *given: shown.extend(given[2]))
     known = [
         Result(TRANSFER_STAGE, setup, "cbet", 0, task, "extrinsic_return", 100, 10, value)
         for setup, value in (("MultiEnv", 0.9), ("DoorKey", 0.1))

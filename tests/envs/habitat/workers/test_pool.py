@@ -107,6 +107,13 @@ def open_scene(scene, folder, agent):
     assert workers_of(settings).hello.simulator == "0.25 by 1.25"
 
 
+def test_runs_without_linuxs_own_calls(workers_of, monkeypatch) -> None:
+    """As on macOS."""
+    for name in ("memfd_create", "posix_fallocate"):
+        monkeypatch.delattr(os, name)
+    assert workers_of(own("fine")).reset([0]) != [None]
+
+
 def test_runs_without_jax_and_cuda(raycasts) -> None:
     pid = pids(raycasts)[0]
     assert os.getpgid(pid) != os.getpgid(0)  # a terminal's Ctrl-C does not reach it
