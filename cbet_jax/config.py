@@ -41,7 +41,7 @@ RESET_PROBABILITY = 0.001  # C-BET's p (paper, appendix "Hyperparameter Details"
 MAX_ROLLOUTS = 8  # most rollouts in an iteration; the data of more would grow stale
 
 Factors = Literal["float32", "bfloat16"]
-View = Literal["egocentric", "panoramic"]
+CountedView = Literal["egocentric", "panoramic"]
 Bootstrap = Literal["next", "before", "final"]
 PolicyView = Literal["egocentric", "full", "rgb", "full-rgb"]
 ViewSize = Annotated[int, Requirement("odd and in 3..31", lambda x: x % 2 and 3 <= x <= 31)]
@@ -137,8 +137,8 @@ class CountSettings:
     episodic: Static[bool] = False
     capacity: Static[Slots | None] = None  # slots in a table (None: enough for the method)
     shared: Static[bool] = False  # one table for all actors, instead of one for each
-    states: Static[View] = "egocentric"  # the view that identifies a state
-    changes: Static[View] = "panoramic"  # the view whose difference is a change
+    states: Static[CountedView] = "egocentric"  # the view that identifies a state
+    changes: Static[CountedView] = "panoramic"  # the view whose difference is a change
     #: how observations are identified: by exact value, or by a ternary hash code (images only)
     keys: Static[Keys] = "exact"
     #: w of the ternary code: uniform in (-1, 1) as in the published code, or standard normal as in
@@ -151,7 +151,7 @@ class CountSettings:
 
 @dataclass(frozen=True)
 class AuxiliarySettings:
-    """The networks of RND, Curiosity and RIDE, and how they learn."""
+    """The networks of methods, how they learn, and the views that NGU and RE3 remember."""
 
     channels: Static[Filters] = (32, 32, 128)  # filters of each convolution of an embedding
     hidden_units: Static[Units] = 256  # hidden layer of the inverse and the forward model

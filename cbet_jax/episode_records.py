@@ -17,7 +17,7 @@ from envs.types import Step, World
 FEWEST_SLOTS = 64
 
 
-class Episodes(NamedTuple):
+class CurrentEpisodes(NamedTuple):
     """The current episodes of `N` worlds, up to the last step."""
 
     ended: Bool[Array, " N"]  # at the last step
@@ -32,7 +32,7 @@ class Recorded(NamedTuple):
     """The state of worlds that keep records."""
 
     worlds: ArrayTree
-    episodes: Episodes
+    episodes: CurrentEpisodes
     met: CountTable  # interactions of the current episodes, arrays [N, ...]
 
 
@@ -45,7 +45,7 @@ def with_episode_records(world: World[Any]) -> World[Recorded]:
     def init(beginning: Any) -> tuple[Recorded, Step]:
         worlds, step = world.init(beginning)
         number = world.num_worlds
-        episodes = Episodes(
+        episodes = CurrentEpisodes(
             ended=jnp.zeros(number, bool),
             environment=step.environment,
             success=jnp.zeros(number, bool),
@@ -61,7 +61,7 @@ def with_episode_records(world: World[Any]) -> World[Recorded]:
         before, goes_on = state.episodes, ~state.episodes.ended
         met, count = jax.vmap(visit)(state.met, step.interaction)
         is_new = (count == 1) & step.interaction.any(axis=-1)
-        episodes = Episodes(
+        episodes = CurrentEpisodes(
             ended=step.ended,
             environment=step.environment,
             success=before.success & goes_on | step.success,

@@ -74,16 +74,17 @@ def _evaluate(
     agent: Agent, world: World, params: AgentParams, beginning: Any, action_key: PRNGKeyArray
 ) -> Episodes:
     nothing = jnp.zeros(world.num_worlds, jnp.int32)
+    never = jnp.zeros(world.num_worlds, bool)
     start = _Play(
         actor=begin_actor(agent, world, *world.init(beginning)),
         episodes=Episodes(
-            success=nothing > 0,
+            success=never,
             interactions=nothing,
             length=nothing,
             extrinsic_return=jnp.zeros(world.num_worlds),
             actions=jnp.zeros((world.num_worlds, world.num_actions), jnp.int32),
         ),
-        over=nothing > 0,
+        over=never,
         key=action_key,
     )
     params = agent.precompute(params, start.actor.step.policy_view)

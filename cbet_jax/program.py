@@ -93,12 +93,12 @@ def make_program(
         return of_one
 
     def begin(keys: Key[Array, " seeds"]) -> TrainState:
-        each = partial(_map_seeds, of_agent(init), in_row, at_once)
+        each = partial(_map_agents, of_agent(init), in_row, at_once)
         return sharding.over_seeds(mesh, each)((of_each_agent, keys))
 
     def advance(state: TrainState) -> tuple[TrainState, Metrics]:
         chunk = of_agent(partial(_chunk, iterations_per_chunk))
-        each = partial(_update_seeds, chunk, in_row, at_once)
+        each = partial(_update_agents, chunk, in_row, at_once)
         state, metrics = sharding.over_seeds(mesh, each)((of_each_agent, state))
         return state, {name: values.T for name, values in metrics.items()}
 
@@ -135,23 +135,23 @@ def _chunk(iterations: int, trainer: Trainer, state: TrainState) -> tuple[TrainS
     return jax.lax.scan(iterate_once, state, length=iterations)
 
 
-def _map_seeds[X, Y](function: Callable[[X], Y], seeds: int, at_once: int, tree: X) -> Y:
-    """Apply `function` to each agent of arrays `[seeds, ...]`, `at_once` of them side by side."""
-    if seeds == 1:
+def _map_agents[X, Y](function: Callable[[X], Y], agents: int, at_once: int, tree: X) -> Y:
+    """Apply `function` to each agent of arrays `[agents, ...]`, `at_once` of them side by side."""
+    if agents == 1:
         one = function(jax.tree.map(lambda leaf: leaf[0], tree))
         return jax.tree.map(lambda leaf: leaf[None], one)
     return jax.lax.map(function, tree, batch_size=at_once if at_once > 1 else None)
 
 
-def _update_seeds[N, X, Y](
-    function: Callable[[tuple[N, X]], tuple[X, Y]], seeds: int, at_once: int, tree: tuple[N, X]
+def _update_agents[N, X, Y](
+    function: Callable[[tuple[N, X]], tuple[X, Y]], agents: int, at_once: int, tree: tuple[N, X]
 ) -> tuple[X, Y]:
-    """Map agents' numbers and states as `_map_seeds` does, and update the states in place.
+    """Map agents' numbers and states as `_map_agents` does, and update the states in place.
 
     Count tables, most of a state, are then held once, plus those of the one agent that learns.
     """
-    if seeds == 1 or at_once > 1:
-        return _map_seeds(function, seeds, at_once, tree)
+    if agents == 1 or at_once > 1:
+        return _map_agents(function, agents, at_once, tree)
 
     def update(states: X, agent: tuple[Array, N]) -> tuple[X, Y]:
         index, numbers = agent
@@ -161,4 +161,4 @@ def _update_seeds[N, X, Y](
         return jax.tree.map(put, states, one), found
 
     numbers, states = tree
-    return jax.lax.scan(update, states, (jnp.arange(seeds), numbers))
+    return jax.lax.scan(update, states, (jnp.arange(agents), numbers))

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, PRNGKeyArray, Shaped
 
 from cbet_jax.agent import Agent, AgentParams
-from cbet_jax.episode_records import Episodes
+from cbet_jax.episode_records import CurrentEpisodes
 from cbet_jax.intrinsic.interface import Experience, Intrinsic, Memory, Params
 from cbet_jax.networks.policy_network import sample_actions
 from cbet_jax.types import ArrayTree, RecurrentState, Trajectory, Transition
@@ -29,7 +29,7 @@ class Played(NamedTuple):
     actor: ActorState  # state after the last step
     memory: Memory  # memory of the intrinsic method after the last step
     trajectory: Trajectory
-    episodes: Episodes  # episode of each step, arrays [T, N]
+    episodes: CurrentEpisodes  # episode of each step, arrays [T, N]
 
 
 def begin_actor(agent: Agent, world: World, world_state: ArrayTree, step: Step) -> ActorState:
@@ -120,8 +120,14 @@ def act(
     action = sample_actions(key, logits)
     state, step = world.step(actor.world, action)
     transition = Transition(
-        *(action, logits, step.reward, step.terminated, step.truncated, prior),
-        *(step.final_view, step.other_final_view),
+        action=action,
+        logits=logits,
+        extrinsic_reward=step.reward,
+        terminated=step.terminated,
+        truncated=step.truncated,
+        prior=prior,
+        final_view=step.final_view,
+        other_final_view=step.other_final_view,
     )
     # As in the published code, success zeroes the recurrent state, too, even while exploring,
     # where the episode continues.

@@ -53,10 +53,9 @@ def data_parallel(mesh: Mesh | None, worlds: int) -> DataParallel:
 
     def shard_learner(learn: Learn) -> Learn:
         specs = P(), P(None, None, WORLDS), P()
-        sharded: Learn = jax.shard_map(
+        return jax.shard_map(
             learn, in_specs=specs, out_specs=P(), axis_names={WORLDS}, check_vma=False
         )
-        return sharded
 
     def mean(tree: ArrayTree) -> ArrayTree:
         flat, restore = ravel_pytree(tree)  # devices would wait for each other at every array
@@ -71,7 +70,7 @@ def over_seeds[X, Y](mesh: Mesh | None, function: Callable[[X], Y]) -> Callable[
     if mesh is None:
         return function
     specs = P(SEEDS)
-    sharded: Callable[[X], Y] = jax.shard_map(
+    return jax.shard_map(
         function,
         mesh=mesh,
         in_specs=specs,
@@ -79,7 +78,6 @@ def over_seeds[X, Y](mesh: Mesh | None, function: Callable[[X], Y]) -> Callable[
         axis_names={SEEDS},  # the compiler splits along the other axis
         check_vma=False,
     )
-    return sharded
 
 
 def player_specs(players: PyTree, worlds: int) -> PyTree:

@@ -14,14 +14,14 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from cbet_jax import sharding
 from cbet_jax.agent import Agent, world_agent
 from cbet_jax.config import SettingsError, TrainSettings
-from cbet_jax.episode_records import Episodes, with_episode_records
+from cbet_jax.episode_records import CurrentEpisodes, with_episode_records
 from cbet_jax.intrinsic import make_intrinsic
 from cbet_jax.intrinsic.interface import Intrinsic, Memory
 from cbet_jax.learner import LearnerState, Optimizers, begin_learner, make_optimizers, update
 from cbet_jax.rollout import ActorState, Played, begin_actor, rollout
 from cbet_jax.settings.swept import traced, with_numbers
 from cbet_jax.sharding import ONE_DEVICE, DataParallel
-from cbet_jax.types import ArrayTree, Metrics, Trajectory
+from cbet_jax.types import Metrics, Trajectory
 from envs.types import EPISODE_METRICS, World
 
 
@@ -33,11 +33,6 @@ class TrainState(NamedTuple):
     memory: Memory  # memory of the intrinsic method; () if it has none
     key: PRNGKeyArray
     iteration: Int[Array, ""]  # iterations done
-
-    @property
-    def params(self) -> ArrayTree:
-        """The learnt parameters of the policy."""
-        return self.learner.policy
 
 
 class Trainer(NamedTuple):
@@ -132,7 +127,7 @@ def play(
 
     def play_once(
         state: tuple[ActorState, Memory], key: PRNGKeyArray
-    ) -> tuple[tuple[ActorState, Memory], tuple[Trajectory, Episodes]]:
+    ) -> tuple[tuple[ActorState, Memory], tuple[Trajectory, CurrentEpisodes]]:
         actor, memory = state
         actor = actor._replace(world=world.refresh(actor.world))
         parts = trainer.agent, world, intrinsic, learner.agent, learner.intrinsic
@@ -185,7 +180,7 @@ def _first_bad(loss: Float[Array, " updates"]) -> Float[Array, ""]:
     return jnp.where(bad.any(), jnp.argmax(bad), jnp.nan)
 
 
-def _episode_metrics(episodes: Episodes, world: World) -> Metrics:
+def _episode_metrics(episodes: CurrentEpisodes, world: World) -> Metrics:
     """Return the number of ended episodes, and means over them, overall and by environment."""
     values = {
         "success": episodes.success,

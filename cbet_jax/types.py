@@ -45,11 +45,15 @@ class Transition(NamedTuple):
     final_view: UInt8[Array, "N height width 3"] | None = None
     other_final_view: UInt8[Array, "N rows columns 3"] | None = None  # as in `Step`
 
+    @property
+    def ended(self) -> Bool[Array, "*T N"]:
+        """Whether the episode ended."""
+        return self.terminated | self.truncated
+
 
 def strays(steps: Step | Transition) -> Bool[Array, "*T N"]:
     """Return where `reached` is another episode's view: at ends whose final view is not given."""
-    ended = steps.terminated | steps.truncated
-    return ended if steps.final_view is None else jnp.zeros_like(ended)
+    return steps.ended if steps.final_view is None else jnp.zeros_like(steps.ended)
 
 
 class Trajectory(NamedTuple):

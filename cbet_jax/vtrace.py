@@ -52,8 +52,7 @@ def _accumulate(difference: Float[Array, " T"], weight: Float[Array, " T"]) -> F
     On a GPU a turn of the loop takes several steps: it starts a fifth fewer kernels in learning.
     """
     take_one, take_several = partial(_sums, unroll=1), partial(_sums, unroll=STEPS_A_TURN)
-    sums: Array = jax.lax.platform_dependent(difference, weight, cpu=take_one, default=take_several)
-    return sums
+    return jax.lax.platform_dependent(difference, weight, cpu=take_one, default=take_several)
 
 
 def _sums(

@@ -37,6 +37,11 @@ class Transition(NamedTuple):
     final: Any = None  # the observation that the action led to (None: `observation`)
     interaction: Any = np.zeros(2, np.uint32)  # uint32[2], as in `Step`
 
+    @property
+    def ended(self) -> Bool[Array, "*N"]:
+        """Whether the episode ended."""
+        return self.terminated | self.truncated
+
 
 class AdaptedState(NamedTuple):
     """The state of `N` environments."""
@@ -225,7 +230,7 @@ def from_navix(
             max_steps=int(env.max_steps),
             reset=reset,
             step=step,
-            needs_reset=lambda transition: transition.terminated | transition.truncated,
+            needs_reset=lambda transition: transition.ended,
         ),
         num_worlds,
         _space_bounds(env.observation_space) if bounds is None else bounds,
@@ -247,7 +252,7 @@ def batch_of(
     def init(key: PRNGKeyArray) -> tuple[AdaptedState, Step]:
         key, reset_key = jax.random.split(key)
         states, observation = jax.vmap(env.reset)(jax.random.split(reset_key, num_worlds))
-        states = jax.tree.map(_strong, states)
+        states = jax.tree.map(strong, states)
         zero, never = jnp.zeros(num_worlds, jnp.int32), jnp.zeros(num_worlds, bool)
         first = Transition(observation, jnp.zeros(num_worlds), never, never, never)
         first = first._replace(interaction=jnp.zeros((num_worlds, 2), jnp.uint32))
@@ -260,7 +265,7 @@ def batch_of(
         length = adapted.length + 1
         keys = jax.random.split(step_key, num_worlds)
         states, transition = jax.vmap(env.step)(keys, adapted.states, action, length)
-        states = jax.tree.map(_strong, states)
+        states = jax.tree.map(strong, states)
         observation = transition.observation
         shape = jax.tree.map(lambda leaf: leaf.shape[1:], observation)
         if shape != first_shape:
@@ -270,8 +275,7 @@ def batch_of(
             keys = jax.random.split(reset_key, num_worlds)
             now, begin = (states, observation), env.reset
             states, observation = reset_where(mask, keys, now, begin, env.resets_at_once)
-        ended = transition.terminated | transition.truncated
-        after = AdaptedState(states, jnp.where(ended, 0, length), key)
+        after = AdaptedState(states, jnp.where(transition.ended, 0, length), key)
         seen = _as_step(transition, length, *encode(observation))
         if final:
             last = transition.observation if transition.final is None else transition.final
@@ -310,7 +314,7 @@ def _as_step(
     )
 
 
-def _strong(leaf: Array) -> Array:
+def strong(leaf: Array) -> Array:
     """Return an array whose type is not weak: a step compiled for it is not compiled again."""
     is_key = jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
     return leaf if is_key else jax.lax.convert_element_type(leaf, leaf.dtype)

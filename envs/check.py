@@ -1,6 +1,8 @@
 """The world contract, checked with readable messages."""
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property, partial
+from itertools import islice
 from typing import Any, NamedTuple
 
 import jax
@@ -35,7 +37,7 @@ def check_world(world: World) -> Iterator[Check]:
         return
     subject = _Subject(world)
     for name, check in CHECKS.items():
-        yield checked(name, lambda check=check: check(subject))  # type: ignore[misc]
+        yield checked(name, partial(check, subject))
 
 
 def first_problem(world: World) -> str:
@@ -43,11 +45,8 @@ def first_problem(world: World) -> str:
 
     Nothing is compiled or played.
     """
-    for name, check in (("record", _check_record), (SHAPES, _check_shapes)):
-        found = checked(name, lambda check=check: check(world))  # type: ignore[misc]
-        if found.problem:
-            return found.problem
-    return ""
+    record_and_shapes = islice(check_world(world), 2)
+    return next((found.problem for found in record_and_shapes if found.problem), "")
 
 
 class _Played(NamedTuple):
@@ -70,6 +69,11 @@ class _Subject:
     def _rollout(self, key: Any, actions: Any) -> _Played:
         state, first = self.world.init(key)
         return _Played(first, jax.lax.scan(self.world.step, self.world.refresh(state), actions)[1])
+
+    @cached_property
+    def played(self) -> _Played:
+        """The random play of seed 0."""
+        return self.play()
 
     def play(self, seed: int = 0, actions: np.ndarray | None = None) -> _Played:
         """Play actions `[T, N]` (None: the random ones)."""
@@ -215,7 +219,7 @@ def _check_trace(subject: _Subject) -> None:
 
 
 def _check_same(subject: _Subject) -> None:
-    one, other = subject.play(), subject.play()
+    one, other = subject.played, subject.play()
     for part, a, b in zip(("first", "steps"), one, other, strict=True):
         for field in SEEN:
             if not np.array_equal(getattr(a, field), getattr(b, field), equal_nan=True):
@@ -224,14 +228,14 @@ def _check_same(subject: _Subject) -> None:
 
 
 def _check_first(subject: _Subject) -> None:
-    first = subject.play().first
+    first = subject.played.first
     for field in ("reward", "success", "terminated", "truncated", "length", "interaction"):
         if getattr(first, field).any():
             raise ContractError(f"{field} must be zero at the first moment, before any action")
 
 
 def _check_ends(subject: _Subject) -> None:
-    steps = subject.play().steps
+    steps = subject.played.steps
     if found := _where(steps.terminated & steps.truncated):
         raise ContractError(
             f"{found}: terminated and truncated are both true; an end is one of them"
@@ -240,13 +244,13 @@ def _check_ends(subject: _Subject) -> None:
 
 def _check_lengths(subject: _Subject) -> None:
     """Check that lengths grow by one at each action and restart where an episode ended."""
-    steps, limit = subject.play().steps, subject.world.max_steps
+    steps, limit = subject.played.steps, subject.world.max_steps
     ended = steps.terminated | steps.truncated
     expected = np.zeros_like(steps.length[0])
     for time, length in enumerate(steps.length):
         expected = expected + 1
-        if found := _where((length != expected)[None]):
-            world = int(found.split()[-1])
+        if (wrong := length != expected).any():
+            world = int(wrong.argmax())
             after_end = time and ended[time - 1, world]
             why = ", the first of a new episode" if after_end else ""
             raise ContractError(
@@ -259,7 +263,7 @@ def _check_lengths(subject: _Subject) -> None:
 
 
 def _check_resets(subject: _Subject) -> None:
-    steps = subject.play().steps
+    steps = subject.played.steps
     ended = steps.terminated | steps.truncated
     if not ended.any():
         raise NotChecked(f"no episode ended in the {subject.count} steps that were played")
@@ -277,7 +281,7 @@ def _check_final_views(subject: _Subject) -> None:
     """Check that steps with final views are the same steps, and their views final only at ends."""
     if subject.world.step_with_final is None:
         return
-    one, other = subject.play().steps, _Subject(subject.world.with_final_views()).play().steps
+    one, other = subject.played.steps, _Subject(subject.world.with_final_views()).played.steps
     for field in SEEN:
         if not np.array_equal(getattr(one, field), getattr(other, field), equal_nan=True):
             raise ContractError(f"{field} differs between step and step_with_final")
@@ -296,7 +300,7 @@ def _check_independence(subject: _Subject) -> None:
         return
     other_actions = subject.actions.copy()
     other_actions[:, -1] = (other_actions[:, -1] + 1) % world.num_actions
-    one, other = subject.play().steps, subject.play(actions=other_actions).steps
+    one, other = subject.played.steps, subject.play(actions=other_actions).steps
     ends = [(each.terminated | each.truncated).any(axis=1) for each in (one, other)]
     ended = ends[0] | ends[1]
     until = max(int(np.argmax(ended)), 1) if ended.any() else len(ended)
@@ -310,7 +314,7 @@ def _check_independence(subject: _Subject) -> None:
 
 
 def _check_numbers(subject: _Subject) -> None:
-    steps, names = subject.play().steps, subject.world.environments
+    steps, names = subject.played.steps, subject.world.environments
     if found := _where(~np.isfinite(steps.reward)):
         raise ContractError(f"{found}: the reward is not finite")
     if found := _where((steps.environment < 0) | (steps.environment >= len(names))):
@@ -318,7 +322,7 @@ def _check_numbers(subject: _Subject) -> None:
 
 
 def _check_counts(subject: _Subject) -> None:
-    played = subject.play()
+    played = subject.played
     views, panoramas = played.steps.view, played.steps.panorama
     if (views == views[:1]).all():
         raise ContractError("the view never changes, whatever is done: there is nothing to count")

@@ -64,7 +64,7 @@ def make(name: str, num_worlds: int) -> World[AdaptedState]:
             max_steps=params.max_timesteps,
             reset=reset,
             step=step,
-            needs_reset=lambda transition: transition.terminated | transition.truncated,
+            needs_reset=lambda transition: transition.ended,
             unmeasured=("success",),
             resets_at_once=1,  # a terrain takes a millisecond
         ),

@@ -6,7 +6,7 @@ NAMES = (
     *("MultiRoom-N4-S5", "KeyCorridorS3R3", "BlockedUnlockPickup"),  # the paper's MultiEnv
     *("Unlock", "DoorKey-8x8", "UnlockPickup", "MultiRoom-N6", "MultiRoom-N12-S10"),
     *("ObstructedMaze-1Dlh", "ObstructedMaze-2Dlh", "ObstructedMaze-2Dlhb"),
-    *("MultiRoom-N7-S4", "MultiRoomNoisyTV-N7-S4"),  # the paper's others end here
+    *("MultiRoom-N7-S4", "MultiRoomNoisyTV-N7-S4"),  # the paper's, up to here
     *("DoorKey-5x5", "DoorKey-6x6", "DoorKey-16x16", "KeyCorridorS3R1", "KeyCorridorS3R2"),
     *("KeyCorridorS4R3", "KeyCorridorS5R3", "KeyCorridorS6R3", "MultiRoom-N2-S4"),
     *("ObstructedMaze-1Dl", "ObstructedMaze-1Dlhb", "ObstructedMaze-2Dl"),

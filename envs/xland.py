@@ -14,8 +14,6 @@ from jaxtyping import Array, PRNGKeyArray, UInt8
 from envs.adapters import AdaptedState, Environment, Transition, batch_of
 from envs.types import World
 
-COLOURS = 12  # as many as xminigrid has
-
 type Seen = tuple[UInt8[Array, "side side 3"], UInt8[Array, " numbers"]]  # view and panorama
 
 
@@ -50,7 +48,7 @@ def make(name: str, num_worlds: int) -> World[AdaptedState]:
             for facing in (*range(4), state.agent.direction)
         ]
         kind, colour = state.agent.pocket.astype(jnp.uint8)
-        carried = COLOURS * kind + colour
+        carried = NUM_COLORS * kind + colour
         third = jnp.zeros((side, side, 1), jnp.uint8).at[-1, side // 2].set(carried)
         view = jnp.concatenate([views.pop().astype(jnp.uint8), third], -1)
         return view, jnp.append(jnp.stack(views).ravel(), carried).astype(jnp.uint8)
@@ -78,7 +76,7 @@ def make(name: str, num_worlds: int) -> World[AdaptedState]:
             max_steps=int(params.max_steps or 0),
             reset=reset,
             step=step,
-            needs_reset=lambda transition: transition.terminated | transition.truncated,
+            needs_reset=lambda transition: transition.ended,
         ),
         num_worlds,
     )

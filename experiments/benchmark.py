@@ -87,7 +87,7 @@ def check(options: BenchmarkOptions) -> Path:
         find(name)
     check_between("rounds", options.rounds, 1, MOST_ROUNDS)
     for name, numbers in {"worlds": options.worlds, "seeds": options.seeds}.items():
-        for number in numbers or (0,):
+        for number in numbers:
             check_between(name, number, 1, MOST_WORLDS)
     path = options.out or Path("runs") / f"benchmark-{datetime.now():%Y%m%d-%H%M%S}.json"
     if path.exists():

@@ -86,7 +86,7 @@ def draw(path: Path, found: Sequence[Run], until: int) -> Path:
         panels.append(panel._replace(speed=speed))
     seeds = ", ".join(f"{run.name}: {run.settings.seeds}" for run in found)
     title = f"Means over seeds ({seeds}); bands: lowest to highest"
-    return figures.lines(path, title, panels, methods=False)
+    return figures.draw_lines(path, title, panels, methods=False)
 
 
 def show(found: Sequence[Run], ends: Sequence[Row], until: int, console: Console) -> None:

@@ -17,6 +17,7 @@ from cbet_jax.config import Axis, HabitatSettings, SettingsError
 from cbet_jax.runs.directory import Checkpoint
 from cbet_jax.settings.ranges import Episodes, Processes, Seed, Steps, check_fields
 from envs.habitat.apartments import NAMES
+from envs.habitat.scenes import scene_name
 from envs.habitat.simulator import SIMULATORS, SimulatorError
 from experiments.common import cli, habitat, opening
 from experiments.common.outputs import RUNS, given_run, results_folder, write_new
@@ -188,7 +189,7 @@ def refuse_same_names(scenes: Sequence[str]) -> None:
     """Refuse scenes whose files have the same name: the table would not tell them apart."""
     from experiments.evaluation.walk_table import ALL_SCENES  # imported here: it takes seconds
 
-    names = [Path(scene).name.partition(".")[0] for scene in scenes]
+    names = [*map(scene_name, scenes)]
     for scene, name in zip(scenes, names, strict=True):
         if names.count(name) > 1 or name == ALL_SCENES:
             raise SettingsError(

@@ -73,7 +73,7 @@ def draw_learning_curves(table: Path, folder: Path, actors: int) -> list[Path]:
             for name in chosen
         ]
         if panels:
-            pictures.append(lines(folder / f"{stem}.png", title, panels))
+            pictures.append(draw_lines(folder / f"{stem}.png", title, panels))
     return pictures
 
 
@@ -86,7 +86,7 @@ def _all_first(world: str) -> tuple[bool, str]:
     return world != ALL_WORLDS, world
 
 
-def bars(
+def draw_bars(
     path: Path,
     title: str,
     panels: Mapping[str, Mapping[str, Sequence[Estimate]]],
@@ -106,16 +106,16 @@ def bars(
     figure, axes = grid(len(panels), columns=1, size=(width, 3.6))
     colors = method_style.colors(dict.fromkeys(name for each in panels.values() for name in each))
     for axis, (label, series) in zip(axes, panels.items(), strict=True):
-        width = 0.8 / len(series)
+        bar_width = 0.8 / len(series)
         for number, (name, measured) in enumerate(series.items()):
             values = np.array([bar.value for bar in measured])
             low, high = np.array([(bar.low, bar.high) for bar in measured]).T
             errors = np.where(high > low, [values - low, high - values], np.nan)
-            places = np.arange(len(groups)) + (number - (len(series) - 1) / 2) * width
+            places = np.arange(len(groups)) + (number - (len(series) - 1) / 2) * bar_width
             axis.bar(
                 places,
                 values,
-                width * 0.9,
+                bar_width * 0.9,
                 yerr=errors,
                 capsize=2,
                 color=colors[name],
@@ -190,7 +190,7 @@ class Panel(NamedTuple):
     flat_from: Mapping[str, float] = MappingProxyType({})
 
 
-def lines(
+def draw_lines(
     path: Path, title: str, panels: Sequence[Panel], columns: int = 2, methods: bool = True
 ) -> Path:
     """Draw curves with bands; a name has the same colour and dashes in all panels.

@@ -40,7 +40,15 @@ def chosen_resets(settings: CountSettings, probability: float) -> Resets:
 
 
 def within_episodes(who: str, settings: CountSettings, *, at_success: bool) -> Resets:
-    """Return `episodic_resets` for a method or setting that counts within an episode.
+    """Return the rule of RIDE and NovelD: reset an actor's tables when its episode ends.
+
+    By then the view that followed has been counted, and is forgotten too.
+
+    Args:
+        who: the method or setting, for a message.
+        settings: of counts.
+        at_success: also reset at a success. C-BET's published code resets RIDE's counts whenever
+            the simulator says "done", which includes every success in pre-training.
 
     Raises:
         SettingsError: the settings ask for counts that outlive an episode.
@@ -49,7 +57,12 @@ def within_episodes(who: str, settings: CountSettings, *, at_success: bool) -> R
         raise SettingsError(
             f"{who} counts within an episode: leave counts.shared and counts.reset_probability out"
         )
-    return episodic_resets(at_success=at_success)
+
+    def mask(key: PRNGKeyArray, step: Step, shape: tuple[int, int]) -> Bool[Array, "kinds tables"]:
+        ended = step.ended | step.success if at_success else step.ended
+        return jnp.broadcast_to(ended, shape)
+
+    return Resets(mask)
 
 
 def random_resets(settings: CountSettings, probability: float) -> Resets:
@@ -73,20 +86,3 @@ def random_resets(settings: CountSettings, probability: float) -> Resets:
         return jax.random.bernoulli(key, probability, shape)
 
     return Resets(mask, never=is_zero)
-
-
-def episodic_resets(*, at_success: bool) -> Resets:
-    """Return the rule of RIDE and NovelD: reset an actor's tables when its episode ends.
-
-    By then the view that followed has been counted, and is forgotten too.
-
-    Args:
-        at_success: also reset at a success. C-BET's published code resets RIDE's counts whenever
-            the simulator says "done", which includes every success in pre-training.
-    """
-
-    def mask(key: PRNGKeyArray, step: Step, shape: tuple[int, int]) -> Bool[Array, "kinds tables"]:
-        ended = step.ended | step.success if at_success else step.ended
-        return jnp.broadcast_to(ended, shape)
-
-    return Resets(mask)

@@ -1,4 +1,4 @@
-"""Count-based rewards: what C-BET, Count, RIDE and the ablation share.
+"""Count-based rewards: what C-BET, Count, RIDE, NovelD and the ablation share.
 
 A state is a view. A change is the difference of two successive panoramas (paper, section 3.1).
 Each step goes in the order of the published code: make the keys of the new state and of the
@@ -17,7 +17,7 @@ from jaxtyping import Array, ArrayLike, Float, Integer, Key, Num, PRNGKeyArray, 
 from cbet_jax.config import SettingsError, TrainSettings
 from cbet_jax.counts import table
 from cbet_jax.counts.observation_keys import KeyState, key_maker
-from cbet_jax.counts.resets import Resets, within_episodes
+from cbet_jax.counts.resets import Resets
 from cbet_jax.counts.table import CountTable, table_capacity
 from cbet_jax.intrinsic.interface import (
     COUNT_COEFFICIENT,
@@ -130,18 +130,6 @@ def count_based(
         metrics=overflow,
         panoramas="panoramic" in views.values(),
     )
-
-
-def count_based_in_episodes(
-    name: str, reward: CountReward, settings: TrainSettings, *, at_success: bool
-) -> Intrinsic:
-    """Return a method whose counts are reset when an episode ends, see `episodic_resets`.
-
-    Raises:
-        SettingsError: the settings ask for counts that outlive an episode.
-    """
-    resets = within_episodes(name, settings.counts, at_success=at_success)
-    return count_based(name, reward, settings, resets)
 
 
 def with_networks(

@@ -66,7 +66,7 @@ def visit_rollout(
     Returns:
         The memory after it, and the record of each step, arrays [T, N, ...].
     """
-    ended = steps.terminated | steps.truncated
+    ended = steps.ended
     reached = seen = embed(steps.reached)
     if steps.final_view is not None:
 

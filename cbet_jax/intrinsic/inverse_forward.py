@@ -106,7 +106,7 @@ class InverseEmbedding(NamedTuple):
         logits = apply(self.inverse, params.learnt["inverse"], seen[:-1], seen[1:])
         steps = trajectory.steps
         errors = optax.softmax_cross_entropy_with_integer_labels(logits, steps.action)
-        error = sequence_mean(jnp.where(steps.terminated | steps.truncated, 0.0, errors))
+        error = sequence_mean(jnp.where(steps.ended, 0.0, errors))
         return self.weight * error, {"inverse_loss": error}
 
 

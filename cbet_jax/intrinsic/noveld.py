@@ -7,8 +7,9 @@ import jax
 import jax.numpy as jnp
 
 from cbet_jax.config import TrainSettings
+from cbet_jax.counts.resets import within_episodes
 from cbet_jax.intrinsic.count import REWARD
-from cbet_jax.intrinsic.count_based import STATES, count_based_in_episodes, with_networks
+from cbet_jax.intrinsic.count_based import STATES, count_based, with_networks
 from cbet_jax.intrinsic.interface import Intrinsic, Loss, Params, Reward
 from cbet_jax.intrinsic.rnd import embed_both, prediction_loss, rnd
 from cbet_jax.networks.embedding import Embedding, distance
@@ -33,7 +34,8 @@ def noveld(settings: TrainSettings, num_actions: int) -> Intrinsic:
     """
     auxiliary = settings.auxiliary
     network = Embedding(auxiliary.channels)
-    count = count_based_in_episodes("noveld", REWARD, settings, at_success=False)
+    resets = within_episodes("noveld", settings.counts, at_success=False)
+    count = count_based("noveld", REWARD, settings, resets)
 
     def reward(params: Params, trajectory: Trajectory) -> tuple[Reward, Loss]:
         steps = trajectory.steps
@@ -41,7 +43,7 @@ def noveld(settings: TrainSettings, num_actions: int) -> Intrinsic:
         novelty = distance(predicted, target, squared=False)
         after = novelty[1:]
         if steps.final_view is not None:  # embedding all of them would take as long again
-            ended = steps.terminated | steps.truncated
+            ended = steps.ended
             room = {"size": -(-len(ended) // ENDS), "fill_value": len(ended)}  # in each sequence
             places = jax.vmap(lambda ends: jnp.nonzero(ends, **room)[0], 1, 1)(ended)
             at = places, jnp.arange(ended.shape[1])

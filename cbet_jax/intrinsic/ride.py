@@ -5,8 +5,9 @@ end of each episode. It learns its embedding as Curiosity does.
 """
 
 from cbet_jax.config import TrainSettings
+from cbet_jax.counts.resets import within_episodes
 from cbet_jax.intrinsic.count import REWARD
-from cbet_jax.intrinsic.count_based import count_based_in_episodes, with_networks
+from cbet_jax.intrinsic.count_based import count_based, with_networks
 from cbet_jax.intrinsic.curiosity import curiosity
 from cbet_jax.intrinsic.interface import EMBEDDING_COEFFICIENT, Intrinsic, Loss, Params, Reward
 from cbet_jax.intrinsic.inverse_forward import make_models, models_loss, predict
@@ -24,7 +25,8 @@ def ride(settings: TrainSettings, num_actions: int) -> Intrinsic:
     """
     auxiliary = settings.auxiliary
     models = make_models(auxiliary, num_actions)
-    count = count_based_in_episodes("ride", REWARD, settings, at_success=True)
+    resets = within_episodes("ride", settings.counts, at_success=True)
+    count = count_based("ride", REWARD, settings, resets)
 
     def reward(params: Params, trajectory: Trajectory) -> tuple[Reward, Loss]:
         predictions = predict(models, params.learnt, trajectory)

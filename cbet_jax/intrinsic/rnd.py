@@ -1,7 +1,7 @@
 """RND: reward views whose random features are hard to predict (Burda et al., 2018)."""
 
 import jax
-from jaxtyping import Array, Float, PRNGKeyArray, UInt8
+from jaxtyping import Array, Float, Num, PRNGKeyArray
 
 from cbet_jax.config import AuxiliarySettings, TrainSettings
 from cbet_jax.intrinsic.interface import EMBEDDING_COEFFICIENT, Intrinsic, Loss, Params, Reward
@@ -37,8 +37,8 @@ def rnd(settings: TrainSettings, num_actions: int) -> Intrinsic:
 
 
 def embed_both(
-    network: Embedding, params: Params, view: UInt8[Array, "T N height width 3"]
-) -> tuple[Float[Array, "T N numbers"], Float[Array, "T N numbers"]]:
+    network: Embedding, params: Params, view: Num[Array, "*shape height width 3"]
+) -> tuple[Float[Array, "*shape numbers"], Float[Array, "*shape numbers"]]:
     """Return the predictor's and the target's embeddings of views."""
     predicted = apply(network, params.learnt["predictor"], view)
     return predicted, apply(network, params.fixed["target"], view)

@@ -12,9 +12,9 @@ from jaxtyping import Array, Float, PRNGKeyArray, UInt8
 
 from cbet_jax.config import BRIGHTEST_PIXEL, TrainSettings
 from cbet_jax.intrinsic.interface import Experience, Intrinsic, Loss, Params, Reward, each_step
-from cbet_jax.intrinsic.rnd import prediction_loss
+from cbet_jax.intrinsic.rnd import embed_both, prediction_loss
 from cbet_jax.intrinsic.running_moments import Moments, begin, include
-from cbet_jax.networks.embedding import Embedding, apply, init_params
+from cbet_jax.networks.embedding import Embedding, init_params
 from cbet_jax.types import SameType, Trajectory, strays
 from envs.types import Step
 
@@ -55,8 +55,7 @@ def rnd_normalized(settings: TrainSettings, num_actions: int) -> Intrinsic:
     def errors(params: Params, view: UInt8[Array, "T N height width 3"]) -> Float[Array, "T N"]:
         # The embedding divides what it is given by the brightest pixel.
         seen = normalized(view, params.fixed["views"]) * BRIGHTEST_PIXEL
-        predicted = apply(network, params.learnt["predictor"], seen)
-        target = jax.lax.stop_gradient(apply(network, params.fixed["target"], seen))
+        predicted, target = embed_both(network, params, seen)
         return ((predicted - target) ** 2).mean(-1)
 
     def observe(

@@ -10,6 +10,7 @@ from jaxtyping import PRNGKeyArray
 from cbet_jax.config import TrainSettings
 from cbet_jax.intrinsic import make_intrinsic
 from cbet_jax.intrinsic.interface import Experience, Intrinsic, Memory, Params
+from cbet_jax.learner import rewarded
 from cbet_jax.method_check.corridor import ACTIONS, looks
 from cbet_jax.types import ArrayTree, Trajectory, Transition, unchanged
 from envs.types import Step
@@ -61,8 +62,7 @@ class Subject:
 
     def begin(self, walk: Walk) -> tuple[Params, Memory]:
         """Return the method's parameters and memory before the first step."""
-        params, memory = self._init(jax.random.key(0), walk.first)
-        return params, memory
+        return self._init(jax.random.key(0), walk.first)
 
     def play(self, walk: Walk, begun: tuple[Params, Memory] | None = None) -> Played:
         """Return the results of the method on a walk, always with the same key.
@@ -71,8 +71,7 @@ class Subject:
             walk: the steps.
             begun: parameters and memory before the walk (None: those of `init`).
         """
-        played: Played = self._play(*(begun or self.begin(walk)), jax.random.key(1), walk)
-        return played
+        return self._play(*(begun or self.begin(walk)), jax.random.key(1), walk)
 
     def rewards(self, walk: Walk) -> np.ndarray:
         """Return the rewards of a walk for a new method, [T, N]."""
@@ -122,12 +121,7 @@ def play(
     keys = jax.random.split(key, len(walk.action))
     memory, signal = method.observe(params, memory, keys, experience(walk))
     trajectory = make_trajectory(walk, signal)
-
-    def loss_of(learnt: dict[str, ArrayTree]) -> Any:
-        reward, (loss, terms) = method.reward_and_loss(params._replace(learnt=learnt), trajectory)
-        return loss, (terms, reward)
-
-    (loss, (terms, reward)), gradient = jax.value_and_grad(loss_of, has_aux=True)(params.learnt)
+    reward, (loss, terms), gradient = rewarded(method, params, trajectory)
     adapted = method.adapt(params, trajectory, unchanged)
     return Played(signal, memory, reward, loss, terms, gradient, adapted)
 

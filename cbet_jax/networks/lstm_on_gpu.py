@@ -164,8 +164,7 @@ def _uninitialized(like: Array, shape: tuple[int, ...], kind: Any) -> Array:
     def _side_by_side(size: int, is_batched: list[bool], like: Array) -> tuple[Array, bool]:
         return jax.lax.empty((size, *shape), kind), True
 
-    made: Array = make(like)
-    return made
+    return make(like)
 
 
 @jax.custom_batching.custom_vmap

@@ -215,7 +215,7 @@ class _Functions:
         return Trajectory(
             view=jnp.concatenate([before, after[-1:]]),
             first=jnp.concatenate([jnp.zeros_like(done[:1]), done]),
-            steps=Transition(batch.action, logits, nothing, done, nothing > 0),
+            steps=Transition(batch.action, logits, nothing, done, jnp.zeros_like(done)),
             signal=signal,
             initial_state=(),
         )

@@ -27,15 +27,15 @@ class IntrinsicReward(VectorWrapper):  # gymnasium before 1.4 has no types of it
     `info` holds both parts, arrays `[N]`: `extrinsic_reward`, `intrinsic_reward` (of `bonus`). A
     step that only begins an episode has no intrinsic reward. One that ends an episode is rewarded
     for the episode's last view; the package's own learner rewards the published methods for the
-    next one's first view, as the published code does. Methods with networks learn every `unroll`
-    steps by themselves, from all of them; `metrics` has what they said then. `state` has counts and
-    networks, changed in place: keep `jax.tree.map(np.array, envs.state)`; to go on, set it, and
-    choose another `seed`, which draws what comes next.
+    next one's first view, as the published code does. Methods with networks learn by themselves,
+    every `unroll` steps from all of them; `metrics` holds the losses of the last update. `state`
+    holds counts and networks and is changed in place: save a copy,
+    `jax.tree.map(np.array, envs.state)`. To continue, set it on a new wrapper with another `seed`.
 
     A view is the observation, or its `image`, an array of bytes; in `gym_vector` it is the agent's
-    7x7 view, whatever the observation. Changes are those of the panorama
-    in gridworlds: in `gym_vector`, and in MiniGrid's own environments in a `SyncVectorEnv`; in an
-    `AsyncVectorEnv` where these are wrapped in `Panorama`. Elsewhere they are those of the view.
+    7x7 view, whatever the observation. Changes are those of the panorama where there is one: in
+    `gym_vector`, in MiniGrid's own environments in a `SyncVectorEnv`, and in an `AsyncVectorEnv` of
+    environments wrapped in `Panorama`. Elsewhere they are those of the view.
 
     Args:
         env: the environments, with any autoreset mode.

@@ -8,7 +8,8 @@ It is a folder named after the run's frames, `checkpoints/0000001228800/`. Orbax
 whenever the process dies, and keeps the newest few. In it is one file of numpy, `state.npz`: every
 array under the name of its place in the state, such as `learner.policy.params.policy.bias`, and as
 JSON how far the run is, with the type of each array. The CRC-32 of each array, which such a file
-keeps, tells damage. Whoever reads it names the structure to fill: nothing is unpickled.
+keeps, tells damage. Nothing is unpickled: a reader names the structure to fill, or builds nested
+dictionaries from the names.
 
 (Orbax's own files of arrays have no digests, and its threads print tracebacks when a file is
 damaged or a disk is full.)
@@ -281,8 +282,7 @@ def _member(archive: zipfile.ZipFile, name: str) -> np.ndarray:
     info = archive.getinfo(f"{name}.npy")
     if info.compress_type and info.file_size > LARGEST_PACKED:  # only packaged policies are packed
         raise ValueError(name)
-    array: np.ndarray = np.load(io.BytesIO(archive.read(f"{name}.npy")), allow_pickle=False)
-    return array
+    return np.load(io.BytesIO(archive.read(f"{name}.npy")), allow_pickle=False)
 
 
 def _position(path: Path, record: dict[str, Any]) -> Position:

@@ -19,7 +19,6 @@ import jax.numpy as jnp
 import numpy as np
 from rich.console import Console
 
-from cbet_jax.config import RunSettings
 from cbet_jax.program import Program, seed_keys
 from cbet_jax.runs import (
     checkpoint,
@@ -31,12 +30,10 @@ from cbet_jax.runs import (
     progress_bar,
 )
 from cbet_jax.runs.devices import compiled_quickly
-from cbet_jax.runs.directory import RunDirectory
 from cbet_jax.runs.metrics_table import Chunk
 from cbet_jax.runs.run_files import Run, RunFiles
 from cbet_jax.runs.signals import Stop, in_thread, interruptible, stop_on_signals
 from cbet_jax.runs.task_record import TO_THE_END, EarlyEnd
-from cbet_jax.runs.tracking import Trackers
 from cbet_jax.train import TrainState
 
 Advance = Callable[[TrainState], tuple[TrainState, Chunk]]  # plays a chunk, donates its input state
@@ -45,10 +42,6 @@ LONG_SECONDS = 3600.0  # a longer run says so after its first chunk
 OVERFLOW_SHARE = 0.001  # reported share of visits without room in count tables
 SAVING_SHARE = 0.1  # saving takes at most this share of a run's time,
 LONGEST_SECONDS = 600.0  # unless a checkpoint would be older than this and a chunk
-
-
-class NonFiniteLossError(Exception):
-    """The loss is no longer a finite number; the message names the update."""
 
 
 class Outcome(NamedTuple):
@@ -68,33 +61,12 @@ class HostSettings:
     """The host's settings, which do not change the numbers."""
 
     console: Console
-    command: tuple[str, ...] = ()  # recorded in the manifest of a single run
     checkpoint_seconds: float | None = None  # least time between two (None: see SAVING_SHARE)
     keep_at: tuple[int, ...] = ()  # frames at which the policies are kept for good
-    trackers: Trackers | None = None  # follow the metrics of a single run
     advice: str = ""  # added to the line that a run takes long
     until: int | None = None  # frames to train for now (None: all); the run can be continued
     early_end: EarlyEnd = TO_THE_END  # when a task ends before its last frame
     measured: Callable[[], dict[str, Any]] = dict  # further entries of the manifest
-
-
-def train(
-    directory: RunDirectory, settings: RunSettings, program: Program, host: HostSettings
-) -> Outcome:
-    """Train until the last frame, or until a signal asks to stop.
-
-    An unfinished run in the directory is continued.
-
-    Raises:
-        RunDirectoryError: the directory's files do not fit the settings.
-        NonFiniteLossError: a loss was not finite; the last checkpoint is from before.
-        SettingsError: the program needs more memory than there is.
-    """
-    run = Run(directory, settings, host.trackers, host.command)
-    (outcome,) = train_together([run], program, host)
-    if outcome.trouble:
-        raise NonFiniteLossError(outcome.trouble)
-    return outcome
 
 
 def train_together(runs: Sequence[Run], program: Program, host: HostSettings) -> list[Outcome]:
@@ -130,8 +102,13 @@ def train_together(runs: Sequence[Run], program: Program, host: HostSettings) ->
         finished, trained = loop.done >= loop.iterations, loop.done != begun_at
         return [
             Outcome(
-                *(run.position.frames, finished and not run.trouble, trained, signal),
-                *(run.trouble, run.ending, run.task.story() if run.task else ""),
+                frames=run.position.frames,
+                finished=finished and not run.trouble,
+                trained=trained,
+                signal=signal,
+                trouble=run.trouble,
+                ending=run.ending,
+                story=run.task.story() if run.task else "",
             )
             for run in loop.runs
         ]
@@ -173,23 +150,18 @@ class _Loop:
         Raises:
             RunDirectoryError: one is another program's, or has no room for so many frames.
         """
-        template = self.template
-        if len(self.runs) > 1:
-            template = jax.tree.map(self._of_one, template)
+        of_one = lambda leaf: jax.ShapeDtypeStruct((self.seeds, *leaf.shape[1:]), leaf.dtype)  # noqa: E731
+        template = jax.tree.map(of_one, self.template)
         states = [run.restore(template) for run in self.runs]
         if len({run.position.iterations for run in self.runs}) > 1:
-            common = set.intersection(*(run.held() for run in self.runs))
+            common = set.intersection(*(run.checkpoint_frames() for run in self.runs))
             states = [run.go_back(max(common, default=0), template) for run in self.runs]
         self.done = self.runs[0].position.iterations
         for run in self.runs:
             run.restore_task()
         if states[0] is None or len(states) == 1:
             return states[0]
-        state: TrainState = jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *states)
-        return state
-
-    def _of_one(self, leaf: jax.ShapeDtypeStruct) -> jax.ShapeDtypeStruct:
-        return jax.ShapeDtypeStruct((self.seeds, *leaf.shape[1:]), leaf.dtype)
+        return jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *states)
 
     def compile(self, state: TrainState | None, stop: Stop) -> tuple[Advance, TrainState]:
         """Compile the training step; without a state, make the first one."""
@@ -279,7 +251,7 @@ class _Loop:
         self._tell_of_ends()
 
     def keep_best(self, state: TrainState) -> None:
-        """Keep the policies that play their task better than ever before; tell once of a fall."""
+        """Keep the policies that play their task at least as well as ever; tell once of a fall."""
         better = [run for run in self.sound() if run.is_best() and run.has_finite(state.learner)]
         policies = _policies(state) if better else {}
         for run in better:

@@ -18,7 +18,7 @@ def available(devices: int, root: Path = Path("/")) -> int:
     if limit := (jax.local_devices()[0].memory_stats() or {}).get("bytes_limit"):
         return int(limit) * devices
     free = [int(kib) * 2**10 for kib in re.findall(r"MemAvailable: +(\d+)", _read(root, "meminfo"))]
-    held = int((_read(root, "self/statm").split() or "00")[1]) * os.sysconf("SC_PAGE_SIZE")
+    held = int((_read(root, "self/statm") or "0 0").split()[1]) * os.sysconf("SC_PAGE_SIZE")
     for line in _read(root, "self/cgroup").splitlines():  # a container's limits, and those above it
         group = Path(line.split(":", 2)[2].lstrip("/"))
         for name in (group, *group.parents):

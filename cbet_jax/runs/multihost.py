@@ -73,8 +73,7 @@ def on_first[R: bool | int | str | None](function: Callable[[], R]) -> R:
         answer = json.loads(_broadcast(b""))
         if "error" in answer:
             raise ElsewhereError(answer["error"])
-        result: R = answer["result"]
-        return result
+        return answer["result"]
     try:
         result = function()
     except Exception as error:

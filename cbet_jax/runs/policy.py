@@ -20,7 +20,7 @@ from cbet_jax.networks.policy_network import sample_actions
 from cbet_jax.program import make_program, seed_keys
 from cbet_jax.runs import metrics_table, pretrained
 from cbet_jax.runs.directory import NEWEST, Checkpoint, RunDirectory, RunDirectoryError
-from cbet_jax.runs.host_loop import NonFiniteLossError
+from cbet_jax.runs.reading import reading
 from cbet_jax.runs.saved_policies import load_params
 from cbet_jax.settings.ranges import check_between
 from cbet_jax.types import Metrics, RecurrentState
@@ -34,6 +34,10 @@ type OnChunk = Callable[[int, dict[str, float]], Any]
 type ViewOrViews = UInt8[Array | np.ndarray, "..."]  # [height, width, 3], or [N, ...]
 type First = Bool[Array | np.ndarray, "..."] | bool  # [N], or the same for all
 type Outputs = tuple[Float[Array, "*N actions"], Float[Array, "..."], RecurrentState]
+
+
+class NonFiniteLossError(Exception):
+    """A loss is no longer a finite number; the message says when."""
 
 
 class Policy:
@@ -111,16 +115,16 @@ def load(run: Path | str, seed_index: int = 0, *, frames: Checkpoint = None) -> 
     if pretrained.is_named(Path(run)):
         settings, params, done, _ = pretrained.read(Path(run))
         if frames not in (None, NEWEST, done):
-            raise RunDirectoryError(f"{run} has {done} frames, not {frames}")
+            raise RunDirectoryError(f"{run} holds one policy, of {done} frames: leave frames out")
     else:
         directory = RunDirectory(Path(run))
         settings, loaded = directory.settings(), load_params(directory, frames)
         params, done = loaded.state, loaded.position.frames
     check_between("seed_index", seed_index, 0, settings.seeds - 1)
-    actions = params.learnt["params"]["policy"]["bias"].shape[-1]
-    network, transfer = settings.train.network, settings.transfer
-    agent = make_agent(network, transfer, actions, NO_VIEW)
-    of_seed = jax.tree.map(lambda leaf: jnp.asarray(leaf[seed_index]), params)
+    with reading(Path(run)):
+        actions = params.learnt["params"]["policy"]["bias"].shape[-1]
+        of_seed = jax.tree.map(lambda leaf: jnp.asarray(leaf[seed_index]), params)
+    agent = make_agent(settings.train.network, settings.transfer, actions, NO_VIEW)
     return Policy(agent, of_seed, settings, done)
 
 

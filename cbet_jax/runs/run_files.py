@@ -94,7 +94,7 @@ class RunFiles:
         self.position = self.saved
         return state
 
-    def held(self) -> set[int]:
+    def checkpoint_frames(self) -> set[int]:
         """Return the frames of the run's checkpoints."""
         return set(map(frames_of, checkpoints(self.directory.checkpoints)))
 
@@ -177,11 +177,11 @@ class RunFiles:
         return self.task.ending if self.task else ""
 
     def is_best(self) -> bool:
-        """Return whether a seed plays its task better than ever before."""
+        """Return whether a seed plays its task at least as well as ever."""
         return bool(self.task and self._better.any())
 
     def keep_best(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """Keep the policies among the program's arrays of the seeds that play better."""
+        """Keep the policies among the program's arrays of those seeds."""
         if self.task:
             self.task.keep(self._better, self._own(arrays))
 

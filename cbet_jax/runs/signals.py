@@ -47,11 +47,6 @@ def stop_on_signals(waits_for: str = "") -> Iterator[Stop]:
     previous = {number: signal.getsignal(number) for number in SIGNALS}
     if previous[signal.SIGHUP] == signal.SIG_IGN:
         del previous[signal.SIGHUP]
-
-    def restore() -> None:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
-
     asked_at = 0.0
 
     def note(number: int, frame: FrameType | None) -> None:
@@ -68,7 +63,8 @@ def stop_on_signals(waits_for: str = "") -> Iterator[Stop]:
     try:
         yield stop
     finally:
-        restore()
+        for number, handler in previous.items():
+            signal.signal(number, handler)
 
 
 def interruptible[T](work: Callable[[], T]) -> T:

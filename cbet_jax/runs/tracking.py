@@ -141,13 +141,11 @@ class Trackers:
     def begin(self, frames: int) -> None:
         """Open all trackers of a run that begins or continues at `frames`."""
         self._frames = frames
-        seeds = range(self._settings.seeds)
-        wanted = [
-            (name, self._settings.first_seed + seed) for name in self._names for seed in seeds
-        ]
-        for name, seed in wanted:
-            if name in self._names:  # no other seed's has failed
-                self._try(name, partial(self._make, name, seed, frames))
+        first = self._settings.first_seed
+        for name in self._names:
+            for seed in range(first, first + self._settings.seeds):
+                if name in self._names:  # no other seed's has failed
+                    self._try(name, partial(self._make, name, seed, frames))
 
     def log(self, chunk: Mapping[str, np.ndarray], frames: int, frames_per_iteration: int) -> None:
         """Record a chunk of metrics, after each seed has played `frames`."""

@@ -7,8 +7,7 @@ from typing import Any, get_args, get_type_hints
 
 def to_json(settings: Any) -> dict[str, Any]:
     """Return a dataclass of settings as nested dictionaries, lists, numbers and strings."""
-    nested: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(settings)))
-    return nested
+    return json.loads(json.dumps(dataclasses.asdict(settings)))
 
 
 def from_json[T](kind: type[T], nested: dict[str, Any]) -> T:

@@ -193,11 +193,15 @@ def read_stage(path: Path, up: Optional[str] = None) -> Stage:
     return Stage(path, FRAMES["z" if _is_scan(path) else "y"], "kind", settings)
 
 
+def scene_name(scene: str) -> str:
+    """Return the name of a scene, without folder and extension."""
+    return Path(scene).name.partition(".")[0]
+
+
 def _is_scan(path: Path) -> bool:
     """Return whether a file without a description is a scan, with z up."""
-    name = path.name.partition(".")[0]
     return path.suffix.lower() == ".ply" or any(
-        path.with_name(name + ending).is_file() for ending in _OF_SCANS
+        path.with_name(scene_name(path.name) + ending).is_file() for ending in _OF_SCANS
     )
 
 

@@ -5,6 +5,7 @@ the simulators follow it. A step is therefore a function of its arguments, as in
 resumed run in new processes sees the same observations as an uninterrupted one.
 """
 
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
@@ -21,7 +22,7 @@ from envs.types import Step, World
 MAX_STEPS = 500  # steps of an episode (paper, appendix on Habitat)
 CELL = 0.05  # metres; rounding of positions before distinct ones are counted
 UNMEASURED = ("success", "extrinsic_return", "interactions")  # no task, no movable objects
-_PIXELS = PANORAMA_SHAPE[0] * PANORAMA_SHAPE[1] * PANORAMA_SHAPE[2] * PANORAMA_SHAPE[3]
+_PIXELS = math.prod(PANORAMA_SHAPE)
 
 
 class Agents(NamedTuple):
@@ -32,7 +33,7 @@ class Agents(NamedTuple):
     reached: Float[Array, "N 3"]  # position after the last action, before a reset
     seeds: UInt32[Array, " N"]  # seeds of the next episodes' starts
     played: Int[Array, " N"]  # steps played in the current episode
-    visits: Int[Array, "rows columns"]  # visits per position (x, z), rounded to `CELL`
+    visits: Int[Array, "rows columns"]  # above 0 where an agent was (x, z rounded to `CELL`)
     cuts: Int[Array, ""]  # episodes cut short by the loss of their simulator
 
 
@@ -136,7 +137,7 @@ def make_grid(simulators: Simulators) -> Grid:
 def visit(
     grid: Grid, visits: Int[Array, "rows columns"], position: Float[Array, "N 3"]
 ) -> Int[Array, "rows columns"]:
-    """Count one visit to each position. Positions outside the grid count for the nearest cell."""
+    """Mark each position as visited. Positions outside the grid count for the nearest cell."""
     cells = jnp.round(position[:, (2, 0)] / CELL).astype(jnp.int32) - jnp.array(grid.first)
     cells = jnp.clip(cells, 0, jnp.array(grid.shape) - 1)
     return visits.at[cells[:, 0], cells[:, 1]].add(1)

@@ -25,8 +25,10 @@ RED, GREEN, BLUE, PURPLE, YELLOW, GREY = range(6)
 TYPES = (
     "unseen", "empty", "wall", "floor", "door", "key", "ball", "box", "goal", "lava", "agent",
 )  # fmt: skip
-UNSEEN, TYPE_EMPTY, TYPE_WALL, TYPE_FLOOR, TYPE_DOOR, TYPE_KEY, TYPE_BALL, TYPE_BOX = range(8)
-TYPE_GOAL, TYPE_LAVA = 8, 9
+(
+    UNSEEN, TYPE_EMPTY, TYPE_WALL, TYPE_FLOOR, TYPE_DOOR, TYPE_KEY, TYPE_BALL, TYPE_BOX,
+    TYPE_GOAL, TYPE_LAVA, TYPE_AGENT,
+) = range(11)  # fmt: skip
 
 # Kinds.
 (
@@ -40,43 +42,47 @@ KIND_UNSEEN = 31
 Cell = UInt8[Array, "*shape"]
 
 
-def cell(kind: int, color: int = RED) -> int:
-    """Return the byte of a cell of `kind` and `color` (plain Python integers)."""
+def cell[Color: (int, Array)](kind: int, color: Color) -> Color:
+    """Return the byte of a cell of `kind` and `color`."""
     return kind << 3 | color
 
 
-EMPTY = cell(KIND_EMPTY)
-HIDDEN = cell(KIND_UNSEEN)
+EMPTY = cell(KIND_EMPTY, RED)
+HIDDEN = cell(KIND_UNSEEN, RED)
 WALL = cell(KIND_WALL, GREY)
 GOAL = cell(KIND_GOAL, GREEN)
 LAVA = cell(KIND_LAVA, RED)
 
 
-def open_door(color: int) -> int:
+def open_door[Color: (int, Array)](color: Color) -> Color:
     return cell(KIND_OPEN, color)
 
 
-def closed_door(color: int) -> int:
+def closed_door[Color: (int, Array)](color: Color) -> Color:
     return cell(KIND_CLOSED, color)
 
 
-def locked_door(color: int) -> int:
+def locked_door[Color: (int, Array)](color: Color) -> Color:
     return cell(KIND_LOCKED, color)
 
 
-def key(color: int) -> int:
+def key[Color: (int, Array)](color: Color) -> Color:
     return cell(KIND_KEY, color)
 
 
-def ball(color: int) -> int:
+def ball[Color: (int, Array)](color: Color) -> Color:
     return cell(KIND_BALL, color)
+
+
+def empty_box[Color: (int, Array)](color: Color) -> Color:
+    return cell(KIND_BOX, color)
 
 
 def box(color: int, contents: int = EMPTY) -> int:
     """Return the byte of a box. `contents` is `EMPTY` or the byte of a key or a ball."""
     inside, inside_color = contents >> 3, contents & 7
     if inside == KIND_EMPTY:
-        return cell(KIND_BOX, color)
+        return empty_box(color)
     return cell({KIND_KEY: KIND_BOX_KEY, KIND_BALL: KIND_BOX_BALL}[inside] + inside_color, color)
 
 

@@ -21,6 +21,7 @@ MAX_SIDE = 255  # cells of a grid; a packed position has one byte per coordinate
 NO_TASK, REACH_GOAL, OPEN_DOOR, PICK_UP = range(4)
 TASKS = ("none", "reach the goal", "open the door", "pick up the object")
 
+RIGHT, DOWN, LEFT, UP = range(4)  # directions, as MiniGrid numbers them
 DIRECTIONS = ((1, 0), (0, 1), (-1, 0), (0, -1))
 
 

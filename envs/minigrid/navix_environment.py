@@ -21,6 +21,7 @@ from navix.rendering.cache import RenderingCache
 from navix.spaces import Continuous, Discrete
 from navix.states import EventsManager
 
+from envs.adapters import strong
 from envs.minigrid import rules, views
 from envs.minigrid.generators import GENERATORS, Generator, find, sample_levels
 from envs.minigrid.level import Level
@@ -66,7 +67,7 @@ class CbetEnvironment(Environment):
         """Sample a level and return its first `Timestep`."""
         world = rules.start(self._sample_level(key))
         state = NavixState(
-            world=world, outcome=_empty_outcome(world), key=key, events=EventsManager()
+            world=world, outcome=rules.no_outcome(world), key=key, events=EventsManager()
         )
         return Timestep(
             t=jnp.int32(0),
@@ -139,18 +140,7 @@ def _died(before: NavixState, action: Int[Array, ""], after: NavixState) -> Bool
 
 def _compiled(function: Callable[..., Timestep]) -> Callable[..., Timestep]:
     """Compile a function without weak types in its timesteps: `step` is then compiled once."""
-
-    def without_weak_type(leaf: Array) -> Array:
-        is_key = jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
-        return leaf if is_key else jax.lax.convert_element_type(leaf, leaf.dtype)
-
-    return jax.jit(lambda *inputs: jax.tree.map(without_weak_type, function(*inputs)))
-
-
-def _empty_outcome(world: rules.State) -> rules.Outcome:
-    """Return an outcome of zeros, for the first state of an episode."""
-    _, outcome = jax.eval_shape(rules.step, world, jnp.int32(0))
-    return jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), outcome)
+    return jax.jit(lambda *inputs: jax.tree.map(strong, function(*inputs)))
 
 
 def navix_id(name: str) -> str:

@@ -17,15 +17,14 @@ from envs.errors import UnsupportedEnvironment
 from envs.minigrid import cells as c
 from envs.minigrid import views
 from envs.minigrid.generators import Generator
-from envs.minigrid.level import DIRECTIONS, MARGIN
+from envs.minigrid.level import DIRECTIONS, MARGIN, UP
 from envs.minigrid.rules import State
 from envs.minigrid.tiles import FACING_RIGHT, tiles
 
 EGOCENTRIC, FULL, RGB, FULL_RGB = VIEWS = ("egocentric", "full", "rgb", "full-rgb")
 LARGEST_VIEW = 31  # cells along a side
 TILE_SIZE = 8  # pixels, as in MiniGrid's wrappers
-BRIGHTEST = AGENT = c.TYPES.index("agent")  # colours and states have smaller numbers
-UP = 3
+BRIGHTEST = AGENT = c.TYPE_AGENT  # colours and states have smaller numbers
 
 
 class Observer(NamedTuple):
@@ -64,10 +63,10 @@ def observer_of(
         raise ValueError(f"view_size must be odd and in 3..{LARGEST_VIEW}, not {view_size!r}")
     usual = view_size == views.VIEW_SIZE and not see_through_walls
     width, height = grid or largest_grid(generators)
-    for name, *size in (generator[:3] for generator in generators):
-        if view in (FULL, FULL_RGB) and (size[0] > width or size[1] > height):
-            why = f"its grid of {size[0]} x {size[1]} cells is larger than the {width} x {height}"
-            raise UnsupportedEnvironment(name, f"{why} of the full view")
+    for each in generators if view in (FULL, FULL_RGB) else ():
+        if each.width > width or each.height > height:
+            why = f"its grid of {each.width} x {each.height} cells is larger than the {width} x"
+            raise UnsupportedEnvironment(each.name, f"{why} {height} of the full view")
     if view == FULL:
         if not usual:
             raise ValueError("a full view has no view_size, and shows what is behind walls anyway")

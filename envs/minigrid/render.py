@@ -9,11 +9,10 @@ from jaxtyping import Bool, UInt8
 from envs.minigrid import cells as c
 from envs.minigrid import views
 from envs.minigrid.export import state_of, without_margin
-from envs.minigrid.level import DIRECTIONS
+from envs.minigrid.level import DIRECTIONS, UP
 from envs.minigrid.tiles import FACING_RIGHT, tiles
 
 SPRITE_SIZE = 32  # pixels of a tile
-UP = 3  # the agent's direction in pictures of its view
 
 Picture = UInt8[np.ndarray, "height width 3"]
 

@@ -11,6 +11,7 @@ nothing and recolours that ball instead. The ball can be picked up, as in the pu
 
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, UInt8, UInt32
@@ -49,7 +50,6 @@ class Outcome(NamedTuple):
     success: Bool[Array, ""]  # the action fulfilled the task
     died: Bool[Array, ""]  # the agent stepped into lava
     timed_out: Bool[Array, ""]  # the time limit is reached
-    interacted: Bool[Array, ""]  # the grid or the carried object changed
     interaction: UInt32[Array, "2"]  # hash of the full states (before, after); zeros if none
 
 
@@ -62,6 +62,11 @@ def start(level: Level) -> State:
         succeeded=jnp.zeros_like(level.task, bool),
         changes=jnp.zeros((2,), jnp.uint32),
     )
+
+
+def no_outcome(state: State) -> Outcome:
+    """Return the outcome before any action: zeros."""
+    return jax.tree.map(jnp.zeros_like, jax.eval_shape(step, state, jnp.int32(0))[1])
 
 
 def step(state: State, action: Int[Array, ""]) -> tuple[State, Outcome]:
@@ -90,7 +95,6 @@ def step(state: State, action: Int[Array, ""]) -> tuple[State, Outcome]:
         success=success,
         died=(action == FORWARD) & (c.kind_of(front) == c.KIND_LAVA),
         timed_out=step_count >= level.max_steps,
-        interacted=interacted,
         interaction=jnp.where(interacted, _hash_interaction(state.changes, changes, level), 0),
     )
     return State(level, carrying, step_count, state.succeeded | success, changes), outcome
@@ -154,10 +158,10 @@ def _recolor(cell: UInt8[Array, ""], color: UInt8[Array, ""]) -> UInt8[Array, ""
 def _toggle(front: UInt8[Array, ""], carrying: UInt8[Array, ""]) -> UInt8[Array, ""]:
     """Return the cell in front after a toggle: it opens or closes a door, or unpacks a box."""
     kind, color = c.kind_of(front), c.color_of(front)
-    unlocks = carrying == (c.KIND_KEY << 3 | color)
+    unlocks = carrying == (c.key(color))
     opens = (kind == c.KIND_CLOSED) | ((kind == c.KIND_LOCKED) & unlocks)
-    toggled = jnp.where(opens, c.KIND_OPEN << 3 | color, front)
-    toggled = jnp.where(kind == c.KIND_OPEN, c.KIND_CLOSED << 3 | color, toggled)
+    toggled = jnp.where(opens, c.open_door(color), front)
+    toggled = jnp.where(kind == c.KIND_OPEN, c.closed_door(color), toggled)
     return jnp.where(c.is_box(front), c.contents_of(front), toggled).astype(jnp.uint8)
 
 

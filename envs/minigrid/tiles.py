@@ -63,7 +63,7 @@ def tiles(size: int) -> UInt8[np.ndarray, "looks 256 size size 3"]:
                 image[_inside(x, y, *map(float, numbers))] = PAINTS.get(paint, own)
             found[:, c.cell(kind, color)] = _looks(image, agents)
     for kind in range(c.KIND_BOX + 1, c.NUM_KINDS):
-        found[:, c.cell(kind) + colors] = found[:, c.cell(c.KIND_BOX) + colors]
+        found[:, c.cell(kind, c.RED) + colors] = found[:, c.cell(c.KIND_BOX, c.RED) + colors]
     found[:, c.HIDDEN] = found[:, c.EMPTY]
     return found
 

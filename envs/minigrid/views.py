@@ -149,5 +149,5 @@ def _unpack(rows: Rows) -> Bool[Array, "4 x y *worlds"]:
 def _bits(size: int, ndim: int) -> UInt[Array, "..."]:
     """Return the bit of each x, along the second of `ndim` axes."""
     dtype = jnp.uint8 if size <= 8 else jnp.uint32
-    bits = dtype(1) << jnp.arange(size, dtype=dtype)  # no constant: see `_see`
+    bits = dtype(1) << jnp.arange(size, dtype=dtype)  # JAX batches no constant in a `cond`
     return bits.reshape(1, -1, *[1] * (ndim - 2))

@@ -282,12 +282,5 @@ def _observe(
 
 def _first_step(states: State, environment: Int[Array, " N"], observer: Observer | None) -> Step:
     nothing = jnp.zeros_like(states.succeeded)
-    outcome = Outcome(
-        reward=jnp.zeros(nothing.shape),
-        success=nothing,
-        died=nothing,
-        timed_out=nothing,
-        interacted=nothing,
-        interaction=jnp.zeros_like(states.changes),
-    )
+    outcome = jax.vmap(rules.no_outcome)(states)
     return _observe(states, outcome, nothing, nothing, states, environment, observer)

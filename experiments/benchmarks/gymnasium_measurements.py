@@ -9,8 +9,9 @@ import numpy as np
 
 import envs.minigrid
 from cbet_jax.sharding import cores
+from envs.names import ACTIONS
 from experiments.benchmarks.measurement import BenchmarkOptions, Measurement
-from experiments.benchmarks.timing import TimedTask, take_turns
+from experiments.benchmarks.timing import Ratio, TimedTask, take_turns
 
 WORLD = "KeyCorridorS3R3"
 FEW = (1, 4, 16)  # environments, measured besides those of --worlds
@@ -35,18 +36,13 @@ def measure_gymnasium(options: BenchmarkOptions) -> list[Measurement]:
             vector.close()
     found = timings.medians()
     peer = max(theirs, key=found.__getitem__)
+
+    def ratios(name: str) -> dict[str, Ratio]:
+        same = (pool for pool, number in pools.items() if number == ours[name])
+        return {other: timings.times(name, other) for other in (peer, *same)}
+
     return [
-        Measurement(
-            f"{WORLD}, {name}",
-            speed,
-            "steps/s",
-            {
-                other: timings.times(name, other)
-                for other in (peer, *(p for p, number in pools.items() if number == ours[name]))
-            }
-            if name in ours
-            else {},
-        )
+        Measurement(f"{WORLD}, {name}", speed, "steps/s", ratios(name) if name in ours else {})
         for name, speed in found.items()
     ]
 
@@ -81,8 +77,8 @@ def play(vector: Any, number: int) -> TimedTask:
     random = np.random.default_rng(0)
 
     def run() -> None:
-        for actions in random.integers(7, size=(STEPS, number), dtype=np.int32):
+        for actions in random.integers(len(ACTIONS), size=(STEPS, number), dtype=np.int32):
             vector.step(actions)
 
     vector.reset()
-    return TimedTask(run, STEPS * number, "step")
+    return TimedTask(run, STEPS * number)

@@ -20,8 +20,7 @@ class TimedTask(NamedTuple):
     """A task to time."""
 
     run: Callable[[], None]  # returns when its results are computed
-    amount: float  # work done by one run, in units
-    unit: str  # speeds are in units a second
+    amount: float  # work done by one run, such as steps
 
 
 class Ratio(NamedTuple):
@@ -66,7 +65,7 @@ def take_turns(tasks: Mapping[str, TimedTask], rounds: int) -> Timings:
     """
     calls = {name: _calls(task) for name, task in tasks.items()}
     longest = max(_seconds(task, calls[name]) for name, task in tasks.items())
-    turns = rounds * max(1, int(ROUND_SECONDS / max(longest, SLICE_SECONDS, 1e-9)))
+    turns = rounds * max(1, int(ROUND_SECONDS / max(longest, SLICE_SECONDS)))
     return Timings(
         [
             {

@@ -41,7 +41,7 @@ class Training:
     def task(self) -> TimedTask:
         """Return a call as a task: rollouts and updates of all agents."""
         advance = repeated(lambda state: self._program(state)[0], self._begin(self._keys))
-        return TimedTask(advance, self._frames, "frame")
+        return TimedTask(advance, self._frames)
 
     @property
     def held_bytes(self) -> float:

@@ -69,4 +69,4 @@ def levels(name: str) -> timing.TimedTask:
         jax.block_until_ready(sample_many(now))
         return key
 
-    return timing.TimedTask(timing.repeated(advance, jax.random.key(0)), LEVELS, "level")
+    return timing.TimedTask(timing.repeated(advance, jax.random.key(0)), LEVELS)

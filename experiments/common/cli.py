@@ -146,7 +146,7 @@ def whole_number(word: str) -> int:
     if not found:
         raise ValueError(f"{word!r} is no whole number, such as 9000000, 9e6 or 9M")
     number = Decimal(found[1]) * SUFFIXES[found[2]]
-    if number.adjusted() > MOST_DIGITS:  # to make an int of 1e999999999 would take for ever
+    if number.adjusted() > MOST_DIGITS:  # such as 1e999, whose digits would fill a message
         raise ValueError(f"{word[:MOST_DIGITS]!r} is too large")
     if number != number.to_integral_value():
         raise ValueError(f"{word!r} is no whole number")

@@ -15,6 +15,7 @@ from cbet_jax.config import (
     SettingsError,
     TrainSettings,
 )
+from cbet_jax.own_code import is_own
 from envs.errors import did_you_mean
 from envs.names import our_name
 from experiments.common.cli import Said, value_of
@@ -169,5 +170,5 @@ def for_task(name: str | None, env: str | None, how: str = TABULA_RASA) -> Train
         counts=replace(preset.train.counts, random_resets=False),
         **(LAPTOP_TASKS[how] if name == "laptop" else {}),
     )
-    own = ":" in (env or "")
+    own = is_own(env or "")
     return replace(train, loss=replace(train.loss, bootstrap="next")) if own else train

@@ -1,7 +1,8 @@
 """Make, save, draw and print the table of an evaluation."""
 
-import csv
 from collections.abc import Sequence
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -13,9 +14,8 @@ from rich.text import Text
 
 from cbet_jax.analysis import figures, intervals
 from cbet_jax.analysis.intervals import Estimate
-from cbet_jax.runs.atomic_write import creating, open_text
 from envs.names import ACTIONS
-from experiments.common.outputs import write_new
+from experiments.common.outputs import write_new, write_table
 
 if TYPE_CHECKING:
     from cbet_jax.evaluate import Episodes
@@ -32,7 +32,7 @@ MEASURES = {  # column of the table -> title and digits in summaries and picture
     "extrinsic_return": ("return", 2),
     "episode_length": ("steps", 0),
 }
-MAIN = ("unique_interactions", "success_rate")  # which are shown; the return, where one is missing
+MAIN = ("unique_interactions", "success_rate")  # shown; where one is missing, the return, too
 
 
 def header(actions: Sequence[str]) -> tuple[str, ...]:
@@ -117,27 +117,24 @@ def _over_seeds(table: Sequence[EvaluationRow]) -> EvaluationRow:
 
 def write(root: Path, table: Sequence[EvaluationRow], frames: int, seed: int) -> tuple[Path, Path]:
     """Save the table and its picture in a folder under a new name."""
-
-    def create(path: Path) -> None:
-        with creating(path) as temporary:
-            save(temporary, table, frames, seed)
-
+    create = partial(save, table=table, frames=frames, seed=seed)
     path = write_new(root / "evaluation.csv", create, ".png")
     return path, _draw(path.with_suffix(".png"), table, frames)
 
 
 def save(path: Path, table: Sequence[EvaluationRow], frames: int, seed: int) -> None:
     """Save the table into a file, with empty cells for missing measures."""
-    with open_text(path) as file:
-        writer = csv.writer(file, lineterminator="\n")
-        actions = len(table[0].actions)
-        is_gridworld = actions == len(ACTIONS)
-        writer.writerow(HEADER if is_gridworld else header([str(x) for x in range(actions)]))
-        for row in table:
-            measured = [row.measured.get(name, ("", "", "")) for name in MEASURES]
-            numbers = (*(x for cells in measured for x in cells), *row.actions, row.entropy)
-            cells = [f"{x:.6g}" if x != "" else "" for x in numbers]
-            writer.writerow([*row[:4], *cells, frames, seed])
+    missing, actions = ("", "", ""), len(table[0].actions)
+    names = ACTIONS if actions == len(ACTIONS) else tuple(map(str, range(actions)))
+    lines = (
+        (
+            *(row.method, row.seed, row.environment, row.episodes),
+            *chain.from_iterable(row.measured.get(name, missing) for name in MEASURES),
+            *(*row.actions, row.entropy, frames, seed),
+        )
+        for row in table
+    )
+    write_table(path, header(names), lines)
 
 
 def show(console: Console, table: Sequence[EvaluationRow], title: str) -> None:
@@ -182,4 +179,4 @@ def _draw(path: Path, table: Sequence[EvaluationRow], frames: int) -> Path:
         for name in shown_measures(table)
     }
     title = f"Evaluation after {frames:,} frames (whiskers: 95 % confidence intervals)"
-    return figures.bars(path, title, panels, list(environments))
+    return figures.draw_bars(path, title, panels, list(environments))

@@ -198,11 +198,8 @@ def table(run: EvaluatedRun, played: dict[str, PlayedWorld], seed: int) -> list[
     """Return a run's rows: for each world, and for all worlds together if there are several."""
     if len(played) > 1:
         worlds = list(played.values())
-        together = {
-            name: jax.tree.map(lambda *leaves: np.concatenate(leaves, axis=1), *of_worlds)
-            for name in worlds[0]
-            for of_worlds in [[world[name] for world in worlds]]
-        }
+        concatenate = partial(jax.tree.map, lambda *leaves: np.concatenate(leaves, axis=1))
+        together = {name: concatenate(*(world[name] for world in worlds)) for name in worlds[0]}
         played = {**played, evaluation_table.ALL_WORLDS: together}
     rows: list[EvaluationRow] = []
     for environment, policies in played.items():

@@ -13,6 +13,7 @@ from cbet_jax.runs.checkpoint import Loaded
 from cbet_jax.runs.directory import Checkpoint, RunDirectory
 from cbet_jax.runs.saved_policies import Policies, load_policies, untrained
 from cbet_jax.settings.as_json import first_difference
+from envs.habitat.scenes import scene_name
 from envs.types import World
 from experiments.common import habitat
 from experiments.common.outputs import distinct_names
@@ -36,7 +37,7 @@ class EvaluatedRun(NamedTuple):
     @property
     def pretraining(self) -> Pretraining:
         """The scene and the metrics of its training."""
-        scene = Path(self.settings.environments[0]).name.partition(".")[0]
+        scene = scene_name(self.settings.environments[0])
         return Pretraining(self.name, scene, self.directory.metrics)
 
 

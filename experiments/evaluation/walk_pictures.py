@@ -93,7 +93,7 @@ def coverage(
         Panel(scene, "steps", "distinct positions", {name: _growth(walks[name]) for name in walks})
         for scene, walks in scenes.items()
     ]
-    return figures.lines(path, title, [*pretraining, *panels])
+    return figures.draw_lines(path, title, [*pretraining, *panels])
 
 
 def of_pretraining(runs: Sequence[Pretraining]) -> list[Panel]:

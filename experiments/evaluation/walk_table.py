@@ -180,11 +180,14 @@ def save(
     path: Path, table: Sequence[WalkRow], conditions: WalkConditions, *, again: bool = False
 ) -> Path:
     """Save the table atomically; only `again` replaces a file."""
-
-    def last(row: WalkRow) -> Iterable[object]:
-        return (conditions._asdict() | {"frames": conditions.frames.get(row.policy, 0)}).values()
-
-    lines = ((*row[:4], *row.positions, row.together, *last(row)) for row in table)
+    played = conditions._asdict()
+    lines = (
+        (
+            *(*row[:4], *row.positions, row.together),
+            *(played | {"frames": conditions.frames.get(row.policy, 0)}).values(),
+        )
+        for row in table
+    )
     return write_table(path, HEADER, lines, again=again)
 
 
@@ -224,7 +227,7 @@ def draw_bars(path: Path, table: Sequence[WalkRow], conditions: WalkConditions) 
     """Draw one bar for each scene and policy, and return the picture's file."""
     title = f"Distinct positions {trained(conditions)} (whiskers: 95 % confidence intervals)"
     scenes = list(dict.fromkeys(row.scene for row in table))
-    return figures.bars(path.with_suffix(BARS), title, panels(table), scenes)
+    return figures.draw_bars(path.with_suffix(BARS), title, panels(table), scenes)
 
 
 def trained(conditions: WalkConditions) -> str:

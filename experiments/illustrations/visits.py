@@ -27,8 +27,6 @@ from envs.minigrid.rules import State
 from envs.minigrid.world import gridworld
 from envs.types import World
 
-TYPE_AGENT = c.TYPES.index("agent")
-
 
 class Visits(NamedTuple):
     """Visit counts of states and changes."""
@@ -106,7 +104,7 @@ def observe(states: Any) -> Int16[np.ndarray, "*N width height 3"]:
     grid = to_minigrid(without_margin(level.cells, size))[0].astype(np.int16)
     grids = grid.reshape(-1, *grid.shape[-3:])
     x, y = level.agent_position.reshape(-1, 2).T
-    agents = np.stack([np.full_like(x, TYPE_AGENT), np.full_like(x, c.RED)], axis=1)
+    agents = np.stack([np.full_like(x, c.TYPE_AGENT), np.full_like(x, c.RED)], axis=1)
     directions = level.agent_direction.reshape(-1, 1)
     grids[np.arange(len(grids)), x, y] = np.concatenate([agents, directions], axis=1)
     return grid

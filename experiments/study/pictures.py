@@ -56,7 +56,7 @@ def of_paper(folder: Path, found: Findings, table: contents.PaperTable) -> Pictu
     if len({method for shown in bars.values() for method in shown} - {*contents.RANDOM}) < 2:
         return []  # a single method has no other to be compared with
     path, title = folder / f"{table.name}.png", f"{table.title} ({WHISKERS})"
-    return [figures.bars(path, title, bars, list(groups) if table.metric else ACTIONS, theirs)]
+    return [figures.draw_bars(path, title, bars, list(groups) if table.metric else ACTIONS, theirs)]
 
 
 def worlds(folder: Path, found: Findings, setup: str) -> Pictures:
@@ -73,7 +73,7 @@ def worlds(folder: Path, found: Findings, setup: str) -> Pictures:
         return []
     after = _after(found, (setup,), methods)
     title = f"Pre-trained in {setup} for {after} frames, not trained further ({WHISKERS})"
-    return [figures.bars(folder / f"worlds_{setup}.png", title, panels, TEN_WORLDS)]
+    return [figures.draw_bars(folder / f"worlds_{setup}.png", title, panels, TEN_WORLDS)]
 
 
 def frames(folder: Path, found: Findings) -> Pictures:
@@ -151,7 +151,7 @@ def profiles(folder: Path, found: Findings) -> Pictures:
 def _lines(path: Path, title: str, panels: Sequence[Panel], columns: int = 0) -> Pictures:
     """Draw panels, if any; by default with one column per title, at most three."""
     columns = columns or min(len({panel.title for panel in panels}), 3)
-    return [figures.lines(path, title, panels, columns)] if panels else []
+    return [figures.draw_lines(path, title, panels, columns)] if panels else []
 
 
 def _curves(found: Findings, keys: Mapping[str, Key]) -> dict[str, Curve]:

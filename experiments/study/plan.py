@@ -17,7 +17,6 @@ from typing import Literal, NamedTuple, get_args
 
 from cbet_jax import own_code
 from cbet_jax.config import Factors, RunSettings, SettingsError
-from cbet_jax.runs.directory import RunDirectory
 from cbet_jax.settings import ranges
 from experiments.common.presets import PRESETS, TASK_FRAMES
 from experiments.study.variants import SETUPS, variant
@@ -204,8 +203,3 @@ class _Planner(NamedTuple):
         now = study.chunk_end(min(frames, until or frames), actors)
         words += ("--no-film", "--out", str(place))
         return Job(name, COMMANDS[stage], place, words, now, study.seeds)
-
-
-def reached(run: Path) -> int:
-    """Return the frames of a run's newest checkpoint."""
-    return RunDirectory(run).saved_frames()

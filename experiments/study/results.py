@@ -25,7 +25,6 @@ from experiments.study.plan import (
     TABULA_RASA,
     TRANSFER,
     StudySettings,
-    reached,
 )
 
 STUDY = "study"  # the stage of rows that say what was asked for
@@ -191,7 +190,7 @@ def _run(stage: str, setup: str, method: str, path: Path, study: StudySettings) 
     if not directory.config.exists():
         return
     settings = directory.settings()
-    actors, now = settings.train.worlds, reached(path)
+    actors, now = settings.train.worlds, directory.saved_frames()
     window = max(1, SMOOTHED_FRAMES * study.budget // PUBLISHED_FRAMES)
     grid = np.arange(1, POINTS + 1) * now // POINTS
     world = ALL_WORLDS if settings.explore else settings.environments[0]

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key, PRNGKeyArray
 
 from cbet_jax.agent import Agent, AgentParams
-from cbet_jax.episode_records import Episodes, with_episode_records
+from cbet_jax.episode_records import CurrentEpisodes, with_episode_records
 from cbet_jax.intrinsic.interface import Experience, Intrinsic, Memory
 from cbet_jax.rollout import ActorState, act, begin_actor
 from cbet_jax.runs.devices import compiled_quickly
@@ -53,7 +53,7 @@ class _Advance(NamedTuple):
     played: State  # arrays [1, ...], before any reset
     action: Int[Array, "1"]
     step: Step
-    episodes: Episodes
+    episodes: CurrentEpisodes
     intrinsic: Float[Array, "1"]
 
 

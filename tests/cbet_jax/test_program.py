@@ -11,7 +11,7 @@ import pytest
 from cbet_jax import program as programs
 from cbet_jax.config import CountSettings, SettingsError
 from cbet_jax.learner import LearnerState
-from cbet_jax.program import _update_seeds, make_program, seed_keys
+from cbet_jax.program import _update_agents, make_program, seed_keys
 from cbet_jax.settings.swept import differing, with_numbers
 from cbet_jax.train import TrainState
 from tests.support import tiny
@@ -58,7 +58,7 @@ def test_what_updates_seeds_is_the_same_for_each_of_them(seeds, at_once):
         after = {"key": jax.random.fold_in(state["key"], 7), "table": state["table"] + number}
         return after, state["table"].sum() + number
 
-    after, found = _update_seeds(function, seeds, at_once, (numbers, states))
+    after, found = _update_agents(function, seeds, at_once, (numbers, states))
     np.testing.assert_array_equal(found, 4 + numbers)
     np.testing.assert_array_equal(after["table"], 1 + np.tile(numbers[:, None], 4))
     wanted = jax.vmap(jax.random.fold_in, (0, None))(keys, 7)
@@ -78,7 +78,7 @@ def test_states_of_seeds_are_not_held_twice():
         return jax.lax.scan(visit, state, jnp.arange(5))
 
     def update(states):
-        return _update_seeds(function, 8, 1, (jnp.zeros(8), states))
+        return _update_agents(function, 8, 1, (jnp.zeros(8), states))
 
     states = jax.ShapeDtypeStruct((8, size), np.float32)
     needed = jax.jit(update, donate_argnums=0).lower(states).compile().memory_analysis()
@@ -115,7 +115,7 @@ def test_each_agent_of_a_program_has_the_numbers_of_its_own_settings(monkeypatch
     after, found = program.advance(program.init(jnp.tile(seed_keys(2), 3)))
     for index, numbers in enumerate(zip(*map(jax.tree.leaves, settings), strict=True)):
         wanted = np.float32(np.repeat(numbers, 2))
-        np.testing.assert_array_equal(after.params[index], wanted)
+        np.testing.assert_array_equal(after.learner.policy[index], wanted)
         np.testing.assert_array_equal(found[str(index)], [wanted] * 3)
 
 
@@ -193,7 +193,9 @@ def test_chunk_size_does_not_change_what_is_learnt():
 
 def test_different_seeds_play_and_learn_differently(program):
     states = [program.advance(program.init(seed_keys(1, seed)))[0] for seed in (0, 1)]
-    assert not np.allclose(*(state.params["params"]["policy"]["kernel"] for state in states))
+    assert not np.allclose(
+        *(state.learner.policy["params"]["policy"]["kernel"] for state in states)
+    )
     places = [state.actor.world.worlds[0] for state in states]
     assert not np.array_equal(*places)
 

@@ -9,7 +9,7 @@ from cbet_jax.analysis import figures
 from cbet_jax.runs.host_loop import Outcome
 from experiments.common import training
 
-RENDERING = {name: getattr(figures, name) for name in ("lines", "bars")}
+RENDERING = {name: getattr(figures, name) for name in ("draw_lines", "draw_bars")}
 
 
 def save_one_pixel(path: Path, *_: Any) -> Path:

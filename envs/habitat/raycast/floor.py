@@ -28,7 +28,7 @@ _BATCH = 256  # points sampled per try
 
 
 class Floor(NamedTuple):
-    """The largest island of walkable floor."""
+    """The island that the agent walks on: the lowest large one."""
 
     height: float
     area: shapely.Polygon  # allowed positions of the agent's centre

@@ -14,7 +14,6 @@ from envs.habitat.raycast.mesh import Mesh
 from envs.habitat.raycast.paint import Paint
 from envs.habitat.simulator import (
     CAMERA_HEIGHT,
-    COMPASS,
     FIELD_OF_VIEW_DEGREES,
     VIEW_SHAPE,
     VIEW_SIZE,
@@ -45,11 +44,6 @@ class Renderer:
         TriangleMesh(self._scene, mesh.vertices, mesh.faces)
         self._paint = Paint(mesh)
         self._kept: OrderedDict[Pose, np.ndarray] = OrderedDict()  # least recently used first
-
-    def view_and_panorama(self, pose: Pose) -> tuple[np.ndarray, np.ndarray]:
-        """Render the agent's view [64, 64, 3] and the panorama [4, 64, 64, 3], uint8."""
-        view, *around = self.views(pose.position, (pose.heading, *COMPASS))
-        return view, np.stack(around)
 
     def views(self, position: Position, headings: Sequence[float]) -> list[np.ndarray]:
         """Return the views from a position towards each heading, read-only."""

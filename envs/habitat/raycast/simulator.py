@@ -18,6 +18,7 @@ from envs.habitat.scene_check import check_area, check_upright, too_little_floor
 from envs.habitat.scenes import Frame, Stage, find_scene, read_stage
 from envs.habitat.simulator import (
     BLACK,
+    COMPASS,
     FORWARD,
     PUBLISHED_AGENT,
     STEP_LENGTH,
@@ -97,10 +98,9 @@ class Raycast:
 
     def _observe_from(self, pose: Pose) -> Observation:
         self._pose = pose
-        if self._panoramas:
-            return Observation(pose, *self._renderer.view_and_panorama(pose))
-        (view,) = self._renderer.views(pose.position, (pose.heading,))
-        return Observation(pose, view, BLACK)
+        headings = (pose.heading, *COMPASS) if self._panoramas else (pose.heading,)
+        view, *around = self._renderer.views(pose.position, headings)
+        return Observation(pose, view, np.stack(around) if around else BLACK)
 
 
 def open_scene(

@@ -212,7 +212,10 @@ class Worker:
 
 
 def environment(python: str) -> dict[str, str]:
-    """Return the environment variables of a worker: all except those of JAX and CUDA."""
+    """Return a worker's environment: one thread, quiet, and no variables of JAX and CUDA.
+
+    Nor does it have this Python's own, if `python` is another one.
+    """
     kept_out = _KEPT_OUT + (() if python == sys.executable else _OF_THIS_PYTHON)
     kept = {
         name: value

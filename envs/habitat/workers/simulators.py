@@ -4,12 +4,12 @@ import logging
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
+from envs.habitat.scenes import scene_name
 from envs.habitat.simulator import FloorMap, Pose, SimulatorError
 from envs.habitat.workers.pool import WorkerPool, pose_of, teleport_request
 from envs.habitat.workers.process import Settings
@@ -65,7 +65,7 @@ class Simulators:
     @property
     def scene_name(self) -> str:
         """Return the name of the scene, without folder and extension."""
-        return Path(self.settings.scene).name.partition(".")[0]
+        return scene_name(self.settings.scene)
 
     def floor_map(self, cell: float) -> FloorMap:
         """Return the scene from above, with cells of `cell` metres."""

@@ -161,9 +161,8 @@ class _Served:
         slots, slot = settings["slots"], settings["slot"]
         memory = mmap.mmap(settings["memory"], 0)
         views = np.frombuffer(memory, np.uint8, slots * math.prod(VIEW_SHAPE))
-        panoramas = np.frombuffer(memory, np.uint8, offset=views.size)
+        panoramas = np.frombuffer(memory, np.uint8, slots * math.prod(PANORAMA_SHAPE), views.size)
         self._view = views.reshape((slots, *VIEW_SHAPE))[slot]
-        panoramas = panoramas[: slots * math.prod(PANORAMA_SHAPE)]
         self._panorama = panoramas.reshape((slots, *PANORAMA_SHAPE))[slot]
 
     def hello(self, scene: str) -> dict:

@@ -20,7 +20,7 @@ class Generator(NamedTuple):
     continue in the next call, so a slow one never delays the others.
     """
 
-    name: str  # the name that the paper uses
+    name: str  # its name in settings and tables
     width: int  # cells of the grid along x, including the outer wall
     height: int
     max_steps: int
@@ -52,7 +52,7 @@ def make_generator(
     """Return a generator that samples each level independently.
 
     Args:
-        name: the name that the paper uses.
+        name: its name in settings and tables.
         width: cells of the grid along x, including the outer wall.
         height: cells of the grid along y, including the outer wall.
         max_steps: time limit in steps.
@@ -171,7 +171,7 @@ def choose(
         The index along each axis, and whether any index is allowed at all.
     """
     total = jnp.cumsum(allowed.reshape(-1), dtype=jnp.int32)
-    wanted = randint(seed, 0, jnp.maximum(total[-1], 1))
+    wanted = randint(seed, 0, total[-1])
     return jnp.unravel_index(jnp.argmax(total > wanted), allowed.shape), total[-1] > 0
 
 

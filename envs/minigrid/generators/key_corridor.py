@@ -5,7 +5,7 @@ from jaxtyping import PRNGKeyArray
 from envs.minigrid import cells as c
 from envs.minigrid.generators import generator as g
 from envs.minigrid.generators import room_grid as r
-from envs.minigrid.level import PICK_UP
+from envs.minigrid.level import LEFT, PICK_UP, UP
 
 
 def key_corridor(name: str, room_size: int, rows: int) -> g.Generator:
@@ -29,14 +29,14 @@ def key_corridor(name: str, room_size: int, rows: int) -> g.Generator:
         locked_row = g.randint(seeds[0], 0, rows)
         key_row = g.randint(seeds[1], 0, rows)
         door = g.random_color(seeds[2])
-        ball = c.KIND_BALL << 3 | g.random_color(seeds[3])
+        ball = c.ball(g.random_color(seeds[3]))
 
         rooms = r.empty_rooms(layout, seeds[4].key)
         for row in range(1, rows):
-            rooms = r.remove_wall(layout, rooms, (1, row), r.UP)
-        rooms = r.add_door(layout, rooms, (2, locked_row), r.LEFT, door, locked=True)
+            rooms = r.remove_wall(layout, rooms, (1, row), UP)
+        rooms = r.add_door(layout, rooms, (2, locked_row), LEFT, door, locked=True)
         rooms = r.place_in_room(layout, rooms, seeds[5], (2, locked_row), ball)
-        rooms = r.place_in_room(layout, rooms, seeds[6], (0, key_row), c.KIND_KEY << 3 | door)
+        rooms = r.place_in_room(layout, rooms, seeds[6], (0, key_row), c.key(door))
         rooms = r.place_agent(layout, rooms, seeds[7], (1, rows // 2))
         return r.finish(r.connect_all(layout, rooms, seeds[8].key), PICK_UP, ball, max_steps)
 

@@ -106,13 +106,13 @@ def _build_level(
     ball = _random_cell(words[1], first) if noisy_ball else jnp.zeros(2, jnp.int32)
     agent = _random_cell(words[3], first, away_from=ball)
     goal = _random_cell(words[0], last)
-    closed = c.KIND_CLOSED << 3 | _door_colors(words[6:]).astype(jnp.uint8)
+    closed = c.closed_door(_door_colors(words[6:]).astype(jnp.uint8))
     boxes, goal, ball, closed = jax.lax.optimization_barrier((boxes, goal, ball, closed))
     grid = _walls(boxes)
     grid = grid.at[doors[1:] >> 8, doors[1:] & 0xFF].set(closed[1:])
     grid = set_cell(grid, goal, c.GOAL)
     if noisy_ball:
-        grid = set_cell(grid, ball, c.KIND_BALL << 3 | randint_below(len(c.COLORS), words[2])[0])
+        grid = set_cell(grid, ball, c.ball(randint_below(len(c.COLORS), words[2])[0]))
     return make_level(
         grid,
         agent,

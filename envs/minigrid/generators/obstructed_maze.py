@@ -15,11 +15,11 @@ from jaxtyping import Array, Int, PRNGKeyArray
 from envs.minigrid import cells as c
 from envs.minigrid.generators import generator as g
 from envs.minigrid.generators import room_grid as r
-from envs.minigrid.level import DIRECTIONS, PICK_UP
+from envs.minigrid.level import DIRECTIONS, PICK_UP, RIGHT
 
 ROOM_SIZE = 6
 TARGET, BLOCKING_BALL = c.ball(c.BLUE), c.ball(c.GREEN)
-BOX_WITH_KEY = c.KIND_BOX_KEY << 3 | c.GREY  # the key is red
+BOX_WITH_KEY = c.box(c.GREY, c.key(c.RED))
 MIDDLE = (1, 1)
 SIDE_ROOMS = ((2, 1), (1, 2), (0, 1), (1, 0))  # to the right of the middle one, below, ...
 CORNERS = ((2, 0), (2, 2), (0, 2), (0, 0))
@@ -51,7 +51,7 @@ def one_door(name: str, *, key_in_box: bool, blocked: bool) -> g.Generator:
         blocked: whether a ball is in front of each locked door ("b").
     """
     layout = r.Layout(ROOM_SIZE, rows=1, columns=2)
-    maze = Maze(layout, (LockedRoom((0, 0), ((r.RIGHT, 0),)),), ((1, 0),), (0, 0))
+    maze = Maze(layout, (LockedRoom((0, 0), ((RIGHT, 0),)),), ((1, 0),), (0, 0))
     return _generator(name, maze, 2, key_in_box, blocked, keys_last=False)
 
 
@@ -69,18 +69,13 @@ def quarters(
 
     Args:
         name: the environment's name.
-        number: number of side rooms with doors, and of corner rooms that may hold the ball.
+        number: number of side rooms with doors, and of corner rooms that may hold the ball, 1 to 4.
         agent_room: (column, row) of the agent's first room.
         num_rooms_visited: length of a long path in rooms, which sets the time limit.
         key_in_box: whether keys are hidden in boxes ("h").
         blocked: whether a ball is in front of each locked door ("b").
         keys_last: whether to use MiniGrid's corrected v1 layouts.
-
-    Raises:
-        ValueError: `number` is not 1 to 4.
     """
-    if not 1 <= number <= len(SIDE_ROOMS):
-        raise ValueError(f"a maze has 1 to {len(SIDE_ROOMS)} quarters, not {number}")
     locked_rooms = tuple(
         LockedRoom(
             room=SIDE_ROOMS[side],
@@ -110,7 +105,7 @@ def _generator(
         column, row = target_rooms[g.randint(seeds[2], 0, len(target_rooms))]
         rooms = r.place_in_room(layout, rooms, seeds[3], (column, row), TARGET)
         rooms = r.place_agent(layout, rooms, seeds[4], maze.agent_room)
-        return r.finish(rooms, PICK_UP, jnp.asarray(TARGET), max_steps)
+        return r.finish(rooms, PICK_UP, TARGET, max_steps)
 
     return g.make_generator(name, layout.width, layout.height, max_steps, PICK_UP, sample_level)
 
@@ -154,5 +149,5 @@ def _place_key(
     key_in_box: bool,
 ) -> r.Rooms:
     """Place a key, or the box that holds it."""
-    cell = BOX_WITH_KEY + (color << 3) if key_in_box else c.KIND_KEY << 3 | color
+    cell = BOX_WITH_KEY + (color << 3) if key_in_box else c.key(color)
     return r.place_in_room(layout, rooms, seed, room, cell)

@@ -169,7 +169,8 @@ def _generator(name: str, make: Callable[[], Any]) -> Generator:
 
 def _check(generator: Generator) -> None:
     """Raise an error for a generator that fails, or whose levels have wrong shapes."""
-    if not 3 <= min(generator.width, generator.height) <= MAX_SIDE >= max(generator[1:3]):
+    sides = generator.width, generator.height
+    if not 3 <= min(sides) <= max(sides) <= MAX_SIDE:
         raise OwnWorldError(f"a grid has 3 to {MAX_SIDE} cells along a side")
     if not hasattr(generator.max_steps, "__index__") or generator.max_steps < 1:
         raise OwnWorldError("max_steps must be a whole number of at least 1")

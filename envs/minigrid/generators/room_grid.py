@@ -19,9 +19,7 @@ from jaxtyping import Array, Bool, Int, PRNGKeyArray, UInt8
 
 from envs.minigrid import cells as c
 from envs.minigrid.generators import generator as g
-from envs.minigrid.level import DIRECTIONS, make_level
-
-RIGHT, DOWN, LEFT, UP = range(4)
+from envs.minigrid.level import DIRECTIONS, DOWN, RIGHT, make_level
 
 Room = tuple[int | Int[Array, ""], int | Int[Array, ""]]  # (column, row)
 
@@ -111,7 +109,7 @@ def add_door(
     side: int,
     color: Int[Array, ""],
     *,
-    locked: bool | Bool[Array, ""],
+    locked: bool,
 ) -> Rooms:
     """Add a closed or locked door (`RoomGrid.add_door`).
 
@@ -124,9 +122,9 @@ def add_door(
         locked: whether the door is locked. Also becomes the `locked` flag of `room`.
     """
     wall = jnp.asarray(shared_walls(layout).at_side)[room[0], room[1], side]
-    kind = jnp.where(locked, c.KIND_LOCKED, c.KIND_CLOSED)
+    door = c.locked_door(color) if locked else c.closed_door(color)
     return rooms._replace(
-        cells=g.set_cell(rooms.cells, rooms.doorways[wall], kind << 3 | color),
+        cells=g.set_cell(rooms.cells, rooms.doorways[wall], door),
         connected=rooms.connected | (jnp.arange(len(rooms.connected)) == wall),
         locked=rooms.locked.at[room[0], room[1]].set(locked),
     )
@@ -214,7 +212,7 @@ def connect_all(layout: Layout, rooms: Rooms, key: PRNGKeyArray) -> Rooms:
     added = free & (rank <= greatest)
     x, y = g.coordinates(layout.height, layout.width)
     here = (x == rooms.doorways[:, 0, None, None]) & (y == rooms.doorways[:, 1, None, None])
-    doors = c.KIND_CLOSED << 3 | g.randints(key_colors, (num_walls,), 0, len(c.COLORS))
+    doors = c.closed_door(g.randints(key_colors, (num_walls,), 0, len(c.COLORS)))
     door_cells = jnp.where(here & added[:, None, None], doors[:, None, None], 0).max(0)
     return rooms._replace(
         cells=jnp.where(door_cells > 0, door_cells, rooms.cells).astype(jnp.uint8),
@@ -223,7 +221,7 @@ def connect_all(layout: Layout, rooms: Rooms, key: PRNGKeyArray) -> Rooms:
     )
 
 
-def finish(rooms: Rooms, task: int, target: Int[Array, ""], max_steps: int) -> g.SampledLevel:
+def finish(rooms: Rooms, task: int, target: Array | int, max_steps: int) -> g.SampledLevel:
     """Return the level, and whether it may be played, i.e. everything found a free cell."""
     level = make_level(
         rooms.cells,

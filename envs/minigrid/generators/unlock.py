@@ -9,7 +9,7 @@ from jaxtyping import Array, Int, PRNGKeyArray
 from envs.minigrid import cells as c
 from envs.minigrid.generators import generator as g
 from envs.minigrid.generators import room_grid as r
-from envs.minigrid.level import DIRECTIONS, OPEN_DOOR, PICK_UP, pack_position
+from envs.minigrid.level import DIRECTIONS, OPEN_DOOR, PICK_UP, RIGHT, pack_position
 
 ROOM_SIZE = 6
 LAYOUT = r.Layout(ROOM_SIZE, rows=1, columns=2)
@@ -25,8 +25,8 @@ def unlock(name: str) -> g.Generator:
         rooms = r.empty_rooms(LAYOUT, seeds[1].key)
         rooms = _locked_door_and_key(rooms, seeds[2], color)
         rooms = r.place_agent(LAYOUT, rooms, seeds[3], (0, 0))
-        door = r.doorway(LAYOUT, rooms, (0, 0), r.RIGHT)
-        return r.finish(rooms, OPEN_DOOR, jnp.asarray(pack_position(door[0], door[1])), max_steps)
+        door = r.doorway(LAYOUT, rooms, (0, 0), RIGHT)
+        return r.finish(rooms, OPEN_DOOR, pack_position(door[0], door[1]), max_steps)
 
     return g.make_generator(name, LAYOUT.width, LAYOUT.height, max_steps, OPEN_DOOR, sample_level)
 
@@ -37,7 +37,7 @@ def unlock_pickup(name: str) -> g.Generator:
 
     def sample_level(key: PRNGKeyArray) -> g.SampledLevel:
         seeds = g.split(key, 6)
-        box = c.KIND_BOX << 3 | g.random_color(seeds[0])
+        box = c.empty_box(g.random_color(seeds[0]))
         rooms = r.empty_rooms(LAYOUT, seeds[1].key)
         rooms = r.place_in_room(LAYOUT, rooms, seeds[2], (1, 0), box)
         rooms = _locked_door_and_key(rooms, seeds[4], g.random_color(seeds[3]))
@@ -54,11 +54,11 @@ def blocked_unlock_pickup(name: str) -> g.Generator:
     def sample_level(key: PRNGKeyArray) -> g.SampledLevel:
         seeds = g.split(key, 7)
         door, ball, box = map(g.random_color, seeds[:3])
-        box = c.KIND_BOX << 3 | box
+        box = c.empty_box(box)
         rooms = r.empty_rooms(LAYOUT, seeds[3].key)
         rooms = r.place_in_room(LAYOUT, rooms, seeds[4], (1, 0), box)
-        in_front = r.doorway(LAYOUT, rooms, (0, 0), r.RIGHT) - jnp.array(DIRECTIONS[r.RIGHT])
-        rooms = rooms._replace(cells=g.set_cell(rooms.cells, in_front, c.KIND_BALL << 3 | ball))
+        in_front = r.doorway(LAYOUT, rooms, (0, 0), RIGHT) - jnp.array(DIRECTIONS[RIGHT])
+        rooms = rooms._replace(cells=g.set_cell(rooms.cells, in_front, c.ball(ball)))
         rooms = _locked_door_and_key(rooms, seeds[5], door)
         return r.finish(r.place_agent(LAYOUT, rooms, seeds[6], (0, 0)), PICK_UP, box, max_steps)
 
@@ -67,5 +67,5 @@ def blocked_unlock_pickup(name: str) -> g.Generator:
 
 def _locked_door_and_key(rooms: r.Rooms, seed: g.Seed, color: Int[Array, ""]) -> r.Rooms:
     """Lock the door of the left room, and place its key in that room."""
-    rooms = r.add_door(LAYOUT, rooms, (0, 0), r.RIGHT, color, locked=True)
-    return r.place_in_room(LAYOUT, rooms, seed, (0, 0), c.KIND_KEY << 3 | color)
+    rooms = r.add_door(LAYOUT, rooms, (0, 0), RIGHT, color, locked=True)
+    return r.place_in_room(LAYOUT, rooms, seed, (0, 0), c.key(color))

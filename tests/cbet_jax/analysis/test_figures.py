@@ -57,7 +57,9 @@ def test_a_picture_is_read_at_the_width_of_a_page(tmp_path, drawn):
     assert drawn["learning_curves"].get_figwidth() <= 10
     bar = Estimate(2.0, 1.0, 3.0)
     panels = {"share": {"cbet": [bar] * 10}, "number": {"cbet": [bar] * 10}}
-    figures.bars(tmp_path / "bars.png", "Bars", panels, [f"MultiEnv + World{i}" for i in range(10)])
+    figures.draw_bars(
+        tmp_path / "bars.png", "Bars", panels, [f"MultiEnv + World{i}" for i in range(10)]
+    )
     upper, lower = drawn["bars"].axes
     assert drawn["bars"].get_figwidth() <= 10
     assert upper.get_position().x0 == lower.get_position().x0
@@ -67,7 +69,7 @@ def test_a_picture_is_read_at_the_width_of_a_page(tmp_path, drawn):
 def test_published_numbers_are_diamonds_in_the_methods_colour(tmp_path, drawn):
     bars = {"cbet": [Estimate(2.0, 1.0, 3.0)] * 2, "rnd": [Estimate(1.0, 1.0, 1.0)] * 2}
     published = {"share": {"cbet": [5.0, np.nan], "rnd": [np.nan] * 2}}
-    figures.bars(
+    figures.draw_bars(
         tmp_path / "bars.png", "Bars", {"share": bars, "return": bars}, ["A", "B"], published
     )
     found = [[x for x in panel.lines if x.get_marker() == "D"] for panel in drawn["bars"].axes]
@@ -82,7 +84,9 @@ def test_published_numbers_are_diamonds_in_the_methods_colour(tmp_path, drawn):
 def test_a_legend_is_no_wider_than_its_picture(tmp_path, drawn):
     bar = [Estimate(2.0, 1.0, 3.0)] * 4
     names = [f"a method with a long name, number {number}" for number in range(6)]
-    figures.bars(tmp_path / "bars.png", "Bars", {"share": dict.fromkeys(names, bar)}, list("ABCD"))
+    figures.draw_bars(
+        tmp_path / "bars.png", "Bars", {"share": dict.fromkeys(names, bar)}, list("ABCD")
+    )
     figure = drawn["bars"]
     (legend,) = figure.legends
     assert legend.get_window_extent().width <= figure.bbox.width
@@ -93,7 +97,7 @@ def test_a_picture_of_one_panel_grows_by_its_legend(tmp_path, drawn):
     line = figures.Curve(np.arange(3.0), *[np.arange(3.0)] * 3)
     names = [f"a method with a long name, number {number}" for number in range(10)]
     panel = figures.Panel("Tasks", "x", "y", dict.fromkeys(names, line))
-    figures.lines(tmp_path / "lines.png", "Lines", [panel])
+    figures.draw_lines(tmp_path / "lines.png", "Lines", [panel])
     figure = drawn["lines"]
     figure.draw_without_rendering()
     (legend,), (axis,) = figure.legends, figure.axes
@@ -104,7 +108,7 @@ def test_a_picture_of_one_panel_grows_by_its_legend(tmp_path, drawn):
 @pytest.mark.filterwarnings("error")
 def test_minutes_stand_above_a_panel_whose_speed_is_known(tmp_path, drawn):
     line = figures.Curve(np.arange(3.0), *[np.arange(3.0)] * 3)
-    figures.lines(
+    figures.draw_lines(
         tmp_path / "lines.png", "Lines", [figures.Panel("", "x", "y", {"a": line}, speed=2.0)]
     )
     (axis,) = drawn["lines"].axes

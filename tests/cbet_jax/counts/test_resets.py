@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from cbet_jax.config import CountSettings, SettingsError
-from cbet_jax.counts.resets import chosen_resets, episodic_resets, random_resets
+from cbet_jax.counts.resets import chosen_resets, random_resets, within_episodes
 from tests.support.moments import moment
 
 KEY = jax.random.key(0)
@@ -44,7 +44,7 @@ def test_episodic_resets_come_where_an_episode_ends_and_maybe_where_it_succeeds(
     ended, success = [False, True, False, False], [False, False, True, False]
     step = moment([0] * 4, ended=ended, success=success)
     step = step._replace(terminated=np.array([False, False, False, True]))
-    resets = episodic_resets(at_success=at_success)
+    resets = within_episodes("ride", CountSettings(), at_success=at_success)
     mask = resets.mask(KEY, step, (2, 4))
     np.testing.assert_array_equal(mask, [[False, True, at_success, True]] * 2)
     assert not resets.never

@@ -17,7 +17,7 @@ from cbet_jax.program import make_program, seed_keys
 from cbet_jax.runs import checkpoint, pretrained
 from cbet_jax.runs.checkpoint import Position
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
-from cbet_jax.runs.host_loop import NonFiniteLossError
+from cbet_jax.runs.policy import NonFiniteLossError
 from cbet_jax.settings.ranges import SettingsError
 from tests.support import tiny
 from tests.support.damage import cut

@@ -20,7 +20,7 @@ class Machine:
             self.order.append(name)
             self.now += seconds * (1 + self.busier * self.now)
 
-        return TimedTask(run, amount, "piece")
+        return TimedTask(run, amount)
 
 
 def test_a_ratio_holds_on_a_machine_that_gets_busier(monkeypatch):

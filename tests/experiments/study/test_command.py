@@ -16,7 +16,7 @@ from cbet_jax.runs import manifest, metrics_table
 from cbet_jax.runs.directory import RunDirectory, checkpoints, frames_of, path_at
 from experiments import paper, report
 from experiments.study import results
-from experiments.study.plan import TABULA_RASA, TRANSFER, reached
+from experiments.study.plan import TABULA_RASA, TRANSFER
 from experiments.sweeps import execute
 from tests.support.damage import cut
 from tests.support.here_queue import HereQueue
@@ -75,7 +75,7 @@ def test_a_study_leaves_all_that_it_should(unbroken):
     kept = RunDirectory(unbroken / RUN).policies
     assert list(map(frames_of, checkpoints(kept))) == [2 * CHUNK_FRAMES, FRAMES]
     assert evaluated(unbroken) == {"cbet": {str(2 * CHUNK_FRAMES), str(FRAMES)}}
-    assert {reached(unbroken / run) for run in (RUN, *TASK_RUNS)} == {FRAMES}
+    assert {RunDirectory(unbroken / run).saved_frames() for run in (RUN, *TASK_RUNS)} == {FRAMES}
     text = (unbroken / "report.html").read_text()
     pictures = list((unbroken / "report-figures").iterdir())
     assert {path.stem for path in pictures} >= {"pretraining", "tasks"}
@@ -111,7 +111,9 @@ def test_runs_can_be_left_at_equal_frames_for_now(unbroken, small, tmp_path, cap
     without = [word for word in ARGUMENTS if word not in ("--evaluate-at", "50")]
     paper.main([*without, "--out", str(root), "--until", "50"])
     assert "no tasks now: they are learnt after the end" in capsys.readouterr().out
-    assert reached(root / RUN) == 2 * CHUNK_FRAMES  # where the chunk ends that reaches 50
+    assert (
+        RunDirectory(root / RUN).saved_frames() == 2 * CHUNK_FRAMES
+    )  # where the chunk ends that reaches 50
     assert evaluated(root) == {"cbet": {str(2 * CHUNK_FRAMES)}}
     assert not (root / "transfer").exists()
     for _ in range(2):
@@ -253,7 +255,7 @@ def test_a_run_that_diverges_stops_only_what_needs_it(
         line = refused(paper.main, arguments, capsys, 1)
         why = f"{RUN}: the loss of update 5 is not a finite number"
         assert line.startswith(f"error: 3 of 10 jobs have failed, first {why}")
-        assert reached(root / RUN) == 2 * CHUNK_FRAMES
+        assert RunDirectory(root / RUN).saved_frames() == 2 * CHUNK_FRAMES
         assert reached(root / "pretrain/DoorKey/count") == FRAMES
         both = {str(2 * CHUNK_FRAMES), str(FRAMES)}
         assert evaluated(root) == {"cbet": {str(2 * CHUNK_FRAMES)}, "count": both}
