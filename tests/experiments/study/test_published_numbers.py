@@ -642,20 +642,20 @@ def test_tasks_are_kept_until_their_runs_end():
     assert said in prose(RESULTS)
 
 
-LAPTOP = {"target_kl": "0.02", "forward_kl": "yes", "entropy_weight": "0.0005"}
+LAPTOP = {"target_kl": "0.02", "forward_kl": "yes"}
+WEIGHTS = {"no": "0.0005", "yes": "0.001"}  # frozen, fine-tuned
 ARMS = {
     "as above": {},
     "`--optimizer.target-kl 0.02`": {"target_kl": "0.02"},
     "`--loss.forward-kl`": {"forward_kl": "yes"},
-    "both, weight 5e-4": LAPTOP,
+    "both, weight 5e-4": {**LAPTOP, "entropy_weight": "0.0005"},
     "only the first, 5e-4": {"target_kl": "0.02", "entropy_weight": "0.0005"},
     "neither, 5e-4": {"entropy_weight": "0.0005"},
 }
 LEARNT_TWICE = [(f"MultiRoom-{name}", "0") for name in ("N6", "N12-S10")]
 LEARNT_TWICE += [(name, "1") for name in ("ObstructedMaze-2Dlh", "MultiRoom-N12-S10")]
-PLAYED_ON = [*(("MultiRoom-N6", seed) for seed in "1234"), ("ObstructedMaze-2Dlh", "2")]
-TUNED_AND_PLAYED_ON = [("MultiRoom-N6", "0"), *(("MultiRoom-N12-S10", seed) for seed in "03")]
-TUNED_AND_PLAYED_ON += [("ObstructedMaze-2Dlh", seed) for seed in "01"]
+KEPT = [("MultiRoom-N6", "no"), ("ObstructedMaze-2Dlh", "no")]  # and whether fine-tuned
+KEPT += [(name, "yes") for name in ("MultiRoom-N6", "ObstructedMaze-2Dlh", "MultiRoom-N12-S10")]
 
 
 def played_on(environment: str, seed: str, **settings: str) -> tuple[int, np.ndarray]:
@@ -684,15 +684,20 @@ def test_tasks_played_on():
     kept += [played_on("ObstructedMaze-2Dlh", seed)[1] for seed in "01"]
     assert min(len(after) for after in kept) > 300
     assert f"N6 and 2Dlh are kept ({min(map(min, kept)):.0%}".replace("%", " %") in page
-    ratios = sorted(played_on(*run, **LAPTOP)[0] / played_on(*run)[0] for run in LEARNT_TWICE)
+    ratios = sorted(
+        played_on(*run, **ARMS["both, weight 5e-4"])[0] / played_on(*run)[0] for run in LEARNT_TWICE
+    )
     assert f"{ratios[0]:.1f} to {ratios[-1]:.1f} times the frames until 95 %" in page
-    kept = [played_on(*run, **LAPTOP)[1] for run in PLAYED_ON]
-    tuned = {**LAPTOP, "fine_tune": "yes", "entropy_weight": "0.001"}
-    kept += [played_on(*run, **tuned)[1] for run in TUNED_AND_PLAYED_ON]
-    assert min(len(after) for after in kept) > 250
-    assert min(map(min, kept)) > 0.93
+    kept = [
+        played_on(name, seed, **LAPTOP, fine_tune=tuned, entropy_weight=WEIGHTS[tuned])[1]
+        for name, tuned in KEPT
+        for seed in "01234"
+    ]
+    assert min(len(after) for after in kept) > 240
+    lowest = int(100 * min(map(min, kept)))
     played = sum(map(len, kept)) / 10
-    assert f"fine-tuned copies stay above 93 % ({played:.0f} M, {len(kept)} runs)" in page
+    said = f"fine-tuned copies stay above {lowest} % ({played:.0f} M, {len(kept)} runs)"
+    assert said in page
 
 
 def test_where_counts_policies_are_sooner():
