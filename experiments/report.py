@@ -14,7 +14,7 @@ import tyro
 
 from cbet_jax.config import SettingsError
 from experiments.common import cli
-from experiments.common.outputs import RUNS, check_page, write_new
+from experiments.common.outputs import RUNS, check_page, results_folder, write_new
 from experiments.common.screen import Screen, say
 from experiments.reports import page, run_page, runs
 from experiments.study import report as study_report
@@ -55,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             return page.write(path, title, run_page.body(title, found, path.parent))
 
         wanted = options.out or folder / "report.html"
-        wanted.parent.mkdir(parents=True, exist_ok=True)
+        results_folder(options.out.parent if options.out else None, folder, "file")
         path = write_new(wanted, write)
     say(console, f"saved: {path}")
 

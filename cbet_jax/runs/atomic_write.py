@@ -96,10 +96,14 @@ def check_room(folder: Path) -> None:
         OSError: it cannot be written to.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    with temporary_file(folder / "room") as temporary, open(temporary, "wb") as file:
-        file.write(os.urandom(LEAST_BYTES))
-        file.flush()
-        os.fsync(file.fileno())
+    try:
+        with temporary_file(folder / "room") as temporary, open(temporary, "wb") as file:
+            file.write(os.urandom(LEAST_BYTES))
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        error.filename = str(folder)
+        raise
 
 
 def delete_left_over(folder: Path) -> None:
@@ -126,6 +130,9 @@ def temporary_file(path: Path) -> Iterator[Path]:
         with contextlib.suppress(OSError):  # a file system without locks
             fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield temporary
+    except OSError as error:
+        error.filename = error.filename or str(path)  # a full disk names none
+        raise
     finally:
         os.close(opened)
         temporary.unlink(missing_ok=True)

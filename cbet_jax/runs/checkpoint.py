@@ -237,14 +237,10 @@ def write_file(path: Path, arrays: Mapping[str, np.ndarray], record: dict[str, A
     types = {name: str(array.dtype) for name, array in arrays.items()}
     text = np.frombuffer(json.dumps({**record, "types": types}).encode(), np.uint8)
     contents: Any = {RECORD: text, **arrays}
-    try:
-        with replacing(path) as temporary, open(temporary, "wb") as file:
-            np.savez(file, allow_pickle=False, **contents)
-            file.flush()
-            os.fsync(file.fileno())
-    except OSError as error:
-        error.filename = error.filename or str(path)
-        raise
+    with replacing(path) as temporary, open(temporary, "wb") as file:
+        np.savez(file, allow_pickle=False, **contents)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def read_file(

@@ -151,7 +151,8 @@ class RunDirectory:
         except OSError as error:
             if self._handle >= 0:
                 self.check_lock()  # the cause, if it was deleted
-            error.filename = str(error.filename).replace(way, str(self.root))
+            if error.filename is not None:
+                error.filename = str(error.filename).replace(way, str(self.root))
             raise
 
     def check_lock(self) -> None:

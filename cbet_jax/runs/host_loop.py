@@ -86,7 +86,7 @@ def train_together(runs: Sequence[Run], program: Program, host: HostSettings) ->
         loop = _Loop(runs, program, host)
         state = loop.restore()
         begun_at = loop.done
-        if loop.done < loop.last:
+        if loop.is_left():
             advance, state = loop.compile(state, stop)
             with loop.open_tables(), loop.display():
                 while loop.is_left() and not multihost.largest(stop.signal):
@@ -222,8 +222,13 @@ class _Loop:
 
     def show(self, chunk: Chunk) -> None:
         """Show speed and main metrics; say once if the run is long or tables are full."""
-        if not self.sound():
+        sound = [run.agents for run in self.sound()]
+        if not sound:
             return
+        chunk = {
+            name: np.concatenate([values[:, agents] for agents in sound], axis=1)
+            for name, values in chunk.items()
+        }
         frames = self.done * self.program.frames_per_iteration
         self._display.update(frames, metrics_table.means(chunk))
         if "time" not in self.told and self._speed.seconds_left > LONG_SECONDS:

@@ -221,6 +221,6 @@ class RunFiles:
 
     def _end(self, trouble: str) -> None:
         frames = self.saved.frames
-        kept = f"is at {frames:,} frames" if frames else "is none"
-        self.trouble = f"{trouble}; the last good checkpoint {kept}"
+        kept = f"the last good checkpoint is at {frames:,} frames" if frames else "nothing is saved"
+        self.trouble = f"{trouble}; {kept}"
         self.record(diverged=self.trouble)

@@ -13,7 +13,7 @@ from jaxtyping import Array, Key
 from cbet_jax.agent import Agent, AgentParams, Bias, world_agent
 from cbet_jax.config import ObservationSettings, RunSettings, TransferSettings
 from cbet_jax.program import seed_keys
-from cbet_jax.runs import checkpoint, devices
+from cbet_jax.runs import checkpoint, devices, manifest
 from cbet_jax.runs.checkpoint import Loaded, Position, named_leaves
 from cbet_jax.runs.directory import (
     BEST,
@@ -85,6 +85,7 @@ def load_params(directory: RunDirectory, frames: Checkpoint = None) -> Loaded[Ag
     if frames is None or frames == NEWEST:
         loaded = checkpoint.newest_good(directory.checkpoints, read)
         if loaded is None:
+            manifest.refuse_lost_checkpoints(directory)
             raise RunDirectoryError(f"{directory.root} holds no checkpoint yet")
         return loaded
     # Best policies last: those of several seeds may be of different frames.

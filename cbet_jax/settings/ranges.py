@@ -101,7 +101,8 @@ def check_fields(settings: Any, prefix: str = "") -> None:
         if not _is_of(value, hint):
             raise SettingsError(f"{name} must be {_described(hint)}, not {value!r:.{SHOWN}}")
         parts = [*parts_of(hint)]
-        for part in (FLOAT32, *parts) if float in parts else parts:
+        real = float in parts and isinstance(value, float | int)
+        for part in (FLOAT32, *parts) if real else parts:
             if value is not None and isinstance(part, Requirement) and not part.holds(value):
                 raise SettingsError(f"{name} must be {part.text}, not {value}")
 

@@ -84,7 +84,8 @@ def closing_line(
         pairs = pairwise(["", *words])
         words = [w for before, w in pairs if "--until" not in (before, w.partition("=")[0])]
     again = how_to_continue(experiment, directory, words)
-    return f"{story}stopped and saved at {outcome.frames:,} frames; {again}"
+    stopped = "stopped and saved" if outcome.frames else "stopped"
+    return f"{story}{stopped} at {outcome.frames:,} frames; {again}"
 
 
 def _next_commands(

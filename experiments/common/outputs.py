@@ -46,8 +46,13 @@ def check_page(out: Path | None) -> None:
         raise SettingsError(f"{out} already exists: choose another name")
 
 
-def results_folder(out: Path | None, run: Path) -> Path:
+def results_folder(out: Path | None, run: Path, named: str = "folder") -> Path:
     """Return the folder of a run's results (`out`, or the run's own) after writing to it on trial.
+
+    Args:
+        out: the folder (None: the run's).
+        run: the run's directory.
+        named: what --out names.
 
     Raises:
         OSError: the folder cannot be written to.
@@ -58,7 +63,7 @@ def results_folder(out: Path | None, run: Path) -> Path:
     try:
         check_room(folder)
     except OSError as error:
-        error.add_note("name another folder with --out")
+        error.add_note(f"name another {named} with --out")
         raise
     return folder
 

@@ -132,7 +132,8 @@ def check(options: WatchOptions, settings: RunSettings | None) -> None:
         refuse_given(options, ("up", "simulator", "simulator_python"), "scenes of rooms")
         gridworld(options, settings)
     if not options.terminal:
-        results_folder(options.out.parent if options.out else None, options.directory or RUNS)
+        folder = options.out.parent if options.out else None
+        results_folder(folder, options.directory or RUNS, "file")
 
 
 def refuse_given(options: WatchOptions, names: Iterable[str], worlds: str) -> None:

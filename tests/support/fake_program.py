@@ -39,7 +39,7 @@ def _fake_program(chunk: int, frames: int, bad_updates: tuple[int, ...]) -> Prog
         key, step_key = jax.random.split(state.key)
         iteration = state.iteration + 1
         is_bad = iteration == bad_update  # one update in an iteration
-        walk = state.params + jnp.where(is_bad, jnp.nan, jax.random.normal(step_key, (3,)))
+        walk = state.learner.policy + jnp.where(is_bad, jnp.nan, jax.random.normal(step_key, (3,)))
         metrics = {
             "interactions": walk[0],
             "entropy": jnp.where(iteration % 3 == 0, jnp.nan, walk[1]),

@@ -1,9 +1,11 @@
 """Files are whole, in their own folder, and leave nothing beside them."""
 
+import errno
 import os
 import signal
 import subprocess
 import sys
+from unittest.mock import Mock
 
 import pytest
 
@@ -26,6 +28,17 @@ def test_what_fails_leaves_nothing(writing, tmp_path):
     with pytest.raises(OSError, match="directory"), writing(tmp_path / "a[1].csv") as temporary:
         temporary.joinpath("file").write_text("half")
     assert names(tmp_path) == []
+
+
+def test_a_full_disk_is_told_with_the_place(tmp_path, monkeypatch):
+    full = OSError(errno.ENOSPC, "No space left on device")
+    with pytest.raises(OSError, match="No space") as caught, replacing(tmp_path / "a.csv"):
+        raise full  # as `write` does, without a name
+    assert caught.value.filename == str(tmp_path / "a.csv")
+    monkeypatch.setattr(os, "fsync", Mock(side_effect=OSError(errno.ENOSPC, "No space")))
+    with pytest.raises(OSError, match="No space") as caught:
+        check_room(tmp_path / "run")
+    assert caught.value.filename == str(tmp_path / "run")
 
 
 @pytest.mark.parametrize("writing", [replacing, creating])

@@ -208,6 +208,18 @@ def test_a_run_that_died_before_its_first_checkpoint_begins_anew(unbroken, tmp_p
     assert not left.exists()
 
 
+def test_a_run_that_ended_early_is_not_compiled_again(tmp_path, monkeypatch, capsys):
+    ended = property(lambda run: "it is learnt" if run.position.frames else "")
+    monkeypatch.setattr(RunFiles, "ending", ended)
+    run = pretrain(tmp_path / "run", *RARELY)
+    assert saved_frames(run)[-1] == CHUNK_FRAMES
+    before = files(run.root)
+    monkeypatch.setattr(host_loop._Loop, "compile", None)
+    resume(run)
+    assert f"had already finished at {CHUNK_FRAMES:,} frames" in capsys.readouterr().out
+    assert files(run.root) == before
+
+
 def test_a_finished_run_is_not_touched_again_unless_it_is_made_longer(unbroken, tmp_path, capsys):
     directory = RunDirectory(shutil.copytree(unbroken.root, tmp_path / "finished"))
     kept = [directory.config, directory.manifest, directory.metrics]
@@ -614,8 +626,10 @@ def test_one_of_several_runs_may_be_continued_alone(unbroken, together, tmp_path
     assert saved_frames(RunDirectory(roots[1]))[-1] == FRAMES
 
 
-def test_one_of_several_runs_may_diverge(together, tmp_path, capsys):
-    roots = [tmp_path / name for name in "abc"]
+def test_one_of_several_runs_may_diverge(together, tmp_path, capsys, monkeypatch):
+    roots, widths = [tmp_path / name for name in "abc"], []
+    means = lambda chunk: widths.append(chunk["interactions"].shape[1]) or {}  # noqa: E731
+    monkeypatch.setattr(metrics_table, "means", means)
     with pytest.raises(SystemExit) as stop:
         together(roots, diverges=(1,))
     shown, error = capsys.readouterr()
@@ -628,6 +642,7 @@ def test_one_of_several_runs_may_diverge(together, tmp_path, capsys):
     assert ways == ["", error.removeprefix(f"error: {roots[1]}: ").strip(), ""]
     ends = [saved_frames(RunDirectory(root))[-1] for root in roots]
     assert ends == [FRAMES, (BAD_UPDATE - 1) // CHUNK * CHUNK_FRAMES, FRAMES]
+    assert (widths[0], widths[-1]) == (3 * SEEDS, 2 * SEEDS)  # progress is that of the others
 
 
 @pytest.mark.parametrize(
