@@ -82,22 +82,12 @@ def make_program(
     trainer = make_trainer(several[0], world, agent, mesh)
     of_each_agent = jax.tree.map(lambda column: np.repeat(column, seeds), differing(several))
 
-    def of_agent[X, Y](
-        function: Callable[[Trainer, X], Y],
-    ) -> Callable[[tuple[TrainSettings, X]], Y]:
-        def of_one(inputs: tuple[TrainSettings, X]) -> Y:
-            numbers, argument = inputs
-            settings = with_numbers(trainer.settings, numbers)
-            return function(trainer._replace(settings=settings), argument)
-
-        return of_one
-
     def begin(keys: Key[Array, " seeds"]) -> TrainState:
-        each = partial(_map_agents, of_agent(init), in_row, at_once)
+        each = partial(_map_agents, _of_agent(trainer, init), in_row, at_once)
         return sharding.over_seeds(mesh, each)((of_each_agent, keys))
 
     def advance(state: TrainState) -> tuple[TrainState, Metrics]:
-        chunk = of_agent(partial(_chunk, iterations_per_chunk))
+        chunk = _of_agent(trainer, partial(_chunk, iterations_per_chunk))
         each = partial(_update_agents, chunk, in_row, at_once)
         state, metrics = sharding.over_seeds(mesh, each)((of_each_agent, state))
         return state, {name: values.T for name, values in metrics.items()}
@@ -126,6 +116,19 @@ def make_program(
 def seed_keys(seeds: int, first_seed: int = 0) -> Key[Array, " seeds"]:
     """Return one key for each seed."""
     return jax.vmap(jax.random.key)(np.arange(first_seed, first_seed + seeds, dtype=np.uint32))
+
+
+def _of_agent[X, Y](
+    trainer: Trainer, function: Callable[[Trainer, X], Y]
+) -> Callable[[tuple[TrainSettings, X]], Y]:
+    """Return `function` of one agent's trainer, as a function of the numbers in its settings."""
+
+    def of_one(inputs: tuple[TrainSettings, X]) -> Y:
+        numbers, argument = inputs
+        settings = with_numbers(trainer.settings, numbers)
+        return function(trainer._replace(settings=settings), argument)
+
+    return of_one
 
 
 def _chunk(iterations: int, trainer: Trainer, state: TrainState) -> tuple[TrainState, Metrics]:

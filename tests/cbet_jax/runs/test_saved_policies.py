@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from cbet_jax.runs import checkpoint, policy
+from cbet_jax.runs import checkpoint, manifest, policy
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError, checkpoints, frames_of
 from cbet_jax.runs.reading import UnreadableError
 from cbet_jax.runs.saved_policies import load_params, load_policies
@@ -34,6 +34,17 @@ def test_a_forged_checkpoint_is_harmless_or_refused(kind, saved, tmp_path):
     assert "\n" not in said
     with contextlib.suppress(RunDirectoryError, MemoryError):
         policy.load(run.root)  # without worlds, which would tell other shapes
+
+
+def test_a_run_that_has_lost_its_checkpoints_is_said_to_have(saved, tmp_path):
+    run = RunDirectory(shutil.copytree(saved.root, tmp_path / "run"))
+    for folder in (run.checkpoints, run.best):
+        shutil.rmtree(folder, ignore_errors=True)
+    with pytest.raises(RunDirectoryError, match="holds no checkpoint yet"):
+        load_params(run)
+    manifest.Session(run.manifest, ()).record(run.manifest, last_checkpoint=manifest.now())
+    with pytest.raises(RunDirectoryError, match="has lost its checkpoints"):
+        load_params(run)
 
 
 def test_the_best_policies_are_found_by_their_frames(saved, tmp_path):
