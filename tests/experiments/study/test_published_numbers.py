@@ -761,9 +761,8 @@ def test_tasks_of_ride():
     )
     slow = np.concatenate([slow_rnd, slow_curiosity])
     assert len(slow) == 5
-    also = [
-        times(*arms["Count from nothing"], task) for task in ("MultiRoom-N6", "ObstructedMaze-1Dlh")
-    ]
+    by_count = ("MultiRoom-N6", "ObstructedMaze-1Dlh")
+    also = [times(*arms["Count from nothing"], task) for task in by_count]
     assert {len(frames) for frames in (*others, *also)} == {3}
     *said, of_others, of_slow, more = [
         f"{millions(min(frames))} to {millions(max(frames))}"
@@ -771,11 +770,13 @@ def test_tasks_of_ride():
     ]
     said = f"{', '.join(said)}, RND's and Curiosity's policies {of_others}, "
     said += f"and five of six {of_slow} in KeyCorridorS3R3. "
-    said += f"Count from nothing learns MultiRoom-N6 and ObstructedMaze-1Dlh, too ({more})."
+    said += f"Count from nothing learns MultiRoom-N6 and ObstructedMaze-1Dlh, too ({more}), "
+    said += "no other."
     assert f"In Unlock and DoorKey-8x8 these take {said}" in page
     for task in TASK_FRAMES.keys() - {*easy, *shown}:
         assert not len(times(*arms["RIDE's policy"], task))
         assert not len(times(*arms["no bonus"], task))
+        assert bool(len(times(*arms["Count from nothing"], task))) == (task in by_count)
 
     def later(task, other):
         return intervals.difference(took[task, "RIDE's policy"] / 1e6, took[task, other] / 1e6)
