@@ -158,7 +158,7 @@ def _recolor(cell: UInt8[Array, ""], color: UInt8[Array, ""]) -> UInt8[Array, ""
 def _toggle(front: UInt8[Array, ""], carrying: UInt8[Array, ""]) -> UInt8[Array, ""]:
     """Return the cell in front after a toggle: it opens or closes a door, or unpacks a box."""
     kind, color = c.kind_of(front), c.color_of(front)
-    unlocks = carrying == (c.key(color))
+    unlocks = carrying == c.key(color)
     opens = (kind == c.KIND_CLOSED) | ((kind == c.KIND_LOCKED) & unlocks)
     toggled = jnp.where(opens, c.open_door(color), front)
     toggled = jnp.where(kind == c.KIND_OPEN, c.closed_door(color), toggled)

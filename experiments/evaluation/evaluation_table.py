@@ -45,9 +45,6 @@ def header(actions: Sequence[str]) -> tuple[str, ...]:
     )
 
 
-HEADER = header(ACTIONS)  # in gridworlds
-
-
 class EvaluationRow(NamedTuple):
     """The results of one policy in one world."""
 

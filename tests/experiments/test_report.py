@@ -13,6 +13,7 @@ from cbet_jax.analysis.intervals import Estimate
 from cbet_jax.runs.atomic_write import write_json
 from cbet_jax.runs.directory import RunDirectory, path_at
 from cbet_jax.runs.metrics_table import HEADER
+from envs.names import ACTIONS
 from experiments import report
 from experiments.common.presets import HABITAT_PRESETS, PRESETS
 from experiments.evaluation import evaluation_table, walk_table
@@ -40,16 +41,15 @@ def write_run(root, seeds=2, rate=1e-4) -> str:
     directory.metrics.write_text(HEADER + "".join(lines))
     session = {"frames": 8000, "frames_per_second": 1234, "packages": {"jax": "0.0"}}
     write_json(directory.manifest, {"sessions": [session]})
-    header = ",".join(evaluation_table.HEADER)
-    values = {name: "0.5" for name in evaluation_table.HEADER}
+    columns = evaluation_table.header(ACTIONS)
+    header = ",".join(columns)
+    values = {name: "0.5" for name in columns}
     values |= {"method": "cbet", "seed": "all", "environment": "Unlock", "episodes": "200"}
     values |= {"checkpoint_frames": "8000"}
     of_run = {"unique_interactions": "7.25", "unique_interactions_low": "6.5"}
     of_run |= {"unique_interactions_high": "8"}
     rows = [
-        ",".join(
-            (values | policy | {"environment": world})[name] for name in evaluation_table.HEADER
-        )
+        ",".join((values | policy | {"environment": world})[name] for name in columns)
         for world in ("Unlock", "all")
         for policy in (of_run, {"method": "uniform", "seed": "0"})
     ]
