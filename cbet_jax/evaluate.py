@@ -12,6 +12,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from cbet_jax.agent import Agent, AgentParams, uniform
 from cbet_jax.episode_records import with_episode_records
 from cbet_jax.rollout import ActorState, act, begin_actor
+from envs.errors import UnsupportedEnvironment
 from envs.types import World
 
 
@@ -30,6 +31,7 @@ class _Play(NamedTuple):
     episodes: Episodes
     over: Bool[Array, " N"]  # the world's one episode has ended
     key: PRNGKeyArray
+    steps: Int[Array, ""]  # played
 
 
 # (parameters [policies, ...], what `World.init` takes (a key that draws the levels), key that
@@ -48,6 +50,9 @@ def make_evaluator(world: World, agent: Agent) -> Evaluator:
     Args:
         world: must not explore, so success ends an episode.
         agent: acts.
+
+    Raises:
+        UnsupportedEnvironment: (the function) an episode has not ended after `world.max_steps`.
     """
     play = jax.jit(partial(_evaluate, agent, with_episode_records(world)))
 
@@ -59,7 +64,11 @@ def make_evaluator(world: World, agent: Agent) -> Evaluator:
             play(jax.tree.map(lambda leaf, i=i: leaf[i], params), beginning, action_key)
             for i in range(policies)
         ]
-        return jax.tree.map(lambda *leaves: np.stack(leaves), *jax.device_get(played))
+        each, over = jax.tree.map(lambda *leaves: np.stack(leaves), *jax.device_get(played))
+        if not over.all():
+            why = f"an episode goes on after max_steps, {world.max_steps}: see `cbet check-world`"
+            raise UnsupportedEnvironment(" ".join(world.environments), why)
+        return each
 
     return play_each
 
@@ -72,7 +81,8 @@ def evaluate_uniform(world: World, beginning: Any, action_key: PRNGKeyArray) -> 
 
 def _evaluate(
     agent: Agent, world: World, params: AgentParams, beginning: Any, action_key: PRNGKeyArray
-) -> Episodes:
+) -> tuple[Episodes, Bool[Array, " N"]]:
+    """Return the episodes, and which have ended: all, if the world keeps its time limit."""
     nothing = jnp.zeros(world.num_worlds, jnp.int32)
     never = jnp.zeros(world.num_worlds, bool)
     start = _Play(
@@ -86,10 +96,16 @@ def _evaluate(
         ),
         over=never,
         key=action_key,
+        steps=jnp.int32(0),
     )
     params = agent.precompute(params, start.actor.step.policy_view)
     step = partial(_step, agent, world, params)
-    return jax.lax.while_loop(lambda play: ~play.over.all(), step, start).episodes
+
+    def goes_on(play: _Play) -> Bool[Array, ""]:
+        return ~play.over.all() & (play.steps < world.max_steps)
+
+    end = jax.lax.while_loop(goes_on, step, start)
+    return end.episodes, end.over
 
 
 def _step(agent: Agent, world: World, params: AgentParams, play: _Play) -> _Play:
@@ -109,4 +125,4 @@ def _step(agent: Agent, world: World, params: AgentParams, play: _Play) -> _Play
         extrinsic_return=keep(now.extrinsic_return, play.episodes.extrinsic_return),
         actions=play.episodes.actions + chosen * ~play.over[:, None],
     )
-    return _Play(actor, episodes, play.over | now.ended, key)
+    return _Play(actor, episodes, play.over | now.ended, key, play.steps + 1)

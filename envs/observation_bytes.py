@@ -63,7 +63,12 @@ def make_view(
 
 
 def _encode_reals(bounds: Bounds, shape: tuple[int, ...]) -> Callable[[Array], Array]:
-    low, high = (np.broadcast_to(np.asarray(bound, np.float32), shape) for bound in bounds)
+    try:
+        low, high = (np.broadcast_to(np.asarray(bound, np.float32), shape) for bound in bounds)
+    except (ValueError, TypeError):
+        raise ValueError(
+            f"bounds must be (low, high), numbers or arrays of shape {shape}"
+        ) from None
     if not (np.isfinite(low).all() and np.isfinite(high).all() and (low < high).all()):
         raise ValueError("bounds must be finite, each low below its high")
 

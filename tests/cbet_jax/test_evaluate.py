@@ -1,5 +1,6 @@
 """Evaluation: one episode a world, the same levels for every policy, nothing learnt."""
 
+from dataclasses import replace
 from functools import partial
 
 import jax
@@ -8,6 +9,7 @@ import pytest
 
 from cbet_jax.agent import network_agent
 from cbet_jax.evaluate import evaluate_uniform, make_evaluator
+from envs.errors import UnsupportedEnvironment
 from envs.minigrid.generators import GENERATORS
 from envs.minigrid.level import enlarge
 from envs.minigrid.world import first_levels, play_levels
@@ -66,3 +68,8 @@ def test_policies_side_by_side_play_as_they_do_alone(world):
     alone = evaluate(second, WORLD_KEY, ACTION_KEY)
     assert together.actions.shape == (2, EPISODES, world.num_actions)
     jax.tree.map(lambda a, b: np.testing.assert_array_equal(a[1:], b), together, alone)
+
+
+def test_a_world_that_does_not_keep_its_time_limit_is_told(world):
+    with pytest.raises(UnsupportedEnvironment, match="goes on after max_steps, 5: see"):
+        evaluate_uniform(replace(world, max_steps=5), WORLD_KEY, ACTION_KEY)
