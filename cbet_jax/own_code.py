@@ -14,19 +14,17 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from traceback import walk_tb
 from types import ModuleType
 from typing import Any
 
 from cbet_jax.settings.ranges import SettingsError
-from envs.errors import did_you_mean, in_a_line
+from envs.errors import did_you_mean, in_a_line, own_files, own_place
 
 DIGITS = 8  # length of the digest in a name
 
 _functions: dict[str, Callable[..., Any]] = {}  # loaded functions by full name
 _sources: dict[str, bytes] = {}  # contents of their files by full name
 _given: dict[str, str] = {}  # names on the command line by full name
-_files: set[str] = set()  # of own code, as tracebacks name them
 
 
 def is_own(name: str) -> bool:
@@ -62,7 +60,7 @@ def load(name: str) -> tuple[str, Callable[..., Any]]:
     try:
         installed = None if is_file else importlib.import_module(place)
         path = Path(place if installed is None else inspect.getsourcefile(installed) or place)
-        _files.add(str(path))
+        own_files.add(str(path))
         content = _read(path)
         full = f"{path.name}:{function}@{hashlib.sha256(content).hexdigest()[:DIGITS]}"
         if full in _functions:
@@ -96,11 +94,10 @@ def told_in_a_line(name: str = "") -> Iterator[None]:
     except (SettingsError, KeyboardInterrupt):
         raise
     except BaseException as error:
-        places = [(f.f_code.co_filename, line) for f, line in walk_tb(error.__traceback__)]
-        own = [f"{file}:{line}" for file, line in places if file in _files] or [name]
-        if not own[-1]:
+        where = "" if own_place(error) else f"{name}: "
+        if where == ": ":
             raise
-        raise SettingsError(f"{own[-1]}: {in_a_line(error)}") from None
+        raise SettingsError(where + in_a_line(error)) from None
 
 
 def given(name: str) -> str:

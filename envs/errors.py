@@ -2,16 +2,26 @@
 
 import difflib
 from collections.abc import Iterable
+from traceback import walk_tb
 from typing import NamedTuple
+
+own_files: set[str] = set()  # of users' code, as tracebacks name them
 
 
 def in_a_line(error: BaseException) -> str:
-    """Return an error's type and the beginning of its text, whatever that text does."""
+    """Return where in own code an error was raised, if there, its type, and how its text begins."""
     try:
         text = " ".join(str(error).split())[:300]
     except (Exception, SystemExit):
         text = ""
-    return f"{type(error).__name__}: {text or 'no more is said'}"
+    where = f"{place}: " if (place := own_place(error)) else ""
+    return f"{where}{type(error).__name__}: {text or 'no more is said'}"
+
+
+def own_place(error: BaseException) -> str:
+    """Return FILE:LINE of the innermost own code that led to an error, or ''."""
+    places = [(frame.f_code.co_filename, line) for frame, line in walk_tb(error.__traceback__)]
+    return next((f"{file}:{line}" for file, line in reversed(places) if file in own_files), "")
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -63,7 +63,7 @@ def test_a_failed_check_is_status_1_and_such_a_world_is_not_trained_in(file, cap
     ("words", "line"),
     [
         (["{}:mak"], "has no function 'mak'; did you mean make"),
-        (["{}:raising"], "my_world.py:raising: AttributeError: 'int' object has no attribute"),
+        (["{}:raising"], "my_world.py:25: AttributeError: 'int' object has no attribute"),
         (["my_world.py"], "name a function of that file, too: my_world.py:FUNCTION"),
         (["Unlokc"], "unknown environment 'Unlokc'; did you mean Unlock"),
         (["Unlock", "--worlds", "0"], "worlds must be at least 1"),
