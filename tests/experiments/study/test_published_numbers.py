@@ -771,8 +771,9 @@ def test_tasks_of_ride():
     said = f"{', '.join(said)}, RND's and Curiosity's policies {of_others}, "
     said += f"and five of six {of_slow} in KeyCorridorS3R3. "
     said += f"Count from nothing learns MultiRoom-N6 and ObstructedMaze-1Dlh, too ({more}), "
-    said += "no other."
+    said += "no other; RIDE not BlockedUnlockPickup."
     assert f"In Unlock and DoorKey-8x8 these take {said}" in page
+    assert not len(times(*arms["RIDE from nothing"], "BlockedUnlockPickup"))
     for task in TASK_FRAMES.keys() - {*easy, *shown}:
         assert not len(times(*arms["RIDE's policy"], task))
         assert not len(times(*arms["no bonus"], task))
