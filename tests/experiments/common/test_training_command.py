@@ -81,7 +81,7 @@ def test_a_run_keeps_its_own_method_and_resumes_with_it_only(file, tmp_path, cap
 
 
 FAULTS = {  # what stands in a file, and what is said
-    "ends when loaded": ("sys.exit(0)", "", "cannot be loaded: SystemExit: 0"),
+    "ends when loaded": ("sys.exit(0)", "", "bonus.py:26: SystemExit: 0"),
     "ends when made": ("", "sys.exit(0)", "bonus.py:14: SystemExit: 0"),
     "ends in a reward": ("", "return made(lambda: sys.exit(0))", "SystemExit: 0"),
     "an if on an array": (

@@ -49,7 +49,7 @@ def test_it_trains_as_the_laptop_preset_does(environments, count):
             np.testing.assert_allclose(value, expected, **SAME, err_msg=name)
     assert metrics["interactions"] > 0
     parameters = zip(
-        jax.tree.leaves_with_path(ours.learner.policy), jax.tree.leaves(theirs.params), strict=True
+        jax.tree.leaves_with_path(ours.params), jax.tree.leaves(theirs.learner.policy), strict=True
     )
     for (path, parameter), expected in parameters:
         expected = np.reshape(expected, parameter.shape)

@@ -288,7 +288,7 @@ def test_a_run_that_memory_has_no_room_for_stops_only_what_needs_it(
         f"error: 4 of 5 jobs have failed, first {RUN}: training keeps 21.0 GiB\n"
     )
     assert not (root / RUN).exists()
-    assert reached(root / TASK_RUNS[1]) == FRAMES
+    assert RunDirectory(root / TASK_RUNS[1]).saved_frames() == FRAMES
 
 
 def test_the_report_is_drawn_anew_from_the_results_or_the_directory(
