@@ -120,7 +120,7 @@ def test_runs_can_be_left_at_equal_frames_for_now(unbroken, small, tmp_path, cap
         lines = plan_of([*without, "--out", str(root), "--until", "50"], capsys)
         assert lines[-1].startswith("0 of 2 jobs left, 0 of ")
         paper.main([*without, "--out", str(root), "--tasks-until", "50"])
-    assert {reached(root / run) for run in TASK_RUNS} == {2 * CHUNK_FRAMES}
+    assert {RunDirectory(root / run).saved_frames() for run in TASK_RUNS} == {2 * CHUNK_FRAMES}
     assert evaluated(root) == evaluated(unbroken)
     found = [row for row in results.read(root / "results.csv") if row.stage == TABULA_RASA]
     assert max(row.frames for row in found) == 2 * CHUNK_FRAMES
@@ -256,7 +256,7 @@ def test_a_run_that_diverges_stops_only_what_needs_it(
         why = f"{RUN}: the loss of update 5 is not a finite number"
         assert line.startswith(f"error: 3 of 10 jobs have failed, first {why}")
         assert RunDirectory(root / RUN).saved_frames() == 2 * CHUNK_FRAMES
-        assert reached(root / "pretrain/DoorKey/count") == FRAMES
+        assert RunDirectory(root / "pretrain/DoorKey/count").saved_frames() == FRAMES
         both = {str(2 * CHUNK_FRAMES), str(FRAMES)}
         assert evaluated(root) == {"cbet": {str(2 * CHUNK_FRAMES)}, "count": both}
         assert {path.name for path in root.glob("transfer/*/*")} == {"DoorKey-count"}
