@@ -75,6 +75,6 @@ def test_a_run_is_shown_as_a_gif(habitat_run, capsys, tmp_path) -> None:
     with Image.open(out) as written:
         assert getattr(written, "n_frames", 1) == 3
     error = refused(watch.main, [str(habitat_run.root), "--terminal"], capsys)
-    assert "needs a file" in error
+    assert "--terminal is for gridworlds" in error
     error = refused(watch.main, [str(habitat_run.root), "--env", "nowhere"], capsys)
     assert "there is no scene" in error
