@@ -52,7 +52,7 @@ def make_evaluator(world: World, agent: Agent) -> Evaluator:
         agent: acts.
 
     Raises:
-        UnsupportedEnvironment: (the function) an episode has not ended after `world.max_steps`.
+        UnsupportedEnvironment: when called: an episode goes on after `world.max_steps`.
     """
     play = jax.jit(partial(_evaluate, agent, with_episode_records(world)))
 

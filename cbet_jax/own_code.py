@@ -94,10 +94,11 @@ def told_in_a_line(name: str = "") -> Iterator[None]:
     except (SettingsError, KeyboardInterrupt):
         raise
     except BaseException as error:
-        where = "" if own_place(error) else f"{name}: "
-        if where == ": ":
+        if own_place(error):
+            raise SettingsError(in_a_line(error)) from None
+        if not name:
             raise
-        raise SettingsError(where + in_a_line(error)) from None
+        raise SettingsError(f"{name}: {in_a_line(error)}") from None
 
 
 def given(name: str) -> str:

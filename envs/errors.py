@@ -9,7 +9,10 @@ own_files: set[str] = set()  # of users' code, as tracebacks name them
 
 
 def in_a_line(error: BaseException) -> str:
-    """Return where in own code an error was raised, if there, its type, and how its text begins."""
+    """Return an error's type and the beginning of its text, whatever that text does.
+
+    If own code led to it, its line stands first.
+    """
     try:
         text = " ".join(str(error).split())[:300]
     except (Exception, SystemExit):

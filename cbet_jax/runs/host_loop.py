@@ -150,7 +150,10 @@ class _Loop:
         Raises:
             RunDirectoryError: one is another program's, or has no room for so many frames.
         """
-        of_one = lambda leaf: jax.ShapeDtypeStruct((self.seeds, *leaf.shape[1:]), leaf.dtype)  # noqa: E731
+
+        def of_one(leaf: jax.ShapeDtypeStruct) -> jax.ShapeDtypeStruct:
+            return jax.ShapeDtypeStruct((self.seeds, *leaf.shape[1:]), leaf.dtype)
+
         template = jax.tree.map(of_one, self.template)
         states = [run.restore(template) for run in self.runs]
         if len({run.position.iterations for run in self.runs}) > 1:

@@ -111,9 +111,8 @@ def test_runs_can_be_left_at_equal_frames_for_now(unbroken, small, tmp_path, cap
     without = [word for word in ARGUMENTS if word not in ("--evaluate-at", "50")]
     paper.main([*without, "--out", str(root), "--until", "50"])
     assert "no tasks now: they are learnt after the end" in capsys.readouterr().out
-    assert (
-        RunDirectory(root / RUN).saved_frames() == 2 * CHUNK_FRAMES
-    )  # where the chunk ends that reaches 50
+    frames = RunDirectory(root / RUN).saved_frames()
+    assert frames == 2 * CHUNK_FRAMES  # where the chunk ends that reaches 50
     assert evaluated(root) == {"cbet": {str(2 * CHUNK_FRAMES)}}
     assert not (root / "transfer").exists()
     for _ in range(2):
