@@ -12,7 +12,7 @@ from cbet_jax.agent import Agent, AgentParams, apply_with_final_views
 from cbet_jax.config import OptimizerSettings, TrainSettings
 from cbet_jax.intrinsic.interface import Intrinsic, Loss, Params, Reward
 from cbet_jax.losses import ActorCriticLoss, RewardStream, actor_critic_loss, cut_at_time_outs
-from cbet_jax.types import ArrayTree, Metrics, SameType, Trajectory, unchanged
+from cbet_jax.types import ArrayTree, Metrics, SameType, Trajectory, joined, unchanged
 
 EXTRINSIC, INTRINSIC, BOTH = "extrinsic", "intrinsic", "both"  # names of rewards and values
 
@@ -142,7 +142,6 @@ def update(
     )
     networks = learner.intrinsic._replace(learnt=learnt)
     metrics = {
-        **terms,  # first: they replace no other metric
         "intrinsic_reward": mean(reward.mean()),
         "loss": loss.total + network_loss,
         "policy_loss": loss.policy,
@@ -156,7 +155,7 @@ def update(
     if batch.steps.prior is not None:
         metrics["divergence"] = loss.divergence / settings.unroll
     learner = LearnerState(policy, networks, policy_optimizer, network_optimizers, learner.fixed)
-    return learner, metrics
+    return learner, joined(terms, metrics)
 
 
 def rewarded(

@@ -5,7 +5,7 @@ A chunk is a scan over iterations; the host calls it again and again.
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -23,26 +23,16 @@ from cbet_jax.types import Metrics, SameType, unchanged
 from envs.types import World
 
 
-@runtime_checkable
-class Jitted[X, Y](Protocol):
-    """A compiled function of one argument."""
-
-    def __call__(self, argument: X, /) -> Y:
-        """Call the compiled function."""
-
-    def lower(self, argument: X, /) -> jax.stages.Lowered:
-        """Lower the function, as JAX does, without running it."""
-
-
 class Program(NamedTuple):
     """A compiled training run. States and metrics have a leading axis of seeds.
 
     A program of several settings has all seeds of the first settings, then those of the next.
     """
 
-    init: Jitted[Key[Array, " seeds"], TrainState]
-    #: plays and learns a chunk; donates its input state; metrics are [iterations, seeds]
-    advance: Jitted[TrainState, tuple[TrainState, Metrics]]
+    init: jax.stages.Wrapped  # keys [seeds] -> TrainState
+    #: TrainState -> TrainState, Metrics [iterations, seeds]: plays and learns a chunk, and donates
+    #: its input state
+    advance: jax.stages.Wrapped
     iterations_per_chunk: int
     frames_per_iteration: int  # frames of each seed
     to_devices: SameType = unchanged  # moves a state read from disk to where `advance` expects it
@@ -142,7 +132,7 @@ def _map_agents[X, Y](function: Callable[[X], Y], agents: int, at_once: int, tre
     """Apply `function` to each agent of arrays `[agents, ...]`, `at_once` of them side by side."""
     if agents == 1:
         one = function(jax.tree.map(lambda leaf: leaf[0], tree))
-        return jax.tree.map(lambda leaf: leaf[None], one)
+        return jax.tree.map(lambda leaf: jnp.expand_dims(leaf, 0), one)
     return jax.lax.map(function, tree, batch_size=at_once if at_once > 1 else None)
 
 

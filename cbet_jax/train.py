@@ -21,7 +21,7 @@ from cbet_jax.learner import LearnerState, Optimizers, begin_learner, make_optim
 from cbet_jax.rollout import ActorState, Played, begin_actor, rollout
 from cbet_jax.settings.swept import traced, with_numbers
 from cbet_jax.sharding import ONE_DEVICE, DataParallel
-from cbet_jax.types import Metrics, Trajectory
+from cbet_jax.types import Metrics, Trajectory, joined
 from envs.types import EPISODE_METRICS, World
 
 
@@ -101,12 +101,12 @@ def iterate(trainer: Trainer, state: TrainState) -> tuple[TrainState, Metrics]:
     learner = state.learner._replace(fixed=trainer.agent.schedule(state.learner.fixed, frames))
     played = play(trainer, learner, state.actor, state.memory, rollout_key)
     learner, update_metrics = learn(trainer, learner, played.trajectory)
-    metrics = {
-        **trainer.intrinsic.metrics(played.memory),  # first: a method replaces no other metric
-        **update_metrics,
-        **trainer.world.report(played.actor.world),
-        **_episode_metrics(played.episodes, trainer.world),
-    }
+    metrics = joined(
+        trainer.intrinsic.metrics(played.memory),
+        update_metrics,
+        trainer.world.report(played.actor.world),
+        _episode_metrics(played.episodes, trainer.world),
+    )
     actor, memory = trainer.parallel.constrain((played.actor, played.memory))
     return TrainState(learner, actor, memory, key, state.iteration + 1), metrics
 

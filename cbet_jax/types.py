@@ -5,6 +5,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PyTree, UInt8
 
+from cbet_jax.settings.ranges import SettingsError
 from envs.types import Step
 
 type ArrayTree = PyTree[Array]  # records, dictionaries and tuples of arrays; empty ones, too
@@ -23,6 +24,20 @@ class SameType(Protocol):
 def unchanged[T](tree: T) -> T:
     """Return `tree`."""
     return tree
+
+
+def joined[T](*parts: dict[str, T]) -> dict[str, T]:
+    """Return the metrics of several parts of a run.
+
+    Raises:
+        SettingsError: two of them have the same name.
+    """
+    metrics: dict[str, T] = {}
+    for part in parts:
+        if twice := metrics.keys() & part.keys():
+            raise SettingsError(f"two metrics have the name {', '.join(sorted(twice))}")
+        metrics |= part
+    return metrics
 
 
 class LSTMState(NamedTuple):

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, PRNGKeyArray, UInt8
 
 from envs.adapters import AdaptedState, Environment, Transition, batch_of
+from envs.errors import did_you_mean
 from envs.types import World
 
 type Seen = tuple[UInt8[Array, "side side 3"], UInt8[Array, " numbers"]]  # view and panorama
@@ -31,6 +32,8 @@ def make(name: str, num_worlds: int) -> World[AdaptedState]:
     from xminigrid.core.rules import TileNearRule
     from xminigrid.types import RuleSet
 
+    if name not in (known := xminigrid.registered_environments()):
+        raise ValueError(did_you_mean(name, known))
     env, params = xminigrid.make(name)
     side = params.view_size
 

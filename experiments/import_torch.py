@@ -105,9 +105,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         stored = read(options.source)
         try:
             policy = converted(stored, worlds(stored, options.envs))
-        except WeightsError as error:
+            settings = run_settings(stored, policy.network, options.envs, options.habitat)
+        except (WeightsError, config.SettingsError) as error:
             raise config.SettingsError(f"{options.source} cannot be imported: {error}") from None
-        settings = run_settings(stored, policy.network, options.envs, options.habitat)
         with console.status("importing"):
             imported = origin(options.source, stored)
             state = whole_state(settings, policy)
@@ -130,7 +130,7 @@ def read(path: Path) -> PublishedCheckpoint:
         UnreadableError: it is damaged.
     """
     if not path.is_file():
-        raise config.SettingsError(f"there is no file {path}")
+        raise config.SettingsError(f"{path} is no file")
     content = load(path)
     parts = (POLICY, FLAGS, SCHEDULE)
     if not isinstance(content, Mapping) or not all(
@@ -150,14 +150,12 @@ def read(path: Path) -> PublishedCheckpoint:
 
 
 def _float32(tensor: Any) -> np.ndarray:
-    array = np.asarray(tensor)
+    is_real = hasattr(tensor, "is_floating_point") and tensor.is_floating_point()
+    array = np.asarray(tensor.detach().float() if is_real else tensor)
     if array.dtype.kind != "f":
         raise TypeError(f"its policy has numbers of the type {array.dtype}")
     with np.errstate(over="ignore"):
-        array = array.astype(np.float32)
-    if not np.isfinite(array).all():
-        raise ValueError("its policy has numbers that are not finite")
-    return array
+        return array.astype(np.float32)
 
 
 def _plain(value: Any) -> bool | int | float | str | None:
@@ -208,6 +206,8 @@ def worlds(stored: PublishedCheckpoint, chosen: Sequence[str]) -> tuple[str, ...
         SettingsError: there is not exactly one scene.
     """
     flagged = str(stored.flags.get("env", "")).split(",")
+    if not chosen and flagged == [""]:
+        raise config.SettingsError("its flags name no world: name it with --envs")
     if stored.in_rooms:
         scenes = chosen or [name.removeprefix(ROOMS) for name in flagged]
         if len(scenes) != 1 or not scenes[0]:
@@ -279,7 +279,8 @@ def run_settings(
     try:
         train = _taken(flags, train, {**TRAIN, "worlds": "num_actors"})
     except config.SettingsError:  # the published code's actors need not make whole batches
-        if not isinstance(actors := flags.get("num_actors", 1), int) or actors < 1:
+        sizes = [flags.get(name, 1) for name in ("num_actors", "batch_size", "unroll_length")]
+        if not all(isinstance(size, int) and size > 0 for size in sizes):
             raise
         train = _taken(flags, train, {**TRAIN, "worlds": "batch_size"})
     optimizer = _taken(flags, config.OptimizerSettings(), OPTIMIZER)
@@ -306,6 +307,8 @@ def _taken[S](flags: Mapping[str, Any], settings: S, names: Mapping[str, str]) -
             raise config.SettingsError(f"its flag {names[name]} is {value!r}, which is no number")
         if not math.isfinite(value):
             raise config.SettingsError(f"its flag {names[name]} is {value}, which is not finite")
+        if wanted(value) != value:
+            raise config.SettingsError(f"its flag {names[name]} is {value}, no whole number")
         found[name] = wanted(value)
     return replace(settings, **found)  # type: ignore[type-var]
 

@@ -72,17 +72,22 @@ def compare_shapes(method: Intrinsic, walk: Walk, batch: int) -> None:
     wanted = described(jax.ShapeDtypeStruct((steps, batch), jnp.float32))
     good = described(reward) == wanted
     expect(good, f"reward must return {wanted}, of steps and actors, not {described(reward)}")
+    terms: Any = {}
     if loss is not None:
         good = isinstance(loss, tuple) and len(loss) == 2
         expect(good, f"reward must return (loss, its terms) second, not {described(loss)}")
         _expect_numbers("reward's loss", {"loss": loss[0]})
-        _expect_numbers("reward's terms", loss[1])
+        terms = loss[1]
+        _expect_numbers("reward's terms", terms)
 
     def loss_of(learnt: Any, fixed: Any, trajectory: Trajectory) -> Any:
         return method.reward_and_loss(Params(learnt, fixed), trajectory)[1][0]
 
     _shapes("the gradient of reward's loss", jax.grad(loss_of), *params, trajectory)
-    _expect_numbers("metrics", _shapes("metrics", method.metrics, memory))
+    metrics = _shapes("metrics", method.metrics, memory)
+    _expect_numbers("metrics", metrics)
+    twice = ", ".join(sorted(terms.keys() & metrics.keys()))
+    expect(not twice, f"two metrics have the name {twice}")
 
 
 def check_traces(subject: Subject) -> None:
@@ -290,5 +295,8 @@ def _expect_same(name: str, what: str, before: Any, after: Any) -> None:
 def _expect_numbers(name: str, values: Any) -> None:
     expect(isinstance(values, dict), f"{name} must give a dict of numbers, not {described(values)}")
     for key, value in values.items():
-        good = getattr(value, "shape", None) == ()
-        expect(good, f"{name} must give single numbers, but {key} is {described(value)}")
+        expect(isinstance(key, str), f"{name} must have names, not {key!r}")
+        kind = getattr(value, "dtype", object)
+        is_real = jnp.issubdtype(kind, jnp.floating) or jnp.issubdtype(kind, jnp.integer)
+        good = is_real and value.shape == ()
+        expect(good, f"{name} must give single real numbers, but {key} is {described(value)}")

@@ -15,6 +15,7 @@ dictionaries from the names.
 damaged or a disk is full.)
 """
 
+import errno
 import io
 import json
 import logging
@@ -40,6 +41,8 @@ LARGEST_PACKED = 2**28  # bytes of a compressed array
 KEPT = 3  # newest checkpoints; older ones are deleted
 RECORD = "record"  # the JSON in a file
 FILE = Path("default", "state.npz")  # the file in a checkpoint; orbax names the folder
+#: errors of the machine or of permissions, after which a file may still be good
+NOT_DAMAGE = {errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE, errno.EIO, errno.ESTALE}
 UNFINISHED = ".orbax-checkpoint-tmp"  # follows the name of a folder that orbax is writing
 
 # Orbax logs the traceback of an error that it raises as well, such as one of a full disk.
@@ -250,6 +253,7 @@ def read_file(
 
     Raises:
         DamagedCheckpointError: the file is not what was written.
+        UnreadableError: the machine cannot read it now.
     """
     try:
         with open_to_read(path) as file, zipfile.ZipFile(file) as archive:
@@ -260,9 +264,11 @@ def read_file(
                 for name, kind in types.items()
                 if wants(name)
             }
-    except MemoryError:
+    except (MemoryError, ImportError):
         raise
     except Exception as error:  # a damaged file can raise any error of the readers
+        if isinstance(error, OSError) and error.errno in NOT_DAMAGE:
+            raise UnreadableError(f"{path} cannot be read: {error.strerror}") from error
         raise DamagedCheckpointError(path) from error
     return arrays, record
 

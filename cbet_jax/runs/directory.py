@@ -211,9 +211,15 @@ class RunDirectory:
 
 
 def checkpoints(folder: Path) -> list[Path]:
-    """List the checkpoints in a folder, oldest first."""
+    """List the checkpoints in a folder, oldest first.
+
+    Raises:
+        UnreadableError: the folder cannot be read.
+    """
     names = re.compile(rf"[0-9]{{{FRAME_DIGITS}}}")
-    return sorted(p for p in folder.glob("[0-9]*") if names.fullmatch(p.name) and p.is_dir())
+    with reading(folder):
+        found = folder.iterdir() if folder.is_dir() else ()
+        return sorted(p for p in found if names.fullmatch(p.name) and p.is_dir())
 
 
 def frames_of(checkpoint: Path) -> int:

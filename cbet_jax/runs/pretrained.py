@@ -22,7 +22,7 @@ from cbet_jax.agent import AgentParams
 from cbet_jax.config import RunSettings
 from cbet_jax.runs import checkpoint, metrics_table, saved_policies
 from cbet_jax.runs.checkpoint import Position
-from cbet_jax.runs.directory import RunDirectory, RunDirectoryError, checkpoints
+from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
 from cbet_jax.settings.as_json import from_json, to_json
 from envs.errors import did_you_mean
 
@@ -57,10 +57,7 @@ def pack(directory: RunDirectory, seed_index: int, path: Path) -> None:
         RunDirectoryError: the run holds no policy, or a biased one, of two networks.
     """
     settings = directory.settings()
-    only_policies = checkpoints(directory.policies) and not checkpoints(directory.checkpoints)
-    loaded = saved_policies.load_params(
-        directory, directory.saved_frames() if only_policies else None
-    )
+    loaded = saved_policies.load_params(directory)
     params, transfer = saved_policies.without_reference(loaded.state, settings.transfer)
     if transfer:
         raise RunDirectoryError(f"the policy in {directory.root} is two networks: a file holds one")

@@ -84,6 +84,7 @@ def load_params(directory: RunDirectory, frames: Checkpoint = None) -> Loaded[Ag
         )
     if frames is None or frames == NEWEST:
         loaded = checkpoint.newest_good(directory.checkpoints, read)
+        loaded = loaded or checkpoint.newest_good(directory.policies, read)
         if loaded is None:
             manifest.refuse_lost_checkpoints(directory)
             raise RunDirectoryError(f"{directory.root} holds no checkpoint yet")

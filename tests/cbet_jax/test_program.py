@@ -11,7 +11,7 @@ import pytest
 from cbet_jax import program as programs
 from cbet_jax.config import CountSettings, SettingsError
 from cbet_jax.learner import LearnerState
-from cbet_jax.program import _update_agents, make_program, seed_keys
+from cbet_jax.program import _map_agents, _update_agents, make_program, seed_keys
 from cbet_jax.settings.swept import differing, with_numbers
 from cbet_jax.train import TrainState
 from tests.support import tiny
@@ -63,6 +63,11 @@ def test_what_updates_seeds_is_the_same_for_each_of_them(seeds, at_once):
     np.testing.assert_array_equal(after["table"], 1 + np.tile(numbers[:, None], 4))
     wanted = jax.vmap(jax.random.fold_in, (0, None))(keys, 7)
     np.testing.assert_array_equal(*map(jax.random.key_data, (after["key"], wanted)))
+
+
+def test_a_state_may_begin_with_numbers_of_python():
+    begun = _map_agents(lambda key: {"key": key, "steps": 3}, 1, 1, seed_keys(1))
+    chex.assert_shape(list(begun.values()), (1,))
 
 
 def test_states_of_seeds_are_not_held_twice():

@@ -10,7 +10,7 @@ import pytest
 
 from cbet_jax.config import AuxiliarySettings, LossSettings, SettingsError, TrainSettings
 from cbet_jax.learner import update
-from cbet_jax.train import init, make_trainer, play, split_batches
+from cbet_jax.train import init, iterate, make_trainer, play, split_batches
 from cbet_jax.types import LSTMState, Trajectory, Transition
 from tests.support.tiny import NETWORK
 from tests.support.worlds import corridor
@@ -74,3 +74,11 @@ def test_a_world_that_does_not_know_final_views_is_refused_where_they_are_asked_
         return
     with pytest.raises(SettingsError, match="which corridor does not give"):
         make_trainer(settings, world)
+
+
+def test_metrics_of_the_same_name_are_refused():
+    settings = TrainSettings(worlds=3, batch=3, unroll=9, network=NETWORK)
+    world = replace(corridor(3), report=lambda state: {"policy_loss": jnp.zeros(())})
+    trainer = make_trainer(settings, world)
+    with pytest.raises(SettingsError, match="two metrics have the name policy_loss"):
+        jax.eval_shape(lambda key: iterate(trainer, init(trainer, key)), jax.random.key(0))

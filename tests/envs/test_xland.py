@@ -79,7 +79,7 @@ def test_it_keeps_the_contract():
 
 def test_names_are_xminigrids():
     assert NAME in xminigrid.registered_environments()
-    with pytest.raises(UnsupportedEnvironment, match="Unregistered environment"):
+    with pytest.raises(UnsupportedEnvironment, match="did you mean XLand-MiniGrid-R"):
         make_world(["XLand-MiniGrid-R3"], 2, explore=False)
     with pytest.raises(UnsupportedEnvironment, match="needs a gridworld's levels"):
         find(NAME)

@@ -121,11 +121,17 @@ BAD_CONTENT = {
     "not trained": (content() | {"scheduler_state_dict": {"last_epoch": 0}}, "frames"),
     "of no updates": (content() | {"scheduler_state_dict": {}}, "last_epoch is None, no whole"),
     "of a truth": (content() | {"scheduler_state_dict": {"last_epoch": True}}, "True, no whole"),
+    "of a fraction": (content(unroll_length=2.5), "unroll_length is 2.5, no whole number"),
+    "of no batch": (content(batch_size=0), "batch must be at least 1, not 0"),
+    "of no world": (content(env=""), "its flags name no world: name it with --envs"),
+    "not finite": (content(drawn() | {"policy.weight": np.full((7, 6), np.nan)}), "not finite"),
+    "not finite as float32": (
+        content(drawn() | {"policy.weight": np.full((7, 6), 1e300)}),
+        "tensor policy.weight holds numbers that are not finite",
+    ),
     "no actors": (content(num_actors=0), "worlds must be at least 1, not 0"),
 }
 DAMAGED_CONTENT = {
-    "not finite": (content({"policy.weight": np.full(3, np.nan)}), "not finite"),
-    "not finite as float32": (content({"policy.weight": np.full(3, 1e300)}), "not finite"),
     "complex": (content({"policy.weight": np.full(3, 1j)}), "type complex128"),
     "text": (content({"policy.weight": "1"}), "type <U1"),
     "more digits than Python writes": (content(xpid=10**5000), "digits"),
@@ -159,7 +165,8 @@ def test_a_flipped_bit_is_noticed(file, capsys):
 def test_what_is_not_there_or_in_the_way_is_refused(file, capsys, monkeypatch):
     monkeypatch.setattr(import_torch, "load", lambda path: content())
     run, nowhere = file.parent / "run", file.parent / "nowhere.tar"
-    assert "there is no file" in refused(import_torch.main, [str(nowhere), str(run)], capsys)
+    for path in (nowhere, file.parent):
+        assert "is no file" in refused(import_torch.main, [str(path), str(run)], capsys)
     assert "DIR" in refused(import_torch.main, [str(file)], capsys)
     full = OSError(errno.ENOSPC, "No space left on device")
     with monkeypatch.context() as patch:

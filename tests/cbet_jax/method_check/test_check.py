@@ -83,6 +83,10 @@ def _both_learn(params, played):
     return ONES["reward"](params, played), (total, {})
 
 
+def _loss_named(params, played):
+    return ONES["reward"](params, played), (jnp.zeros(()), {"size": jnp.zeros(())})
+
+
 def _over_the_largest(params, played):
     places = played.view[1:, :, 0, 0, 0] + 1.0
     return places / jax.lax.cummax(places, reverse=True)
@@ -150,6 +154,19 @@ BROKEN = {
             for wrong in (-1.0, np.ones(2), np.inf, 1j)
         ),
         ({**ONES, "init": lambda key, step: ((), ())}, "init must return Params first, not ()"),
+        *(
+            ({**ONES, "metrics": lambda memory, metric=metric: {"my_number": metric}}, words)
+            for metric, words in (
+                (jnp.ones((), bool), "single real numbers, but my_number is bool[]"),
+                (jnp.ones((), jnp.complex64), "but my_number is complex64[]"),
+                (jnp.ones(2), "but my_number is float32[2]"),
+            )
+        ),
+        ({**ONES, "metrics": lambda memory: {0: jnp.ones(())}}, "metrics must have names, not 0"),
+        (
+            {**ONES, "reward": _loss_named, "metrics": lambda memory: {"size": jnp.ones(())}},
+            "two metrics have the name size",
+        ),
         (
             {**REMEMBERS, "observe": _one_signal},
             "a row for each of 12 steps and 3 actors, but an array is float",

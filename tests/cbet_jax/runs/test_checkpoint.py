@@ -1,8 +1,10 @@
 """Checkpoints: what comes back is what was saved, or it is refused."""
 
+import errno
 import os
 import random
 from typing import NamedTuple
+from unittest.mock import Mock
 
 import jax
 import jax.numpy as jnp
@@ -12,6 +14,7 @@ from jax import Array
 from cbet_jax.runs import checkpoint
 from cbet_jax.runs.checkpoint import DamagedCheckpointError, OtherProgramError, Position
 from cbet_jax.runs.directory import RunDirectoryError, checkpoints, frames_of
+from cbet_jax.runs.reading import UnreadableError
 from tests.support.damage import cut
 from tests.support.tiny import numbers
 
@@ -97,6 +100,22 @@ def test_links_and_pipes_are_damage(tmp_path):
     os.mkfifo(file)
     with pytest.raises(DamagedCheckpointError):
         checkpoint.load(path, make_state())
+
+
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EMFILE, errno.EIO, errno.ESTALE])
+def test_what_cannot_be_read_now_is_not_damaged(number, tmp_path, monkeypatch):
+    """Nor is an older one used, nor what cannot be listed taken for nothing."""
+    for frames in (10, 20):
+        save(tmp_path, frames)
+    error = OSError(number, os.strerror(number))
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoint, "open_to_read", Mock(side_effect=error))
+        with pytest.raises(UnreadableError, match=f"read: {error.strerror}") as said:
+            checkpoint.load_newest(tmp_path, make_state())
+    assert type(said.value) is UnreadableError
+    monkeypatch.setattr(type(tmp_path), "iterdir", Mock(side_effect=error))
+    with pytest.raises(UnreadableError, match=error.strerror):
+        checkpoints(tmp_path)
 
 
 def test_what_a_killed_process_was_writing_is_deleted(tmp_path):

@@ -42,6 +42,9 @@ def test_a_run_that_has_lost_its_checkpoints_is_said_to_have(saved, tmp_path):
         shutil.rmtree(folder, ignore_errors=True)
     with pytest.raises(RunDirectoryError, match="holds no checkpoint yet"):
         load_params(run)
+    kept = shutil.copytree(checkpoints(saved.checkpoints)[0], run.policies / "0000000000007")
+    assert load_params(run).path == kept
+    shutil.rmtree(run.policies)
     manifest.Session(run.manifest, ()).record(run.manifest, last_checkpoint=manifest.now())
     with pytest.raises(RunDirectoryError, match="has lost its checkpoints"):
         load_params(run)
