@@ -151,3 +151,13 @@ def test_tasks_can_begin_with_the_policies_that_are_kept_of_the_study(seed):
         leaves = jax.tree.leaves(policies.params.learnt)
         assert {len(leaf) for leaf in leaves} == {settings.seeds}
     assert all(job.ready for job in jobs if job.needs)
+
+
+@pytest.mark.parametrize("method", ["rnd", "curiosity"])
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_those_of_rnd_and_curiosity_are_kept_too(method, seed):
+    run = RunDirectory(POLICIES / "128-actors" / f"{method}-{seed}")
+    settings = run.settings()
+    assert (settings.train.method, settings.first_seed, settings.train.worlds) == (method, seed, 128)
+    world = make_world(("Unlock",), 1, explore=False)
+    assert load_policies(run, settings, world).loaded.position.frames == 33_024_000
