@@ -158,6 +158,7 @@ def test_tasks_can_begin_with_the_policies_that_are_kept_of_the_study(seed):
 def test_those_of_rnd_and_curiosity_are_kept_too(method, seed):
     run = RunDirectory(POLICIES / "128-actors" / f"{method}-{seed}")
     settings = run.settings()
-    assert (settings.train.method, settings.first_seed, settings.train.worlds) == (method, seed, 128)
+    train = settings.train
+    assert (train.method, train.worlds, settings.first_seed) == (method, 128, seed)
     world = make_world(("Unlock",), 1, explore=False)
     assert load_policies(run, settings, world).loaded.position.frames == 33_024_000
