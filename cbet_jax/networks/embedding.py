@@ -1,4 +1,4 @@
-"""Embeddings of views and their distance, for RND, Curiosity and RIDE."""
+"""Embeddings of views and their distance, for methods with networks."""
 
 from typing import cast
 

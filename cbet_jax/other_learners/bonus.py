@@ -26,7 +26,7 @@ from cbet_jax.intrinsic import make_intrinsic, own
 from cbet_jax.intrinsic.interface import Experience, Intrinsic, Memory, Params
 from cbet_jax.learner import rewarded, rmsprop, update_networks
 from cbet_jax.method_check.check import refuse_misfit
-from cbet_jax.types import ArrayTree, Metrics, Trajectory, Transition, unchanged
+from cbet_jax.types import ArrayTree, Metrics, Trajectory, Transition, joined, unchanged
 from envs.types import Step
 
 
@@ -160,7 +160,7 @@ class _Functions:
         _, (loss, terms), gradients = rewarded(self.intrinsic, params, trajectory)
         learnt, each = update_networks(self.optimizer, gradients, params.learnt, state.optimizers)
         after = state._replace(params=params._replace(learnt=learnt), optimizers=each)
-        return after, {"intrinsic_loss": loss, **terms}
+        return after, joined({"intrinsic_loss": loss}, terms)
 
     def begin(
         self,

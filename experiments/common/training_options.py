@@ -33,7 +33,7 @@ class TrainingOptions:
     first_seed: int  # the seeds are first_seed, first_seed + 1, ...
     chunk: int  # iterations between two looks of the host
     #: between two checkpoints, at least (None: save at the end of each chunk, if saving takes at
-    #: most a tenth of the time)
+    #: most a tenth of the time, or after ten minutes)
     checkpoint_seconds: ranges.NonNegativeFloat | None = None
     keep_at: tuple[int, ...] = ()  # frames at which the policies are kept for good
     #: stop there for now; --resume continues

@@ -42,7 +42,7 @@ class StudyOptions(PlanOptions):
     preset: str  # paper, laptop or smoke
     out: Path | None = None  # the study's directory, new or begun (None: runs/STUDY-PRESET)
     methods: tuple[str, ...]  # to compare
-    setups: tuple[str, ...]  # to pre-train in: MultiEnv, DoorKey, KeyCorridor
+    setups: tuple[str, ...]  # of MultiEnv, DoorKey, KeyCorridor, MultiRoom, NoisyTV
     tasks: tuple[str, ...]  # worlds learnt by transfer and tabula rasa
     envs: tuple[str, ...] = TEN_WORLDS  # worlds that pre-trained policies are evaluated in
     seeds: int  # of each run

@@ -65,7 +65,7 @@ class StudySettings:
         weight = self.tasks_entropy_weight
         if self.tasks_as_published:
             words += ["--loss.no-relative-entropy", "--optimizer.largest-step", None]
-            words += ["--optimizer.target-kl", None]
+            words += ["--optimizer.target-kl", None, "--loss.bootstrap", loss.bootstrap]
             words += ["--optimizer.rms-decay", PRESETS[self.preset].train.optimizer.rms_decay]
             weight = loss.entropy_weight if weight is None else weight
         words += [] if weight is None else ["--loss.entropy-weight", weight]

@@ -89,17 +89,20 @@ def test_all_runs_of_a_study_start_and_learn_alike(changed, expected):
 @pytest.mark.parametrize(
     ("changed", "expected"),
     [
-        ({}, (1e-4, True, 1.0, 0.999)),
-        ({"tasks_entropy_weight": 1e-5}, (1e-5, True, 1.0, 0.999)),
-        ({"tasks_as_published": True}, (5e-4, False, None, 0.99)),
-        ({"tasks_as_published": True, "tasks_entropy_weight": 1e-5}, (1e-5, False, None, 0.99)),
+        ({}, (1e-4, True, "final", 1.0, 0.999)),
+        ({"tasks_entropy_weight": 1e-5}, (1e-5, True, "final", 1.0, 0.999)),
+        ({"tasks_as_published": True}, (5e-4, False, "next", None, 0.99)),
+        (
+            {"tasks_as_published": True, "tasks_entropy_weight": 1e-5},
+            (1e-5, False, "next", None, 0.99),
+        ),
     ],
 )
 def test_tasks_are_kept_near_the_frozen_policy_or_learnt_as_published(changed, expected):
     jobs = plan(Path("study"), StudySettings(**LAPTOP, **changed), CHOSEN)
     for job in (job for job in jobs if job.name.startswith("tabula_rasa")):
         train = settings_of(job).train
-        loss = train.loss.entropy_weight, train.loss.relative_entropy
+        loss = train.loss.entropy_weight, train.loss.relative_entropy, train.loss.bootstrap
         steps = train.optimizer.largest_step, train.optimizer.rms_decay
         assert (*loss, *steps) == expected
         assert train.optimizer.target_kl is None

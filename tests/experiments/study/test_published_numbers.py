@@ -330,7 +330,7 @@ def test_fine_tuned_tasks():
     took = [float(run["value"]) for run in bare if run["environment"] in two]
     assert len(took) == 6
     assert (
-        f"no bonus from nothing learns in {millions(min(took))} to {millions(max(took))}." in page
+        f"take {millions(min(took))} to {millions(max(took))} from nothing without bonus." in page
     )
     episodic = span_to_succeed("cbet-episodic-fine-tuned", "ObstructedMaze-2Dlhb")
     assert f"take as long, but {episodic} in 2Dlhb." in page
