@@ -58,8 +58,8 @@ def _open_run[O: TrainingOptions](
     asked: Asked[O], settings: RunSettings, opened: Opened, console: Console
 ) -> Run:
     directory = open_directory(asked.options, settings, opened.prefix)
-    opened.begin(directory)
     say(console, f"run directory: {directory.root}")
+    opened.begin(directory)
     trackers = make_trackers(asked.options, directory, settings, console)
     return Run(directory, settings, trackers, asked.words)
 
