@@ -101,7 +101,7 @@ def make_world(
     """
     if isinstance(names, str) or not names:
         raise ValueError(f"names must be a list of environments, not {names!r}")
-    if num_worlds not in range(1, 2**31):
+    if not hasattr(num_worlds, "__index__") or not 1 <= num_worlds < 2**31:
         raise ValueError(f"num_worlds must be a whole number, at least 1, not {num_worlds!r}")
     if any(map(own_worlds.is_whole_world, names)):
         if view_options:

@@ -768,10 +768,9 @@ def test_tasks_of_ride():
     ]
     *none, (once,) = chance
     assert not any(map(len, none))
-    said = (
-        "RND's and Curiosity's learn no BlockedUnlockPickup, ObstructedMaze-1Dlh with one seed of "
-    )
-    assert f"{said}Curiosity's ({millions(once)})." in page
+    said = "RND's and Curiosity's learn no BlockedUnlockPickup, ObstructedMaze-1Dlh with one seed"
+    assert f"{said} of Curiosity's ({millions(once)}), RND's no MultiRoom-N6." in page
+    assert not len(times(*arms["RND's policy"], "MultiRoom-N6"))
     said = f"Count from nothing learns MultiRoom-N6 and ObstructedMaze-1Dlh, too ({more}), "
     assert f"{said}no other; RIDE not BlockedUnlockPickup." in page
     assert not len(times(*arms["RIDE from nothing"], "BlockedUnlockPickup"))
