@@ -68,17 +68,16 @@ def compare_shapes(method: Intrinsic, walk: Walk, batch: int) -> None:
     adapt = lambda params, played: method.adapt(params, played, unchanged)  # noqa: E731
     _expect_same("adapt", "its parameters", params, _shapes("adapt", adapt, params, trajectory))
     found = _shapes("reward", method.reward, params, trajectory)
-    reward, loss = found if isinstance(found, tuple) and len(found) == 2 else (found, None)
+    is_pair = isinstance(found, tuple) and len(found) == 2
+    reward, loss = found if is_pair else (found, (jax.ShapeDtypeStruct((), jnp.float32), {}))
     wanted = described(jax.ShapeDtypeStruct((steps, batch), jnp.float32))
     good = described(reward) == wanted
     expect(good, f"reward must return {wanted}, of steps and actors, not {described(reward)}")
-    terms: Any = {}
-    if loss is not None:
-        good = isinstance(loss, tuple) and len(loss) == 2
-        expect(good, f"reward must return (loss, its terms) second, not {described(loss)}")
-        _expect_numbers("reward's loss", {"loss": loss[0]})
-        terms = loss[1]
-        _expect_numbers("reward's terms", terms)
+    good = isinstance(loss, tuple) and len(loss) == 2
+    expect(good, f"reward must return (loss, its terms) second, not {described(loss)}")
+    total, terms = loss
+    _expect_numbers("reward's loss", {"loss": total})
+    _expect_numbers("reward's terms", terms)
 
     def loss_of(learnt: Any, fixed: Any, trajectory: Trajectory) -> Any:
         return method.reward_and_loss(Params(learnt, fixed), trajectory)[1][0]

@@ -761,12 +761,11 @@ def test_tasks_of_ride():
     assert {len(frames) for frames in (of_count, *spans)} == {6}
     *said, more = [f"{millions(min(x))} to {millions(max(x))}" for x in (*spans, of_count)]
     assert f"In Unlock and DoorKey-8x8 these take {', '.join(said)}. " in page
-    chance = [
+    *none, (once,) = (
         times(*arms[f"{name}'s policy"], task)
         for task in ("BlockedUnlockPickup", "ObstructedMaze-1Dlh")
         for name in ("RND", "Curiosity")
-    ]
-    *none, (once,) = chance
+    )
     assert not any(map(len, none))
     said = "RND's and Curiosity's learn no BlockedUnlockPickup, ObstructedMaze-1Dlh with one seed"
     assert f"{said} of Curiosity's ({millions(once)}), RND's no MultiRoom-N6." in page
