@@ -111,6 +111,9 @@ def from_gymnax(
         observation, state, reward, *ends, info = env.step(key, state, action, params)
         at_limit = length >= limit
         terminated, truncated = _ends(ends, info, at_limit)
+        final = info.get(FINAL)
+        if final is not None:  # while an episode goes on, it may be anything
+            final = jnp.where(terminated | truncated, final, observation)
         if max_steps is not None:  # the environment may not enforce it
             truncated = truncated | (at_limit & ~terminated)
         if success is not None:
@@ -118,7 +121,7 @@ def from_gymnax(
         else:
             reached = info.get("success", False)
         seen = _transition(observation, reward, terminated, truncated, reached)
-        return state, seen._replace(final=info.get(FINAL))
+        return state, seen._replace(final=final)
 
     told = _told(env, params)
     says_success = success is not None or "success" in told

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, PRNGKeyArray, UInt8
 
 from envs.adapters import AdaptedState, Environment, Transition, batch_of
+from envs.hashing import mix
 from envs.types import World
 
 NAME = "Craftax-Classic-Symbolic-v1"
@@ -47,7 +48,8 @@ def make(name: str, num_worlds: int) -> World[AdaptedState]:
         unlocked = after.achievements & ~state.achievements
         bits = (unlocked << jnp.arange(len(unlocked))).sum(dtype=jnp.uint32)
         truncated = done & (length >= params.max_timesteps)
-        interaction = jnp.stack([bits, unlocked.any().astype(jnp.uint32)])
+        words = mix(2 * bits + jnp.arange(2, dtype=jnp.uint32)) | 1
+        interaction = jnp.where(unlocked.any(), words, 0)
         return after, Transition(
             observation=look(after, outside),
             reward=jnp.asarray(reward, jnp.float32),

@@ -129,7 +129,8 @@ def draw_bars(
             for tick in axis.get_xticklabels():
                 tick.set(rotation=30, horizontalalignment="right", rotation_mode="anchor")
         axis.set_ylabel(textwrap.fill(label, AXIS_CHARACTERS))
-        axis.set_ylim(bottom=0)
+        if not any(bar.value < 0 for bars in series.values() for bar in bars):
+            axis.set_ylim(bottom=0)
     handles, names = axes[0].get_legend_handles_labels()
     numbers = [value for each in published.values() for values in each.values() for value in values]
     if not np.isnan(numbers).all():

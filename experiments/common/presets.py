@@ -172,3 +172,14 @@ def for_task(name: str | None, env: str | None, how: str = TABULA_RASA) -> Train
     )
     own = is_own(env or "")
     return replace(train, loss=replace(train.loss, bootstrap="next")) if own else train
+
+
+def published(run: RunSettings) -> RunSettings:
+    """Return the `paper` preset of what a run does: it pre-trains, or learns its task."""
+    preset = (HABITAT_PRESETS if run.habitat else PRESETS)["paper"]
+    if run.explore:
+        return preset
+    train = for_task("paper", run.environments[0])
+    train = replace(train, method="none") if run.transfer else train
+    task = replace(preset, train=train, environments=run.environments)
+    return replace(task, explore=False, transfer=run.transfer)

@@ -101,7 +101,8 @@ def _over_seeds(table: Sequence[EvaluationRow]) -> EvaluationRow:
     episodes = sum(row.episodes for row in table)
     if rate := measured.get("success_rate"):
         if np.isclose(rate.low, rate.high):  # equal seeds say nothing of a spread, but episodes do
-            rate = intervals.share(np.arange(episodes) < round(rate.value * episodes))
+            levels = table[0].episodes  # all seeds play the same
+            rate = intervals.share(np.arange(levels) < round(rate.value * levels))
         measured["success_rate"] = Estimate(rate.value, max(rate.low, 0.0), min(rate.high, 1.0))
     return table[0]._replace(
         seed=ALL_SEEDS,

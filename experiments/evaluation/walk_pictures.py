@@ -79,7 +79,10 @@ def _draw(axis: "Axes", drawn: FloorMap, counts: np.ndarray, most: int) -> Any:
 
 
 def coverage(
-    path: Path, title: str, pretraining: Sequence[Panel], scenes: Mapping[str, Mapping[str, Places]]
+    path: Path,
+    title: str,
+    pretraining: Sequence[Panel],
+    scenes: Mapping[str, Mapping[str, Mapping[int, Places]]],
 ) -> Path:
     """Draw how the distinct positions grow: in pre-training, and in an episode of each scene.
 
@@ -87,7 +90,7 @@ def coverage(
         path: the picture.
         title: of the whole picture.
         pretraining: what `of_pretraining` returns.
-        scenes: name -> the walks of each policy in it.
+        scenes: name -> policy -> the walks of each seed.
     """
     panels = [
         Panel(scene, "steps", "distinct positions", {name: _growth(walks[name]) for name in walks})
@@ -118,8 +121,9 @@ def of_pretraining(runs: Sequence[Pretraining]) -> list[Panel]:
     ]
 
 
-def _growth(places: Places) -> Curve:
-    """Return the mean over episodes and its confidence interval, at `POINTS` steps."""
-    so_far = np.cumsum([firsts(episode) for episode in places], axis=1)
+def _growth(walks: Mapping[int, Places]) -> Curve:
+    """Return the mean and its interval over seeds, or one seed's episodes, at `POINTS` steps."""
+    seeds = [np.cumsum([firsts(episode) for episode in each], axis=1) for each in walks.values()]
+    so_far = np.array([each.mean(axis=0) for each in seeds]) if len(seeds) > 1 else seeds[0]
     steps = np.unique(np.linspace(0, so_far.shape[1] - 1, POINTS).astype(int))
     return Curve(steps, *np.array([intervals.mean(so_far[:, step]) for step in steps]).T)

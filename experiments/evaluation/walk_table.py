@@ -210,16 +210,13 @@ def draw(
     }
     picture = path.with_name(path.stem + MAPS)
     yield walk_pictures.heat_maps(picture, drawn, f"Where each policy's first seed was {frames}")
-    together = {
-        each.scene: {
-            name: np.concatenate(list(seeds.values())) for name, seeds in each.places.items()
-        }
-        for each in walked
-    }
     picture = path.with_name(path.stem + COVERAGE)
     title = f"Distinct positions in an episode {frames}, all seeds (95 % confidence intervals)"
     yield walk_pictures.coverage(
-        picture, title, walk_pictures.of_pretraining(pretraining), together
+        picture,
+        title,
+        walk_pictures.of_pretraining(pretraining),
+        {each.scene: each.places for each in walked},
     )
 
 

@@ -11,7 +11,7 @@ from cbet_jax.runs import metrics
 from cbet_jax.runs.reading import read_table, reading
 from cbet_jax.settings.as_json import flattened
 from experiments.common.outputs import is_hidden
-from experiments.common.presets import HABITAT_PRESETS, PRESETS
+from experiments.common.presets import published
 from experiments.reports import page, runs
 from experiments.reports.runs import Run
 
@@ -147,8 +147,7 @@ def differing(found: Sequence[Run]) -> str:
     if len(found) > 1:
         values = runs.differing(found)
     else:
-        presets = HABITAT_PRESETS if found[0].settings.habitat else PRESETS
-        values = runs.differing(found, presets["paper"])
+        values = runs.differing(found, published(found[0].settings))
         names.append("published")
     rows = [(name, *each) for name, each in values.items()]
     return page.table(("setting", *names), rows) if rows else page.paragraph("None.")

@@ -175,12 +175,16 @@ class Findings:
         ]
 
     def scores(self, way: Key, tasks: Sequence[str]) -> list[np.ndarray]:
-        """Return each task's mean returns of seeds, over equal frames, as shares of the best."""
-        areas = [self.area((*way, task, "extrinsic_return")) for task in tasks]
+        """Return each task's mean returns of seeds, as shares of the best.
+
+        Tasks that were not played to the end of their longest run are left out.
+        """
+        keys = [(*way, task, "extrinsic_return") for task in tasks]
+        lines = [(key[3], [*self._continued(key).values()], self.area(key)) for key in keys]
         return [
             np.array([*area.values.values()]) / BEST_RETURN.get(task, 1.0)
-            for task, area in zip(tasks, areas, strict=True)
-            if area
+            for task, seeds, area in lines
+            if area and min(at[-1] for at, _ in seeds) >= self._longest[task, "extrinsic_return"]
         ]
 
     def flat_from(self, key: Key) -> float:

@@ -88,8 +88,10 @@ def frames(folder: Path, found: Findings) -> Pictures:
             lines = {}
             for method in methods:
                 at = found.evaluated_at((setup,), method)
-                means = [_estimate(found.row((setup,), method, metric, (x,))) for x in at]
-                lines[method] = Curve(np.array(at) / MILLION, *np.array(means).T)
+                rows = [found.row((setup,), method, metric, (x,)) for x in at]
+                if all(rows):
+                    means = [_estimate(row) for row in rows]
+                    lines[method] = Curve(np.array(at) / MILLION, *np.array(means).T)
             if lines:
                 panels.append(Panel(setup, MILLIONS, label, lines))
     title = f"With more and more frames: mean of ten worlds ({BAND})"

@@ -176,7 +176,7 @@ class _Planner(NamedTuple):
 
     def _task(self, stage: Stage, name: str, task: str, words: Sequence[str]) -> Job:
         """Return a run that learns a task, its frames in the published proportion to the budget."""
-        published = TASK_FRAMES.get(task, PUBLISHED_FRAMES)
+        published = TASK_FRAMES.get(task.partition("?")[0], PUBLISHED_FRAMES)
         frames = self.study.budget * published // PUBLISHED_FRAMES
         words = (*words, "--env", own_code.given(task))
         words += (*self.study.task_words, *self.chosen.tasks_host)

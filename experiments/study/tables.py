@@ -70,7 +70,7 @@ def of_paper(table: PaperTable, found: Findings) -> Table:
 
 
 def averages(table: PaperTable, found: Findings) -> Table:
-    """Return each method's mean, and its differences from the published and the first method's."""
+    """Return each method's mean, and its differences from the published and the first result."""
     scale, rows = printed_scale(table.metric), []
     for setups, group in groupby(cells(table, found), key=lambda cell: cell.setups):
         first: Cell | None = None
@@ -94,7 +94,7 @@ def averages(table: PaperTable, found: Findings) -> Table:
             seeds, frames = str(len(ours.values)), span(cell.frames)
             rows.append([*where, _cell(ours), cell.published, *differences, seeds, frames])
     header = ("setup", "method", f"ours{_unit(table.metric)}", "published", "ours - published")
-    return Table((*header, "ours - first method's", "seeds", "frames"), rows)
+    return Table((*header, "ours - first result", "seeds", "frames"), rows)
 
 
 def actions(table: PaperTable, found: Findings) -> Table:
@@ -119,8 +119,9 @@ def evaluations(found: Findings) -> Table:
                 actors = found.actors(setups[0], method)
                 at = (frames,) * len(setups)
                 means = [found.row(setups, method, name, at) for name in (INTERACTIONS, SUCCESS)]
-                numbers = f"{frames:,}", str(actors), f"{frames // actors:,}", *map(_cell, means)
-                rows.append([_setups(setups), title(method), *numbers])
+                numbers = f"{frames:,}", str(actors), f"{frames // actors:,}"
+                shown = (_cell(row) if row else "not in each world" for row in means)
+                rows.append([_setups(setups), title(method), *numbers, *shown])
     header = ("setup", "method", "frames", "actors", "steps an actor", "interactions")
     return Table((*header, "success (%)"), rows)
 

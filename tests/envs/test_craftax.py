@@ -103,7 +103,8 @@ def test_moves_creatures_and_daylight_are_no_changes(played):
 def test_interactions_unlock_achievements(played):
     _, (_, before), steps = played
     unlocked = [step.interaction[0].tolist() for step in steps]
-    assert unlocked == [[1, 1], [0, 0], [0, 0]]  # to collect wood is the achievement 0
+    assert all(unlocked[0])  # to collect wood is an achievement
+    assert unlocked[1:] == [[0, 0], [0, 0]]
     assert [step.panorama[0, 0] for step in steps] == [1, 1, 2]
     np.testing.assert_allclose(steps[0].reward, [1, 0])
     np.testing.assert_array_equal(np.flatnonzero(steps[0].panorama[0] != before[0]), [0])

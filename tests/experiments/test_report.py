@@ -15,10 +15,11 @@ from cbet_jax.runs.directory import RunDirectory, path_at
 from cbet_jax.runs.metrics_table import HEADER
 from envs.names import ACTIONS
 from experiments import report
+from experiments.common import presets
 from experiments.common.presets import HABITAT_PRESETS, PRESETS
 from experiments.evaluation import evaluation_table, walk_table
 from experiments.evaluation.walk_table import WalkConditions, WalkRow
-from experiments.reports import page, run_page
+from experiments.reports import page, run_page, runs
 from tests.support import browser
 from tests.support.refusal import refused
 
@@ -80,6 +81,7 @@ def test_one_file_holds_all_about_a_run(written):
     assert f"<th>unique interactions</th>{rows}" in text
     assert "<td>1,234</td>" in text
     assert "<td>train.worlds</td><td>8</td><td>40</td>" in text  # beside the published setting
+    assert "<td>explore</td>" not in text
     charts = [json.loads(chart) for chart in re.findall(f"{page.CHART}(.*?)</script>", text)]
     assert charts[0]["title"] == "Unique interactions"
     line = charts[0]["lines"][0]
@@ -260,3 +262,15 @@ def test_pictures_in_a_folder_with_a_colon_are_inside(tmp_path):
     Image.new("RGB", (4, 3)).save(tmp_path / "a:b" / "watch.gif")
     path = page.write(tmp_path / "x.html", "Title", page.picture("a:b/watch.gif", "watch"))
     assert 'src="data:image/gif;base64,' in path.read_text()
+
+
+@pytest.mark.parametrize("env", ["Unlock", "MultiRoom-N6?max_steps=40"])
+def test_a_task_as_published_differs_in_nothing(env, tmp_path):
+    settings = presets.published(replace(PRESETS["paper"], explore=False, environments=(env,)))
+    assert settings.train == presets.for_task("paper", env)
+    assert settings.train.frames < PRESETS["paper"].train.frames
+    directory = RunDirectory(tmp_path)
+    directory.create(settings)
+    directory.metrics.write_text(f"{HEADER}0,1000,success,0.5\n")
+    (run,) = runs.read([str(tmp_path)])
+    assert run_page.differing([run]) == "<p>None.</p>"

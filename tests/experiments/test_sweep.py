@@ -1,6 +1,7 @@
 """Sweeps: the grid, its jobs on this machine, and the table of their ends."""
 
 import csv
+import io
 import json
 import os
 import signal
@@ -11,13 +12,14 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
+from rich.console import Console
 
 from cbet_jax.config import SettingsError
 from cbet_jax.runs import manifest
 from cbet_jax.runs.directory import RunDirectory
 from experiments import minigrid_pretrain, sweeps
 from experiments.common import opening
-from experiments.sweeps import command, jobs, plans, queues, results
+from experiments.sweeps import command, execute, jobs, plans, queues, results
 from experiments.sweeps.grid import plan, read_grid
 from experiments.sweeps.jobs import check
 from experiments.sweeps.process import CommandLine, Work, is_alive
@@ -403,6 +405,32 @@ def test_runs_that_differ_in_numbers_are_trained_by_one_program(
         assert f"--out {run.root}" in session["command"]
     with open(root / "results.csv") as file:
         assert len(list(csv.DictReader(file))) == 3 * SEEDS
+
+
+def test_what_an_earlier_executor_left_in_the_queue_is_followed(tmp_path):
+    """Also if it is like a job before it, which begins."""
+
+    class Queue(HereQueue):
+        followed = ()
+
+        def submit(self, jobs, place, places):
+            return under_way("18")
+
+        def under_way(self, job):
+            return under_way("17") if job.name == "b" else None
+
+        def leave(self, submitted):
+            self.followed = [each.name for each in submitted]
+
+    def under_way(name):
+        return queues.Submitted(name, lambda: False, tmp_path / name, tmp_path / name, None)
+
+    planned = [jobs.Job(name, "", tmp_path / name, (), frames=1, alike=0) for name in "ab"]
+    looks = iter([0, 0, signal.SIGTERM])
+    stop = type("Stop", (), {"signal": property(lambda _: next(looks))})()
+    queue, console = Queue(tmp_path), Console(file=io.StringIO())
+    execute.Executor(planned, queue, tmp_path / "claims", console, parallel=2).run(stop)
+    assert queue.followed == ["18", "17"]
 
 
 @pytest.mark.slow

@@ -42,7 +42,7 @@ class Walk:
         seen = jnp.where(done, fresh, final)
         state = WalkState(*(jnp.where(done, *pair) for pair in zip(first, state, strict=True)))
         ends = (done,) if self.ends == 1 else (terminated, truncated)
-        info = {"success": terminated, "final_observation": final}
+        info = {"success": terminated, "final_observation": jnp.where(done, final, 0.0)}
         return seen, state, reward, *ends, info
 
     def _see(self, state):

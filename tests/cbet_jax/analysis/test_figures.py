@@ -81,6 +81,12 @@ def test_published_numbers_are_diamonds_in_the_methods_colour(tmp_path, drawn):
     assert legend == ["C-BET", "RND", "published"]
 
 
+def test_bars_of_negative_values_are_in_their_picture(tmp_path, drawn):
+    bars = {"cbet": [Estimate(-120.0, -130.0, -110.0)], "rnd": [Estimate(-200.0, -210.0, -190.0)]}
+    figures.draw_bars(tmp_path / "bars.png", "Bars", {"return": bars, "other": bars}, ["A"])
+    assert all(panel.get_ylim()[0] <= -200 for panel in drawn["bars"].axes)
+
+
 def test_a_legend_is_no_wider_than_its_picture(tmp_path, drawn):
     bar = [Estimate(2.0, 1.0, 3.0)] * 4
     names = [f"a method with a long name, number {number}" for number in range(6)]

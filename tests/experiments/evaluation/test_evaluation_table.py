@@ -29,6 +29,13 @@ def test_the_row_over_seeds_is_a_mean_of_seeds_and_its_success_stays_a_share():
     assert over_seeds.entropy == pytest.approx(0.5 * np.log(2) / np.log(7))
 
 
+def test_seeds_that_fail_alike_are_no_more_certain_than_their_levels():
+    numbers = np.ones((3, 50))
+    none = Episodes(np.zeros((3, 50), bool), *[numbers] * 3, np.ones((3, 50, 7), int))
+    first, *_, over_seeds = evaluation_table.rows("cbet", 0, "KeyCorridorS3R3", none)
+    assert over_seeds.measured["success_rate"] == first.measured["success_rate"]
+
+
 WORLDS = ("Unlock", "MultiRoom-N6")
 
 

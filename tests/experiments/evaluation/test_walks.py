@@ -9,7 +9,7 @@ from envs.habitat.simulator import FloorMap
 from envs.habitat.workers.process import Settings
 from envs.habitat.workers.simulators import Simulators
 from envs.habitat.world import CELL, habitat_world
-from experiments.evaluation import walks
+from experiments.evaluation import walk_pictures, walks
 from tests.support.own_simulator import OWN
 
 STEPS = 6
@@ -64,3 +64,16 @@ def test_nothing_is_counted_after_an_episode_was_cut() -> None:
     finally:
         simulators.close()
     assert np.isnan(places).all(axis=1).tolist() == [False, False, False, True, True, True]
+
+
+def test_a_band_of_several_seeds_is_over_seeds(monkeypatch, tmp_path) -> None:
+    drawn = []
+    monkeypatch.setattr(walk_pictures.figures, "draw_lines", lambda *given: drawn.extend(given[2]))
+    moves = np.arange(3)[:, None] * np.array([1.0, 0.0])  # a new position at each moment
+    still = np.zeros((3, 2))
+    seeds = {0: np.stack([moves, moves]), 1: np.stack([still, still])}
+    for each in (seeds, {0: np.stack([moves, still])}):
+        walk_pictures.coverage(tmp_path / "x.png", "Title", [], {"scene": {"cbet": each}})
+    over_seeds, over_episodes = (panel.lines["cbet"] for panel in drawn)
+    np.testing.assert_array_equal(over_seeds.mean, [1, 1.5, 2])
+    np.testing.assert_allclose(over_seeds.low, over_episodes.low)

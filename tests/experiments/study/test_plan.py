@@ -56,6 +56,8 @@ def test_the_plan_says_all_that_is_done_and_where():
     assert not tabula_rasa.explore
     assert not tabula_rasa.train.counts.random_resets
     assert not any(job.done for job in where.values())
+    limited = chosen._replace(stages=("tabula_rasa",), tasks=("Unlock?max_steps=99",))
+    assert plan(root, study, limited)[0].frames == where["tabula_rasa/Unlock/cbet"].frames
     for stage in STAGES:
         only = plan(root, study, chosen._replace(stages=(stage,)))
         assert only == [job for name, job in where.items() if name.startswith(stage)] != []

@@ -147,7 +147,7 @@ def test_methods_are_compared_after_equal_frames():
     assert row_of(success(known), "MultiEnv", "cbet")[2] == "5.00 one seed"
     evaluated = tables.evaluations(found)
     row = row_of(evaluated, "MultiEnv", "cbet", "50")
-    assert row[3:] == ["10", "5", "not run", "5.00 one seed"]
+    assert row[3:] == ["10", "5", "not in each world", "5.00 one seed"]
     assert len(evaluated.rows) == 6
     unequal = [*known, *evaluations("MultiEnv", "ride", SUCCESS, [0.3], frames=70)]
     row = row_of(success(unequal), "MultiEnv", "ride")
@@ -297,3 +297,30 @@ def test_worlds_beside_the_ten_are_shown_too():
     known.append(known[0]._replace(environment="DoorKey-5x5"))
     table = tables.worlds(Findings(known), "MultiEnv", SUCCESS)
     assert (table.header[-1], table.rows[0][-1]) == ("DoorKey-5x5", "20.00 one seed")
+
+
+def test_aggregates_are_over_tasks_that_were_played_to_their_ends():
+    known = [
+        Result(TRANSFER_STAGE, "MultiEnv", method, 0, task, "extrinsic_return", at, 10, at / 100)
+        for method, ends in (("cbet", (100, 100)), ("count", (100, 50)), ("ride", (100, 50)))
+        for task, end in zip(("Unlock", "DoorKey-8x8"), ends, strict=True)
+        for at in range(10, end + 1, 10)
+    ]
+    ended = known[0]._replace(
+        method="ride", environment="DoorKey-8x8", metric=results.ENDED_EARLY, frames=50
+    )
+    found, tasks = Findings([*known, ended]), ("Unlock", "DoorKey-8x8")
+    ways = [(TRANSFER_STAGE, "MultiEnv", method) for method in ("cbet", "count", "ride")]
+    assert [len(found.scores(way, tasks)) for way in ways] == [2, 1, 2]
+    assert [row[1] for row in tables.aggregates(found).rows] == ["C-BET", "RIDE"]
+
+
+def test_policies_that_were_not_evaluated_in_each_world_are_told_and_not_drawn(tmp_path):
+    known = [
+        Result(EVALUATION, "MultiEnv", "cbet", 0, "Unlock", metric, frames, 10, 0.5)
+        for metric in (SUCCESS, INTERACTIONS)
+        for frames in (100, 200)
+    ]
+    (first, _) = tables.evaluations(Findings(known)).rows
+    assert first[-2:] == ["not in each world"] * 2
+    assert not pictures.frames(tmp_path, Findings(known))
