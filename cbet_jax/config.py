@@ -188,11 +188,6 @@ class ObservationSettings:
         size = "" if self.view == "full" else f" of {self.view_size} x {self.view_size} cells"
         return f"{self.view} views{size}{', through walls' * self.see_through_walls}"
 
-    @property
-    def drawn(self) -> bool:
-        """Whether views are images."""
-        return "rgb" in self.view
-
 
 @dataclass(frozen=True)
 class HabitatSettings:

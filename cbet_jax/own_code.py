@@ -11,7 +11,7 @@ import hashlib
 import importlib
 import inspect
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
@@ -36,11 +36,6 @@ def plain(name: str) -> str:
     """Return the name of own code without its digest, as a command line has it."""
     place, colon, function = name.rpartition(":")  # a folder's name may have an @, too
     return place + colon + function.partition("@")[0]
-
-
-def digest(name: str) -> str:
-    """Return the digest in the name of own code; '' for other names."""
-    return name.rpartition(":")[2].partition("@")[2] if is_own(name) else ""
 
 
 def load(name: str) -> tuple[str, Callable[..., Any]]:
@@ -109,26 +104,6 @@ def given(name: str) -> str:
 def source(name: str) -> bytes | None:
     """Return the content of the file of loaded own code; None for the package's code."""
     return _sources.get(name)
-
-
-def loaded_words(
-    arguments: Iterable[str], loaders: Mapping[str, Callable[[str], str]]
-) -> Iterator[str]:
-    """Yield a command line's words, with own code loaded and named in full.
-
-    Args:
-        arguments: the words.
-        loaders: option that names code -> function from a name to the full name.
-
-    Raises:
-        SettingsError: some code cannot be loaded.
-    """
-
-    def loaded(option: str, value: str) -> str:
-        load_one = loaders.get(option)
-        return load_one(value) if load_one and is_own(value) else value
-
-    return changed_values(arguments, loaded)
 
 
 def changed_values(arguments: Iterable[str], change: Callable[[str, str], str]) -> Iterator[str]:

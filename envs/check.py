@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool
 
-from envs.errors import Check, ContractError, NotChecked, in_a_line
+from envs.errors import Check, ContractError, NotChecked, checked
 from envs.types import EPISODE_METRICS, Step, World
 
 MOST_STEPS = 2_000  # played in a check: more than two episodes of most worlds
@@ -80,24 +80,6 @@ class _Subject:
         chosen = self.actions if actions is None else actions
         played = self._play(jax.random.key(seed), jnp.asarray(chosen, jnp.int32))
         return jax.tree.map(np.asarray, played)
-
-
-def checked(name: str, check: Callable[[], None]) -> Check:
-    """Run a check and return its result.
-
-    Args:
-        name: the check's name in messages.
-        check: raises ContractError with the problem, or NotChecked with the reason.
-    """
-    try:
-        check()
-    except ContractError as error:
-        return Check(name, str(error))
-    except NotChecked as reason:
-        return Check(name, skipped=str(reason))
-    except (Exception, SystemExit) as error:  # a world may raise anything
-        return Check(name, in_a_line(error))
-    return Check(name)
 
 
 def _check_record(world: World) -> None:

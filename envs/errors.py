@@ -1,7 +1,7 @@
 """One-line errors about names, and the results of checks."""
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from traceback import walk_tb
 from typing import NamedTuple
 
@@ -82,3 +82,24 @@ class ContractError(Exception):
 
 class NotChecked(Exception):  # noqa: N818 (no error)
     """Ends a check that cannot be made; the message says why."""
+
+
+def checked(name: str, check: Callable[[], None], *raised: type[Exception]) -> Check:
+    """Run a check and return its result.
+
+    Args:
+        name: the check's name in messages.
+        check: raises ContractError with the problem, or NotChecked with the reason.
+        *raised: exceptions that are no result.
+    """
+    try:
+        check()
+    except ContractError as error:
+        return Check(name, str(error))
+    except NotChecked as reason:
+        return Check(name, skipped=str(reason))
+    except raised:
+        raise
+    except (Exception, SystemExit) as error:  # own code may raise anything
+        return Check(name, in_a_line(error))
+    return Check(name)

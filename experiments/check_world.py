@@ -11,7 +11,7 @@ from typing import Annotated
 import tyro
 
 from cbet_jax.settings.ranges import Worlds, check_fields
-from envs.errors import Check, UnknownEnvironment
+from envs.errors import Check, UnknownEnvironment, checked
 from experiments.common import cli
 from experiments.common.screen import Screen
 
@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         check_fields(options)
         # Imported here: they take seconds.
         from cbet_jax.own_code import is_own
-        from envs.check import check_world, checked
+        from envs.check import check_world
         from envs.minigrid import make_world
         from envs.minigrid.generators import find
         from envs.minigrid.generators.check_levels import check_levels

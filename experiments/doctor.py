@@ -85,7 +85,8 @@ def diagnose(tried: dict[str, Attempt], console: Console) -> bool:
             with console.status(f"trying {name}"):
                 table.add_row(name, Text("works", "green"), attempt.work())
         except Exception as error:  # a broken installation raises anything
-            problem, _, fix = first_line(error).partition("; ")
+            known, lines = refusal(error), str(error).splitlines() or [type(error).__name__]
+            problem, _, fix = (known.line if known else lines[0]).partition("; ")
             table.add_row(name, Text("does not", "red"), problem)
             if said := "; ".join(filter(None, (fix, attempt.fix))):
                 fixes.append(f"{name}: {said}")
@@ -155,13 +156,6 @@ def render(name: str, options: DoctorOptions) -> str:
         )
     finally:
         workers.close()
-
-
-def first_line(error: Exception) -> str:
-    """Return what an error says, in one line."""
-    if found := refusal(error):
-        return found.line
-    return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 if __name__ == "__main__":

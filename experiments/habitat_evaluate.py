@@ -25,7 +25,8 @@ from experiments.common.screen import Screen, say
 
 if TYPE_CHECKING:
     from experiments.evaluation.rooms import EvaluatedRun, WalkPlan
-    from experiments.evaluation.walk_table import WalkConditions, Walked, WalkRow
+    from experiments.evaluation.walk_table import WalkConditions, WalkRow
+    from experiments.evaluation.walks import Walked
 
 MODULE = habitat.EVALUATE
 TABLE = "habitat-evaluation.csv"

@@ -144,7 +144,7 @@ def like_source(said: Said, base: RunSettings) -> RunSettings:
 def seeing_as(source: RunSettings, base: RunSettings) -> RunSettings:
     """Return settings whose agents see what those of `source` do."""
     base = replace(base, observation=source.observation)
-    return presets.seeing_images(base) if source.observation.drawn else base
+    return presets.seeing_images(base) if "rgb" in source.observation.view else base
 
 
 def resumed(options: TransferOptions, stored: RunSettings) -> RunSettings:

@@ -42,7 +42,7 @@ def draw_learning_curves(table: Path, folder: Path, actors: int) -> list[Path]:
         name: {
             # A number, other than a mean over episodes, is that of all worlds together.
             world: over_seeds(lines if metrics.episodes_of(name) else {world: lines[world]}, world)
-            for world in sorted(lines, key=_all_first)
+            for world in sorted(lines, key=lambda name: (name != ALL_WORLDS, name))
         }
         for name, lines in found.items()
     }
@@ -80,10 +80,6 @@ def draw_learning_curves(table: Path, folder: Path, actors: int) -> list[Path]:
 def scale_of(last: int) -> tuple[float, str]:
     """Return the unit of an axis that ends at so many frames, and its name."""
     return (1e6, "millions") if last >= 1e6 else (1e3, "thousands")
-
-
-def _all_first(world: str) -> tuple[bool, str]:
-    return world != ALL_WORLDS, world
 
 
 def draw_bars(
@@ -138,7 +134,7 @@ def draw_bars(
         names.append("published")
     _add_legend(figure, handles, names)
     figure.suptitle(_plain(title), wrap=True)
-    return _save(figure, path)
+    return save(path, figure, dpi=130)
 
 
 def _add_legend(
@@ -235,7 +231,7 @@ def draw_lines(
         titles = [", ".join([title_of(h), *tail]) for h, *tail in (n.split(", ") for n in names)]
         _add_legend(figure, handles, titles, legend_columns, frameon=False)
     figure.suptitle(_plain(title), wrap=True)
-    return _save(figure, path)
+    return save(path, figure, dpi=130)
 
 
 def _add_minutes(axis: "Axes", speed: float) -> None:
@@ -290,8 +286,9 @@ def grid(panels: int, columns: int, size: tuple[float, float]) -> tuple["Figure"
     return figure, list(axes[:panels])
 
 
-def _save(figure: "Figure", path: Path) -> Path:
+def save(path: Path, figure: "Figure", dpi: int = 110) -> Path:
+    """Write a PNG atomically."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as temporary:
-        figure.savefig(temporary, dpi=130, format="png")
+        figure.savefig(temporary, dpi=dpi, format="png")
     return path

@@ -37,20 +37,6 @@ class Experience(NamedTuple):
     step: Step  # what the action led to
 
 
-def _no_state(key: PRNGKeyArray, step: Step) -> tuple[Params, Memory]:
-    return Params({}, {}), ()
-
-
-def _keep(memory: Memory, key: PRNGKeyArray, step: Step) -> Memory:
-    return memory
-
-
-def _no_signal(
-    params: Params, memory: Memory, keys: Key[Array, " T"], experience: Experience
-) -> tuple[Memory, Signal]:
-    return memory, ()
-
-
 # Observes a rollout: keys, experience and signals have a leading axis of time.
 type Observe = Callable[[Params, Memory, Key[Array, " T"], Experience], tuple[Memory, Signal]]
 
@@ -80,14 +66,6 @@ def each_actor[X, Y](function: Callable[[X], Y], actors: X) -> Y:
     return jax.lax.platform_dependent(actors, cpu=in_turn, default=jax.vmap(function))
 
 
-def _unchanged(params: Params, trajectory: Trajectory, mean: SameType) -> Params:
-    return params
-
-
-def _no_metrics(memory: Memory) -> Metrics:
-    return {}
-
-
 class Intrinsic(NamedTuple):
     """An intrinsic-reward method. All but the first three fields have defaults.
 
@@ -108,11 +86,11 @@ class Intrinsic(NamedTuple):
     name: str
     coefficient: float  # weight of the reward
     reward: Callable[[Params, Trajectory], Reward | tuple[Reward, Loss]]
-    init: Callable[[PRNGKeyArray, Step], tuple[Params, Memory]] = _no_state
-    begin_rollout: Callable[[Memory, PRNGKeyArray, Step], Memory] = _keep
-    observe: Observe = _no_signal
-    adapt: Callable[[Params, Trajectory, SameType], Params] = _unchanged
-    metrics: Callable[[Memory], Metrics] = _no_metrics  # totals since the run began
+    init: Callable[[PRNGKeyArray, Step], tuple[Params, Memory]] = lambda *_: (Params({}, {}), ())
+    begin_rollout: Callable[[Memory, PRNGKeyArray, Step], Memory] = lambda memory, *_: memory
+    observe: Observe = lambda params, memory, *_: (memory, ())
+    adapt: Callable[[Params, Trajectory, SameType], Params] = lambda params, *_: params
+    metrics: Callable[[Memory], Metrics] = lambda _: {}  # totals since the run began
     #: whether the method reads `Step.panorama`; if not, rooms do not render it
     panoramas: bool = True
     #: whether worlds are asked for the views in which episodes end

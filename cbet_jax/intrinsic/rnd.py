@@ -20,12 +20,7 @@ def rnd(settings: TrainSettings, num_actions: int) -> Intrinsic:
     network = Embedding(auxiliary.channels)
 
     def init(key: PRNGKeyArray, step: Step) -> tuple[Params, tuple[()]]:
-        predictor_key, target_key = jax.random.split(key)
-        view = step.view[None]
-        return Params(
-            learnt={"predictor": init_params(network, predictor_key, view)},
-            fixed={"target": init_params(network, target_key, view)},
-        ), ()
+        return init_both(network, key, step), ()
 
     def reward(params: Params, trajectory: Trajectory) -> tuple[Reward, Loss]:
         embedded = embed_both(network, params, trajectory.reached)
@@ -34,6 +29,13 @@ def rnd(settings: TrainSettings, num_actions: int) -> Intrinsic:
 
     final = auxiliary.final_views
     return Intrinsic("rnd", EMBEDDING_COEFFICIENT, reward, init, panoramas=False, final_views=final)
+
+
+def init_both(network: Embedding, key: PRNGKeyArray, step: Step) -> Params:
+    """Return initial parameters of the predictor and the target."""
+    predictor_key, target_key = jax.random.split(key)
+    learnt = {"predictor": init_params(network, predictor_key, step.view[None])}
+    return Params(learnt, {"target": init_params(network, target_key, step.view[None])})
 
 
 def embed_both(

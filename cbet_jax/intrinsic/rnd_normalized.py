@@ -6,15 +6,14 @@
 
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray, UInt8
 
 from cbet_jax.config import BRIGHTEST_PIXEL, TrainSettings
 from cbet_jax.intrinsic.interface import Experience, Intrinsic, Loss, Params, Reward, each_step
-from cbet_jax.intrinsic.rnd import embed_both, prediction_loss
+from cbet_jax.intrinsic.rnd import embed_both, init_both, prediction_loss
 from cbet_jax.intrinsic.running_moments import Moments, begin, include
-from cbet_jax.networks.embedding import Embedding, init_params
+from cbet_jax.networks.embedding import Embedding
 from cbet_jax.types import SameType, Trajectory, strays
 from envs.types import Step
 
@@ -41,16 +40,9 @@ def rnd_normalized(settings: TrainSettings, num_actions: int) -> Intrinsic:
     discount = settings.loss.intrinsic_discount
 
     def init(key: PRNGKeyArray, step: Step) -> tuple[Params, Float[Array, " N"]]:
-        predictor_key, target_key = jax.random.split(key)
-        view = step.view[None].astype(jnp.float32)
-        return Params(
-            learnt={"predictor": init_params(network, predictor_key, view)},
-            fixed={
-                "target": init_params(network, target_key, view),
-                "views": begin(*step.view.shape[1:]),
-                "returns": begin(),
-            },
-        ), jnp.zeros(len(step.view))
+        learnt, fixed = init_both(network, key, step)
+        moments = {"views": begin(*step.view.shape[1:]), "returns": begin()}
+        return Params(learnt, fixed | moments), jnp.zeros(len(step.view))
 
     def errors(params: Params, view: UInt8[Array, "T N height width 3"]) -> Float[Array, "T N"]:
         # The embedding divides what it is given by the brightest pixel.

@@ -5,6 +5,7 @@ simulator is needed, and the checks take seconds; only the last one trains.
 """
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import jax
@@ -16,7 +17,7 @@ from cbet_jax.intrinsic import make_intrinsic
 from cbet_jax.method_check import contract
 from cbet_jax.method_check.walk import Subject, Walk
 from cbet_jax.settings.ranges import SettingsError
-from envs.errors import Check, ContractError, in_a_line
+from envs.errors import Check, ContractError, checked
 from envs.types import Step
 
 SHAPES, RESETS, REACHES = "shapes and types", "resets leave no trace", "learns in a corridor"
@@ -69,22 +70,10 @@ def check_method(
         if name in skipped:
             yield Check(name, skipped=skipped[name])
             continue
-        found = _try(name, check, subject)
+        found = checked(name, partial(check, subject), SettingsError)
         if name == SHAPES and found.problem:  # nothing else can be tried
             skipped = dict.fromkeys(CHECKS, "shapes and types must be right first")
         yield found
-
-
-def _try(name: str, check: Callable[["Subject"], None], subject: "Subject") -> Check:
-    try:
-        check(subject)
-    except ContractError as error:
-        return Check(name, str(error))
-    except SettingsError:
-        raise
-    except (Exception, SystemExit) as error:  # whatever a method raises is shown
-        return Check(name, in_a_line(error))
-    return Check(name)
 
 
 def refuse_misfit(

@@ -150,15 +150,7 @@ def apply(
     first: Bool[Array, "T N"],
     state: LSTMState,
 ) -> Outputs:
-    """Return the logits, the values and the recurrent state after the last of `T` steps.
-
-    Args:
-        network: the network.
-        params: its parameters, precomputed or not.
-        view: what each agent sees.
-        first: where true, the agent's recurrent state is zeroed before the step.
-        state: the recurrent state before the first step.
-    """
+    """Return what `PolicyNetwork` does with these parameters, which may be precomputed."""
     return cast(Any, network.apply(params, view, first, state))
 
 

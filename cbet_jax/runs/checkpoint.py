@@ -162,17 +162,8 @@ def on_host(tree: Any) -> dict[str, np.ndarray]:
     }
 
 
-def load_newest[T](folder: Path, template: T) -> Loaded[T] | None:
-    """Read the newest undamaged checkpoint in a folder (None: the folder has no checkpoint).
-
-    Raises:
-        UnreadableError: it belongs to another program, or every checkpoint is damaged.
-    """
-    return newest_good(folder, lambda path: load(path, template))
-
-
 def newest_good[T](folder: Path, read: Callable[[Path], tuple[T, Position]]) -> Loaded[T] | None:
-    """Return the result of `read` for the newest undamaged checkpoint.
+    """Return the result of `read` for the newest undamaged checkpoint (None: there is none).
 
     Raises:
         UnreadableError: every checkpoint is damaged.

@@ -268,13 +268,8 @@ def refuse_other_content(record: Path, kind: str) -> None:
     root = record.parent
     if root.exists() and not root.is_dir():
         raise RunDirectoryError(f"{root} is a file, not a directory")
-    if root.exists() and not record.exists() and not is_empty(root):
+    if root.exists() and not record.exists() and any(p.name[0] != "." for p in root.iterdir()):
         raise RunDirectoryError(f"{root} is not empty and holds no {kind}: choose another")
-
-
-def is_empty(folder: Path) -> bool:
-    """Return whether a folder holds no files except hidden ones."""
-    return all(path.name.startswith(".") for path in folder.iterdir())
 
 
 def holds_no(kind: str, record: Path) -> RunDirectoryError:

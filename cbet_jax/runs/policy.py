@@ -75,13 +75,7 @@ class Policy:
     def outputs(self, view: ViewOrViews, state: RecurrentState, first: First = False) -> Outputs:
         """Return the logits and the values of the agents, and the next recurrent state.
 
-        Args:
-            view: what each agent sees, of the size that its worlds show: others may fit by chance.
-            state: the recurrent state before this view.
-            first: which agents see the first view of an episode: their state is zeroed before.
-
-        Raises:
-            ValueError: the views do not fit its parameters or the state, or are not uint8.
+        Arguments and errors are those of a call.
         """
         return self._call(self._outputs, view, first, state)
 

@@ -61,7 +61,8 @@ class RunFiles:
         def read() -> str | None:
             nonlocal loaded
             self.directory.clean()
-            loaded = checkpoint.load_newest(self.directory.checkpoints, template)
+            load = partial(checkpoint.load, template=template)
+            loaded = checkpoint.newest_good(self.directory.checkpoints, load)
             if loaded is None:
                 manifest.refuse_lost_checkpoints(self.directory)
                 return None

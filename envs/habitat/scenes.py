@@ -11,7 +11,7 @@ import re
 from pathlib import Path
 from typing import Any, NamedTuple, Optional
 
-from envs.habitat.apartments import NAMES, apartment_file
+from envs.habitat.apartments import FOLDER, NAMES
 from envs.habitat.simulator import SimulatorError
 
 STAGE_CONFIG = ".stage_config.json"  # suffix of habitat-sim's description of a scene
@@ -74,7 +74,7 @@ def find_scene(scene: str, folder: Optional[Path] = None) -> SceneFile:
         return SceneFile(Path(scene))
     if folder is None:
         if scene in NAMES:
-            return SceneFile(apartment_file(scene))
+            return SceneFile(FOLDER / f"{scene}.glb")
         if not Path(scene).is_dir():
             near = "" if "/" in scene else _near(scene, NAMES)
             raise SimulatorError(f"there is no scene {scene!r}: no such file{near}")

@@ -14,14 +14,12 @@ taken, too: navix's levels, MiniGrid's rules.
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from jaxtyping import Array, UInt8
-
 from envs.errors import UnknownEnvironment, UnsupportedEnvironment
-from envs.minigrid import views
-from envs.minigrid.export import Export, export, state_of
+from envs.minigrid.export import Export, export
 from envs.minigrid.generators import NAMES, find, own_worlds
 from envs.minigrid.gymnax_environment import GymnaxEnvironment
+from envs.minigrid.render import whole_grid as rgb
+from envs.minigrid.views import panorama
 from envs.minigrid.world import gridworld
 from envs.names import register, with_time_limit
 from envs.types import World
@@ -206,27 +204,3 @@ def stoa_env(name: str, *, explore: bool = False) -> "StoaEnvironment":
     from envs.minigrid.stoa_environment import StoaEnvironment
 
     return StoaEnvironment(gymnax_env(name, explore=explore))
-
-
-def panorama(state: Any) -> UInt8[Array, "4 7 7 3"]:
-    """Return the views to the right, down, left and up from the agent's position.
-
-    Args:
-        state: a `rules.State`, or the `state` of a navix `Timestep`.
-    """
-    return views.panorama(state_of(state))
-
-
-def rgb(state: Any, tile_size: int = 32) -> UInt8[np.ndarray, "height width 3"]:
-    """Draw the grid and the agent as MiniGrid does; visible cells are brighter.
-
-    Args:
-        state: a `rules.State`, or the `state` of a navix `Timestep`; not a batch.
-        tile_size: width and height of a cell in pixels.
-
-    Raises:
-        ValueError: the state is a batch, or a tile has no pixels.
-    """
-    from envs.minigrid import render
-
-    return render.whole_grid(state, tile_size)

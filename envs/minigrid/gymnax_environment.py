@@ -26,7 +26,6 @@ from envs.resets import reset_where
 APIS = ("0", "1.0")
 
 type Observation = UInt8[Array, "height width 3"]
-type Info = dict[str, Array]
 
 
 class Params(NamedTuple):

@@ -8,6 +8,7 @@ position, whatever its direction.
 """
 
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -15,6 +16,7 @@ from jaxtyping import Array, Bool, UInt, UInt8, UInt16
 
 from envs.barrier import materialize, row_major
 from envs.minigrid import cells as c
+from envs.minigrid.export import state_of
 from envs.minigrid.level import MARGIN
 from envs.minigrid.rules import State
 
@@ -59,9 +61,13 @@ def egocentric(state: State, seen: UInt8[Array, "4 x y *worlds"]) -> UInt8[Array
     return jnp.stack([c.type_of(cells), c.color_of(cells), c.door_state_of(cells)], axis=2)
 
 
-def panorama(state: State) -> UInt8[Array, "4 7 7 3"]:
-    """Return the views to the right, down, left and up from the agent's position."""
-    return c.encode(look_around(state))
+def panorama(state: Any) -> UInt8[Array, "4 7 7 3"]:
+    """Return the views to the right, down, left and up from the agent's position.
+
+    Args:
+        state: a `rules.State`, or the `state` of a navix `Timestep`.
+    """
+    return c.encode(look_around(state_of(state)))
 
 
 def panorama_code(seen: UInt8[Array, "4 7 7 *worlds"]) -> UInt16[Array, "196 *worlds"]:

@@ -9,10 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from cbet_jax.config import CountSettings, TrainSettings
+from cbet_jax.config import TrainSettings
 from cbet_jax.intrinsic.cbet import cbet
 from cbet_jax.intrinsic.interface import Experience, Params
-from cbet_jax.types import LSTMState, Trajectory, Transition
+from cbet_jax.types import Trajectory, Transition
 from envs.names import ACTIONS
 from envs.types import World
 from experiments.benchmarks import timing
@@ -23,17 +23,11 @@ MINIGRID_STEPS = 1000  # steps of each environment in one call
 
 
 class RandomPlay:
-    """Random play in our worlds, including C-BET's reward; `STEPS` steps a call.
+    """Random play in our worlds, including C-BET's reward; `STEPS` steps a call."""
 
-    Args:
-        world: the worlds to play.
-        capacity: slots of each count table (None: C-BET's default).
-    """
-
-    def __init__(self, world: World, capacity: int | None = None) -> None:
+    def __init__(self, world: World) -> None:
         self.world = world
-        settings = TrainSettings(counts=CountSettings(capacity=capacity))
-        self.method = cbet(settings, world.num_actions)
+        self.method = cbet(TrainSettings(), world.num_actions)
         self.start: Any = jax.jit(self._start)
         self.play: Any = jax.jit(self._play, donate_argnums=0)
 
@@ -69,14 +63,10 @@ class RandomPlay:
         keys = jax.random.split(scan_key, STEPS)
         state, seen = jax.lax.scan(self.step, self.world.refresh(state), keys)
         memory, signal = self.method.observe(Params({}, {}), memory, *seen)
-        reward, _ = self.method.reward_and_loss(Params({}, {}), _with_signal(signal))
+        nothing = jnp.zeros(())
+        trajectory = Trajectory(nothing, nothing, Transition(*[nothing] * 5), signal, ())
+        reward, _ = self.method.reward_and_loss(Params({}, {}), trajectory)
         return (state, memory, key), reward
-
-
-def _with_signal(signal: Any) -> Trajectory:
-    nothing = jnp.zeros(())
-    state = LSTMState(nothing, nothing)
-    return Trajectory(nothing, nothing, Transition(*[nothing] * 5), signal, state)
 
 
 def minigrid_steps(names: Sequence[str]) -> TimedTask:

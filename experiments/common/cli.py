@@ -55,7 +55,7 @@ def parse(kind: Any, arguments: Sequence[str] | None, module: str = "", **option
     arguments = sys.argv[1:] if arguments is None else arguments
     _refuse_twice(arguments)
     if "return_unknown_args" not in options:  # the unknown words go to another command as given
-        arguments = _with_own_code(list(_with_our_names(arguments)))
+        arguments = list(own_code.changed_values(arguments, _full_name))
     prog = invocation.command_line(module) if module else None
     if shutil.get_terminal_size().columns < NARROWEST:  # tyro's help would fail, or never end
         os.environ["COLUMNS"] = str(NARROWEST)
@@ -100,21 +100,15 @@ def _refuse_twice(arguments: Sequence[str]) -> None:
             raise SettingsError(f"{name} is given twice: name all of its values after one {name}")
 
 
-def _with_our_names(arguments: Iterable[str]) -> Iterator[str]:
-    """Yield the words, with our names of MiniGrid's environments (`MiniGrid-Unlock-v0`)."""
-    return own_code.changed_values(
-        arguments, lambda option, name: our_name(name) if option in WORLD_OPTIONS else name
-    )
-
-
-def _with_own_code(arguments: Sequence[str]) -> Sequence[str]:
-    """Load the user's own methods and worlds, and add digests to their names."""
-    if not any(":" in word for word in arguments):
-        return arguments
+def _full_name(option: str, name: str) -> str:
+    """Return our name of MiniGrid's environment, or load own code and add a digest to its name."""
+    if option in WORLD_OPTIONS:
+        return load_world(name) if own_code.is_own(name) else our_name(name)
+    if option not in METHOD_OPTIONS or not own_code.is_own(name):
+        return name
     from cbet_jax.intrinsic import own  # imported here: it takes seconds
 
-    loaders = dict.fromkeys(METHOD_OPTIONS, own.load) | dict.fromkeys(WORLD_OPTIONS, load_world)
-    return list(own_code.loaded_words(arguments, loaders))
+    return own.load(name)
 
 
 def load_world(name: str) -> str:

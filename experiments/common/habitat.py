@@ -26,18 +26,13 @@ PYTHON = "HABITAT_PYTHON"  # environment variable: the interpreter with habitat-
 EMBEDDED = "raycast"  # the simulator that needs no other interpreter
 
 
-def interpreter(simulator: str, named: str | None) -> str:
-    """Return the interpreter for a simulator: the one named, HABITAT_PYTHON's, or this one."""
-    outside = os.environ.get(PYTHON) if simulator != EMBEDDED else None
-    return named or outside or sys.executable
-
-
 def process_settings(
     scene: str, habitat: HabitatSettings, python: str | None, *, panoramas: bool = True
 ) -> Settings:
-    """Return the settings that start simulators of a scene, in the interpreter `python`."""
+    """Return the settings that start simulators of a scene, in `python` or HABITAT_PYTHON's."""
     folder = Path(habitat.folder) if habitat.folder else None
-    named = interpreter(habitat.simulator, python)
+    outside = os.environ.get(PYTHON) if habitat.simulator != EMBEDDED else None
+    named = python or outside or sys.executable
     agent = AgentSize(habitat.agent_radius, habitat.agent_height)
     return Settings(
         *(scene, habitat.simulator, folder, named), agent=agent, up=habitat.up, panoramas=panoramas

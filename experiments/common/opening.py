@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +12,6 @@ from cbet_jax.analysis.method_style import plain_name
 from cbet_jax.config import RunSettings, SettingsError
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
 from cbet_jax.runs.manifest import sessions
-from cbet_jax.runs.tracking import Trackers
 from cbet_jax.settings.as_json import first_difference, to_json
 from experiments.common import cli, presets
 from experiments.common.cli import Said
@@ -112,13 +110,6 @@ def open_directory(options: TrainingOptions, settings: RunSettings, prefix: str)
         return str(directory.root)
 
     return RunDirectory(Path(multihost.on_first(open_)))
-
-
-def make_trackers(
-    options: TrainingOptions, directory: RunDirectory, settings: RunSettings, console: Console
-) -> Trackers:
-    """Return the trackers of a run's metrics, which print to the console."""
-    return Trackers(options.track, directory, settings, partial(say, console))
 
 
 def tell_damaged(loaded: "Loaded", console: Console) -> None:

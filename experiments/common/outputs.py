@@ -1,19 +1,16 @@
-"""Choose new folders and file names, and write tables and figures."""
+"""Choose new folders and file names, and write tables."""
 
 import csv
 import os
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cbet_jax.config import SettingsError
 from cbet_jax.runs.atomic_write import check_room, creating, open_text, replacing
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
 from experiments.common.screen import printable
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 RUNS = Path("runs")  # where new directories go, below the working directory
 
@@ -132,11 +129,4 @@ def write_table(
         writer.writerow(header)
         for row in rows:
             writer.writerow([f"{x:.6g}" if isinstance(x, float) else x for x in row])
-    return path
-
-
-def write_figure(path: Path, figure: "Figure", dpi: int = 110) -> Path:
-    """Write a PNG atomically."""
-    with replacing(path) as temporary:
-        figure.savefig(temporary, dpi=dpi, format="png")
     return path

@@ -2,7 +2,6 @@
 
 import errno
 import os
-from collections.abc import Iterator
 from typing import NamedTuple
 
 BAD_INPUT = 2  # exit status
@@ -24,18 +23,10 @@ class Refusal(NamedTuple):
 
 def refusal(error: BaseException) -> Refusal | None:
     """Explain an error of the system; return None for any other exception."""
-    for each in _causes(error):
-        found = _of_file(each) or _of_memory(each) or _of_backend(each)
-        if found:
-            return found
-    return None
-
-
-def _causes(error: BaseException) -> Iterator[BaseException]:
-    cause: BaseException | None = error
-    while cause is not None:
-        yield cause
-        cause = cause.__cause__
+    found = _of_file(error) or _of_memory(error) or _of_backend(error)
+    if found or error.__cause__ is None:
+        return found
+    return refusal(error.__cause__)
 
 
 def _of_file(error: BaseException) -> Refusal | None:

@@ -12,9 +12,10 @@ from cbet_jax.runs import multihost
 from cbet_jax.runs.host_loop import HostSettings, Outcome, train_together
 from cbet_jax.runs.run_files import Run
 from cbet_jax.runs.task_record import EarlyEnd
+from cbet_jax.runs.tracking import Trackers
 from experiments.common import cli, interrupts
 from experiments.common.endings import closing_line, how_to_continue, show_figures
-from experiments.common.opening import make_trackers, open_directory
+from experiments.common.opening import open_directory
 from experiments.common.presets import PRESETS
 from experiments.common.screen import say
 from experiments.common.training_options import Asked, Experiment, Opened, TrainingOptions
@@ -60,7 +61,7 @@ def _open_run[O: TrainingOptions](
     directory = open_directory(asked.options, settings, opened.prefix)
     say(console, f"run directory: {directory.root}")
     opened.begin(directory)
-    trackers = make_trackers(asked.options, directory, settings, console)
+    trackers = Trackers(asked.options.track, directory, settings, partial(say, console))
     return Run(directory, settings, trackers, asked.words)
 
 

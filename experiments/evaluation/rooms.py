@@ -20,8 +20,7 @@ from experiments.common.outputs import distinct_names
 from experiments.evaluation import walks
 from experiments.evaluation.evaluation_table import UNIFORM, UNTRAINED
 from experiments.evaluation.walk_pictures import Pretraining
-from experiments.evaluation.walk_table import Walked
-from experiments.evaluation.walks import Places, Walker
+from experiments.evaluation.walks import Places, Walked, Walker
 
 MAP_CELL_METRES = 0.1
 

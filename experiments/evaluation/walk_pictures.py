@@ -12,8 +12,7 @@ from cbet_jax.analysis.learning_curves import ALL_WORLDS, Curve, over_seeds
 from cbet_jax.runs import metrics_table
 from cbet_jax.runs.metrics_table import Column
 from envs.habitat.simulator import FloorMap
-from experiments.common.outputs import write_figure
-from experiments.evaluation.walks import Places, firsts, on_map
+from experiments.evaluation.walks import Places, Walked, firsts, on_map
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,34 +30,24 @@ class Pretraining(NamedTuple):
     metrics: Path  # the run's table
 
 
-def heat_maps(
-    path: Path, scenes: Mapping[str, tuple[FloorMap, Mapping[str, Places]]], title: str
-) -> Path:
-    """Draw how long each policy was where: a row for each policy, a column for each scene.
+def heat_maps(path: Path, walked: Sequence[Walked], title: str) -> Path:
+    """Draw how long each policy's first seed was where: a row for each policy, a column a scene."""
+    from matplotlib.figure import Figure  # imported here: it takes more than a second
 
-    Args:
-        path: the picture.
-        scenes: name -> its map, and the walks of each policy in it.
-        title: of the whole picture.
-    """
-    import matplotlib.pyplot as plt
-
-    names = list(next(iter(scenes.values()))[1])
-    size = (COLUMN_INCHES * len(scenes) + 0.6, ROW_INCHES * len(names) + 0.6)
-    figure, axes = plt.subplots(
-        len(names), len(scenes), figsize=size, squeeze=False, layout="constrained"
-    )
-    for column, (scene, (drawn, walks)) in enumerate(scenes.items()):
-        counts = {name: on_map(walks[name], drawn) for name in names}
+    names = list(walked[0].places)
+    size = (COLUMN_INCHES * len(walked) + 0.6, ROW_INCHES * len(names) + 0.6)
+    figure = Figure(figsize=size, layout="constrained")
+    axes = figure.subplots(len(names), len(walked), squeeze=False)
+    for column, (scene, drawn, places) in enumerate(walked):
+        first = {name: next(iter(places[name].values())) for name in names}
+        counts = {name: on_map(walks, drawn) for name, walks in first.items()}
         most = max(int(count.max()) for count in counts.values())
         for row, name in enumerate(names):
             image = _draw(axes[row, column], drawn, counts[name], most)
             axes[row, column].set_title(f"{scene}: {method_style.title(name)}", fontsize=10)
         figure.colorbar(image, ax=axes[:, column], label="steps in a cell", shrink=0.7)
     figure.suptitle(title, wrap=True)
-    saved = write_figure(path, figure)
-    plt.close(figure)
-    return saved
+    return figures.save(path, figure)
 
 
 def _draw(axis: "Axes", drawn: FloorMap, counts: np.ndarray, most: int) -> Any:
@@ -79,23 +68,13 @@ def _draw(axis: "Axes", drawn: FloorMap, counts: np.ndarray, most: int) -> Any:
 
 
 def coverage(
-    path: Path,
-    title: str,
-    pretraining: Sequence[Panel],
-    scenes: Mapping[str, Mapping[str, Mapping[int, Places]]],
+    path: Path, title: str, pretraining: Sequence[Panel], walked: Sequence[Walked]
 ) -> Path:
-    """Draw how the distinct positions grow: in pre-training, and in an episode of each scene.
-
-    Args:
-        path: the picture.
-        title: of the whole picture.
-        pretraining: what `of_pretraining` returns.
-        scenes: name -> policy -> the walks of each seed.
-    """
-    panels = [
-        Panel(scene, "steps", "distinct positions", {name: _growth(walks[name]) for name in walks})
-        for scene, walks in scenes.items()
-    ]
+    """Draw how the distinct positions grow: in pre-training, and in an episode of each scene."""
+    panels = []
+    for scene, _, places in walked:
+        lines = {name: _growth(seeds) for name, seeds in places.items()}
+        panels.append(Panel(scene, "steps", "distinct positions", lines))
     return figures.draw_lines(path, title, [*pretraining, *panels])
 
 

@@ -11,12 +11,11 @@ from rich.table import Table
 
 from cbet_jax.analysis import figures, intervals
 from cbet_jax.analysis.intervals import Estimate
-from envs.habitat.simulator import FloorMap
 from experiments.common.outputs import write_table
 from experiments.evaluation import walk_pictures, walks
 from experiments.evaluation.evaluation_table import ALL_SEEDS
 from experiments.evaluation.walk_pictures import Pretraining
-from experiments.evaluation.walks import Places
+from experiments.evaluation.walks import Walked
 
 ALL_SCENES = "all"  # stands where a scene's name would: the mean of all scenes
 PICTURES = BARS, MAPS, COVERAGE = ".png", "-maps.png", "-coverage.png"  # after the table's stem
@@ -25,14 +24,6 @@ HEADER = (
     *("positions_of_all_episodes", "simulator", "steps", "random_starts"),
     *("checkpoint_frames", "evaluation_seed"),
 )
-
-
-class Walked(NamedTuple):
-    """The walks in one scene."""
-
-    scene: str
-    drawn: FloorMap
-    places: dict[str, dict[int, Places]]  # policy -> seed -> its walks
 
 
 class WalkConditions(NamedTuple):
@@ -201,23 +192,11 @@ def draw(
     """Draw the pictures of walks, and yield their files, named after the table's `path`."""
     frames = trained(conditions)
     yield draw_bars(path, table, conditions)
-    drawn = {
-        each.scene: (
-            each.drawn,
-            {name: next(iter(seeds.values())) for name, seeds in each.places.items()},
-        )
-        for each in walked
-    }
     picture = path.with_name(path.stem + MAPS)
-    yield walk_pictures.heat_maps(picture, drawn, f"Where each policy's first seed was {frames}")
+    yield walk_pictures.heat_maps(picture, walked, f"Where each policy's first seed was {frames}")
     picture = path.with_name(path.stem + COVERAGE)
     title = f"Distinct positions in an episode {frames}, all seeds (95 % confidence intervals)"
-    yield walk_pictures.coverage(
-        picture,
-        title,
-        walk_pictures.of_pretraining(pretraining),
-        {each.scene: each.places for each in walked},
-    )
+    yield walk_pictures.coverage(picture, title, walk_pictures.of_pretraining(pretraining), walked)
 
 
 def draw_bars(path: Path, table: Sequence[WalkRow], conditions: WalkConditions) -> Path:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -16,6 +17,16 @@ from envs.habitat.world import CELL
 from envs.types import World
 
 Places = Float[np.ndarray, "episodes moments 2"]  # x and z; NaN after an episode was cut
+
+
+class Walked(NamedTuple):
+    """The walks in one scene."""
+
+    scene: str
+    drawn: FloorMap
+    places: dict[str, dict[int, Places]]  # policy -> seed -> its walks
+
+
 Walker = Callable[[AgentParams, PRNGKeyArray, PRNGKeyArray], Float[Array, "moments N 2"]]
 
 

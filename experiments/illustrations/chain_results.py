@@ -117,7 +117,7 @@ def draw(path: Path, options: ChainworldOptions, learnt: chain.Learnt) -> Path:
         ncols=4,
         frameon=False,
     )
-    return outputs.write_figure(path, figure)
+    return figures.save(path, figure)
 
 
 def _draw_returns(axis: "Axes", options: ChainworldOptions) -> None:

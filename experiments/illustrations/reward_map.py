@@ -9,6 +9,7 @@ import numpy as np
 from rich.console import Console
 
 from cbet_jax.agent import Agent, AgentParams, uniform
+from cbet_jax.analysis import figures
 from cbet_jax.config import SettingsError
 from cbet_jax.runs.directory import RunDirectory
 from cbet_jax.runs.saved_policies import load_policies
@@ -131,7 +132,7 @@ def draw(
     bar = figure.colorbar(image, ax=axes, shrink=0.8, pad=0.02)
     bar.set_label("reward, as a share of the highest of its row")
     figure.supxlabel(caption, fontsize=9)
-    return outputs.write_figure(path, figure)
+    return figures.save(path, figure)
 
 
 def _draw_map(axis: "Axes", state: Any, shown: np.ndarray) -> Any:

@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int16, PRNGKeyArray
+from scipy import ndimage
 
 from cbet_jax.agent import Agent, AgentParams
 from cbet_jax.intrinsic.cbet import cbet_reward
@@ -22,7 +23,7 @@ from envs.minigrid import cells as c
 from envs.minigrid import rules
 from envs.minigrid.export import to_minigrid, without_margin
 from envs.minigrid.generators.generator import make_generator
-from envs.minigrid.level import DIRECTIONS, Level
+from envs.minigrid.level import Level
 from envs.minigrid.rules import State
 from envs.minigrid.world import gridworld
 from envs.types import World
@@ -144,22 +145,12 @@ def walkable(level: Any) -> list[tuple[int, int]]:
     """Return the cells `(x, y)` that the agent reaches without opening or taking anything."""
     grid = without_margin(level.cells, level.size)
     free = np.asarray(c.can_enter(jnp.asarray(grid))) & (grid != c.LAVA)
-    first = (int(level.agent_position[0]), int(level.agent_position[1]))
-    found, waiting = {first}, [first]
-    while waiting:
-        x, y = waiting.pop()
-        for right, down in DIRECTIONS:
-            cell = x + right, y + down
-            if free[cell[1], cell[0]] and cell not in found:
-                found.add(cell)
-                waiting.append(cell)
-    return sorted(found, key=lambda cell: cell[::-1])
+    areas, _ = ndimage.label(free)
+    x, y = level.agent_position
+    return [(int(column), int(row)) for row, column in np.argwhere(areas == areas[y, x])]
 
 
 def rewards(probes: Sequence[Probe]) -> Mapping[str, np.ndarray]:
     """Return the paper's rewards of the probes: name -> [probes]."""
-    states, changes, norm = (
-        np.array([getattr(probe, name) for probe in probes], float)
-        for name in ("states", "changes", "squared_norm")
-    )
+    states, changes, norm = np.array([probe[3:] for probe in probes], float).T
     return {name: np.asarray(reward(states, changes, norm)) for name, reward in REWARDS.items()}

@@ -31,10 +31,6 @@ class Row(NamedTuple):
         """The mean over seeds, with Student's interval."""
         return within(self.metric, self._array)
 
-    def minus(self, other: "Row") -> Estimate:
-        """Return the difference of the means, with Welch's interval (NaN for one seed)."""
-        return intervals.difference(self._array, other._array)
-
     def text(self, digits: int, scale: float = 1.0) -> str:
         """Return the mean and its interval as text.
 
@@ -46,7 +42,7 @@ class Row(NamedTuple):
 
     def difference_text(self, other: "Row", digits: int, scale: float = 1.0) -> str:
         """Return the difference of the means and its interval as text."""
-        found = self.minus(other)
+        found = intervals.difference(self._array, other._array)
         return _text(found, digits, scale, several=not np.isnan(found.low), sign="+")
 
     @property

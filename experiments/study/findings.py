@@ -137,12 +137,8 @@ class Findings:
             values = {}
             for seed in set.intersection(*map(set, (lengths, *shares))):
                 pooled = np.array([np.average(s[seed], weights=lengths[seed]) for s in shares])
-                is_share = metric in SHARES
-                values[seed] = (
-                    pooled[SHARES.index(metric)]
-                    if is_share
-                    else intervals.normalized_entropy(pooled)
-                )
+                entropy = intervals.normalized_entropy(pooled)
+                values[seed] = entropy if metric == ENTROPY else pooled[SHARES.index(metric)]
         else:
             values = {seed: float(each.mean()) for seed, each in scores(metric).items()}
         world = worlds[0] if len(worlds) == 1 else ALL_WORLDS

@@ -76,10 +76,6 @@ class StudyOptions(PlanOptions):
     #: most a tenth of the time)
     checkpoint_seconds: ranges.NonNegativeFloat | None = None
 
-    def __post_init__(self) -> None:
-        ranges.check_fields(self)
-        self.check_queue()
-
     @property
     def selection(self) -> Selection:
         """The runs that are asked for now."""

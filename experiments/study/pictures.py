@@ -79,17 +79,13 @@ def worlds(folder: Path, found: Findings, setup: str) -> Pictures:
 def frames(folder: Path, found: Findings) -> Pictures:
     """Draw results over the frames of pre-training, with a column per setup."""
     panels = []
-    ran = {
-        setup: [m for m in found.methods(setup) if len(found.evaluated_at((setup,), m)) > 1]
-        for setup in found.setups()
-    }
     for metric, label in LABELS.items():
-        for setup, methods in ran.items():
+        for setup in found.setups():
             lines = {}
-            for method in methods:
+            for method in found.methods(setup):
                 at = found.evaluated_at((setup,), method)
                 rows = [found.row((setup,), method, metric, (x,)) for x in at]
-                if all(rows):
+                if len(at) > 1 and all(rows):
                     means = [_estimate(row) for row in rows]
                     lines[method] = Curve(np.array(at) / MILLION, *np.array(means).T)
             if lines:

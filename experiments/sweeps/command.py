@@ -10,7 +10,7 @@ import tyro
 from cbet_jax.config import SettingsError
 from cbet_jax.runs.directory import RunDirectoryError, create_with_record, refuse_other_content
 from cbet_jax.runs.reading import read_json
-from cbet_jax.settings.ranges import PositiveInt, check_fields
+from cbet_jax.settings.ranges import PositiveInt
 from envs.errors import UnknownEnvironment
 from experiments.common import cli
 from experiments.common.outputs import RUNS
@@ -42,8 +42,7 @@ class SweepOptions(PlanOptions):
     def __post_init__(self) -> None:
         if self.command not in COMMANDS:
             raise SettingsError(f"command must be {', '.join(COMMANDS)}, not {self.command!r}")
-        check_fields(self)
-        self.check_queue()
+        super().__post_init__()
 
 
 def main(arguments: Sequence[str]) -> None:

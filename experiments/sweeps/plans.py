@@ -11,7 +11,7 @@ from rich.console import Console
 from cbet_jax.config import SettingsError
 from cbet_jax.runs.atomic_write import delete_left_over
 from cbet_jax.runs.signals import stop_on_signals
-from cbet_jax.settings.ranges import PositiveInt, Processes
+from cbet_jax.settings.ranges import PositiveInt, Processes, check_fields
 from experiments.common import cli, interrupts, invocation
 from experiments.common.screen import say
 from experiments.sweeps.execute import Executor
@@ -35,8 +35,8 @@ class PlanOptions:
     slurm: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME=VALUE ...")] = ()
     plan: bool = False  # print the commands and what is left of them, and do nothing
 
-    def check_queue(self) -> None:
-        """Refuse options that contradict each other, or this machine."""
+    def __post_init__(self) -> None:
+        check_fields(self)
         if self.slurm and self.cluster != "slurm":
             raise SettingsError("slurm is for --cluster slurm")
         if self.cluster == "local":

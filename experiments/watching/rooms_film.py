@@ -70,7 +70,8 @@ def play(
         random_starts: whether every episode begins in another place.
     """
     world_key, play_key = jax.random.split(key)
-    begin, advance = jax.jit(partial(_begin, world, agent)), jax.jit(partial(act, agent, world))
+    begin = jax.jit(lambda key: begin_actor(agent, world, *world.init(key)))
+    advance = jax.jit(partial(act, agent, world))
     played = 0
     for episode in range(1, episodes + 1):
         start_key = jax.random.fold_in(world_key, episode if random_starts else 0)
@@ -88,10 +89,6 @@ def play(
                 path.clear()
             path.append(_place(actor))
             yield _sight(actor, path, episode, ACTIONS[int(transition.action[0])])
-
-
-def _begin(world: World, agent: Agent, key: PRNGKeyArray) -> ActorState:
-    return begin_actor(agent, world, *world.init(key))
 
 
 def _place(actor: ActorState) -> np.ndarray:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Bool, UInt8
+from jaxtyping import Bool
 from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Table
@@ -85,7 +85,9 @@ def _grid(moment: Moment) -> Text:
 def _view(moment: Moment) -> Text:
     """Write what the agent sees."""
     seen = seen_ahead(moment.state)
-    level = _as_level(np.where(seen == c.HIDDEN, c.EMPTY, seen))
+    shown = jnp.asarray(np.where(seen == c.HIDDEN, c.EMPTY, seen))
+    agent = jnp.array((views.AGENT_X, views.AGENT_Y))
+    level = make_level(shown, agent, UP, task=NO_TASK, max_steps=0)
     return _letters(level, seen != c.HIDDEN, Window(0, 0, *seen.shape), UNSEEN)
 
 
@@ -112,9 +114,3 @@ def _style(pair: str) -> str:
     if pair[0] in "><V^" and pair != "VR":
         return AGENT
     return COLORS["E"] if pair == "WG" else COLORS.get(pair[1], "default")
-
-
-def _as_level(view: UInt8[np.ndarray, "7 7"]) -> Level:
-    """Return the agent's view as a level."""
-    agent = jnp.array((views.AGENT_X, views.AGENT_Y))
-    return make_level(jnp.asarray(view), agent, UP, task=NO_TASK, max_steps=0)

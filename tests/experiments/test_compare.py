@@ -66,7 +66,7 @@ def test_a_run_that_diverged_is_said_to_have(tmp_path, capsys):
 
 def test_the_picture_has_the_runs_own_names_and_only_panels_with_data(tmp_path, monkeypatch):
     pictures = []
-    monkeypatch.setattr(figures, "_save", lambda figure, path: pictures.append(figure) or path)
+    monkeypatch.setattr(figures, "save", lambda path, figure, **_: pictures.append(figure) or path)
     paths = [write_run(tmp_path / name, 1.0, 2) for name in ("none", "ride")]
     with open(tmp_path / "none/metrics.csv", "a") as file:
         file.write("0,1300,success,1\n1,1300,success,1\n")  # after the last frames compared

@@ -3,7 +3,7 @@
 import csv
 import shutil
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import jax
@@ -83,7 +83,8 @@ def saved(directory: RunDirectory):
     settings = directory.settings()
     keys = seed_keys(settings.seeds, settings.first_seed)
     template = jax.eval_shape(gridworlds.build(settings).init, keys)
-    return checkpoint.load_newest(directory.checkpoints, template).state
+    load = partial(checkpoint.load, template=template)
+    return checkpoint.newest_good(directory.checkpoints, load).state
 
 
 def test_a_transfer_leaves_the_pretrained_policies_as_they_were(finished, source):

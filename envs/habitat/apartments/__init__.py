@@ -11,8 +11,3 @@ NAMES = (
     *("studio", "two_rooms", "family_flat", "large_flat"),
 )
 FOLDER = Path(__file__).parent
-
-
-def apartment_file(name: str) -> Path:
-    """Return the file of the apartment of that name, one of `NAMES`."""
-    return FOLDER / f"{name}.glb"

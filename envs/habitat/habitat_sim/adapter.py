@@ -64,16 +64,7 @@ class HabitatSim:
     def __init__(
         self, scene: Union[Stage, SceneFile], agent: AgentSize, panoramas: bool = True
     ) -> None:
-        """Open a scene, and compute its navigation mesh.
-
-        Args:
-            scene: a stage, or a data set's scene with objects.
-            agent: size of the agent.
-            panoramas: whether to render panoramas; otherwise they are black.
-
-        Raises:
-            SimulatorError: the scene is unreadable, on its side, or has too little walkable floor.
-        """
+        """Open a stage or a data set's scene, and compute its navigation mesh (`open_scene`)."""
         self._agent = agent
         self._sim: Any = None
         self._load(scene)
@@ -141,11 +132,7 @@ class HabitatSim:
         return self._observe_from(Pose(self._random_point(self._island), 0.0))
 
     def teleport(self, pose: Pose) -> Observation:
-        """Move the agent to a given pose.
-
-        Raises:
-            SimulatorError: the position is not on the walkable floor.
-        """
+        """Move the agent to a given pose, or refuse it (`Simulator.teleport`)."""
         heading = float(np.float32(pose.heading) % np.float32(360.0))
         return self._observe_from(Pose(self._snap(pose.position), heading))
 

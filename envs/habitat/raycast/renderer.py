@@ -4,7 +4,6 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from functools import lru_cache
 from importlib.metadata import version
-from typing import NamedTuple
 
 import numpy as np
 from embreex.mesh_construction import TriangleMesh
@@ -26,14 +25,6 @@ NAME = f"embree (embreex {version('embreex')})"
 
 KEPT_VIEWS = 64  # cached views, more than the 36 of a full turn
 _KEPT_RAYS = 64  # headings with cached rays
-
-
-class Hits(NamedTuple):
-    """The triangles that rays hit."""
-
-    face: np.ndarray  # int32[N], -1 for none
-    u: np.ndarray  # float32[N], weight of the face's second corner
-    v: np.ndarray  # float32[N], weight of its third corner
 
 
 class Renderer:
@@ -71,13 +62,8 @@ class Renderer:
 
     def colors(self, origins: np.ndarray, directions: np.ndarray) -> np.ndarray:
         """Return the colours of rays, uint8 [N, 3], from origins and directions [N, 3]."""
-        hits = self.cast(origins, directions)
-        return self._paint(hits.face, hits.u, hits.v)
-
-    def cast(self, origins: np.ndarray, directions: np.ndarray) -> Hits:
-        """Return each ray's first hit, from origins and directions [N, 3]."""
-        found = self._scene.run(origins, directions, output=True)
-        return Hits(found["primID"], found["u"], found["v"])
+        hits = self._scene.run(origins, directions, output=True)
+        return self._paint(hits["primID"], hits["u"], hits["v"])
 
 
 @lru_cache(maxsize=_KEPT_RAYS)

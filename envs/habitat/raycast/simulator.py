@@ -10,10 +10,10 @@ import numpy as np
 import shapely
 
 from envs.habitat import apartments
-from envs.habitat.raycast.floor import find_floor
+from envs.habitat.raycast.floor import find_floor, sample_points
 from envs.habitat.raycast.mesh import Mesh, read_apartment
 from envs.habitat.raycast.renderer import NAME, Renderer
-from envs.habitat.raycast.walking import sample_positions, snap, walk
+from envs.habitat.raycast.walking import snap, walk
 from envs.habitat.scene_check import check_area, check_upright, too_little_floor
 from envs.habitat.scenes import Frame, Stage, find_scene, read_stage
 from envs.habitat.simulator import (
@@ -45,16 +45,7 @@ class Raycast:
     def __init__(
         self, mesh: Mesh, agent: AgentSize = PUBLISHED_AGENT, *, panoramas: bool = True
     ) -> None:
-        """Find the floor of a scene, and prepare to render it.
-
-        Args:
-            mesh: the scene.
-            agent: size of the agent.
-            panoramas: whether to render panoramas; otherwise they are black.
-
-        Raises:
-            SimulatorError: the scene has no walkable floor.
-        """
+        """Find the floor of a scene, and prepare to render it (`open_scene`)."""
         self.floor = find_floor(mesh.vertices, mesh.faces, agent)
         self._renderer = Renderer(mesh)
         self._panoramas = panoramas
@@ -62,14 +53,11 @@ class Raycast:
 
     def reset(self, seed: int) -> Observation:
         """Move the agent to a place on the walkable floor drawn from `seed`, with heading 0."""
-        return self._observe_from(Pose(sample_positions(self.floor, seed, 1)[0], 0.0))
+        ((x, z),) = sample_points(self.floor.area, seed, 1).tolist()
+        return self._observe_from(Pose((x, self.floor.height, z), 0.0))
 
     def teleport(self, pose: Pose) -> Observation:
-        """Move the agent to a given pose.
-
-        Raises:
-            SimulatorError: the position is not on the walkable floor.
-        """
+        """Move the agent to a given pose, or refuse it (`Simulator.teleport`)."""
         heading = float(np.float32(pose.heading) % np.float32(360.0))
         return self._observe_from(Pose(snap(self.floor, pose.position), heading))
 

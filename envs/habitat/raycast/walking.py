@@ -3,7 +3,7 @@
 import numpy as np
 import shapely
 
-from envs.habitat.raycast.floor import Floor, sample_points
+from envs.habitat.raycast.floor import Floor
 from envs.habitat.simulator import MAX_STEP_HEIGHT, Position, SimulatorError, as_float32
 
 _WALL = 0.1  # metres; greatest distance of the floor from a wall, beyond the radius
@@ -29,16 +29,6 @@ def walk(floor: Floor, position: Position, move: tuple[float, float]) -> Positio
         end = shapely.Point(shapely.get_coordinates(shapely.shortest_line(part, end))[0])
     moved = as_float32((end.x, floor.height, end.y))
     return moved if shapely.contains_xy(floor.area, moved[0], moved[2]) else position
-
-
-def sample_positions(floor: Floor, seed: int, count: int) -> list[Position]:
-    """Sample positions uniformly from the floor.
-
-    Raises:
-        SimulatorError: the floor is too thin to sample from.
-    """
-    points = sample_points(floor.area, seed, count).tolist()
-    return [as_float32((x, floor.height, z)) for x, z in points]
 
 
 def snap(floor: Floor, position: Position) -> Position:

@@ -18,23 +18,16 @@ QUICKLY = {"xla_backend_optimization_level": 0}  # compile fast: the program run
 GROUND = (c.KIND_EMPTY, c.KIND_FLOOR, c.KIND_OPEN, c.KIND_GOAL)
 
 
-def check_levels(generator: Generator) -> None:
-    """Check `LEVELS` sampled levels; raise ContractError for the first invalid one."""
-    if problem := level_problem(generator):
-        raise ContractError(problem)
-
-
-def level_problem(generator: Generator, levels: int = LEVELS) -> str:
-    """Return the first problem of sampled levels, or ''. Solvability is not checked."""
+def check_levels(generator: Generator, levels: int = LEVELS) -> None:
+    """Sample levels; raise ContractError for the first invalid one. They may be unsolvable."""
     sample = jax.jit(lambda key: sample_levels(generator, key, levels), compiler_options=QUICKLY)
     sampled, ready = jax.device_get(sample(jax.random.key(0)))
     if not ready.all():
-        return f"only {int(ready.sum())} of {levels} levels may be played"
+        raise ContractError(f"only {int(ready.sum())} of {levels} levels may be played")
     for number in range(levels):
         level = jax.tree.map(lambda leaf, number=number: leaf[number], sampled)
         for problem in _problems(generator, level):
-            return f"level {number}: {problem}"
-    return ""
+            raise ContractError(f"level {number}: {problem}")
 
 
 def _problems(generator: Generator, level: Level) -> Iterator[str]:

@@ -61,17 +61,13 @@ def make_generator(
         deadly: whether levels contain lava.
     """
 
-    def begin(count: int) -> tuple[()]:
-        del count
-        return ()
-
     def advance(
         drafts: tuple[()], key: PRNGKeyArray, count: int
     ) -> tuple[tuple[()], Level, Bool[Array, " count"]]:
         levels, ready = jax.vmap(sample_level)(jax.random.split(key, count))
         return drafts, levels, ready
 
-    return Generator(name, width, height, max_steps, task, begin, advance, deadly)
+    return Generator(name, width, height, max_steps, task, lambda _: (), advance, deadly)
 
 
 class _Sampling(NamedTuple):

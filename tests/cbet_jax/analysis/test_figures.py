@@ -14,11 +14,11 @@ def drawn(monkeypatch) -> dict[str, Figure]:
     """The figures that were saved, by their files' stems."""
     saved = {}
 
-    def keep(figure, path):
+    def keep(path, figure, **_):
         saved[path.stem] = figure
         return path
 
-    monkeypatch.setattr(figures, "_save", keep)
+    monkeypatch.setattr(figures, "save", keep)
     return saved
 
 

@@ -3,6 +3,7 @@
 import errno
 import os
 import random
+from functools import partial
 from typing import NamedTuple
 from unittest.mock import Mock
 
@@ -102,6 +103,10 @@ def test_links_and_pipes_are_damage(tmp_path):
         checkpoint.load(path, make_state())
 
 
+def newest(folder):
+    return checkpoint.newest_good(folder, partial(checkpoint.load, template=make_state()))
+
+
 @pytest.mark.parametrize("number", [errno.EACCES, errno.EMFILE, errno.EIO, errno.ESTALE])
 def test_what_cannot_be_read_now_is_not_damaged(number, tmp_path, monkeypatch):
     """Nor is an older one used, nor what cannot be listed taken for nothing."""
@@ -111,7 +116,7 @@ def test_what_cannot_be_read_now_is_not_damaged(number, tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(checkpoint, "open_to_read", Mock(side_effect=error))
         with pytest.raises(UnreadableError, match=f"read: {error.strerror}") as said:
-            checkpoint.load_newest(tmp_path, make_state())
+            newest(tmp_path)
     assert type(said.value) is UnreadableError
     monkeypatch.setattr(type(tmp_path), "iterdir", Mock(side_effect=error))
     with pytest.raises(UnreadableError, match=error.strerror):
@@ -133,13 +138,13 @@ def test_the_newest_good_one_is_found(tmp_path):
         path = save(tmp_path, frames, seed=frames)
         if frames > 10:
             cut(path)
-    loaded = checkpoint.load_newest(tmp_path, make_state())
+    loaded = newest(tmp_path)
     assert same(loaded.state, make_state(10))
     assert list(map(frames_of, loaded.damaged)) == [30, 20]
     cut(checkpoints(tmp_path)[0])
     with pytest.raises(RunDirectoryError, match=r"every checkpoint .* is damaged \(3 of them\)"):
-        checkpoint.load_newest(tmp_path, make_state())
-    assert checkpoint.load_newest(tmp_path / "none", make_state()) is None
+        newest(tmp_path)
+    assert newest(tmp_path / "none") is None
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import hashlib
 import numpy as np
 import pytest
 
-from envs.habitat.apartments import NAMES, apartment_file
+from envs.habitat.apartments import FOLDER, NAMES
 from envs.habitat.raycast import scene_file
 from envs.habitat.raycast.mesh import read_apartment
 from envs.habitat.raycast.simulator import Raycast, open_scene
@@ -45,7 +45,7 @@ def test_views_are_those_of_earlier_versions_and_have_no_gaps(name) -> None:
 
 
 def test_any_reader_finds_the_same_apartment() -> None:
-    path = apartment_file("hotel_suite")
+    path = FOLDER / "hotel_suite.glb"
     own, trimesh = (
         Raycast(each) for each in (read_apartment(path), scene_file.read(read_stage(path)))
     )

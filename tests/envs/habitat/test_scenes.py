@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from envs.habitat.apartments import apartment_file
+from envs.habitat.apartments import FOLDER
 from envs.habitat.scenes import FRAMES, Frame, SceneFile, find_scene, read_stage
 from envs.habitat.simulator import SimulatorError
 
@@ -98,7 +98,7 @@ def test_a_wrong_name_comes_with_the_nearest(tmp_path) -> None:
         find_scene("bedrom")
     with pytest.raises(SimulatorError, match=r"no scene '\./x': no such file$"):
         find_scene("./x")
-    assert find_scene("studio").path == apartment_file("studio")
+    assert find_scene("studio").path == FOLDER / "studio.glb"
 
 
 def test_y_is_up_in_gltf_and_z_in_ply_and_in_scans(tmp_path) -> None:

@@ -131,7 +131,7 @@ def test_a_run_keeps_its_own_worlds_and_resumes_with_them_only(tmp_path, monkeyp
         worlds = ["--envs", f"{path}:make", "Unlock", f"{path}:two"]
         minigrid_pretrain.main([*ARGUMENTS, *out, *worlds, "--frames", str(CHUNK_FRAMES)])
         kept = directory.settings().environments
-        digest = own_code.digest(own_code.load(f"{path}:make")[0])
+        digest = own_code.load(f"{path}:make")[0].partition("@")[2]
         assert kept == (f"my_world.py:make@{digest}", "Unlock", f"my_world.py:two@{digest}")
         assert directory.world(1).read_bytes() == path.read_bytes()
         assert not directory.world(2).exists()  # both functions are in one file

@@ -8,7 +8,8 @@ from rich.console import Console
 
 from envs.habitat.simulator import FloorMap
 from experiments.evaluation import walk_table
-from experiments.evaluation.walk_table import WalkConditions, Walked, rows, with_means
+from experiments.evaluation.walk_table import WalkConditions, rows, with_means
+from experiments.evaluation.walks import Walked
 
 FLOOR = FloorMap((0.0, 0.0), 0.1, np.ones((2, 2), bool), np.zeros((2, 2, 3), np.uint8))
 

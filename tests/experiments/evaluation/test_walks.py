@@ -72,8 +72,10 @@ def test_a_band_of_several_seeds_is_over_seeds(monkeypatch, tmp_path) -> None:
     moves = np.arange(3)[:, None] * np.array([1.0, 0.0])  # a new position at each moment
     still = np.zeros((3, 2))
     seeds = {0: np.stack([moves, moves]), 1: np.stack([still, still])}
+    floor = FloorMap((0.0, 0.0), 1.0, np.ones((1, 1), bool), np.zeros((1, 1, 3), np.uint8))
     for each in (seeds, {0: np.stack([moves, still])}):
-        walk_pictures.coverage(tmp_path / "x.png", "Title", [], {"scene": {"cbet": each}})
+        walked = walks.Walked("scene", floor, {"cbet": each})
+        walk_pictures.coverage(tmp_path / "x.png", "Title", [], [walked])
     over_seeds, over_episodes = (panel.lines["cbet"] for panel in drawn)
     np.testing.assert_array_equal(over_seeds.mean, [1, 1.5, 2])
     np.testing.assert_allclose(over_seeds.low, over_episodes.low)

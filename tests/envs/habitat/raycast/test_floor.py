@@ -5,8 +5,8 @@ import pytest
 import shapely
 
 from envs.habitat.raycast.cells import CELL
-from envs.habitat.raycast.floor import Floor, find_floor
-from envs.habitat.raycast.walking import sample_positions, snap, walk
+from envs.habitat.raycast.floor import Floor, find_floor, sample_points
+from envs.habitat.raycast.walking import snap, walk
 from envs.habitat.simulator import (
     AGENT_HEIGHT,
     AGENT_RADIUS,
@@ -123,7 +123,8 @@ def test_never_leaves_the_floor_nor_jumps() -> None:
     corners = generator.uniform(-1.6, 1.6, (12, 2))
     furniture = [box(((x, 0, z), (x + 0.3, 0.6, z + 0.4))) for x, z in corners]
     floor = floor_of(room(), *furniture)
-    position = sample_positions(floor, 1, 1)[0]
+    ((x, z),) = sample_points(floor.area, 1, 1).tolist()
+    position = (x, floor.height, z)
     visited = set()
     for angle in np.repeat(generator.uniform(0, 2 * np.pi, 600), 4):
         after = walk(floor, position, (STEP_LENGTH * np.cos(angle), STEP_LENGTH * np.sin(angle)))
@@ -135,12 +136,12 @@ def test_never_leaves_the_floor_nor_jumps() -> None:
 
 
 def test_draws_positions_from_all_of_the_floor() -> None:
-    floor = floor_of(room())
-    positions = np.array(sample_positions(floor, 3, 2000))
-    assert sample_positions(floor, 3, 2000) == [tuple(position) for position in positions.tolist()]
-    assert sample_positions(floor, 4, 1) != sample_positions(floor, 3, 1)
-    assert shapely.contains_xy(floor.area, positions[:, 0], positions[:, 2]).all()
-    quarters = np.histogram2d(positions[:, 0], positions[:, 2], bins=2)[0]
+    area = floor_of(room()).area
+    points = sample_points(area, 3, 2000)
+    np.testing.assert_array_equal(sample_points(area, 3, 2000), points)
+    assert (sample_points(area, 4, 1) != sample_points(area, 3, 1)).any()
+    assert shapely.contains_xy(area, *points.T).all()
+    quarters = np.histogram2d(*points.T, bins=2)[0]
     assert quarters.min() > 400
 
 

@@ -1,12 +1,14 @@
 """What is wrong with a level is found, and said in words."""
 
+import re
+
 import jax.numpy as jnp
 import pytest
 
-from envs.check import checked
+from envs.errors import ContractError, checked
 from envs.minigrid import cells as c
 from envs.minigrid.generators import find
-from envs.minigrid.generators.check_levels import check_levels, level_problem
+from envs.minigrid.generators.check_levels import check_levels
 from envs.minigrid.generators.generator import empty_room, make_generator, set_cell
 from envs.minigrid.level import OPEN_DOOR, PICK_UP, REACH_GOAL, make_level, pack_position
 
@@ -30,7 +32,7 @@ def generator(
 
 @pytest.mark.parametrize("name", ["DoorKey-5x5", "LavaGapS5", "MultiRoom-N2-S4"])
 def test_levels_of_the_package_pass(name):
-    assert level_problem(find(name)) == ""
+    check_levels(find(name))
 
 
 @pytest.mark.parametrize(
@@ -44,7 +46,7 @@ def test_levels_of_the_package_pass(name):
     ],
 )
 def test_levels_that_are_well_pass(well):
-    assert level_problem(well, 2) == ""
+    check_levels(well, 2)
 
 
 @pytest.mark.parametrize(
@@ -66,7 +68,8 @@ def test_levels_that_are_well_pass(well):
     ],
 )
 def test_a_wrong_level_is_told_in_words(wrong, words):
-    assert words in level_problem(wrong, 2)
+    with pytest.raises(ContractError, match=re.escape(words)):
+        check_levels(wrong, 2)
 
 
 def test_a_level_that_raises_fails_the_check():
