@@ -181,7 +181,10 @@ def _told(env: Any, params: Any) -> set[str]:
 
     def look() -> None:
         key, action = jax.random.key(0), jnp.zeros((), jnp.int32)
-        told.update(env.step(key, env.reset(key, params)[1], action, params)[-1])
+        given = env.step(key, env.reset(key, params)[1], action, params)
+        if len(given) not in (5, 6):
+            raise ValueError(f"step must return five or six values, not {len(given)}")
+        told.update(given[-1])
 
     jax.eval_shape(look)
     return told

@@ -44,6 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         name = cli.load_world(options.world) if is_own(options.world) else options.world
         checks: Iterator[Check]
         if is_whole_world(name):
+            unchecked_world(name, options.worlds + 1)  # as many as are asked for
             checks = check_world(unchecked_world(name, options.worlds))
         else:
             world = make_world((name,), options.worlds, explore=options.explore)

@@ -99,9 +99,9 @@ def read_grid(text: str) -> tuple[UInt8[np.ndarray, "height width"], tuple[int, 
     for line in drawn:
         if line.startswith("("):
             raise ValueError(f"{line!r} is not '(x, y) holds KR' or '(x, y) under FB'")
-    if not drawn or len({len(line) for line in drawn}) != 1 or len(drawn[0]) % 2:
-        odd = next((f", as {line!r} has not" for line in drawn if len(line) != len(drawn[0])), "")
-        raise ValueError(f"the lines of a level must have the same even length{odd}")
+    lengths = [len(line) for line in drawn]
+    if len({*lengths}) != 1 or lengths[0] % 2:
+        raise ValueError(f"the lines of a level must have the same even length, not {lengths}")
     grid = np.zeros((len(drawn), len(drawn[0]) // 2), np.uint8)
     agents = []
     for y, x in np.ndindex(*grid.shape):

@@ -195,8 +195,8 @@ class _Planner(NamedTuple):
         chunk = study.chunk_end(1, actors)
         if frames < chunk:
             raise SettingsError(
-                f"the budget gives {stage} {place.name} {frames} frames, less than a chunk "
-                f"({chunk}): choose a larger one"
+                f"the budget gives {name} {frames} frames, less than a chunk ({chunk}): "
+                f"choose --budget {-(-study.budget * chunk // max(frames, 1))} or more"
             )
         words = (*study.words, "--frames", str(frames), *words, *self.chosen.host)
         words += ("--until", str(until)) if until and until < frames else ()

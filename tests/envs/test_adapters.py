@@ -67,6 +67,13 @@ def test_a_step_that_returns_another_shape_than_reset_is_refused():
         jax.eval_shape(world.step, state, np.zeros(2, np.int32))
 
 
+def test_a_step_without_information_is_refused(monkeypatch):
+    step = Walk.step
+    monkeypatch.setattr(Walk, "step", lambda *given: step(*given)[:4])
+    with pytest.raises(ValueError, match="must return five or six values, not 4"):
+        played(from_gymnax(Walk(), PARAMS, 2), [0])
+
+
 def test_a_time_limit_of_ones_own_cuts_episodes():
     _, steps = played(from_gymnax(Walk(), PARAMS, 2, max_steps=2), [1, 0, 0, 0, 1, 1, 1])
     np.testing.assert_array_equal(steps.length[:, 0], [1, 2, 1, 2, 1, 2, 1])

@@ -32,6 +32,10 @@ WORLDS = """
         return replace(world, step=step)
 
 
+    def four(num_worlds):
+        return make(4)
+
+
     def raising(num_worlds):
         return num_worlds.nothing
 """
@@ -49,6 +53,11 @@ def test_each_check_is_a_line(file, capsys):
     assert lines == [f"{name}: ok" for name in ("record", "shapes and types", *CHECKS)]
 
 
+def test_a_world_of_one_size_only_is_refused(file, capsys):
+    line = refused(check_world.main, [f"{file}:four", "--worlds", "4"], capsys)
+    assert "it has 4 worlds, not the 5 asked for" in line
+
+
 def test_a_failed_check_is_status_1_and_such_a_world_is_not_trained_in(file, capsys):
     with pytest.raises(SystemExit) as stop:
         check_world.main([f"{file}:wrong"])
@@ -63,7 +72,7 @@ def test_a_failed_check_is_status_1_and_such_a_world_is_not_trained_in(file, cap
     ("words", "line"),
     [
         (["{}:mak"], "has no function 'mak'; did you mean make"),
-        (["{}:raising"], "my_world.py:25: AttributeError: 'int' object has no attribute"),
+        (["{}:raising"], "my_world.py:29: AttributeError: 'int' object has no attribute"),
         (["my_world.py"], "name a function of that file, too: my_world.py:FUNCTION"),
         (["Unlokc"], "unknown environment 'Unlokc'; did you mean Unlock"),
         (["Unlock", "--worlds", "0"], "worlds must be at least 1"),

@@ -100,8 +100,8 @@ def test_a_text_says_what_its_g_means(cells, note, key):
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("WGWG\nWG", "even length, as 'WG' has not"),
-        ("WGW", "same even length$"),
+        ("WGWG\nWG", r"even length, not \[4, 2\]"),
+        ("WGW", r"same even length, not \[3\]"),
         ("WGXX>>", "'XX'"),
         ("WGWG", "one agent, not 0"),
         (">>VV", "one agent, not 2"),

@@ -317,7 +317,7 @@ def test_the_report_is_drawn_anew_from_the_results_or_the_directory(
         (["--budget", "39", "--evaluate-at", "20"], "less than a chunk (40)"),
         (
             ["--budget", "200", "--tasks", "Unlock"],
-            "gives transfer DoorKey-cbet 20 frames, less than a chunk (40)",
+            "gives transfer/Unlock/DoorKey-cbet 20 frames, less than a chunk (40): choose --budget",
         ),
         (["--evaluate-at", "121"], "evaluate_at must be in 1..120, not 121"),
         (["--until", "121"], "until must be in 1..120, not 121"),
