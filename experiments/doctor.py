@@ -138,7 +138,7 @@ def render(name: str, options: DoctorOptions) -> str:
     workers = WorkerPool(settings._replace(start_limit=START_LIMIT_SECONDS), 1)
     try:
         began = time.perf_counter()
-        if workers.reset([0]) == [None]:
+        if workers.ask([{"do": "reset", "seed": 0}]) == [None]:
             raise RuntimeError("the simulator died while it rendered")
         milliseconds = 1000 * (time.perf_counter() - began)
         view, panorama = workers.images.views[0], workers.images.panoramas[0]

@@ -30,7 +30,7 @@ def test_the_embedded_simulator_renders_a_frame(tmp_path) -> None:
 
 
 def test_a_simulator_that_dies_while_it_renders_is_said_to(monkeypatch) -> None:
-    monkeypatch.setattr(doctor.WorkerPool, "reset", lambda workers, seeds: [None])
+    monkeypatch.setattr(doctor.WorkerPool, "ask", lambda workers, requests: [None])
     with pytest.raises(RuntimeError, match="died while it rendered"):
         doctor.render("raycast", DoctorOptions())
 

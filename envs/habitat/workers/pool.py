@@ -88,21 +88,6 @@ class WorkerPool:
         self._replace(lost)
         return answers
 
-    def step(self, actions: Sequence[int]) -> list[Pose | None]:
-        """Take an action in every simulator. Poses of lost workers are None."""
-        requests = [{"do": "step", "action": int(action)} for action in actions]
-        return [pose_of(answer) for answer in self.ask(requests)]
-
-    def reset(self, seeds: Sequence[int]) -> list[Pose | None]:
-        """Move every agent to a random pose. Poses of lost workers are None."""
-        requests = [{"do": "reset", "seed": int(seed)} for seed in seeds]
-        return [pose_of(answer) for answer in self.ask(requests)]
-
-    def teleport(self, poses: Sequence[Pose | None]) -> list[Pose | None]:
-        """Move agents to their poses (None: stay). Poses of lost workers are None."""
-        requests = [None if pose is None else teleport_request(pose) for pose in poses]
-        return [pose_of(answer) for answer in self.ask(requests)]
-
     def floor_map(self, cell: float) -> FloorMap:
         """Return the scene from above, with cells of `cell` metres."""
         request = {"do": "map", "cell": cell}

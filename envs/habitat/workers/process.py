@@ -97,11 +97,6 @@ class Worker:
                 f"{settings.python} cannot be started as an interpreter: {error.strerror}"
             ) from error
 
-    @property
-    def pid(self) -> int:
-        """Return the id of the process."""
-        return self._process.pid
-
     def hello(self) -> Hello:
         """Wait until the simulator is ready.
 

@@ -12,6 +12,7 @@ import pytest
 from envs.habitat.simulator import FORWARD, STEP_LENGTH, Pose
 from envs.habitat.workers.pool import WorkerPool
 from envs.habitat.workers.process import Settings
+from tests.support.ask_workers import step, teleport
 
 APARTMENTS = ("bedroom", "studio", "two_rooms", "large_flat")
 ACTIONS, WALKS = 500, 3
@@ -41,10 +42,10 @@ def both(request):
 
 
 def play(workers: WorkerPool, start: Pose, actions: np.ndarray) -> Walk:
-    (pose,) = workers.teleport([start])
+    (pose,) = teleport(workers, [start])
     poses = [pose]
     for action in actions:
-        poses += workers.step([int(action)])
+        poses += step(workers, [int(action)])
     positions, headings = zip(*poses, strict=True)
     return Walk(np.array(positions), np.array(headings))
 

@@ -160,7 +160,7 @@ def test_a_lost_simulators_episode_is_cut(simulators_of) -> None:
     state, first = jax.jit(world.init)(jax.random.key(0))
     step = jax.jit(world.step_with_final)
     state, before = step(state, jnp.array([FORWARD, FORWARD, LEFT]))
-    os.kill(simulators.workers._workers[1].pid, signal.SIGKILL)
+    os.kill(simulators.workers._workers[1]._process.pid, signal.SIGKILL)
     after, seen = step(state, jnp.array([FORWARD, FORWARD, LEFT]))
     assert seen.truncated.tolist() == [False, True, False]
     assert seen.length.tolist() == [2, 2, 2]

@@ -28,6 +28,7 @@ from envs.habitat.simulator import (
 from envs.habitat.workers.pool import WorkerPool
 from envs.habitat.workers.process import Settings
 from tests.support import habitat_sim_double as double
+from tests.support.ask_workers import reset
 from tests.support.scenes import box, painted, room
 
 CENTRE = Pose((0.0, float(np.float32(0.1)), 0.0), 0.0)
@@ -274,7 +275,7 @@ def test_the_real_one_opens_scenes_with_z_up(opened, tmp_path) -> None:
         opened(tmp_path.name, folder=tmp_path.parent),
     ):
         assert floor_area(workers) == pytest.approx(3.7**2, abs=0.4)  # in whole cells
-        (start,) = workers.reset([1])
+        (start,) = reset(workers, [1])
         assert 0 <= start.position[1] <= 0.021
 
 

@@ -18,6 +18,7 @@ from envs.habitat.simulator import FORWARD, LEFT, RIGHT, AgentSize, Pose, Simula
 from envs.habitat.workers import process, worker
 from envs.habitat.workers.pool import MAX_LOSSES, WorkerPool
 from envs.habitat.workers.process import Settings, environment
+from tests.support.ask_workers import reset, step, teleport
 from tests.support.families import others_slow, slow
 from tests.support.own_simulator import OWN
 from tests.support.scenes import box
@@ -45,7 +46,7 @@ def workers_of():
 
 
 def pids(workers: WorkerPool) -> list[int]:
-    return [each.pid for each in workers._workers if each is not None]
+    return [each._process.pid for each in workers._workers if each is not None]
 
 
 def is_alive(pid: int) -> bool:
@@ -71,15 +72,15 @@ def test_shows_what_the_simulator_shows_in_process(raycasts, scene) -> None:
     assert workers.hello.simulator == "raycast"
     assert "embree" in workers.hello.renderer
     assert workers.hello.scene == scene
-    starts = workers.reset([5, 6])
+    starts = reset(workers, [5, 6])
     for index, seed in ((0, 5), (1, 6)):
         observation = simulator.reset(seed)
         assert starts[index] == observation.pose
         np.testing.assert_array_equal(workers.images.views[index], observation.view)
-    workers.teleport([None, starts[0]])
+    teleport(workers, [None, starts[0]])
     simulator.teleport(starts[0])
     for action in (FORWARD, LEFT, FORWARD, RIGHT, LEFT):
-        poses, observation = workers.step([RIGHT, action]), simulator.step(action)
+        poses, observation = step(workers, [RIGHT, action]), simulator.step(action)
         assert poses[1] == observation.pose
         np.testing.assert_array_equal(workers.images.views[1], observation.view)
         np.testing.assert_array_equal(workers.images.panoramas[1], observation.panorama)
@@ -111,7 +112,7 @@ def test_runs_without_linuxs_own_calls(workers_of, monkeypatch) -> None:
     """As on macOS."""
     for name in ("memfd_create", "posix_fallocate"):
         monkeypatch.delattr(os, name)
-    assert workers_of(own("fine")).reset([0]) != [None]
+    assert reset(workers_of(own("fine")), [0]) != [None]
 
 
 def test_runs_without_jax_and_cuda(raycasts) -> None:
@@ -156,36 +157,36 @@ def test_what_the_worker_reads_is_python_3_9(name) -> None:
 
 def test_what_a_simulator_prints_is_no_answer(workers_of) -> None:
     workers = workers_of(own("talkative"))
-    workers.reset([1])
+    reset(workers, [1])
     for _ in range(5):
-        assert workers.step([FORWARD]) != [None]
+        assert step(workers, [FORWARD]) != [None]
     assert workers.restarts == 0
 
 
 @pytest.mark.parametrize("scene", others_slow(("dead", "silent"), ("dead",)))
 def test_a_lost_worker_is_replaced_and_its_episode_cut(workers_of, scene) -> None:
     workers = workers_of(own(scene, step_limit=2.0 if scene == "silent" else 60.0), 2)
-    workers.reset([1, 2])
+    reset(workers, [1, 2])
     before = pids(workers)
-    workers.step([FORWARD, FORWARD])
-    workers.teleport([None, Pose((7.0, 0.0, 0.0), 0.0)])
-    workers.step([FORWARD, LEFT])
-    assert workers.step([FORWARD, FORWARD]) == [None, None]
+    step(workers, [FORWARD, FORWARD])
+    teleport(workers, [None, Pose((7.0, 0.0, 0.0), 0.0)])
+    step(workers, [FORWARD, LEFT])
+    assert step(workers, [FORWARD, FORWARD]) == [None, None]
     assert workers.restarts == 2
     assert not set(before) & set(pids(workers))
     assert not [pid for pid in before if is_alive(pid)]
     start = Pose((4.0, 0.0, 3.0), 20.0)
-    assert workers.teleport([start, start]) == [start, start]
-    assert workers.step([LEFT, FORWARD])[1] == Pose((5.0, 0.0, 3.0), 20.0)
+    assert teleport(workers, [start, start]) == [start, start]
+    assert step(workers, [LEFT, FORWARD])[1] == Pose((5.0, 0.0, 3.0), 20.0)
     assert (workers.images.views[0] == 3).all()
     assert (workers.images.panoramas[1] == 35).all()
 
 
 def test_one_lost_worker_does_not_trouble_the_others(workers_of) -> None:
     workers = workers_of(own(), 3)
-    workers.reset([1, 2, 3])
+    reset(workers, [1, 2, 3])
     os.kill(pids(workers)[1], signal.SIGKILL)
-    first, second, third = workers.step([FORWARD] * 3)
+    first, second, third = step(workers, [FORWARD] * 3)
     assert second is None
     assert (first.position[0], third.position[0]) == (2.0, 4.0)
     assert workers.restarts == 1
@@ -194,25 +195,25 @@ def test_one_lost_worker_does_not_trouble_the_others(workers_of) -> None:
 def test_gives_up_after_several_losses_in_a_row(workers_of) -> None:
     workers = workers_of(own("always_dead"), 2)
     for losses in range(1, MAX_LOSSES):
-        workers.reset([1, 1])
-        assert workers.step([FORWARD, FORWARD]) == [None, None]
+        reset(workers, [1, 1])
+        assert step(workers, [FORWARD, FORWARD]) == [None, None]
         assert workers.restarts == 2 * losses
     with pytest.raises(SimulatorError, match=r"status 3; its last words: cannot go on: no more"):
-        workers.step([FORWARD, FORWARD])
+        step(workers, [FORWARD, FORWARD])
 
 
 def test_an_error_is_told_and_the_simulator_goes_on(workers_of) -> None:
     workers = workers_of(own(), 2)
     with pytest.raises(SimulatorError, match="that is outside"):
-        workers.teleport([Pose((-1.0, 0.0, 0.0), 0.0), Pose((1.0, 0.0, 0.0), 0.0)])
-    assert workers.reset([4, 5])[1].position == (5.0, 0.0, 1.0)
+        teleport(workers, [Pose((-1.0, 0.0, 0.0), 0.0), Pose((1.0, 0.0, 0.0), 0.0)])
+    assert reset(workers, [4, 5])[1].position == (5.0, 0.0, 1.0)
     assert workers.restarts == 0
 
 
 def test_an_answer_that_was_given_up_is_not_taken_for_the_next(workers_of) -> None:
     workers = workers_of(own())
     workers._workers[0].send({"do": "reset", "seed": 9})  # as an interrupt leaves it
-    assert workers.reset([2])[0].position == (2.0, 0.0, 1.0)
+    assert reset(workers, [2])[0].position == (2.0, 0.0, 1.0)
 
 
 def test_an_answer_that_was_ready_in_time_is_heard_however_late(workers_of) -> None:
@@ -278,12 +279,13 @@ PARENT = """
 import os, signal, sys, time
 from envs.habitat.workers.process import Settings
 from envs.habitat.workers.pool import WorkerPool
+from tests.support.ask_workers import reset, step
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
 workers = WorkerPool(Settings(sys.argv[1], sys.argv[2], step_limit=600.0), 2)
-workers.reset([1, 2])
-print(*[each.pid for each in workers._workers], flush=True)
+reset(workers, [1, 2])
+print(*[each._process.pid for each in workers._workers], flush=True)
 if sys.argv[1] == "silent":
-    workers.step([0, 0]), workers.step([0, 0])
+    step(workers, [0, 0]), step(workers, [0, 0])
     [each.send({"do": "step", "action": 0}) for each in workers._workers]
     print("asked", flush=True)
 if sys.argv[3] == "wait":
