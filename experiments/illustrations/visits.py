@@ -152,5 +152,8 @@ def walkable(level: Any) -> list[tuple[int, int]]:
 
 def rewards(probes: Sequence[Probe]) -> Mapping[str, np.ndarray]:
     """Return the paper's rewards of the probes: name -> [probes]."""
-    states, changes, norm = np.array([probe[3:] for probe in probes], float).T
+    states, changes, norm = (
+        np.array([getattr(probe, name) for probe in probes], float)
+        for name in ("states", "changes", "squared_norm")
+    )
     return {name: np.asarray(reward(states, changes, norm)) for name, reward in REWARDS.items()}

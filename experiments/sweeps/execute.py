@@ -98,21 +98,22 @@ class Executor:
                     break
                 if group and (self._is_alone(job) or job.alike != group[0].alike):
                     continue
-                with ExitStack() as claim:
-                    try:
-                        claim.enter_context(self._claim(job))
-                    except RunInUseError:
-                        wait = "is being done by another process: waiting for it"
-                        self._say_once(f"{job.name} {wait}")
-                        continue
-                    if submitted := self._queue.under_way(job):
-                        if not group:
-                            how = f"is in the queue still (job {submitted.name})"
-                            self._start([job], submitted, claim.pop_all(), how)
-                            return True
-                        continue
-                    claims.enter_context(claim.pop_all())
-                    group.append(job)
+                claim = ExitStack()
+                try:
+                    claim.enter_context(self._claim(job))
+                except RunInUseError:
+                    self._say_once(f"{job.name} is being done by another process: waiting for it")
+                    continue
+                submitted = self._queue.under_way(job)
+                if submitted and not group:
+                    how = f"is in the queue still (job {submitted.name})"
+                    self._start([job], submitted, claim, how)
+                    return True
+                if submitted:  # it is followed when it is the first
+                    claim.close()
+                    continue
+                claims.enter_context(claim)
+                group.append(job)
             if group:
                 self._submit(group, claims.pop_all())
         return bool(group)
