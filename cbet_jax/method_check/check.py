@@ -91,6 +91,7 @@ def refuse_misfit(
     later = lambda leaf: jax.ShapeDtypeStruct((settings.unroll, *leaf.shape), leaf.dtype)  # noqa: E731
     walk = Walk(first, *jax.tree.map(later, (first, action)))
     try:
-        contract.compare_shapes(make_intrinsic(settings, num_actions), walk, settings.batch)
+        method = make_intrinsic(settings, num_actions)
+        contract.compare_shapes(method, walk, settings.batch, num_actions)
     except ContractError as error:
         raise SettingsError(f"{own_code.plain(settings.method)}: {error}") from None

@@ -10,6 +10,7 @@ import numpy as np
 
 from cbet_jax.intrinsic.interface import Intrinsic, Params
 from cbet_jax.method_check import corridor
+from cbet_jax.method_check.corridor import ACTIONS
 from cbet_jax.method_check.walk import (
     ACTORS,
     ENDS,
@@ -38,7 +39,7 @@ def check_shapes(subject: Subject) -> None:
     compare_shapes(subject.method, random_walk(0), ACTORS)
 
 
-def compare_shapes(method: Intrinsic, walk: Walk, batch: int) -> None:
+def compare_shapes(method: Intrinsic, walk: Walk, batch: int, num_actions: int = ACTIONS) -> None:
     """Expect the shapes and types that a walk, or its shapes, and a batch of sequences ask for."""
     key, (steps, actors) = jax.random.key(0), walk.action.shape
     weight = np.asarray(method.coefficient)
@@ -63,7 +64,7 @@ def compare_shapes(method: Intrinsic, walk: Walk, batch: int) -> None:
 
     trajectory = jax.tree.map(
         lambda leaf: jax.ShapeDtypeStruct((leaf.shape[0], batch, *leaf.shape[2:]), leaf.dtype),
-        jax.eval_shape(make_trajectory, walk, signal),
+        jax.eval_shape(partial(make_trajectory, num_actions=num_actions), walk, signal),
     )
     adapt = lambda params, played: method.adapt(params, played, unchanged)  # noqa: E731
     _expect_same("adapt", "its parameters", params, _shapes("adapt", adapt, params, trajectory))

@@ -131,11 +131,11 @@ def experience(walk: Walk) -> Experience:
     return Experience(_views(walk)[:-1], walk.action, walk.steps)
 
 
-def make_trajectory(walk: Walk, signal: ArrayTree) -> Trajectory:
+def make_trajectory(walk: Walk, signal: ArrayTree, num_actions: int = ACTIONS) -> Trajectory:
     """Return the trajectory that a method is to reward."""
     steps, never = walk.steps, jnp.zeros((1, *walk.action.shape[1:]), bool)
     first = steps.truncated | steps.terminated | steps.success
-    logits = jnp.zeros((*walk.action.shape, ACTIONS))
+    logits = jnp.zeros((*walk.action.shape, num_actions))
     return Trajectory(
         view=_views(walk),
         first=jnp.concatenate([never, first]),

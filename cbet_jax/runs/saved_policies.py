@@ -75,9 +75,8 @@ def load_params(directory: RunDirectory, frames: Checkpoint = None) -> Loaded[Ag
         arrays, position = checkpoint.read_arrays(path, (POLICY, FIXED))
         return params_of(arrays, directory.root), position
 
-    best = checkpoints(directory.best)
-    if best and frames in (None, BEST):
-        return Loaded(*read(best[-1]), best[-1])
+    if frames in (None, BEST) and (best := checkpoint.newest_good(directory.best, read)):
+        return best
     if frames == BEST:
         raise RunDirectoryError(
             f"{directory.root} holds no best policy: runs that learn a task keep one"
@@ -90,7 +89,8 @@ def load_params(directory: RunDirectory, frames: Checkpoint = None) -> Loaded[Ag
             raise RunDirectoryError(f"{directory.root} holds no checkpoint yet")
         return loaded
     # Best policies last: those of several seeds may be of different frames.
-    saved = (*checkpoints(directory.policies), *checkpoints(directory.checkpoints), *best)
+    folders = directory.policies, directory.checkpoints, directory.best
+    saved = [path for folder in folders for path in checkpoints(folder)]
     found = next((path for path in saved if frames_of(path) == frames), None)
     if found is None:
         there = ", ".join(map(str, sorted(set(map(frames_of, saved))))) or "none"

@@ -10,7 +10,6 @@ import numpy as np
 
 from cbet_jax.runs import checkpoint, metrics_table
 from cbet_jax.runs.checkpoint import Position
-from cbet_jax.runs.directory import checkpoints
 from cbet_jax.runs.metrics_table import Chunk
 
 RECENT_FRAMES = 200_000  # means are over the episodes of these last frames, or of the last chunk
@@ -147,7 +146,7 @@ class TaskRecord:
         if self.is_new:
             records = (RETURN, self.best_return), (FRAMES, self.best_frames)
             arrays = {**self.best, **dict(records), SUCCESS: self.best_success}
-            checkpoint.save_new(folder, arrays, Position(0, int(self.best_frames.max())), kept=1)
+            checkpoint.save_new(folder, arrays, Position(0, int(self.best_frames.max())), kept=2)
         self.is_new = False
 
     def restore(self, folder: Path, metrics: Path, position: Position, chunk: int) -> None:
@@ -178,7 +177,7 @@ class TaskRecord:
         for begin in range(0, position.iterations, chunk):
             end = begin + chunk
             self.add(end * each, {name: values[begin:end] for name, values in rows.items()})
-        if found := checkpoints(folder):
-            arrays, _ = checkpoint.read_arrays(found[-1])
+        if found := checkpoint.newest_good(folder, checkpoint.read_arrays):
+            arrays = found.state
             self.best_return, self.best_success = arrays.pop(RETURN), arrays.pop(SUCCESS)
             self.best_frames, self.best = arrays.pop(FRAMES), arrays

@@ -55,6 +55,10 @@ def unfinished[O: TrainingOptions](
             raise SettingsError(f"--distributed trains one run at a time: leave {AND} out")
         if not (run.stored and max(saved_frames(run), default=0) >= run.stored.train.frames):
             left.append(run)
+    for name in ("until", "keep_at", "checkpoint_seconds", "early_end"):
+        if any(getattr(run.options, name) != getattr(left[0].options, name) for run in left):
+            said = "rules of early ends" if name == "early_end" else f"--{name.replace('_', '-')}"
+            raise SettingsError(f"the runs that {AND} joins must have equal {said}")
     return left
 
 

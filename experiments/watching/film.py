@@ -1,5 +1,6 @@
 """Draw the frames of an episode, and write them to a GIF, an MP4 or a PNG."""
 
+import contextlib
 import errno
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -212,17 +213,18 @@ def _write_mp4(path: Path, frames: Iterator[Picture], fps: int) -> None:
         output_params=["-crf", str(CRF)],
     )
     writer.send(None)  # starts ffmpeg
-    sent = 0
+    sent = written = 0
     try:
         for picture in chain([first], frames):
             writer.send(np.ascontiguousarray(picture))
             sent += 1
         writer.close()
-        written, _ = imageio_ffmpeg.count_frames_and_secs(path)
-    except (OSError, RuntimeError):
+        with contextlib.suppress(RuntimeError):  # there is nothing to count
+            written, _ = imageio_ffmpeg.count_frames_and_secs(path)
+    except OSError:
         written = 0
     if written < max(sent, 1):  # ffmpeg does not say why
-        raise OSError(errno.EIO, f"ffmpeg has written {written} of {sent} frames", str(path))
+        raise OSError(errno.EIO, f"ffmpeg has written {written} of {sent} frames")
 
 
 def _write_png(path: Path, frames: Iterator[Picture], fps: int) -> None:

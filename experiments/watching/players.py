@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 from rich.console import Console
 
 from cbet_jax.agent import AgentParams, uniform
@@ -13,7 +14,7 @@ from cbet_jax.intrinsic.interface import Intrinsic
 from cbet_jax.intrinsic.none import NONE
 from cbet_jax.runs import metrics_table
 from cbet_jax.runs.checkpoint import Loaded, OtherProgramError, load
-from cbet_jax.runs.directory import Checkpoint, RunDirectory, RunDirectoryError
+from cbet_jax.runs.directory import BEST, Checkpoint, RunDirectory, RunDirectoryError
 from cbet_jax.runs.saved_policies import load_policies
 from envs.minigrid import rules
 from envs.types import World
@@ -59,7 +60,7 @@ def saved_player(
 def _saved_method(settings: RunSettings, world: World, path: Path) -> tuple[Intrinsic, Any]:
     """Return a run's method and its networks at a checkpoint, if it has any: `[seeds, ...]`.
 
-    Policies that are kept without the networks play unrewarded.
+    Without the networks, the reward is NaN.
     """
     intrinsic = make_intrinsic(settings.train.for_episodes(world.max_steps), world.num_actions)
     key = jax.random.key(0)
@@ -74,15 +75,16 @@ def _saved_method(settings: RunSettings, world: World, path: Path) -> tuple[Intr
         state, _ = load(path, {"learner": {"intrinsic": of_seeds}})
     except OtherProgramError as error:
         if error.found_shape is None:
-            return NONE, ()
+            return NONE._replace(reward=lambda _, played: played.steps.action * jnp.nan), ()
         raise
     return intrinsic, state["learner"]["intrinsic"]
 
 
 def describe(settings: RunSettings, seed_index: int, loaded: Loaded) -> str:
     """Return a player's title."""
-    seed = settings.first_seed + seed_index
-    return f"{settings.player}, seed {seed}, {loaded.position.frames:,} frames"
+    seed, frames = settings.first_seed + seed_index, loaded.position.frames
+    best = "best by " if loaded.path.parent.name == BEST else ""  # a seed's may be of fewer frames
+    return f"{settings.player}, seed {seed}, {best}{frames:,} frames"
 
 
 def liveliest(directory: RunDirectory, settings: RunSettings) -> str:

@@ -1,5 +1,6 @@
 """Play one gridworld step by step, and record every moment to show."""
 
+import math
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -115,12 +116,13 @@ def facts(moment: Moment) -> list[tuple[str, str]]:
     triples, _ = encoding_tables()
     kind, color, _ = triples[int(moment.state.carrying)]
     nothing = int(moment.state.carrying) == c.EMPTY
+    known = moment.action and not math.isnan(moment.intrinsic)
     return [
         ("episode", str(moment.episode)),
         ("step", f"{moment.step} of {int(moment.state.level.max_steps)}"),
         ("action", moment.action),
         ("extrinsic reward", f"{moment.extrinsic:.4f}" if moment.action else ""),
-        ("intrinsic reward", f"{moment.intrinsic:.4f}" if moment.action else ""),
+        ("intrinsic reward", f"{moment.intrinsic:.4f}" if known else ""),
         ("interactions", str(moment.interactions)),
         ("carries", "" if nothing else f"{c.COLORS[color]} {c.TYPES[kind]}"),
         ("event", moment.event),

@@ -7,12 +7,21 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from cbet_jax.config import SettingsError
-from cbet_jax.intrinsic import METHODS
+from cbet_jax.config import SettingsError, TrainSettings
+from cbet_jax.intrinsic import METHODS, own
 from cbet_jax.intrinsic.interface import Intrinsic, Params, each_step
-from cbet_jax.method_check.check import CHECKS, REACHES, RESETS, check_method, check_settings
+from cbet_jax.method_check.check import (
+    CHECKS,
+    REACHES,
+    RESETS,
+    check_method,
+    check_settings,
+    refuse_misfit,
+)
 from cbet_jax.method_check.contract import FURTHER
+from envs.minigrid import make_world
 from tests.support.families import others_slow
+from tests.support.own_method import own_method
 
 ONES = {"coefficient": 1.0, "reward": lambda params, played: jnp.ones(played.steps.action.shape)}
 # The formulas of others have tests of their own.
@@ -266,3 +275,24 @@ def test_what_a_method_raises_is_told(check, monkeypatch):
     assert check({**ONES, "reward": raising})["shapes and types"].endswith("KeyError: 'nothing'")
     with pytest.raises(SettingsError, match="did you mean"):
         list(check_method(check_settings("cebt")))
+
+
+SURPRISE = """
+    import jax
+    from cbet_jax.intrinsic.interface import Intrinsic
+
+    def make(settings, num_actions):
+        def reward(params, trajectory):
+            steps = trajectory.steps
+            chosen = jax.nn.one_hot(steps.action, num_actions) * jax.nn.log_softmax(steps.logits)
+            return -chosen.sum(axis=-1)
+
+        return Intrinsic("surprise", 0.01, reward)
+"""
+
+
+def test_logits_are_of_the_actions_of_the_world(tmp_path):
+    world = make_world(["Unlock"], 2, explore=True)
+    with own_method(tmp_path, SURPRISE) as path:
+        settings = TrainSettings(method=own.load(f"{path}:make"))
+        refuse_misfit(settings, world.init, world.num_actions)

@@ -593,6 +593,14 @@ def test_runs_of_one_program_end_as_they_do_alone(together, tmp_path, monkeypatc
     assert [files(run.root) for run in runs] == before
 
 
+def test_runs_of_one_program_have_equal_ends(together, tmp_path, capsys):
+    line = [*ARGUMENTS, "--out", str(tmp_path / "a")]
+    other = [*line[:-1], str(tmp_path / "b"), "--until", str(CHUNK_FRAMES)]
+    said = refused(minigrid_pretrain.main, [*line, training_command.AND, *other], capsys)
+    assert "joins must have equal --until" in said
+    assert not list(tmp_path.iterdir())
+
+
 def test_runs_without_a_common_checkpoint_begin_again(together, tmp_path, monkeypatch):
     """A kill just after they have gone back does not end them."""
     roots = [tmp_path / name for name in "ab"]

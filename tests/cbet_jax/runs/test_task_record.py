@@ -5,7 +5,9 @@ import pytest
 
 from cbet_jax.runs import metrics_table
 from cbet_jax.runs.checkpoint import Position
+from cbet_jax.runs.directory import checkpoints
 from cbet_jax.runs.task_record import EarlyEnd, TaskRecord
+from tests.support.damage import cut
 
 CHUNK = 100_000  # frames
 ACTORS = 10
@@ -126,3 +128,22 @@ def test_a_restored_record_of_worlds_without_success_ends_nothing_either(unmeasu
         size = rows.append(ended, 0, CHUNK)
     restored.restore(tmp_path / "best", tmp_path / "metrics.csv", Position(1, CHUNK, size, ""), 1)
     assert restored.ending == live.ending == ""
+
+
+def test_a_damaged_best_is_replaced_by_the_one_before(tmp_path):
+    record, best = TaskRecord(1, ACTORS), tmp_path / "best"
+    for number, success in enumerate((0.2, 0.8, 0.9), 1):
+        record.keep(
+            record.add(number * CHUNK, chunk((success,))), {"policy": np.full((1, 2), number)}
+        )
+        record.save(best)
+    older, newest = checkpoints(best)
+    restored, metrics = TaskRecord(1, ACTORS), tmp_path / "metrics.csv"
+    with metrics_table.table(metrics, 0, Position()) as rows:
+        position = Position(1, CHUNK, rows.append(chunk((0.1,)), 0, CHUNK), "")
+    for expected, damaged in ((3, None), (2, newest)):
+        if damaged:
+            cut(damaged)
+        restored.restore(best, metrics, position, 1)
+        assert (restored.best["policy"] == expected).all()
+    assert older.name < newest.name

@@ -66,6 +66,17 @@ def test_a_film_shows_every_frame(suffix, read, frames, tmp_path):
     assert [entry.name for entry in path.parent.iterdir()] == [path.name]
 
 
+@pytest.mark.parametrize("suffix", [".gif", ".mp4"])
+def test_what_ends_the_play_is_not_taken_for_the_films_fault(suffix, frames, tmp_path):
+    def play():
+        yield frames[0]
+        raise RuntimeError("the simulator has died")
+
+    with pytest.raises(RuntimeError, match="the simulator has died"):
+        film.write(tmp_path / f"film{suffix}", play(), 5)
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_gif_has_new_colours_where_its_first_frame_lacks_them(tmp_path):
     path, frames = tmp_path / "film.gif", np.zeros((3, 32, 48, 3), np.uint8)
     frames[1:, 3, 4] = (250, 200, 60)

@@ -1,14 +1,15 @@
 """Who plays: what is loaded of a run, and where it is shown."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import jax
+import jax.numpy as jnp
 import pytest
 from rich.console import Console
 
 from cbet_jax.config import RunSettings
 from cbet_jax.intrinsic import make_intrinsic
-from cbet_jax.intrinsic.none import NONE
 from cbet_jax.runs.directory import RunDirectory
 from cbet_jax.runs.metrics_table import HEADER
 from cbet_jax.runs.saved_policies import load_params
@@ -41,13 +42,15 @@ def test_a_seed_of_a_run_is_loaded_with_the_networks_of_its_method(method, tmp_p
 
 
 @pytest.mark.parametrize(("folder", "frames"), [("policies", 0), ("best", None)])
-def test_a_policy_kept_without_its_methods_networks_plays_unrewarded(folder, frames, tmp_path):
+def test_a_policy_kept_without_its_methods_networks_has_no_known_reward(folder, frames, tmp_path):
     settings = replace(RunSettings(replace(PRESETS["smoke"].train, method="rnd")), seeds=SEEDS)
     directory, world = save_run(tmp_path, settings), corridor(explore=True)
     directory.checkpoints.rename(tmp_path / folder)
     player = players.saved_player(directory, settings, world, 0, frames, Console())
-    assert player.intrinsic is NONE
     assert player.intrinsic_params == ()
+    played = SimpleNamespace(steps=SimpleNamespace(action=jnp.zeros(2, int)))
+    assert jnp.isnan(player.intrinsic.reward((), played)).all()
+    assert player.title == f"rnd, seed 0, {'best by ' * (folder == 'best')}0 frames"
 
 
 def test_a_run_is_shown_where_it_interacts_most_in_the_end(tmp_path):
