@@ -173,15 +173,15 @@ class Findings:
     def scores(self, way: Key, tasks: Sequence[str]) -> list[np.ndarray]:
         """Return each task's mean returns of seeds, as shares of the best.
 
-        Tasks that were not played to the end of their longest run are left out.
+        They are over equal frames: as many as all runs of the task have, however they learn.
         """
-        keys = [(*way, task, "extrinsic_return") for task in tasks]
-        lines = [(key[3], [*self._continued(key).values()], self.area(key)) for key in keys]
-        return [
-            np.array([*area.values.values()]) / BEST_RETURN.get(task, 1.0)
-            for task, seeds, area in lines
-            if area and min(at[-1] for at, _ in seeds) >= self._longest[task, "extrinsic_return"]
-        ]
+        found = []
+        for task in tasks:
+            keys = [(*each, task, "extrinsic_return") for each in self.ways()]
+            ends = [at[-1] for key in keys for at, _ in self._continued(key).values()]
+            if area := self.area((*way, task, "extrinsic_return"), min(ends, default=np.inf)):
+                found.append(np.array([*area.values.values()]) / BEST_RETURN.get(task, 1.0))
+        return found
 
     def flat_from(self, key: Key) -> float:
         """Return the frames from which a curve continues the last values of seeds that ended."""
@@ -191,11 +191,14 @@ class Findings:
     def _ended(self, key: Key) -> set[int]:
         return {*self._values.get((*key[:4], ENDED_EARLY), {})}
 
-    def area(self, key: Key) -> Row | None:
+    def area(self, key: Key, until: float = np.inf) -> Row | None:
         """Return the mean of each seed's curve over its frames, the flat continuation included."""
         *_, method, world, metric = key
-        lines = self._continued(key).items()
-        means = {s: np.trapezoid([x[0], *x], [0, *at]) / at[-1] for s, (at, x) in lines}
+        means = {}
+        for seed, (at, values) in self._continued(key).items():
+            end = min(until, at[-1])
+            frames = np.array([0, *at[at < end], end])
+            means[seed] = np.trapezoid(np.interp(frames, at, values), frames) / end
         return Row(method, metric, world, means) if means else None
 
     def _continued(self, key: Key) -> dict[int, np.ndarray]:

@@ -731,6 +731,37 @@ def test_weights_of_tasks():
     )
 
 
+def test_the_weight_that_is_best_in_one_task_in_others():
+    """Entropy weight 1e-3, chosen with another seed in KeyCorridorS3R3, and 1e-4."""
+    four = ("DoorKey-8x8", "KeyCorridorS3R3", "UnlockPickup", "ObstructedMaze-1Dlh")
+    here = {"stage": "tabula_rasa", "entropy_weight": "1e-3"}
+
+    def times(method: str, task: str) -> list[float]:
+        ran = stored("task-weights.csv", method=method, environment=task, **here)
+        frames = [row["frames_to_success_0.95"] for row in ran if row["seed"] in "234"]
+        assert len(frames) == 3
+        return [float(each) for each in frames if each]
+
+    def before(method: str, task: str) -> list[float]:
+        ran = stored("fine-tuning.csv", stage="tabula_rasa", method=method, environment=task)
+        reached = those(ran, metric=FRAMES_TO_SUCCEED)
+        return [float(row["value"]) for row in reached if row["seed"] in "234"]
+
+    def span(found, method: str) -> str:
+        frames = np.concatenate([found(method, task) for task in four])
+        assert len(frames) == 12
+        return f"{millions(min(frames))} to {millions(max(frames))}"
+
+    count, cbet = ((span(times, name), span(before, name)) for name in ("count", "cbet"))
+    said = f"Count from nothing takes {count[0]} in {', '.join(four[:3])} and {four[3]}"
+    said += f" (1e-4: {count[1]}), C-BET {cbet[0]} ({cbet[1]}); neither learns MultiRoom-N6, "
+    assert f"{said}C-BET no N12." in prose(RESULTS)
+    for method, task in (("count", "MultiRoom-N6"), ("cbet", "MultiRoom-N6")):
+        assert not times(method, task)
+        assert len(before(method, task)) == 3
+    assert not times("cbet", "MultiRoom-N12-S10")
+
+
 def test_tasks_of_ride():
     """Its policy beside its reward from nothing, and beside no bonus."""
 
@@ -762,7 +793,7 @@ def test_tasks_of_ride():
     *said, more = [f"{millions(min(x))} to {millions(max(x))}" for x in (*spans, of_count)]
     assert f"In Unlock and DoorKey-8x8 these take {', '.join(said)}. " in page
     (once,) = times(*arms["Curiosity's policy"], "ObstructedMaze-1Dlh")
-    assert f"but one seed of Curiosity's ObstructedMaze-1Dlh, in {millions(once)}:" in page
+    assert f"but one seed of Curiosity's ObstructedMaze-1Dlh ({millions(once)}):" in page
     assert not len(took["UnlockPickup", "RND's policy"])
     said = f"Count from nothing learns MultiRoom-N6 and ObstructedMaze-1Dlh, too ({more}), "
     assert f"{said}no other; RIDE not BlockedUnlockPickup." in page
