@@ -214,15 +214,13 @@ def _write_mp4(path: Path, frames: Iterator[Picture], fps: int) -> None:
     )
     writer.send(None)  # starts ffmpeg
     sent = written = 0
-    try:
+    with contextlib.closing(writer), contextlib.suppress(OSError):
         for picture in chain([first], frames):
             writer.send(np.ascontiguousarray(picture))
             sent += 1
         writer.close()
         with contextlib.suppress(RuntimeError):  # there is nothing to count
             written, _ = imageio_ffmpeg.count_frames_and_secs(path)
-    except OSError:
-        written = 0
     if written < max(sent, 1):  # ffmpeg does not say why
         raise OSError(errno.EIO, f"ffmpeg has written {written} of {sent} frames")
 
