@@ -10,7 +10,6 @@ import numpy as np
 
 from cbet_jax.intrinsic.interface import Intrinsic, Params
 from cbet_jax.method_check import corridor
-from cbet_jax.method_check.corridor import ACTIONS
 from cbet_jax.method_check.walk import (
     ACTORS,
     ENDS,
@@ -39,7 +38,9 @@ def check_shapes(subject: Subject) -> None:
     compare_shapes(subject.method, random_walk(0), ACTORS)
 
 
-def compare_shapes(method: Intrinsic, walk: Walk, batch: int, num_actions: int = ACTIONS) -> None:
+def compare_shapes(
+    method: Intrinsic, walk: Walk, batch: int, num_actions: int = corridor.ACTIONS
+) -> None:
     """Expect the shapes and types that a walk, or its shapes, and a batch of sequences ask for."""
     key, (steps, actors) = jax.random.key(0), walk.action.shape
     weight = np.asarray(method.coefficient)

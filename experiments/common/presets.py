@@ -154,6 +154,11 @@ def observing(run: RunSettings, said: Said) -> RunSettings:
     return seeing_images(run) if "rgb" in (value_of(said, "--view") or "") else run
 
 
+def task_frames(env: str) -> int:
+    """Return the published frames of a task, or of pre-training for other tasks."""
+    return TASK_FRAMES.get(our_name(env).partition("?")[0], PRESETS["paper"].train.frames)
+
+
 def for_task(name: str | None, env: str | None, how: str = TABULA_RASA) -> TrainSettings:
     """Return a preset for one task: extrinsic reward, no resets of counts, and `LAPTOP_TASKS`.
 
@@ -162,7 +167,7 @@ def for_task(name: str | None, env: str | None, how: str = TABULA_RASA) -> Train
     preset = named(name)
     frames = preset.train.frames
     if env and frames == PRESETS["paper"].train.frames:
-        frames = TASK_FRAMES.get(our_name(env).partition("?")[0], frames)
+        frames = task_frames(env)
     train = replace(
         preset.train,
         frames=frames,

@@ -170,18 +170,22 @@ class Findings:
             for method in self.methods(setup, stage)
         ]
 
-    def scores(self, way: Key, tasks: Sequence[str]) -> list[np.ndarray]:
-        """Return each task's mean returns of seeds, as shares of the best.
+    def scores(self) -> dict[Key, list[np.ndarray]]:
+        """Return the mean returns of seeds in each task, as shares of the best.
 
-        They are over equal frames: as many as all runs of the task have, however they learn.
+        They are of the ways that were tried in all tasks, at least two, and over equal frames: as
+        many as all runs of a task have.
         """
-        found = []
+        tasks, scores = self.tasks(), {way: list[np.ndarray]() for way in self.ways()}
         for task in tasks:
-            keys = [(*each, task, "extrinsic_return") for each in self.ways()]
-            ends = [at[-1] for key in keys for at, _ in self._continued(key).values()]
-            if area := self.area((*way, task, "extrinsic_return"), min(ends, default=np.inf)):
-                found.append(np.array([*area.values.values()]) / BEST_RETURN.get(task, 1.0))
-        return found
+            keys = {way: (*way, task, "extrinsic_return") for way in scores}
+            lines = [line for key in keys.values() for line in self._continued(key).values()]
+            end = min((at[-1] for at, _ in lines), default=np.inf)
+            for way, key in keys.items():
+                if area := self.area(key, end):
+                    returns = np.array([*area.values.values()])
+                    scores[way].append(returns / BEST_RETURN.get(task, 1.0))
+        return {way: found for way, found in scores.items() if len(found) >= max(len(tasks), 2)}
 
     def flat_from(self, key: Key) -> float:
         """Return the frames from which a curve continues the last values of seeds that ended."""

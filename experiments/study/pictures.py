@@ -133,12 +133,10 @@ def profiles(folder: Path, found: Findings) -> Pictures:
     """Draw the share of runs above each score, all tasks together."""
     tasks, thresholds = found.tasks(), np.linspace(0, 1, 41)
     lines = {}
-    for way in found.ways():
-        scores = found.scores(way, tasks)
-        if len(scores) >= max(len(tasks), 2):
-            how = f"transfer from {way[1]}" if way[1] else "tabula rasa"
-            shares = bootstrap(partial(profile, thresholds=thresholds), scores)
-            lines[f"{way[2]}, {how}"] = Curve(thresholds, *shares)
+    for way, scores in found.scores().items():
+        how = f"transfer from {way[1]}" if way[1] else "tabula rasa"
+        shares = bootstrap(partial(profile, thresholds=thresholds), scores)
+        lines[f"{way[2]}, {how}"] = Curve(thresholds, *shares)
     if len(lines) < 2:
         return []
     panel = Panel(f"{len(tasks)} tasks", "mean return / best return", "share of runs above", lines)

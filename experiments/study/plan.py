@@ -18,7 +18,7 @@ from typing import Literal, NamedTuple, get_args
 from cbet_jax import own_code
 from cbet_jax.config import Factors, RunSettings, SettingsError
 from cbet_jax.settings import ranges
-from experiments.common.presets import PRESETS, TASK_FRAMES
+from experiments.common.presets import PRESETS, task_frames
 from experiments.study.variants import SETUPS, variant
 from experiments.sweeps.jobs import COMMANDS, EVALUATE, Evaluation, Job, Policies, at_chunk_end
 
@@ -176,8 +176,7 @@ class _Planner(NamedTuple):
 
     def _task(self, stage: Stage, name: str, task: str, words: Sequence[str]) -> Job:
         """Return a run that learns a task, its frames in the published proportion to the budget."""
-        published = TASK_FRAMES.get(task.partition("?")[0], PUBLISHED_FRAMES)
-        frames = self.study.budget * published // PUBLISHED_FRAMES
+        frames = self.study.budget * task_frames(task) // PUBLISHED_FRAMES
         words = (*words, "--env", own_code.given(task))
         words += (*self.study.task_words, *self.chosen.tasks_host)
         return self._run(stage, name, words, frames, self.chosen.tasks_until)

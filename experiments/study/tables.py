@@ -182,11 +182,8 @@ def tasks(found: Findings) -> Table:
 
 def aggregates(found: Findings) -> Table:
     """Return how all tasks together were learnt, in each way that was tried in all of them."""
-    tasks, rows, first = found.tasks(), [], None
-    for way in found.ways():
-        scores = found.scores(way, tasks)
-        if len(scores) < max(len(tasks), 2):
-            continue
+    rows, first = [], None
+    for way, scores in found.scores().items():
         first = first or scores
         better = "" if scores is first else estimate(improvement, scores, first).text(DIGITS)
         middle = estimate(interquartile_mean, scores).text(DIGITS)

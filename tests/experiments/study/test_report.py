@@ -307,10 +307,8 @@ def test_tasks_are_scored_over_equal_frames():
         for task, end in zip(("Unlock", "DoorKey-8x8"), ends, strict=True)
         for at in range(5, end + 1, 5)
     ]
-    found, tasks = Findings(known), ("Unlock", "DoorKey-8x8")
-    cbet, count = (
-        found.scores((TRANSFER_STAGE, "MultiEnv", name), tasks) for name in ("cbet", "count")
-    )
+    scores = Findings(known).scores()
+    cbet, count = (scores[TRANSFER_STAGE, "MultiEnv", name] for name in ("cbet", "count"))
     np.testing.assert_array_equal(cbet, count)
     mean = (0.05 * 5 + (0.05 + 0.45) / 2 * 40) / 45  # the first value from the first frame
     np.testing.assert_allclose(cbet[1], mean / BEST_RETURN["DoorKey-8x8"])
