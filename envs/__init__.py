@@ -4,11 +4,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # the same names as below
-    from envs.adapters import from_gymnax, from_navix
     from envs.check import check_world
     from envs.errors import UnknownEnvironment, UnsupportedEnvironment
+    from envs.gymnax import from_gymnax
     from envs.habitat.world import habitat_world
     from envs.minigrid import make_world
+    from envs.navix import from_navix
     from envs.types import Step, World
 
 _MODULE_OF = {
@@ -17,8 +18,8 @@ _MODULE_OF = {
     "UnsupportedEnvironment": "envs.errors",
     "World": "envs.types",
     "check_world": "envs.check",
-    "from_gymnax": "envs.adapters",
-    "from_navix": "envs.adapters",
+    "from_gymnax": "envs.gymnax",
+    "from_navix": "envs.navix",
     "habitat_world": "envs.habitat.world",
     "make_world": "envs.minigrid",
 }

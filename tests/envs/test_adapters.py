@@ -8,7 +8,7 @@ import navix
 import numpy as np
 import pytest
 
-from envs.adapters import from_gymnax, from_navix
+from envs import from_gymnax, from_navix
 from tests.support.gymnax_style import PARAMS, Walk
 
 

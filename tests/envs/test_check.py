@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from envs.adapters import from_gymnax
+from envs import from_gymnax
 from envs.check import CHECKS, Check, check_world, first_problem
 from tests.support.gymnax_style import PARAMS, Walk
 from tests.support.worlds import corridor, single_env

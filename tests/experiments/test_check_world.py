@@ -14,7 +14,7 @@ WORLDS = """
 
     import jax.numpy as jnp
 
-    from envs.adapters import from_gymnax
+    from envs import from_gymnax
     from tests.support.gymnax_style import PARAMS, Walk
 
 
