@@ -6,61 +6,28 @@ needs PyTorch (the extra `torch`).
 """
 
 import hashlib
-import math
 import sys
-import warnings
-import zipfile
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import tyro
 
 from cbet_jax import config
 from cbet_jax.runs import manifest, metrics_table
 from cbet_jax.runs.directory import RunDirectory
-from cbet_jax.runs.reading import reading
 from envs.errors import UnknownEnvironment
 from envs.habitat.simulator import ACTIONS, VIEW_SHAPE
 from experiments.common import cli, gridworlds, habitat, invocation
-from experiments.common.presets import FIVE_LAYERS
 from experiments.common.screen import Screen, say
+from experiments.published_code import checkpoint as published
+from experiments.published_code.settings import run_settings, worlds
 
 if TYPE_CHECKING:
-    from cbet_jax.networks.published_weights import Policy, Tensors
+    from cbet_jax.networks.published_weights import Policy
 
 MODULE = "experiments.import_torch"
-POLICY, FLAGS, SCHEDULE = "actor_model_state_dict", "flags", "scheduler_state_dict"
-ROOMS = "HabitatNav-"  # prefix of a scene's name; actions have the same order as ours
-METHODS = {
-    **{name: name for name in ("cbet", "count", "curiosity", "ride", "rnd")},
-    "vanilla": "none",
-}
-
-# Our settings -> the published code's flags.
-TRAIN = {
-    "batch": "batch_size",
-    "unroll": "unroll_length",
-    "intrinsic_coefficient": "intrinsic_reward_coef",
-}
-OPTIMIZER = {
-    "learning_rate": "learning_rate",
-    "rms_decay": "alpha",
-    "rms_epsilon": "epsilon",
-    "max_gradient_norm": "max_grad_norm",
-}
-LOSS = {
-    "discount": "discounting",
-    "value_weight": "baseline_cost",
-    "entropy_weight": "entropy_cost",
-}
-AUXILIARY = {
-    "forward_weight": "forward_loss_coef",
-    "inverse_weight": "inverse_loss_coef",
-    "prediction_weight": "rnd_loss_coef",
-}
 
 
 @dataclass(frozen=True)
@@ -78,19 +45,6 @@ class ImportOptions:
     )
 
 
-class PublishedCheckpoint(NamedTuple):
-    """The parts that we read of a checkpoint."""
-
-    tensors: "Tensors"  # the policy's parameters
-    flags: Mapping[str, Any]  # the published code's settings
-    updates: int  # updates of the policy
-
-    @property
-    def in_rooms(self) -> bool:
-        """Whether the policy was trained in Habitat."""
-        return str(self.flags.get("env", "")).startswith(ROOMS)
-
-
 def main(arguments: Sequence[str] | None = None) -> None:
     """Import the checkpoint that the command line names."""
     arguments = sys.argv[1:] if arguments is None else arguments
@@ -102,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         directory = RunDirectory(options.directory)
         if directory.config.exists():
             raise config.SettingsError(f"{directory.root} already holds a run: choose another")
-        stored = read(options.source)
+        stored = published.read(options.source)
         try:
             policy = converted(stored, worlds(stored, options.envs))
             settings = run_settings(stored, policy.network, options.envs, options.habitat)
@@ -122,108 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     say(console, f"imported at {settings.train.frames:,} frames; next: {following}")
 
 
-def read(path: Path) -> PublishedCheckpoint:
-    """Read a checkpoint of the published code.
-
-    Raises:
-        SettingsError: the file is missing or no such checkpoint, or PyTorch is not installed.
-        UnreadableError: it is damaged.
-    """
-    if not path.is_file():
-        raise config.SettingsError(f"{path} is no file")
-    content = load(path)
-    parts = (POLICY, FLAGS, SCHEDULE)
-    if not isinstance(content, Mapping) or not all(
-        isinstance(content.get(part), Mapping) for part in parts
-    ):
-        raise config.SettingsError(
-            f"{path} is no checkpoint of the published code, which has {', '.join(parts)}"
-        )
-    policy, flags, schedule = (content[part] for part in parts)
-    updates = schedule.get("last_epoch")
-    if type(updates) is not int:
-        raise config.SettingsError(f"{path}: last_epoch is {updates!r}, no whole number")
-    with reading(path):
-        tensors = {str(name): _float32(tensor) for name, tensor in policy.items()}
-        plain = {str(name): _plain(value) for name, value in flags.items()}
-        return PublishedCheckpoint(tensors, plain, updates)
-
-
-def _float32(tensor: Any) -> np.ndarray:
-    is_real = hasattr(tensor, "is_floating_point") and tensor.is_floating_point()
-    array = np.asarray(tensor.detach().float() if is_real else tensor)
-    if array.dtype.kind != "f":
-        raise TypeError(f"its policy has numbers of the type {array.dtype}")
-    with np.errstate(over="ignore"):
-        return array.astype(np.float32)
-
-
-def _plain(value: Any) -> bool | int | float | str | None:
-    """Return a flag as it is, or as text where no file of JSON holds it."""
-    known = isinstance(value, bool | float | str | None)
-    return value if known or (isinstance(value, int) and abs(value) < 2**63) else str(value)[:80]
-
-
-def load(path: Path) -> Any:
-    """Unpickle tensors and plain settings only, so no code can run.
-
-    Raises:
-        SettingsError: the file holds something else, or PyTorch is not installed.
-        UnreadableError: it is damaged.
-    """
-    with reading(path):  # PyTorch looks at no checksums
-        if zipfile.is_zipfile(path) and zipfile.ZipFile(path).testzip():
-            raise ValueError("it is damaged")
-    try:
-        import torch
-    except ImportError:
-        raise config.SettingsError(
-            "PyTorch reads its checkpoints, and is not installed: it is the extra `torch`"
-        ) from None
-    # The published code's learning rate is a numpy number, which numpy 1 wrote by another name.
-    scalar: Any = np.float64().__reduce__()[0]
-    harmless = [scalar, (scalar, "numpy.core.multiarray.scalar"), np.dtype, np.dtypes.Float64DType]
-    try:
-        quiet = warnings.catch_warnings(action="ignore")  # of files that it did not write
-        with quiet, torch.serialization.safe_globals(harmless):
-            return torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # an unpickler of any bytes may raise anything
-        raise config.SettingsError(
-            f"{path} is damaged, or no checkpoint of PyTorch's of tensors and plain settings only "
-            f"({type(error).__name__})"
-        ) from None
-
-
-def worlds(stored: PublishedCheckpoint, chosen: Sequence[str]) -> tuple[str, ...]:
-    """Return the worlds that the policy was trained in, by the paper's names, or its scene.
-
-    Args:
-        stored: the checkpoint.
-        chosen: names from the command line, instead of the checkpoint's.
-
-    Raises:
-        UnknownEnvironment: a world has no counterpart here.
-        SettingsError: there is not exactly one scene.
-    """
-    flagged = str(stored.flags.get("env", "")).split(",")
-    if not chosen and flagged == [""]:
-        raise config.SettingsError("its flags name no world: name it with --envs")
-    if stored.in_rooms:
-        scenes = chosen or [name.removeprefix(ROOMS) for name in flagged]
-        if len(scenes) != 1 or not scenes[0]:
-            raise config.SettingsError(
-                f"it walked about {' '.join(scenes)}: name one scene with --envs"
-            )
-        return tuple(scenes)
-    from envs.minigrid.generators import find  # imported here: it takes seconds
-
-    names = chosen or [n.removeprefix("MiniGrid-").removesuffix("-v0") for n in flagged]
-    for name in names:
-        find(name)
-    return tuple(names)
-
-
-def converted(stored: PublishedCheckpoint, names: Sequence[str]) -> "Policy":
+def converted(stored: published.PublishedCheckpoint, names: Sequence[str]) -> "Policy":
     """Convert the policy to one of ours, for worlds of these names.
 
     Raises:
@@ -238,82 +91,7 @@ def converted(stored: PublishedCheckpoint, names: Sequence[str]) -> "Policy":
     return convert(stored.tensors, world.num_actions, world.view_shape)
 
 
-def run_settings(
-    stored: PublishedCheckpoint,
-    network: config.NetworkSettings,
-    chosen: Sequence[str] = (),
-    played: config.HabitatSettings | None = None,
-) -> config.RunSettings:
-    """Return the settings of the run that would have made the checkpoint.
-
-    Args:
-        stored: the checkpoint.
-        network: its policy's network.
-        chosen: worlds from the command line, instead of the checkpoint's.
-        played: how scenes are played (None: the defaults).
-
-    Raises:
-        SettingsError: none of our runs has such settings, or the policy needs another one as bias.
-        UnknownEnvironment: a world has no counterpart here.
-    """
-    flags, rooms = stored.flags, stored.in_rooms
-    if flags.get("checkpoint"):
-        raise config.SettingsError(
-            f"it learnt a task biased by {flags['checkpoint']}, without which its policy is not "
-            "whole: import that one, and transfer it"
-        )
-    name = str(flags.get("model"))
-    if name not in METHODS:
-        raise config.SettingsError(f"it learnt by {name!r}; known: {', '.join(METHODS)}")
-    played = played or config.HabitatSettings()
-    if played != config.HabitatSettings() and not rooms:
-        raise config.SettingsError("it was trained in gridworlds: leave out what is said of rooms")
-    no_reward = flags.get("no_reward")
-    if no_reward not in (None, False, True):
-        raise config.SettingsError(f"its flag no_reward is {no_reward!r}, neither true nor false")
-    explores = rooms or bool(no_reward)
-    counts = config.CountSettings(random_resets=explores, keys="ternary" if rooms else "exact")
-    if explores and name == "cbet":
-        counts = _taken(flags, counts, {"reset_probability": "count_reset_prob"})
-    train = config.TrainSettings(METHODS[name], network=network)
-    try:
-        train = _taken(flags, train, {**TRAIN, "worlds": "num_actors"})
-    except config.SettingsError:  # the published code's actors need not make whole batches
-        sizes = [flags.get(name, 1) for name in ("num_actors", "batch_size", "unroll_length")]
-        if not all(isinstance(size, int) and size > 0 for size in sizes):
-            raise
-        train = _taken(flags, train, {**TRAIN, "worlds": "batch_size"})
-    optimizer = _taken(flags, config.OptimizerSettings(), OPTIMIZER)
-    decay = max(_taken(flags, train, {"frames": "total_frames"}).frames, optimizer.decay_frames)
-    train = replace(
-        train,
-        frames=stored.updates * train.batch * train.unroll,
-        extrinsic_weight=float(not explores),
-        optimizer=replace(optimizer, decay_frames=decay),
-        loss=_taken(flags, config.LossSettings(), LOSS),
-        auxiliary=_taken(flags, FIVE_LAYERS if rooms else config.AuxiliarySettings(), AUXILIARY),
-        counts=counts,
-    )
-    scenes, names = played if rooms else None, worlds(stored, chosen)
-    return config.RunSettings(train, names, chunk=1, explore=explores, habitat=scenes)
-
-
-def _taken[S](flags: Mapping[str, Any], settings: S, names: Mapping[str, str]) -> S:
-    """Return settings with values of flags instead of defaults."""
-    found = {name: flags[flag] for name, flag in names.items() if flag in flags}
-    for name, value in found.items():
-        wanted = float if isinstance(getattr(settings, name), float | None) else int
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise config.SettingsError(f"its flag {names[name]} is {value!r}, which is no number")
-        if not math.isfinite(value):
-            raise config.SettingsError(f"its flag {names[name]} is {value}, which is not finite")
-        if wanted(value) != value:
-            raise config.SettingsError(f"its flag {names[name]} is {value}, no whole number")
-        found[name] = wanted(value)
-    return replace(settings, **found)  # type: ignore[type-var]
-
-
-def origin(source: Path, stored: PublishedCheckpoint) -> dict[str, Any]:
+def origin(source: Path, stored: published.PublishedCheckpoint) -> dict[str, Any]:
     """Return the policy's origin, for the run's manifest."""
     with open(source, "rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()

@@ -32,6 +32,7 @@ from cbet_jax.runs import (
 from cbet_jax.runs.devices import compiled_quickly
 from cbet_jax.runs.metrics_table import Chunk
 from cbet_jax.runs.run_files import Run, RunFiles
+from cbet_jax.runs.save_clock import SaveClock
 from cbet_jax.runs.signals import Stop, in_thread, interruptible, stop_on_signals
 from cbet_jax.runs.task_record import TO_THE_END, EarlyEnd
 from cbet_jax.train import TrainState
@@ -40,8 +41,6 @@ Advance = Callable[[TrainState], tuple[TrainState, Chunk]]  # plays a chunk, don
 
 LONG_SECONDS = 3600.0  # a longer run says so after its first chunk
 OVERFLOW_SHARE = 0.001  # reported share of visits without room in count tables
-SAVING_SHARE = 0.1  # saving takes at most this share of a run's time,
-LONGEST_SECONDS = 600.0  # unless a checkpoint would be older than this and a chunk
 
 
 class Outcome(NamedTuple):
@@ -61,7 +60,7 @@ class HostSettings:
     """The host's settings, which do not change the numbers."""
 
     console: Console
-    checkpoint_seconds: float | None = None  # least time between two (None: see SAVING_SHARE)
+    checkpoint_seconds: float | None = None  # least time between two (None: see `SaveClock`)
     keep_at: tuple[int, ...] = ()  # frames at which the policies are kept for good
     advice: str = ""  # added to the line that a run takes long
     until: int | None = None  # frames to train for now (None: all); the run can be continued
@@ -316,35 +315,3 @@ def _policies(state: TrainState) -> dict[str, np.ndarray]:
     """Return the policies of a state by the names that they have in its checkpoint."""
     agent = state.learner.agent
     return checkpoint.on_host({"learner": {"policy": agent.learnt, "fixed": agent.fixed}})
-
-
-class SaveClock:
-    """Tells when the next checkpoint is due.
-
-    Args:
-        least_seconds: least time between two checkpoints (None: see `SAVING_SHARE`).
-    """
-
-    def __init__(self, least_seconds: float | None) -> None:
-        self._least_seconds = least_seconds
-        self._last = time.monotonic()
-        self._save_seconds = 0.0  # how long the last save took
-
-    def restart(self) -> None:
-        """Count the time from here."""
-        self._last = time.monotonic()
-
-    @contextmanager
-    def saving(self) -> Iterator[None]:
-        """Time the block as the cost of a checkpoint, and restart the clock at its end."""
-        began = time.monotonic()
-        yield
-        self._last = time.monotonic()
-        self._save_seconds = self._last - began
-
-    def is_due(self) -> bool:
-        """Return whether the last checkpoint is old enough on any host."""
-        least = self._least_seconds
-        if least is None:
-            least = min(self._save_seconds / SAVING_SHARE, LONGEST_SECONDS)
-        return bool(multihost.largest(time.monotonic() - self._last >= least))

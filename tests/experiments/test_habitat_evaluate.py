@@ -16,6 +16,7 @@ from envs.habitat.workers.simulators import Simulators
 from envs.habitat.world import habitat_world
 from experiments import habitat_evaluate, import_torch
 from experiments.common import invocation
+from experiments.published_code import checkpoint as published_checkpoint
 from tests.support.own_simulator import OWN
 from tests.support.published import HABITAT, content, drawn
 from tests.support.refusal import refused
@@ -82,7 +83,7 @@ def test_a_policy_of_the_published_code_is_imported_for_rooms(capsys, tmp_path, 
     """It plays what it is converted to."""
     tensors = drawn(HABITAT, len(ACTIONS), VIEW_SHAPE)
     stored = content(tensors, env="HabitatNav-apartment_0")
-    monkeypatch.setattr(import_torch, "load", lambda path: stored)
+    monkeypatch.setattr(published_checkpoint, "load", lambda path: stored)
     file, root = tmp_path / "model.tar", tmp_path / "run"
     file.write_bytes(b"what stands in for load() is not read from here")
     import_torch.main([str(file), str(root)])

@@ -24,7 +24,9 @@ from envs.names import TRANSFER
 from experiments import import_torch, minigrid_pretrain, minigrid_transfer, report
 from experiments.common.presets import HABITAT_PRESETS
 from experiments.evaluation.gridworlds import open_run
-from experiments.import_torch import PublishedCheckpoint, run_settings
+from experiments.published_code import checkpoint as published_checkpoint
+from experiments.published_code.checkpoint import PublishedCheckpoint
+from experiments.published_code.settings import run_settings
 from experiments.watching.players import saved_player
 from tests.support.published import FLAGS, FRAMES, HABITAT, NETWORK, UPDATES, content, drawn
 from tests.support.refusal import refused
@@ -43,7 +45,7 @@ def imported(tmp_path_factory) -> RunDirectory:
     root = tmp_path_factory.mktemp("imported")
     (root / "model.tar").write_bytes(b"as above")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(import_torch, "load", lambda path: content())
+        patch.setattr(published_checkpoint, "load", lambda path: content())
         import_torch.main([str(root / "model.tar"), str(root / "run")])
     return RunDirectory(root / "run")
 
@@ -144,7 +146,7 @@ DAMAGED_CONTENT = {
 )
 def test_other_checkpoints_are_refused(name, status, file, capsys, monkeypatch):
     stored, expected = (BAD_CONTENT | DAMAGED_CONTENT)[name]
-    monkeypatch.setattr(import_torch, "load", lambda path: stored)
+    monkeypatch.setattr(published_checkpoint, "load", lambda path: stored)
     run = file.parent / "run"
     assert expected in refused(import_torch.main, [str(file), str(run)], capsys, status)
     assert not run.exists()
@@ -163,7 +165,7 @@ def test_a_flipped_bit_is_noticed(file, capsys):
 
 
 def test_what_is_not_there_or_in_the_way_is_refused(file, capsys, monkeypatch):
-    monkeypatch.setattr(import_torch, "load", lambda path: content())
+    monkeypatch.setattr(published_checkpoint, "load", lambda path: content())
     run, nowhere = file.parent / "run", file.parent / "nowhere.tar"
     for path in (nowhere, file.parent):
         assert "is no file" in refused(import_torch.main, [str(path), str(run)], capsys)

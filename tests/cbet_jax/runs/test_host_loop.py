@@ -20,10 +20,19 @@ from rich.console import Console
 
 from cbet_jax.analysis import figures
 from cbet_jax.intrinsic.interface import Params
-from cbet_jax.runs import checkpoint, host_loop, manifest, memory, metrics_table, signals
+from cbet_jax.runs import (
+    checkpoint,
+    host_loop,
+    manifest,
+    memory,
+    metrics_table,
+    save_clock,
+    signals,
+)
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError, checkpoints
-from cbet_jax.runs.host_loop import HostSettings, SaveClock
+from cbet_jax.runs.host_loop import HostSettings
 from cbet_jax.runs.run_files import RunFiles
+from cbet_jax.runs.save_clock import SaveClock
 from experiments import minigrid_pretrain, report
 from experiments.common import endings, opening, training_command
 from tests.support.damage import cut
@@ -143,8 +152,8 @@ def test_a_signal_saves_and_ends_the_run(number, status, tmp_path, monkeypatch, 
 
 def test_saving_takes_a_tenth_of_the_time_at_most(monkeypatch):
     now = [0.0]
-    monkeypatch.setattr(host_loop, "time", SimpleNamespace(monotonic=lambda: now[0]))
-    monkeypatch.setattr(host_loop, "LONGEST_SECONDS", 9.5)
+    monkeypatch.setattr(save_clock, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(save_clock, "LONGEST_SECONDS", 9.5)
     clock, saved = SaveClock(None), []
     for chunk in range(1, 31):
         now[0] += 1

@@ -1,0 +1,1 @@
+"""What `import-torch` reads of the published PyTorch code."""
