@@ -190,10 +190,12 @@ class Findings:
     def flat_from(self, key: Key) -> float:
         """Return the frames from which a curve continues the last values of seeds that ended."""
         longest = self._longest.get(key[3:], 0)
-        return min((end for end in self._ended(key) if end < longest), default=np.inf)
+        return min((end for end in self._ended(key).values() if end < longest), default=np.inf)
 
-    def _ended(self, key: Key) -> set[int]:
-        return {*self._values.get((*key[:4], ENDED_EARLY), {})}
+    def _ended(self, key: Key) -> dict[int, int]:
+        """Return the frames after which seeds' tasks ended early."""
+        ended = self._values.get((*key[:4], ENDED_EARLY), {})
+        return {seed: frames for frames, seeds in ended.items() for seed in seeds}
 
     def area(self, key: Key, until: float = np.inf) -> Row | None:
         """Return the mean of each seed's curve over its frames, the flat continuation included."""
@@ -209,7 +211,7 @@ class Findings:
         """Return each seed's line; that of an ended task is as long as the task's longest."""
         lines, ended, end = self._lines(key), self._ended(key), self._longest.get(key[3:], 0)
         for seed, (at, values) in lines.items():
-            if at[-1] < end and at[-1] in ended:
+            if at[-1] < end and at[-1] == ended.get(seed):
                 more = np.arange(at[-1], end, at[-1] // len(at))[1:]
                 flat = np.full(len(more) + 1, values[-1])
                 lines[seed] = np.array([[*at, *more, end], [*values, *flat]])

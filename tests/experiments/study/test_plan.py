@@ -26,7 +26,8 @@ from tests.support.own_method import own_method
 
 LAPTOP = {"preset": "laptop", "budget": 9_000_000, "seeds": 3, "episodes": 100}
 POLICIES = Path(__file__).parents[3] / "experiments/results/policies"
-CHOSEN = Selection(("cbet", "count-16-actors"), ("MultiEnv",), ("Unlock",), ("Unlock",))
+UNLOCK = {"tasks": ("Unlock",), "envs": ("Unlock",)}
+CHOSEN = Selection(methods=("cbet", "count-16-actors"), setups=("MultiEnv",), **UNLOCK)
 OWN = """
     from cbet_jax.intrinsic.none import none as make
 """
@@ -40,7 +41,7 @@ def settings_of(job: Job):
 
 def test_the_plan_says_all_that_is_done_and_where():
     root, study = Path("study"), StudySettings("laptop", 24_000_000, 3, 100, (9_600_000,))
-    chosen = Selection(("cbet", "count"), ("MultiEnv", "DoorKey"), ("Unlock",), ("Unlock",))
+    chosen = Selection(methods=("cbet", "count"), setups=("MultiEnv", "DoorKey"), **UNLOCK)
     where = {str(job.root.relative_to(root)): job for job in plan(root, study, chosen)}
     stages = dict(zip(STAGES, (4, 8, 4, 2), strict=True))
     assert Counter(name.partition("/")[0] for name in where) == stages
@@ -56,15 +57,15 @@ def test_the_plan_says_all_that_is_done_and_where():
     assert not tabula_rasa.explore
     assert not tabula_rasa.train.counts.random_resets
     assert not any(job.done for job in where.values())
-    limited = chosen._replace(stages=("tabula_rasa",), tasks=("Unlock?max_steps=99",))
+    limited = replace(chosen, stages=("tabula_rasa",), tasks=("Unlock?max_steps=99",))
     assert plan(root, study, limited)[0].frames == where["tabula_rasa/Unlock/cbet"].frames
     for stage in STAGES:
-        only = plan(root, study, chosen._replace(stages=(stage,)))
+        only = plan(root, study, replace(chosen, stages=(stage,)))
         assert only == [job for name, job in where.items() if name.startswith(stage)] != []
 
 
 def test_only_tasks_of_more_frames_pause():
-    chosen = CHOSEN._replace(tasks=("Unlock", "KeyCorridorS3R3"), tasks_until=2_000_000)
+    chosen = replace(CHOSEN, tasks=("Unlock", "KeyCorridorS3R3"), tasks_until=2_000_000)
     jobs = {job.name: job for job in plan(Path("study"), StudySettings(**LAPTOP), chosen)}
     unlock, corridor = (jobs[f"tabula_rasa/{task}/cbet"] for task in chosen.tasks)
     assert "--until" not in unlock.words  # 900,000 frames
@@ -144,7 +145,7 @@ def test_tasks_can_begin_with_the_policies_that_are_kept_of_the_study(seed):
     root = POLICIES / f"seed-{seed}"
     settings = from_json(StudySettings, json.loads((root / "study.json").read_text()))
     assert (settings.first_seed, settings.seeds) == (seed, 1)
-    selection = Selection(("cbet", "count", "ride"), ("MultiEnv",), ("Unlock",), ("Unlock",))
+    selection = Selection(methods=("cbet", "count", "ride"), setups=("MultiEnv",), **UNLOCK)
     jobs = plan(root, settings, selection)
     world = make_world(("Unlock",), 1, explore=False)
     pretrained = [job for job in jobs if job.name.startswith(PRETRAIN)]

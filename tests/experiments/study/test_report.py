@@ -221,6 +221,19 @@ def test_a_task_that_ended_early_continues_with_its_last_value():
     np.testing.assert_allclose([*found.area(key).values.values()], [0.8875, 0.25])  # equal frames
 
 
+def test_a_task_that_did_not_end_early_is_not_continued():
+    """Both seeds stop after 20 frames, one of them because its task was learnt."""
+    key = (TRANSFER_STAGE, "MultiEnv", "cbet", "Unlock", "extrinsic_return")
+    rows = [
+        Result(*key[:3], seed, *key[3:], at, 128, value)
+        for seed, value in enumerate([1.0, 0.5])
+        for at in (10, 20)
+    ]
+    ended = Result(*key[:3], 0, key[3], results.ENDED_EARLY, 20, 128, 1.0)
+    longer = Result(TABULA_RASA, "", "cbet", 0, *key[3:], 40, 128, 0.2)
+    assert Findings([*rows, ended, longer]).curve(key).frames[-1] == 20
+
+
 def test_tasks_are_told_by_return_success_and_frames():
     def learnt(stage, setup, method, returns, solved=None):
         here = Result(stage, setup, method, 0, "Unlock", "", 100, 10, 0.0)
