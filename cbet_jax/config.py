@@ -96,8 +96,8 @@ class OptimizerSettings:
     rms_epsilon: PositiveFloat = 1e-5  # added outside the square root
     #: bound on the root mean square of an array's step, in learning rates (None: no bound)
     largest_step: Static[PositiveFloat | None] = None
-    #: batches are skipped in which the policy is already this far from the one that acted: mean
-    #: KL(acting || learning) of a step (None: none are)
+    #: the policy skips batches in which it is already this far from the one that acted: mean
+    #: KL(acting || learning) of a step (None: none); the rate's schedule does not count them
     target_kl: Static[PositiveFloat | None] = None
     max_gradient_norm: PositiveFloat = 40.0
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, PRNGKeyArray
 
 from envs.adapters import (
@@ -55,7 +56,8 @@ def from_gymnax(
     Raises:
         ValueError: the environment cannot be adapted; one line says why.
     """
-    limit, num_actions = _time_limit(params, max_steps), _num_actions(env, params)
+    own_limit, limit = _time_limits(params, max_steps)
+    num_actions = _num_actions(env, params)
     if bounds is None and (space := getattr(env, "observation_space", None)) is not None:
         bounds = space_bounds(space(params))
 
@@ -65,13 +67,12 @@ def from_gymnax(
 
     def step(key: PRNGKeyArray, state: Any, action: Array, length: Array) -> tuple[Any, Transition]:
         observation, state, reward, *ends, info = env.step(key, state, action, params)
-        at_limit = length >= limit
-        terminated, truncated = _ends(ends, info, at_limit)
+        terminated, truncated = _ends(ends, info, length >= own_limit)
         final = info.get(FINAL)
         if final is not None:  # while an episode goes on, it may be anything
             final = jnp.where(terminated | truncated, final, observation)
         if max_steps is not None:  # the environment may not enforce it
-            truncated = truncated | (at_limit & ~terminated)
+            truncated = truncated | ((length >= max_steps) & ~terminated)
         if success is not None:
             reached = success(reward, terminated, info)
         else:
@@ -98,12 +99,13 @@ def from_gymnax(
     )
 
 
-def _time_limit(params: Any, max_steps: int | None) -> int:
-    limits = [max_steps, getattr(params, "max_steps_in_episode", None)]
-    known = [int(limit) for limit in limits if limit is not None]
-    if not known:
+def _time_limits(params: Any, max_steps: int | None) -> tuple[int | float, int]:
+    """Return the environment's own time limit, which may be infinite, and the one that holds."""
+    own = getattr(params, "max_steps_in_episode", None)
+    limits = [np.inf if limit is None else int(limit) for limit in (own, max_steps)]
+    if min(limits) == np.inf:
         raise ValueError("its params have no max_steps_in_episode: give max_steps")
-    return min(known)
+    return limits[0], int(min(limits))
 
 
 def _num_actions(env: Any, params: Any) -> int:
@@ -121,7 +123,7 @@ def _ends(
     Args:
         ends: `terminated` and `truncated`, or one `done`.
         info: the step's information; its `truncated` classifies a `done`.
-        at_limit: whether the time limit was reached.
+        at_limit: whether the environment's own time limit was reached.
     """
     if len(ends) == 2:
         terminated, truncated = (jnp.asarray(end, bool) for end in ends)

@@ -5,8 +5,8 @@ difference is the difference of the hashes, and a change of the world is hashed 
 two panoramas.
 
 Two different observations share a lane with a probability of at most 2^(k - 31), where 2^k is the
-largest power of two that divides all their differences. In a gridworld k is at most 10, so both
-lanes agree by chance once in 2^42.
+largest power of two that divides all their differences. In a gridworld k is at most 11, so both
+lanes agree by chance once in 2^40.
 """
 
 from typing import NamedTuple

@@ -125,10 +125,12 @@ def temporary_file(path: Path) -> Iterator[Path]:
         temporary = path.with_name(f".{path.stem}.{os.urandom(4).hex()}.tmp{path.suffix}")
         with contextlib.suppress(FileExistsError):
             opened = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
-            break
+            with contextlib.suppress(OSError):  # a file system without locks
+                fcntl.flock(opened, fcntl.LOCK_EX)
+            if temporary.exists():
+                break
+            os.close(opened)  # another process deleted it before it was locked
     try:
-        with contextlib.suppress(OSError):  # a file system without locks
-            fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield temporary
     except OSError as error:
         error.filename = error.filename or str(path)  # a full disk names none

@@ -10,6 +10,7 @@ import csv
 import hashlib
 import io
 import os
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -135,7 +136,7 @@ def read(path: Path) -> dict[str, dict[int, Column]]:
     """
     rows: dict[str, dict[int, list[tuple[int, float]]]] = {}
     # Without the last line, which a kill may have cut off.
-    whole = read_bytes(path).decode(errors="replace").rpartition("\n")[0].split("\n")
+    whole = read_bytes(path, sys.maxsize).decode(errors="replace").rpartition("\n")[0].split("\n")
     reader = csv.reader(whole[1:])
     try:
         for seed, frames, name, value in reader:

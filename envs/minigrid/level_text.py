@@ -99,6 +99,8 @@ def read_grid(text: str) -> tuple[UInt8[np.ndarray, "height width"], tuple[int, 
     for line in drawn:
         if line.startswith("("):
             raise ValueError(f"{line!r} is not '(x, y) holds KR' or '(x, y) under FB'")
+        if len(line) != len(drawn[0]) and line[:2] not in {*_AGENT, *_CELLS}:
+            raise ValueError(f"{line!r} is neither a row of cells nor a statement that is known")
     lengths = [len(line) for line in drawn]
     if len({*lengths}) != 1 or lengths[0] % 2:
         raise ValueError(f"the lines of a level must have the same even length, not {lengths}")

@@ -29,9 +29,9 @@ class TrainingOptions:
     out: Path | None = None  # the run's directory (None: a new one in runs/)
     resume: bool = False  # continue the run in --out; with more --frames, also a finished one
     train: Annotated[TrainSettings, tyro.conf.arg(name="")]
-    seeds: int  # agents trained side by side
-    first_seed: int  # the seeds are first_seed, first_seed + 1, ...
-    chunk: int  # iterations between two looks of the host
+    seeds: ranges.Seeds  # agents trained side by side
+    first_seed: ranges.Seed  # the seeds are first_seed, first_seed + 1, ...
+    chunk: ranges.Iterations  # iterations between two looks of the host
     #: between two checkpoints, at least (None: save at the end of each chunk, if saving takes at
     #: most a tenth of the time, or after ten minutes)
     checkpoint_seconds: ranges.NonNegativeFloat | None = None

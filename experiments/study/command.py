@@ -26,7 +26,7 @@ def main(study: Study, arguments: Sequence[str] | None = None) -> None:
     console = Screen()
     with cli.user_errors(UnknownEnvironment):
         options, root = read(study, arguments)
-        jobs = plan(root, options.settings, options.selection)
+        jobs = plan(root, options.settings, options)
         failed: dict[str, str] = {}
         if not options.report_only:
             jobs = check(jobs)

@@ -13,11 +13,14 @@ Each is filled by a command, which `--plan` prints.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, NamedTuple, get_args
+from typing import Annotated, Literal, NamedTuple, get_args
+
+import tyro
 
 from cbet_jax import own_code
 from cbet_jax.config import Factors, RunSettings, SettingsError
 from cbet_jax.settings import ranges
+from envs.names import TRANSFER as TEN_WORLDS
 from experiments.common.presets import PRESETS, task_frames
 from experiments.study.variants import SETUPS, variant
 from experiments.sweeps.jobs import COMMANDS, EVALUATE, Evaluation, Job, Policies, at_chunk_end
@@ -32,16 +35,21 @@ PUBLISHED_FRAMES = PRESETS["paper"].train.frames  # of a pre-training run
 class StudySettings:
     """The settings that all runs of a study share."""
 
-    preset: str
-    budget: ranges.Frames  # frames of each pre-training run, for each seed
+    preset: str  # paper, laptop or smoke
+    #: of each pre-training run, for each seed; tasks get frames in the published proportion
+    budget: Annotated[ranges.Frames, tyro.conf.arg(metavar="FRAMES")]
     seeds: ranges.Seeds  # of each run, trained side by side
-    episodes: ranges.Episodes  # played in each world to evaluate a policy
-    evaluate_at: tuple[int, ...] = ()  # frames of a pre-training run, beside its end
-    factors: Factors = "float32"  # of matrix products
+    episodes: ranges.Episodes  # episodes of each seed in each world of an evaluation
+    #: frames at which pre-trained policies are evaluated, besides the end
+    evaluate_at: Annotated[tuple[int, ...], tyro.conf.arg(metavar="FRAMES ...")] = ()
+    #: of matrix products: bfloat16 is faster where the processor multiplies such numbers
+    factors: Factors = "float32"
     first_seed: ranges.Seed = 0  # the seeds are first_seed, first_seed + 1, ...
     actors: ranges.Worlds | None = None  # of each run (None: the preset's)
     tasks_entropy_weight: ranges.NonNegativeFloat | None = None  # of tasks (None: the preset's)
-    tasks_as_published: bool = False  # tasks have the loss and the optimizer of pre-training
+    #: tasks have the published loss and optimizer: no bound on steps, no divergence from the frozen
+    #: policy
+    tasks_as_published: bool = False
 
     def __post_init__(self) -> None:
         ranges.check_fields(self)
@@ -79,18 +87,46 @@ class StudySettings:
         return at_chunk_end(run, frames)
 
 
-class Selection(NamedTuple):
-    """The chosen runs of a study."""
+@dataclass(frozen=True, kw_only=True)
+class Selection:
+    """The chosen runs of a study, and how far they go now."""
 
-    methods: tuple[str, ...]  # as `variant` names them
-    setups: tuple[str, ...]  # keys of `SETUPS`
-    tasks: tuple[str, ...]  # worlds learnt after and without pre-training
-    worlds: tuple[str, ...]  # worlds in which pre-trained policies are evaluated
-    until: int | None = None  # frames at which pre-training pauses (None: it does not)
-    tasks_until: int | None = None  # frames at which tasks pause
+    methods: tuple[str, ...]  # to compare
+    setups: tuple[str, ...]  # of MultiEnv, DoorKey, KeyCorridor, MultiRoom, NoisyTV
+    tasks: tuple[str, ...]  # worlds learnt by transfer and tabula rasa
+    envs: tuple[str, ...] = TEN_WORLDS  # worlds that pre-trained policies are evaluated in
+    #: pre-training stops there for now, and is evaluated, to compare all methods before any is
+    #: finished; tasks are learnt only after the end of pre-training
+    until: Annotated[int | None, tyro.conf.arg(metavar="FRAMES")] = None
+    #: tasks stop there for now
+    tasks_until: Annotated[ranges.Frames | None, tyro.conf.arg(metavar="FRAMES")] = None
+    #: tasks end once their mean success over the last --success-frames is at least this
+    until_success: ranges.Probability | None = None
+    success_frames: ranges.Frames = 2_000_000
+    #: tasks end after so many frames without success
+    without_success: Annotated[ranges.Frames | None, tyro.conf.arg(metavar="FRAMES")] = None
+    #: does only these; evaluation and transfer need the policies that pre-training has left
     stages: tuple[Stage, ...] = STAGES
-    host: tuple[str, ...] = ()  # command-line words that change no numbers
-    tasks_host: tuple[str, ...] = ()  # likewise, of runs that learn tasks
+    #: between two checkpoints, at least (None: save at the end of each chunk, if saving takes at
+    #: most a tenth of the time)
+    checkpoint_seconds: ranges.NonNegativeFloat | None = None
+
+    @property
+    def host_words(self) -> tuple[str, ...]:
+        """The words of command lines that change no numbers."""
+        seconds = self.checkpoint_seconds
+        return () if seconds is None else ("--checkpoint-seconds", str(seconds))
+
+    @property
+    def early_end(self) -> tuple[str, ...]:
+        """The words that end tasks early."""
+        words: list[object] = []
+        if self.until_success is not None:
+            words += ["--until-success", self.until_success]
+            words += ["--success-frames", self.success_frames]
+        if self.without_success is not None:
+            words += ["--without-success", self.without_success]
+        return tuple(map(str, words))
 
 
 def plan(root: Path, study: StudySettings, chosen: Selection) -> list[Job]:
@@ -171,14 +207,14 @@ class _Planner(NamedTuple):
             *(name, EVALUATE, place, (*words, "--out", str(place))),
             needs=Policies(run.name, run.root, frames),
             alike=EVALUATION,
-            worlds=self.chosen.worlds,
+            worlds=self.chosen.envs,
         )
 
     def _task(self, stage: Stage, name: str, task: str, words: Sequence[str]) -> Job:
         """Return a run that learns a task, its frames in the published proportion to the budget."""
         frames = self.study.budget * task_frames(task) // PUBLISHED_FRAMES
         words = (*words, "--env", own_code.given(task))
-        words += (*self.study.task_words, *self.chosen.tasks_host)
+        words += (*self.study.task_words, *self.chosen.early_end)
         return self._run(stage, name, words, frames, self.chosen.tasks_until)
 
     def _run(
@@ -197,7 +233,7 @@ class _Planner(NamedTuple):
                 f"the budget gives {name} {frames} frames, less than a chunk ({chunk}): "
                 f"choose --budget {-(-study.budget * chunk // max(frames, 1))} or more"
             )
-        words = (*study.words, "--frames", str(frames), *words, *self.chosen.host)
+        words = (*study.words, "--frames", str(frames), *words, *self.chosen.host_words)
         words += ("--until", str(until)) if until and until < frames else ()
         now = study.chunk_end(min(frames, until or frames), actors)
         words += ("--no-film", "--out", str(place))

@@ -52,10 +52,11 @@ def _windows(moments: Sequence[Moment]) -> list[Window]:
     """Return a window for each moment, constant within an episode, all of one size."""
     first = {moment.episode: moment.state.level for moment in reversed(moments)}
     boxes = {episode: bounding_box(level) for episode, level in first.items()}
-    width = max(box.width for box in boxes.values())
-    height = max(box.height for box in boxes.values())
+    height, width = (
+        max(part.stop - part.start for part in parts) for parts in zip(*boxes.values(), strict=True)
+    )
     windows = {
-        episode: enlarge(box, width, height, first[episode]) for episode, box in boxes.items()
+        episode: enlarge(box, height, width, first[episode]) for episode, box in boxes.items()
     }
     return [windows[moment.episode] for moment in moments]
 
@@ -66,8 +67,7 @@ def frame(title: str, moment: Moment, window: Window) -> Picture:
     lines = facts(moment)
     below_view = MARGIN + COLUMN + LINE * len(lines)
     height = LINE + max(grid.shape[0], below_view) + 2 * MARGIN
-    canvas, pen = empty_canvas(grid.shape[1] + COLUMN + 3 * MARGIN, height)
-    pen.text((MARGIN, MARGIN // 2), title, INK, font())
+    canvas, pen = titled_canvas(title, grid.shape[1] + COLUMN + 3 * MARGIN, height)
     left, top = grid.shape[1] + 2 * MARGIN, MARGIN + LINE
     canvas.paste(Image.fromarray(grid), (MARGIN, top))
     canvas.paste(Image.fromarray(agents_view(moment.state)), (left, top))
@@ -82,11 +82,11 @@ def frame_side_by_side(
     grids = [_grid(moment, window) for moment in moments]
     height, width, _ = grids[0].shape
     column = max(width, COLUMN, *(round(font().getlength(player)) for player in players))
-    canvas, pen = empty_canvas(
+    canvas, pen = titled_canvas(
+        title,
         len(grids) * (column + MARGIN) + MARGIN,
         2 * LINE + height + LINE * len(SHORT_FACTS) + 2 * MARGIN,
     )
-    pen.text((MARGIN, MARGIN // 2), title, INK, font())
     top = MARGIN + 2 * LINE
     for number, (player, moment, grid) in enumerate(zip(players, moments, grids, strict=True)):
         left = MARGIN + number * (column + MARGIN)
@@ -98,20 +98,21 @@ def frame_side_by_side(
 
 
 def _grid(moment: Moment, window: Window) -> Picture:
-    tile_size = min(SPRITE_SIZE, LARGEST_GRID // max(window.width, window.height))
+    largest = max(part.stop - part.start for part in window)
+    tile_size = min(SPRITE_SIZE, LARGEST_GRID // largest)
     grid = whole_grid(moment.state, tile_size)
-    rows, columns = (
-        slice(cells.start * tile_size, cells.stop * tile_size)
-        for cells in (window.rows, window.columns)
-    )
+    rows, columns = (slice(part.start * tile_size, part.stop * tile_size) for part in window)
     return grid[rows, columns]
 
 
-def empty_canvas(width: int, height: int) -> tuple[Image.Image, ImageDraw.ImageDraw]:
-    """Return an empty picture of at least this size, and a pen to draw on it."""
+def titled_canvas(title: str, width: int, height: int) -> tuple[Image.Image, ImageDraw.ImageDraw]:
+    """Return a picture of at least this size with a whole title, and a pen to draw on it."""
+    width = max(width, round(font().getlength(title)) + 2 * MARGIN)
     size = -(-width // BLOCK) * BLOCK, -(-height // BLOCK) * BLOCK
     canvas = Image.new("RGB", size, PAPER)
-    return canvas, ImageDraw.Draw(canvas)
+    pen = ImageDraw.Draw(canvas)
+    pen.text((MARGIN, MARGIN // 2), title, INK, font())
+    return canvas, pen
 
 
 def write_facts(

@@ -16,13 +16,12 @@ from envs.habitat.simulator import ACTIONS, PANORAMA_SHAPE, VIEW_SIZE, FloorMap,
 from envs.types import World
 from experiments.evaluation.walks import distinct
 from experiments.watching.film import (
-    INK,
     LINE,
     MARGIN,
     PALE_INK,
     Picture,
-    empty_canvas,
     font,
+    titled_canvas,
     write_facts,
 )
 
@@ -110,8 +109,7 @@ def frame(title: str, drawn: FloorMap, sight: Sight) -> Picture:
     """Draw a moment: the view and the facts above the panorama, beside the map with the path."""
     plan = _plan(drawn, sight)
     height = LINE + 2 * MARGIN + max(VIEW + MARGIN + COMPASS_VIEW + LINE, plan.height)
-    canvas, pen = empty_canvas(COLUMN + plan.width + 3 * MARGIN, height)
-    pen.text((MARGIN, MARGIN // 2), title, INK, font())
+    canvas, pen = titled_canvas(title, COLUMN + plan.width + 3 * MARGIN, height)
     top = MARGIN + LINE
     canvas.paste(_enlarged(sight.view, VIEW), (MARGIN, top))
     canvas.paste(plan, (COLUMN + 2 * MARGIN, top))

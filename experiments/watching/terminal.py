@@ -88,7 +88,7 @@ def _view(moment: Moment) -> Text:
     shown = jnp.asarray(np.where(seen == c.HIDDEN, c.EMPTY, seen))
     agent = jnp.array((views.AGENT_X, views.AGENT_Y))
     level = make_level(shown, agent, UP, task=NO_TASK, max_steps=0)
-    return _letters(level, seen != c.HIDDEN, Window(0, 0, *seen.shape), UNSEEN)
+    return _letters(level, seen != c.HIDDEN, (slice(None), slice(None)), UNSEEN)
 
 
 def _facts(moment: Moment) -> Text:
@@ -101,9 +101,10 @@ def _letters(
     """Write a window of a level's grid, with `dark` (unless empty) for cells that are not lit."""
     text = Text()
     lines = to_text(level).splitlines()[: lit.shape[0]]  # the rest describes hidden things
-    for line, lit_row in list(zip(lines, lit, strict=True))[window.rows]:
+    rows, columns = window
+    for line, lit_row in list(zip(lines, lit, strict=True))[rows]:
         text.append("\n" if text else "")
-        for x in range(len(lit_row))[window.columns]:
+        for x in range(len(lit_row))[columns]:
             pair = line[2 * x : 2 * x + 2]
             shown = dark if dark and not lit_row[x] else pair
             text.append(shown, _style(pair) + LIT * bool(lit_row[x]))

@@ -93,6 +93,15 @@ def test_of_two_time_limits_the_smaller_one_holds(ends):
     assert not steps.terminated.any()
 
 
+@pytest.mark.parametrize("ends", [1, 2])
+def test_a_success_in_the_last_step_is_no_time_out(ends):
+    world = from_gymnax(Walk(ends), PARAMS, 1, max_steps=3)
+    _, steps = played(world, [1, 1, 1, 0])
+    np.testing.assert_array_equal(np.flatnonzero(steps.terminated[:, 0]), [2])
+    assert steps.success[2, 0]
+    assert not steps.truncated.any()
+
+
 class Bytes(Walk):
     """Shows bytes, which need no bounds."""
 

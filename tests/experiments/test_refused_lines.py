@@ -107,6 +107,8 @@ REFUSED = {  # command -> words of the line -> part of the answer
         f"--grid {' '.join(f'{x}=1,2,3,4,5,6,7,8,9,10' for x in 'abcde')}": "grid has 100,000 runs",
         "--grid": "--grid names nothing",
         "--grid out=a,b": "a sweep says --out itself",
+        "--grid chunk=0": "chunk must be at least 1, not 0",
+        "--grid seeds=-1,2": "seeds must be at least 1, not -1",
         "--command pretrian": "pretrain, tabula_rasa, transfer, habitat",
         "--slurm partition=gpu": "--cluster slurm",
         "--cluster slurm --slurm gpu": "NAME=VALUE",

@@ -19,9 +19,7 @@ def draw(name: str) -> Image.Image:
     levels, _ = jax.jit(lambda key: sample_levels(find(name), key, 1))(jax.random.key(0))
     state = rules.start(jax.tree.map(lambda leaf: leaf[0], levels))
     window, tile = bounding_box(jax.device_get(state.level)), SPRITE_SIZE
-    rows, columns = (
-        slice(part.start * tile, part.stop * tile) for part in (window.rows, window.columns)
-    )
+    rows, columns = (slice(part.start * tile, part.stop * tile) for part in window)
     picture = Image.fromarray(whole_grid(state, tile)[rows, columns])
     scale = min(SIDE / max(picture.size), 1.0)
     size = round(picture.width * scale), round(picture.height * scale)

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from envs.habitat.simulator import PUBLISHED_AGENT, AgentSize, Axis, SimulatorError
-from envs.habitat.workers.worker import PROTOCOL
 
 WORKER = Path(__file__).with_name("worker.py")
 
@@ -105,11 +104,6 @@ class Worker:
             WorkerLost: the worker died, or took too long.
         """
         said = self._read_line()
-        if said.get("protocol") != PROTOCOL:
-            raise SimulatorError(
-                f"the worker speaks protocol {said.get('protocol')}, not {PROTOCOL}: "
-                f"{self._settings.python} runs another version of this package"
-            )
         if "error" in said:
             raise SimulatorError(said["error"])
         return Hello(*(str(said[field]) for field in Hello._fields))

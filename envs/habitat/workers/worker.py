@@ -31,7 +31,6 @@ import types
 from pathlib import Path
 from typing import Any
 
-PROTOCOL = 2
 # The worker's alarm waits longer than the parent, by this factor and these seconds.
 _ALARM_FACTOR = 1.25
 _ALARM_SECONDS = 1.0
@@ -51,7 +50,7 @@ def main() -> int:
     try:
         simulator = _open(settings)
     except SimulatorError as error:
-        _say(answers, {"protocol": PROTOCOL, "error": str(error)})
+        _say(answers, {"error": str(error)})
         return 1
     served = _Served(simulator, settings)
     _say(answers, served.hello(settings["scene"]))
@@ -168,7 +167,6 @@ class _Served:
     def hello(self, scene: str) -> dict:
         """Return the first message of the worker."""
         return {
-            "protocol": PROTOCOL,
             "simulator": self._simulator.name,
             "version": self._simulator.version,
             "renderer": self._simulator.renderer,

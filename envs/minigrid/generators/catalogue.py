@@ -66,7 +66,7 @@ FAMILIES: dict[str, Callable[..., Generator]] = {
 
 # MiniGrid's families that its other rules and our views do not cover.
 _IN_WORDS = "each episode's mission is in words, which no view here shows"
-NOT_PLAYED = {
+OTHER_RULES = {
     "Dynamic-Obstacles": "its balls move by themselves, and here nothing but the agent acts",
     "Fetch": f"{_IN_WORDS}, and picking up another object ends the episode",
     "GoToDoor": _IN_WORDS,
@@ -74,11 +74,11 @@ NOT_PLAYED = {
     "PutNear": _IN_WORDS,
     "Memory": "its task is to recall what the agent saw at the start",
     "RedBlueDoors": "its task is to open two doors in order",
-    **dict.fromkeys(
-        ("Empty", "FourRooms", "LockedRoom", "DistShift", "Playground"),
-        "it is navix's: say Navix-, as in Navix-Empty-8x8-v0",
-    ),
 }
+NOT_PLAYED = OTHER_RULES | dict.fromkeys(
+    ("Empty", "FourRooms", "LockedRoom", "DistShift", "Playground"),
+    "it is navix's: say Navix-, as in Navix-Empty-8x8-v0",
+)
 _LIMIT = re.compile(r"max_steps=([1-9]\d{0,6})")
 
 

@@ -11,12 +11,13 @@ import jax
 import jax.numpy as jnp
 import navix
 from jaxtyping import Array, PRNGKeyArray, UInt8
-from navix import environments, observations, rewards, transitions
+from navix import observations, rewards, transitions
 from navix.entities import Entities
 from navix.environments.multi_room import MULTI_ROOM_REWARD_FN
 
 from envs.errors import UnknownEnvironment, UnsupportedEnvironment
 from envs.minigrid import cells as c
+from envs.minigrid.generators.catalogue import OTHER_RULES
 from envs.minigrid.generators.generator import Generator, SampledLevel, make_generator
 from envs.minigrid.level import NO_TASK, OPEN_DOOR, PICK_UP, REACH_GOAL, make_level, pack_position
 
@@ -28,15 +29,6 @@ TASKS = {
     rewards.on_door_open: OPEN_DOOR,
     rewards.on_box_pickup: PICK_UP,
     rewards.on_target_fetched: PICK_UP,
-}
-IN_WORDS = "its mission is in words"
-REFUSED = {
-    environments.Fetch: "its mission is in words, and picking up another object ends an episode",
-    environments.GoToDoor: IN_WORDS,
-    environments.GoToObject: IN_WORDS,
-    environments.PutNear: IN_WORDS,
-    environments.Memory: "its task is to recall what the agent saw at the start",
-    environments.RedBlueDoors: "its task is to open two doors in order",
 }
 NO_KEY = -1  # required key of a door without a lock
 
@@ -86,7 +78,9 @@ def _why_refused(environment: Any, things: dict[str, Any]) -> str:
     ):
         return "its balls move by themselves"
     known = environment.reward_fn in TASKS
-    return REFUSED.get(type(environment), "" if known else "its reward is none of our tasks")
+    return OTHER_RULES.get(
+        type(environment).__name__, "" if known else "its reward is none of our tasks"
+    )
 
 
 def to_level(state: Any, task: int, max_steps: int) -> SampledLevel:

@@ -1,6 +1,7 @@
 """Files are whole, in their own folder, and leave nothing beside them."""
 
 import errno
+import fcntl
 import os
 import signal
 import subprocess
@@ -60,6 +61,19 @@ def test_what_another_process_is_writing_stays(tmp_path):
         one.write_text("one")
         other.write_text("other")
     assert (tmp_path / "a.csv").read_text() == "one"
+
+
+def test_a_file_deleted_before_it_was_locked_is_made_again(tmp_path, monkeypatch):
+    def lock(opened, how):
+        for left in tmp_path.iterdir() if how == fcntl.LOCK_EX else ():
+            left.unlink()
+        monkeypatch.undo()
+
+    monkeypatch.setattr(fcntl, "flock", lock)
+    with replacing(tmp_path / "a") as temporary:
+        temporary.write_text("whole")
+    assert names(tmp_path) == ["a"]
+    assert (tmp_path / "a").read_text() == "whole"
 
 
 def test_nothing_is_written_over(tmp_path):

@@ -5,7 +5,7 @@ import csv
 import numpy as np
 import pytest
 
-from cbet_jax.runs import metrics_table
+from cbet_jax.runs import metrics_table, reading
 from cbet_jax.runs.checkpoint import Position
 from cbet_jax.runs.directory import RunDirectoryError
 
@@ -108,3 +108,10 @@ def test_numbers_that_are_not_finite_are_left_out(tmp_path):
     path.write_text(metrics_table.HEADER + "0,10,loss,2.0\n0,20,loss,inf\n0,20,entropy,nan\n")
     table = metrics_table.read(path)
     assert {name: column[0].values.tolist() for name, column in table.items()} == {"loss": [2.0]}
+
+
+def test_a_long_runs_table_may_be_of_any_size(tmp_path, monkeypatch):
+    monkeypatch.setattr(reading, "MOST_BYTES", 100)
+    with metrics_table.table(tmp_path / "m.csv", 0, Position()) as table:
+        table.append({"x": np.ones((100, 1))}, 0, 10)
+    assert len(metrics_table.read(tmp_path / "m.csv")["x"][0].frames) == 100

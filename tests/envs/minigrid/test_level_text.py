@@ -102,6 +102,7 @@ def test_a_text_says_what_its_g_means(cells, note, key):
     [
         ("WGWG\nWG", r"even length, not \[4, 2\]"),
         ("WGW", r"same even length, not \[3\]"),
+        ("WG>>WG\nwithin -3 steps", "^'within -3 steps' is neither a row of cells nor a statement"),
         ("WGXX>>", "'XX'"),
         ("WGWG", "one agent, not 0"),
         (">>VV", "one agent, not 2"),

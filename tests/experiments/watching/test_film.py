@@ -23,6 +23,14 @@ def test_a_frame_shows_the_grid_and_the_view(moments, frames):
         assert shows(frame, agents_view(moment.state)) == 1
 
 
+def test_a_title_is_shown_whole(moments):
+    """A longer one makes the picture wider, and nothing is cut off at its edge."""
+    width = film.font().getlength("title ") * 40
+    (wide,) = film.film("title " * 40, ["somebody"], [(moments[0],)])
+    assert width + 2 * film.MARGIN < wide.shape[1] < width + 200
+    assert (wide[: film.LINE, -film.MARGIN :] == film.PAPER).all()
+
+
 def test_two_players_are_shown_side_by_side(moments):
     scene = (moments[0], moments[1])
     players = ("somebody", "somebody else with a name that is wider than the grid")
