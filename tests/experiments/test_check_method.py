@@ -49,6 +49,7 @@ def test_a_failed_check_is_status_1(file, capsys):
     assert stop.value.code == cli.FAILED
     first, *others = capsys.readouterr().out.splitlines()
     assert first.startswith("shapes and types: failed: reward must return float32[12, 3]")
+    assert others
     assert all(": skipped: shapes and types must be right first" in line for line in others)
 
 

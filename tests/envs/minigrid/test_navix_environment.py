@@ -84,6 +84,7 @@ def test_an_episode_ends_at_the_time_limit_and_restarts_one_call_later(played):
         assert len(ended) >= 2
         assert (times[ended + 1, world] == 0).all()
     truncated = kinds == StepType.TRUNCATION
+    assert truncated.any()
     assert (times[truncated] == 15).all()
 
 
