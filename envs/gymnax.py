@@ -73,10 +73,7 @@ def from_gymnax(
             final = jnp.where(terminated | truncated, final, observation)
         if max_steps is not None:  # the environment may not enforce it
             truncated = truncated | ((length >= max_steps) & ~terminated)
-        if success is not None:
-            reached = success(reward, terminated, info)
-        else:
-            reached = info.get("success", False)
+        reached = success(reward, terminated, info) if success else info.get("success", False)
         seen = typed_transition(observation, reward, terminated, truncated, reached)
         return state, seen._replace(final=final)
 

@@ -158,6 +158,7 @@ def test_what_is_lost_goes_on_and_ends_the_same(unbroken, tmp_path, capsys):
         (method, str(seed)) for method in ("none", "count") for seed in range(SEEDS)
     ]
     assert {row["frames"] for row in rows} == {FEW_FRAMES}
+    assert all(float(row["interactions"]) for row in rows)
     assert all(0 < float(row["entropy"]) < 2 for row in rows)
 
     table = (root / "results.csv").read_bytes()

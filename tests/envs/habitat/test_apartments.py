@@ -1,6 +1,6 @@
 """The nine furnished apartments."""
 
-from pathlib import Path
+import hashlib
 
 import numpy as np
 import pytest
@@ -11,26 +11,36 @@ from envs.habitat.raycast.mesh import read_apartment
 from envs.habitat.raycast.simulator import Raycast, open_scene
 from envs.habitat.scenes import read_stage
 
-# Places and views (means of 8 x 8 pixels) of earlier versions: results and policies depend on them.
-# Single pixels depend on the processor: Embree has code for each.
-EARLIER = np.load(Path(__file__).with_name("apartment_views.npz"))
+# Of views, panoramas and places: the package's results and policies depend on them, to the bit.
+DIGESTS = {
+    "bedroom": "76977170f057f6e2",
+    "living_room": "027677676d2aac00",
+    "study": "177aedc7a132d16b",
+    "office": "55504ad85146bf9b",
+    "hotel_suite": "2a46bca341e4f19f",
+    "studio": "6070913f51c05ac0",
+    "two_rooms": "f65fe81527550f46",
+    "family_flat": "d5955ab41f1bacca",
+    "large_flat": "43056c0f39456e8c",
+}
+# Embree's code depends on the processor: measured on one without AVX-512.
+ELSEWHERE = {"two_rooms": "4e5d66ab165e22d2"}
 
 
-def looked_around(simulator: Raycast) -> tuple[np.ndarray, np.ndarray]:
-    """Return three places, [3, 3], and what is seen there, [3, 5, 8, 8, 3]."""
-    seen = [simulator.reset(seed) for seed in range(3)]
-    views = np.stack([[moment.view, *moment.panorama] for moment in seen])
-    blocks = views.reshape(3, 5, 8, 8, 8, 8, 3)
-    return np.array([moment.pose.position for moment in seen]), blocks.mean(axis=(3, 5))
+def looked_around(simulator: Raycast) -> str:
+    seen = hashlib.sha256()
+    for seed in range(3):
+        moment = simulator.reset(seed)
+        for part in (moment.view, moment.panorama, np.array(moment.pose.position)):
+            seen.update(part.tobytes())
+    return seen.hexdigest()[:16]
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_views_are_those_of_earlier_versions_and_have_no_gaps(name) -> None:
     simulator = open_scene(name)
     assert simulator.floor.height == 0.0
-    places, views = looked_around(simulator)
-    np.testing.assert_allclose(places, EARLIER[f"{name}_places"], atol=1e-5)
-    np.testing.assert_allclose(views, EARLIER[f"{name}_views"], atol=8)  # two pixels of 64
+    assert looked_around(simulator) in {DIGESTS[name], ELSEWHERE.get(name)}
     for seed in range(3):
         outside = (simulator.reset(seed).panorama == (110, 150, 200)).all(axis=-1)
         assert outside.mean() < 0.001
