@@ -73,7 +73,7 @@ class TransferOptions(GridworldOptions):
         self, frames: int, network: NetworkSettings, transfer: TransferSettings | None
     ) -> RunSettings:
         """Return the settings that decide the numbers; arguments as in `TransferSettings`."""
-        settings = self.run_settings(
+        return self.run_settings(
             self.env,
             explore=False,
             transfer=TransferSettings(
@@ -87,9 +87,6 @@ class TransferOptions(GridworldOptions):
                 alpha_frames=self.alpha_frames,
             ),
         )
-        if self.fine_tune:
-            settings = replace(settings, train=replace(settings.train, network=network))
-        return settings
 
 
 class Pretrained(NamedTuple):
@@ -105,28 +102,30 @@ def defaults(said: Said, stored: RunSettings | None) -> TransferOptions:
     """Return the options of the preset, or of the run to resume."""
     name = value_of(said, "--preset")
     base = presets.base(name, stored)
+    begun = stored.transfer if stored else None
+    fine_tune = begun.fine_tune if begun else "--fine-tune" in said
     if base is not stored:
-        how = presets.FINE_TUNING if "--fine-tune" in said else presets.TRANSFER
-        train = presets.for_task(name, value_of(said, "--env"), how)
-        base = replace(base, train=replace(train, method="none"))
+        how = presets.FINE_TUNING if fine_tune else presets.TRANSFER
+        env = value_of(said, "--env") or (stored.environments[0] if stored else None)
+        base = replace(base, train=replace(presets.for_task(name, env, how), method="none"))
     if stored is None:
-        base = presets.observing(like_source(said, base), said)
+        base = presets.observing(like_named_source(said, base), said)
         return TransferOptions(**gridworld_options(base), source=tyro.MISSING, env=tyro.MISSING)
-    assert stored.transfer is not None
+    assert begun is not None
     if base is not stored:
-        base = seeing_as(stored, base)
+        base = like_source(stored, base, fine_tune=fine_tune)
     return TransferOptions(
         **gridworld_options(replace(base, seeds=stored.seeds, first_seed=stored.first_seed)),
-        source=Path(stored.transfer.run),
+        source=Path(begun.run),
         env=stored.environments[0],
-        fine_tune=stored.transfer.fine_tune,
-        seed_index=stored.transfer.seed_index,
-        alpha=stored.transfer.alpha,
-        alpha_frames=stored.transfer.alpha_frames,
+        fine_tune=begun.fine_tune,
+        seed_index=begun.seed_index,
+        alpha=begun.alpha,
+        alpha_frames=begun.alpha_frames,
     )
 
 
-def like_source(said: Said, base: RunSettings) -> RunSettings:
+def like_named_source(said: Said, base: RunSettings) -> RunSettings:
     """Return a new run's settings: as many agents as were pre-trained, who see what these saw.
 
     If one pre-trained agent is chosen, there are as many agents as the preset says.
@@ -135,15 +134,15 @@ def like_source(said: Said, base: RunSettings) -> RunSettings:
     if named is None:
         return base
     source = gridworld_settings(RunDirectory(given_run(Path(named))))
-    base = seeing_as(source, base)
-    if "--fine-tune" in said:
-        base = replace(base, train=replace(base.train, network=source.train.network))
+    base = like_source(source, base, fine_tune="--fine-tune" in said)
     return base if "--seed-index" in said else replace(base, seeds=source.seeds)
 
 
-def seeing_as(source: RunSettings, base: RunSettings) -> RunSettings:
-    """Return settings whose agents see what those of `source` do."""
+def like_source(source: RunSettings, base: RunSettings, *, fine_tune: bool) -> RunSettings:
+    """Return settings whose agents see what those of `source` do, or also have its network."""
     base = replace(base, observation=source.observation)
+    if fine_tune:
+        return replace(base, train=replace(base.train, network=source.train.network))
     return presets.seeing_images(base) if "rgb" in source.observation.view else base
 
 

@@ -1,6 +1,7 @@
 """Write a file to begin a reward of your own with: `python -m experiments.new_method my_bonus`."""
 
 import keyword
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -98,7 +99,8 @@ class NewMethodOptions:
             raise SettingsError(
                 f"NAME must be a name of Python, such as my_bonus, not {self.name!r}"
             )
-        if find_spec(self.name) and not Path(f"{self.name}.py").exists():
+        taken = self.name in sys.modules or find_spec(self.name)
+        if taken and not Path(f"{self.name}.py").exists():
             raise SettingsError(f"NAME must be no module of Python's, as {self.name!r} is")
         if self.path.suffix != ".py":
             raise SettingsError(f"out must end in .py, not {self.path.name!r}")

@@ -199,7 +199,7 @@ def _show_panoramas(envs: Any) -> None:
     """Have panoramas put into `info`, if these are gridworlds."""
     if isinstance(envs, SyncVectorEnv):
         if all(hasattr(env.unwrapped, "gen_obs") for env in envs.envs):
-            envs.envs = [Panorama(env) for env in envs.envs]
+            envs.envs = [env if isinstance(env, Panorama) else Panorama(env) for env in envs.envs]
     elif hasattr(envs, PANORAMA):
         envs.panorama = True
 

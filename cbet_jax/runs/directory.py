@@ -67,11 +67,16 @@ class RunDirectory:
         Raises:
             RunDirectoryError: the directory holds something else.
         """
+        self.refuse_occupied()
+        create_with_record(self.config, "run", to_json(settings))
+
+    def refuse_occupied(self) -> None:
+        """Refuse a directory that no new run can be made in, by a RunDirectoryError."""
         if self.config.exists():
             raise RunDirectoryError(
                 f"{self.root} already holds a run: continue it with --resume, or choose another"
             )
-        create_with_record(self.config, "run", to_json(settings))
+        refuse_other_content(self.config, "run")
 
     def keep_code(self, method: bytes | None, worlds: Iterable[bytes]) -> None:
         """Keep a copy of the files that an own method and own worlds are in."""

@@ -51,7 +51,7 @@ def is_named(path: Path) -> bool:
 
 
 def pack(directory: RunDirectory, seed_index: int, path: Path) -> None:
-    """Write the newest policy of one of a run's seeds into one `.npz` file, in bfloat16.
+    """Write one seed's newest policy, or a task's best one, into one `.npz` file, in bfloat16.
 
     Raises:
         RunDirectoryError: the run holds no policy, or a biased one, of two networks.
@@ -61,7 +61,7 @@ def pack(directory: RunDirectory, seed_index: int, path: Path) -> None:
     params, transfer = saved_policies.without_reference(loaded.state, settings.transfer)
     if transfer:
         raise RunDirectoryError(f"the policy in {directory.root} is two networks: a file holds one")
-    frames = loaded.position.frames
+    frames = saved_policies.frames_of_seed(loaded, seed_index)
     own = jax.tree.map(lambda a: jnp.asarray(a[[seed_index]], jnp.bfloat16), params.learnt)
     ended = replace(
         settings,

@@ -25,6 +25,7 @@ from cbet_jax.runs.directory import (
     frames_of,
 )
 from cbet_jax.runs.reading import reading
+from cbet_jax.runs.task_record import FRAMES
 from envs.types import World
 
 POLICY, FIXED = "learner.policy.", "learner.fixed."  # prefixes of a policy's arrays
@@ -98,6 +99,17 @@ def load_params(directory: RunDirectory, frames: Checkpoint = None) -> Loaded[Ag
             f"no checkpoint at {frames} frames in {directory.root}; there: {there}"
         )
     return Loaded(*read(found), found)
+
+
+def frames_of_seed(loaded: Loaded[Any], seed_index: int) -> int:
+    """Return the frames that one seed's policy was trained for: best ones may differ in them.
+
+    Raises:
+        UnreadableError: the checkpoint holds no such number.
+    """
+    found = checkpoint.read_arrays(loaded.path, (FRAMES,))[0]
+    with reading(loaded.path):
+        return int(found[FRAMES][seed_index]) if FRAMES in found else loaded.position.frames
 
 
 def without_reference(

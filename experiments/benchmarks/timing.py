@@ -3,6 +3,7 @@
 A busy machine slows neighbouring slices alike: their ratio holds even if the speeds do not.
 """
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -65,7 +66,7 @@ def take_turns(tasks: Mapping[str, TimedTask], rounds: int) -> Timings:
     """
     calls = {name: _calls(task) for name, task in tasks.items()}
     longest = max(_seconds(task, calls[name]) for name, task in tasks.items())
-    turns = rounds * max(1, int(ROUND_SECONDS / max(longest, SLICE_SECONDS)))
+    turns = rounds * max(1, math.ceil(ROUND_SECONDS / max(longest, SLICE_SECONDS)))
     return Timings(
         [
             {

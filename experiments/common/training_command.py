@@ -3,6 +3,7 @@
 import itertools
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from cbet_jax.config import SettingsError
 from cbet_jax.runs.directory import RunDirectory, checkpoints, frames_of
@@ -55,7 +56,15 @@ def unfinished[O: TrainingOptions](
             raise SettingsError(f"--distributed trains one run at a time: leave {AND} out")
         if not (run.stored and max(saved_frames(run), default=0) >= run.stored.train.frames):
             left.append(run)
-    for name in ("until", "keep_at", "checkpoint_seconds", "early_end"):
+    places: set[Path] = set()
+    for run in left:  # before the first of them makes its directory
+        assert run.options.out is not None
+        if (place := run.options.out.resolve()) in places:
+            raise SettingsError(f"two of the runs that {AND} joins have the directory {place}")
+        places.add(place)
+        if run.stored is None:
+            RunDirectory(place).refuse_occupied()
+    for name in ("until", "keep_at", "checkpoint_seconds", "devices", "early_end"):
         if any(getattr(run.options, name) != getattr(left[0].options, name) for run in left):
             said = "rules of early ends" if name == "early_end" else f"--{name.replace('_', '-')}"
             raise SettingsError(f"the runs that {AND} joins must have equal {said}")

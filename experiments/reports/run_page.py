@@ -93,11 +93,11 @@ def evaluation(run: Run) -> list[str]:
     path, table = _newest_table(run)
     if not table:
         return []
-    policy, seed, world, *columns = table[0]
-    kind = world.replace("environment", "world")
-    measured = [x for x in columns if f"{x}_low" in columns and all(row[x] for row in table)]
     tables = []
     with reading(path):
+        policy, seed, world, *columns = table[0]
+        kind = world.replace("environment", "world")
+        measured = [x for x in columns if f"{x}_low" in columns and all(row[x] for row in table)]
         last = {(row[policy], row[world]): row for row in table}  # of several seeds, the mean
         policies = {row[policy]: method_style.title(row[policy]) for row in table}
         places = sorted((row[world] for row in table), key=lambda name: name != "all")

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from cbet_jax.agent import AgentParams, network_agent
-from cbet_jax.config import ObservationSettings, RunSettings, TrainSettings
+from cbet_jax.config import ObservationSettings, RunSettings, TrainSettings, TransferSettings
 from cbet_jax.intrinsic import make_intrinsic
 from cbet_jax.program import seed_keys
 from cbet_jax.runs import checkpoint, metrics_table, saved_policies
@@ -195,6 +195,19 @@ def test_fine_tuning_has_the_network_of_its_source(source, tmp_path, capsys):
     assert "leave --network.* out" in refused(minigrid_transfer.main, words, capsys)
 
 
+def test_fine_tuning_goes_on_with_the_network_that_it_began_with(tmp_path, capsys):
+    train = presets.for_task("laptop", TASK, presets.FINE_TUNING)
+    train = replace(train, method="none", network=NETWORK)
+    transfer = TransferSettings("source", 0, NETWORK, fine_tune=True)
+    preset = replace(presets.named("laptop"), environments=(TASK,), explore=False)
+    RunDirectory(tmp_path).create(replace(preset, train=train, transfer=transfer))
+    words = ["--out", str(tmp_path), "--resume"]
+    again, _ = opening.read(minigrid_transfer.EXPERIMENT, [*words, "--preset", "laptop"])
+    assert again.train == train
+    error = refused(minigrid_transfer.main, [*words, "--network.dense-units", "9"], capsys)
+    assert "train.network.dense_units is 4, not 9" in error
+
+
 def test_one_pretrained_seed_can_bias_all_agents(source, tmp_path, not_trained):
     root = tmp_path / "run"
     chosen = ("--seed-index", "1", "--seeds", "2", "--alpha-frames", "80", "--out", str(root))
@@ -308,6 +321,14 @@ def test_without_pretraining_nothing_is_reset_at_random(method):
     assert read.train.frames == 5_000_000  # published, for Unlock
     assert make_intrinsic(read.train, 7).name == method
     assert not read.train.counts.random_resets
+
+
+def test_a_task_goes_on_with_the_preset_that_it_began_with(tmp_path):
+    words = ["--preset", "paper", "--out", str(tmp_path)]
+    begun, _ = opening.read(minigrid_tabula_rasa.EXPERIMENT, ["--env", "Unlock", *words])
+    RunDirectory(tmp_path).create(begun.settings)
+    again, _ = opening.read(minigrid_tabula_rasa.EXPERIMENT, ["--resume", *words])
+    assert again.settings == begun.settings
 
 
 def test_tasks_have_the_published_settings_but_for_what_a_task_needs():

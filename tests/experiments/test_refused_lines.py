@@ -138,6 +138,7 @@ REFUSED = {  # command -> words of the line -> part of the answer
         "my-bonus": "a name of Python",
         "class": "a name of Python",
         "jax": "no module of Python's, as 'jax' is",
+        "__main__": "no module of Python's, as '__main__' is",
         "bonus --out bonus": "must end in .py",
     },
 }

@@ -179,6 +179,10 @@ STRANGE = {  # what a stranger's run has -> what is said of it
         lambda run: (run / "evaluation.csv").write_text("a\n" + "x" * 131_073),
         "field larger than field limit",
     ),
+    "a table of two columns": (
+        lambda run: (run / "evaluation.csv").write_text("episodes,checkpoint_frames\n3,5\n"),
+        "evaluation.csv cannot be read: not enough values",
+    ),
     **{
         f"a manifest of {content}": (
             lambda run, content=content: (run / "manifest.json").write_text(content),

@@ -167,6 +167,15 @@ def test_counts_that_were_kept_go_on_in_new_environments():
     np.testing.assert_allclose(gains, 0.005 / np.sqrt([1, 2, 3, 4, 6]), rtol=1e-5)
 
 
+def test_a_second_wrapper_looks_around_no_second_time():
+    envs = gymnasium.make_vec("MiniGrid-Empty-5x5-v0", 2, "sync")
+    for _ in range(2):
+        cbet_jax.IntrinsicReward(envs, "cbet", settings=SMALL)
+    for env in envs.unwrapped.envs:
+        assert isinstance(env, Panorama)
+        assert not isinstance(env.env, Panorama)
+
+
 def test_other_wrappers_work_around_it():
     """Episodes' returns are with the intrinsic reward outside of it, without it inside."""
     inside = RecordEpisodeStatistics(beside(ours_in("NextStep"), "NextStep"), stats_key="task")

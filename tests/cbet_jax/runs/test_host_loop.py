@@ -604,9 +604,10 @@ def test_runs_of_one_program_end_as_they_do_alone(together, tmp_path, monkeypatc
 
 def test_runs_of_one_program_have_equal_ends(together, tmp_path, capsys):
     line = [*ARGUMENTS, "--out", str(tmp_path / "a")]
-    other = [*line[:-1], str(tmp_path / "b"), "--until", str(CHUNK_FRAMES)]
-    said = refused(minigrid_pretrain.main, [*line, training_command.AND, *other], capsys)
-    assert "joins must have equal --until" in said
+    for name, value in (("--until", CHUNK_FRAMES), ("--devices", 1)):
+        other = [*line[:-1], str(tmp_path / "b"), name, str(value)]
+        said = refused(minigrid_pretrain.main, [*line, training_command.AND, *other], capsys)
+        assert f"joins must have equal {name}" in said
     assert not list(tmp_path.iterdir())
 
 

@@ -14,7 +14,7 @@ from cbet_jax.agent import make_agent
 from cbet_jax.config import RunSettings, TransferSettings
 from cbet_jax.networks.policy_network import sample_actions
 from cbet_jax.program import make_program, seed_keys
-from cbet_jax.runs import checkpoint, pretrained
+from cbet_jax.runs import checkpoint, pretrained, task_record
 from cbet_jax.runs.checkpoint import Position
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
 from cbet_jax.runs.policy import NonFiniteLossError
@@ -82,6 +82,16 @@ def test_one_agent_needs_no_axis(tmp_path):
     assert 0 <= int(action) < ACTIONS
     again, _ = policy(view, state, jax.random.key(1), first=True)
     assert int(again) == int(policy(view, policy.initial_state(1), jax.random.key(1))[0])
+
+
+def test_the_best_policy_of_a_seed_is_of_its_own_frames(tmp_path):
+    directory, *_ = saved(tmp_path / "run", SETTINGS)
+    arrays, _ = checkpoint.read_arrays(checkpoint.checkpoints(directory.checkpoints)[-1])
+    arrays[task_record.FRAMES] = np.array([40, 80])
+    checkpoint.save(directory.best, arrays, Position(0, 80))
+    assert [cbet_jax.load(directory.root, seed).frames for seed in (0, 1)] == [40, 80]
+    pretrained.pack(directory, 0, tmp_path / "packed.npz")
+    assert checkpoint.read_file(tmp_path / "packed.npz")[1]["frames"] == 40
 
 
 def test_a_damaged_checkpoint_is_passed_over(tmp_path):

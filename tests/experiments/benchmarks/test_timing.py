@@ -41,3 +41,11 @@ def test_a_ratio_that_spreads_too_far_or_of_too_few_pairs_is_not_printed():
     assert str(ratio) == "no ratio (spread 29% of 5)"
     assert str(Timings(turns[:3]).times("one", "other")) == "1.10 (spread 15%)"
     assert str(Timings(turns[1:3]).times("one", "other")) == "no ratio (spread 7% of 2)"
+
+
+@pytest.mark.parametrize("seconds", [0.05, 0.4, 0.6, 3.0])
+def test_a_round_measures_the_slowest_task_for_a_second_or_longer(seconds, monkeypatch):
+    machine = Machine(monkeypatch)
+    timings = take_turns({"one": machine.task("one", seconds)}, rounds=2)
+    slowest = max(seconds, timing.SLICE_SECONDS)
+    assert 2 <= len(timings.turns) * slowest < 2 * (1 + slowest) + 1e-6

@@ -8,6 +8,7 @@ from cbet_jax import own_code
 from cbet_jax.intrinsic import METHODS
 from cbet_jax.runs.directory import RunDirectory
 from experiments import minigrid_pretrain
+from experiments.common.commands import AND
 from tests.support.fake_program import fake_program
 from tests.support.own_method import own_method
 from tests.support.own_world import forget, own_world
@@ -146,3 +147,14 @@ def test_a_run_keeps_its_own_worlds_and_resumes_with_them_only(tmp_path, monkeyp
         path.write_text(path.read_text().replace("within 9", "within 8"))
         line = refused(minigrid_pretrain.main, [*longer, *worlds], capsys)
         assert line.strip().endswith("the run keeps the code that it began with")
+
+
+@pytest.mark.parametrize("second", ["occupied", "new"])
+def test_runs_that_cannot_be_joined_leave_nothing(second, tmp_path, capsys):
+    (tmp_path / "occupied").mkdir()
+    (tmp_path / "occupied" / "notes.txt").touch()
+    words = [*ARGUMENTS, "--out", str(tmp_path / "new")]
+    joined = [*words, AND, *ARGUMENTS, "--out", str(tmp_path / second)]
+    said = refused(minigrid_pretrain.main, joined, capsys)
+    assert ("is not empty" if second == "occupied" else "have the directory") in said
+    assert not (tmp_path / "new").exists()

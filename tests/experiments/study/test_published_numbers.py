@@ -73,8 +73,18 @@ def prose(page: str) -> str:
     return " ".join((EXPERIMENTS / page).read_text().split())
 
 
+@cache
+def _of_method(name: str) -> dict[str, list[Row]]:
+    found = defaultdict(list)
+    for row in _stored(name):
+        found[row.get("method", "")].append(row)
+    return dict(found)
+
+
 def stored(name: str, **wanted: str) -> list[Row]:
-    return those(_stored(name), **wanted)
+    of_method = _of_method(name)
+    rows = of_method.get(wanted["method"], []) if "method" in wanted else _stored(name)
+    return those(rows, **wanted)
 
 
 def those(rows: Iterable[Row], **wanted: str) -> list[Row]:
