@@ -815,12 +815,15 @@ def test_tasks_of_ride():
     assert f"but one seed of Curiosity's ObstructedMaze-1Dlh ({millions(once)}):" in page
     assert not len(took["UnlockPickup", "RND's policy"])
     said = f"Count from nothing learns MultiRoom-N6 and ObstructedMaze-1Dlh, too ({more}), "
-    of_ride = [times(*arms["RIDE from nothing"], task) for task in by_count]
-    assert not len(of_ride[1])
-    more = ", ".join([*map(millions, of_ride[0]), NOT_REACHED])
-    said += f"no other; RIDE MultiRoom-N6 ({more}), not ObstructedMaze-1Dlh or BlockedUnlockPickup."
+    by_ride = ("MultiRoom-N6", "MultiRoom-N12-S10")
+    of_ride = [times(*arms["RIDE from nothing"], task) for task in by_ride]
+    assert [len(frames) for frames in of_ride] == [2, 2]
+    six, twelve = (", ".join([*map(millions, frames), NOT_REACHED]) for frames in of_ride)
+    said += f"no other; RIDE MultiRoom-N6 ({six}) and N12 ({twelve}), "
+    said += "not BlockedUnlockPickup, ObstructedMaze-1Dlh or 2Dlh."
     assert said in page
-    assert not len(times(*arms["RIDE from nothing"], "BlockedUnlockPickup"))
+    for task in ("BlockedUnlockPickup", "ObstructedMaze-1Dlh", "ObstructedMaze-2Dlh"):
+        assert not len(times(*arms["RIDE from nothing"], task))
     for task in TASK_FRAMES.keys() - {*easy, *shown}:
         for arm in ("RIDE's policy", "RND's policy", "Curiosity's policy", "no bonus"):
             once = (arm, task) == ("Curiosity's policy", "ObstructedMaze-1Dlh")
