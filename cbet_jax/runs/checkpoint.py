@@ -201,19 +201,10 @@ def load[T](path: Path, template: T) -> tuple[T, Position]:
     return state, _position(path, record)
 
 
-def read_position(path: Path) -> Position:
-    """Return how far a run was at a checkpoint.
-
-    Raises:
-        DamagedCheckpointError: the file differs from what was written.
-    """
-    return _position(path, read_file(path / FILE, lambda name: False)[1])
-
-
 def read_arrays(
     path: Path, prefixes: tuple[str, ...] = ("",)
 ) -> tuple[dict[str, np.ndarray], Position]:
-    """Return those arrays of a checkpoint whose names begin with a prefix, by their names.
+    """Return those arrays of a checkpoint whose names begin with a prefix, and how far the run was.
 
     Raises:
         DamagedCheckpointError: the file is not what was written.

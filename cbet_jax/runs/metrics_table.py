@@ -174,11 +174,11 @@ def read_verified(directory: RunDirectory) -> dict[str, dict[int, Column]]:
     Raises:
         UnreadableError: it is damaged.
     """
-    from cbet_jax.runs.checkpoint import DamagedCheckpointError, read_position  # takes seconds
+    from cbet_jax.runs.checkpoint import DamagedCheckpointError, read_arrays  # takes seconds
 
     for path in reversed(checkpoints(directory.checkpoints)):
         try:
-            position = read_position(path)
+            _, position = read_arrays(path, ())
         except DamagedCheckpointError:
             continue
         rows_until(directory.metrics, position)
