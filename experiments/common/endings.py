@@ -91,17 +91,18 @@ def closing_line(
 def _next_commands(
     experiment: Experiment[Any], directory: RunDirectory, words: Sequence[str]
 ) -> Iterator[str]:
-    """Yield the commands that evaluate and show a run, naming the user's own code again."""
-    said = cli.said(words)
+    """Yield the commands that evaluate and show a run, naming own code and whole worlds again."""
+    said, names = cli.said(words), directory.settings().environments
+    whole = any(map(is_whole_world, names))  # its policy can play nothing else
     worlds = said.get("--envs") or said.get("--env") or []
     if not any(map(is_own, worlds)):
-        worlds = []
+        worlds = [*names] if whole else []
     of_all = ["--envs", *worlds] if worlds else []
     of_one = ["--env", worlds[0]] if worlds else []
     simulator = [word for name in SIMULATORS if name in said for word in (name, *said[name])]
     yield invocation.command_line(experiment.evaluate, directory.root, *of_all, *simulator)
     method = ["--method", *said["--method"]] if any(map(is_own, said.get("--method", []))) else []
-    if not any(map(is_whole_world, directory.settings().environments)):  # they cannot be filmed
+    if not whole:  # they cannot be filmed
         yield invocation.command_line(WATCH, directory.root, *of_one, *method, *simulator)
 
 

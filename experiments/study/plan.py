@@ -108,7 +108,7 @@ class Selection:
     #: does only these; evaluation and transfer need the policies that pre-training has left
     stages: tuple[Stage, ...] = STAGES
     #: between two checkpoints, at least (None: save at the end of each chunk, if saving takes at
-    #: most a tenth of the time)
+    #: most a tenth of the time, or after ten minutes)
     checkpoint_seconds: ranges.NonNegativeFloat | None = None
 
     @property

@@ -1,6 +1,7 @@
 """What is drawn and said when a run ends."""
 
 import signal
+from dataclasses import replace
 
 import pytest
 
@@ -85,6 +86,8 @@ def test_a_run_that_has_reached_until_is_continued_beyond(until, signal, tmp_pat
         ("--simulator ./mine.py", " --simulator ./mine.py", " --simulator ./mine.py"),
         ("--simulator-python py", " --simulator-python py", " --simulator-python py"),
         ("--envs whole.py:world", " --envs whole.py:world", None),
+        ("--envs XLand-MiniGrid-R4-9x9", " --envs XLand-MiniGrid-R4-9x9", None),
+        ("--resume", " --envs XLand-MiniGrid-R4-9x9", None),  # it goes on
     ],
 )
 def test_the_next_commands_name_the_code_that_they_need(
@@ -93,7 +96,8 @@ def test_the_next_commands_name_the_code_that_they_need(
     """A world with rules of its own cannot be filmed: `watch` is not suggested."""
     monkeypatch.setattr(endings, "is_whole_world", lambda name: film is None)
     run = RunDirectory(tmp_path / "run")
-    run.create(PRESETS["smoke"])
+    played = {"environments": ("XLand-MiniGrid-R4-9x9",)} if film is None else {}
+    run.create(replace(PRESETS["smoke"], **played))
     end = Outcome(9, finished=True, trained=True, signal=0)
     said = endings.closing_line(minigrid_pretrain.EXPERIMENT, run, end, words.split()).split("\n")
     assert said[0].endswith(f"experiments.minigrid_evaluate {run.root}{evaluation}")
