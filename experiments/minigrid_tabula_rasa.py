@@ -36,11 +36,11 @@ def defaults(said: Said, stored: RunSettings | None) -> TabulaRasaOptions:
     """Return the options of the preset, or of the run to resume."""
     name = value_of(said, "--preset")
     base = presets.base(name, stored)
-    env = stored.environments[0] if stored else None
     if base is not stored:
-        task = replace(base, train=presets.for_task(name, value_of(said, "--env") or env))
+        task = replace(base, train=presets.for_task(name, presets.task_of(said, stored)))
         base = presets.observing(task, said)
-    return TabulaRasaOptions(**gridworld_options(base), env=env or tyro.MISSING)
+    env = stored.environments[0] if stored else tyro.MISSING
+    return TabulaRasaOptions(**gridworld_options(base), env=env)
 
 
 EXPERIMENT = Experiment(

@@ -106,8 +106,8 @@ def defaults(said: Said, stored: RunSettings | None) -> TransferOptions:
     fine_tune = begun.fine_tune if begun else "--fine-tune" in said
     if base is not stored:
         how = presets.FINE_TUNING if fine_tune else presets.TRANSFER
-        env = value_of(said, "--env") or (stored.environments[0] if stored else None)
-        base = replace(base, train=replace(presets.for_task(name, env, how), method="none"))
+        train = presets.for_task(name, presets.task_of(said, stored), how)
+        base = replace(base, train=replace(train, method="none"))
     if stored is None:
         base = presets.observing(like_named_source(said, base), said)
         return TransferOptions(**gridworld_options(base), source=tyro.MISSING, env=tyro.MISSING)

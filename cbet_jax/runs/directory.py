@@ -67,16 +67,15 @@ class RunDirectory:
         Raises:
             RunDirectoryError: the directory holds something else.
         """
-        self.refuse_occupied()
+        self.refuse_run()
         create_with_record(self.config, "run", to_json(settings))
 
-    def refuse_occupied(self) -> None:
-        """Refuse a directory that no new run can be made in, by a RunDirectoryError."""
+    def refuse_run(self) -> None:
+        """Refuse a directory that holds a run, by a RunDirectoryError."""
         if self.config.exists():
             raise RunDirectoryError(
                 f"{self.root} already holds a run: continue it with --resume, or choose another"
             )
-        refuse_other_content(self.config, "run")
 
     def keep_code(self, method: bytes | None, worlds: Iterable[bytes]) -> None:
         """Keep a copy of the files that an own method and own worlds are in."""

@@ -21,7 +21,7 @@ from cbet_jax.program import make_program, seed_keys
 from cbet_jax.runs import metrics_table, pretrained
 from cbet_jax.runs.directory import NEWEST, Checkpoint, RunDirectory, RunDirectoryError
 from cbet_jax.runs.reading import reading
-from cbet_jax.runs.saved_policies import frames_of_seed, load_params
+from cbet_jax.runs.saved_policies import frames_of_seeds, load_params
 from cbet_jax.settings.ranges import check_between
 from cbet_jax.types import Metrics, RecurrentState
 from envs.types import World
@@ -106,22 +106,21 @@ def load(run: Path | str, seed_index: int = 0, *, frames: Checkpoint = None) -> 
         RunDirectoryError: there is no such run, or it holds no good policy.
         SettingsError: the run has no such seed.
     """
-    loaded = None
     if pretrained.is_named(Path(run)):
         settings, params, done, _ = pretrained.read(Path(run))
         if frames not in (None, NEWEST, done):
             raise RunDirectoryError(f"{run} holds one policy, of {done} frames: leave frames out")
+        frames_of_each = [done]
     else:
         directory = RunDirectory(Path(run))
         settings, loaded = directory.settings(), load_params(directory, frames)
-        params = loaded.state
+        params, frames_of_each = loaded.state, frames_of_seeds(loaded, settings.seeds)
     check_between("seed_index", seed_index, 0, settings.seeds - 1)
-    done = frames_of_seed(loaded, seed_index) if loaded else done
     with reading(Path(run)):
         actions = params.learnt["params"]["policy"]["bias"].shape[-1]
         of_seed = jax.tree.map(lambda leaf: jnp.asarray(leaf[seed_index]), params)
     agent = make_agent(settings.train.network, settings.transfer, actions, NO_VIEW)
-    return Policy(agent, of_seed, settings, done)
+    return Policy(agent, of_seed, settings, frames_of_each[seed_index])
 
 
 def _outputs(

@@ -61,7 +61,7 @@ def pack(directory: RunDirectory, seed_index: int, path: Path) -> None:
     params, transfer = saved_policies.without_reference(loaded.state, settings.transfer)
     if transfer:
         raise RunDirectoryError(f"the policy in {directory.root} is two networks: a file holds one")
-    frames = saved_policies.frames_of_seed(loaded, seed_index)
+    frames = saved_policies.frames_of_seeds(loaded, settings.seeds)[seed_index]
     own = jax.tree.map(lambda a: jnp.asarray(a[[seed_index]], jnp.bfloat16), params.learnt)
     ended = replace(
         settings,

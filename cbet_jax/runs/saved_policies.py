@@ -101,15 +101,18 @@ def load_params(directory: RunDirectory, frames: Checkpoint = None) -> Loaded[Ag
     return Loaded(*read(found), found)
 
 
-def frames_of_seed(loaded: Loaded[Any], seed_index: int) -> int:
-    """Return the frames that one seed's policy was trained for: best ones may differ in them.
+def frames_of_seeds(loaded: Loaded[Any], seeds: int) -> list[int]:
+    """Return the frames that each seed's policy was trained for: best ones may differ in them.
 
     Raises:
-        UnreadableError: the checkpoint holds no such number.
+        UnreadableError: best policies hold other numbers of seeds.
     """
-    found = checkpoint.read_arrays(loaded.path, (FRAMES,))[0]
+    same = [loaded.position.frames] * seeds
+    if loaded.path.parent.name != BEST:
+        return same
+    arrays, _ = checkpoint.read_arrays(loaded.path, (FRAMES,))
     with reading(loaded.path):
-        return int(found[FRAMES][seed_index]) if FRAMES in found else loaded.position.frames
+        return [int(arrays.get(FRAMES, same)[index]) for index in range(seeds)]
 
 
 def without_reference(

@@ -93,7 +93,7 @@ def _next_commands(
 ) -> Iterator[str]:
     """Yield the commands that evaluate and show a run, naming own code and whole worlds again."""
     said, names = cli.said(words), directory.settings().environments
-    whole = any(map(is_whole_world, names))  # its policy can play nothing else
+    whole = any(map(is_whole_world, names))  # the paper's ten are others
     worlds = said.get("--envs") or said.get("--env") or []
     if not any(map(is_own, worlds)):
         worlds = [*names] if whole else []

@@ -159,6 +159,11 @@ def task_frames(env: str) -> int:
     return TASK_FRAMES.get(our_name(env).partition("?")[0], PRESETS["paper"].train.frames)
 
 
+def task_of(said: Said, stored: RunSettings | None) -> str | None:
+    """Return the task that a command line names, or else that of the run to resume, if any."""
+    return value_of(said, "--env") or (stored.environments[0] if stored else None)
+
+
 def for_task(name: str | None, env: str | None, how: str = TABULA_RASA) -> TrainSettings:
     """Return a preset for one task: extrinsic reward, no resets of counts, and `LAPTOP_TASKS`.
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cbet_jax.config import SettingsError
-from cbet_jax.runs.directory import RunDirectory, checkpoints, frames_of
+from cbet_jax.runs.directory import RunDirectory, checkpoints, frames_of, refuse_other_content
 from envs.errors import UnknownEnvironment
 from envs.habitat.simulator import SimulatorError
 from experiments.common import cli
@@ -45,30 +45,30 @@ def unfinished[O: TrainingOptions](
     """Return the unfinished runs of a command line, and refuse runs that cannot be joined."""
     if not experiment.together:
         raise SettingsError(f"{experiment.module} trains one run at a time: leave {AND} out")
-    left = []
+    left: dict[Path, Asked[O]] = {}  # by directory
     for is_and, words in itertools.groupby(arguments, lambda word: word == AND):
         if is_and:
             continue
         run = Asked(*read(experiment, line := tuple(words)), line)
-        if run.options.out is None:
+        if (out := run.options.out) is None:
             raise SettingsError(f"each of the runs that {AND} joins needs --out DIR, its directory")
         if run.options.distributed:
             raise SettingsError(f"--distributed trains one run at a time: leave {AND} out")
-        if not (run.stored and max(saved_frames(run), default=0) >= run.stored.train.frames):
-            left.append(run)
-    places: set[Path] = set()
-    for run in left:  # before the first of them makes its directory
-        assert run.options.out is not None
-        if (place := run.options.out.resolve()) in places:
+        if run.stored and max(saved_frames(run), default=0) >= run.stored.train.frames:
+            continue
+        if (place := out.resolve()) in left:
             raise SettingsError(f"two of the runs that {AND} joins have the directory {place}")
-        places.add(place)
-        if run.stored is None:
-            RunDirectory(place).refuse_occupied()
+        if run.stored is None:  # refused before the first run makes its directory
+            directory = RunDirectory(out)
+            directory.refuse_run()
+            refuse_other_content(directory.config, "run")
+        left[place] = run
+    runs = [*left.values()]
     for name in ("until", "keep_at", "checkpoint_seconds", "devices", "early_end"):
-        if any(getattr(run.options, name) != getattr(left[0].options, name) for run in left):
+        if any(getattr(run.options, name) != getattr(runs[0].options, name) for run in runs):
             said = "rules of early ends" if name == "early_end" else f"--{name.replace('_', '-')}"
             raise SettingsError(f"the runs that {AND} joins must have equal {said}")
-    return left
+    return runs
 
 
 def with_common_checkpoints[O: TrainingOptions](runs: Sequence[Asked[O]]) -> list[list[Asked[O]]]:

@@ -15,7 +15,7 @@ from cbet_jax.intrinsic.none import NONE
 from cbet_jax.runs import metrics_table
 from cbet_jax.runs.checkpoint import Loaded, OtherProgramError, load
 from cbet_jax.runs.directory import BEST, Checkpoint, RunDirectory, RunDirectoryError
-from cbet_jax.runs.saved_policies import load_policies
+from cbet_jax.runs.saved_policies import frames_of_seeds, load_policies
 from envs.minigrid import rules
 from envs.types import World
 from experiments.common import opening
@@ -82,8 +82,9 @@ def _saved_method(settings: RunSettings, world: World, path: Path) -> tuple[Intr
 
 def describe(settings: RunSettings, seed_index: int, loaded: Loaded) -> str:
     """Return a player's title."""
-    seed, frames = settings.first_seed + seed_index, loaded.position.frames
-    best = "best by " if loaded.path.parent.name == BEST else ""  # a seed's may be of fewer frames
+    seed = settings.first_seed + seed_index
+    frames = frames_of_seeds(loaded, settings.seeds)[seed_index]
+    best = "best by " if loaded.path.parent.name == BEST else ""
     return f"{settings.player}, seed {seed}, {best}{frames:,} frames"
 
 
