@@ -55,6 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             if (other.episodes, other.seed) != (options.episodes, options.seed):
                 raise SettingsError(f"{AND} joins evaluations with equal --episodes and --seed")
         # Imported here: they take seconds.
+        from cbet_jax.runs.saved_policies import frames_of_seeds
         from experiments.evaluation import evaluation_table, gridworlds
 
         runs, folders = [], []
@@ -65,8 +66,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 folders.append(results_folder(out, path))
         tables = gridworlds.play(runs, options.episodes, options.seed, console)
         for run, folder, rows in zip(runs, folders, tables, strict=True):
-            frames = run.policies.loaded.position.frames
-            evaluation_table.show(console, rows, f"{run.directory.root}, {frames:,} frames")
+            done = frames_of_seeds(run.policies.loaded, run.settings.seeds)
+            frames = {str(run.settings.first_seed + i): each for i, each in enumerate(done)}
+            title = f"{run.directory.root} {evaluation_table.after(done)}"
+            evaluation_table.show(console, rows, title)
             files = evaluation_table.write(folder, rows, frames, options.seed)
             say(console, f"saved: {' and '.join(map(str, files))}")
 

@@ -120,7 +120,7 @@ def draw_bars(
             theirs = published.get(label, {}).get(name, [np.nan])
             if not np.isnan(theirs).all():
                 axis.plot(places, theirs, "D", ms=6, color=colors[name], mec="black", zorder=3)
-        axis.set_xticks(np.arange(len(groups)), [_wrapped(_plain(group)) for group in groups])
+        axis.set_xticks(np.arange(len(groups)), [_wrapped(plain(group)) for group in groups])
         if len(groups) > CROWDED_GROUPS:
             for tick in axis.get_xticklabels():
                 tick.set(rotation=30, horizontalalignment="right", rotation_mode="anchor")
@@ -133,7 +133,7 @@ def draw_bars(
         handles.append(_diamond())
         names.append("published")
     _add_legend(figure, handles, names)
-    figure.suptitle(_plain(title), wrap=True)
+    figure.suptitle(plain(title), wrap=True)
     return save(path, figure, dpi=130)
 
 
@@ -147,7 +147,7 @@ def _add_legend(
 ) -> None:
     """Add a legend below all panels, in as many columns as fit; the picture grows by it."""
     options: dict[str, Any] = {"loc": "outside lower center", "frameon": frameon}
-    legend = figure.legend(handles, list(map(_plain, names)), ncols=columns, **options)
+    legend = figure.legend(handles, list(map(plain, names)), ncols=columns, **options)
     extent = legend.get_window_extent()
     if columns > 1 and extent.width > figure.bbox.width:
         legend.remove()
@@ -161,7 +161,7 @@ def _diamond() -> Any:
     return Line2D([], [], marker="D", ls="", ms=6, color="white", markeredgecolor="black")
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """Return text in which no name is taken for mathematics."""
     return text.replace("$", r"\$")
 
@@ -216,7 +216,7 @@ def draw_lines(
             drawn[name] = handle
         if not panel.logarithmic:
             _begin_at_zero(axis, panel.lines.values())
-        axis.set_title(_plain(panel.title), fontsize=11)
+        axis.set_title(plain(panel.title), fontsize=11)
         axis.set_xlabel(panel.horizontal)
         if panel.speed:
             _add_minutes(axis, panel.speed)
@@ -230,7 +230,7 @@ def draw_lines(
         title_of = method_style.title if methods else str
         titles = [", ".join([title_of(h), *tail]) for h, *tail in (n.split(", ") for n in names)]
         _add_legend(figure, handles, titles, legend_columns, frameon=False)
-    figure.suptitle(_plain(title), wrap=True)
+    figure.suptitle(plain(title), wrap=True)
     return save(path, figure, dpi=130)
 
 

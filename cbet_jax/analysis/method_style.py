@@ -32,12 +32,16 @@ PALER = 0.45  # share by which each word of a variant's name moves its colour to
 
 
 def plain_name(name: str) -> str:
-    """Return a method's or world's name; `my` for own code, `my.py:make@1a2b3c4d`.
+    """Return a method's or world's name.
 
-    It can name a file: `Unlock-in-50` for `Unlock?max_steps=50`.
+    For own code, `my.py:make@1a2b3c4d`, it is `my`; `my-other` for another function. It can name a
+    file: `Unlock-in-50` for `Unlock?max_steps=50`.
     """
-    name = name.replace("?max_steps=", "-in-")
-    return name.split(":")[0].removesuffix(".py") if ":" in name else name
+    place, colon, function = name.replace("?max_steps=", "-in-").partition(":")
+    if not colon:
+        return place
+    function = function.partition("@")[0]
+    return place.removesuffix(".py") + f"-{function}" * (function != "make")
 
 
 def title(name: str) -> str:

@@ -1,9 +1,12 @@
 """Name commands in printed lines as this process was started."""
 
+import contextlib
 import os
+import re
 import shlex
 import shutil
 import sys
+from importlib import metadata
 from pathlib import Path
 
 from experiments.common import commands
@@ -44,9 +47,35 @@ def _through_uv(program: str) -> list[str]:
     if not uv or root is None:
         return []
     environment = root / os.environ.get("UV_PROJECT_ENVIRONMENT", ".venv")
-    if environment.resolve() != Path(sys.prefix).resolve():
+    extended = _extended()
+    if environment.resolve() != (extended or Path(sys.prefix).resolve()):
         return []
-    return [_shortest(uv), "run", program]
+    added = [word for each in _added(extended) for word in ("--with", each)] if extended else []
+    return [_shortest(uv), "run", *added, program]
+
+
+def _extended() -> Path | None:
+    """Return the environment that this process's extends, where that is one of `uv run --with`."""
+    with contextlib.suppress(OSError):
+        for line in Path(sys.prefix, "pyvenv.cfg").read_text().splitlines():
+            name, _, value = line.partition(" = ")
+            if name == "extends-environment":
+                return Path(value).resolve()
+    return None
+
+
+def _added(extended: Path) -> list[str]:
+    """Return the packages that are not in the extended environment, without what these need."""
+    packages = (path for path in sys.path if Path(path).name == "site-packages")
+    places = [path for path in packages if not Path(path).resolve().is_relative_to(extended)]
+    found = {_name(each.name): each for each in metadata.distributions(path=places)}
+    needed = {_name(line) for each in found.values() for line in each.requires or ()}
+    return [f"{name}=={found[name].version}" for name in sorted(found.keys() - needed)]
+
+
+def _name(requirement: str) -> str:
+    """Return the normalized name of a package, with which a requirement begins."""
+    return re.sub(r"[-_.]+", "-", re.split(r"[^\w.-]", requirement, maxsplit=1)[0]).lower()
 
 
 def _uv() -> str | None:

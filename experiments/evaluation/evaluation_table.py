@@ -1,6 +1,6 @@
 """Make, save, draw and print the table of an evaluation."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -113,22 +113,31 @@ def _over_seeds(table: Sequence[EvaluationRow]) -> EvaluationRow:
     )
 
 
-def write(root: Path, table: Sequence[EvaluationRow], frames: int, seed: int) -> tuple[Path, Path]:
-    """Save the table and its picture in a folder under a new name."""
+def write(
+    root: Path, table: Sequence[EvaluationRow], frames: Mapping[str, int], seed: int
+) -> tuple[Path, Path]:
+    """Save the table and its picture in a folder under a new name; arguments as in `save`."""
     create = partial(save, table=table, frames=frames, seed=seed)
     path = write_new(root / "evaluation.csv", create, ".png")
     return path, _draw(path.with_suffix(".png"), table, frames)
 
 
-def save(path: Path, table: Sequence[EvaluationRow], frames: int, seed: int) -> None:
-    """Save the table into a file, with empty cells for missing measures."""
-    missing, actions = ("", "", ""), len(table[0].actions)
+def save(path: Path, table: Sequence[EvaluationRow], frames: Mapping[str, int], seed: int) -> None:
+    """Save the table into a file, with empty cells for missing measures.
+
+    Args:
+        path: the file.
+        table: its rows.
+        frames: seed -> those that its policy was trained for; other rows have the most of them.
+        seed: the evaluation's.
+    """
+    missing, actions, most = ("", "", ""), len(table[0].actions), max(frames.values())
     names = ACTIONS if actions == len(ACTIONS) else tuple(map(str, range(actions)))
     lines = (
         (
             *(row.method, row.seed, row.environment, row.episodes),
             *chain.from_iterable(row.measured.get(name, missing) for name in MEASURES),
-            *(*row.actions, row.entropy, frames, seed),
+            *(*row.actions, row.entropy, frames.get(row.seed, most), seed),
         )
         for row in table
     )
@@ -165,7 +174,13 @@ def over_seeds(table: Sequence[EvaluationRow]) -> dict[tuple[str, str], Evaluati
     return {(row.method, row.environment): row for row in table}
 
 
-def _draw(path: Path, table: Sequence[EvaluationRow], frames: int) -> Path:
+def after(frames: Iterable[int]) -> str:
+    """Return after how many frames policies were saved, in words."""
+    known = sorted(frames)
+    return f"after {' to '.join(f'{at:,}' for at in dict.fromkeys((known[0], known[-1])))} frames"
+
+
+def _draw(path: Path, table: Sequence[EvaluationRow], frames: Mapping[str, int]) -> Path:
     """Draw one bar for each policy in each world."""
     chosen = over_seeds(table)
     methods, environments = (dict.fromkeys(names) for names in zip(*chosen, strict=True))
@@ -176,5 +191,5 @@ def _draw(path: Path, table: Sequence[EvaluationRow], frames: int) -> Path:
         }
         for name in shown_measures(table)
     }
-    title = f"Evaluation after {frames:,} frames (whiskers: 95 % confidence intervals)"
+    title = f"Evaluation {after(frames.values())} (whiskers: 95 % confidence intervals)"
     return figures.draw_bars(path, title, panels, list(environments))

@@ -44,7 +44,8 @@ def heat_maps(path: Path, walked: Sequence[Walked], title: str) -> Path:
         most = max(int(count.max()) for count in counts.values())
         for row, name in enumerate(names):
             image = _draw(axes[row, column], drawn, counts[name], most)
-            axes[row, column].set_title(f"{scene}: {method_style.title(name)}", fontsize=10)
+            named = figures.plain(f"{scene}: {method_style.title(name)}")
+            axes[row, column].set_title(named, fontsize=10)
         figure.colorbar(image, ax=axes[:, column], label="steps in a cell", shrink=0.7)
     figure.suptitle(title, wrap=True)
     return figures.save(path, figure)

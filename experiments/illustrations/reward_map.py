@@ -131,7 +131,7 @@ def draw(
         axis.set_title(TITLES.get(action, action), fontsize=11)
     bar = figure.colorbar(image, ax=axes, shrink=0.8, pad=0.02)
     bar.set_label("reward, as a share of the highest of its row")
-    figure.supxlabel(caption, fontsize=9)
+    figure.supxlabel(figures.plain(caption), fontsize=9)
     return figures.save(path, figure)
 
 

@@ -12,6 +12,7 @@ from cbet_jax.runs.reading import read_table, reading
 from cbet_jax.settings.as_json import flattened
 from experiments.common.outputs import is_hidden
 from experiments.common.presets import published
+from experiments.evaluation.evaluation_table import after
 from experiments.reports import page, runs
 from experiments.reports.runs import Run
 
@@ -102,11 +103,12 @@ def evaluation(run: Run) -> list[str]:
         policies = {row[policy]: method_style.title(row[policy]) for row in table}
         places = sorted((row[world] for row in table), key=lambda name: name != "all")
         titles = {name: f"all {kind}s" if name == "all" else name for name in places}
-        episodes, frames = min(int(row["episodes"]) for row in table), int(table[0][FRAMES])
+        episodes = min(int(row["episodes"]) for row in table)
+        frames = after(int(row[FRAMES]) for row in table if row[policy] == table[0][policy])
         for name in (*measured, *(x for x in columns if x in COUNTED)):
             rows = ((titles[at], *(_cell(last[x, at], name) for x in policies)) for at in titles)
             tables.append(page.table((name.replace("_", " "), *policies.values()), rows))
-    heading = page.heading(f"Evaluation of {run.name} after {frames:,} frames")
+    heading = page.heading(f"Evaluation of {run.name} {frames}")
     seeds = ", means of its seeds" if any(row[seed] == "all" for row in table) else ""
     note = f"{episodes} episodes of each seed in each {kind}{seeds}, with 95 % intervals."
     return [heading, page.paragraph(note), *tables]

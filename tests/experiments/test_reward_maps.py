@@ -33,6 +33,12 @@ def test_a_figure_and_a_table_are_written(tmp_path, capsys):
     assert "already exists" in refused(reward_maps.main, arguments, capsys)
 
 
+def test_no_name_is_taken_for_mathematics(tmp_path):
+    probe = visits.Probe(1, 1, "forward", 1, 1, 1)
+    drawn = tmp_path / "maps.png", from_text(CELL), [probe], {"cbet": np.ones(1)}
+    assert reward_map.draw(*drawn, "of p$x_$").exists()
+
+
 @pytest.fixture(scope="module")
 def directory(tmp_path_factory):
     return save_run(tmp_path_factory.mktemp("run"))

@@ -13,7 +13,8 @@ from experiments.study.variants import VARIANTS
     [
         *(("cbet", "C-BET"), ("cbet-no-resets", "C-BET no resets"), ("rnd", "RND")),
         *(("count tabula rasa", "Count tabula rasa"), ("ablation-sum-squared", "squared sum")),
-        ("runs/mine", "runs/mine"),
+        *(("runs/mine", "runs/mine"), ("my.py:make@1a2b3c4d", "my"), ("pkg.mod:make", "pkg.mod")),
+        *(("my.py:other@1a2b3c4d", "my-other"), ("Unlock?max_steps=50", "Unlock-in-50")),
     ],
 )
 def test_methods_have_the_papers_titles(name, shown):

@@ -61,3 +61,19 @@ VENV = "{}/.venv/bin"  # which uv run puts on the PATH of what it starts
 )
 def test_a_printed_line_starts_as_the_user_did(how, line, started):
     assert " ".join(started(*how)) == line
+
+
+def test_packages_that_uv_adds_to_the_project_are_named(started, tmp_path, monkeypatch):
+    """By `uv run --with`: its environment ends with its process."""
+    project, added = tmp_path / "project" / ".venv", tmp_path / "builds"
+    site = added / "lib" / "site-packages"
+    for name, needs in {"An_env": "Needed.one>=2; python_version > '3'", "needed-one": ""}.items():
+        about = site / f"{name}-1.5.dist-info" / "METADATA"
+        about.parent.mkdir(parents=True)
+        requires = f"Requires-Dist: {needs}\n" if needs else ""
+        about.write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.5\n{requires}")
+    (added / "pyvenv.cfg").write_text(f"uv = 0.9\nextends-environment = {project}\n")
+    monkeypatch.setattr(sys, "prefix", str(added))
+    monkeypatch.setattr(sys, "path", [str(site), str(project / "site-packages")])
+    words = started("project", VENV + "/python", True, VENV + ":{}")
+    assert " ".join(words) == "uv run --with an-env==1.5 python"

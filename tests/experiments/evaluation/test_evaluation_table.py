@@ -83,12 +83,18 @@ def test_what_is_not_measured_is_left_out(tmp_path):
     assert printed(rows)[2:] == ["return", "cart 3.50 [-21.91, 28.91]"]
     some = evaluation_table.rows("cbet", 0, "cart", episodes, ("interactions",))
     assert printed(some)[2:5] == ["success rate", "cart 0.00 [0.00, 0.49]", "return"]
-    saved, picture = evaluation_table.write(tmp_path, rows, 900, 0)
+    saved, picture = evaluation_table.write(tmp_path, rows, {"0": 300, "1": 900}, 0)
     with open(saved, newline="") as file:
         for row in csv.DictReader(file):
             assert row["success_rate"] == row["unique_interactions_low"] == ""
+            assert row["checkpoint_frames"] == ("300" if row["seed"] == "0" else "900")
             assert float(row["extrinsic_return"]) == float(row["episode_length"]) > 0
     assert picture.exists()
+
+
+def test_frames_that_differ_are_said_from_the_fewest_to_the_most():
+    assert evaluation_table.after([8000, 3200, 8000]) == "after 3,200 to 8,000 frames"
+    assert evaluation_table.after(iter([80, 80])) == "after 80 frames"
 
 
 def test_equal_seeds_have_the_interval_of_their_levels_whatever_rounding_makes_of_their_mean():

@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from envs.habitat.simulator import FloorMap
-from experiments.evaluation import walk_table
+from experiments.evaluation import walk_pictures, walk_table
 from experiments.evaluation.walk_table import WalkConditions, rows, with_means
 from experiments.evaluation.walks import Walked
 
@@ -81,6 +81,11 @@ def test_the_file_says_after_how_many_frames(tmp_path):
     assert [row["checkpoint_frames"] for row in table] == ["1000"] * 3 + ["0"] * 2
     assert {row["evaluation_seed"] for row in table} == {"7"}
     assert table[2]["positions_of_all_episodes"] == "4"
+
+
+def test_no_name_is_taken_for_mathematics(tmp_path):
+    walked = Walked("$s", FLOOR, {"cost$a_$": {5: walking(2)}})
+    assert walk_pictures.heat_maps(tmp_path / "maps.png", [walked], "where").exists()
 
 
 def test_episodes_of_lost_simulators_are_told():
