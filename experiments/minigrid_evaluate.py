@@ -68,7 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         for run, folder, rows in zip(runs, folders, tables, strict=True):
             done = frames_of_seeds(run.policies.loaded, run.settings.seeds)
             frames = {str(run.settings.first_seed + i): each for i, each in enumerate(done)}
-            title = f"{run.directory.root} {evaluation_table.after(done)}"
+            title = f"{run.directory.root}, {evaluation_table.span(done)} frames"
             evaluation_table.show(console, rows, title)
             files = evaluation_table.write(folder, rows, frames, options.seed)
             say(console, f"saved: {' and '.join(map(str, files))}")

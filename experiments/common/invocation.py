@@ -6,7 +6,6 @@ import re
 import shlex
 import shutil
 import sys
-from importlib import metadata
 from pathlib import Path
 
 from experiments.common import commands
@@ -66,6 +65,8 @@ def _extended() -> Path | None:
 
 def _added(extended: Path) -> list[str]:
     """Return the packages that are not in the extended environment, without what these need."""
+    from importlib import metadata  # imported here: few processes need it
+
     packages = (path for path in sys.path if Path(path).name == "site-packages")
     places = [path for path in packages if not Path(path).resolve().is_relative_to(extended)]
     found = {_name(each.name): each for each in metadata.distributions(path=places)}

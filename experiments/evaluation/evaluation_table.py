@@ -1,6 +1,6 @@
 """Make, save, draw and print the table of an evaluation."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -128,16 +128,19 @@ def save(path: Path, table: Sequence[EvaluationRow], frames: Mapping[str, int], 
     Args:
         path: the file.
         table: its rows.
-        frames: seed -> those that its policy was trained for; other rows have the most of them.
+        frames: seed -> those that its policy was trained for; means and random play have the most.
         seed: the evaluation's.
     """
-    missing, actions, most = ("", "", ""), len(table[0].actions), max(frames.values())
+    missing, actions = ("", "", ""), len(table[0].actions)
     names = ACTIONS if actions == len(ACTIONS) else tuple(map(str, range(actions)))
+    done = {**frames, ALL_SEEDS: max(frames.values())}
     lines = (
         (
             *(row.method, row.seed, row.environment, row.episodes),
             *chain.from_iterable(row.measured.get(name, missing) for name in MEASURES),
-            *(*row.actions, row.entropy, frames.get(row.seed, most), seed),
+            *(*row.actions, row.entropy),
+            # The seed of random play is no policy's.
+            *(done[ALL_SEEDS if row.method == UNIFORM else row.seed], seed),
         )
         for row in table
     )
@@ -174,10 +177,10 @@ def over_seeds(table: Sequence[EvaluationRow]) -> dict[tuple[str, str], Evaluati
     return {(row.method, row.environment): row for row in table}
 
 
-def after(frames: Iterable[int]) -> str:
-    """Return after how many frames policies were saved, in words."""
-    known = sorted(frames)
-    return f"after {' to '.join(f'{at:,}' for at in dict.fromkeys((known[0], known[-1])))} frames"
+def span(frames: Collection[int]) -> str:
+    """Return the range of training frames as text."""
+    low, high = min(frames), max(frames)
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
 
 def _draw(path: Path, table: Sequence[EvaluationRow], frames: Mapping[str, int]) -> Path:
@@ -191,5 +194,5 @@ def _draw(path: Path, table: Sequence[EvaluationRow], frames: Mapping[str, int])
         }
         for name in shown_measures(table)
     }
-    title = f"Evaluation {after(frames.values())} (whiskers: 95 % confidence intervals)"
+    title = f"Evaluation after {span(frames.values())} frames (whiskers: 95 % confidence intervals)"
     return figures.draw_bars(path, title, panels, list(environments))

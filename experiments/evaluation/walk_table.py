@@ -13,7 +13,7 @@ from cbet_jax.analysis import figures, intervals
 from cbet_jax.analysis.intervals import Estimate
 from experiments.common.outputs import write_table
 from experiments.evaluation import walk_pictures, walks
-from experiments.evaluation.evaluation_table import ALL_SEEDS, after
+from experiments.evaluation.evaluation_table import ALL_SEEDS, span
 from experiments.evaluation.walk_pictures import Pretraining
 from experiments.evaluation.walks import Walked
 
@@ -190,7 +190,7 @@ def draw(
     pretraining: Sequence[Pretraining],
 ) -> Iterator[Path]:
     """Draw the pictures of walks, and yield their files, named after the table's `path`."""
-    frames = after(conditions.frames.values())
+    frames = _after(conditions)
     yield draw_bars(path, table, conditions)
     picture = path.with_name(path.stem + MAPS)
     yield walk_pictures.heat_maps(picture, walked, f"Where each policy's first seed was {frames}")
@@ -201,10 +201,13 @@ def draw(
 
 def draw_bars(path: Path, table: Sequence[WalkRow], conditions: WalkConditions) -> Path:
     """Draw one bar for each scene and policy, and return the picture's file."""
-    frames = after(conditions.frames.values())
-    title = f"Distinct positions {frames} (whiskers: 95 % confidence intervals)"
+    title = f"Distinct positions {_after(conditions)} (whiskers: 95 % confidence intervals)"
     scenes = list(dict.fromkeys(row.scene for row in table))
     return figures.draw_bars(path.with_suffix(BARS), title, panels(table), scenes)
+
+
+def _after(conditions: WalkConditions) -> str:
+    return f"after {span(conditions.frames.values())} frames"
 
 
 def panels(table: Sequence[WalkRow]) -> dict[str, dict[str, list[Estimate]]]:

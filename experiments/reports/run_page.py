@@ -12,7 +12,7 @@ from cbet_jax.runs.reading import read_table, reading
 from cbet_jax.settings.as_json import flattened
 from experiments.common.outputs import is_hidden
 from experiments.common.presets import published
-from experiments.evaluation.evaluation_table import after
+from experiments.evaluation.evaluation_table import span
 from experiments.reports import page, runs
 from experiments.reports.runs import Run
 
@@ -104,11 +104,11 @@ def evaluation(run: Run) -> list[str]:
         places = sorted((row[world] for row in table), key=lambda name: name != "all")
         titles = {name: f"all {kind}s" if name == "all" else name for name in places}
         episodes = min(int(row["episodes"]) for row in table)
-        frames = after(int(row[FRAMES]) for row in table if row[policy] == table[0][policy])
+        frames = span([int(row[FRAMES]) for row in table if row[policy] == table[0][policy]])
         for name in (*measured, *(x for x in columns if x in COUNTED)):
             rows = ((titles[at], *(_cell(last[x, at], name) for x in policies)) for at in titles)
             tables.append(page.table((name.replace("_", " "), *policies.values()), rows))
-    heading = page.heading(f"Evaluation of {run.name} {frames}")
+    heading = page.heading(f"Evaluation of {run.name} after {frames} frames")
     seeds = ", means of its seeds" if any(row[seed] == "all" for row in table) else ""
     note = f"{episodes} episodes of each seed in each {kind}{seeds}, with 95 % intervals."
     return [heading, page.paragraph(note), *tables]

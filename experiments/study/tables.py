@@ -10,7 +10,7 @@ from cbet_jax.analysis.aggregates import estimate, improvement, interquartile_me
 from cbet_jax.analysis.method_style import title
 from envs.names import ACTIONS
 from envs.names import TRANSFER as TEN_WORLDS
-from experiments.evaluation.evaluation_table import ALL_WORLDS
+from experiments.evaluation.evaluation_table import ALL_WORLDS, span
 from experiments.reports.comparison import ENTROPY, SHARES, Row
 from experiments.study.contents import (
     INTERACTIONS,
@@ -200,12 +200,6 @@ def diverged(found: Findings) -> list[str]:
         f"{' '.join(filter(None, (stage, setup, title(method))))} in {world}."
         for (stage, setup, method, world), frames in found.diverged.items()
     ]
-
-
-def span(frames: Sequence[int]) -> str:
-    """Return the range of pre-training frames as text."""
-    low, high = min(frames), max(frames)
-    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
 
 def _cell(row: Row | None) -> str:

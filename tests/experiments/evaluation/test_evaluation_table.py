@@ -90,11 +90,16 @@ def test_what_is_not_measured_is_left_out(tmp_path):
             assert row["checkpoint_frames"] == ("300" if row["seed"] == "0" else "900")
             assert float(row["extrinsic_return"]) == float(row["episode_length"]) > 0
     assert picture.exists()
+    by_chance = evaluation_table.rows(evaluation_table.UNIFORM, 0, "cart", episodes)
+    evaluation_table.save(tmp_path / "both.csv", [*rows, *by_chance], {"0": 300, "1": 900}, 0)
+    with open(tmp_path / "both.csv", newline="") as file:
+        frames = [row["checkpoint_frames"] for row in csv.DictReader(file)]
+    assert frames == ["300", *["900"] * 5]
 
 
 def test_frames_that_differ_are_said_from_the_fewest_to_the_most():
-    assert evaluation_table.after([8000, 3200, 8000]) == "after 3,200 to 8,000 frames"
-    assert evaluation_table.after(iter([80, 80])) == "after 80 frames"
+    assert evaluation_table.span([8000, 3200, 8000]) == "3,200 to 8,000"
+    assert evaluation_table.span([80, 80]) == "80"
 
 
 def test_equal_seeds_have_the_interval_of_their_levels_whatever_rounding_makes_of_their_mean():

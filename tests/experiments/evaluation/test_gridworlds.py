@@ -57,7 +57,7 @@ def test_a_world_with_rules_of_its_own_is_evaluated_alone(tmp_path):
     assert {row.environment for row in rows} == {*names}
     assert [row.method for row in rows] == ["cbet"] * 3 + ["untrained"] * 3 + ["uniform"]
     assert all(row.measured["episode_length"].value == 7 for row in rows)
-    evaluation_table.save(tmp_path / "table.csv", rows, {"0": 80}, 0)
+    evaluation_table.save(tmp_path / "table.csv", rows, {"0": 80, "1": 80}, 0)
     header, *lines = (tmp_path / "table.csv").read_text().splitlines()
     assert "share_of_0,share_of_1,share_of_2,action_entropy" in header
     assert len(lines) == len(rows)

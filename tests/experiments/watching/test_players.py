@@ -12,6 +12,7 @@ from rich.console import Console
 from cbet_jax.config import RunSettings
 from cbet_jax.intrinsic import make_intrinsic
 from cbet_jax.runs import checkpoint
+from cbet_jax.runs.checkpoint import Position
 from cbet_jax.runs.directory import RunDirectory
 from cbet_jax.runs.metrics_table import HEADER
 from cbet_jax.runs.saved_policies import load_params
@@ -48,14 +49,20 @@ def test_a_seed_of_a_run_is_loaded_with_the_networks_of_its_method(method, tmp_p
 def test_a_policy_kept_without_its_methods_networks_has_no_known_reward(folder, frames, tmp_path):
     settings = replace(RunSettings(replace(PRESETS["smoke"].train, method="rnd")), seeds=SEEDS)
     directory, world = save_run(tmp_path, settings), corridor(explore=True)
-    arrays, position = checkpoint.read_arrays(checkpoint.checkpoints(directory.checkpoints)[-1])
-    of_seeds = {FRAMES: np.array([30, 50])} if folder == "best" else {}
-    checkpoint.save(tmp_path / folder, arrays | of_seeds, position)
+    directory.checkpoints.rename(tmp_path / folder)
     player = players.saved_player(directory, settings, world, 0, frames, Console())
     assert player.intrinsic_params == ()
     played = SimpleNamespace(steps=SimpleNamespace(action=jnp.zeros(2, int)))
     assert jnp.isnan(player.intrinsic.reward((), played)).all()
-    assert player.title == f"rnd, seed 0, {'best by 30' if of_seeds else 0} frames"
+    assert player.title == f"rnd, seed 0, {'best by ' * (folder == 'best')}0 frames"
+
+
+def test_a_title_has_the_frames_of_its_own_seeds_best_policy(tmp_path):
+    directory = save_run(tmp_path)
+    arrays, _ = checkpoint.read_arrays(checkpoint.checkpoints(directory.checkpoints)[-1])
+    checkpoint.save(directory.best, arrays | {FRAMES: np.array([30, 50])}, Position(1, 50))
+    titled = players.describe(directory.settings(), 0, load_params(directory))
+    assert titled == "cbet, seed 7, best by 30 frames"
 
 
 def test_a_run_is_shown_where_it_interacts_most_in_the_end(tmp_path):
