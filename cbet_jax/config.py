@@ -161,7 +161,7 @@ class AuxiliarySettings:
     squared_norms: Static[bool] = False  # square norms in rewards and losses, as the paper does
     #: decay their learning rate as the policy's (the published code does not)
     decay_rate: Static[bool] = False
-    #: newest views of an episode that NGU and RE3 remember (None: those of the longest episode)
+    #: newest views of an episode that NGU and RE3 remember, at least 10 (None: the longest one's)
     episode_views: Static[PositiveInt | None] = None
     #: at an episode's end they see its final view (no: the next episode's first one, as published)
     final_views: Static[bool] = False

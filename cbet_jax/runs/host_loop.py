@@ -30,6 +30,7 @@ from cbet_jax.runs import (
     progress_bar,
 )
 from cbet_jax.runs.devices import compiled_quickly
+from cbet_jax.runs.directory import path_at
 from cbet_jax.runs.metrics_table import Chunk
 from cbet_jax.runs.run_files import Run, RunFiles
 from cbet_jax.runs.save_clock import SaveClock
@@ -161,9 +162,19 @@ class _Loop:
         self.done = self.runs[0].position.iterations
         for run in self.runs:
             run.restore_task()
+        self._tell_of_policies_passed()
         if states[0] is None or len(states) == 1:
             return states[0]
         return jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *states)
+
+    def _tell_of_policies_passed(self) -> None:
+        """Say which policies cannot be kept, since a resumed run has passed their frames."""
+        for at in self.host.keep_at:
+            kept_at = -(-at // self.chunk_frames) * self.chunk_frames
+            folders = [run.directory.policies for run in self.runs]
+            there = all(path_at(folder, kept_at).exists() for folder in folders)
+            if kept_at <= self.runs[0].position.frames and not there:
+                self.say(f"no policies are kept at {at:,} frames: the run has passed them")
 
     def compile(self, state: TrainState | None, stop: Stop) -> tuple[Advance, TrainState]:
         """Compile the training step; without a state, make the first one."""

@@ -68,12 +68,7 @@ class RunFiles:
                 return None
             self._session.refuse_other_surroundings()
             metrics_table.rows_until(self.directory.metrics, loaded.position)
-            for path in loaded.damaged:
-                aside = set_aside(path).name
-                self._say(
-                    f"checkpoint {path} is damaged: set aside as {aside}, "
-                    f"continuing from {loaded.path.name}"
-                )
+            self._set_aside(loaded)
             return loaded.path.name
 
         try:
@@ -126,7 +121,17 @@ class RunFiles:
         """
         if self.task and self.position.iterations:
             files = self.directory.best, self.directory.metrics
-            self.task.restore(*files, self.position, self.settings.chunk)
+            if best := self.task.restore(*files, self.position, self.settings.chunk):
+                multihost.on_first(partial(self._set_aside, best))
+
+    def _set_aside(self, loaded: Loaded[Any]) -> None:
+        """Set aside what was damaged, and say so; a new save may need its name."""
+        for path in loaded.damaged:
+            aside = set_aside(path).name
+            self._say(
+                f"checkpoint {path} is damaged: set aside as {aside}, "
+                f"continuing from {loaded.path.name}"
+            )
 
     def begin(self) -> None:
         """Write the settings of a lengthened run, and open its trackers."""

@@ -4,12 +4,12 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from cbet_jax.runs import checkpoint, metrics_table
-from cbet_jax.runs.checkpoint import Position
+from cbet_jax.runs.checkpoint import Loaded, Position
 from cbet_jax.runs.metrics_table import Chunk
 
 RECENT_FRAMES = 200_000  # means are over the episodes of these last frames, or of the last chunk
@@ -149,7 +149,9 @@ class TaskRecord:
             checkpoint.save_new(folder, arrays, Position(0, int(self.best_frames.max())), kept=2)
         self.is_new = False
 
-    def restore(self, folder: Path, metrics: Path, position: Position, chunk: int) -> None:
+    def restore(
+        self, folder: Path, metrics: Path, position: Position, chunk: int
+    ) -> Loaded[Any] | None:
         """Read the best policies, and the rows of metrics until a checkpoint's position.
 
         Args:
@@ -158,13 +160,16 @@ class TaskRecord:
             position: of the checkpoint.
             chunk: iterations in a chunk.
 
+        Returns:
+            The file of the best policies that was read (None: there is none).
+
         Raises:
             RunDirectoryError: a file is damaged.
         """
         columns = metrics_table.read(metrics)
         ended = any(column.values.any() for column in columns.get("episodes", {}).values())
         if ended and not {"success", "extrinsic_return"} <= columns.keys():
-            return  # a world lacks one of them: `add` counts nothing
+            return None  # a world lacks one of them: `add` counts nothing
         each = position.frames // position.iterations  # frames of an iteration
         first = min(columns.get("episodes", [0]))  # seed
         seeds = len(self.best_return)
@@ -181,3 +186,4 @@ class TaskRecord:
             arrays = found.state
             self.best_return, self.best_success = arrays.pop(RETURN), arrays.pop(SUCCESS)
             self.best_frames, self.best = arrays.pop(FRAMES), arrays
+        return found

@@ -95,12 +95,14 @@ def make_world(
     Raises:
         UnknownEnvironment: a name is unknown.
         UnsupportedEnvironment: your `World` fails, or is not the only one.
-        ValueError: policies cannot see so, or there are no names or worlds.
+        ValueError: policies cannot see so, or there are no names, worlds or levels.
     """
     if isinstance(names, str) or not names:
         raise ValueError(f"names must be a list of environments, not {names!r}")
     if not hasattr(num_worlds, "__index__") or not 1 <= num_worlds < 2**31:
         raise ValueError(f"num_worlds must be a whole number, at least 1, not {num_worlds!r}")
+    if levels_per_world is not None and levels_per_world < 1:
+        raise ValueError(f"levels_per_world must be at least 1, not {levels_per_world!r}")
     if any(map(own_worlds.is_whole_world, names)):
         if view_options:
             raise UnsupportedEnvironment(names[0], "it has views of its own: leave the view out")

@@ -288,6 +288,19 @@ def test_a_damaged_checkpoint_falls_back_to_the_last_good_one(unbroken, stopped,
     assert stopped.metrics.read_bytes() == unbroken.metrics.read_bytes()
 
 
+def test_policies_that_a_resumed_run_has_passed_are_told(stopped, capsys):
+    """Unless they were kept before."""
+    capsys.readouterr()
+    for _ in range(2):
+        keep = (str(number * CHUNK_FRAMES) for number in (2, 5))
+        resume(stopped, *RARELY, "--until", str(5 * CHUNK_FRAMES), "--keep-at", *keep)
+        assert capsys.readouterr().out.count("no policies are kept") == 1
+    assert [path.name for path in checkpoints(stopped.policies)] == [f"{5 * CHUNK_FRAMES:013d}"]
+    (stopped.policies / f"{2 * CHUNK_FRAMES:013d}").mkdir()
+    resume(stopped, "--keep-at", str(2 * CHUNK_FRAMES))
+    assert "no policies are kept" not in capsys.readouterr().out
+
+
 def all_checkpoints(directory):
     for path in checkpoints(directory.checkpoints):
         cut(path)

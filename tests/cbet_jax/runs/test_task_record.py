@@ -1,12 +1,17 @@
 """The record of a task: its best policies, a fall, and the ends that rules ask for."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from cbet_jax.config import RunSettings
 from cbet_jax.runs import metrics_table
 from cbet_jax.runs.checkpoint import Position
-from cbet_jax.runs.directory import checkpoints
+from cbet_jax.runs.directory import RunDirectory, checkpoints
+from cbet_jax.runs.run_files import Run, RunFiles
 from cbet_jax.runs.task_record import EarlyEnd, TaskRecord
+from experiments.common.presets import PRESETS
 from tests.support.damage import cut
 
 CHUNK = 100_000  # frames
@@ -147,3 +152,31 @@ def test_a_damaged_best_is_replaced_by_the_one_before(tmp_path):
         restored.restore(best, metrics, position, 1)
         assert (restored.best["policy"] == expected).all()
     assert older.name < newest.name
+
+
+def test_a_damaged_best_is_set_aside_so_that_it_can_be_saved_again(tmp_path):
+    train = replace(PRESETS["smoke"].train, extrinsic_weight=1.0)
+    settings, said = RunSettings(train, ("LavaGapS5",), 1, chunk=1), []
+    directory = RunDirectory(tmp_path / "run")
+    directory.create(settings)
+    for number in (1, 2):
+        record = played([(0.2,)] * number)
+        record.save(directory.best)
+    older, newest = checkpoints(directory.best)
+    cut(newest)
+    with metrics_table.table(directory.metrics, 0, Position()) as rows:
+        ended = chunk((0.2,), train.worlds)
+        position = Position(1, CHUNK, rows.append(ended, 0, CHUNK), "")
+    run = RunFiles(Run(directory, settings), 0, said.append, EarlyEnd())
+    run.position = position
+    run.restore_task()
+    aside = f"{newest.name}.damaged-1"
+    assert said == [
+        f"checkpoint {newest} is damaged: set aside as {aside}, continuing from {older.name}"
+    ]
+    assert (directory.best / aside).is_dir()
+    run.task.keep(run.task.add(2 * CHUNK, ended), {"policy": np.full((1, 2), 2)})
+    run.task.save(directory.best)
+    assert checkpoints(directory.best) == [older, newest]
+    run.task.restore(directory.best, directory.metrics, position, 1)
+    assert (run.task.best["policy"] == 2).all()
