@@ -41,12 +41,12 @@ def bootstrap(statistic: Callable[..., Any], *several: Scores) -> tuple[Any, Any
         statistic: takes as many scores as are given.
         *several: scores of the same tasks.
     """
-    random = np.random.default_rng(0)
-
-    def again(scores: Scores) -> list[np.ndarray]:
-        return [task[random.integers(len(task), size=len(task))] for task in scores]
-
-    drawn = [statistic(*map(again, several)) for _ in range(SAMPLES)]
+    runs = [len(task) for scores in several for task in scores]
+    bounds = np.tile(np.repeat(runs, runs), (SAMPLES, 1))  # of the index of each run drawn
+    drawn = []
+    for sample in np.random.default_rng(0).integers(bounds):
+        of_tasks = iter(np.split(sample, np.cumsum(runs)))
+        drawn.append(statistic(*([task[next(of_tasks)] for task in each] for each in several)))
     low, high = np.quantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
     return statistic(*several), low, high
 

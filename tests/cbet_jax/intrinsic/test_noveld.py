@@ -48,13 +48,13 @@ def test_which_ends_are_paid_does_not_depend_on_other_sequences():
     view, final = np.zeros((9, 2)), np.full((8, 2), 255)
     signal = {"states": jnp.ones((8, 2), jnp.uint32)}
     played = timed_out(trajectory(view, np.zeros((8, 2)), signal=signal), ended, final)
-    method = noveld(settings(False), 2)
-    together, _ = method.reward_and_loss(PARAMS, played)
+    reward_and_loss = jax.jit(noveld(settings(False), 2).reward_and_loss)  # compiled as a whole
+    together, _ = reward_and_loss(PARAMS, played)
     np.testing.assert_array_equal(np.asarray(together > 0)[:, 0], np.arange(8) == 1)
     for actor in range(2):
         of_one = lambda leaf: leaf[:, actor : actor + 1]  # noqa: B023, E731
         alone = jax.tree.map(of_one, played._replace(initial_state=()))
-        reward, _ = method.reward_and_loss(PARAMS, alone)
+        reward, _ = reward_and_loss(PARAMS, alone)
         np.testing.assert_array_equal(reward[:, 0], together[:, actor])
 
 

@@ -10,7 +10,14 @@ import jax
 import pytest
 
 from cbet_jax.config import TrainSettings
-from cbet_jax.runs.devices import fewest_sequences, fits, most, of_each_host, use_cpu
+from cbet_jax.runs.devices import (
+    compiled_quickly,
+    fewest_sequences,
+    fits,
+    most,
+    of_each_host,
+    use_cpu,
+)
 from experiments import minigrid_pretrain
 from experiments.common.presets import PRESETS
 from tests.support.corridor_runs import ARGUMENTS
@@ -103,3 +110,12 @@ def test_devices_that_are_not_there_are_refused(devices, expected, tmp_path, cap
 def test_devices_belong_to_one_host(tmp_path, capsys):
     arguments = [*ARGUMENTS, "--out", str(tmp_path), "--devices", "2", "--distributed"]
     assert "leave --devices out" in refused(minigrid_pretrain.main, arguments, capsys)
+
+
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [("", {"xla_backend_optimization_level": 1}), ("--xla_backend_optimization_level=0", {})],
+)
+def test_a_level_of_optimization_that_was_chosen_is_kept(flags, expected, monkeypatch):
+    monkeypatch.setenv("XLA_FLAGS", flags)
+    assert compiled_quickly() == expected

@@ -85,8 +85,8 @@ def test_smaller_grids_have_walls_around_them_and_larger_ones_are_refused():
     levels = levels_of(small.name, jax.random.key(0), 1)
     level = jax.tree.map(lambda leaf: leaf[0], levels)
     state = jax.tree.map(lambda leaf: leaf[None], start(enlarge(level, 35, 35)))
-    alone = observer_of([small], view="full").see(state)
-    (shown,) = np.asarray(observer.see(state))
+    alone = jax.jit(observer_of([small], view="full").see)(state)
+    (shown,) = np.asarray(jax.jit(observer.see)(state))
     np.testing.assert_array_equal(shown[: small.width, : small.height], alone[0])
     assert (shown[small.width :] == [2, 5, 0]).all()  # grey walls
     with pytest.raises(UnsupportedEnvironment, match="25 x 25 cells is larger than the 7 x 7"):

@@ -34,7 +34,22 @@ def world_of(environments: tuple[str, ...]) -> World:
     return replace(world, step=step)
 
 
-@pytest.mark.parametrize(("environments", "count"), [(QUICK, 1), slow(PRESET.environments, 3)])
+def test_it_has_the_parameters_and_metrics_of_the_laptop_preset():
+    """Only traced: slow tests compare the numbers."""
+    world = world_of(QUICK)
+    program = make_program(PRESET.train, world, seeds=1, iterations_per_chunk=1)
+    theirs, their_metrics = jax.eval_shape(lambda: program.advance(program.init(seed_keys(1))))
+    ours, metrics = jax.eval_shape(
+        lambda: single_file.iterate(world, single_file.begin(world, jax.random.key(0)))
+    )
+    assert their_metrics.keys() >= metrics.keys() >= {"policy_loss", "value_loss", "interactions"}
+    parameters = jax.tree.leaves(theirs.learner.policy)
+    assert len(parameters) > 10
+    for one, other in zip(jax.tree.leaves(ours.params), parameters, strict=True):
+        assert one.size == other.size
+
+
+@pytest.mark.parametrize(("environments", "count"), [slow(QUICK, 1), slow(PRESET.environments, 3)])
 def test_it_trains_as_the_laptop_preset_does(environments, count):
     """In so many iterations, of four updates each."""
     world = world_of(environments)
