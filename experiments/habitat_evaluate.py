@@ -52,7 +52,8 @@ class HabitatEvaluateOptions:
     checkpoint: Checkpoint = None  # frames of the checkpoint (None: the newest)
     #: folder of the table and its pictures (None: the run's directory; of several, runs/)
     out: Path | None = None
-    up: Axis | None = None  # axis that points up in the files (None: as in the run)
+    #: axis that points up in the files (None: with --scenes as in the run, else as a file says)
+    up: Axis | None = None
     #: the run's simulator again, where it is a file: a file is code, which no run names by itself
     simulator: str | None = None
     simulator_python: str | None = None  # the interpreter that the simulator is installed in

@@ -13,7 +13,7 @@ from experiments.common import cli
 from experiments.common.commands import AND
 from experiments.common.opening import read
 from experiments.common.refusals import NOT_FINITE
-from experiments.common.screen import Screen
+from experiments.common.screen import Screen, say
 from experiments.common.training_options import Asked, Experiment, TrainingOptions
 
 
@@ -32,6 +32,8 @@ def main[O: TrainingOptions](
             groups = [[Asked(*read(experiment, arguments), tuple(arguments))]]
         else:
             groups = with_common_checkpoints(unfinished(experiment, arguments))
+            if not groups:
+                say(console, "all of these runs had already finished")
         from experiments.common.training import train_group  # imported here: it takes seconds
 
         troubles = [line for group in groups for line in train_group(experiment, group, console)]
@@ -45,6 +47,8 @@ def unfinished[O: TrainingOptions](
     """Return the unfinished runs of a command line, and refuse runs that cannot be joined."""
     if not experiment.together:
         raise SettingsError(f"{experiment.module} trains one run at a time: leave {AND} out")
+    if all(word == AND for word in arguments):
+        raise SettingsError(f"{AND} joins runs: give their options")
     left: dict[Path, Asked[O]] = {}  # by directory
     for is_and, words in itertools.groupby(arguments, lambda word: word == AND):
         if is_and:

@@ -56,7 +56,7 @@ def read(words: Sequence[str]) -> list[Run]:
     """Read the runs that words name, as `RUN` or `NAME=RUN`.
 
     Raises:
-        SettingsError: two runs have the same name.
+        SettingsError: two runs have the same name, or a word lacks one.
         RunDirectoryError: a directory holds no run, or is damaged.
     """
     split = [_name_and_path(word) for word in words]
@@ -75,6 +75,8 @@ def _name_and_path(word: str) -> tuple[str, Path]:
     places = [place for place, letter in enumerate(word) if letter == "="]
     folders = [place for place in places if Path(word[place + 1 :]).is_dir()]
     place = folders[0] if folders else places[-1]
+    if not place or place == len(word) - 1:
+        raise SettingsError(f"{word!r} lacks a name or a run: say NAME=RUN")
     return word[:place], given_run(Path(word[place + 1 :]))
 
 

@@ -60,12 +60,13 @@ class Result(NamedTuple):
 
 
 def write(path: Path, results: list[Result]) -> None:
-    """Save the table atomically, the study's settings with all of their digits."""
-    rows = (
-        (*row[:-1], f"{row.value:.{EXACT}g}" if row.stage == STUDY else float(row.value))
-        for row in results
-    )
-    write_table(path, Result._fields, rows, again=True)
+    """Save the table atomically, settings and whole numbers with all of their digits."""
+
+    def rounded(row: Result) -> str | float:
+        exact = row.stage == STUDY or float(row.value).is_integer()
+        return f"{row.value:.{EXACT}g}" if exact else float(row.value)
+
+    write_table(path, Result._fields, ((*row[:-1], rounded(row)) for row in results), again=True)
 
 
 def write_again(path: Path, results: list[Result]) -> Path | None:
@@ -125,13 +126,17 @@ def read_together(paths: Iterable[Path]) -> list[Result]:
     """
     found: dict[Result, Result] = {}
     actors: dict[tuple[str, str, str], int] = {}
+    preset = ""
     for path in paths:
         for row in read(Path(os.path.realpath(path))):  # the user may name a link
             run = f"{row.setup} {row.method}"
             there = actors.setdefault((row.stage, run, row.environment), row.actors)
             earlier = found.setdefault(row._replace(value=0.0), row).value
             said = ""
-            if there != row.actors:
+            preset = preset or (row.method if row.stage == STUDY else "")
+            if row.stage == STUDY and row.method != preset:
+                said = f"is of a study with the preset {row.method}, those before have {preset}"
+            elif there != row.actors:
                 said = f"has {row.actors} actors in {run}, those before have {there}"
             elif row.stage == STUDY and row.metric not in MAY_DIFFER and earlier != row.value:
                 said = (

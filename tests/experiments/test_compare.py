@@ -90,6 +90,8 @@ def test_what_cannot_be_compared_is_refused(tmp_path, capsys):
         "give two or more runs": [one],
         "two runs are called 'a'": [f"a={one}", f"a={other}"],
         "is given twice": [one, one],
+        "lacks a name or a run": [one, f"={other}"],
+        "'b=' lacks a name or a run": [one, "b="],
         "empty holds no run": [one, str(tmp_path / "empty")],
         "until must be in 1..1200": [one, f"b={other}", "--until", "1300"],
         "policy has no learning curves": [one, str(tmp_path / "policy")],

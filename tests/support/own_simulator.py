@@ -1,7 +1,8 @@
 """A simulator that needs numpy alone, and fails as its scene's name says it should.
 
 Scenes are words: `fine`; `silent` or `dead` (at the third step); `always_dead`; `stillborn`;
-`silent_start`; `bad_scene`; `nowhere` (to begin); `talkative`.
+`silent_start`; `bad_scene`; `nowhere` (to begin); `talkative`. At the heights of `WRONG` it shows
+something wrong, and so is its map with cells of `WRONG_CELL` metres.
 """
 
 import os
@@ -22,6 +23,13 @@ from envs.habitat.simulator import (
 
 OWN = __file__  # as --simulator is given it
 BAD_STEP = 3
+WRONG = {
+    1.0: {"view": np.full(VIEW_SHAPE, 0.5)},
+    2.0: {"view": np.full(VIEW_SHAPE, 300)},
+    3.0: {"panorama": np.zeros((*PANORAMA_SHAPE[:-1], 1), np.uint8)},
+    4.0: {"pose": Pose((float("nan"), 0.0, 0.0), 0.0)},
+}
+WRONG_CELL = 2.0
 
 
 class OwnSimulator:
@@ -50,7 +58,7 @@ class OwnSimulator:
         if pose.position[0] < 0:
             raise SimulatorError("that is outside")
         self.pose = pose
-        return self._observation()
+        return self._observation()._replace(**WRONG.get(pose.position[1], {}))
 
     def step(self, action):
         self.steps += 1
@@ -72,7 +80,8 @@ class OwnSimulator:
             os.write(1, b"nor is this\n")
 
     def floor_map(self, cell):
-        walkable = np.ones((int(4 / cell), int(30 / cell)), bool)
+        kind = float if cell == WRONG_CELL else bool
+        walkable = np.ones((int(4 / cell), int(30 / cell)), kind)
         return FloorMap((-1.0, 0.0), cell, walkable, np.full((*walkable.shape, 3), 7, np.uint8))
 
     def close(self):

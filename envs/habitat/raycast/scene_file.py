@@ -21,10 +21,13 @@ def read(stage: Stage) -> Mesh:
     """Read the triangles of a scene, rotated into its frame.
 
     Raises:
-        SimulatorError: the file is missing or damaged, or has no triangles.
+        SimulatorError: the file is missing or damaged, has no triangles, or is scaled.
     """
     path = stage.path
     check_file(path)
+    scale = stage.settings.get("units_to_meters", 1), *np.ravel(stage.settings.get("scale", 1))
+    if any(number != 1 for number in scale):
+        raise SimulatorError(f"{path} is scaled by its description: the ray caster takes metres")
     try:
         pieces = list(_pieces(trimesh.load_scene(path, process=False)))
     except Exception as error:  # each reader raises its own

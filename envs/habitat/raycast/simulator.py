@@ -31,6 +31,7 @@ from envs.habitat.simulator import (
     turn,
 )
 
+_LARGEST_AREA = 20_000.0  # square metres of a scene; a larger one's floor would fill the memory
 _CUT_HEIGHT = 1.7  # metres above the floor; higher parts are not on the map
 _MARGIN = 0.5  # metres around the floor on the map
 
@@ -139,12 +140,15 @@ def _open_stage(mesh: Mesh, stage: Stage, agent: AgentSize, panoramas: bool) -> 
         except SimulatorError:
             return 0.0
 
+    width, height, depth = np.ptp(mesh.vertices, axis=0).tolist()
+    if width * depth > _LARGEST_AREA or width * height > _LARGEST_AREA:  # it may lie on its side
+        size = f"{width:.0f} x {height:.0f} x {depth:.0f} m"
+        raise SimulatorError(f"{stage.path} has {size}: are its lengths in metres?")
     try:
         opened = Raycast(mesh, agent, panoramas=panoramas)
     except SimulatorError as error:
         raise too_little_floor(stage.path, 0.0) from error
     area = opened.floor.area.area
     check_area(stage.path, area)
-    width, height, depth = np.ptp(mesh.vertices, axis=0).tolist()
     check_upright(stage, (width, height, depth), area, area_in)
     return opened

@@ -191,21 +191,40 @@ class _Served:
         raise ValueError(f"unknown request {do!r}")
 
     def _show(self, observation: Any) -> dict:
-        self._view[...] = observation.view
-        self._panorama[...] = observation.panorama
-        return {"position": observation.pose.position, "heading": observation.pose.heading}
+        from envs.habitat.simulator import SimulatorError
+
+        pose = observation.pose
+        if not all(map(math.isfinite, (*pose.position, pose.heading))):
+            raise SimulatorError(f"the simulator's pose has a number that is not finite: {pose}")
+        self._view[...] = _checked("view", observation.view, self._view.shape)
+        self._panorama[...] = _checked("panorama", observation.panorama, self._panorama.shape)
+        return {"position": pose.position, "heading": pose.heading}
+
+
+def _checked(name: str, array: Any, shape: tuple, dtype: str = "uint8") -> Any:
+    """Return an array of a simulator, unless it would become another one in shared memory."""
+    import numpy as np
+
+    from envs.habitat.simulator import SimulatorError
+
+    array = np.asarray(array)
+    if (array.shape, array.dtype) != (shape, dtype):
+        said = f"{dtype}{[*shape]}, not {array.dtype}{[*array.shape]}"
+        raise SimulatorError(f"the simulator's {name} must be {said}")
+    return array
 
 
 def _as_json(floor_map: Any) -> dict:
-    def text(array: Any) -> str:
-        return base64.b64encode(array.tobytes()).decode()
+    def text(name: str, array: Any, shape: tuple, dtype: str) -> str:
+        return base64.b64encode(_checked(name, array, shape, dtype).tobytes()).decode()
 
+    shape = floor_map.walkable.shape
     return {
         "corner": floor_map.corner,
         "cell": floor_map.cell,
-        "shape": floor_map.walkable.shape,
-        "walkable": text(floor_map.walkable),
-        "picture": text(floor_map.picture),
+        "shape": shape,
+        "walkable": text("walkable floor", floor_map.walkable, shape, "bool"),
+        "picture": text("picture of the floor", floor_map.picture, (*shape, 3), "uint8"),
     }
 
 

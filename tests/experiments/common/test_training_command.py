@@ -8,11 +8,13 @@ from cbet_jax import own_code
 from cbet_jax.intrinsic import METHODS
 from cbet_jax.runs.directory import RunDirectory
 from experiments import minigrid_pretrain
+from experiments.common import training_command
 from experiments.common.commands import AND
 from tests.support.fake_program import fake_program
 from tests.support.own_method import own_method
 from tests.support.own_world import forget, own_world
 from tests.support.refusal import refused
+from tests.support.saved_runs import save_run
 from tests.support.tiny import ARGUMENTS, CHUNK_FRAMES
 
 BONUS = """
@@ -158,3 +160,13 @@ def test_runs_that_cannot_be_joined_leave_nothing(second, tmp_path, capsys):
     said = refused(minigrid_pretrain.main, joined, capsys)
     assert ("is not empty" if second == "occupied" else "have the directory") in said
     assert not (tmp_path / "new").exists()
+
+
+def test_joined_runs_that_had_all_finished_are_said_to_have(tmp_path, capsys, monkeypatch):
+    finished = save_run(tmp_path / "run")
+    settings = finished.settings()
+    monkeypatch.setattr(training_command, "saved_frames", lambda run: {settings.train.frames})
+    words = ["--out", str(finished.root), "--resume"]
+    minigrid_pretrain.main([*words, AND, *words])
+    assert capsys.readouterr().out == "all of these runs had already finished\n"
+    assert f"{AND} joins runs" in refused(minigrid_pretrain.main, [AND], capsys)

@@ -83,6 +83,22 @@ def test_tables_of_several_studies_are_read_as_one(tmp_path):
             results.read_together([first, third])
 
 
+def test_tables_of_studies_with_other_presets_are_reported_apart(tmp_path):
+    first, second = tmp_path / "first.csv", tmp_path / "second.csv"
+    asked = Result(STUDY, "", "laptop", 0, "", "budget", 0, 0, 24e6)
+    results.write(first, [asked])
+    results.write(second, [asked._replace(method="smoke", value=8000.0)])
+    with pytest.raises(RunDirectoryError, match="the preset smoke, those before have laptop"):
+        results.read_together([first, second])
+
+
+def test_a_table_keeps_every_digit_of_whole_numbers(tmp_path):
+    reached = Result("transfer", "MultiEnv", "cbet", 0, "Unlock", "frames", 10, 128, 12_345_678.0)
+    third = reached._replace(metric="success", value=1 / 3)
+    results.write(tmp_path / "results.csv", [reached, third])
+    assert results.read(tmp_path / "results.csv") == [reached, third._replace(value=0.333333)]
+
+
 def test_actors_are_those_of_pretraining():
     evaluated = Result(EVALUATION, "MultiEnv", "cbet", 0, "Unlock", "success_rate", 50, 16, 0.7)
     task = evaluated._replace(stage=TRANSFER_STAGE, actors=128)

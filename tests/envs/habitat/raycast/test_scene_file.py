@@ -120,6 +120,18 @@ def test_a_description_beside_the_scene_says_which_way_is_up(tmp_path, given) ->
     assert vertices.min(axis=0).tolist() == [0, 0, -2]
 
 
+@pytest.mark.parametrize("scale", [{"units_to_meters": 0.01}, {"scale": [1, 2, 1]}, {"scale": "x"}])
+def test_a_description_that_scales_the_scene_is_refused(tmp_path, scale) -> None:
+    room().export(tmp_path / "scene.glb")
+    config = {"render_asset": "scene.glb", "up": [0, 1, 0], "front": [0, 0, -1]}
+    described = tmp_path / "scene.stage_config.json"
+    described.write_text(json.dumps({**config, "units_to_meters": 1.0, "scale": [1, 1, 1]}))
+    assert np.ptp(read(described).vertices, axis=0).tolist() == [4.0, 2.5, 4.0]
+    described.write_text(json.dumps({**config, **scale}))
+    with pytest.raises(SimulatorError, match=r"scaled by its description: .* takes metres"):
+        read(described)
+
+
 def test_damaged_files_are_named(tmp_path) -> None:
     room().export(tmp_path / "whole.glb")
     whole = (tmp_path / "whole.glb").read_bytes()

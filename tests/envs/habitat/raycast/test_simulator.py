@@ -151,6 +151,17 @@ def test_says_so_where_a_scene_is_not_there_or_has_no_floor(tmp_path, mesh, mess
         open_scene(str(tmp_path / "x.glb"))
 
 
+@pytest.mark.parametrize("turn", [0, 90])
+def test_a_scene_in_centimetres_is_refused(tmp_path, turn) -> None:
+    """The cells of its floor would fill the memory."""
+    mesh = room(6, 5, 3)
+    mesh.apply_transform(trimesh.transformations.rotation_matrix(np.radians(turn), (1, 0, 0)))
+    mesh.apply_scale(100)
+    mesh.export(tmp_path / "scene.glb")
+    with pytest.raises(SimulatorError, match=r"scene.glb has 600 x .* in metres\?"):
+        open_scene(str(tmp_path / "scene.glb"))
+
+
 def test_a_scene_on_its_side_is_refused_and_opens_with_its_axis(tmp_path) -> None:
     flat = four_walls().to_geometry()
     flat.apply_transform(trimesh.transformations.rotation_matrix(np.pi / 2, (1, 0, 0)))

@@ -20,7 +20,7 @@ from envs.habitat.workers.pool import MAX_LOSSES, WorkerPool
 from envs.habitat.workers.process import Settings, environment
 from tests.support.ask_workers import reset, step, teleport
 from tests.support.families import others_slow, slow
-from tests.support.own_simulator import OWN
+from tests.support.own_simulator import OWN, WRONG, WRONG_CELL
 from tests.support.scenes import box
 
 KEPT_OUT = ("JAX_PLATFORMS", "XLA_FLAGS", "CUDA_VISIBLE_DEVICES", "PYTHONHOME")
@@ -207,6 +207,25 @@ def test_an_error_is_told_and_the_simulator_goes_on(workers_of) -> None:
     with pytest.raises(SimulatorError, match="that is outside"):
         teleport(workers, [Pose((-1.0, 0.0, 0.0), 0.0), Pose((1.0, 0.0, 0.0), 0.0)])
     assert reset(workers, [4, 5])[1].position == (5.0, 0.0, 1.0)
+    assert workers.restarts == 0
+
+
+def test_what_shared_memory_would_change_is_refused(workers_of) -> None:
+    """Images of floats, of too large numbers or of one colour, and a place that is none."""
+    workers = workers_of(own(), 2)
+    refusals = {
+        1.0: r"view must be uint8\[64, 64, 3\], not float64\[64, 64, 3\]",
+        2.0: r"view must be uint8\[64, 64, 3\], not int64",
+        3.0: r"panorama must be .*, not uint8\[4, 64, 64, 1\]",
+        4.0: r"pose has a number that is not finite",
+    }
+    assert refusals.keys() == WRONG.keys()
+    for height, said in refusals.items():
+        with pytest.raises(SimulatorError, match=said):
+            teleport(workers, [Pose((1.0, height, 0.0), 0.0), Pose((1.0, 0.0, 0.0), 0.0)])
+    with pytest.raises(SimulatorError, match=r"walkable floor must be bool\[2, 15\], not float64"):
+        workers.floor_map(WRONG_CELL)
+    assert workers.floor_map(1.0).walkable.shape == (4, 30)
     assert workers.restarts == 0
 
 
