@@ -72,7 +72,7 @@ def _encode_reals(bounds: Bounds, shape: tuple[int, ...]) -> Callable[[Array], A
     with np.errstate(over="ignore", invalid="ignore"):
         finite = np.isfinite(high - low).all()  # as float32, so is what is clipped
     if not (finite and (low < high).all()):
-        raise ValueError("bounds and what is between them must be finite, each low below its high")
+        raise ValueError("bounds and their ranges must be finite, each low below its high")
 
     def encode(observation: Array) -> UInt8[Array, "N *shape 1"]:
         share = (jnp.clip(observation, low, high) - low) / (high - low)

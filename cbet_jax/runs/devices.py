@@ -57,7 +57,7 @@ def use_cpu(devices: int | None = None) -> None:
 
 
 def compiled_quickly() -> dict[str, int]:
-    """Return XLA's options for a program that runs once: compile fast, unless its flags say how.
+    """Return XLA's options for a program that runs once: compile fast, unless `XLA_FLAGS` says how.
 
     Its numbers stay the same to the last bit; at level 0 sums of products would be rounded
     differently.

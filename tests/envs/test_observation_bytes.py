@@ -56,7 +56,7 @@ def test_counts_may_tell_fewer_levels_apart():
         (jax.ShapeDtypeStruct((2,), jnp.float32), {"bounds": (1, 1)}, "each low below its high"),
         (jax.ShapeDtypeStruct((2,), jnp.float32), {"bounds": (0, np.inf)}, "finite"),
         (jax.ShapeDtypeStruct((2,), jnp.int32), {"bounds": (0, np.inf)}, "finite"),
-        (jax.ShapeDtypeStruct((2,), jnp.float32), {"bounds": (-3e38, 3e38)}, "between them"),
+        (jax.ShapeDtypeStruct((2,), jnp.float32), {"bounds": (-3e38, 3e38)}, "their ranges"),
         (jax.ShapeDtypeStruct((2,), jnp.float32), {"bounds": ([1] * 3, [2] * 3)}, r"shape \(2,\)"),
         (jax.ShapeDtypeStruct((2,), jnp.uint8), {"bounds": (300, 400)}, "in uint8's range"),
         (jax.ShapeDtypeStruct((2,), jnp.float32), {"bounds": (0, 1), "levels": 1}, "2 to 256"),

@@ -2,7 +2,7 @@
 
 Scenes are words: `fine`; `silent` or `dead` (at the third step); `always_dead`; `stillborn`;
 `silent_start`; `bad_scene`; `nowhere` (to begin); `talkative`. At the heights of `WRONG` it shows
-something wrong, and so is its map with cells of `WRONG_CELL` metres.
+something wrong; its map with cells of `FLOAT_CELL` metres has floats, with `GREY_CELL` one colour.
 """
 
 import os
@@ -29,7 +29,7 @@ WRONG = {
     3.0: {"panorama": np.zeros((*PANORAMA_SHAPE[:-1], 1), np.uint8)},
     4.0: {"pose": Pose((float("nan"), 0.0, 0.0), 0.0)},
 }
-WRONG_CELL = 2.0
+FLOAT_CELL, GREY_CELL = 2.0, 4.0
 
 
 class OwnSimulator:
@@ -80,9 +80,9 @@ class OwnSimulator:
             os.write(1, b"nor is this\n")
 
     def floor_map(self, cell):
-        kind = float if cell == WRONG_CELL else bool
-        walkable = np.ones((int(4 / cell), int(30 / cell)), kind)
-        return FloorMap((-1.0, 0.0), cell, walkable, np.full((*walkable.shape, 3), 7, np.uint8))
+        walkable = np.ones((int(4 / cell), int(30 / cell)), float if cell == FLOAT_CELL else bool)
+        picture = np.full((*walkable.shape, 1 if cell == GREY_CELL else 3), 7, np.uint8)
+        return FloorMap((-1.0, 0.0), cell, walkable, picture)
 
     def close(self):
         pass

@@ -201,30 +201,33 @@ class _Served:
         return {"position": pose.position, "heading": pose.heading}
 
 
-def _checked(name: str, array: Any, shape: tuple, dtype: str = "uint8") -> Any:
-    """Return an array of a simulator, unless it would become another one in shared memory."""
+def _checked(name: str, array: Any, shape: tuple) -> Any:
+    """Return an image of a simulator as an array, unless its bytes would show another one."""
     import numpy as np
 
     from envs.habitat.simulator import SimulatorError
 
     array = np.asarray(array)
-    if (array.shape, array.dtype) != (shape, dtype):
-        said = f"{dtype}{[*shape]}, not {array.dtype}{[*array.shape]}"
-        raise SimulatorError(f"the simulator's {name} must be {said}")
+    if (array.shape, array.dtype) != (shape, "uint8"):
+        found = f"{array.dtype}{[*array.shape]}"
+        raise SimulatorError(f"the simulator's {name} must be uint8{[*shape]}, not {found}")
     return array
 
 
 def _as_json(floor_map: Any) -> dict:
-    def text(name: str, array: Any, shape: tuple, dtype: str) -> str:
-        return base64.b64encode(_checked(name, array, shape, dtype).tobytes()).decode()
+    import numpy as np
 
-    shape = floor_map.walkable.shape
+    def text(array: Any) -> str:
+        return base64.b64encode(array.tobytes()).decode()
+
+    walkable = np.asarray(floor_map.walkable, bool)
+    picture = _checked("picture of the floor", floor_map.picture, (*walkable.shape, 3))
     return {
         "corner": floor_map.corner,
         "cell": floor_map.cell,
-        "shape": shape,
-        "walkable": text("walkable floor", floor_map.walkable, shape, "bool"),
-        "picture": text("picture of the floor", floor_map.picture, (*shape, 3), "uint8"),
+        "shape": walkable.shape,
+        "walkable": text(walkable),
+        "picture": text(picture),
     }
 
 

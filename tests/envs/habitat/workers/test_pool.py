@@ -20,7 +20,7 @@ from envs.habitat.workers.pool import MAX_LOSSES, WorkerPool
 from envs.habitat.workers.process import Settings, environment
 from tests.support.ask_workers import reset, step, teleport
 from tests.support.families import others_slow, slow
-from tests.support.own_simulator import OWN, WRONG, WRONG_CELL
+from tests.support.own_simulator import FLOAT_CELL, GREY_CELL, OWN, WRONG
 from tests.support.scenes import box
 
 KEPT_OUT = ("JAX_PLATFORMS", "XLA_FLAGS", "CUDA_VISIBLE_DEVICES", "PYTHONHOME")
@@ -223,9 +223,11 @@ def test_what_shared_memory_would_change_is_refused(workers_of) -> None:
     for height, said in refusals.items():
         with pytest.raises(SimulatorError, match=said):
             teleport(workers, [Pose((1.0, height, 0.0), 0.0), Pose((1.0, 0.0, 0.0), 0.0)])
-    with pytest.raises(SimulatorError, match=r"walkable floor must be bool\[2, 15\], not float64"):
-        workers.floor_map(WRONG_CELL)
-    assert workers.floor_map(1.0).walkable.shape == (4, 30)
+    with pytest.raises(SimulatorError, match=r"floor must be uint8\[1, 7, 3\], not .*\[1, 7, 1\]"):
+        workers.floor_map(GREY_CELL)
+    floor = workers.floor_map(FLOAT_CELL).walkable
+    assert floor.shape == (2, 15)
+    assert floor.all()
     assert workers.restarts == 0
 
 
