@@ -42,10 +42,10 @@ def bootstrap(statistic: Callable[..., Any], *several: Scores) -> tuple[Any, Any
         *several: scores of the same tasks.
     """
     runs = [len(task) for scores in several for task in scores]
+    ends, drawn = np.cumsum(runs), []
     bounds = np.tile(np.repeat(runs, runs), (SAMPLES, 1))  # of the index of each run drawn
-    drawn = []
     for sample in np.random.default_rng(0).integers(bounds):
-        of_tasks = iter(np.split(sample, np.cumsum(runs)))
+        of_tasks = iter(np.split(sample, ends))
         drawn.append(statistic(*([task[next(of_tasks)] for task in each] for each in several)))
     low, high = np.quantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
     return statistic(*several), low, high

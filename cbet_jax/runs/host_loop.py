@@ -170,11 +170,19 @@ class _Loop:
     def _tell_of_policies_passed(self) -> None:
         """Say which policies cannot be kept, since a resumed run has passed their frames."""
         for at in self.host.keep_at:
-            kept_at = -(-at // self.chunk_frames) * self.chunk_frames
-            folders = [run.directory.policies for run in self.runs]
-            there = all(path_at(folder, kept_at).exists() for folder in folders)
-            if kept_at <= self.runs[0].position.frames and not there:
+            frames = self._end_of_chunk(at)
+            paths = [path_at(run.directory.policies, frames) for run in self.runs]
+            if frames <= self._frames and not all(path.exists() for path in paths):
                 self.say(f"no policies are kept at {at:,} frames: the run has passed them")
+
+    def _end_of_chunk(self, frames: int) -> int:
+        """Return the frames at the end of the first chunk that reaches some frames."""
+        return -(-frames // self.chunk_frames) * self.chunk_frames
+
+    @property
+    def _frames(self) -> int:
+        """Frames that each seed has played."""
+        return self.done * self.program.frames_per_iteration
 
     def compile(self, state: TrainState | None, stop: Stop) -> tuple[Advance, TrainState]:
         """Compile the training step; without a state, make the first one."""
@@ -242,15 +250,14 @@ class _Loop:
             name: np.concatenate([values[:, agents] for agents in sound], axis=1)
             for name, values in chunk.items()
         }
-        frames = self.done * self.program.frames_per_iteration
-        self._display.update(frames, metrics_table.means(chunk))
+        self._display.update(self._frames, metrics_table.means(chunk))
         if "time" not in self.told and self._speed.seconds_left > LONG_SECONDS:
             hours = self._speed.seconds_left / 3600
             speed = f"{self._speed.frames_per_second:,.0f} frames/s"
             self.say(f"at {speed} this takes {hours:.1f} hours more{self.host.advice}")
         self.told.add("time")  # after the first chunk, whose speed is that of the rest
         overflow = np.max(chunk.get("count_overflow", 0))
-        if overflow > OVERFLOW_SHARE * frames and "overflow" not in self.told:
+        if overflow > OVERFLOW_SHARE * self._frames and "overflow" not in self.told:
             self.told.add("overflow")
             self.say(
                 f"the count tables are full: {overflow:,.0f} visits found no room, and were "
@@ -259,8 +266,7 @@ class _Loop:
 
     def keep_policies(self, state: TrainState) -> None:
         """Keep the policies for good at the first chunk that reaches the frames asked for."""
-        past = (self.done * self.program.frames_per_iteration - at for at in self.host.keep_at)
-        if not any(0 <= over < self.chunk_frames for over in past):
+        if self._frames not in map(self._end_of_chunk, self.host.keep_at):
             return
         kept = [run for run in self.sound() if run.has_finite(state.learner)]
         policies = _policies(state) if kept else {}

@@ -141,7 +141,7 @@ def _open_stage(mesh: Mesh, stage: Stage, agent: AgentSize, panoramas: bool) -> 
             return 0.0
 
     width, height, depth = np.ptp(mesh.vertices, axis=0).tolist()
-    if width * depth > _LARGEST_AREA or width * height > _LARGEST_AREA:  # it may lie on its side
+    if width * max(height, depth) > _LARGEST_AREA:  # it may lie on its side
         size = f"{width:.0f} x {height:.0f} x {depth:.0f} m"
         raise SimulatorError(f"{stage.path} has {size}: are its lengths in metres?")
     try:
