@@ -736,22 +736,20 @@ def test_weights_of_tasks():
         here = {"stage": stage, "method": method, "environment": task}
         ran = stored("task-weights.csv", seed="100", **here)
         ran.sort(key=lambda row: float(row["entropy_weight"]))
+        if (method, task) in {("ride", "UnlockPickup"), ("none", "UnlockPickup")}:
+            assert not ran
+            return ""  # not played
         assert [float(row["entropy_weight"]) for row in ran] == [1e-5, 1e-4, 1e-3]
         frames = [row["frames_to_success_0.95"] for row in ran]
         return ", ".join(millions(float(each)) if each else NOT_REACHED for each in frames)
 
     arms = {"C-BET": "cbet", "Count": "count", "RIDE": "ride", "no bonus": "none"}
-    said = ", ".join(f"{name} {times('tabula_rasa', method)}" for name, method in arms.items())
-    assert f"C-BET's policy takes {times('transfer', 'cbet')}; from nothing {said}." in prose(
-        RESULTS
-    )
-
-    def in_task(task: str, *names: str) -> str:
-        of_arms = (f"{name} {times('tabula_rasa', arms[name], task)}" for name in names)
-        return f"{task}: {', '.join(of_arms)}"
-
-    others = in_task("DoorKey-8x8", *arms), in_task("UnlockPickup", "C-BET", "Count")
-    assert f"{'; '.join(others)}." in prose(RESULTS)
+    shown = table(RESULTS, "", *arms)
+    assert shown.keys() == {"KeyCorridorS3R3", "DoorKey-8x8", "UnlockPickup"}
+    for task, row in shown.items():
+        for name, method in arms.items():
+            assert row[name] == times("tabula_rasa", method, task), (task, name)
+    assert f"C-BET's policy takes {times('transfer', 'cbet')} in KeyCorridorS3R3." in prose(RESULTS)
 
 
 def test_the_weight_that_is_best_in_one_task_in_others():
@@ -814,6 +812,7 @@ def test_tasks_of_ride():
         "no bonus": ("fine-tuning.csv", "tabula_rasa", "none", "234"),
     }
     shown, easy = table(RESULTS, "", *arms), ("Unlock", "DoorKey-8x8")
+    together = shown.pop(", ".join(easy))
     took = {(task, arm): times(*of, task) for task in (*easy, *shown) for arm, of in arms.items()}
     for task, row in shown.items():
         for arm in arms:
@@ -825,7 +824,7 @@ def test_tasks_of_ride():
     spans = [np.concatenate([took[task, arm] for task in easy]) for arm in arms]
     assert {len(frames) for frames in (of_count, *spans)} == {6}
     *said, more = [f"{millions(min(x))} to {millions(max(x))}" for x in (*spans, of_count)]
-    assert f"In Unlock and DoorKey-8x8 these take {', '.join(said)}. " in page
+    assert [*together.values()] == ["Unlock, DoorKey-8x8", *said]
     (once,) = times(*arms["Curiosity's policy"], "ObstructedMaze-1Dlh")
     assert f"but one seed of Curiosity's ObstructedMaze-1Dlh ({millions(once)}):" in page
     assert not len(took["UnlockPickup", "RND's policy"])
