@@ -14,8 +14,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from cbet_jax.config import Axis, HabitatSettings
-from envs.habitat.simulator import SIMULATORS
+from cbet_jax.config import Axis, HabitatSettings, SettingsError
+from envs.habitat.scenes import find_scene
+from envs.habitat.simulator import SIMULATORS, SimulatorError
 from envs.habitat.workers.pool import WorkerPool
 from experiments.common import cli, habitat
 from experiments.common.outputs import unused
@@ -52,8 +53,11 @@ class Attempt(NamedTuple):
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Try everything, and end the process with status 1 if the basics do not work."""
-    with cli.user_errors():
+    with cli.user_errors(SimulatorError):
         options: DoctorOptions = cli.parse(DoctorOptions, arguments, MODULE)
+        if options.up and not options.scene:
+            raise SettingsError("--up is for --scene")
+        find_scene(options.scene or SCENE)
         if options.out:
             options.out.mkdir(parents=True, exist_ok=True)
         works = diagnose(attempts(options), Screen())
@@ -85,10 +89,11 @@ def diagnose(tried: dict[str, Attempt], console: Console) -> bool:
             with console.status(f"trying {name}"):
                 table.add_row(name, Text("works", "green"), attempt.work())
         except Exception as error:  # a broken installation raises anything
-            known, lines = refusal(error), str(error).splitlines() or [type(error).__name__]
+            known = None if isinstance(error, SimulatorError) else refusal(error)
+            lines = str(error).splitlines() or [type(error).__name__]
             problem, _, fix = (known.line if known else lines[0]).partition("; ")
             table.add_row(name, Text("does not", "red"), problem)
-            if said := "; ".join(filter(None, (fix, attempt.fix))):
+            if said := "; ".join(filter(None, (fix, not known and attempt.fix))):
                 fixes.append(f"{name}: {said}")
             works &= not attempt.basic
     console.print(table, highlight=False)

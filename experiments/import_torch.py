@@ -66,11 +66,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
             imported = origin(options.source, stored)
             state = whole_state(settings, policy)
             directory.create(settings)
-            try:
-                write(directory, settings, state, imported, ["python -m", MODULE, *arguments])
-            except BaseException:
-                directory.discard()
-                raise
+            with directory.lock():
+                try:
+                    write(directory, settings, state, imported, ["python -m", MODULE, *arguments])
+                except BaseException:
+                    directory.discard()
+                    raise
     evaluate = habitat.EVALUATE if settings.habitat else gridworlds.EVALUATE
     following = invocation.command_line(evaluate, directory.root)
     say(console, f"imported at {settings.train.frames:,} frames; next: {following}")
@@ -109,7 +110,7 @@ def write(
     """Write a finished run.
 
     Args:
-        directory: the run's directory, already created.
+        directory: the run's directory, already created and locked.
         settings: the run's settings.
         state: what `whole_state` returns.
         imported: the policy's origin.
@@ -121,10 +122,9 @@ def write(
     rows = metrics_table.HEADER.encode()
     digest = metrics_table.rows_digest(rows)
     position = checkpoint.Position(iterations, settings.train.frames, len(rows), digest)
-    with directory.lock():
-        directory.metrics.write_bytes(rows)
-        checkpoint.save(directory.checkpoints, state, position)
-        manifest.Session(directory.manifest, command).record(directory.manifest, imported=imported)
+    directory.metrics.write_bytes(rows)
+    checkpoint.save(directory.checkpoints, state, position)
+    manifest.Session(directory.manifest, command).record(directory.manifest, imported=imported)
 
 
 def whole_state(settings: config.RunSettings, policy: "Policy") -> Any:

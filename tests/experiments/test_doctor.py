@@ -68,6 +68,30 @@ def test_only_missing_basics_are_a_failure(monkeypatch, capsys) -> None:
     assert "cannot" in refused(doctor.main, ["--out", "/proc/frames"], capsys, status=3)
 
 
+def test_a_scene_that_is_not_there_is_refused_and_an_axis_needs_one(capsys) -> None:
+    assert "there is no scene" in refused(doctor.main, ["--scene", "nosuch"], capsys)
+    assert "--up is for --scene" in refused(doctor.main, ["--up", "y"], capsys)
+
+
+def test_an_interpreter_that_does_not_start_is_said_to_be_none(tmp_path, capsys) -> None:
+    """In the simulator's own line, not as a file that cannot be read."""
+    tried = doctor.attempts(DoctorOptions(simulator_python=str(tmp_path / "none")))
+    doctor.diagnose({"habitat_sim": tried["habitat_sim"]}, Console(width=300))
+    shown = capsys.readouterr().out
+    assert "cannot be started as an interpreter" in shown
+    assert "--simulator-python" in shown
+
+
+def test_what_is_installed_is_not_to_be_installed(capsys) -> None:
+    def failing() -> str:
+        raise RuntimeError("Unable to initialize backend 'cuda'")
+
+    doctor.diagnose({"jax": Attempt(failing, "install jax")}, Console(width=300))
+    shown = capsys.readouterr().out
+    assert "cannot be used" in shown
+    assert "install jax" not in shown
+
+
 @pytest.mark.slow
 def test_the_basics_work_here() -> None:
     command = [sys.executable, "-m", "experiments.doctor"]

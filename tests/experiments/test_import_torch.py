@@ -3,6 +3,7 @@
 import errno
 import json
 import zipfile
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from unittest.mock import Mock
@@ -188,6 +189,22 @@ def test_what_is_not_there_or_in_the_way_is_refused(file, capsys, monkeypatch):
     monkeypatch.setattr(memory, "available", lambda devices: 1000)
     assert "GiB" in refused(import_torch.main, arguments, capsys)
     assert not (file.parent / "new").exists()
+
+
+def test_a_run_that_another_process_writes_meanwhile_is_left_alone(file, capsys, monkeypatch):
+    monkeypatch.setattr(published_checkpoint, "load", lambda path: content())
+    run, create = file.parent / "run", RunDirectory.create
+
+    def create_while_another_does(directory, settings):
+        create(directory, settings)
+        stack.enter_context(RunDirectory(run).lock())
+        directory.metrics.write_text("its own")
+
+    monkeypatch.setattr(RunDirectory, "create", create_while_another_does)
+    with ExitStack() as stack:
+        assert "is in use" in refused(import_torch.main, [str(file), str(run)], capsys)
+    assert (run / "config.json").exists()
+    assert (run / "metrics.csv").read_text() == "its own"
 
 
 def test_without_pytorch_it_says_what_to_install(file, capsys, monkeypatch):
