@@ -547,6 +547,15 @@ CLAIMS = (  # of the paper -> table and frames, metric, and setup and method of 
         (("NoisyTV",), "count"),
     ),
     *(
+        (claim, WHOLE, SUCCESS, (("MultiEnv",), ours), (("MultiEnv",), theirs))
+        for claim, ours, theirs in (
+            ("panoramas are for changes", "cbet", "cbet-egocentric"),
+            ("panoramas are for changes", "sum", "sum-egocentric"),
+            ("C-BET needs resets", "cbet", "cbet-no-resets"),
+            ("resets help Count", "count-resets", "count"),
+        )
+    ),
+    *(
         (claim, SOON, SUCCESS, (setups, ours), (setups, theirs))
         for claim, setups, ours, theirs in (
             ("with noise, Count needs", ("NoisyTV",), "count-resets", "count"),
@@ -577,6 +586,38 @@ def test_claims(claim, where, metric, ours, theirs):
         if name.startswith(claim)
     ]
     assert intervals.difference(seeds(*ours, frames), against).text(1) in said
+
+
+def test_panoramas_that_make_no_difference_after_33_million_frames():
+    """Pairs with and without them in MultiEnv that are not told apart."""
+    claims = table(RESULTS, "claim of the paper")
+
+    def lead(ours: str, theirs: str) -> intervals.Estimate:
+        both = (
+            each_seed(study("study.csv", setup="MultiEnv", method=method, frames=WHOLE[1]))
+            for method in (ours, theirs)
+        )
+        return intervals.difference(*both)
+
+    for name, said, pairs in (
+        (
+            "panoramas are for changes",
+            "the product not told apart",
+            {"product": "product-egocentric"},
+        ),
+        (
+            "and not for states",
+            "1 / N(s') not told apart; after 33 M in MultiEnv neither",
+            {
+                "count-resets": "count-resets-panoramic",
+                "states-squared": "states-squared-panoramic",
+            },
+        ),
+    ):
+        assert claims[name]["here"].endswith(said)
+        for pair in pairs.items():
+            apart = lead(*pair)
+            assert apart.low < 0 < apart.high, pair
 
 
 def test_mazes_after_combinations_in_multienv():
