@@ -93,7 +93,7 @@ def diagnose(tried: dict[str, Attempt], console: Console) -> bool:
             lines = str(error).splitlines() or [type(error).__name__]
             problem, _, fix = (known.line if known else lines[0]).partition("; ")
             table.add_row(name, Text("does not", "red"), problem)
-            if said := "; ".join(filter(None, (fix, not known and attempt.fix))):
+            if said := "; ".join(filter(None, (fix, "" if known else attempt.fix))):
                 fixes.append(f"{name}: {said}")
             works &= not attempt.basic
     console.print(table, highlight=False)
