@@ -55,9 +55,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Try everything, and end the process with status 1 if the basics do not work."""
     with cli.user_errors(SimulatorError):
         options: DoctorOptions = cli.parse(DoctorOptions, arguments, MODULE)
-        if options.up and not options.scene:
+        if options.scene:
+            find_scene(options.scene)  # or a SimulatorError
+        elif options.up:
             raise SettingsError("--up is for --scene")
-        find_scene(options.scene or SCENE)
         if options.out:
             options.out.mkdir(parents=True, exist_ok=True)
         works = diagnose(attempts(options), Screen())
