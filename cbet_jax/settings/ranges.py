@@ -10,7 +10,7 @@ counts are ever reset (`counts.reset_probability`, `counts.random_resets`).
 """
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from types import UnionType
@@ -100,7 +100,7 @@ def check_fields(settings: Any, prefix: str = "") -> None:
         name, value = prefix + field, getattr(settings, field)
         if not _is_of(value, hint):
             raise SettingsError(f"{name} must be {_described(hint)}, not {value!r:.{SHOWN}}")
-        parts = [*parts_of(hint)]
+        parts = parts_of(hint)
         real = float in parts and isinstance(value, float | int)
         for part in (FLOAT32, *parts) if real else parts:
             if value is not None and isinstance(part, Requirement) and not part.holds(value):
@@ -130,11 +130,10 @@ def hints(kind: type) -> dict[str, Any]:
     return get_type_hints(kind, include_extras=True)
 
 
-def parts_of(hint: Any) -> Iterator[Any]:
-    """Yield a type, and all types and marks in it."""
-    yield hint
-    for part in get_args(hint):
-        yield from parts_of(part)
+@functools.cache
+def parts_of(hint: Any) -> tuple[Any, ...]:
+    """Return a type, and all types and marks in it."""
+    return (hint, *(part for inner in get_args(hint) for part in parts_of(inner)))
 
 
 def _is_of(value: Any, hint: Any) -> bool:

@@ -12,6 +12,7 @@ Each is filled by a command, which `--plan` prints.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple, get_args
 
@@ -81,10 +82,14 @@ class StudySettings:
 
     def chunk_end(self, frames: int, actors: int | None = None) -> int:
         """Return the end of the chunk that reaches `frames` of a run with so many actors."""
-        preset = PRESETS[self.preset]
-        actors = actors or self.actors or preset.train.worlds
-        run = RunSettings(train=replace(preset.train, worlds=actors), chunk=preset.chunk)
-        return at_chunk_end(run, frames)
+        return at_chunk_end(_with_actors(PRESETS[self.preset], actors or self.actors), frames)
+
+
+@cache
+def _with_actors(preset: RunSettings, actors: int | None) -> RunSettings:
+    """Return a preset with so many actors (None: as it is)."""
+    worlds = actors or preset.train.worlds
+    return replace(preset, train=replace(preset.train, worlds=worlds))
 
 
 @dataclass(frozen=True, kw_only=True)

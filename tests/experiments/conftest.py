@@ -1,11 +1,17 @@
 """What several commands are tested with."""
 
+from functools import cache
+
 import pytest
+from tyro._docstrings import _ClassTokenization
 
 from cbet_jax.runs.directory import RunDirectory
 from tests.support.scenes import four_walls
 from tests.support.tiny import HABITAT_ARGUMENTS
 from tests.support.unrendered import leave_untrained
+
+# At each command line, tyro reads the sources of all options anew, for their help.
+_ClassTokenization.make = staticmethod(cache(_ClassTokenization.make))
 
 
 @pytest.fixture
