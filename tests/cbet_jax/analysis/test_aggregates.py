@@ -31,7 +31,7 @@ def test_an_interval_has_the_width_of_what_the_runs_of_a_task_could_have_been():
     flat = [np.full(3, 0.2), np.full(3, 0.8)]  # tasks differ, runs do not
     assert estimate(interquartile_mean, flat) == (0.5, 0.5, 0.5)
     random = np.random.default_rng(0)
-    found = estimate(lambda scores: float(np.mean(scores[0])), [random.normal(size=400)])
+    found = estimate(lambda scores: scores[0].mean(-1), [random.normal(size=400)])
     assert found.high - found.low == pytest.approx(2 * 1.96 / 20, rel=0.15)
     middle, low, high = bootstrap(lambda s: profile(s, np.array([0.1, 0.5])), [ONE, TWO])
     assert (low <= middle).all()

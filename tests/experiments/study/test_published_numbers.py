@@ -74,17 +74,17 @@ def prose(page: str) -> str:
 
 
 @cache
-def _of_method(name: str) -> dict[str, list[Row]]:
+def _indexed(name: str, columns: tuple[str, ...]) -> dict[tuple[str, ...], list[Row]]:
     found = defaultdict(list)
     for row in _stored(name):
-        found[row.get("method", "")].append(row)
+        found[tuple(row[column] for column in columns)].append(row)
     return dict(found)
 
 
 def stored(name: str, **wanted: str) -> list[Row]:
-    of_method = _of_method(name)
-    rows = of_method.get(wanted["method"], []) if "method" in wanted else _stored(name)
-    return those(rows, **wanted)
+    """Return the rows of a table that have all of these values."""
+    columns = tuple(sorted(wanted))
+    return _indexed(name, columns).get(tuple(wanted[column] for column in columns), [])
 
 
 def those(rows: Iterable[Row], **wanted: str) -> list[Row]:
