@@ -144,26 +144,26 @@ def test_networks_learn_by_themselves(method, mode):
 
 def test_a_scale_is_taken_on_at_each_step():
     """Without networks that learn, too."""
-    envs = cbet_jax.IntrinsicReward(gym_vector("LavaGapS5", 2), "re3", settings=SMALL)
+    envs = cbet_jax.IntrinsicReward(ours_in("NextStep"), "re3", settings=SMALL)
     envs.reset(seed=0)
     random, weights = np.random.default_rng(0), []
     for _ in range(8):
-        envs.step(random.integers(7, size=2))
+        envs.step(random.integers(7, size=ENVS))
         weights.append(float(envs.state.params.fixed["distance"].weight))
-    np.testing.assert_allclose(weights, range(2, 18, 2), atol=1e-3)
+    np.testing.assert_allclose(weights, range(ENVS, 9 * ENVS, ENVS), atol=1e-3)
 
 
 def test_counts_that_were_kept_go_on_in_new_environments():
-    first = cbet_jax.IntrinsicReward(gym_vector("LavaGapS5", 2), "count", settings=SMALL)
+    first = cbet_jax.IntrinsicReward(ours_in("NextStep"), "count", settings=SMALL)
     first.reset(seed=0)
-    gains = [float(first.step(np.full(2, 6))[4]["intrinsic_reward"][0]) for _ in range(4)]
+    gains = [float(first.step(np.full(ENVS, 6))[4]["intrinsic_reward"][0]) for _ in range(4)]
     kept = jax.tree.map(np.array, first.state)
-    later = cbet_jax.IntrinsicReward(gym_vector("LavaGapS5", 2), "count", settings=SMALL)
+    later = cbet_jax.IntrinsicReward(ours_in("NextStep"), "count", settings=SMALL)
     later.state = kept
     with pytest.raises(gymnasium.error.ResetNeeded):
-        later.step(np.full(2, 6))
+        later.step(np.full(ENVS, 6))
     later.reset(seed=0)  # which counts the first view of the next episode
-    gains.append(float(later.step(np.full(2, 6))[4]["intrinsic_reward"][0]))
+    gains.append(float(later.step(np.full(ENVS, 6))[4]["intrinsic_reward"][0]))
     np.testing.assert_allclose(gains, 0.005 / np.sqrt([1, 2, 3, 4, 6]), rtol=1e-5)
 
 
