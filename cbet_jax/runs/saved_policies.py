@@ -1,6 +1,7 @@
 """Load the policies that a run has saved, and keep policies for good."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -33,12 +34,19 @@ POLICY, FIXED = "learner.policy.", "learner.fixed."  # prefixes of a policy's ar
 type Initializer = Callable[[Key[Array, " seeds"]], AgentParams]
 
 
+@dataclass(frozen=True)
+class LoadedParams(Loaded[AgentParams]):
+    """Parameters of policies `[seeds, ...]`, and the checkpoint that they were read from."""
+
+    best_frames: np.ndarray | None = None  # [seeds]: what best policies were trained for
+
+
 class Policies(NamedTuple):
     """The policies of all seeds of a run at one checkpoint."""
 
     agent: Agent
     params: AgentParams  # arrays [seeds, ...]
-    loaded: Loaded[Any]  # their checkpoint
+    loaded: LoadedParams  # their checkpoint
 
 
 def load_policies(
@@ -65,16 +73,26 @@ def load_policies(
     return Policies(agent, jax.tree.unflatten(jax.tree.structure(wanted), leaves), loaded)
 
 
-def load_params(directory: RunDirectory, frames: Checkpoint = None) -> Loaded[AgentParams]:
+def load_params(directory: RunDirectory, frames: Checkpoint = None) -> LoadedParams:
     """Load the parameters of policies at a checkpoint: `[seeds, ...]`.
+
+    All is read at once: where the run goes on, the checkpoint may soon be deleted.
 
     Raises:
         RunDirectoryError: there is no good checkpoint, or it holds no policy.
     """
+    found = _load(directory, frames)
+    params, best_frames = found.state
+    return LoadedParams(params, found.position, found.path, found.damaged, best_frames)
 
-    def read(path: Path) -> tuple[AgentParams, Position]:
-        arrays, position = checkpoint.read_arrays(path, (POLICY, FIXED))
-        return params_of(arrays, directory.root), position
+
+def _load(
+    directory: RunDirectory, frames: Checkpoint
+) -> Loaded[tuple[AgentParams, np.ndarray | None]]:
+    def read(path: Path) -> tuple[tuple[AgentParams, np.ndarray | None], Position]:
+        arrays, position = checkpoint.read_arrays(path, (POLICY, FIXED, FRAMES))
+        best_frames = arrays.pop(FRAMES, None)
+        return (params_of(arrays, directory.root), best_frames), position
 
     if frames in (None, BEST) and (best := checkpoint.newest_good(directory.best, read)):
         return best
@@ -101,18 +119,16 @@ def load_params(directory: RunDirectory, frames: Checkpoint = None) -> Loaded[Ag
     return Loaded(*read(found), found)
 
 
-def frames_of_seeds(loaded: Loaded[Any], seeds: int) -> list[int]:
+def frames_of_seeds(loaded: LoadedParams, seeds: int) -> list[int]:
     """Return the frames that each seed's policy was trained for: best ones may differ in them.
 
     Raises:
         UnreadableError: best policies hold other numbers of seeds.
     """
-    same = [loaded.position.frames] * seeds
-    if loaded.path.parent.name != BEST:
-        return same
-    arrays, _ = checkpoint.read_arrays(loaded.path, (FRAMES,))
+    if loaded.best_frames is None or loaded.path.parent.name != BEST:
+        return [loaded.position.frames] * seeds
     with reading(loaded.path):
-        return [int(arrays.get(FRAMES, same)[index]) for index in range(seeds)]
+        return [int(loaded.best_frames[index]) for index in range(seeds)]
 
 
 def without_reference(

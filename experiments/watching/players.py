@@ -13,9 +13,9 @@ from cbet_jax.intrinsic import make_intrinsic
 from cbet_jax.intrinsic.interface import Intrinsic
 from cbet_jax.intrinsic.none import NONE
 from cbet_jax.runs import metrics_table
-from cbet_jax.runs.checkpoint import Loaded, OtherProgramError, load
+from cbet_jax.runs.checkpoint import OtherProgramError, load
 from cbet_jax.runs.directory import BEST, Checkpoint, RunDirectory, RunDirectoryError
-from cbet_jax.runs.saved_policies import frames_of_seeds, load_policies
+from cbet_jax.runs.saved_policies import LoadedParams, frames_of_seeds, load_policies
 from envs.minigrid import rules
 from envs.types import World
 from experiments.common import opening
@@ -80,7 +80,7 @@ def _saved_method(settings: RunSettings, world: World, path: Path) -> tuple[Intr
     return intrinsic, state["learner"]["intrinsic"]
 
 
-def describe(settings: RunSettings, seed_index: int, loaded: Loaded) -> str:
+def describe(settings: RunSettings, seed_index: int, loaded: LoadedParams) -> str:
     """Return a player's title."""
     seed = settings.first_seed + seed_index
     frames = frames_of_seeds(loaded, settings.seeds)[seed_index]

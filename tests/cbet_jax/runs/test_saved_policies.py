@@ -3,12 +3,13 @@
 import contextlib
 import shutil
 
+import numpy as np
 import pytest
 
 from cbet_jax.runs import checkpoint, manifest, policy
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError, checkpoints, frames_of
 from cbet_jax.runs.reading import UnreadableError
-from cbet_jax.runs.saved_policies import load_params, load_policies
+from cbet_jax.runs.saved_policies import frames_of_seeds, load_params, load_policies
 from envs.minigrid import make_world
 from tests.support.saved_runs import save_run
 from tests.torture.strangers import FORGERIES, replace
@@ -67,3 +68,17 @@ def test_a_checkpoint_goes_before_the_best_policies_of_the_same_frames(saved, tm
     shutil.copytree(newest, run.best / newest.name)
     assert load_params(run, frames_of(newest)).path == newest
     assert load_params(run).path == load_params(run, "best").path == run.best / newest.name
+
+
+def test_frames_of_best_policies_are_known_after_their_file_has_gone(saved, tmp_path):
+    """A training that goes on keeps two files of best policies."""
+    run = RunDirectory(shutil.copytree(saved.root, tmp_path / "run"))
+    shutil.rmtree(run.best, ignore_errors=True)
+    seeds = run.settings().seeds
+    wanted = np.arange(seeds) + 7
+    arrays, position = checkpoint.read_arrays(checkpoints(run.checkpoints)[-1])
+    checkpoint.save_new(run.best, {**arrays, "best_frames": wanted}, position, kept=2)
+    loaded = load_params(run, "best")
+    shutil.rmtree(loaded.path)
+    assert frames_of_seeds(loaded, seeds) == wanted.tolist()
+    assert loaded.position.frames not in wanted
