@@ -32,6 +32,7 @@ from envs.types import World
 POLICY, FIXED = "learner.policy.", "learner.fixed."  # prefixes of a policy's arrays
 
 type Initializer = Callable[[Key[Array, " seeds"]], AgentParams]
+type _Saved = tuple[AgentParams, np.ndarray | None]  # parameters, `LoadedParams.best_frames`
 
 
 @dataclass(frozen=True)
@@ -86,10 +87,8 @@ def load_params(directory: RunDirectory, frames: Checkpoint = None) -> LoadedPar
     return LoadedParams(params, found.position, found.path, found.damaged, best_frames)
 
 
-def _load(
-    directory: RunDirectory, frames: Checkpoint
-) -> Loaded[tuple[AgentParams, np.ndarray | None]]:
-    def read(path: Path) -> tuple[tuple[AgentParams, np.ndarray | None], Position]:
+def _load(directory: RunDirectory, frames: Checkpoint) -> Loaded[_Saved]:
+    def read(path: Path) -> tuple[_Saved, Position]:
         arrays, position = checkpoint.read_arrays(path, (POLICY, FIXED, FRAMES))
         best_frames = arrays.pop(FRAMES, None)
         return (params_of(arrays, directory.root), best_frames), position
