@@ -9,9 +9,8 @@ import jax
 
 from cbet_jax.agent import AgentParams, uniform
 from cbet_jax.config import HabitatSettings, RunSettings, SettingsError
-from cbet_jax.runs.checkpoint import Loaded
 from cbet_jax.runs.directory import Checkpoint, RunDirectory
-from cbet_jax.runs.saved_policies import Policies, load_policies, untrained
+from cbet_jax.runs.saved_policies import LoadedParams, Policies, load_policies, untrained
 from cbet_jax.settings.as_json import first_difference
 from envs.habitat.scenes import scene_name
 from envs.types import World
@@ -108,7 +107,7 @@ def _comparable(played: HabitatSettings) -> HabitatSettings:
 
 def play(
     runs: Sequence[EvaluatedRun], plan: WalkPlan, scene: str
-) -> tuple[Walked, list[Loaded[Any]]]:
+) -> tuple[Walked, list[LoadedParams]]:
     """Play every policy in one scene, all from the same starts.
 
     Returns:
@@ -129,7 +128,7 @@ def play(
         return Walked(simulators.scene_name, simulators.floor_map(MAP_CELL_METRES), places), loaded
 
 
-def _refuse_unequal(runs: Sequence[EvaluatedRun], loaded: Sequence[Loaded[Any]]) -> None:
+def _refuse_unequal(runs: Sequence[EvaluatedRun], loaded: Sequence[LoadedParams]) -> None:
     """Refuse seeds of one policy that were saved after different numbers of frames."""
     first: dict[str, int] = {}
     for run, checkpoint in zip(runs, loaded, strict=True):
