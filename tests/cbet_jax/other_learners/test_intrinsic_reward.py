@@ -158,7 +158,7 @@ def test_counts_that_were_kept_go_on_in_new_environments():
     first.reset(seed=0)
     gains = [float(first.step(np.full(ENVS, 6))[4]["intrinsic_reward"][0]) for _ in range(4)]
     kept = jax.tree.map(np.array, first.state)
-    later = cbet_jax.IntrinsicReward(ours_in("NextStep"), "count", settings=SMALL)
+    later = cbet_jax.IntrinsicReward(gym_vector(NAME, ENVS), "count", settings=SMALL)
     later.state = kept
     with pytest.raises(gymnasium.error.ResetNeeded):
         later.step(np.full(ENVS, 6))

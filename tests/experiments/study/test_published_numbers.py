@@ -84,7 +84,7 @@ def _indexed(name: str, columns: tuple[str, ...]) -> dict[tuple[str, ...], list[
 def stored(name: str, **wanted: str) -> list[Row]:
     """Return the rows of a table that have all of these values."""
     columns = tuple(sorted(wanted))
-    return _indexed(name, columns).get(tuple(wanted[column] for column in columns), [])
+    return [*_indexed(name, columns).get(tuple(wanted[column] for column in columns), [])]
 
 
 def those(rows: Iterable[Row], **wanted: str) -> list[Row]:
