@@ -39,7 +39,7 @@ type _Saved = tuple[AgentParams, np.ndarray | None]  # parameters, `LoadedParams
 class LoadedParams(Loaded[AgentParams]):
     """Parameters of policies `[seeds, ...]`, and the checkpoint that they were read from."""
 
-    best_frames: np.ndarray | None = None  # [seeds]: what best policies were trained for
+    best_frames: np.ndarray | None = None  # int[seeds]: each seed's, of best policies
 
 
 class Policies(NamedTuple):
@@ -124,7 +124,7 @@ def frames_of_seeds(loaded: LoadedParams, seeds: int) -> list[int]:
     Raises:
         UnreadableError: best policies hold other numbers of seeds.
     """
-    if loaded.best_frames is None or loaded.path.parent.name != BEST:
+    if loaded.best_frames is None:
         return [loaded.position.frames] * seeds
     with reading(loaded.path):
         return [int(loaded.best_frames[index]) for index in range(seeds)]
