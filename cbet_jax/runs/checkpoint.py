@@ -173,7 +173,7 @@ def newest_good[T](folder: Path, read: Callable[[Path], tuple[T, Position]]) -> 
         try:
             return Loaded(*read(path), path, tuple(damaged))
         except DamagedCheckpointError:
-            damaged.append(path)
+            damaged += [path] if path.exists() else []  # else a run that goes on has deleted it
     if damaged:
         raise UnreadableError(f"every checkpoint in {folder} is damaged ({len(damaged)} of them)")
     return None
@@ -186,10 +186,19 @@ def load[T](path: Path, template: T) -> tuple[T, Position]:
         DamagedCheckpointError: it differs from what was written.
         OtherProgramError: an array is missing, or has another shape or type.
     """
-    leaves = named_leaves(template)
-    arrays, record = read_file(path / FILE, leaves.__contains__)
+    names = named_leaves(template)
+    arrays, record = read_file(path / FILE, names.__contains__)
+    return fill(template, arrays, path), _position(path, record)
+
+
+def fill[T](template: T, arrays: Mapping[str, np.ndarray], path: Path) -> T:
+    """Return what a template names (arrays or `ShapeDtypeStruct`), from a checkpoint's arrays.
+
+    Raises:
+        OtherProgramError: an array is missing, or has another shape or type.
+    """
     filled = []
-    for name, leaf in leaves.items():
+    for name, leaf in named_leaves(template).items():
         wanted = jax.eval_shape(jax.random.key_data, leaf) if _is_key(leaf) else leaf
         found = arrays.get(name)
         if found is None or found.shape != wanted.shape or found.dtype != wanted.dtype:
@@ -198,7 +207,7 @@ def load[T](path: Path, template: T) -> tuple[T, Position]:
         array = jnp.array(found, copy=True)
         filled.append(jax.random.wrap_key_data(array) if _is_key(leaf) else array)
     state: T = jax.tree.unflatten(jax.tree.structure(template), filled)
-    return state, _position(path, record)
+    return state
 
 
 def read_arrays(

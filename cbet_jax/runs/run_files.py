@@ -192,7 +192,7 @@ class RunFiles:
             self.task.keep(self._better, self._own(arrays))
 
     def save(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """Save the run's part of the state, after flushing its metrics."""
+        """Save the run's part of the state, after flushing its metrics and trackers."""
         multihost.on_first(self._check)
         own = self._own(arrays)
         with self.directory.held() as here:
@@ -213,6 +213,8 @@ class RunFiles:
     def _check(self) -> None:
         if self._table:
             self._table.sync()
+            if self.trackers:
+                self.trackers.flush()
         self.directory.check_lock()
 
     def record(self, **measured: Any) -> None:

@@ -1,7 +1,7 @@
 """Load the policies that a run has saved, and keep policies for good."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,9 +30,10 @@ from cbet_jax.runs.task_record import FRAMES
 from envs.types import World
 
 POLICY, FIXED = "learner.policy.", "learner.fixed."  # prefixes of a policy's arrays
+METHOD = "learner.intrinsic."  # prefix of the arrays that a method learns
 
 type Initializer = Callable[[Key[Array, " seeds"]], AgentParams]
-type _Saved = tuple[AgentParams, np.ndarray | None]  # parameters, `LoadedParams.best_frames`
+type _Saved = tuple[AgentParams, np.ndarray | None, Mapping[str, np.ndarray]]  # `LoadedParams`'
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,7 @@ class LoadedParams(Loaded[AgentParams]):
     """Parameters of policies `[seeds, ...]`, and the checkpoint that they were read from."""
 
     best_frames: np.ndarray | None = None  # int[seeds]: each seed's, of best policies
+    method: Mapping[str, np.ndarray] = field(default_factory=dict)  # its networks' arrays, if any
 
 
 class Policies(NamedTuple):
@@ -83,15 +85,16 @@ def load_params(directory: RunDirectory, frames: Checkpoint = None) -> LoadedPar
         RunDirectoryError: there is no good checkpoint, or it holds no policy.
     """
     found = _load(directory, frames)
-    params, best_frames = found.state
-    return LoadedParams(params, found.position, found.path, found.damaged, best_frames)
+    params, best_frames, method = found.state
+    return LoadedParams(params, found.position, found.path, found.damaged, best_frames, method)
 
 
 def _load(directory: RunDirectory, frames: Checkpoint) -> Loaded[_Saved]:
     def read(path: Path) -> tuple[_Saved, Position]:
-        arrays, position = checkpoint.read_arrays(path, (POLICY, FIXED, FRAMES))
+        arrays, position = checkpoint.read_arrays(path, (POLICY, FIXED, METHOD, FRAMES))
         best_frames = arrays.pop(FRAMES, None)
-        return (params_of(arrays, directory.root), best_frames), position
+        method = {name: arrays.pop(name) for name in [*arrays] if name.startswith(METHOD)}
+        return (params_of(arrays, directory.root), best_frames, method), position
 
     if frames in (None, BEST) and (best := checkpoint.newest_good(directory.best, read)):
         return best

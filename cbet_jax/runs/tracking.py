@@ -62,6 +62,10 @@ class TensorBoard:
         summary = Summary(value=[Summary.Value(tag=name, image=image)])
         self._writer.file_writer.add_summary(summary, frames)
 
+    def flush(self) -> None:
+        """Write all events to the disk."""
+        self._writer.flush()
+
     def close(self) -> None:
         """Flush all events to the disk."""
         self._writer.close()
@@ -99,6 +103,9 @@ class WeightsAndBiases:
     def show(self, frames: int, name: str, picture: Path) -> None:
         """Send a picture or a film."""
         self._run.log({name: self._image(str(picture)), FRAMES: frames}, step=frames)
+
+    def flush(self) -> None:
+        """Do nothing: another process sends and writes."""
 
     def close(self) -> None:
         """Wait until all is sent or written."""
@@ -163,6 +170,11 @@ class Trackers:
         """Record a picture or a film with each seed."""
         for tracker, seed in list(self._open):
             self._ask(tracker, seed, "show", self._frames, name, picture)
+
+    def flush(self) -> None:
+        """Write what is recorded: a run that goes on from here does not record it again."""
+        for name, seed in list(self._open):
+            self._ask(name, seed, "flush")
 
     def close(self) -> None:
         """Close all trackers."""

@@ -1,6 +1,5 @@
 """Load the players of a gridworld: a run's policy, or a uniformly random one."""
 
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -13,7 +12,7 @@ from cbet_jax.intrinsic import make_intrinsic
 from cbet_jax.intrinsic.interface import Intrinsic
 from cbet_jax.intrinsic.none import NONE
 from cbet_jax.runs import metrics_table
-from cbet_jax.runs.checkpoint import OtherProgramError, load
+from cbet_jax.runs.checkpoint import OtherProgramError, fill
 from cbet_jax.runs.directory import BEST, Checkpoint, RunDirectory, RunDirectoryError
 from cbet_jax.runs.saved_policies import LoadedParams, frames_of_seeds, load_policies
 from envs.minigrid import rules
@@ -51,13 +50,15 @@ def saved_player(
     """
     policies = load_policies(directory, settings, world, checkpoint)
     opening.tell_damaged(policies.loaded, console)
-    intrinsic, networks = _saved_method(settings, world, policies.loaded.path)
+    intrinsic, networks = _saved_method(settings, world, policies.loaded)
     params, networks = jax.tree.map(lambda leaf: leaf[seed_index], (policies.params, networks))
     title = describe(settings, seed_index, policies.loaded)
     return Player(title, policies.agent, params, intrinsic, networks)
 
 
-def _saved_method(settings: RunSettings, world: World, path: Path) -> tuple[Intrinsic, Any]:
+def _saved_method(
+    settings: RunSettings, world: World, loaded: LoadedParams
+) -> tuple[Intrinsic, Any]:
     """Return a run's method and its networks at a checkpoint, if it has any: `[seeds, ...]`.
 
     Without the networks, the reward is NaN.
@@ -72,7 +73,7 @@ def _saved_method(settings: RunSettings, world: World, path: Path) -> tuple[Intr
         lambda leaf: jax.ShapeDtypeStruct((settings.seeds, *leaf.shape), leaf.dtype), shapes
     )
     try:
-        state, _ = load(path, {"learner": {"intrinsic": of_seeds}})
+        state = fill({"learner": {"intrinsic": of_seeds}}, loaded.method, loaded.path)
     except OtherProgramError as error:
         if error.found_shape is None:
             return NONE._replace(reward=lambda _, played: played.steps.action * jnp.nan), ()

@@ -3,6 +3,7 @@
 import errno
 import os
 import random
+import shutil
 from functools import partial
 from typing import NamedTuple
 from unittest.mock import Mock
@@ -14,7 +15,7 @@ from jax import Array
 
 from cbet_jax.runs import checkpoint
 from cbet_jax.runs.checkpoint import DamagedCheckpointError, OtherProgramError, Position
-from cbet_jax.runs.directory import RunDirectoryError, checkpoints, frames_of
+from cbet_jax.runs.directory import RunDirectoryError, checkpoints, frames_of, path_at
 from cbet_jax.runs.reading import UnreadableError
 from tests.support.damage import cut
 from tests.support.tiny import numbers
@@ -105,6 +106,21 @@ def test_links_and_pipes_are_damage(tmp_path):
 
 def newest(folder):
     return checkpoint.newest_good(folder, partial(checkpoint.load, template=make_state()))
+
+
+def test_what_was_deleted_while_others_were_read_is_not_damaged(tmp_path):
+    for frames in (10, 20, 30):
+        save(tmp_path, frames)
+    cut(path_at(tmp_path, 20))
+
+    def read(path):
+        if frames_of(path) == 30:
+            shutil.rmtree(path)
+        return checkpoint.load(path, make_state())
+
+    loaded = checkpoint.newest_good(tmp_path, read)
+    assert frames_of(loaded.path) == 10
+    assert list(map(frames_of, loaded.damaged)) == [20]
 
 
 @pytest.mark.parametrize("number", [errno.EACCES, errno.EMFILE, errno.EIO, errno.ESTALE])

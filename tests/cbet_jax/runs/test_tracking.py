@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from cbet_jax.analysis import figures
-from cbet_jax.runs import metrics_table, tracking
+from cbet_jax.runs import checkpoint, metrics_table, tracking
 from cbet_jax.runs.directory import RunDirectory, checkpoints
 from experiments import minigrid_pretrain
 from experiments.common import endings
@@ -84,6 +84,25 @@ def test_tensorboard_holds_the_metrics_settings_and_pictures_of_a_resumed_run(
         assert info.hparams["train.method"].string_value == "cbet"
         assert info.hparams["train.frames"].number_value == FRAMES
         assert info.hparams["seed"].number_value == seed
+
+
+def test_tensorboard_holds_what_a_checkpoint_has_when_it_is_saved(tmp_path, monkeypatch):
+    """A killed run goes on behind it, and tracks what came before no more."""
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    save, tracked, saved = checkpoint.save, [], []
+
+    def read_and_save(folder, arrays, position, *kept):
+        events = EventAccumulator(str(tmp_path / "tensorboard/seed-0"))
+        events.Reload()
+        tracked.append([event.step for event in events.Scalars("interactions")][-1])
+        saved.append(position.frames)
+        return save(folder, arrays, position, *kept)
+
+    monkeypatch.setattr(checkpoint, "save", read_and_save)
+    pretrain(tmp_path, "--track", "tensorboard", "--checkpoint-seconds", "0")
+    assert len(saved) == FRAMES / CHUNK_FRAMES
+    assert tracked == saved
 
 
 def log_records(content: bytes) -> Iterator[bytes]:

@@ -1,5 +1,6 @@
 """Who plays: what is loaded of a run, and where it is shown."""
 
+import shutil
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -43,6 +44,25 @@ def test_a_seed_of_a_run_is_loaded_with_the_networks_of_its_method(method, tmp_p
     assert bool(jax.tree.leaves(networks)) == (method == "rnd")
     for leaf in jax.tree.leaves(loaded):
         assert (leaf == 1).all()
+
+
+def test_a_run_may_delete_the_checkpoint_that_was_read(tmp_path, monkeypatch):
+    """It goes on, and keeps the last three only."""
+    directory, world, key = RunDirectory(tmp_path), corridor(explore=True), jax.random.key(0)
+    settings = RunSettings(replace(PRESETS["smoke"].train, method="rnd"), ("LavaGapS5",), SEEDS)
+    step = jax.eval_shape(world.init, key)[1]
+    intrinsic = make_intrinsic(settings.train, world.num_actions)
+    networks, _ = jax.eval_shape(intrinsic.init, key, step)
+    save_run(tmp_path, settings, networks)
+
+    def make_later(*arguments):
+        shutil.rmtree(directory.checkpoints)
+        return intrinsic
+
+    monkeypatch.setattr(players, "make_intrinsic", make_later)
+    player = players.saved_player(directory, settings, world, 0, None, Console())
+    assert not directory.checkpoints.exists()
+    assert jax.tree.structure(player.intrinsic_params) == jax.tree.structure(networks)
 
 
 @pytest.mark.parametrize(("folder", "frames"), [("policies", 0), ("best", None)])
