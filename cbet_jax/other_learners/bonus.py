@@ -26,6 +26,7 @@ from cbet_jax.intrinsic import make_intrinsic, own
 from cbet_jax.intrinsic.interface import Experience, Intrinsic, Memory, Params
 from cbet_jax.learner import rewarded, rmsprop, update_networks
 from cbet_jax.method_check.check import refuse_misfit
+from cbet_jax.settings.ranges import LARGEST_INT, check_between
 from cbet_jax.types import ArrayTree, Metrics, Trajectory, Transition, joined, unchanged
 from envs.types import Step
 
@@ -97,8 +98,10 @@ def bonus(
         optimizer: of the method's networks (None: the package's, at a constant rate).
 
     Raises:
-        SettingsError: the method is unknown, or does not support the settings.
+        SettingsError: the method is unknown or does not support the settings, or `num_actions` is
+            below 1.
     """
+    check_between("num_actions", num_actions, 1, LARGEST_INT)
     settings = settings or TrainSettings()
     settings = replace(settings, method=own.loaded(method), worlds=num_envs, batch=num_envs)
     rate = optax.constant_schedule(settings.optimizer.learning_rate)

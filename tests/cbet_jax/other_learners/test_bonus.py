@@ -194,6 +194,8 @@ def test_a_method_that_does_not_fit_is_refused_in_words(wrong, said, tmp_path):
 def test_wrong_names_and_shapes_are_refused():
     with pytest.raises(SettingsError, match="cbet"):
         cbet_jax.bonus("cbett", 1, VIEW, 7)
+    with pytest.raises(SettingsError, match=r"num_actions must be in 1\.\..*, not 0"):
+        cbet_jax.bonus("cbet", 1, VIEW, 0)
     bonus = cbet_jax.bonus("cbet", 1, VIEW, 7)
     with pytest.raises(ValueError, match="must be of shape"):
         bonus.init(jax.random.key(0), jnp.zeros((1, 3, 3, 3), jnp.uint8))
