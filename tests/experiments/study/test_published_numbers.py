@@ -598,6 +598,8 @@ CLAIMS = (  # of the paper -> table and frames, metric, and setup and method of 
         for claim, setups, ours, theirs in (
             ("with noise, Count needs", ("NoisyTV",), "count-resets", "count"),
             ("C-BET is ahead of other", THREE, "cbet", "product"),
+            ("states and changes are", THREE, "cbet", "changes"),
+            ("states and changes are", THREE, "product", "changes"),
             ("C-BET needs resets", THREE, "cbet", "cbet-no-resets"),
             ("resets help Count", THREE, "count-resets", "count"),
             ("resets help Count", ("DoorKey",), "count-resets", "count"),
