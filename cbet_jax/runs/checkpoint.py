@@ -173,7 +173,9 @@ def newest_good[T](folder: Path, read: Callable[[Path], tuple[T, Position]]) -> 
         try:
             return Loaded(*read(path), path, tuple(damaged))
         except DamagedCheckpointError:
-            damaged += [path] if path.exists() else []  # else a run that goes on has deleted it
+            if path not in checkpoints(folder):  # a run goes on: newer ones are there
+                return newest_good(folder, read)
+            damaged.append(path)
     if damaged:
         raise UnreadableError(f"every checkpoint in {folder} is damaged ({len(damaged)} of them)")
     return None

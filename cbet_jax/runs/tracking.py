@@ -30,22 +30,27 @@ class TensorBoard:
     """Writes event files, in a folder of the run for each seed."""
 
     def __init__(self, directory: RunDirectory, settings: RunSettings, seed: int, frames: int):
-        from tensorboardX import SummaryWriter
+        from tensorboardX.event_file_writer import EventsWriter
+        from tensorboardX.proto.event_pb2 import SessionLog
         from tensorboardX.summary import hparams
 
         folder = directory.root / "tensorboard" / f"seed-{seed}"
-        # TensorBoard drops what an earlier process wrote after these frames. The suffix tells
-        # files of one second apart.
-        suffix = f".{frames}.{time.time_ns()}"
-        self._writer = SummaryWriter(str(folder), purge_step=frames + 1, filename_suffix=suffix)
+        folder.mkdir(parents=True, exist_ok=True)
+        # The suffix tells files of one second apart. A `SummaryWriter` would write in a thread,
+        # where `flush` does not reach what waits.
+        self._events = EventsWriter(str(folder / "events"), f".{frames}.{time.time_ns()}")
+        # TensorBoard drops what an earlier process wrote after these frames.
+        self._write(frames + 1, session_log=SessionLog(status=SessionLog.START))
         settings_and_seed = {**flattened(to_json(settings)), "seed": seed}
         for summary in hparams(settings_and_seed, {"interactions": 0.0})[:2]:
-            self._writer.file_writer.add_summary(summary)
+            self._write(0, summary=summary)
 
     def log(self, frames: int, values: Mapping[str, float]) -> None:
         """Write metrics."""
-        for name, value in values.items():
-            self._writer.add_scalar(name, value, frames)
+        from tensorboardX.proto.summary_pb2 import Summary
+
+        scalars = [Summary.Value(tag=name, simple_value=value) for name, value in values.items()]
+        self._write(frames, summary=Summary(value=scalars))
 
     def show(self, frames: int, name: str, picture: Path) -> None:
         """Write a picture; a GIF moves in the browser."""
@@ -59,16 +64,20 @@ class TensorBoard:
             height=height,
             colorspace=COLORSPACE_RGB,
         )
-        summary = Summary(value=[Summary.Value(tag=name, image=image)])
-        self._writer.file_writer.add_summary(summary, frames)
+        self._write(frames, summary=Summary(value=[Summary.Value(tag=name, image=image)]))
+
+    def _write(self, frames: int, **content: Any) -> None:
+        from tensorboardX.proto.event_pb2 import Event
+
+        self._events.write_event(Event(wall_time=time.time(), step=frames, **content))
 
     def flush(self) -> None:
-        """Write all events to the disk."""
-        self._writer.flush()
+        """Bring all events to the disk."""
+        self._events.flush()
 
     def close(self) -> None:
         """Flush all events to the disk."""
-        self._writer.close()
+        self._events.close()
 
 
 class WeightsAndBiases:

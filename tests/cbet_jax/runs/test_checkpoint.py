@@ -3,7 +3,6 @@
 import errno
 import os
 import random
-import shutil
 from functools import partial
 from typing import NamedTuple
 from unittest.mock import Mock
@@ -108,19 +107,22 @@ def newest(folder):
     return checkpoint.newest_good(folder, partial(checkpoint.load, template=make_state()))
 
 
-def test_what_was_deleted_while_others_were_read_is_not_damaged(tmp_path):
+def test_what_a_run_has_deleted_meanwhile_is_not_damaged(tmp_path):
+    """It keeps its newest three, one of which is found."""
     for frames in (10, 20, 30):
         save(tmp_path, frames)
-    cut(path_at(tmp_path, 20))
 
     def read(path):
         if frames_of(path) == 30:
-            shutil.rmtree(path)
+            for frames in (40, 50, 60):
+                save(tmp_path, frames, seed=frames)
+            cut(path_at(tmp_path, 60))
         return checkpoint.load(path, make_state())
 
     loaded = checkpoint.newest_good(tmp_path, read)
-    assert frames_of(loaded.path) == 10
-    assert list(map(frames_of, loaded.damaged)) == [20]
+    assert list(map(frames_of, checkpoints(tmp_path))) == [40, 50, 60]
+    assert same(loaded.state, make_state(50))
+    assert list(map(frames_of, loaded.damaged)) == [60]
 
 
 @pytest.mark.parametrize("number", [errno.EACCES, errno.EMFILE, errno.EIO, errno.ESTALE])

@@ -60,9 +60,10 @@ def test_a_run_may_delete_the_checkpoint_that_was_read(tmp_path, monkeypatch):
         return intrinsic
 
     monkeypatch.setattr(players, "make_intrinsic", make_later)
-    player = players.saved_player(directory, settings, world, 0, None, Console())
+    player = players.saved_player(directory, settings, world, 1, None, Console())
     assert not directory.checkpoints.exists()
     assert jax.tree.structure(player.intrinsic_params) == jax.tree.structure(networks)
+    assert all((leaf == 1).all() for leaf in jax.tree.leaves(player.intrinsic_params))
 
 
 @pytest.mark.parametrize(("folder", "frames"), [("policies", 0), ("best", None)])
