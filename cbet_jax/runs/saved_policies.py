@@ -33,7 +33,8 @@ POLICY, FIXED = "learner.policy.", "learner.fixed."  # prefixes of a policy's ar
 METHOD = "learner.intrinsic."  # prefix of the arrays that a method learns
 
 type Initializer = Callable[[Key[Array, " seeds"]], AgentParams]
-type _Saved = tuple[AgentParams, np.ndarray | None, Mapping[str, np.ndarray]]  # `LoadedParams`'
+#: parameters, and of `LoadedParams` the `best_frames` and the `method`
+type _Saved = tuple[AgentParams, np.ndarray | None, Mapping[str, np.ndarray]]
 
 
 @dataclass(frozen=True)
