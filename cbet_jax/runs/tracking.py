@@ -177,22 +177,23 @@ class Trackers:
 
     def show(self, name: str, picture: Path) -> None:
         """Record a picture or a film with each seed."""
-        for tracker, seed in list(self._open):
-            self._ask(tracker, seed, "show", self._frames, name, picture)
+        self._ask_all("show", self._frames, name, picture)
 
     def flush(self) -> None:
         """Write what is recorded: a run that goes on from here does not record it again."""
-        for name, seed in list(self._open):
-            self._ask(name, seed, "flush")
+        self._ask_all("flush")
 
     def close(self) -> None:
         """Close all trackers."""
-        for name, seed in list(self._open):
-            self._ask(name, seed, "close")
+        self._ask_all("close")
         self._open.clear()
 
     def _make(self, name: str, seed: int, frames: int) -> None:
         self._open[name, seed] = TRACKERS[name](self._directory, self._settings, seed, frames)
+
+    def _ask_all(self, method: str, *arguments: Any) -> None:
+        for name, seed in list(self._open):
+            self._ask(name, seed, method, *arguments)
 
     def _ask(self, name: str, seed: int, method: str, *arguments: Any) -> None:
         """Call a method of a tracker, unless its service has failed before."""
