@@ -119,7 +119,12 @@ def _load(directory: RunDirectory, frames: Checkpoint) -> Loaded[_Saved]:
         raise RunDirectoryError(
             f"no checkpoint at {frames} frames in {directory.root}; there: {there}"
         )
-    return Loaded(*read(found), found)
+    try:
+        return Loaded(*read(found), found)
+    except checkpoint.DamagedCheckpointError:
+        if found in checkpoints(found.parent):
+            raise
+        return _load(directory, frames)  # a run goes on, and has deleted it
 
 
 def frames_of_seeds(loaded: LoadedParams, seeds: int) -> list[int]:

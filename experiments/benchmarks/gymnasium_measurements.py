@@ -1,5 +1,6 @@
 """Measure vector environments: ours, MiniGrid's in processes, and EnvPool's if installed."""
 
+import signal
 import warnings
 from importlib import import_module
 from importlib.util import find_spec
@@ -12,6 +13,7 @@ from cbet_jax.sharding import cores
 from envs.names import ACTIONS
 from experiments.benchmarks.measurement import BenchmarkOptions, Measurement
 from experiments.benchmarks.timing import Ratio, TimedTask, take_turns
+from experiments.common import interrupts
 
 WORLD = "KeyCorridorS3R3"
 FEW = (1, 4, 16)  # environments, measured besides those of --worlds
@@ -24,8 +26,10 @@ def measure_gymnasium(options: BenchmarkOptions) -> list[Measurement]:
     ours = {f"gym_vector, {n} environments": n for n in sorted({*FEW, *options.worlds})}
     theirs = {f"AsyncVectorEnv of minigrid, {n} environments": n for n in PROCESSES}
     pools = {f"envpool, {n} environments": n for n in ours.values() if find_spec("envpool")}
-    vectors = {name: processes(n) for name, n in theirs.items()}
+    vectors: dict[str, Any] = {}
+    before = signal.signal(signal.SIGTERM, lambda number, frame: interrupts.end_stopped(number))
     try:
+        vectors |= {name: processes(n) for name, n in theirs.items()}
         vectors |= {name: envs.minigrid.gym_vector(WORLD, n) for name, n in ours.items()}
         vectors |= {name: pool(n) for name, n in pools.items()}
         sizes = theirs | ours | pools
@@ -34,6 +38,7 @@ def measure_gymnasium(options: BenchmarkOptions) -> list[Measurement]:
     finally:
         for vector in vectors.values():
             vector.close()
+        signal.signal(signal.SIGTERM, before)
     found = timings.medians()
     peer = max(theirs, key=found.__getitem__)
 
@@ -56,11 +61,11 @@ def pool(number: int) -> Any:
 def processes(number: int) -> Any:
     """Return a vector of MiniGrid's environments, each in a forked process (gymnasium's default).
 
-    JAX warns about forks; these processes never use it.
+    JAX warns about forks; these processes never use it. They hear no Ctrl-C: `close` ends them.
     """
     from gymnasium.vector import AsyncVectorEnv
 
-    with warnings.catch_warnings(action="ignore"):
+    with interrupts.uninterrupted(), warnings.catch_warnings(action="ignore"):
         return AsyncVectorEnv([make_one] * number, context="fork")
 
 

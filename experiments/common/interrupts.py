@@ -50,6 +50,21 @@ def insistent() -> Iterator[None]:
         signal.signal(signal.SIGINT, before[1])
 
 
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Let processes that are started here not hear Ctrl-C, nor that the terminal is gone.
+
+    Who started them hears it, and ends them. (Training itself hears Ctrl-C, too.)
+    """
+    numbers = (signal.SIGINT, signal.SIGHUP)
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
 def answered() -> None:
     """Stop raising KeyboardInterrupt."""
     signal.setitimer(signal.ITIMER_REAL, 0)

@@ -1,18 +1,18 @@
 """Where jobs go: processes on this machine (`slurm.py` has the queue of a cluster)."""
 
 import os
-import signal
 import subprocess
 import sys
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from cbet_jax.config import SettingsError
 from cbet_jax.runs.reading import UnreadableError, read_json
 from experiments.common.commands import AND
+from experiments.common.interrupts import uninterrupted
 from experiments.sweeps import process
 from experiments.sweeps.jobs import Job
 from experiments.sweeps.process import CommandLine, Work
@@ -149,21 +149,6 @@ def cores_of(place: int, places: int) -> list[int]:
     cores = sorted(os.sched_getaffinity(0))
     each = len(cores) // places
     return cores[place * each : (place + 1) * each] or [cores[place % len(cores)]]
-
-
-@contextmanager
-def uninterrupted() -> Iterator[None]:
-    """Let processes that are started here not hear Ctrl-C, nor that the terminal is gone.
-
-    The executor hears it, and lets them save. (Training itself hears Ctrl-C, too.)
-    """
-    numbers = (signal.SIGINT, signal.SIGHUP)
-    before = {number: signal.signal(number, signal.SIG_IGN) for number in numbers}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def status_of(submitted: Submitted) -> int | None:

@@ -21,9 +21,10 @@ import submitit
 from cbet_jax.config import SettingsError
 from cbet_jax.runs.atomic_write import write_json
 from cbet_jax.runs.reading import UnreadableError, read_json
+from experiments.common.interrupts import uninterrupted
 from experiments.common.screen import Screen, say
 from experiments.sweeps.jobs import Job
-from experiments.sweeps.queues import Submitted, uninterrupted, work_of
+from experiments.sweeps.queues import Submitted, work_of
 
 CLUSTER = "slurm"  # as submitit calls it
 MOST_TIMEOUTS = 10**6  # of a job: it is put back into the queue each time

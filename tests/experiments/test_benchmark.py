@@ -1,6 +1,9 @@
 """The benchmark: what it writes, and what it refuses."""
 
 import json
+import multiprocessing
+import os
+import signal
 import sys
 from importlib.machinery import ModuleSpec
 from types import SimpleNamespace
@@ -15,7 +18,7 @@ from experiments.benchmarks import (
     training_measurements,
     world_measurements,
 )
-from experiments.benchmarks.measurement import Measurement
+from experiments.benchmarks.measurement import BenchmarkOptions, Measurement
 from tests.support.refusal import refused
 
 TINY = (
@@ -95,6 +98,37 @@ def test_vectors_are_measured_beside_envpools_of_the_same_size(no_waiting, tmp_p
             / rows[f"KeyCorridorS3R3, {theirs.format(number)}"]["value"]
         )
         assert ratios[theirs.format(number)]["value"] == pytest.approx(quotient)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_processes_of_gymnasium_end_with_a_benchmark_that_is_stopped(number, monkeypatch, capfd):
+    """A terminal sends Ctrl-C to each of them, too."""
+    module = gymnasium_measurements
+    of_minigrid = []
+
+    def stopped(tasks, rounds):
+        (task,) = tasks.values()
+        of_minigrid.extend(multiprocessing.active_children())
+        if number == signal.SIGINT:
+            for child in of_minigrid:
+                os.kill(child.pid, number)
+            for child in of_minigrid:
+                child.join(0.5)  # one that heard it has ended by then
+        os.kill(os.getpid(), number)
+        task.run()
+
+    monkeypatch.setattr(module, "PROCESSES", (2,))
+    monkeypatch.setattr(module, "FEW", ())
+    monkeypatch.setattr(module, "take_turns", stopped)
+    before = signal.getsignal(signal.SIGTERM)
+    with pytest.raises((KeyboardInterrupt, SystemExit)) as ended:
+        module.measure_gymnasium(BenchmarkOptions(worlds=()))
+    if number == signal.SIGTERM:
+        assert ended.value.code == 128 + number
+    assert len(of_minigrid) == 2
+    assert not any(child.is_alive() for child in of_minigrid)
+    assert signal.getsignal(signal.SIGTERM) == before
+    assert "Traceback" not in capfd.readouterr().err
 
 
 def test_what_was_measured_is_kept_when_stopped(tmp_path, monkeypatch):

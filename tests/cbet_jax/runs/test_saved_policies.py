@@ -70,6 +70,22 @@ def test_a_checkpoint_goes_before_the_best_policies_of_the_same_frames(saved, tm
     assert load_params(run).path == load_params(run, "best").path == run.best / newest.name
 
 
+def test_a_chosen_checkpoint_that_its_run_deletes_meanwhile_is_not_damaged(
+    saved, tmp_path, monkeypatch
+):
+    run = RunDirectory(shutil.copytree(saved.root, tmp_path / "run"))
+    chosen, read = checkpoints(run.checkpoints)[-1], checkpoint.read_arrays
+
+    def late(path, names):
+        shutil.rmtree(path)
+        return read(path, names)
+
+    monkeypatch.setattr(checkpoint, "read_arrays", late)
+    with pytest.raises(RunDirectoryError, match="no checkpoint at") as said:
+        load_params(run, frames_of(chosen))
+    assert not isinstance(said.value, UnreadableError)
+
+
 def test_frames_of_best_policies_are_known_after_their_file_has_gone(saved, tmp_path):
     """A training that goes on keeps two files of best policies."""
     run = RunDirectory(shutil.copytree(saved.root, tmp_path / "run"))
