@@ -637,10 +637,12 @@ def test_claims(claim, where, metric, ours, theirs):
 
 
 def test_combinations_in_all_setups_after_33_million_frames():
-    claims, methods = table(RESULTS, "claim of the paper"), ("cbet", "product", "sum")
+    claims = table(RESULTS, "claim of the paper")
+    methods = ("cbet", "product", "sum", "sum-squared", "sum-inside")
     leads = [lead_in(THREE, method, "changes") for method in methods]
-    cbet, product, total = (each.text(1) for each in leads)
-    said = f"C-BET by {cbet} points, product by {product}, sum by {total}"
+    cbet, product, total, squared, inside = (each.text(1) for each in leads)
+    said = f"C-BET by {cbet} points, product {product}, sum {total}"
+    said += f", squared sum {squared}, sum inside {inside}"
     assert claims["states and changes are ahead of changes only"]["here"] == said
     assert all(each.low > 0 for each in leads)
     assert claims["C-BET is ahead of other combinations"]["here"].endswith("others not told apart")
