@@ -1,6 +1,5 @@
 """Measure vector environments: ours, MiniGrid's in processes, and EnvPool's if installed."""
 
-import signal
 import warnings
 from importlib import import_module
 from importlib.util import find_spec
@@ -9,11 +8,12 @@ from typing import Any
 import numpy as np
 
 import envs.minigrid
+from cbet_jax.runs.signals import Stop, stop_on_signals
 from cbet_jax.sharding import cores
 from envs.names import ACTIONS
 from experiments.benchmarks.measurement import BenchmarkOptions, Measurement
 from experiments.benchmarks.timing import Ratio, TimedTask, take_turns
-from experiments.common import interrupts
+from experiments.common.interrupts import end_stopped, uninterrupted
 
 WORLD = "KeyCorridorS3R3"
 FEW = (1, 4, 16)  # environments, measured besides those of --worlds
@@ -26,19 +26,17 @@ def measure_gymnasium(options: BenchmarkOptions) -> list[Measurement]:
     ours = {f"gym_vector, {n} environments": n for n in sorted({*FEW, *options.worlds})}
     theirs = {f"AsyncVectorEnv of minigrid, {n} environments": n for n in PROCESSES}
     pools = {f"envpool, {n} environments": n for n in ours.values() if find_spec("envpool")}
-    vectors: dict[str, Any] = {}
-    before = signal.signal(signal.SIGTERM, lambda number, frame: interrupts.end_stopped(number))
-    try:
-        vectors |= {name: processes(n) for name, n in theirs.items()}
-        vectors |= {name: envs.minigrid.gym_vector(WORLD, n) for name, n in ours.items()}
-        vectors |= {name: pool(n) for name, n in pools.items()}
-        sizes = theirs | ours | pools
-        tasks = {name: play(vector, sizes[name]) for name, vector in vectors.items()}
-        timings = take_turns(tasks, options.rounds)
-    finally:
-        for vector in vectors.values():
-            vector.close()
-        signal.signal(signal.SIGTERM, before)
+    with stop_on_signals() as stop:  # in a step, processes could not be closed
+        vectors = {name: processes(n) for name, n in theirs.items()}
+        try:
+            vectors |= {name: envs.minigrid.gym_vector(WORLD, n) for name, n in ours.items()}
+            vectors |= {name: pool(n) for name, n in pools.items()}
+            sizes = theirs | ours | pools
+            tasks = {name: play(vector, sizes[name], stop) for name, vector in vectors.items()}
+            timings = take_turns(tasks, options.rounds)
+        finally:
+            for vector in vectors.values():
+                vector.close()
     found = timings.medians()
     peer = max(theirs, key=found.__getitem__)
 
@@ -65,7 +63,7 @@ def processes(number: int) -> Any:
     """
     from gymnasium.vector import AsyncVectorEnv
 
-    with interrupts.uninterrupted(), warnings.catch_warnings(action="ignore"):
+    with uninterrupted(), warnings.catch_warnings(action="ignore"):
         return AsyncVectorEnv([make_one] * number, context="fork")
 
 
@@ -77,13 +75,17 @@ def make_one() -> Any:
     return ImgObsWrapper(gymnasium.make(f"MiniGrid-{WORLD}-v0"))
 
 
-def play(vector: Any, number: int) -> TimedTask:
-    """Return random play in a vector of so many environments."""
+def play(vector: Any, number: int, stop: Stop) -> TimedTask:
+    """Return random play in a vector of so many environments, until a signal stops it."""
     random = np.random.default_rng(0)
 
     def run() -> None:
         for actions in random.integers(len(ACTIONS), size=(STEPS, number), dtype=np.int32):
             vector.step(actions)
+            if stop.signal:
+                end_stopped(stop.signal)
 
     vector.reset()
+    if stop.signal:
+        end_stopped(stop.signal)
     return TimedTask(run, STEPS * number)

@@ -54,7 +54,7 @@ def insistent() -> Iterator[None]:
 def uninterrupted() -> Iterator[None]:
     """Let processes that are started here not hear Ctrl-C, nor that the terminal is gone.
 
-    Who started them hears it, and ends them. (Training itself hears Ctrl-C, too.)
+    Who starts them must end them. (Training itself hears Ctrl-C, too.)
     """
     numbers = (signal.SIGINT, signal.SIGHUP)
     before = {number: signal.signal(number, signal.SIG_IGN) for number in numbers}

@@ -1,14 +1,16 @@
 """The benchmark: what it writes, and what it refuses."""
 
 import json
-import multiprocessing
 import os
 import signal
+import subprocess
 import sys
+import time
 from importlib.machinery import ModuleSpec
 from types import SimpleNamespace
 
 import jax
+import numpy as np
 import pytest
 
 from experiments import benchmark
@@ -18,7 +20,7 @@ from experiments.benchmarks import (
     training_measurements,
     world_measurements,
 )
-from experiments.benchmarks.measurement import BenchmarkOptions, Measurement
+from experiments.benchmarks.measurement import Measurement
 from tests.support.refusal import refused
 
 TINY = (
@@ -100,35 +102,48 @@ def test_vectors_are_measured_beside_envpools_of_the_same_size(no_waiting, tmp_p
         assert ratios[theirs.format(number)]["value"] == pytest.approx(quotient)
 
 
+MEASURE_WITHOUT_END = """
+from experiments.benchmarks import gymnasium_measurements as measurements
+from experiments.benchmarks.measurement import BenchmarkOptions
+from experiments.common import cli
+
+def play(tasks, rounds):
+    print("playing", flush=True)
+    while True:
+        for task in tasks.values():
+            task.run()
+
+measurements.FEW, measurements.PROCESSES, measurements.take_turns = (), (4,), play
+with cli.user_errors():
+    measurements.measure_gymnasium(BenchmarkOptions(worlds=()))
+"""
+
+
+def test_processes_of_gymnasium_hear_no_ctrl_c():
+    vector = gymnasium_measurements.processes(2)
+    vector.reset()
+    for process in vector.processes:
+        os.kill(process.pid, signal.SIGINT)
+        process.join(0.3)  # one that heard it has ended by then
+    vector.step(np.zeros(2, np.int32))
+    vector.close()
+    assert [process.exitcode for process in vector.processes] == [0, 0]
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_processes_of_gymnasium_end_with_a_benchmark_that_is_stopped(number, monkeypatch, capfd):
-    """A terminal sends Ctrl-C to each of them, too."""
-    module = gymnasium_measurements
-    of_minigrid = []
-
-    def stopped(tasks, rounds):
-        (task,) = tasks.values()
-        of_minigrid.extend(multiprocessing.active_children())
-        if number == signal.SIGINT:
-            for child in of_minigrid:
-                os.kill(child.pid, number)
-            for child in of_minigrid:
-                child.join(0.5)  # one that heard it has ended by then
-        os.kill(os.getpid(), number)
-        task.run()
-
-    monkeypatch.setattr(module, "PROCESSES", (2,))
-    monkeypatch.setattr(module, "FEW", ())
-    monkeypatch.setattr(module, "take_turns", stopped)
-    before = signal.getsignal(signal.SIGTERM)
-    with pytest.raises((KeyboardInterrupt, SystemExit)) as ended:
-        module.measure_gymnasium(BenchmarkOptions(worlds=()))
-    if number == signal.SIGTERM:
-        assert ended.value.code == 128 + number
-    assert len(of_minigrid) == 2
-    assert not any(child.is_alive() for child in of_minigrid)
-    assert signal.getsignal(signal.SIGTERM) == before
-    assert "Traceback" not in capfd.readouterr().err
+def test_a_signal_to_all_processes_ends_those_of_gymnasium(number):
+    """As a terminal sends Ctrl-C, and `timeout` sends SIGTERM."""
+    words = [sys.executable, "-c", MEASURE_WITHOUT_END]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(words, start_new_session=True, **pipes) as process:
+        assert process.stdout.readline() == "playing\n"
+        time.sleep(0.2)
+        os.killpg(process.pid, number)
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == 128 + number
+    assert not said
+    with pytest.raises(ProcessLookupError):
+        os.killpg(process.pid, 0)
 
 
 def test_what_was_measured_is_kept_when_stopped(tmp_path, monkeypatch):
