@@ -37,6 +37,8 @@ def measure_gymnasium(options: BenchmarkOptions) -> list[Measurement]:
         finally:
             for vector in vectors.values():
                 vector.close()
+    if stop.signal:
+        end_stopped(stop.signal)
     found = timings.medians()
     peer = max(theirs, key=found.__getitem__)
 

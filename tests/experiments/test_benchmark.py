@@ -102,6 +102,17 @@ def test_vectors_are_measured_beside_envpools_of_the_same_size(no_waiting, tmp_p
         assert ratios[theirs.format(number)]["value"] == pytest.approx(quotient)
 
 
+def test_processes_of_gymnasium_hear_no_ctrl_c():
+    vector = gymnasium_measurements.processes(2)
+    vector.reset()
+    for process in vector.processes:
+        os.kill(process.pid, signal.SIGINT)
+        process.join(0.3)  # one that heard it has ended by then
+    vector.step(np.zeros(2, np.int32))
+    vector.close()
+    assert [process.exitcode for process in vector.processes] == [0, 0]
+
+
 MEASURE_WITHOUT_END = """
 from experiments.benchmarks import gymnasium_measurements as measurements
 from experiments.benchmarks.measurement import BenchmarkOptions
@@ -119,17 +130,6 @@ with cli.user_errors():
 """
 
 
-def test_processes_of_gymnasium_hear_no_ctrl_c():
-    vector = gymnasium_measurements.processes(2)
-    vector.reset()
-    for process in vector.processes:
-        os.kill(process.pid, signal.SIGINT)
-        process.join(0.3)  # one that heard it has ended by then
-    vector.step(np.zeros(2, np.int32))
-    vector.close()
-    assert [process.exitcode for process in vector.processes] == [0, 0]
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_to_all_processes_ends_those_of_gymnasium(number):
     """As a terminal sends Ctrl-C, and `timeout` sends SIGTERM."""
@@ -139,11 +139,9 @@ def test_a_signal_to_all_processes_ends_those_of_gymnasium(number):
         assert process.stdout.readline() == "playing\n"
         time.sleep(0.2)
         os.killpg(process.pid, number)
-        _, said = process.communicate(timeout=60)
+        _, said = process.communicate(timeout=60)  # until no process can write there
     assert process.returncode == 128 + number
     assert not said
-    with pytest.raises(ProcessLookupError):
-        os.killpg(process.pid, 0)
 
 
 def test_what_was_measured_is_kept_when_stopped(tmp_path, monkeypatch):
