@@ -130,6 +130,7 @@ with cli.user_errors():
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_to_all_processes_ends_those_of_gymnasium(number):
     """As a terminal sends Ctrl-C, and `timeout` sends SIGTERM."""
