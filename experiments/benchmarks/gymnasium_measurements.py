@@ -13,7 +13,7 @@ from cbet_jax.sharding import cores
 from envs.names import ACTIONS
 from experiments.benchmarks.measurement import BenchmarkOptions, Measurement
 from experiments.benchmarks.timing import Ratio, TimedTask, take_turns
-from experiments.common.interrupts import end_stopped, uninterrupted
+from experiments.common.interrupts import end_if_stopped, uninterrupted
 
 WORLD = "KeyCorridorS3R3"
 FEW = (1, 4, 16)  # environments, measured besides those of --worlds
@@ -37,8 +37,7 @@ def measure_gymnasium(options: BenchmarkOptions) -> list[Measurement]:
         finally:
             for vector in vectors.values():
                 vector.close()
-    if stop.signal:
-        end_stopped(stop.signal)
+    end_if_stopped(stop.signal)
     found = timings.medians()
     peer = max(theirs, key=found.__getitem__)
 
@@ -84,10 +83,8 @@ def play(vector: Any, number: int, stop: Stop) -> TimedTask:
     def run() -> None:
         for actions in random.integers(len(ACTIONS), size=(STEPS, number), dtype=np.int32):
             vector.step(actions)
-            if stop.signal:
-                end_stopped(stop.signal)
+            end_if_stopped(stop.signal)
 
     vector.reset()
-    if stop.signal:
-        end_stopped(stop.signal)
+    end_if_stopped(stop.signal)
     return TimedTask(run, STEPS * number)

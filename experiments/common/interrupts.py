@@ -70,10 +70,11 @@ def answered() -> None:
     signal.setitimer(signal.ITIMER_REAL, 0)
 
 
-def end_stopped(number: int) -> NoReturn:
-    """End a command that a signal has stopped, ignoring a launcher's late Ctrl-C."""
-    atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
-    raise SystemExit(STOPPED + number)
+def end_if_stopped(number: int) -> None:
+    """End a command that this signal has stopped (0: none), ignoring a launcher's late Ctrl-C."""
+    if number:
+        atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
+        raise SystemExit(STOPPED + number)
 
 
 def _end(number: int, frame: FrameType | None) -> NoReturn:

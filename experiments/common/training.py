@@ -49,8 +49,7 @@ def train_group[O: TrainingOptions](
                 make = partial(film, asked.options, run.directory.root) if film else None
                 stopped = show_figures(run.directory, run.trackers, make) or stopped
             say(console, closing_line(experiment, run.directory, outcome, asked.words))
-    if stopped:
-        interrupts.end_stopped(stopped)
+    interrupts.end_if_stopped(stopped)
     place = [f"{run.directory.root}: " if len(runs) > 1 else "" for run in runs]
     return [at + one.trouble for at, one in zip(place, outcomes, strict=True) if one.trouble]
 

@@ -97,7 +97,7 @@ def carry_out(
     if stop.signal:
         where = "training is saved" if options.cluster == "local" else "the jobs stay in the queue"
         console.print(f"stopped; {where}, and the same command continues", highlight=False)
-        interrupts.end_stopped(stop.signal)
+    interrupts.end_if_stopped(stop.signal)
     return executor.failed
 
 

@@ -73,9 +73,10 @@ def test_who_answers_interrupts_already_goes_on_doing_so():
 def test_a_ctrl_c_that_comes_when_all_is_saved_changes_nothing():
     program = """
 import atexit, signal
-from experiments.common.interrupts import end_stopped
+from experiments.common.interrupts import end_if_stopped
 atexit.register(signal.raise_signal, signal.SIGINT)  # as `uv run` may hand it on
-end_stopped(signal.SIGINT)
+end_if_stopped(0)
+end_if_stopped(signal.SIGINT)
 """
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)
     assert ended.returncode == interrupts.STOPPED + signal.SIGINT
