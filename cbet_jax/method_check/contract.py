@@ -25,6 +25,7 @@ from cbet_jax.method_check.walk import (
 )
 from cbet_jax.types import Trajectory, unchanged
 from envs.errors import ContractError, in_a_line
+from envs.types import EPISODE_METRICS
 
 CLOSE = 1e-4  # relative tolerance for sums in another order
 CUT = 6  # first changed step in the search for methods that look ahead
@@ -87,8 +88,8 @@ def compare_shapes(
     _shapes("the gradient of reward's loss", jax.grad(loss_of), *params, trajectory)
     metrics = _shapes("metrics", method.metrics, memory)
     _expect_numbers("metrics", metrics)
-    twice = ", ".join(sorted(terms.keys() & metrics.keys()))
-    expect(not twice, f"two metrics have the name {twice}")
+    twice = (terms.keys() & metrics.keys()) | {"episodes", *EPISODE_METRICS} & {*terms, *metrics}
+    expect(not twice, f"two metrics have the name {', '.join(sorted(twice))}")
 
 
 def check_traces(subject: Subject) -> None:
@@ -270,9 +271,14 @@ def described(value: Any) -> str:
 
 def _shapes(name: str, function: Callable[..., Any], *arguments: Any) -> Any:
     try:
-        return jax.eval_shape(function, *arguments)
+        for _ in range(2):  # what the first trace leaves in a variable, the second reads there
+            trace = jax.make_jaxpr(lambda *each: function(*each), return_shape=True)
+            program, shapes = trace(*arguments)
     except (Exception, SystemExit) as error:
         raise ContractError(f"{name} cannot be compiled: {in_a_line(error)}") from None
+    left = any(isinstance(constant, jax.core.Tracer) for constant in program.consts)
+    expect(not left, f"{name} reads an array that was left in a variable: keep it in the memory")
+    return shapes
 
 
 def _pair(name: str, wanted: str, function: Callable[..., Any], *arguments: Any) -> Any:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from cbet_jax import own_code
 from cbet_jax.config import RunSettings
 from cbet_jax.runs import checkpoint, manifest, metrics_table, multihost
 from cbet_jax.runs.atomic_write import set_aside
@@ -230,5 +231,7 @@ class RunFiles:
     def _end(self, trouble: str) -> None:
         frames = self.saved.frames
         kept = f"the last good checkpoint is at {frames:,} frames" if frames else "nothing is saved"
-        self.trouble = f"{trouble}; {kept}"
+        own = own_code.is_own(method := self.settings.train.method)
+        why = f"; cbet check-method {own_code.given(method)} may say why" if own else ""
+        self.trouble = f"{trouble}; {kept}{why}"
         self.record(diverged=self.trouble)

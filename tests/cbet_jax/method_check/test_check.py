@@ -96,6 +96,18 @@ def _loss_named(params, played):
     return ONES["reward"](params, played), (jnp.zeros(()), {"size": jnp.zeros(())})
 
 
+def _kept_outside(function):
+    """Return a function that adds to its numbers those of its call before."""
+    before = [0.0]
+
+    def added(*arguments):
+        found = function(*arguments)
+        before[0] = jax.tree.map(lambda number: number + jax.tree.leaves(before[0])[0], found)
+        return before[0]
+
+    return added
+
+
 def _over_the_largest(params, played):
     places = played.view[1:, :, 0, 0, 0] + 1.0
     return places / jax.lax.cummax(places, reverse=True)
@@ -175,6 +187,17 @@ BROKEN = {
         (
             {**ONES, "reward": _loss_named, "metrics": lambda memory: {"size": jnp.ones(())}},
             "two metrics have the name size",
+        ),
+        (
+            {**ONES, "metrics": lambda memory: {"success": jnp.ones(())}},
+            "two metrics have the name success",
+        ),
+        *(
+            ({**ONES, name: left}, f"{told} reads an array that was left in a variable")
+            for name, told, left in (
+                ("reward", "reward", _kept_outside(ONES["reward"])),
+                ("metrics", "metrics", _kept_outside(lambda memory: {"size": jnp.zeros(())})),
+            )
         ),
         (
             {**REMEMBERS, "observe": _one_signal},

@@ -528,6 +528,7 @@ def test_a_loss_that_is_not_finite_stops_the_run(tmp_path, capsys, monkeypatch):
     assert "the loss of update 11 is not a finite number" in error
     assert f"the last good checkpoint is at {5 * CHUNK_FRAMES:,} frames" in error
     assert error.count("\n") == 1
+    assert "check-method" not in error  # the method is the package's
     directory = RunDirectory(tmp_path)
     assert saved_frames(directory)[-1] == 5 * CHUNK_FRAMES
     last = metrics_table.read(directory.metrics)["first_bad_update"][0]

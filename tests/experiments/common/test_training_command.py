@@ -1,6 +1,7 @@
 """What the training commands share: runs whose method, or world, is a file of one's own."""
 
 import os
+from functools import partial
 
 import pytest
 
@@ -81,6 +82,18 @@ def test_a_run_keeps_its_own_method_and_resumes_with_it_only(file, tmp_path, cap
     file.write_text(file.read_text().replace("0.5", "0.6"))
     line = refused(minigrid_pretrain.main, [*longer, *method], capsys)
     assert line.strip().endswith("the run keeps the code that it began with")
+
+
+def test_a_run_whose_own_method_may_be_why_it_ends_names_its_check(
+    file, tmp_path, capsys, monkeypatch
+):
+    bad = partial(fake_program, bad_update=1)
+    monkeypatch.setattr("experiments.common.gridworlds.build", bad)
+    words = [*ARGUMENTS, "--out", str(tmp_path / "run"), "--method", f"{file}:make"]
+    line = refused(minigrid_pretrain.main, words, capsys, status=4)
+    said = "the loss of update 1 is not a finite number; nothing is saved"
+    assert f"{said}; cbet check-method " in line
+    assert line.strip().endswith("bonus.py:make may say why")
 
 
 FAULTS = {  # what stands in a file, and what is said
