@@ -16,10 +16,12 @@ import tyro
 
 from cbet_jax.config import SettingsError
 from cbet_jax.runs.directory import Checkpoint
+from cbet_jax.runs.signals import stop_on_signals
 from cbet_jax.settings.ranges import Episodes, Seed, check_fields
 from envs.errors import UnknownEnvironment
 from experiments.common import cli
 from experiments.common.commands import AND
+from experiments.common.interrupts import end_if_stopped
 from experiments.common.outputs import distinct_names, given_run, results_folder
 from experiments.common.screen import Screen, say
 
@@ -65,13 +67,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 runs.append(gridworlds.open_run(path, one.envs, one.checkpoint, console))
                 folders.append(results_folder(out, path))
         tables = gridworlds.play(runs, options.episodes, options.seed, console)
-        for run, folder, rows in zip(runs, folders, tables, strict=True):
-            done = frames_of_seeds(run.policies.loaded, run.settings.seeds)
-            frames = {str(run.settings.first_seed + i): each for i, each in enumerate(done)}
-            title = f"{run.directory.root}, {evaluation_table.span(done)} frames"
-            evaluation_table.show(console, rows, title)
-            files = evaluation_table.write(folder, rows, frames, options.seed)
-            say(console, f"saved: {' and '.join(map(str, files))}")
+        with stop_on_signals("the last picture") as stop:  # a table has its picture
+            for run, folder, rows in zip(runs, folders, tables, strict=True):
+                done = frames_of_seeds(run.policies.loaded, run.settings.seeds)
+                frames = {str(run.settings.first_seed + i): each for i, each in enumerate(done)}
+                title = f"{run.directory.root}, {evaluation_table.span(done)} frames"
+                evaluation_table.show(console, rows, title)
+                files = evaluation_table.write(folder, rows, frames, options.seed)
+                say(console, f"saved: {' and '.join(map(str, files))}")
+        end_if_stopped(stop.signal)
 
 
 def _read(arguments: Sequence[str]) -> EvaluateOptions:

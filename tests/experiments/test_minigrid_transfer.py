@@ -2,6 +2,7 @@
 
 import csv
 import shutil
+import signal
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
@@ -27,6 +28,7 @@ from experiments import (
 )
 from experiments.common import gridworlds, opening, presets
 from experiments.common.screen import Screen
+from experiments.evaluation import evaluation_table
 from tests.support.evaluated import EPISODES, WORLDS
 from tests.support.fake_program import fake_program
 from tests.support.families import others_slow
@@ -283,11 +285,23 @@ def test_a_chain_of_fine_tuning_holds_one_frozen_policy(source, tmp_path, not_tr
     jax.tree.map(np.testing.assert_array_equal, learner.fixed.policy, AgentParams(before.policy))
 
 
-def test_several_runs_are_evaluated_each_in_its_own_directory(finished, tmp_path, capsys):
+def test_several_runs_are_evaluated_each_in_its_own_directory(
+    finished, tmp_path, capsys, monkeypatch
+):
+    def stopped(*arguments):
+        """Draw a picture while a signal comes."""
+        signal.raise_signal(signal.SIGTERM)
+        return draw(*arguments)
+
+    draw = evaluation_table._draw
+    monkeypatch.setattr(evaluation_table, "_draw", stopped)
     other = RunDirectory(tmp_path / "other")
     shutil.copytree(finished.root, other.root)
-    minigrid_evaluate.main([str(finished.root), str(other.root), "--episodes", str(EPISODES)])
+    with pytest.raises(SystemExit) as ending:
+        minigrid_evaluate.main([str(finished.root), str(other.root), "--episodes", str(EPISODES)])
+    assert ending.value.code == 128 + signal.SIGTERM
     assert f"saved: {other.root}/evaluation.csv" in capsys.readouterr().out
+    assert all((run.root / "evaluation.png").exists() for run in (finished, other))
     table = (finished.root / "evaluation.csv").read_bytes()
     assert table == (other.root / "evaluation.csv").read_bytes()
     rows = list(csv.DictReader(table.decode().splitlines()))
