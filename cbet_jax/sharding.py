@@ -88,15 +88,12 @@ def player_specs(players: PyTree, worlds: int) -> PyTree:
     """
 
     def along(axis: int) -> Callable[[jax.Array], P]:
-        return lambda leaf: _spec(leaf.shape, axis, worlds)
+        split = P(*[None] * axis, WORLDS)
+        return lambda leaf: split if leaf.shape[axis : axis + 1] == (worlds,) else P()
 
     actor, memory = jax.tree.map(along(0), players)
     recurrent = jax.tree.map(along(1), players[0].recurrent)  # [layers, N, units]
     return actor._replace(recurrent=recurrent), memory
-
-
-def _spec(shape: tuple[int, ...], axis: int, worlds: int) -> P:
-    return P(*[None] * axis, WORLDS) if shape[axis : axis + 1] == (worlds,) else P()
 
 
 def state_shardings(mesh: Mesh, states: PyTree, worlds: int) -> PyTree[NamedSharding]:

@@ -54,7 +54,7 @@ def make_view(
 
     def bytes_of(observation: Array) -> tuple[Array, Array]:
         numbers = encode(observation)
-        counted = numbers if levels == BYTE else _coarse(numbers, levels)
+        counted = (numbers.astype(jnp.uint32) * levels // BYTE).astype(jnp.uint8)
         return _as_image(numbers), counted.reshape(len(counted), -1)
 
     probe = jax.ShapeDtypeStruct((1, *seen.shape), seen.dtype)
@@ -108,10 +108,6 @@ def _integer_bounds(seen: jax.ShapeDtypeStruct, bounds: Bounds | None) -> tuple[
     if not (np.isfinite(low).all() and np.isfinite(high).all() and lowest <= highest):
         raise ValueError(f"bounds must be finite, in {seen.dtype}'s range, and low at most high")
     return int(lowest), int(highest)
-
-
-def _coarse(numbers: UInt8[Array, "*shape"], levels: int) -> UInt8[Array, "*shape"]:
-    return (numbers.astype(jnp.uint32) * levels // BYTE).astype(jnp.uint8)
 
 
 def _as_image(numbers: UInt8[Array, "N *shape places"]) -> UInt8[Array, "N height width 3"]:
