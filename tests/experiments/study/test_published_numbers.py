@@ -594,6 +594,7 @@ CLAIMS = (  # of the paper -> table and frames, metric, and setup and method of 
             (WHOLE, MULTI, "resets help Count", "count-resets", "count"),
             (WHOLE, NOISY, "with noise, Count needs", "count-resets", "count"),
             (WHOLE, THREE, "C-BET is ahead of other", "cbet", "product"),
+            (WHOLE, THREE, "panoramas are for changes", "cbet", "cbet-egocentric"),
             (WHOLE, THREE, "C-BET needs resets", "cbet", "cbet-no-resets"),
             (WHOLE, THREE, "resets help Count", "count-resets", "count"),
             (WHOLE, DOOR, "resets help Count", "count-resets", "count"),
