@@ -91,7 +91,8 @@ def refuse_misfit(
     later = lambda leaf: jax.ShapeDtypeStruct((settings.unroll, *leaf.shape), leaf.dtype)  # noqa: E731
     walk = Walk(first, *jax.tree.map(later, (first, action)))
     try:
-        method = make_intrinsic(settings, num_actions)
+        with jax.ensure_compile_time_eval():  # the caller may be traced, and a method holds arrays
+            method = make_intrinsic(settings, num_actions)
         contract.compare_shapes(method, walk, settings.batch, num_actions)
     except ContractError as error:
         raise SettingsError(f"{own_code.plain(settings.method)}: {error}") from None

@@ -1,5 +1,6 @@
 """The files that a run reads and writes while it trains."""
 
+import shlex
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -231,7 +232,8 @@ class RunFiles:
     def _end(self, trouble: str) -> None:
         frames = self.saved.frames
         kept = f"the last good checkpoint is at {frames:,} frames" if frames else "nothing is saved"
-        own = own_code.is_own(method := self.settings.train.method)
-        why = f"; cbet check-method {own_code.given(method)} may say why" if own else ""
+        method, own = own_code.given(self.settings.train.method), self.settings.train.own
+        words = ["cbet", "check-method", method, *(["--own", *own] if own else [])]
+        why = f"; {shlex.join(words)} may say why" if own_code.is_own(method) else ""
         self.trouble = f"{trouble}; {kept}{why}"
         self.record(diverged=self.trouble)

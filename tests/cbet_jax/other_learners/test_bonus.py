@@ -172,6 +172,20 @@ def test_a_method_of_ones_own_is_named_by_its_file(walk, tmp_path):
     assert rewards.min() < 0.002
 
 
+def test_a_method_that_holds_arrays_begins_in_a_program(tmp_path):
+    file = tmp_path / "my_bonus.py"
+    file.write_text(
+        "import jax.numpy as jnp\nfrom cbet_jax.intrinsic.interface import Intrinsic\n"
+        "def make(settings, actions):\n    weights = jnp.arange(actions) + 1.0\n"
+        "    return Intrinsic('mine', 0.1, lambda params, played: weights[played.steps.action])\n"
+    )
+    bonus = cbet_jax.bonus(f"{file}:make", 1, VIEW, 7, settings=SETTINGS)
+    view, key = jnp.zeros((1, *VIEW), jnp.uint8), jax.random.key(0)
+    state = jax.jit(bonus.init)(key, view)
+    _, reward = jax.jit(bonus.step)(state, key, view, jnp.array([2]), view, jnp.array([False]))
+    np.testing.assert_allclose(reward, [0.1 * 3])
+
+
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [

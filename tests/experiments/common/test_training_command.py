@@ -90,10 +90,11 @@ def test_a_run_whose_own_method_may_be_why_it_ends_names_its_check(
     bad = partial(fake_program, bad_update=1)
     monkeypatch.setattr("experiments.common.gridworlds.build", bad)
     words = [*ARGUMENTS, "--out", str(tmp_path / "run"), "--method", f"{file}:make"]
+    words += ["--own", "of=two words"]
     line = refused(minigrid_pretrain.main, words, capsys, status=4)
     said = "the loss of update 1 is not a finite number; nothing is saved"
     assert f"{said}; cbet check-method " in line
-    assert line.strip().endswith("bonus.py:make may say why")
+    assert line.strip().endswith("bonus.py:make --own 'of=two words' may say why")
 
 
 FAULTS = {  # what stands in a file, and what is said
