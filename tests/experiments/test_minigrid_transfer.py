@@ -248,7 +248,8 @@ def test_a_policy_of_a_task_transfers_too(fine_tune, finished, tmp_path, not_tra
     assert (run.settings().train.network == NETWORK) == fine_tune
 
 
-@pytest.mark.parametrize("fine_tune", others_slow((False, True), (True,)))
+@pytest.mark.slow
+@pytest.mark.parametrize("fine_tune", [False, True])
 def test_such_a_policy_learns_and_is_evaluated(fine_tune, finished, tmp_path, capsys):
     before = saved_policies.load_params(finished).state
     frames = {"fine_tune": fine_tune, "frames": CHUNK_FRAMES}
