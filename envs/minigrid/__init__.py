@@ -97,7 +97,7 @@ def make_world(
         UnsupportedEnvironment: your `World` fails, or is not the only one.
         ValueError: policies cannot see so, or there are no names, worlds or levels.
     """
-    if isinstance(names, str) or not names:
+    if isinstance(names, str) or not names or not all(isinstance(name, str) for name in names):
         raise ValueError(f"names must be a list of environments, not {names!r}")
     if not hasattr(num_worlds, "__index__") or not 1 <= num_worlds < 2**31:
         raise ValueError(f"num_worlds must be a whole number, at least 1, not {num_worlds!r}")

@@ -24,8 +24,8 @@ def bounding_box(level: Any) -> Window:
 
 
 def enlarge(window: Window, height: int, width: int, level: Any) -> Window:
-    """Return a window of this size around `window`, inside the level's grid."""
+    """Return a window of this size around `window`, inside the level's grid if that is as large."""
     rows, columns = window
-    grid_width, grid_height = level.size.tolist()
-    top, left = min(rows.start, grid_height - height), min(columns.start, grid_width - width)
+    right, bottom = (level.size - (width, height)).clip(0).tolist()
+    top, left = min(rows.start, bottom), min(columns.start, right)
     return slice(top, top + height), slice(left, left + width)

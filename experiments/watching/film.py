@@ -100,9 +100,9 @@ def frame_side_by_side(
 def _grid(moment: Moment, window: Window) -> Picture:
     largest = max(part.stop - part.start for part in window)
     tile_size = min(SPRITE_SIZE, LARGEST_GRID // largest)
-    grid = whole_grid(moment.state, tile_size)
     rows, columns = (slice(part.start * tile_size, part.stop * tile_size) for part in window)
-    return grid[rows, columns]
+    beyond = (0, rows.stop), (0, columns.stop), (0, 0)  # another episode's map may be larger
+    return np.pad(whole_grid(moment.state, tile_size), beyond)[rows, columns]
 
 
 def titled_canvas(title: str, width: int, height: int) -> tuple[Image.Image, ImageDraw.ImageDraw]:

@@ -162,6 +162,7 @@ def test_a_list_where_one_name_is_needed_is_refused_in_a_line():
     ("names", "number", "line"),
     [
         ([], 2, "names must be a list"),
+        ([3], 2, r"a list of environments, not \[3\]"),
         ("Unlock", 2, "a list of environments, not 'Unlock'"),
         (["Unlock"], 0, "a whole number, at least 1, not 0"),
         (["Unlock"], 2.5, "at least 1, not 2.5"),

@@ -56,6 +56,19 @@ def test_every_frame_of_a_film_has_one_size(moments):
     assert shows(pictures[1], whole_grid(first.state)) == 1
 
 
+def test_maps_of_other_sizes_are_shown_whole(moments):
+    """The second one is six of the first, side by side."""
+    first = moments[0]
+    cells = np.tile(first.state.level.cells[5:-5, 5:-5], (3, 2))
+    size = np.array(cells.shape[::-1])
+    level = first.state.level._replace(cells=np.pad(cells, 5), size=size)
+    second = first._replace(episode=2, state=first.state._replace(level=level))
+    pictures = list(film.film(TITLE, ["somebody"], [(first,), (second,)]))
+    assert pictures[0].shape == pictures[1].shape
+    for picture, moment in zip(pictures, (first, second), strict=True):
+        assert shows(picture, whole_grid(moment.state)) == 1
+
+
 def read_mp4(path) -> list[np.ndarray]:
     reader = imageio_ffmpeg.read_frames(str(path))
     width, height = next(reader)["size"]
