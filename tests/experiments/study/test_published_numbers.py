@@ -676,6 +676,12 @@ def test_panoramas_that_make_no_difference_after_33_million_frames():
         for pair in pairs.items():
             apart = lead_in(MULTI, *pair)
             assert apart.low < 0 < apart.high, pair
+    said = "; product, and others at 9.6 M, not told apart; "
+    assert said in claims["panoramas are for changes"]["here"]
+    for method, when in (("product", WHOLE), ("sum-squared", SOON), ("sum-inside", SOON)):
+        pair = (seeds_in(THREE, name, when) for name in (method, f"{method}-egocentric"))
+        apart = intervals.difference(*pair)
+        assert apart.low < 0 < apart.high, method
 
 
 def test_mazes_after_combinations_in_multienv():
