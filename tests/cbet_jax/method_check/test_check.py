@@ -193,10 +193,10 @@ BROKEN = {
             "two metrics have the name success",
         ),
         *(
-            ({**ONES, name: left}, f"{told} reads an array that was left in a variable")
-            for name, told, left in (
-                ("reward", "reward", _kept_outside(ONES["reward"])),
-                ("metrics", "metrics", _kept_outside(lambda memory: {"size": jnp.zeros(())})),
+            ({**ONES, name: _kept_outside(part)}, f"{name} reads an array that was left in a variable")
+            for name, part in (
+                ("reward", ONES["reward"]),
+                ("metrics", lambda memory: {"size": jnp.zeros(())}),
             )
         ),
         (
