@@ -193,10 +193,10 @@ BROKEN = {
             "two metrics have the name success",
         ),
         *(
-            ({**ONES, name: _kept_outside(part)}, f"{name} reads an array that was left in a variable")
-            for name, part in (
-                ("reward", ONES["reward"]),
-                ("metrics", lambda memory: {"size": jnp.zeros(())}),
+            ({**ONES, name: left}, f"{name} reads an array that was left in a variable")
+            for name, left in (
+                ("reward", _kept_outside(ONES["reward"])),
+                ("metrics", _kept_outside(lambda memory: {"size": jnp.zeros(())})),
             )
         ),
         (
