@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Array, Bool
 
 from envs.errors import Check, ContractError, NotChecked, checked
-from envs.types import EPISODE_METRICS, Step, World
+from envs.types import EPISODE_METRICS, RESERVED_METRICS, Step, World
 
 MOST_STEPS = 2_000  # played in a check: more than two episodes of most worlds
 FEWEST_STEPS = 50
@@ -120,7 +120,7 @@ def _check_shapes(world: World) -> None:
     if not isinstance(metrics, Mapping):
         raise ContractError(f"report must return a dictionary, not {type(metrics).__name__}")
     for name, metric in metrics.items():
-        if name in ("episodes", *EPISODE_METRICS):
+        if name in RESERVED_METRICS:
             raise ContractError(f"report: {name!r} is a metric that every world has")
         if metric.shape or not jnp.issubdtype(metric.dtype, jnp.floating):
             raise ContractError(f"report: {name!r} must be one real number, not {_kind(metric)}")

@@ -13,6 +13,7 @@ from jaxtyping import Array, Bool, Float, Int, Integer, UInt8, UInt32
 
 # Metrics averaged over ended episodes; `episodes` counts these.
 EPISODE_METRICS = ("success", "extrinsic_return", "episode_length", "interactions")
+RESERVED_METRICS = ("episodes", *EPISODE_METRICS)  # names that no other metric may have
 
 
 class Step(NamedTuple):

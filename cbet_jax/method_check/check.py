@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from cbet_jax import own_code
 from cbet_jax.config import AuxiliarySettings, CountSettings, TrainSettings
 from cbet_jax.intrinsic import make_intrinsic
-from cbet_jax.method_check import contract
+from cbet_jax.method_check import contract, shapes
 from cbet_jax.method_check.walk import Subject, Walk
 from cbet_jax.settings.ranges import SettingsError
 from envs.errors import Check, ContractError, checked
@@ -93,6 +93,6 @@ def refuse_misfit(
     try:
         with jax.ensure_compile_time_eval():  # the caller may be traced, and a method holds arrays
             method = make_intrinsic(settings, num_actions)
-        contract.compare_shapes(method, walk, settings.batch, num_actions)
+        shapes.compare_shapes(method, walk, settings.batch, num_actions)
     except ContractError as error:
         raise SettingsError(f"{own_code.plain(settings.method)}: {error}") from None

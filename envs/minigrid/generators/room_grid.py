@@ -103,13 +103,7 @@ def doorway(layout: Layout, rooms: Rooms, room: Room, side: int) -> Int[Array, "
 
 
 def add_door(
-    layout: Layout,
-    rooms: Rooms,
-    room: Room,
-    side: int,
-    color: Int[Array, ""],
-    *,
-    locked: bool,
+    layout: Layout, rooms: Rooms, room: Room, side: int, color: Int[Array, ""], *, locked: bool
 ) -> Rooms:
     """Add a closed or locked door (`RoomGrid.add_door`).
 
