@@ -15,11 +15,10 @@ import pytest
 from cbet_jax.analysis import intervals
 from cbet_jax.analysis.method_style import title
 from experiments.common.presets import TASK_FRAMES
-from experiments.study import results
-from experiments.study.contents import SOLVABLE, published
+from experiments.study import results, tables
+from experiments.study.contents import SOLVABLE, TABLES, printed_scale, published
 from experiments.study.findings import Findings
 from experiments.study.results import ENDED_EARLY, FRAMES_TO_SOLVE, FRAMES_TO_SUCCEED, SUCCEEDS
-from experiments.study.tables import aggregates
 
 EXPERIMENTS = Path(results.__file__).parents[1]
 EXPLORATION, RESULTS = "exploration.md", "study/RESULTS.md"
@@ -390,7 +389,7 @@ def test_all_tasks_together():
     tried = [{row.environment for row in known if row.method == f"{m}-fine-tuned"} for m in TUNED]
     tasks = set.intersection(*tried)
     found = Findings(row for row in known if row.environment in tasks)
-    means = {row[1]: row[3] for row in aggregates(found).rows}
+    means = {row[1]: row[3] for row in tables.aggregates(found).rows}
     said = [means[f"{title(method)} fine tuned"] for method in TUNED]
     assert said[8:] == ["0.00 [0.00, 0.00]"] * 3
     page = prose(EXPLORATION)
@@ -708,6 +707,42 @@ def test_noisy_tv():
             method = VARIANTS[name]
             ran = [*study("study.csv", setup=setup, method=method, frames="33024000")]
             assert row[setup] == text(each_seed(ran)), (name, setup)
+
+
+@pytest.fixture(scope="module")
+def printed_cells():
+    """Return the cells of a printed table: our seeds, in the unit of the paper's numbers."""
+    found = Findings(results.read(EXPERIMENTS / "results" / "study.csv"))
+
+    def of(name: str) -> list[tuple[tables.Cell, np.ndarray]]:
+        (printed,) = [table for table in TABLES if table.name == name]
+        return [
+            (cell, printed_scale(cell.metric) * np.array([*cell.ours.values.values()]))
+            for cell in tables.cells(printed, found)
+            if cell.ours
+        ]
+
+    return of
+
+
+def test_actions_with_noise(printed_cells):
+    cells, held = printed_cells("noisy_tv_actions"), 0
+    for cell, seeds in cells:
+        mean = intervals.mean(seeds)
+        held += mean.low <= float(cell.published) <= mean.high
+    said = f"Our intervals hold {held} of {len(cells)} published action shares and entropies"
+    assert f"{said} (expected: {0.95 * len(cells):.0f})." in prose(RESULTS)
+
+
+def test_turns(printed_cells):
+    turns = defaultdict(lambda: np.zeros(2))  # ours, published
+    for cell, seeds in printed_cells("actions"):
+        if cell.metric in ("share_of_left", "share_of_right"):
+            turns[cell.method] += seeds.mean(), float(cell.published)
+    (ours, theirs), (cbet, its) = turns["changes-egocentric"], turns["cbet"]
+    said = f"{ours:.0f} % of its actions (published {theirs:.0f}), C-BET {cbet:.0f} ({its:.0f})"
+    claims = table(RESULTS, "claim of the paper")
+    assert claims["`changes only` turns most if changes are egocentric"]["here"] == said
 
 
 OF_TASKS = {
