@@ -528,12 +528,12 @@ VARIANTS = {
 def test_the_ablation():
     where, printed, held = " ".join(THREE), published(), {}
     for name, row in table(RESULTS, "policy", "mean of three setups").items():
-        ran = in_all_setups([*study("study.csv", method=VARIANTS[name], frames=WHOLE[1])])
-        assert row["mean of three setups"] == text(each_seed(ran)), name
+        seeds = seeds_in(THREE, VARIANTS[name])
+        assert row["mean of three setups"] == text(seeds), name
         of = where, VARIANTS[name], SUCCESS
         theirs = {number for (_, *key), number in printed.items() if tuple(key) == of}
         assert row["published (50 M)"] in theirs, name
-        mean = intervals.mean(each_seed(ran))
+        mean = intervals.mean(seeds)
         held[name] = mean.low <= float(row["published (50 M)"]) <= mean.high
     said = f"Our intervals hold {sum(held.values())} of {len(held)} published numbers"
     assert f"{said} (expected: {0.95 * len(held):.0f})." in prose(RESULTS)
@@ -755,15 +755,15 @@ def test_actions_with_noise(printed_cells):
 
 
 def test_turns(printed_cells):
-    turns = defaultdict(lambda: np.zeros(2))  # ours, published
-    each = defaultdict(float)
+    ours, theirs = defaultdict(float), defaultdict(float)
     for cell, seeds in printed_cells("actions"):
         if cell.metric in ("share_of_left", "share_of_right"):
-            turns[cell.method] += seeds.mean(), float(cell.published)
-            each[cell.method] += seeds
-    assert intervals.mean(each["changes-egocentric"]).low > 50
-    (ours, theirs), (cbet, its) = turns["changes-egocentric"], turns["cbet"]
-    said = f"{ours:.0f} % of its actions (published {theirs:.0f}), C-BET {cbet:.0f} ({its:.0f})"
+            ours[cell.method] += seeds
+            theirs[cell.method] += float(cell.published)
+    name = "changes-egocentric"
+    assert intervals.mean(ours[name]).low > 50
+    said = f"{ours[name].mean():.0f} % of its actions (published {theirs[name]:.0f}), "
+    said += f"C-BET {ours['cbet'].mean():.0f} ({theirs['cbet']:.0f})"
     claims = table(RESULTS, "claim of the paper")
     assert claims["`changes only` mostly turns if changes are egocentric"]["here"] == said
 
