@@ -1,6 +1,6 @@
 """The world contract, checked with readable messages."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from functools import cached_property, partial
 from itertools import islice
 from typing import Any, NamedTuple
@@ -11,7 +11,8 @@ import numpy as np
 from jaxtyping import Array, Bool
 
 from envs.errors import Check, ContractError, NotChecked, checked
-from envs.types import EPISODE_METRICS, RESERVED_METRICS, Step, World
+from envs.shapes import check_record, check_shapes
+from envs.types import Step, World
 
 MOST_STEPS = 2_000  # played in a check: more than two episodes of most worlds
 FEWEST_STEPS = 50
@@ -25,11 +26,11 @@ def check_world(world: World) -> Iterator[Check]:
 
     Whether its views and rewards are the intended ones is not checked.
     """
-    found = checked("record", lambda: _check_record(world))
+    found = checked("record", lambda: check_record(world))
     yield found
     shapes = Check(SHAPES, skipped="the record must be right first")
     if not found.problem:
-        shapes = checked(SHAPES, lambda: _check_shapes(world))
+        shapes = checked(SHAPES, lambda: check_shapes(world))
     yield shapes
     if shapes.problem or shapes.skipped:
         for name in CHECKS:
@@ -82,103 +83,6 @@ class _Subject:
         return jax.tree.map(np.asarray, played)
 
 
-def _check_record(world: World) -> None:
-    for name in ("num_worlds", "num_actions", "max_steps"):
-        value = getattr(world, name)
-        if not isinstance(value, int) or value < 1:
-            raise ContractError(f"{name} must be a whole number of at least 1, not {value!r}")
-    shape = world.view_shape
-    if len(shape) != 3 or shape[2] != 3 or not all(isinstance(x, int) and x > 0 for x in shape):
-        raise ContractError(f"view_shape must be (height, width, 3), not {shape!r}")
-    names = world.environments
-    if not isinstance(names, tuple) or not names or not all(isinstance(x, str) for x in names):
-        raise ContractError(f"environments must be a tuple of names, not {names!r}")
-    if len(set(names)) < len(names):
-        raise ContractError(f"environments must have names of their own, not {names!r}")
-    unmeasured = world.unmeasured
-    if not isinstance(unmeasured, tuple) or not set(unmeasured) <= set(EPISODE_METRICS):
-        raise ContractError(
-            f"unmeasured must be a tuple of {', '.join(EPISODE_METRICS)}, not {unmeasured!r}"
-        )
-
-
-def _check_shapes(world: World) -> None:
-    key, actions = jax.random.key(0), jax.ShapeDtypeStruct((world.num_worlds,), jnp.int32)
-    state, step = _pair("init", jax.eval_shape(world.init, key))
-    _check_step("init", world, step)
-    after, step = _pair("step", jax.eval_shape(world.step, state, actions))
-    _check_step("step", world, step)
-    _check_state("step", state, after)
-    if world.step_with_final:
-        after, step = _pair(
-            "step_with_final", jax.eval_shape(world.step_with_final, state, actions)
-        )
-        _check_step("step_with_final", world, step, "final_view")
-        _check_state("step_with_final", state, after)
-    _check_state("refresh", state, jax.eval_shape(world.refresh, state))
-    metrics = jax.eval_shape(world.report, state)
-    if not isinstance(metrics, Mapping):
-        raise ContractError(f"report must return a dictionary, not {type(metrics).__name__}")
-    for name, metric in metrics.items():
-        if name in RESERVED_METRICS:
-            raise ContractError(f"report: {name!r} is a metric that every world has")
-        if metric.shape or not jnp.issubdtype(metric.dtype, jnp.floating):
-            raise ContractError(f"report: {name!r} must be one real number, not {_kind(metric)}")
-
-
-def _pair(name: str, returned: Any) -> tuple[Any, Step]:
-    if not isinstance(returned, tuple) or len(returned) != 2:
-        raise ContractError(f"{name} must return (state, Step), not {type(returned).__name__}")
-    if not isinstance(returned[1], Step):
-        raise ContractError(f"{name} must return a Step second, not {_kind(returned[1])}")
-    return returned
-
-
-def _check_step(name: str, world: World, step: Step, *also: str) -> None:
-    worlds = (world.num_worlds,)
-    view = (*worlds, *world.view_shape), "uint8"
-    flags = dict.fromkeys(("success", "terminated", "truncated"), (worlds, "bool"))
-    expected = {
-        "view": view,
-        **dict.fromkeys(also, view),
-        "reward": (worlds, "float32"),
-        **flags,
-        "length": (worlds, "int32"),
-        "environment": (worlds, "int32"),
-        "interaction": ((*worlds, 2), "uint32"),
-    }
-    for field, (shape, dtype) in expected.items():
-        found = getattr(step, field)
-        if not hasattr(found, "dtype") or (found.shape, str(found.dtype)) != (shape, dtype):
-            wanted = f"{dtype}[{', '.join(map(str, shape))}]"
-            raise ContractError(f"{name}: {field} must be {wanted}, not {_kind(found)}")
-    found = step.panorama
-    is_array = hasattr(found, "dtype") and found.ndim == 2 and found.shape[:1] == worlds
-    if not is_array or not jnp.issubdtype(found.dtype, jnp.integer):
-        wanted = f"[{world.num_worlds}, numbers]"
-        raise ContractError(f"{name}: panorama must be integers{wanted}, not {_kind(found)}")
-
-
-def _check_state(name: str, before: Any, after: Any) -> None:
-    """Refuse a state whose type differs from that of `init`: a loop could not carry it."""
-    old, new = (jax.tree.leaves_with_path(state) for state in (before, after))
-    if str(jax.tree.structure(before)) != str(jax.tree.structure(after)):
-        raise ContractError(f"the state that {name} returns has other fields than init's")
-    for (path, leaf), (_, other) in zip(old, new, strict=True):
-        if (leaf.shape, leaf.dtype) != (other.shape, other.dtype):
-            where = jax.tree_util.keystr(path)
-            raise ContractError(
-                f"the state that {name} returns differs from init's: state{where} is "
-                f"{_kind(other)}, not {_kind(leaf)}"
-            )
-
-
-def _kind(leaf: Any) -> str:
-    if not hasattr(leaf, "dtype"):
-        return type(leaf).__name__
-    return f"{leaf.dtype}[{', '.join(map(str, leaf.shape))}]"
-
-
 def _check_trace(subject: _Subject) -> None:
     traces = []
 
@@ -218,10 +122,8 @@ def _check_first(subject: _Subject) -> None:
 
 def _check_ends(subject: _Subject) -> None:
     steps = subject.played.steps
-    if found := _where(steps.terminated & steps.truncated):
-        raise ContractError(
-            f"{found}: terminated and truncated are both true; an end is one of them"
-        )
+    both = steps.terminated & steps.truncated
+    _expect_nowhere(both, "terminated and truncated are both true; an end is one of them")
 
 
 def _check_lengths(subject: _Subject) -> None:
@@ -240,8 +142,8 @@ def _check_lengths(subject: _Subject) -> None:
                 f"{length[world]}"
             )
         expected = np.where(ended[time], 0, expected)
-    if found := _where((steps.length >= limit) & ~ended):
-        raise ContractError(f"{found}: the episode goes on after max_steps, {limit}")
+    late = (steps.length >= limit) & ~ended
+    _expect_nowhere(late, f"the episode goes on after max_steps, {limit}")
 
 
 def _check_resets(subject: _Subject) -> None:
@@ -253,10 +155,8 @@ def _check_resets(subject: _Subject) -> None:
     if (starts != starts[0]).any():
         return  # episodes begin differently: no view is wrong
     differs = (steps.view != starts[0]).any(axis=(-1, -2, -3))
-    if found := _where(ended & differs):
-        raise ContractError(
-            f"{found}: the episode ended, but the view is not the first one of the next episode"
-        )
+    problem = "the episode ended, but the view is not the first one of the next episode"
+    _expect_nowhere(ended & differs, problem)
 
 
 def _check_final_views(subject: _Subject) -> None:
@@ -268,8 +168,8 @@ def _check_final_views(subject: _Subject) -> None:
         if not np.array_equal(getattr(one, field), getattr(other, field), equal_nan=True):
             raise ContractError(f"{field} differs between step and step_with_final")
     differs = (np.asarray(other.final_view) != other.view).any(axis=(-1, -2, -3))
-    if found := _where(differs & ~(other.terminated | other.truncated)):
-        raise ContractError(f"{found}: final_view must be the view, for the episode goes on")
+    early = differs & ~(other.terminated | other.truncated)
+    _expect_nowhere(early, "final_view must be the view, for the episode goes on")
 
 
 def _check_independence(subject: _Subject) -> None:
@@ -291,16 +191,14 @@ def _check_independence(subject: _Subject) -> None:
         if field in ("view", "panorama") and ended[0]:
             continue
         same = np.isclose(a, b, 0, 0, equal_nan=True).reshape(*a.shape[:2], -1).all(axis=-1)
-        if found := _where(~same):
-            raise ContractError(f"{found}: {field} depends on the actions in another world")
+        _expect_nowhere(~same, f"{field} depends on the actions in another world")
 
 
 def _check_numbers(subject: _Subject) -> None:
     steps, names = subject.played.steps, subject.world.environments
-    if found := _where(~np.isfinite(steps.reward)):
-        raise ContractError(f"{found}: the reward is not finite")
-    if found := _where((steps.environment < 0) | (steps.environment >= len(names))):
-        raise ContractError(f"{found}: environment must be 0..{len(names) - 1}, an index of names")
+    _expect_nowhere(~np.isfinite(steps.reward), "the reward is not finite")
+    unknown = (steps.environment < 0) | (steps.environment >= len(names))
+    _expect_nowhere(unknown, f"environment must be 0..{len(names) - 1}, an index of names")
 
 
 def _check_counts(subject: _Subject) -> None:
@@ -312,12 +210,11 @@ def _check_counts(subject: _Subject) -> None:
         raise ContractError("the panorama never changes, but views do: no change can be counted")
 
 
-def _where(wrong: Bool[Array | np.ndarray, "T N"]) -> str:
-    """Return the first place of a mask in words, or ''."""
-    if not wrong.any():
-        return ""
-    time, world = np.argwhere(np.asarray(wrong))[0]
-    return f"step {time} of world {world}"
+def _expect_nowhere(wrong: Bool[Array | np.ndarray, "T N"], problem: str) -> None:
+    """End a check with this problem at the first place where a mask is true."""
+    if wrong.any():
+        time, world = np.argwhere(np.asarray(wrong))[0]
+        raise ContractError(f"step {time} of world {world}: {problem}")
 
 
 CHECKS: dict[str, Callable[[_Subject], None]] = {

@@ -1,9 +1,9 @@
 """One-line errors about names, and the results of checks."""
 
 import difflib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sized
 from traceback import walk_tb
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 own_files: set[str] = set()  # of users' code, as tracebacks name them
 
@@ -78,6 +78,20 @@ class Check(NamedTuple):
 
 class ContractError(Exception):
     """Ends a check that has found a problem."""
+
+
+def expect(good: Any, problem: str) -> None:
+    """End a check with this problem unless the first is true."""
+    if not good:
+        raise ContractError(problem)
+
+
+def described(value: Any) -> str:
+    """Return an array's type and shape, or what else the value is, in words."""
+    if hasattr(value, "dtype"):
+        return f"{value.dtype}{[*value.shape]}"
+    empty = isinstance(value, Sized) and not len(value)
+    return repr(value) if empty else type(value).__name__
 
 
 class NotChecked(Exception):  # noqa: N818 (no error)

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from cbet_jax.method_check import corridor
-from cbet_jax.method_check.shapes import compare_shapes, expect, named_leaves
+from cbet_jax.method_check.shapes import compare_shapes, named_leaves
 from cbet_jax.method_check.walk import (
     ACTORS,
     ENDS,
@@ -22,6 +22,7 @@ from cbet_jax.method_check.walk import (
     make_walk,
     random_walk,
 )
+from envs.errors import expect
 
 CLOSE = 1e-4  # relative tolerance for sums in another order
 CUT = 6  # first changed step in the search for methods that look ahead

@@ -12,7 +12,7 @@ from cbet_jax.intrinsic.interface import Intrinsic, Params
 from cbet_jax.method_check import corridor
 from cbet_jax.method_check.walk import Walk, experience, make_trajectory
 from cbet_jax.types import Trajectory, unchanged
-from envs.errors import ContractError, in_a_line
+from envs.errors import ContractError, described, expect, in_a_line
 from envs.types import RESERVED_METRICS
 
 
@@ -69,11 +69,6 @@ def compare_shapes(
     expect(not twice, f"two metrics have the name {', '.join(sorted(twice))}")
 
 
-def expect(good: Any, problem: str) -> None:
-    if not good:
-        raise ContractError(problem)
-
-
 def named_leaves(tree: Any) -> list[tuple[str, Any]]:
     """Return the arrays of a tree with their names; random keys as numbers."""
 
@@ -87,12 +82,6 @@ def named_leaves(tree: Any) -> list[tuple[str, Any]]:
         (jax.tree_util.keystr(path, simple=True, separator=".") or "an array", number(leaf))
         for path, leaf in jax.tree.leaves_with_path(tree)
     ]
-
-
-def described(value: Any) -> str:
-    if hasattr(value, "shape"):
-        return f"{value.dtype}[{', '.join(map(str, value.shape))}]"
-    return type(value).__name__ if jax.tree.leaves(value) else repr(value)
 
 
 def _shapes(name: str, function: Callable[..., Any], *arguments: Any) -> Any:

@@ -36,6 +36,7 @@ from cbet_jax.runs import multihost
 from cbet_jax.runs.atomic_write import replacing
 from cbet_jax.runs.directory import FRAME_DIGITS, checkpoints, path_at
 from cbet_jax.runs.reading import UnreadableError, open_to_read
+from envs.errors import described
 
 LARGEST_PACKED = 2**28  # bytes of a compressed array
 KEPT = 3  # newest checkpoints; older ones are deleted
@@ -79,8 +80,8 @@ class OtherProgramError(UnreadableError):
     """A checkpoint that lacks an array, or holds it with another shape or type."""
 
     def __init__(self, where: Path, name: str, found: np.ndarray | None, wanted: Any) -> None:
-        there = "missing" if found is None else _described(found)
-        problem = f"{name} is {there}, not {_described(wanted)}"
+        there = "missing" if found is None else described(found)
+        problem = f"{name} is {there}, not {described(wanted)}"
         super().__init__(f"checkpoint {where} is of another program: {problem}")
         self.name = name
         self.found_shape = None if found is None else found.shape
@@ -293,7 +294,3 @@ def _position(path: Path, record: dict[str, Any]) -> Position:
 
 def _is_key(leaf: Any) -> bool:
     return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
-
-
-def _described(array: Any) -> str:
-    return f"{array.dtype}{list(array.shape)}"
