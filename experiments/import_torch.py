@@ -6,6 +6,7 @@ needs PyTorch (the extra `torch`).
 """
 
 import hashlib
+import math
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -97,7 +98,9 @@ def origin(source: Path, stored: published.PublishedCheckpoint) -> dict[str, Any
     with open(source, "rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     found = {"file": source.name, "sha256": digest, "updates": stored.updates}
-    return {**found, "flags": dict(stored.flags)}
+    infinite = {n for n, x in stored.flags.items() if isinstance(x, float) and not math.isfinite(x)}
+    flags = {name: str(x) if name in infinite else x for name, x in stored.flags.items()}
+    return {**found, "flags": flags}  # JSON has no infinity
 
 
 def write(

@@ -6,11 +6,12 @@ In training, `cbet_jax.runs.signals` saves the run first.
 import atexit
 import os
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 STOPPED = 128  # exit status, plus the signal's number
 INTERRUPTED = STOPPED + signal.SIGINT
@@ -41,11 +42,17 @@ def insistent() -> Iterator[None]:
         signal.setitimer(signal.ITIMER_REAL, AGAIN)
         raise KeyboardInterrupt
 
+    def unheard(lost: Any) -> None:
+        if lost.exc_type is not KeyboardInterrupt:  # which is raised again
+            hook(lost)
+
+    hook, sys.unraisablehook = sys.unraisablehook, unheard
     before = signal.signal(signal.SIGALRM, interrupt), signal.signal(signal.SIGINT, interrupt)
     try:
         yield
     finally:
         answered()
+        sys.unraisablehook = hook
         signal.signal(signal.SIGALRM, before[0])
         signal.signal(signal.SIGINT, before[1])
 

@@ -153,6 +153,16 @@ def test_other_checkpoints_are_refused(name, status, file, capsys, monkeypatch):
     assert not run.exists()
 
 
+def test_a_flag_that_is_no_number_is_kept_as_text(file, monkeypatch):
+    """JSON has neither NaN nor infinity: other programs could not read the manifest."""
+    stored = content(clip=float("inf"), seen=float("nan"))
+    monkeypatch.setattr(published_checkpoint, "load", lambda path: stored)
+    import_torch.main([str(file), str(file.parent / "run")])
+    text = RunDirectory(file.parent / "run").manifest.read_text()
+    (session,) = json.loads(text, parse_constant=pytest.fail)["sessions"]
+    assert session["imported"]["flags"] == {**FLAGS, "clip": "inf", "seen": "nan"}
+
+
 def test_a_flipped_bit_is_noticed(file, capsys):
     """By the checksums of the zip file that PyTorch writes, at which it does not look itself."""
     np.savez(file.with_suffix(".npz"), zeros=np.zeros(1000))

@@ -22,6 +22,27 @@ with cli.user_errors():
         print("swallowed")
     time.sleep(60)
 """
+# As JAX does while it collects garbage; another error that is lost there is still told.
+COLLECTS = """
+import gc, sys
+from experiments.common import cli
+def collected(phase, info):
+    if phase == "stop":
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(60)
+def told(lost):
+    print(lost.exc_type.__name__, flush=True)
+class Lost:
+    def __del__(self):
+        raise ValueError
+sys.unraisablehook = told
+with cli.user_errors():
+    Lost()
+    gc.callbacks.append(collected)
+    gc.collect()
+    gc.callbacks.clear()
+    time.sleep(60)
+"""
 STARTS = """
 import sys
 sys.argv = ["-m"]  # as Python sets it while it looks for the module
@@ -48,7 +69,13 @@ with cli.user_errors():
 
 
 @pytest.mark.parametrize(
-    ("code", "printed"), [(NESTED, "ended with 130\n"), (SWALLOWS, "swallowed\n"), (STARTS, "")]
+    ("code", "printed"),
+    [
+        (NESTED, "ended with 130\n"),
+        (SWALLOWS, "swallowed\n"),
+        (COLLECTS, "ValueError\n"),
+        (STARTS, ""),
+    ],
 )
 def test_an_interrupt_that_a_library_swallows_ends_the_command(code, printed):
     ended = subprocess.run(
