@@ -45,7 +45,7 @@ def check_shapes(world: World) -> None:
     _check_state("refresh", state, jax.eval_shape(world.refresh, state))
     metrics = jax.eval_shape(world.report, state)
     good = isinstance(metrics, Mapping)
-    expect(good, f"report must return a dictionary, not {described(metrics)}")
+    expect(good, f"report must return a dictionary, not {type(metrics).__name__}")
     for name, metric in metrics.items():
         good = name not in RESERVED_METRICS
         expect(good, f"report: {name!r} is a metric that every world has")
@@ -62,8 +62,8 @@ def _pair(name: str, returned: Any) -> tuple[Any, Step]:
 
 
 def _check_step(name: str, world: World, step: Step, *also: str) -> None:
-    worlds = [world.num_worlds]
-    view = f"uint8{[*worlds, *world.view_shape]}"
+    worlds = [int(world.num_worlds)]
+    view = f"uint8{[*worlds, *map(int, world.view_shape)]}"
     expected = {
         "view": view,
         **dict.fromkeys(also, view),
