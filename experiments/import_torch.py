@@ -98,9 +98,9 @@ def origin(source: Path, stored: published.PublishedCheckpoint) -> dict[str, Any
     with open(source, "rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     found = {"file": source.name, "sha256": digest, "updates": stored.updates}
-    infinite = {n for n, x in stored.flags.items() if isinstance(x, float) and not math.isfinite(x)}
-    flags = {name: str(x) if name in infinite else x for name, x in stored.flags.items()}
-    return {**found, "flags": flags}  # JSON has no infinity
+    floats = {name: x for name, x in stored.flags.items() if isinstance(x, float)}
+    infinite = {name: str(x) for name, x in floats.items() if not math.isfinite(x)}
+    return {**found, "flags": {**stored.flags, **infinite}}  # JSON has no infinity
 
 
 def write(
