@@ -92,9 +92,8 @@ def bonus(
         num_envs: environments side by side; each has its own counts.
         view_shape: height, width and channels of a view, whose numbers are 0 to 255.
         num_actions: actions to choose among.
-        settings: how to count and to learn (None: the published values). `settings.frames` decides
-            how large count tables are, `settings.auxiliary.episode_views` how many views NGU and
-            RE3 keep.
+        settings: how to count and to learn (None: the published values). `frames` decides how
+            large count tables are, `auxiliary.episode_views` how many views NGU and RE3 keep.
         optimizer: of the method's networks (None: the package's, at a constant rate).
 
     Raises:
@@ -103,7 +102,9 @@ def bonus(
     """
     check_between("num_actions", num_actions, 1, LARGEST_INT)
     settings = settings or TrainSettings()
-    settings = replace(settings, method=own.loaded(method), worlds=num_envs, batch=num_envs)
+    with jax.ensure_compile_time_eval():  # the caller may be traced, and a file holds arrays
+        method = own.loaded(method)
+    settings = replace(settings, method=method, worlds=num_envs, batch=num_envs)
     rate = optax.constant_schedule(settings.optimizer.learning_rate)
     optimizer = optimizer or rmsprop(settings.optimizer, rate)
     intrinsic = make_intrinsic(settings, num_actions)

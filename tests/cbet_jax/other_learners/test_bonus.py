@@ -186,6 +186,25 @@ def test_a_method_that_holds_arrays_begins_in_a_program(tmp_path):
     np.testing.assert_allclose(reward, [0.1 * 3])
 
 
+def test_a_file_that_holds_arrays_is_first_loaded_in_a_program(tmp_path):
+    """They are numbers then, too, for later programs and for none."""
+    file = tmp_path / "my_bonus.py"
+    file.write_text(
+        "import jax.numpy as jnp\nfrom cbet_jax.intrinsic.interface import Intrinsic\n"
+        "WEIGHTS = jnp.arange(7) + 1.0\ndef make(settings, actions):\n"
+        "    return Intrinsic('mine', 0.1, lambda params, played: WEIGHTS[played.steps.action])\n"
+    )
+
+    def first_reward(key, view):
+        bonus = cbet_jax.bonus(f"{file}:make", 1, VIEW, 7, settings=SETTINGS)
+        state = bonus.init(key, view)
+        return bonus.step(state, key, view, jnp.array([2]), view, jnp.array([False]))[1]
+
+    key, view = jax.random.key(0), jnp.zeros((1, *VIEW), jnp.uint8)
+    for play in (jax.jit(first_reward), first_reward):
+        np.testing.assert_allclose(play(key, view), [0.1 * 3])
+
+
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
