@@ -66,7 +66,7 @@ class TransferOptions(GridworldOptions):
         if self.train.method != "none" or self.train.extrinsic_weight <= 0:
             raise SettingsError(
                 "transfer learns from the task's own reward only: leave --method out, and keep "
-                "--extrinsic-weight above 0 (for both rewards: experiments.minigrid_tabula_rasa)"
+                "--extrinsic-weight above 0 (for both rewards: `cbet tabula-rasa`)"
             )
 
     def settings_from(
