@@ -901,7 +901,7 @@ def test_tasks_played_on():
     frames = [float(run["frames_to_success_0.95"] or 0) for run in learnt]
     frames = [*map(millions, filter(None, sorted(frames)))]
     assert len(frames) == 3
-    assert f"so three of Count's learnt 2Dlh in {frames[0]} to {frames[-1]})" in page
+    assert f"three of Count's learnt 2Dlh in {frames[0]} to {frames[-1]}." in page
     assert len(former) - len(slower) == 3
     assert {run["environment"] for run in former} - {task for task, _ in slower} == {
         "ObstructedMaze-2Dlh"
