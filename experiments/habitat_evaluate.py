@@ -5,7 +5,7 @@ as many with untrained networks and with uniformly random actions. Counts distin
 rounded to 0.05 m.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -25,7 +25,7 @@ from experiments.common.screen import Screen, say
 
 if TYPE_CHECKING:
     from experiments.evaluation.rooms import EvaluatedRun, WalkPlan
-    from experiments.evaluation.walk_table import WalkConditions, WalkRow
+    from experiments.evaluation.walk_table import WalkRow
     from experiments.evaluation.walks import Walked
 
 MODULE = habitat.EVALUATE
@@ -57,9 +57,6 @@ class HabitatEvaluateOptions:
     #: the run's simulator again, where it is a file: a file is code, which no run names by itself
     simulator: str | None = None
     simulator_python: str | None = None  # the interpreter that the simulator is installed in
-    #: play nothing: join these tables of earlier evaluations (of other seeds, or other scenes) into
-    #: one, with its bars, in --out
-    results: Annotated[tuple[Path, ...], tyro.conf.arg(metavar="FILE ...")] = ()
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -70,10 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     console = Screen()
     with cli.user_errors(SimulatorError):
         options: HabitatEvaluateOptions = cli.parse(HabitatEvaluateOptions, arguments, MODULE)
-        if options.results:
-            join(options, console)
-        else:
-            evaluate(options, console)
+        evaluate(options, console)
 
 
 def evaluate(options: HabitatEvaluateOptions, console: Screen) -> None:
@@ -108,44 +102,15 @@ def evaluate(options: HabitatEvaluateOptions, console: Screen) -> None:
             plan.habitat.simulator, plan.steps, options.random_starts, frames, plan.seed
         )
         if path is None:
-            path = save_new(folder, table, conditions)
+            save = partial(walk_table.save, table=table, conditions=conditions)
+            path = write_new(folder / TABLE, save, *walk_table.PICTURES)
         else:  # again after each scene: a long evaluation may be stopped
             walk_table.save(path, table, conditions, again=True)
     assert path is not None  # there is a scene
     names = ", ".join(f"{run.directory.root}, {frames[run.name]:,} frames" for run in runs)
     walk_table.show(console, table, names)
     pretraining = [run.pretraining for run in runs]
-    tell((path, *walk_table.draw(path, walked, table, conditions, pretraining)), console)
-
-
-def join(options: HabitatEvaluateOptions, console: Screen) -> None:
-    """Join tables into one, and draw its bars; refuse any other option."""
-    from experiments.evaluation import joined_walks, walk_table  # imported here: it takes seconds
-
-    nothing = HabitatEvaluateOptions(directories=())
-    if replace(options, results=(), out=None) != nothing or options.out is None:
-        raise SettingsError(
-            "--results joins whole tables and plays nothing: give it --out DIR, and no RUN and no "
-            "other option"
-        )
-    rows, conditions = joined_walks.join(options.results)
-    table = walk_table.with_means(rows)
-    path = save_new(results_folder(options.out, RUNS), table, conditions)
-    walk_table.show(console, table, ", ".join(map(str, options.results)))
-    tell((path, walk_table.draw_bars(path, table, conditions)), console)
-
-
-def save_new(folder: Path, table: "Sequence[WalkRow]", conditions: "WalkConditions") -> Path:
-    """Save a table under a name that is free, also for its pictures, and return its path."""
-    from experiments.evaluation import walk_table  # imported here: it takes seconds
-
-    save = partial(walk_table.save, table=table, conditions=conditions)
-    return write_new(folder / TABLE, save, *walk_table.PICTURES)
-
-
-def tell(files: Iterable[Path], console: Screen) -> None:
-    """Say what was saved."""
-    for saved in files:
+    for saved in (path, *walk_table.draw(path, walked, table, conditions, pretraining)):
         say(console, f"saved: {saved}")
 
 

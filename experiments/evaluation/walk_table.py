@@ -190,24 +190,15 @@ def draw(
     pretraining: Sequence[Pretraining],
 ) -> Iterator[Path]:
     """Draw the pictures of walks, and yield their files, named after the table's `path`."""
-    frames = _after(conditions)
-    yield draw_bars(path, table, conditions)
+    frames = f"after {span(conditions.frames.values())} frames"
+    scenes = list(dict.fromkeys(row.scene for row in table))
+    title = f"Distinct positions {frames} (whiskers: 95 % confidence intervals)"
+    yield figures.draw_bars(path.with_suffix(BARS), title, panels(table), scenes)
     picture = path.with_name(path.stem + MAPS)
     yield walk_pictures.heat_maps(picture, walked, f"Where each policy's first seed was {frames}")
     picture = path.with_name(path.stem + COVERAGE)
     title = f"Distinct positions in an episode {frames}, all seeds (95 % confidence intervals)"
     yield walk_pictures.coverage(picture, title, walk_pictures.of_pretraining(pretraining), walked)
-
-
-def draw_bars(path: Path, table: Sequence[WalkRow], conditions: WalkConditions) -> Path:
-    """Draw one bar for each scene and policy, and return the picture's file."""
-    title = f"Distinct positions {_after(conditions)} (whiskers: 95 % confidence intervals)"
-    scenes = list(dict.fromkeys(row.scene for row in table))
-    return figures.draw_bars(path.with_suffix(BARS), title, panels(table), scenes)
-
-
-def _after(conditions: WalkConditions) -> str:
-    return f"after {span(conditions.frames.values())} frames"
 
 
 def panels(table: Sequence[WalkRow]) -> dict[str, dict[str, list[Estimate]]]:
