@@ -110,12 +110,12 @@ class LossSettings:
     """V-trace and the three terms of the loss."""
 
     discount: BelowOne = 0.99
-    #: discount of the intrinsic reward, if `network.value_heads` is 2
+    #: discount of the intrinsic reward, if `network.value_heads` is 2, and in `rnd-normalized`
     intrinsic_discount: BelowOne = 0.99
     value_weight: NonNegativeFloat = 0.5
     entropy_weight: NonNegativeFloat = 0.0005
-    #: transfer: weight the divergence from the frozen policy, not the (published) negative entropy,
-    #: which is the divergence from the uniform policy
+    #: transfer: weight the divergence from softmax(alpha x the frozen policy's logits), not the
+    #: (published) negative entropy, which is the divergence from the uniform policy
     relative_entropy: Static[bool] = False
     forward_kl: Static[bool] = False  # transfer: that divergence is KL(frozen || policy)
     #: which view's value follows a time-out: the next episode's first one (published), the one

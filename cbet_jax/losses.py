@@ -56,7 +56,7 @@ def actor_critic_loss(
         behaviour_logits: what the policy that acted gave.
         streams: rewards with their values; advantages and squared errors are summed.
         settings: weights of the terms.
-        prior: logits `[T, N, actions]` of the frozen policy, if there is one.
+        prior: weighted logits `[T, N, actions]` of the frozen policy, if there is one.
     """
     log_policy = jax.nn.log_softmax(logits)
     log_action = _pick(log_policy, action)

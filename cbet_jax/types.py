@@ -55,7 +55,7 @@ class Transition(NamedTuple):
     extrinsic_reward: Float[Array, " N"]
     terminated: Bool[Array, " N"]  # the value of what follows is zero
     truncated: Bool[Array, " N"]  # what follows belongs to another episode
-    prior: Float[Array, "N actions"] | None = None  # logits of the frozen policy in it, if any
+    prior: Float[Array, "N actions"] | None = None  # weighted logits of the frozen policy, if any
     #: the view that the action led to, if it is read
     final_view: UInt8[Array, "N height width 3"] | None = None
     other_final_view: UInt8[Array, "N rows columns 3"] | None = None  # as in `Step`

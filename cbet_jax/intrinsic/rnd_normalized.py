@@ -18,6 +18,7 @@ from cbet_jax.types import SameType, Trajectory, strays
 from envs.types import Step
 
 COEFFICIENT = 1.0  # weight of the intrinsic return (their table 5)
+LEAST = 1e-3  # deviation to divide by; the mean of equal bytes is rounded by at most 1.5e-5
 FURTHEST = 5.0  # views are clipped so many deviations from the mean (section 2.4)
 
 
@@ -83,5 +84,5 @@ def normalized(
     view: UInt8[Array, "T N height width 3"], moments: Moments
 ) -> Float[Array, "T N height width 3"]:
     """Return views as deviations from their mean, clipped; numbers that never change become 0."""
-    far = (view - moments.mean) / jnp.maximum(moments.deviation, 1e-6)
+    far = (view - moments.mean) / jnp.maximum(moments.deviation, LEAST)
     return jnp.clip(far, -FURTHEST, FURTHEST)

@@ -41,7 +41,8 @@ def include(moments: Moments, values: Float[Array, "..."], mean: SameType) -> Mo
     new, squares = mean((values.mean(batch), (values**2).mean(batch)))
     number = jnp.float32(values.size // moments.mean.size * getattr(mean, "devices", 1))
     total = moments.weight + number
-    share, difference = number / total, new - moments.mean
-    between = difference**2 * share * (1 - share)
-    within = moments.variance * (1 - share) + jnp.maximum(squares - new**2, 0) * share
+    share, kept = number / total, moments.weight / total  # 1 - share would round to 0
+    difference = new - moments.mean
+    between = difference**2 * share * kept
+    within = moments.variance * kept + jnp.maximum(squares - new**2, 0) * share
     return Moments(moments.mean + difference * share, within + between, total)

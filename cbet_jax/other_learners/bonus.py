@@ -12,7 +12,7 @@ All can be jitted, scanned and vmapped. They are the package's own methods
 (`cbet_jax.intrinsic.METHODS`): no reward has a second implementation.
 """
 
-from collections.abc import Callable
+import operator
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -58,18 +58,6 @@ class Batch(NamedTuple):
     done: Bool[Array, "T N"]
 
 
-class Bonus(NamedTuple):
-    """An intrinsic reward; `bonus` makes it."""
-
-    init: Callable[[PRNGKeyArray, Observation], BonusState]
-    #: takes state, key, obs, action, next_obs, done; returns state and the weighted reward [N]
-    step: Callable[..., tuple[BonusState, Float[Array, " N"]]]
-    update: Callable[[BonusState, Batch], tuple[BonusState, Metrics]]
-    #: takes state, key, the last and the first observations, and bool[N]: who begins an episode
-    begin: Callable[..., BonusState]
-    panoramas: bool  # whether the method counts changes of panoramas
-
-
 def bonus(
     method: str,
     num_envs: int,
@@ -78,7 +66,7 @@ def bonus(
     *,
     settings: TrainSettings | None = None,
     optimizer: optax.GradientTransformation | None = None,
-) -> Bonus:
+) -> "Bonus":
     """Return an intrinsic reward for any learner.
 
     The reward of `step` is weighted, by the method's own coefficient or by
@@ -88,7 +76,8 @@ def bonus(
     very first not at all.
 
     Args:
-        method: its name, as of `cbet_jax.intrinsic.METHODS`, or your own `FILE.py:FUNCTION`.
+        method: its name, as of `cbet_jax.intrinsic.METHODS`, or your own `FILE.py:FUNCTION`, whose
+            loss must not read `trajectory.signal`: `update` shows it NaN.
         num_envs: environments side by side; each has its own counts.
         view_shape: height, width and channels of a view, whose numbers are 0 to 255.
         num_actions: actions to choose among.
@@ -101,6 +90,7 @@ def bonus(
             below 1.
     """
     check_between("num_actions", num_actions, 1, LARGEST_INT)
+    num_envs = operator.index(num_envs) if hasattr(num_envs, "__index__") else num_envs
     settings = settings or TrainSettings()
     with jax.ensure_compile_time_eval():  # the caller may be traced, and a file holds arrays
         method = own.loaded(method)
@@ -108,19 +98,23 @@ def bonus(
     rate = optax.constant_schedule(settings.optimizer.learning_rate)
     optimizer = optimizer or rmsprop(settings.optimizer, rate)
     intrinsic = make_intrinsic(settings, num_actions)
-    made = _Functions(settings, intrinsic, optimizer, tuple(view_shape), num_actions)
-    return Bonus(made.init, made.step, made.update, made.begin, intrinsic.panoramas)
+    return Bonus(settings, intrinsic, optimizer, tuple(view_shape), num_actions)
 
 
 @dataclass(frozen=True, eq=False)
-class _Functions:
-    """The functions of a bonus."""
+class Bonus:
+    """An intrinsic reward; `bonus` makes it."""
 
     settings: TrainSettings
     intrinsic: Intrinsic
     optimizer: optax.GradientTransformation
     view_shape: tuple[int, ...]
     num_actions: int
+
+    @property
+    def panoramas(self) -> bool:
+        """Whether the method counts changes of panoramas."""
+        return self.intrinsic.panoramas
 
     def init(self, key: PRNGKeyArray, obs: Observation) -> BonusState:
         """Return the state before the first step, which begins at `obs`."""
@@ -144,6 +138,9 @@ class _Functions:
         """Count a step of each environment, and return its weighted reward."""
         envs, one = self.settings.worlds, Batch(obs, action, next_obs, done)
         _check_shapes(envs, **one._asdict())
+        sizes = [self._seen(each).panorama.shape for each in (obs, next_obs)]
+        if sizes[0] != sizes[1]:
+            raise ValueError("panoramas are of shapes {} and {}: give `Seen` twice".format(*sizes))
         batch = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], one)
         memory, signal = self._observe(state, key[None], batch)
         trajectory = self._trajectory(batch, signal)
@@ -157,9 +154,9 @@ class _Functions:
         steps = len(batch.action) or 1
         _check_shapes(steps, self.settings.worlds, **batch._asdict())
         keys = jax.random.split(jax.random.key(0), steps)
-        # The shapes of a record that no loss reads.
+        # A record that no loss of the package reads; one that does becomes NaN.
         shapes = jax.eval_shape(lambda: self._observe(state, keys, batch)[1])
-        signal = jax.tree.map(lambda leaf: jnp.ones(leaf.shape, leaf.dtype), shapes)
+        signal = jax.tree.map(lambda leaf: jnp.full(leaf.shape, jnp.nan).astype(leaf.dtype), shapes)
         params, trajectory = state.params, self._trajectory(batch, signal)
         _, (loss, terms), gradients = rewarded(self.intrinsic, params, trajectory)
         learnt, each = update_networks(self.optimizer, gradients, params.learnt, state.optimizers)

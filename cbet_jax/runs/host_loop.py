@@ -194,7 +194,9 @@ class _Loop:
             in_thread(self._compile_init if state is None else lambda: None) as init,
         ):
             # Lowered from the template, so a resumed run compiles the very same program.
-            compiled = interruptible(self.program.advance.lower(self.template).compile)
+            lowered = self.program.advance.lower(self.template)
+            self.host.early_end.refuse_unmeasured(lowered.out_info[1])
+            compiled = interruptible(lowered.compile)
             memory.refuse_program(compiled)
             make_state = init()
             state = make_state(self.keys) if make_state else self.program.to_devices(state)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +53,7 @@ class Policy:
     ) -> None:
         self.params, self.settings, self.frames = params, settings, frames
         self.initial_state = agent.initial_state
+        self._form_for = cache(lambda agents: _form(agent.initial_state(agents)))
         self._outputs = jax.jit(partial(_outputs, agent))
         self._act = jax.jit(partial(_act, agent))
 
@@ -81,17 +82,22 @@ class Policy:
 
     def _call(self, function: Any, view: Any, first: Any, state: Any, *key: Any) -> Any:
         shape = "x".join(map(str, getattr(view, "shape", ()))) or type(view).__name__
-        if getattr(view, "ndim", 0) not in (3, 4):
+        if getattr(view, "ndim", 0) not in (3, 4) or 0 in view.shape:
             raise ValueError(f"a view is height x width x 3, or N of them, not {shape}")
         if jnp.result_type(view) != jnp.uint8:
             raise ValueError(f"a view is of uint8, not {jnp.result_type(view)}")
         agents = len(view) if jnp.ndim(view) == 4 else 1
-        if {jnp.shape(leaf)[1:2] for leaf in jax.tree.leaves(state)} != {(agents,)}:
+        if _form(state) != self._form_for(agents):
             raise ValueError(f"the state is not of {agents} agents, as of initial_state({agents})")
         try:
             return function(self.params, view, first, state, *key)
         except ScopeParamShapeError:
             raise ValueError(f"the policy was made for other views than {shape}") from None
+
+
+def _form(state: Any) -> tuple[Any, list[tuple[int, ...]]]:
+    """Return the structure and the shapes of a state."""
+    return jax.tree.structure(state), [jnp.shape(leaf) for leaf in jax.tree.leaves(state)]
 
 
 def load(run: Path | str, seed_index: int = 0, *, frames: Checkpoint = None) -> Policy:

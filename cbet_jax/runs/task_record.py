@@ -1,16 +1,18 @@
 """How well agents play their task while they learn it: their best policies, and when to stop."""
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from cbet_jax.config import SettingsError
 from cbet_jax.runs import checkpoint, metrics_table
 from cbet_jax.runs.checkpoint import Loaded, Position
 from cbet_jax.runs.metrics_table import Chunk
+from cbet_jax.runs.reading import reading
 
 RECENT_FRAMES = 200_000  # means are over the episodes of these last frames, or of the last chunk
 FALLEN = 0.5  # a success below this share of the best one is a fall,
@@ -27,6 +29,11 @@ class EarlyEnd:
     success: float | None = None  # end if the mean success is at least this (None: do not)
     frames: int = 500_000  # over so many last frames
     without_success: int | None = None  # end if so many frames brought no success (None: do not)
+
+    def refuse_unmeasured(self, metrics: Collection[str]) -> None:
+        """Refuse, by a SettingsError, to wait for a success that is not measured."""
+        if "success" not in metrics and (self.success, self.without_success) != (None, None):
+            raise SettingsError("--until-success, --without-success: these worlds measure none")
 
 
 TO_THE_END = EarlyEnd()
@@ -184,6 +191,8 @@ class TaskRecord:
             self.add(end * each, {name: values[begin:end] for name, values in rows.items()})
         if found := checkpoint.newest_good(folder, checkpoint.read_arrays):
             arrays = found.state
-            self.best_return, self.best_success = arrays.pop(RETURN), arrays.pop(SUCCESS)
-            self.best_frames, self.best = arrays.pop(FRAMES), arrays
+            with reading(found.path):
+                records = [arrays.pop(name).reshape(seeds) for name in (RETURN, SUCCESS, FRAMES)]
+            self.best_return, self.best_success, self.best_frames = records
+            self.best = arrays
         return found

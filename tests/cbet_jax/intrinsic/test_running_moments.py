@@ -45,3 +45,8 @@ def test_two_devices_have_the_moments_of_both():
 def test_what_never_changes_has_no_deviation():
     moments = include(begin(), jnp.full((1000,), 3.0), unchanged)
     assert float(moments.deviation) < 0.01
+
+
+def test_a_large_first_batch_without_spread_leaves_a_variance():
+    moments = include(begin(), jnp.zeros(4096), unchanged)
+    np.testing.assert_allclose(moments.variance, 1e-4 / 4096, rtol=1e-4)

@@ -224,12 +224,32 @@ def test_a_method_that_does_not_fit_is_refused_in_words(wrong, said, tmp_path):
         bonus.init(jax.random.key(0), jnp.zeros((1, *VIEW), jnp.uint8))
 
 
+def test_a_loss_that_reads_what_update_does_not_know_is_no_number(tmp_path):
+    file = tmp_path / "my_bonus.py"
+    file.write_text(
+        "import jax.numpy as jnp\nfrom cbet_jax.intrinsic.interface import Intrinsic, Params\n"
+        "def observe(params, memory, keys, seen):\n"
+        "    return memory, seen.action.astype(jnp.float32)\n"
+        "def reward(params, played):\n"
+        "    loss = (params.learnt['mine'] - played.signal) ** 2\n"
+        "    return played.signal, (loss.mean(), {})\n"
+        "def make(settings, actions):\n"
+        "    init = lambda key, first: (Params({'mine': jnp.zeros(())}, {}), ())\n"
+        "    return Intrinsic('mine', 0.1, reward, init=init, observe=observe)\n"
+    )
+    bonus = cbet_jax.bonus(f"{file}:make", 1, VIEW, 7, settings=SETTINGS)
+    views = jnp.zeros((1, *VIEW), jnp.uint8)
+    state = bonus.init(jax.random.key(0), views)
+    batch = Batch(views[None], jnp.ones((1, 1), int), views[None], jnp.zeros((1, 1), bool))
+    assert np.isnan(bonus.update(state, batch)[1]["intrinsic_loss"])
+
+
 def test_wrong_names_and_shapes_are_refused():
     with pytest.raises(SettingsError, match="cbet"):
         cbet_jax.bonus("cbett", 1, VIEW, 7)
     with pytest.raises(SettingsError, match=r"num_actions must be in 1\.\..*, not 0"):
         cbet_jax.bonus("cbet", 1, VIEW, 0)
-    bonus = cbet_jax.bonus("cbet", 1, VIEW, 7)
+    bonus = inspect.unwrap(cbet_jax.bonus)("cbet", np.int64(1), VIEW, 7)  # numpy's are numbers, too
     with pytest.raises(ValueError, match="must be of shape"):
         bonus.init(jax.random.key(0), jnp.zeros((1, 3, 3, 3), jnp.uint8))
     with pytest.raises(ValueError, match="must be of uint8, not float32"):  # bytes would be all 0
@@ -237,6 +257,11 @@ def test_wrong_names_and_shapes_are_refused():
     seen = Seen(jnp.zeros((1, *VIEW), jnp.uint8), jnp.full((1, 4), 0.5))
     with pytest.raises(ValueError, match="must be of integers, not float32"):  # all would be 0
         bonus.init(jax.random.key(0), seen)
+    views = jnp.zeros((1, *VIEW), jnp.uint8)
+    whole, end = Seen(views, jnp.zeros((1, 4), jnp.uint8)), jnp.zeros(1, bool)
+    state = bonus.init(jax.random.key(0), whole)
+    with pytest.raises(ValueError, match=r"shapes \(1, 4\) and \(1, 7, 7, 3\): give `Seen` twice"):
+        bonus.step(state, jax.random.key(0), whole, jnp.zeros(1, int), views, end)
 
 
 def test_arrays_of_another_number_of_environments_are_refused():

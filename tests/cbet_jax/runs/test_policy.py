@@ -123,6 +123,12 @@ def test_what_cannot_be_loaded_is_refused(tmp_path):
     for state in (policy.initial_state(1), None):
         with pytest.raises(ValueError, match=r"not of 4 agents, as of initial_state\(4\)"):
             unchecked(policy, np.zeros((4, *VIEW), np.uint8), state)
+    right = policy.initial_state(1)
+    for state in (tuple(right), jax.tree.map(lambda leaf: leaf[..., :-1], right)):
+        with pytest.raises(ValueError, match=r"not of 1 agents, as of initial_state\(1\)"):
+            unchecked(policy, np.zeros(VIEW, np.uint8), state)
+    with pytest.raises(ValueError, match="not 0x7x7x3"):
+        policy(np.zeros((0, *VIEW), np.uint8), policy.initial_state(0), jax.random.key(0))
     with pytest.raises(ValueError, match="other views than 20x20x3"):
         policy(np.zeros((20, 20, 3), np.uint8), policy.initial_state(1), jax.random.key(0))
 

@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from cbet_jax.config import RunSettings
-from cbet_jax.runs import metrics_table
+from cbet_jax.config import RunSettings, SettingsError
+from cbet_jax.runs import checkpoint, metrics_table
 from cbet_jax.runs.checkpoint import Position
-from cbet_jax.runs.directory import RunDirectory, checkpoints
+from cbet_jax.runs.directory import RunDirectory, RunDirectoryError, checkpoints
 from cbet_jax.runs.run_files import Run, RunFiles
 from cbet_jax.runs.task_record import EarlyEnd, TaskRecord
 from experiments.common.presets import PRESETS
@@ -133,6 +133,29 @@ def test_a_restored_record_of_worlds_without_success_ends_nothing_either(unmeasu
         size = rows.append(ended, 0, CHUNK)
     restored.restore(tmp_path / "best", tmp_path / "metrics.csv", Position(1, CHUNK, size, ""), 1)
     assert restored.ending == live.ending == ""
+
+
+def test_a_success_that_is_not_measured_is_not_waited_for():
+    for rule in (EarlyEnd(success=0.5), EarlyEnd(without_success=CHUNK)):
+        with pytest.raises(SettingsError, match="these worlds measure none"):
+            rule.refuse_unmeasured({"episodes": 1, "extrinsic_return": 1})
+        rule.refuse_unmeasured({"success": 1})
+    EarlyEnd().refuse_unmeasured({})
+
+
+def test_best_policies_of_another_run_are_told(tmp_path):
+    metrics = tmp_path / "metrics.csv"
+    with metrics_table.table(metrics, 0, Position()) as rows:
+        position = Position(1, CHUNK, rows.append(chunk((0.1,)), 0, CHUNK), "")
+    policies = {"policy": np.ones((2, 2))}
+    records = {f"best_{name}": np.ones(2) for name in ("return", "success", "frames")}
+    for number, (arrays, why) in enumerate(
+        ((policies, "it lacks 'best_return'"), (policies | records, "cannot reshape"))
+    ):
+        best = tmp_path / str(number)
+        checkpoint.save_new(best, arrays, Position(0, CHUNK), kept=2)
+        with pytest.raises(RunDirectoryError, match=f"cannot be read: {why}"):
+            TaskRecord(1, ACTORS).restore(best, metrics, position, 1)
 
 
 def test_a_damaged_best_is_replaced_by_the_one_before(tmp_path):
