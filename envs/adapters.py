@@ -24,10 +24,17 @@ UNBOUNDED = 1e6  # larger bounds count as none: unbounded spaces have the larges
 type Success = Callable[[Any, Any, Any], Bool[Array, ""]]
 
 
+class Seen(NamedTuple):
+    """An observation that is encoded already."""
+
+    view: UInt8[Array, "height width 3"]
+    panorama: UInt8[Array, " numbers"]
+
+
 class Transition(NamedTuple):
     """The result of one action in one environment."""
 
-    observation: Any  # one array, or the view and the panorama
+    observation: Any  # one array, or `Seen`
     reward: Float[Array, ""]
     terminated: Bool[Array, ""]
     truncated: Bool[Array, ""]
@@ -70,9 +77,10 @@ def batch_of(
 ) -> World[AdaptedState]:
     """Return a batch of an environment. The arguments are those of `from_gymnax`."""
     seen = jax.eval_shape(env.reset, jax.random.key(0))[1]
-    first_shape = jax.tree.map(lambda leaf: leaf.shape, seen)
-    if isinstance(seen, tuple):  # view and panorama
-        encode, view_shape = lambda observation: observation, seen[0].shape
+    first = _form(seen, 0)
+    if isinstance(seen, Seen):
+        height, width, channels = seen.view.shape
+        encode, view_shape = lambda observation: observation, (height, width, channels)
     else:
         encode, view_shape = make_view(seen, bounds, levels)
 
@@ -94,9 +102,9 @@ def batch_of(
         states, transition = jax.vmap(env.step)(keys, adapted.states, action, length)
         states = jax.tree.map(strong, states)
         observation = transition.observation
-        shape = jax.tree.map(lambda leaf: leaf.shape[1:], observation)
-        if shape != first_shape:
-            raise ValueError(f"step returns an observation of shape {shape}, reset {first_shape}")
+        for what, now, before in zip(("shape", "dtype"), _form(observation, 1), first, strict=True):
+            if now != before:
+                raise ValueError(f"step returns an observation of {what} {now}, reset {before}")
         if env.needs_reset is not None:
             mask = env.needs_reset(transition)
             keys = jax.random.split(reset_key, num_worlds)
@@ -120,6 +128,12 @@ def batch_of(
         max_steps=env.max_steps,
         unmeasured=env.unmeasured,
     )
+
+
+def _form(observation: Any, batch_axes: int) -> tuple[Any, Any]:
+    """Return the shape, without batch axes, and the dtype of each array."""
+    shape = jax.tree.map(lambda leaf: leaf.shape[batch_axes:], observation)
+    return shape, jax.tree.map(lambda leaf: leaf.dtype, observation)
 
 
 def _as_step(

@@ -11,17 +11,15 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, PRNGKeyArray, UInt8
+from jaxtyping import Array, PRNGKeyArray
 
-from envs.adapters import AdaptedState, Environment, Transition, batch_of
+from envs.adapters import AdaptedState, Environment, Seen, Transition, batch_of
 from envs.hashing import mix
 from envs.types import World
 
 NAME = "Craftax-Classic-Symbolic-v1"
 HEIGHT, WIDTH = 7, 9  # of the map that the agent sees
 TENTHS = 10  # of daylight
-
-type Seen = tuple[UInt8[Array, "9 9 3"], UInt8[Array, "16"]]  # view and panorama
 
 
 def make(name: str, num_worlds: int) -> World[AdaptedState]:
@@ -97,4 +95,4 @@ def look(state: Any, outside: int) -> Seen:
     known = jnp.concatenate([carried, jnp.stack([*feels, light, state.is_sleeping])])
     rows = jnp.pad(known.reshape(2, WIDTH, 1), [(0, 0), (0, 0), (0, 2)])
     view = jnp.concatenate([jnp.stack([blocks, creatures, facing], -1), rows])
-    return view.astype(jnp.uint8), known[: len(carried) + len(feels)].astype(jnp.uint8)
+    return Seen(view.astype(jnp.uint8), known[: len(carried) + len(feels)].astype(jnp.uint8))

@@ -61,7 +61,7 @@ def from_gymnax(
     if bounds is None and (space := getattr(env, "observation_space", None)) is not None:
         bounds = space_bounds(space(params))
 
-    def reset(key: PRNGKeyArray) -> tuple[Any, Array]:
+    def reset(key: PRNGKeyArray) -> tuple[Any, Any]:
         observation, state = env.reset(key, params)
         return state, observation
 
@@ -98,6 +98,8 @@ def from_gymnax(
 
 def _time_limits(params: Any, max_steps: int | None) -> tuple[int | float, int]:
     """Return the environment's own time limit, which may be infinite, and the one that holds."""
+    if max_steps is not None and (not hasattr(max_steps, "__index__") or max_steps < 1):
+        raise ValueError(f"max_steps must be a whole number of at least 1, not {max_steps!r}")
     own = getattr(params, "max_steps_in_episode", None)
     limits = [np.inf if limit is None else int(limit) for limit in (own, max_steps)]
     if min(limits) == np.inf:
@@ -125,7 +127,7 @@ def _ends(
     if len(ends) == 2:
         terminated, truncated = (jnp.asarray(end, bool) for end in ends)
         return terminated, truncated & ~terminated
-    (done,) = ends
+    done = jnp.asarray(ends[0], bool)
     truncated = done & jnp.asarray(info.get("truncated", at_limit), bool)
     return done & ~truncated, truncated
 

@@ -16,9 +16,11 @@ def check_record(world: World) -> None:
         value = getattr(world, name)
         good = isinstance(value, int) and value >= 1
         expect(good, f"{name} must be a whole number of at least 1, not {value!r}")
-    shape = world.view_shape
-    good = len(shape) == 3 and shape[2] == 3 and all(isinstance(x, int) and x > 0 for x in shape)
-    expect(good, f"view_shape must be (height, width, 3), not {shape!r}")
+    for name in ("view_shape", *(["other_view_shape"] if world.other_view_shape else [])):
+        shape = getattr(world, name)
+        whole = all(isinstance(x, int) and x > 0 for x in shape)
+        good = len(shape) == 3 and shape[2] == 3 and whole
+        expect(good, f"{name} must be (height, width, 3), not {shape!r}")
     names = world.environments
     good = isinstance(names, tuple) and bool(names) and all(isinstance(x, str) for x in names)
     expect(good, f"environments must be a tuple of names, not {names!r}")
@@ -63,10 +65,12 @@ def _pair(name: str, returned: Any) -> tuple[Any, Step]:
 
 def _check_step(name: str, world: World, step: Step, *also: str) -> None:
     worlds = [int(world.num_worlds)]
-    view = f"uint8{[*worlds, *map(int, world.view_shape)]}"
-    expected = {
-        "view": view,
-        **dict.fromkeys(also, view),
+    expected = {}
+    for field in ("view", *also):
+        expected[field] = f"uint8{[*worlds, *world.view_shape]}"
+        if world.other_view_shape:
+            expected[f"other_{field}"] = f"uint8{[*worlds, *world.other_view_shape]}"
+    expected |= {
         "reward": f"float32{worlds}",
         **dict.fromkeys(("success", "terminated", "truncated"), f"bool{worlds}"),
         "length": f"int32{worlds}",

@@ -9,13 +9,11 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, PRNGKeyArray, UInt8
+from jaxtyping import Array, PRNGKeyArray
 
-from envs.adapters import AdaptedState, Environment, Transition, batch_of
+from envs.adapters import AdaptedState, Environment, Seen, Transition, batch_of
 from envs.errors import did_you_mean
 from envs.types import World
-
-type Seen = tuple[UInt8[Array, "side side 3"], UInt8[Array, " numbers"]]  # view and panorama
 
 
 def make(name: str, num_worlds: int) -> World[AdaptedState]:
@@ -54,7 +52,7 @@ def make(name: str, num_worlds: int) -> World[AdaptedState]:
         carried = NUM_COLORS * kind + colour
         third = jnp.zeros((side, side, 1), jnp.uint8).at[-1, side // 2].set(carried)
         view = jnp.concatenate([views.pop().astype(jnp.uint8), third], -1)
-        return view, jnp.append(jnp.stack(views).ravel(), carried).astype(jnp.uint8)
+        return Seen(view, jnp.append(jnp.stack(views).ravel(), carried).astype(jnp.uint8))
 
     def reset(key: PRNGKeyArray) -> tuple[Any, Seen]:
         task_key, key = jax.random.split(key)

@@ -14,6 +14,8 @@ with the yellow key makes it open, `3 << 3 | 4 == 28`.
 MiniGrid itself encodes a cell as a triple `(type, colour, state)`; `encode` returns it.
 """
 
+from functools import partial
+
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, UInt8, UInt16
 
@@ -54,28 +56,10 @@ GOAL = cell(KIND_GOAL, GREEN)
 LAVA = cell(KIND_LAVA, RED)
 
 
-def open_door[Color: (int, Array)](color: Color) -> Color:
-    return cell(KIND_OPEN, color)
-
-
-def closed_door[Color: (int, Array)](color: Color) -> Color:
-    return cell(KIND_CLOSED, color)
-
-
-def locked_door[Color: (int, Array)](color: Color) -> Color:
-    return cell(KIND_LOCKED, color)
-
-
-def key[Color: (int, Array)](color: Color) -> Color:
-    return cell(KIND_KEY, color)
-
-
-def ball[Color: (int, Array)](color: Color) -> Color:
-    return cell(KIND_BALL, color)
-
-
-def empty_box[Color: (int, Array)](color: Color) -> Color:
-    return cell(KIND_BOX, color)
+# Each takes a colour, as `cell` does.
+open_door, closed_door = partial(cell, KIND_OPEN), partial(cell, KIND_CLOSED)
+locked_door, key = partial(cell, KIND_LOCKED), partial(cell, KIND_KEY)
+ball, empty_box = partial(cell, KIND_BALL), partial(cell, KIND_BOX)
 
 
 def box(color: int, contents: int = EMPTY) -> int:

@@ -160,6 +160,11 @@ def _unclear(grid: UInt8[np.ndarray, "height width"]) -> str:
     return greens[0] if greens and not any(text[1] == "E" for text in texts) else ""
 
 
+def has_text(cell: int) -> bool:
+    """Return whether a cell can be written as text."""
+    return _shown(cell) in _TEXTS
+
+
 def _shown(cell: int) -> int:
     """Return the cell without the contents of a box."""
     return cell if cell >> 3 <= c.KIND_BOX else c.box(cell & 7)

@@ -67,6 +67,26 @@ def test_a_step_that_returns_another_shape_than_reset_is_refused():
         jax.eval_shape(world.step, state, np.zeros(2, np.int32))
 
 
+def test_a_step_that_returns_another_type_than_reset_is_refused():
+    """Whole numbers, as `reset` would show, would cut off fractions."""
+
+    class Whole(Walk):
+        def reset(self, *args):
+            seen, state = super().reset(*args)
+            return seen.astype(int), state
+
+    world = from_gymnax(Whole(), PARAMS, 2)
+    state, _ = jax.eval_shape(world.init, jax.random.key(0))
+    with pytest.raises(ValueError, match="observation of dtype float32, reset int32"):
+        jax.eval_shape(world.step, state, np.zeros(2, np.int32))
+
+
+@pytest.mark.parametrize("limit", [0, -3])
+def test_a_time_limit_that_is_none_is_refused(limit):
+    with pytest.raises(ValueError, match="max_steps must be a whole number of at least 1, not"):
+        from_gymnax(Walk(), PARAMS, 2, max_steps=limit)
+
+
 def test_a_step_without_information_is_refused(monkeypatch):
     step = Walk.step
     monkeypatch.setattr(Walk, "step", lambda *given: step(*given)[:4])
@@ -109,6 +129,19 @@ class Bytes(Walk):
 
     def _see(self, state):
         return jnp.full((2, 2, 3), state.place, jnp.uint8)
+
+
+def test_an_observation_of_several_arrays_is_refused():
+    class Two(Bytes):
+        def reset(self, *args):
+            seen, state = super().reset(*args)
+            return (seen, seen), state
+
+        def step(self, *args):
+            return Bytes().step(*args)
+
+    with pytest.raises(ValueError, match="an observation must be one array, not a tuple"):
+        from_gymnax(Two(), PARAMS, 2)
 
 
 def test_images_of_bytes_need_no_space():

@@ -101,6 +101,16 @@ def _weak(key):
     [
         (replace(CORRIDOR, view_shape=(7, 7, 4)), "record", "view_shape must be (height, width"),
         (
+            replace(CORRIDOR, other_view_shape=(7, 7, 4)),
+            "record",
+            "other_view_shape must be (height",
+        ),
+        (
+            replace(CORRIDOR, other_view_shape=(7, 7, 3)),
+            "shapes and types",
+            "init: other_view must be uint8[3, 7, 7, 3], not NoneType",
+        ),
+        (
             _finals(lambda seen: seen._replace(final_view=None)),
             "shapes and types",
             "step_with_final: final_view must be uint8[3, 7, 7, 3], not NoneType",

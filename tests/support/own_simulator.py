@@ -28,6 +28,7 @@ WRONG = {
     2.0: {"view": np.full(VIEW_SHAPE, 300)},
     3.0: {"panorama": np.zeros((*PANORAMA_SHAPE[:-1], 1), np.uint8)},
     4.0: {"pose": Pose((float("nan"), 0.0, 0.0), 0.0)},
+    5.0: {"pose": Pose((0.1, 0.0, 0.0), 0.0)},
 }
 FLOAT_CELL, GREY_CELL = 2.0, 4.0
 

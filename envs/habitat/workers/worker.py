@@ -191,11 +191,16 @@ class _Served:
         raise ValueError(f"unknown request {do!r}")
 
     def _show(self, observation: Any) -> dict:
+        import numpy as np
+
         from envs.habitat.simulator import SimulatorError
 
         pose = observation.pose
-        if not all(map(math.isfinite, (*pose.position, pose.heading))):
+        numbers = (*pose.position, pose.heading)
+        if not all(map(math.isfinite, numbers)):
             raise SimulatorError(f"the simulator's pose has a number that is not finite: {pose}")
+        if any(number != float(np.float32(number)) for number in numbers):
+            raise SimulatorError(f"the simulator's pose is not rounded to float32: {pose}")
         self._view[...] = _checked("view", observation.view, self._view.shape)
         self._panorama[...] = _checked("panorama", observation.panorama, self._panorama.shape)
         return {"position": pose.position, "heading": pose.heading}

@@ -12,6 +12,7 @@ from envs.minigrid import cells as c
 from envs.minigrid.export import unpack_box, without_margin
 from envs.minigrid.generators.generator import Generator, sample_levels
 from envs.minigrid.level import OPEN_DOOR, PICK_UP, REACH_GOAL, TASKS, Level, unpack_position
+from envs.minigrid.level_text import has_text
 
 LEVELS = 64  # levels sampled
 QUICKLY = {"xla_backend_optimization_level": 0}  # compile fast: the program runs once
@@ -38,8 +39,8 @@ def _problems(generator: Generator, level: Level) -> Iterator[str]:
         return
     grid = without_margin(np.asarray(level.cells), np.asarray(level.size))
     kinds = grid >> 3
-    if (kinds >= c.NUM_KINDS).any() or (grid & 7 >= len(c.COLORS)).any():
-        yield "a cell has no kind or colour of MiniGrid"
+    if (kinds >= c.NUM_KINDS).any() or not all(map(has_text, grid.ravel().tolist())):
+        yield "a cell has no kind or colour of MiniGrid's: goals are green, walls grey, lava is red"
     x, y = level.agent_position.tolist()
     if not (0 <= x < width and 0 <= y < height) or kinds[y, x] not in GROUND:
         yield f"the agent, at {(x, y)}, must stand on a cell that is empty, or that it can enter"

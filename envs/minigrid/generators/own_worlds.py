@@ -35,16 +35,19 @@ def is_own(name: str) -> bool:
 
 
 def add(name: str, make: Callable[..., Any]) -> None:
-    """Register a user's function for `find` and `make_world`.
+    """Register a user's function for `find` and `make_world`, in place of an earlier one.
 
     Args:
-        name: the world's name in settings and tables.
+        name: the world's name in settings and tables, with a colon. What has a digest (`@`) is
+            registered once.
         make: called at once, or, if it takes the number of worlds, when these are made.
 
     Raises:
-        OwnWorldError: the function makes no valid world.
+        OwnWorldError: the function makes no valid world, or the name has no colon.
     """
-    if name in _generators or name in _functions:
+    if not is_own(name):
+        raise OwnWorldError("its name needs a colon, as in maps:make")
+    if "@" in name and (name in _generators or name in _functions):
         return
     needed = [
         parameter
@@ -54,10 +57,13 @@ def add(name: str, make: Callable[..., Any]) -> None:
     ]
     if len(needed) > 1:
         raise OwnWorldError("it must take nothing, or the number of worlds")
-    if needed:
+    made = None if needed else _generator(name, make)
+    _functions.pop(name, None)
+    _generators.pop(name, None)
+    if made is None:
         _functions[name] = make
     else:
-        _generators[name] = _generator(name, make)
+        _generators[name] = made
 
 
 def refuse_unnamed(names: Iterable[str]) -> None:

@@ -56,6 +56,16 @@ def test_gridworlds_are_found_by_their_names(make):
     assert step.view.shape == (2, 7, 7, 3)
 
 
+def test_a_world_that_is_changed_takes_the_place_of_the_one_before():
+    """As in a notebook."""
+    for make, width in ((generator, 4), (corridor, None), (lambda: generator(width=5), 5)):
+        own_worlds.add("maps:make", make)
+        assert own_worlds.is_whole_world("maps:make") == (width is None)
+        assert width is None or find("maps:make").width == width
+    with pytest.raises(own_worlds.OwnWorldError, match="needs a colon"):
+        own_worlds.add("maps", generator)
+
+
 @pytest.mark.parametrize(
     ("make", "line"),
     [
