@@ -56,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
         wanted = options.out or folder / "report.html"
         results_folder(options.out.parent if options.out else None, folder, "file")
-        path = write_new(wanted, write)
+        path = write_new(wanted, write, *([study_report.FIGURES] if study else []))
     say(console, f"saved: {path}")
 
 

@@ -82,6 +82,8 @@ class TrainingOptions:
             raise SettingsError(
                 "--until-success and --without-success end a task: leave them out of pre-training"
             )
+        if self.until_success is None and self.success_frames != TrainingOptions.success_frames:
+            raise SettingsError("--success-frames belongs to --until-success")
         tracking.check_installed(self.track)
         for frames in self.keep_at:
             ranges.check_between("keep_at", frames, 1, self.train.frames)

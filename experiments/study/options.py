@@ -9,6 +9,7 @@ from typing import NamedTuple
 from cbet_jax.runs.directory import RunDirectoryError, create_with_record, refuse_other_content
 from cbet_jax.runs.reading import DIGEST, read_json, reading
 from cbet_jax.settings.as_json import first_difference, from_json
+from cbet_jax.settings.ranges import SettingsError
 from experiments.common import cli, presets
 from experiments.common.outputs import RUNS
 from experiments.study.plan import Selection, StudySettings
@@ -40,6 +41,10 @@ class StudyOptions(PlanOptions, Selection, StudySettings):
     def __post_init__(self) -> None:
         PlanOptions.__post_init__(self)
         StudySettings.__post_init__(self)
+        if self.plan and self.report_only:
+            raise SettingsError("--plan prints commands, --report-only a report: leave one out")
+        if self.until_success is None and self.success_frames != Selection.success_frames:
+            raise SettingsError("--success-frames belongs to --until-success")
 
     @property
     def settings(self) -> StudySettings:
@@ -81,8 +86,8 @@ def read(study: Study, arguments: Sequence[str]) -> tuple[StudyOptions, Path]:
 
     check_names("method", options.methods, method_names())
     check_names("setup", options.setups, SETUPS)
-    for world in (*options.tasks, *options.envs):
-        find(world)
+    for kind, named in (("task", options.tasks), ("world", options.envs)):
+        check_names(kind, worlds := [find(world).name for world in named], worlds)
     return options, root
 
 

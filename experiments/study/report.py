@@ -14,10 +14,12 @@ MEASURED = (
     "Actions are sampled; success ends the episode. Brackets hold 95 % intervals over seeds: "
     "Student's t of a mean, Welch's of a difference. A table compares its methods after equal "
     "frames: the most after which all of them that were run have been evaluated. Curves are means "
-    "over a sliding window of 300 x 3,200 frames of 50 M, scaled to the budget. Diamonds are the "
-    "numbers that the paper prints; what it only draws has none. Intrinsic rewards of different "
-    "methods have different scales."
+    "over a sliding window of 300 x 3,200 frames of 50 M, scaled to the budget. Where a task was "
+    "ended early, its last value goes on to the end of the task's longest run, in pictures dotted. "
+    "Diamonds are the numbers that the paper prints; what it only draws has none. Intrinsic "
+    "rewards of different methods have different scales."
 )
+FIGURES = "-figures"  # the end of the pictures' folder, after the page's name
 Section = tuple[str, pictures.Pictures, list[Table]]  # its title, and what is in it
 
 
@@ -30,7 +32,7 @@ def write(path: Path, title: str, results: Sequence[Result], *, again: bool = Fa
     found, drawn = Findings(results), []
     parts = [page.heading(title, 1), page.paragraph(_asked(found)), page.paragraph(MEASURED)]
     parts += [page.paragraph(line) for line in tables.diverged(found)]
-    for heading, images, shown in sections(found, path.with_name(f"{path.stem}-figures")):
+    for heading, images, shown in sections(found, path.with_name(path.stem + FIGURES)):
         if images or any(table.rows for table in shown):
             parts.append(page.heading(heading))
         for image in images:

@@ -24,10 +24,11 @@ from experiments.study.contents import (
 )
 from experiments.study.findings import Findings
 from experiments.study.plan import EVALUATION, PRETRAIN
-from experiments.study.results import CURVES, FRAMES_TO_SOLVE, SOLVED
+from experiments.study.results import CURVES, FRAMES_TO_SOLVE, FRAMES_TO_SUCCEED, SOLVED, SUCCEEDS
 
 DIGITS = 2
 OTHER_FRAMES = "after other frames"
+NOT_EACH = "not in each world"
 
 
 class Table(NamedTuple):
@@ -81,7 +82,8 @@ def averages(table: PaperTable, found: Findings) -> Table:
                 continue
             where = _setups(setups), title(cell.method)
             if ours is None:
-                missing = "diverged" if ended else "not run"
+                missing = NOT_EACH if found.evaluated_at(setups, cell.method) else "not run"
+                missing = "diverged" if ended else missing
                 rows.append([*where, missing, cell.published, *[""] * 4])
                 continue
             above = scale * ours.mean.value - float(cell.published or "nan")
@@ -120,17 +122,17 @@ def evaluations(found: Findings) -> Table:
                 at = (frames,) * len(setups)
                 means = [found.row(setups, method, name, at) for name in (INTERACTIONS, SUCCESS)]
                 numbers = f"{frames:,}", str(actors), f"{frames // actors:,}"
-                shown = (_cell(row) if row else "not in each world" for row in means)
+                shown = (_cell(row) if row else NOT_EACH for row in means)
                 rows.append([_setups(setups), title(method), *numbers, *shown])
     header = ("setup", "method", "frames", "actors", "steps an actor", "interactions")
     return Table((*header, "success (%)"), rows)
 
 
 def worlds(found: Findings, setup: str, metric: str) -> Table:
-    """Return the result of each method's latest policy in each world."""
+    """Return the result of each method's policy in each world, after equal frames."""
     rows, there = [], dict.fromkeys((*TEN_WORLDS, *found.names(EVALUATION, 3)))
     for method in (*found.methods(setup), *RANDOM):
-        at = (0,) if method in RANDOM else (found.evaluated_at((setup,), method)[-1],)
+        at = found.compared_at((setup,), method, found.main_methods(setup))
         cells = [found.row((setup,), method, metric, at, (world,)) for world in there]
         if any(cells):
             rows.append([title(method), span(at), *map(_cell, cells)])
@@ -162,22 +164,25 @@ def tasks(found: Findings) -> Table:
             run = stage, setup, method, task
             curve = found.curve((*run, "extrinsic_return"))
             returns = found.last((*run, "extrinsic_return"))
-            success, solved = found.last((*run, "success")), found.last((*run, FRAMES_TO_SOLVE))
+            success = found.last((*run, "success"))
             if curve is None or returns is None:
                 continue
-            reached = solved.values if solved else {}
-            frames = (
-                f"{reached[s]:,.0f}" if s in reached else "never" for s in sorted(returns.values)
-            )
+            frames = [
+                ", ".join(f"{at[s]:,.0f}" if s in at else "never" for s in sorted(returns.values))
+                for metric in (FRAMES_TO_SOLVE, FRAMES_TO_SUCCEED)
+                for row in [found.last((*run, metric))]
+                for at in [row.values if row else {}]
+            ]
             how = f"policy of {setup}" if setup else "nothing"
             apart = success.difference_text(first, DIGITS, 100) if success and first else ""
             first = first or success
             returned = _cell(returns), _cell(found.area((*run, "extrinsic_return")))
-            ends = *returned, _cell(success), apart, ", ".join(frames)
+            ends = *returned, _cell(success), apart, *frames
             rows.append([task, how, title(method), f"{curve.frames[-1]:,}", *ends])
     header = ("task", "from", "method", "frames", "last return", "mean return", "last success (%)")
-    last = f"frames to {SOLVED} of the best return: each seed"
-    return Table((*header, "success - the first row's", last), rows)
+    goals = f"{SOLVED} of the best return", f"{SUCCEEDS:.0%} success where it can be"
+    each = (f"frames to {goal}: each seed" for goal in goals)
+    return Table((*header, "success - the first row's", *each), rows)
 
 
 def aggregates(found: Findings) -> Table:

@@ -67,7 +67,7 @@ def plan(root: Path, command: str, grid: Grid, fixed: Sequence[str]) -> dict[Job
     """
     _refuse_both(grid, fixed)
     jobs = {}
-    film = () if {*FILM} & {*fixed} else ("--no-film",)
+    film = () if "film" in grid or {*FILM} & {*fixed} else ("--no-film",)
     for values in itertools.product(*grid.values()):
         cell = tuple(zip(grid, values, strict=True))
         name = _name(cell) or command

@@ -9,7 +9,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from cbet_jax.analysis.learning_curves import smoothed
+from cbet_jax.analysis.learning_curves import ALL_WORLDS, by_metric, in_world, smoothed
 from cbet_jax.runs import metrics_table
 from cbet_jax.runs.directory import RunDirectory
 from cbet_jax.runs.metrics import HIDDEN, SHOWN
@@ -69,13 +69,15 @@ def _rows(cell: Cell, job: Job) -> list[SweepRow]:
     table = metrics_table.read_verified(RunDirectory(job.root))
     last = max(column.frames[-1] for seeds in table.values() for column in seeds.values())
     end, window = np.array([last]), -(-int(last) // LAST)
-    rows = []
+    lines, rows = by_metric(table), []
     for seed in sorted({seed for seeds in table.values() for seed in seeds}):
         means = {
-            name: float(smoothed(seeds[seed], window, end)[0])
+            name: in_world(lines[name], ALL_WORLDS, seed, window, end)
+            if name in lines and name != "episodes"
+            else smoothed(seeds[seed], window, end)
             for name, seeds in table.items()
             if seed in seeds and name not in HIDDEN
         }
-        found = {name: value for name, value in means.items() if not np.isnan(value)}
+        found = {name: float(at[0]) for name, at in means.items() if not np.isnan(at[0])}
         rows.append(SweepRow(cell, seed, int(last), found))
     return rows

@@ -11,17 +11,19 @@ from contextlib import suppress
 from dataclasses import replace
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from rich.console import Console
 
 from cbet_jax.config import SettingsError
-from cbet_jax.runs import manifest
+from cbet_jax.runs import manifest, metrics_table
 from cbet_jax.runs.directory import RunDirectory
+from cbet_jax.runs.metrics_table import Column
 from experiments import minigrid_pretrain, sweeps
 from experiments.common import opening
 from experiments.sweeps import command, execute, jobs, plans, queues, results
 from experiments.sweeps.grid import plan, read_grid
-from experiments.sweeps.jobs import check
+from experiments.sweeps.jobs import Job, check
 from experiments.sweeps.process import CommandLine, Work, is_alive
 from tests.support.fake_program import fake_program
 from tests.support.here_queue import HereQueue
@@ -79,6 +81,23 @@ def test_the_grid_has_a_run_for_each_combination(tmp_path):
     long = read_grid([f"envs={' '.join(['MultiRoom-N4-S5'] * 16)}"])
     with pytest.raises(SettingsError, match="too long for a directory's name"):
         plan(tmp_path, "pretrain", long, [])
+
+
+def test_films_may_be_in_the_grid(tmp_path):
+    planned = plan(tmp_path, "pretrain", read_grid(["film=true"]), ["--preset", "smoke"])
+    assert [job.words[2] for job in planned] == ["--film"]
+    assert not any("--no-film" in job.words for job in planned)
+
+
+def test_all_worlds_weigh_the_same_at_the_end_of_a_run(tmp_path, monkeypatch):
+    def column(*values):
+        return Column(np.array([50, 100]), np.array(values), np.array([1.0, 3.0]))
+
+    named = {"success/Unlock": (0.0, 0.0), "success/DoorKey-8x8": (1.0, 1.0), "loss": (5.0, 7.0)}
+    table = {name: {0: column(*values)} for name, values in (named | {"success": (1, 0)}).items()}
+    monkeypatch.setattr(metrics_table, "read_verified", lambda directory: table)
+    (row,) = results._rows((), Job("run", "pretrain", tmp_path, ()))
+    assert row.values == {"success": 0.5, "success/Unlock": 0, "success/DoorKey-8x8": 1, "loss": 7}
 
 
 def test_no_two_columns_of_the_results_have_one_name(tmp_path):

@@ -322,6 +322,10 @@ def test_the_report_is_drawn_anew_from_the_results_or_the_directory(
         (["--evaluate-at", "121"], "evaluate_at must be in 1..120, not 121"),
         (["--until", "121"], "until must be in 1..120, not 121"),
         (["--slurm", "partition=gpu"], "--cluster slurm"),
+        (["--tasks", "Unlock", "MiniGrid-Unlock-v0"], "task 'Unlock' is named twice"),
+        (["--envs", "Unlock", "Unlock"], "world 'Unlock' is named twice"),
+        (["--plan", "--report-only"], "leave one out"),
+        (["--success-frames", "9"], "--success-frames belongs to --until-success"),
     ],
 )
 def test_bad_studies_are_refused(arguments, expected, small, tmp_path, capsys, monkeypatch):

@@ -9,6 +9,7 @@ from cbet_jax.analysis.method_style import title
 from cbet_jax.runs.directory import RunDirectoryError
 from cbet_jax.runs.metrics_table import Column
 from envs.names import TRANSFER
+from experiments import report as page
 from experiments.evaluation.evaluation_table import ALL_WORLDS, UNIFORM
 from experiments.reports.comparison import ENTROPY, SHARES
 from experiments.study import pictures, report, results, tables
@@ -251,27 +252,36 @@ def test_a_task_that_did_not_end_early_is_not_continued():
 
 
 def test_tasks_are_told_by_return_success_and_frames():
-    def learnt(stage, setup, method, returns, solved=None):
+    def learnt(stage, setup, method, returns, solved=None, succeeds=None):
         here = Result(stage, setup, method, 0, "Unlock", "", 100, 10, 0.0)
         for seed, value in enumerate(returns):
             for metric in ("extrinsic_return", "success"):
                 yield here._replace(seed=seed, metric=metric, value=value)
         if solved:
             yield here._replace(metric=results.FRAMES_TO_SOLVE, value=solved)
+        if succeeds:
+            yield here._replace(seed=1, metric=results.FRAMES_TO_SUCCEED, value=succeeds)
 
     table = tables.tasks(
         Findings(
             [
-                *learnt(TRANSFER_STAGE, "MultiEnv", "cbet", [0.9, 0.7], 60),
+                *learnt(TRANSFER_STAGE, "MultiEnv", "cbet", [0.9, 0.7], 60, 70),
                 *learnt(TABULA_RASA, "", "cbet", [0.2]),
             ]
         )
     )
     whole = "0.80 [0.00, 1.00]"  # cannot leave 0..1, as success cannot
     ends = whole, whole, "80.00 [0.00, 100.00]"
-    nothing = "0.20 one seed", "0.20 one seed", "20.00 one seed", "-60.00 one seed", "never"
+    nothing = (
+        "0.20 one seed",
+        "0.20 one seed",
+        "20.00 one seed",
+        "-60.00 one seed",
+        "never",
+        "never",
+    )
     assert table.rows == [
-        ["Unlock", "policy of MultiEnv", "C-BET", "100", *ends, "", "60, never"],
+        ["Unlock", "policy of MultiEnv", "C-BET", "100", *ends, "", "60, never", "never, 70"],
         ["Unlock", "nothing", "C-BET", "100", *nothing],
     ]
 
@@ -321,6 +331,26 @@ def test_profiles_show_the_policies_of_each_setup(tmp_path, monkeypatch):
     assert list(shown[0].lines) == ["cbet, transfer from MultiEnv", "cbet, transfer from DoorKey"]
 
 
+def test_each_world_is_compared_after_equal_frames():
+    later = [row._replace(frames=200) for row in evaluations("MultiEnv", "cbet", SUCCESS, [0.4])]
+    known = [evaluations("MultiEnv", name, SUCCESS, [0.2]) for name in ("cbet", "count")]
+    frames = {row.frames for row in known[0]}
+    table = tables.worlds(Findings([*later, *known[0], *known[1]]), "MultiEnv", SUCCESS)
+    assert [row[1] for row in table.rows] == [f"{max(frames):,}"] * 2
+
+
+def test_pictures_that_are_there_are_kept(tmp_path, capsys):
+    known = [evaluations("MultiEnv", "cbet", name, [0.2, 0.4]) for name in (SUCCESS, INTERACTIONS)]
+    results.write(tmp_path / "results.csv", [*known[0], *known[1]])
+    mine = tmp_path / "page-figures" / "success.png"
+    mine.parent.mkdir()
+    mine.write_text("mine")
+    page.main([str(tmp_path / "results.csv"), "--out", str(tmp_path / "page.html")])
+    assert "page-2.html" in capsys.readouterr().out
+    assert mine.read_text() == "mine"
+    assert (tmp_path / "page-2-figures").is_dir()
+
+
 def test_worlds_beside_the_ten_are_shown_too():
     known = evaluations("MultiEnv", "cbet", SUCCESS, [0.2])
     known.append(known[0]._replace(environment="DoorKey-5x5"))
@@ -351,4 +381,6 @@ def test_policies_that_were_not_evaluated_in_each_world_are_told_and_not_drawn(t
     ]
     (first, _) = tables.evaluations(Findings(known)).rows
     assert first[-2:] == ["not in each world"] * 2
+    of_three = [row._replace(setup=setup) for row in known for setup in SETUPS]
+    assert row_of(success(of_three), "mean of 3 setups", "cbet")[2] == "not in each world"
     assert not pictures.frames(tmp_path, Findings(known))
