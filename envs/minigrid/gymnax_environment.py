@@ -32,7 +32,7 @@ class Params(NamedTuple):
     """The parameters of an environment."""
 
     levels: Level | None = None  # [L, ...], one drawn per episode (None: a fresh one)
-    max_steps_in_episode: int = 0  # upper bound of the levels' time limits (0: unknown)
+    max_steps_in_episode: int = 0  # at most (0: unknown); `gymnax_env(max_steps=...)` sets it
 
 
 class Discrete(NamedTuple):
