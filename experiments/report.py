@@ -44,8 +44,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
             raise SettingsError("give runs, a study or its results.csv: PATH ...")
         single = len(options.paths) == 1 and Path(options.paths[0]).is_dir()
         folder = Path(options.paths[0]) if single else RUNS
-        check_page(options.out)
         study = read_study(options.paths)
+        endings = [study_report.FIGURES] if study else []
+        check_page(options.out, *endings)
         found = [] if study else runs.read(options.paths)
         title = "Report: " + (", ".join(run.name for run in found) or ", ".join(options.paths))
 
@@ -56,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
         wanted = options.out or folder / "report.html"
         results_folder(options.out.parent if options.out else None, folder, "file")
-        path = write_new(wanted, write, *([study_report.FIGURES] if study else []))
+        path = write_new(wanted, write, *endings)
     say(console, f"saved: {path}")
 
 

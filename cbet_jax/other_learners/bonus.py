@@ -77,7 +77,7 @@ def bonus(
 
     Args:
         method: its name, as of `cbet_jax.intrinsic.METHODS`, or your own `FILE.py:FUNCTION`, whose
-            loss must not read `trajectory.signal`: `update` shows it NaN.
+            loss must not read `trajectory.signal`: `update` shows it NaN (0 for whole numbers).
         num_envs: environments side by side; each has its own counts.
         view_shape: height, width and channels of a view, whose numbers are 0 to 255.
         num_actions: actions to choose among.
@@ -138,9 +138,6 @@ class Bonus:
         """Count a step of each environment, and return its weighted reward."""
         envs, one = self.settings.worlds, Batch(obs, action, next_obs, done)
         _check_shapes(envs, **one._asdict())
-        sizes = [self._seen(each).panorama.shape for each in (obs, next_obs)]
-        if sizes[0] != sizes[1]:
-            raise ValueError("panoramas are of shapes {} and {}: give `Seen` twice".format(*sizes))
         batch = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], one)
         memory, signal = self._observe(state, key[None], batch)
         trajectory = self._trajectory(batch, signal)

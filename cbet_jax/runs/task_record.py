@@ -33,7 +33,9 @@ class EarlyEnd:
     def refuse_unmeasured(self, metrics: Collection[str]) -> None:
         """Refuse, by a SettingsError, to wait for a success that is not measured."""
         if "success" not in metrics and (self.success, self.without_success) != (None, None):
-            raise SettingsError("--until-success, --without-success: these worlds measure none")
+            raise SettingsError(
+                "these worlds measure no success: leave --until-success and --without-success out"
+            )
 
 
 TO_THE_END = EarlyEnd()

@@ -1,8 +1,8 @@
 """The interface of simulators: an agent that moves about a scene, and its observations.
 
 Lengths are in metres. Positions are (x, y, z) of the agent's feet with y up, and float32 holds
-their coordinates exactly. Headings are in degrees: 0 looks along -z (north), and turning left
-adds to the heading.
+their coordinates exactly, as it does headings. These are in degrees: 0 looks along -z (north), and
+turning left adds to them.
 
 The worker imports this file: it must run on Python 3.9 with numpy as the only dependency.
 """

@@ -102,9 +102,9 @@ def make_world(
         raise ValueError(f"names must be a list of environments, not {names!r}")
     if not hasattr(num_worlds, "__index__") or not 1 <= num_worlds < 2**31:
         raise ValueError(f"num_worlds must be a whole number, at least 1, not {num_worlds!r}")
-    num_worlds, few = operator.index(num_worlds), levels_per_world
-    if few is not None and (not hasattr(few, "__index__") or few < 1):
-        raise ValueError(f"levels_per_world must be at least 1, not {few!r}, and whole")
+    num_worlds, pool = operator.index(num_worlds), levels_per_world
+    if pool is not None and (not hasattr(pool, "__index__") or pool < 1):
+        raise ValueError(f"levels_per_world must be at least 1, not {pool!r}, and a whole number")
     if any(map(own_worlds.is_whole_world, names)):
         if view_options:
             raise UnsupportedEnvironment(names[0], "it has views of its own: leave the view out")

@@ -35,12 +35,15 @@ def new_in_runs(name: str) -> Path:
     return write_new(folder, lambda path: path.mkdir(parents=True))
 
 
-def check_page(out: Path | None) -> None:
-    """Refuse an `out` that is no new .html."""
-    if out is not None and out.suffix.lower() != ".html":
+def check_page(out: Path | None, *endings: str) -> None:
+    """Refuse an `out` that is no new .html, or whose stem with an ending is taken."""
+    if out is None:
+        return
+    if out.suffix.lower() != ".html":
         raise SettingsError(f"the name of --out must end in .html; {out} does not")
-    if out is not None and os.path.lexists(out):
-        raise SettingsError(f"{out} already exists: choose another name")
+    for path in (out, *(out.with_name(out.stem + end) for end in endings)):
+        if os.path.lexists(path):
+            raise SettingsError(f"{path} already exists: choose another name")
 
 
 def results_folder(out: Path | None, run: Path, named: str = "folder") -> Path:

@@ -10,7 +10,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from cbet_jax.analysis import figures, intervals
+from cbet_jax.analysis import figures
 from cbet_jax.analysis.method_style import OTHERS as COLORS
 from cbet_jax.config import SettingsError
 from cbet_jax.intrinsic import COUNT_REWARDS
@@ -18,6 +18,7 @@ from cbet_jax.program import seed_keys
 from experiments.common import outputs
 from experiments.illustrations import chain
 from experiments.illustrations.illustration_options import END, ChainworldOptions
+from experiments.reports.comparison import within
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -67,11 +68,6 @@ def outside_of_a(share: np.ndarray) -> np.ndarray:
     return share[..., 1:] / share[..., 1:].sum(-1, keepdims=True)
 
 
-def share_of(seeds: np.ndarray) -> intervals.Estimate:
-    """Return the mean of shares, one of each seed, with an interval within 0 to 1."""
-    return intervals.Estimate(*np.clip(intervals.mean(seeds), 0, 1).tolist())
-
-
 def show(console: Console, options: ChainworldOptions, learnt: chain.Learnt) -> None:
     """Print the returns of both paths, and each rule's results."""
     discounts = options.discount ** np.arange(options.steps)
@@ -87,7 +83,7 @@ def show(console: Console, options: ChainworldOptions, learnt: chain.Learnt) -> 
     end = at_the_end(learnt)
     for rule, to_d, share, reward in zip(rules_of(options), *end, strict=True):
         places = outside_of_a(share).mean(0)
-        goes = share_of(to_d).text(3)
+        goes = within("success", to_d).text(3)
         shown.add_row(rule.name, goes, *(f"{x:.3f}" for x in places), f"{reward.mean():.2g}")
     console.print(shown)
 
@@ -149,7 +145,7 @@ def _draw_places(axis: "Axes", learnt: chain.Learnt) -> None:
     spent = outside_of_a(at_the_end(learnt).share)  # [rules, seeds, 3]
     width = 0.8 / len(spent)
     for number, (seeds, color) in enumerate(zip(spent, cycle(COLORS), strict=False)):
-        value, low, high = np.array([share_of(seeds[:, place]) for place in range(3)]).T
+        value, low, high = np.array([within("success", seeds[:, place]) for place in range(3)]).T
         at = np.arange(3) + (number - (len(spent) - 1) / 2) * width
         errors = [value - low, high - value]
         axis.bar(at, value, width * 0.9, yerr=errors, color=color, capsize=2)

@@ -45,6 +45,8 @@ class StudyOptions(PlanOptions, Selection, StudySettings):
             raise SettingsError("--plan prints commands, --report-only a report: leave one out")
         if self.until_success is None and self.success_frames != Selection.success_frames:
             raise SettingsError("--success-frames belongs to --until-success")
+        if self.tasks_until is not None and not self.tasks:
+            raise SettingsError("--tasks-until belongs to --tasks, and there are none")
 
     @property
     def settings(self) -> StudySettings:
@@ -87,7 +89,8 @@ def read(study: Study, arguments: Sequence[str]) -> tuple[StudyOptions, Path]:
     check_names("method", options.methods, method_names())
     check_names("setup", options.setups, SETUPS)
     for kind, named in (("task", options.tasks), ("world", options.envs)):
-        check_names(kind, worlds := [find(world).name for world in named], worlds)
+        known = [find(world).name for world in named]
+        check_names(kind, known, known)
     return options, root
 
 

@@ -24,7 +24,7 @@ Section = tuple[str, pictures.Pictures, list[Table]]  # its title, and what is i
 
 
 def write(path: Path, title: str, results: Sequence[Result], *, again: bool = False) -> list[Path]:
-    """Write the page, and draw its pictures into a folder beside it, again if they are there.
+    """Write the page, and draw its pictures into a folder beside it, in place of any there.
 
     Returns:
         The page and the pictures.

@@ -157,8 +157,10 @@ def pretraining(found: Findings) -> Table:
 
 def tasks(found: Findings) -> Table:
     """Return the results of learning each task, with pre-training and from nothing."""
-    rows = []
+    rows, goals = [], (FRAMES_TO_SOLVE, FRAMES_TO_SUCCEED)
     for task in found.tasks():
+        ways = [(*way, task) for way in found.ways()]
+        told = {goal for goal in goals if any(found.last((*way, goal)) for way in ways)}
         first: Row | None = None
         for stage, setup, method in found.ways():
             run = stage, setup, method, task
@@ -168,10 +170,8 @@ def tasks(found: Findings) -> Table:
             if curve is None or returns is None:
                 continue
             frames = [
-                ", ".join(f"{at[s]:,.0f}" if s in at else "never" for s in sorted(returns.values))
-                for metric in (FRAMES_TO_SOLVE, FRAMES_TO_SUCCEED)
-                for row in [found.last((*run, metric))]
-                for at in [row.values if row else {}]
+                _each_seed(found.last((*run, goal)), returns) if goal in told else ""
+                for goal in goals
             ]
             how = f"policy of {setup}" if setup else "nothing"
             apart = success.difference_text(first, DIGITS, 100) if success and first else ""
@@ -180,8 +180,8 @@ def tasks(found: Findings) -> Table:
             ends = *returned, _cell(success), apart, *frames
             rows.append([task, how, title(method), f"{curve.frames[-1]:,}", *ends])
     header = ("task", "from", "method", "frames", "last return", "mean return", "last success (%)")
-    goals = f"{SOLVED} of the best return", f"{SUCCEEDS:.0%} success where it can be"
-    each = (f"frames to {goal}: each seed" for goal in goals)
+    names = f"{SOLVED} of the best return", f"{100 * SUCCEEDS:.0f} % success on solvable levels"
+    each = (f"frames to {name}: each seed" for name in names)
     return Table((*header, "success - the first row's", *each), rows)
 
 
@@ -209,6 +209,12 @@ def diverged(found: Findings) -> list[str]:
 
 def _cell(row: Row | None) -> str:
     return row.text(DIGITS, printed_scale(row.metric)) if row else "not run"
+
+
+def _each_seed(reached: Row | None, ran: Row) -> str:
+    """Return the frames after which each seed that ran reached a goal."""
+    at = reached.values if reached else {}
+    return ", ".join(f"{at[seed]:,.0f}" if seed in at else "never" for seed in sorted(ran.values))
 
 
 def _significant(value: float, low: float, high: float) -> str:

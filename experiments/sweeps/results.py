@@ -68,16 +68,17 @@ def show(rows: Sequence[SweepRow], console: Console) -> None:
 def _rows(cell: Cell, job: Job) -> list[SweepRow]:
     table = metrics_table.read_verified(RunDirectory(job.root))
     last = max(column.frames[-1] for seeds in table.values() for column in seeds.values())
-    end, window = np.array([last]), -(-int(last) // LAST)
+    window = -(-int(last) // LAST)
+    ends = np.arange(last, 0, -window)[::-1]  # a world without episodes at the end has earlier ones
     lines, rows = by_metric(table), []
     for seed in sorted({seed for seeds in table.values() for seed in seeds}):
         means = {
-            name: in_world(lines[name], ALL_WORLDS, seed, window, end)
+            name: in_world(lines[name], ALL_WORLDS, seed, window, ends)
             if name in lines and name != "episodes"
-            else smoothed(seeds[seed], window, end)
+            else smoothed(seeds[seed], window, ends)
             for name, seeds in table.items()
             if seed in seeds and name not in HIDDEN
         }
-        found = {name: float(at[0]) for name, at in means.items() if not np.isnan(at[0])}
+        found = {name: float(at[-1]) for name, at in means.items() if not np.isnan(at[-1])}
         rows.append(SweepRow(cell, seed, int(last), found))
     return rows

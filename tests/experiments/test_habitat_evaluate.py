@@ -44,6 +44,10 @@ def test_an_evaluation_leaves_a_table_and_pictures(habitat_run, capsys, tmp_path
     for ending in ("", "-maps", "-coverage"):
         picture = run.root / f"habitat-evaluation{ending}.png"
         assert picture.read_bytes().startswith(PNG)
+    before = (run.root / "habitat-evaluation.csv").read_bytes()
+    habitat_evaluate.main([*arguments, "--scenes", scene])
+    assert (run.root / "habitat-evaluation.csv").read_bytes() == before
+    assert (run.root / "habitat-evaluation-2.csv").exists()
 
 
 @pytest.mark.slow

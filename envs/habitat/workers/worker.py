@@ -200,7 +200,9 @@ class _Served:
         if not all(map(math.isfinite, numbers)):
             raise SimulatorError(f"the simulator's pose has a number that is not finite: {pose}")
         if any(number != float(np.float32(number)) for number in numbers):
-            raise SimulatorError(f"the simulator's pose is not rounded to float32: {pose}")
+            raise SimulatorError(
+                f"the simulator's pose must be exact in float32, of x float(np.float32(x)): {pose}"
+            )
         self._view[...] = _checked("view", observation.view, self._view.shape)
         self._panorama[...] = _checked("panorama", observation.panorama, self._panorama.shape)
         return {"position": pose.position, "heading": pose.heading}

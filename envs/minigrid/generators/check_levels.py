@@ -40,7 +40,7 @@ def _problems(generator: Generator, level: Level) -> Iterator[str]:
     grid = without_margin(np.asarray(level.cells), np.asarray(level.size))
     kinds = grid >> 3
     if (kinds >= c.NUM_KINDS).any() or not all(map(has_text, grid.ravel().tolist())):
-        yield "a cell has no kind or colour of MiniGrid's: goals are green, walls grey, lava is red"
+        yield "a cell has no kind or colour of MiniGrid's: walls are grey, goals green, lava red"
     x, y = level.agent_position.tolist()
     if not (0 <= x < width and 0 <= y < height) or kinds[y, x] not in GROUND:
         yield f"the agent, at {(x, y)}, must stand on a cell that is empty, or that it can enter"

@@ -257,11 +257,6 @@ def test_wrong_names_and_shapes_are_refused():
     seen = Seen(jnp.zeros((1, *VIEW), jnp.uint8), jnp.full((1, 4), 0.5))
     with pytest.raises(ValueError, match="must be of integers, not float32"):  # all would be 0
         bonus.init(jax.random.key(0), seen)
-    views = jnp.zeros((1, *VIEW), jnp.uint8)
-    whole, end = Seen(views, jnp.zeros((1, 4), jnp.uint8)), jnp.zeros(1, bool)
-    state = bonus.init(jax.random.key(0), whole)
-    with pytest.raises(ValueError, match=r"shapes \(1, 4\) and \(1, 7, 7, 3\): give `Seen` twice"):
-        bonus.step(state, jax.random.key(0), whole, jnp.zeros(1, int), views, end)
 
 
 def test_arrays_of_another_number_of_environments_are_refused():

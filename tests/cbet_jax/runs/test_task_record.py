@@ -137,7 +137,7 @@ def test_a_restored_record_of_worlds_without_success_ends_nothing_either(unmeasu
 
 def test_a_success_that_is_not_measured_is_not_waited_for():
     for rule in (EarlyEnd(success=0.5), EarlyEnd(without_success=CHUNK)):
-        with pytest.raises(SettingsError, match="these worlds measure none"):
+        with pytest.raises(SettingsError, match="these worlds measure no success"):
             rule.refuse_unmeasured({"episodes": 1, "extrinsic_return": 1})
         rule.refuse_unmeasured({"success": 1})
     EarlyEnd().refuse_unmeasured({})

@@ -7,7 +7,6 @@ import numpy as np
 from cbet_jax.intrinsic.cbet import REWARD as CBET
 from cbet_jax.intrinsic.count import REWARD as COUNT
 from experiments.illustrations.chain import GO_TO_B, GO_TO_D, PLACES, chain, fresh_rewards
-from experiments.illustrations.chain_results import share_of
 
 
 def test_the_rewards_of_an_episode_that_begins_with_empty_counts():
@@ -31,8 +30,3 @@ def test_the_chain_leads_where_it_should():
     walked = ["".join(PLACES[place] for place in actor) for actor in np.array(places).T]
     assert walked == ["ABCBAB", "ADDDAD"]
     assert ended == [False, False, False, True, False]
-
-
-def test_a_share_and_its_interval_are_within_0_and_1():
-    assert share_of(np.array([0.0, 0.2]))[:2] == (0.1, 0.0)
-    assert share_of(np.array([1.0, 0.9])).high == 1.0

@@ -326,6 +326,7 @@ def test_the_report_is_drawn_anew_from_the_results_or_the_directory(
         (["--envs", "Unlock", "Unlock"], "world 'Unlock' is named twice"),
         (["--plan", "--report-only"], "leave one out"),
         (["--success-frames", "9"], "--success-frames belongs to --until-success"),
+        (["--tasks-until", "9"], "--tasks-until belongs to --tasks"),
     ],
 )
 def test_bad_studies_are_refused(arguments, expected, small, tmp_path, capsys, monkeypatch):

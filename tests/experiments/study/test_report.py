@@ -1,6 +1,7 @@
 """The numbers of a study's report: by hand."""
 
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from experiments.study.plan import EVALUATION, PRETRAIN, TABULA_RASA
 from experiments.study.plan import TRANSFER as TRANSFER_STAGE
 from experiments.study.results import STUDY, Result
 from experiments.study.variants import SETUPS, VARIANTS
+from tests.support.refusal import refused
 from tests.support.unrendered import leave_unrendered
 
 BY_NAME = {table.name: table for table in TABLES}
@@ -339,16 +341,19 @@ def test_each_world_is_compared_after_equal_frames():
     assert [row[1] for row in table.rows] == [f"{max(frames):,}"] * 2
 
 
-def test_pictures_that_are_there_are_kept(tmp_path, capsys):
+def test_pictures_that_are_there_are_kept(tmp_path, capsys, monkeypatch):
     known = [evaluations("MultiEnv", "cbet", name, [0.2, 0.4]) for name in (SUCCESS, INTERACTIONS)]
     results.write(tmp_path / "results.csv", [*known[0], *known[1]])
-    mine = tmp_path / "page-figures" / "success.png"
-    mine.parent.mkdir()
+    monkeypatch.chdir(tmp_path)
+    mine = Path("runs/report-figures/success.png")
+    mine.parent.mkdir(parents=True)
     mine.write_text("mine")
-    page.main([str(tmp_path / "results.csv"), "--out", str(tmp_path / "page.html")])
-    assert "page-2.html" in capsys.readouterr().out
+    page.main(["results.csv"])
+    assert "runs/report-2.html" in capsys.readouterr().out
     assert mine.read_text() == "mine"
-    assert (tmp_path / "page-2-figures").is_dir()
+    assert Path("runs/report-2-figures").is_dir()
+    named = ["results.csv", "--out", "runs/report.html"]
+    assert "runs/report-figures already exists" in refused(page.main, named, capsys)
 
 
 def test_worlds_beside_the_ten_are_shown_too():

@@ -218,7 +218,7 @@ def test_what_shared_memory_would_change_is_refused(workers_of) -> None:
         2.0: r"view must be uint8\[64, 64, 3\], not int64",
         3.0: r"panorama must be .*, not uint8\[4, 64, 64, 1\]",
         4.0: r"pose has a number that is not finite",
-        5.0: r"pose is not rounded to float32: .*0\.1",
+        5.0: r"pose must be exact in float32, .*0\.1",
     }
     assert refusals.keys() == WRONG.keys()
     for height, said in refusals.items():

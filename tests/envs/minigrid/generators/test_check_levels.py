@@ -55,7 +55,7 @@ def test_levels_that_are_well_pass(well):
         (generator(ready=False), "only 0 of 2 levels may be played"),
         (generator(at=(0, 1)), "level 0: there must be a wall all around"),
         (generator(cell=7), "a cell has no kind or colour of MiniGrid"),
-        (generator(cell=c.cell(c.KIND_GOAL, c.BLUE)), "goals are green, walls grey, lava is red"),
+        (generator(cell=c.cell(c.KIND_GOAL, c.BLUE)), "MiniGrid's: walls are grey, goals"),
         (generator(agent_position=(4, 1)), "the agent, at (4, 1), must stand on a cell"),
         (generator(agent_position=(1, 7)), "the agent, at (1, 7), must stand on a cell"),
         (generator(agent_direction=4), "the agent's direction must be 0..3, not 4"),
