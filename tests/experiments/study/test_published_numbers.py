@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.stats import t as student
 
 from cbet_jax.analysis import intervals
 from cbet_jax.analysis.method_style import title
@@ -197,8 +198,11 @@ def test_rewards_after_33_million_frames_with_the_coefficient_that_interacted_mo
 
 def test_rewards_on_another_cpu():
     wanted = {"setup": "MultiEnv, another CPU", "frames": "33024000"}
-    there = each_seed(stored("methods.csv", method="cbet", **wanted))
-    assert f"C-BET's 0 to 2 have {text(there)} there." in prose(EXPLORATION)
+    there = {m: each_seed(stored("methods.csv", method=m, **wanted)) for m in ("cbet", "re3")}
+    (noveld,) = each_seed(stored("methods.csv", method="noveld", **wanted))
+    here = each_seed(r for r in after_33_million("MultiEnv", "noveld") if r["seed"] == "0")
+    said = f"C-BET's 0 to 2 have {text(there['cbet'])} there, RE3's {text(there['re3'])}, "
+    assert f"{said}NovelD's 0 {noveld:.1f} (here {here[0]:.1f})." in prose(EXPLORATION)
 
 
 @pytest.mark.parametrize("setup", ["DoorKey", "KeyCorridor"])
@@ -525,8 +529,14 @@ VARIANTS = {
 }
 
 
+def chance_to_hold(seeds: int) -> float:
+    """Return how often an interval holds a published mean, of seven seeds, of the same truth."""
+    end = student.ppf(0.975, seeds - 1) / np.sqrt(1 + seeds / 7)
+    return float(2 * student.cdf(end, seeds - 1) - 1)
+
+
 def test_the_ablation():
-    where, printed, held = " ".join(THREE), published(), {}
+    where, printed, held, expected = " ".join(THREE), published(), {}, 0.0
     for name, row in table(RESULTS, "policy", "mean of three setups").items():
         seeds = seeds_in(THREE, VARIANTS[name])
         assert row["mean of three setups"] == text(seeds), name
@@ -535,8 +545,9 @@ def test_the_ablation():
         assert row["published (50 M)"] in theirs, name
         mean = intervals.mean(seeds)
         held[name] = mean.low <= float(row["published (50 M)"]) <= mean.high
+        expected += chance_to_hold(len(seeds))
     said = f"Our intervals hold {sum(held.values())} of {len(held)} published numbers"
-    assert f"{said} (expected: {0.95 * len(held):.0f})." in prose(RESULTS)
+    assert f"{said} (expected: {expected:.0f})." in prose(RESULTS)
     with_resets, without = (
         float(printed["resets", where, method, SUCCESS]) for method in ("cbet", "cbet-no-resets")
     )
@@ -742,7 +753,7 @@ def printed_cells():
 
 def test_actions_with_noise(printed_cells):
     cells, held = printed_cells("noisy_tv_actions"), 0
-    more, dropped = [], {}
+    more, dropped, expected = [], {}, 0.0
     for cell, seeds in cells:
         if cell.metric == "share_of_toggle":
             more.append(seeds.mean() - float(cell.published))
@@ -750,8 +761,11 @@ def test_actions_with_noise(printed_cells):
             dropped[*cell.setups, cell.method] = seeds
         mean = intervals.mean(seeds)
         held += mean.low <= float(cell.published) <= mean.high
+        expected += chance_to_hold(len(seeds))
     said = f"Our intervals hold {held} of {len(cells)} published action shares and entropies"
-    said = f"{said} (expected: {0.95 * len(cells):.0f}). All toggle more than published, "
+    said += (
+        f" (of means of seven seeds, expected: {expected:.0f}). All toggle more than published, "
+    )
     assert f"{said}by {min(more):.0f} to {max(more):.0f} points." in prose(RESULTS)
     added = [
         intervals.difference(dropped["NoisyTV", method], dropped["MultiRoom", method])
