@@ -55,6 +55,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         options: CompareOptions = cli.parse(CompareOptions, arguments, MODULE)
         if len(options.runs) < 2:
             raise SettingsError("give two or more runs: [NAME=]RUN ...")
+        if options.out and options.out.suffix in (".csv", ".html", ".png"):
+            raise SettingsError(f"--out is a folder of two files, and {options.out} looks like one")
         found = runs.read(options.runs)
         for run in found:
             if not any(ALL_WORLDS in lines for lines in run.metrics.values()):  # a bare policy

@@ -143,7 +143,9 @@ def like_source(source: RunSettings, base: RunSettings, *, fine_tune: bool) -> R
     base = replace(base, observation=source.observation)
     if fine_tune:
         return replace(base, train=replace(base.train, network=source.train.network))
-    return presets.seeing_images(base) if "rgb" in source.observation.view else base
+    base = presets.seeing_images(base) if "rgb" in source.observation.view else base
+    network = replace(base.train.network, brightest=source.train.network.brightest)
+    return replace(base, train=replace(base.train, network=network))
 
 
 def resumed(options: TransferOptions, stored: RunSettings) -> RunSettings:

@@ -89,6 +89,7 @@ class Policy:
         agents = len(view) if jnp.ndim(view) == 4 else 1
         if _form(state) != self._form_for(agents):
             raise ValueError(f"the state is not of {agents} agents, as of initial_state({agents})")
+        first = np.asarray(first, bool) if isinstance(first, list | tuple) else first
         try:
             return function(self.params, view, first, state, *key)
         except ScopeParamShapeError:

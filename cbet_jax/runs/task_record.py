@@ -136,7 +136,8 @@ class TaskRecord:
         lost = np.where(self.best_frames > 0, self.best_success - self.success, -np.inf)
         seed = int(np.argmax(lost))
         best, now = self.best_success[seed], self.success[seed]
-        where = f"best success {best:.2f} at {self.best_frames[seed]:,} frames"
+        which = f" of seed index {seed}" if len(lost) > 1 else ""
+        where = f"best success{which} {best:.2f} at {self.best_frames[seed]:,} frames"
         worse = f", and {now:.2f} at {self._frames:,}: `--checkpoint best` is the better one"
         return where + (worse if self.fallen[seed] else "")
 

@@ -59,7 +59,10 @@ def read[O: TrainingOptions](
             stored = replace(stored, train=replace(stored.train, frames=asked.train.frames))
         difference = first_difference(to_json(stored), to_json(asked))
         if difference:
-            kept = "; the run keeps the code that it began with" if "@" in difference else ""
+            new = {asked.train.method, *asked.environments}
+            new -= {stored.train.method, *stored.environments}  # else they differ in their order
+            own = any("@" in name for name in new) and "@" in difference
+            kept = "; the run keeps the code that it began with" if own else ""
             raise RunDirectoryError(f"{out} was started with other settings: {difference}{kept}")
     return options, stored
 

@@ -88,6 +88,7 @@ def test_what_cannot_be_compared_is_refused(tmp_path, capsys):
     (tmp_path / "policy/metrics.csv").write_text(f"{HEADER}0,1200,interactions/Unlock,3\n")
     wrong = {
         "give two or more runs": [one],
+        "--out is a folder of two files": [one, other, "--out", str(tmp_path / "a.png")],
         "two runs are called 'a'": [f"a={one}", f"a={other}"],
         "is given twice": [one, one],
         "lacks a name or a run": [one, f"={other}"],

@@ -189,6 +189,14 @@ def test_agents_still_see_as_the_source_does_where_a_preset_is_named_again(view,
     assert options.train.network.conv_layers == (5 if view == "rgb" else 3)
 
 
+def test_a_new_network_divides_views_as_that_of_its_source(finished):
+    train = finished.settings().train
+    train = replace(train, network=replace(train.network, brightest=255))
+    stored = replace(finished.settings(), train=train)
+    options = minigrid_transfer.defaults({"--preset": ["smoke"]}, stored)
+    assert options.train.network.brightest == 255
+
+
 def test_fine_tuning_has_the_network_of_its_source(source, tmp_path, capsys):
     words = ["--from", str(source.root), *ENV, "--preset", "smoke", "--fine-tune"]
     options, _ = opening.read(minigrid_transfer.EXPERIMENT, words)

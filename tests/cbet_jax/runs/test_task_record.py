@@ -57,6 +57,7 @@ def test_a_fall_is_told_with_what_was_best(successes, expected):
     record = played([(each,) for each in successes])
     assert record.story().startswith(expected)
     assert record.fallen.tolist() == ["and" in expected]
+    assert played([(0.1, each) for each in successes]).story().startswith("best success of seed ")
 
 
 @pytest.mark.parametrize(

@@ -160,6 +160,9 @@ def test_a_run_keeps_its_own_worlds_and_resumes_with_them_only(tmp_path, monkeyp
         minigrid_pretrain.main([*longer, *worlds])
         assert f"{2 * CHUNK_FRAMES:,} frames" in capsys.readouterr().out
 
+        line = refused(minigrid_pretrain.main, [*longer, "--envs", *worlds[:0:-1]], capsys)
+        assert "other settings" in line
+        assert "code" not in line  # they are the same, in another order
         path.write_text(path.read_text().replace("within 9", "within 8"))
         line = refused(minigrid_pretrain.main, [*longer, *worlds], capsys)
         assert line.strip().endswith("the run keeps the code that it began with")
