@@ -14,6 +14,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, UInt8
 
 from cbet_jax.agent import Agent, AgentParams, make_agent, world_agent
 from cbet_jax.config import RunSettings, SettingsError, TrainSettings
+from cbet_jax.evaluate import Episodes, make_evaluator
 from cbet_jax.intrinsic import own
 from cbet_jax.method_check.check import refuse_misfit
 from cbet_jax.networks.policy_network import sample_actions
@@ -52,7 +53,7 @@ class Policy:
         self, agent: Agent, params: AgentParams, settings: RunSettings, frames: int
     ) -> None:
         self.params, self.settings, self.frames = params, settings, frames
-        self.initial_state = agent.initial_state
+        self.initial_state, self._agent = agent.initial_state, agent
         self._form_for = cache(lambda agents: _form(agent.initial_state(agents)))
         self._outputs = jax.jit(partial(_outputs, agent))
         self._act = jax.jit(partial(_act, agent))
@@ -79,6 +80,25 @@ class Policy:
         Arguments and errors are those of a call.
         """
         return self._call(self._outputs, view, first, state)
+
+    def evaluate(self, world: World[Any], key: PRNGKeyArray) -> Episodes:
+        """Play one episode in each world, without learning.
+
+        Args:
+            world: must not explore, so success ends an episode.
+            key: draws the levels and the actions.
+
+        Raises:
+            ValueError: the worlds' views do not fit its parameters.
+            UnsupportedEnvironment: an episode goes on after `world.max_steps`.
+        """
+        play, keys = make_evaluator(world, self._agent), jax.random.split(key)
+        try:
+            played = play(jax.tree.map(lambda leaf: leaf[None], self.params), *keys)
+        except ScopeParamShapeError:
+            shape = "x".join(map(str, world.policy_view_shape))
+            raise ValueError(f"the policy was made for other views than {shape}") from None
+        return jax.tree.map(lambda leaf: leaf[0], played)
 
     def _call(self, function: Any, view: Any, first: Any, state: Any, *key: Any) -> Any:
         shape = "x".join(map(str, getattr(view, "shape", ()))) or type(view).__name__

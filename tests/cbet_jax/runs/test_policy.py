@@ -19,6 +19,7 @@ from cbet_jax.runs.checkpoint import Position
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
 from cbet_jax.runs.policy import NonFiniteLossError
 from cbet_jax.settings.ranges import SettingsError
+from envs import make_world
 from tests.support import tiny
 from tests.support.damage import cut
 from tests.support.own_method import own_method
@@ -180,6 +181,12 @@ def test_the_policy_is_what_the_program_learns(tmp_path, monkeypatch):
     action, after = unchecked(policy, view, policy.initial_state(4), jax.random.key(0), [True] * 4)
     assert action.shape == (4,)
     assert after.hidden.shape == policy.initial_state(4).hidden.shape
+    played = policy.evaluate(corridor(3), jax.random.key(0))
+    np.testing.assert_array_equal(played.actions.sum(-1), played.length)
+    assert played.length.shape == (3,)
+    assert played.length.max() <= WORLD.max_steps
+    with pytest.raises(ValueError, match="other views than 9x9x3"):
+        policy.evaluate(make_world(["Unlock"], 3, explore=False, view_size=9), jax.random.key(0))
 
 
 def test_it_stops_when_told_to():
