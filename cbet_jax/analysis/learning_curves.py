@@ -100,7 +100,7 @@ def in_world(lines: Lines, world: str, seed: int, window: int, frames: np.ndarra
         frames: int[points].
 
     Returns:
-        [points]; NaN: no data, or not yet from every world.
+        [points]; NaN: no data, or not yet from every world that the seed has.
     """
     worlds = [seeds for name, seeds in lines.items() if name != ALL_WORLDS and seed in seeds]
     if world != ALL_WORLDS or not worlds:

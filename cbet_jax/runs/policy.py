@@ -85,13 +85,15 @@ class Policy:
         """Play one episode in each world, without learning.
 
         Args:
-            world: must not explore, so success ends an episode.
+            world: of one environment; must not explore, so success ends an episode.
             key: draws the levels and the actions.
 
         Raises:
-            ValueError: the worlds' views do not fit its parameters.
+            ValueError: the worlds' views do not fit its parameters, or have several environments.
             UnsupportedEnvironment: an episode goes on after `world.max_steps`.
         """
+        if len(world.environments) > 1:  # all worlds would begin in the first
+            raise ValueError(f"make a world for each of {', '.join(world.environments)}")
         play, keys = make_evaluator(world, self._agent), jax.random.split(key)
         try:
             played = play(jax.tree.map(lambda leaf: leaf[None], self.params), *keys)

@@ -9,6 +9,7 @@ import os
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -206,7 +207,9 @@ class Trackers:
             work()
         except Exception as error:  # whatever a service raises: the run matters more
             self._names = tuple(other for other in self._names if other != name)
-            self._open = {key: kept for key, kept in self._open.items() if key[0] != name}
+            for key in [key for key in self._open if key[0] == name]:
+                with suppress(Exception):
+                    self._open.pop(key).close()
             reason = " ".join(str(error).split()) or type(error).__name__
             self._say(f"{name} has failed and is left out: {reason}")
 

@@ -92,6 +92,7 @@ class Executor:
     def _begin_next(self) -> bool:
         """Begin the next job that can be, with others that one process can do beside it."""
         group: list[Job] = []
+        submitted: Submitted | None = None  # their process, if it is in the queue still
         with ExitStack() as claims:
             for job in self._free_jobs():
                 if group and (self._is_alone(group[0]) or len(group) == self._together):
@@ -104,17 +105,17 @@ class Executor:
                 except RunInUseError:
                     self._say_once(f"{job.name} is being done by another process: waiting for it")
                     continue
-                submitted = self._queue.under_way(job)
-                if submitted and not group:
-                    how = f"is in the queue still (job {submitted.name})"
-                    self._start([job], submitted, claim, how)
-                    return True
-                if submitted:  # it is followed when it is the first
+                found = self._queue.under_way(job)
+                if group and _name_of(found) != _name_of(submitted):
                     claim.close()
                     continue
                 claims.enter_context(claim)
                 group.append(job)
-            if group:
+                submitted = found
+            if submitted is not None:
+                how = f"is in the queue still (job {submitted.name})"
+                self._start(group, submitted, claims.pop_all(), how)
+            elif group:
                 self._submit(group, claims.pop_all())
         return bool(group)
 
@@ -222,6 +223,10 @@ class Executor:
 
     def _say(self, line: str) -> None:
         say(self._console, line)
+
+
+def _name_of(submitted: Submitted | None) -> str:
+    return submitted.name if submitted else ""
 
 
 def names_of(jobs: Sequence[Job]) -> str:

@@ -1,9 +1,10 @@
 """Print and carry out a plan of jobs: the part that sweeps and studies share."""
 
+import shlex
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import tyro
 from rich.console import Console
@@ -60,13 +61,17 @@ def open_queue(root: Path, options: PlanOptions) -> Queue:
     return SlurmQueue(folder, _parameters(options.slurm))
 
 
-def _parameters(words: Sequence[str]) -> dict[str, str | int]:
-    parameters: dict[str, str | int] = {}
+def _parameters(words: Sequence[str]) -> dict[str, Any]:
+    """Return submitit's parameters: numbers, truth values, lists of words or text."""
+    parameters: dict[str, Any] = {}
     for word in words:
         name, equals, value = word.partition("=")
         if not equals or not value:
             raise SettingsError(f"slurm takes NAME=VALUE ..., not {word!r}")
-        parameters[name] = int(value) if value.isdecimal() else value
+        truths: dict[str, Any] = {"true": True, "false": False}
+        parameters[name] = int(value) if value.isdecimal() else truths.get(value.lower(), value)
+        if name in ("setup", "srun_args"):
+            parameters[name] = [value] if name == "setup" else shlex.split(value)
     return parameters
 
 

@@ -59,7 +59,7 @@ class SlurmQueue:
         try:
             self._executor = submitit.AutoExecutor(folder, cluster=CLUSTER, **limits)
             self._executor.update_parameters(**named)
-        except (RuntimeError, ValueError, NameError) as error:
+        except (RuntimeError, ValueError, NameError, TypeError) as error:
             raise SettingsError(str(error).partition("\n")[0]) from None
 
     def submit(self, jobs: Sequence[Job], place: int, places: int) -> Submitted:

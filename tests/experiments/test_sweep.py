@@ -453,6 +453,34 @@ def test_what_an_earlier_executor_left_in_the_queue_is_followed(tmp_path):
     assert queue.followed == ["18", "17"]
 
 
+def test_jobs_of_one_process_in_the_queue_are_followed_as_one(tmp_path):
+    """So that each is tried alone if the process fails."""
+
+    class Queue(HereQueue):
+        def under_way(self, job):
+            place = tmp_path / "17"
+            return queues.Submitted("17", lambda: False, place, place, None)
+
+    planned = [jobs.Job(name, "", tmp_path / name, (), frames=1, alike=0) for name in "ab"]
+    executor = execute.Executor(
+        planned, Queue(tmp_path), tmp_path / "claims", Console(file=io.StringIO()), parallel=2
+    )
+    assert executor._begin_next()
+    (running,) = executor._running
+    assert [job.name for job in running.jobs] == ["a", "b"]
+    running.claims.close()
+
+
+def test_parameters_of_slurm_have_submitits_types():
+    words = ["gpus_per_node=1", "use_srun=false", "setup=module load cuda", "srun_args=-A b"]
+    assert plans._parameters(words) == {
+        "gpus_per_node": 1,
+        "use_srun": False,
+        "setup": ["module load cuda"],
+        "srun_args": ["-A", "b"],
+    }
+
+
 @pytest.mark.slow
 def test_runs_that_differ_in_more_are_trained_by_programs_of_their_own(
     stand_in, tmp_path, monkeypatch

@@ -12,7 +12,10 @@ from typing import Any, Union
 from envs.habitat.scenes import FRAMES, STAGE_CONFIG, Frame, SceneFile, Stage
 
 _SEMANTIC_PLY = "_semantic.ply"  # habitat-sim itself turns the z of these files up
-_KEPT = ("origin", "units_to_meters", "shader_type", "requires_lighting", "force_flat_shading")
+_KEPT = (
+    *("origin", "scale", "units_to_meters"),
+    *("shader_type", "requires_lighting", "force_flat_shading"),
+)
 
 
 @contextmanager

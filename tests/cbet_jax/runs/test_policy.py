@@ -185,6 +185,9 @@ def test_the_policy_is_what_the_program_learns(tmp_path, monkeypatch):
     np.testing.assert_array_equal(played.actions.sum(-1), played.length)
     assert played.length.shape == (3,)
     assert played.length.max() <= WORLD.max_steps
+    both = make_world(["Unlock", "LavaGapS5"], 3, explore=False)
+    with pytest.raises(ValueError, match="make a world for each of Unlock, LavaGapS5"):
+        policy.evaluate(both, jax.random.key(0))
     with pytest.raises(ValueError, match="other views than 9x9x3"):
         policy.evaluate(make_world(["Unlock"], 3, explore=False, view_size=9), jax.random.key(0))
 

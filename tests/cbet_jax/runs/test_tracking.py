@@ -173,7 +173,7 @@ def test_wandb_keeps_a_resumed_run_offline(tmp_path, monkeypatch):
 class Failing:
     """A tracker that breaks in the middle of a run."""
 
-    logged = 0
+    logged = closed = 0
 
     def __init__(self, *_):
         pass
@@ -182,12 +182,16 @@ class Failing:
         Failing.logged += 1
         raise ConnectionError("the service is\ndown")
 
+    def close(self):
+        Failing.closed += 1
+
 
 def test_a_tracker_that_fails_does_not_end_the_run(tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(tracking.TRACKERS, "wandb", Failing)
     directory = pretrain(tmp_path, "--track", "wandb")
     shown = capsys.readouterr().out
     assert shown.count("wandb has failed and is left out: the service is down") == 1
+    assert Failing.closed == SEEDS
     assert f"finished at {FRAMES:,} frames" in shown
     assert Failing.logged == 1
     assert not (directory.root / "tensorboard").exists()  # which was not asked for

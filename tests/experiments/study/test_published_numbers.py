@@ -763,9 +763,7 @@ def test_actions_with_noise(printed_cells):
         held += mean.low <= float(cell.published) <= mean.high
         expected += chance_to_hold(len(seeds))
     said = f"Our intervals hold {held} of {len(cells)} published action shares and entropies"
-    said += (
-        f" (of means of seven seeds, expected: {expected:.0f}). All toggle more than published, "
-    )
+    said += f" (expected: {expected:.0f}). All toggle more than published, "
     assert f"{said}by {min(more):.0f} to {max(more):.0f} points." in prose(RESULTS)
     added = [
         intervals.difference(dropped["NoisyTV", method], dropped["MultiRoom", method])

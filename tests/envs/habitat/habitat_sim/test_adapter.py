@@ -190,10 +190,12 @@ def test_a_ply_of_replica_is_turned_by_habitat_sim_itself(tmp_path) -> None:
         ("mesh.ply", "z", ((0, 0, 1), (0, 1, 0))),
     ):
         stage = Stage(
-            tmp_path / name, FRAMES[up], "option", {"origin": [1, 2, 3], "nav_asset": "x"}
+            *(tmp_path / name, FRAMES[up], "option"),
+            {"origin": [1, 2, 3], "scale": [2, 2, 2], "nav_asset": "x"},
         )
         described = description(stage)
         assert Path(described.pop("render_asset")) == tmp_path / name
+        assert described.pop("scale") == [2, 2, 2]
         assert described == {"origin": [1, 2, 3], "up": expected[0], "front": expected[1]}
 
 
