@@ -1,6 +1,5 @@
 """Print and carry out a plan of jobs: the part that sweeps and studies share."""
 
-import shlex
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,7 +70,7 @@ def _parameters(words: Sequence[str]) -> dict[str, Any]:
         truths: dict[str, Any] = {"true": True, "false": False}
         parameters[name] = int(value) if value.isdecimal() else truths.get(value.lower(), value)
         if name in ("setup", "srun_args"):
-            parameters[name] = [value] if name == "setup" else shlex.split(value)
+            parameters[name] = [value] if name == "setup" else value.split()
     return parameters
 
 
