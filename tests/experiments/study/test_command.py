@@ -14,7 +14,7 @@ import pytest
 from cbet_jax.config import SettingsError
 from cbet_jax.runs import manifest, metrics_table
 from cbet_jax.runs.directory import RunDirectory, checkpoints, frames_of, path_at
-from experiments import paper, report
+from experiments import noisy_tv, paper, report
 from experiments.study import results
 from experiments.study.plan import TABULA_RASA, TRANSFER
 from experiments.sweeps import execute
@@ -326,13 +326,17 @@ def test_the_report_is_drawn_anew_from_the_results_or_the_directory(
         (["--envs", "Unlock", "Unlock"], "world 'Unlock' is named twice"),
         (["--plan", "--report-only"], "leave one out"),
         (["--success-frames", "9"], "--success-frames belongs to --until-success"),
-        (["--tasks-until", "9"], "--tasks-until belongs to --tasks"),
     ],
 )
 def test_bad_studies_are_refused(arguments, expected, small, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert expected in refused(paper.main, [*ARGUMENTS, *arguments, "--out", "study"], capsys)
     assert not list(tmp_path.iterdir())
+
+
+def test_tasks_do_not_pause_where_there_are_none(small, tmp_path, capsys):
+    words = ["--preset", "smoke", "--tasks-until", "9", "--out", str(tmp_path / "study")]
+    assert "--tasks-until belongs to --tasks" in refused(noisy_tv.main, words, capsys)
 
 
 @pytest.mark.parametrize("more", [[], ["--plan"]])
