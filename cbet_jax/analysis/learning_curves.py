@@ -13,6 +13,7 @@ from cbet_jax.runs.metrics_table import Column
 
 CURVE_POINTS = 150  # a curve of more iterations is averaged over windows
 ALL_WORLDS = "all worlds"
+LAST = 10  # a run's end is its last tenth
 
 Table = Mapping[str, Mapping[int, Column]]  # NAME or NAME/WORLD -> seed -> column
 Lines = Mapping[str, Mapping[int, Column]]  # world, or `ALL_WORLDS` -> seed -> column
@@ -108,6 +109,13 @@ def in_world(lines: Lines, world: str, seed: int, window: int, frames: np.ndarra
     means = np.stack([smoothed(seeds[seed], window, frames) for seeds in worlds])
     index = np.where(np.isnan(means), 0, np.arange(len(frames)))
     return np.take_along_axis(means, np.maximum.accumulate(index, axis=1), axis=1).mean(axis=0)
+
+
+def at_the_end(lines: Lines, world: str, seed: int, until: int) -> float:
+    """Return one seed's metric over the last tenth of frames, as `in_world` (NaN: no data)."""
+    window = -(-until // LAST)
+    at = np.arange(until - (LAST - 1) * window, until + 1, window)  # a world's last mean goes on
+    return float(in_world(lines, world, seed, window, at)[-1])
 
 
 def smoothed(column: Column, window: int, frames: np.ndarray) -> np.ndarray:

@@ -1,6 +1,7 @@
 """Policies as Python objects: train or load one, give it views, get actions."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
@@ -95,11 +96,8 @@ class Policy:
         if len(world.environments) > 1:  # all worlds would begin in the first
             raise ValueError(f"make a world for each of {', '.join(world.environments)}")
         play, keys = make_evaluator(world, self._agent), jax.random.split(key)
-        try:
+        with _fitting(world.policy_view_shape):
             played = play(jax.tree.map(lambda leaf: leaf[None], self.params), *keys)
-        except ScopeParamShapeError:
-            shape = "x".join(map(str, world.policy_view_shape))
-            raise ValueError(f"the policy was made for other views than {shape}") from None
         return jax.tree.map(lambda leaf: leaf[0], played)
 
     def _call(self, function: Any, view: Any, first: Any, state: Any, *key: Any) -> Any:
@@ -112,10 +110,18 @@ class Policy:
         if _form(state) != self._form_for(agents):
             raise ValueError(f"the state is not of {agents} agents, as of initial_state({agents})")
         first = np.asarray(first, bool) if isinstance(first, list | tuple) else first
-        try:
+        with _fitting(view.shape):
             return function(self.params, view, first, state, *key)
-        except ScopeParamShapeError:
-            raise ValueError(f"the policy was made for other views than {shape}") from None
+
+
+@contextmanager
+def _fitting(view_shape: Sequence[int]) -> Iterator[None]:
+    """Say of views that do not fit a policy's parameters of which shape they are."""
+    try:
+        yield
+    except ScopeParamShapeError:
+        shape = "x".join(map(str, view_shape))
+        raise ValueError(f"the policy was made for other views than {shape}") from None
 
 
 def _form(state: Any) -> tuple[Any, list[tuple[int, ...]]]:

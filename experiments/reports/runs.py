@@ -9,10 +9,11 @@ import numpy as np
 
 from cbet_jax.analysis.learning_curves import (
     ALL_WORLDS,
+    LAST,
     Curve,
     Lines,
+    at_the_end,
     by_metric,
-    in_world,
     over_seeds,
 )
 from cbet_jax.config import RunSettings, SettingsError
@@ -28,7 +29,6 @@ REWARD_SETTINGS = (
     *("train.counts.", "train.auxiliary."),
 )
 MOST_SPEED = 10**15  # frames a second that a manifest may say
-LAST = 10  # a run's end is its last tenth
 ONE_SEED_EACH = "One seed each: the runs differ by chance, too; --seeds 3 tells how much."
 NO_ROW = (
     "A run without a row does not play the world, lacks the metric, or had too few episodes yet."
@@ -145,8 +145,6 @@ def curves(runs: Sequence[Run], until: int | None = None) -> dict[str, dict[str,
 
 def ends(runs: Sequence[Run], until: int) -> list[Row]:
     """Return each metric over the last tenth of frames, in all worlds and in each world."""
-    window = -(-until // LAST)
-    at = np.arange(until - (LAST - 1) * window, until + 1, window)  # a world's last mean goes on
     rows = []
     for metric in metrics.MAIN:
         of_runs = [run.metrics.get(metric, {}) for run in runs]
@@ -154,7 +152,7 @@ def ends(runs: Sequence[Run], until: int) -> list[Row]:
         for world in sorted(worlds, key=lambda world: world != ALL_WORLDS):
             for run, lines in zip(runs, of_runs, strict=True):
                 values = {
-                    seed: float(in_world(lines, world, seed, window, at)[-1])
+                    seed: at_the_end(lines, world, seed, until)
                     for seed in sorted(lines.get(world, {}))
                 }
                 values = {seed: value for seed, value in values.items() if not np.isnan(value)}

@@ -9,7 +9,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from cbet_jax.analysis.learning_curves import ALL_WORLDS, by_metric, in_world, smoothed
+from cbet_jax.analysis.learning_curves import ALL_WORLDS, at_the_end, by_metric
 from cbet_jax.runs import metrics_table
 from cbet_jax.runs.directory import RunDirectory
 from cbet_jax.runs.metrics import HIDDEN, SHOWN
@@ -18,7 +18,6 @@ from experiments.sweeps.grid import Cell
 from experiments.sweeps.jobs import Job
 
 ASKED = {"frames": "frames_asked"}  # a grid's setting whose name another column has
-LAST = 10  # of so many parts of a run the last one is its end
 
 
 class SweepRow(NamedTuple):
@@ -67,18 +66,18 @@ def show(rows: Sequence[SweepRow], console: Console) -> None:
 
 def _rows(cell: Cell, job: Job) -> list[SweepRow]:
     table = metrics_table.read_verified(RunDirectory(job.root))
-    last = max(column.frames[-1] for seeds in table.values() for column in seeds.values())
-    window = -(-int(last) // LAST)
-    ends = np.arange(last, 0, -window)[::-1]  # a world without episodes at the end has earlier ones
+    last = int(max(column.frames[-1] for seeds in table.values() for column in seeds.values()))
     lines, rows = by_metric(table), []
     for seed in sorted({seed for seeds in table.values() for seed in seeds}):
         means = {
-            name: in_world(lines[name], ALL_WORLDS, seed, window, ends)
-            if name in lines and name != "episodes"
-            else smoothed(seeds[seed], window, ends)
+            # Worlds weigh the same, but their episodes add up.
+            name: at_the_end(
+                lines[name] if name in lines and name != "episodes" else {ALL_WORLDS: seeds},
+                *(ALL_WORLDS, seed, last),
+            )
             for name, seeds in table.items()
             if seed in seeds and name not in HIDDEN
         }
-        found = {name: float(at[-1]) for name, at in means.items() if not np.isnan(at[-1])}
-        rows.append(SweepRow(cell, seed, int(last), found))
+        found = {name: value for name, value in means.items() if not np.isnan(value)}
+        rows.append(SweepRow(cell, seed, last, found))
     return rows

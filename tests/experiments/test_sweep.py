@@ -454,7 +454,7 @@ def test_what_an_earlier_executor_left_in_the_queue_is_followed(tmp_path):
 
 
 def test_jobs_of_one_process_in_the_queue_are_followed_as_one(tmp_path):
-    """So that each is tried alone if the process fails."""
+    """If the process fails, each is tried alone."""
 
     class Queue(HereQueue):
         def under_way(self, job):
