@@ -48,7 +48,7 @@ def load(name: str) -> tuple[str, Callable[..., Any]]:
         The name with the digest, which settings hold, and the function.
 
     Raises:
-        SettingsError: there is no such function, or its file cannot be loaded.
+        SettingsError: there is no such function, its file cannot be loaded, or has another digest.
     """
     place, _, function = plain(name).rpartition(":")
     is_file = place.endswith(".py")
@@ -58,6 +58,8 @@ def load(name: str) -> tuple[str, Callable[..., Any]]:
         own_files.add(str(path))
         content = _read(path)
         full = f"{path.name}:{function}@{hashlib.sha256(content).hexdigest()[:DIGITS]}"
+        if name != plain(name) and name.rpartition("@")[2] != full.rpartition("@")[2]:
+            raise SettingsError(f"{plain(name)} was changed: it is no longer {name}")
         if full in _functions:
             return full, _functions[full]
         module = installed or _module(path, content)

@@ -28,7 +28,8 @@ class PretrainOptions(GridworldOptions):
 
 def defaults(said: Said, stored: RunSettings | None) -> PretrainOptions:
     """Return the options of the preset, or of the run to resume."""
-    base = presets.observing(presets.base(value_of(said, "--preset"), stored), said)
+    base = presets.base(value_of(said, "--preset"), stored)
+    base = base if base is stored else presets.observing(base, said)
     return PretrainOptions(**gridworld_options(base), envs=base.environments)
 
 

@@ -62,7 +62,7 @@ def load_policies(
         RunDirectoryError: there is no good checkpoint, or its policies have another number of
             actions or other views.
     """
-    if (settings.observation == ObservationSettings()) != (world.other_view_shape is None):
+    if settings.observation != ObservationSettings() and world.other_view_shape is None:
         raise RunDirectoryError(
             f"the policy in {directory.root} sees {settings.observation}, which this does not show"
         )

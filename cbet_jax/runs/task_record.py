@@ -1,6 +1,5 @@
 """How well agents play their task while they learn it: their best policies, and when to stop."""
 
-from collections import deque
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +13,9 @@ from cbet_jax.runs.checkpoint import Loaded, Position
 from cbet_jax.runs.metrics_table import Chunk
 from cbet_jax.runs.reading import reading
 
-RECENT_FRAMES = 200_000  # means are over the episodes of these last frames, or of the last chunk
+# Means are over the chunks of these last frames, or of more until they hold as many episodes as
+# there are actors: episodes that fail take longer, and may all end together.
+RECENT_FRAMES = 200_000
 FALLEN = 0.5  # a success below this share of the best one is a fall,
 LEAST_SUCCESS = 0.1  # if the best one was at least this
 #: names of arrays [seeds] beside the best policies
@@ -64,14 +65,15 @@ class TaskRecord:
 
     def __init__(self, seeds: int, actors: int, early_end: EarlyEnd = TO_THE_END) -> None:
         self.early_end = early_end
+        self._actors = actors
         self._missing = np.full(seeds, float(actors))  # episodes of the first round
         self.best: dict[str, np.ndarray] = {}  # policies [seeds, ...] by name, and their records
         self.best_return = np.full(seeds, -np.inf)
         self.best_success = np.zeros(seeds)
         self.best_frames = np.zeros(seeds, np.int64)
         self.is_new = False  # whether a policy became the best since the last save
-        self._chunks: deque[_Episodes] = deque()
-        self._begun = 0  # frames before the first chunk kept
+        self._chunks: list[_Episodes] = []
+        self._begun = 0  # frames before the first of them
         self._last_success = 0  # frames at which a seed last succeeded
         self._frames = 0
 
@@ -89,9 +91,6 @@ class TaskRecord:
             self._begun = frames
             return np.zeros(len(self.best_return), bool)
         self._chunks.append(_Episodes(frames, ended.sum(0), *sums))
-        span = max(RECENT_FRAMES, self.early_end.frames)
-        while len(self._chunks) > 1 and self._chunks[0].frames <= frames - span:
-            self._begun = self._chunks.popleft().frames
         now, success = self._mean("extrinsic_return"), self.success
         better: np.ndarray = (now >= self.best_return) & np.isfinite(now)  # of equals, the newest
         self.best_return = np.where(better, now, self.best_return)
@@ -142,9 +141,11 @@ class TaskRecord:
         return where + (worse if self.fallen[seed] else "")
 
     def _mean(self, name: str, frames: int = RECENT_FRAMES) -> np.ndarray:
-        chunks = [one for one in self._chunks if one.frames > self._frames - frames]
-        ended = sum((one.episodes for one in chunks), np.zeros(len(self.best_return)))
-        total = sum((getattr(one, name) for one in chunks), np.zeros(len(self.best_return)))
+        ended, total = np.zeros((2, len(self.best_return)))
+        for one in reversed(self._chunks):
+            if one.frames <= self._frames - frames and (ended >= self._actors).all():
+                break
+            ended, total = ended + one.episodes, total + getattr(one, name)
         mean: np.ndarray = np.where(ended > 0, total / np.maximum(ended, 1), -np.inf)
         return np.maximum(mean, 0) if name == "success" else mean
 

@@ -39,8 +39,10 @@ def view_options(settings: RunSettings) -> dict[str, Any]:
     from envs.minigrid.generators import find
     from envs.minigrid.observations import largest_grid
 
-    grid = largest_grid([find(name) for name in settings.environments])
-    return asdict(settings.observation) | {"grid": grid}
+    options = asdict(settings.observation)
+    if "full" in settings.observation.view:  # other views do not depend on the run's worlds
+        options["grid"] = largest_grid([find(name) for name in settings.environments])
+    return options
 
 
 def build(settings: RunSettings, mesh: "Mesh | None" = None, *others: RunSettings) -> "Program":

@@ -155,8 +155,7 @@ class _Playing:
             alike = transfer and replace(transfer, run="", frames=0)
             kind = run.settings.train.network, alike, *options.items()
             if kind not in self._programs:
-                grids = map(find, run.settings.environments)
-                world = self._make(observer_of([*grids], **options) if options else None)
+                world = self._make(observer_of([find(name)], **options) if options else None)
                 self._programs[kind] = make_evaluator(world, agent), make_initializer(agent)
             evaluate, init = self._programs[kind]
             fresh = untrained(run.policies, run.settings, init)

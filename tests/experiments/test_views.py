@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from rich.console import Console
 
 import cbet_jax
 from cbet_jax.config import ObservationSettings
@@ -16,10 +17,11 @@ from cbet_jax.runs.checkpoint import Position
 from cbet_jax.runs.directory import RunDirectory
 from envs.minigrid import make_world
 from experiments import minigrid_evaluate, minigrid_pretrain, minigrid_transfer, watch
-from experiments.common import cli, gridworlds
+from experiments.common import cli, gridworlds, opening
+from experiments.evaluation.gridworlds import open_run
 from tests.support.evaluated import EPISODES
 from tests.support.evaluated import WORLDS as PLAYED
-from tests.support.own_world import own_world
+from tests.support.own_world import forget, own_world
 from tests.support.refusal import refused
 from tests.support.tiny import (
     ARGUMENTS,
@@ -110,6 +112,58 @@ def test_full_views_of_other_grids_are_not_transferred(tmp_path, capsys):
     assert "has full views of 5 x 5 cells, and DoorKey-6x6 has 6 x 6" in told
     told = refused(minigrid_evaluate.main, [str(run), "--envs", "DoorKey-6x6"], capsys)
     assert "its grid of 6 x 6 cells is larger than the 5 x 5 of the full view" in told
+
+
+OWN = """
+    from envs import make_world
+
+
+    def whole(num_worlds):
+        return make_world(["Unlock"], num_worlds, explore=False, view="egocentric", view_size=5)
+
+
+    def make():
+        return "WGWGWGWGWGWG\\nWG>>KYLYGGWG\\nWGWGWGWGWGWG"
+"""
+
+
+def test_policies_of_own_worlds_play_elsewhere_and_whole_worlds_again(tmp_path):
+    with own_world(tmp_path, OWN) as file:
+        names = [cli.load_world(f"{file}:{function}") for function in ("make", "whole")]
+        maps, whole = ((name,) for name in names)
+        small = ObservationSettings("egocentric", 5)
+        runs = [
+            pretrained(tmp_path / "maps", environments=maps, observation=small, view=(5, 5, 3)),
+            pretrained(tmp_path / "whole", environments=whole, view=(5, 5, 3)),
+        ]
+        played = [("Unlock",), whole]
+        for run, worlds in zip(runs, played, strict=True):
+            forget()  # as in another process, which names only the worlds that it plays
+            for function in ("whole",) if worlds is whole else ():
+                cli.load_world(f"{file}:{function}")
+            opened = open_run(run.root, worlds, None, Console())
+            assert opened.environments == worlds
+        assert set(gridworlds.view_options(runs[0].settings())) == {
+            "view",
+            "view_size",
+            "see_through_walls",
+        }
+
+
+def test_a_policy_that_sees_otherwise_is_not_evaluated(run):
+    world = make_world(["LavaGapS5"], 2, explore=False)
+    with pytest.raises(ValueError, match="sees rgb views of 5 x 5 cells, which this does not show"):
+        cbet_jax.load(run.root).evaluate(world, jax.random.key(0))
+
+
+def test_a_resumed_run_keeps_the_network_that_it_was_given(tmp_path):
+    run = RunDirectory(tmp_path / "run")
+    line = ["--preset", "smoke", "--view", "rgb", "--network.conv-layers", "4"]
+    run.create(opening.read(minigrid_pretrain.EXPERIMENT, line)[0].settings)
+    for more in ([], ["--view", "rgb"]):
+        resumed = ["--resume", "--out", str(run.root), *more]
+        options, _ = opening.read(minigrid_pretrain.EXPERIMENT, resumed)
+        assert options.settings.train.network.conv_layers == 4
 
 
 @pytest.mark.slow

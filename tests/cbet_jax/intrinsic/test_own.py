@@ -72,6 +72,9 @@ def test_a_file_is_named_with_its_digest(file):
     other = own.load(f"{file}:make")
     assert other != name
     assert _coefficient(other) == 3.0
+    changed = f"{file}:make@{name.rpartition('@')[2]}"
+    with pytest.raises(SettingsError, match=r"bonus\.py:make was changed: it is no longer "):
+        own.load(changed)
 
 
 def test_an_installed_module_is_named_too(file, monkeypatch):

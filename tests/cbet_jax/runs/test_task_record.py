@@ -90,6 +90,17 @@ def test_a_chunk_without_episodes_changes_nothing():
     np.testing.assert_allclose(record.success, [0.5])
 
 
+def test_failures_that_end_together_are_not_left_out():
+    """A third of the episodes succeed, in five chunks; the others time out in each tenth."""
+    record = TaskRecord(1, ACTORS, EarlyEnd(0.9, 2 * CHUNK))
+    for number in range(40):
+        cycle = number % 10
+        episodes = ACTORS if cycle == 9 else ACTORS / 10 if cycle < 5 else 0
+        record.add((number + 1) * CHUNK, chunk((float(cycle < 5),), episodes))
+        assert not record.ending
+    assert record.best_success < 0.5
+
+
 @pytest.mark.parametrize("early_end", [EarlyEnd(0.9, CHUNK), EarlyEnd()])
 def test_the_first_episodes_to_end_are_no_record(early_end):
     """They are short, since nothing else can have ended: successes."""
