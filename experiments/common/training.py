@@ -88,10 +88,9 @@ def _train[O: TrainingOptions](
     )
     try:
         return train_together(runs, opened.program, host)
-    except Exception as error:  # leave nothing in the way of another try
+    except SettingsError:  # leave nothing in the way of another try
         for asked, run in zip(group, runs, strict=True):
-            unbegun = isinstance(error, SettingsError) or not run.directory.metrics.exists()
-            if asked.stored is None and unbegun and multihost.is_first():
+            if asked.stored is None and multihost.is_first():
                 run.directory.discard()
         raise
     except KeyboardInterrupt:

@@ -139,27 +139,6 @@ def test_own_code_that_fails_is_told_in_one_line_and_leaves_no_run(name, tmp_pat
     assert not (tmp_path / "run").exists()
 
 
-def test_a_run_that_could_not_be_compiled_leaves_nothing_in_the_way(tmp_path, monkeypatch):
-    def compile_nothing(*arguments):
-        raise TypeError("incompatible shapes")
-
-    run = RunDirectory(tmp_path / "run")
-    monkeypatch.setattr("experiments.common.gridworlds.build", fake_program)
-    monkeypatch.setattr("experiments.common.training.train_together", compile_nothing)
-    with pytest.raises(TypeError, match="incompatible"):
-        minigrid_pretrain.main([*ARGUMENTS, "--out", str(run.root)])
-    assert not run.root.exists()
-
-    def fail_later(runs, *arguments):
-        runs[0].directory.metrics.write_text("trained")
-        raise TypeError("incompatible shapes")
-
-    monkeypatch.setattr("experiments.common.training.train_together", fail_later)
-    with pytest.raises(TypeError, match="incompatible"):
-        minigrid_pretrain.main([*ARGUMENTS, "--out", str(run.root)])
-    assert run.metrics.read_text() == "trained"
-
-
 def test_own_code_is_read_from_ordinary_files_only(tmp_path, capsys):
     os.mkfifo(tmp_path / "bonus.py")
     words = [*ARGUMENTS, "--method", f"{tmp_path / 'bonus.py'}:make"]
