@@ -6,8 +6,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from cbet_jax.agent import AgentParams, BiasedState, biased, linear_decay, network_agent
-from cbet_jax.config import NetworkSettings, TrainSettings
+from cbet_jax.agent import AgentParams, BiasedState, biased, linear_decay, make_agent, network_agent
+from cbet_jax.config import NetworkSettings, TrainSettings, TransferSettings
 from cbet_jax.learner import batch_loss
 from tests.support.moments import trajectory, views
 from tests.support.tiny import NETWORK
@@ -117,3 +117,11 @@ def test_no_gradient_reaches_the_frozen_policy(params):
 def test_alpha_stays_or_falls_to_zero(frames, expected):
     schedule = linear_decay(3.0, frames)
     np.testing.assert_allclose([schedule(jnp.array(f)) for f in (0.0, 50, 100, 150)], expected)
+
+
+def test_the_weight_of_the_frozen_logits_is_a_setting():
+    transfer = TransferSettings("run", 0, NETWORK, alpha=2.0, alpha_frames=100)
+    agent = make_agent(NETWORK, transfer, ACTIONS, VIEW)
+    fixed = jax.jit(agent.init)(jax.random.key(0)).fixed
+    assert fixed.alpha == 2.0
+    assert agent.schedule(fixed, jnp.float32(50)).alpha == 1.0

@@ -4,14 +4,17 @@ from dataclasses import replace
 from functools import partial
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from cbet_jax.agent import network_agent
-from cbet_jax.evaluate import evaluate_uniform, make_evaluator
+from cbet_jax.agent import network_agent, uniform
+from cbet_jax.evaluate import NOTHING_LEARNT, evaluate_uniform, make_evaluator
 from envs.errors import UnsupportedEnvironment
+from envs.minigrid import rules
 from envs.minigrid.generators import GENERATORS
-from envs.minigrid.level import enlarge
+from envs.minigrid.level import REACH_GOAL, enlarge
+from envs.minigrid.level_text import from_text
 from envs.minigrid.world import first_levels, play_levels
 from tests.support.tiny import NETWORK
 from tests.support.worlds import single_env
@@ -73,3 +76,25 @@ def test_policies_side_by_side_play_as_they_do_alone(world):
 def test_a_world_that_does_not_keep_its_time_limit_is_told(world):
     with pytest.raises(UnsupportedEnvironment, match="goes on after max_steps, 5: see"):
         evaluate_uniform(replace(world, max_steps=5), WORLD_KEY, ACTION_KEY)
+
+
+def test_each_given_level_is_played_once_until_its_goal():
+    """Agents go forward. The second one's next level is the first, whose end counts no more."""
+    levels = [
+        from_text(f"{'WG' * 7}\nWG{'  ' * (4 - far)}>>{'  ' * (far - 1)}GGWG\n{'WG' * 7}",
+                  task=REACH_GOAL, max_steps=9)
+        for far in (2, 1, 4)
+    ]  # fmt: skip
+    levels = jax.tree.map(lambda *leaves: jnp.stack(leaves), *levels)
+    agent = uniform(7)
+
+    def ahead(*given):
+        outputs = agent.apply(*given)
+        return outputs._replace(logits=outputs.logits.at[..., rules.FORWARD].add(50.0))
+
+    play = make_evaluator(play_levels(3, 9), agent._replace(apply=ahead))
+    found = jax.tree.map(lambda leaf: leaf[0], play(NOTHING_LEARNT, levels, jax.random.key(0)))
+    assert found.success.all()
+    assert found.length.tolist() == found.actions[:, rules.FORWARD].tolist() == [2, 1, 4]
+    assert not found.interactions.any()
+    np.testing.assert_allclose(found.extrinsic_return, [0.8, 0.9, 0.6], rtol=1e-6)

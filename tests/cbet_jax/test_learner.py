@@ -29,7 +29,7 @@ from cbet_jax.learner import (
     update,
 )
 from cbet_jax.losses import RewardStream, actor_critic_loss
-from tests.support.moments import trajectory
+from tests.support.moments import timed_out, trajectory
 
 VIEW = (7, 7, 3)
 
@@ -60,6 +60,8 @@ def test_the_learning_rate_falls_to_zero_and_stays_there():
         sizes.append(abs(float(change)))
     assert sizes[0] > sizes[1] > 0
     assert sizes[2:] == [0, 0]
+    slower = decaying_rate(OptimizerSettings(1.0, decay_frames=50), frames=200, update_frames=100)
+    assert slower(jnp.int32(1)) == 0.5  # a longer run's rate reaches its end
 
 
 @pytest.mark.parametrize(("decay_rate", "later_step"), [(False, 1.0), (True, 0.5)])
@@ -242,5 +244,37 @@ def test_a_batch_is_skipped_if_the_policy_has_left_the_one_that_acted(target, le
     before, after, metrics = learn(jax.random.key(0))
     assert 0.1 < metrics["policy_kl"] < 1
     assert (metrics["step_norm"] > 0) == learns
-    assert jax.tree.all(jax.tree.map(np.array_equal, before.policy, after.policy)) != learns
+    for name in ("policy", "policy_optimizer"):
+        same = jax.tree.map(np.array_equal, getattr(before, name), getattr(after, name))
+        assert jax.tree.all(same) != learns
     assert metrics["gradient_norm"] > 0
+
+
+def test_an_update_learns_from_weighted_rewards_of_the_adapted_method_and_final_views():
+    settings = TrainSettings(
+        extrinsic_weight=0.5,
+        network=NetworkSettings(2, 2, 1, 4, 1, 4),
+        loss=LossSettings(bootstrap="final"),
+    )
+    agent = network_agent(settings.network, 2, VIEW)
+    batch = trajectory([[1], [2]], [[0]], extrinsic_reward=np.array([[0.5]], np.float32))
+    batch = timed_out(batch, [[True]], [[200]])._replace(initial_state=agent.initial_state(1))
+    method = NONE._replace(
+        coefficient=0.1,
+        adapt=lambda params, *_: params._replace(fixed={"scale": params.fixed["scale"] + 1}),
+        reward=lambda params, batch: jnp.full(batch.steps.action.shape, params.fixed["scale"]),
+    )
+
+    @jax.jit
+    def learn(key):
+        policy, optimizers = agent.init(key), make_optimizers(settings)
+        state = begin_learner(policy, Params({}, {"scale": jnp.float32(2)}), optimizers)
+        after, metrics = update(agent, method, optimizers, settings, state, batch)
+        rewards = {"both": jnp.full((1, 1), 0.1 * 3 + 0.5 * 0.5)}
+        return after, metrics, batch_loss(policy, batch, rewards, agent, settings)
+
+    after, metrics, loss = learn(jax.random.key(0))
+    np.testing.assert_allclose(metrics["value_loss"], loss.value, rtol=1e-5)
+    np.testing.assert_allclose(metrics["policy_loss"], loss.policy, rtol=1e-5)
+    np.testing.assert_allclose(metrics["entropy"], -loss.entropy / settings.unroll, rtol=1e-5)
+    assert metrics["intrinsic_reward"] == after.intrinsic.fixed["scale"] == 3

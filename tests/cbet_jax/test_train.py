@@ -8,10 +8,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from cbet_jax import train
 from cbet_jax.config import AuxiliarySettings, LossSettings, SettingsError, TrainSettings
-from cbet_jax.learner import update
+from cbet_jax.episode_records import CurrentEpisodes
+from cbet_jax.learner import LearnerState, update
 from cbet_jax.train import init, iterate, make_trainer, play, split_batches
 from cbet_jax.types import LSTMState, Trajectory, Transition
+from tests.support.counting import NO_PARAMS
+from tests.support.moments import trajectory
 from tests.support.tiny import NETWORK
 from tests.support.worlds import corridor
 
@@ -82,3 +86,41 @@ def test_metrics_of_the_same_name_are_refused():
     trainer = make_trainer(settings, world)
     with pytest.raises(SettingsError, match="two metrics have the name policy_loss"):
         jax.eval_shape(lambda key: iterate(trainer, init(trainer, key)), jax.random.key(0))
+
+
+def test_worlds_are_refreshed_before_a_rollout():
+    settings, refreshed = TrainSettings(worlds=3, batch=3, unroll=9, network=NETWORK), []
+    world = replace(corridor(3), refresh=lambda state: refreshed.append(1) or state)
+    trainer = make_trainer(settings, world)
+    jax.eval_shape(lambda key: iterate(trainer, init(trainer, key)), jax.random.key(0))
+    assert refreshed
+
+
+def test_an_iteration_learns_from_its_batches_oldest_first(monkeypatch):
+    def note(agent, method, optimizers, settings, learner, batch, mean):
+        digits = 10 * learner.policy + batch.view[0, 0, 0, 0, 0]
+        return learner._replace(policy=digits), {"loss": jnp.zeros(())}
+
+    monkeypatch.setattr(train, "update", note)
+    trainer = make_trainer(TrainSettings(worlds=3, batch=1, network=NETWORK), corridor(3))
+    played = trajectory([[1, 2, 3]] * 2, [[0] * 3])._replace(initial_state=())
+    played = jax.tree.map(lambda leaf: leaf[None], played)
+    begun = LearnerState(jnp.int32(0), NO_PARAMS, (), {})
+    assert train.learn(trainer, begun, played)[0].policy == 123
+
+
+def test_means_are_of_the_episodes_that_ended_in_each_environment():
+    row = lambda *numbers: jnp.array([numbers])  # noqa: E731
+    episodes = CurrentEpisodes(
+        ended=row(True, True, True, False),
+        environment=row(0, 0, 1, 1),
+        success=row(True, False, False, True),
+        interactions=row(4, 2, 7, 9),
+        length=row(3, 5, 8, 9),
+        extrinsic_return=row(0.5, 0.0, 0.0, 1.0),
+    )
+    found = train._episode_metrics(episodes, replace(corridor(4), environments=("A", "B")))
+    names = ("episodes", "success", "extrinsic_return", "episode_length", "interactions")
+    of = lambda end: [float(found[name + end]) for name in names]  # noqa: E731
+    np.testing.assert_allclose(of(""), [3, 1 / 3, 0.5 / 3, 16 / 3, 13 / 3], rtol=1e-6)
+    assert (of("/A"), of("/B")) == ([2, 0.5, 0.25, 4, 3], [1, 0, 0, 8, 7])

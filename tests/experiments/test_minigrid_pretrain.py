@@ -1,23 +1,27 @@
 """The experiments' mains with tiny numbers, through the real compiled program."""
 
 import csv
+import inspect
 import json
+from dataclasses import replace
 from functools import partial
 from itertools import product
 
 import jax
 import pytest
 
-import envs.minigrid
+import envs
+from cbet_jax.config import RunSettings
 from cbet_jax.runs import metrics_table
 from cbet_jax.runs.directory import RunDirectory
 from experiments import minigrid_evaluate, minigrid_pretrain
-from experiments.common import endings, opening
+from experiments.common import endings, gridworlds, opening
 from experiments.evaluation.evaluation_table import ALL_WORLDS
 from experiments.watching import film_command as command
 from tests.support.evaluated import EPISODES, WORLDS
 from tests.support.saved_runs import save_run
-from tests.support.tiny import ARGUMENTS, SEEDS, pretrained, saved_frames
+from tests.support.tiny import ARGUMENTS, SEEDS, SETTINGS, pretrained, saved_frames
+from tests.support.worlds import corridor
 
 SHORT_FRAMES = 80
 SHORT_RUN = (
@@ -86,4 +90,25 @@ def test_an_evaluation_leaves_a_table_and_a_picture(tmp_path, capsys):
         assert low <= value <= high
         assert row["environment"] in shown
         assert row["checkpoint_frames"] == str(saved_frames(run)[-1])
+    shares = {row["method"]: row["share_of_left"] for row in rows if row["seed"] == "0"}
+    assert len(set(shares.values())) == len(shares)  # each policy plays by itself
     assert (run.root / "evaluation.png").read_bytes().startswith(PNG)
+
+
+@pytest.mark.parametrize(
+    ("explore", "lockstep", "staggered"),
+    [(True, False, True), (True, True, False), (False, False, False)],
+)
+def test_only_pre_training_goes_on_after_success_and_starts_apart(
+    explore, lockstep, staggered, monkeypatch
+):
+    asked = []
+
+    def make_world(names, number, **options):
+        asked.append(options)
+        return corridor(number, num_actions=7)
+
+    monkeypatch.setattr(envs, "make_world", make_world)
+    settings = RunSettings(replace(SETTINGS, lockstep=lockstep), ("Unlock",), explore=explore)
+    inspect.unwrap(gridworlds.build)(settings)
+    assert asked == [{"explore": explore, "staggered": staggered}]

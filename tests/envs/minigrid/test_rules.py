@@ -3,6 +3,7 @@
 from collections import Counter
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.stats import chisquare
@@ -70,6 +71,18 @@ def test_the_noisy_ball_takes_all_colours_alike():
     balls = cells[1:][cells[1:] >> 3 == c.KIND_BALL] & 7
     assert len(balls) == 139 * BATCH
     assert chisquare(np.bincount(balls, minlength=6)).pvalue > 0.01
+
+
+@pytest.mark.parametrize("explore", [False, True])
+def test_lava_and_time_limits_end_episodes_and_success_only_those_of_tasks(explore):
+    def ends(**what):
+        outcome = rules.Outcome(*[jnp.array(False)] * 5)._replace(**what)
+        return tuple(map(bool, rules.episode_ends(outcome, explore=explore)))
+
+    yes = jnp.array(True)
+    assert ends(died=yes) == ends(died=yes, timed_out=yes) == (True, False)
+    assert ends(success=yes) == (not explore, False)
+    assert ends(timed_out=yes) == (False, True)
 
 
 def play_and_compare(name: str, batches: int, episodes: int, whole: int) -> None:
