@@ -8,10 +8,12 @@ from itertools import pairwise
 import pytest
 
 from cbet_jax.analysis import figures
-from cbet_jax.runs import manifest
+from cbet_jax.analysis.learning_curves import ALL_WORLDS
+from cbet_jax.runs import manifest, metrics_table
 from cbet_jax.runs.directory import RunDirectory
 from cbet_jax.runs.metrics_table import HEADER
 from experiments import compare, report
+from experiments.common import endings
 from experiments.common.presets import PRESETS
 from experiments.reports import runs
 from tests.support.refusal import refused
@@ -190,3 +192,17 @@ def test_the_end_of_all_worlds_has_every_seed_even_if_a_world_ended_no_episode_o
     (tmp_path / "metrics.csv").write_text(HEADER + "".join(rows))
     first, *_ = runs.ends(runs.read([str(tmp_path)]), 1000)
     assert (first.world, first.values) == ("all worlds", {0: 1.0, 1: 2.0})
+
+
+def test_what_few_actors_have_finished_is_left_out(tmp_path, monkeypatch):
+    """The first episodes to end are short ones: of curves, of comparisons and of pictures."""
+    RunDirectory(tmp_path).create(PRESETS["smoke"])  # of eight actors
+    rows = [f"0,{at},{name}\n" for at in (100, 200, 300) for name in ("success,1", "episodes,4")]
+    (tmp_path / "metrics.csv").write_text(metrics_table.HEADER + "".join(rows))
+    (run,) = runs.read([str(tmp_path)])
+    assert run.metrics["success"][ALL_WORLDS][0].frames.tolist() == [200, 300]
+    drawn = []
+    draw = lambda table, folder, actors: drawn.append(actors) or []  # noqa: E731
+    monkeypatch.setattr(figures, "draw_learning_curves", draw)
+    endings.draw_figures(RunDirectory(tmp_path))
+    assert drawn == [8]

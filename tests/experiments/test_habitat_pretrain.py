@@ -13,6 +13,7 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
+from rich.console import Console
 
 from cbet_jax.config import AuxiliarySettings
 from cbet_jax.networks.embedding import Embedding
@@ -22,6 +23,7 @@ from envs.habitat.simulator import PUBLISHED_AGENT, VIEW_SHAPE, AgentSize
 from experiments import habitat_pretrain, minigrid_evaluate, minigrid_pretrain
 from experiments.common import habitat, opening
 from experiments.common.presets import HABITAT_PRESETS
+from experiments.common.training_options import Asked
 from tests.support.own_simulator import OWN
 from tests.support.refusal import refused
 from tests.support.tiny import CHUNK_FRAMES, HABITAT_ARGUMENTS, HABITAT_FRAMES, saved_frames
@@ -142,3 +144,20 @@ def test_presets_are_those_of_the_published_code() -> None:
         module = Embedding(preset.train.auxiliary.channels)
         embedded, _ = jax.eval_shape(module.init_with_output, jax.random.key(0), view)
         assert embedded.shape[-1] == 128
+
+
+@pytest.mark.parametrize(("method", "drawn"), [("cbet", True), ("rnd", False)])
+def test_panoramas_are_drawn_where_they_are_counted(method, drawn, monkeypatch):
+    asked = []
+
+    def start(process, number):
+        asked.append(process.panoramas)
+        raise InterruptedError
+
+    monkeypatch.setattr(habitat, "simulators", start)
+    words = ["--preset", "smoke", "--method", method]
+    options, _ = opening.read(habitat_pretrain.EXPERIMENT, words)
+    given = [Asked(options, None, ())], Console()
+    with pytest.raises(InterruptedError), habitat_pretrain.opened(*given):
+        pass
+    assert asked == [drawn]

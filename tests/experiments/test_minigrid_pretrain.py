@@ -112,3 +112,19 @@ def test_only_pre_training_goes_on_after_success_and_starts_apart(
     settings = RunSettings(replace(SETTINGS, lockstep=lockstep), ("Unlock",), explore=explore)
     inspect.unwrap(gridworlds.build)(settings)
     assert asked == [{"explore": explore, "staggered": staggered}]
+
+
+def test_runs_of_one_program_learn_by_their_own_numbers(monkeypatch):
+    made = []
+
+    def make(several, *given, **options):
+        made.extend(several)
+        raise InterruptedError
+
+    monkeypatch.setattr("cbet_jax.program.make_program", make)
+    one = RunSettings(SETTINGS, ("Unlock",))
+    optimizer = replace(SETTINGS.optimizer, learning_rate=0.5)
+    other = replace(one, train=replace(SETTINGS, optimizer=optimizer), first_seed=9)
+    with pytest.raises(InterruptedError):
+        gridworlds.build(one, None, other)
+    assert made == [one.train, other.train]

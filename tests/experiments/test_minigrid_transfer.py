@@ -6,18 +6,22 @@ import signal
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import jax
 import numpy as np
 import pytest
 
-from cbet_jax.agent import AgentParams, network_agent
+from cbet_jax.agent import AgentParams, Bias, network_agent
 from cbet_jax.config import ObservationSettings, RunSettings, TrainSettings, TransferSettings
 from cbet_jax.intrinsic import make_intrinsic
+from cbet_jax.intrinsic.interface import Params
+from cbet_jax.learner import LearnerState
 from cbet_jax.program import seed_keys
 from cbet_jax.runs import checkpoint, metrics_table, saved_policies
 from cbet_jax.runs.checkpoint import Position
-from cbet_jax.runs.directory import NEWEST, RunDirectory
+from cbet_jax.runs.directory import NEWEST, RunDirectory, checkpoints
+from cbet_jax.train import TrainState
 from envs.minigrid import make_world
 from envs.minigrid.generators import GENERATORS, TRANSFER
 from experiments import (
@@ -27,6 +31,7 @@ from experiments import (
     minigrid_transfer,
 )
 from experiments.common import gridworlds, opening, presets
+from experiments.common.presets import PRESETS
 from experiments.common.screen import Screen
 from experiments.evaluation import evaluation_table
 from tests.support.evaluated import EPISODES, WORLDS
@@ -414,3 +419,46 @@ def test_policies_that_do_not_fit_are_refused(main, tmp_path, capsys, monkeypatc
     state = {"counts": np.zeros(3)}
     checkpoint.save(blind.checkpoints, state, Position(1, 80))
     assert "blind holds no policy" in error("blind")
+
+
+def task_settings(**fields) -> RunSettings:
+    train = replace(presets.for_task("smoke", "LavaGapS6"), method="none", network=NETWORK)
+    transfer = TransferSettings("source", 0, NETWORK, **fields)
+    return RunSettings(train, ("LavaGapS6",), 2, first_seed=5, explore=False, transfer=transfer)
+
+
+def test_a_transfer_begins_with_the_numbers_of_its_own_seeds(tmp_path):
+    """Else runs of other seeds would begin, and play, as those of the first ones do."""
+    settings, run, params = task_settings(), RunDirectory(tmp_path), drawn()
+
+    def begin(keys):
+        learner = LearnerState({}, Params({}, {}), (), {}, Bias(params, np.ones(2, np.float32)))
+        return TrainState(learner, (), (), keys, np.zeros(2, np.int32))
+
+    run.create(settings)
+    program = SimpleNamespace(init=begin)
+    gridworlds.save_first_state(run, settings, program, params)
+    arrays, _ = checkpoint.read_arrays(checkpoints(run.checkpoints)[0])
+    wanted = jax.random.key_data(seed_keys(2, 5))
+    np.testing.assert_array_equal(arrays["key"], wanted)
+
+
+def test_a_new_transfer_has_as_many_agents_as_were_pretrained(tmp_path):
+    words = ["--from", str(save_run(tmp_path).root), "--env", "Unlock", "--preset", "smoke"]
+    read = lambda *more: opening.read(minigrid_transfer.EXPERIMENT, [*words, *more])[0]  # noqa: E731
+    assert PRESETS["smoke"].seeds == read("--seed-index", "1").seeds == 1
+    assert read().seeds == 2
+
+
+def test_a_transfer_has_the_published_frames_of_its_task():
+    words = ["--from", "pretrained/cbet-multienv", "--env", "Unlock"]
+    assert opening.read(minigrid_transfer.EXPERIMENT, words)[0].train.frames == 5_000_000
+
+
+def test_a_transfer_goes_on_with_the_weight_that_it_began_with(tmp_path):
+    settings = task_settings(alpha=2.0, alpha_frames=80, seed_index=1)
+    RunDirectory(tmp_path).create(settings)
+    words = ["--out", str(tmp_path), "--resume"]
+    again, _ = opening.read(minigrid_transfer.EXPERIMENT, words)
+    transfer = settings.transfer
+    assert again.settings_from(0, NETWORK, None).transfer == transfer

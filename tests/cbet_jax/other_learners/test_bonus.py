@@ -8,6 +8,7 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 
 import cbet_jax
@@ -294,3 +295,37 @@ def test_steps_to_learn_from_have_one_shape(wrong, told):
     batch = Batch(obs, jnp.zeros(shape["action"], int), next_obs, jnp.zeros(shape["done"], bool))
     with pytest.raises(ValueError, match=told):
         inspect.unwrap(bonus.update)(bonus.update.__self__, state, batch)
+
+
+def test_an_environment_that_begins_anew_forgets_its_own_episode():
+    settings = TrainSettings(frames=1000, counts=CountSettings(episodic=True))
+    bonus = cbet_jax.bonus("count", 3, (1, 1, 3), 2, settings=settings)
+    key, views = jax.random.key(0), np.ones((3, 1, 1, 3), np.uint8)
+    state, step, nobody = jax.jit(bonus.init)(key, views), jax.jit(bonus.step), np.zeros(3, bool)
+    stay = (key, views, np.zeros(3, int), views, nobody)
+    for _ in range(3):
+        state, _ = step(state, *stay)
+    state = jax.jit(bonus.begin)(state, key, views, views, np.array([False, True, False]))
+    _, reward = step(state, *stay)
+    np.testing.assert_allclose(reward, 0.005 / np.sqrt([4, 1, 4]), rtol=1e-5)
+
+
+def test_an_optimizer_goes_on_where_the_last_update_left_it(tmp_path):
+    file = tmp_path / "my_bonus.py"
+    file.write_text(
+        "import jax.numpy as jnp\nfrom cbet_jax.intrinsic.interface import Intrinsic, Params\n"
+        "def reward(params, played):\n"
+        "    return jnp.zeros(played.steps.action.shape), (params.learnt['mine'], {})\n"
+        "def make(settings, actions):\n"
+        "    init = lambda key, first: (Params({'mine': jnp.ones(())}, {}), ())\n"
+        "    return Intrinsic('mine', 0.1, reward, init=init)\n"
+    )
+    settings, optimizer = TrainSettings(frames=1000), optax.sgd(0.1, momentum=0.9)
+    named = {"settings": settings, "optimizer": optimizer}
+    bonus = cbet_jax.bonus(f"{file}:make", 1, (7, 7, 3), 7, **named)
+    views = jnp.zeros((1, 7, 7, 3), jnp.uint8)
+    state = bonus.init(jax.random.key(0), views)
+    batch = Batch(views[None], jnp.ones((1, 1), int), views[None], jnp.zeros((1, 1), bool))
+    for _ in range(2):
+        state, _ = bonus.update(state, batch)
+    np.testing.assert_allclose(state.params.learnt["mine"], 1 - 0.1 - 0.19, rtol=1e-5)

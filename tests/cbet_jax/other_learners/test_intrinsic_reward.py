@@ -7,6 +7,9 @@ import gymnasium
 import jax
 import numpy as np
 import pytest
+from gymnasium import spaces
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
 from gymnasium.wrappers.vector import RecordEpisodeStatistics
 from minigrid.wrappers import ImgObsWrapper
 
@@ -200,3 +203,75 @@ def test_what_cannot_be_rewarded_is_refused():
         cbet_jax.IntrinsicReward(gym_vector(NAME, 1), "cbet", unroll=0)
     with pytest.raises(gymnasium.error.ResetNeeded, match="call reset first"):
         cbet_jax.IntrinsicReward(gym_vector(NAME, 1)).step(np.zeros(1, int))
+
+
+class Line(VectorEnv):
+    """Episodes of three steps; views are 7, or the time."""
+
+    def __init__(self, mode="NextStep", still=True, side=1):
+        self.metadata = {"autoreset_mode": AutoresetMode(mode)}
+        self.num_envs, self.still, self.time = 2, still, 0
+        self.single_observation_space = spaces.Box(0, 255, (side, side, 3), np.uint8)
+        self.single_action_space = spaces.Discrete(2)
+        self.observation_space = batch_space(self.single_observation_space, 2)
+        self.action_space = batch_space(self.single_action_space, 2)
+
+    def _views(self):
+        return np.full(self.observation_space.shape, 7 if self.still else self.time, np.uint8)
+
+    def reset(self, *, seed=None, options=None):
+        self.time = 0
+        return self._views(), {}
+
+    def step(self, actions):
+        self.time, info = (self.time + 1) % 4, {}
+        ended, never = np.full(2, self.time == 3), np.zeros(2, bool)
+        if ended.all() and self.metadata["autoreset_mode"] is AutoresetMode.SAME_STEP:
+            info, self.time = {"final_obs": [*self._views()]}, 0
+        return self._views(), np.zeros(2), ended, never, info
+
+
+def test_a_step_that_only_begins_an_episode_is_paid_nothing_and_ends_its_counts():
+    settings = TrainSettings(frames=1000, counts=CountSettings(episodic=True))
+    envs = cbet_jax.IntrinsicReward(Line(), "count", coefficient=1.0, settings=settings)
+    envs.reset(seed=0)
+    rewards = [envs.step(np.zeros(2, int))[1][0] for _ in range(8)]
+    np.testing.assert_allclose(rewards, [1, 2**-0.5, 3**-0.5, 0] * 2, rtol=1e-5)
+
+
+@pytest.mark.parametrize(("mode", "steps"), [("NextStep", 4), ("SameStep", 3)])
+def test_networks_learn_from_each_step_as_it_was(mode, steps):
+    """A step that leads into another episode ends its own."""
+    auxiliary = AuxiliarySettings(channels=(4,), hidden_units=8)
+    settings = TrainSettings(frames=1000, auxiliary=auxiliary)
+    line, batches = Line(mode, still=False, side=7), []
+    envs = cbet_jax.IntrinsicReward(line, "rnd", unroll=steps, settings=settings)
+    envs._learn = lambda state, batch: batches.append(batch) or (state, {})
+    envs.reset(seed=0)
+    numbers, actions = list(range(steps)), [0, 1, 1, 0][:steps]
+    for action in actions * 2:
+        envs.step(np.full(2, action))
+    assert len(batches) == 2
+    for batch in batches:
+        before, after = (obs.view[:, 0, 0, 0, 0].tolist() for obs in (batch.obs, batch.next_obs))
+        assert (before, after) == (numbers, [*numbers[1:], 0])
+        assert batch.action[:, 1].tolist() == actions
+        assert batch.done[:, 0].tolist() == [False] * (steps - 1) + [True]
+
+
+def test_each_step_draws_numbers_of_its_own_by_the_seed():
+    """Else tables would be reset at each step, or never."""
+    drawn, settings = [], TrainSettings(frames=1000)
+    for seed in (0, 1, 0):
+        envs = cbet_jax.IntrinsicReward(Line(), "count", seed=seed, settings=settings)
+
+        def reward(memory, state, key, *step):
+            drawn.append(jax.random.key_data(key).tolist())
+            return state._replace(memory=memory), np.zeros(2)
+
+        envs._reward = reward
+        envs.reset()
+        for _ in range(3):
+            envs.step(np.zeros(2, int))
+    assert drawn[6:] == drawn[:3]
+    assert len({tuple(key) for key in drawn}) == 6

@@ -14,12 +14,14 @@ from pathlib import Path
 from types import SimpleNamespace
 from unittest.mock import Mock
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from rich.console import Console
 
 from cbet_jax.analysis import figures
 from cbet_jax.intrinsic.interface import Params
+from cbet_jax.learner import LearnerState
 from cbet_jax.runs import (
     checkpoint,
     host_loop,
@@ -33,13 +35,15 @@ from cbet_jax.runs.directory import RunDirectory, RunDirectoryError, checkpoints
 from cbet_jax.runs.host_loop import HostSettings
 from cbet_jax.runs.run_files import RunFiles
 from cbet_jax.runs.save_clock import SaveClock
-from experiments import minigrid_pretrain, report
+from cbet_jax.train import TrainState
+from experiments import minigrid_pretrain, minigrid_tabula_rasa, report
 from experiments.common import endings, opening, training_command
 from tests.support.damage import cut
-from tests.support.fake_program import fake_program
+from tests.support.fake_program import fake_program, program_of
 from tests.support.interruptions import interrupt_after
 from tests.support.refusal import refused
 from tests.support.tiny import ARGUMENTS, CHUNK, CHUNK_FRAMES, FRAMES, SEEDS, saved_frames
+from tests.support.unrendered import leave_unrendered
 
 BAD_UPDATE = 11
 RARELY = ("--checkpoint-seconds", "1000")  # saves at the end only
@@ -688,3 +692,28 @@ def test_runs_that_cannot_be_together_are_refused(arguments, problem, tmp_path, 
     line = [*ARGUMENTS, "--out", str(tmp_path / "a"), *arguments]
     assert problem in refused(minigrid_pretrain.main, line, capsys)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_task_leaves_the_policies_that_did_best(tmp_path, monkeypatch):
+    """All episodes of the first four iterations succeed, and none of the later ones."""
+
+    def init(key):
+        learner = LearnerState({"x": jnp.zeros(())}, Params({}, {}), (), {})
+        return TrainState(learner, (), (), key, jnp.zeros((), jnp.int32))
+
+    def iterate(state, _):
+        now = state.iteration + 1
+        found = dict.fromkeys(("success", "extrinsic_return"), jnp.where(now <= 4, 1.0, 0.0))
+        found |= {"episodes": jnp.float32(8), "first_bad_update": jnp.float32(jnp.nan)}
+        learner = state.learner._replace(policy={"x": now.astype(jnp.float32)})
+        return state._replace(learner=learner, iteration=now), found
+
+    def build(settings, mesh, *others):
+        return program_of(init, iterate, settings.chunk, settings.train.iteration_frames)
+
+    leave_unrendered(monkeypatch)
+    monkeypatch.setattr("experiments.common.gridworlds.build", build)
+    minigrid_tabula_rasa.main([*ARGUMENTS, "--env", "Unlock", "--out", str(tmp_path)])
+    best, _ = checkpoint.read_arrays(checkpoints(RunDirectory(tmp_path).best)[-1])
+    assert best["best_frames"].tolist() == [2 * CHUNK_FRAMES] * SEEDS
+    assert best["learner.policy.x"].tolist() == [4.0] * SEEDS

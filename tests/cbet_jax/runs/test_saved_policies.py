@@ -3,15 +3,20 @@
 import contextlib
 import shutil
 
+import jax
 import numpy as np
 import pytest
 
-from cbet_jax.runs import checkpoint, manifest, policy
+from cbet_jax.agent import network_agent
+from cbet_jax.config import RunSettings
+from cbet_jax.program import seed_keys
+from cbet_jax.runs import checkpoint, manifest, policy, saved_policies
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError, checkpoints, frames_of
 from cbet_jax.runs.reading import UnreadableError
-from cbet_jax.runs.saved_policies import frames_of_seeds, load_params, load_policies
+from cbet_jax.runs.saved_policies import Policies, frames_of_seeds, load_params, load_policies
 from envs.minigrid import make_world
 from tests.support.saved_runs import save_run
+from tests.support.tiny import NETWORK, SETTINGS, drawn
 from tests.torture.strangers import FORGERIES, replace
 
 
@@ -98,3 +103,18 @@ def test_frames_of_best_policies_are_known_after_their_file_has_gone(saved, tmp_
     shutil.rmtree(loaded.path)
     assert frames_of_seeds(loaded, seeds) == wanted.tolist()
     assert loaded.position.frames not in wanted
+
+
+def test_a_run_began_with_the_networks_of_its_own_seeds():
+    agent, settings = (
+        network_agent(NETWORK, 7, (7, 7, 3)),
+        RunSettings(SETTINGS, seeds=2, first_seed=7),
+    )
+    policies, keys = Policies(agent, drawn(), None), []
+
+    def init(given):
+        keys.append(jax.random.key_data(given))
+        return policies.params
+
+    saved_policies.untrained(policies, settings, init)
+    np.testing.assert_array_equal(keys[0], jax.random.key_data(seed_keys(2, 7)))

@@ -215,3 +215,24 @@ def test_a_damaged_best_is_set_aside_so_that_it_can_be_saved_again(tmp_path):
     assert checkpoints(directory.best) == [older, newest]
     run.task.restore(directory.best, directory.metrics, position, 1)
     assert (run.task.best["policy"] == 2).all()
+
+
+def test_each_of_joined_runs_keeps_its_own_policies(tmp_path):
+    train, frames = replace(PRESETS["smoke"].train, extrinsic_weight=1.0, worlds=8), 160
+    settings = RunSettings(train, ("Unlock",), seeds=2, explore=False)
+    policies = {"learner.policy.x": np.arange(4, dtype=np.float32)}
+    chunk = {name: np.full((1, 4), 8, np.float32) for name in ("episodes", "extrinsic_return")}
+    chunk |= {"success": np.ones((1, 4), np.float32), "first_bad_update": np.full((1, 4), np.nan)}
+    for number, wanted in enumerate(([0, 1], [2, 3])):
+        directory = RunDirectory(tmp_path / str(number))
+        directory.create(settings)
+        run = RunFiles(Run(directory, settings), 2 * number, print, EarlyEnd())
+        with directory.lock():
+            run.write(chunk, 1, frames)
+            assert run.is_best()
+            run.keep_best(policies)
+            run.keep_policies(policies)
+        assert run.task.best_frames.tolist() == [frames, frames]
+        kept, _ = checkpoint.read_arrays(checkpoints(directory.policies)[0])
+        for found in (run.task.best, kept):
+            assert found["learner.policy.x"].tolist() == wanted

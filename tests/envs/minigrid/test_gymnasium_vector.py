@@ -273,3 +273,25 @@ def test_what_cannot_be_is_refused():
         envs.minigrid.gym_vector(NAME, 1, arrays="torch")
     with pytest.raises(ValueError, match="render_mode"):
         envs.minigrid.gym_vector(NAME, 1, render_mode="human")
+
+
+def test_an_episode_begins_without_what_the_last_one_did():
+    vector = made("NextStep")
+    vector.reset(seed=0)
+    for action in plan(exports(vector)[0]):
+        *_, info = vector.step(np.full(ENVS, action))
+    assert info["success"][0]
+    assert info["interactions"][0] > 0
+    *_, info = vector.step(np.full(ENVS, rules.LEFT))
+    assert not info["success"][0]
+    assert info["interactions"][0] == 0
+
+
+def test_environments_that_are_not_reset_keep_what_they_did():
+    vector = made("NextStep")
+    vector.reset(seed=0)
+    for action in plan(exports(vector)[0])[:-1]:
+        *_, info = vector.step(np.full(ENVS, action))
+    assert info["interactions"][0] > 0
+    _, after = vector.reset(options={"reset_mask": np.arange(ENVS) > 0})
+    assert after["interactions"].tolist() == [info["interactions"][0], 0, 0, 0]

@@ -176,3 +176,14 @@ def test_it_plays_beside_a_learner_in_64_bits():
         after = jax.jit(environment.step)(key, before, rules.RIGHT)[1]
     jax.tree.map(lambda was, now: np.testing.assert_equal(now.dtype, was.dtype), before, after)
     assert after.level.agent_direction == (before.level.agent_direction + 1) % 4
+
+
+@pytest.mark.parametrize("explore", [False, True])
+def test_only_exploration_goes_on_after_success(explore):
+    environment = envs.minigrid.gymnax_env("LavaGapS5", explore=explore)
+    text = "WGWGWGWG\nWG>>GGWG\nWGWGWGWG"
+    state = rules.start(from_text(text, task=REACH_GOAL, max_steps=12))
+    step = jax.jit(environment.step_env)
+    _, _, _, done, info = step(jax.random.key(0), state, rules.FORWARD)
+    assert info["success"]
+    assert done == info["terminated"] == (not explore)

@@ -36,3 +36,21 @@ def test_the_command_line_may_name_code():
     assert habitat.trusted(HabitatSettings(), None) == HabitatSettings()
     with pytest.raises(SettingsError, match="code"):
         habitat.trusted(stored, None)
+
+
+@pytest.mark.parametrize("way", ["random_starts", "shared_start"])
+def test_scenes_are_played_as_the_settings_say(way, monkeypatch):
+    asked = []
+    make = lambda played, **options: asked.append(options)  # noqa: E731
+    monkeypatch.setattr("envs.habitat.world.habitat_world", make)
+    usual = {"max_steps": 7, "random_starts": False, "shared_start": False}
+    for options in (usual, usual | {way: True}):
+        habitat.worlds(HabitatSettings(**options), None)
+        assert asked.pop() == options
+
+
+def test_simulators_start_as_the_settings_say():
+    fields = {"agent_radius": 0.2, "agent_height": 1.2, "up": "y", "folder": "scenes"}
+    started = habitat.process_settings("own.glb", HabitatSettings(**fields), None)
+    assert (started.agent.radius, started.agent.height) == (0.2, 1.2)
+    assert (started.scene, started.up, str(started.folder)) == ("own.glb", "y", "scenes")

@@ -2,15 +2,20 @@
 
 import os
 from functools import partial
+from types import SimpleNamespace
 
 import pytest
+from rich.console import Console
 
 from cbet_jax import own_code
 from cbet_jax.intrinsic import METHODS
 from cbet_jax.runs.directory import RunDirectory
-from experiments import minigrid_pretrain
-from experiments.common import training_command
+from cbet_jax.runs.run_files import Run
+from cbet_jax.runs.task_record import EarlyEnd
+from experiments import minigrid_pretrain, minigrid_tabula_rasa
+from experiments.common import opening, training, training_command
 from experiments.common.commands import AND
+from experiments.common.training_options import Asked, Opened
 from tests.support.fake_program import fake_program
 from tests.support.own_method import own_method
 from tests.support.own_world import forget, own_world
@@ -192,3 +197,24 @@ def test_joined_runs_that_had_all_finished_are_said_to_have(tmp_path, capsys, mo
     minigrid_pretrain.main([*words, AND, *words])
     assert capsys.readouterr().out == "all of these runs had already finished\n"
     assert f"{AND} joins runs" in refused(minigrid_pretrain.main, [AND], capsys)
+
+
+def test_the_rule_that_ends_a_task_reaches_its_training(tmp_path, monkeypatch):
+    asked = []
+
+    def train(runs, program, host):
+        asked.append(host)
+        raise InterruptedError
+
+    monkeypatch.setattr(training, "train_together", train)
+    words = ["--env", "Unlock", "--preset", "smoke", "--until-success", "0.9", "--until", "800"]
+    words += ["--success-frames", "700", "--without-success", "600", "--keep-at", "500"]
+    words += ["--out", str(tmp_path / "run"), "--checkpoint-seconds", "3"]
+    options, stored = opening.read(minigrid_tabula_rasa.EXPERIMENT, words)
+    program = SimpleNamespace(iterations_per_chunk=1, frames_per_iteration=100)
+    given = [Asked(options, stored, ())], [Run(None, options.settings)]
+    with pytest.raises(InterruptedError):
+        training._train(minigrid_tabula_rasa.EXPERIMENT, *given, Opened([], program), Console())
+    (host,) = asked
+    assert host.early_end == EarlyEnd(0.9, 700, 600)
+    assert (host.until, host.keep_at, host.checkpoint_seconds) == (800, (500,), 3)

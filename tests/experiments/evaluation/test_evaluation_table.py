@@ -108,3 +108,13 @@ def test_equal_seeds_have_the_interval_of_their_levels_whatever_rounding_makes_o
     episodes = Episodes(success, ones, ones, ones, np.ones((3, 100, 7)))
     *_, over_seeds = evaluation_table.rows("cbet", 0, "Unlock", episodes)
     assert over_seeds.measured["success_rate"].text(2) == "0.10 [0.06, 0.17]"
+
+
+def test_each_measure_is_of_its_own_numbers():
+    ones = np.ones((1, 4))
+    episodes = Episodes(ones > 0, 2 * ones, 3 * ones, 4 * ones, np.ones((1, 4, 7)))
+    (row,) = evaluation_table.rows("cbet", 0, "Unlock", episodes)
+    assert {name: found.value for name, found in row.measured.items()} == {
+        **{"success_rate": 1, "unique_interactions": 2},
+        **{"episode_length": 3, "extrinsic_return": 4},
+    }

@@ -168,3 +168,14 @@ def test_those_of_rnd_and_curiosity_are_kept_too(method, seed):
     assert (train.method, train.worlds, settings.first_seed) == (method, 128, seed)
     world = make_world(("Unlock",), 1, explore=False)
     assert load_policies(run, settings, world).loaded.position.frames == 33_024_000
+
+
+def test_what_a_study_plays_and_transfers_is_what_was_asked_for():
+    """A variant with actors of its own ends where its own last chunk does."""
+    study = StudySettings("laptop", 9_050_000, 3, 57)
+    chosen = Selection(methods=("cbet-16-actors",), setups=("MultiEnv",), tasks=("Unlock",))
+    run, evaluation, transfer = plan(Path("study"), study, chosen)
+    words = ("study/pretrain/MultiEnv/cbet-16-actors", "--checkpoint", str(run.frames))
+    assert evaluation.words[:5] == (*words, "--episodes", "57")
+    assert transfer.first == ("--from", *words)
+    assert transfer.needs.frames == run.frames < study.chunk_end(study.budget)

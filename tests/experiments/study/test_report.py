@@ -7,16 +7,20 @@ import numpy as np
 import pytest
 
 from cbet_jax.analysis.method_style import title
-from cbet_jax.runs.directory import RunDirectoryError
+from cbet_jax.config import RunSettings
+from cbet_jax.runs import checkpoint, manifest, metrics_table
+from cbet_jax.runs.checkpoint import Position
+from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
 from cbet_jax.runs.metrics_table import Column
 from envs.names import TRANSFER
 from experiments import report as page
+from experiments.common import presets
 from experiments.evaluation.evaluation_table import ALL_WORLDS, UNIFORM
 from experiments.reports.comparison import ENTROPY, SHARES
 from experiments.study import pictures, report, results, tables
 from experiments.study.contents import BEST_RETURN, INTERACTIONS, SUCCESS, TABLES, published
 from experiments.study.findings import Findings
-from experiments.study.plan import EVALUATION, PRETRAIN, TABULA_RASA
+from experiments.study.plan import EVALUATION, PRETRAIN, TABULA_RASA, StudySettings
 from experiments.study.plan import TRANSFER as TRANSFER_STAGE
 from experiments.study.results import STUDY, Result
 from experiments.study.variants import SETUPS, VARIANTS
@@ -389,3 +393,79 @@ def test_policies_that_were_not_evaluated_in_each_world_are_told_and_not_drawn(t
     of_three = [row._replace(setup=setup) for row in known for setup in SETUPS]
     assert row_of(success(of_three), "mean of 3 setups", "cbet")[2] == "not in each world"
     assert not pictures.frames(tmp_path, Findings(known))
+
+
+def test_a_run_is_smoothed_in_proportion_to_its_budget_and_solved_by_its_tasks_best(tmp_path):
+    """Of 25 M frames 480,000, as of the paper's 50 M; the return of MultiRoom-N6 is at most 0.63.
+
+    Three quarters of the actors' first episodes end after 200,000 frames.
+    """
+    train = presets.for_task("smoke", "MultiRoom-N6")
+    run = RunDirectory(tmp_path)
+    run.create(RunSettings(train, ("MultiRoom-N6",), 1, first_seed=4, explore=False))
+    chunk = {
+        "extrinsic_return": np.float32([[0.0]] * 4 + [[0.6]] * 6),
+        "episodes": np.float32([[4.0]] * 2 + [[8.0]] * 8),
+    }
+    with metrics_table.table(run.metrics, 4, Position()) as table:
+        length = table.append(chunk, 0, 100_000)
+        position = Position(10, 1_000_000, length, table.digest)
+    checkpoint.save(run.checkpoints, {"x": np.zeros(1)}, position)
+    manifest.Session(run.manifest, ()).record(run.manifest, ended="success 0.95")
+    study = StudySettings("laptop", 25_000_000, 1, 100)
+    found = list(results._run(TRANSFER_STAGE, "MultiEnv", "cbet", run.root, study))
+    curve = [row for row in found if row.metric == "extrinsic_return"]
+    assert curve[0].frames == 200_000  # of all actors
+    assert curve[-1].value == pytest.approx(0.6)
+    before = next(row for row in curve if row.frames == 700_000)
+    assert before.value == pytest.approx(0.6 * 3 / 5)
+    (solved,) = (row for row in found if row.metric == results.FRAMES_TO_SOLVE)
+    assert solved.value == 600_000  # over the 200,000 frames before
+    (early,) = (row for row in found if row.metric == results.ENDED_EARLY)
+    assert {row.seed for row in found} == {early.seed} == {4}
+
+
+def test_who_learns_all_tasks_worse_is_not_ahead_of_the_first():
+    known = [
+        Result(TRANSFER_STAGE, "MultiEnv", method, seed, task, "extrinsic_return", at, 10, value)
+        for method, value in (("cbet", 0.9), ("count", 0.1))
+        for task in ("Unlock", "DoorKey-8x8")
+        for seed in range(2)
+        for at in (50, 100)
+    ]
+    table = tables.aggregates(Findings(known))
+    assert [row[-1] for row in table.rows] == ["", "0.00"]
+
+
+def test_pretraining_is_told_after_a_tenth_half_and_all_of_its_frames():
+    known = [
+        Result("pretrain", "MultiEnv", "cbet", 0, "all", "success", at, 10, at / 1000)
+        for at in range(10, 101, 10)
+    ]
+    (row,) = tables.pretraining(Findings(known)).rows
+    assert row[3:] == ["100", "0.01", "0.05", "0.1"]
+
+
+def test_a_methods_name_may_have_dashes(tmp_path):
+    run = RunDirectory(tmp_path / "transfer/Unlock/MultiEnv-cbet-16-actors")
+    run.create(RunSettings(presets.for_task("smoke", "Unlock"), ("Unlock",), explore=False))
+    manifest.Session(run.manifest, ()).record(run.manifest, diverged="a loss")
+    found = results.collect(tmp_path, StudySettings("laptop", 9_000_000, 1, 100))
+    assert [(row.setup, row.method) for row in found if row.stage == TRANSFER_STAGE] == [
+        ("MultiEnv", "cbet-16-actors")
+    ]
+
+
+@pytest.mark.parametrize(("task", "solved"), [("ObstructedMaze-2Dlhb", True), ("Unlock", False)])
+def test_a_task_succeeds_when_the_levels_that_can_be_solved_are(task, solved, tmp_path):
+    """One in fifteen of the largest maze cannot."""
+    run = RunDirectory(tmp_path)
+    run.create(RunSettings(presets.for_task("smoke", task), (task,), 1, explore=False))
+    chunk = {"success": np.full((10, 1), 0.9), "episodes": np.full((10, 1), 8.0)}
+    with metrics_table.table(run.metrics, 0, Position()) as table:
+        length = table.append(chunk, 0, 100_000)
+        position = Position(10, 1_000_000, length, table.digest)
+    checkpoint.save(run.checkpoints, {"x": np.zeros(1)}, position)
+    study = StudySettings("laptop", 25_000_000, 1, 100)
+    found = results._run(TRANSFER_STAGE, "MultiEnv", "cbet", run.root, study)
+    assert any(row.metric == results.FRAMES_TO_SUCCEED for row in found) == solved
