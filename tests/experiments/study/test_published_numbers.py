@@ -205,6 +205,15 @@ def test_rewards_on_another_cpu():
     assert f"{said}NovelD's 0 {noveld:.1f} (here {here[0]:.1f})." in prose(EXPLORATION)
 
 
+def test_rewards_with_forty_actors():
+    wanted = {"setup": "MultiEnv, 40 actors", "frames": "50160000"}
+    of = {
+        m: text(each_seed(stored("methods.csv", method=m, **wanted))) for m in ("rnd", "curiosity")
+    }
+    said = f"after 50 million: RND {of['rnd']} (five seeds), Curiosity {of['curiosity']} (three)."
+    assert said in prose(EXPLORATION)
+
+
 @pytest.mark.parametrize("setup", ["DoorKey", "KeyCorridor"])
 def test_rewards_in_one_world(setup):
     for name, cell in [*table(EXPLORATION, "pre-trained in")[setup].items()][1:]:
