@@ -20,6 +20,7 @@ from cbet_jax.types import Trajectory, Transition, unchanged
 from envs.minigrid import make_world
 from experiments import new_method
 from tests.support.families import others_slow
+from tests.support.own_method import own_method
 
 ENVS, STEPS, ACTIONS, VIEW = 3, 40, 7, (7, 7, 3)
 SETTINGS = TrainSettings(frames=1000, auxiliary=AuxiliarySettings(channels=(4,), hidden_units=8))
@@ -310,22 +311,29 @@ def test_an_environment_that_begins_anew_forgets_its_own_episode():
     np.testing.assert_allclose(reward, 0.005 / np.sqrt([4, 1, 4]), rtol=1e-5)
 
 
+SLOPE = """
+    import jax.numpy as jnp
+    from cbet_jax.intrinsic.interface import Intrinsic, Params
+
+    def make(settings, num_actions):
+        def init(key, first):
+            return Params({"slope": jnp.ones(())}, {}), ()
+
+        def reward(params, played):
+            return jnp.zeros(played.steps.action.shape), (params.learnt["slope"], {})
+
+        return Intrinsic("slope", 0.1, reward, init)
+"""
+
+
 def test_an_optimizer_goes_on_where_the_last_update_left_it(tmp_path):
-    file = tmp_path / "my_bonus.py"
-    file.write_text(
-        "import jax.numpy as jnp\nfrom cbet_jax.intrinsic.interface import Intrinsic, Params\n"
-        "def reward(params, played):\n"
-        "    return jnp.zeros(played.steps.action.shape), (params.learnt['mine'], {})\n"
-        "def make(settings, actions):\n"
-        "    init = lambda key, first: (Params({'mine': jnp.ones(())}, {}), ())\n"
-        "    return Intrinsic('mine', 0.1, reward, init=init)\n"
-    )
-    settings, optimizer = TrainSettings(frames=1000), optax.sgd(0.1, momentum=0.9)
-    named = {"settings": settings, "optimizer": optimizer}
-    bonus = cbet_jax.bonus(f"{file}:make", 1, (7, 7, 3), 7, **named)
-    views = jnp.zeros((1, 7, 7, 3), jnp.uint8)
-    state = bonus.init(jax.random.key(0), views)
-    batch = Batch(views[None], jnp.ones((1, 1), int), views[None], jnp.zeros((1, 1), bool))
-    for _ in range(2):
-        state, _ = bonus.update(state, batch)
-    np.testing.assert_allclose(state.params.learnt["mine"], 1 - 0.1 - 0.19, rtol=1e-5)
+    """The gradient is 1; with its momentum the second step is 0.19."""
+    named = {"settings": TrainSettings(frames=1000), "optimizer": optax.sgd(0.1, momentum=0.9)}
+    with own_method(tmp_path, SLOPE) as path:
+        bonus = cbet_jax.bonus(f"{path}:make", 1, (7, 7, 3), 7, **named)
+        views = jnp.zeros((1, 7, 7, 3), jnp.uint8)
+        state = bonus.init(jax.random.key(0), views)
+        batch = Batch(views[None], jnp.ones((1, 1), int), views[None], jnp.zeros((1, 1), bool))
+        for _ in range(2):
+            state, _ = bonus.update(state, batch)
+    np.testing.assert_allclose(state.params.learnt["slope"], 1 - 0.1 - 0.19, rtol=1e-5)

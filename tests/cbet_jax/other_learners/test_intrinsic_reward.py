@@ -242,10 +242,8 @@ def test_a_step_that_only_begins_an_episode_is_paid_nothing_and_ends_its_counts(
 @pytest.mark.parametrize(("mode", "steps"), [("NextStep", 4), ("SameStep", 3)])
 def test_networks_learn_from_each_step_as_it_was(mode, steps):
     """A step that leads into another episode ends its own."""
-    auxiliary = AuxiliarySettings(channels=(4,), hidden_units=8)
-    settings = TrainSettings(frames=1000, auxiliary=auxiliary)
     line, batches = Line(mode, still=False, side=7), []
-    envs = cbet_jax.IntrinsicReward(line, "rnd", unroll=steps, settings=settings)
+    envs = cbet_jax.IntrinsicReward(line, "rnd", unroll=steps, settings=SMALL)
     envs._learn = lambda state, batch: batches.append(batch) or (state, {})
     envs.reset(seed=0)
     numbers, actions = list(range(steps)), [0, 1, 1, 0][:steps]

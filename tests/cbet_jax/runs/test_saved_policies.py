@@ -106,11 +106,8 @@ def test_frames_of_best_policies_are_known_after_their_file_has_gone(saved, tmp_
 
 
 def test_a_run_began_with_the_networks_of_its_own_seeds():
-    agent, settings = (
-        network_agent(NETWORK, 7, (7, 7, 3)),
-        RunSettings(SETTINGS, seeds=2, first_seed=7),
-    )
-    policies, keys = Policies(agent, drawn(), None), []
+    settings = RunSettings(SETTINGS, seeds=2, first_seed=7)
+    policies, keys = Policies(network_agent(NETWORK, 7, (7, 7, 3)), drawn(), None), []
 
     def init(given):
         keys.append(jax.random.key_data(given))
