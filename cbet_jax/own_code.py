@@ -58,7 +58,7 @@ def load(name: str) -> tuple[str, Callable[..., Any]]:
         own_files.add(str(path))
         content = _read(path)
         full = f"{path.name}:{function}@{hashlib.sha256(content).hexdigest()[:DIGITS]}"
-        if name != plain(name) and name.rpartition("@")[2] != full.rpartition("@")[2]:
+        if not full.endswith(name.removeprefix(plain(name))):  # the digest, if there is one
             raise SettingsError(f"{plain(name)} was changed: it is no longer {name}")
         if full in _functions:
             return full, _functions[full]

@@ -93,7 +93,7 @@ def refuse_misfit(
     try:
         with jax.ensure_compile_time_eval():  # the caller may be traced, and a method holds arrays
             method = make_intrinsic(settings, num_actions)
-        for batch in (settings.batch, settings.batch + 1):  # devices may share it: none is fixed
+        for batch in (settings.batch, settings.batch + 1):  # devices may share a batch
             shapes.compare_shapes(method, walk, batch, num_actions)
     except ContractError as error:
         raise SettingsError(f"{own_code.plain(settings.method)}: {error}") from None

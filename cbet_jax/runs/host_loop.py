@@ -195,8 +195,7 @@ class _Loop:
         ):
             # Lowered from the template, so a resumed run compiles the very same program.
             lowered = self.program.advance.lower(self.template)
-            if self.host.early_end != TO_THE_END:
-                self.host.early_end.refuse_unmeasured(lowered.out_info[1])
+            self.host.early_end.refuse_unmeasured(lowered.out_info[1])
             compiled = interruptible(lowered.compile)
             memory.refuse_program(compiled)
             make_state = init()

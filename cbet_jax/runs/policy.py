@@ -14,7 +14,7 @@ from flax.errors import ScopeParamShapeError
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, UInt8
 
 from cbet_jax.agent import Agent, AgentParams, make_agent, world_agent
-from cbet_jax.config import ObservationSettings, RunSettings, SettingsError, TrainSettings
+from cbet_jax.config import RunSettings, SettingsError, TrainSettings
 from cbet_jax.evaluate import Episodes, make_evaluator
 from cbet_jax.intrinsic import own
 from cbet_jax.method_check.check import refuse_misfit
@@ -23,7 +23,7 @@ from cbet_jax.program import make_program, seed_keys
 from cbet_jax.runs import metrics_table, pretrained
 from cbet_jax.runs.directory import NEWEST, Checkpoint, RunDirectory, RunDirectoryError
 from cbet_jax.runs.reading import reading
-from cbet_jax.runs.saved_policies import frames_of_seeds, load_params
+from cbet_jax.runs.saved_policies import frames_of_seeds, load_params, not_shown
 from cbet_jax.settings.ranges import check_between
 from cbet_jax.types import Metrics, RecurrentState
 from envs.types import World
@@ -95,9 +95,8 @@ class Policy:
         """
         if len(world.environments) > 1:  # all worlds would begin in the first
             raise ValueError(f"make a world for each of {', '.join(world.environments)}")
-        seen = self.settings.observation
-        if seen != ObservationSettings() and world.other_view_shape is None:
-            raise ValueError(f"the policy sees {seen}, which this does not show")
+        if why := not_shown(self.settings, world):
+            raise ValueError(f"the policy {why}")
         play, keys = make_evaluator(world, self._agent), jax.random.split(key)
         with _fitting(world.policy_view_shape):
             played = play(jax.tree.map(lambda leaf: leaf[None], self.params), *keys)

@@ -62,10 +62,8 @@ def load_policies(
         RunDirectoryError: there is no good checkpoint, or its policies have another number of
             actions or other views.
     """
-    if settings.observation != ObservationSettings() and world.other_view_shape is None:
-        raise RunDirectoryError(
-            f"the policy in {directory.root} sees {settings.observation}, which this does not show"
-        )
+    if why := not_shown(settings, world):
+        raise RunDirectoryError(f"the policy in {directory.root} {why}")
     agent = world_agent(settings.train.network, settings.transfer, world)
     loaded = load_params(directory, frames)
     wanted = jax.eval_shape(jax.vmap(agent.init), seed_keys(settings.seeds, settings.first_seed))
@@ -75,6 +73,13 @@ def load_policies(
             raise RunDirectoryError(_misfit(directory, name, found.get(name), world))
     leaves = [jnp.array(found[name]) for name in names]  # a forged file may hold more
     return Policies(agent, jax.tree.unflatten(jax.tree.structure(wanted), leaves), loaded)
+
+
+def not_shown(settings: RunSettings, world: World) -> str:
+    """Say what a run's policies see that worlds do not show ('': nothing)."""
+    usual = settings.observation == ObservationSettings()
+    shown = usual or world.other_view_shape is not None
+    return "" if shown else f"sees {settings.observation}, which this does not show"
 
 
 def load_params(directory: RunDirectory, frames: Checkpoint = None) -> LoadedParams:

@@ -9,7 +9,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from cbet_jax.analysis.learning_curves import ALL_WORLDS, at_the_end, by_metric
+from cbet_jax.analysis.learning_curves import ALL_WORLDS, Lines, at_the_end, by_metric
 from cbet_jax.runs import metrics_table
 from cbet_jax.runs.directory import RunDirectory
 from cbet_jax.runs.metrics import HIDDEN, SHOWN
@@ -67,16 +67,15 @@ def show(rows: Sequence[SweepRow], console: Console) -> None:
 def _rows(cell: Cell, job: Job) -> list[SweepRow]:
     table = metrics_table.read_verified(RunDirectory(job.root))
     last = int(max(column.frames[-1] for seeds in table.values() for column in seeds.values()))
-    lines, rows = by_metric(table), []
+    rows: list[SweepRow] = []
+    shown: dict[str, Lines] = {name: {ALL_WORLDS: seeds} for name, seeds in table.items()}
+    of_worlds = by_metric(table)  # which weigh the same, but their episodes add up
+    shown |= {name: of_worlds[name] for name in shown if name in of_worlds and name != "episodes"}
     for seed in sorted({seed for seeds in table.values() for seed in seeds}):
         means = {
-            # Worlds weigh the same, but their episodes add up.
-            name: at_the_end(
-                lines[name] if name in lines and name != "episodes" else {ALL_WORLDS: seeds},
-                *(ALL_WORLDS, seed, last),
-            )
-            for name, seeds in table.items()
-            if seed in seeds and name not in HIDDEN
+            name: at_the_end(lines, ALL_WORLDS, seed, last)
+            for name, lines in shown.items()
+            if seed in table[name] and name not in HIDDEN
         }
         found = {name: value for name, value in means.items() if not np.isnan(value)}
         rows.append(SweepRow(cell, seed, last, found))

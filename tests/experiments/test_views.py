@@ -129,25 +129,15 @@ OWN = """
 
 def test_policies_of_own_worlds_play_elsewhere_and_whole_worlds_again(tmp_path):
     with own_world(tmp_path, OWN) as file:
-        names = [cli.load_world(f"{file}:{function}") for function in ("make", "whole")]
-        maps, whole = ((name,) for name in names)
-        small = ObservationSettings("egocentric", 5)
-        runs = [
-            pretrained(tmp_path / "maps", environments=maps, observation=small, view=(5, 5, 3)),
-            pretrained(tmp_path / "whole", environments=whole, view=(5, 5, 3)),
-        ]
-        played = [("Unlock",), whole]
-        for run, worlds in zip(runs, played, strict=True):
-            forget()  # as in another process, which names only the worlds that it plays
-            for function in ("whole",) if worlds is whole else ():
-                cli.load_world(f"{file}:{function}")
-            opened = open_run(run.root, worlds, None, Console())
-            assert opened.environments == worlds
-        assert set(gridworlds.view_options(runs[0].settings())) == {
-            "view",
-            "view_size",
-            "see_through_walls",
-        }
+        maps, whole = (cli.load_world(f"{file}:{function}") for function in ("make", "whole"))
+        small, view = ObservationSettings("egocentric", 5), (5, 5, 3)
+        of_whole = pretrained(tmp_path / "whole", environments=(whole,), view=view)
+        assert open_run(of_whole.root, (whole,), None, Console()).environments == (whole,)
+        of_maps = pretrained(tmp_path / "maps", view=view, environments=(maps,), observation=small)
+        forget()  # as in another process, which names only the world that it plays
+        assert open_run(of_maps.root, ("Unlock",), None, Console()).environments == ("Unlock",)
+        options = gridworlds.view_options(of_maps.settings())
+        assert options.keys() == {"view", "view_size", "see_through_walls"}
 
 
 def test_a_policy_that_sees_otherwise_is_not_evaluated(run):

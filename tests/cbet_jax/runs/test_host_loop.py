@@ -52,6 +52,8 @@ RARELY = ("--checkpoint-seconds", "1000")  # saves at the end only
 class Compiled:
     """The `advance` of a program, as if it was compiled already."""
 
+    out_info = (), {}  # the shapes of a state and of metrics
+
     def __init__(self, advance):
         self.advance = advance
 

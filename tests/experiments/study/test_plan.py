@@ -171,7 +171,7 @@ def test_those_of_rnd_and_curiosity_are_kept_too(method, seed):
 
 
 def test_what_a_study_plays_and_transfers_is_what_was_asked_for():
-    """A variant with actors of its own ends where its own last chunk does."""
+    """A variant with its own number of actors has its own last chunk."""
     study = StudySettings("laptop", 9_050_000, 3, 57)
     chosen = Selection(methods=("cbet-16-actors",), setups=("MultiEnv",), tasks=("Unlock",))
     run, evaluation, transfer = plan(Path("study"), study, chosen)

@@ -395,22 +395,28 @@ def test_policies_that_were_not_evaluated_in_each_world_are_told_and_not_drawn(t
     assert not pictures.frames(tmp_path, Findings(known))
 
 
+def played_task(folder, task, chunk, first_seed=0) -> RunDirectory:
+    """Save a run of one seed that has played a chunk of ten iterations, a million frames."""
+    run = RunDirectory(folder)
+    train = presets.for_task("smoke", task)
+    run.create(RunSettings(train, (task,), 1, first_seed=first_seed, explore=False))
+    with metrics_table.table(run.metrics, first_seed, Position()) as table:
+        length = table.append(chunk, 0, 100_000)
+        position = Position(10, 1_000_000, length, table.digest)
+    checkpoint.save(run.checkpoints, {"x": np.zeros(1)}, position)
+    return run
+
+
 def test_a_run_is_smoothed_in_proportion_to_its_budget_and_solved_by_its_tasks_best(tmp_path):
     """Of 25 M frames 480,000, as of the paper's 50 M; the return of MultiRoom-N6 is at most 0.63.
 
     Three quarters of the actors' first episodes end after 200,000 frames.
     """
-    train = presets.for_task("smoke", "MultiRoom-N6")
-    run = RunDirectory(tmp_path)
-    run.create(RunSettings(train, ("MultiRoom-N6",), 1, first_seed=4, explore=False))
     chunk = {
         "extrinsic_return": np.float32([[0.0]] * 4 + [[0.6]] * 6),
         "episodes": np.float32([[4.0]] * 2 + [[8.0]] * 8),
     }
-    with metrics_table.table(run.metrics, 4, Position()) as table:
-        length = table.append(chunk, 0, 100_000)
-        position = Position(10, 1_000_000, length, table.digest)
-    checkpoint.save(run.checkpoints, {"x": np.zeros(1)}, position)
+    run = played_task(tmp_path, "MultiRoom-N6", chunk, first_seed=4)
     manifest.Session(run.manifest, ()).record(run.manifest, ended="success 0.95")
     study = StudySettings("laptop", 25_000_000, 1, 100)
     found = list(results._run(TRANSFER_STAGE, "MultiEnv", "cbet", run.root, study))
@@ -459,13 +465,8 @@ def test_a_methods_name_may_have_dashes(tmp_path):
 @pytest.mark.parametrize(("task", "solved"), [("ObstructedMaze-2Dlhb", True), ("Unlock", False)])
 def test_a_task_succeeds_when_the_levels_that_can_be_solved_are(task, solved, tmp_path):
     """One in fifteen of the largest maze cannot."""
-    run = RunDirectory(tmp_path)
-    run.create(RunSettings(presets.for_task("smoke", task), (task,), 1, explore=False))
     chunk = {"success": np.full((10, 1), 0.9), "episodes": np.full((10, 1), 8.0)}
-    with metrics_table.table(run.metrics, 0, Position()) as table:
-        length = table.append(chunk, 0, 100_000)
-        position = Position(10, 1_000_000, length, table.digest)
-    checkpoint.save(run.checkpoints, {"x": np.zeros(1)}, position)
+    run = played_task(tmp_path, task, chunk)
     study = StudySettings("laptop", 25_000_000, 1, 100)
     found = results._run(TRANSFER_STAGE, "MultiEnv", "cbet", run.root, study)
     assert any(row.metric == results.FRAMES_TO_SUCCEED for row in found) == solved
