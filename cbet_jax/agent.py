@@ -14,7 +14,7 @@ from cbet_jax.networks.policy_network import PolicyNetwork
 from cbet_jax.types import ArrayTree, LSTMState, RecurrentState, Trajectory
 from envs.types import World
 
-SPACING = 40  # steps between a world's time-outs: the shortest time limit in MiniGrid
+SPACING = 40  # steps between a world's time-outs: the shortest time limit in `envs.names.NAMES`
 
 type View = UInt8[Array, "N height width 3"]
 type Views = UInt8[Array, "T N height width 3"]
@@ -184,7 +184,7 @@ def apply_with_final_views(
 
     Each is shown to the agent between the views that it acted on, with the old episode's recurrent
     state, which is then zeroed as always. So a sequence becomes longer by a step for each `SPACING`
-    steps. If it has more time-outs, the value of the view before stands in for the later ones'.
+    steps. If it has more time-outs, the later ones get the value of the view before.
     """
     steps = batch.steps
     length, number = steps.truncated.shape

@@ -76,7 +76,7 @@ class NetworkSettings:
     #: 2: separate values of the task's and the intrinsic reward, each with its discount; the
     #: intrinsic return continues past an episode's end (Burda et al., 2018)
     value_heads: Static[Heads] = 1
-    factors: Static[Factors] = "float32"  # type of the factors of products; sums are float32
+    factors: Static[Factors] = "float32"  # precision of matrix products; sums are float32
     #: views are divided by this: 255 for images (None: not divided, as MiniGrid's cell codes)
     brightest: Static[PositiveInt | None] = None
 
@@ -161,9 +161,9 @@ class AuxiliarySettings:
     squared_norms: Static[bool] = False  # square norms in rewards and losses, as the paper does
     #: decay their learning rate as the policy's (the published code does not)
     decay_rate: Static[bool] = False
-    #: newest views of an episode that NGU and RE3 remember, at least 10 (None: the longest one's)
+    #: newest views of an episode that NGU and RE3 remember, at least 10 (None: all of them)
     episode_views: Static[PositiveInt | None] = None
-    #: at an episode's end they see its final view (no: the next episode's first one, as published)
+    #: RND, Curiosity and RIDE see an episode's final view (no: the next one's first, as published)
     final_views: Static[bool] = False
 
     def __post_init__(self) -> None:
@@ -182,7 +182,7 @@ class ObservationSettings:
     def __post_init__(self) -> None:
         check_fields(self)
         if self.view == "full" and (self.view_size != 7 or self.see_through_walls):
-            raise SettingsError("a full view has no view_size, and hides nothing behind walls")
+            raise SettingsError("a full view has no view_size or walls in its way: leave them out")
 
     def __str__(self) -> str:
         size = "" if self.view == "full" else f" of {self.view_size} x {self.view_size} cells"
@@ -194,7 +194,7 @@ class HabitatSettings:
     """How scenes of rooms are played (paper, appendix on Habitat)."""
 
     simulator: str = "raycast"  # raycast, habitat_sim, or the path of a file with `open_scene`
-    folder: str | None = None  # data set of the named scenes (None: names are paths)
+    folder: str | None = None  # data set of the named scenes (None: paths, or the package's names)
     max_steps: PositiveInt = 500  # time limit of an episode
     random_starts: bool = False  # draw a new start for each episode
     #: all actors start at one place (no: each has its own for the whole run, as published)

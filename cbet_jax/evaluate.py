@@ -1,4 +1,4 @@
-"""Evaluation: fixed policies play without learning (paper, section 4, "evaluation metrics")."""
+"""Evaluation: fixed policies play without learning (paper, section 4.1, "evaluation metrics")."""
 
 from collections.abc import Callable
 from functools import partial

@@ -74,7 +74,7 @@ def make_trainer(
     if asked and world.step_with_final is None:
         raise SettingsError(
             "loss.bootstrap=final and auxiliary.final_views need the views in which episodes end, "
-            f"which {world.environments[0]} does not give"
+            f"which {world.environments[0]} does not give: leave them out"
         )
     if by_loss or method.final_views:
         world = world.with_final_views()

@@ -35,7 +35,7 @@ def joined[T](*parts: dict[str, T]) -> dict[str, T]:
     metrics: dict[str, T] = {}
     for part in parts:
         if twice := metrics.keys() & part.keys():
-            raise SettingsError(f"two metrics have the name {', '.join(sorted(twice))}")
+            raise SettingsError(f"two metrics have the name {', '.join(sorted(twice))}: rename one")
         metrics |= part
     return metrics
 

@@ -1,4 +1,4 @@
-"""V-trace targets (Espeholt et al., 2018, equations 1 and 2), for one sequence."""
+"""V-trace targets (Espeholt et al., 2018, equation 1 and section 4.2), for one sequence."""
 
 from functools import partial
 from typing import NamedTuple

@@ -1,8 +1,8 @@
 """Environments of other libraries as a `World`: what all their adapters share.
 
 The environments keep their rules, rewards and ends. Actions are discrete; an observation is one
-array, encoded as bytes (`envs.observation_bytes`). `panorama` holds the same bytes: counts treat an
-observation as a state, and the difference of consecutive observations as a change.
+array, encoded as bytes (`envs.observation_bytes`). `panorama` holds its bytes, maybe coarser: the
+view is counted as a state, and the difference of consecutive panoramas as a change.
 """
 
 from collections.abc import Callable

@@ -48,7 +48,7 @@ def from_gymnax(
         num_worlds: size of the batch.
         bounds: bounds of an observation's numbers (None: those of `observation_space(params)`).
             Real numbers need bounds.
-        levels: quantization levels of a real number in counts, 2 to 256.
+        levels: quantization levels of a real number in `panorama`, 2 to 256 (`view` keeps 256).
         max_steps: time limit in steps; `params.max_steps_in_episode` holds, too, if smaller.
         success: whether an action fulfilled the task (None: `info["success"]`, if present).
         name: name in metrics and tables (None: `env.name` or the class's name).

@@ -34,7 +34,7 @@ def from_navix(
         env: the environment, as `navix.make` returns it.
         num_worlds: size of the batch.
         bounds: bounds of an observation's numbers (None: those of `observation_space`).
-        levels: quantization levels of a real number in counts, 2 to 256.
+        levels: quantization levels of a real number in `panorama`, 2 to 256 (`view` keeps 256).
         success: whether an action fulfilled the task (None: it ended the episode with a reward).
         name: name in metrics and tables (None: the class's name).
 

@@ -31,7 +31,7 @@ def make_view(
     Args:
         seen: shape and dtype of one observation, a `jax.ShapeDtypeStruct`.
         bounds: bounds of its numbers (None: unknown).
-        levels: quantization levels of a real number in counts.
+        levels: quantization levels of a real number in `panorama`, 2 to 256 (`view` keeps 256).
 
     Raises:
         ValueError: an observation is not one array of numbers, or lacks finite bounds.

@@ -41,8 +41,8 @@ class HabitatEvaluateOptions:
     """Explore scenes with the policies of runs, and with uniformly random actions."""
 
     directories: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN ...")]
-    #: paths or names (none: the package's others than the runs'; of a data set, Replica's seven
-    #: of the paper)
+    #: paths or names (none: the package's in which no run was trained; of a data set, the paper's
+    #: seven of Replica)
     scenes: tuple[str, ...] = ()
     episodes: Episodes = 100  # episodes of each policy in each scene
     steps: Steps = 500  # of an episode

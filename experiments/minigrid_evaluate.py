@@ -1,8 +1,8 @@
 """Evaluate policies: `python -m experiments.minigrid_evaluate DIR [DIR ...]`.
 
-Plays episodes in each world (paper, section "offline transfer": actions sampled, success ends the
-episode) with the saved policies of each run, with networks that have learnt nothing ("random" in
-the published evaluation), and with uniformly random actions.
+Plays episodes in each world (paper, section 4.1, "evaluation metrics"; as in the published code,
+actions are sampled, and success ends the episode) with the saved policies of each run, with
+networks that have learnt nothing (its "random"), and with uniformly random actions.
 """
 
 import itertools

@@ -43,7 +43,7 @@ def profile(scores: Scores, thresholds: np.ndarray) -> np.ndarray:
 
 
 def bootstrap(statistic: Callable[..., Any], *several: Scores) -> tuple[Any, Any, Any]:
-    """Return a statistic of scores, and the ends of its confidence interval.
+    """Return a statistic of scores, and the bounds of its confidence interval.
 
     Args:
         statistic: takes as many scores as are given.

@@ -13,7 +13,7 @@ LEVEL = 0.95  # confidence
 
 
 class Estimate(NamedTuple):
-    """A mean and the ends of its confidence interval."""
+    """A mean and the bounds of its confidence interval."""
 
     value: float
     low: float

@@ -28,7 +28,7 @@ BASES = {
     "all worlds": ("all worlds", "#0072B2"),
 }
 OTHERS = ("#882255", "#117733", "#56B4E9", "#999933", "#8C564B", "#332288", "#44AA99", "#000000")
-PALER = 0.45  # share by which each word of a variant's name moves its colour to white
+PALER = 0.45  # share by which each of a name's first two words moves its colour to white
 
 
 def plain_name(name: str) -> str:

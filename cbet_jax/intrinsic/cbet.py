@@ -18,6 +18,6 @@ def cbet(settings: TrainSettings, num_actions: int) -> Intrinsic:
     """Return C-BET. It counts states and changes, and resets counts at random steps.
 
     Each actor counts for itself. At every step, its state counts and its change counts are reset
-    independently, each with probability 0.001 (paper, section 3.2).
+    independently, each with probability 0.001 (paper, section 3.2; appendix on hyperparameters).
     """
     return count_based("cbet", REWARD, settings, chosen_resets(settings.counts, RESET_PROBABILITY))

@@ -55,7 +55,7 @@ def own_settings[S](default: S, words: Iterable[str]) -> S:
 
     Raises:
         SettingsError: a name is unknown or named twice, or a value has another type, or the
-            default is no number or word.
+            default is no number or word, or the dataclass refuses a value.
     """
     known = {field.name: getattr(default, field.name) for field in fields(default)}  # type: ignore[arg-type]
     changed: dict[str, Any] = {}

@@ -26,8 +26,8 @@ def re3(settings: TrainSettings, num_actions: int) -> Intrinsic:
     """Return RE3: log(1 + d / sigma), d the mean distance to the k nearest views of the episode.
 
     Seo et al., section 4.1; their code for MiniGrid takes the mean, and divides by sigma, the
-    running deviation of d. The embedding is random and never learns. The first view of an episode
-    has no neighbour and no reward.
+    running standard deviation of d. The embedding is random and never learns. The first view of an
+    episode has no neighbour and no reward.
     """
     network = Embedding(settings.auxiliary.channels)
 

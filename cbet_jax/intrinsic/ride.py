@@ -21,7 +21,7 @@ def ride(settings: TrainSettings, num_actions: int) -> Intrinsic:
     Paper, appendix "Algorithms Details"; the published code takes the norm, the paper its square.
 
     Raises:
-        SettingsError: the settings ask for counts that outlive an episode.
+        SettingsError: counts would outlive an episode, or no final view is a panorama.
     """
     auxiliary = settings.auxiliary
     models = make_models(auxiliary, num_actions)

@@ -30,12 +30,12 @@ class Signal(NamedTuple):
 
 
 def rnd_normalized(settings: TrainSettings, num_actions: int) -> Intrinsic:
-    """Return RND: reward |predictor(s') - target(s')|^2, divided by a running deviation.
+    """Return RND: reward mean((predictor(s') - target(s'))^2) over a running standard deviation.
 
-    The deviation is that of the discounted sum of rewards, which continues across episodes. Views
-    are normalised by their running mean and deviation, number by number, and clipped (Burda et al.,
-    section 2.4). They learn from a quarter of the views with Adam; here from all, with RMSProp.
-    They begin with views of a random policy; here with mean 0, variance 1.
+    It is that of the discounted sum of rewards, which continues across episodes. Views are
+    normalised by their running mean and standard deviation, number by number, and clipped (Burda et
+    al., section 2.4). Theirs learns from a quarter of the views with Adam, ours from all with
+    RMSProp; their moments begin with the views of a random policy, ours with mean 0, variance 1.
     """
     network = Embedding(settings.auxiliary.channels)
     discount = settings.loss.intrinsic_discount

@@ -66,7 +66,7 @@ def compare_shapes(
     metrics = _shapes("metrics", method.metrics, memory)
     _expect_numbers("metrics", metrics)
     twice = (terms.keys() & metrics.keys()) | {*RESERVED_METRICS} & {*terms, *metrics}
-    expect(not twice, f"two metrics have the name {', '.join(sorted(twice))}")
+    expect(not twice, f"two metrics have the name {', '.join(sorted(twice))}: rename one")
 
 
 def named_leaves(tree: Any) -> list[tuple[str, Any]]:

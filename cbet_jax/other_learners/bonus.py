@@ -70,10 +70,10 @@ def bonus(
     """Return an intrinsic reward for any learner.
 
     The reward of `step` is weighted, by the method's own coefficient or by
-    `settings.intrinsic_coefficient`, and clipped to [-1, 1]. Running means take on each step before
-    it is paid; the package's learner takes on a whole batch. It also counts the view at which
-    a rollout begins once more, as the published code does; here each view is counted once, the
-    very first not at all.
+    `settings.intrinsic_coefficient`, and clipped to [-1, 1]. Running means include each step before
+    it is rewarded; in the package's learner, each batch. That learner also counts a rollout's first
+    view once more, as the published code does; here each view is counted once, the very first not
+    at all.
 
     Args:
         method: its name, as of `cbet_jax.intrinsic.METHODS`, or your own `FILE.py:FUNCTION`, whose
@@ -86,8 +86,8 @@ def bonus(
         optimizer: of the method's networks (None: the package's, at a constant rate).
 
     Raises:
-        SettingsError: the method is unknown or does not support the settings, or `num_actions` is
-            below 1.
+        SettingsError: the method is unknown or does not support the settings, or `num_envs` or
+            `num_actions` is below 1.
     """
     check_between("num_actions", num_actions, 1, LARGEST_INT)
     num_envs = operator.index(num_envs) if hasattr(num_envs, "__index__") else num_envs
@@ -103,7 +103,7 @@ def bonus(
 
 @dataclass(frozen=True, eq=False)
 class Bonus:
-    """An intrinsic reward; `bonus` makes it."""
+    """An intrinsic reward; `bonus` makes it. Arrays of wrong shapes or types: ValueError."""
 
     settings: TrainSettings
     intrinsic: Intrinsic
@@ -168,7 +168,7 @@ class Bonus:
         first: Observation,
         which: Bool[Array, " N"],
     ) -> BonusState:
-        """Show one environment after the other a step that leads into its next episode."""
+        """Show the environments in `which` the step from `last` to the next episode's `first`."""
         _check_shapes(self.settings.worlds, last=last, first=first, which=which)
         order = jnp.argsort(~which)
         batch = Batch(last, jnp.zeros(len(which), jnp.int32), first, jnp.ones(len(which), bool))

@@ -46,7 +46,7 @@ class IntrinsicReward(VectorWrapper):  # gymnasium before 1.4 has no types of it
         settings: as of `cbet_jax.bonus`; `settings.frames` decides how large count tables are.
 
     Raises:
-        SettingsError: the method is unknown, or does not support the settings; no `unroll`.
+        SettingsError: the method is unknown, refuses the settings, or `unroll` is below 1.
         TypeError: actions are not discrete, or observations hold no view.
     """
 

@@ -186,7 +186,7 @@ def load[T](path: Path, template: T) -> tuple[T, Position]:
     """Read those arrays of a checkpoint that a template (arrays or `ShapeDtypeStruct`) names.
 
     Raises:
-        DamagedCheckpointError: it differs from what was written.
+        UnreadableError: it is damaged (DamagedCheckpointError), or cannot be read now.
         OtherProgramError: an array is missing, or has another shape or type.
     """
     names = named_leaves(template)
@@ -219,7 +219,7 @@ def read_arrays(
     """Return those arrays of a checkpoint whose names begin with a prefix, and how far the run was.
 
     Raises:
-        DamagedCheckpointError: the file is not what was written.
+        UnreadableError: it is damaged (DamagedCheckpointError), or cannot be read now.
     """
     arrays, record = read_file(path / FILE, lambda name: name.startswith(prefixes))
     return arrays, _position(path, record)
@@ -246,7 +246,7 @@ def read_file(
     """Return those arrays of a file of `write_file` that `wants` chooses by name, and the record.
 
     Raises:
-        DamagedCheckpointError: the file is not what was written.
+        UnreadableError: it is damaged (DamagedCheckpointError), or cannot be read now.
         UnreadableError: the machine cannot read it now.
     """
     try:
@@ -276,7 +276,7 @@ def named_leaves(tree: Any) -> dict[str, Any]:
 def _member(archive: zipfile.ZipFile, name: str) -> np.ndarray:
     """Read an array of a file; reading it whole checks its CRC-32."""
     info = archive.getinfo(f"{name}.npy")
-    if info.compress_type and info.file_size > LARGEST_PACKED:  # only packaged policies are packed
+    if info.compress_type and info.file_size > LARGEST_PACKED:  # only of the package
         raise ValueError(name)
     return np.load(io.BytesIO(archive.read(f"{name}.npy")), allow_pickle=False)
 

@@ -1,6 +1,6 @@
 """The directory of a run: its configuration, its lock, and the path of each file.
 
-config.json    the run's settings; written once, first of all
+config.json    the run's settings; written first, and again if more --frames lengthen the run
 manifest.json  what it ran on, and how fast
 metrics.csv    one long table
 checkpoints/   the last few states of the whole program
@@ -11,7 +11,7 @@ method.py      a copy of the file that an own method is in; never run
 world.py       likewise for a world (further files: world-2.py, ...)
 .lock          locked while a process trains
 
-Evaluations and `watch` write their tables, pictures and films beside these.
+Evaluations, `watch` and trackers (`tensorboard/`, `wandb/`) write their files beside these.
 
 A directory may be damaged or come from a stranger: reading checks files, and writing follows no
 links.

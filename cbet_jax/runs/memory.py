@@ -29,14 +29,14 @@ def available(devices: int, root: Path = Path("/")) -> int:
 
 
 def refuse_state(state: Any, devices: int) -> None:
-    """Refuse a run, before it is compiled, whose state (a tree of shapes) leaves no room."""
+    """Refuse (SettingsError) a run, before it is compiled, whose state (shapes) leaves no room."""
     kept = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(state))
     kept += COMPILING_BYTES if jax.default_backend() == "cpu" else 0
     _refuse("compiling and training take at least", kept, devices)
 
 
 def refuse_program(compiled: Any) -> None:
-    """Refuse a run by the plan of memory of its compiled program (`jax.stages.Compiled`)."""
+    """Refuse (SettingsError) a run by its compiled program's memory (`jax.stages.Compiled`)."""
     if plan := compiled.memory_analysis():  # some compilers have none
         devices = len(jax.tree.leaves(compiled.input_shardings)[0].device_set)
         kept = plan.argument_size_in_bytes + plan.output_size_in_bytes - plan.alias_size_in_bytes

@@ -90,7 +90,7 @@ class Policy:
             key: draws the levels and the actions.
 
         Raises:
-            ValueError: the worlds' views do not fit its parameters, or have several environments.
+            ValueError: the views do not fit its parameters, or there are several environments.
             UnsupportedEnvironment: an episode goes on after `world.max_steps`.
         """
         if len(world.environments) > 1:  # all worlds would begin in the first

@@ -2,10 +2,10 @@
 
 `pretrained/NAME` names one wherever a command takes a run; it is unpacked into a run directory.
 
-The files are made with `pack`, here of a run's first seed:
+`pack` makes the files (cbet-* were compressed afterwards), here of a run's first seed:
 
-    python -c 'from cbet_jax.runs import directory, pretrained as p
-    p.pack(directory.RunDirectory("runs/first"), 0, p.FILES / "my-name.npz")'
+    python -c 'from cbet_jax.runs import directory, pretrained as p; p.pack(
+    directory.RunDirectory("runs/first"), 0, p.FILES / "my-name.npz")'
 """
 
 import contextlib
@@ -22,7 +22,7 @@ from cbet_jax.agent import AgentParams
 from cbet_jax.config import RunSettings
 from cbet_jax.runs import checkpoint, metrics_table, saved_policies
 from cbet_jax.runs.checkpoint import Position
-from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
+from cbet_jax.runs.directory import RunDirectory, RunDirectoryError, path_at
 from cbet_jax.settings.as_json import from_json, to_json
 from envs.errors import did_you_mean
 
@@ -124,7 +124,10 @@ def _save(directory: RunDirectory, packed: Packed) -> None:
     directory.metrics.write_bytes(table)
     iterations = frames // settings.train.iteration_frames
     position = Position(iterations, frames, len(table), metrics_table.rows_digest(table))
-    checkpoint.save(directory.checkpoints, {"learner": {"policy": packed.params.learnt}}, position)
+    arrays = checkpoint.on_host({"learner": {"policy": packed.params.learnt}})
+    file = path_at(directory.checkpoints, frames) / checkpoint.FILE
+    file.parent.mkdir(parents=True)  # not `checkpoint.save`: it would start JAX's devices
+    checkpoint.write_file(file, arrays, {"position": position._asdict()})
 
 
 def _last_interactions(directory: RunDirectory, seed: int) -> dict[str, float]:

@@ -1,7 +1,7 @@
 """Read files that may be damaged, or that a stranger wrote: of a run, a study, a table.
 
-Only ordinary files are opened, of a bounded size, and links only within their folder. Whatever is
-wrong with one is said in one line.
+Only ordinary files are opened, and links only within their folder. Files read whole have at most
+`MOST_BYTES`, except metrics.csv. Whatever is wrong with one is said in one line.
 """
 
 import csv

@@ -81,8 +81,8 @@ def make_world(
 
     Args:
         names: environments that each world cycles through, one per episode: members of `NAMES`, or
-            your own. A world with rules of its own (your `World`) must be the only one, and ignores
-            the options below.
+            your own. A world with rules of its own (your `World`) must be the only one; it ignores
+            `explore`, `staggered` and `levels_per_world`, and refuses view options.
         num_worlds: size of the batch.
         explore: whether episodes continue after success.
         staggered: whether worlds start in different environments and at different steps of an
@@ -95,7 +95,7 @@ def make_world(
 
     Raises:
         UnknownEnvironment: a name is unknown.
-        UnsupportedEnvironment: your `World` fails, or is not the only one.
+        UnsupportedEnvironment: rules are not MiniGrid's; your `World` fails, or has other company.
         ValueError: policies cannot see so, or there are no names, worlds or levels.
     """
     if isinstance(names, str) or not names or not all(isinstance(name, str) for name in names):
@@ -149,7 +149,7 @@ def gym_vector(
             the 7x7 view, `egocentric`.
 
     Raises:
-        ValueError: a mode is unknown, or `num_envs` is below 1.
+        ValueError: a mode, a view or `arrays` is unknown, or `num_envs` or `max_steps` is below 1.
         UnknownEnvironment: no environment has that name.
         UnsupportedEnvironment: the world's rules or task are not MiniGrid's.
     """

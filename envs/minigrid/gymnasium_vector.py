@@ -113,7 +113,7 @@ class GridworldVectorEnv(VectorEnv[Observations, np.ndarray, np.ndarray]):
             options: `reset_mask`, `bool[N]`, selects environments (default: all).
 
         Raises:
-            ValueError: the mask is invalid, or comes with a seed.
+            ValueError: the mask is invalid, or comes with a seed. ResetNeeded: it comes first.
         """
         super().reset(seed=seed)
         mask = _mask(options, self.num_envs)

@@ -71,7 +71,7 @@ def panorama(state: Any) -> UInt8[Array, "4 7 7 3"]:
 
 
 def panorama_code(seen: UInt8[Array, "4 7 7 *worlds"]) -> UInt16[Array, "196 *worlds"]:
-    """Return the panorama with one integer per cell: equivalent for counts, a third of the size."""
+    """Return the panorama with one integer per cell instead of three: equivalent for counts."""
     return c.encode_as_uint16(seen).reshape(-1, *seen.shape[3:])
 
 

@@ -21,7 +21,7 @@ from envs.types import Step, World
 # The pool is sized for this many steps between calls of `refresh`. With more steps, some levels may
 # be replayed; `report` returns their share.
 STEPS_BETWEEN_REFRESHES = 100
-SPARE_LEVELS = 8  # per environment; staggered starts are spread evenly up to a few worlds
+SPARE_LEVELS = 8  # per environment: staggered starts are even only up to a few worlds
 GOLDEN_RATIO_BITS = np.uint32(0x9E3779B9)  # 2^32 / golden ratio
 VIEW_SHAPE = (views.VIEW_SIZE, views.VIEW_SIZE, 3)
 LEVELS_FOR_SHORT_EPISODES = 8  # per world and environment, where success or lava ends episodes

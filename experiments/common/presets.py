@@ -49,7 +49,7 @@ DEFAULT = "paper"
 
 TERNARY = CountSettings(keys="ternary")
 FIVE_LAYERS = AuxiliarySettings(channels=(32,) * 5)  # 128 numbers of a 64x64 view
-FLAT = ("large_flat",)  # the largest of the scenes that the package draws
+FLAT = ("large_flat",)  # the largest of the package's scenes
 
 
 def seeing_images(run: RunSettings) -> RunSettings:

@@ -128,7 +128,7 @@ def save(path: Path, table: Sequence[EvaluationRow], frames: Mapping[str, int], 
     Args:
         path: the file.
         table: its rows.
-        frames: seed -> those that its policy was trained for; means and random play have the most.
+        frames: seed -> frames of its policy's training; means and random play have the largest.
         seed: the evaluation's.
     """
     missing, actions = ("", "", ""), len(table[0].actions)

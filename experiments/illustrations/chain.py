@@ -38,13 +38,13 @@ class Rule(NamedTuple):
 
     name: str
     at_the_end: bool  # whether every episode's end resets them
-    probability: float  # chance of a reset at each step, of states and of changes
+    probability: float  # probability of a reset at each step, of states and of changes
 
 
 class Learnt(NamedTuple):
     """The policy and its play, episode by episode."""
 
-    to_d: Numbers  # chance that the policy goes from A to D
+    to_d: Numbers  # probability that the policy goes from A to D
     share: Numbers  # share of steps in each place
     reward: Numbers  # mean intrinsic reward a step
 

@@ -12,7 +12,7 @@ from cbet_jax.settings import ranges
 
 END = 5  # results of the chain are means over the last fifth of the episodes
 FACING = ("right", "down", "left", "up")
-PLAYER = "whose policy visits the level (None: every action with the same chance)"
+PLAYER = "whose policy visits the level (None: actions are uniformly random)"
 FROM = tyro.conf.arg(name="from", metavar="RUN", help=PLAYER)
 
 
@@ -27,7 +27,7 @@ class ChainworldOptions:
     actors: ranges.Worlds = 32  # actors of one policy, each with its own counts
     seeds: ranges.Seeds = 8  # policies for each rule
     first_seed: ranges.Seed = 0  # the first seed; the others follow it
-    #: chances of a reset at each step: the paper's largest, 1 - gamma, and that of its experiments
+    #: reset probabilities of a step: the paper's largest, 1 - gamma, and that of its experiments
     reset_probabilities: tuple[float, ...] = (0.01, 0.001)
     discount: float = 0.99  # weight of a reward one step later
     learning_rate: float = 0.02  # rate of the optimizer

@@ -123,7 +123,7 @@ class Evaluation(Job):
 
     @property
     def reached(self) -> int:
-        """Return nothing: no frames are trained."""
+        """Return 0: no frames are trained."""
         return 0
 
     @property

@@ -32,8 +32,8 @@ class WatchOptions:
     steps: Steps | None = None
     seed: Seed = 0  # draws the levels and the actions
     seed_index: int = 0  # which of the run's seeds plays
-    #: frames of a checkpoint or of kept policies, which lack a method's networks and so the rewards
-    #: of one that has any (None: a task's best, else the newest)
+    #: frames of a checkpoint, or of kept policies: these show no reward of a method with networks
+    #: (None: a task's best, else the newest)
     checkpoint: Checkpoint = None
     fps: PositiveInt = 8  # frames a second
     #: the run's method again, if it is your own file (FILE.py:FUNCTION)

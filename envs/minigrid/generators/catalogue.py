@@ -1,4 +1,4 @@
-"""All environments by name: the paper's, MiniGrid's others, and any size of each family."""
+"""Environments by name: the paper's, many of MiniGrid's, and any size of each family."""
 
 import re
 from collections.abc import Callable
@@ -108,7 +108,7 @@ def _limited(generator: Generator, limit: str) -> Generator:
     """Return the generator with a time limit, `max_steps=500`."""
     name = f"{generator.name}?{limit}"
     if not (found := _LIMIT.fullmatch(limit)):
-        raise ImpossibleEnvironment(name, "after ? stands max_steps=N, with N in 1..9999999")
+        raise ImpossibleEnvironment(name, "max_steps (?max_steps=N) must be in 1..9999999")
     max_steps = int(found[1])
 
     def advance(drafts: Any, key: PRNGKeyArray, count: int) -> tuple[Any, Level, Array]:

@@ -38,7 +38,7 @@ def add(name: str, make: Callable[..., Any]) -> None:
     """Register a user's function for `find` and `make_world`, in place of an earlier one.
 
     Args:
-        name: the world's name in settings and tables, with a colon. What has a digest (`@`) is
+        name: the world's name in settings and tables, with a colon. A name with a digest (`@`) is
             registered once.
         make: called at once, or, if it takes the number of worlds, when these are made.
 

@@ -1,9 +1,12 @@
 """Policies that are part of the package: packed, unpacked, and played as runs."""
 
 import csv
+import os
 import random
 import re
 import shutil
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -105,6 +108,17 @@ def test_commands_that_begin_at_once_share_what_the_first_unpacks(here, monkeypa
     monkeypatch.setattr(pretrained, "_save", save_after_another)
     assert pretrained.unpack(Path(NAME), here / "second").settings() == first.settings()
     assert [path.name for path in (here / "second").iterdir()] == ["tiny"]
+
+
+def test_unpacking_leaves_every_core_to_the_command(tmp_path):
+    program = (
+        "import jax; from pathlib import Path; from cbet_jax.runs import devices, pretrained; "
+        "pretrained.unpack(Path('pretrained/cbet-multienv'), Path('runs')); "
+        "devices.use_cpu(3); print(len(jax.devices()))"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(Path.cwd()), "JAX_PLATFORMS": "cpu"}
+    command = [sys.executable, "-c", program]
+    assert subprocess.check_output(command, cwd=tmp_path, env=environment, text=True) == "3\n"
 
 
 def test_a_policy_of_the_package_has_a_report(tmp_path, monkeypatch):
