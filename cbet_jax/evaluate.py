@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from cbet_jax.agent import Agent, AgentParams, uniform
-from cbet_jax.episode_records import with_episode_records
+from cbet_jax.episode_records import CurrentEpisodes, with_episode_records
 from cbet_jax.rollout import ActorState, act, begin_actor
 from envs.errors import UnsupportedEnvironment
 from envs.types import World
@@ -28,8 +28,9 @@ class Episodes(NamedTuple):
 
 class _Play(NamedTuple):
     actor: ActorState
-    episodes: Episodes
-    over: Bool[Array, " N"]  # the world's one episode has ended
+    counted: CurrentEpisodes  # the world's one episode, up to its end
+    actions: Int[Array, "N actions"]  # how often each was chosen in it
+    over: Bool[Array, " N"]  # it has ended
     key: PRNGKeyArray
     steps: Int[Array, ""]  # played
 
@@ -83,46 +84,27 @@ def _evaluate(
     agent: Agent, world: World, params: AgentParams, beginning: Any, action_key: PRNGKeyArray
 ) -> tuple[Episodes, Bool[Array, " N"]]:
     """Return the episodes, and which have ended: all, if the world keeps its time limit."""
-    nothing = jnp.zeros(world.num_worlds, jnp.int32)
+    actor = begin_actor(agent, world, *world.init(beginning))
     never = jnp.zeros(world.num_worlds, bool)
-    start = _Play(
-        actor=begin_actor(agent, world, *world.init(beginning)),
-        episodes=Episodes(
-            success=never,
-            interactions=nothing,
-            length=nothing,
-            extrinsic_return=jnp.zeros(world.num_worlds),
-            actions=jnp.zeros((world.num_worlds, world.num_actions), jnp.int32),
-        ),
-        over=never,
-        key=action_key,
-        steps=jnp.int32(0),
-    )
-    params = agent.precompute(params, start.actor.step.policy_view)
+    unchosen = jnp.zeros((world.num_worlds, world.num_actions), jnp.int32)
+    start = _Play(actor, actor.world.episodes, unchosen, never, action_key, jnp.int32(0))
+    params = agent.precompute(params, actor.step.policy_view)
     step = partial(_step, agent, world, params)
 
     def goes_on(play: _Play) -> Bool[Array, ""]:
         return ~play.over.all() & (play.steps < world.max_steps)
 
     end = jax.lax.while_loop(goes_on, step, start)
-    return end.episodes, end.over
+    _, _, success, interactions, length, extrinsic_return = end.counted
+    return Episodes(success, interactions, length, extrinsic_return, end.actions), end.over
 
 
 def _step(agent: Agent, world: World, params: AgentParams, play: _Play) -> _Play:
-    """Play one step, and keep the results of episodes that end."""
+    """Play one step, and follow the episodes that go on."""
     key, action_key = jax.random.split(play.key)
     actor, transition = act(agent, world, params, play.actor, action_key)
     chosen = jax.nn.one_hot(transition.action, world.num_actions, dtype=jnp.int32)
-    now, ends = actor.world.episodes, actor.world.episodes.ended & ~play.over
-
-    def keep(new: Array, old: Array) -> Array:
-        return jnp.where(ends, new, old)
-
-    episodes = Episodes(
-        success=keep(now.success, play.episodes.success),
-        interactions=keep(now.interactions, play.episodes.interactions),
-        length=keep(now.length, play.episodes.length),
-        extrinsic_return=keep(now.extrinsic_return, play.episodes.extrinsic_return),
-        actions=play.episodes.actions + chosen * ~play.over[:, None],
-    )
-    return _Play(actor, episodes, play.over | now.ended, key, play.steps + 1)
+    now = actor.world.episodes
+    counted = jax.tree.map(partial(jnp.where, play.over), play.counted, now)
+    actions = play.actions + chosen * ~play.over[:, None]
+    return _Play(actor, counted, actions, play.over | now.ended, key, play.steps + 1)

@@ -19,17 +19,13 @@ from typing import Any
 
 from cbet_jax.settings.ranges import SettingsError
 from envs.errors import did_you_mean, in_a_line, own_files, own_place
+from envs.names import is_own as is_own
 
 DIGITS = 8  # length of the digest in a name
 
 _functions: dict[str, Callable[..., Any]] = {}  # loaded functions by full name
 _sources: dict[str, bytes] = {}  # contents of their files by full name
 _given: dict[str, str] = {}  # names on the command line by full name
-
-
-def is_own(name: str) -> bool:
-    """Return whether a name names own code."""
-    return ":" in name
 
 
 def plain(name: str) -> str:

@@ -99,7 +99,7 @@ def make_program(
         advance=jit(
             advance, in_shardings=(placed,), out_shardings=(placed, everywhere), donate_argnums=0
         ),
-        to_devices=partial(sharding.to_devices, shardings=placed),
+        to_devices=lambda state: jax.tree.map(sharding.to_devices, state, placed),
     )
 
 

@@ -110,14 +110,10 @@ def state_shardings(mesh: Mesh, states: PyTree, worlds: int) -> PyTree[NamedShar
     return jax.tree.map(lambda spec: NamedSharding(mesh, P(SEEDS, *spec)), specs)
 
 
-def to_devices[State](state: State, shardings: PyTree[NamedSharding]) -> State:
-    """Move arrays to the devices that `shardings` name."""
-    return jax.tree.map(_to_devices, state, shardings)
-
-
-def _to_devices(leaf: jax.Array, sharding: NamedSharding) -> jax.Array:
+def to_devices(leaf: jax.Array, sharding: NamedSharding) -> jax.Array:
+    """Move an array to the devices that a sharding names."""
     if jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
-        return jax.random.wrap_key_data(_to_devices(jax.random.key_data(leaf), sharding))
+        return jax.random.wrap_key_data(to_devices(jax.random.key_data(leaf), sharding))
     numbers = np.asarray(leaf)
     # Each host gives the parts of its own devices; `device_put` reaches no others.
     return jax.make_array_from_callback(numbers.shape, sharding, lambda index: numbers[index])

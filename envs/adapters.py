@@ -66,7 +66,7 @@ class Environment(NamedTuple):
     #: key, state, action, steps of the episode including this one -> state, transition
     step: Callable[[PRNGKeyArray, Any, Array, Array], tuple[Any, Transition]]
     #: masks ended episodes that `step` did not reset; None: `step` always resets
-    needs_reset: Callable[[Transition], Bool[Array, " N"]] | None
+    needs_reset: Callable[[Transition], Bool[Array, " N"]] | None = lambda after: after.ended
     says_final: bool = True  # whether observations in which episodes end are known
     unmeasured: tuple[str, ...] = ("interactions",)  # as in `World`
     resets_at_once: int = AT_ONCE
@@ -175,7 +175,7 @@ def space_bounds(space: Any) -> Bounds | None:
 
 
 def typed_transition(
-    observation: Array, reward: Any, terminated: Any, truncated: Any, success: Any
+    observation: Any, reward: Any, terminated: Any, truncated: Any, success: Any
 ) -> Transition:
     """Return a transition with the dtypes of `Step`."""
     flags = (jnp.asarray(flag, bool) for flag in (terminated, truncated, success))

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, PRNGKeyArray
 
-from envs.adapters import AdaptedState, Environment, Seen, Transition, batch_of
+from envs.adapters import AdaptedState, Environment, Seen, Transition, batch_of, typed_transition
 from envs.hashing import mix
 from envs.types import World
 
@@ -48,14 +48,9 @@ def make(name: str, num_worlds: int) -> World[AdaptedState]:
         truncated = done & (length >= params.max_timesteps)
         words = mix(2 * bits + jnp.arange(2, dtype=jnp.uint32)) | 1
         interaction = jnp.where(unlocked.any(), words, 0)
-        return after, Transition(
-            observation=look(after, outside),
-            reward=jnp.asarray(reward, jnp.float32),
-            terminated=done & ~truncated,
-            truncated=truncated,
-            success=jnp.zeros((), bool),
-            interaction=interaction,
-        )
+        seen = look(after, outside)
+        found = typed_transition(seen, reward, done & ~truncated, truncated, success=False)
+        return after, found._replace(interaction=interaction)
 
     return batch_of(
         Environment(
@@ -64,7 +59,6 @@ def make(name: str, num_worlds: int) -> World[AdaptedState]:
             max_steps=params.max_timesteps,
             reset=reset,
             step=step,
-            needs_reset=lambda transition: transition.ended,
             unmeasured=("success",),
             resets_at_once=1,  # a terrain takes a millisecond
         ),

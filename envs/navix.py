@@ -63,7 +63,6 @@ def from_navix(
             max_steps=int(env.max_steps),
             reset=reset,
             step=step,
-            needs_reset=lambda transition: transition.ended,
         ),
         num_worlds,
         space_bounds(env.observation_space) if bounds is None else bounds,

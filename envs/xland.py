@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, PRNGKeyArray
 
-from envs.adapters import AdaptedState, Environment, Seen, Transition, batch_of
+from envs.adapters import AdaptedState, Environment, Seen, Transition, batch_of, typed_transition
 from envs.errors import did_you_mean
 from envs.types import World
 
@@ -62,13 +62,9 @@ def make(name: str, num_worlds: int) -> World[AdaptedState]:
     def step(key: PRNGKeyArray, before: Any, action: Array, _: Array) -> tuple[Any, Transition]:
         after = env.step(params, before, action)
         terminated = after.discount == 0
-        return after, Transition(
-            observation=look(after.state),
-            reward=after.reward.astype(jnp.float32),
-            terminated=terminated,
-            truncated=after.last() & ~terminated,
-            success=terminated,
-        )
+        truncated, success = after.last() & ~terminated, terminated
+        seen = look(after.state)
+        return after, typed_transition(seen, after.reward, terminated, truncated, success)
 
     return batch_of(
         Environment(
@@ -77,7 +73,6 @@ def make(name: str, num_worlds: int) -> World[AdaptedState]:
             max_steps=int(params.max_steps or 0),
             reset=reset,
             step=step,
-            needs_reset=lambda transition: transition.ended,
         ),
         num_worlds,
     )

@@ -3,6 +3,7 @@
 import shutil
 import time
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
@@ -141,8 +142,7 @@ def render(name: str, options: DoctorOptions) -> str:
     python = options.simulator_python if name != habitat.EMBEDDED else None
     played = HabitatSettings(simulator=name, up=options.up if options.scene else None)
     settings = habitat.process_settings(options.scene or SCENE, played, python)
-    workers = WorkerPool(settings._replace(start_limit=START_LIMIT_SECONDS), 1)
-    try:
+    with closing(WorkerPool(settings._replace(start_limit=START_LIMIT_SECONDS), 1)) as workers:
         began = time.perf_counter()
         if workers.ask([{"do": "reset", "seed": 0}]) == [None]:
             raise RuntimeError("the simulator died while it rendered")
@@ -160,8 +160,6 @@ def render(name: str, options: DoctorOptions) -> str:
             f"{hello.version}, {hello.renderer}, Python {hello.python}: "
             f"view and panorama in {milliseconds:.0f} ms"
         )
-    finally:
-        workers.close()
 
 
 if __name__ == "__main__":

@@ -21,9 +21,9 @@ class PretrainOptions(GridworldOptions):
     envs: tuple[str, ...]
 
     @property
-    def gridworlds(self) -> tuple[str, ...]:
-        """The gridworlds to play."""
-        return self.envs
+    def settings(self) -> RunSettings:
+        """The settings that decide the numbers."""
+        return self.run_settings(*self.envs)
 
 
 def defaults(said: Said, stored: RunSettings | None) -> PretrainOptions:

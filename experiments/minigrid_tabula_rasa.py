@@ -22,11 +22,6 @@ class TabulaRasaOptions(GridworldOptions):
     env: str  # the world whose task is learnt
 
     @property
-    def gridworlds(self) -> tuple[str, ...]:
-        """The gridworld to play."""
-        return (self.env,)
-
-    @property
     def settings(self) -> RunSettings:
         """The settings that decide the numbers."""
         return self.run_settings(self.env, explore=False)

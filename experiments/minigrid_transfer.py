@@ -57,9 +57,9 @@ class TransferOptions(GridworldOptions):
     alpha_frames: int | None = None
 
     @property
-    def gridworlds(self) -> tuple[str, ...]:
-        """The gridworld to play."""
-        return (self.env,)
+    def settings(self) -> RunSettings:
+        """The settings but for the pre-trained policies, which `settings_from` adds."""
+        return self.run_settings(self.env)
 
     def __post_init__(self) -> None:
         super().__post_init__()

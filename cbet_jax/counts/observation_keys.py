@@ -106,7 +106,8 @@ def ternary_keys(settings: CountSettings, *, of_changes: bool) -> KeyMaker:
         def encode(actor: tuple[TernaryCode, Array, Array]) -> Array:
             code, numbers, origin = actor
             before = jnp.concatenate([origin[None], numbers[:-1]]) if of_changes else origin
-            return jax.vmap(partial(ternary_code.encode, code))(_difference(numbers, before))
+            changes = numbers.astype(jnp.int32) - before.astype(jnp.int32)
+            return jax.vmap(partial(ternary_code.encode, code))(changes)
 
         actors = _codes(state), numbers, state.origin
         encoded = jax.lax.map(encode, actors, batch_size=ACTORS_AT_ONCE)
@@ -121,10 +122,6 @@ def _codes(state: TernaryState) -> TernaryCode:
     """Return the code of each actor, arrays [N, ...]."""
     actors = len(state.origin)
     return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (actors, *leaf.shape[1:])), state.codes)
-
-
-def _difference(numbers: Integer[Array, "*T"], before: Integer[Array, "..."]) -> Array:
-    return numbers.astype(jnp.int32) - before.astype(jnp.int32)
 
 
 def _linear_hash(

@@ -8,8 +8,9 @@
 If the last views of episodes are known, let `step` see them as `next_obs` with `done` false, and
 then begin the next episodes: `state = bonus.begin(state, key, last_obs, first_obs, done)`.
 
-All can be jitted, scanned and vmapped. They are the package's own methods
-(`cbet_jax.intrinsic.METHODS`): no reward has a second implementation.
+All can be scanned, vmapped and jitted (with `donate_argnums=0`, or count tables are copied at each
+step). They are the package's own methods (`cbet_jax.intrinsic.METHODS`): no reward has a second
+implementation.
 """
 
 import operator
@@ -76,8 +77,10 @@ def bonus(
     at all.
 
     Args:
-        method: its name, as of `cbet_jax.intrinsic.METHODS`, or your own `FILE.py:FUNCTION`, whose
-            loss must not read `trajectory.signal`: `update` shows it NaN (0 for whole numbers).
+        method: its name, as of `cbet_jax.intrinsic.METHODS`, or your own `FILE.py:FUNCTION`. It
+            sees views, panoramas, actions and ends: no success or task reward (they are 0). No
+            rollout begins. Its loss must not read `trajectory.signal`: `update` shows it NaN (0 for
+            whole numbers).
         num_envs: environments side by side; each has its own counts.
         view_shape: height, width and channels of a view, whose numbers are 0 to 255.
         num_actions: actions to choose among.

@@ -91,7 +91,11 @@ class IntrinsicReward(VectorWrapper):  # gymnasium before 1.4 has no types of it
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        """Begin episodes, as `env` does; counts and networks stay."""
+        """Begin episodes, as `env` does; counts and networks stay.
+
+        Raises:
+            ValueError: `state` was set to that of another method, or of other environments.
+        """
         mask = (options or {}).get("reset_mask")
         anew = np.ones(self.num_envs, bool) if mask is None else np.array(mask)
         obs, info = self.env.reset(seed=seed, options=options)
@@ -99,7 +103,11 @@ class IntrinsicReward(VectorWrapper):  # gymnasium before 1.4 has no types of it
         if self.state is None:
             self.state, self._seen = self._init(self._draw_key(), seen), [seen]
             return obs, info
-        self._seen = self._seen or [seen]  # it is empty where a kept state was set
+        if not self._seen:  # a kept state was set
+            made = jax.eval_shape(self._init, self._key, seen)
+            if jax.tree.map(np.shape, self.state) != jax.tree.map(np.shape, made):
+                raise ValueError("`state` is of another method, or of other environments")
+            self._seen = [seen]
         self._begin_episodes(self.state, self._seen[-1], seen, anew)
         self._seen[-1], self._pending = seen, self._pending & ~anew
         if self._played:

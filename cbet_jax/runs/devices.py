@@ -4,7 +4,7 @@ import contextlib
 import math
 import os
 from collections.abc import Iterable
-from typing import Protocol, runtime_checkable
+from typing import Any
 
 import jax
 import numpy as np
@@ -21,19 +21,6 @@ PATIENCE_SECONDS = 30 * 24 * 3600
 #: LSTM units from which a CPU's cores share a network's products at less cost than its worlds
 LARGE_LSTM_UNITS = 512
 FEWEST_SEQUENCES_PER_CORE = 4  # products of fewer sequences of a batch are too small
-
-
-@runtime_checkable
-class Device(Protocol):
-    """The properties of a device that the choice depends on."""
-
-    @property
-    def process_index(self) -> int:
-        """The number of its host."""
-
-    @property
-    def platform(self) -> str:
-        """Its kind: `cpu`, `gpu`."""
 
 
 def use_cpu(devices: int | None = None) -> None:
@@ -95,12 +82,12 @@ def make_mesh(settings: TrainSettings, seeds: int, devices: int | None = None) -
     return Mesh(np.array(found[:devices]).reshape(math.gcd(seeds, devices), -1), (SEEDS, WORLDS))
 
 
-def of_each_host[D: Device](found: Iterable[D], settings: TrainSettings, seeds: int) -> list[D]:
-    """Return the devices that several hosts use, equally many of each.
+def of_each_host(found: Iterable[Any], settings: TrainSettings, seeds: int) -> list[Any]:
+    """Return the devices (`jax.Device`) that several hosts use, equally many of each.
 
     Each host gives at least one, even if seeds and worlds do not divide by them.
     """
-    by_host: dict[int, list[D]] = {}
+    by_host: dict[int, list[Any]] = {}
     for device in found:
         by_host.setdefault(device.process_index, []).append(device)
     numbers = range(1, max(map(len, by_host.values())) + 1)

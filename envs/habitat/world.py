@@ -69,19 +69,16 @@ def habitat_world(
         bits = jax.random.bits(key, (num_worlds,), jnp.uint32)
         one_place = shared_start and not random_starts
         seeds = jnp.broadcast_to(bits[0], bits.shape) if one_place else bits
-        unknown = jnp.zeros((num_worlds, 3))
+        result = call_host(simulators.begin, seeds)
         agents = Agents(
-            position=unknown,
-            heading=jnp.zeros(num_worlds),
-            reached=unknown,
-            seeds=seeds,
+            position=result.position,
+            heading=result.heading,
+            reached=result.reached,
+            seeds=_next_seed(seeds) if random_starts else seeds,
             played=jnp.zeros(num_worlds, jnp.int32),
-            visits=jnp.zeros(grid.shape, jnp.int32),
+            visits=visit(grid, jnp.zeros(grid.shape, jnp.int32), result.position),
             cuts=jnp.zeros((), jnp.int32),
         )
-        result = call_host(simulators.begin, seeds)
-        agents = _update(agents, result, random_starts)
-        agents = agents._replace(visits=visit(grid, agents.visits, agents.position))
         return agents, _observe(result, agents.played, jnp.zeros(num_worlds, bool))
 
     def step(
@@ -94,10 +91,14 @@ def habitat_world(
             ask, agents.position, agents.heading, agents.seeds, ended, actions, final=final
         )
         ended = ended | result.cut
-        after = _update(agents, result, random_starts & ended)
         visits = visit(grid, agents.visits, result.reached)
         visits = visit(grid, visits, result.position) if random_starts else visits
-        after = after._replace(
+        seeds = jnp.where(random_starts & ended, _next_seed(agents.seeds), agents.seeds)
+        after = Agents(
+            position=result.position,
+            heading=result.heading,
+            reached=result.reached,
+            seeds=seeds,
             played=jnp.where(ended, 0, played),
             visits=visits,
             cuts=agents.cuts + result.cut.sum(dtype=jnp.int32),
@@ -162,15 +163,6 @@ def _call_host(
     )
     result: HostStep = io_callback(ask, shapes, *arguments, ordered=True)
     return result
-
-
-def _update(agents: Agents, result: HostStep, new_seeds: Bool[Array, " N"] | bool) -> Agents:
-    return agents._replace(
-        position=result.position,
-        heading=result.heading,
-        reached=result.reached,
-        seeds=jnp.where(new_seeds, _next_seed(agents.seeds), agents.seeds),
-    )
 
 
 def _next_seed(seeds: UInt32[Array, " N"]) -> UInt32[Array, " N"]:

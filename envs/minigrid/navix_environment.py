@@ -97,7 +97,7 @@ def make(name: str, *, explore: bool = False, **options: Any) -> CbetEnvironment
         "max_steps": generator.max_steps,
         "observation_fn": observe,
         "reward_fn": _reward,
-        "termination_fn": _died if explore else _ended,
+        "termination_fn": partial(_terminated, explore),
         "transitions_fn": _transition,
         "action_set": tuple(partial(_play, action) for action in range(len(rules.ACTIONS))),
         "reward_space": Continuous.create((), jnp.float32(0), jnp.float32(1)),
@@ -130,12 +130,10 @@ def _reward(before: NavixState, action: Int[Array, ""], after: NavixState) -> Fl
     return after.outcome.reward
 
 
-def _ended(before: NavixState, action: Int[Array, ""], after: NavixState) -> Bool[Array, ""]:
-    return after.outcome.success | after.outcome.died
-
-
-def _died(before: NavixState, action: Int[Array, ""], after: NavixState) -> Bool[Array, ""]:
-    return after.outcome.died
+def _terminated(
+    explore: bool, before: NavixState, action: Int[Array, ""], after: NavixState
+) -> Bool[Array, ""]:
+    return rules.episode_ends(after.outcome, explore=explore)[0]
 
 
 def _compiled(function: Callable[..., Timestep]) -> Callable[..., Timestep]:

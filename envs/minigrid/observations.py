@@ -70,7 +70,7 @@ def observer_of(
     if view == FULL:
         if not usual:
             raise ValueError("a full view has no view_size, and shows what is behind walls anyway")
-        return Observer((width, height, 3), jax.vmap(partial(_whole, width, height)), BRIGHTEST)
+        return Observer((width, height, 3), jax.vmap(partial(grid_codes, width, height)), BRIGHTEST)
     look = partial(views.look_around_batch, size=view_size, see_through_walls=see_through_walls)
     if view == EGOCENTRIC:
         see = lambda states: jnp.moveaxis(views.egocentric(states, look(states)), -1, 0)  # noqa: E731
@@ -91,7 +91,7 @@ def largest_grid(generators: Sequence[Generator]) -> tuple[int, int]:
     return max(g.width for g in generators), max(g.height for g in generators)
 
 
-def _whole(width: int, height: int, state: State) -> UInt8[Array, "width height 3"]:
+def grid_codes(width: int, height: int, state: State) -> UInt8[Array, "width height 3"]:
     """Return the encoded grid with the agent's place and direction."""
     level, zero = state.level, jnp.uint8(0)
     x, y = level.agent_position

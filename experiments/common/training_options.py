@@ -52,11 +52,6 @@ class TrainingOptions:
     distributed: bool = False  # several hosts train together, each with this command
 
     @property
-    def gridworlds(self) -> tuple[str, ...]:
-        """The gridworlds to play, () where scenes are played."""
-        return ()
-
-    @property
     def early_end(self) -> dict[str, Any]:
         """The fields of an `EarlyEnd`."""
         rules = {"success": self.until_success, "without_success": self.without_success}
@@ -65,7 +60,7 @@ class TrainingOptions:
     @property
     def settings(self) -> RunSettings:
         """The settings that decide a run's numbers."""
-        return self.run_settings(*self.gridworlds)
+        raise NotImplementedError
 
     def run_settings(self, *environments: str, **more: Any) -> RunSettings:
         """Return a run's settings in these environments, with more fields of `RunSettings`."""

@@ -7,6 +7,7 @@ cells.
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -21,9 +22,10 @@ from cbet_jax.intrinsic.count import count_reward
 from cbet_jax.rollout import ActorState, act, begin_actor
 from envs.minigrid import cells as c
 from envs.minigrid import rules
-from envs.minigrid.export import to_minigrid, without_margin
+from envs.minigrid.export import without_margin
 from envs.minigrid.generators.generator import make_generator
 from envs.minigrid.level import Level
+from envs.minigrid.observations import grid_codes
 from envs.minigrid.rules import State
 from envs.minigrid.world import gridworld
 from envs.types import World
@@ -90,8 +92,7 @@ def count_visits(
     begin, after = jax.device_get(play())
     before = observe(begin)
     visits = Visits(Counter(each.tobytes() for each in before), Counter())
-    for moment in range(steps):
-        seen = observe(jax.tree.map(lambda leaf: leaf[moment], after))  # noqa: B023
+    for seen in observe(after):
         visits.states.update(each.tobytes() for each in seen)
         visits.changes.update(each.tobytes() for each in seen - before)
         before = seen
@@ -100,15 +101,10 @@ def count_visits(
 
 def observe(states: Any) -> Int16[np.ndarray, "*N width height 3"]:
     """Return whole grids of one size with their agents, in MiniGrid's encoding."""
-    level = states.level
-    size = level.size.reshape(-1, 2)[0]
-    grid = to_minigrid(without_margin(level.cells, size))[0].astype(np.int16)
-    grids = grid.reshape(-1, *grid.shape[-3:])
-    x, y = level.agent_position.reshape(-1, 2).T
-    agents = np.stack([np.full_like(x, c.TYPE_AGENT), np.full_like(x, c.RED)], axis=1)
-    directions = level.agent_direction.reshape(-1, 1)
-    grids[np.arange(len(grids)), x, y] = np.concatenate([agents, directions], axis=1)
-    return grid
+    see: Any = partial(grid_codes, *states.level.size.reshape(-1, 2)[0].tolist())
+    for _ in states.carrying.shape:
+        see = jax.vmap(see)
+    return np.asarray(jax.jit(see)(states)).astype(np.int16)
 
 
 def probe(visits: Visits, level: Level, facing: int, actions: Sequence[str]) -> list[Probe]:

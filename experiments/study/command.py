@@ -2,19 +2,19 @@
 
 import sys
 from collections.abc import Sequence
-from pathlib import Path
+from dataclasses import asdict
 
 from rich.console import Console
 
-from cbet_jax.runs.directory import holds_no
+from cbet_jax.runs.directory import create_with_record, holds_no
 from envs.errors import UnknownEnvironment
 from experiments.common import cli
 from experiments.common.screen import Screen, say
 from experiments.study import plan as plans
 from experiments.study import report, results
-from experiments.study.options import RECORD, Study, StudyOptions, open_study, read, stored_study
+from experiments.study.options import RECORD, Study, StudyOptions, read, stored_study
 from experiments.study.plan import plan
-from experiments.sweeps.jobs import Job, check
+from experiments.sweeps.jobs import check
 from experiments.sweeps.plans import carry_out, fail_if_any, open_queue, show
 
 RESULTS, REPORT = "results.csv", "report.html"
@@ -34,7 +34,12 @@ def main(study: Study, arguments: Sequence[str] | None = None) -> None:
             if options.plan:
                 show(jobs, console)
                 return
-            failed = run(options, root, jobs, console)
+            if all(job.needs for job in jobs) and stored_study(root) is None:
+                raise holds_no("study", root / RECORD)
+            queue = open_queue(root, options)
+            if not (root / RECORD).exists():
+                create_with_record(root / RECORD, "study", asdict(options.settings))
+            failed = carry_out(root, jobs, queue, options, console)
         elif stored_study(root) is None:
             raise holds_no("study", root / RECORD)
         found = results.collect(root, options.settings)
@@ -44,19 +49,6 @@ def main(study: Study, arguments: Sequence[str] | None = None) -> None:
         path, *pictures = report.write(root / REPORT, f"Study: {root.name}", found, again=True)
         say(console, f"report: {path}, with {len(pictures)} picture{'s' * (len(pictures) != 1)}")
         fail_if_any(failed, jobs)
-
-
-def run(options: StudyOptions, root: Path, jobs: Sequence[Job], console: Console) -> dict[str, str]:
-    """Do all unfinished jobs, and return the names of failed ones with their reasons.
-
-    Raises:
-        RunDirectoryError: all jobs need policies, and the directory holds no study.
-    """
-    if all(job.needs for job in jobs) and stored_study(root) is None:
-        raise holds_no("study", root / RECORD)
-    queue = open_queue(root, options)
-    open_study(root, options.settings)
-    return carry_out(root, jobs, queue, options, console)
 
 
 def tell_left_out(options: StudyOptions, console: Console) -> None:

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import NamedTuple
 
-from cbet_jax.runs.directory import RunDirectoryError, create_with_record, refuse_other_content
+from cbet_jax.runs.directory import RunDirectoryError, refuse_other_content
 from cbet_jax.runs.reading import DIGEST, read_json, reading
 from cbet_jax.settings.as_json import first_difference, from_json
 from cbet_jax.settings.ranges import SettingsError
@@ -107,13 +107,3 @@ def stored_study(root: Path) -> StudySettings | None:
         nested = read_json(path)
         nested.pop(DIGEST, None)  # older studies have none
         return from_json(StudySettings, nested)
-
-
-def open_study(root: Path, settings: StudySettings) -> None:
-    """Make the study's directory, unless it is there.
-
-    Raises:
-        RunDirectoryError: the directory holds something else.
-    """
-    if not (root / RECORD).exists():
-        create_with_record(root / RECORD, "study", asdict(settings))

@@ -191,7 +191,8 @@ class _Planner(NamedTuple):
 
     def transfer(self, task: str, setup: str, method: str) -> Job:
         """Return the run that learns a task with the policies of one method and one setup."""
-        source, frames = self.root / PRETRAIN / setup / method, self._end(method)
+        source = self.root / PRETRAIN / setup / method
+        frames = self.study.chunk_end(self.study.budget, variant(method).worlds)
         job = self._task(TRANSFER, f"{TRANSFER}/{task}/{setup}-{method}", task, ())
         first = ("--from", str(source), "--checkpoint", str(frames))
         needs = Policies(f"{PRETRAIN}/{setup}/{method}", source, frames)
@@ -201,9 +202,6 @@ class _Planner(NamedTuple):
         """Return the run that learns a task with one method and no policies."""
         name = f"{TABULA_RASA}/{task}/{method}"
         return self._task(TABULA_RASA, name, task, variant(method).words)
-
-    def _end(self, method: str) -> int:
-        return self.study.chunk_end(self.study.budget, variant(method).worlds)
 
     def _evaluation(self, run: Job, frames: int, name: str) -> Evaluation:
         place, episodes = self.root / name, str(self.study.episodes)

@@ -175,7 +175,8 @@ def collect(root: Path, study: StudySettings) -> list[Result]:
         found += _run(TRANSFER, setup, method, path, study)
     for path in sorted(root.glob(f"{TABULA_RASA}/*/*/")):
         found += _run(TABULA_RASA, "", path.name, path, study)
-    evaluated = [row for path in _tables(root) for row in _evaluation(root, path)]
+    tables = sorted(path for path in root.glob(f"{EVALUATION}/*/*/*/*.csv") if not is_hidden(path))
+    evaluated = [row for path in tables for row in _evaluation(root, path)]
     return found + list(dict.fromkeys(evaluated))  # the untrained are the same in all tables
 
 
@@ -226,11 +227,6 @@ def _run(stage: str, setup: str, method: str, path: Path, study: StudySettings) 
             solved = frames_to_reach(enough, column, min(window, SOLVING_FRAMES), actors)
             if solved and solved <= now:
                 yield here._replace(metric=name, frames=now, value=solved)
-
-
-def _tables(root: Path) -> list[Path]:
-    tables = root.glob(f"{EVALUATION}/*/*/*/*.csv")
-    return sorted(path for path in tables if not is_hidden(path))
 
 
 def _evaluation(root: Path, path: Path) -> Iterator[Result]:

@@ -101,7 +101,7 @@ class Executor:
                     continue
                 claim = ExitStack()
                 try:
-                    claim.enter_context(self._claim(job))
+                    claim.enter_context(self._claim(job.name, job.root))
                 except RunInUseError:
                     self._say_once(f"{job.name} is being done by another process: waiting for it")
                     continue
@@ -187,32 +187,27 @@ class Executor:
         self._say(f"{job.name} has failed: {reason}")
 
     @contextmanager
-    def _claim(self, job: Job) -> Iterator[None]:
+    def _claim(self, name: str, root: Path) -> Iterator[None]:
         """Keep other executors from a job; the system drops the claim with this process.
 
         Raises:
             RunInUseError: another process does it.
         """
-        with self._locked(job.name):
-            if RunDirectory(job.root).is_locked():  # by what a killed executor has left
-                raise RunInUseError(job.name)
-            yield
-
-    @contextmanager
-    def _locked(self, name: str) -> Iterator[None]:
         self._folder.mkdir(parents=True, exist_ok=True)
         with os.fdopen(open_own(self._folder / f"{name.replace('/', ',')}.lock")) as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise RunInUseError(name) from None
+            if RunDirectory(root).is_locked():  # by what a killed executor has left
+                raise RunInUseError(name)
             yield
 
     def _is_busy(self, needs: Policies) -> bool:
         """Return whether another executor does the job that saves some policies."""
         try:
-            with self._locked(needs.job):
-                return RunDirectory(needs.run).is_locked()
+            with self._claim(needs.job, needs.run):
+                return False
         except RunInUseError:
             return True
 

@@ -70,7 +70,8 @@ def plan(root: Path, command: str, grid: Grid, fixed: Sequence[str]) -> dict[Job
     film = () if "film" in grid or {*FILM} & {*fixed} else ("--no-film",)
     for values in itertools.product(*grid.values()):
         cell = tuple(zip(grid, values, strict=True))
-        name = _name(cell) or command
+        said = (f"{setting}={re.sub(r'[^\w.+-]', '_', value)}" for setting, value in cell)
+        name = ",".join(said) or command
         place = root / RUNS / name
         words = (*_words(fixed, cell), *film, "--out", str(place))
         jobs[Job(name, COMMANDS[command], place, words)] = cell
@@ -111,7 +112,3 @@ def _option(name: str, value: str) -> list[str]:
         parent, dot, last = name.rpartition(".")
         return [f"--{parent}{dot}{FLAGS[value]}{last}"]
     return [f"--{name}", *value.split()]
-
-
-def _name(cell: Cell) -> str:
-    return ",".join(f"{name}={re.sub(r'[^\w.+-]', '_', value)}" for name, value in cell)

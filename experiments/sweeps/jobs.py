@@ -105,7 +105,10 @@ class Job:
 
 @dataclass(frozen=True)
 class Evaluation(Job):
-    """An evaluation of policies in some worlds; one table may hold several of them."""
+    """An evaluation of policies in some worlds; one table may hold several of them.
+
+    Its folder never holds a run, so it is always begun anew, and no frames are reached.
+    """
 
     worlds: tuple[str, ...] = ()
 
@@ -117,24 +120,9 @@ class Evaluation(Job):
         return (*self.words, "--envs", *map(own_code.given, left))
 
     @property
-    def continuing(self) -> tuple[str, ...]:
-        """The same: tables are written at the end."""
-        return self.beginning
-
-    @property
-    def reached(self) -> int:
-        """Return 0: no frames are trained."""
-        return 0
-
-    @property
     def done(self) -> bool:
         """Whether tables have all worlds."""
         return evaluated_worlds(self.root) >= {*self.worlds}
-
-    @property
-    def ready(self) -> bool:
-        """Whether the policies are there."""
-        return self.needs is None or self.needs.are_there
 
 
 def evaluated_worlds(folder: Path) -> set[str]:
@@ -180,8 +168,9 @@ def _checked(job: Job) -> Job:
     options: TrainingOptions
     options, _ = opening.read(experiment, words)
     make_intrinsic(options.train, num_actions=1)
-    if options.gridworlds:  # of a scene, only its simulator knows whether it is there
-        make_world(options.gridworlds, options.train.worlds, explore=False)
+    settings = options.settings
+    if not settings.habitat:  # of a scene, only its simulator knows whether it is there
+        make_world(settings.environments, options.train.worlds, explore=False)
     job = replace(job, early_end=options.early_end)
     if job.frames:
         return job

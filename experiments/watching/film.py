@@ -10,13 +10,12 @@ from itertools import chain
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import UInt8
 from PIL import Image, ImageChops, ImageDraw, ImageFont, ImageStat
 
 from cbet_jax.config import SettingsError
 from cbet_jax.runs.atomic_write import give_name, temporary_file
 from envs.minigrid import views
-from envs.minigrid.render import SPRITE_SIZE, agents_view, whole_grid
+from envs.minigrid.render import SPRITE_SIZE, Picture, agents_view, whole_grid
 from experiments.common.outputs import write_new
 from experiments.watching.crop import Window, bounding_box, enlarge
 from experiments.watching.playing import Moment, facts
@@ -31,8 +30,6 @@ SHORT_FACTS = ("step", "action", "interactions", "event")  # shown below grids s
 os.environ.setdefault("IMAGEIO_FFMPEG_NO_PREVENT_SIGINT", "1")
 FURTHEST_COLOR, FURTHEST_MEAN = 48, 1.0  # allowed differences of a GIF's colours, of 255
 CRF = 18  # constant rate factor of x264; 18 looks lossless
-
-Picture = UInt8[np.ndarray, "height width 3"]
 
 
 def film(

@@ -16,10 +16,10 @@ from envs.minigrid.generators.generator import Generator
 from envs.minigrid.generators.key_corridor import key_corridor
 from envs.minigrid.generators.multi_room import multi_room
 from envs.minigrid.generators.obstructed_maze import one_door, quarters
-from envs.minigrid.generators.own_worlds import find_own, is_own, is_whole_world
+from envs.minigrid.generators.own_worlds import find_own, is_whole_world
 from envs.minigrid.generators.unlock import blocked_unlock_pickup, unlock, unlock_pickup
 from envs.minigrid.level import MAX_SIDE, Level
-from envs.names import NAMES, our_name
+from envs.names import NAMES, is_own, our_name
 
 _2D = partial(quarters, number=1, agent_room=(2, 1), num_rooms_visited=4)
 _1Q = partial(quarters, number=1, agent_room=(1, 1), num_rooms_visited=5)

@@ -43,7 +43,8 @@ def crossing(name: str, size: int, num_crossings: int, obstacle: int = c.LAVA) -
         goes_right = jnp.arange(num_crossings) < vertical.sum()  # across a vertical river
         path = jax.random.permutation(keys[1], goes_right)
         ends = [jnp.sort(jnp.where(chosen, places, size - 1)) for chosen in (vertical, horizontal)]
-        grid = _open_path(keys[2], grid, path, *(_with_borders(end, size) for end in ends))
+        ends = [jnp.pad(end, 1, constant_values=(0, size - 1)) for end in ends]  # the outer walls
+        grid = _open_path(keys[2], grid, path, *ends)
         return _with_agent_and_goal(grid, max_steps), jnp.array(True)
 
     return g.make_generator(
@@ -89,11 +90,6 @@ def _rivers(
     river = none.at[places].set(vertical)[None, :] | none.at[places].set(horizontal)[:, None]
     inside = (x > 0) & (x < size - 1) & (y > 0) & (y < size - 1)
     return jnp.where(river & inside, obstacle, g.empty_room(size, size)).astype(jnp.uint8)
-
-
-def _with_borders(rivers: Int[Array, " n"], size: int) -> Int[Array, " m"]:
-    """Return the rooms' borders: the wall, every river in order, the other wall."""
-    return jnp.concatenate([jnp.array([0]), rivers, jnp.array([size - 1])])
 
 
 def _open_path(

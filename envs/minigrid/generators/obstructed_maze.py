@@ -34,12 +34,16 @@ class LockedRoom(NamedTuple):
 
 
 class Maze(NamedTuple):
-    """The layout of one ObstructedMaze."""
+    """The layout of one ObstructedMaze, and what is in the way."""
 
     layout: r.Layout
     locked_rooms: tuple[LockedRoom, ...]
     target_rooms: tuple[tuple[int, int], ...]  # rooms that may hold the target ball
     agent_room: tuple[int, int]
+    num_rooms_visited: int  # length of a long path in rooms, which sets the time limit
+    key_in_box: bool  # keys are hidden in boxes ("h")
+    blocked: bool  # a ball is in front of each locked door ("b")
+    keys_last: bool = False  # as in MiniGrid's corrected v1 layouts
 
 
 def one_door(name: str, *, key_in_box: bool, blocked: bool) -> g.Generator:
@@ -50,9 +54,8 @@ def one_door(name: str, *, key_in_box: bool, blocked: bool) -> g.Generator:
         key_in_box: whether keys are hidden in boxes ("h").
         blocked: whether a ball is in front of each locked door ("b").
     """
-    layout = r.Layout(ROOM_SIZE, rows=1, columns=2)
-    maze = Maze(layout, (LockedRoom((0, 0), ((RIGHT, 0),)),), ((1, 0),), (0, 0))
-    return _generator(name, maze, 2, key_in_box, blocked, keys_last=False)
+    layout, locked = r.Layout(ROOM_SIZE, rows=1, columns=2), LockedRoom((0, 0), ((RIGHT, 0),))
+    return _generator(name, Maze(layout, (locked,), ((1, 0),), (0, 0), 2, key_in_box, blocked))
 
 
 def quarters(
@@ -84,23 +87,21 @@ def quarters(
         )
         for side in range(number)
     )
-    maze = Maze(r.Layout(ROOM_SIZE, rows=3, columns=3), locked_rooms, CORNERS[:number], agent_room)
-    return _generator(name, maze, num_rooms_visited, key_in_box, blocked, keys_last)
+    layout, targets = r.Layout(ROOM_SIZE, rows=3, columns=3), CORNERS[:number]
+    obstacles = key_in_box, blocked, keys_last
+    maze = Maze(layout, locked_rooms, targets, agent_room, num_rooms_visited, *obstacles)
+    return _generator(name, maze)
 
 
-def _generator(
-    name: str, maze: Maze, num_rooms_visited: int, key_in_box: bool, blocked: bool, keys_last: bool
-) -> g.Generator:
-    layout, max_steps = maze.layout, 4 * num_rooms_visited * ROOM_SIZE**2
+def _generator(name: str, maze: Maze) -> g.Generator:
+    layout, max_steps = maze.layout, 4 * maze.num_rooms_visited * ROOM_SIZE**2
 
     def sample_level(key: PRNGKeyArray) -> g.SampledLevel:
         seeds = g.split(key, 5 + len(maze.locked_rooms))
         door_colors = jax.random.permutation(seeds[0].key, len(c.COLORS))
         rooms = r.empty_rooms(layout, seeds[1].key)
         for room, room_seed in zip(maze.locked_rooms, seeds[5:], strict=True):
-            rooms = _add_locked_room(
-                layout, rooms, room_seed.key, room, door_colors, key_in_box, blocked, keys_last
-            )
+            rooms = _add_locked_room(maze, rooms, room_seed.key, room, door_colors)
         target_rooms = jnp.array(maze.target_rooms)
         column, row = target_rooms[g.randint(seeds[2], 0, len(target_rooms))]
         rooms = r.place_in_room(layout, rooms, seeds[3], (column, row), TARGET)
@@ -111,16 +112,10 @@ def _generator(
 
 
 def _add_locked_room(
-    layout: r.Layout,
-    rooms: r.Rooms,
-    key: PRNGKeyArray,
-    locked: LockedRoom,
-    door_colors: Int[Array, "6"],
-    key_in_box: bool,
-    blocked: bool,
-    keys_last: bool,
+    maze: Maze, rooms: r.Rooms, key: PRNGKeyArray, locked: LockedRoom, door_colors: Int[Array, "6"]
 ) -> r.Rooms:
     """Add a room's doors, the balls in front of them, and their keys (the maze's `add_door`)."""
+    layout = maze.layout
     if locked.entrance is not None:
         color = door_colors[locked.entrance]
         rooms = r.add_door(layout, rooms, MIDDLE, locked.entrance, color, locked=False)
@@ -128,26 +123,19 @@ def _add_locked_room(
     for place_seed, (side, color_index) in doors:
         color = door_colors[color_index]
         rooms = r.add_door(layout, rooms, locked.room, side, color, locked=True)
-        if blocked:
+        if maze.blocked:
             in_front = r.doorway(layout, rooms, locked.room, side) - jnp.array(DIRECTIONS[side])
             rooms = rooms._replace(cells=g.set_cell(rooms.cells, in_front, BLOCKING_BALL))
-        if not keys_last:
-            rooms = _place_key(layout, rooms, place_seed, locked.room, color, key_in_box)
-    if keys_last:
-        for place_seed, (_, color_index) in doors:
-            color = door_colors[color_index]
-            rooms = _place_key(layout, rooms, place_seed, locked.room, color, key_in_box)
+        if not maze.keys_last:
+            rooms = _place_key(maze, rooms, place_seed, locked.room, color)
+    for place_seed, (_, color_index) in doors if maze.keys_last else ():
+        rooms = _place_key(maze, rooms, place_seed, locked.room, door_colors[color_index])
     return rooms
 
 
 def _place_key(
-    layout: r.Layout,
-    rooms: r.Rooms,
-    seed: g.Seed,
-    room: r.Room,
-    color: Int[Array, ""],
-    key_in_box: bool,
+    maze: Maze, rooms: r.Rooms, seed: g.Seed, room: r.Room, color: Int[Array, ""]
 ) -> r.Rooms:
     """Place a key, or the box that holds it."""
-    cell = BOX_WITH_KEY + (color << 3) if key_in_box else c.key(color)
-    return r.place_in_room(layout, rooms, seed, room, cell)
+    cell = BOX_WITH_KEY + (color << 3) if maze.key_in_box else c.key(color)
+    return r.place_in_room(maze.layout, rooms, seed, room, cell)

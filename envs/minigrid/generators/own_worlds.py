@@ -18,6 +18,7 @@ from envs.errors import UnknownEnvironment, UnsupportedEnvironment, in_a_line
 from envs.minigrid.generators.generator import Generator, sample_levels
 from envs.minigrid.generators.text_levels import text_levels
 from envs.minigrid.level import MARGIN, MAX_SIDE, TASKS, Level
+from envs.names import is_own
 from envs.types import World
 
 _generators: dict[str, Generator] = {}
@@ -27,11 +28,6 @@ PACKAGES = {"Craftax-": "envs.craftax", "XLand-": "envs.xland"}  # how names beg
 
 class OwnWorldError(ValueError):
     """A user's function makes no valid world. The message is one line."""
-
-
-def is_own(name: str) -> bool:
-    """Return whether a name refers to a user's own code."""
-    return ":" in name
 
 
 def add(name: str, make: Callable[..., Any]) -> None:

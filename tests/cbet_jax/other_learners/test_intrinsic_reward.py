@@ -170,6 +170,16 @@ def test_counts_that_were_kept_go_on_in_new_environments():
     np.testing.assert_allclose(gains, 0.005 / np.sqrt([1, 2, 3, 4, 6]), rtol=1e-5)
 
 
+@pytest.mark.parametrize(("envs", "method"), [(ENVS, "rnd"), (ENVS + 1, "count")])
+def test_counts_of_others_are_refused(envs, method):
+    first = cbet_jax.IntrinsicReward(gym_vector(NAME, ENVS), "count", settings=SMALL)
+    first.reset(seed=0)
+    later = cbet_jax.IntrinsicReward(gym_vector(NAME, envs), method, settings=SMALL)
+    later.state = first.state
+    with pytest.raises(ValueError, match="of another method, or of other environments"):
+        later.reset(seed=0)
+
+
 def test_a_second_wrapper_looks_around_no_second_time():
     envs = gymnasium.make_vec("MiniGrid-Empty-5x5-v0", 2, "sync")
     for _ in range(2):
