@@ -24,10 +24,8 @@ from experiments.common.outputs import distinct_names, given_run
 from experiments.common.screen import printable
 from experiments.reports.comparison import Row
 
-REWARD_SETTINGS = (
-    *("train.method", "train.own", "train.intrinsic_coefficient"),
-    *("train.counts.", "train.auxiliary."),
-)
+#: settings that change the reward before its weight, `train.intrinsic_coefficient`
+REWARD_SETTINGS = ("train.method", "train.own", "train.counts.", "train.auxiliary.")
 MOST_SPEED = 10**15  # frames a second that a manifest may say
 ONE_SEED_EACH = "One seed each: the runs differ by chance, too; --seeds 3 tells how much."
 NO_ROW = (

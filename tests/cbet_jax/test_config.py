@@ -126,6 +126,12 @@ def test_values_of_another_type_are_refused_in_one_line(kind, change, problem):
         check_again(kind(), change)
 
 
+def test_a_method_remembers_the_longest_episode_unless_told_otherwise():
+    assert TrainSettings().for_episodes(500).auxiliary.episode_views == 500
+    asked = TrainSettings(auxiliary=AuxiliarySettings(episode_views=20))
+    assert asked.for_episodes(500) == asked
+
+
 def test_a_real_number_may_be_whole():
     check_again(LossSettings(), {"entropy_weight": 1})
 

@@ -259,6 +259,8 @@ def test_an_update_learns_from_weighted_rewards_of_the_adapted_method_and_final_
     agent = network_agent(settings.network, 2, VIEW)
     batch = trajectory([[1], [2]], [[0]], extrinsic_reward=np.array([[0.5]], np.float32))
     batch = timed_out(batch, [[True]], [[200]])._replace(initial_state=agent.initial_state(1))
+    frozen = jnp.log(jnp.array([[[0.2, 0.8]]]))
+    batch = batch._replace(steps=batch.steps._replace(prior=frozen))
     method = NONE._replace(
         coefficient=0.1,
         adapt=lambda params, *_: params._replace(fixed={"scale": params.fixed["scale"] + 1}),
@@ -277,4 +279,6 @@ def test_an_update_learns_from_weighted_rewards_of_the_adapted_method_and_final_
     np.testing.assert_allclose(metrics["value_loss"], loss.value, rtol=1e-5)
     np.testing.assert_allclose(metrics["policy_loss"], loss.policy, rtol=1e-5)
     np.testing.assert_allclose(metrics["entropy"], -loss.entropy / settings.unroll, rtol=1e-5)
+    np.testing.assert_allclose(metrics["divergence"], loss.divergence / settings.unroll, rtol=1e-5)
+    assert loss.divergence > 0
     assert metrics["intrinsic_reward"] == after.intrinsic.fixed["scale"] == 3

@@ -16,12 +16,16 @@ import pytest
 from experiments import benchmark
 from experiments.benchmarks import (
     gymnasium_measurements,
+    random_play,
     timing,
     training_measurements,
     world_measurements,
 )
-from experiments.benchmarks.measurement import Measurement
+from experiments.benchmarks.measurement import BenchmarkOptions, Measurement
+from experiments.benchmarks.timing import TimedTask, Timings
+from experiments.common.presets import PRESETS
 from tests.support.refusal import refused
+from tests.support.worlds import corridor
 
 TINY = (
     *("--rounds", "1", "--worlds", "4", "--presets", "smoke", "--envs", "DoorKey-5x5"),
@@ -143,6 +147,74 @@ def test_a_signal_to_all_processes_ends_those_of_gymnasium(number):
         _, said = process.communicate(timeout=60)  # until no process can write there
     assert process.returncode == 128 + number
     assert not said
+
+
+class Counted:
+    """An environment, or several, whose steps are counted."""
+
+    steps = 0
+
+    def reset(self, **_):
+        pass
+
+    def step(self, actions):
+        Counted.steps += np.size(actions)
+        return None, 0.0, False, False, {}
+
+
+def counted(task: TimedTask) -> int:
+    """Return the steps of one run of a task."""
+    before = Counted.steps
+    task.run()
+    return Counted.steps - before
+
+
+def test_the_work_of_a_task_is_what_one_run_of_it_does(monkeypatch):
+    """Each step of each environment, each level."""
+    monkeypatch.setattr(random_play, "in_minigrid", lambda name: Counted)
+    minigrid = random_play.minigrid_steps(("A", "B"))
+    assert minigrid.amount == counted(minigrid) > 0
+    vector = gymnasium_measurements.play(Counted(), 3, SimpleNamespace(signal=None))
+    assert vector.amount == counted(vector) > 0
+    ours = random_play.RandomPlay(corridor(3))
+    _, rewards = jax.eval_shape(ours.play, jax.eval_shape(ours.start, jax.random.key(0)))
+    monkeypatch.setattr(ours, "start", lambda key: None)
+    assert ours.task().amount == rewards.size
+    drawn = []
+    monkeypatch.setattr(world_measurements, "sample_levels", lambda *given: drawn.append(given[2]))
+    levels = world_measurements.levels("Unlock")
+    levels.run()
+    assert [levels.amount] == drawn
+
+
+def test_the_work_of_training_is_the_frames_of_all_agents(monkeypatch):
+    program = SimpleNamespace(
+        init=jax.jit(lambda keys: keys),
+        advance=jax.jit(lambda state: (state, ())),
+        frames_per_iteration=20,
+    )
+    monkeypatch.setattr(training_measurements, "make_program", lambda *_, **__: program)
+    training = training_measurements.Training(PRESETS["smoke"].train, 2, 3)
+    assert training.task().amount == 2 * 3 * 20
+
+
+def test_our_worlds_are_compared_with_navix_at_its_fastest(monkeypatch):
+    speeds = {"minigrid": 2.0, "cbet-jax, 4 worlds": 8.0, "cbet-jax, 8 worlds": 40.0}
+    speeds |= {"navix, 4 worlds": 5.0, "navix, 8 worlds": 4.0}
+    for name in ("minigrid_steps", "navix_steps"):
+        monkeypatch.setattr(random_play, name, lambda *_: None)
+    players = SimpleNamespace(task=lambda: None)
+    monkeypatch.setattr(world_measurements, "random_play_in", lambda *_: players)
+
+    def take_turns(tasks, rounds):
+        return Timings([{name: speeds[name] for name in tasks}] * 3)
+
+    monkeypatch.setattr(timing, "take_turns", take_turns)
+    rows = world_measurements.measure_worlds(BenchmarkOptions(worlds=(4, 8)))
+    assert {row.what: row.value for row in rows} == speeds
+    (ours,) = [row for row in rows if row.what == "cbet-jax, 8 worlds"]
+    found = {name: ratio.value for name, ratio in ours.ratios.items()}
+    assert found == {"minigrid": 20, "navix at its fastest": 8}
 
 
 def test_what_was_measured_is_kept_when_stopped(tmp_path, monkeypatch):

@@ -107,10 +107,11 @@ def test_what_cannot_be_compared_is_refused(tmp_path, capsys):
     assert not (tmp_path / "new").exists()
 
 
-def write_worlds(root, p, seeds=1):
+def write_worlds(root, p, seeds=1, coefficient=None):
     """Write a run whose two worlds take turns: 1 and 9 interactions an episode."""
     train = PRESETS["smoke"].train
-    train = replace(train, counts=replace(train.counts, reset_probability=p))
+    counts = replace(train.counts, reset_probability=p)
+    train = replace(train, counts=counts, intrinsic_coefficient=coefficient)
     settings = replace(PRESETS["smoke"], train=train, environments=("A", "B"))
     RunDirectory(root).create(settings)
     lines = [
@@ -153,6 +154,15 @@ def test_all_worlds_is_the_mean_of_the_worlds_own_means(tmp_path, capsys):
         world: found["p=0.01", "interactions", world, "0"] for world in ("A", "B", "all worlds")
     }
     assert means == {"A": 1, "B": 9, "all worlds": 5}
+
+
+def test_rewards_of_another_weight_have_one_scale(tmp_path, capsys):
+    one = write_worlds(tmp_path / "a", 0.01, seeds=2, coefficient=0.1)
+    other = write_worlds(tmp_path / "b", 0.01, seeds=2, coefficient=1.0)
+    compare.main([one, other, "--out", str(tmp_path / "out")])
+    shown = capsys.readouterr().out
+    assert "train.intrinsic_coefficient: 0.1 | 1.0" in shown
+    assert "scale" not in shown
 
 
 def test_a_seed_without_an_episode_in_a_world_has_no_value_there(tmp_path):

@@ -229,6 +229,13 @@ def test_a_run_of_tabula_rasa_is_told_from_one_of_pretraining():
     assert (settings.train.method, settings.train.extrinsic_weight) == ("none", 1)
     assert not settings.train.counts.random_resets
     assert settings.train.counts.reset_probability is None
+    settings = run_settings(PublishedCheckpoint({}, flags | {"model": "cbet"}, UPDATES), NETWORK)
+    assert settings.train.counts.reset_probability is None
+
+
+def test_the_learning_rate_of_a_short_run_falls_as_slowly_as_published():
+    stored = PublishedCheckpoint({}, FLAGS | {"total_frames": 1000}, UPDATES)
+    assert run_settings(stored, NETWORK).train.optimizer.decay_frames == 100_000_000
 
 
 def test_any_worlds_and_any_number_of_actors_can_be_imported():
@@ -247,6 +254,8 @@ def test_a_policy_for_rooms_walks_about_rooms():
     replica = HabitatSettings(simulator="habitat_sim", folder="replica")
     settings = run_settings(stored, HABITAT, (), replica)
     assert (settings.stage, settings.habitat) == ("pre-training in Habitat", replica)
+    rewarded = stored._replace(flags=flags | {"no_reward": False})  # there is no task in rooms
+    assert run_settings(rewarded, HABITAT, (), replica) == settings
     assert settings.environments == ("apartment_0",)
     published, train = HABITAT_PRESETS["paper"].train, settings.train
     assert train.counts == replace(published.counts, reset_probability=0.002)

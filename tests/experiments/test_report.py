@@ -146,6 +146,36 @@ def test_what_is_unfinished_or_not_measured_is_left_out(tmp_path):
     assert "<td>frames/s of all seeds</td><td></td>" in text
 
 
+def test_of_several_seeds_the_mean_is_shown(tmp_path):
+    """Its row follows theirs."""
+    run = Path(write_run(tmp_path / "a"))
+    header, *rows = (run / "evaluation.csv").read_text().splitlines()
+    single = [
+        row.replace(",all,", f",{seed},", 1).replace("7.25", "1.5")
+        for row in rows[::2]
+        for seed in (0, 1)
+    ]
+    (run / "evaluation.csv").write_text("\n".join([header, *single, *rows, ""]))
+    report.main([str(run)])
+    text = (run / "report.html").read_text()
+    assert "<td>7.25 [6.50, 8.00]</td>" in text
+    assert "1.50 [" not in text
+
+
+def test_a_run_without_an_intrinsic_reward_has_no_curve_of_it(tmp_path):
+    settings = PRESETS["smoke"]
+    train = replace(settings.train, method="none", extrinsic_weight=1.0)
+    run = RunDirectory(tmp_path)
+    run.create(replace(settings, train=train, explore=False))
+    names = ("success", "intrinsic_reward")
+    lines = [f"0,{at},{name},0\n" for at in (1000, 2000) for name in names]
+    run.metrics.write_text(HEADER + "".join(lines))
+    report.main([str(tmp_path)])
+    text = (tmp_path / "report.html").read_text()
+    assert "Episodes with success" in text
+    assert "Intrinsic reward" not in text
+
+
 def test_walks_in_rooms_are_shown(tmp_path):
     run = RunDirectory(tmp_path / "a")
     run.create(HABITAT_PRESETS["smoke"])

@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from cbet_jax.analysis import figures
+from cbet_jax.config import SettingsError
 from cbet_jax.runs.saved_policies import load_policies
 from envs.minigrid.level_text import from_text
 from experiments import reward_maps
@@ -37,6 +39,36 @@ def test_no_name_is_taken_for_mathematics(tmp_path):
     probe = visits.Probe(1, 1, "forward", 1, 1, 1)
     drawn = tmp_path / "maps.png", from_text(CELL), [probe], {"cbet": np.ones(1)}
     assert reward_map.draw(*drawn, "of p$x_$").exists()
+
+
+def test_a_map_shows_each_reward_in_its_cell(tmp_path, monkeypatch):
+    drawn = []
+    monkeypatch.setattr(figures, "save", lambda path, figure: drawn.append(figure) or path)
+    level = from_text("WGWGWGWG\nWG>>  WG\nWGWGWGWG")
+    probes = [visits.Probe(x, 1, act, 1, 1, 1) for act in ("left", "forward") for x in (1, 2)]
+    rewards = {"cbet": np.array([0.5, 1.0, 1.5, 2.0])}
+    reward_map.draw(tmp_path / "maps.png", level, probes, rewards, "")
+    left, forward, _ = drawn[0].axes
+    assert [axis.get_title() for axis in (left, forward)] == ["turn left", "move forward"]
+    for axis, shares in ((left, [0.25, 0.5]), (forward, [0.75, 1.0])):
+        wanted = np.full((3, 4), np.nan)
+        wanted[1, 1:3] = shares
+        np.testing.assert_array_equal(axis.images[-1].get_array().filled(np.nan), wanted)
+
+
+def test_the_level_is_that_of_its_own_seed(monkeypatch):
+    drawn = []
+
+    def sample(generator, key, count):
+        drawn.append((generator.name, *jax.random.key_data(key).tolist()))
+        return np.arange(count), np.array([len(drawn) == 1])
+
+    monkeypatch.setattr(reward_map, "sample_levels", sample)
+    options = reward_maps.RewardMapOptions(env="Unlock", level_seed=9, seed=3)
+    assert reward_map.draw_level(options) == 0
+    assert drawn == [("Unlock", 0, 9)]
+    with pytest.raises(SettingsError, match="Unlock has no level with level_seed 9"):
+        reward_map.draw_level(options)
 
 
 @pytest.fixture(scope="module")

@@ -48,6 +48,8 @@ def test_numbers_are_of_all_worlds_together_and_means_of_each(tmp_path, drawn):
     for picture, wanted in (("diagnostics", 5), ("learning_curves", 0.5)):
         (panel,) = drawn[picture].axes
         assert panel.lines[0].get_ydata() == pytest.approx(wanted)
+        assert panel.lines[0].get_xdata() == pytest.approx([0.1, 0.2])
+        assert panel.get_xlabel() == "frames per seed (thousands)"
 
 
 def test_a_picture_is_read_at_the_width_of_a_page(tmp_path, drawn):
@@ -81,6 +83,23 @@ def test_published_numbers_are_diamonds_in_the_methods_colour(tmp_path, drawn):
     assert legend == ["C-BET", "RND", "published"]
 
 
+def test_bars_of_a_group_stand_around_its_name_with_their_intervals(tmp_path, drawn):
+    bars = {"cbet": [Estimate(2.0, 1.5, 4.0)] * 2, "rnd": [Estimate(1.0, 0.5, 1.25)] * 2}
+    figures.draw_bars(tmp_path / "bars.png", "Bars", {"share": bars}, ["A", "B"])
+    (panel,) = drawn["bars"].axes
+    centres = []
+    for measured, errors, shown in zip(
+        bars.values(), panel.containers[::2], panel.containers[1::2], strict=True
+    ):
+        assert [bar.get_height() for bar in shown] == [bar.value for bar in measured]
+        (ends,) = errors.lines[2]
+        found = [segment[:, 1] for segment in ends.get_segments()]
+        np.testing.assert_allclose(found, [(bar.low, bar.high) for bar in measured])
+        centres.append([bar.get_x() + bar.get_width() / 2 for bar in shown])
+    np.testing.assert_allclose(np.mean(centres, axis=0), [0, 1], atol=1e-12)
+    assert np.diff(centres, axis=0).min() >= panel.patches[0].get_width()
+
+
 def test_bars_of_negative_values_are_in_their_picture(tmp_path, drawn):
     bars = {"cbet": [Estimate(-120.0, -130.0, -110.0)], "rnd": [Estimate(-200.0, -210.0, -190.0)]}
     figures.draw_bars(tmp_path / "bars.png", "Bars", {"return": bars, "other": bars}, ["A"])
@@ -111,6 +130,23 @@ def test_a_picture_of_one_panel_grows_by_its_legend(tmp_path, drawn):
     assert axis.get_window_extent().height > 2 * figure.dpi
 
 
+def test_a_curve_has_a_band_and_is_dotted_where_its_seeds_have_ended(tmp_path, drawn):
+    line = figures.Curve(np.arange(4.0), *np.array([[2, 3, 4, 4], [1, 2, 2, 2], [4, 5, 6, 6.0]]))
+    lines = {"rnd, first": line, "rnd, second": line}
+    panel = figures.Panel("", "x", "y", lines, flat_from={"rnd, second": 2.0})
+    figures.draw_lines(tmp_path / "lines.png", "Lines", [panel])
+    (axis,) = drawn["lines"].axes
+    first, second, ended = axis.lines
+    assert first.get_xdata().tolist() == [0, 1, 2, 3]
+    assert second.get_xdata().tolist() == [0, 1, 2]
+    assert ended.get_xdata().tolist() == [2, 3]
+    assert [each.get_linestyle() for each in (first, second)] == ["-", "--"]
+    assert {each.get_color() for each in axis.lines} == {"#E69F00"}
+    for band in axis.collections:
+        heights = band.get_paths()[0].vertices[:, 1]
+        assert (heights.min(), heights.max()) == (1, 6)
+
+
 @pytest.mark.filterwarnings("error")
 def test_minutes_stand_above_a_panel_whose_speed_is_known(tmp_path, drawn):
     line = figures.Curve(np.arange(3.0), *[np.arange(3.0)] * 3)
@@ -120,3 +156,5 @@ def test_minutes_stand_above_a_panel_whose_speed_is_known(tmp_path, drawn):
     (axis,) = drawn["lines"].axes
     (above,) = axis.child_axes
     assert above.get_xlabel() == "minutes for one seed"
+    drawn["lines"].draw_without_rendering()
+    np.testing.assert_allclose(2 * np.array(above.get_xlim()), axis.get_xlim())

@@ -38,6 +38,8 @@ def test_a_long_curve_is_averaged_in_bins():
     assert np.allclose(line.mean, 2.0)
     half = over_seeds({ALL_WORLDS: {0: column}}, until=count // 2)
     assert half.frames[-1] == count // 2
+    longer = Column(np.arange(1, count + 2), np.ones(count + 1))
+    assert over_seeds({ALL_WORLDS: {0: longer}}).frames[-1] == count + 1  # not later
 
 
 def test_curves_are_smoothed_over_the_window_that_ends_there():

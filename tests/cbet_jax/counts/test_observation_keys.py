@@ -89,5 +89,7 @@ def test_the_keys_of_a_whole_rollout_are_those_of_its_steps(kind, of_changes):
     numbers = np.random.default_rng(1).integers(0, 3, (8, 2)) * 100
     first, *observations = [_observation(*each) for each in numbers]
     state = jax.jit(maker.init)(KEY, first)
-    _, keys = jax.jit(maker.make)(state, np.stack(observations))
+    after, keys = jax.jit(maker.make)(state, np.stack(observations))
     assert list(map(_integers, keys)) == _keys(maker, first, observations)
+    _, keys = jax.jit(maker.make)(after, np.stack(observations))  # of the rollout after it
+    assert list(map(_integers, keys)) == _keys(maker, observations[-1], observations)

@@ -52,6 +52,8 @@ def test_each_method_has_its_coefficient_unless_another_is_set(name):
     assert make_intrinsic(_settings(name), ACTIONS).coefficient == COEFFICIENTS.get(name, 0.005)
     other = TrainSettings(method=name, intrinsic_coefficient=0.25)
     assert make_intrinsic(other, ACTIONS).coefficient == 0.25
+    off = TrainSettings(method=name, intrinsic_coefficient=0.0)
+    assert make_intrinsic(off, ACTIONS).coefficient == 0
 
 
 @pytest.mark.parametrize("name", COUNTING)

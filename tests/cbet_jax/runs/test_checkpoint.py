@@ -9,6 +9,7 @@ from unittest.mock import Mock
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 from jax import Array
 
@@ -99,6 +100,17 @@ def test_links_and_pipes_are_damage(tmp_path):
         checkpoint.load(path, make_state())
     file.unlink()
     os.mkfifo(file)
+    with pytest.raises(DamagedCheckpointError):
+        checkpoint.load(path, make_state())
+
+
+def test_what_would_unpack_to_more_than_a_packed_policy_is_damage(tmp_path, monkeypatch):
+    """A small file of a stranger's must not fill the memory."""
+    path = save(tmp_path, 40)
+    with np.load(path / checkpoint.FILE) as arrays:
+        np.savez_compressed(path / checkpoint.FILE, **arrays)
+    assert same(checkpoint.load(path, make_state())[0], make_state())
+    monkeypatch.setattr(checkpoint, "LARGEST_PACKED", 100)
     with pytest.raises(DamagedCheckpointError):
         checkpoint.load(path, make_state())
 

@@ -29,6 +29,22 @@ def test_what_the_user_has_put_there_is_not_discarded(tmp_path):
     assert sorted(path for path in tmp_path.rglob("*") if path.is_file()) == sorted(mine)
 
 
+def test_a_file_that_holds_several_worlds_is_kept_once(tmp_path):
+    RunDirectory(tmp_path).keep_code(None, [b"world", b"world", b"other world"])
+    copies = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert copies == {"world.py": b"world", "world-2.py": b"other world"}
+
+
+def test_a_run_is_as_far_as_its_newest_checkpoint_or_else_its_newest_policies(tmp_path):
+    directory = RunDirectory(tmp_path)
+    for folder, frames, wanted in (
+        *((directory.policies, 40, 40), (directory.policies, 60, 60)),
+        *((directory.checkpoints, 30, 30), (directory.checkpoints, 80, 80)),
+    ):
+        path_at(folder, frames).mkdir(parents=True)
+        assert directory.saved_frames() == wanted
+
+
 @pytest.mark.parametrize("kind", ["run", "study"])
 def test_of_two_that_begin_at_once_the_first_has_the_directory(kind, tmp_path, monkeypatch):
     """However slow the disk: the other one has found it empty, and is refused."""

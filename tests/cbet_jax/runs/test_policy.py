@@ -165,6 +165,7 @@ def test_the_policy_is_what_the_program_learns(tmp_path, monkeypatch):
     assert [frames for frames, _ in called] == [LEARNING_CHUNK_FRAMES * n for n in (1, 2, 3)]
     assert policy.frames == LEARNING.frames
     assert policy.settings.environments == ("corridor",)
+    assert policy.settings.stage == "tabula rasa"  # it has learnt the task
 
     program = _program(LEARNING, WORLD, 1, CHUNK)
     state = program.init(seed_keys(1, 1))

@@ -5,11 +5,15 @@ import struct
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from unittest.mock import Mock
 
+import numpy as np
 import pytest
 from PIL import Image
 
 from cbet_jax.analysis import figures
+from cbet_jax.config import RunSettings
 from cbet_jax.runs import checkpoint, metrics_table, tracking
 from cbet_jax.runs.directory import RunDirectory, checkpoints
 from experiments import minigrid_pretrain
@@ -17,7 +21,7 @@ from experiments.common import endings
 from tests.support.fake_program import fake_program
 from tests.support.interruptions import interrupt_after
 from tests.support.refusal import refused
-from tests.support.tiny import ARGUMENTS, CHUNK_FRAMES, FRAMES, SEEDS
+from tests.support.tiny import ARGUMENTS, CHUNK_FRAMES, FRAMES, SEEDS, SETTINGS
 
 WANDB_HEADER, LOG_HEADER, LOG_BLOCK = 7, 7, 2**15  # bytes
 LOG_ENDS = (1, 4)  # types of a record's last part: whole, last
@@ -195,6 +199,37 @@ def test_a_tracker_that_fails_does_not_end_the_run(tmp_path, monkeypatch, capsys
     assert f"finished at {FRAMES:,} frames" in shown
     assert Failing.logged == 1
     assert not (directory.root / "tensorboard").exists()  # which was not asked for
+
+
+def trackers_of(name: str, folder: Path, say) -> tracking.Trackers:
+    settings = RunSettings(SETTINGS, seeds=SEEDS, first_seed=7)
+    return tracking.Trackers([name], RunDirectory(folder), settings, say)
+
+
+def test_each_seed_is_told_its_own_numbers_whatever_the_first_seed_is(tmp_path, monkeypatch):
+    told = []
+
+    def tracker(directory, settings, seed, begun):
+        return SimpleNamespace(log=lambda *news: told.append((seed, *news)))
+
+    monkeypatch.setitem(tracking.TRACKERS, "wandb", tracker)
+    trackers = trackers_of("wandb", tmp_path, pytest.fail)
+    trackers.begin(100)
+    chunk = {"loss": np.array([[1.0, 2.0], [3.0, np.nan]]), "first_bad_update": np.ones((2, 2))}
+    trackers.log(chunk, 100, 10)
+    assert sorted(told, key=lambda news: news[:2]) == [
+        *((7, 110, {"loss": 1}), (7, 120, {"loss": 3})),
+        *((8, 110, {"loss": 2}), (8, 120, {})),
+    ]
+
+
+def test_a_tracker_that_cannot_begin_is_said_to_have_failed_once(tmp_path, monkeypatch):
+    said = []
+    monkeypatch.setitem(tracking.TRACKERS, "wandb", Mock(side_effect=OSError("no network")))
+    trackers = trackers_of("wandb", tmp_path, said.append)
+    trackers.begin(0)
+    trackers.close()
+    assert said == ["wandb has failed and is left out: no network"]
 
 
 def test_a_tracker_that_is_not_installed_is_refused(tmp_path, monkeypatch, capsys):

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from cbet_jax.config import RunSettings, SettingsError
+from cbet_jax.config import LossSettings, RunSettings, SettingsError
 from cbet_jax.settings.as_json import first_difference, from_json, to_json
 from experiments.common.presets import HABITAT_PRESETS, PRESETS
 
@@ -52,6 +52,8 @@ def test_a_setting_added_since_has_its_default():
     nested = to_json(RunSettings())
     del nested["train"]["loss"]["relative_entropy"]
     assert from_json(RunSettings, nested) == RunSettings()
+    nested["train"]["loss"]["bootstrap"] = "final"  # a field after it keeps its value
+    assert from_json(RunSettings, nested).train.loss == LossSettings(bootstrap="final")
 
 
 def test_the_first_difference_is_named():

@@ -1,7 +1,9 @@
 """Simulators as a batched world."""
 
+import inspect
 import os
 import signal
+from types import SimpleNamespace
 
 import chex
 import jax
@@ -10,7 +12,7 @@ import numpy as np
 import pytest
 
 from envs.habitat.raycast.simulator import open_scene
-from envs.habitat.simulator import FORWARD, LEFT, Pose, SimulatorError, turn
+from envs.habitat.simulator import FORWARD, LEFT, FloorMap, Pose, SimulatorError, turn
 from envs.habitat.workers.process import Settings
 from envs.habitat.workers.simulators import Simulators, simulator_errors
 from envs.habitat.world import CELL, habitat_world, make_grid, visit
@@ -112,6 +114,9 @@ def test_final_views_are_of_the_poses_that_actions_led_to(sevens, scene) -> None
 def test_actors_can_share_a_start(raycasts) -> None:
     state, _ = habitat_world(raycasts, shared_start=True).init(jax.random.key(0))
     chex.assert_trees_all_equal(state.position[0], state.position[1])
+    each_its_own = habitat_world(raycasts, shared_start=True, random_starts=True)
+    state, _ = each_its_own.init(jax.random.key(0))
+    assert (state.position[0] != state.position[1]).any()
 
 
 def test_episodes_can_begin_anywhere(raycasts) -> None:
@@ -143,6 +148,15 @@ def test_what_lies_beyond_the_grid_counts_at_its_edge(raycasts) -> None:
     assert int(visits[0, -1]) == 1
 
 
+def test_the_grid_has_a_cell_for_every_corner_of_the_map() -> None:
+    drawn = FloorMap((-0.3, 0.2), CELL, np.ones((2, 4), bool), np.zeros((2, 4, 3), np.uint8))
+    unchecked = inspect.unwrap(make_grid)  # only tests check the types
+    grid = unchecked(SimpleNamespace(floor_map=lambda cell: drawn))
+    places = [(-0.3 + CELL * x, 0.0, 0.2 + CELL * z) for x in range(5) for z in range(3)]
+    visits = visit(grid, jnp.zeros(grid.shape, jnp.int32), jnp.array(places))
+    assert int((visits > 0).sum()) == len(places)
+
+
 def test_a_step_is_a_function_of_its_arguments(sevens, simulators_of, scene) -> None:
     # As a resumed run needs it, and one that goes back to an earlier moment.
     world, _, (states, _), _ = sevens
@@ -172,6 +186,7 @@ def test_a_lost_simulators_episode_is_cut(simulators_of) -> None:
     assert int(world.report(after)["episodes_cut"]) == simulators.workers.restarts == 1
     after, seen = step(after, jnp.array([FORWARD, FORWARD, LEFT]))
     assert seen.length.tolist() == [3, 1, 3]
+    assert simulators.played.steps == 9  # three of each
 
 
 def test_a_simulator_that_is_lost_too_often_stops_the_run_in_one_line(

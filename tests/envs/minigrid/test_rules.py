@@ -12,6 +12,7 @@ from envs.minigrid import cells as c
 from envs.minigrid import rules
 from envs.minigrid.export import export
 from envs.minigrid.generators import GENERATORS, find
+from envs.minigrid.level import DIRECTIONS, MARGIN, unpack_position
 from tests.support import minigrid_reference
 from tests.support.families import ONE_PER_FAMILY, others_slow
 from tests.support.handmade_levels import MAX_STEPS, random_levels
@@ -71,6 +72,26 @@ def test_the_noisy_ball_takes_all_colours_alike():
     balls = cells[1:][cells[1:] >> 3 == c.KIND_BALL] & 7
     assert len(balls) == 139 * BATCH
     assert chisquare(np.bincount(balls, minlength=6)).pvalue > 0.01
+
+
+def test_a_noisy_ball_that_is_carried_takes_all_colours_and_is_not_dropped():
+    levels = jax.device_get(levels_of("MultiRoomNoisyTV-N7-S4", jax.random.key(0), BATCH))
+    places, directions = levels.agent_position.copy(), levels.agent_direction.copy()
+    for world, (cells, ball) in enumerate(
+        zip(levels.cells, levels.noisy_ball.tolist(), strict=True)
+    ):
+        x, y = unpack_position(ball)
+        beside = [(x - dx, y - dy) for dx, dy in DIRECTIONS]
+        free = [cells[y + MARGIN, x + MARGIN] == c.EMPTY for x, y in beside]
+        directions[world] = free.index(True)
+        places[world] = beside[free.index(True)]
+    levels = levels._replace(agent_position=places, agent_direction=directions)
+    plans = np.full((140, BATCH), rules.DROP, np.int32)
+    plans[0] = rules.PICKUP
+    states = play(levels, jax.random.key(1), plans).states
+    assert not (states.level.cells[1:] >> 3 == c.KIND_BALL).any()
+    assert (states.carrying[1:] >> 3 == c.KIND_BALL).all()
+    assert chisquare(np.bincount(states.carrying[2:].ravel() & 7, minlength=6)).pvalue > 0.01
 
 
 @pytest.mark.parametrize("explore", [False, True])

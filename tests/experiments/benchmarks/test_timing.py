@@ -34,6 +34,15 @@ def test_a_ratio_holds_on_a_machine_that_gets_busier(monkeypatch):
     assert last < 0.5 * first  # the speeds themselves say nothing
 
 
+def test_a_speed_is_the_work_of_all_runs_of_a_turn(monkeypatch):
+    """A short task runs several times in a turn."""
+    machine = Machine(monkeypatch)
+    tasks = {"short": machine.task("short", 0.01, 3.0), "long": machine.task("long", 0.5, 3.0)}
+    timings = take_turns(tasks, rounds=2)
+    assert timings.medians() == pytest.approx({"short": 300, "long": 6})
+    assert str(timings.times("short", "long")) == "50.00 (spread 0%)"
+
+
 def test_a_ratio_that_spreads_too_far_or_of_too_few_pairs_is_not_printed():
     turns = [{"one": speed, "other": 1.0} for speed in (1.0, 1.2, 1.1, 1.3, 0.9)]
     ratio = Timings(turns).times("one", "other")

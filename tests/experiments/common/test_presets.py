@@ -29,6 +29,12 @@ def test_paper_has_the_published_settings():
     assert optimizer.max_gradient_norm == 40
     loss = train.loss
     assert (loss.discount, loss.value_weight, loss.entropy_weight) == (0.99, 0.5, 0.0005)
+    auxiliary = train.auxiliary
+    assert (auxiliary.channels, auxiliary.hidden_units) == ((32, 32, 128), 256)
+    assert (auxiliary.forward_weight, auxiliary.inverse_weight) == (10, 0.1)
+    assert auxiliary.prediction_weight == 0.1
+    choices = auxiliary.squared_norms, auxiliary.decay_rate, auxiliary.final_views
+    assert choices == (False, False, False)
 
 
 def settings_of(arguments: list[str]) -> RunSettings:

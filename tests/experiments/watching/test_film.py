@@ -105,6 +105,8 @@ def test_a_gif_has_new_colours_where_its_first_frame_lacks_them(tmp_path):
     film.write(path, iter(frames), 5)
     for picture, frame in zip(read_gif(path), frames, strict=True):
         assert np.abs(picture.astype(int) - frame).max() <= 8
+    with Image.open(path) as gif:
+        assert gif.info["duration"] == 1000 / 5  # milliseconds of a frame
 
 
 def test_a_gif_does_not_show_purple_as_grey(tmp_path):

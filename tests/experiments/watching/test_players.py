@@ -84,6 +84,8 @@ def test_a_title_has_the_frames_of_its_own_seeds_best_policy(tmp_path):
     checkpoint.save(directory.best, arrays | {FRAMES: np.array([30, 50])}, Position(1, 50))
     titled = players.describe(directory.settings(), 0, load_params(directory))
     assert titled == "cbet, seed 7, best by 30 frames"
+    titled = players.describe(directory.settings(), 1, load_params(directory))
+    assert titled == "cbet, seed 8, best by 50 frames"
 
 
 def test_a_run_is_shown_where_it_interacts_most_in_the_end(tmp_path):

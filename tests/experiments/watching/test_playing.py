@@ -7,8 +7,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from cbet_jax.agent import AgentParams, uniform
+from cbet_jax.intrinsic.interface import Intrinsic, Params
+from envs.minigrid import cells as c
 from envs.minigrid import rules, views
-from experiments.watching.playing import Moment, play, side_by_side
+from envs.minigrid.generators.generator import make_generator
+from envs.minigrid.level import REACH_GOAL
+from envs.minigrid.level_text import from_text
+from envs.minigrid.world import gridworld
+from experiments.watching.playing import Moment, Player, play, side_by_side
 from tests.support.watched import KEY, MAX_STEPS, corridor, network_player
 
 
@@ -65,6 +72,32 @@ def test_a_network_acts_with_its_memory():
     done = [True] + [moment.event == "success" for moment in played[1:-1]]
     assert [moment.action for moment in played[1:]] == actions(done)
     assert actions(done) != actions([True] * 12)
+
+
+@pytest.mark.slow  # it compiles a program of its own
+def test_lava_ends_an_episode_and_final_views_are_rewarded_with_the_saved_networks():
+    level = from_text("WGWGWGWG\nWG>>VRWG\nWGWGWGWG", task=REACH_GOAL, max_steps=9)
+    sampled = level, jnp.array(True)
+    generator = make_generator("lava", 4, 3, 9, REACH_GOAL, lambda key: sampled, deadly=True)
+    chance = uniform(len(rules.ACTIONS))
+
+    def ahead(*given):
+        outputs = chance.apply(*given)
+        return outputs._replace(logits=outputs.logits.at[..., rules.FORWARD].set(1e3))
+
+    def reward(params, trajectory):
+        final = trajectory.steps.final_view[..., views.AGENT_X, views.AGENT_Y, 0]
+        return params.fixed["weight"] * final
+
+    def init(key, step):
+        return Params({}, {"weight": jnp.zeros(())}), ()
+
+    method = Intrinsic("own", 1.0, reward, init=init, final_views=True)
+    saved = Params({}, {"weight": jnp.float32(3)})
+    agent = Player("", chance._replace(apply=ahead), AgentParams(()), method, saved)
+    played = list(play(gridworld([generator], 1, explore=True), agent, KEY, 2))
+    assert [moment.event for moment in played] == ["", "lava"] * 2
+    assert [moment.intrinsic for moment in played] == [0, 3 * c.TYPE_EMPTY] * 2
 
 
 def episode(number: int, steps: int) -> list[Moment]:

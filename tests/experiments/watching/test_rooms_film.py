@@ -21,14 +21,22 @@ from tests.support.refusal import refused
 STEPS = 4
 
 
-@pytest.fixture(scope="module")
-def sights():
-    """Two episodes of chance, one metre a step, cut short by the limit on all steps."""
-    simulators = Simulators(Settings("fine", OWN), 1)
+def moments(scene: str, episodes: int, steps: int, limit=None, **options) -> list[Sight]:
+    """Play by chance, one metre a step."""
+    simulators = Simulators(Settings(scene, OWN), 1)
     world = habitat_world(simulators, max_steps=STEPS + 1)
     agent, key = uniform(len(ACTIONS)), jax.random.key(0)
-    yield list(rooms_film.play(world, agent, AgentParams(()), key, 2, STEPS, STEPS + 2))
-    simulators.close()
+    seen = rooms_film.play(world, agent, AgentParams(()), key, episodes, steps, limit, **options)
+    try:
+        return list(seen)
+    finally:
+        simulators.close()
+
+
+@pytest.fixture(scope="module")
+def sights():
+    """Two episodes, cut short by the limit on all steps."""
+    return moments("fine", 2, STEPS, STEPS + 2)
 
 
 def test_it_tells_each_moment_of_each_episode(sights) -> None:
@@ -65,6 +73,28 @@ def test_a_frame_shows_view_panorama_and_path() -> None:
     cell = rooms_film.LARGEST_MAP / 4
     assert reds[:, 0].mean() > blues[:, 0].mean() + cell  # it has walked south
     assert abs(blues[:, 1].mean() - reds[:, 1].mean()) < 2
+
+
+def test_the_agent_on_the_map_looks_where_it_is_heading() -> None:
+    drawn = FloorMap((0.0, 0.0), 1.0, np.ones((4, 4), bool), np.zeros((4, 4, 3), np.uint8))
+    view, panorama = np.zeros(VIEW_SHAPE, np.uint8), np.zeros(PANORAMA_SHAPE, np.uint8)
+    for heading, side in ((0.0, "north"), (90.0, "west"), (180.0, "south"), (270.0, "east")):
+        sight = Sight(view, panorama, np.array([[2.0, 2.0]]), heading, 1, "turn_left")
+        frame = rooms_film.frame("a room", drawn, sight)
+        reds = np.argwhere((frame == rooms_film.AGENT).all(axis=-1))
+        middle = np.median(reds, axis=0)
+        ends = (*(middle - reds.min(axis=0)), *(reds.max(axis=0) - middle))
+        furthest = dict(zip(("north", "west", "south", "east"), ends, strict=True))
+        assert max(furthest, key=furthest.get) == side
+
+
+def test_every_episode_begins_elsewhere_where_starts_are_random() -> None:
+    assert len({tuple(sight.path[0]) for sight in moments("fine", 3, 1, random_starts=True)}) > 1
+
+
+def test_the_path_begins_anew_where_a_lost_simulators_replacement_does() -> None:
+    """It is lost at the third step."""
+    assert [len(sight.path) for sight in moments("dead", 1, 4)] == [1, 2, 3, 1, 2]
 
 
 @pytest.mark.slow

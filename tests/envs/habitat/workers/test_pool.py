@@ -202,6 +202,14 @@ def test_gives_up_after_several_losses_in_a_row(workers_of) -> None:
         step(workers, [FORWARD, FORWARD])
 
 
+def test_losses_with_steps_between_them_are_not_in_a_row(workers_of) -> None:
+    workers = workers_of(own("dead"))
+    for losses in range(1, MAX_LOSSES + 1):
+        reset(workers, [1])
+        assert [step(workers, [FORWARD]) == [None] for _ in range(3)] == [False, False, True]
+        assert workers.restarts == losses
+
+
 def test_an_error_is_told_and_the_simulator_goes_on(workers_of) -> None:
     workers = workers_of(own(), 2)
     with pytest.raises(SimulatorError, match="that is outside"):

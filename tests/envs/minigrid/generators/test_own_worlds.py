@@ -56,6 +56,13 @@ def test_gridworlds_are_found_by_their_names(make):
     assert step.view.shape == (2, 7, 7, 3)
 
 
+def test_what_has_a_digest_is_made_once():
+    made = []
+    for _ in range(2):
+        own_worlds.add("my.py:make@12345678", lambda: made.append("it") or ROOM)
+    assert made == ["it"]
+
+
 def test_a_world_that_is_changed_takes_the_place_of_the_one_before():
     """As in a notebook."""
     for make, width in ((generator, 4), (corridor, None), (lambda: generator(width=5), 5)):
