@@ -19,7 +19,7 @@ from typing import Any
 
 from cbet_jax.settings.ranges import SettingsError
 from envs.errors import did_you_mean, in_a_line, own_files, own_place
-from envs.names import is_own as is_own
+from envs.errors import is_own as is_own
 
 DIGITS = 8  # length of the digest in a name
 

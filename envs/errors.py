@@ -1,4 +1,4 @@
-"""One-line errors about names, and the results of checks."""
+"""Names of own code, one-line errors about names, and the results of checks."""
 
 import difflib
 from collections.abc import Callable, Iterable, Sized
@@ -6,6 +6,11 @@ from traceback import walk_tb
 from typing import Any, NamedTuple
 
 own_files: set[str] = set()  # of users' code, as tracebacks name them
+
+
+def is_own(name: str) -> bool:
+    """Return whether a name names a user's own code."""
+    return ":" in name
 
 
 def in_a_line(error: BaseException) -> str:

@@ -46,11 +46,6 @@ def our_name(name: str) -> str:
     return (found[1] if found[2] == "0" else f"{found[1]}-v{found[2]}") + mark + limit
 
 
-def is_own(name: str) -> bool:
-    """Return whether a name names a user's own code."""
-    return ":" in name
-
-
 def with_time_limit(name: str, max_steps: int | None) -> str:
     """Return the name of an environment with another time limit (None: its own)."""
     return name if max_steps is None else f"{name}?max_steps={max_steps}"

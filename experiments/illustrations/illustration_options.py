@@ -9,7 +9,6 @@ import tyro
 from cbet_jax.config import LossSettings, OptimizerSettings, SettingsError, TrainSettings
 from cbet_jax.runs.directory import Checkpoint
 from cbet_jax.settings import ranges
-from envs.names import ACTIONS
 
 END = 5  # results of the chain are means over the last fifth of the episodes
 FACING = ("right", "down", "left", "up")
@@ -68,15 +67,3 @@ class RewardMapOptions:
     seed: ranges.Seed = 0  # draws the actions
     facing: str = "down"  # where the agent faces: right, down, left or up
     actions: tuple[str, ...] = ("left", "right", "forward", "pickup")  # columns of the figure
-
-    def __post_init__(self) -> None:
-        ranges.check_fields(self)
-        if self.facing not in FACING:
-            raise SettingsError(f"facing must be one of {', '.join(FACING)}, not {self.facing!r}")
-        unknown = [action for action in self.actions if action not in ACTIONS]
-        if unknown or not self.actions:
-            known, said = ", ".join(ACTIONS), " ".join(unknown) or "none"
-            raise SettingsError(f"actions must be some of {known}, not {said}")
-        if self.source is None and (self.checkpoint is not None or self.seed_index):
-            name = "seed-index" if self.checkpoint is None else "checkpoint"
-            raise SettingsError(f"--{name} needs --from RUN, the run that it belongs to")

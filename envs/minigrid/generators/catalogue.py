@@ -8,7 +8,12 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array, PRNGKeyArray
 
-from envs.errors import ImpossibleEnvironment, UnknownEnvironment, UnsupportedEnvironment
+from envs.errors import (
+    ImpossibleEnvironment,
+    UnknownEnvironment,
+    UnsupportedEnvironment,
+    is_own,
+)
 from envs.minigrid import cells as c
 from envs.minigrid.generators.crossing import crossing, gap
 from envs.minigrid.generators.door_key import door_key
@@ -19,7 +24,7 @@ from envs.minigrid.generators.obstructed_maze import one_door, quarters
 from envs.minigrid.generators.own_worlds import find_own, is_whole_world
 from envs.minigrid.generators.unlock import blocked_unlock_pickup, unlock, unlock_pickup
 from envs.minigrid.level import MAX_SIDE, Level
-from envs.names import NAMES, is_own, our_name
+from envs.names import NAMES, our_name
 
 _2D = partial(quarters, number=1, agent_room=(2, 1), num_rooms_visited=4)
 _1Q = partial(quarters, number=1, agent_room=(1, 1), num_rooms_visited=5)
@@ -108,7 +113,7 @@ def _limited(generator: Generator, limit: str) -> Generator:
     """Return the generator with a time limit, `max_steps=500`."""
     name = f"{generator.name}?{limit}"
     if not (found := _LIMIT.fullmatch(limit)):
-        raise ImpossibleEnvironment(name, "max_steps (?max_steps=N) must be in 1..9999999")
+        raise ImpossibleEnvironment(name, "after ? stands max_steps=N, with N in 1..9999999")
     max_steps = int(found[1])
 
     def advance(drafts: Any, key: PRNGKeyArray, count: int) -> tuple[Any, Level, Array]:

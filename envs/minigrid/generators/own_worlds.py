@@ -14,11 +14,10 @@ from typing import Any
 import jax
 
 from envs.check import first_problem
-from envs.errors import UnknownEnvironment, UnsupportedEnvironment, in_a_line
+from envs.errors import UnknownEnvironment, UnsupportedEnvironment, in_a_line, is_own
 from envs.minigrid.generators.generator import Generator, sample_levels
 from envs.minigrid.generators.text_levels import text_levels
 from envs.minigrid.level import MARGIN, MAX_SIDE, TASKS, Level
-from envs.names import is_own
 from envs.types import World
 
 _generators: dict[str, Generator] = {}
