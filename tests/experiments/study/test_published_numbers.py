@@ -208,9 +208,12 @@ def test_rewards_on_another_cpu():
 def test_rewards_with_forty_actors():
     wanted = {"setup": "MultiEnv, 40 actors", "frames": "50160000"}
     of = {
-        m: text(each_seed(stored("methods.csv", method=m, **wanted))) for m in ("rnd", "curiosity")
+        m: each_seed(stored("methods.csv", method=m, **wanted))
+        for m in ("ride", "rnd", "curiosity")
     }
-    said = f"after 50 million: RND {of['rnd']} (five seeds), Curiosity {of['curiosity']} (three)."
+    assert {len(seeds) for seeds in of.values()} == {5}
+    ride, rnd, curiosity = map(text, of.values())
+    said = f"after 50 million, five seeds: RIDE {ride}, RND {rnd}, Curiosity {curiosity}."
     assert said in prose(EXPLORATION)
 
 
