@@ -49,7 +49,9 @@ class HabitatPretrainOptions(TrainingOptions):
         super().__post_init__()
         check_between("worlds", self.train.worlds, 1, MOST_SIMULATORS)
         if self.distributed or (self.devices or 1) > 1:
-            raise SettingsError("simulators need one device: leave --devices out, --distributed")
+            raise SettingsError(
+                "simulators play with one device: leave --devices out, and --distributed"
+            )
 
     @property
     def settings(self) -> RunSettings:

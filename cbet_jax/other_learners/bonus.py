@@ -93,7 +93,8 @@ def bonus(
             `num_actions` is below 1.
     """
     check_between("num_actions", num_actions, 1, LARGEST_INT)
-    num_envs = operator.index(num_envs) if hasattr(num_envs, "__index__") else num_envs
+    if hasattr(num_envs, "__index__"):  # else it is refused as `worlds`
+        check_between("num_envs", num_envs := operator.index(num_envs), 1, LARGEST_INT)
     settings = settings or TrainSettings()
     with jax.ensure_compile_time_eval():  # the caller may be traced, and a file holds arrays
         method = own.loaded(method)

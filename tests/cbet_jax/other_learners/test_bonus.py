@@ -249,6 +249,8 @@ def test_a_loss_that_reads_what_update_does_not_know_is_no_number(tmp_path):
 def test_wrong_names_and_shapes_are_refused():
     with pytest.raises(SettingsError, match="cbet"):
         cbet_jax.bonus("cbett", 1, VIEW, 7)
+    with pytest.raises(SettingsError, match=r"num_envs must be in 1\.\..*, not 0"):
+        cbet_jax.bonus("cbet", 0, (7, 7, 3), 7)
     with pytest.raises(SettingsError, match=r"num_actions must be in 1\.\..*, not 0"):
         cbet_jax.bonus("cbet", 1, VIEW, 0)
     bonus = inspect.unwrap(cbet_jax.bonus)("cbet", np.int64(1), VIEW, 7)  # numpy's are numbers, too
