@@ -58,7 +58,7 @@ class TransferOptions(GridworldOptions):
 
     @property
     def settings(self) -> RunSettings:
-        """The settings but for the pre-trained policies, which `settings_from` adds."""
+        """The settings without the pre-trained policies; `settings_from` adds these."""
         return self.run_settings(self.env)
 
     def __post_init__(self) -> None:

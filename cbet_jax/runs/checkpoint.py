@@ -247,7 +247,6 @@ def read_file(
 
     Raises:
         UnreadableError: it is damaged (DamagedCheckpointError), or cannot be read now.
-        UnreadableError: the machine cannot read it now.
     """
     try:
         with open_to_read(path) as file, zipfile.ZipFile(file) as archive:

@@ -95,7 +95,7 @@ def make_world(
 
     Raises:
         UnknownEnvironment: a name is unknown.
-        UnsupportedEnvironment: rules are not MiniGrid's; your `World` fails, or has other company.
+        UnsupportedEnvironment: rules are not MiniGrid's; your `World` fails, or is not alone.
         ValueError: policies cannot see so, or there are no names, worlds or levels.
     """
     if isinstance(names, str) or not names or not all(isinstance(name, str) for name in names):

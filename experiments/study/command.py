@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
+from pathlib import Path
 
 from rich.console import Console
 
@@ -14,7 +15,7 @@ from experiments.study import plan as plans
 from experiments.study import report, results
 from experiments.study.options import RECORD, Study, StudyOptions, read, stored_study
 from experiments.study.plan import plan
-from experiments.sweeps.jobs import check
+from experiments.sweeps.jobs import Job, check
 from experiments.sweeps.plans import carry_out, fail_if_any, open_queue, show
 
 RESULTS, REPORT = "results.csv", "report.html"
@@ -34,12 +35,7 @@ def main(study: Study, arguments: Sequence[str] | None = None) -> None:
             if options.plan:
                 show(jobs, console)
                 return
-            if all(job.needs for job in jobs) and stored_study(root) is None:
-                raise holds_no("study", root / RECORD)
-            queue = open_queue(root, options)
-            if not (root / RECORD).exists():
-                create_with_record(root / RECORD, "study", asdict(options.settings))
-            failed = carry_out(root, jobs, queue, options, console)
+            failed = run(options, root, jobs, console)
         elif stored_study(root) is None:
             raise holds_no("study", root / RECORD)
         found = results.collect(root, options.settings)
@@ -49,6 +45,20 @@ def main(study: Study, arguments: Sequence[str] | None = None) -> None:
         path, *pictures = report.write(root / REPORT, f"Study: {root.name}", found, again=True)
         say(console, f"report: {path}, with {len(pictures)} picture{'s' * (len(pictures) != 1)}")
         fail_if_any(failed, jobs)
+
+
+def run(options: StudyOptions, root: Path, jobs: Sequence[Job], console: Console) -> dict[str, str]:
+    """Do all unfinished jobs, and return the names of failed ones with their reasons.
+
+    Raises:
+        RunDirectoryError: all jobs need policies, and the directory holds no study.
+    """
+    if all(job.needs for job in jobs) and stored_study(root) is None:
+        raise holds_no("study", root / RECORD)
+    queue = open_queue(root, options)
+    if not (root / RECORD).exists():
+        create_with_record(root / RECORD, "study", asdict(options.settings))
+    return carry_out(root, jobs, queue, options, console)
 
 
 def tell_left_out(options: StudyOptions, console: Console) -> None:

@@ -34,7 +34,7 @@ class LockedRoom(NamedTuple):
 
 
 class Maze(NamedTuple):
-    """The layout of one ObstructedMaze, and what is in the way."""
+    """The rooms of one ObstructedMaze, where it hides keys, and what blocks its doors."""
 
     layout: r.Layout
     locked_rooms: tuple[LockedRoom, ...]
@@ -54,8 +54,16 @@ def one_door(name: str, *, key_in_box: bool, blocked: bool) -> g.Generator:
         key_in_box: whether keys are hidden in boxes ("h").
         blocked: whether a ball is in front of each locked door ("b").
     """
-    layout, locked = r.Layout(ROOM_SIZE, rows=1, columns=2), LockedRoom((0, 0), ((RIGHT, 0),))
-    return _generator(name, Maze(layout, (locked,), ((1, 0),), (0, 0), 2, key_in_box, blocked))
+    maze = Maze(
+        layout=r.Layout(ROOM_SIZE, rows=1, columns=2),
+        locked_rooms=(LockedRoom((0, 0), ((RIGHT, 0),)),),
+        target_rooms=((1, 0),),
+        agent_room=(0, 0),
+        num_rooms_visited=2,
+        key_in_box=key_in_box,
+        blocked=blocked,
+    )
+    return _generator(name, maze)
 
 
 def quarters(
@@ -87,9 +95,16 @@ def quarters(
         )
         for side in range(number)
     )
-    layout, targets = r.Layout(ROOM_SIZE, rows=3, columns=3), CORNERS[:number]
-    obstacles = key_in_box, blocked, keys_last
-    maze = Maze(layout, locked_rooms, targets, agent_room, num_rooms_visited, *obstacles)
+    maze = Maze(
+        layout=r.Layout(ROOM_SIZE, rows=3, columns=3),
+        locked_rooms=locked_rooms,
+        target_rooms=CORNERS[:number],
+        agent_room=agent_room,
+        num_rooms_visited=num_rooms_visited,
+        key_in_box=key_in_box,
+        blocked=blocked,
+        keys_last=keys_last,
+    )
     return _generator(name, maze)
 
 

@@ -1,4 +1,4 @@
-"""What is told of the chain: the rules, the shares of places, the table, the figure."""
+"""Results of the chain: the rules, the shares of places, the table, the figure."""
 
 import csv
 import io

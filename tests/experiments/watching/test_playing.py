@@ -74,7 +74,7 @@ def test_a_network_acts_with_its_memory():
     assert actions(done) != actions([True] * 12)
 
 
-@pytest.mark.slow  # it compiles a program of its own
+@pytest.mark.slow  # it compiles another program
 def test_lava_ends_an_episode_and_final_views_are_rewarded_with_the_saved_networks():
     level = from_text("WGWGWGWG\nWG>>VRWG\nWGWGWGWG", task=REACH_GOAL, max_steps=9)
     sampled = level, jnp.array(True)
