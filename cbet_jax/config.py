@@ -291,7 +291,7 @@ class TrainSettings:
 
     @property
     def iterations(self) -> int:
-        """Iterations in the whole run."""
+        """Iterations that reach `frames`; a run ends with a whole chunk."""
         return -(-self.frames // self.iteration_frames)
 
 

@@ -71,11 +71,11 @@ def decaying_rate(settings: OptimizerSettings, frames: int, update_frames: int) 
 def rmsprop(settings: OptimizerSettings, rate: optax.Schedule) -> optax.GradientTransformation:
     """Return an optimizer that clips by global norm, then applies PyTorch's RMSProp.
 
-    RMSProp divides a gradient by what the last 1 / (1 - `rms_decay`) were. Where little is left to
-    learn, noise soon makes steps as large as gradients made before, and one large gradient a step
-    of (1 - `rms_decay`) ** -0.5 learning rates in all parameters. A longer memory keeps the steps
-    of noise small, and `largest_step` bounds the large ones, as Adafactor does (Shazeer & Stern,
-    2018, section 6).
+    RMSProp divides a gradient by the root mean square of about the last 1 / (1 - `rms_decay`) ones.
+    Where little is left to learn, noise soon makes steps as large as gradients made before, and one
+    large gradient a step of (1 - `rms_decay`) ** -0.5 learning rates in all parameters. A longer
+    memory keeps the steps of noise small, and `largest_step` bounds the large ones, as Adafactor
+    does (Shazeer & Stern, 2018, section 6).
     """
     step = [optax.scale_by_rms(settings.rms_decay, settings.rms_epsilon, 0.0, eps_in_sqrt=False)]
     if settings.largest_step is not None:

@@ -25,7 +25,7 @@ from envs.barrier import materialize
 
 WAYS = 4  # slots in a bucket
 FINGERPRINT, GENERATION, COUNT = range(3)  # the numbers in a slot
-RESET_SLOTS = 2**14  # capacity of a table with resets
+RESET_SLOTS = 2**14  # capacity of a table with resets: ample for p of 0.0005 or more
 LASTING_SLOTS = 2**18  # least capacity of a table without resets
 MAX_SLOTS = 2**26  # greatest capacity, unless the settings ask for more
 

@@ -85,7 +85,8 @@ def bonus(
         view_shape: height, width and channels of a view, whose numbers are 0 to 255.
         num_actions: actions to choose among.
         settings: how to count and to learn (None: the published values). `frames` decides how
-            large count tables are, `auxiliary.episode_views` how many views NGU and RE3 keep.
+            large count tables are (`count`, with the default 50 million: 768 MiB; give yours),
+            `auxiliary.episode_views` how many views NGU and RE3 keep.
         optimizer: of the method's networks (None: the package's, at a constant rate).
 
     Raises:

@@ -61,6 +61,9 @@ class RunDirectory:
         self._lock = self.root / ".lock"
         self._handle = -1  # of the locked directory
 
+    def __repr__(self) -> str:
+        return f"RunDirectory({str(self.root)!r})"
+
     def create(self, settings: RunSettings) -> None:
         """Make the directory and write the configuration.
 

@@ -58,6 +58,11 @@ class Policy:
         self._form_for = cache(lambda agents: _form(agent.initial_state(agents)))
         self._outputs = jax.jit(partial(_outputs, agent))
         self._act = jax.jit(partial(_act, agent))
+        self._evaluator = cache(lambda world: make_evaluator(world, agent))  # compiled once
+
+    def __repr__(self) -> str:
+        names = ", ".join(self.settings.environments)
+        return f"Policy({self.settings.train.method} in {names}, {self.frames:,} frames)"
 
     def __call__(
         self, view: ViewOrViews, state: RecurrentState, key: PRNGKeyArray, first: First = False
@@ -97,7 +102,7 @@ class Policy:
             raise ValueError(f"make a world for each of {', '.join(world.environments)}")
         if why := not_shown(self.settings, world):
             raise ValueError(f"the policy {why}")
-        play, keys = make_evaluator(world, self._agent), jax.random.split(key)
+        play, keys = self._evaluator(world), jax.random.split(key)
         with _fitting(world.policy_view_shape):
             played = play(jax.tree.map(lambda leaf: leaf[None], self.params), *keys)
         return jax.tree.map(lambda leaf: leaf[0], played)

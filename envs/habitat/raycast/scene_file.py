@@ -101,7 +101,7 @@ def _colors(mesh: trimesh.Trimesh, faces: np.ndarray) -> np.ndarray:
         textured = getattr(visual, "uv", None) is not None and _image(mesh)[0] is not None
         color = (255, 255, 255) if textured else getattr(material, "main_color", _GREY)
     colors = np.broadcast_to(_as_bytes(color)[:3], (*faces.shape, 3))
-    of_vertices: Any = mesh.vertex_attributes.get("color")
+    of_vertices: Any = getattr(visual, "vertex_attributes", {}).get("color")
     if of_vertices is not None and len(of_vertices) == len(mesh.vertices):
         colors = colors * (_as_bytes(of_vertices)[:, :3][faces] / 255.0)
     return colors.astype(np.uint8)

@@ -12,6 +12,7 @@ from cbet_jax.runs.directory import RunDirectory, RunDirectoryError, create_with
 def test_a_run_that_has_not_begun_is_discarded_with_its_copies_of_code(tmp_path):
     directory = RunDirectory(tmp_path / "run")
     directory.create(RunSettings())
+    assert repr(directory) == f"RunDirectory('{tmp_path}/run')"
     directory.keep_code(b"method", [b"world", b"other world"])
     assert len(list(directory.root.iterdir())) == 4
     directory.discard()

@@ -186,11 +186,28 @@ def test_the_policy_is_what_the_program_learns(tmp_path, monkeypatch):
     np.testing.assert_array_equal(played.actions.sum(-1), played.length)
     assert played.length.shape == (3,)
     assert played.length.max() <= WORLD.max_steps
+    assert repr(policy) == f"Policy(cbet in corridor, {policy.frames} frames)"
     both = make_world(["Unlock", "LavaGapS5"], 3, explore=False)
     with pytest.raises(ValueError, match="make a world for each of Unlock, LavaGapS5"):
         policy.evaluate(both, jax.random.key(0))
     with pytest.raises(ValueError, match="other views than 9x9x3"):
         policy.evaluate(make_world(["Unlock"], 3, explore=False, view_size=9), jax.random.key(0))
+
+
+def test_a_world_is_compiled_for_its_first_evaluation_only():
+    policy = cbet_jax.train_policy(LEARNING, WORLD, chunk=CHUNK)
+    world, traced = corridor(3), []
+
+    def init(key):
+        traced.append(key)
+        return world.init(key)
+
+    counted = replace(world, init=init)
+    first = policy.evaluate(counted, jax.random.key(0))
+    times = len(traced)
+    again = policy.evaluate(counted, jax.random.key(0))
+    assert len(traced) == times > 0
+    jax.tree.map(np.testing.assert_array_equal, first, again)
 
 
 def test_it_stops_when_told_to():

@@ -47,6 +47,18 @@ def test_textures_are_the_right_way_up(tmp_path, name, mode) -> None:
     assert four_corners(read(tmp_path / name)) == expected
 
 
+def test_colours_of_vertices_multiply_the_materials(tmp_path) -> None:
+    mesh = trimesh.Trimesh(SQUARE, FACES, process=False)
+    material = trimesh.visual.material.PBRMaterial(baseColorFactor=(200, 100, 50, 255))
+    mesh.visual = trimesh.visual.TextureVisuals(material=material)
+    white, black = (255, 255, 255, 255), (0, 0, 0, 255)
+    mesh.visual.vertex_attributes["color"] = np.array([white, white, black, black], np.uint8)
+    mesh.export(tmp_path / "scene.glb")
+    surface = read(tmp_path / "scene.glb")
+    lit = np.isin(surface.faces, [0, 1])[..., None]
+    np.testing.assert_array_equal(surface.colors, np.where(lit, (200, 100, 50), 0))
+
+
 def test_textures_repeat(tmp_path) -> None:
     shifted = textured_square(((-2, 1), (-1, 1), (-1, 2), (-2, 2)))
     shifted.export(tmp_path / "scene.glb")
