@@ -1,6 +1,7 @@
 """Environments of other libraries as worlds: ends, resets, views, and counts."""
 
 from types import SimpleNamespace
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -199,3 +200,43 @@ def test_actions_must_be_discrete(monkeypatch):
     monkeypatch.setattr(Walk, "action_space", lambda walk, params: SimpleNamespace(n=2.5))
     with pytest.raises(TypeError, match="'float' object cannot be interpreted as an integer"):
         from_gymnax(Walk(), PARAMS, 1)
+
+
+class Timestep(NamedTuple):
+    """One of a walk to the right, with navix's interface; the third place ends the episode."""
+
+    observation: Any
+    reward: Any
+    info: tuple[()] = ()
+
+    def is_termination(self):
+        return self.observation[0] == 3
+
+    def is_truncation(self):
+        return jnp.zeros((), bool)
+
+
+class NavixWalk:
+    """An environment with navix's interface, whose last step is paid the action."""
+
+    action_set, max_steps, observation_space = (None, None), 9, None
+
+    def replace(self, *, disable_autoreset):
+        assert disable_autoreset
+        return self
+
+    def reset(self, key):
+        del key
+        return Timestep(jnp.zeros(1, jnp.uint8), jnp.zeros(()))
+
+    def step(self, timestep, action):
+        place = timestep.observation + jnp.uint8(1)
+        return Timestep(place, jnp.where(place[0] == 3, action, 0).astype(jnp.float32))
+
+
+def test_an_end_without_a_reward_is_no_success_in_navix():
+    first, steps = played(from_navix(NavixWalk(), 2).with_final_views(), [1, 1, 1, 0, 0, 0])
+    np.testing.assert_array_equal(np.flatnonzero(steps.terminated[:, 0]), [2, 5])
+    np.testing.assert_array_equal(np.flatnonzero(steps.success[:, 0]), [2])
+    np.testing.assert_array_equal(steps.final_view[:, 1, 0, 0, 0], [1, 2, 3, 1, 2, 3])
+    np.testing.assert_array_equal(steps.view[[2, 5]], [first.view, first.view])

@@ -219,3 +219,11 @@ def test_nothing_is_played_of_a_world_of_the_wrong_shape():
     checks = list(check_world(changed(reward=lambda seen: seen.length)))
     assert [check.name for check in checks] == NAMES
     assert all(check.skipped == "shapes and types must be right first" for check in checks[2:])
+
+
+def test_a_refresh_that_returns_another_type_than_init_is_named():
+    world = replace(CORRIDOR, refresh=lambda state: (state[0], state[1] * 1.0))
+    problems = {check.name: check.problem for check in check_world(world) if check.problem}
+    assert problems.keys() == {"shapes and types"}
+    said = "the state that refresh returns differs from init's: state[1] is float32[3], not int32"
+    assert said in problems["shapes and types"]

@@ -172,7 +172,7 @@ class Simulator:
         assert self.asset.suffix != ".ply", "no such scene"
         assert backend.navmesh_settings.defaults
         self.opened.append(self.asset)
-        self.navigation = backend.navmesh_settings
+        self.navigation, self.slides = backend.navmesh_settings, backend.allow_sliding
         self.agents = [Agent(config) for config in configuration.agents]
         share = {"tiny": 0.05, "sideways": 1.0 if self.up == [0, 0, 1] else 0.2, "tower": 0.9}
         self.pathfinder = PathFinder("unwalkable" not in self.asset.name)

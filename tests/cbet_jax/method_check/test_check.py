@@ -19,6 +19,7 @@ from cbet_jax.method_check.check import (
     refuse_misfit,
 )
 from cbet_jax.method_check.contract import FURTHER
+from cbet_jax.method_check.walk import STEPS, make_trajectory, random_walk
 from envs.minigrid import make_world
 from tests.support.families import others_slow
 from tests.support.own_method import own_method
@@ -319,3 +320,31 @@ def test_logits_are_of_the_actions_of_the_world(tmp_path):
     with own_method(tmp_path, SURPRISE) as path:
         settings = TrainSettings(method=own.load(f"{path}:make"))
         refuse_misfit(settings, world.init, world.num_actions)
+
+
+def _next_place(params, played):
+    places = played.view[1:, :, 0, 0, 0].astype(jnp.float32)
+    return jnp.concatenate([places[1:], places[-1:]])
+
+
+def test_a_reward_that_looks_a_single_step_ahead_is_found(check):
+    assert check({"coefficient": 1.0, "reward": _next_place}).keys() == {"no look ahead"}
+
+
+def _until_the_second_rollout(params, memory, key, experience):
+    memory = memory + 1
+    return memory, 1 / (STEPS + 1 - memory)
+
+
+def test_a_number_that_is_not_finite_until_a_second_rollout_is_found(check):
+    found = check({**REMEMBERS, "observe": _until_the_second_rollout})
+    assert found.keys() == {"finite"}
+    assert "must be finite, but is not in a second rollout" in found["finite"]
+
+
+def test_an_episode_that_ends_or_succeeds_begins_anew_as_in_a_rollout():
+    walk = random_walk(0)
+    first = make_trajectory(walk, ()).first
+    ended = walk.steps.terminated | walk.steps.truncated | walk.steps.success
+    np.testing.assert_array_equal(first, np.concatenate([np.zeros_like(ended[:1]), ended]))
+    assert ended.sum() == 3

@@ -81,3 +81,14 @@ def test_lstm_parameters_are_drawn_as_pytorch_draws_them(params):
     assert 0.9 * bound < largest <= bound
     policy = np.asarray(params["params"]["policy"]["kernel"])
     np.testing.assert_allclose(policy.T @ policy, np.eye(7), atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("layer", "gain"),
+    [("convolution_0", 2), ("dense_0", 2), ("dense_1", 2), ("policy", 1), ("value", 1)],
+)
+def test_layers_are_orthogonal_and_twice_as_large_before_a_nonlinearity(params, layer, gain):
+    """Squared, as the published code's: sqrt(2) before a ReLU or an ELU, 1 at the end."""
+    kernel = np.asarray(params["params"][layer]["kernel"])
+    kernel = kernel.T if kernel.shape[0] > kernel.shape[1] else kernel
+    np.testing.assert_allclose(kernel @ kernel.T, gain * np.eye(len(kernel)), atol=1e-5)

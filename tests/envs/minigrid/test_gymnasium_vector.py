@@ -12,6 +12,8 @@ from gymnasium.wrappers.vector import RecordEpisodeStatistics
 
 import envs.minigrid
 from envs.minigrid import rules
+from envs.minigrid.generators.text_levels import text_levels
+from envs.minigrid.gymnasium_vector import GridworldVectorEnv
 from tests.envs.minigrid.solving.planner import plan
 from tests.support import minigrid_reference
 from tests.support.families import others_slow
@@ -295,3 +297,14 @@ def test_environments_that_are_not_reset_keep_what_they_did():
     assert info["interactions"][0] > 0
     _, after = vector.reset(options={"reset_mask": np.arange(ENVS) > 0})
     assert after["interactions"].tolist() == [info["interactions"][0], 0, 0, 0]
+
+
+def test_while_exploring_a_success_ends_no_episode():
+    corridor = text_levels("corridor", ["WGWGWGWG\nWG>>GGWG\nWGWGWGWG"])
+    options = dict(panorama=False, render_mode=None, arrays="numpy")
+    vector = GridworldVectorEnv(corridor, 1, explore=True, autoreset_mode="NextStep", **options)
+    vector.reset(seed=0)
+    _, reward, terminated, truncated, info = vector.step(np.array([rules.FORWARD]))
+    assert reward[0] > 0
+    assert info["success"][0]
+    assert not np.any([terminated, truncated])

@@ -187,3 +187,27 @@ def test_only_exploration_goes_on_after_success(explore):
     _, _, _, done, info = step(jax.random.key(0), state, rules.FORWARD)
     assert info["success"]
     assert done == info["terminated"] == (not explore)
+
+
+def test_what_follows_a_time_out_counts_in_gymnax_1_0_and_nothing_follows_a_goal():
+    environment = envs.minigrid.gymnax_env("LavaGapS5", api="1.0")
+    text = "WGWGWGWG\nWG>>GGWG\nWGWGWGWG"
+    state = rules.start(from_text(text, task=REACH_GOAL, max_steps=1))
+    step = jax.jit(environment.step_env)
+    for action, discount in ((rules.LEFT, 1.0), (rules.FORWARD, 0.0)):
+        _, _, _, terminated, truncated, info = step(jax.random.key(0), state, action)
+        assert info["discount"] == 1.0 - terminated == discount
+        assert terminated != truncated
+
+
+def test_episodes_begin_in_each_of_the_levels_given():
+    environment = envs.minigrid.gymnax_env("LavaGapS5")
+    reset = jax.jit(jax.vmap(environment.reset, (0, None)), compiler_options=QUICKLY)
+    _, states = reset(jax.random.split(jax.random.key(0), 50), corridors())
+    assert len(np.unique(states.level.agent_direction)) == len(CORRIDORS)
+
+
+def test_pictures_have_larger_numbers_than_codes():
+    rgb = envs.minigrid.gymnax_env("LavaGapS5", view="rgb").observation_space()
+    assert (rgb.high, rgb.shape) == (255, (56, 56, 3))
+    assert envs.minigrid.gymnax_env("LavaGapS5", view="full").observation_space().high == 10

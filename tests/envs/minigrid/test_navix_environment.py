@@ -164,3 +164,16 @@ def test_a_state_is_drawn(played):
     picture = envs.minigrid.rgb(state, tile_size=8)
     assert picture.shape == (height * 8, width * 8, 3)
     assert picture.dtype == np.uint8
+
+
+def test_the_time_limit_asked_for_holds_and_exploration_goes_on_after_success():
+    env = envs.minigrid.make("LavaGapS5", explore=True, max_steps=7)
+    timestep = env.reset(jax.random.key(0))
+    world = timestep.state.world
+    before_goal = {"agent_position": jnp.array([2, 3]), "agent_direction": jnp.int32(0)}
+    world = world._replace(level=world.level._replace(**before_goal))
+    timestep = timestep.replace(state=timestep.state.replace(world=world))
+    after = env.step(timestep, rules.FORWARD)
+    assert after.state.outcome.success
+    assert after.reward == pytest.approx(1 - 0.9 / 7)
+    assert after.is_transition()

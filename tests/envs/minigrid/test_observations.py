@@ -4,6 +4,7 @@ import inspect
 
 import gymnasium
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from minigrid.wrappers import (
@@ -14,10 +15,12 @@ from minigrid.wrappers import (
 )
 
 from envs.errors import UnsupportedEnvironment
+from envs.minigrid import cells as c
 from envs.minigrid.generators import find
-from envs.minigrid.level import enlarge
+from envs.minigrid.level import NO_TASK, UP, enlarge, make_level
 from envs.minigrid.observations import observer_of
 from envs.minigrid.rules import State, start
+from envs.minigrid.views import look_around_batch
 from tests.support.families import others_slow
 from tests.support.minigrid_reference import make, rebuild
 from tests.support.play import exports_of, levels_of, play
@@ -119,3 +122,15 @@ def test_views_without_meaning_are_refused_in_a_line(options, line):
     unchecked = inspect.unwrap(observer_of)  # only tests check the types
     with pytest.raises(ValueError, match=line):
         unchecked([find("Unlock")], **options)
+
+
+@pytest.mark.parametrize("size", [7, 19])
+def test_sight_that_comes_through_a_gap_at_one_side_crosses_the_whole_view(size):
+    """The agent looks up. A wall with a gap at its left end is between it and an empty row."""
+    middle, grid = size // 2 + 1, np.full((5, size + 2), c.WALL, np.uint8)
+    grid[1, 1:-1] = grid[2, 1] = grid[3, 1 : middle + 1] = c.EMPTY
+    agent = jnp.array([middle, 3])
+    level = make_level(jnp.asarray(grid), agent, UP, task=NO_TASK, max_steps=1)
+    states = jax.tree.map(lambda leaf: leaf[None], start(level))
+    seen = jax.jit(look_around_batch, static_argnums=1)(states, size)
+    assert (np.asarray(seen)[UP, :, -3, 0] == c.EMPTY).all()

@@ -133,6 +133,15 @@ def test_the_agent_has_the_size_asked_for_and_the_same_camera(module, scene) -> 
             simulator.teleport(Pose((2 + 1.1 * radius, 0.1, 0.0), 0.0))
 
 
+def test_cameras_and_steps_are_the_published_ones_and_the_agent_slides(simulator) -> None:
+    assert behind().slides
+    walker, compass = (agent.config for agent in behind().agents)
+    for camera in (*walker.sensor_specifications, *compass.sensor_specifications):
+        assert (camera.hfov, camera.resolution) == (79.0, [64, 64])
+    amounts = {name: each.actuation.amount for name, each in walker.action_space.items()}
+    assert amounts == {"move_forward": 0.25, "turn_left": 10.0, "turn_right": 10.0}
+
+
 def test_says_so_where_nobody_can_walk(module, scene) -> None:
     unwalkable = Path(scene).with_name("unwalkable.glb")
     unwalkable.write_bytes(Path(scene).read_bytes())

@@ -155,3 +155,27 @@ def test_puts_the_agent_on_the_floor_nearby_or_says_where_it_is() -> None:
         snap(floor, (5.0, 0.0, 0.0))
     with pytest.raises(SimulatorError, match="is not on the walkable floor"):
         snap(floor, (1.0, 2.0, 0.0))
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "is_one"), [(0.0, 0.18, False), (0.0, 0.22, True), (1.4, 1.45, True)]
+)
+def test_the_published_agent_steps_over_a_fifth_of_a_metre_and_is_a_metre_and_a_half_tall(
+    low, high, is_one
+) -> None:
+    floor = floor_of(room(), box(((-0.5, low, -0.5), (0.5, high, 0.5)))).area
+    assert shapely.contains_xy(floor, 0.0, 0.0) == (not is_one)
+
+
+def test_floors_that_differ_by_less_than_a_step_are_one() -> None:
+    lower, higher = box(((-2, -0.2, -2), (0, 0, 2))), box(((0, -0.2, -2), (2, 0.1, 2)))
+    floor = floor_of(lower, higher).area
+    assert shapely.contains_xy(floor, (-1.0, 1.0), 0.0).all()
+
+
+@pytest.mark.parametrize("height", [-0.21, 0.21])
+def test_a_place_more_than_a_step_above_or_below_the_floor_is_not_on_it(height) -> None:
+    floor = floor_of(room())
+    assert snap(floor, (1.0, 0.9 * height, -0.5)) == (1.0, 0.0, -0.5)
+    with pytest.raises(SimulatorError, match="is not on the walkable floor"):
+        snap(floor, (1.0, height, -0.5))

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import trimesh
+from shapely import contains_xy
 
 from envs.habitat.raycast.simulator import Raycast, open_scene
 from envs.habitat.simulator import (
@@ -197,3 +198,17 @@ def test_views_that_were_kept_are_the_views_from_there(simulator, monkeypatch) -
         again = simulator.teleport(observation.pose)
         np.testing.assert_array_equal(again.view, observation.view)
         np.testing.assert_array_equal(again.panorama, observation.panorama)
+
+
+def test_the_maps_cells_are_asked_at_their_middles(simulator) -> None:
+    drawn = simulator.floor_map(0.4)
+    rows, columns = np.indices(drawn.walkable.shape)
+    x, z = (drawn.corner[axis] + 0.4 * (each + 0.5) for axis, each in enumerate((columns, rows)))
+    np.testing.assert_array_equal(drawn.walkable, contains_xy(simulator.floor.area, x, z))
+
+
+def test_rays_that_hit_nothing_have_a_colour_of_their_own(simulator) -> None:
+    """Neither that of a surface without a texture nor black."""
+    up = np.array([[0.0, 1.0, 0.0]], np.float32)
+    (color,) = simulator._renderer.colors(up, up).tolist()  # from 1 m above the floor
+    assert color == [110, 150, 200]

@@ -16,7 +16,9 @@ from scipy.stats import chi2_contingency
 
 from envs.minigrid import cells as c
 from envs.minigrid.export import Export
-from envs.minigrid.generators import GENERATORS
+from envs.minigrid.generators import GENERATORS, obstructed_maze
+from envs.minigrid.generators.catalogue import SINGLES
+from envs.minigrid.level import MARGIN
 from tests.support import minigrid_reference
 from tests.support.families import ONE_PER_FAMILY, others_slow
 from tests.support.play import exports, levels_of
@@ -44,6 +46,49 @@ def test_the_comparison_tells_a_wrong_distribution():
     theirs = [features(level) for level in minigrid_levels(env, "reach the goal", 300)]
     values = p_values(ours, theirs)
     assert min(values.values()) < LEVEL / len(values)
+
+
+def test_lava_is_in_the_environments_that_are_named_after_it():
+    deadly = {name for name, generator in GENERATORS.items() if generator.deadly}
+    assert deadly == {name for name in GENERATORS if name.startswith("Lava")}
+
+
+def test_the_colours_of_a_box_and_of_a_key_are_drawn_apart():
+    levels = jax.device_get(levels_of("UnlockPickup", KEY, 200))
+    keys = levels.cells.max((1, 2), where=levels.cells >> 3 == c.KIND_KEY, initial=0) & 7
+    assert len({*zip(keys.tolist(), (levels.target & 7).tolist(), strict=True)}) > 25  # of 36
+
+
+def test_the_ball_of_a_maze_of_one_quarter_is_in_its_upper_right_room():
+    levels = jax.device_get(levels_of("ObstructedMaze-2Dlhb", KEY, 100))
+    _, y, x = np.nonzero(levels.cells == levels.target[:, None, None])
+    assert len(x) == 100
+    assert (x - MARGIN > 10).all()
+    assert (y - MARGIN < 5).all()
+
+
+@pytest.fixture
+def maze_of(monkeypatch):
+    """Return what a maze is sampled from."""
+    mazes, generator = [], GENERATORS["ObstructedMaze-Full"]
+    keep = lambda name, maze: mazes.append(maze) or generator  # noqa: E731
+    monkeypatch.setattr(obstructed_maze, "_generator", keep)
+    return lambda name: SINGLES[name](name) and mazes[-1]
+
+
+@pytest.mark.parametrize("name", [name for name in SINGLES if name.startswith("Obstructed")])
+def test_a_maze_begins_in_minigrids_room_and_hides_and_blocks_as_it_does(name, maze_of):
+    maze, env = maze_of(name), minigrid_reference.make(name)
+    assert maze.agent_room == getattr(env, "agent_room", (0, 0))
+    assert (maze.key_in_box, maze.blocked) == (env.key_in_box, env.blocked)
+    assert maze.keys_last == name.endswith("-v1")
+
+
+def test_the_locked_doors_of_a_full_maze_have_all_six_colours(maze_of):
+    """Those before and after that of the door to their room, as in MiniGrid."""
+    rooms = maze_of("ObstructedMaze-Full").locked_rooms
+    colors = [[color for _, color in room.doors] for room in rooms]
+    assert colors == [[5, 1], [0, 2], [1, 3], [2, 4]]
 
 
 KEY = jax.random.key(2)

@@ -1,5 +1,7 @@
 """Sampling MultiRoom's levels: in batches, in small steps, with bounded work."""
 
+import itertools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,10 +12,10 @@ from envs.errors import ImpossibleEnvironment
 from envs.minigrid import cells as c
 from envs.minigrid.generators import GENERATORS, find, room_chains, sample_levels
 from envs.minigrid.generators.room_chains import randint_below
-from envs.minigrid.level import DIRECTIONS
+from envs.minigrid.level import DIRECTIONS, unpack_position
 from tests.envs.minigrid.solving.planner import plan
 from tests.support.families import slow
-from tests.support.play import exports
+from tests.support.play import exports, levels_of
 
 
 def test_drafts_continue_where_the_last_call_left_them(monkeypatch):
@@ -74,3 +76,12 @@ def test_hopeless_sizes_are_refused_after_a_try_and_hard_ones_are_not():
         find("MultiRoom-N20-S10")
     assert "\n" not in str(caught.value)
     assert find("MultiRoom-N20-S4").max_steps == 400
+
+
+def test_the_noisy_ball_and_the_agent_are_anywhere_in_the_first_room_apart():
+    """Of four cells: their places are drawn one after the other, and so are the ball's colours."""
+    levels = levels_of("MultiRoomNoisyTV-N7-S4", jax.random.key(0), 100)
+    x, y = unpack_position(levels.noisy_ball)
+    away = np.stack([x, y], axis=1) - levels.agent_position
+    assert {*map(tuple, away.tolist())} == {*itertools.product((-1, 0, 1), repeat=2)} - {(0, 0)}
+    assert len(np.unique(levels.seed)) == 100

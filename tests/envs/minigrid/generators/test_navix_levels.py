@@ -1,6 +1,7 @@
 """Levels of navix's environments, beside what navix itself shows."""
 
 from functools import cache, partial
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import jax
@@ -9,10 +10,12 @@ import numpy as np
 import pytest
 
 import envs.minigrid
+from envs.minigrid import cells as c
 from envs.minigrid import rules
 from envs.minigrid.export import export
 from envs.minigrid.generators import find, sample_levels
-from envs.minigrid.level import enlarge
+from envs.minigrid.generators.generator import empty_room
+from envs.minigrid.level import PICK_UP, enlarge
 from tests.envs.minigrid.solving.planner import plan
 from tests.support.families import others_slow
 from tests.support.play import CANVAS, QUICKLY, exports
@@ -21,6 +24,7 @@ navix = pytest.importorskip("navix")
 
 from navix.environments.key_corridor import _UNOPENABLE  # noqa: E402
 
+from envs.minigrid.generators import navix_levels  # noqa: E402
 from envs.minigrid.generators.navix_levels import TASKS, to_level  # noqa: E402
 
 REGISTERED = sorted(name for name in navix.registry() if name.startswith("Navix-"))
@@ -208,3 +212,17 @@ def test_gymnasiums_and_navixs_interfaces_play_them():
     assert timestep.is_termination()
     assert ended.all()
     assert reward == pytest.approx([float(timestep.reward)] * 2) == [1 - 0.9 * 5 / 100] * 2
+
+
+@pytest.mark.parametrize(("beside", "playable"), [(c.EMPTY, True), (c.ball(c.RED), False)])
+def test_a_level_may_not_be_played_if_two_objects_look_like_the_one_to_pick_up(
+    beside, playable, monkeypatch
+):
+    grid = empty_room(3, 5).at[1, 2].set(c.ball(c.RED)).at[1, 3].set(beside)
+    monkeypatch.setattr(navix_levels, "_grid", lambda state: grid)
+    wanted = SimpleNamespace(position=jnp.array([1, 2]))
+    player = SimpleNamespace(position=jnp.array([1, 1]), direction=jnp.int32(0))
+    state = SimpleNamespace(mission=[wanted], get_player=lambda: player)
+    level, ok = to_level(state, PICK_UP, 9)
+    assert level.target == c.ball(c.RED)
+    assert ok == playable
