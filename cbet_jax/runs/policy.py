@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ from cbet_jax.settings.ranges import check_between
 from cbet_jax.types import Metrics, RecurrentState
 from envs.types import World
 
+MOST_WORLDS = 16  # whose compiled evaluations a policy keeps
 NO_VIEW = (0, 0, 0)  # only `Agent.init` reads the shape of a view: saved parameters need none
 
 #: takes the frames played so far, and each metric's mean over the chunk (NaN: no data); returns
@@ -58,7 +59,7 @@ class Policy:
         self._form_for = cache(lambda agents: _form(agent.initial_state(agents)))
         self._outputs = jax.jit(partial(_outputs, agent))
         self._act = jax.jit(partial(_act, agent))
-        self._evaluator = cache(lambda world: make_evaluator(world, agent))  # compiled once
+        self._evaluator = lru_cache(MOST_WORLDS)(lambda world: make_evaluator(world, agent))
 
     def __repr__(self) -> str:
         names = ", ".join(self.settings.environments)
