@@ -84,7 +84,7 @@ def _evaluate(
     agent: Agent, world: World, params: AgentParams, beginning: Any, action_key: PRNGKeyArray
 ) -> tuple[Episodes, Bool[Array, " N"]]:
     """Return the episodes, and which have ended: all, if the world keeps its time limit."""
-    actor = begin_actor(agent, world, *world.init(beginning))
+    actor = begin_actor(agent, world, beginning)
     never = jnp.zeros(world.num_worlds, bool)
     unchosen = jnp.zeros((world.num_worlds, world.num_actions), jnp.int32)
     start = _Play(actor, actor.world.episodes, unchosen, never, action_key, jnp.int32(0))

@@ -81,11 +81,12 @@ def actor_critic_loss(
         backward = negative_entropy - (jnp.exp(log_policy) * log_prior).sum(-1)
         divergence = _kl(log_prior, log_policy) if settings.forward_kl else backward
     regularizer = divergence if settings.relative_entropy else negative_entropy
-    terms = [sequence_mean(each) for each in (policy, squared_error, regularizer)]
+    means = (sequence_mean(each) for each in (policy, squared_error, regularizer))
+    policy, value, regularizer = means
     return ActorCriticLoss(
-        total=terms[0] + settings.value_weight * terms[1] + settings.entropy_weight * terms[2],
-        policy=terms[0],
-        value=terms[1],
+        total=policy + settings.value_weight * value + settings.entropy_weight * regularizer,
+        policy=policy,
+        value=value,
         entropy=sequence_mean(negative_entropy),
         divergence=sequence_mean(divergence),
         rho=jnp.exp(log_rho).mean(),

@@ -11,12 +11,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
-from jaxtyping import Array, Key
+from jaxtyping import Array, Key, PRNGKeyArray
 
 from cbet_jax import sharding
 from cbet_jax.agent import Agent
 from cbet_jax.config import TrainSettings
-from cbet_jax.settings.swept import differing, with_numbers
+from cbet_jax.settings.swept import differing
 from cbet_jax.sharding import SEEDS, compiler_options
 from cbet_jax.train import Trainer, TrainState, init, iterate, make_trainer
 from cbet_jax.types import Metrics, SameType, unchanged
@@ -73,12 +73,19 @@ def make_program(
     of_each_agent = jax.tree.map(lambda column: np.repeat(column, seeds), differing(several))
 
     def begin(keys: Key[Array, " seeds"]) -> TrainState:
-        each = partial(_map_agents, _of_agent(trainer, init), in_row, at_once)
+        def begin_one(agent: tuple[TrainSettings, PRNGKeyArray]) -> TrainState:
+            numbers, key = agent
+            return init(trainer.with_numbers(numbers), key)
+
+        each = partial(_map_agents, begin_one, in_row, at_once)
         return sharding.over_seeds(mesh, each)((of_each_agent, keys))
 
     def advance(state: TrainState) -> tuple[TrainState, Metrics]:
-        chunk = _of_agent(trainer, partial(_chunk, iterations_per_chunk))
-        each = partial(_update_agents, chunk, in_row, at_once)
+        def advance_one(agent: tuple[TrainSettings, TrainState]) -> tuple[TrainState, Metrics]:
+            numbers, state = agent
+            return _chunk(iterations_per_chunk, trainer.with_numbers(numbers), state)
+
+        each = partial(_update_agents, advance_one, in_row, at_once)
         state, metrics = sharding.over_seeds(mesh, each)((of_each_agent, state))
         return state, {name: values.T for name, values in metrics.items()}
 
@@ -108,24 +115,8 @@ def seed_keys(seeds: int, first_seed: int = 0) -> Key[Array, " seeds"]:
     return jax.vmap(jax.random.key)(np.arange(first_seed, first_seed + seeds, dtype=np.uint32))
 
 
-def _of_agent[X, Y](
-    trainer: Trainer, function: Callable[[Trainer, X], Y]
-) -> Callable[[tuple[TrainSettings, X]], Y]:
-    """Return `function` of one agent's trainer, as a function of the numbers in its settings."""
-
-    def of_one(inputs: tuple[TrainSettings, X]) -> Y:
-        numbers, argument = inputs
-        settings = with_numbers(trainer.settings, numbers)
-        return function(trainer._replace(settings=settings), argument)
-
-    return of_one
-
-
 def _chunk(iterations: int, trainer: Trainer, state: TrainState) -> tuple[TrainState, Metrics]:
-    def iterate_once(state: TrainState, _: None) -> tuple[TrainState, Metrics]:
-        return iterate(trainer, state)
-
-    return jax.lax.scan(iterate_once, state, length=iterations)
+    return jax.lax.scan(lambda state, _: iterate(trainer, state), state, length=iterations)
 
 
 def _map_agents[X, Y](function: Callable[[X], Y], agents: int, at_once: int, tree: X) -> Y:

@@ -32,17 +32,16 @@ class Played(NamedTuple):
     episodes: CurrentEpisodes  # episode of each step, arrays [T, N]
 
 
-def begin_actor(agent: Agent, world: World, world_state: ArrayTree, step: Step) -> ActorState:
+def begin_actor(agent: Agent, world: World, beginning: Any) -> ActorState:
     """Return actors at the first moment of their first episode.
 
     Args:
         agent: acts.
         world: the worlds.
-        world_state: first state of the worlds, from `world.init`.
-        step: their first step, likewise.
+        beginning: what `world.init` takes: a key, or levels.
     """
     first = jnp.ones(world.num_worlds, bool)
-    return ActorState(world_state, step, first, agent.initial_state(world.num_worlds))
+    return ActorState(*world.init(beginning), first, agent.initial_state(world.num_worlds))
 
 
 def rollout(

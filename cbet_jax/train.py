@@ -53,6 +53,10 @@ class Trainer(NamedTuple):
         """The optimizers that the settings describe."""
         return make_optimizers(self.settings)
 
+    def with_numbers(self, numbers: TrainSettings) -> "Trainer":
+        """Return the trainer of an agent whose settings have these numbers, if not None."""
+        return self._replace(settings=with_numbers(self.settings, numbers))
+
 
 def make_trainer(
     settings: TrainSettings, world: World, agent: Agent | None = None, mesh: Mesh | None = None
@@ -86,10 +90,9 @@ def make_trainer(
 def init(trainer: Trainer, key: PRNGKeyArray) -> TrainState:
     """Return the state of one seed before its first step."""
     agent_key, world_key, memory_key, train_key = jax.random.split(key, 4)
-    world_state, step = trainer.world.init(world_key)
-    auxiliary, memory = trainer.intrinsic.init(memory_key, step)
+    actor = begin_actor(trainer.agent, trainer.world, world_key)
+    auxiliary, memory = trainer.intrinsic.init(memory_key, actor.step)
     learner = begin_learner(trainer.agent.init(agent_key), auxiliary, trainer.optimizers)
-    actor = begin_actor(trainer.agent, trainer.world, world_state, step)
     actor, memory = trainer.parallel.constrain((actor, memory))
     return TrainState(learner, actor, memory, train_key, jnp.zeros((), jnp.int32))
 
@@ -147,7 +150,7 @@ def learn(
     def learn_each(
         learner: LearnerState, batches: Trajectory, numbers: TrainSettings
     ) -> tuple[LearnerState, Metrics]:
-        here = trainer._replace(settings=with_numbers(trainer.settings, numbers))
+        here = trainer.with_numbers(numbers)
 
         def learn_once(learner: LearnerState, batch: Trajectory) -> tuple[LearnerState, Metrics]:
             parts = here.agent, here.intrinsic, here.optimizers, here.settings

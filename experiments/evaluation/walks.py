@@ -57,7 +57,7 @@ def make_walker(world: World, agent: Agent, steps: int) -> Walker:
     def walk(
         params: AgentParams, world_key: PRNGKeyArray, action_key: PRNGKeyArray
     ) -> Float[Array, "moments N 2"]:
-        actor = begin_actor(agent, world, *world.init(world_key))
+        actor = begin_actor(agent, world, world_key)
         params = agent.precompute(params, actor.step.policy_view)
         carry = actor, jnp.zeros(world.num_worlds, bool)
         keys = jax.random.split(action_key, steps)

@@ -77,9 +77,8 @@ def _learn(
     optimizers = make_optimizers(settings)
     world_key, memory_key, agent_key, scan_key = jax.random.split(key, 4)
     world = with_episode_records(world)
-    world_state, step = world.init(world_key)
-    networks, memory = intrinsic.init(memory_key, step)
-    actor = begin_actor(agent, world, world_state, step)
+    actor = begin_actor(agent, world, world_key)
+    networks, memory = intrinsic.init(memory_key, actor.step)
     learner = begin_learner(agent.init(agent_key), networks, optimizers)
 
     def episode(carry: Any, key: PRNGKeyArray) -> tuple[Any, Learnt]:

@@ -79,7 +79,7 @@ def count_visits(
 
     @jax.jit
     def play() -> tuple[State, State]:
-        actor = begin_actor(agent, world, *world.init(world_key))
+        actor = begin_actor(agent, world, world_key)
         precomputed = agent.precompute(params, actor.step.policy_view)
 
         def play_step(actor: ActorState, key: PRNGKeyArray) -> tuple[ActorState, State]:

@@ -153,11 +153,10 @@ def _begin(
 ) -> tuple[ActorState, Memory, AgentParams, Any]:
     """Return the actor at its first moment, the agent ready to act, and new networks."""
     world_key, memory_key, begin_key = keys
-    world_state, step = world.init(world_key)
-    fresh_params, memory = player.intrinsic.init(memory_key, step)
-    memory = player.intrinsic.begin_rollout(memory, begin_key, step)
-    actor = begin_actor(player.agent, world, world_state, step)
-    return actor, memory, player.agent.precompute(params, step.policy_view), fresh_params
+    actor = begin_actor(player.agent, world, world_key)
+    fresh_params, memory = player.intrinsic.init(memory_key, actor.step)
+    memory = player.intrinsic.begin_rollout(memory, begin_key, actor.step)
+    return actor, memory, player.agent.precompute(params, actor.step.policy_view), fresh_params
 
 
 def _advance(

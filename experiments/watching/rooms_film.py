@@ -69,7 +69,7 @@ def play(
         random_starts: whether every episode begins in another place.
     """
     world_key, play_key = jax.random.split(key)
-    begin = jax.jit(lambda key: begin_actor(agent, world, *world.init(key)))
+    begin = jax.jit(lambda key: begin_actor(agent, world, key))
     advance = jax.jit(partial(act, agent, world))
     played = 0
     for episode in range(1, episodes + 1):

@@ -103,7 +103,7 @@ def case(make_world: Callable[[], World]) -> Case:
             actor, transition = act(agent, world, precomputed, actor, key)
             return actor, (transition.action[0], actor.first[0])
 
-        actor = begin_actor(agent, world, *world.init(world_key))
+        actor = begin_actor(agent, world, world_key)
         precomputed = agent.precompute(params, actor.step.view)
         return jax.lax.scan(play_step, actor, keys)[1]
 
@@ -117,8 +117,8 @@ def rolled_out(world, agent, params):
     @jax.jit
     def play():
         recorded = with_episode_records(world)
-        state, step = recorded.init(world_key)
-        actor, memory = begin_actor(agent, world, state, step), METHOD.init(key, step)[1]
+        actor = begin_actor(agent, recorded, world_key)
+        memory = METHOD.init(key, actor.step)[1]
         return rollout(agent, recorded, METHOD, params, NO_PARAMS, actor, memory, key, STEPS)
 
     play()

@@ -35,9 +35,8 @@ def played():
 
     @jax.jit
     def play_from(key):
-        world_state, step = world.init(key)
-        _, memory = method.init(key, step)
-        actor = begin_actor(agent, world, world_state, step)
+        actor = begin_actor(agent, world, key)
+        _, memory = method.init(key, actor.step)
         parts = agent, world, method, params, NO_PARAMS
         return actor, rollout(*parts, actor, memory, key, STEPS)
 
@@ -135,7 +134,7 @@ def test_a_method_sees_the_views_acted_in_and_led_to_and_each_beginning():
 
     @jax.jit
     def play(key):
-        actor = begin_actor(agent, world, *world.init(key))
+        actor = begin_actor(agent, world, key)
         parts = agent, world, method, AgentParams(()), NO_PARAMS
         return rollout(*parts, actor, jnp.int32(0), key, 20)
 
