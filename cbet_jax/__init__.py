@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # the same names as below
-    from cbet_jax.agent import Agent, AgentParams, make_agent, network_agent, uniform
+    from cbet_jax.agent import Agent, AgentParams, Outputs, make_agent, network_agent, uniform
     from cbet_jax.config import (
         AuxiliarySettings,
         CountSettings,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:  # the same names as below
     from cbet_jax.types import Trajectory, Transition
 
 _NAMES = {
-    "cbet_jax.agent": ("Agent", "AgentParams", "make_agent", "network_agent", "uniform"),
+    "cbet_jax.agent": ("Agent", "AgentParams", "Outputs", "make_agent", "network_agent", "uniform"),
     "cbet_jax.config": (
         *("AuxiliarySettings", "CountSettings", "LossSettings", "NetworkSettings"),
         *("OptimizerSettings", "RunSettings", "TrainSettings", "TransferSettings"),

@@ -63,9 +63,11 @@ class Agent(NamedTuple):
 
     init: Callable[[PRNGKeyArray], AgentParams]
     initial_state: Callable[[int], RecurrentState]  # number of agents -> state before a first view
-    schedule: Callable[[ArrayTree, Float[Array, ""]], ArrayTree]  # fixed, frames played -> fixed
-    precompute: Callable[[AgentParams, View], AgentParams]  # makes many calls of `apply` faster
     apply: Apply
+    #: fixed, frames played -> fixed
+    schedule: Callable[[ArrayTree, Float[Array, ""]], ArrayTree] = lambda fixed, frames: fixed
+    #: makes many calls of `apply` faster
+    precompute: Callable[[AgentParams, View], AgentParams] = lambda params, view: params
 
 
 class Bias(NamedTuple):
@@ -131,7 +133,7 @@ def network_agent(
         return Outputs(*policy_network.apply(network, params.learnt, view, first, state))
 
     initial_state = partial(policy_network.initial_state, settings)
-    return Agent(init, initial_state, _constant, precompute, apply)
+    return Agent(init, initial_state, apply, precompute=precompute)
 
 
 def biased(task: Agent, bias: Agent, alpha: Schedule, *, added: bool = True) -> Agent:
@@ -174,7 +176,7 @@ def biased(task: Agent, bias: Agent, alpha: Schedule, *, added: bool = True) -> 
         logits = played.logits[: len(prior)] + (prior if added else 0)
         return Outputs(logits, played.value, BiasedState(played.state, after), prior)
 
-    return Agent(init, initial_state, schedule, precompute, apply)
+    return Agent(init, initial_state, apply, schedule, precompute)
 
 
 def apply_with_final_views(
@@ -226,9 +228,4 @@ def uniform(num_actions: int) -> Agent:
     ) -> Outputs:
         return Outputs(jnp.zeros((*first.shape, num_actions)), jnp.zeros(first.shape), state)
 
-    nothing = AgentParams(())
-    return Agent(lambda _: nothing, lambda _: (), _constant, lambda params, _: params, apply)
-
-
-def _constant(fixed: ArrayTree, frames: Float[Array, ""]) -> ArrayTree:
-    return fixed
+    return Agent(lambda key: AgentParams(()), lambda agents: (), apply)

@@ -226,6 +226,7 @@ class TransferSettings:
     seed_index: NonNegativeInt | None = None
     alpha: NonNegativeFloat = 1.0  # weight of its logits, which are added to the task's
     alpha_frames: Frames | None = None  # alpha decays linearly to 0 over these (None: constant)
+    best: bool = False  # that checkpoint holds the best policies of a task
 
     def __post_init__(self) -> None:
         check_fields(self)

@@ -70,7 +70,11 @@ class TransferOptions(GridworldOptions):
             )
 
     def settings_from(
-        self, frames: int, network: NetworkSettings, transfer: TransferSettings | None
+        self,
+        frames: int,
+        network: NetworkSettings,
+        transfer: TransferSettings | None,
+        best: bool = False,
     ) -> RunSettings:
         """Return the settings that decide the numbers; arguments as in `TransferSettings`."""
         return self.run_settings(
@@ -85,6 +89,7 @@ class TransferOptions(GridworldOptions):
                 seed_index=self.seed_index,
                 alpha=self.alpha,
                 alpha_frames=self.alpha_frames,
+                best=best,
             ),
         )
 
@@ -96,6 +101,7 @@ class Pretrained(NamedTuple):
     network: NetworkSettings  # theirs
     transfer: TransferSettings | None  # what they began with, where they still hold it
     params: "AgentParams"  # arrays [seeds, ...]
+    best: bool  # whether they are their run's best ones
 
 
 def defaults(said: Said, stored: RunSettings | None) -> TransferOptions:
@@ -151,9 +157,9 @@ def like_source(source: RunSettings, base: RunSettings, *, fine_tune: bool) -> R
 def resumed(options: TransferOptions, stored: RunSettings) -> RunSettings:
     """Return the settings that the options ask of a stored run."""
     assert stored.transfer is not None
-    asked = options.checkpoint
-    frames = asked if isinstance(asked, int) else stored.transfer.frames
-    return options.settings_from(frames, stored.transfer.network, stored.transfer.transfer)
+    begun, asked = stored.transfer, options.checkpoint
+    frames = asked if isinstance(asked, int) else begun.frames
+    return options.settings_from(frames, begun.network, begun.transfer, begun.best)
 
 
 @contextmanager
@@ -168,17 +174,21 @@ def opened(runs: Sequence[Asked[TransferOptions]], console: Console) -> Iterator
     if loaded:
         if options.fine_tune and options.train.network != loaded.network:
             raise SettingsError("--fine-tune trains the network of --from: leave --network.* out")
-        settings = options.settings_from(loaded.frames, loaded.network, loaded.transfer)
+        settings = options.settings_from(
+            loaded.frames, loaded.network, loaded.transfer, loaded.best
+        )
     assert settings is not None
     assert settings.transfer is not None
-    program, frames = build(settings, mesh), settings.transfer.frames
+    program, frames, best = build(settings, mesh), settings.transfer.frames, settings.transfer.best
 
     def begin(directory: RunDirectory) -> None:
         if multihost.on_first(lambda: not checkpoint.checkpoints(directory.checkpoints)):
             multihost.on_first(lambda: manifest.refuse_lost_checkpoints(directory))
-            pretrained = loaded or load_pretrained(options, console)
-            if pretrained.frames != frames:  # the source has another best or newest one by now
-                pretrained = load_pretrained(replace(options, checkpoint=frames), console)
+            at_frames = replace(options, checkpoint=frames)
+            again = replace(options, checkpoint=None) if best else at_frames
+            pretrained = loaded or load_pretrained(again, console)
+            if pretrained.frames != frames:  # the source has another best one by now
+                pretrained = load_pretrained(at_frames, console)
             save_first_state(directory, settings, program, pretrained.params)
 
     yield Opened([settings], program, f"{plain_name(options.env)}-transfer-", begin)
@@ -208,7 +218,8 @@ def load_pretrained(options: TransferOptions, console: Console) -> Pretrained:
     params, transfer = without_reference(policies.params, source.transfer)
     params = jax.tree.map(lambda leaf: leaf[chosen], params)
     frames = policies.loaded.position.frames
-    return Pretrained(frames, source.train.network, transfer, params)
+    best = policies.loaded.path.parent == directory.best
+    return Pretrained(frames, source.train.network, transfer, params, best)
 
 
 def refuse_other_views(options: TransferOptions, source: RunSettings) -> None:

@@ -113,7 +113,5 @@ def table_agent(places: int, actions: int, scale: float = 1.0) -> Agent:
             {"logits": jnp.zeros((places, actions)), "values": jnp.zeros(places)}
         ),
         initial_state=lambda agents: (),
-        schedule=lambda fixed, frames: fixed,
-        precompute=lambda params, view: params,
         apply=apply,
     )

@@ -98,6 +98,8 @@ def train_together(runs: Sequence[Run], program: Program, host: HostSettings) ->
                     if loop.clock.is_due():
                         loop.save(state)
                 loop.save(state)
+        for files in loop.runs:
+            files.record_early_end()
         signal = multihost.largest(stop.signal)
         finished, trained = loop.done >= loop.iterations, loop.done != begun_at
         return [
@@ -157,8 +159,10 @@ class _Loop:
         template = jax.tree.map(of_one, self.template)
         states = [run.restore(template) for run in self.runs]
         if len({run.position.iterations for run in self.runs}) > 1:
-            common = set.intersection(*(run.checkpoint_frames() for run in self.runs))
-            states = [run.go_back(max(common, default=0), template) for run in self.runs]
+            saved = (run.checkpoint_frames() for run in self.runs)
+            common = max(set.intersection(*saved), default=0)
+            self.say(f"the runs continue from {common:,} frames, the last that all have saved")
+            states = [run.go_back(common, template) for run in self.runs]
         self.done = self.runs[0].position.iterations
         for run in self.runs:
             run.restore_task()

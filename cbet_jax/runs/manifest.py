@@ -10,7 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from cbet_jax.runs.directory import RunDirectory, RunDirectoryError
+from cbet_jax.runs.directory import RunDirectory, RunDirectoryError, checkpoints
 from cbet_jax.runs.reading import read_json, reading, write_with_digest
 from cbet_jax.settings.as_json import flattened
 
@@ -89,8 +89,9 @@ def refuse_lost_checkpoints(directory: RunDirectory) -> None:
         RunDirectoryError: it is such a run.
     """
     last = last_session(directory.manifest)
-    is_table_left = not last and directory.metrics.exists()  # a manifest is written before it
-    if "last_checkpoint" in last or last.get("from_frames") or is_table_left:
+    # A manifest is written before these.
+    is_left = not last and (directory.metrics.exists() or checkpoints(directory.policies))
+    if "last_checkpoint" in last or last.get("from_frames") or is_left:
         raise RunDirectoryError(f"{directory.root} has lost its checkpoints: begin a new run")
 
 

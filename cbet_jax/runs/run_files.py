@@ -229,6 +229,15 @@ class RunFiles:
                     measured["early_end"] = asdict(self.task.early_end)
                 self._session.record(here.manifest, **measured)
 
+    def record_early_end(self) -> None:
+        """Record the rule that ends the run early, if another one is recorded."""
+        if not (self.task and self.ending):
+            return
+        last = manifest.last_session(self.directory.manifest)
+        if last.get("early_end") != asdict(self.task.early_end):
+            kept = {name: last[name] for name in manifest.NUMBERS & last.keys()}
+            self.record(from_frames=self.saved.frames, **kept)
+
     def _end(self, trouble: str) -> None:
         frames = self.saved.frames
         kept = f"the last good checkpoint is at {frames:,} frames" if frames else "nothing is saved"

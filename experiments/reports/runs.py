@@ -25,7 +25,10 @@ from experiments.common.screen import printable
 from experiments.reports.comparison import Row
 
 #: settings that change the reward before its weight, `train.intrinsic_coefficient`
-REWARD_SETTINGS = ("train.method", "train.own", "train.counts.", "train.auxiliary.")
+REWARD_SETTINGS = (
+    *("train.method", "train.own", "train.counts.", "train.auxiliary."),
+    "train.loss.intrinsic_discount",  # of `rnd-normalized`'s scale
+)
 MOST_SPEED = 10**15  # frames a second that a manifest may say
 ONE_SEED_EACH = "One seed each: the runs differ by chance, too; --seeds 3 tells how much."
 NO_ROW = (

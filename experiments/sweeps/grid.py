@@ -21,7 +21,7 @@ RUNS = "runs"
 FLAGS = {"true": "", "false": "no-"}  # values of a setting that is on or off
 FILM = ("--film", "--no-film")
 ITS_OWN = ("out", "resume")  # options that a sweep gives its runs itself
-MOST_RUNS, LONGEST_NAME = 10_000, 240  # bytes: file systems allow 255, and job files add an ending
+MOST_RUNS, LONGEST_NAME = 10_000, 237  # bytes, of 255: files being written need 18 for endings
 OWN, OWN_OPTION = "own.", "--own"  # own.NAME in a grid is a setting of the user's own method
 
 Grid = dict[str, tuple[str, ...]]  # setting -> its values, as a command line has them

@@ -1,16 +1,20 @@
 """A policy biased by a frozen one: what it is, what it learns, what stays as it was."""
 
+from dataclasses import replace
+
 import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from cbet_jax.agent import AgentParams, BiasedState, biased, linear_decay, make_agent, network_agent
+from cbet_jax import Agent, AgentParams, Outputs, make_program, seed_keys
+from cbet_jax.agent import BiasedState, biased, linear_decay, make_agent, network_agent
 from cbet_jax.config import NetworkSettings, TrainSettings, TransferSettings
 from cbet_jax.learner import batch_loss
 from tests.support.moments import trajectory, views
-from tests.support.tiny import NETWORK
+from tests.support.tiny import LEARNING, NETWORK
+from tests.support.worlds import corridor
 
 VIEW, ACTIONS, AGENTS = (7, 7, 3), 3, 2
 TASK = network_agent(NETWORK, ACTIONS, VIEW)
@@ -22,6 +26,30 @@ FIRST = jnp.array([[True, True], [False, False], [False, True], [False, False]])
 @pytest.fixture(scope="module")
 def params() -> AgentParams:
     return jax.jit(biased(TASK, BIAS, linear_decay(2.0, None)).init)(jax.random.key(0))
+
+
+def test_a_network_of_ones_own_learns_in_the_program():
+    """Three functions are an agent: here one layer, without memory."""
+
+    def init(key):
+        keys = jax.random.split(key)
+        draw = jax.nn.initializers.orthogonal()
+        layers = {"policy": draw(keys[0], (147, 3)), "value": draw(keys[1], (147, 1))}
+        return AgentParams(layers)
+
+    def apply(params, view, first, state, prior=None):
+        seen = view.reshape(*first.shape, -1) / 10.0 + 1.0
+        value = (seen @ params.learnt["value"])[..., 0]
+        return Outputs(seen @ params.learnt["policy"], value, state)
+
+    agent = Agent(init, lambda agents: (), apply)
+    train = replace(LEARNING, extrinsic_weight=1.0, intrinsic_coefficient=0.0, frames=60_000)
+    train = replace(train, optimizer=replace(train.optimizer, learning_rate=0.01))
+    program = make_program(train, corridor(train.worlds), 1, 100, agent=agent)
+    state, before = program.advance(program.init(seed_keys(1)))
+    for _ in range(4):
+        state, after = program.advance(state)
+    assert after["success"][-20:].mean() > 0.95 > before["success"][:5].mean()
 
 
 def test_logits_are_the_tasks_and_alpha_times_the_frozen_ones(params):

@@ -125,6 +125,17 @@ def write_worlds(root, p, seeds=1, coefficient=None):
     return str(root)
 
 
+def test_rewards_scaled_by_another_discount_are_not_compared(tmp_path, capsys):
+    """The scale of `rnd-normalized` is of sums that `--loss.intrinsic-discount` discounts."""
+    paths = [write_worlds(tmp_path / name, 0.01) for name in "ab"]
+    other = RunDirectory(tmp_path / "b")
+    settings = other.settings()
+    loss = replace(settings.train.loss, intrinsic_discount=0.5)
+    other.write_settings(replace(settings, train=replace(settings.train, loss=loss)))
+    compare.main([*paths, "--out", str(tmp_path / "out")])
+    assert "another scale" in capsys.readouterr().out
+
+
 def test_it_says_why_rows_are_missing(tmp_path, capsys):
     one = write_worlds(tmp_path / "a", 0.01)
     other = write_worlds(tmp_path / "b", 0.01)

@@ -20,7 +20,7 @@ from cbet_jax.learner import LearnerState
 from cbet_jax.program import seed_keys
 from cbet_jax.runs import checkpoint, metrics_table, saved_policies
 from cbet_jax.runs.checkpoint import Position
-from cbet_jax.runs.directory import NEWEST, RunDirectory, checkpoints
+from cbet_jax.runs.directory import BEST, NEWEST, RunDirectory, checkpoints
 from cbet_jax.train import TrainState
 from envs.minigrid import make_world
 from envs.minigrid.generators import GENERATORS, TRANSFER
@@ -184,6 +184,30 @@ def test_it_begins_again_with_the_same_policies(finished, tmp_path, not_trained)
         minigrid_transfer.main(["--out", str(died.root), "--resume"])
         again = numbers(saved(died).learner.fixed.policy)
         assert all(again[name].tobytes() == begun[name].tobytes() for name in begun)
+
+
+def test_it_begins_again_with_the_newest_policies_if_these_were_asked_for(
+    finished, tmp_path, not_trained
+):
+    """Not with the best ones, although both are of the same frames."""
+    source, died = RunDirectory(tmp_path / "source"), RunDirectory(tmp_path / "died")
+    shutil.copytree(finished.root, source.root)
+    shutil.rmtree(source.best, ignore_errors=True)
+    older, newest = checkpoint.checkpoints(source.checkpoints)[-2:]
+    arrays, _ = checkpoint.read_arrays(older, ("",))
+    _, position = checkpoint.read_arrays(newest, ("",))
+    checkpoint.save(source.best, arrays, position)
+    load = partial(saved_policies.load_params, source)
+    wanted, others = (numbers(load(which).state) for which in (NEWEST, BEST))
+    assert any(wanted[name].tobytes() != others[name].tobytes() for name in wanted)
+    options = ["--from", str(source.root), *ENV, *TINY, "--checkpoint", "newest"]
+    minigrid_transfer.main([*options, "--out", str(died.root)])
+    for again in (False, True):
+        if again:
+            shutil.rmtree(died.checkpoints)
+            minigrid_transfer.main(["--out", str(died.root), "--resume"])
+        begun = numbers(saved(died).learner.fixed.policy)
+        assert all(begun[name].tobytes() == wanted[name].tobytes() for name in wanted)
 
 
 @pytest.mark.parametrize("view", ["full", "rgb"])

@@ -17,12 +17,13 @@ from rich.console import Console
 
 from cbet_jax.config import SettingsError
 from cbet_jax.runs import manifest, metrics_table
+from cbet_jax.runs.atomic_write import write_json
 from cbet_jax.runs.directory import RunDirectory
 from cbet_jax.runs.metrics_table import Column
 from experiments import minigrid_pretrain, sweeps
 from experiments.common import opening
 from experiments.sweeps import command, execute, jobs, plans, queues, results
-from experiments.sweeps.grid import plan, read_grid
+from experiments.sweeps.grid import LONGEST_NAME, plan, read_grid
 from experiments.sweeps.jobs import Job, check
 from experiments.sweeps.process import CommandLine, Work, is_alive
 from tests.support.fake_program import fake_program
@@ -81,6 +82,8 @@ def test_the_grid_has_a_run_for_each_combination(tmp_path):
     long = read_grid([f"envs={' '.join(['MultiRoom-N4-S5'] * 16)}"])
     with pytest.raises(SettingsError, match="too long for a directory's name"):
         plan(tmp_path, "pretrain", long, [])
+    name = "x" * LONGEST_NAME
+    write_json(tmp_path / f"{name}.job", {})  # while it is written, its name is longer
 
 
 def test_films_may_be_in_the_grid(tmp_path):

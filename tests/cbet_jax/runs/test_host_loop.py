@@ -564,6 +564,21 @@ def test_parameters_that_are_not_finite_are_never_saved(of_method, tmp_path, cap
     assert saved_frames(RunDirectory(tmp_path)) == [CHUNK_FRAMES, 2 * CHUNK_FRAMES]
 
 
+def test_a_run_of_which_only_policies_are_left_is_not_begun_anew(unbroken, tmp_path, capsys):
+    """They are all that tasks need of a run."""
+    directory = RunDirectory(shutil.copytree(unbroken.root, tmp_path / "policies"))
+    newest = checkpoints(directory.checkpoints)[-1]
+    directory.policies.mkdir()
+    newest.rename(directory.policies / newest.name)
+    shutil.rmtree(directory.checkpoints)
+    directory.manifest.unlink()
+    directory.metrics.unlink()
+    line = ["--out", str(directory.root), "--resume", "--frames", str(2 * FRAMES)]
+    error = refused(minigrid_pretrain.main, line, capsys)
+    assert f"{directory.root} has lost its checkpoints: begin a new run" in error
+    assert directory.settings().train.frames == FRAMES
+
+
 @pytest.mark.parametrize("loses_manifest", [False, True])
 def test_a_run_that_lost_its_checkpoints_is_not_begun_anew(loses_manifest, tmp_path, capsys):
     directory = pretrain(tmp_path)
@@ -631,7 +646,7 @@ def test_runs_of_one_program_have_equal_ends(together, tmp_path, capsys):
     assert not list(tmp_path.iterdir())
 
 
-def test_runs_without_a_common_checkpoint_begin_again(together, tmp_path, monkeypatch):
+def test_runs_without_a_common_checkpoint_begin_again(together, tmp_path, monkeypatch, capsys):
     """A kill just after they have gone back does not end them."""
     roots = [tmp_path / name for name in "ab"]
     with monkeypatch.context() as patch:
@@ -645,6 +660,7 @@ def test_runs_without_a_common_checkpoint_begin_again(together, tmp_path, monkey
         patch.setattr(RunFiles, "restore_task", Mock(side_effect=MemoryError))
         with pytest.raises(SystemExit):
             together(roots, "--resume")
+    assert "continue from 0 frames, the last that all have saved" in capsys.readouterr().out
     assert not any(map(saved_frames, (first, second)))
     together(roots, "--resume", *RARELY)
     assert saved_frames(first)[-1] == saved_frames(second)[-1] == FRAMES

@@ -1,12 +1,12 @@
 """The record of a task: its best policies, a fall, and the ends that rules ask for."""
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
 
 from cbet_jax.config import RunSettings, SettingsError
-from cbet_jax.runs import checkpoint, metrics_table
+from cbet_jax.runs import checkpoint, manifest, metrics_table
 from cbet_jax.runs.checkpoint import Position
 from cbet_jax.runs.directory import RunDirectory, RunDirectoryError, checkpoints
 from cbet_jax.runs.run_files import Run, RunFiles
@@ -215,6 +215,29 @@ def test_a_damaged_best_is_set_aside_so_that_it_can_be_saved_again(tmp_path):
     assert checkpoints(directory.best) == [older, newest]
     run.task.restore(directory.best, directory.metrics, position, 1)
     assert (run.task.best["policy"] == 2).all()
+
+
+def test_a_run_that_has_ended_records_by_which_rule(tmp_path):
+    """Continued under another rule, by which it has ended, too, nothing is played."""
+    train = replace(PRESETS["smoke"].train, extrinsic_weight=1.0)
+    directory = RunDirectory(tmp_path / "run")
+    directory.create(RunSettings(train, ("Unlock",), 1, chunk=1))
+    first, other = EarlyEnd(success=0.5), EarlyEnd(success=0.4)
+    for rule, sessions in ((first, 1), (first, 1), (other, 2), (other, 2)):
+        run = RunFiles(Run(directory, directory.settings()), 0, print, rule)
+        run.task, run.saved = played([(0.6,)] * 5, rule), Position(3, 60)
+        with directory.lock():
+            if not directory.manifest.exists():
+                run.record(frames=60, frames_per_second=7)  # as a save does
+            run.record_early_end()
+        recorded = manifest.sessions(directory.manifest)
+        last = recorded[-1]
+        assert len(recorded) == sessions
+        assert last["ended"].startswith("success 0.60 over the last")
+        assert (last["early_end"], last["frames"]) == (asdict(rule), 60)
+        assert last["frames_per_second"] == 7  # which reports show
+    with pytest.raises(RunDirectoryError, match="has lost its checkpoints"):
+        manifest.refuse_lost_checkpoints(directory)
 
 
 def test_each_of_joined_runs_keeps_its_own_policies(tmp_path):
