@@ -161,7 +161,8 @@ class AuxiliarySettings:
     squared_norms: Static[bool] = False  # square norms in rewards and losses, as the paper does
     #: decay their learning rate as the policy's (the published code does not)
     decay_rate: Static[bool] = False
-    #: newest views of an episode that NGU and RE3 remember, at least 10 (None: all of them)
+    #: newest views of an episode that NGU and RE3 remember, at least 10 (None: all of them; for
+    #: other learners, which know no time limit: 640)
     episode_views: Static[PositiveInt | None] = None
     #: RND, Curiosity and RIDE see an episode's final view (no: the next one's first, as published)
     final_views: Static[bool] = False

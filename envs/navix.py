@@ -33,7 +33,8 @@ def from_navix(
     Args:
         env: the environment, as `navix.make` returns it.
         num_worlds: size of the batch.
-        bounds: bounds of an observation's numbers (None: those of `observation_space`).
+        bounds: bounds of an observation's numbers (None: those of `observation_space`, or -1 to
+            100 for navix's categorical observations, whose space leaves these out).
         levels: quantization levels of a real number in `panorama`, 2 to 256 (`view` keeps 256).
         success: whether an action fulfilled the task (None: it ended the episode with a reward).
         name: name in metrics and tables (None: the class's name).
@@ -56,6 +57,9 @@ def from_navix(
             after.observation, reward, terminated, after.is_truncation(), reached
         )
 
+    if bounds is None:
+        seen = getattr(getattr(env, "observation_fn", None), "__name__", "")
+        bounds = (-1, 100) if "categorical" in seen else space_bounds(env.observation_space)
     return batch_of(
         Environment(
             name=name or type(env).__name__,
@@ -65,6 +69,6 @@ def from_navix(
             step=step,
         ),
         num_worlds,
-        space_bounds(env.observation_space) if bounds is None else bounds,
+        bounds,
         levels,
     )

@@ -88,7 +88,7 @@ def visit_rollout(
         is_known = jnp.concatenate([old, new], axis=1)
         is_known &= jnp.concatenate([numbers, at.place]) >= at.known[:, None] - slots
         signal = nearest(reached, jnp.concatenate([views, seen]), is_known)
-        count = at.place[-1] + 1
+        count = (at.place[-1] + 1).astype(number.dtype)  # also with 64 bits
         stays = (at.episode == at.episode[-1]) & (at.place >= count - slots)
         to = jnp.where(stays, at.place % slots, slots)
         return views.at[to].set(seen, mode="drop"), count, signal

@@ -86,7 +86,7 @@ def bonus(
         num_actions: actions to choose among.
         settings: how to count and to learn (None: the published values). `frames` decides how
             large count tables are (`count`, with the default 50 million: 768 MiB; give yours),
-            `auxiliary.episode_views` how many views NGU and RE3 keep.
+            `auxiliary.episode_views` how many views NGU and RE3 keep (None: the newest 640).
         optimizer: of the method's networks (None: the package's, at a constant rate).
 
     Raises:

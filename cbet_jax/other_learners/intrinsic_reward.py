@@ -19,6 +19,12 @@ from cbet_jax.settings.ranges import LARGEST_INT, check_between
 PANORAMA, EGOCENTRIC = "panorama", "egocentric"  # in info
 
 
+def autoreset_mode(env: VectorEnv[Any, Any, Any]) -> AutoresetMode:
+    """Return when environments reset; before gymnasium 1.4 all vectors share the metadata."""
+    own = getattr(env.unwrapped, "autoreset_mode", None)
+    return AutoresetMode(own or env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP))
+
+
 class IntrinsicReward(VectorWrapper):  # gymnasium before 1.4 has no types of it
     """Adds an intrinsic reward to that of the environments, whatever the learner.
 
@@ -76,7 +82,7 @@ class IntrinsicReward(VectorWrapper):  # gymnasium before 1.4 has no types of it
         counted = getattr(self.unwrapped, "counted_shape", None)  # if other than the observation
         number, shape = int(actions.n), counted or (view.shape[0], view.shape[1], view.shape[2])
         made = bonus(method, self.num_envs, shape, number, settings=settings)
-        self._mode = AutoresetMode(self.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP))
+        self._mode = autoreset_mode(env)
         self._init, self._learn = jax.jit(made.init), jax.jit(made.update)
         # Count tables are large, so they are changed in place.
         self._reward = jax.jit(partial(_in_place, made.step), donate_argnums=0)

@@ -6,6 +6,8 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 from stable_baselines3.common.vec_env import VecEnv
 
+from cbet_jax.other_learners.intrinsic_reward import autoreset_mode
+
 
 class StableBaselines3Vector(VecEnv):
     """The environments of a vector, as a learner of Stable-Baselines3 takes them.
@@ -19,7 +21,7 @@ class StableBaselines3Vector(VecEnv):
     """
 
     def __init__(self, vector: VectorEnv[Any, Any, Any], seed: int | None = None) -> None:
-        mode = vector.metadata.get("autoreset_mode")
+        mode = autoreset_mode(vector)
         if mode is not AutoresetMode.SAME_STEP:
             raise ValueError(f"environments must reset in the SameStep mode, not {mode}")
         self.vector = vector

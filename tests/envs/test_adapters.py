@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from envs import from_gymnax, from_navix
+from envs import navix as navix_adapter
 from tests.support.gymnax_style import PARAMS, Walk
 
 
@@ -191,6 +192,17 @@ def test_navix_plays_by_its_own_rules():
     assert steps.success[4].all()
     np.testing.assert_array_equal(steps.view[4], first.view)  # it begins anew
     np.testing.assert_array_equal(steps.length[:, 0], [1, 2, 3, 4, 5, 1, 2, 3, 4])
+
+
+@pytest.mark.parametrize("name", ["categorical", "categorical_first_person"])
+def test_walls_and_unseen_cells_of_navix_are_told_apart(name, monkeypatch):
+    """Its space leaves out their numbers, -1 and 100."""
+    observe, given, batch = getattr(navix.observations, name), [], navix_adapter.batch_of
+    monkeypatch.setattr(navix_adapter, "batch_of", lambda *a: given.append(a) or batch(*a))
+    from_navix(navix.make("Navix-Empty-5x5-v0", observation_fn=observe), 2)
+    from_navix(navix.make("Navix-Empty-5x5-v0", observation_fn=observe), 2, bounds=(0, 9))
+    from_navix(navix.make("Navix-Empty-5x5-v0"), 2)
+    assert [bounds for _, _, bounds, _ in given] == [(-1, 100), (0, 9), (0, 10)]
 
 
 def test_actions_must_be_discrete(monkeypatch):

@@ -2,13 +2,13 @@
 
 import json
 import os
-import struct
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Union
 
+from envs.habitat import gltf
 from envs.habitat.scenes import FRAMES, STAGE_CONFIG, Frame, SceneFile, Stage
 
 _SEMANTIC_PLY = "_semantic.ply"  # habitat-sim itself turns the z of these files up
@@ -86,14 +86,5 @@ def has_materials(scene: Path) -> bool:
     """Return whether all parts of a `.glb` file have a material."""
     if scene.suffix.lower() != ".glb":
         return False
-    with scene.open("rb") as file:
-        header = file.read(20)
-        if len(header) < 20 or header[:4] != b"glTF":
-            return False
-        (length,) = struct.unpack("<I", header[12:16])
-        try:
-            content = json.loads(file.read(length))
-        except ValueError:
-            return False
-    parts = [part for mesh in content.get("meshes", []) for part in mesh.get("primitives", [])]
+    parts = [*gltf.parts(gltf.content(scene))]
     return bool(parts) and all("material" in part for part in parts)

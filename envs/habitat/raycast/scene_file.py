@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import trimesh
 
+from envs.habitat import gltf
 from envs.habitat.raycast.mesh import Mesh
 from envs.habitat.scene_check import check_file
 from envs.habitat.scenes import Frame, Stage, line
@@ -21,7 +22,8 @@ def read(stage: Stage) -> Mesh:
     """Read the triangles of a scene, rotated into its frame.
 
     Raises:
-        SimulatorError: the file is missing or damaged, has no triangles, or is scaled.
+        SimulatorError: the file is missing or damaged, has no triangles, is scaled, or has colours
+            or texture coordinates that trimesh misreads.
     """
     path = stage.path
     check_file(path)
@@ -29,9 +31,12 @@ def read(stage: Stage) -> Mesh:
     if any(number != 1 for number in scale):
         raise SimulatorError(f"{path} is scaled by its description: the ray caster takes metres")
     try:
-        pieces = list(_pieces(trimesh.load_scene(path, process=False)))
+        misread = gltf.misread(gltf.content(path))
+        pieces = [] if misread else list(_pieces(trimesh.load_scene(path, process=False)))
     except Exception as error:  # each reader raises its own
         raise SimulatorError(f"{path} cannot be read as a scene: {line(error)}") from error
+    if misread:
+        raise SimulatorError(f"{path}: {misread}, which trimesh misreads: export it with floats")
     if not pieces:
         raise SimulatorError(f"the scene {path} has no triangles")
     mesh = _merge(pieces)

@@ -24,6 +24,15 @@ def _embed(views):
     return views[..., 0, 0, :2].astype(jnp.float32)  # two equal numbers
 
 
+def test_a_memory_keeps_its_types_in_programs_of_64_bits():
+    """So a learner in 64 bits can scan over it."""
+    with jax.enable_x64(True):
+        memory = Memory(jnp.zeros((2, 12, 2), jnp.float32), jnp.ones(2, jnp.int32))
+        steps = _rollout(np.ones((3, 2)), np.ones((3, 2)), np.zeros((3, 2), bool), final=False)
+        after, _ = jax.eval_shape(lambda m, s: visit_rollout(m, s, _embed), memory, steps)
+    assert [leaf.dtype for leaf in after] == [leaf.dtype for leaf in memory]
+
+
 @pytest.mark.parametrize("final", [False, True])
 @pytest.mark.parametrize("slots", [12, 64])  # fewer than an episode has views, and more
 def test_each_view_is_compared_with_those_of_its_episode_that_are_remembered(slots, final):

@@ -8,7 +8,7 @@ import jax
 import numpy as np
 import pytest
 from gymnasium import spaces
-from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
 from gymnasium.vector.utils import batch_space
 from gymnasium.wrappers.vector import RecordEpisodeStatistics
 from minigrid.wrappers import ImgObsWrapper
@@ -16,7 +16,7 @@ from minigrid.wrappers import ImgObsWrapper
 import cbet_jax
 from cbet_jax import SettingsError, TrainSettings
 from cbet_jax.config import AuxiliarySettings, CountSettings, OptimizerSettings
-from cbet_jax.other_learners.intrinsic_reward import Panorama
+from cbet_jax.other_learners.intrinsic_reward import Panorama, autoreset_mode
 from envs.minigrid import export, gym_vector
 from tests.support.families import others_slow
 from tests.support.minigrid_reference import rebuild
@@ -247,6 +247,15 @@ def test_a_step_that_only_begins_an_episode_is_paid_nothing_and_ends_its_counts(
     envs.reset(seed=0)
     rewards = [envs.step(np.zeros(2, int))[1][0] for _ in range(8)]
     np.testing.assert_allclose(rewards, [1, 2**-0.5, 3**-0.5, 0] * 2, rtol=1e-5)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_vectors_own_mode_counts_not_that_of_metadata_which_vectors_share(mode):
+    """Before gymnasium 1.4, the vector made last decides the metadata of all."""
+    line = Line()
+    line.autoreset_mode = AutoresetMode(mode)
+    assert autoreset_mode(VectorWrapper(line)) is AutoresetMode(mode)
+    assert autoreset_mode(Line("SameStep")) is AutoresetMode.SAME_STEP
 
 
 @pytest.mark.parametrize(("mode", "steps"), [("NextStep", 4), ("SameStep", 3)])

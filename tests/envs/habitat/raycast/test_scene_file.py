@@ -8,6 +8,7 @@ import pytest
 import trimesh
 from PIL import Image
 
+from envs.habitat import gltf
 from envs.habitat.raycast import scene_file
 from envs.habitat.raycast.mesh import Mesh
 from envs.habitat.raycast.paint import Paint
@@ -57,6 +58,38 @@ def test_colours_of_vertices_multiply_the_materials(tmp_path) -> None:
     surface = read(tmp_path / "scene.glb")
     lit = np.isin(surface.faces, [0, 1])[..., None]
     np.testing.assert_array_equal(surface.colors, np.where(lit, (200, 100, 50), 0))
+
+
+@pytest.mark.parametrize(
+    ("attribute", "kind", "said"),
+    [
+        ("COLOR_0", 5123, "16-bit"),
+        ("TEXCOORD_0", 5123, "integers"),
+        ("TEXCOORD_0", 5121, "integers"),
+    ],
+)
+@pytest.mark.parametrize("name", ["scene.glb", "scene.gltf"])
+def test_what_trimesh_misreads_is_refused(tmp_path, name, attribute, kind, said) -> None:
+    """It does not divide integers of colours and places by the largest one."""
+    square = textured_square()
+    square.visual.vertex_attributes["color"] = np.full((4, 4), 255, np.uint8)
+    square.export(tmp_path / name)
+    file = tmp_path / name
+    found, before = gltf.content(file), file.read_bytes()
+    (part,) = gltf.parts(found)
+    assert gltf.misread(found) == ""
+    read(file)
+    found["accessors"][part["attributes"][attribute]] |= {"componentType": kind, "normalized": True}
+    text = json.dumps(found).encode()
+    if name == "scene.glb":
+        rest = before[20 + int.from_bytes(before[12:16], "little") :]
+        text += b" " * (-len(text) % 4)
+        sizes = (20 + len(text) + len(rest), len(text))
+        head = [before[:8], sizes[0].to_bytes(4, "little"), sizes[1].to_bytes(4, "little")]
+        text = b"".join([*head, before[16:20], text, rest])
+    file.write_bytes(text)
+    with pytest.raises(SimulatorError, match=f"{attribute} has {said}.*export it with floats"):
+        read(file)
 
 
 def test_textures_repeat(tmp_path) -> None:
