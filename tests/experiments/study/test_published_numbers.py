@@ -217,6 +217,20 @@ def test_rewards_with_forty_actors():
     assert said in prose(EXPLORATION)
 
 
+def test_rewards_in_one_world_with_forty_actors():
+    def of(method, setup):
+        wanted = {"setup": f"{setup}, 40 actors", "frames": "50160000"}
+        seeds = each_seed(stored("methods.csv", method=method, **wanted))
+        return ", ".join(f"{value:.1f}" for value in seeds)
+
+    ride, rnd, curiosity = (
+        f"{of(method, 'DoorKey')} ({of(method, 'KeyCorridor')})"
+        for method in ("ride", "rnd", "curiosity")
+    )
+    said = f"RIDE {ride}, seeds 0, 1; seed 0: RND {rnd}, Curiosity {curiosity}."
+    assert f"In DoorKey (KeyCorridor): {said}" in prose(EXPLORATION)
+
+
 @pytest.mark.parametrize("setup", ["DoorKey", "KeyCorridor"])
 def test_rewards_in_one_world(setup):
     for name, cell in [*table(EXPLORATION, "pre-trained in")[setup].items()][1:]:
