@@ -101,6 +101,7 @@ def draw_bars(
     width = min(max(1.2 + 1.4 * len(groups), NARROWEST_INCHES), WIDEST_INCHES)
     figure, axes = grid(len(panels), columns=1, size=(width, 3.6))
     colors = method_style.colors(dict.fromkeys(name for each in panels.values() for name in each))
+    drawn: dict[str, Any] = {}
     for axis, (label, series) in zip(axes, panels.items(), strict=True):
         bar_width = 0.8 / len(series)
         for number, (name, measured) in enumerate(series.items()):
@@ -108,14 +109,8 @@ def draw_bars(
             low, high = np.array([(bar.low, bar.high) for bar in measured]).T
             errors = np.where(high > low, [values - low, high - values], np.nan)
             places = np.arange(len(groups)) + (number - (len(series) - 1) / 2) * bar_width
-            axis.bar(
-                places,
-                values,
-                bar_width * 0.9,
-                yerr=errors,
-                capsize=2,
-                color=colors[name],
-                label=method_style.title(name),
+            drawn[name] = axis.bar(
+                places, values, bar_width * 0.9, yerr=errors, capsize=2, color=colors[name]
             )
             theirs = published.get(label, {}).get(name, [np.nan])
             if not np.isnan(theirs).all():
@@ -127,7 +122,7 @@ def draw_bars(
         axis.set_ylabel(textwrap.fill(label, AXIS_CHARACTERS))
         if not any(bar.value < 0 for bars in series.values() for bar in bars):
             axis.set_ylim(bottom=0)
-    handles, names = axes[0].get_legend_handles_labels()
+    handles, names = [*drawn.values()], list(map(method_style.title, drawn))
     numbers = [value for each in published.values() for values in each.values() for value in values]
     if not np.isnan(numbers).all():
         handles.append(_diamond())

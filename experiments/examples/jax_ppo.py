@@ -1,8 +1,8 @@
 """PPO with an intrinsic reward in JAX: `python -m experiments.examples.jax_ppo [FRAMES [WEIGHT]]`.
 
-In the style of PureJaxRL: one compiled function plays and learns. C-BET takes the lines with
-`bonus`; with a weight of 0, PPO learns only from the task. In shapes, T counts the steps of a
-rollout, N the environments.
+In the style of PureJaxRL: one compiled function plays and learns, and a time-out counts as an end,
+without the value of what it cuts off. C-BET takes the lines with `bonus`; with a weight of 0, PPO
+learns only from the task. In shapes, T counts the steps of a rollout, N the environments.
 
 In MultiRoom-N4-S5, after 983,000 frames, 99.6, 99.7 and 100.0 % of the episodes of seeds 0, 1 and 2
 end in success (94, 85 and 88 % after 492,000); without C-BET, 0.0 % of all three seeds' episodes.

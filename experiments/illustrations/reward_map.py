@@ -1,5 +1,6 @@
 """Play one level of a gridworld, and draw the reward of each action in each of its cells."""
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 NAME = "reward_maps"
+CHARACTERS_AN_INCH = 14  # of the caption
 LABELS = {
     "count": r"$1 / \sqrt{N(s')}$",
     "change_norm": r"$\|c\|^2 / \sqrt{N(s')}$",
@@ -131,7 +133,8 @@ def draw(
         axis.set_title(TITLES.get(action, action), fontsize=11)
     bar = figure.colorbar(image, ax=axes, shrink=0.8, pad=0.02)
     bar.set_label("reward, as a share of the highest of its row")
-    figure.supxlabel(figures.plain(caption), fontsize=9)
+    lines = textwrap.fill(caption, int(CHARACTERS_AN_INCH * size[0]))
+    figure.supxlabel(figures.plain(lines), fontsize=9)
     return figures.save(path, figure)
 
 

@@ -57,7 +57,9 @@ def watch_gridworld(options: WatchOptions, settings: RunSettings | None, console
         chosen = options.seed_index, options.checkpoint
         shown.append(players.saved_player(directory, settings, world, *chosen, console))
     if settings is None or options.beside_random:
-        shown.append(players.random_player())
+        rewarded = ("intrinsic", "intrinsic_params")  # both players by the same reward
+        same = {name: getattr(player, name) for player in shown for name in rewarded}
+        shown.append(players.random_player()._replace(**same))
     say(console, f"playing {env}")
     key = jax.random.key(options.seed)  # one key for all players: they meet the same levels
     plays = (play(world, player, key, options.episodes, options.steps) for player in shown)

@@ -41,6 +41,17 @@ def test_no_name_is_taken_for_mathematics(tmp_path):
     assert reward_map.draw(*drawn, "of p$x_$").exists()
 
 
+def test_a_long_caption_is_inside_its_picture(tmp_path, monkeypatch):
+    drawn, save = [], figures.save
+    keep = lambda path, figure: drawn.append(figure) or save(path, figure)  # noqa: E731
+    monkeypatch.setattr(figures, "save", keep)
+    probe = visits.Probe(1, 1, "forward", 1, 1, 1)
+    said = "counts of 64,000 steps of the policy of runs/a-run-with-a-long-name. " * 3
+    reward_map.draw(tmp_path / "maps.png", from_text(CELL), [probe], {"cbet": np.ones(1)}, said)
+    extent = drawn[0]._supxlabel.get_window_extent()
+    assert 0 <= extent.x0 < extent.x1 <= drawn[0].bbox.width
+
+
 def test_a_map_shows_each_reward_in_its_cell(tmp_path, monkeypatch):
     drawn = []
     monkeypatch.setattr(figures, "save", lambda path, figure: drawn.append(figure) or path)

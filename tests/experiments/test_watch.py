@@ -67,6 +67,18 @@ def test_a_run_is_watched_beside_a_random_policy(chance, run_directory, capsys, 
         assert one[0] == 5 * "WG"
 
 
+def test_both_players_are_rewarded_by_the_runs_method(run_directory, monkeypatch):
+    seen = []
+    monkeypatch.setattr(command, "play", lambda world, player, *_: seen.append(player))
+    monkeypatch.setattr(command, "side_by_side", lambda *plays: iter(plays))
+    monkeypatch.setattr(command.terminal, "show", lambda *_: None)
+    watch.main([str(run_directory.root), "--beside-random", "--terminal"])
+    one, other = seen
+    assert (one.title, other.title) == ("cbet, seed 7, 0 frames", "uniformly random")
+    assert other.intrinsic is one.intrinsic
+    assert other.intrinsic_params is one.intrinsic_params
+
+
 def test_a_random_policy_is_watched(chance, tmp_path, capsys):
     out = tmp_path / "level.png"
     watch.main(["--env", "LavaGapS5", "--out", str(out)])

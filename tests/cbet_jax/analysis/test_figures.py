@@ -100,6 +100,16 @@ def test_bars_of_a_group_stand_around_its_name_with_their_intervals(tmp_path, dr
     assert np.diff(centres, axis=0).min() >= panel.patches[0].get_width()
 
 
+def test_a_legend_names_what_only_a_later_panel_has(tmp_path, drawn):
+    bar = [Estimate(2.0, 1.0, 3.0)]
+    panels = {"share": {"cbet": bar}, "number": {"cbet": bar, "count": bar, "_mine": bar}}
+    figures.draw_bars(tmp_path / "bars.png", "Bars", panels, ["A"])
+    (legend,) = drawn["bars"].legends
+    assert [text.get_text() for text in legend.get_texts()] == ["C-BET", "Count", "_mine"]
+    colors = [legend.legend_handles[i].get_facecolor() for i in range(3)]
+    assert colors == [bars[0].get_facecolor() for bars in drawn["bars"].axes[1].containers[1::2]]
+
+
 def test_bars_of_negative_values_are_in_their_picture(tmp_path, drawn):
     bars = {"cbet": [Estimate(-120.0, -130.0, -110.0)], "rnd": [Estimate(-200.0, -210.0, -190.0)]}
     figures.draw_bars(tmp_path / "bars.png", "Bars", {"return": bars, "other": bars}, ["A"])
