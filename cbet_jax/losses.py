@@ -81,8 +81,7 @@ def actor_critic_loss(
         backward = negative_entropy - (jnp.exp(log_policy) * log_prior).sum(-1)
         divergence = _kl(log_prior, log_policy) if settings.forward_kl else backward
     regularizer = divergence if settings.relative_entropy else negative_entropy
-    means = (sequence_mean(each) for each in (policy, squared_error, regularizer))
-    policy, value, regularizer = means
+    policy, value, regularizer = map(sequence_mean, (policy, squared_error, regularizer))
     return ActorCriticLoss(
         total=policy + settings.value_weight * value + settings.entropy_weight * regularizer,
         policy=policy,
